@@ -1,0 +1,78 @@
+# Weir. `make` builds build/weir and the libraries; `make demo` and `make test` also install what is missing.
+
+CC       ?= gcc
+BUILD    ?= build
+PREFIX   ?= /usr/local
+CFLAGS   ?= -O2 -g
+SANITIZE ?=
+
+WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror
+override CPPFLAGS += -D_GNU_SOURCE -I. -Iinclude
+override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+LIBS = -lhiredis -lev -ljansson -ldl -lm
+
+LIB_SOURCES = $(wildcard core/*.c throttle/*.c queue/*.c producer/*.c worker/*.c)
+CLI_SOURCES = $(wildcard cli/*.c)
+SCRIPTS     = $(shell grep -l '^-- ARGV:' core/*.lua throttle/*.lua queue/*.lua 2>/dev/null)
+PARTS       = $(wildcard core/*.lua throttle/*.lua queue/*.lua)
+
+LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
+CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o)
+
+all: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so examples
+
+$(BUILD)/weir: $(CLI_OBJECTS) $(LIB_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS)
+
+# One object with only the names of weir.h left visible: a program that links the archive keeps its own names.
+$(BUILD)/libweir.a: $(LIB_OBJECTS)
+	ld -r -o $(BUILD)/libweir.o $^
+	objcopy --localize-hidden $(BUILD)/libweir.o
+	rm -f $@ && ar rcs $@ $(BUILD)/libweir.o
+
+$(BUILD)/libweir.so: $(LIB_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libweir.so.0 -Wl,-z,defs -o $@ $^ $(LIBS)
+
+$(BUILD)/gen/scripts.c: core/embed.sh $(PARTS)
+	@mkdir -p $(@D)
+	core/embed.sh $(SCRIPTS) > $@
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/gen/scripts.o: $(BUILD)/gen/scripts.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# ---- Examples: compiled against weir.h alone
+
+EXAMPLE_PROGRAMS = $(patsubst examples/%.c,$(BUILD)/examples/%,$(filter-out %_handler.c,$(wildcard examples/*.c)))
+EXAMPLE_HANDLERS = $(patsubst examples/%.c,$(BUILD)/examples/%.so,$(wildcard examples/*_handler.c))
+
+examples: $(EXAMPLE_PROGRAMS) $(EXAMPLE_HANDLERS)
+
+$(BUILD)/examples/%.so: examples/%.c include/weir.h
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -fPIC -shared -pthread -o $@ $< -ljansson
+
+$(BUILD)/examples/%: examples/%.c include/weir.h $(BUILD)/libweir.a
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $< $(BUILD)/libweir.a $(LIBS)
+
+# ---- Tests
+
+TEST_PROGRAMS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
+TEST_HELPERS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/test_%,$(wildcard tests/*.c)))
+
+$(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
+
+test-programs: $(TEST_PROGRAMS)
+
+clean:
+	rm -rf build build-*
+
+.PHONY: all examples test-programs clean
+.SECONDARY:
+
+-include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $(TEST_HELPERS:.o=.d)

@@ -1,0 +1,12 @@
+/* Clocks of this machine, in whole microseconds. Decisions about slots, leases and due times are Redis's: these
+ * are for waiting, for time-outs and for log lines. */
+#ifndef CORE_CLOCK_H
+#define CORE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t clock_mono_us(void); /* CLOCK_MONOTONIC */
+int64_t clock_wall_us(void); /* CLOCK_REALTIME, since 1970 */
+void clock_sleep_until(int64_t mono_us);
+
+#endif

@@ -1,0 +1,15 @@
+#include "core/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int error_set(struct error *e, int status, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(e->text, sizeof e->text, fmt, args);
+    va_end(args);
+    e->status = status;
+    return status;
+}

@@ -1,0 +1,15 @@
+/* An error is a status of weir.h and one line for a person: what was wrong, where, what to do. */
+#ifndef CORE_ERROR_H
+#define CORE_ERROR_H
+
+#include "weir.h"
+
+struct error {
+    int status; /* 0 or an enum weir_status */
+    char text[480];
+};
+
+/* Fills *e and returns status, so that a function can end with "return error_set(...)". */
+int error_set(struct error *e, int status, const char *fmt, ...) WEIR_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,84 @@
+/* What Redis's error replies mean: one table from their first words to a kind, one from the kind to what a
+ * person should do. Inside scripts Redis 7 keeps the first word, except for permissions. */
+#include <string.h>
+
+#include "core/redis.h"
+
+static const struct {
+    const char *words;
+    enum redis_fault fault;
+} beginnings[] = {
+    {"NOSCRIPT", REDIS_FAULT_NOSCRIPT},
+    {"READONLY", REDIS_FAULT_READONLY},
+    {"MASTERDOWN", REDIS_FAULT_READONLY},
+    {"NOREPLICAS", REDIS_FAULT_READONLY},
+    {"UNBLOCKED", REDIS_FAULT_READONLY}, /* a blocking call when the server became a replica */
+    {"LOADING", REDIS_FAULT_LOADING},
+    {"OOM", REDIS_FAULT_OOM},
+    {"BUSY", REDIS_FAULT_BUSY},
+    {"MISCONF", REDIS_FAULT_DISK},
+    {"NOAUTH", REDIS_FAULT_AUTH},
+    {"WRONGPASS", REDIS_FAULT_AUTH},
+    {"NOPERM", REDIS_FAULT_AUTH},
+    {"DENIED", REDIS_FAULT_AUTH}, /* protected mode */
+    {"ERR The user executing the script", REDIS_FAULT_AUTH},
+    {"ERR max number of clients", REDIS_FAULT_CLIENTS},
+    {"MOVED", REDIS_FAULT_CLUSTER},
+    {"ASK", REDIS_FAULT_CLUSTER},
+    {"TRYAGAIN", REDIS_FAULT_CLUSTER},
+    {"CROSSSLOT", REDIS_FAULT_CLUSTER},
+    {"CLUSTERDOWN", REDIS_FAULT_CLUSTER},
+    {"ERR SELECT is not allowed in cluster mode", REDIS_FAULT_CLUSTER},
+    {"WRONGTYPE", REDIS_FAULT_WRONGTYPE},
+    {"WEIR", REDIS_FAULT_WEIR},
+};
+
+enum redis_fault redis_fault(const char *error_text)
+{
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        size_t len = strlen(beginnings[i].words);
+
+        if (strncmp(error_text, beginnings[i].words, len) == 0 &&
+            (error_text[len] == ' ' || !error_text[len]))
+            return beginnings[i].fault;
+    }
+    return REDIS_FAULT_OTHER;
+}
+
+/* The lines that people read; %s is Redis's own text. */
+static const struct {
+    int status;
+    const char *line;
+} advice[] = {
+    [REDIS_FAULT_NOSCRIPT] = {WEIR_ENOTNOW,
+                              "Redis: loses its scripts (%s); find who runs SCRIPT FLUSH, try again"},
+    [REDIS_FAULT_READONLY] = {WEIR_EUNREACHABLE,
+                              "Redis: takes no writes: %s; name the address of the master"},
+    [REDIS_FAULT_LOADING] = {WEIR_EUNREACHABLE,
+                             "Redis: is loading its data after a start; wait and try again"},
+    [REDIS_FAULT_OOM] = {WEIR_ENOTNOW, "Redis: over its maxmemory; raise it or drain the queue"},
+    [REDIS_FAULT_BUSY] = {WEIR_ENOTNOW,
+                          "Redis: busy with somebody's long script; wait, or end it with SCRIPT KILL"},
+    [REDIS_FAULT_DISK] = {WEIR_ENOTNOW, "Redis: cannot write to its disk: %s; make room there or mend it"},
+    [REDIS_FAULT_AUTH] = {WEIR_EREFUSED,
+                          "Redis: refused: %s; check user and password of the address, and their ACL"},
+    [REDIS_FAULT_WRONGTYPE] = {WEIR_ECONFIG,
+                               "Redis: a key of this namespace is somebody else's: %s; choose another "
+                               "namespace or delete that key"},
+    [REDIS_FAULT_CLIENTS] = {WEIR_EUNREACHABLE,
+                             "Redis: has no room for another client; raise its maxclients"},
+    [REDIS_FAULT_CLUSTER] = {WEIR_ECONFIG,
+                             "Redis: is part of a cluster (%s), which Weir does not support; use a Redis "
+                             "of its own"},
+    [REDIS_FAULT_WEIR] = {WEIR_EINPUT, "%s"},
+    [REDIS_FAULT_OTHER] = {WEIR_EINTERNAL, "Redis: unexpected error: %s; please report it"},
+};
+
+int redis_fault_error(struct error *e, const char *error_text)
+{
+    enum redis_fault fault = redis_fault(error_text);
+
+    if (fault == REDIS_FAULT_WEIR && error_text[4] == ' ')
+        error_text += 5;
+    return error_set(e, advice[fault].status, advice[fault].line, error_text);
+}

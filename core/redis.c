@@ -1,0 +1,281 @@
+/* The blocking connection. Each public call first makes sure of a connection that is worth sending on: when
+ * nothing is under way it may be opened, or opened anew when the peer has gone since the last call; nobody's
+ * command is then in doubt. Whatever goes wrong later closes it and is the caller's to judge. */
+#include "core/redis.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/handshake.h"
+#include "core/wire.h"
+
+#define CONNECT_S 5 /* for each address of the host */
+#define REQUEST_S 5 /* without a byte of progress */
+
+struct redis {
+    struct redis_address address;
+    struct wire wire;
+    size_t awaited; /* answers under way */
+    bool sent;      /* has a byte of what is under way left? */
+};
+
+struct redis *redis_new(const struct redis_address *address)
+{
+    struct redis *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return NULL;
+    r->address = *address;
+    wire_init(&r->wire);
+    return r;
+}
+
+static void close_connection(struct redis *r)
+{
+    wire_close(&r->wire);
+    r->awaited = 0;
+}
+
+void redis_free(struct redis *r)
+{
+    if (!r)
+        return;
+    close_connection(r);
+    free(r);
+}
+
+/* Waits for POLLIN or POLLOUT; 0 or WEIR_EUNREACHABLE. */
+static int wait_for(struct redis *r, short events, int seconds, struct error *e)
+{
+    struct pollfd p = {.fd = r->wire.fd, .events = events};
+    int64_t end_us = clock_mono_us() + seconds * INT64_C(1000000), left_us;
+    int n;
+
+    do {
+        left_us = end_us - clock_mono_us();
+        n = left_us > 0 ? poll(&p, 1, (int)((left_us + 999) / 1000)) : 0;
+    } while ((n < 0 && errno == EINTR) || (n == 0 && left_us > 0));
+    return n == 0 ? wire_timed_out(&r->wire, seconds, e) : 0; /* any other failure shows at the next call */
+}
+
+/* Sends all that was added. */
+static int send_all(struct redis *r, struct error *e)
+{
+    int more;
+
+    while ((more = wire_send(&r->wire, e)) > 0) {
+        r->sent = true;
+        more = wait_for(r, POLLOUT, REQUEST_S, e);
+        if (more < 0)
+            return more;
+    }
+    r->sent = r->sent || more == 0;
+    return more;
+}
+
+/* Waits for the next answer, whatever it is. */
+static int receive_one(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int n;
+
+    while ((n = wire_reply(&r->wire, reply, e)) == 0) {
+        n = wire_receive(&r->wire, e);
+        if (n == 0)
+            n = wait_for(r, POLLIN, REQUEST_S, e);
+        if (n < 0)
+            return n;
+    }
+    return n < 0 ? n : 0;
+}
+
+/* ---- Opening */
+
+static int connect_blocking(struct redis *r, struct error *e)
+{
+    int n = wire_open(&r->wire, &r->address, e);
+
+    while (n == 0) {
+        n = wait_for(r, POLLOUT, CONNECT_S, e);
+        if (n == 0)
+            n = wire_connected(&r->wire, e);
+    }
+    return n < 0 ? n : 0;
+}
+
+/* Sends the steps of the handshake from first on; returns where they end. */
+static int send_steps(struct redis *r, int first, struct args *a, struct error *e)
+{
+    struct error ignored;
+    int step, status;
+
+    for (step = first; handshake_request(&r->address, step, a); step++) {
+        status = a->count > 0 ? wire_add(&r->wire, a, e) : 0;
+        if (status)
+            return status;
+    }
+    if (send_all(r, &ignored) < 0)
+        return step; /* Redis may have said why before it closed the connection */
+    return step;
+}
+
+static int receive_steps(struct redis *r, int first, int last, struct args *a, struct error *e)
+{
+    struct redisReply *reply;
+    int status = 0;
+
+    for (int step = first; !status && step < last; step++) {
+        if (!handshake_request(&r->address, step, a) || a->count == 0)
+            continue;
+        status = receive_one(r, &reply, e);
+        if (!status) {
+            status = handshake_reply(step, reply, e);
+            freeReplyObject(reply);
+        }
+    }
+    return status;
+}
+
+static int shake_hands(struct redis *r, int first, struct error *e)
+{
+    struct args a;
+    int status;
+
+    args_init(&a);
+    status = send_steps(r, first, &a, e);
+    if (status >= 0)
+        status = receive_steps(r, first, status, &a, e);
+    args_free(&a);
+    r->sent = false;
+    if (status)
+        close_connection(r);
+    return status;
+}
+
+/* Makes sure of a connection. */
+static int open_connection(struct redis *r, struct error *e)
+{
+    int status;
+
+    if (r->wire.fd >= 0 && r->awaited == 0 && wire_is_stale(&r->wire))
+        close_connection(r);
+    if (r->wire.fd >= 0)
+        return 0;
+    status = connect_blocking(r, e);
+    if (status)
+        close_connection(r);
+    return status ? status : shake_hands(r, 0, e);
+}
+
+int redis_load_scripts(struct redis *r, struct error *e)
+{
+    bool was_open = r->wire.fd >= 0;
+    int status = open_connection(r, e);
+
+    assert(r->awaited == 0);
+    return status || !was_open ? status : shake_hands(r, HANDSHAKE_SCRIPTS, e);
+}
+
+/* ---- Commands */
+
+int redis_append(struct redis *r, const struct args *a, struct error *e)
+{
+    int status = open_connection(r, e);
+
+    if (!status)
+        status = wire_add(&r->wire, a, e);
+    if (!status && r->awaited++ == 0)
+        r->sent = false;
+    return status;
+}
+
+int redis_flush(struct redis *r, struct error *e)
+{
+    int status = r->wire.fd >= 0 ? send_all(r, e) : 0;
+
+    if (status)
+        close_connection(r);
+    return status;
+}
+
+/* The next answer as it is; *reply is set on success only. */
+static int take_answer(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int status;
+
+    if (r->awaited == 0)
+        return error_set(e, WEIR_EUNREACHABLE, "Redis: connection lost before the answer; try again");
+    status = redis_flush(r, e);
+    if (status)
+        return status;
+    status = receive_one(r, reply, e);
+    if (status)
+        close_connection(r);
+    else
+        r->awaited--;
+    return status;
+}
+
+/* Makes an error of an error reply, and frees it. */
+static int judge(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int status;
+
+    if ((*reply)->type != REDIS_REPLY_ERROR)
+        return 0;
+    status = redis_fault_error(e, (*reply)->str);
+    freeReplyObject(*reply);
+    *reply = NULL;
+    if (status == WEIR_EUNREACHABLE)
+        close_connection(r);
+    return status;
+}
+
+int redis_result(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int status;
+
+    *reply = NULL;
+    status = take_answer(r, reply, e);
+    return status ? status : judge(r, reply, e);
+}
+
+/* Sends one command and takes its answer. An idle connection that is found dead before a byte has left is
+ * opened anew. */
+static int exchange(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
+{
+    bool was_open;
+    int status;
+
+    do {
+        was_open = r->wire.fd >= 0;
+        status = redis_append(r, a, e);
+        if (!status)
+            status = take_answer(r, reply, e);
+    } while (status == WEIR_EUNREACHABLE && was_open && !r->sent);
+    return status;
+}
+
+int redis_call(struct redis *r, const struct args *a, struct redisReply **reply, bool *sent, struct error *e)
+{
+    int status;
+
+    assert(r->awaited == 0);
+    r->sent = false;
+    *reply = NULL;
+    status = exchange(r, a, reply, e);
+    if (!status && (*reply)->type == REDIS_REPLY_ERROR &&
+        redis_fault((*reply)->str) == REDIS_FAULT_NOSCRIPT) {
+        freeReplyObject(*reply);
+        *reply = NULL;
+        status = redis_load_scripts(r, e);
+        if (!status)
+            status = exchange(r, a, reply, e);
+    }
+    if (sent)
+        *sent = status && r->sent;
+    return status ? status : judge(r, reply, e);
+}

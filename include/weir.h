@@ -1,0 +1,199 @@
+/*
+ * weir.h - the public interface of Weir, a distributed job queue on Redis whose workers hold every task type
+ * to a global rate, exactly.
+ *
+ * Three kinds of user: a producer (weir_new, weir_enqueue, weir_bulk_*), a worker process (weir_worker_*), and
+ * a handler (a function of type weir_handler that a worker calls for each job).
+ *
+ * Conventions
+ *   - Functions that can fail return 0, or a negative enum weir_status; weir_message() and
+ *     weir_worker_message() then hold one line that says what failed, why, and what to do.
+ *     The negated status is the exit code of the weir command for the same failure.
+ *   - Strings that are passed in are copied. Strings that are returned belong to the object they came from.
+ *   - A struct weir and a struct weir_worker belong to one thread; handlers run on threads of the worker.
+ *   - Durations are seconds as double; names (types, queues, ids ...) are 1 to 128 of [A-Za-z0-9_.-].
+ */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_VERSION "0.1.0"
+#define WEIR_API __attribute__((visibility("default")))
+#define WEIR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define WEIR_CHECKED __attribute__((warn_unused_result))
+
+enum weir_status {
+    WEIR_OK = 0,
+    WEIR_EUSAGE = -64,       /* the call itself is wrong */
+    WEIR_EINPUT = -65,       /* the input is wrong, or can never succeed */
+    WEIR_ENOTFOUND = -66,    /* no such job, limit or batch */
+    WEIR_EUNREACHABLE = -69, /* Redis does not answer */
+    WEIR_EINTERNAL = -70,    /* out of memory, or a bug */
+    WEIR_ENOTNOW = -75,      /* denied now, timed out, or the outcome is unknown */
+    WEIR_EREFUSED = -77,     /* Redis refused the login or a permission */
+    WEIR_ECONFIG = -78,      /* wrong configuration */
+};
+
+/* ---- Producing ---------------------------------------------------------------------------------------- */
+
+/* A connection to one Redis and one namespace. */
+struct weir;
+
+/* Makes a client; connects at the first use. url: redis://[user:pass@]host:port/db, unix:///path or a path;
+ * NULL means $REDIS_URL, else redis://127.0.0.1:6379. ns NULL means $WEIR_NAMESPACE, else "weir".
+ * A malformed url or namespace is reported by the first call. Returns NULL only when out of memory. */
+WEIR_API struct weir *weir_new(const char *url, const char *ns);
+WEIR_API void weir_free(struct weir *w);
+/* The last failure of w in one line. Never NULL. */
+WEIR_API const char *weir_message(const struct weir *w);
+
+/* One job. Members that are NULL or 0 take their default. */
+struct weir_job_spec {
+    const char *type;  /* required */
+    const char *args;  /* any JSON text; NULL: null */
+    const char *queue; /* "default" */
+    const char *id;    /* made when NULL; a given id is accepted once a day */
+    const char *key;   /* the value a keyed limit goes by */
+    int max_attempts;  /* 25 */
+    double timeout_s;  /* none */
+    double delay_s;    /* run at the earliest that long from now */
+    double at_s;       /* run at the earliest at this time, in seconds since 1970 */
+};
+
+#define WEIR_ID_SIZE 129 /* the longest id and its NUL */
+
+/* Enqueues one job; writes its id to id unless that is NULL. A second enqueue of a given id changes nothing
+ * and succeeds. After a lost connection the same job is sent again and arrives once. */
+WEIR_API WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE]);
+
+/* A bulk: many jobs in order, each exactly once, in chunks, with constant memory.
+ *
+ * With a name it is a batch that can be resumed: every call of weir_bulk_add counts one input line, Redis keeps
+ * how many lines it has and a checksum over them, and a later run over the same input skips those. A bulk
+ * without a name survives lost connections, not the death of its process. */
+struct weir_bulk;
+
+/* Begins or resumes a bulk. batch may be NULL. The bulk borrows w until it is closed; one at a time. */
+WEIR_API WEIR_CHECKED int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk);
+/* Adds one job (delay_s and at_s are not for bulks). May send and wait. WEIR_EINPUT: this job is wrong, nothing
+ * was added and the line was not counted. */
+WEIR_API WEIR_CHECKED int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job);
+/* Adds one line of NDJSON: a job object, or with type not NULL the args of a job of that type. len excludes the
+ * newline. queue NULL: the job's own queue, else "default". Errors as weir_bulk_add. */
+WEIR_API WEIR_CHECKED int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
+                                             const char *line, size_t len);
+/* Counts a line of the input that carries no job, so that resuming finds its place. */
+WEIR_API WEIR_CHECKED int weir_bulk_skip_line(struct weir_bulk *b, const char *line, size_t len);
+
+struct weir_bulk_counts {
+    uint64_t lines;    /* input lines given so far, skipped ones included */
+    uint64_t resumed;  /* of those, lines that an earlier run had sent */
+    uint64_t accepted; /* jobs of this run that Redis has acknowledged */
+};
+WEIR_API void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts);
+/* Sends what is left, waits for Redis, frees b whatever happens. counts may be NULL. */
+WEIR_API WEIR_CHECKED int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts);
+/* Frees b and sends nothing more. */
+WEIR_API void weir_bulk_abandon(struct weir_bulk *b);
+
+/* ---- Rates -------------------------------------------------------------------------------------------- */
+
+/* Sets the limit name to a rule such as "100/1m" or "10/s,burst=20"; applies at once. */
+WEIR_API WEIR_CHECKED int weir_rate_set(struct weir *w, const char *name, const char *rule);
+/* Removes the limit. WEIR_ENOTFOUND when there is none. */
+WEIR_API WEIR_CHECKED int weir_rate_remove(struct weir *w, const char *name);
+
+struct weir_take {
+    int allowed;
+    int never;            /* can never fit the burst */
+    int64_t limit;        /* the burst */
+    int64_t remaining;    /* slots that may still be taken now */
+    double retry_after_s; /* -1 when allowed */
+    double reset_after_s; /* until all of the burst is there again */
+};
+#define WEIR_TAKE_PEEK 1 /* look, take nothing */
+
+/* Takes cost slots (0: 1) of the limit name, for a caller of any kind; target is NAME or, with a rule of the
+ * caller's own, NAME or NAME/KEY. rule NULL: the limit's rule. Returns 0 allowed or not: see take->allowed. */
+WEIR_API WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                                    struct weir_take *take);
+
+/* ---- Handlers ----------------------------------------------------------------------------------------- */
+
+/* A job that a handler runs. Valid until the handler returns. */
+struct weir_job;
+
+WEIR_API const char *weir_job_id(const struct weir_job *job);
+WEIR_API const char *weir_job_type(const struct weir_job *job);
+/* The key, or NULL. */
+WEIR_API const char *weir_job_key(const struct weir_job *job);
+/* The args as JSON text, byte for byte as enqueued, NUL-terminated; "null" when there are none. */
+WEIR_API const char *weir_job_args(const struct weir_job *job);
+/* The whole job as JSON text, NUL-terminated. */
+WEIR_API const char *weir_job_body(const struct weir_job *job, size_t *len);
+/* 1 at the first attempt. */
+WEIR_API int weir_job_attempt(const struct weir_job *job);
+
+enum weir_outcome { WEIR_DONE = 0, WEIR_RETRY = 1, WEIR_DEAD = 2, WEIR_THROTTLED = 3 };
+
+/* A handler returns one of these calls' results, or WEIR_DONE. Any other value counts as WEIR_RETRY.
+ * after_s < 0: the usual backoff. The reason is kept with the job. */
+WEIR_API int weir_job_retry(struct weir_job *job, double after_s, const char *reason, ...) WEIR_PRINTF(3, 4);
+/* The job will never succeed: it goes to the dead jobs at once. */
+WEIR_API int weir_job_dead(struct weir_job *job, const char *reason, ...) WEIR_PRINTF(2, 3);
+/* The provider said stop: the job comes back to the head of its lane after after_s; no attempt is used. */
+WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
+
+typedef int weir_handler(struct weir_job *job, void *arg);
+
+/* ---- Workers ------------------------------------------------------------------------------------------ */
+
+struct weir_worker;
+
+/* Members that are NULL or 0 take their default. */
+struct weir_worker_options {
+    const char *redis_url;    /* as weir_new */
+    const char *ns;           /* as weir_new */
+    const char *queues;       /* "default"; "a,b": strict order; "a=3,b": by weight */
+    int executors;            /* 10; at most 1024 */
+    double lease_s;           /* 30: how long a silent worker keeps its jobs */
+    double grace_s;           /* 25: how long a stopping worker waits for its handlers */
+    const char *trace_file;   /* one line a start, appended */
+    int drain;                /* stop when nothing is left to do */
+    double drain_max_s;       /* give up draining after that long; 0: never */
+    int unknown_dead;         /* jobs of types without a handler go to the dead jobs instead of waiting */
+};
+
+/* Makes a worker that is not yet running. Returns NULL only when out of memory; wrong options are reported by
+ * weir_worker_run. */
+WEIR_API struct weir_worker *weir_worker_new(const struct weir_worker_options *options);
+WEIR_API void weir_worker_free(struct weir_worker *worker);
+WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
+
+/* Calls handler(job, arg) for each job of type, on one of the executor threads, several at a time. */
+WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const char *type, weir_handler *handler,
+                                             void *arg);
+/* Runs command, split at blanks and given no shell, once for each job of type: the job as JSON on its standard
+ * input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT. Exit 0 done, 75 throttled, 65 dead, others retry. */
+WEIR_API WEIR_CHECKED int weir_worker_exec(struct weir_worker *worker, const char *type, const char *command);
+/* Loads a shared object that exports "int weir_register(struct weir_worker *worker)", which calls
+ * weir_worker_handle for its types and returns 0. */
+WEIR_API WEIR_CHECKED int weir_worker_load(struct weir_worker *worker, const char *file);
+
+/* Runs jobs until stopped: 0 when all was finished or given back, WEIR_ENOTNOW when draining took too long. */
+WEIR_API WEIR_CHECKED int weir_worker_run(struct weir_worker *worker);
+/* Asks the worker to stop; the second call: at once. Safe in signal handlers and from any thread. */
+WEIR_API void weir_worker_stop(struct weir_worker *worker);
+/* Takes no more jobs, finishes those it has, and stays. Safe in signal handlers and from any thread. */
+WEIR_API void weir_worker_quiet(struct weir_worker *worker);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* Jobs into Redis: the request/reply pairs of enqueue.lua (one job) and append.lua (a chunk of a batch), and
+ * of the look at how far a batch is. */
+#ifndef QUEUE_ENQUEUE_H
+#define QUEUE_ENQUEUE_H
+
+#include "core/args.h"
+#include "queue/job.h"
+
+struct redisReply; /* hiredis */
+
+/* One job. due: delay_us from now, or at at_us; both -1: at once. */
+struct enqueue {
+    struct span queue, type, id, body;
+    int64_t keep_ms; /* how long its id is remembered */
+    const char *tag; /* random, of this call: a name */
+    int64_t delay_us, at_us;
+};
+void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const struct enqueue *job);
+/* *is_new: false when its id was known already, from another call. */
+WEIR_CHECKED int enqueue_reply(const struct redisReply *r, bool *is_new, struct error *e);
+
+/* How far a batch is: lines of its input, and a checksum over them. A new one: 0 and CHECKSUM_NONE. */
+#define CHECKSUM_NONE UINT64_C(0xcbf29ce484222325) /* FNV-1a's beginning */
+struct batch_state {
+    uint64_t lines, sum;
+};
+
+/* How many jobs of a chunk have this type or queue. */
+struct name_count {
+    struct span name;
+    uint64_t count;
+};
+
+struct append {
+    const char *batch;
+    int64_t keep_ms; /* how long the batch is remembered after this chunk */
+    struct batch_state before, after;
+    const struct name_count *types, *queues;
+    size_t type_count, queue_count;
+};
+/* The bodies are then added with args_add_bytes: those of the first queue first. */
+void append_request(struct args *a, const char *prefix, int64_t now_us, const struct append *chunk);
+/* *accepted: the chunk was the next one, and is in; else *state is how far the batch is. */
+WEIR_CHECKED int append_reply(const struct redisReply *r, struct batch_state *state, bool *accepted,
+                              struct error *e);
+
+void batch_request(struct args *a, const char *prefix, const char *batch);
+WEIR_CHECKED int batch_reply(const struct redisReply *r, struct batch_state *state, struct error *e);
+
+#endif

@@ -1,0 +1,63 @@
+/* A job's JSON. The body of a job is kept byte for byte from producer to handler: it is checked and looked
+ * into here, never decoded and encoded again. */
+#ifndef QUEUE_JOB_H
+#define QUEUE_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+#define JOB_BODY_MAX (1024 * 1024) /* bytes; claim.lua has the same bound */
+#define JOB_MAX_ATTEMPTS 25
+
+/* A piece of somebody else's text. */
+struct span {
+    const char *at;
+    size_t len;
+};
+
+/* What a body says; the spans point into it. Absent members have at == NULL. */
+struct job_view {
+    struct span id, type, queue, key; /* names: their text, without quotes, checked */
+    struct span args;                 /* the JSON text of args */
+    int max_attempts;                 /* JOB_MAX_ATTEMPTS when absent */
+    int64_t timeout_us;               /* 0 when absent */
+};
+
+/* 1 to 128 of [A-Za-z0-9_.-]? */
+bool name_is_valid(const char *name, size_t len);
+
+/* Checks that text is one JSON value, as strictly as jansson with JSON_REJECT_DUPLICATES at the top level
+ * (RFC 8259: UTF-8, no NaN; integers fit 64 bits, reals are finite, at most 512 levels). WEIR_EINPUT: what
+ * and at which byte. */
+WEIR_CHECKED int json_check(const char *text, size_t len, struct error *e);
+
+/* Checks a whole body and looks into it: one object, "type" present, members of the right kind. An absent id
+ * is no error. WEIR_EINPUT with what is wrong. */
+WEIR_CHECKED int job_read(const char *body, size_t len, struct job_view *view, struct error *e);
+
+/* A growing buffer for bodies. */
+struct text {
+    char *at;
+    size_t len, capacity;
+};
+void text_free(struct text *t);
+
+/* A new random id: 16 of [0-9a-z], 80 bits. */
+void job_make_id(char out[17]);
+
+/* Appends the body of a job to out in Weir's own order: id, type, key first, so that claim.lua reads them by
+ * pattern. job_write: from a spec, args checked. job_wrap: of that type, with the line as its args.
+ * job_rewrite: from a job object as a person wrote it, with id (made when it has none) and type first and
+ * every other member as it stands; view (of the new body, its spans relative to out->at + the old out->len)
+ * may be NULL. On failure out is as before. WEIR_EINPUT, WEIR_EINTERNAL (memory). */
+WEIR_CHECKED int job_write(struct text *out, const struct weir_job_spec *spec, struct job_view *view,
+                           struct error *e);
+WEIR_CHECKED int job_wrap(struct text *out, const char *type, const char *line, size_t len,
+                          struct job_view *view, struct error *e);
+WEIR_CHECKED int job_rewrite(struct text *out, const char *line, size_t len, struct job_view *view,
+                             struct error *e);
+
+#endif

@@ -1,0 +1,90 @@
+-- settle: jobs that a worker has finished leave its leases, each by its verb. A lease that is no longer the worker's
+-- (it was reaped, or settled before) changes nothing and is counted.
+--
+-- KEYS[1] prefix
+-- ARGV: now, worker, then any number of
+--         "done"  type n token * n
+--         "retry" token delay_us ""        one more attempt used; runs again after the delay
+--         "throttled" token delay_us ""    no attempt used; runs again after the delay
+--         "back"  token "0" ""             handed back to the head of its lane as it is
+--         "dead"  token "0" reason
+-- reply: the number of stale leases
+-- uses: core/base.lua core/bell.lua queue/lease.lua queue/lane.lua
+
+local worker, active = ARGV[2], P .. 'active:' .. (ARGV[2] or '')
+local verbs = {}
+local done, ends = {}, {}
+
+local function read_arguments()
+    if not worker then return 'settle: no worker' end
+    local i = 3
+    while i <= #ARGV do
+        local verb, n = ARGV[i], tonumber(ARGV[i + 2])
+        if verb == 'done' then
+            if not n or n < 1 or n > 4000 or i + 2 + n > #ARGV then return 'settle: done needs a type, a number, that many tokens' end
+            done[#done + 1] = {type = ARGV[i + 1], first = i + 3, last = i + 2 + n}
+            i = i + 3 + n
+        else
+            if not verbs[verb] then return 'settle: unknown verb ' .. tostring(verb) end
+            if i + 3 > #ARGV or not n or not lane_of(ARGV[i + 1]) then return 'settle: ' .. verb .. ' needs a token, a delay, a reason' end
+            ends[#ends + 1] = {verb = verb, token = ARGV[i + 1], delay_us = n, reason = ARGV[i + 3]}
+            i = i + 4
+        end
+    end
+end
+
+local function tag(e) return worker .. ':' .. e.token:match('^[^/]+') end
+
+local function put_later(e, entry)
+    local record = 'l ' .. tag(e) .. ' ' .. lane_of(e.token) .. '\n' .. entry
+    call('ZADD', P .. 'later', us(now + e.delay_us), record)
+    count(e.type, 'scheduled', 1)
+    if call('ZRANGE', P .. 'later', 0, 0)[1] == record then bell_ring(e.queue) end
+end
+
+function verbs.retry(e, entry)
+    local attempts, interrupted, throttled, body = entry_read(entry)
+    put_later(e, entry_write(attempts + 1, interrupted, throttled, body))
+    count(e.type, 'retried', 1)
+end
+
+function verbs.throttled(e, entry)
+    local attempts, interrupted, throttled, body = entry_read(entry)
+    put_later(e, entry_write(attempts, interrupted, throttled + 1, body))
+    count(e.type, 'back', 1)
+end
+
+function verbs.dead(e, entry)
+    bury(tag(e), lane_of(e.token), e.reason, entry)
+    count(e.type, 'dead', 1)
+end
+
+local given_back = {}
+function verbs.back(e, entry)
+    given_back[#given_back + 1] = {e.token, entry}
+    count(e.type, 'back', 1)
+end
+
+local wrong = read_arguments()
+if wrong then return refuse(wrong) end
+
+local stale, leaving = 0, {}
+for _, e in ipairs(ends) do
+    local entry = not leaving[e.token] and call('HGET', active, e.token)
+    if entry then
+        e.queue, e.type = lane_parts(lane_of(e.token))
+        verbs[e.verb](e, entry)
+        leaving[e.token] = true
+        leaving[#leaving + 1] = e.token
+    else
+        stale = stale + 1
+    end
+end
+lanes_return(given_back)
+if #leaving > 0 then push('HDEL', active, leaving) end
+for _, d in ipairs(done) do
+    local ended = call('HDEL', active, unpack(ARGV, d.first, d.last))
+    stale = stale + d.last - d.first + 1 - ended
+    if ended > 0 then count(d.type, 'done', ended) end
+end
+return stale

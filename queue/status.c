@@ -1,0 +1,178 @@
+#include "queue/status.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/reply.h"
+#include "core/script.h"
+
+/* A member as a number, whether it is one or text. */
+static int64_t number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+
+    if (json_is_integer(value))
+        return json_integer_value(value);
+    return json_is_string(value) ? strtoll(json_string_value(value), NULL, 10) : 0;
+}
+
+static void copy(char *out, size_t size, const char *text)
+{
+    strncpy(out, text ? text : "", size - 1);
+    out[size - 1] = '\0';
+}
+
+static int64_t positive(int64_t n)
+{
+    return n > 0 ? n : 0;
+}
+
+/* Starts a second since the mark before last, which is one to two seconds old while the type runs. */
+static double rate_now(const json_t *stats, int64_t started, int64_t now_us)
+{
+    int64_t mark_us = number(stats, "mark_us"), last_us = number(stats, "last_us");
+    bool lively = now_us - mark_us < 2000000 && last_us > 0 && now_us - last_us < 10000000;
+    int64_t since_us = lively ? last_us : mark_us;
+    int64_t before = number(stats, lively ? "last" : "mark");
+
+    if (mark_us == 0 || now_us <= since_us)
+        return 0;
+    return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
+}
+
+static int read_limit(struct type_status *t, const json_t *type, int64_t now_us, struct error *e)
+{
+    const char *stored = json_string_value(json_object_get(type, "rule"));
+    int64_t backlog = t->waiting + t->parked;
+    struct rule rule;
+
+    t->next_start_us = t->finish_us = -1;
+    if (!stored || !*stored)
+        return 0;
+    if (rule_read(stored, &rule, e) != 0)
+        return error_set(e, WEIR_ECONFIG, "limit %s: its rule '%.60s' cannot be read; set it with weir rate set", t->name,
+                         stored);
+    t->limited = true;
+    gcra_init(&t->gate, &rule);
+    t->gate.tat_us = number(type, "tat");
+    t->gate.tat_rem = number(type, "rem");
+    if (backlog > 0 && t->held == 0) {
+        int64_t opens_us = number(type, "opens");
+
+        t->next_start_us = opens_us > now_us ? opens_us : now_us;
+        t->finish_us = gcra_nth_start(&t->gate, t->next_start_us, backlog, 1);
+    }
+    return 0;
+}
+
+static int read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us, struct error *e)
+{
+    const json_t *stats = json_object_get(type, "stats");
+    int64_t pulled = number(stats, "pulled"), served = number(stats, "served"), back = number(stats, "back");
+
+    copy(t->name, sizeof t->name, name);
+    t->done = number(stats, "done");
+    t->retried = number(stats, "retried");
+    t->dead = number(stats, "dead");
+    t->scheduled = positive(number(stats, "scheduled"));
+    t->waiting = positive(number(stats, "enqueued") - pulled - number(stats, "parked"));
+    t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
+    t->rate_now = rate_now(stats, pulled + served, now_us);
+    *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = number(type, "parked");
+    return read_limit(t, type, now_us, e);
+}
+
+static void read_worker(struct worker_status *row, const char *name, const json_t *worker)
+{
+    const char *text = json_string_value(json_object_get(worker, "info"));
+    json_t *info = text ? json_loads(text, 0, NULL) : NULL;
+
+    copy(row->name, sizeof row->name, name);
+    copy(row->host, sizeof row->host, json_string_value(json_object_get(info, "host")));
+    row->pid = number(info, "pid");
+    row->running = number(worker, "running");
+    row->seen_us = number(worker, "until") - (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
+    json_decref(info);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b); /* each row begins with its name */
+}
+
+static int read_rows(struct status *s, json_t *root, struct error *e)
+{
+    json_t *queues = json_object_get(root, "queues"), *types = json_object_get(root, "types");
+    json_t *workers = json_object_get(root, "workers"), *row;
+    const char *name;
+    int rc = 0;
+
+    s->queues = calloc(json_object_size(queues) + 1, sizeof *s->queues);
+    s->types = calloc(json_object_size(types) + 1, sizeof *s->types);
+    s->workers = calloc(json_object_size(workers) + 1, sizeof *s->workers);
+    if (!s->queues || !s->types || !s->workers)
+        return error_set(e, WEIR_EINTERNAL, "status: out of memory");
+    s->now_us = number(root, "now");
+    s->dead = number(root, "dead");
+    s->later = number(root, "later");
+    json_object_foreach(queues, name, row)
+    {
+        copy(s->queues[s->queue_count].name, sizeof s->queues->name, name);
+        s->queues[s->queue_count++].waiting = json_integer_value(row);
+    }
+    json_object_foreach(types, name, row)
+    {
+        if (rc == 0)
+            rc = read_type(&s->types[s->type_count++], name, row, s->now_us, e);
+    }
+    json_object_foreach(workers, name, row)
+    {
+        read_worker(&s->workers[s->worker_count++], name, row);
+    }
+    qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
+    qsort(s->types, s->type_count, sizeof *s->types, by_name);
+    qsort(s->workers, s->worker_count, sizeof *s->workers, by_name);
+    return rc;
+}
+
+int status_read(struct weir *w, struct status *status)
+{
+    struct redisReply *reply = NULL;
+    json_t *root = NULL;
+    struct args a;
+    int rc;
+
+    memset(status, 0, sizeof *status);
+    args_init(&a);
+    script_begin(&a, "status", w->prefix, -1);
+    rc = client_call(w, &a, &reply, NULL);
+    args_free(&a);
+    if (rc != 0)
+        return rc;
+    if (reply->type == REDIS_REPLY_STRING)
+        root = json_loadb(reply->str, reply->len, 0, NULL);
+    freeReplyObject(reply);
+    if (!json_is_object(root))
+        rc = error_set(&w->error, WEIR_EINTERNAL, "status: unexpected answer from Redis; is another version at work?");
+    else
+        rc = read_rows(status, root, &w->error);
+    json_decref(root);
+    return rc;
+}
+
+void status_free(struct status *status)
+{
+    free(status->queues);
+    free(status->types);
+    free(status->workers);
+    memset(status, 0, sizeof *status);
+}
+
+const struct type_status *status_type(const struct status *status, const char *name)
+{
+    for (size_t i = 0; i < status->type_count; i++)
+        if (strcmp(status->types[i].name, name) == 0)
+            return &status->types[i];
+    return NULL;
+}

@@ -1,0 +1,45 @@
+/* What there is, in numbers: of status.lua's answer, with what follows from it: rates and finishing times. */
+#ifndef QUEUE_STATUS_H
+#define QUEUE_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/client.h"
+#include "throttle/gcra.h"
+
+struct queue_status {
+    char name[129];
+    int64_t waiting;
+};
+
+struct type_status {
+    char name[129];
+    int64_t waiting, parked, held, running, scheduled, done, retried, dead; /* jobs */
+    bool limited;
+    struct gcra gate;      /* of its limit, when limited */
+    double rate_now;       /* starts a second, over the last second or two */
+    int64_t next_start_us; /* of a job that waits; -1: unknown, or none waits */
+    int64_t finish_us;     /* when the last one that waits starts; -1: unknown, or none waits */
+};
+
+struct worker_status {
+    char name[129], host[256];
+    int64_t pid, running, seen_us; /* seen: its last heartbeat */
+};
+
+struct status {
+    int64_t now_us, dead, later;
+    struct queue_status *queues;
+    struct type_status *types;
+    struct worker_status *workers;
+    size_t queue_count, type_count, worker_count;
+};
+
+/* Asks Redis. status_free frees what *status holds, also after a failure. Sorted by name. */
+WEIR_CHECKED int status_read(struct weir *w, struct status *status);
+void status_free(struct status *status);
+/* The row of a type, or NULL. */
+const struct type_status *status_type(const struct status *status, const char *name);
+
+#endif

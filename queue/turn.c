@@ -1,0 +1,300 @@
+#include "queue/turn.h"
+
+#include <string.h>
+
+#include "core/reply.h"
+#include "core/script.h"
+
+static void add_names(struct args *a, struct names names)
+{
+    for (int i = 0; i < names.count; i++)
+        args_add(a, names.at[i]);
+}
+
+static struct span span_of(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING ? (struct span){reply->str, reply->len} : (struct span){"", 0};
+}
+
+bool turn_is_unregistered(const struct error *e)
+{
+    return strstr(e->text, "unregistered") != NULL;
+}
+
+/* ---- claim */
+
+void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
+{
+    char options[4] = "";
+
+    if (call->held)
+        strcat(options, "h");
+    if (call->unknown_dead)
+        strcat(options, "d");
+    if (call->mark)
+        strcat(options, "m");
+    script_begin(a, "claim", prefix, now_us);
+    args_add(a, call->worker);
+    args_add(a, call->group);
+    args_add_int(a, call->turn);
+    args_add_int(a, call->free);
+    args_add_int(a, call->prefetch);
+    args_add_int(a, call->look);
+    args_add_int(a, call->duty_until_us);
+    args_add(a, options);
+    args_add_int(a, call->queues.count);
+    add_names(a, call->queues);
+    add_names(a, call->types);
+}
+
+/* "turn.index[@slot]/queue/type/key" */
+static bool read_token(struct span token, struct lease *lease)
+{
+    const char *end = token.at + token.len;
+    const char *slash = memchr(token.at, '/', token.len);
+    const char *slot = slash ? memchr(token.at, '@', (size_t)(slash - token.at)) : NULL;
+    const char *type = slash ? memchr(slash + 1, '/', (size_t)(end - slash - 1)) : NULL;
+    const char *key = type ? memchr(type + 1, '/', (size_t)(end - type - 1)) : NULL;
+
+    if (!key)
+        return false;
+    lease->token = token;
+    lease->slot_us = slot ? strtoll(slot + 1, NULL, 10) : 0;
+    lease->type = (struct span){type + 1, (size_t)(key - type - 1)};
+    return true;
+}
+
+/* "@attempts,interrupted,throttled;{...}" or the body alone */
+static bool read_entry(struct span entry, struct lease *lease)
+{
+    int *numbers[] = {&lease->attempts, &lease->interrupted, &lease->throttled};
+    const char *at = entry.at;
+    char *end;
+
+    lease->attempts = lease->interrupted = lease->throttled = 0;
+    lease->body = entry;
+    if (entry.len == 0 || *at != '@')
+        return entry.len > 0;
+    for (int i = 0; i < 3; i++) {
+        *numbers[i] = (int)strtol(at + 1, &end, 10);
+        at = end;
+        if (*at != (i < 2 ? ',' : ';'))
+            return false;
+    }
+    lease->body.len -= (size_t)(at + 1 - entry.at);
+    lease->body.at = at + 1;
+    return true;
+}
+
+static int read_leases(const struct redisReply *list, struct claim *claim, struct error *e)
+{
+    size_t n = list->elements / 2;
+
+    if (n > claim->lease_capacity) {
+        struct lease *leases = realloc(claim->leases, n * sizeof *leases);
+
+        if (!leases)
+            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+        claim->leases = leases;
+        claim->lease_capacity = n;
+    }
+    claim->lease_count = n;
+    for (size_t i = 0; i < n; i++)
+        if (!read_token(span_of(list->element[2 * i]), &claim->leases[i]) ||
+            !read_entry(span_of(list->element[2 * i + 1]), &claim->leases[i]))
+            return error_set(e, WEIR_EINTERNAL, "claim: a lease that cannot be read; is another version at work?");
+    return 0;
+}
+
+static const struct span *read_words(const struct redisReply *list, struct span **words, size_t *count)
+{
+    const struct span *first = *words;
+
+    *count = list->elements;
+    for (size_t i = 0; i < list->elements; i++)
+        *(*words)++ = span_of(list->element[i]);
+    return first;
+}
+
+int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
+{
+    struct redisReply **at;
+    struct span *words;
+    size_t n = 0;
+    int rc = reply_array(reply, 9, "claim", e);
+
+    for (int i = 5; rc == 0 && i < 9; i++)
+        rc = reply_array(reply->element[i], 0, "claim", e);
+    if (rc != 0)
+        return rc;
+    at = reply->element;
+    for (int i = 6; i < 9; i++)
+        n += at[i]->elements;
+    if (n > claim->word_capacity) {
+        if (!(words = realloc(claim->words, n * sizeof *words)))
+            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+        claim->words = words;
+        claim->word_capacity = n;
+    }
+    claim->now_us = reply_int(at[0], 0);
+    claim->next_us = reply_int(at[1], -1);
+    claim->later_us = reply_int(at[2], -1);
+    claim->duty_until_us = reply_int(at[3], 0);
+    claim->more = reply_int(at[4], 0) != 0;
+    words = claim->words;
+    claim->rules = read_words(at[6], &words, &claim->rule_count);
+    claim->aside = read_words(at[7], &words, &claim->aside_count);
+    claim->broken = read_words(at[8], &words, &claim->broken_count);
+    return read_leases(at[5], claim, e);
+}
+
+void claim_free(struct claim *claim)
+{
+    free(claim->leases);
+    free(claim->words);
+    memset(claim, 0, sizeof *claim);
+}
+
+/* ---- settle */
+
+void settle_request(struct args *a, const char *prefix, int64_t now_us, const char *worker)
+{
+    script_begin(a, "settle", prefix, now_us);
+    args_add(a, worker);
+}
+
+void settle_done(struct args *a, const char *type, size_t n)
+{
+    args_add(a, "done");
+    args_add(a, type);
+    args_add_int(a, (int64_t)n);
+}
+
+void settle_token(struct args *a, struct span token)
+{
+    args_add_bytes(a, token.at, token.len);
+}
+
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us, const char *reason)
+{
+    static const char *const verbs[] = {
+        [SETTLE_RETRY] = "retry", [SETTLE_THROTTLED] = "throttled", [SETTLE_BACK] = "back", [SETTLE_DEAD] = "dead"};
+
+    args_add(a, verbs[verb]);
+    args_add_bytes(a, token.at, token.len);
+    args_add_int(a, delay_us);
+    args_add(a, reason ? reason : "");
+}
+
+/* One number. */
+static int number_reply(const struct redisReply *reply, const char *script, int64_t *value, struct error *e)
+{
+    if (reply && reply->type == REDIS_REPLY_INTEGER) {
+        *value = reply->integer;
+        return 0;
+    }
+    return reply_array(reply, SIZE_MAX, script, e);
+}
+
+int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e)
+{
+    return number_reply(reply, "settle", stale, e);
+}
+
+/* ---- promote */
+
+void promote_request(struct args *a, const char *prefix, int64_t now_us, int most)
+{
+    script_begin(a, "promote", prefix, now_us);
+    args_add_int(a, most);
+}
+
+int promote_reply(const struct redisReply *reply, int64_t *moved, struct error *e)
+{
+    return number_reply(reply, "promote", moved, e);
+}
+
+/* ---- adopt */
+
+void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call)
+{
+    script_begin(a, "adopt", prefix, now_us);
+    args_add(a, call->worker);
+    args_add(a, call->old_worker);
+    args_add(a, call->group);
+    args_add_int(a, call->lease_us);
+    args_add(a, call->info);
+    args_add_int(a, call->queues.count);
+    add_names(a, call->queues);
+}
+
+int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
+{
+    size_t fixed = 2 + (size_t)queue_count;
+    int rc = reply_array(reply, 1 + fixed, "adopt", e);
+
+    memset(adopt, 0, sizeof *adopt);
+    if (rc != 0)
+        return rc;
+    if (!(adopt->words = calloc(reply->elements, sizeof *adopt->words)))
+        return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");
+    for (size_t i = 1; i < reply->elements; i++)
+        adopt->words[i - 1] = span_of(reply->element[i]);
+    adopt->bell = adopt->words[0];
+    adopt->spare = adopt->words[1];
+    adopt->queues = adopt->words + 2;
+    adopt->lost = adopt->words + fixed;
+    adopt->lost_count = reply->elements - 1 - fixed;
+    return 0;
+}
+
+void adopt_free(struct adopt *adopt)
+{
+    free(adopt->words);
+    adopt->words = NULL;
+}
+
+/* ---- reap */
+
+void reap_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, int64_t lease_us,
+                  int interrupted_most)
+{
+    script_begin(a, "reap", prefix, now_us);
+    args_add(a, worker);
+    args_add_int(a, lease_us);
+    args_add_int(a, interrupted_most);
+}
+
+int reap_reply(const struct redisReply *reply, int64_t *taken, int64_t *workers, struct error *e)
+{
+    int rc = reply_array(reply, 2, "reap", e);
+
+    if (rc != 0)
+        return rc;
+    *taken = reply_int(reply->element[1], 0);
+    *workers = (int64_t)reply->elements - 2;
+    return 0;
+}
+
+/* ---- drained */
+
+void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues, struct names types)
+{
+    script_begin(a, "drained", prefix, now_us);
+    args_add_int(a, queues.count);
+    add_names(a, queues);
+    add_names(a, types);
+}
+
+int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e)
+{
+    int rc = reply_array(reply, 4, "drained", e);
+
+    if (rc != 0)
+        return rc;
+    drained->waiting = reply_int(reply->element[0], 0);
+    drained->parked = reply_int(reply->element[1], 0);
+    drained->running = reply_int(reply->element[2], 0);
+    drained->due = reply_int(reply->element[3], 0);
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* The transitions of a turn: for each script a request function, which builds the call, and a reply function, which reads
+ * and checks the answer. The scripts' headers say what they do. now_us < 0: Redis's own time. What a reply function
+ * hands out points into the reply. */
+#ifndef QUEUE_TURN_H
+#define QUEUE_TURN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/args.h"
+#include "core/error.h"
+#include "queue/job.h"
+
+struct redisReply;
+
+/* Some names: queues, types. */
+struct names {
+    const char *const *at;
+    int count;
+};
+
+struct claim_call {
+    const char *worker, *group;
+    int64_t turn;
+    int free;              /* idle executors */
+    int prefetch;          /* jobs without a limit that may be leased beyond those */
+    int look;              /* jobs of a queue to read at first, 1 to 1000 */
+    int64_t duty_until_us; /* as the last claim answered */
+    bool held;             /* look at held types */
+    bool unknown_dead;     /* types that no handler is known for are dead */
+    bool mark;             /* once a second: mark the rates */
+    struct names queues, types;
+};
+
+struct lease {
+    struct span token, type;
+    struct span body;
+    int64_t slot_us; /* when it may start, by Redis's clock; 0: at once, it has no limit */
+    int attempts, interrupted, throttled;
+};
+
+/* A claim's answer. The arrays are reused by the next claim_reply; claim_free frees them. */
+struct claim {
+    int64_t now_us;
+    int64_t next_us;  /* when a gate opens for what is parked; -1: never */
+    int64_t later_us; /* when a scheduled or retried job is due; -1: never */
+    int64_t duty_until_us;
+    bool more;
+    struct lease *leases;
+    size_t lease_count, lease_capacity;
+    struct span *words; /* the lists below point here */
+    size_t word_capacity;
+    const struct span *rules, *aside, *broken; /* rules: type, rule, type, rule ... */
+    size_t rule_count, aside_count, broken_count;
+};
+
+void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
+WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
+void claim_free(struct claim *claim);
+
+/* settle_request begins; then settle_done (once for each type) and settle_end add what has ended. */
+void settle_request(struct args *a, const char *prefix, int64_t now_us, const char *worker);
+/* Announces n tokens of jobs of that type that are done, 1 to 4000; add them with settle_token. */
+void settle_done(struct args *a, const char *type, size_t n);
+void settle_token(struct args *a, struct span token);
+enum settle_verb { SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_BACK, SETTLE_DEAD };
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us, const char *reason);
+/* stale: leases that were no longer this worker's. */
+WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
+
+void promote_request(struct args *a, const char *prefix, int64_t now_us, int most);
+WEIR_CHECKED int promote_reply(const struct redisReply *reply, int64_t *moved, struct error *e);
+
+struct adopt_call {
+    const char *worker;     /* "": the old one leaves */
+    const char *old_worker; /* "": none */
+    const char *group;
+    int64_t lease_us;
+    const char *info; /* JSON: host, pid, queues, lease_s */
+    struct names queues;
+};
+/* Then settle_token for each job that still runs. */
+void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
+/* reply's words: bell, spare, the queue keys, then the tokens that are lost. words holds up to most spans. */
+struct adopt {
+    struct span bell, spare;
+    const struct span *queues; /* as many as the call named */
+    const struct span *lost;
+    size_t lost_count;
+    struct span *words;
+};
+WEIR_CHECKED int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e);
+void adopt_free(struct adopt *adopt);
+
+void reap_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, int64_t lease_us,
+                  int interrupted_most);
+/* taken: leases of dead workers; workers: how many of those. */
+WEIR_CHECKED int reap_reply(const struct redisReply *reply, int64_t *taken, int64_t *workers, struct error *e);
+
+void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues, struct names types);
+struct drained {
+    int64_t waiting, parked, running, due;
+};
+WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
+
+/* Was the refusal "unregistered": the worker must adopt itself anew? */
+bool turn_is_unregistered(const struct error *e);
+
+#endif

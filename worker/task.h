@@ -1,0 +1,54 @@
+/* A task: a leased job in this process, from the claim that granted it until the settle that ended it. */
+#ifndef WORKER_TASK_H
+#define WORKER_TASK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "queue/job.h"
+#include "queue/turn.h"
+#include "weir.h"
+
+struct handler;
+
+enum task_end { END_DONE, END_RETRY, END_THROTTLED, END_BACK, END_DEAD };
+
+struct task {
+    struct task *next;
+    const struct handler *handler;
+    struct span token, body;        /* in bytes; NUL-terminated */
+    int64_t slot_us;                /* by Redis's clock, 0: no limit */
+    int64_t start_us;               /* when to start, by this machine's monotonic clock; 0: at once */
+    const char *rule;               /* the limit's stored rule, borrowed, for the trace; NULL: none */
+    int attempts, interrupted, throttled; /* before this run */
+    bool lost;                      /* the lease is gone: nothing is settled */
+    _Atomic pid_t process;          /* of a command that runs; 0: none */
+
+    enum task_end end;
+    double after_s; /* < 0: the usual */
+    char *reason;   /* owned; NULL: none */
+    int64_t finished_us;
+
+    char bytes[];
+};
+
+/* Copies what it needs of the lease. NULL: out of memory. */
+struct task *task_new(const struct lease *lease);
+void task_free(struct task *task);
+/* Sets how it ended. The reason is copied; control characters become blanks. */
+void task_finish(struct task *task, enum task_end end, double after_s, const char *reason);
+
+/* A list, first in first out. */
+struct task_list {
+    struct task *head, **tail;
+    int count;
+};
+void task_list_init(struct task_list *list);
+void task_list_push(struct task_list *list, struct task *task);
+struct task *task_list_pop(struct task_list *list);
+/* Moves all of from to the end of to. */
+void task_list_append(struct task_list *to, struct task_list *from);
+
+#endif

@@ -1,0 +1,92 @@
+#include "worker/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+
+#define LINE_MAX_BYTES 512 /* two names of 128, two times, a rule */
+
+struct trace {
+    pthread_mutex_t lock;
+    int fd;
+    bool failed;
+    size_t len;
+    char lines[64 * 1024];
+};
+
+struct trace *trace_open(const char *file, struct error *e)
+{
+    struct trace *t = calloc(1, sizeof *t);
+
+    if (!t) {
+        error_set(e, WEIR_EINTERNAL, "trace: out of memory");
+        return NULL;
+    }
+    t->fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (t->fd < 0) {
+        error_set(e, WEIR_ECONFIG, "trace %s: %s; name a file that can be written", file, strerror(errno));
+        free(t);
+        return NULL;
+    }
+    pthread_mutex_init(&t->lock, NULL);
+    return t;
+}
+
+static void write_lines(struct trace *t)
+{
+    for (size_t done = 0; done < t->len;) {
+        ssize_t n = write(t->fd, t->lines + done, t->len - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            if (!t->failed)
+                log_line(LOG_LEVEL_WARN, "trace: %s; lines are lost, jobs run on", strerror(errno));
+            t->failed = true;
+            break;
+        }
+        done += (size_t)n;
+    }
+    t->len = 0;
+}
+
+void trace_start(struct trace *t, const struct task *task, const struct job_view *view)
+{
+    int64_t start_us = clock_wall_us();
+
+    pthread_mutex_lock(&t->lock);
+    if (sizeof t->lines - t->len < LINE_MAX_BYTES)
+        write_lines(t);
+    t->len += (size_t)snprintf(t->lines + t->len, LINE_MAX_BYTES,
+                               "{\"slot\":%" PRId64 ",\"start\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"rule\":\"%s\"}\n",
+                               task->slot_us, start_us, (int)view->type.len, view->type.at, (int)view->id.len,
+                               view->id.at, task->rule ? task->rule : "");
+    pthread_mutex_unlock(&t->lock);
+}
+
+void trace_flush(struct trace *t)
+{
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->lock);
+    write_lines(t);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void trace_close(struct trace *t)
+{
+    if (!t)
+        return;
+    trace_flush(t);
+    close(t->fd);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
