@@ -1,0 +1,55 @@
+#!/bin/sh
+# make deps: installs from Debian what building, testing and the demo need and this machine lacks. On other systems it
+# names that and stops. No service is started or enabled: Weir's tests and the demo run a redis-server of their own.
+set -eu
+
+cc=${CC:-cc}
+missing=''
+need() { # PACKAGE TEST...: the package is missing when the test fails
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+header() { echo "#include <$1>" | "$cc" -E -x c - ; }
+
+need make command -v make
+need gcc command -v "$cc"
+need binutils command -v objcopy
+need libc6-dev header stdio.h
+need libhiredis-dev header hiredis/hiredis.h
+need libev-dev header ev.h
+need libjansson-dev header jansson.h
+need libcmocka-dev sh -c "printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h cmocka.h | '$cc' -E -x c -"
+need redis-server command -v redis-server
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "make deps: missing (as Debian names it):$missing; install what your system calls so, then make again" >&2
+    exit 1
+fi
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=''
+elif command -v sudo >/dev/null; then
+    as_root=sudo
+else
+    echo "make deps: missing:$missing; as root: apt-get install$missing" >&2
+    exit 1
+fi
+
+echo "make deps: installing$missing" >&2
+# policy-rc.d is what Debian's packages ask before they start their service.
+$as_root sh -eu -c '
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+        trap "rm -f $policy" EXIT
+        trap "exit 1" INT TERM
+        printf "#!/bin/sh\nexit 101\n" >$policy
+        chmod 755 $policy
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -qq update
+    apt-get -qq -y install --no-install-recommends "$@"
+    case " $* " in
+    *" redis-server "*) [ ! -d /run/systemd/system ] || systemctl -q disable redis-server ;;
+    esac
+' sh $missing
