@@ -49,16 +49,15 @@ if wrong then return refuse(wrong) end
 local leases, dead, rules, aside, broken = {}, {}, {}, {}, {}
 local index, bytes, budget, more = 0, 0, BUDGET, 0
 
--- The index within a token: two digits of base 64 in ASCII order, since formatting a number takes longer than all the rest of a
--- grant.
-local DIGITS = {('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'):byte(1, 64)}
-for i, digit in ipairs(DIGITS) do DIGITS[i] = string.char(digit) end
+-- The index within a token: two digits of base 64 in ASCII order. Formatting a number would take longer than all the rest of
+-- a grant.
+local ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 local token_head = turn .. '.'
 local high, low = 1, 0
 local function index_text()
     low = low + 1
     if low > 64 then high, low = high + 1, 1 end
-    return DIGITS[high] .. DIGITS[low]
+    return ALPHABET:sub(high, high) .. ALPHABET:sub(low, low)
 end
 
 ---------------------------------------------------------------------------------------------------- types and gates

@@ -1,0 +1,17 @@
+/* What the weir command needs of a bulk beyond weir.h. */
+#ifndef PRODUCER_BULK_H
+#define PRODUCER_BULK_H
+
+#include "queue/enqueue.h"
+
+/* Sends what is there and waits until Redis has it. */
+WEIR_CHECKED int bulk_flush(struct weir_bulk *b);
+/* The same at the end of the input, which must not be shorter than what an earlier run had sent. */
+WEIR_CHECKED int bulk_end(struct weir_bulk *b);
+/* Has it failed for good, so that the last error was not one of a single line? */
+bool bulk_has_failed(const struct weir_bulk *b);
+/* The index-th type of this bulk's jobs, those that an earlier run had sent left out; false: there are no
+ * more. */
+bool bulk_type(const struct weir_bulk *b, size_t index, struct name_count *type);
+
+#endif

@@ -1,0 +1,37 @@
+/* A tally: how many jobs of each name (of their types, of their queues) a bulk has, in the chunk being filled
+ * and in all. */
+#ifndef PRODUCER_TALLY_H
+#define PRODUCER_TALLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "queue/job.h"
+
+struct tally_name {
+    char *text;
+    size_t len;
+    uint64_t total;
+    uint32_t in_chunk;
+};
+
+struct tally {
+    struct tally_name *names;
+    size_t count, capacity;
+    uint32_t *slots; /* a hash table: 1 + index into names, 0: free; its size is a power of two */
+    size_t slot_count;
+    uint64_t seed;
+    uint32_t last; /* the name that was counted last: mostly the next one too */
+    uint32_t *used,
+        used_count; /* names with in_chunk > 0, in the order of their coming; as many slots as names */
+};
+
+void tally_init(struct tally *t);
+void tally_free(struct tally *t);
+/* Counts one. *index stays that name's. False: out of memory, nothing was counted. */
+bool tally_add(struct tally *t, struct span name, uint32_t *index);
+/* A new chunk begins. */
+void tally_next_chunk(struct tally *t);
+
+#endif
