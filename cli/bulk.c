@@ -1,0 +1,362 @@
+/* weir enqueue --from: lines of a file into a bulk, a progress bar, and what became of it. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/enqueue.h"
+#include "cli/json.h"
+#include "cli/lines.h"
+#include "core/clock.h"
+#include "producer/bulk.h"
+#include "queue/status.h"
+
+#define SHOW_EVERY_US 100000
+#define LOOK_EVERY 256 /* lines between looks at the clock */
+#define BAR_WIDTH 30
+
+static volatile sig_atomic_t stopped;
+
+struct run {
+    struct cli *cli;
+    const struct enqueue_flags *flags;
+    struct weir *w;
+    struct weir_bulk *bulk;
+    struct lines lines;
+    struct weir_bulk_counts counts;
+    uint64_t blank, invalid; /* lines without a job */
+    int64_t begun_us, shown_us;
+    bool bar;
+};
+
+/* ---- Numbers for people */
+
+/* 1234567 as "1,234,567" */
+static const char *grouped(uint64_t n, char out[32])
+{
+    char digits[24];
+    int len = sprintf(digits, "%" PRIu64, n);
+    char *at = out;
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            *at++ = ',';
+        *at++ = digits[i];
+    }
+    *at = '\0';
+    return out;
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static double seconds_since(int64_t begun_us)
+{
+    return (double)(clock_mono_us() - begun_us + 1) / 1e6;
+}
+
+/* ---- Progress */
+
+static void clear_bar(const struct run *r)
+{
+    if (r->bar && r->shown_us)
+        fputs("\r\033[K", stderr);
+}
+
+static void show_bar(struct run *r)
+{
+    static const char full[] = "##############################", empty[] = "..............................";
+    const struct lines *l = &r->lines;
+    char lines[32], rate[32];
+    int64_t now_us = clock_mono_us();
+
+    if (!r->bar || now_us - r->shown_us < SHOW_EVERY_US)
+        return;
+    r->shown_us = now_us;
+    fputs("\r", stderr);
+    if (l->size_bytes) {
+        double part = l->bytes < l->size_bytes ? (double)l->bytes / (double)l->size_bytes : 1;
+        int width = (int)(part * BAR_WIDTH);
+
+        fprintf(stderr, "[%.*s%.*s] %3.0f%%  ", width, full, BAR_WIDTH - width, empty, part * 100);
+    }
+    fprintf(stderr, "%s lines  %s/s\033[K", grouped(l->number, lines),
+            grouped((uint64_t)((double)l->number / seconds_since(r->begun_us)), rate));
+}
+
+/* ---- Lines */
+
+static bool is_blank(struct span line)
+{
+    size_t at = 0;
+
+    while (at < line.len && (line.at[at] == ' ' || line.at[at] == '\t' || line.at[at] == '\r'))
+        at++;
+    return at == line.len;
+}
+
+static int skip_line(struct run *r, struct span line, uint64_t *count)
+{
+    ++*count;
+    return weir_bulk_skip_line(r->bulk, line.at, line.len) ? cli_failed(r->cli, r->w) : 0;
+}
+
+/* The line was refused: reported and left out, or the end. */
+static int refused_line(struct run *r, struct span line)
+{
+    const char *why = weir_message(r->w);
+
+    if (!r->flags->skip_invalid)
+        return error_set(&r->cli->error, WEIR_EINPUT,
+                         "%.200s:%" PRIu64
+                         ": %.150s; the lines before it are sent, none after it; mend it, or leave "
+                         "such lines out with --skip-invalid",
+                         r->lines.name, r->lines.number, why);
+    clear_bar(r);
+    fprintf(stderr, "weir: %s:%" PRIu64 ": %s; left out\n", r->lines.name, r->lines.number, why);
+    return skip_line(r, line, &r->invalid);
+}
+
+static int take_line(struct run *r, struct span line)
+{
+    int status;
+
+    if (is_blank(line))
+        return skip_line(r, line, &r->blank);
+    status = weir_bulk_add_line(r->bulk, r->flags->type, r->flags->queue, line.at, line.len);
+    if (status == WEIR_EINPUT && !bulk_has_failed(r->bulk))
+        return refused_line(r, line);
+    return status ? cli_failed(r->cli, r->w) : 0;
+}
+
+static int flush(struct run *r)
+{
+    return bulk_flush(r->bulk) ? cli_failed(r->cli, r->w) : 0;
+}
+
+static int take_lines(struct run *r)
+{
+    enum lines_result result = LINES_ONE;
+    struct span line;
+    int status = 0;
+
+    while (!status && result != LINES_END && !stopped) {
+        result = lines_next(&r->lines, &line, &r->cli->error);
+        if (result == LINES_ONE)
+            status = take_line(r, line);
+        else if (result == LINES_IDLE)
+            status = flush(r);
+        else if (result == LINES_FAILED)
+            status = r->cli->error.status;
+        if (r->bar && r->lines.number % LOOK_EVERY == 0)
+            show_bar(r);
+    }
+    return status;
+}
+
+/* ---- What became of it */
+
+/* When a type's jobs of this run start, at the earliest. */
+struct forecast {
+    char type[129];
+    uint64_t count;
+    bool limited;
+    double rate;
+    int64_t first_us, last_us;
+};
+
+/* They are the last count of all that wait; those of them that do not wait any more have started. */
+static void forecast_type(const struct status *s, struct forecast *f)
+{
+    const struct type_status *t = status_type(s, f->type);
+    int64_t all, ours = (int64_t)f->count;
+
+    f->limited = t && t->limited;
+    if (!f->limited)
+        return;
+    all = t->waiting + t->parked + t->held;
+    f->rate = (double)t->gate.rule.count / ((double)t->gate.rule.period_us / 1e6);
+    f->first_us = all < ours || all == 0 ? s->now_us : gcra_nth_start(&t->gate, s->now_us, all - ours + 1, 1);
+    f->last_us = all == 0 ? s->now_us : gcra_nth_start(&t->gate, s->now_us, all, 1);
+}
+
+/* One for each type of this run; *forecasts is the caller's to free. */
+static int bulk_forecast(struct run *r, struct forecast **forecasts, size_t *n)
+{
+    struct status s;
+    struct name_count type;
+    int status = status_read(r->w, &s);
+
+    for (*n = 0; bulk_type(r->bulk, *n, &type);)
+        ++*n;
+    *forecasts = calloc(*n + 1, sizeof **forecasts);
+    if (!*forecasts)
+        status = error_set(&r->w->error, WEIR_EINTERNAL, "out of memory");
+    for (size_t i = 0; !status && bulk_type(r->bulk, i, &type); i++) {
+        struct forecast *f = &(*forecasts)[i];
+
+        snprintf(f->type, sizeof f->type, "%.*s", (int)type.name.len, type.name.at);
+        f->count = type.count;
+        forecast_type(&s, f);
+    }
+    status_free(&s);
+    return status;
+}
+
+static json_t *forecast_json(const struct forecast *f)
+{
+    if (!f->limited)
+        return json_pack("{s:I, s:n, s:n, s:n}", "count", (json_int_t)f->count, "rate", "first_start",
+                         "last_start");
+    return json_pack("{s:I, s:f, s:o, s:o}", "count", (json_int_t)f->count, "rate", f->rate, "first_start",
+                     json_seconds(f->first_us), "last_start", json_seconds(f->last_us));
+}
+
+static int print_json(struct run *r, double seconds, const struct forecast *forecasts, size_t n)
+{
+    json_t *types = json_object();
+
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(types, forecasts[i].type, forecast_json(&forecasts[i]));
+    return json_print(r->cli,
+                      json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "lines",
+                                (json_int_t)r->counts.lines, "resumed", (json_int_t)r->counts.resumed,
+                                "accepted", (json_int_t)r->counts.accepted, "invalid", (json_int_t)r->invalid,
+                                "blank", (json_int_t)r->blank, "seconds", seconds, "rate",
+                                (double)r->counts.accepted / seconds, "types", types));
+}
+
+static void print_forecast(const struct forecast *f)
+{
+    char count[32], first[40], last[40];
+
+    if (!f->limited)
+        return;
+    cli_format_time(f->first_us, first);
+    cli_format_time(f->last_us, last);
+    printf("%s: %s at %.6g/s: the first starts at %s, the last at %s, at the earliest\n", f->type,
+           grouped(f->count, count), f->rate, first, last);
+}
+
+static void print_text(const struct run *r, double seconds, const struct forecast *forecasts, size_t n)
+{
+    char number[32], rate[32];
+
+    printf("%s job%s in %.2f s, %s/s", grouped(r->counts.accepted, number), plural(r->counts.accepted),
+           seconds, grouped((uint64_t)((double)r->counts.accepted / seconds), rate));
+    if (r->counts.resumed)
+        printf("; %s line%s sent by an earlier run", grouped(r->counts.resumed, number),
+               plural(r->counts.resumed));
+    if (r->invalid)
+        printf("; %s wrong line%s left out", grouped(r->invalid, number), plural(r->invalid));
+    if (r->blank)
+        printf("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
+    putchar('\n');
+    for (size_t i = 0; i < n; i++)
+        print_forecast(&forecasts[i]);
+}
+
+/* The jobs are in: what cannot be foretold is no failure. */
+static int report(struct run *r, double seconds)
+{
+    struct forecast *forecasts = NULL;
+    size_t n = 0;
+    int status = 0;
+
+    if (r->counts.accepted && bulk_forecast(r, &forecasts, &n)) {
+        fprintf(stderr, "weir: when they start cannot be told: %s\n", weir_message(r->w));
+        n = 0;
+    }
+    if (r->cli->json)
+        status = print_json(r, seconds, forecasts, n);
+    else
+        print_text(r, seconds, forecasts, n);
+    free(forecasts);
+    return status;
+}
+
+static int interrupted(struct run *r)
+{
+    return error_set(&r->cli->error, WEIR_ENOTNOW,
+                     "%.200s: interrupted; the %" PRIu64 " lines up to here are sent", r->lines.name,
+                     r->lines.number);
+}
+
+/* What can go on later says how. */
+static int add_advice(struct run *r, int status)
+{
+    struct error *e = &r->cli->error, why = *e;
+
+    if (status == WEIR_EINPUT)
+        return status;
+    if (r->flags->batch)
+        return error_set(e, status, "%.350s; run it again: batch %.60s goes on where it stopped", why.text,
+                         r->flags->batch);
+    return error_set(e, status, "%.350s; with --batch it could be run again", why.text);
+}
+
+/* ---- The command */
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* The second one ends the process. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Whatever ended the lines, those that were taken are sent. */
+static int send_rest(struct run *r, int status)
+{
+    int sent;
+
+    if (bulk_has_failed(r->bulk))
+        return status;
+    sent = status || stopped ? bulk_flush(r->bulk) : bulk_end(r->bulk);
+    return sent ? cli_failed(r->cli, r->w) : status;
+}
+
+static int run_bulk(struct run *r)
+{
+    int status = send_rest(r, take_lines(r));
+    double seconds = seconds_since(r->begun_us);
+
+    clear_bar(r);
+    weir_bulk_count(r->bulk, &r->counts);
+    if (!bulk_has_failed(r->bulk)) {
+        int reported = report(r, seconds);
+
+        status = status ? status : reported;
+    }
+    if (!status && stopped)
+        status = interrupted(r);
+    return status ? add_advice(r, status) : 0;
+}
+
+int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f)
+{
+    struct run r = {
+        .cli = cli, .flags = f, .w = w, .begun_us = clock_mono_us(), .bar = cli_is_terminal(stderr)};
+    int status = lines_open(&r.lines, f->from, &stopped, &cli->error);
+
+    if (status)
+        return status;
+    if (weir_bulk_open(w, f->batch, &r.bulk)) {
+        status = cli_failed(cli, w);
+    } else {
+        catch_signals();
+        status = run_bulk(&r);
+    }
+    weir_bulk_abandon(r.bulk);
+    lines_close(&r.lines);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* What the commands share: which Redis, its errors, terminals and times. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/dev.h"
+
+/* A path relative to the current folder, so that its length is no matter. */
+static bool is_listening(const char *socket_path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool listening;
+
+    if (fd < 0)
+        return false;
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+    listening = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return listening;
+}
+
+const char *cli_redis_url(const struct cli *cli)
+{
+    static char dev_url[DEV_URL_SIZE];
+    const char *env = getenv("REDIS_URL");
+
+    if (cli->redis_url)
+        return cli->redis_url;
+    if (env && *env)
+        return env;
+    if (!*dev_url) {
+        if (!is_listening(DEV_SOCKET))
+            return NULL;
+        dev_url_here(dev_url);
+        fprintf(stderr, "weir: Redis is that of weir dev in this folder, %s\n", dev_url);
+    }
+    return dev_url;
+}
+
+struct weir *cli_client(struct cli *cli)
+{
+    struct weir *w = weir_new(cli_redis_url(cli), cli->ns);
+
+    if (!w) {
+        error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
+                  cli->command->name);
+        return NULL;
+    }
+    if (w->setup.status) {
+        cli->error = w->setup;
+        weir_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+int cli_failed(struct cli *cli, const struct weir *w)
+{
+    cli->error = w->error;
+    return cli->error.status;
+}
+
+bool cli_is_terminal(FILE *stream)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(fileno(stream)) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+void cli_format_time(int64_t us, char out[40])
+{
+    time_t seconds = us / 1000000 - (us % 1000000 < 0);
+    char zone[8] = "+0000", day[32] = "";
+    struct tm local;
+
+    if (localtime_r(&seconds, &local)) {
+        strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &local);
+        strftime(zone, sizeof zone, "%z", &local);
+    }
+    snprintf(out, 40, "%s%.3s:%.2s", day, zone, zone + 3);
+}

@@ -1,0 +1,68 @@
+/* The weir command: one table of subcommands, one table of flags for each. A command parses, calls the library and
+ * prints: data on standard output, talk on standard error. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/client.h"
+#include "core/error.h"
+
+/* One flag of a command. A table of them ends with a NULL name. */
+enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };
+struct flag {
+    const char *name; /* "max-attempts": --max-attempts N */
+    char letter;      /* 'c': -c N; 0: none */
+    enum flag_kind kind;
+    const char *value; /* "N", for the help; NULL for FLAG_BOOL */
+    const char *help;
+    void *target; /* bool *, const char **, long long *, int64_t * (us), const char ** ("" when given without a value),
+                     struct flag_values * */
+};
+#define FLAG_VALUES_MAX 64
+struct flag_values {
+    const char *at[FLAG_VALUES_MAX];
+    int count;
+};
+
+/* What every command is given: the flags that all take, already parsed by cli_parse. */
+struct cli {
+    const struct command *command;
+    const char *redis_url; /* --redis, else NULL */
+    const char *ns;        /* --namespace, else NULL */
+    bool json;
+    struct error error; /* a command that fails fills it and returns its status */
+};
+
+struct command {
+    const char *name;
+    const char *usage;   /* "TYPE [ARGS]", one line for each form, separated by newlines */
+    const char *summary; /* one line */
+    const char *text;    /* the rest of the help: what it does, examples */
+    /* argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
+    int (*run)(struct cli *cli, int argc, char **argv);
+};
+
+/* Parses the command's own flags and the common ones, wherever they stand ("--" ends them); leaves the operands in
+ * argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h. WEIR_EUSAGE with the likely
+ * flag for a mistyped one. Call it first thing in run(). */
+WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
+/* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on standard error),
+ * else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
+struct weir *cli_client(struct cli *cli);
+/* The same choice as a URL string, for the worker; static storage. NULL: the library's default. */
+const char *cli_redis_url(const struct cli *cli);
+/* Copies w's error to cli->error and returns its status. */
+int cli_failed(struct cli *cli, const struct weir *w);
+/* Is it a terminal, and colours or bars allowed there (NO_COLOR, TERM=dumb)? */
+bool cli_is_terminal(FILE *stream);
+/* RFC 3339 in local time with offset, "2026-11-21T09:00:00+01:00", of microseconds since 1970. */
+void cli_format_time(int64_t us, char out[40]);
+/* The likely one of names (ended by NULL) for a mistyped word, or NULL. */
+const char *cli_likely(const char *word, const char *const *names);
+
+extern const struct command command_enqueue, command_worker, command_rate, command_take, command_verify, command_status,
+    command_dev, command_version;
+
+#endif

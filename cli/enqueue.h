@@ -1,0 +1,22 @@
+/* weir enqueue: the flags that one job and a bulk share. */
+#ifndef CLI_ENQUEUE_H
+#define CLI_ENQUEUE_H
+
+#include "cli/cli.h"
+
+struct enqueue_flags {
+    const char *type;  /* operand; NULL: each line of a bulk names its own */
+    const char *queue; /* NULL: "default", or what a line says */
+    /* one job */
+    const char *args, *id, *at, *key;
+    int64_t in_us, timeout_us; /* -1: not given */
+    long long max_attempts;    /* -1: not given */
+    /* a bulk */
+    const char *from, *batch;
+    bool skip_invalid;
+};
+
+/* weir enqueue --from: cli/bulk.c */
+WEIR_CHECKED int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f);
+
+#endif

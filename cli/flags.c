@@ -1,0 +1,322 @@
+/* Flags: cli_parse turns a command's table into one for getopt_long, which finds the flags wherever they
+ * stand; all words for people are our own, and the help is printed from the same tables.
+ *
+ * A flag must be written out: getopt_long would take any unambiguous beginning for it, and a script that
+ * relies on one would break as soon as a command gets another flag. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "throttle/rule.h"
+
+#define FLAGS_MAX 48   /* own and common ones together; the longest table has about half */
+#define LONG_BASE 1000 /* getopt_long's value of flag i is LONG_BASE + i: clear of all letters */
+#define WORD_MAX 64    /* longer words are not compared */
+#define HELP_COLUMN 28
+
+struct parser {
+    struct cli *cli;
+    char where[WORD_MAX]; /* "enqueue", "rate set": how messages begin */
+    const struct flag *flags[FLAGS_MAX];
+    int own, count; /* the first own of count are the command's, the others those that every command takes */
+    struct option longs[FLAGS_MAX + 1];
+    char letters[3 * FLAGS_MAX + 2];
+};
+
+static size_t smallest(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+
+    return least < c ? least : c;
+}
+
+/* How many letters must be inserted, left out, changed or swapped with their neighbour to make b of a. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t d[3][WORD_MAX + 1];
+    size_t a_len = strlen(a), b_len = strlen(b);
+
+    for (size_t j = 0; j <= b_len; j++)
+        d[0][j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t *row = d[i % 3], *above = d[(i + 2) % 3], *above2 = d[(i + 1) % 3];
+
+        row[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            row[j] = smallest(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && above2[j - 2] + 1 < row[j])
+                row[j] = above2[j - 2] + 1;
+        }
+    }
+    return d[a_len % 3][b_len];
+}
+
+const char *cli_likely(const char *word, const char *const *names)
+{
+    const char *likely = NULL;
+    size_t len = strlen(word);
+    size_t best = len < 4 ? 2 : 3; /* the first distance that is too far */
+
+    if (len < 2 || len > WORD_MAX)
+        return NULL;
+    for (; *names; names++) {
+        size_t distance;
+
+        if (strlen(*names) > WORD_MAX)
+            continue;
+        distance = strncmp(*names, word, len) == 0 ? 1 : edit_distance(word, *names);
+        if (distance < best) {
+            best = distance;
+            likely = *names;
+        }
+    }
+    return likely;
+}
+
+static void add_flags(struct parser *p, const struct flag *flags)
+{
+    for (; flags && flags->name; flags++) {
+        if (p->count == FLAGS_MAX)
+            abort();
+        p->flags[p->count++] = flags;
+    }
+}
+
+static void prepare_getopt(struct parser *p)
+{
+    static const int has_value[] = {
+        [FLAG_BOOL] = no_argument,           [FLAG_TEXT] = required_argument,
+        [FLAG_INT] = required_argument,      [FLAG_DURATION] = required_argument,
+        [FLAG_REPEATED] = required_argument, [FLAG_OPTIONAL_TEXT] = optional_argument,
+    };
+    static const char *const colons[] = {
+        [no_argument] = "", [required_argument] = ":", [optional_argument] = "::"};
+    char *letters = p->letters;
+
+    *letters++ = ':'; /* a missing value is told from an unknown flag */
+    for (int i = 0; i < p->count; i++) {
+        const struct flag *f = p->flags[i];
+
+        p->longs[i] = (struct option){f->name, has_value[f->kind], NULL, LONG_BASE + i};
+        if (f->letter)
+            letters += sprintf(letters, "%c%s", f->letter, colons[has_value[f->kind]]);
+    }
+    *letters = '\0';
+}
+
+static void print_flag(const struct flag *f)
+{
+    char left[96];
+    int len = snprintf(left, sizeof left, "  %c%c%c --%s", f->letter ? '-' : ' ', f->letter ? f->letter : ' ',
+                       f->letter ? ',' : ' ', f->name);
+
+    if (f->value)
+        len += snprintf(left + len, sizeof left - (size_t)len,
+                        f->kind == FLAG_OPTIONAL_TEXT ? "[=%s]" : " %s", f->value);
+    if (len > HELP_COLUMN - 2)
+        printf("%s\n%*s%s\n", left, HELP_COLUMN, "", f->help);
+    else
+        printf("%-*s%s\n", HELP_COLUMN, left, f->help);
+}
+
+static void print_usage_lines(const struct command *c)
+{
+    const char *line = c->usage;
+
+    for (;;) {
+        size_t len = strcspn(line, "\n");
+
+        printf("weir %s%s%.*s\n", c->name, len ? " " : "", (int)len, line);
+        if (!line[len])
+            return;
+        line += len + 1;
+    }
+}
+
+static void print_help(const struct parser *p)
+{
+    const struct command *c = p->cli->command;
+
+    print_usage_lines(c);
+    printf("\n%s\n", c->summary);
+    if (c->text && *c->text)
+        printf("\n%s%s", c->text, c->text[strlen(c->text) - 1] == '\n' ? "" : "\n");
+    for (int i = 0; i < p->count; i++) {
+        if (i == 0 || i == p->own)
+            printf("\n%s\n", i < p->own ? "Flags" : "Flags of every command");
+        print_flag(p->flags[i]);
+    }
+}
+
+/* word is what was written: "--qeue", "--qeue=x". */
+static int unknown_flag(struct parser *p, const char *word)
+{
+    const char *names[FLAGS_MAX + 1] = {NULL};
+    char name[WORD_MAX + 1];
+    const char *likely;
+
+    for (int i = 0; i < p->count; i++)
+        names[i] = p->flags[i]->name;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    likely = cli_likely(name, names);
+    if (likely)
+        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: unknown flag; did you mean --%s?", p->where,
+                         name, likely);
+    return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: unknown flag; weir help %s lists the flags",
+                     p->where, name, p->cli->command->name);
+}
+
+static int unknown_letter(struct parser *p, int letter)
+{
+    return error_set(
+        &p->cli->error, WEIR_EUSAGE,
+        "%s -%c: unknown flag; weir help %s lists the flags, and -- stands before an argument that "
+        "begins with -",
+        p->where, letter, p->cli->command->name);
+}
+
+static int missing_value(struct parser *p, const char *word)
+{
+    return error_set(&p->cli->error, WEIR_EUSAGE, "%s %s: needs a value; weir help %s says which", p->where,
+                     word, p->cli->command->name);
+}
+
+static int set_int(struct parser *p, const struct flag *f, const char *text)
+{
+    char *end;
+    long long value;
+
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (end == text || *end || errno)
+        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s %.60s: not a whole number; write --%s 10",
+                         p->where, f->name, text, f->name);
+    *(long long *)f->target = value;
+    return 0;
+}
+
+static int set_duration(struct parser *p, const struct flag *f, const char *text)
+{
+    struct error why;
+
+    if (duration_parse(text, f->target, &why) < 0)
+        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: %s", p->where, f->name, why.text);
+    return 0;
+}
+
+static int add_value(struct parser *p, const struct flag *f, const char *text)
+{
+    struct flag_values *values = f->target;
+
+    if (values->count == FLAG_VALUES_MAX)
+        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: given more than %d times; give fewer",
+                         p->where, f->name, FLAG_VALUES_MAX);
+    values->at[values->count++] = text;
+    return 0;
+}
+
+static int set_flag(struct parser *p, const struct flag *f, const char *text)
+{
+    switch (f->kind) {
+    case FLAG_BOOL:
+        *(bool *)f->target = true;
+        return 0;
+    case FLAG_TEXT:
+        *(const char **)f->target = text;
+        return 0;
+    case FLAG_OPTIONAL_TEXT:
+        *(const char **)f->target = text ? text : "";
+        return 0;
+    case FLAG_INT:
+        return set_int(p, f, text);
+    case FLAG_DURATION:
+        return set_duration(p, f, text);
+    case FLAG_REPEATED:
+        return add_value(p, f, text);
+    }
+    return 0;
+}
+
+static const struct flag *flag_of_letter(const struct parser *p, int letter)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->flags[i]->letter == letter)
+            return p->flags[i];
+    return NULL;
+}
+
+/* One answer of getopt_long; word is the argument that it came from, when that was a long flag. */
+static int parse_one(struct parser *p, int found, const char *word)
+{
+    const struct flag *f = found >= LONG_BASE ? p->flags[found - LONG_BASE] : flag_of_letter(p, found);
+
+    if (found == ':')
+        return missing_value(p, word);
+    if (found == '?' && optopt >= LONG_BASE)
+        return error_set(&p->cli->error, WEIR_EUSAGE,
+                         "%s --%s: takes no value; leave out what stands behind the =", p->where,
+                         p->flags[optopt - LONG_BASE]->name);
+    if (found == '?' && optopt)
+        return unknown_letter(p, optopt);
+    if (found == '?' || (found >= LONG_BASE && strcspn(word + 2, "=") != strlen(f->name)))
+        return unknown_flag(p, word);
+    return set_flag(p, f, optarg);
+}
+
+static int parse_all(struct parser *p, int argc, char **argv)
+{
+    int found, status = 0;
+
+    optind = 0; /* glibc: start anew */
+    opterr = 0;
+    while (status == 0) {
+        const char *word;
+
+        optarg = NULL;
+        found = getopt_long(argc, argv, p->letters, p->longs, NULL);
+        if (found == -1)
+            break;
+        word = argv[optind - 1];
+        if (optarg && optarg == word)
+            word = argv[optind - 2];
+        status = parse_one(p, found, word);
+    }
+    return status;
+}
+
+int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands)
+{
+    bool help = false;
+    const struct flag common[] = {
+        {"redis", 0, FLAG_TEXT, "URL", "redis://[user:pass@]host:port/db, unix:///path or a path",
+         &cli->redis_url},
+        {"namespace", 0, FLAG_TEXT, "NAME", "what all keys begin with; else $WEIR_NAMESPACE, else weir",
+         &cli->ns},
+        {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},
+        {"help", 'h', FLAG_BOOL, NULL, "this text", &help},
+        {.name = NULL},
+    };
+    struct parser p = {.cli = cli};
+    const char *name = cli->command->name;
+    int status;
+
+    snprintf(p.where, sizeof p.where, strcmp(name, argv[0]) == 0 ? "%s" : "%s %s", name, argv[0]);
+    add_flags(&p, flags);
+    p.own = p.count;
+    add_flags(&p, common);
+    prepare_getopt(&p);
+    status = parse_all(&p, argc, argv);
+    if (help) {
+        print_help(&p);
+        exit(0);
+    }
+    if (status < 0)
+        return status;
+    *operands = argc - optind;
+    memmove(argv, argv + optind, (size_t)*operands * sizeof *argv);
+    argv[*operands] = NULL;
+    return 0;
+}

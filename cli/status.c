@@ -1,0 +1,163 @@
+/* weir status: queues, types, workers. */
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "queue/status.h"
+
+static int run_status(struct cli *cli, int argc, char **argv);
+
+const struct command command_status = {
+    .name = "status",
+    .usage = "",
+    .summary =
+        "Shows queues, types and workers: what waits, runs and has ended, rates, and when each backlog ends.",
+    .text =
+        "waiting    in a queue, no worker has looked at it yet (approximate where others push into the "
+        "queues)\n"
+        "parked     denied by its limit, in its lane\n"
+        "held       parked, and no worker that looked has a handler for its type\n"
+        "running    leased to a worker\n"
+        "scheduled  runs later: it was enqueued so, or failed and is retried\n"
+        "done       ended well; retried: attempts that failed and were retried; dead: will not run again\n"
+        "rate       starts a second that the limit allows, and how many there are now\n"
+        "ends       when the last job that waits now starts, at the earliest\n"
+        "\n"
+        "  weir status --watch\n"
+        "  weir status --json | jq .types\n",
+    .run = run_status,
+};
+
+/* ---- JSON */
+
+static json_t *time_or_null(int64_t us)
+{
+    return us < 0 ? json_null() : json_seconds(us);
+}
+
+static json_t *type_json(const struct type_status *t)
+{
+    const struct rule *rule = &t->gate.rule;
+    double rate = t->limited ? (double)rule->count / ((double)rule->period_us / 1e6) : 0;
+
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o}", "waiting",
+                     (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held,
+                     "running", (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done",
+                     (json_int_t)t->done, "retried", (json_int_t)t->retried, "dead", (json_int_t)t->dead,
+                     "rate", t->limited ? json_real(rate) : json_null(), "rate_now", t->rate_now,
+                     "next_start", time_or_null(t->next_start_us), "finish_at", time_or_null(t->finish_us));
+}
+
+static json_t *status_json(const struct status *s)
+{
+    json_t *queues = json_object(), *types = json_object(), *workers = json_array();
+
+    for (size_t i = 0; i < s->queue_count; i++)
+        json_object_set_new(queues, s->queues[i].name,
+                            json_pack("{s:I}", "waiting", (json_int_t)s->queues[i].waiting));
+    for (size_t i = 0; i < s->type_count; i++)
+        json_object_set_new(types, s->types[i].name, type_json(&s->types[i]));
+    for (size_t i = 0; i < s->worker_count; i++) {
+        const struct worker_status *w = &s->workers[i];
+
+        json_array_append_new(workers, json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", w->name, "host",
+                                                 w->host, "pid", (json_int_t)w->pid, "running",
+                                                 (json_int_t)w->running, "seen", json_seconds(w->seen_us)));
+    }
+    return json_pack("{s:o, s:o, s:o}", "queues", queues, "types", types, "workers", workers);
+}
+
+/* ---- Text */
+
+static void format_rate(const struct type_status *t, char out[32])
+{
+    if (t->limited)
+        snprintf(out, 32, "%.4g/s", (double)t->gate.rule.count / ((double)t->gate.rule.period_us / 1e6));
+    else
+        snprintf(out, 32, "-");
+}
+
+static void print_types(const struct status *s)
+{
+    printf("%-24s %9s %9s %7s %8s %9s %10s %8s %6s %10s %9s  %s\n", "type", "waiting", "parked", "held",
+           "running", "scheduled", "done", "retried", "dead", "rate", "now", "ends");
+    for (size_t i = 0; i < s->type_count; i++) {
+        const struct type_status *t = &s->types[i];
+        char rate[32], ends[40] = "-";
+
+        format_rate(t, rate);
+        if (t->finish_us >= 0)
+            cli_format_time(t->finish_us, ends);
+        printf("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64 " %10" PRId64
+               " %8" PRId64 " %6" PRId64 " %10s %7.4g/s  %s\n",
+               t->name, t->waiting, t->parked, t->held, t->running, t->scheduled, t->done, t->retried,
+               t->dead, rate, t->rate_now, ends);
+    }
+}
+
+static void print_status(const struct status *s)
+{
+    if (s->type_count == 0)
+        printf("no jobs yet; enqueue one with weir enqueue TYPE\n");
+    else
+        print_types(s);
+    if (s->queue_count > 0)
+        printf("\n%-24s %9s\n", "queue", "waiting");
+    for (size_t i = 0; i < s->queue_count; i++)
+        printf("%-24s %9" PRId64 "\n", s->queues[i].name, s->queues[i].waiting);
+    if (s->worker_count == 0)
+        printf("\nno workers; start one with weir worker\n");
+    else
+        printf("\n%-24s %-20s %8s %8s  %s\n", "worker", "host", "pid", "running", "seen");
+    for (size_t i = 0; i < s->worker_count; i++) {
+        const struct worker_status *w = &s->workers[i];
+
+        printf("%-24s %-20.20s %8" PRId64 " %8" PRId64 "  %.1f s ago\n", w->name, w->host, w->pid, w->running,
+               (double)(s->now_us - w->seen_us) / 1e6);
+    }
+    if (s->dead > 0)
+        printf("\n%" PRId64 " dead jobs\n", s->dead);
+}
+
+static int show(struct cli *cli, struct weir *w)
+{
+    struct status status;
+    int rc = status_read(w, &status);
+
+    if (rc != 0)
+        rc = cli_failed(cli, w);
+    else if (cli->json)
+        rc = json_print(cli, status_json(&status));
+    else
+        print_status(&status);
+    status_free(&status);
+    return rc;
+}
+
+static int run_status(struct cli *cli, int argc, char **argv)
+{
+    bool watch = false;
+    const struct flag flags[] = {
+        {.name = "watch", .kind = FLAG_BOOL, .help = "again every second", .target = &watch}, {.name = NULL}};
+    struct weir *w;
+    int operands, rc = cli_parse(cli, flags, argc, argv, &operands);
+
+    if (rc != 0)
+        return rc;
+    if (operands > 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "status: it takes no '%s'; see weir status --help",
+                         argv[0]);
+    if (!(w = cli_client(cli)))
+        return cli->error.status;
+    do {
+        if (watch && !cli->json && cli_is_terminal(stdout))
+            printf("\033[H\033[2J");
+        rc = show(cli, w);
+        fflush(stdout);
+        if (watch && rc == 0)
+            sleep(1);
+    } while (watch && rc == 0);
+    weir_free(w);
+    return rc;
+}
