@@ -122,6 +122,17 @@ static int read_input(struct cli *cli, char **args)
     return 0;
 }
 
+static int check_args(struct cli *cli, const char *args)
+{
+    struct error why;
+
+    if (json_check(args, strlen(args), &why) == 0)
+        return 0;
+    return error_set(&cli->error, WEIR_EINPUT,
+                     "args '%.60s': %s; give one JSON value, such as '{\"id\":42}' or '\"text\"'", args,
+                     why.text);
+}
+
 static int print_one(struct cli *cli, const char *id, bool is_new)
 {
     if (cli->json)
@@ -150,6 +161,8 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
         status = read_input(cli, &input);
         spec.args = input;
     }
+    if (!status && spec.args)
+        status = check_args(cli, spec.args);
     if (!status) {
         status = enqueue_job(w, &spec, id, &is_new);
         status = status ? cli_failed(cli, w) : print_one(cli, id, is_new);

@@ -75,34 +75,35 @@ static int read_login(const char *text, size_t len, struct redis_address *a, str
     return 0;
 }
 
+static int read_host_name(const char *host, size_t len, struct redis_address *a, struct error *e)
+{
+    if (len == 0)
+        return malformed(e, "the host is missing");
+    if (len >= sizeof a->host)
+        return malformed(e, "the host is too long");
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)host[i] <= ' ' || host[i] == 0x7f || host[i] == '%')
+            return malformed(e, "the host has a character that no host has");
+    memcpy(a->host, host, len);
+    return 0;
+}
+
 /* "host", "host:port", "[v6]", "[v6]:port" */
 static int read_host(const char *text, size_t len, struct redis_address *a, struct error *e)
 {
-    const char *end = text + len, *host = text, *host_end = memchr(text, ':', len);
+    bool v6 = len > 0 && *text == '[';
+    const char *end = text + len, *host_end = memchr(text, v6 ? ']' : ':', len);
+    const char *rest = host_end ? host_end + v6 : end;
+    int status;
 
-    if (len > 0 && *text == '[') {
-        host = text + 1;
-        host_end = memchr(text, ']', len);
-        if (!host_end)
-            return malformed(e, "a bracket is not closed");
-        text = host_end + 1;
-    } else {
-        if (host_end && memchr(host_end + 1, ':', (size_t)(end - host_end - 1)))
-            return malformed(e, "an IPv6 host needs brackets");
-        host_end = host_end ? host_end : end;
-        text = host_end;
-    }
-    if (host_end == host)
-        return malformed(e, "the host is missing");
-    if ((size_t)(host_end - host) >= sizeof a->host)
-        return malformed(e, "the host is too long");
-    for (const char *c = host; c < host_end; c++)
-        if ((unsigned char)*c <= ' ' || *c == 0x7f || *c == '%')
-            return malformed(e, "the host has a character that no host has");
-    memcpy(a->host, host, (size_t)(host_end - host));
-    if (text == end)
-        return 0;
-    if (*text != ':' || !read_number(text + 1, (size_t)(end - text - 1), &a->port) || a->port < 1 ||
+    if (v6 && !host_end)
+        return malformed(e, "a bracket is not closed");
+    if (!v6 && host_end && memchr(host_end + 1, ':', (size_t)(end - host_end - 1)))
+        return malformed(e, "an IPv6 host needs brackets");
+    status = read_host_name(text + v6, (size_t)((host_end ? host_end : end) - text - v6), a, e);
+    if (status || rest == end)
+        return status;
+    if (*rest != ':' || !read_number(rest + 1, (size_t)(end - rest - 1), &a->port) || a->port < 1 ||
         a->port > 65535)
         return malformed(e, "the port is no number from 1 to 65535");
     return 0;

@@ -9,7 +9,7 @@ set -eu
 # once. In one flat chunk Lua 5.1 searches all captured locals for each, which took half of the time of a claim.
 whole() { # the script with its parts, as Redis gets it
     closing=
-    echo '#!lua flags=allow-oom'
+    if grep -q '^-- full: refused$' "$1"; then echo '#!lua'; else echo '#!lua flags=allow-oom'; fi
     for part in $(sed -n 's/^-- uses: //p' "$1"); do
         cat "$part"
         echo 'return (function()'

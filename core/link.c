@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/handshake.h"
 #include "core/wire.h"
@@ -60,6 +61,7 @@ struct link {
     struct ev_timer timer;
     struct ev_prepare prepare;
     struct ev_io io;
+    struct arena arena;
     struct wire wire;
 };
 
@@ -330,7 +332,6 @@ static void take_answers(struct link *l)
                       l->wire.name);
             fail(l, &e);
         }
-        freeReplyObject(reply);
     }
     if (n < 0)
         fail(l, &e);
@@ -450,7 +451,7 @@ struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
         free(l);
         return NULL;
     }
-    wire_init(&l->wire);
+    wire_init(&l->wire, &l->arena);
     ev_init(&l->io, on_io);
     ev_init(&l->timer, on_timer);
     ev_prepare_init(&l->prepare, on_prepare);
@@ -500,6 +501,7 @@ void link_free(struct link *l)
     l->state = LINK_IDLE;
     wire_close(&l->wire);
     fail_requests(l);
+    arena_free(&l->arena);
     free(l->requests);
     free(l);
 }

@@ -53,9 +53,9 @@ struct redis *redis_new(const struct redis_address *address);
 void redis_free(struct redis *r);
 
 /* One command, one answer. *reply is the caller's to free (freeReplyObject); error replies become errors and
- * *reply NULL. NOSCRIPT loads the scripts and sends the command again, once. On WEIR_EUNREACHABLE the
- * connection is closed; *sent (may be NULL) tells whether the command may have reached Redis: its outcome is
- * then unknown. */
+ * *reply NULL. NOSCRIPT loads the scripts and sends the command again, once. On WEIR_EUNREACHABLE (also: a
+ * replica, a Redis that is loading) the connection is closed; *sent (may be NULL) tells whether the command
+ * may have reached Redis unanswered: its outcome is then unknown. */
 WEIR_CHECKED int redis_call(struct redis *r, const struct args *a, struct redisReply **reply, bool *sent,
                             struct error *e);
 

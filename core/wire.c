@@ -12,15 +12,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/arena.h"
+
 #define KEEP_BYTES (1024 * 1024) /* a buffer that a huge command or reply has blown up is given back */
 
-void wire_init(struct wire *w)
+static void forget_all(struct wire *w)
 {
     w->fd = -1;
     w->all = w->next = NULL;
     w->out = NULL;
     w->out_sent = w->out_len = w->out_capacity = 0;
     w->reader = NULL;
+}
+
+void wire_init(struct wire *w, struct arena *arena)
+{
+    w->arena = arena;
+    forget_all(w);
 }
 
 static void close_socket(struct wire *w)
@@ -44,7 +52,7 @@ void wire_close(struct wire *w)
     free(w->out);
     if (w->reader)
         redisReaderFree(w->reader);
-    wire_init(w);
+    forget_all(w);
 }
 
 /* ---- Connecting */
@@ -147,7 +155,7 @@ int wire_open(struct wire *w, const struct redis_address *address, struct error 
 {
     wire_close(w);
     redis_address_format(address, w->name, sizeof w->name);
-    w->reader = redisReaderCreate();
+    w->reader = w->arena ? arena_reader(w->arena) : redisReaderCreate();
     if (!w->reader)
         return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory", w->name);
     w->reader->maxbuf = KEEP_BYTES;
@@ -283,6 +291,8 @@ int wire_reply(struct wire *w, struct redisReply **reply, struct error *e)
 {
     void *whole = NULL;
 
+    if (w->arena && !w->reader->reply)
+        arena_clear(w->arena);
     if (redisReaderGetReply(w->reader, &whole) != REDIS_OK)
         return error_set(e, WEIR_EUNREACHABLE,
                          "redis %s: answers in no Redis protocol: %s; check the address", w->name,

@@ -12,6 +12,7 @@
 #include "core/redis.h"
 
 struct addrinfo;
+struct arena;
 struct redisReader;
 
 struct wire {
@@ -19,12 +20,14 @@ struct wire {
     struct addrinfo *all, *next; /* the host's addresses; the one to try when this one fails */
     char *out;
     size_t out_sent, out_len, out_capacity;
+    struct arena *arena; /* where answers are put; NULL: on the heap */
     struct redisReader *reader;
     char name[300]; /* the address, for messages */
     char in[64 * 1024];
 };
 
-void wire_init(struct wire *w);
+/* The arena may be NULL and is borrowed. */
+void wire_init(struct wire *w, struct arena *arena);
 /* Frees all; *w is closed and usable again. */
 void wire_close(struct wire *w);
 
@@ -40,7 +43,8 @@ WEIR_CHECKED int wire_add(struct wire *w, const struct args *a, struct error *e)
 WEIR_CHECKED int wire_send(struct wire *w, struct error *e);
 /* Reads once. 1: something came; 0: nothing is there. */
 WEIR_CHECKED int wire_receive(struct wire *w, struct error *e);
-/* Takes the next whole answer: 1, and *reply is the caller's; 0: none yet. */
+/* Takes the next whole answer: 1, and *reply is the caller's, or the arena's until the next call; 0: none
+ * yet. */
 WEIR_CHECKED int wire_reply(struct wire *w, struct redisReply **reply, struct error *e);
 /* Has the peer of an idle connection gone, or said something that nobody asked for? */
 bool wire_is_stale(const struct wire *w);

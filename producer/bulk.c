@@ -161,14 +161,11 @@ static int drop_taken(struct weir_bulk *b, struct batch_state state, struct erro
     expected = b->under_way ? nth(b, 0)->before : b->begin;
     if (state.lines == expected.lines && state.sum == expected.sum)
         return 0;
-    if (state.lines == 0)
-        return error_set(
-            e, WEIR_ENOTNOW,
-            "bulk: Redis has forgotten it: it lost its data, or its keys were removed; %llu jobs were taken",
-            (unsigned long long)b->counts.accepted);
-    return error_set(e, WEIR_ENOTNOW,
-                     "batch %s: another process is sending it too; let it end, then run this again",
-                     b->batch);
+    if (state.lines < expected.lines)
+        return error_set(e, WEIR_ENOTNOW,
+                         "bulk: Redis has lost %llu lines that it had confirmed; see if it restarted",
+                         (unsigned long long)(expected.lines - state.lines));
+    return error_set(e, WEIR_ENOTNOW, "batch %s: another process is sending it too; let that end", b->batch);
 }
 
 static int resynchronize(struct weir_bulk *b, struct error *e)
@@ -363,15 +360,14 @@ static uint64_t sum_job(const struct weir_bulk *b, const struct job_view *view, 
     return add_to_sum(sum, (struct span){"\n", 1});
 }
 
-static int another_input(struct weir_bulk *b)
+static int another_input(struct weir_bulk *b, const char *how)
 {
     struct error e;
 
     error_set(&e, WEIR_EINPUT,
-              "batch %s was begun with another input: its first %llu lines differ from these; use the same "
-              "input, or "
+              "batch %s was begun with another input: this one %s its first %llu lines; use the same, or "
               "another name",
-              b->batch, (unsigned long long)b->resume.lines);
+              b->batch, how, (unsigned long long)b->resume.lines);
     return fail(b, &e);
 }
 
@@ -393,7 +389,7 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
     b->counts.resumed++;
     b->begin = b->at;
     if (!is_resuming(b) && sum != b->resume.sum)
-        return another_input(b);
+        return another_input(b, "differs within");
     return 0;
 }
 
@@ -531,7 +527,7 @@ int bulk_end(struct weir_bulk *b)
 {
     int status = bulk_flush(b);
 
-    return !status && is_resuming(b) ? another_input(b) : status;
+    return !status && is_resuming(b) ? another_input(b, "ends within") : status;
 }
 
 int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts)

@@ -49,15 +49,18 @@ if wrong then return refuse(wrong) end
 local leases, dead, rules, aside, broken = {}, {}, {}, {}, {}
 local index, bytes, budget, more = 0, 0, BUDGET, 0
 
--- The index within a token: two digits of base 64 in ASCII order. Formatting a number would take longer than all the rest of
--- a grant.
+-- Tokens of this turn: its number and two digits of base 64, in ASCII order. Formatting a number would take longer than all the
+-- rest of a grant.
 local ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
-local token_head = turn .. '.'
-local high, low = 1, 0
-local function index_text()
+local find, sub = string.find, string.sub
+local high, low, token_head = 0, 64, nil
+local function next_token(tail)
+    if low == 64 then
+        high, low = high + 1, 0
+        token_head = turn .. '.' .. sub(ALPHABET, high, high)
+    end
     low = low + 1
-    if low > 64 then high, low = high + 1, 1 end
-    return ALPHABET:sub(high, high) .. ALPHABET:sub(low, low)
+    return token_head .. sub(ALPHABET, low, low) .. tail
 end
 
 ---------------------------------------------------------------------------------------------------- types and gates
@@ -80,8 +83,9 @@ end
 local function state_of(queue, name)
     local s = states[queue][name]
     if not s then
-        s = {queue = queue, name = name, lane = queue .. '/' .. name .. '/', gate = gate_of(name),
-             taken = 0, parked = {}, pulled = 0, left = nil, woken = nil}
+        local lane = queue .. '/' .. name .. '/'
+        s = {queue = queue, name = name, lane = lane, tail = '/' .. lane, gate = gate_of(name),
+             taken = 0, parked = {}, pulled = 0, left = nil, woken = nil, direct = nil}
         states[queue][name] = s
         order[#order + 1] = s
     end
@@ -101,17 +105,24 @@ end
 -- How many jobs of s could be leased, whatever its gate says.
 local function room_of(s) return s.gate and free or free + prefetch end
 
-local function grant(s, entry, start, unsafe)
-    local slot = '/'
-    if s.gate then
-        gate_take(s.gate, start, 1, 1)
-        slot = '@' .. us(start) .. '/'
-    end
+local function lease(token, entry)
     index = index + 2
-    leases[index - 1] = token_head .. index_text() .. slot .. s.lane
-    leases[index] = entry
+    leases[index - 1], leases[index] = token, entry
     bytes = bytes + #entry
-    if prefetch > 0 and not s.gate and not unsafe then prefetch = prefetch - 1 else free = free - 1 end
+end
+
+-- Leases a job without a limit; unsafe: it must have an executor of its own.
+local function grant_free(s, entry, unsafe)
+    lease(next_token(s.tail), entry)
+    if prefetch > 0 and not unsafe then prefetch = prefetch - 1 else free = free - 1 end
+end
+
+-- Leases a job with a limit: it takes its slot.
+local function grant_slot(s, entry, start)
+    gate_take(s.gate, start, 1, 1)
+    if start ~= s.slot then s.slot, s.slot_tail = start, '@' .. us(start) .. s.tail end
+    lease(next_token(s.slot_tail), entry)
+    free = free - 1
 end
 
 -------------------------------------------------------------------------------------------------------------- lanes
@@ -147,7 +158,11 @@ local function serve(s, most)
             s.left = true
             return
         end
-        grant(s, entries[i], s.gate and gate_start(s.gate, 1), interrupted > 0)
+        if s.gate then
+            grant_slot(s, entries[i], gate_start(s.gate, 1))
+        else
+            grant_free(s, entries[i], interrupted > 0)
+        end
         s.taken = s.taken + 1
     end
 end
@@ -178,24 +193,36 @@ end
 
 ------------------------------------------------------------------------------------------------------------- queues
 
+-- The type of a job as Weir's producers write it, id and type first; nil when it is written otherwise. An odd job that this
+-- misreads is found by the worker, which reads the whole.
+local function quick_type(body)
+    if sub(body, 1, 7) ~= '{"id":"' then return nil end
+    local quote = find(body, '"', 8, true)
+    if not quote or sub(body, quote, quote + 9) ~= '","type":"' then return nil end
+    local name = sub(body, quote + 10, (find(body, '"', quote + 10, true) or 0) - 1)
+    return (mine[name] or #name <= 128 and find(name, '^[%w_.-]+$')) and name
+end
+
 -- The type of a job and its body, with an id if it had none; or nil and what is wrong with it.
 local function read_job(body)
     if #body > BODY_MAX then return nil, string.format('larger than %d bytes', BODY_MAX) end
-    local name = body:match('^{"id":"[^"\\]+","type":"([^"\\]+)"[,}]')
-    if name then
-        if not mine[name] and not name:find('^[%w_.-]+$') then return nil, 'its type is no name' end
-    else
-        local ok, job = pcall(cjson.decode, body)
-        if not ok then return nil, 'no JSON: ' .. tostring(job) end
-        if type(job) ~= 'table' or not body:find('^%s*{') then return nil, 'no JSON object' end
-        name = job.type
-        if type(name) ~= 'string' or not name:find('^[%w_.-]+$') then return nil, 'its type is missing or no name' end
-        if job.id == nil then
-            body = string.format('{"id":"%s.%d.%d",', worker, turn, BUDGET - budget) .. body:match('^%s*{(.*)$')
-        end
+    local name = quick_type(body)
+    if name then return name, body end
+    local ok, job = pcall(cjson.decode, body)
+    if not ok then return nil, 'no JSON: ' .. tostring(job) end
+    if type(job) ~= 'table' or not find(body, '^%s*{') then return nil, 'no JSON object' end
+    name = job.type
+    if type(name) ~= 'string' or #name > 128 or not find(name, '^[%w_.-]+$') then
+        return nil, 'its type is missing or no name'
     end
-    if #name > 128 then return nil, 'its type is longer than 128 characters' end
+    if job.id == nil then
+        body = string.format('{"id":"%s.%d.%d",', worker, turn, BUDGET - budget) .. body:match('^%s*{(.*)$')
+    end
     return name, body
+end
+
+local function bury_unknown(s, body)
+    dead[#dead + 1] = {name = s.name, lane = s.lane, reason = 'this worker has no handler for its type', entry = body}
 end
 
 -- What becomes of one job at the head of a queue. False: it stays there until an executor is free for it.
@@ -205,17 +232,22 @@ local function place(queue, body)
         dead[#dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. text, entry = body}
         return true
     end
-    local s = state_of(queue, name)
-    if not mine[name] then
-        if options:find('d', 1, true) then
-            dead[#dead + 1] = {name = name, lane = s.lane, reason = 'this worker has no handler for its type', entry = text}
-            return true
-        end
-    elseif lane_is_empty(s) then
+    local s = states[queue][name] or state_of(queue, name)
+    if s.direct == nil then s.direct = mine[name] and not s.gate and lane_is_empty(s) or false end
+    if s.direct then
+        grant_free(s, text)
+        s.pulled = s.pulled + 1
+        return true
+    end
+    if not mine[name] and options:find('d', 1, true) then
+        bury_unknown(s, text)
+        return true
+    end
+    if mine[name] and s.gate and lane_is_empty(s) then
         local start = opening(s)
         if start <= now + AHEAD then
-            if room_of(s) < 1 then return false end
-            grant(s, text, start)
+            if free < 1 then return false end
+            grant_slot(s, text, start)
             s.pulled = s.pulled + 1
             return true
         end
