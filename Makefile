@@ -30,8 +30,11 @@ $(BUILD)/libweir.a: $(LIB_OBJECTS)
 	objcopy --localize-hidden $(BUILD)/libweir.o
 	rm -f $@ && ar rcs $@ $(BUILD)/libweir.o
 
-$(BUILD)/libweir.so: $(LIB_OBJECTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libweir.so.0 -Wl,-z,defs -o $@ $^ $(LIBS)
+$(BUILD)/libweir.so.0: $(LIB_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $^ $(LIBS)
+
+$(BUILD)/libweir.so: $(BUILD)/libweir.so.0
+	ln -sf $(<F) $@
 
 $(BUILD)/gen/scripts.c: core/embed.sh $(PARTS)
 	@mkdir -p $(@D)
@@ -69,10 +72,32 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS)
 
 test-programs: $(TEST_PROGRAMS)
 
+# ---- From a clean clone in one command
+
+# As many jobs as there are processors, unless -j was given.
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+deps:
+	@CC='$(CC)' core/deps.sh
+
+test: deps
+	@$(MAKE) -s --no-print-directory $(PARALLEL) all test-programs
+	@tests/run.sh $(TEST_PROGRAMS)
+
+demo: deps
+	@$(MAKE) -s --no-print-directory $(PARALLEL) all
+	@$(BUILD)/examples/demo
+
+install: all
+	install -D -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/weir
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include include/weir.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libweir.a $(BUILD)/libweir.so.0
+	ln -sf libweir.so.0 $(DESTDIR)$(PREFIX)/lib/libweir.so
+
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples test-programs clean
+.PHONY: all examples test-programs deps test demo install clean
 .SECONDARY:
 
 -include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $(TEST_HELPERS:.o=.d)

@@ -8,10 +8,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,30 +80,41 @@ static char **job_environment(char *const variables[], size_t n)
     return env;
 }
 
-/* All signals as a fresh process has them, a group of its own, our pipes as 0, 1, 2. Returns an errno. */
-static int spawn(pid_t *pid, char **argv, char **env, const struct pipes *p)
+/* In the child, which borrows our memory until it runs the program: all signals as a fresh process has them, a group of its own, our
+ * pipes as 0, 1, 2, and an end when the worker ends. Returns only when it failed, with errno. */
+static void become(char *const argv[], char *const env[], const struct pipes *p, pid_t worker)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    int rc;
+    struct sigaction fresh = {.sa_handler = SIG_DFL};
 
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, p->in[0], 0);
-    posix_spawn_file_actions_adddup2(&files, p->out[1], 1);
-    posix_spawn_file_actions_adddup2(&files, p->err[1], 2);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    rc = posix_spawnp(pid, argv[0], &files, &attributes, argv, env);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    return rc;
+    for (int signal = 1; signal < NSIG; signal++)
+        sigaction(signal, &fresh, NULL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != worker || setpgid(0, 0) != 0)
+        return;
+    if (dup2(p->in[0], 0) < 0 || dup2(p->out[1], 1) < 0 || dup2(p->err[1], 2) < 0)
+        return;
+    sigprocmask(SIG_SETMASK, &fresh.sa_mask, NULL); /* empty; blocked until here, so that no handler of ours ran */
+    execvpe(argv[0], argv, env);
+}
+
+/* vfork: a large worker is not copied, and unlike posix_spawn it allows PR_SET_PDEATHSIG. The thread that calls it lives as long as
+ * the worker, as that needs. Returns an errno. */
+static int spawn(pid_t *pid, char *const argv[], char *const env[], const struct pipes *p)
+{
+    volatile int failed = 0;
+    pid_t worker = getpid();
+    pid_t child = vfork();
+
+    if (child == 0) {
+        become(argv, env, p, worker);
+        failed = errno;
+        _exit(127);
+    }
+    if (child < 0)
+        return errno;
+    if (failed != 0)
+        waitpid(child, NULL, 0);
+    *pid = child;
+    return failed;
 }
 
 static int start(struct command *c, const struct job_view *view)

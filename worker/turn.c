@@ -30,6 +30,7 @@
 #define STUCK_US (250 * MS) /* prefetched jobs that no executor got to in that time are given back */
 #define LOOK_BYTES (2 * 1024 * 1024)
 #define INTERRUPTED_MOST 3
+#define KEPT_MOST 1000
 
 static struct names queue_names(struct weir_worker *w)
 {
@@ -302,22 +303,27 @@ static void on_drained(void *arg, const struct redisReply *reply)
     answered(w);
 }
 
-/* The rule of handler's limit as a string that lives as long as the worker. */
-static const char *rule_text(struct weir_worker *w, const struct handler *handler, struct span text)
+/* The text as a string that lives as long as the worker; *added (may be NULL) tells whether it is new. NULL: out of memory, or too
+ * many: names come from outside. */
+static const char *keep_text(struct weir_worker *w, struct span text, bool *added)
 {
-    struct rule_text *rule;
+    struct kept_text *kept;
 
-    for (rule = w->rules; rule; rule = rule->next)
-        if (rule->handler == handler && strlen(rule->text) == text.len && !memcmp(rule->text, text.at, text.len))
-            return rule->text;
-    if (!(rule = malloc(sizeof *rule + text.len + 1)))
+    if (added)
+        *added = false;
+    for (kept = w->kept; kept; kept = kept->next)
+        if (strlen(kept->text) == text.len && memcmp(kept->text, text.at, text.len) == 0)
+            return kept->text;
+    if (w->kept_count == KEPT_MOST || !(kept = malloc(sizeof *kept + text.len + 1)))
         return NULL;
-    rule->next = w->rules;
-    rule->handler = handler;
-    memcpy(rule->text, text.at, text.len);
-    rule->text[text.len] = '\0';
-    w->rules = rule;
-    return rule->text;
+    kept->next = w->kept;
+    memcpy(kept->text, text.at, text.len);
+    kept->text[text.len] = '\0';
+    w->kept = kept;
+    w->kept_count++;
+    if (added)
+        *added = true;
+    return kept->text;
 }
 
 static bool same(struct span a, struct span b)
@@ -344,7 +350,7 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
             rule = NULL;
             for (size_t r = 0; w->trace && r + 1 < claim->rule_count; r += 2)
                 if (same(claim->rules[r], type))
-                    rule = rule_text(w, handler, claim->rules[r + 1]);
+                    rule = keep_text(w, claim->rules[r + 1], NULL);
         }
         task->handler = handler;
         task->rule = rule;
@@ -356,15 +362,19 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
     return 0;
 }
 
-static void tell_aside(struct weir_worker *w, const struct claim *claim)
+/* Once for each name. */
+static void tell_once(struct weir_worker *w, const struct span *names, size_t count, const char *what)
 {
-    for (size_t i = 0; i < claim->aside_count; i++)
-        log_line(LOG_LEVEL_WARN, "jobs of type %.*s wait for a worker that has a handler for it", (int)claim->aside[i].len,
-                 claim->aside[i].at);
-    for (size_t i = 0; i < claim->broken_count; i++)
-        log_line(LOG_LEVEL_ERROR, "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set",
-                 (int)claim->broken[i].len, claim->broken[i].at);
-    (void)w;
+    char text[512];
+    bool added;
+
+    for (size_t i = 0; i < count; i++) {
+        int len = snprintf(text, sizeof text, what, (int)names[i].len, names[i].at);
+
+        keep_text(w, (struct span){text, (size_t)len}, &added);
+        if (added)
+            log_line(LOG_LEVEL_WARN, "%s", text);
+    }
 }
 
 /* A time of Redis's clock on our monotonic one; 0: never. */
@@ -399,7 +409,9 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     w->later_us = local_time(w->claim.later_us, &w->claim, now);
     w->duty_until_redis_us = w->claim.duty_until_us;
     w->duty_until_us = w->claim.duty_until_us ? local_time(w->claim.duty_until_us, &w->claim, now) : 0;
-    tell_aside(w, &w->claim);
+    tell_once(w, w->claim.aside, w->claim.aside_count, "jobs of type %.*s wait for a worker that has a handler for it");
+    tell_once(w, w->claim.broken, w->claim.broken_count,
+              "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set");
     if (tasks.head)
         pool_add(w->pool, &tasks);
     answered(w);

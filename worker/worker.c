@@ -144,11 +144,11 @@ void weir_worker_free(struct weir_worker *w)
     ev_loop_destroy(w->loop);
     free_tasks(&w->finished);
     free_tasks(&w->settling);
-    while (w->rules) {
-        struct rule_text *next = w->rules->next;
+    while (w->kept) {
+        struct kept_text *next = w->kept->next;
 
-        free(w->rules);
-        w->rules = next;
+        free(w->kept);
+        w->kept = next;
     }
     claim_free(&w->claim);
     handlers_free(&w->handlers);

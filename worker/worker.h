@@ -23,10 +23,9 @@
 #define QUEUES_MOST 64
 #define REQUEST_TIMEOUT_S 5.0
 
-/* A rule that a claim named for a type; kept as long as the worker, since tasks point to it. */
-struct rule_text {
-    struct rule_text *next;
-    const struct handler *handler;
+/* A text that outlives the answer it came in: rules, to which tasks point; names that were told. */
+struct kept_text {
+    struct kept_text *next;
     char text[];
 };
 
@@ -76,7 +75,8 @@ struct weir_worker {
     bool more, look_now, look_held;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
-    struct rule_text *rules;
+    struct kept_text *kept;
+    int kept_count;
 
     /* How fast jobs end here, and how large they are: for prefetching. */
     double rate; /* a second */
