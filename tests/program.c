@@ -1,0 +1,173 @@
+#include "tests/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+
+#define RUN_LIMIT_US 60000000
+#define TEXT_LIMIT_US 20000000 /* a machine that is busy with other tests */
+#define LOOK_EVERY_US 2000
+
+const char *built(const char *name)
+{
+    static char paths[8][512];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    ssize_t len = readlink("/proc/self/exe", path, 400);
+
+    path[len > 0 ? len : 0] = '\0';
+    for (int up = 0; up < 2; up++) /* build/tests/test_x */
+        *strrchr(path, '/') = '\0';
+    strcat(strcat(path, "/"), name);
+    return path;
+}
+
+static pid_t launch(const char *folder, int out, int err, const char *const *words)
+{
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || (folder && chdir(folder) < 0))
+        _exit(126);
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    execv(words[0], (char **)words);
+    _exit(127);
+}
+
+static int code_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+int program_end(pid_t pid)
+{
+    int64_t limit_us = clock_mono_us() + RUN_LIMIT_US;
+    int status;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (clock_mono_us() > limit_us) {
+            kill(pid, SIGKILL);
+            fail_msg("process %d does not end", (int)pid);
+        }
+        clock_sleep_until(clock_mono_us() + LOOK_EVERY_US);
+    }
+    return code_of(status);
+}
+
+static void take_text(int fd, char *text, size_t size)
+{
+    ssize_t len = pread(fd, text, size - 1, 0);
+
+    text[len > 0 ? len : 0] = '\0';
+    close(fd);
+}
+
+void program_run(struct outcome *o, const char *folder, const char *const *words)
+{
+    int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC);
+
+    o->code = program_end(launch(folder, out, err, words));
+    take_text(out, o->out, sizeof o->out);
+    take_text(err, o->err, sizeof o->err);
+}
+
+void run_in(struct outcome *o, const char *folder, const char *word, ...)
+{
+    const char *words[WORDS_MAX + 1] = {word};
+    va_list args;
+
+    va_start(args, word);
+    for (int i = 1; i <= WORDS_MAX && words[i - 1]; i++)
+        words[i] = va_arg(args, const char *);
+    va_end(args);
+    program_run(o, folder, words);
+}
+
+static int open_in(const char *folder, const char *name, const char *ending, int flags)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
+    return open(path, flags | O_CLOEXEC, 0666);
+}
+
+pid_t program_start(const char *folder, const char *name, const char *const *words)
+{
+    int out = open_in(folder, name, ".out", O_RDWR | O_CREAT | O_TRUNC);
+    int err = open_in(folder, name, ".err", O_RDWR | O_CREAT | O_TRUNC);
+    pid_t pid = launch(folder, out, err, words);
+
+    close(out);
+    close(err);
+    return pid;
+}
+
+bool read_text(const char *folder, const char *name, char *text, size_t size)
+{
+    int fd = open_in(folder, name, "", O_RDONLY);
+
+    *text = '\0';
+    if (fd < 0)
+        return false;
+    take_text(fd, text, size);
+    return true;
+}
+
+void write_text(const char *folder, const char *name, const char *text)
+{
+    int fd = open_in(folder, name, "", O_WRONLY | O_CREAT | O_TRUNC);
+
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        fail_msg("cannot write %s/%s: %s", folder, name, strerror(errno));
+    close(fd);
+}
+
+void await_text(const char *folder, const char *name, const char *text)
+{
+    int64_t limit_us = clock_mono_us() + TEXT_LIMIT_US;
+    char found[16384];
+
+    while (!read_text(folder, name, found, sizeof found) || !strstr(found, text)) {
+        if (clock_mono_us() > limit_us)
+            fail_msg("%s/%s: no '%s' in it, but: %s", folder, name, text, found);
+        clock_sleep_until(clock_mono_us() + LOOK_EVERY_US);
+    }
+}
+
+void folder_make(char folder[64])
+{
+    strcpy(folder, "/tmp/weir-test.XXXXXX");
+    if (!mkdtemp(folder))
+        fail_msg("%s: %s", folder, strerror(errno));
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
+{
+    (void)status, (void)kind, (void)walk;
+    return remove(path);
+}
+
+void folder_remove(const char *folder)
+{
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,40 @@
+/* Running the programs that were built, as a person would: build/weir and the examples. */
+#ifndef TESTS_PROGRAM_H
+#define TESTS_PROGRAM_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define WORDS_MAX 24
+
+/* How a program ended and what it printed; the texts are cut at their size. */
+struct outcome {
+    int code; /* exit code; 1000 + signal when it was killed by one */
+    char out[16384], err[16384];
+};
+
+/* The path of something that was built, such as "weir" or "examples/demo". Static, eight at a time. */
+const char *built(const char *name);
+
+/* Runs words[0], with the words up to NULL, in folder (NULL: here), standard input empty; fails the test when
+ * that takes longer than a minute. */
+void program_run(struct outcome *o, const char *folder, const char *const *words);
+/* The same with the words as arguments, ended by NULL. */
+void run_in(struct outcome *o, const char *folder, const char *word, ...) __attribute__((sentinel));
+
+/* A program that goes on; what it prints goes to folder/<name>.out and .err. It dies with the test. */
+pid_t program_start(const char *folder, const char *name, const char *const *words);
+/* Waits for its end; the code as in struct outcome. */
+int program_end(pid_t pid);
+
+/* Waits until folder/name contains text; fails the test after twenty seconds. */
+void await_text(const char *folder, const char *name, const char *text);
+/* The file's text, cut at size; false when there is no such file. */
+bool read_text(const char *folder, const char *name, char *text, size_t size);
+void write_text(const char *folder, const char *name, const char *text);
+
+/* A new folder of a test's own, and its end. */
+void folder_make(char folder[64]);
+void folder_remove(const char *folder);
+
+#endif

@@ -1,0 +1,497 @@
+/* One thread, one poll loop. A connection is two flows, requests and replies; a flow reads what comes, marks
+ * where it must end, and writes what it may. */
+#include "tests/proxy.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/server.h"
+
+#define CONNECTIONS_MAX 64
+#define SIDES 2
+
+/* Finds the ends of RESP messages in a stream of bytes. */
+struct framer {
+    long long missing; /* elements of the message still to come */
+    long long skip;    /* bytes of a bulk string still to come, line end included */
+    char line[32];
+    size_t len;
+};
+
+struct flow {
+    enum proxy_side side;
+    int from, to;
+    struct framer framer;
+    char *bytes; /* read, not yet written */
+    size_t len, capacity;
+    int64_t hold_until_us;
+    bool ending; /* nothing more is read; to be cut when all is written */
+};
+
+struct connection {
+    bool open;
+    struct flow flows[SIDES];
+};
+
+/* What the test asks for; guarded by the mutex. */
+struct orders {
+    unsigned messages[SIDES]; /* the message to cut at, counted down; 0: none */
+    size_t bytes[SIDES];
+    bool has_cut, cut_all;
+    bool blackhole, trickle;
+    int delay_ms;
+    char inject[256];
+};
+
+struct proxy {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    struct orders orders;
+    bool stopping;
+    int accepted;
+
+    int wake;
+    int listeners[2];
+    struct connection connections[CONNECTIONS_MAX];
+    char server_socket[128], socket[128], url[160], tcp_url[64];
+    int port;
+};
+
+/* ---- Framing */
+
+/* A whole line of the protocol, its first byte the kind. */
+static void take_line(struct framer *f)
+{
+    long long n = f->len > 0 ? strtoll(f->line + 1, NULL, 10) : 0;
+
+    if (f->line[0] == '*' && n > 0)
+        f->missing += n;
+    if (f->line[0] == '$' && n >= 0)
+        f->skip = n + 2;
+    f->missing -= f->skip == 0;
+    f->len = 0;
+}
+
+/* Takes the next byte; f->missing is 0 between messages. */
+static void framer_take(struct framer *f, char c)
+{
+    if (f->missing == 0)
+        f->missing = 1;
+    if (f->skip > 0) {
+        f->missing -= --f->skip == 0;
+    } else if (c == '\n') {
+        take_line(f);
+    } else if (f->len + 1 < sizeof f->line) {
+        f->line[f->len++] = c;
+        f->line[f->len] = '\0';
+    }
+}
+
+/* ---- Flows */
+
+static void flow_append(struct flow *f, const char *bytes, size_t len)
+{
+    while (f->len + len > f->capacity) {
+        f->capacity = f->capacity ? f->capacity * 2 : 65536;
+        f->bytes = realloc(f->bytes, f->capacity);
+        if (!f->bytes)
+            abort();
+    }
+    memcpy(f->bytes + f->len, bytes, len);
+    f->len += len;
+}
+
+/* How many of these bytes may pass before the cut that the test has ordered; sets f->ending at the cut. */
+static size_t allowed(struct proxy *p, struct flow *f, const char *bytes, size_t len)
+{
+    unsigned *messages = &p->orders.messages[f->side];
+    size_t *limit = &p->orders.bytes[f->side], i;
+
+    for (i = 0; i < len && !f->ending; i++) {
+        if (f->framer.missing == 0 && *messages > 0 && --*messages == 0) {
+            f->ending = true;
+            break;
+        }
+        framer_take(&f->framer, bytes[i]);
+        f->ending = *limit > 0 && --*limit == 0;
+    }
+    p->orders.has_cut = p->orders.has_cut || f->ending;
+    return i;
+}
+
+static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
+{
+    char bytes[65536];
+    ssize_t n = read(f->from, bytes, sizeof bytes);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        f->ending = true;
+        return;
+    }
+    if (f->len == 0)
+        f->hold_until_us = clock_mono_us() + (f->side == PROXY_REPLIES ? p->orders.delay_ms * 1000 : 0);
+    n = (ssize_t)allowed(p, f, bytes, (size_t)n);
+    if (n > 0)
+        flow_append(f, bytes, (size_t)n);
+    if (f->ending && f->side == PROXY_REQUESTS)
+        c->flows[PROXY_REPLIES].ending = true;
+}
+
+static void flow_write(struct proxy *p, struct flow *f)
+{
+    ssize_t n =
+        send(f->to, f->bytes, p->orders.trickle && f->side == PROXY_REPLIES ? 1 : f->len, MSG_NOSIGNAL);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0)
+        n = (ssize_t)f->len; /* gone; what it said before it went is still to be passed on */
+    memmove(f->bytes, f->bytes + n, f->len - (size_t)n);
+    f->len -= (size_t)n;
+}
+
+/* ---- Connections */
+
+static void close_connection(struct connection *c)
+{
+    close(c->flows[PROXY_REQUESTS].from);
+    close(c->flows[PROXY_REPLIES].from);
+    for (int side = 0; side < SIDES; side++)
+        free(c->flows[side].bytes);
+    *c = (struct connection){0};
+}
+
+static struct sockaddr_un address_of(const char *socket_path)
+{
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+
+    memcpy(path.sun_path, socket_path, strnlen(socket_path, sizeof path.sun_path - 1));
+    return path;
+}
+
+static int dial_server(const struct proxy *p)
+{
+    struct sockaddr_un path = address_of(p->server_socket);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (connect(fd, (struct sockaddr *)&path, sizeof path) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void accept_one(struct proxy *p, int listener)
+{
+    int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int server = client >= 0 ? dial_server(p) : -1;
+    struct connection *c = p->connections;
+
+    while (c < p->connections + CONNECTIONS_MAX && c->open)
+        c++;
+    if (server < 0 || c == p->connections + CONNECTIONS_MAX) {
+        if (client >= 0)
+            close(client);
+        if (server >= 0)
+            close(server);
+        return;
+    }
+    fcntl(server, F_SETFL, O_NONBLOCK);
+    p->accepted++;
+    *c = (struct connection){
+        .open = true,
+        .flows = {[PROXY_REQUESTS] = {.side = PROXY_REQUESTS, .from = client, .to = server},
+                  [PROXY_REPLIES] = {.side = PROXY_REPLIES, .from = server, .to = client}},
+    };
+}
+
+/* Says what the test wants said, once, to the first connection there is. */
+static void inject(struct proxy *p)
+{
+    for (struct connection *c = p->connections; p->orders.inject[0] && c < p->connections + CONNECTIONS_MAX;
+         c++) {
+        if (!c->open)
+            continue;
+        flow_append(&c->flows[PROXY_REPLIES], p->orders.inject, strlen(p->orders.inject));
+        flow_write(p, &c->flows[PROXY_REPLIES]);
+        p->orders.inject[0] = '\0';
+    }
+}
+
+/* ---- The loop */
+
+struct polled {
+    struct pollfd fds[3 + CONNECTIONS_MAX * SIDES];
+    struct flow *flows[CONNECTIONS_MAX * SIDES];
+    struct connection *connections[CONNECTIONS_MAX * SIDES];
+    nfds_t count; /* of flows; the flow i reads at fds[3 + i] */
+    int timeout_ms;
+};
+
+static bool may_write(const struct proxy *p, const struct flow *f, int64_t now_us)
+{
+    return f->len > 0 && !p->orders.blackhole && f->hold_until_us <= now_us;
+}
+
+static void prepare(struct proxy *p, struct polled *q)
+{
+    int64_t now_us = clock_mono_us();
+    struct flow *f;
+
+    q->count = 0;
+    q->timeout_ms = 1000;
+    q->fds[0] = (struct pollfd){.fd = p->wake, .events = POLLIN};
+    q->fds[1] = (struct pollfd){.fd = p->listeners[0], .events = POLLIN};
+    q->fds[2] = (struct pollfd){.fd = p->listeners[1], .events = POLLIN};
+    for (struct connection *c = p->connections; c < p->connections + CONNECTIONS_MAX; c++) {
+        for (int side = 0; c->open && side < SIDES; side++) {
+            f = &c->flows[side];
+            q->flows[q->count] = f;
+            q->connections[q->count] = c;
+            q->fds[3 + q->count++] =
+                (struct pollfd){.fd = p->orders.blackhole || f->ending ? -1 : f->from, .events = POLLIN};
+            if (may_write(p, f, now_us))
+                q->timeout_ms = p->orders.trickle ? 0 : 1; /* 1: a full socket */
+            else if (f->len > 0 && !p->orders.blackhole && (f->hold_until_us - now_us) / 1000 < q->timeout_ms)
+                q->timeout_ms = (int)((f->hold_until_us - now_us) / 1000) + 1;
+        }
+    }
+}
+
+static void work(struct proxy *p, struct polled *q)
+{
+    int64_t now_us = clock_mono_us();
+
+    for (nfds_t i = 0; i < q->count; i++) {
+        if (q->fds[3 + i].revents && !q->flows[i]->ending && !p->orders.blackhole)
+            flow_read(p, q->connections[i], q->flows[i]);
+        if (may_write(p, q->flows[i], now_us))
+            flow_write(p, q->flows[i]);
+    }
+    for (struct connection *c = p->connections; c < p->connections + CONNECTIONS_MAX; c++)
+        for (int side = 0; c->open && side < SIDES; side++)
+            if (p->orders.cut_all || (c->flows[side].ending && c->flows[side].len == 0))
+                close_connection(c);
+    p->orders.cut_all = false;
+}
+
+static void *run(void *arg)
+{
+    struct proxy *p = arg;
+    struct polled *q = calloc(1, sizeof *q);
+    uint64_t woken;
+
+    pthread_mutex_lock(&p->mutex);
+    while (q && !p->stopping) {
+        inject(p);
+        prepare(p, q);
+        pthread_mutex_unlock(&p->mutex);
+        if (poll(q->fds, 3 + q->count, q->timeout_ms) < 0)
+            for (nfds_t i = 0; i < 3 + q->count; i++)
+                q->fds[i].revents = 0;
+        pthread_mutex_lock(&p->mutex);
+        if (q->fds[0].revents && read(p->wake, &woken, sizeof woken) < 0)
+            continue;
+        work(p, q);
+        for (int i = 0; i < 2; i++)
+            if (q->fds[1 + i].revents)
+                accept_one(p, p->listeners[i]);
+    }
+    for (struct connection *c = p->connections; c < p->connections + CONNECTIONS_MAX; c++)
+        if (c->open)
+            close_connection(c);
+    pthread_mutex_unlock(&p->mutex);
+    free(q);
+    return NULL;
+}
+
+/* ---- For the test */
+
+static void listen_on(struct proxy *p)
+{
+    struct sockaddr_un path = address_of(p->socket);
+    struct sockaddr_in port = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof port;
+
+    p->listeners[0] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    p->listeners[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (bind(p->listeners[0], (struct sockaddr *)&path, sizeof path) < 0 ||
+        bind(p->listeners[1], (struct sockaddr *)&port, sizeof port) < 0 ||
+        listen(p->listeners[0], 128) < 0 || listen(p->listeners[1], 128) < 0 ||
+        getsockname(p->listeners[1], (struct sockaddr *)&port, &len) < 0)
+        fail_msg("the proxy cannot listen: %s", strerror(errno));
+    p->port = ntohs(port.sin_port);
+}
+
+struct proxy *proxy_start(const struct server *s)
+{
+    struct proxy *p = calloc(1, sizeof *p);
+
+    assert_non_null(p);
+    snprintf(p->server_socket, sizeof p->server_socket, "%s", s->socket);
+    snprintf(p->socket, sizeof p->socket, "%s/proxy.sock", s->folder);
+    snprintf(p->url, sizeof p->url, "unix://%s", p->socket);
+    listen_on(p);
+    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://127.0.0.1:%d", p->port);
+    p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&p->mutex, NULL);
+    assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
+    return p;
+}
+
+/* Changes of the orders go between these two. */
+static struct orders *begin_orders(struct proxy *p)
+{
+    pthread_mutex_lock(&p->mutex);
+    return &p->orders;
+}
+
+static void end_orders(struct proxy *p)
+{
+    const uint64_t one = 1;
+
+    pthread_mutex_unlock(&p->mutex);
+    if (write(p->wake, &one, sizeof one) < 0)
+        abort();
+}
+
+void proxy_stop(struct proxy *p)
+{
+    if (!p)
+        return;
+    begin_orders(p);
+    p->stopping = true;
+    end_orders(p);
+    pthread_join(p->thread, NULL);
+    close(p->listeners[0]);
+    close(p->listeners[1]);
+    close(p->wake);
+    unlink(p->socket);
+    pthread_mutex_destroy(&p->mutex);
+    free(p);
+}
+
+const char *proxy_url(const struct proxy *p)
+{
+    return p->url;
+}
+
+const char *proxy_tcp_url(const struct proxy *p)
+{
+    return p->tcp_url;
+}
+
+int proxy_tcp_port(const struct proxy *p)
+{
+    return p->port;
+}
+
+void proxy_cut_before(struct proxy *p, enum proxy_side side, unsigned n)
+{
+    struct orders *o = begin_orders(p);
+
+    o->messages[side] = n;
+    o->has_cut = false;
+    end_orders(p);
+}
+
+void proxy_cut_after_bytes(struct proxy *p, enum proxy_side side, size_t n)
+{
+    struct orders *o = begin_orders(p);
+
+    o->bytes[side] = n;
+    o->has_cut = false;
+    end_orders(p);
+}
+
+void proxy_blackhole(struct proxy *p, bool on)
+{
+    begin_orders(p)->blackhole = on;
+    end_orders(p);
+}
+
+void proxy_delay(struct proxy *p, int delay_ms)
+{
+    begin_orders(p)->delay_ms = delay_ms;
+    end_orders(p);
+}
+
+void proxy_trickle(struct proxy *p, bool on)
+{
+    begin_orders(p)->trickle = on;
+    end_orders(p);
+}
+
+static bool is_pending(const struct proxy *p)
+{
+    bool connected = false;
+
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        connected = connected || p->connections[i].open;
+    return p->orders.cut_all || (connected && p->orders.inject[0]);
+}
+
+/* Returns when the thread has done what it can do at once. */
+static void wait_until_done(struct proxy *p)
+{
+    bool pending = true;
+
+    while (pending) {
+        clock_sleep_until(clock_mono_us() + 100);
+        begin_orders(p);
+        pending = is_pending(p);
+        end_orders(p);
+    }
+}
+
+void proxy_inject(struct proxy *p, const char *bytes)
+{
+    struct orders *o = begin_orders(p);
+
+    snprintf(o->inject, sizeof o->inject, "%s", bytes);
+    end_orders(p);
+    wait_until_done(p);
+}
+
+void proxy_cut_all(struct proxy *p)
+{
+    begin_orders(p)->cut_all = true;
+    end_orders(p);
+    wait_until_done(p);
+}
+
+bool proxy_has_cut(struct proxy *p)
+{
+    bool has_cut = begin_orders(p)->has_cut;
+
+    end_orders(p);
+    return has_cut;
+}
+
+int proxy_accepted(struct proxy *p)
+{
+    int accepted;
+
+    begin_orders(p);
+    accepted = p->accepted;
+    end_orders(p);
+    return accepted;
+}

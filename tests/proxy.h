@@ -1,0 +1,45 @@
+/* A fault proxy: a thread between the clients and the redis-server of a test. It passes everything on until
+ * it is told to misbehave; each call counts from now on, over all connections together. */
+#ifndef TESTS_PROXY_H
+#define TESTS_PROXY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct server;
+struct proxy;
+
+enum proxy_side { PROXY_REQUESTS, PROXY_REPLIES };
+
+/* Listens on a unix socket in the server's folder, and on a port of 127.0.0.1 that the kernel chose. */
+struct proxy *proxy_start(const struct server *s);
+/* Cuts all connections. Before server_stop. */
+void proxy_stop(struct proxy *p);
+const char *proxy_url(const struct proxy *p);     /* unix:///... */
+const char *proxy_tcp_url(const struct proxy *p); /* redis://127.0.0.1:... */
+int proxy_tcp_port(const struct proxy *p);
+
+/* Cuts the connection on which the n-th (1, 2, ...) request or reply comes, in its stead; a request so cut
+ * never reaches Redis, a reply so cut is of a command that has run. Once: the connections after it are whole.
+ * n 0: not. */
+void proxy_cut_before(struct proxy *p, enum proxy_side side, unsigned n);
+/* The same when n bytes have passed. */
+void proxy_cut_after_bytes(struct proxy *p, enum proxy_side side, size_t n);
+/* Accepts and keeps connections, but lets nothing through in either direction; what came in between goes on
+ * when it ends. */
+void proxy_blackhole(struct proxy *p, bool on);
+/* Holds what Redis answers for so long. */
+void proxy_delay(struct proxy *p, int delay_ms);
+/* Passes what Redis answers in single bytes. */
+void proxy_trickle(struct proxy *p, bool on);
+/* Says this to a client, as if it came from Redis: to one that is connected, else to the next. */
+void proxy_inject(struct proxy *p, const char *bytes);
+/* Cuts all connections; they are cut when it returns. */
+void proxy_cut_all(struct proxy *p);
+
+/* Has the cut that was asked for happened? */
+bool proxy_has_cut(struct proxy *p);
+/* Connections accepted since the start. */
+int proxy_accepted(struct proxy *p);
+
+#endif

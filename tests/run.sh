@@ -1,0 +1,38 @@
+#!/bin/sh
+# Runs test programs side by side and adds up what cmocka says: run.sh PROGRAM ...
+# The last line is "N passed, N failed". A crash, an end without a result, a time-out and a skip are failures.
+# JOBS: how many at a time, else one for each processor.
+set -u
+LIMIT=900 # seconds for one program
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM
+export LIMIT logs CMOCKA_MESSAGE_OUTPUT=STDOUT
+
+run_one='
+name=$(basename "$0")
+timeout "$LIMIT" "$0" >"$logs/$name.log" 2>&1 </dev/null
+code=$?
+sum() { sed -n "s/^\[  $1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$logs/$name.log" | paste -sd+ | sed "s/^$/0/"; }
+passed=$(($(sum PASSED)))
+failed=$(($(sum FAILED) + $(sum SKIPPED)))
+if [ "$code" -ne 0 ] && [ "$failed" -eq 0 ] || [ $((passed + failed)) -eq 0 ]; then
+    failed=$((failed + 1))
+    echo "$name: ended with exit code $code" >>"$logs/$name.log"
+fi
+echo "$passed $failed" >"$logs/$name.sum"
+printf "%-24s %4d passed, %d failed\n" "$name" "$passed" "$failed"
+[ "$failed" -eq 0 ] || sed "s/^/    /" "$logs/$name.log"
+'
+printf '%s\n' "$@" | xargs -P "${JOBS:-$(nproc)}" -n 1 sh -c "$run_one"
+
+passed=0 failed=0
+for program in "$@"; do
+    if read -r p f <"$logs/$(basename "$program").sum"; then
+        passed=$((passed + p)) failed=$((failed + f))
+    else
+        failed=$((failed + 1))
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

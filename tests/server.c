@@ -1,0 +1,246 @@
+/* The settings stand in folder/redis.conf, so that a restart needs no memory of them. The server dies with
+ * the thread that started it. */
+#include "tests/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+
+#define START_S 20 /* a machine that is busy with other tests */
+#define WORDS_MAX 64
+#define ADMIN "weir-test" /* lets server_ask in whatever password a test sets */
+
+static void write_config(const struct server *s, const char *const *options)
+{
+    char path[128];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/redis.conf", s->folder);
+    f = fopen(path, "w");
+    if (!f)
+        fail_msg("cannot write %s: %s", path, strerror(errno));
+    fprintf(f,
+            "port 0\nunixsocket %s\nunixsocketperm 700\ndir %s\nlogfile %s/redis.log\nsave \"\"\n"
+            "appendonly %s\nappendfsync everysec\nenable-debug-command local\nuser " ADMIN
+            " on nopass ~* &* +@all",
+            s->socket, s->folder, s->folder, s->aof ? "yes" : "no");
+    for (; options && *options; options++) {
+        if (strncmp(*options, "--", 2) == 0)
+            fprintf(f, "\n%s", *options + 2);
+        else
+            fprintf(f, " \"%s\"", *options);
+    }
+    fputc('\n', f);
+    fclose(f);
+}
+
+static void run_server(const struct server *s, pid_t parent)
+{
+    char config[128];
+    int null = open("/dev/null", O_RDWR);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    snprintf(config, sizeof config, "%s/redis.conf", s->folder);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    execlp("redis-server", "redis-server", config, (char *)NULL);
+    _exit(127);
+}
+
+static redisContext *connect_to(const struct server *s)
+{
+    const struct timeval patience = {.tv_sec = 60};
+    redisContext *c = redisConnectUnix(s->socket);
+
+    if (c && c->err == 0 && redisSetTimeout(c, patience) == REDIS_OK)
+        return c;
+    if (c)
+        redisFree(c);
+    return NULL;
+}
+
+/* One command as one who may do all. */
+static redisReply *ask(const struct server *s, int count, const char **words)
+{
+    redisContext *c = connect_to(s);
+    redisReply *reply;
+
+    if (!c)
+        return NULL;
+    reply = redisCommandArgv(c, count, words, NULL);
+    if (reply && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOAUTH", 6) == 0) {
+        freeReplyObject(reply);
+        freeReplyObject(redisCommand(c, "AUTH " ADMIN " any"));
+        reply = redisCommandArgv(c, count, words, NULL);
+    }
+    redisFree(c);
+    return reply;
+}
+
+static bool answers(const struct server *s)
+{
+    const char *ping[] = {"PING"};
+    redisReply *reply = ask(s, 1, ping);
+    bool ready = reply && !(reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "LOADING", 7) == 0);
+
+    freeReplyObject(reply);
+    return ready;
+}
+
+static void launch(struct server *s)
+{
+    int64_t end_us = clock_mono_us() + START_S * INT64_C(1000000);
+    pid_t parent = getpid();
+    int ended;
+
+    unlink(s->socket);
+    s->pid = fork();
+    if (s->pid == 0)
+        run_server(s, parent);
+    while (!answers(s)) {
+        if (waitpid(s->pid, &ended, WNOHANG) != 0)
+            fail_msg("redis-server ended (wait status %#x); see %s/redis.log", ended, s->folder);
+        if (clock_mono_us() > end_us)
+            fail_msg("redis-server does not answer; see %s/redis.log", s->folder);
+        clock_sleep_until(clock_mono_us() + 2000);
+    }
+}
+
+void server_start(struct server *s, bool aof)
+{
+    server_start_with(s, aof, NULL);
+}
+
+void server_start_with(struct server *s, bool aof, const char *const *options)
+{
+    *s = (struct server){.aof = aof, .folder = "/tmp/weir-test-XXXXXX"};
+    if (!mkdtemp(s->folder))
+        fail_msg("cannot make %s: %s", s->folder, strerror(errno));
+    snprintf(s->socket, sizeof s->socket, "%s/redis.sock", s->folder);
+    snprintf(s->url, sizeof s->url, "unix://%s", s->socket);
+    write_config(s, options);
+    launch(s);
+}
+
+void server_kill(struct server *s)
+{
+    if (s->pid <= 0)
+        return;
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+    s->pid = 0;
+}
+
+void server_restart(struct server *s)
+{
+    server_kill(s);
+    launch(s);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+void server_stop(struct server *s)
+{
+    server_kill(s);
+    if (s->folder[0])
+        nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    s->folder[0] = '\0';
+}
+
+static char *print_reply(const redisReply *reply)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f;
+
+    if (reply->type != REDIS_REPLY_ARRAY) {
+        int n = reply->type == REDIS_REPLY_INTEGER ? asprintf(&text, "%lld", reply->integer)
+                : reply->type == REDIS_REPLY_NIL   ? asprintf(&text, "(nil)")
+                : reply->type == REDIS_REPLY_ERROR ? asprintf(&text, "(error) %s", reply->str)
+                                                   : asprintf(&text, "%s", reply->str);
+
+        assert_true(n >= 0);
+        return text;
+    }
+    f = open_memstream(&text, &size);
+    assert_non_null(f);
+    for (size_t i = 0; i < reply->elements; i++) {
+        char *one = print_reply(reply->element[i]);
+
+        fprintf(f, "%s%s", i ? "\n" : "", one);
+        free(one);
+    }
+    fclose(f);
+    return text;
+}
+
+static char *ask_words(struct server *s, const char *word, va_list rest)
+{
+    const char *words[WORDS_MAX];
+    redisReply *reply;
+    char *text;
+    int count = 0;
+
+    for (; word; word = va_arg(rest, const char *)) {
+        assert_true(count < WORDS_MAX);
+        words[count++] = word;
+    }
+    reply = ask(s, count, words);
+    if (!reply)
+        fail_msg("%s: redis-server does not answer; see %s/redis.log", words[0], s->folder);
+    text = print_reply(reply);
+    freeReplyObject(reply);
+    return text;
+}
+
+char *server_ask(struct server *s, const char *word, ...)
+{
+    va_list rest;
+    char *text;
+
+    va_start(rest, word);
+    text = ask_words(s, word, rest);
+    va_end(rest);
+    return text;
+}
+
+long long server_number(struct server *s, const char *word, ...)
+{
+    va_list rest;
+    long long number;
+    char *text, *end;
+
+    va_start(rest, word);
+    text = ask_words(s, word, rest);
+    va_end(rest);
+    number = strtoll(text, &end, 10);
+    if (end == text || *end)
+        fail_msg("%s: %s is no number", word, text);
+    free(text);
+    return number;
+}

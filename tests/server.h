@@ -1,0 +1,31 @@
+/* A private redis-server for a test: a unix socket in a folder of its own, stopped by its process id. */
+#ifndef TESTS_SERVER_H
+#define TESTS_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct server {
+    char folder[64];  /* removed by server_stop */
+    char socket[128]; /* folder/redis.sock */
+    char url[160];    /* unix://... */
+    pid_t pid;
+    bool aof;
+};
+
+/* Starts one and waits until it answers; fails the test otherwise. aof: appendonly yes, appendfsync everysec. */
+void server_start(struct server *s, bool aof);
+/* Sends one setting at start, such as "--requirepass", "secret"; ends with NULL. */
+void server_start_with(struct server *s, bool aof, const char *const *options);
+/* kill -9, and a start over the same folder. */
+void server_kill(struct server *s);
+void server_restart(struct server *s);
+void server_stop(struct server *s);
+
+/* One command, words separated by arguments ending with NULL; the answer as text is the caller's to free: strings and
+ * numbers as they are, arrays as elements joined by "\n", nil as "(nil)", errors as "(error) ...". */
+char *server_ask(struct server *s, const char *word, ...) __attribute__((sentinel));
+/* The same as a number; fails the test when it is none. */
+long long server_number(struct server *s, const char *word, ...) __attribute__((sentinel));
+
+#endif

@@ -1,0 +1,499 @@
+/* What an actor does with a job, by its args:
+ *   {"sleep":S}              takes so long
+ *   {"wait":"FILE"}          waits until the stage has that file
+ *   {"fail":N,"after":S}     fails at the first N attempts; again after S (absent: the usual)
+ *   {"dead":"WHY"}           dead at once
+ *   {"throttled":S}          is throttled by S until the stage has the file <id>.open
+ *   {"value":N}              returns that number
+ *   {"kill":"before"}        kills its worker before its effect, or "after" it, where the actor was started
+ * fragile Options of an actor are those of weir.h by their names (executors, lease, grace, queues, trace,
+ * drain, drain_max, unknown_dead, url), and types=A,B (default "mark"), fragile=1. */
+#include "tests/stage.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+
+#define ACTOR_WORDS 24
+
+/* ---- The actor */
+
+static struct weir_worker *actor;
+static bool fragile;
+
+static void on_stop(int number)
+{
+    (void)number;
+    weir_worker_stop(actor);
+}
+
+static void on_quiet(int number)
+{
+    (void)number;
+    weir_worker_quiet(actor);
+}
+
+static void note(struct weir_job *job, const char *event)
+{
+    int fd = open("history", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    char line[256];
+    int len = snprintf(line, sizeof line, "%s %s %d %d %lld\n", event, weir_job_id(job),
+                       weir_job_attempt(job), (int)getpid(), (long long)clock_mono_us());
+
+    if (fd < 0 || write(fd, line, (size_t)len) != len)
+        abort();
+    close(fd);
+}
+
+static void await_file(const char *name)
+{
+    while (access(name, F_OK) != 0)
+        clock_sleep_until(clock_mono_us() + 1000);
+}
+
+static double number(json_t *args, const char *name, double otherwise)
+{
+    json_t *value = json_object_get(args, name);
+
+    return value ? json_number_value(value) : otherwise;
+}
+
+static bool kills(json_t *args, const char *when)
+{
+    const char *wanted = json_string_value(json_object_get(args, "kill"));
+
+    return fragile && wanted && strcmp(wanted, when) == 0;
+}
+
+static int play(struct weir_job *job, json_t *args)
+{
+    const char *file = json_string_value(json_object_get(args, "wait"));
+    const char *why = json_string_value(json_object_get(args, "dead"));
+    char open_file[160];
+
+    snprintf(open_file, sizeof open_file, "%s.open", weir_job_id(job));
+    clock_sleep_until(clock_mono_us() + (int64_t)(number(args, "sleep", 0) * 1e6));
+    if (file)
+        await_file(file);
+    if (weir_job_attempt(job) <= number(args, "fail", 0))
+        return weir_job_retry(job, number(args, "after", -1), "attempt %d failed", weir_job_attempt(job));
+    if (why)
+        return weir_job_dead(job, "%s", why);
+    if (json_object_get(args, "throttled") && access(open_file, F_OK) != 0)
+        return weir_job_throttled(job, number(args, "throttled", -1));
+    if (kills(args, "before"))
+        kill(getpid(), SIGKILL);
+    note(job, "effect");
+    if (kills(args, "after"))
+        kill(getpid(), SIGKILL);
+    return (int)number(args, "value", WEIR_DONE);
+}
+
+static int act(struct weir_job *job, void *arg)
+{
+    json_t *args = json_loads(weir_job_args(job), JSON_DECODE_ANY, NULL);
+    int outcome;
+
+    (void)arg;
+    note(job, "begin");
+    outcome = play(job, args);
+    json_decref(args);
+    return outcome;
+}
+
+/* The value of a word "name=value", or NULL. */
+static const char *option(char **words, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *words; words++)
+        if (strncmp(*words, name, len) == 0 && (*words)[len] == '=')
+            return *words + len + 1;
+    return NULL;
+}
+
+static double option_number(char **words, const char *name)
+{
+    const char *value = option(words, name);
+
+    return value ? atof(value) : 0;
+}
+
+static int add_types(char **words)
+{
+    const char *given = option(words, "types");
+    char types[512], *rest = types, *type;
+    int rc = 0;
+
+    snprintf(types, sizeof types, "%s", given ? given : "mark");
+    while (rc == 0 && (type = strsep(&rest, ",")))
+        rc = weir_worker_handle(actor, type, act, NULL);
+    return rc;
+}
+
+int stage_actor_main(int argc, char **argv)
+{
+    int rc;
+
+    if (argc < 2 || strcmp(argv[1], "actor") != 0)
+        return -1;
+    fragile = option(argv, "fragile") != NULL;
+    actor = weir_worker_new(&(struct weir_worker_options){
+        .redis_url = option(argv, "url"),
+        .ns = option(argv, "ns"),
+        .queues = option(argv, "queues"),
+        .executors = (int)option_number(argv, "executors"),
+        .lease_s = option_number(argv, "lease"),
+        .grace_s = option_number(argv, "grace"),
+        .trace_file = option(argv, "trace"),
+        .drain = option(argv, "drain") != NULL,
+        .drain_max_s = option_number(argv, "drain_max"),
+        .unknown_dead = option(argv, "unknown_dead") != NULL,
+    });
+    if (!actor)
+        return 70;
+    signal(SIGTERM, on_stop);
+    signal(SIGINT, on_stop);
+    signal(SIGTSTP, on_quiet);
+    signal(SIGPIPE, SIG_IGN);
+    rc = add_types(argv);
+    if (rc == 0)
+        rc = weir_worker_run(actor);
+    if (rc != 0)
+        fprintf(stderr, "%s\n", weir_worker_message(actor));
+    signal(SIGTERM, SIG_IGN);
+    weir_worker_free(actor);
+    return -rc;
+}
+
+/* ---- The stage */
+
+static void connect_client(struct stage *s)
+{
+    s->client = weir_new(s->server.url, s->ns);
+    assert_non_null(s->client);
+}
+
+void stage_open(struct stage *s, bool aof)
+{
+    *s = (struct stage){.ns = "weir"};
+    server_start(&s->server, aof);
+    connect_client(s);
+}
+
+void stage_branch(struct stage *root, const char *ns, struct stage *branch)
+{
+    *branch = (struct stage){.server = root->server, .root = root};
+    snprintf(branch->ns, sizeof branch->ns, "%s", ns);
+    snprintf(branch->server.folder, sizeof branch->server.folder, "%.38s/%s", root->server.folder,
+             branch->ns);
+    assert_int_equal(mkdir(branch->server.folder, 0777), 0);
+    connect_client(branch);
+}
+
+void stage_close(struct stage *s)
+{
+    weir_free(s->client);
+    if (!s->root)
+        server_stop(&s->server);
+}
+
+pid_t stage_actor(struct stage *s, const char *name, ...)
+{
+    char url[200], ns[40];
+    const char *words[ACTOR_WORDS] = {"/proc/self/exe", "actor"};
+    const char *word;
+    bool has_url = false;
+    int count = 2;
+    va_list rest;
+
+    va_start(rest, name);
+    while (count < ACTOR_WORDS - 3 && (word = va_arg(rest, const char *))) {
+        has_url = has_url || strncmp(word, "url=", 4) == 0;
+        words[count++] = word;
+    }
+    va_end(rest);
+    snprintf(url, sizeof url, "url=%s", s->server.url);
+    snprintf(ns, sizeof ns, "ns=%s", s->ns);
+    if (!has_url)
+        words[count++] = url;
+    words[count++] = ns;
+    return program_start(s->server.folder, name, words);
+}
+
+pid_t stage_weir(struct stage *s, const char *name, ...)
+{
+    const char *words[ACTOR_WORDS] = {built("weir"), "worker",      "--redis",
+                                      s->server.url, "--namespace", s->ns};
+    int count = 6;
+    va_list rest;
+
+    va_start(rest, name);
+    while (count < ACTOR_WORDS - 1 && (words[count] = va_arg(rest, const char *)))
+        count++;
+    va_end(rest);
+    return program_start(s->server.folder, name, words);
+}
+
+void stage_await_workers(struct stage *s, int n)
+{
+    await(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL) == n);
+}
+
+static int blocked_clients(struct stage *s)
+{
+    char *info = server_ask(&s->server, "INFO", "clients", NULL);
+    const char *at = strstr(info, "\nblocked_clients:");
+    int n = at ? atoi(strchr(at, ':') + 1) : 0;
+
+    free(info);
+    return n;
+}
+
+void stage_await_blocked(struct stage *s, int n)
+{
+    await(blocked_clients(s) >= n);
+}
+
+int stage_end(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    return program_end(pid);
+}
+
+/* ---- Jobs */
+
+void stage_enqueue(struct stage *s, const char *type, const char *args, int first, int n)
+{
+    struct weir_bulk *bulk;
+
+    assert_int_equal(weir_bulk_open(s->client, NULL, &bulk), 0);
+    for (int i = first; i < first + n; i++) {
+        char id[24];
+
+        snprintf(id, sizeof id, "j%d", i);
+        if (weir_bulk_add(bulk, &(struct weir_job_spec){.type = type, .args = args, .id = id}) != 0)
+            fail_msg("%s", weir_message(s->client));
+    }
+    if (weir_bulk_close(bulk, NULL) != 0)
+        fail_msg("%s", weir_message(s->client));
+}
+
+void stage_push_text(struct stage *s, const char *text)
+{
+    assert_true(server_number(&s->server, "RPUSH", stage_key(s, "queue:default"), text, NULL) > 0);
+}
+
+void stage_push(struct stage *s, const char *type, const char *args, int first, int n)
+{
+    char text[512];
+
+    for (int i = first; i < first + n; i++) {
+        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"%s\",\"args\":%s}", i, type,
+                 args ? args : "null");
+        stage_push_text(s, text);
+    }
+}
+
+void stage_rate(struct stage *s, const char *name, const char *rule)
+{
+    if (weir_rate_set(s->client, name, rule) != 0)
+        fail_msg("%s", weir_message(s->client));
+}
+
+/* ---- Looking into Redis */
+
+const char *stage_key(struct stage *s, const char *fmt, ...)
+{
+    static char keys[4][256];
+    static unsigned next;
+    char *key = keys[next++ % 4];
+    int len = snprintf(key, sizeof keys[0], "%s:{0}:", s->ns);
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(key + len, sizeof keys[0] - (size_t)len, fmt, args);
+    va_end(args);
+    return key;
+}
+
+long long stage_stat(struct stage *s, const char *type, const char *counter)
+{
+    char *text = server_ask(&s->server, "HGET", stage_key(s, "stats:%s", type), counter, NULL);
+    long long n = atoll(text);
+
+    free(text);
+    return n;
+}
+
+char *stage_dead(struct stage *s)
+{
+    return server_ask(&s->server, "ZRANGE", stage_key(s, "dead"), "0", "-1", NULL);
+}
+
+/* All jobs that are anywhere in Redis but among the dead: how many, and in the next lines what. */
+static char *present_jobs(struct stage *s)
+{
+    static const char script[] = "local all = {}\n"
+                                 "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do\n"
+                                 "    local list = {}\n"
+                                 "    if key:find(':queue:') or key:find(':lane:') then\n"
+                                 "        list = redis.call('LRANGE', key, 0, -1)\n"
+                                 "    elseif key:find(':later$') then\n"
+                                 "        list = redis.call('ZRANGE', key, 0, -1)\n"
+                                 "    elseif key:find(':active:') then\n"
+                                 "        local fields = redis.call('HGETALL', key)\n"
+                                 "        for i = 1, #fields, 2 do\n"
+                                 "            if fields[i] ~= '@' then list[#list + 1] = fields[i + 1] end\n"
+                                 "        end\n"
+                                 "    end\n"
+                                 "    for _, text in ipairs(list) do all[#all + 1] = text end\n"
+                                 "end\n"
+                                 "return {#all, table.concat(all, '\\n')}";
+
+    return server_ask(&s->server, "EVAL", script, "0", stage_key(s, "*"), NULL);
+}
+
+/* ---- The history */
+
+static bool read_event(const char *line, struct event *event)
+{
+    long long at_us;
+    int pid;
+
+    if (sscanf(line, "%7s j%d %d %d %lld", event->what, &event->job, &event->attempt, &pid, &at_us) != 5)
+        return false;
+    event->pid = pid;
+    event->at_us = at_us;
+    return true;
+}
+
+struct history history_read(struct stage *s)
+{
+    struct history h = {NULL, 0};
+    char path[160], line[256];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/history", s->server.folder);
+    if (!(f = fopen(path, "r")))
+        return h;
+    while (fgets(line, sizeof line, f)) {
+        if (h.count % 1024 == 0)
+            h.events = realloc(h.events, (size_t)(h.count + 1024) * sizeof *h.events);
+        assert_non_null(h.events);
+        if (!read_event(line, &h.events[h.count++]))
+            fail_msg("the history says: %s", line);
+    }
+    fclose(f);
+    return h;
+}
+
+void history_free(struct history *h)
+{
+    free(h->events);
+    *h = (struct history){NULL, 0};
+}
+
+int history_count(struct stage *s, const char *what, int job)
+{
+    struct history h = history_read(s);
+    int n = 0;
+
+    for (int i = 0; i < h.count; i++)
+        n += strcmp(h.events[i].what, what) == 0 && (job < 0 || h.events[i].job == job);
+    history_free(&h);
+    return n;
+}
+
+/* ---- The judge */
+
+/* Sets flag in marks for each "id":"jN" in text. */
+static void mark_ids(const char *text, unsigned char *marks, int accepted, unsigned char flag)
+{
+    static const char before[] = "\"id\":\"j";
+
+    for (const char *at = strstr(text, before); at; at = strstr(at + 1, before)) {
+        int job = atoi(at + sizeof before - 1);
+
+        if (job >= 0 && job < accepted)
+            marks[job] |= flag;
+    }
+}
+
+enum { IS_DONE = 1, IS_DEAD = 2, IS_PRESENT = 4 };
+
+static void judge_history(struct stage *s, unsigned char *marks, int accepted, struct verdict *v)
+{
+    struct history h = history_read(s);
+
+    for (int i = 0; i < h.count; i++) {
+        const struct event *e = &h.events[i];
+
+        if (strcmp(e->what, "effect") != 0)
+            continue;
+        if (e->job < 0 || e->job >= accepted) {
+            v->unexpected++;
+            continue;
+        }
+        v->twice += marks[e->job] == IS_DONE;
+        marks[e->job] = IS_DONE;
+    }
+    history_free(&h);
+}
+
+struct verdict stage_judge(struct stage *s, int accepted)
+{
+    unsigned char *marks = calloc((size_t)accepted + 1, 1);
+    /* Redis first: what is present there now may be done when the history is read, not the other way. */
+    char *dead = stage_dead(s), *present = present_jobs(s);
+    struct verdict v = {.left = atoi(present)};
+
+    assert_non_null(marks);
+    judge_history(s, marks, accepted, &v);
+    mark_ids(dead, marks, accepted, IS_DEAD);
+    mark_ids(present, marks, accepted, IS_PRESENT);
+    for (int i = 0; i < accepted; i++) {
+        v.done += (marks[i] & IS_DONE) != 0;
+        v.dead += marks[i] == IS_DEAD;
+        v.present += marks[i] == IS_PRESENT;
+        v.lost += marks[i] == 0;
+    }
+    free(marks);
+    free(dead);
+    free(present);
+    return v;
+}
+
+/* Every job has had its effect, and Redis has nothing more to run. */
+static bool all_done(struct stage *s, int accepted, struct verdict *v)
+{
+    *v = stage_judge(s, accepted);
+    return v->done == accepted && v->left == 0;
+}
+
+struct verdict stage_await_done(struct stage *s, int accepted)
+{
+    int64_t end_us = clock_mono_us() + AWAIT_US;
+    struct verdict v;
+
+    while (!all_done(s, accepted, &v)) {
+        if (clock_mono_us() > end_us)
+            fail_msg("%s: of %d jobs %d done, %d dead, %d present, %d lost, %d left", s->ns, accepted, v.done,
+                     v.dead, v.present, v.lost, v.left);
+        clock_sleep_until(clock_mono_us() + 20000);
+    }
+    assert_int_equal(v.unexpected, 0);
+    return v;
+}

@@ -1,0 +1,105 @@
+/* The stage of a test with workers: a private Redis, a client, workers as processes of their own, and the
+ * history that their handlers write.
+ *
+ * A worker is build/weir, or an actor: the test program itself, started again as a program that was written
+ * against weir.h. An actor runs any job by what its args say (see stage.c) and appends to stage/history, each
+ * line by one write: EVENT ID ATTEMPT PID US      begin: the handler was called; effect: it did what it is
+ * for; US: monotonic The history is the judge: whatever Redis counts, a job is done when its effect stands
+ * there. */
+#ifndef TESTS_STAGE_H
+#define TESTS_STAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tests/program.h"
+#include "tests/server.h"
+#include "weir.h"
+
+#define AWAIT_US 30000000 /* a machine that is busy with other tests */
+
+/* Waits until condition holds; fails the test when that takes too long. */
+#define await(condition)                                                                                     \
+    for (int64_t end_us_ = clock_mono_us() + AWAIT_US; !(condition);                                         \
+         clock_sleep_until(clock_mono_us() + 2000))                                                          \
+        if (clock_mono_us() > end_us_)                                                                       \
+    fail_msg("waited in vain for: %s", #condition)
+
+struct stage {
+    struct server server; /* its folder is the test's: logs, scripts, traces, history */
+    struct weir *client;
+    char ns[24];
+    struct stage *root; /* whose server it is, when this is a branch */
+};
+
+void stage_open(struct stage *s, bool aof);
+/* Another namespace on the same Redis with a folder of its own inside, so that cases can run side by side. */
+void stage_branch(struct stage *root, const char *ns, struct stage *branch);
+/* Branches first. */
+void stage_close(struct stage *s);
+
+/* The main of a test program begins with it: an actor's life, when the program was started as one; else -1.
+ */
+int stage_actor_main(int argc, char **argv);
+/* Starts an actor by options such as "types=a,b" "executors=2" "lease=1", ended by NULL (see stage.c). Its
+ * standard error goes to folder/name.err. */
+pid_t stage_actor(struct stage *s, const char *name, ...) __attribute__((sentinel));
+/* Starts "weir worker" with these words, in the stage's folder. */
+pid_t stage_weir(struct stage *s, const char *name, ...) __attribute__((sentinel));
+/* Waits until n workers are registered. */
+void stage_await_workers(struct stage *s, int n);
+/* Waits until n connections are blocked in Redis: idle workers on duty hold two and one for each further
+ * queue. */
+void stage_await_blocked(struct stage *s, int n);
+/* TERM, and the exit code. */
+int stage_end(pid_t pid);
+
+/* Jobs number first to first + n - 1, of ids j<number>. args may be NULL. Fails the test if one is refused.
+ */
+void stage_enqueue(struct stage *s, const char *type, const char *args, int first, int n);
+/* The same by the RPUSH of any Redis client, one by one. */
+void stage_push(struct stage *s, const char *type, const char *args, int first, int n);
+/* RPUSH of this text to the default queue. */
+void stage_push_text(struct stage *s, const char *text);
+void stage_rate(struct stage *s, const char *name, const char *rule);
+
+/* The key with the namespace's prefix; four at a time. */
+const char *stage_key(struct stage *s, const char *fmt, ...) WEIR_PRINTF(2, 3);
+/* A number of that key's field, 0 if absent. */
+long long stage_stat(struct stage *s, const char *type, const char *counter);
+/* The dead jobs, each "lane reason\nentry"; the caller's to free. */
+char *stage_dead(struct stage *s);
+
+struct event {
+    char what[8];
+    int job, attempt;
+    pid_t pid;
+    int64_t at_us;
+};
+struct history {
+    struct event *events;
+    int count;
+};
+/* What was written so far; freed by history_free. */
+struct history history_read(struct stage *s);
+void history_free(struct history *h);
+/* How many lines of this event there are; job < 0: of all jobs. */
+int history_count(struct stage *s, const char *what, int job);
+
+/* What became of the jobs 0 to accepted - 1. */
+struct verdict {
+    int done;       /* with an effect */
+    int twice;      /* effects beyond the first */
+    int dead;       /* without an effect, among the dead jobs */
+    int present;    /* neither, but somewhere in Redis */
+    int lost;       /* nowhere */
+    int unexpected; /* effects of jobs that nobody enqueued */
+    int left;       /* whatever is still in Redis and not dead */
+};
+struct verdict stage_judge(struct stage *s, int accepted);
+/* Waits until every job has had its effect; then none may be lost, unexpected or still leased. Returns the
+ * verdict. */
+struct verdict stage_await_done(struct stage *s, int accepted);
+
+#endif

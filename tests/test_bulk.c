@@ -1,0 +1,785 @@
+/* Bulks: in order and exactly once whatever is lost or killed, resumed batches, and weir enqueue --from. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/client.h"
+#include "core/clock.h"
+#include "tests/program.h"
+#include "tests/proxy.h"
+#include "tests/server.h"
+#include "weir.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define P "weir:{0}:"
+
+static struct server server;
+static struct weir *w;
+
+static int set_up_group(void **state)
+{
+    static const char *const options[] = {"--appendfsync", "always",
+                                          NULL}; /* what is acknowledged survives a kill */
+
+    (void)state;
+    server_start_with(&server, true, options);
+    w = weir_new(server.url, NULL);
+    return w ? 0 : -1;
+}
+
+static int tear_down_group(void **state)
+{
+    (void)state;
+    weir_free(w);
+    server_stop(&server);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+static long long length(const char *key)
+{
+    return server_number(&server, "LLEN", key, NULL);
+}
+
+#define QUEUE P "queue:default"
+#define check(call) check_status(call, #call)
+
+static void check_status(int status, const char *what)
+{
+    if (status)
+        fail_msg("%s: %d: %s", what, status, weir_message(w));
+}
+
+/* The queue holds the jobs 0 to n - 1, each once, in this order. */
+static void assert_all(const char *queue, long long n)
+{
+    long long next = 0;
+
+    assert_int_equal(length(queue), n);
+    while (next < n) {
+        char from[24], to[24], *jobs, *at;
+
+        sprintf(from, "%lld", next);
+        sprintf(to, "%lld", next + 9999);
+        jobs = server_ask(&server, "LRANGE", queue, from, to, NULL);
+        for (at = jobs; (at = strstr(at, "\"args\":")) != NULL; next++) {
+            at += 7;
+            if (atoll(at) != next)
+                fail_msg("job %lld stands where %lld should", atoll(at), next);
+        }
+        free(jobs);
+    }
+    assert_int_equal(next, n);
+}
+
+static int add(struct weir_bulk *b, int i)
+{
+    char args[24];
+
+    sprintf(args, "%d", i);
+    return weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .args = args});
+}
+
+static int add_line(struct weir_bulk *b, int i)
+{
+    char line[64];
+
+    return weir_bulk_add_line(b, NULL, NULL, line, (size_t)sprintf(line, "{\"type\":\"t\",\"args\":%d}", i));
+}
+
+/* ---- Without faults */
+
+static void test_order(void **state)
+{
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+    char *key;
+    long long ttl_ms;
+
+    (void)state;
+    check(weir_bulk_open(w, NULL, &b));
+    for (int i = 0; i < 12345; i++)
+        check(i % 2 ? add(b, i) : add_line(b, i));
+    weir_bulk_count(b, &counts);
+    assert_int_equal(counts.lines, 12345);
+    assert_in_range(counts.accepted, 8000, 12345);
+    check(weir_bulk_close(b, &counts));
+    assert_int_equal(counts.accepted, 12345);
+    assert_int_equal(counts.resumed, 0);
+    assert_all(QUEUE, 12345);
+    assert_int_equal(server_number(&server, "HGET", P "stats:t", "enqueued", NULL), 12345);
+    assert_int_equal(server_number(&server, "SISMEMBER", P "queues", "default", NULL), 1);
+    assert_int_equal(server_number(&server, "HEXISTS", P "types", "t", NULL), 1);
+    key = server_ask(&server, "KEYS", P "batch:run.*", NULL);
+    ttl_ms = server_number(&server, "PTTL", key, NULL);
+    assert_in_range(ttl_ms, 3500000, 3600000);
+    free(key);
+}
+
+static void test_nothing(void **state)
+{
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+
+    (void)state;
+    check(weir_bulk_open(w, "empty", &b));
+    check(weir_bulk_close(b, &counts));
+    assert_int_equal(counts.lines, 0);
+    check(weir_bulk_open(w, NULL, &b));
+    weir_bulk_abandon(b);
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+}
+
+static void test_types_and_queues(void **state)
+{
+    struct weir_bulk *b;
+    char line[100], type[16], queue[40];
+    int n = 9000, len;
+
+    (void)state;
+    check(weir_bulk_open(w, NULL, &b));
+    for (int i = 0; i < n; i++) {
+        len = sprintf(line, "{\"queue\":\"q%d\",\"args\":%d,\"type\":\"t%d\"}", i % 7, i / 7, i % 300);
+        check(weir_bulk_add_line(b, NULL, NULL, line, (size_t)len));
+    }
+    len = sprintf(line, "[7]");
+    check(weir_bulk_add_line(b, "wrapped", "other", line, (size_t)len));
+    check(weir_bulk_close(b, NULL));
+    for (int q = 0; q < 7; q++) {
+        sprintf(queue, P "queue:q%d", q);
+        assert_all(queue, (n - q + 6) / 7);
+    }
+    for (int t = 0; t < 300; t++) {
+        char stats[40];
+
+        sprintf(type, "t%d", t);
+        sprintf(stats, P "stats:%s", type);
+        assert_int_equal(server_number(&server, "HGET", stats, "enqueued", NULL), n / 300);
+        assert_int_equal(server_number(&server, "HEXISTS", P "types", type, NULL), 1);
+    }
+    assert_int_equal(server_number(&server, "SCARD", P "queues", NULL), 8);
+    assert_int_equal(length(P "queue:other"), 1);
+}
+
+static void test_refuses(void **state)
+{
+    static const char *const lines[] = {
+        "", "{", "7", "{}", "{\"type\":\"a b\"}", "{\"type\":\"t\",\"queue\":\"\"}"};
+    static const struct weir_job_spec specs[] = {
+        {.type = NULL}, {.type = "t", .args = "{"}, {.type = "t", .queue = "a:b"}, {.type = "t", .id = ""}};
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+
+    (void)state;
+    assert_int_equal(weir_bulk_open(w, "a b", &b), WEIR_EINPUT);
+    assert_null(b);
+    check(weir_bulk_open(w, "b", &b));
+    check(add(b, 0));
+    for (size_t i = 0; i < COUNT(lines); i++)
+        assert_int_equal(weir_bulk_add_line(b, NULL, NULL, lines[i], strlen(lines[i])), WEIR_EINPUT);
+    for (size_t i = 0; i < COUNT(specs); i++)
+        assert_int_equal(weir_bulk_add(b, &specs[i]), WEIR_EINPUT);
+    assert_int_equal(weir_bulk_add_line(b, "t", NULL, "1 2", 3), WEIR_EINPUT);
+    assert_int_equal(weir_bulk_add_line(b, "t", NULL, "1\0", 2), WEIR_EINPUT);
+    assert_int_equal(weir_bulk_add_line(b, "t t", NULL, "1", 1), WEIR_EINPUT);
+    assert_int_equal(weir_bulk_add_line(b, "t", "q q", "1", 1), WEIR_EINPUT);
+    assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .delay_s = 1}), WEIR_EUSAGE);
+    assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .at_s = 1}), WEIR_EUSAGE);
+    check(add(b, 1));
+    check(weir_bulk_skip_line(b, "no job", 6));
+    check(weir_bulk_close(b, &counts));
+    assert_int_equal(counts.lines, 3);
+    assert_int_equal(counts.accepted, 2);
+    assert_all(QUEUE, 2);
+    assert_int_equal(server_number(&server, "HGET", P "batch:b", "next", NULL), 3);
+}
+
+static void test_large_jobs(void **state)
+{
+    size_t len = 1024 * 1024 - 100;
+    char *line = malloc(len);
+    struct weir_bulk *b;
+
+    (void)state;
+    memset(line, 'x', len);
+    line[0] = line[len - 1] = '"';
+    check(weir_bulk_open(w, NULL, &b));
+    for (int i = 0; i < 10; i++)
+        check(weir_bulk_add_line(b, "t", NULL, line, len));
+    check(weir_bulk_close(b, NULL));
+    assert_int_equal(length(QUEUE), 10);
+    free(line);
+}
+
+/* ---- Batches */
+
+typedef int adder(struct weir_bulk *b, int i);
+
+/* Broken off again and again at some line, each run adds from the beginning. */
+static void resume_until_done(const char *batch, adder *add_one, int n)
+{
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+    uint64_t before = 0;
+
+    for (int until = n / 4; until <= n; until += n / 4) {
+        check(weir_bulk_open(w, batch, &b));
+        for (int i = 0; i < until; i++)
+            check(add_one(b, i));
+        if (until < n) {
+            weir_bulk_abandon(b);
+            continue;
+        }
+        check(weir_bulk_close(b, &counts));
+        assert_true(counts.resumed > before);
+        assert_int_equal(counts.resumed + counts.accepted, n);
+        assert_int_equal(counts.lines, n);
+    }
+    assert_all(QUEUE, n);
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    resume_until_done("lines", add_line, 20000);
+    flush(NULL);
+    resume_until_done("specs", add, 20000);
+    assert_in_range(server_number(&server, "TTL", P "batch:specs", NULL), 29 * 86400, 30 * 86400);
+}
+
+static void begin_batch(int n)
+{
+    struct weir_bulk *b;
+
+    check(weir_bulk_open(w, "b", &b));
+    for (int i = 0; i < n; i++)
+        check(add_line(b, i));
+    check(weir_bulk_close(b, NULL));
+}
+
+static void test_another_input(void **state)
+{
+    struct weir_bulk *b;
+
+    (void)state;
+    begin_batch(1000);
+    check(weir_bulk_open(w, "b", &b));
+    for (int i = 0; i < 999; i++)
+        check(add_line(b, i == 500 ? 0 : i));
+    assert_int_equal(add_line(b, 999), WEIR_EINPUT);
+    assert_non_null(strstr(weir_message(w), "batch b was begun with another input"));
+    assert_int_equal(add_line(b, 1000), WEIR_EINPUT);
+    assert_int_equal(weir_bulk_close(b, NULL), WEIR_EINPUT);
+    assert_all(QUEUE, 1000);
+
+    check(weir_bulk_open(w, "b", &b)); /* shorter */
+    for (int i = 0; i < 999; i++)
+        check(add_line(b, i));
+    assert_int_equal(weir_bulk_close(b, NULL), WEIR_EINPUT);
+
+    begin_batch(1500); /* grown */
+    assert_all(QUEUE, 1500);
+}
+
+/* ---- Faults */
+
+static void bulk_through(struct weir *through, int n)
+{
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+
+    if (weir_bulk_open(through, NULL, &b))
+        fail_msg("%s", weir_message(through));
+    for (int i = 0; i < n; i++)
+        if (add(b, i))
+            fail_msg("%s", weir_message(through));
+    if (weir_bulk_close(b, &counts))
+        fail_msg("%s", weir_message(through));
+    assert_int_equal(counts.accepted, n);
+    assert_all(QUEUE, n);
+    flush(NULL);
+}
+
+/* One step further each time. */
+static void test_cut_at_each_message(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    struct weir *through = weir_new(proxy_url(proxy), NULL);
+
+    (void)state;
+    for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
+        for (unsigned n = 2; n <= 8; n++) { /* the first is the look at the batch; then come 6 chunks */
+            if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
+                fail_msg("%s", weir_message(through));
+            proxy_cut_before(proxy, side, n);
+            bulk_through(through, 3000);
+            assert_true(proxy_has_cut(proxy) || n == 8);
+            proxy_cut_before(proxy, side, 0);
+        }
+    weir_free(through);
+    proxy_stop(proxy);
+}
+
+static void test_cut_at_any_byte(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    struct weir *through = weir_new(proxy_url(proxy), NULL);
+    unsigned seed = (unsigned)time(NULL);
+
+    (void)state;
+    printf("seed %u\n", seed);
+    for (int round = 0; round < 20; round++) {
+        if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
+            fail_msg("%s", weir_message(through));
+        if (round % 2)
+            proxy_cut_after_bytes(proxy, PROXY_REQUESTS, 200 + (size_t)rand_r(&seed) % 150000);
+        else
+            proxy_cut_after_bytes(proxy, PROXY_REPLIES, 30 + (size_t)rand_r(&seed) % 100);
+        bulk_through(through, 3000);
+    }
+    weir_free(through);
+    proxy_stop(proxy);
+}
+
+static void test_scripts_flushed(void **state)
+{
+    struct weir_bulk *b;
+
+    (void)state;
+    check(weir_bulk_open(w, NULL, &b));
+    for (int i = 0; i < 20000; i++) {
+        if (i % 3777 == 0)
+            free(server_ask(&server, "SCRIPT", "FLUSH", NULL));
+        check(add(b, i));
+    }
+    check(weir_bulk_close(b, NULL));
+    assert_all(QUEUE, 20000);
+}
+
+static void test_redis_killed(void **state)
+{
+    struct weir_bulk *b;
+
+    (void)state;
+    check(weir_bulk_open(w, NULL, &b));
+    for (int i = 0; i < 30000; i++) {
+        if (i % 9999 == 5000) {
+            server_kill(&server);
+            server_restart(&server);
+        }
+        check(add(b, i));
+    }
+    check(weir_bulk_close(b, NULL));
+    assert_all(QUEUE, 30000);
+}
+
+static void test_redis_full(void **state)
+{
+    struct weir_bulk *b;
+    int status = 0;
+
+    (void)state;
+    check(weir_bulk_open(w, "full", &b));
+    for (int i = 0; i < 30000 && !status; i++) {
+        if (i == 10000)
+            free(server_ask(&server, "CONFIG", "SET", "maxmemory", "1", NULL));
+        status = add(b, i);
+    }
+    assert_int_equal(status, WEIR_ENOTNOW);
+    assert_int_equal(add(b, 0), WEIR_ENOTNOW);
+    assert_int_equal(weir_bulk_close(b, NULL), WEIR_ENOTNOW);
+    assert_non_null(strstr(weir_message(w), "maxmemory"));
+    free(server_ask(&server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    check(weir_bulk_open(w, "full", &b));
+    for (int i = 0; i < 30000; i++)
+        check(add(b, i));
+    check(weir_bulk_close(b, NULL));
+    assert_all(QUEUE, 30000);
+}
+
+/* What Redis had confirmed is gone: said, not papered over. */
+static void test_redis_forgets(void **state)
+{
+    struct weir_bulk *b;
+    int status = 0;
+
+    (void)state;
+    check(weir_bulk_open(w, NULL, &b));
+    for (int i = 0; i < 30000 && !status; i++) {
+        if (i == 10000)
+            flush(NULL);
+        status = add(b, i);
+    }
+    assert_int_equal(status, WEIR_ENOTNOW);
+    assert_non_null(strstr(weir_message(w), "has lost"));
+    weir_bulk_abandon(b);
+    assert_int_equal(length(QUEUE), 0);
+}
+
+static void test_unreachable(void **state)
+{
+    struct weir *nowhere = weir_new("unix:///nonexistent/redis.sock", NULL),
+                *wrong = weir_new("http://x", NULL);
+    struct weir_bulk *b;
+
+    (void)state;
+    assert_int_equal(weir_bulk_open(nowhere, NULL, &b), WEIR_EUNREACHABLE);
+    assert_int_equal(weir_bulk_open(wrong, NULL, &b), WEIR_ECONFIG);
+    weir_free(nowhere);
+    weir_free(wrong);
+}
+
+/* ---- The command */
+
+static struct outcome o;
+
+#define weir(...)                                                                                            \
+    run_in(&o, server.folder, built("weir"), "enqueue", "--redis", server.url, "--from", __VA_ARGS__, NULL)
+
+/* A file in the server's folder. */
+static void write_bytes(const char *name, const char *bytes, size_t len)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", server.folder, name);
+    f = fopen(path, "w");
+    assert_int_equal(fwrite(bytes, 1, len, f), len);
+    fclose(f);
+}
+
+static void write_jobs(const char *name, int n, const char *last_line)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", server.folder, name);
+    f = fopen(path, "w");
+    for (int i = 0; i < n; i++)
+        fprintf(
+            f, "{\"type\":\"weekly_summary\",\"args\":%d,\"week\":\"2026-W47\",\"account\":\"0123456789\"}\n",
+            i);
+    fputs(last_line, f);
+    fclose(f);
+}
+
+#define assert_says(text, part)                                                                              \
+    do {                                                                                                     \
+        if (!strstr(text, part))                                                                             \
+            fail_msg("'%s' should say '%s'", text, part);                                                    \
+    } while (0)
+
+static void await_length(long long n)
+{
+    int64_t limit_us = clock_mono_us() + 20000000;
+
+    while (length(QUEUE) < n) {
+        if (clock_mono_us() > limit_us)
+            fail_msg("%lld jobs do not come", n);
+        clock_sleep_until(clock_mono_us() + 1000);
+    }
+}
+
+static void test_command(void **state)
+{
+    static const char text[] =
+        "{\"type\":\"t\",\"args\":0}\r\n\n \t\r\n  {\"args\":1, \"type\":\"t\"}\n{\"type\":\"t\",\"args\":2}";
+
+    (void)state;
+    write_bytes("jobs", text, sizeof text - 1);
+    weir("jobs");
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.err, "");
+    assert_says(o.out, "3 jobs in ");
+    assert_says(o.out, "; 2 blank lines\n");
+    assert_all(QUEUE, 3);
+
+    flush(NULL);
+    write_bytes("args", "0\n 1\r\n2", 7);
+    weir("args", "t", "--queue", "q", "--json");
+    assert_int_equal(o.code, 0);
+    assert_says(o.out, "{\"lines\":3,\"resumed\":0,\"accepted\":3,\"invalid\":0,\"blank\":0,\"seconds\":");
+    assert_says(o.out,
+                "\"types\":{\"t\":{\"count\":3,\"rate\":null,\"first_start\":null,\"last_start\":null}}}\n");
+    assert_all(P "queue:q", 3);
+
+    write_bytes("none", "", 0);
+    weir("none");
+    assert_int_equal(o.code, 0);
+    assert_says(o.out, "0 jobs in ");
+    weir("nowhere");
+    assert_int_equal(o.code, 65);
+    assert_says(o.err, "weir: nowhere: cannot be read: No such file");
+    weir(".");
+    assert_int_equal(o.code, 65);
+}
+
+static void test_command_forecast(void **state)
+{
+    double first_s, last_s;
+    const char *at;
+
+    (void)state;
+    free(server_ask(&server, "HSET", P "limits", "t", "100/1000000/10", NULL));
+    free(server_ask(&server, "HSET", P "limits", "u", "no rule", NULL));
+    write_bytes("jobs", "{\"type\":\"t\"}\n{\"type\":\"u\"}\n{\"type\":\"t\"}\n", 39);
+    weir("jobs", "--json");
+    assert_int_equal(o.code, 0);
+    write_jobs("more", 1000, "");
+    run_in(&o, server.folder, "/bin/sh", "-c", "sed 's/weekly_summary/t/' more >many", NULL);
+    weir("many", "--json");
+    assert_int_equal(o.code, 0);
+    at = strstr(o.out, "\"t\":{\"count\":1000,\"rate\":100.0,\"first_start\":");
+    if (!at)
+        fail_msg("%s", o.out);
+    assert_int_equal(
+        sscanf(strstr(at, "first_start"), "first_start\":%lf,\"last_start\":%lf", &first_s, &last_s), 2);
+    assert_true(first_s - (double)time(NULL) < 2 && first_s - (double)time(NULL) > -60);
+    assert_true(last_s - (double)time(NULL) < 11 && last_s - first_s > 9.8 && last_s - first_s < 10.0);
+    weir("many");
+    assert_says(o.out, "t: 1,000 at 100/s: the first starts at 20");
+}
+
+static void test_command_wrong_line(void **state)
+{
+    static const struct {
+        const char *line;
+        size_t len;
+        const char *says;
+    } cases[] = {
+#define CASE(line, says) {line, sizeof line - 1, says}
+        CASE("{\"type\":\"t\",}\n", "jobs:4: not JSON: a member's name is missing at byte 13"),
+        CASE("{\"type\":\"t\",\"args\":\"a\0b\"}\n",
+             "jobs:4: not JSON: a control character in a string at byte 22"),
+        CASE("\0\n", "jobs:4: no JSON object"),
+        CASE("{\"type\":\"\xff\"}\n", "jobs:4: not JSON: invalid UTF-8"),
+        CASE("\xef\xbb\xbf{\"type\":\"t\"}\n", "jobs:4: no JSON object"),
+        CASE("{\"type\":7}\n", "jobs:4: wrong job: \"type\" must be"),
+        CASE("{\"type\":\"t\"}{\"type\":\"t\"}\n", "jobs:4: not JSON: something follows"),
+        CASE("nonsense", "jobs:4: no JSON object"),
+    };
+    char text[300];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        static const char before[] = "{\"type\":\"t\",\"args\":0}\n\n{\"type\":\"t\",\"args\":1}\n";
+        static const char after[] = "{\"type\":\"t\",\"args\":2}\n";
+        size_t len = sizeof before - 1, total;
+
+        memcpy(text, before, len);
+        memcpy(text + len, cases[i].line, cases[i].len);
+        memcpy(text + len + cases[i].len, after, sizeof after - 1);
+        total = len + cases[i].len + (text[len + cases[i].len - 1] == '\n' ? sizeof after - 1 : 0);
+        write_bytes("jobs", text, total);
+        weir("jobs");
+        assert_int_equal(o.code, 65);
+        assert_says(o.err, cases[i].says);
+        assert_says(o.out, "2 jobs in ");
+        assert_all(QUEUE, 2);
+        flush(NULL);
+        weir("jobs", "--skip-invalid", "--batch", "b");
+        assert_int_equal(o.code, 0);
+        assert_says(o.err, cases[i].says);
+        assert_says(o.err, "; left out\n");
+        assert_says(o.out, "; 1 wrong line left out");
+        assert_all(QUEUE, total == len + cases[i].len ? 2 : 3);
+        weir("jobs", "--skip-invalid", "--batch", "b");
+        assert_says(o.out, "0 jobs in ");
+        flush(NULL);
+    }
+}
+
+/* After a wrong line was mended the batch goes on there. */
+static void test_command_mended_line(void **state)
+{
+    (void)state;
+    write_bytes("jobs", "{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\"\n", 34);
+    weir("jobs", "--batch", "b");
+    assert_int_equal(o.code, 65);
+    write_bytes("jobs", "{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\",\"args\":1}\n", 44);
+    weir("jobs", "--batch", "b");
+    assert_int_equal(o.code, 0);
+    assert_says(o.out, "1 job in ");
+    assert_says(o.out, "; 1 line sent by an earlier run");
+    assert_all(QUEUE, 2);
+}
+
+/* A line of any length is passed over in constant memory, and the same at each run. */
+static void test_command_long_line(void **state)
+{
+    char line[400];
+
+    (void)state;
+    snprintf(line, sizeof line,
+             "(echo '{\"type\":\"t\",\"args\":0}'; head -c 1048577 /dev/zero | tr '\\0' x; echo; head -c "
+             "50000000 /dev/zero | "
+             "tr '\\0' ' '; echo; echo '{\"type\":\"t\",\"args\":1}') >long");
+    run_in(&o, server.folder, "/bin/sh", "-c", line, NULL);
+    for (int run = 0; run < 2; run++) {
+        weir("long", "--skip-invalid", "--batch", "b");
+        assert_int_equal(o.code, 0);
+        assert_all(QUEUE, 2);
+    }
+    weir("long");
+    assert_int_equal(o.code, 65);
+    assert_says(o.err, "long:2: the job has 1048577 bytes: at most 1048576 are allowed");
+}
+
+static pid_t start_weir(const char *file, const char *batch)
+{
+    const char *const words[] = {
+        built("weir"), "enqueue", "--redis", server.url, "--from", file, batch ? "--batch" : NULL,
+        batch,         NULL};
+
+    return program_start(server.folder, "run", words);
+}
+
+/* Killed at any moment, however often: at the end each job is there once, in order. */
+static void test_command_killed(void **state)
+{
+    static const long long at[] = {1, 250000, 700000};
+    struct rusage children;
+
+    (void)state;
+    write_jobs("million", 1000000, "");
+    for (size_t i = 0; i < COUNT(at); i++) {
+        pid_t pid = start_weir("million", "b");
+
+        await_length(at[i]);
+        kill(pid, SIGKILL);
+        assert_int_equal(program_end(pid), 1000 + SIGKILL);
+    }
+    assert_in_range(length(QUEUE), 700000, 999999);
+    weir("million", "--batch", "b");
+    assert_int_equal(o.code, 0);
+    assert_says(o.out, " lines sent by an earlier run");
+    assert_all(QUEUE, 1000000);
+    weir("million", "--batch", "b");
+    assert_says(o.out, "0 jobs in ");
+    assert_says(o.out, "; 1,000,000 lines sent by an earlier run");
+
+    write_jobs("other", 1000, "");
+    weir("other", "--batch", "b");
+    assert_int_equal(o.code, 65);
+    assert_says(o.err, "batch b was begun with another input");
+    assert_all(QUEUE, 1000000);
+    getrusage(RUSAGE_CHILDREN, &children);
+    if (!getenv("ASAN_OPTIONS"))
+        assert_in_range(children.ru_maxrss, 1, 32 * 1024);
+}
+
+static void test_command_redis_killed(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    write_jobs("jobs", 300000, "");
+    pid = start_weir("jobs", NULL);
+    for (int kills = 1; kills <= 3; kills++) {
+        await_length(kills * 50000);
+        server_kill(&server);
+        server_restart(&server);
+    }
+    assert_int_equal(program_end(pid), 0);
+    assert_all(QUEUE, 300000);
+}
+
+static void test_command_twice_at_once(void **state)
+{
+    pid_t one, other;
+    int codes[2];
+
+    (void)state;
+    write_jobs("jobs", 200000, "");
+    one = start_weir("jobs", "b");
+    other = start_weir("jobs", "b");
+    codes[0] = program_end(one);
+    codes[1] = program_end(other);
+    for (int i = 0; i < 2; i++)
+        assert_true(codes[i] == 0 || codes[i] == 75);
+    weir("jobs", "--batch", "b");
+    assert_int_equal(o.code, 0);
+    assert_all(QUEUE, 200000);
+}
+
+/* Lines from a slow source are sent when no more come; a signal ends the waiting. */
+static void test_command_slow_input(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    char path[200], text[2000];
+    FILE *pipe;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/pipe", server.folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    pipe = fopen(path, "r+");
+    for (size_t i = 0; i < COUNT(signals); i++) {
+        pid_t pid = start_weir("pipe", i ? "b" : NULL);
+
+        fputs("{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\",\"args\":1}\n", pipe);
+        fflush(pipe);
+        await_length(2);
+        fputs("{\"type\":\"t\",\"args\":2}\n", pipe);
+        fflush(pipe);
+        await_length(3);
+        kill(pid, signals[i]);
+        assert_int_equal(program_end(pid), 75);
+        read_text(server.folder, "run.out", text, sizeof text);
+        assert_says(text, "3 jobs in ");
+        read_text(server.folder, "run.err", text, sizeof text);
+        assert_says(text, "weir: pipe: interrupted; the 3 lines up to here are sent; ");
+        assert_says(text, i ? "run it again: batch b goes on where it stopped" : "with --batch");
+        assert_all(QUEUE, 3);
+        flush(NULL);
+    }
+    fclose(pipe);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_order, flush),
+        cmocka_unit_test_setup(test_nothing, flush),
+        cmocka_unit_test_setup(test_types_and_queues, flush),
+        cmocka_unit_test_setup(test_refuses, flush),
+        cmocka_unit_test_setup(test_large_jobs, flush),
+        cmocka_unit_test_setup(test_resume, flush),
+        cmocka_unit_test_setup(test_another_input, flush),
+        cmocka_unit_test_setup(test_cut_at_each_message, flush),
+        cmocka_unit_test_setup(test_cut_at_any_byte, flush),
+        cmocka_unit_test_setup(test_scripts_flushed, flush),
+        cmocka_unit_test_setup(test_redis_killed, flush),
+        cmocka_unit_test_setup(test_redis_full, flush),
+        cmocka_unit_test_setup(test_redis_forgets, flush),
+        cmocka_unit_test_setup(test_unreachable, flush),
+        cmocka_unit_test_setup(test_command, flush),
+        cmocka_unit_test_setup(test_command_forecast, flush),
+        cmocka_unit_test_setup(test_command_wrong_line, flush),
+        cmocka_unit_test_setup(test_command_mended_line, flush),
+        cmocka_unit_test_setup(test_command_long_line, flush),
+        cmocka_unit_test_setup(test_command_killed, flush),
+        cmocka_unit_test_setup(test_command_redis_killed, flush),
+        cmocka_unit_test_setup(test_command_twice_at_once, flush),
+        cmocka_unit_test_setup(test_command_slow_input, flush),
+    };
+
+    return cmocka_run_group_tests(tests, set_up_group, tear_down_group);
+}

@@ -1,0 +1,289 @@
+/* The weir command from outside: help, exit codes, and one clear line for whatever is wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/program.h"
+#include "tests/server.h"
+#include "weir.h"
+
+#define NOWHERE "/nonexistent/redis.sock"
+
+/* Runs "weir" with words split at blanks. */
+static void weir(struct outcome *o, const char *folder, const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir")};
+    char text[1024], *rest = text;
+    int count = 1;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    program_run(o, folder, words);
+}
+
+static void assert_one_line(const char *line, const struct outcome *o)
+{
+    if (strncmp(o->err, "weir: ", 6) != 0 || strchr(o->err, '\n') != o->err + strlen(o->err) - 1)
+        fail_msg("weir %s: not one line that begins with 'weir: ': %s", line, o->err);
+    if (*o->out)
+        fail_msg("weir %s: prints to standard output: %s", line, o->out);
+}
+
+struct misuse {
+    const char *line;
+    int code;
+    const char *says; /* part of the message */
+};
+
+static void assert_misuses(const struct misuse *m)
+{
+    for (; m->line; m++) {
+        struct outcome o;
+
+        weir(&o, NULL, m->line);
+        if (o.code != m->code || !strstr(o.err, m->says))
+            fail_msg("weir %s: exit %d (not %d) and: %s(not: %s)", m->line, o.code, m->code, o.err, m->says);
+        assert_one_line(m->line, &o);
+    }
+}
+
+static void test_wrong_commands(void **state)
+{
+    (void)state;
+    assert_misuses((const struct misuse[]){
+        {"enqeue", 64, "enqeue: unknown command; did you mean enqueue?"},
+        {"wroker", 64, "did you mean worker?"},
+        {"stat", 64, "did you mean status?"},
+        {"frobnicate", 64, "frobnicate: unknown command; weir help lists them"},
+        {"--redis x", 64, "--redis: a flag where a command should be; write weir COMMAND --redis"},
+        {"-x", 64, "-x: a flag where a command should be"},
+        {"help enqeue", 64, "did you mean enqueue?"},
+        {"help --no", 64, "help --no: unknown flag; weir help help lists the flags"},
+        {"version more", 64, "version more: takes no arguments"},
+        {NULL, 0, NULL},
+    });
+}
+
+static void test_wrong_flags(void **state)
+{
+    (void)state;
+    assert_misuses((const struct misuse[]){
+        {"version --jsn", 64, "version --jsn: unknown flag; did you mean --json?"},
+        {"version --js", 64, "version --js: unknown flag; did you mean --json?"},
+        {"version --json=yes", 64, "version --json: takes no value"},
+        {"version -j", 64, "version -j: unknown flag; weir help version lists the flags"},
+        {"version -jx", 64, "version -j: unknown flag"},
+        {"version --json -jx", 64, "version -j: unknown flag"},
+        {"worker --drain -c", 64, "worker -c: needs a value"},
+        {"worker --l", 64, "worker --l: unknown flag; weir help worker lists the flags"},
+        {"version --namespace", 64, "version --namespace: needs a value"},
+        {"version --frobnicate=1", 64,
+         "version --frobnicate: unknown flag; weir help version lists the flags"},
+        {"version -- --json", 64, "version --json: takes no arguments"},
+        {"worker --qeue x", 64, "worker --qeue: unknown flag; did you mean --queues?"},
+        {"worker -c", 64, "worker -c: needs a value"},
+        {"worker -c many", 64, "worker --executors many: not a whole number"},
+        {"worker -c 99999999999999999999", 64, "not a whole number"},
+        {"worker --lease soon", 64, "worker --lease"},
+        {NULL, 0, NULL},
+    });
+}
+
+static void test_wrong_worker(void **state)
+{
+    (void)state;
+    assert_misuses((const struct misuse[]){
+        {"worker", 64, "worker: no handlers; give --load FILE.so or --exec TYPE=COMMAND"},
+        {"worker job", 64, "worker job: takes no arguments"},
+        {"worker -c 0 --exec a=b", 64, "worker --executors 0: out of range; give 1 to 1024"},
+        {"worker -c 1025 --exec a=b", 64, "give 1 to 1024"},
+        {"worker --lease 0s --exec a=b", 64, "worker --lease"},
+        {"worker --drain-max 1s --exec a=b", 64, "add --drain"},
+        {"worker --unknown maybe --exec a=b", 64, "worker --unknown maybe: unknown word; give hold or dead"},
+        {"worker --exec a", 64, "worker --exec a: not TYPE=COMMAND"},
+        {"worker --exec =b", 64, "not TYPE=COMMAND"},
+        {"worker --exec a=", 64, "not TYPE=COMMAND"},
+        {"worker --exec a/b=true --redis " NOWHERE, 64, "a/b"},
+        {"worker --exec a=true --exec a=true --redis " NOWHERE, 64, "a"},
+        {"worker --load /nonexistent.so --redis " NOWHERE, 78, "/nonexistent.so"},
+        {"worker --exec a=true -q a//b --redis " NOWHERE, 64, "a//b"},
+        {"worker --exec a=true --trace /nonexistent/trace --redis " NOWHERE, 78, "/nonexistent/trace"},
+        {"worker --exec a=true --redis rediss://x", 78, "rediss"},
+        {"worker --exec a=true --namespace a/b", 78, "namespace"},
+        {NULL, 0, NULL},
+    });
+}
+
+static void test_wrong_dev(void **state)
+{
+    (void)state;
+    assert_misuses((const struct misuse[]){
+        {"dev now", 64, "dev now: takes no arguments"},
+        {"dev --redis /x", 64, "dev --redis: runs a Redis of its own"},
+        {"dev -c 0", 64, "dev --executors 0: out of range"},
+        {"dev --exec a", 64, "dev --exec a: not TYPE=COMMAND"},
+        {"dev --lod x", 64, "dev --lod: unknown flag; did you mean --load?"},
+        {NULL, 0, NULL},
+    });
+}
+
+static void test_wrong_use_of_the_others(void **state)
+{
+    (void)state;
+    assert_misuses((const struct misuse[]){
+        {"enqueue", 64, "enqueue"},
+        {"enqueue a/b --redis " NOWHERE, 65, "type"},
+        {"enqueue a {oops --redis " NOWHERE, 65, "not JSON"},
+        {"enqueue a 1 2 --redis " NOWHERE, 64, "enqueue"},
+        {"enqueue a --in soon", 64, "enqueue --in"},
+        {"enqueue a --max-attempts x", 64, "enqueue --max-attempts"},
+        {"enqueue --from /nonexistent.ndjson --redis " NOWHERE, 65, "/nonexistent.ndjson"},
+        {"rate", 64, "rate"},
+        {"rate lst", 64, "did you mean rate list?"},
+        {"rate set mail", 64, "rate set"},
+        {"rate set mail fast --redis " NOWHERE, 65, "fast"},
+        {"rate set a/b 1/s --redis " NOWHERE, 65, "a/b"},
+        {"rate show", 64, "rate show"},
+        {"rate remove", 64, "rate remove"},
+        {"take", 64, "take"},
+        {"take mail --cost 0", 64, "take --cost"},
+        {"take mail --rule fast --redis " NOWHERE, 65, "fast"},
+        {"status now", 64, "status"},
+        {"verify", 64, "verify"},
+        {"verify /nonexistent.trace", 65, "/nonexistent.trace"},
+        {NULL, 0, NULL},
+    });
+}
+
+/* Every command that needs a Redis, and one that works where there is one. */
+static const char *const needing_redis[] = {"enqueue a", "rate set a 1/s", "rate list",
+                                            "take a",    "status",         NULL};
+
+static void assert_all(const char *flags, int code, const char *says)
+{
+    for (int i = 0; needing_redis[i]; i++) {
+        char line[512];
+
+        snprintf(line, sizeof line, "%s %s", needing_redis[i], flags);
+        assert_misuses((const struct misuse[]){{line, code, says}, {NULL, 0, NULL}});
+    }
+}
+
+static void test_no_redis(void **state)
+{
+    (void)state;
+    assert_all("--redis " NOWHERE, 69, NOWHERE);
+    assert_all("--redis redis://127.0.0.1:1", 69, "127.0.0.1:1");
+    assert_all("--redis http://127.0.0.1", 78, "address of Redis");
+    assert_all("--redis " NOWHERE " --namespace a/b", 78, "namespace");
+}
+
+static void test_wrong_password(void **state)
+{
+    const char *const options[] = {"--requirepass", "secret", NULL};
+    struct server s;
+    struct outcome o;
+    char flags[256], line[512];
+
+    (void)state;
+    server_start_with(&s, false, options);
+    snprintf(flags, sizeof flags, "--redis unix://:wrong@%s", s.socket);
+    assert_all(flags, 77, "password");
+    snprintf(line, sizeof line, "rate list --redis unix://:secret@%s", s.socket);
+    weir(&o, NULL, line);
+    assert_int_equal(o.code, 0);
+    server_stop(&s);
+}
+
+static void test_version_and_help(void **state)
+{
+    static const char *const commands[] = {"enqueue", "worker", "rate",    "take", "status",
+                                           "verify",  "dev",    "version", NULL};
+    struct outcome o, same;
+    char line[64];
+
+    (void)state;
+    weir(&o, NULL, "--version");
+    assert_string_equal(o.out, "weir " WEIR_VERSION "\n");
+    weir(&o, NULL, "version --json");
+    assert_string_equal(o.out, "{\"version\":\"" WEIR_VERSION "\"}\n");
+    weir(&o, NULL, "");
+    assert_int_equal(o.code, 64);
+    assert_string_equal(o.out, "");
+    weir(&same, NULL, "--help");
+    assert_int_equal(same.code, 0);
+    assert_string_equal(same.out, o.err);
+    for (int i = 0; commands[i]; i++) {
+        assert_non_null(strstr(same.out, commands[i]));
+        snprintf(line, sizeof line, "help %s", commands[i]);
+        weir(&o, NULL, line);
+        assert_int_equal(o.code, 0);
+        assert_int_equal(strncmp(o.out, "weir ", 5), 0);
+        assert_non_null(strstr(o.out, "--namespace NAME"));
+        snprintf(line, sizeof line, "%s extra -h", commands[i]);
+        weir(&o, NULL, line);
+        assert_int_equal(o.code, 0);
+        assert_string_equal(o.err, "");
+    }
+}
+
+static void test_full_output(void **state)
+{
+    struct outcome o;
+    char line[600];
+
+    (void)state;
+    snprintf(line, sizeof line, "'%s' version >/dev/full", built("weir"));
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 70);
+    assert_string_equal(
+        o.err, "weir: standard output: No space left on device; what was to be printed is not complete\n");
+}
+
+static void test_redis_url(void **state)
+{
+    struct server s;
+    struct outcome o;
+
+    (void)state;
+    server_start(&s, false);
+    setenv("REDIS_URL", s.url, 1);
+    weir(&o, NULL, "rate set a 5/s --json");
+    unsetenv("REDIS_URL");
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.err, "");
+    assert_int_equal(server_number(&s, "HEXISTS", "weir:{0}:limits", "a", NULL), 1);
+    setenv("REDIS_URL", NOWHERE, 1);
+    run_in(&o, NULL, built("weir"), "rate", "--redis", s.url, "set", "--namespace=other", "a", "5/s", NULL);
+    unsetenv("REDIS_URL");
+    assert_int_equal(o.code, 0);
+    assert_int_equal(server_number(&s, "HEXISTS", "other:{0}:limits", "a", NULL), 1);
+    server_stop(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_commands),
+        cmocka_unit_test(test_wrong_flags),
+        cmocka_unit_test(test_wrong_worker),
+        cmocka_unit_test(test_wrong_dev),
+        cmocka_unit_test(test_wrong_use_of_the_others),
+        cmocka_unit_test(test_no_redis),
+        cmocka_unit_test(test_wrong_password),
+        cmocka_unit_test(test_version_and_help),
+        cmocka_unit_test(test_full_output),
+        cmocka_unit_test(test_redis_url),
+    };
+
+    unsetenv("REDIS_URL");
+    unsetenv("WEIR_NAMESPACE");
+    return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
+}

@@ -1,0 +1,436 @@
+/* core without a network: addresses, arguments, error replies, names, the log. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/client.h"
+#include "core/log.h"
+#include "core/script.h"
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+/* ---- Addresses */
+
+static void good_addresses(void **state)
+{
+    static const struct {
+        const char *url;
+        struct redis_address is;
+        const char *shown;
+    } cases[] = {
+        {"redis://localhost", {.host = "localhost", .port = 6379}, "redis://localhost:6379/0"},
+        {"REDIS://a.b-c:1", {.host = "a.b-c", .port = 1}, "redis://a.b-c:1/0"},
+        {"redis://h:65535/", {.host = "h", .port = 65535}, "redis://h:65535/0"},
+        {"redis://h/7", {.host = "h", .port = 6379, .database = 7}, "redis://h:6379/7"},
+        {"redis://:pw@h", {.host = "h", .port = 6379, .password = "pw"}, "redis://h:6379/0"},
+        {"redis://me:p%40%2f%3a@h:2/3",
+         {.host = "h", .port = 2, .database = 3, .user = "me", .password = "p@/:"},
+         "redis://h:2/3"},
+        {"redis://me:a@b:c@h",
+         {.host = "h", .port = 6379, .user = "me", .password = "a@b:c"},
+         "redis://h:6379/0"},
+        {"redis://[::1]", {.host = "::1", .port = 6379}, "redis://[::1]:6379/0"},
+        {"redis://u:p@[fe80::1]:80/2",
+         {.host = "fe80::1", .port = 80, .database = 2, .user = "u", .password = "p"},
+         "redis://[fe80::1]:80/2"},
+        {"unix:///run/r.sock", {.socket_path = "/run/r.sock", .port = 6379}, "unix:///run/r.sock"},
+        {"unix:///r?db=12", {.socket_path = "/r", .port = 6379, .database = 12}, "unix:///r?db=12"},
+        {"unix://u:p%25@/r", {.socket_path = "/r", .port = 6379, .user = "u", .password = "p%"}, "unix:///r"},
+        {"/run/r.sock", {.socket_path = "/run/r.sock", .port = 6379}, "unix:///run/r.sock"},
+    };
+    struct redis_address a;
+    struct error e;
+    char shown[300];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (redis_address_parse(cases[i].url, &a, &e) != 0)
+            fail_msg("%s: %s", cases[i].url, e.text);
+        assert_memory_equal(&a, &cases[i].is, sizeof a);
+        redis_address_format(&a, shown, sizeof shown);
+        assert_string_equal(shown, cases[i].shown);
+    }
+}
+
+#define LONG_PATH                                                                                            \
+    "/0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789a" \
+    "bcdef"
+
+static void bad_addresses(void **state)
+{
+    static const struct {
+        const char *url, *says;
+    } cases[] = {
+        {"", "begins with none of"},
+        {"localhost:6379", "begins with none of"},
+        {"http://h", "begins with none of"},
+        {"rediss://:sesame@h", "stunnel"},
+        {"redis://", "host is missing"},
+        {"redis://:sesame@", "host is missing"},
+        {"redis://:sesame@:1", "host is missing"},
+        {"redis://sesame@h", "without a colon"},
+        {"redis://u:@h", "without a password"},
+        {"redis://:ses%zzame@h", "percent-encoded"},
+        {"redis://:ses%00ame@h", "percent-encoded"},
+        {"redis://:sesame%4@h", "percent-encoded"},
+        {"redis://:sesame@h:", "port"},
+        {"redis://:sesame@h:0", "port"},
+        {"redis://:sesame@h:65536", "port"},
+        {"redis://:sesame@h:1x", "port"},
+        {"redis://:sesame/x@h", "port"},
+        {"redis://::1", "brackets"},
+        {"redis://[::1", "bracket is not closed"},
+        {"redis://[::1]x", "port"},
+        {"redis://[]", "host is missing"},
+        {"redis://a b", "character"},
+        {"redis://h/x", "database"},
+        {"redis://h/1/2", "database"},
+        {"redis://h/9999999999", "database"},
+        {"redis://h?db=1", "database"},
+        {"unix://", "not absolute"},
+        {"unix:///", "not absolute"},
+        {"unix://run/r.sock", "not absolute"},
+        {"unix://:sesame@run/r", "not absolute"},
+        {"unix://sesame@/r", "without a colon"},
+        {"unix:///r?db=", "?db=n"},
+        {"unix:///r?x=1", "?db=n"},
+        {"unix:///r?db=1&x", "?db=n"},
+        {LONG_PATH "x", "longer"},
+    };
+    struct redis_address a;
+    struct error e;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (redis_address_parse(cases[i].url, &a, &e) != WEIR_ECONFIG)
+            fail_msg("%s was taken", cases[i].url);
+        assert_int_equal(e.status, WEIR_ECONFIG);
+        if (!strstr(e.text, cases[i].says) || strstr(e.text, "sesame") || strchr(e.text, '\n'))
+            fail_msg("%s: %s", cases[i].url, e.text);
+        assert_non_null(strstr(e.text, "; "));
+    }
+    assert_int_equal(redis_address_parse(LONG_PATH, &a, &e), 0);
+}
+
+static void long_parts(void **state)
+{
+    char url[1024], word[400];
+    struct redis_address a;
+    struct error e;
+
+    (void)state;
+    memset(word, 'x', sizeof word);
+    snprintf(url, sizeof url, "redis://:%.255s@h", word);
+    assert_int_equal(redis_address_parse(url, &a, &e), 0);
+    assert_int_equal(strlen(a.password), 255);
+    snprintf(url, sizeof url, "redis://:%.256s@h", word);
+    assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
+    snprintf(url, sizeof url, "redis://%.128s:p@h", word);
+    assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
+    snprintf(url, sizeof url, "redis://%.255s", word);
+    assert_int_equal(redis_address_parse(url, &a, &e), 0);
+    snprintf(url, sizeof url, "redis://%.256s", word);
+    assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
+}
+
+/* ---- Arguments */
+
+static void words_are_copied(void **state)
+{
+    struct args a;
+    char word[] = "one";
+
+    (void)state;
+    args_init(&a);
+    args_add(&a, word);
+    word[0] = 'x';
+    args_add(&a, "");
+    args_add_bytes(&a, "a\0b", 3);
+    args_add_bytes(&a, NULL, 0);
+    args_add_int(&a, INT64_MIN);
+    args_add_int(&a, 1700000000123456);
+    assert_int_equal(a.count, 6);
+    assert_int_equal(a.len, 3 + 0 + 3 + 0 + 20 + 16);
+    assert_memory_equal(a.bytes, "onea\0b-92233720368547758081700000000123456", a.len);
+    assert_int_equal(a.ends[0], 3);
+    assert_int_equal(a.ends[1], 3);
+    assert_int_equal(a.ends[2], 6);
+    assert_int_equal(a.ends[5], a.len);
+    assert_false(a.failed);
+    args_free(&a);
+    assert_null(a.bytes);
+    args_add(&a, "usable again");
+    assert_int_equal(a.count, 1);
+    args_free(&a);
+}
+
+static void clearing_keeps_the_memory(void **state)
+{
+    struct args a;
+    const char *bytes;
+
+    (void)state;
+    args_init(&a);
+    for (int i = 0; i < 100000; i++)
+        args_add(&a, "0123456789");
+    assert_int_equal(a.count, 100000);
+    assert_int_equal(a.ends[99999], 1000000);
+    bytes = a.bytes;
+    args_clear(&a);
+    assert_int_equal(a.count, 0);
+    assert_int_equal(a.len, 0);
+    args_add(&a, "x");
+    assert_ptr_equal(a.bytes, bytes);
+    args_free(&a);
+}
+
+static void too_much_is_remembered(void **state)
+{
+    struct args a;
+
+    (void)state;
+    args_init(&a);
+    args_add(&a, "x");
+    args_add_bytes(&a, "", SIZE_MAX / 2);
+    assert_true(a.failed);
+    args_add(&a, "y");
+    assert_true(a.failed);
+    assert_int_equal(a.count, 1);
+    args_clear(&a);
+    assert_false(a.failed);
+    args_free(&a);
+}
+
+static void scripts_are_called_by_name(void **state)
+{
+    struct args a;
+    char expected[256];
+
+    (void)state;
+    args_init(&a);
+    for (const struct script *s = scripts; s->name; s++) {
+        assert_ptr_equal(script_named(s->name), s);
+        assert_int_equal(strlen(s->sha1), 40);
+        assert_int_equal(strncmp(s->source, "#!lua", 5), 0);
+    }
+    script_begin(&a, scripts[0].name, "p:{0}:", -1);
+    snprintf(expected, sizeof expected, "EVALSHA%s1p:{0}:", scripts[0].sha1);
+    assert_int_equal(a.count, 5);
+    assert_int_equal(a.len, strlen(expected));
+    assert_memory_equal(a.bytes, expected, a.len);
+    script_begin(&a, scripts[0].name, "p:{0}:", 1700000000123456);
+    strcat(expected, "1700000000123456");
+    assert_int_equal(a.count, 5);
+    assert_int_equal(a.len, strlen(expected));
+    assert_memory_equal(a.bytes, expected, a.len);
+    args_free(&a);
+}
+
+/* ---- Error replies */
+
+static void faults_are_told_apart(void **state)
+{
+    static const struct {
+        const char *text;
+        enum redis_fault fault;
+        int status;
+        const char *says;
+    } cases[] = {
+        {"NOSCRIPT No matching script. Please use EVAL.", REDIS_FAULT_NOSCRIPT, WEIR_ENOTNOW, "SCRIPT FLUSH"},
+        {"READONLY You can't write against a read only replica.", REDIS_FAULT_READONLY, WEIR_EUNREACHABLE,
+         "master"},
+        {"READONLY You can't write against a read only replica. script: 8c2, on @user_script:1.",
+         REDIS_FAULT_READONLY, WEIR_EUNREACHABLE, "master"},
+        {"MASTERDOWN Link with MASTER is down", REDIS_FAULT_READONLY, WEIR_EUNREACHABLE, "master"},
+        {"NOREPLICAS Not enough good replicas to write.", REDIS_FAULT_READONLY, WEIR_EUNREACHABLE,
+         "replicas"},
+        {"UNBLOCKED force unblock from blocking operation", REDIS_FAULT_READONLY, WEIR_EUNREACHABLE,
+         "master"},
+        {"LOADING Redis is loading the dataset in memory", REDIS_FAULT_LOADING, WEIR_EUNREACHABLE, "loading"},
+        {"OOM command not allowed when used memory > 'maxmemory'.", REDIS_FAULT_OOM, WEIR_ENOTNOW,
+         "maxmemory; raise"},
+        {"BUSY Redis is busy running a script.", REDIS_FAULT_BUSY, WEIR_ENOTNOW, "SCRIPT KILL"},
+        {"MISCONF Errors writing to the AOF file: No space left on device", REDIS_FAULT_DISK, WEIR_ENOTNOW,
+         "No space"},
+        {"NOAUTH Authentication required.", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
+        {"WRONGPASS invalid username-password pair", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
+        {"NOPERM this user has no permissions to run the 'evalsha' command", REDIS_FAULT_AUTH, WEIR_EREFUSED,
+         "evalsha"},
+        {"DENIED Redis is running in protected mode", REDIS_FAULT_AUTH, WEIR_EREFUSED, "protected"},
+        {"ERR The user executing the script can't run this command or subcommand script: 1, on "
+         "@user_script:1.",
+         REDIS_FAULT_AUTH, WEIR_EREFUSED, "ACL"},
+        {"ERR max number of clients reached", REDIS_FAULT_CLIENTS, WEIR_EUNREACHABLE, "maxclients"},
+        {"MOVED 3999 127.0.0.1:6381", REDIS_FAULT_CLUSTER, WEIR_ECONFIG, "cluster"},
+        {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_FAULT_CLUSTER, WEIR_ECONFIG,
+         "cluster"},
+        {"ERR SELECT is not allowed in cluster mode", REDIS_FAULT_CLUSTER, WEIR_ECONFIG, "cluster"},
+        {"WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_FAULT_WRONGTYPE,
+         WEIR_ECONFIG, "namespace"},
+        {"WEIR type: not a name", REDIS_FAULT_WEIR, WEIR_EINPUT, "type: not a name"},
+        {"WEIR", REDIS_FAULT_WEIR, WEIR_EINPUT, "WEIR"},
+        {"ERR unknown command 'EVALSHA'", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "unknown command"},
+        {"OOMPH", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "OOMPH"},
+        {"", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "unexpected"},
+    };
+    struct error e;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (redis_fault(cases[i].text) != cases[i].fault)
+            fail_msg("%s: fault %d", cases[i].text, redis_fault(cases[i].text));
+        assert_int_equal(redis_fault_error(&e, cases[i].text), cases[i].status);
+        assert_int_equal(e.status, cases[i].status);
+        if (!strstr(e.text, cases[i].says))
+            fail_msg("%s: %s", cases[i].text, e.text);
+    }
+    redis_fault_error(&e, "WEIR type: not a name");
+    assert_string_equal(e.text, "type: not a name");
+}
+
+/* ---- Clients */
+
+static void namespaces(void **state)
+{
+    char prefix[PREFIX_SIZE], longest[129 + 1];
+    struct error e;
+
+    (void)state;
+    assert_int_equal(client_prefix("mail.2-x_Y", prefix, &e), 0);
+    assert_string_equal(prefix, "mail.2-x_Y:{0}:");
+    unsetenv("WEIR_NAMESPACE");
+    assert_int_equal(client_prefix(NULL, prefix, &e), 0);
+    assert_string_equal(prefix, "weir:{0}:");
+    setenv("WEIR_NAMESPACE", "", 1);
+    assert_int_equal(client_prefix(NULL, prefix, &e), 0);
+    assert_string_equal(prefix, "weir:{0}:");
+    setenv("WEIR_NAMESPACE", "env", 1);
+    assert_int_equal(client_prefix(NULL, prefix, &e), 0);
+    assert_string_equal(prefix, "env:{0}:");
+    unsetenv("WEIR_NAMESPACE");
+    memset(longest, 'n', sizeof longest);
+    longest[128] = '\0';
+    assert_int_equal(client_prefix(longest, prefix, &e), 0);
+    assert_int_equal(strlen(prefix), 128 + 5);
+    longest[128] = 'n';
+    longest[129] = '\0';
+    assert_int_equal(client_prefix(longest, prefix, &e), WEIR_ECONFIG);
+    assert_int_equal(client_prefix("", prefix, &e), WEIR_ECONFIG);
+    assert_int_equal(client_prefix("a:b", prefix, &e), WEIR_ECONFIG);
+    assert_int_equal(client_prefix("a b", prefix, &e), WEIR_ECONFIG);
+}
+
+static void addresses_by_default(void **state)
+{
+    struct redis_address a;
+    struct error e;
+
+    (void)state;
+    unsetenv("REDIS_URL");
+    assert_int_equal(client_address(NULL, &a, &e), 0);
+    assert_string_equal(a.host, "127.0.0.1");
+    assert_int_equal(a.port, 6379);
+    setenv("REDIS_URL", "unix:///env", 1);
+    assert_int_equal(client_address(NULL, &a, &e), 0);
+    assert_string_equal(a.socket_path, "/env");
+    assert_int_equal(client_address("/given", &a, &e), 0);
+    assert_string_equal(a.socket_path, "/given");
+    unsetenv("REDIS_URL");
+}
+
+static void a_wrong_setup_is_told_by_each_call(void **state)
+{
+    struct weir *w = weir_new("redis://:sesame@h:x", "good");
+    struct redisReply *reply;
+    struct args a;
+    bool sent = true;
+
+    (void)state;
+    args_init(&a);
+    script_begin(&a, scripts[0].name, w->prefix, -1);
+    assert_string_equal(weir_message(w), "");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(client_call(w, &a, &reply, &sent), WEIR_ECONFIG);
+        assert_null(reply);
+        assert_false(sent);
+        assert_non_null(strstr(weir_message(w), "port"));
+    }
+    weir_free(w);
+    w = weir_new("/x", "not good");
+    assert_int_equal(client_call(w, &a, &reply, NULL), WEIR_ECONFIG);
+    assert_non_null(strstr(weir_message(w), "namespace"));
+    weir_free(w);
+    weir_free(NULL);
+    args_free(&a);
+}
+
+/* ---- The log */
+
+/* What log_line writes to standard error. */
+static void capture(char out[8192], enum log_level level, const char *text)
+{
+    int saved = dup(STDERR_FILENO), ends[2];
+    ssize_t n;
+
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    dup2(ends[1], STDERR_FILENO);
+    log_line(level, "%s", text);
+    dup2(saved, STDERR_FILENO);
+    n = read(ends[0], out, 8191);
+    out[n > 0 ? n : 0] = '\0';
+    close(saved);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void log_lines(void **state)
+{
+    char out[8192], text[4096];
+    int year, month, day, hour, minute, second, ms, at = 0;
+
+    (void)state;
+    capture(out, LOG_LEVEL_INFO, "hello");
+    assert_int_equal(sscanf(out, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &year, &month, &day, &hour, &minute,
+                            &second, &ms, &at),
+                     7);
+    assert_int_equal(at, 25);
+    assert_string_equal(out + at, "info  hello\n");
+    capture(out, LOG_LEVEL_ERROR, "a\nb\tc\x1b[31m\x7f\xc2\x9b\xc3\xa4");
+    assert_string_equal(out + at, "error a\\nb\\x09c\\x1b[31m\\x7f\\xc2\\x9b\xc3\xa4\n");
+    capture(out, LOG_LEVEL_DEBUG, "dropped");
+    assert_string_equal(out, "");
+    memset(text, '\n', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    capture(out, LOG_LEVEL_WARN, text);
+    assert_in_range(strlen(out), 2000, 2048);
+    assert_string_equal(out + strlen(out) - 6, "\\n...\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_addresses),
+        cmocka_unit_test(bad_addresses),
+        cmocka_unit_test(long_parts),
+        cmocka_unit_test(words_are_copied),
+        cmocka_unit_test(clearing_keeps_the_memory),
+        cmocka_unit_test(too_much_is_remembered),
+        cmocka_unit_test(scripts_are_called_by_name),
+        cmocka_unit_test(faults_are_told_apart),
+        cmocka_unit_test(namespaces),
+        cmocka_unit_test(addresses_by_default),
+        cmocka_unit_test(a_wrong_setup_is_told_by_each_call),
+        cmocka_unit_test(log_lines),
+    };
+
+    unsetenv("WEIR_LOG");
+    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* weir dev from outside: what it starts, who may start it, and what is left when it has ended, however it
+ * ended. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/program.h"
+
+#define READY "Redis is ready at unix://"
+
+static pid_t start_dev(const char *folder, const char *flag, const char *value)
+{
+    const char *words[] = {built("weir"), "dev", flag, value, NULL};
+    pid_t pid = program_start(folder, "dev", words);
+
+    await_text(folder, "dev.out", READY);
+    return pid;
+}
+
+static void end_dev(pid_t pid, int signal_number)
+{
+    kill(pid, signal_number);
+    assert_int_equal(program_end(pid), 0);
+}
+
+static bool exists(const char *folder, const char *name)
+{
+    char path[1024];
+    struct stat status;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return lstat(path, &status) == 0;
+}
+
+static void test_one_per_folder(void **state)
+{
+    char folder[64], says[64];
+    struct outcome o;
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    pid = start_dev(folder, NULL, NULL);
+    await_text(folder, "dev.out", "No worker runs: start some in this folder");
+    run_in(&o, folder, built("weir"), "dev", NULL);
+    assert_int_equal(o.code, 75);
+    snprintf(says, sizeof says, "weir: dev: already running in this folder, process %d, ", (int)pid);
+    assert_non_null(strstr(o.err, says));
+    end_dev(pid, SIGINT);
+    assert_false(exists(folder, ".weir/redis.sock"));
+    folder_remove(folder);
+}
+
+static void test_commands_find_it_and_data_stays(void **state)
+{
+    char folder[64];
+    struct outcome o;
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    pid = start_dev(folder, NULL, NULL);
+    run_in(&o, folder, built("weir"), "rate", "set", "mail", "5/s", NULL);
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.err, "weir: Redis is that of weir dev in this folder, unix://"));
+    end_dev(pid, SIGTERM);
+    pid = start_dev(folder, NULL, NULL);
+    run_in(&o, folder, built("weir"), "rate", "show", "mail", NULL);
+    assert_int_equal(o.code, 0);
+    end_dev(pid, SIGINT);
+    folder_remove(folder);
+}
+
+static void test_worker(void **state)
+{
+    char folder[64];
+    struct outcome o;
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    pid = start_dev(folder, "--exec", "mark=touch marked");
+    run_in(&o, folder, built("weir"), "enqueue", "mark", NULL);
+    assert_int_equal(o.code, 0);
+    await_text(folder, "marked", "");
+    end_dev(pid, SIGINT);
+    folder_remove(folder);
+}
+
+static void test_ends_with_its_worker(void **state)
+{
+    char folder[64];
+    struct outcome o;
+
+    (void)state;
+    folder_make(folder);
+    run_in(&o, folder, built("weir"), "dev", "--exec", "mark=true", "--drain", NULL);
+    assert_int_equal(o.code, 0);
+    assert_false(exists(folder, ".weir/redis.sock"));
+    run_in(&o, folder, built("weir"), "dev", "--load", "/nonexistent.so", NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(strstr(o.err, "/nonexistent.so"));
+    assert_false(exists(folder, ".weir/redis.sock"));
+    folder_remove(folder);
+}
+
+static void test_killed(void **state)
+{
+    char folder[64];
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    pid = start_dev(folder, "--exec", "mark=true");
+    kill(pid, SIGKILL);
+    assert_int_equal(program_end(pid), 1000 + SIGKILL);
+    pid = start_dev(folder, NULL, NULL);
+    end_dev(pid, SIGINT);
+    folder_remove(folder);
+}
+
+static void test_stale_files(void **state)
+{
+    char folder[64], path[128];
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/.weir", folder);
+    mkdir(path, 0700);
+    write_text(folder, ".weir/lock", "1\n");
+    write_text(folder, ".weir/redis.sock", "");
+    pid = start_dev(folder, NULL, NULL);
+    end_dev(pid, SIGINT);
+    folder_remove(folder);
+}
+
+static void test_deep_folder(void **state)
+{
+    char folder[64], deep[512];
+    struct outcome o;
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    snprintf(deep, sizeof deep, "%s/%0100d", folder, 0);
+    mkdir(deep, 0700);
+    pid = start_dev(deep, "--exec", "mark=touch marked");
+    run_in(&o, deep, built("weir"), "enqueue", "mark", NULL);
+    assert_int_equal(o.code, 0);
+    await_text(deep, "marked", "");
+    end_dev(pid, SIGINT);
+    folder_remove(folder);
+}
+
+static void test_redis_ends(void **state)
+{
+    char folder[64], line[256] = "";
+    int redis;
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    pid = program_start(folder, "dev", (const char *[]){built("weir"), "dev", "--json", NULL});
+    await_text(folder, "dev.out", "}\n");
+    read_text(folder, "dev.out", line, sizeof line);
+    assert_int_equal(sscanf(strstr(line, "\"pid\":"), "\"pid\":%d", &redis), 1);
+    kill(redis, SIGKILL);
+    assert_int_equal(program_end(pid), 69);
+    await_text(folder, "dev.err", "weir: dev: redis-server has ended; .weir/redis.log says why");
+    folder_remove(folder);
+}
+
+static void test_cannot_start(void **state)
+{
+    char folder[64], path[4096];
+    struct outcome o;
+
+    (void)state;
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s", getenv("PATH"));
+    setenv("PATH", folder, 1);
+    run_in(&o, folder, built("weir"), "dev", NULL);
+    setenv("PATH", path, 1);
+    assert_int_equal(o.code, 78);
+    assert_non_null(strstr(o.err, "weir: dev: redis-server: not found in the PATH; install it"));
+    folder_remove(folder);
+    folder_make(folder);
+    write_text(folder, ".weir", "");
+    run_in(&o, folder, built("weir"), "dev", NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(strstr(o.err, "weir: dev .weir/lock: Not a directory"));
+    folder_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_per_folder), cmocka_unit_test(test_commands_find_it_and_data_stays),
+        cmocka_unit_test(test_worker),         cmocka_unit_test(test_ends_with_its_worker),
+        cmocka_unit_test(test_killed),         cmocka_unit_test(test_stale_files),
+        cmocka_unit_test(test_deep_folder),    cmocka_unit_test(test_redis_ends),
+        cmocka_unit_test(test_cannot_start),
+    };
+
+    unsetenv("REDIS_URL");
+    unsetenv("WEIR_NAMESPACE");
+    return cmocka_run_group_tests_name("dev", tests, NULL, NULL);
+}

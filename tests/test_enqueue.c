@@ -1,0 +1,538 @@
+/* Enqueueing one job: the scripts with right and wrong arguments, once by id, delayed, lost answers, a full
+ * Redis. */
+#include <hiredis/hiredis.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/client.h"
+#include "core/script.h"
+#include "producer/enqueue.h"
+#include "queue/enqueue.h"
+#include "tests/program.h"
+#include "tests/proxy.h"
+#include "tests/server.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define P "weir:{0}:"
+#define NOW_US INT64_C(1795000000000001)
+
+static struct server server;
+static struct weir *w;
+static struct error error;
+
+static int set_up_group(void **state)
+{
+    (void)state;
+    server_start(&server, false);
+    w = weir_new(server.url, NULL);
+    return w ? 0 : -1;
+}
+
+static int tear_down_group(void **state)
+{
+    (void)state;
+    weir_free(w);
+    server_stop(&server);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+#define assert_answer(expected, ...)                                                                         \
+    do {                                                                                                     \
+        char *answer = server_ask(&server, __VA_ARGS__, NULL);                                               \
+        assert_string_equal(answer, expected);                                                               \
+        free(answer);                                                                                        \
+    } while (0)
+
+static long long length(const char *key)
+{
+    return server_number(&server, "LLEN", key, NULL);
+}
+
+/* Calls a script with the words up to NULL behind now. */
+static int call_script(const char *name, int64_t now_us, const char *const *words, struct redisReply **reply)
+{
+    struct args a;
+    int status;
+
+    args_init(&a);
+    script_begin(&a, name, P, now_us);
+    for (; *words; words++)
+        args_add(&a, *words);
+    status = client_call(w, &a, reply, NULL);
+    args_free(&a);
+    return status;
+}
+
+/* ---- Wrong arguments */
+
+struct wrong {
+    const char *words[24];
+    const char *says;
+};
+
+static void assert_refused(const char *script, const struct wrong *cases, size_t n)
+{
+    struct redisReply *reply;
+
+    for (size_t i = 0; i < n; i++) {
+        if (call_script(script, -1, cases[i].words, &reply) != WEIR_EINPUT ||
+            !strstr(w->error.text, cases[i].says))
+            fail_msg("%s, case %zu: \"%s\" should say \"%s\"", script, i, w->error.text, cases[i].says);
+        assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+    }
+}
+
+#define BODY "{\"id\":\"i\",\"type\":\"t\"}"
+
+static void test_enqueue_script_refuses(void **state)
+{
+    static const struct wrong cases[] = {
+        {{NULL}, "9 arguments"},
+        {{"q", "t", "i", "60000", "x", "", "", NULL}, "9 arguments"},
+        {{"q", "t", "i", "60000", "x", "", "", BODY, "more", NULL}, "9 arguments"},
+        {{"", "t", "i", "60000", "x", "", "", BODY, NULL}, "queue is no name"},
+        {{"a:b", "t", "i", "60000", "x", "", "", BODY, NULL}, "queue is no name"},
+        {{"q", "{t}", "i", "60000", "x", "", "", BODY, NULL}, "type is no name"},
+        {{"q", "t", "i/i", "60000", "x", "", "", BODY, NULL}, "id is no name"},
+        {{"q", "t", "i", "0", "x", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "1.5", "x", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "nan", "x", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "1e30", "x", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "", "x", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "60000", "", "", "", BODY, NULL}, "tag"},
+        {{"q", "t", "i", "60000", "a b", "", "", BODY, NULL}, "tag"},
+        {{"q", "t", "i", "60000", "x", "1", "1", BODY, NULL}, "a delay or a time"},
+        {{"q", "t", "i", "60000", "x", "soon", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "nan", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "inf", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "1e17", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "-1", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "x", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "", "", NULL}, "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL}, "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", " " BODY, NULL}, "another job's"},
+    };
+
+    (void)state;
+    assert_refused("enqueue", cases, COUNT(cases));
+}
+
+static void test_append_script_refuses(void **state)
+{
+    static const struct wrong cases[] = {
+        {{NULL}, "batch is no name"},
+        {{"", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "batch is no name"},
+        {{"b", "x", "0", "1", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "keep_ms"},
+        {{"b", "1000", "-1", "1", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
+        {{"b", "1000", "0", "", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
+        {{"b", "1000", "0", "nan", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
+        {{"b", "1000", "0", "1", NULL}, "no checksums"},
+        {{"b", "1000", "0", "1", "s", "s", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "x", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "2", "t", "1", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "1", "t t", "1", "1", "q", "1", BODY, NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "1", "t", "0", "1", "q", "1", BODY, NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", NULL}, "of its queues"},
+        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q:q", "1", BODY, NULL}, "of its queues"},
+        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q", "-1", BODY, NULL}, "of its queues"},
+        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q", "1", NULL}, "do not agree"},
+        {{"b", "1000", "0", "2", "s", "s", "1", "t", "1", "1", "q", "1", BODY, BODY, NULL}, "do not agree"},
+        {{"b", "1000", "0", "2", "s", "s", "1", "t", "2", "1", "q", "1", BODY, NULL}, "do not agree"},
+        {{"b", "1000", "0", "2", "s", "s", "1", "t", "1", "1", "q", "2", BODY, BODY, NULL}, "do not agree"},
+        {{"b", "1000", "0", "1", "s", "s", "1", "t", "2", "1", "q", "2", BODY, BODY, NULL}, "do not agree"},
+    };
+
+    (void)state;
+    assert_refused("append", cases, COUNT(cases));
+}
+
+/* Whatever foreign value stands under one of our names: refused, named, and nothing written. */
+static void test_foreign_keys(void **state)
+{
+    static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", BODY, NULL};
+    static const char *const later[] = {"q", "t", "i", "60000", "x", "5000000", "", BODY, NULL};
+    static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s",  "1",
+                                        "t", "1",    "1", "q", "1", BODY, NULL};
+    static const struct {
+        const char *script, *const *words, *key;
+    } cases[] = {
+        {"enqueue", one, P "queue:q"},  {"enqueue", one, P "queues"},  {"enqueue", one, P "types"},
+        {"enqueue", one, P "stats:t"},  {"enqueue", later, P "later"}, {"append", chunk, P "queue:q"},
+        {"append", chunk, P "queues"},  {"append", chunk, P "types"},  {"append", chunk, P "stats:t"},
+        {"append", chunk, P "batch:b"},
+    };
+    struct redisReply *reply;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        free(server_ask(&server, "SET", cases[i].key, "foreign", NULL));
+        assert_int_equal(call_script(cases[i].script, -1, cases[i].words, &reply), WEIR_ECONFIG);
+        assert_non_null(strstr(w->error.text, cases[i].key));
+        assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+        free(server_ask(&server, "FLUSHALL", NULL));
+    }
+    free(server_ask(&server, "HSET", P "stats:t", "enqueued", "many", NULL));
+    assert_int_equal(call_script("append", -1, chunk, &reply), WEIR_ECONFIG);
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    free(server_ask(&server, "FLUSHALL", NULL));
+    free(server_ask(&server, "RPUSH", P "id:i", "foreign", NULL));
+    assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
+}
+
+/* ---- One job */
+
+static void test_enqueue_at_once(void **state)
+{
+    struct weir_job_spec spec = {
+        .type = "t", .args = "[1]", .id = "mine", .key = "k", .queue = "q", .max_attempts = 2};
+    char id[WEIR_ID_SIZE];
+    bool is_new;
+
+    (void)state;
+    assert_int_equal(enqueue_job(w, &spec, id, &is_new), 0);
+    assert_string_equal(id, "mine");
+    assert_true(is_new);
+    assert_answer("{\"id\":\"mine\",\"type\":\"t\",\"key\":\"k\",\"args\":[1],\"max_attempts\":2}", "LRANGE",
+                  P "queue:q", "0", "-1");
+    assert_answer("enqueued\n1", "HGETALL", P "stats:t");
+    assert_answer("q", "SMEMBERS", P "queues");
+    assert_answer("t", "HKEYS", P "types");
+    assert_true(server_number(&server, "PTTL", P "id:mine", NULL) > 86390000);
+
+    spec.args = "[2]";
+    assert_int_equal(enqueue_job(w, &spec, id, &is_new), 0);
+    assert_string_equal(id, "mine");
+    assert_false(is_new);
+    assert_int_equal(length(P "queue:q"), 1);
+    assert_answer("1", "HGET", P "stats:t", "enqueued");
+}
+
+static void test_enqueue_made_ids(void **state)
+{
+    char one[WEIR_ID_SIZE], other[WEIR_ID_SIZE], key[WEIR_ID_SIZE + 32];
+    long long ttl_ms;
+
+    (void)state;
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, one), 0);
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, other), 0);
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
+    assert_string_not_equal(one, other);
+    assert_int_equal(length(P "queue:default"), 3);
+    snprintf(key, sizeof key, P "id:%s", one);
+    ttl_ms = server_number(&server, "PTTL", key, NULL);
+    assert_true(ttl_ms > 50000 && ttl_ms <= 60000);
+}
+
+/* ---- Later */
+
+static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t at_us)
+{
+    char body[100];
+    struct enqueue job = {.queue = {"q", 1},
+                          .type = {"t", 1},
+                          .id = {id, strlen(id)},
+                          .keep_ms = 60000,
+                          .tag = "tag",
+                          .delay_us = delay_us,
+                          .at_us = at_us};
+    struct redisReply *reply;
+    struct args a;
+    bool is_new;
+
+    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
+    job.body = (struct span){body, strlen(body)};
+    args_init(&a);
+    enqueue_request(&a, P, now_us, &job);
+    assert_int_equal(client_call(w, &a, &reply, NULL), 0);
+    assert_int_equal(enqueue_reply(reply, &is_new, &error), 0);
+    assert_true(is_new);
+    freeReplyObject(reply);
+    args_free(&a);
+}
+
+static void test_enqueue_later(void **state)
+{
+    (void)state;
+    enqueue_at(NOW_US, "b", 1500000, -1);
+    assert_answer("q b.tag q t\n{\"id\":\"b\",\"type\":\"t\"}\n1795000001500001", "ZRANGE", P "later", "0",
+                  "-1", "WITHSCORES");
+    assert_answer("scheduled\n1", "HGETALL", P "stats:t");
+    assert_answer("q", "SMEMBERS", P "queues");
+    assert_answer("t", "HKEYS", P "types");
+    assert_int_equal(length(P "queue:q"), 0);
+
+    enqueue_at(NOW_US, "c", -1, NOW_US + 1);
+    assert_answer("q c.tag q t\n{\"id\":\"c\",\"type\":\"t\"}", "ZRANGE", P "later", "0", "0");
+    enqueue_at(NOW_US, "d", -1, NOW_US); /* that is now */
+    enqueue_at(NOW_US, "e", 0, -1);
+    enqueue_at(NOW_US, "f", -1, 5);
+    assert_int_equal(length(P "queue:q"), 3);
+    assert_int_equal(server_number(&server, "PTTL", P "id:f", NULL), -1); /* a virtual clock */
+}
+
+/* Who keeps the timer hears of a job that is due before all others, and of no other. */
+static void test_enqueue_later_rings(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "HSET", P "duty", "g", "worker 1795000002000000 p,q", NULL));
+    enqueue_at(NOW_US, "a", 5000000, -1);
+    assert_int_equal(length(P "bell:g"), 1);
+    free(server_ask(&server, "DEL", P "bell:g", NULL));
+    enqueue_at(NOW_US, "b", 6000000, -1);
+    assert_int_equal(length(P "bell:g"), 0);
+    enqueue_at(NOW_US, "c", 4000000, -1);
+    assert_int_equal(length(P "bell:g"), 1);
+}
+
+static void test_enqueue_delay(void **state)
+{
+    long long now_s, score;
+    char *score_text;
+
+    (void)state;
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t", .delay_s = 100.5}, NULL), 0);
+    score_text = server_ask(&server, "ZRANGE", P "later", "0", "0", "WITHSCORES", NULL);
+    score = atoll(strrchr(score_text, '\n') + 1);
+    free(score_text);
+    score_text = server_ask(&server, "TIME", NULL);
+    now_s = atoll(score_text);
+    free(score_text);
+    assert_in_range(score / 1000000 - now_s, 80, 101);
+}
+
+static void test_enqueue_refuses(void **state)
+{
+    static const struct {
+        struct weir_job_spec spec;
+        int status;
+    } cases[] = {
+        {{.type = NULL}, WEIR_EINPUT},
+        {{.type = "a:b"}, WEIR_EINPUT},
+        {{.type = "t", .args = "{a"}, WEIR_EINPUT},
+        {{.type = "t", .delay_s = -1}, WEIR_EINPUT},
+        {{.type = "t", .delay_s = NAN}, WEIR_EINPUT},
+        {{.type = "t", .delay_s = INFINITY}, WEIR_EINPUT},
+        {{.type = "t", .at_s = -5}, WEIR_EINPUT},
+        {{.type = "t", .at_s = 1e12}, WEIR_EINPUT},
+        {{.type = "t", .at_s = 1e9, .delay_s = 1}, WEIR_EUSAGE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(weir_enqueue(w, &cases[i].spec, NULL), cases[i].status);
+        assert_true(strlen(weir_message(w)) > 10);
+    }
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+}
+
+/* ---- Faults */
+
+/* The request or the answer is lost: the job arrives once, and is new to its caller. */
+static void test_enqueue_lost_connection(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    struct weir *through = weir_new(proxy_url(proxy), NULL);
+    char id[WEIR_ID_SIZE];
+    long long jobs = 0;
+    bool is_new;
+
+    (void)state;
+    for (int given = 0; given < 2; given++)
+        for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++) {
+            struct weir_job_spec spec = {.type = "t",
+                                         .id = given ? (side == PROXY_REPLIES ? "a" : "b") : NULL};
+
+            assert_int_equal(weir_enqueue(through, &(struct weir_job_spec){.type = "warm"}, NULL), 0);
+            proxy_cut_before(proxy, side, 1);
+            assert_int_equal(enqueue_job(through, &spec, id, &is_new), 0);
+            assert_true(proxy_has_cut(proxy));
+            assert_true(is_new);
+            jobs += 2;
+            assert_int_equal(length(P "queue:default"), jobs);
+        }
+    weir_free(through);
+    proxy_stop(proxy);
+}
+
+static void test_enqueue_unreachable(void **state)
+{
+    struct weir *nowhere = weir_new("unix:///nonexistent/redis.sock", NULL);
+    struct weir *wrong = weir_new("http://x", NULL);
+
+    (void)state;
+    assert_int_equal(weir_enqueue(nowhere, &(struct weir_job_spec){.type = "t"}, NULL), WEIR_EUNREACHABLE);
+    assert_int_equal(weir_enqueue(wrong, &(struct weir_job_spec){.type = "t"}, NULL), WEIR_ECONFIG);
+    weir_free(nowhere);
+    weir_free(wrong);
+}
+
+static void test_enqueue_full(void **state)
+{
+    (void)state;
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
+    free(server_ask(&server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), WEIR_ENOTNOW);
+    assert_non_null(strstr(weir_message(w), "maxmemory"));
+    free(server_ask(&server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    assert_int_equal(length(P "queue:default"), 1);
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
+}
+
+/* ---- The command */
+
+static struct outcome o;
+
+#define weir(...) run_in(&o, NULL, built("weir"), "enqueue", "--redis", server.url, __VA_ARGS__, NULL)
+
+static void test_command(void **state)
+{
+    (void)state;
+    weir("t", "{\"a\":1}");
+    assert_int_equal(o.code, 0);
+    assert_int_equal(strlen(o.out), 17);
+    assert_int_equal(length(P "queue:default"), 1);
+
+    weir("t", "--id", "x", "--queue", "q", "--key", "k", "--max-attempts", "3", "--timeout", "90s");
+    assert_string_equal(o.out, "x\n");
+    assert_string_equal(o.err, "");
+    assert_answer("{\"id\":\"x\",\"type\":\"t\",\"key\":\"k\",\"max_attempts\":3,\"timeout\":90.000000}",
+                  "LRANGE", P "queue:q", "0", "-1");
+    weir("t", "--id", "x", "--queue", "q");
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.out, "x\n");
+    assert_non_null(strstr(o.err, "x was enqueued before"));
+    weir("t", "--id", "x", "--json");
+    assert_string_equal(o.out, "{\"id\":\"x\",\"new\":false}\n");
+    weir("t", "--id", "y", "--json");
+    assert_string_equal(o.out, "{\"id\":\"y\",\"new\":true}\n");
+    assert_int_equal(length(P "queue:q"), 1);
+}
+
+static void test_command_input(void **state)
+{
+    char line[600];
+
+    (void)state;
+    snprintf(line, sizeof line, "printf '{\"a\":\\n[1]}\\n' | %s enqueue t - --queue q --id i --redis %s",
+             built("weir"), server.url);
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 0);
+    assert_answer("{\"id\":\"i\",\"type\":\"t\",\"args\":{\"a\":\n[1]}}", "LRANGE", P "queue:q", "0", "-1");
+    snprintf(line, sizeof line, "printf '1\\0' | %s enqueue t - --redis %s", built("weir"), server.url);
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 65);
+    snprintf(line, sizeof line, "head -c 2000000 /dev/zero | tr '\\0' 1 | %s enqueue t - --redis %s",
+             built("weir"), server.url);
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 65);
+    weir("t", "-"); /* empty */
+    assert_int_equal(o.code, 65);
+}
+
+static void test_command_times(void **state)
+{
+    static const char *const cases[][2] = {
+        {"2030-01-01T00:00:00Z", "1893456000000000"},
+        {"2030-01-01T01:30:00+01:30", "1893456000000000"},
+        {"2029-12-31t23:00:00-01:00", "1893456000000000"},
+        {"2030-01-01 00:00:00.25Z", "1893456000250000"},
+        {"2028-02-29T12:00:00.000001z", "1835438400000001"},
+        {"1893456000", "1893456000000000"},
+        {"1893456000.5", "1893456000500000"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *score;
+
+        weir("t", "--at", cases[i][0]);
+        assert_int_equal(o.code, 0);
+        score = server_ask(&server, "ZRANGE", P "later", "0", "0", "WITHSCORES", NULL);
+        assert_string_equal(strrchr(score, '\n') + 1, cases[i][1]);
+        free(score);
+        flush(NULL);
+    }
+    weir("t", "--in", "2h");
+    assert_int_equal(server_number(&server, "ZCARD", P "later", NULL), 1);
+}
+
+static void test_command_refuses(void **state)
+{
+    static const struct {
+        const char *words[6];
+        int code;
+        const char *says;
+    } cases[] = {
+        {{"t", "--at", "tomorrow"}, 64, "2026-11-21T09:00:00+01:00"},
+        {{"t", "--at", "2030-02-29T00:00:00Z"}, 64, "no time"},
+        {{"t", "--at", "2030-01-01T24:00:00Z"}, 64, "no time"},
+        {{"t", "--at", "2030-01-01T00:00:00"}, 64, "no time"},
+        {{"t", "--at", "2030-01-01T00:00:00+25:00"}, 64, "no time"},
+        {{"t", "--at", "2030-01-01T00:00:00Zx"}, 64, "no time"},
+        {{"t", "--at", "1..5"}, 64, "no time"},
+        {{"t", "--at", ""}, 64, "no time"},
+        {{"t", "--at", "99999999999999"}, 64, "2100"},
+        {{"t", "--at", "1", "--in", "1s"}, 64, "one of them"},
+        {{"t", "--max-attempts", "0"}, 64, "1 to 1000000"},
+        {{"t", "--timeout", "0s"}, 64, "above 0"},
+        {{"t", "--batch", "b"}, 64, "--from"},
+        {{"t", "--skip-invalid"}, 64, "--from"},
+        {{"--from", "x", "t", "--id", "i"}, 64, "one job"},
+        {{"--from", "x", "t", "u"}, 64, "at most TYPE"},
+        {{"t", "{oops"}, 65, "args '{oops'"},
+        {{"t", "text"}, 65, "'\"text\"'"},
+        {{"t t"}, 65, "type"},
+        {{"t", "--queue", "a:b"}, 65, "queue 'a:b'"},
+        {{"t", "--id", "a b"}, 65, "id"},
+        {{"t", "--key", ""}, 65, "key"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const *c = cases[i].words;
+
+        weir(c[0], c[1], c[2], c[3], c[4], c[5]);
+        if (o.code != cases[i].code || !strstr(o.err, cases[i].says) || o.out[0])
+            fail_msg("%s %s %s: %d %s", c[0], c[1], c[2], o.code, o.err);
+    }
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_enqueue_script_refuses, flush),
+        cmocka_unit_test_setup(test_append_script_refuses, flush),
+        cmocka_unit_test_setup(test_foreign_keys, flush),
+        cmocka_unit_test_setup(test_enqueue_at_once, flush),
+        cmocka_unit_test_setup(test_enqueue_made_ids, flush),
+        cmocka_unit_test_setup(test_enqueue_later, flush),
+        cmocka_unit_test_setup(test_enqueue_later_rings, flush),
+        cmocka_unit_test_setup(test_enqueue_delay, flush),
+        cmocka_unit_test_setup(test_enqueue_refuses, flush),
+        cmocka_unit_test_setup(test_enqueue_lost_connection, flush),
+        cmocka_unit_test_setup(test_enqueue_unreachable, flush),
+        cmocka_unit_test_setup(test_enqueue_full, flush),
+        cmocka_unit_test_setup(test_command, flush),
+        cmocka_unit_test_setup(test_command_input, flush),
+        cmocka_unit_test_setup(test_command_times, flush),
+        cmocka_unit_test_setup(test_command_refuses, flush),
+    };
+
+    return cmocka_run_group_tests(tests, set_up_group, tear_down_group);
+}

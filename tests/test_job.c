@@ -1,0 +1,677 @@
+/* Job JSON: the checker against jansson over tables and random mutations, reading, writing, ids. */
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "queue/job.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static struct error error;
+
+/* A text that may hold NUL bytes. */
+#define BYTES(literal)                                                                                       \
+    {                                                                                                        \
+        literal, sizeof literal - 1                                                                          \
+    }
+
+static const struct span corpus[] = {
+    BYTES("{\"id\":\"0123456789abcdef\",\"type\":\"weekly_summary\",\"args\":{\"business_id\":42,\"x\":[1,2."
+          "5,-3e4,true]}}"),
+    BYTES("{\"type\":\"t\",\"args\":{\"a\":\"\\u00e9\\ud83d\\ude00\\n\\\"\\\\\\/"
+          "\",\"b\":\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"}}"),
+    BYTES("{\"type\":\"t\",\"n\":[9223372036854775807,-9223372036854775808,1e308,1.7976931348623157e308,5e-"
+          "324]}"),
+    BYTES(" [ ] "),
+    BYTES("{}"),
+    BYTES("[[[[]]],{\"\":{}}]"),
+    BYTES("\"\\b\\f\\r\\t \x7f\""),
+    BYTES("null"),
+    BYTES("false"),
+    BYTES("-0"),
+    BYTES("-0.0E-0"),
+    BYTES("0"),
+    BYTES("1234567890123456789"),
+    BYTES("0e999999999999"),
+    BYTES("\r\n\t {\"a\" : 1 , \"b\":\t[ null ] }\r\n"),
+    BYTES("1e-400"),
+    BYTES("0.00000000000000000001e320"),
+    BYTES("{\"a\":{\"b\":{\"c\":{\"d\":[[[{\"e\":\"f\"}]]]}}},\"long name of a member\":\"and a longer text "
+          "than eight\"}"),
+};
+
+static const struct span not_json[] = {
+    BYTES(""),
+    BYTES(" "),
+    BYTES("nul"),
+    BYTES("nulll"),
+    BYTES("True"),
+    BYTES("NaN"),
+    BYTES("Infinity"),
+    BYTES("-"),
+    BYTES("+1"),
+    BYTES("01"),
+    BYTES("-01"),
+    BYTES("1."),
+    BYTES(".5"),
+    BYTES("1.e5"),
+    BYTES("1e"),
+    BYTES("1e+"),
+    BYTES("0x10"),
+    BYTES("1 2"),
+    BYTES("[1,]"),
+    BYTES("[,1]"),
+    BYTES("[1"),
+    BYTES("[1 2]"),
+    BYTES("{\"a\":1,}"),
+    BYTES("{\"a\"}"),
+    BYTES("{\"a\":}"),
+    BYTES("{a:1}"),
+    BYTES("{1:1}"),
+    BYTES("{\"a\" 1}"),
+    BYTES("{\"a\":1]"),
+    BYTES("[1}"),
+    BYTES("'a'"),
+    BYTES("\"a"),
+    BYTES("\"a\\\""),
+    BYTES("\"\\x\""),
+    BYTES("\"\\u12\""),
+    BYTES("\"\\u12g4\""),
+    BYTES("\"\\u0000\""),
+    BYTES("\"\\ud800\""),
+    BYTES("\"\\ud800\\u0041\""),
+    BYTES("\"\\udc00\\ud800\""),
+    BYTES("\"\\ud800\\ud800\""),
+    BYTES("\"\t\""),
+    BYTES("\"a\nb\""),
+    BYTES("\"\0\""),
+    BYTES("\0"),
+    BYTES("{}\0"),
+    BYTES("1\0"),
+    BYTES("\xef\xbb\xbf{}"),
+    BYTES("\"\x80\""),
+    BYTES("\"\xc3\""),
+    BYTES("\"\xc0\x80\""),
+    BYTES("\"\xc1\xbf\""),
+    BYTES("\"\xe0\x9f\xbf\""),
+    BYTES("\"\xed\xa0\x80\""),
+    BYTES("\"\xf0\x8f\xbf\xbf\""),
+    BYTES("\"\xf4\x90\x80\x80\""),
+    BYTES("\"\xf5\x80\x80\x80\""),
+    BYTES("\"\xff\""),
+    BYTES("\"\xe2\x82\""),
+    BYTES("\"\xe2\x82"),
+    BYTES("9223372036854775808"),
+    BYTES("-9223372036854775809"),
+    BYTES("10000000000000000000"),
+    BYTES("1e309"),
+    BYTES("-1e309"),
+    BYTES("1.7976931348623159e308"),
+    BYTES("0.001e312"),
+    BYTES("17976931348623159e292"),
+    BYTES("1e99999999999999999999"),
+    BYTES("// c\n1"),
+    BYTES("[1]]"),
+    BYTES("\v1"),
+    BYTES("\"\\"),
+    BYTES("\"\\u"),
+    BYTES("{"),
+    BYTES("["),
+    BYTES("{\""),
+    BYTES("{\"a\":1"),
+};
+
+/* jansson overlooks a NUL behind a number. */
+static bool jansson_accepts(struct span text, size_t flags)
+{
+    json_error_t why;
+    json_t *value = json_loadb(text.at, text.len, JSON_DECODE_ANY | flags, &why);
+
+    json_decref(value);
+    if (memchr(text.at, '\0', text.len))
+        return false;
+    return value != NULL;
+}
+
+/* A copy that ends where its memory ends, so that a sanitizer sees a byte read behind it. */
+static bool weir_accepts(struct span text)
+{
+    char *exact = malloc(text.len ? text.len : 1);
+    int status;
+
+    memcpy(exact, text.at, text.len);
+    status = json_check(exact, text.len, &error);
+    free(exact);
+    assert_true(status == 0 || status == WEIR_EINPUT);
+    return status == 0;
+}
+
+static void show(struct span text)
+{
+    fprintf(stderr, "the text: ");
+    for (size_t i = 0; i < text.len; i++)
+        fprintf(stderr, text.at[i] >= ' ' && text.at[i] < 127 ? "%c" : "\\x%02x", (unsigned char)text.at[i]);
+    fprintf(stderr, "\n");
+}
+
+static void test_check_tables(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(corpus); i++)
+        if (!weir_accepts(corpus[i]) || !jansson_accepts(corpus[i], 0)) {
+            show(corpus[i]);
+            fail_msg("refused: %s", error.text);
+        }
+    for (size_t i = 0; i < COUNT(not_json); i++)
+        if (weir_accepts(not_json[i]) || jansson_accepts(not_json[i], 0)) {
+            show(not_json[i]);
+            fail_msg("accepted");
+        }
+}
+
+static void assert_as_jansson(const char *number)
+{
+    struct span text = {number, strlen(number)};
+
+    if (weir_accepts(text) != jansson_accepts(text, 0)) {
+        show(text);
+        fail_msg("jansson does not agree");
+    }
+}
+
+/* Numbers around the largest double, with the point at any place. */
+static void test_check_large_numbers(void **state)
+{
+    static const char *const mantissas[] = {"17976931348623156", "17976931348623157", "17976931348623158",
+                                            "17976931348623159", "17976931348623157999999999999"};
+    static const char zeros[] = "00000000000000000000";
+    char text[100];
+
+    (void)state;
+    for (size_t m = 0; m < COUNT(mantissas); m++)
+        for (int n = 0; n < 20; n++)
+            for (int power = 307; power <= 309; power++) {
+                int digits = (int)strlen(mantissas[m]);
+
+                sprintf(text, "0.%.*s%se%d", n, zeros, mantissas[m], power + n + 1);
+                assert_as_jansson(text);
+                sprintf(text, "-%s%.*sE%+d", mantissas[m], n, zeros, power - n - digits + 1);
+                assert_as_jansson(text);
+                sprintf(text, "%.*s.%se+%d", n % 16 + 1, mantissas[m], mantissas[m] + n % 16 + 1,
+                        power - n % 16);
+                assert_as_jansson(text);
+            }
+    for (int last = 0; last < 1000; last++) {
+        sprintf(text, "1.79769313486231580793728971405303%03de308", last);
+        assert_as_jansson(text);
+    }
+}
+
+static uint64_t seed;
+static uint64_t rnd(uint64_t below)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed % below;
+}
+
+static size_t mutate(char *text, size_t len, size_t most)
+{
+    static const char spice[] = "{}[]:,\"\\/ue+-.0129aftn \n\t\r\x80\xc3\xa9\xed\xf0\x7f\x1f\0";
+    size_t at = rnd(len + 1), other = rnd(len + 1), n;
+
+    switch (rnd(5)) {
+    case 0: /* put in */
+        if (len < most) {
+            memmove(text + at + 1, text + at, len - at);
+            text[at] = rnd(4) ? spice[rnd(sizeof spice)] : (char)rnd(256);
+            len++;
+        }
+        break;
+    case 1: /* change */
+        if (at < len)
+            text[at] = rnd(4) ? spice[rnd(sizeof spice)] : (char)rnd(256);
+        break;
+    case 2: /* take out */
+        n = rnd(3) + 1;
+        if (at + n <= len) {
+            memmove(text + at, text + at + n, len - at - n);
+            len -= n;
+        }
+        break;
+    case 3: /* cut off */
+        if (rnd(10) == 0)
+            len = at;
+        break;
+    case 4: /* repeat a piece of itself */
+        n = rnd(12);
+        if (at + n <= len && other + n <= len)
+            memmove(text + other, text + at, n);
+        break;
+    }
+    return len;
+}
+
+static void test_check_mutations(void **state)
+{
+    const char *given = getenv("WEIR_SEED");
+    long rounds = 300000;
+
+    (void)state;
+    seed = (given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL) * 2654435761u) | 1;
+    printf("WEIR_SEED=%llu\n", (unsigned long long)seed);
+    for (long i = 0; i < rounds; i++) {
+        const struct span *from = &corpus[rnd(COUNT(corpus))];
+        char text[256];
+        struct span changed = {text, from->len};
+
+        memcpy(text, from->at, from->len);
+        for (uint64_t n = rnd(4) + 1; n > 0; n--)
+            changed.len = mutate(text, changed.len, sizeof text);
+        /* Between its two answers lie only duplicate names, of which those deep inside are accepted here. */
+        if (weir_accepts(changed) ? !jansson_accepts(changed, 0)
+                                  : jansson_accepts(changed, JSON_REJECT_DUPLICATES)) {
+            show(changed);
+            fail_msg("jansson does not agree: %s", error.text);
+        }
+    }
+}
+
+static void test_check_depth(void **state)
+{
+    char text[2 * 513];
+
+    (void)state;
+    memset(text, '[', 513);
+    memset(text + 513, ']', 513);
+    assert_true(weir_accepts((struct span){text + 1, 2 * 512}));
+    assert_false(weir_accepts((struct span){text, 2 * 513}));
+    assert_non_null(strstr(error.text, "nested too deep at byte 513"));
+}
+
+static void test_check_says_where(void **state)
+{
+    (void)state;
+    assert_false(weir_accepts((struct span)BYTES("{\"a\":tru}")));
+    assert_string_equal(error.text, "not JSON: no JSON value begins here at byte 6");
+}
+
+/* ---- Reading */
+
+static int read_text(const char *text, struct job_view *view)
+{
+    return job_read(text, strlen(text), view, &error);
+}
+
+static void assert_span(struct span s, const char *text)
+{
+    assert_int_equal(s.len, strlen(text));
+    assert_memory_equal(s.at, text, s.len);
+}
+
+static void test_read(void **state)
+{
+    struct job_view v;
+
+    (void)state;
+    assert_int_equal(
+        read_text(" { \"meta\":[1], \"key\":\"k.1\",\"timeout\":1.5 ,\"args\" : {\"a\" : 1} ,\"type\":\"t\", "
+                  "\"max_attempts\":3,\"queue\":\"mail\",\"id\":\"i-1\"}\r\n",
+                  &v),
+        0);
+    assert_span(v.id, "i-1");
+    assert_span(v.type, "t");
+    assert_span(v.key, "k.1");
+    assert_span(v.queue, "mail");
+    assert_span(v.args, "{\"a\" : 1}");
+    assert_int_equal(v.max_attempts, 3);
+    assert_int_equal(v.timeout_us, 1500000);
+
+    assert_int_equal(read_text("{\"t\\u0079pe\":\"t\"}", &v), 0);
+    assert_span(v.type, "t");
+    assert_null(v.id.at);
+    assert_null(v.args.at);
+    assert_int_equal(v.max_attempts, JOB_MAX_ATTEMPTS);
+    assert_int_equal(v.timeout_us, 0);
+}
+
+static void test_read_refuses(void **state)
+{
+    static const char *const cases[][2] = {
+        {"[]", "no JSON object"},
+        {"\"type\"", "no JSON object"},
+        {"", "no JSON object"},
+        {"{\"type\":\"t\"", "not JSON: a comma or } is missing at byte 12"},
+        {"{\"type\":\"t\"}{}", "something follows"},
+        {"{}", "\"type\" is missing"},
+        {"{\"id\":\"a\",\"args\":{\"type\":\"t\"}}", "\"type\" is missing"},
+        {"{\"type\":1}", "\"type\" must be a string"},
+        {"{\"type\":\"\"}", "\"type\" must be"},
+        {"{\"type\":\"a b\"}", "\"type\" must be"},
+        {"{\"type\":\"a/b\"}", "\"type\" must be"},
+        {"{\"type\":\"{a}\"}", "\"type\" must be"},
+        {"{\"type\":\"\xc3\xa9\"}", "\"type\" must be"},
+        {"{\"type\":\"\\u0061\"}", "\"type\" must be"},
+        {"{\"type\":\"t\",\"id\":1}", "\"id\" must be"},
+        {"{\"type\":\"t\",\"id\":null}", "\"id\" must be"},
+        {"{\"type\":\"t\",\"queue\":\"a:b\"}", "\"queue\" must be"},
+        {"{\"type\":\"t\",\"key\":7}", "\"key\" must be"},
+        {"{\"type\":\"t\",\"max_attempts\":0}", "\"max_attempts\" must be"},
+        {"{\"type\":\"t\",\"max_attempts\":1000001}", "\"max_attempts\" must be"},
+        {"{\"type\":\"t\",\"max_attempts\":1.0}", "\"max_attempts\" must be"},
+        {"{\"type\":\"t\",\"max_attempts\":\"3\"}", "\"max_attempts\" must be"},
+        {"{\"type\":\"t\",\"max_attempts\":[]}", "\"max_attempts\" must be"},
+        {"{\"type\":\"t\",\"timeout\":0}", "\"timeout\" must be"},
+        {"{\"type\":\"t\",\"timeout\":-1}", "\"timeout\" must be"},
+        {"{\"type\":\"t\",\"timeout\":\"1s\"}", "\"timeout\" must be"},
+        {"{\"type\":\"t\",\"timeout\":1e9}", "\"timeout\" must be"},
+        {"{\"type\":\"t\",\"timeout\":1e300}", "\"timeout\" must be"},
+        {"{\"type\":\"t\",\"timeout\":null}", "\"timeout\" must be"},
+        {"{\"type\":\"t\",\"type\":\"t\"}", "a member comes twice at byte 13"},
+        {"{\"type\":\"t\",\"t\\u0079pe\":\"u\"}", "a member comes twice"},
+        {"{\"type\":\"t\",\"x\":1,\"y\":2,\"x\":3}", "a member comes twice"},
+        {"{\"type\":\"t\",\"\\u00e9\":1,\"\xc3\xa9\":2}", "a member comes twice"},
+        {"{\"type\":\"t\",\"\\ud83d\\ude00\":1,\"\xf0\x9f\x98\x80\":2}", "a member comes twice"},
+    };
+    struct job_view v;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (read_text(cases[i][0], &v) != WEIR_EINPUT || !strstr(error.text, cases[i][1]))
+            fail_msg("%s: \"%s\" should say \"%s\"", cases[i][0], error.text, cases[i][1]);
+    }
+}
+
+static void test_read_timeouts(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t us;
+    } cases[] = {
+        {"1", 1000000},          {"0.1", 100000},           {"1.10000000000000000000", 1100000},
+        {"30", 30000000},        {"1e3", 1000000000},       {"2.5E-3", 2500},
+        {"0.0000001", 1},        {"0.000001", 1},           {"1e-300", 1},
+        {"3600.25", 3600250000}, {"100000000e-8", 1000000}, {"0.3", 300000},
+    };
+    struct job_view v;
+    char text[100];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        snprintf(text, sizeof text, "{\"type\":\"t\",\"timeout\":%s}", cases[i].text);
+        assert_int_equal(read_text(text, &v), 0);
+        assert_int_equal(v.timeout_us, cases[i].us);
+    }
+}
+
+/* As many members as a body can hold: all different, the last twice. */
+static void test_read_many_members(void **state)
+{
+    struct text t = {.at = malloc(JOB_BODY_MAX), .capacity = JOB_BODY_MAX};
+    struct job_view v;
+    int n = 80000;
+    clock_t begin;
+
+    (void)state;
+    t.len = (size_t)sprintf(t.at, "{\"type\":\"t\"");
+    for (int i = 0; i < n; i++)
+        t.len += (size_t)sprintf(t.at + t.len, ",\"m%d\":%d", i, i % 10);
+    t.at[t.len] = '}';
+    begin = clock();
+    assert_int_equal(job_read(t.at, t.len + 1, &v, &error), 0);
+    sprintf(t.at + t.len, ",\"m%d\":0}", n - 1);
+    assert_int_equal(job_read(t.at, strlen(t.at), &v, &error), WEIR_EINPUT);
+    assert_true((clock() - begin) / CLOCKS_PER_SEC < 2);
+    sprintf(t.at + t.len, ",\"\\u006d%d\":0}", 17);
+    assert_int_equal(job_read(t.at, strlen(t.at), &v, &error), WEIR_EINPUT);
+    assert_non_null(strstr(error.text, "a member comes twice"));
+    text_free(&t);
+}
+
+static void test_read_too_long(void **state)
+{
+    char *body = malloc(JOB_BODY_MAX + 1);
+    struct job_view v;
+
+    (void)state;
+    memset(body, ' ', JOB_BODY_MAX + 1);
+    memcpy(body, "{\"type\":\"t\"}", 12);
+    assert_int_equal(job_read(body, JOB_BODY_MAX, &v, &error), 0);
+    assert_int_equal(job_read(body, JOB_BODY_MAX + 1, &v, &error), WEIR_EINPUT);
+    assert_non_null(strstr(error.text, "1048577 bytes: at most 1048576"));
+    free(body);
+}
+
+/* ---- Writing */
+
+static void test_write(void **state)
+{
+    struct text t = {0};
+    struct job_view v;
+    struct weir_job_spec all = {.type = "t",
+                                .args = " {\"a\": [1]}\n",
+                                .queue = "q",
+                                .id = "i",
+                                .key = "k",
+                                .max_attempts = 3,
+                                .timeout_s = 1.25};
+
+    (void)state;
+    assert_int_equal(job_write(&t, &all, &v, &error), 0);
+    assert_span((struct span){t.at, t.len},
+                "{\"id\":\"i\",\"type\":\"t\",\"key\":\"k\",\"args\":{\"a\": [1]},"
+                "\"max_attempts\":3,\"timeout\":1.250000}");
+    assert_span(v.id, "i");
+    assert_span(v.type, "t");
+    assert_span(v.key, "k");
+    assert_span(v.queue, "q");
+    assert_span(v.args, "{\"a\": [1]}");
+    assert_int_equal(job_read(t.at, t.len, &v, &error), 0);
+    assert_int_equal(v.timeout_us, 1250000);
+
+    t.len = 0;
+    assert_int_equal(job_write(&t, &(struct weir_job_spec){.type = "t"}, &v, &error), 0);
+    assert_int_equal(t.len, strlen("{\"id\":\"0123456789abcdef\",\"type\":\"t\"}"));
+    assert_int_equal(v.id.len, 16);
+    assert_null(v.args.at);
+    text_free(&t);
+}
+
+static void test_write_refuses(void **state)
+{
+    static const struct weir_job_spec cases[] = {
+        {.type = NULL},
+        {.type = ""},
+        {.type = "a b"},
+        {.type = "t", .id = "a/b"},
+        {.type = "t", .queue = ""},
+        {.type = "t", .key = "\n"},
+        {.type = "t", .args = ""},
+        {.type = "t", .args = "{"},
+        {.type = "t", .args = "1 2"},
+        {.type = "t", .max_attempts = -1},
+        {.type = "t", .max_attempts = 1000001},
+        {.type = "t", .timeout_s = -1},
+        {.type = "t", .timeout_s = NAN},
+        {.type = "t", .timeout_s = INFINITY},
+        {.type = "t", .timeout_s = 1e12},
+    };
+    struct text t = {0};
+
+    (void)state;
+    assert_int_equal(job_write(&t, &(struct weir_job_spec){.type = "t", .id = "kept"}, NULL, &error), 0);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(job_write(&t, &cases[i], NULL, &error), WEIR_EINPUT);
+    assert_span((struct span){t.at, t.len}, "{\"id\":\"kept\",\"type\":\"t\"}");
+    text_free(&t);
+}
+
+static void test_rewrite(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{\"id\":\"i\",\"type\":\"t\"}", "{\"id\":\"i\",\"type\":\"t\"}"},
+        {"{\"id\":\"i\",\"type\":\"t\",\"args\":{\"b\" :1}}",
+         "{\"id\":\"i\",\"type\":\"t\",\"args\":{\"b\" :1}}"},
+        {" {\"args\" : [ 1 ], \"type\":\"t\" , \"id\":\"i\" }\r",
+         "{\"id\":\"i\",\"type\":\"t\",\"args\" : [ 1 ]}"},
+        {"{\"a\":1, \"id\":\"i\",\"b\":2, "
+         "\"c\":3,\"type\":\"t\",\"queue\":\"q\",\"key\":\"k\",\"d\":12345678901234567890.5}",
+         "{\"id\":\"i\",\"type\":\"t\",\"key\":\"k\",\"a\":1,\"b\":2, "
+         "\"c\":3,\"queue\":\"q\",\"d\":12345678901234567890.5}"},
+        {"{\"t\\u0079pe\":\"t\",\"i\\u0064\":\"i\",\"\\u00e9\":[]}",
+         "{\"id\":\"i\",\"type\":\"t\",\"\\u00e9\":[]}"},
+    };
+    struct text t = {0};
+    struct job_view v;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        t.len = 0;
+        assert_int_equal(job_rewrite(&t, cases[i][0], strlen(cases[i][0]), &v, &error), 0);
+        assert_span((struct span){t.at, t.len}, cases[i][1]);
+        assert_span(v.id, "i");
+        assert_span(v.type, "t");
+        assert_true(v.id.at > t.at && v.type.at < t.at + t.len);
+    }
+    t.len = 0;
+    assert_int_equal(job_rewrite(&t, cases[3][0], strlen(cases[3][0]), &v, &error), 0);
+    assert_span(v.queue, "q");
+    assert_span(v.key, "k");
+    assert_true(v.queue.at > t.at && v.queue.at < t.at + t.len);
+    assert_int_equal(job_rewrite(&t, "{\"type\":\"u\"}", 12, &v, &error), 0);
+    assert_int_equal(v.id.len, 16);
+    assert_int_equal(t.len, strlen(cases[3][1]) + strlen("{\"id\":\"0123456789abcdef\",\"type\":\"u\"}"));
+    text_free(&t);
+}
+
+/* An id that is put in can make a body too long. */
+static void test_rewrite_too_long(void **state)
+{
+    size_t len = JOB_BODY_MAX - 10;
+    char *line = malloc(len);
+    struct text t = {0};
+
+    (void)state;
+    memset(line, 'x', len);
+    memcpy(line, "{\"type\":\"t\",\"args\":\"", 20);
+    memcpy(line + len - 2, "\"}", 2);
+    assert_int_equal(job_rewrite(&t, line, len, NULL, &error), WEIR_EINPUT);
+    assert_int_equal(t.len, 0);
+    text_free(&t);
+    free(line);
+}
+
+/* Whatever is accepted stays the same to jansson, but for its order and the id. */
+static void test_rewrite_keeps_all(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(corpus); i++) {
+        struct text t = {0};
+        json_t *before, *after;
+
+        if (job_rewrite(&t, corpus[i].at, corpus[i].len, NULL, &error) == 0) {
+            before = json_loadb(corpus[i].at, corpus[i].len, 0, NULL);
+            after = json_loadb(t.at, t.len, JSON_REJECT_DUPLICATES, NULL);
+            if (!json_object_get(before, "id"))
+                json_object_del(after, "id");
+            assert_true(json_equal(before, after));
+            json_decref(before);
+            json_decref(after);
+        }
+        text_free(&t);
+    }
+}
+
+/* ---- Ids and names */
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, 17);
+}
+
+static void test_ids(void **state)
+{
+    size_t n = 100000;
+    char(*ids)[17] = malloc(n * sizeof *ids);
+    char ours[17], theirs[17];
+    int fd[2], end;
+    pid_t child;
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        job_make_id(ids[i]);
+        assert_int_equal(strspn(ids[i], "0123456789abcdefghijklmnopqrstuvwxyz"), 16);
+    }
+    qsort(ids, n, sizeof *ids, compare_ids);
+    for (size_t i = 1; i < n; i++)
+        assert_int_not_equal(memcmp(ids[i - 1], ids[i], 17), 0);
+    free(ids);
+
+    assert_int_equal(pipe(fd), 0);
+    child = fork();
+    if (child == 0) {
+        job_make_id(ours);
+        _exit(write(fd[1], ours, sizeof ours) != sizeof ours);
+    }
+    job_make_id(ours);
+    assert_int_equal(read(fd[0], theirs, sizeof theirs), sizeof theirs);
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_string_not_equal(ours, theirs);
+    close(fd[0]);
+    close(fd[1]);
+}
+
+static void test_names(void **state)
+{
+    char longest[129];
+
+    (void)state;
+    memset(longest, 'a', sizeof longest);
+    assert_true(name_is_valid("a", 1));
+    assert_true(name_is_valid("A-Z_0.9", 7));
+    assert_true(name_is_valid(longest, 128));
+    assert_false(name_is_valid(longest, 129));
+    assert_false(name_is_valid("", 0));
+    for (int c = 0; c < 256; c++) {
+        char name = (char)c;
+        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                    c == '.' || c == '-';
+
+        assert_int_equal(name_is_valid(&name, 1), fine);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_check_tables),
+        cmocka_unit_test(test_check_large_numbers),
+        cmocka_unit_test(test_check_mutations),
+        cmocka_unit_test(test_check_depth),
+        cmocka_unit_test(test_check_says_where),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_read_refuses),
+        cmocka_unit_test(test_read_timeouts),
+        cmocka_unit_test(test_read_many_members),
+        cmocka_unit_test(test_read_too_long),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_refuses),
+        cmocka_unit_test(test_rewrite),
+        cmocka_unit_test(test_rewrite_too_long),
+        cmocka_unit_test(test_rewrite_keeps_all),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* The layers, checked by the text of the source: arrows point down only, each dependency is known in one
+ * place, keys are named and jobs changed by Lua alone. The rules are the tables at the top; every file of the
+ * tree is read line by line.
+ *
+ *   cli -> worker, producer -> queue -> throttle -> core     worker and producer do not know each other
+ *   include/weir.h stands beside them: all may see it, examples see nothing else */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/program.h"
+
+#define PATH_SIZE 512
+#define LINE_SIZE 4096
+#define OUTSIDE (-1) /* no layer: may see all of them */
+
+static const struct folder {
+    const char *name;
+    int rank; /* sees its own folder and those of lower rank */
+} folders[] = {
+    {"core", 0}, {"throttle", 1}, {"queue", 2},       {"producer", 3},    {"worker", 3},
+    {"cli", 4},  {"include", 0},  {"tests", OUTSIDE}, {"bench", OUTSIDE}, {"examples", OUTSIDE},
+};
+#define FOLDER_COUNT (sizeof folders / sizeof *folders)
+
+/* A text that only some files of the layers may have. where: beginnings of paths. */
+static const struct reserved {
+    const char *text;
+    const char *where[5];
+} reserved[] = {
+    {"#include <ev.h>", {"core/link.c", "worker/worker.h"}},
+    {"#include <hiredis/", {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/waking.c"}},
+    {"#include \"core/reply.h\"", {"throttle/", "queue/"}},
+    {"#include <jansson.h>", {"cli/json.h", "queue/status.c", "throttle/verify.c", "worker/worker.c"}},
+    {"%s:{0}:", {"core/client.c"}},
+    {"%sbatch:", {"queue/enqueue.c"}}, /* a look, for which no script is needed */
+    {"EVALSHA", {"core/"}},
+    {"redis.call", {"core/base.lua"}},
+    {"'TIME'", {"core/base.lua"}},
+    {"cjson.encode", {"queue/status.lua"}}, /* never a job */
+};
+
+/* Keys and writing commands that no C file of the layers may name. */
+static const char *const lua_only[] = {
+    "%squeue:",  "%slane:",     "%swake:",   "%sheld:",  "%sgate:",   "%sactive:", "%sbell:",
+    "%sspare:",  "%sid:",       "%sstats:",  "%slimits", "%stypes",   "%squeues",  "%slater",
+    "%sworkers", "%sreap",      "%sduty",    "%sdead",   "\"RPUSH\"", "\"LPUSH\"", "\"LPOP\"",
+    "\"RPOP\"",  "\"LMOVE\"",   "\"LTRIM\"", "\"LREM\"", "\"ZADD\"",  "\"ZREM\"",  "\"HSET\"",
+    "\"HDEL\"",  "\"HINCRBY\"", "\"SET\"",   "\"DEL\"",  "\"SADD\"",  "\"SREM\"",  "\"INCR\"",
+};
+
+/* The lines that begin every script, besides its name. */
+static const char *const header_lines[] = {"-- KEYS[1] prefix", "-- ARGV: now", "-- reply: ", "-- uses: "};
+#define HEADER_COUNT (sizeof header_lines / sizeof *header_lines)
+
+/* One look at a tree. */
+struct look {
+    const char *root;
+    int files, wrong;
+    bool quiet;
+};
+
+static void complain(struct look *look, const char *path, int line, const char *why, const char *what)
+{
+    look->wrong++;
+    if (!look->quiet)
+        printf("%s:%d: %s: %s\n", path, line, why, what);
+}
+
+static const struct folder *folder_of(const char *path)
+{
+    size_t len = strcspn(path, "/");
+
+    for (size_t i = 0; path[len] && i < FOLDER_COUNT; i++)
+        if (strlen(folders[i].name) == len && memcmp(folders[i].name, path, len) == 0)
+            return &folders[i];
+    return NULL;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+
+    return len > end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+static bool exists(const struct look *look, const char *path)
+{
+    char whole[PATH_SIZE * 2];
+
+    snprintf(whole, sizeof whole, "%s/%s", look->root, path);
+    return access(whole, R_OK) == 0;
+}
+
+/* May path see the file target, named as our includes and uses do? */
+static void check_arrow(struct look *look, const char *path, int line, const char *target)
+{
+    const struct folder *from = folder_of(path), *to = folder_of(target);
+
+    if (strcmp(target, "weir.h") == 0)
+        return;
+    if (!to)
+        complain(look, path, line, "names no folder of ours", target);
+    else if (!exists(look, target))
+        complain(look, path, line, "there is no such file", target);
+    else if (strcmp(from->name, "examples") == 0)
+        complain(look, path, line, "an example sees weir.h alone", target);
+    else if (from->rank != OUTSIDE && to != from && (to->rank == OUTSIDE || to->rank >= from->rank))
+        complain(look, path, line, "an arrow that does not point down", target);
+}
+
+static void check_include(struct look *look, const char *path, int line, const char *text)
+{
+    static const char begin[] = "#include \"";
+    char target[PATH_SIZE];
+
+    if (strncmp(text, begin, strlen(begin)) != 0)
+        return;
+    snprintf(target, sizeof target, "%.*s", (int)strcspn(text + strlen(begin), "\""), text + strlen(begin));
+    check_arrow(look, path, line, target);
+}
+
+/* The parts of a script: "-- uses: core/base.lua core/bell.lua". */
+static void check_uses(struct look *look, const char *path, int line, char *text)
+{
+    static const char begin[] = "-- uses: ";
+    char *rest = text + strlen(begin), *part;
+
+    if (strncmp(text, begin, strlen(begin)) != 0)
+        return;
+    while ((part = strsep(&rest, " \n")))
+        if (*part)
+            check_arrow(look, path, line, part);
+}
+
+static void check_reserved(struct look *look, const char *path, int line, const char *text)
+{
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+        bool here = false;
+
+        for (const char *const *where = reserved[i].where; *where; where++)
+            here |= strncmp(path, *where, strlen(*where)) == 0;
+        if (!here && strstr(text, reserved[i].text))
+            complain(look, path, line, "not here", reserved[i].text);
+    }
+    for (size_t i = 0; !ends_with(path, ".lua") && i < sizeof lua_only / sizeof *lua_only; i++)
+        if (strstr(text, lua_only[i]))
+            complain(look, path, line, "only Lua names keys and changes them", lua_only[i]);
+}
+
+/* A script is a Lua file with arguments; the others are parts. Its header is the comment it begins with. */
+static void check_header(struct look *look, const char *path, FILE *file)
+{
+    char line[LINE_SIZE];
+    bool found[HEADER_COUNT] = {false}, named = true;
+
+    for (int n = 1; fgets(line, sizeof line, file) && strncmp(line, "--", 2) == 0; n++) {
+        for (size_t i = 0; i < HEADER_COUNT; i++)
+            found[i] |= strncmp(line, header_lines[i], strlen(header_lines[i])) == 0;
+        if (n == 1) {
+            size_t len = strlen(path) - strlen(".lua") - (size_t)(strrchr(path, '/') + 1 - path);
+
+            named = strncmp(line + 3, strrchr(path, '/') + 1, len) == 0 && line[3 + len] == ':';
+        }
+    }
+    if (!named)
+        complain(look, path, 1, "does not begin with its name", line);
+    for (size_t i = 0; found[1] && i < HEADER_COUNT; i++)
+        if (!found[i])
+            complain(look, path, 1, "its header lacks a line", header_lines[i]);
+}
+
+static void check_file(struct look *look, const char *path)
+{
+    char whole[PATH_SIZE * 2], line[LINE_SIZE];
+    bool in_layer = folder_of(path)->rank != OUTSIDE;
+    FILE *file;
+
+    snprintf(whole, sizeof whole, "%s/%s", look->root, path);
+    file = fopen(whole, "r");
+    assert_non_null(file);
+    look->files++;
+    for (int n = 1; fgets(line, sizeof line, file); n++) {
+        check_include(look, path, n, line);
+        check_uses(look, path, n, line);
+        if (in_layer)
+            check_reserved(look, path, n, line);
+    }
+    rewind(file);
+    if (ends_with(path, ".lua"))
+        check_header(look, path, file);
+    fclose(file);
+}
+
+static bool is_source(const char *name)
+{
+    return ends_with(name, ".c") || ends_with(name, ".h") || ends_with(name, ".lua");
+}
+
+static void check_folder(struct look *look, const char *name)
+{
+    char path[PATH_SIZE];
+    struct dirent *entry;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "%s/%s", look->root, name);
+    folder = opendir(path);
+    while (folder && (entry = readdir(folder))) {
+        if (!is_source(entry->d_name))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", name, entry->d_name);
+        if (!folder_of(path)) {
+            complain(look, path, 1, "its folder is no layer", "add it to the table of folders");
+            break;
+        }
+        check_file(look, path);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* Every folder of the tree that is not hidden and not a build's. */
+static void check_tree(struct look *look)
+{
+    struct dirent *entry;
+    DIR *root = opendir(look->root);
+
+    assert_non_null(root);
+    while ((entry = readdir(root)))
+        if (entry->d_name[0] != '.' && strncmp(entry->d_name, "build", 5) != 0)
+            check_folder(look, entry->d_name);
+    closedir(root);
+}
+
+/* The source: the first folder with include/weir.h, from that of this program upwards. */
+static void find_source(char root[PATH_SIZE])
+{
+    char header[PATH_SIZE + 32];
+    ssize_t len = readlink("/proc/self/exe", root, PATH_SIZE - 1);
+
+    assert_true(len > 0);
+    root[len] = '\0';
+    do {
+        assert_non_null(strrchr(root, '/'));
+        *strrchr(root, '/') = '\0';
+        snprintf(header, sizeof header, "%s/include/weir.h", root);
+    } while (access(header, R_OK) != 0);
+}
+
+static void test_the_source_keeps_its_layers(void **state)
+{
+    char root[PATH_SIZE];
+    struct look look = {.root = root};
+
+    (void)state;
+    find_source(root);
+    check_tree(&look);
+    assert_true(look.files > 80); /* it has found them */
+    assert_int_equal(look.wrong, 0);
+}
+
+/* ---- The checker itself: each line alone in a tree of its own, and what it makes of it. */
+
+static int wrong_in(const char *path, const char *text)
+{
+    char folder[64], sub[128];
+    struct look look = {.root = folder, .quiet = true};
+
+    folder_make(folder);
+    for (size_t i = 0; i < FOLDER_COUNT; i++) {
+        snprintf(sub, sizeof sub, "%s/%s", folder, folders[i].name);
+        assert_int_equal(mkdir(sub, 0700), 0);
+        snprintf(sub, sizeof sub, "%s/there.h", folders[i].name);
+        write_text(folder, sub, "");
+    }
+    write_text(folder, "core/there.lua", "-- there: a part\n");
+    write_text(folder, "queue/there.lua", "-- there: a part\n");
+    snprintf(sub, sizeof sub, "%s/%.*s", folder, (int)strcspn(path, "/"), path);
+    if (access(sub, R_OK) != 0)
+        assert_int_equal(mkdir(sub, 0700), 0);
+    write_text(folder, path, text);
+    check_tree(&look);
+    folder_remove(folder);
+    return look.wrong;
+}
+
+static void test_the_checker_finds_what_is_wrong(void **state)
+{
+    static const struct {
+        const char *path, *text;
+        int wrong;
+    } cases[] = {
+        {"cli/a.c", "#include \"worker/there.h\"\n#include \"core/there.h\"\n#include \"weir.h\"\n", 0},
+        {"cli/a.c", "#include \"cli/there.h\"\n", 0},
+        {"core/a.c", "#include \"queue/there.h\"\n", 1},
+        {"throttle/a.h", "#include \"queue/there.h\"\n", 1},
+        {"queue/a.c", "#include \"worker/there.h\"\n", 1},
+        {"worker/a.c", "#include \"producer/there.h\"\n", 1},
+        {"producer/a.c", "#include \"worker/there.h\"\n#include \"cli/there.h\"\n", 2},
+        {"core/a.c", "#include \"tests/there.h\"\n", 1},
+        {"core/a.c", "#include \"there.h\"\n", 1},
+        {"core/a.c", "#include \"core/missing.h\"\n", 1},
+        {"tests/a.c", "#include \"core/there.h\"\n#include <hiredis/hiredis.h>\n", 0},
+        {"tests/a.c", "#include \"there.h\"\n", 1},
+        {"examples/a.c", "#include \"weir.h\"\n#include <jansson.h>\n", 0},
+        {"examples/a.c", "#include \"core/there.h\"\n", 1},
+        {"serve/a.c", "int x;\n", 1},
+        {"core/redis.c", "#include <hiredis/hiredis.h>\n", 0},
+        {"core/redis.c", "#include <ev.h>\n#include <jansson.h>\n", 2},
+        {"worker/turn.c", "#include <hiredis/hiredis.h>\n", 1},
+        {"cli/a.c", "#include <ev.h>\n#include <hiredis/hiredis.h>\n#include <jansson.h>\n", 3},
+        {"queue/a.c", "    snprintf(key, sizeof key, \"%slane:%s\", prefix, lane);\n", 1},
+        {"worker/a.c", "    args_add(&a, \"RPUSH\");\n", 1},
+        {"queue/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\n", 0},
+        {"queue/a.lua", "-- a: a part\nredis.call('TIME')\n", 2},
+        {"queue/a.lua", "-- a: a part\nreturn cjson.encode(job)\n", 1},
+        {"queue/a.lua", "-- b: another name\n", 1},
+        {"queue/a.lua", "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- reply: 1\n-- uses: core/there.lua\n",
+         0},
+        {"throttle/a.lua",
+         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- reply: 1\n-- uses: queue/there.lua\n", 1},
+        {"queue/a.lua",
+         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: core/there.lua core/gone.lua\n", 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int wrong = wrong_in(cases[i].path, cases[i].text);
+
+        if (wrong != cases[i].wrong)
+            fail_msg("%s: %s: %d complaints, not %d", cases[i].path, cases[i].text, wrong, cases[i].wrong);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_source_keeps_its_layers),
+        cmocka_unit_test(test_the_checker_finds_what_is_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,838 @@
+/* The connection of a worker: every callback once, whatever happens to the connection. */
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "core/link.h"
+#include "core/script.h"
+#include "tests/proxy.h"
+#include "tests/server.h"
+
+#define LIMIT_S 30 /* for any condition */
+#define ANSWERS_MAX 20000
+#define PATIENT 10.0
+
+struct fixture;
+
+/* What became of one request. */
+struct answer {
+    struct fixture *f;
+    int calls; /* must become 1 */
+    bool lost;
+    bool returned; /* had link_send returned before? */
+    int order;     /* the how manieth callback was it? */
+    long long integer;
+    char text[64]; /* of strings and errors */
+    size_t len;
+};
+
+struct fixture {
+    struct server server;
+    struct proxy *proxy;
+    struct ev_loop *loop;
+    struct ev_timer watchdog;
+    int64_t end_us;
+
+    struct link *link;
+    int ups, downs;
+    struct error why;
+    int64_t down_at_us[64];
+
+    struct answer answers[ANSWERS_MAX];
+    int sent, answered;
+    void (*in_answer)(struct answer *answer); /* called in the callback */
+};
+
+/* ---- The bench */
+
+static void on_up(void *arg)
+{
+    struct fixture *f = arg;
+
+    assert_true(link_is_up(f->link));
+    f->ups++;
+}
+
+static void on_down(void *arg, const struct error *why)
+{
+    struct fixture *f = arg;
+
+    assert_false(link_is_up(f->link));
+    assert_int_equal(f->sent, f->answered); /* the callbacks come first */
+    f->down_at_us[f->downs++ % 64] = clock_mono_us();
+    f->why = *why;
+}
+
+static const struct link_events events = {.on_up = on_up, .on_down = on_down};
+
+static void on_watchdog(struct ev_loop *loop, struct ev_timer *timer, int revents)
+{
+    struct fixture *f = timer->data;
+
+    (void)loop;
+    (void)revents;
+    if (clock_mono_us() > f->end_us)
+        fail_msg("nothing came of it in %d s: %d ups, %d downs (%s), %d of %d answered", LIMIT_S, f->ups,
+                 f->downs, f->why.text, f->answered, f->sent);
+}
+
+/* Runs the loop until the condition holds. */
+#define RUN_UNTIL(f, condition)                                                                              \
+    do {                                                                                                     \
+        (f)->end_us = clock_mono_us() + LIMIT_S * INT64_C(1000000);                                          \
+        while (!(condition))                                                                                 \
+            ev_run((f)->loop, EVRUN_ONCE);                                                                   \
+    } while (0)
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    server_start(&f->server, false);
+    f->proxy = proxy_start(&f->server);
+    f->loop = ev_loop_new(EVFLAG_AUTO);
+    ev_timer_init(&f->watchdog, on_watchdog, 0.05, 0.05);
+    f->watchdog.data = f;
+    ev_timer_start(f->loop, &f->watchdog);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    link_free(f->link);
+    assert_int_equal(f->sent, f->answered);
+    for (int i = 0; i < f->sent; i++)
+        assert_int_equal(f->answers[i].calls, 1);
+    ev_timer_stop(f->loop, &f->watchdog);
+    ev_loop_destroy(f->loop);
+    proxy_stop(f->proxy);
+    server_stop(&f->server);
+    free(f);
+    return 0;
+}
+
+static void start(struct fixture *f, const char *url)
+{
+    struct redis_address address;
+    struct error e;
+    int heard = f->ups + f->downs;
+
+    assert_int_equal(redis_address_parse(url, &address, &e), 0);
+    f->link = link_new(f->loop, &address, &events, f);
+    assert_non_null(f->link);
+    assert_false(link_is_up(f->link));
+    link_start(f->link);
+    assert_int_equal(f->ups + f->downs, heard);
+}
+
+static void bring_up(struct fixture *f, const char *url)
+{
+    start(f, url);
+    RUN_UNTIL(f, f->ups == 1);
+    assert_int_equal(f->downs, 0);
+}
+
+static void on_answer(void *arg, const struct redisReply *reply)
+{
+    struct answer *a = arg;
+
+    assert_true(a->returned);
+    a->calls++;
+    a->order = a->f->answered++;
+    a->lost = !reply;
+    if (reply && reply->type == REDIS_REPLY_INTEGER)
+        a->integer = reply->integer;
+    else if (reply && reply->str)
+        snprintf(a->text, sizeof a->text, "%s", reply->str);
+    if (reply)
+        a->len = reply->type == REDIS_REPLY_ARRAY ? reply->elements : reply->len;
+    if (a->f->in_answer)
+        a->f->in_answer(a);
+}
+
+static struct answer *send_args(struct fixture *f, struct args *a, double timeout_s)
+{
+    struct answer *answer = &f->answers[f->sent++];
+
+    assert_true(f->sent <= ANSWERS_MAX);
+    *answer = (struct answer){.f = f};
+    link_send(f->link, a, timeout_s, on_answer, answer);
+    answer->returned = true;
+    assert_null(a->bytes);
+    return answer;
+}
+
+/* Sends a command of one or two words. */
+static struct answer *ask(struct fixture *f, const char *verb, const char *word)
+{
+    struct args a;
+
+    args_init(&a);
+    args_add(&a, verb);
+    if (word)
+        args_add(&a, word);
+    return send_args(f, &a, PATIENT);
+}
+
+static struct answer *ask_script(struct fixture *f)
+{
+    struct args a;
+
+    args_init(&a);
+    script_begin(&a, scripts[0].name, "test:{0}:", -1);
+    return send_args(f, &a, PATIENT);
+}
+
+static void all_answered(struct fixture *f)
+{
+    RUN_UNTIL(f, f->answered == f->sent);
+}
+
+/* The link is up, again if need be, and answers what it is asked. */
+static void works(struct fixture *f)
+{
+    struct answer *a;
+    char word[24];
+
+    RUN_UNTIL(f, link_is_up(f->link));
+    snprintf(word, sizeof word, "word %d", f->sent);
+    a = ask(f, "ECHO", word);
+    all_answered(f);
+    assert_false(a->lost);
+    assert_string_equal(a->text, word);
+}
+
+static void says(const struct fixture *f, int status, const char *text)
+{
+    assert_int_equal(f->why.status, status);
+    if (!strstr(f->why.text, text))
+        fail_msg("'%s' is not in: %s", text, f->why.text);
+}
+
+static long long calls_of(struct fixture *f, const char *name)
+{
+    char *info = server_ask(&f->server, "INFO", "commandstats", NULL), line[64];
+    const char *at;
+    long long calls;
+
+    snprintf(line, sizeof line, "cmdstat_%s:calls=", name);
+    at = strstr(info, line);
+    calls = at ? atoll(at + strlen(line)) : 0;
+    free(info);
+    return calls;
+}
+
+static int script_count(void)
+{
+    int n = 0;
+
+    while (scripts[n].name)
+        n++;
+    return n;
+}
+
+/* ---- Answers */
+
+static void answers_come_in_order(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, f->server.url);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 500; i++)
+            ask(f, "INCR", "n");
+        ev_run(f->loop, EVRUN_ONCE);
+    }
+    all_answered(f);
+    for (int i = 0; i < f->sent; i++) {
+        assert_int_equal(f->answers[i].order, i);
+        assert_int_equal(f->answers[i].integer, i + 1);
+    }
+    assert_int_equal(f->downs, 0);
+}
+
+static void answers_of_any_size(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *big, *array, *error;
+    char *megabytes = malloc(5000001);
+
+    bring_up(f, proxy_url(f->proxy));
+    memset(megabytes, 'm', 5000000);
+    megabytes[5000000] = '\0';
+    big = ask(f, "ECHO", megabytes);
+    array = ask(f, "COMMAND", "LIST");
+    error = ask(f, "NONSENSE", "x");
+    all_answered(f);
+    assert_int_equal(big->len, 5000000);
+    assert_in_range(array->len, 200, 1000);
+    assert_non_null(strstr(error->text, "ERR unknown command"));
+    assert_int_equal(f->downs, 0);
+    free(megabytes);
+}
+
+static void ask_again(struct answer *answer)
+{
+    if (answer->f->sent < 1000)
+        ask(answer->f, "INCR", "n");
+}
+
+static void callbacks_may_send(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, f->server.url);
+    f->in_answer = ask_again;
+    ask(f, "INCR", "n");
+    RUN_UNTIL(f, f->answered == 1000);
+    assert_int_equal(f->answers[999].integer, 1000);
+    f->in_answer = NULL;
+}
+
+/* ---- Cuts */
+
+static void cut_before_each_answer(void **state)
+{
+    struct fixture *f = *state;
+    long long n = 0;
+
+    bring_up(f, proxy_url(f->proxy));
+    for (int cut = 1; cut <= 6; cut++) {
+        int first = f->sent;
+
+        proxy_cut_before(f->proxy, PROXY_REPLIES, (unsigned)cut);
+        for (int i = 0; i < 5; i++)
+            ask(f, "INCR", "n");
+        all_answered(f);
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(f->answers[first + i].lost, i + 1 >= cut);
+            assert_int_equal(f->answers[first + i].order, first + i);
+            if (i + 1 < cut)
+                assert_int_equal(f->answers[first + i].integer, n + i + 1);
+        }
+        if (cut <= 5) {
+            RUN_UNTIL(f, f->downs == cut);
+            says(f, WEIR_EUNREACHABLE, "connection lost");
+        }
+        n += 5;
+        assert_int_equal(server_number(&f->server, "GET", "n", NULL), n); /* sent once, not again */
+        proxy_cut_before(f->proxy, PROXY_REPLIES, 0);
+        works(f);
+    }
+    assert_int_equal(f->downs, 5);
+    assert_int_equal(f->ups, 6);
+}
+
+static void cut_after_each_byte(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, proxy_url(f->proxy));
+    for (size_t bytes = 1; bytes <= 3 * 11; bytes++) {
+        int first = f->sent;
+
+        proxy_cut_after_bytes(f->proxy, PROXY_REPLIES, bytes);
+        for (int i = 0; i < 3; i++)
+            ask(f, "ECHO", "12345"); /* $5 12345: 11 bytes */
+        all_answered(f);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(f->answers[first + (int)i].lost, (i + 1) * 11 > bytes);
+        RUN_UNTIL(f, f->downs == (int)bytes);
+        works(f);
+    }
+}
+
+static void cut_before_each_request(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, proxy_url(f->proxy));
+    for (int cut = 1; cut <= 3; cut++) {
+        int first = f->sent;
+
+        free(server_ask(&f->server, "DEL", "n", NULL));
+        proxy_cut_before(f->proxy, PROXY_REQUESTS, (unsigned)cut);
+        for (int i = 0; i < 3; i++)
+            ask(f, "INCR", "n");
+        all_answered(f);
+        assert_true(f->answers[first + cut - 1].lost && f->answers[first + 2].lost);
+        works(f);
+        assert_in_range(server_number(&f->server, "INCRBY", "n", "0", NULL), 0, cut - 1);
+    }
+    assert_int_equal(f->downs, 3);
+}
+
+static void cut_within_the_handshake(void **state)
+{
+    struct fixture *f = *state;
+
+    proxy_cut_before(f->proxy, PROXY_REPLIES, 1);
+    start(f, proxy_url(f->proxy));
+    for (int cut = 1; cut <= script_count(); cut++) {
+        RUN_UNTIL(f, f->downs == 2 * cut - 1);
+        assert_int_equal(f->ups, cut - 1);
+        works(f);
+        proxy_cut_before(f->proxy, PROXY_REPLIES, (unsigned)cut + 1);
+        link_drop(f->link, "the test says so");
+        assert_false(link_is_up(f->link));
+    }
+}
+
+/* ---- Time */
+
+static void silence_times_out(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *a, *b;
+    struct args args;
+    int64_t began_us;
+
+    bring_up(f, proxy_url(f->proxy));
+    proxy_blackhole(f->proxy, true);
+    args_init(&args);
+    args_add(&args, "PING");
+    began_us = clock_mono_us();
+    a = send_args(f, &args, 0.3);
+    args_add(&args, "PING");
+    b = send_args(f, &args, 9);
+    all_answered(f);
+    assert_true(a->lost && b->lost);
+    assert_in_range(clock_mono_us() - began_us, 290000, 2000000);
+    says(f, WEIR_EUNREACHABLE, "no answer within 0.3 s");
+    proxy_blackhole(f->proxy, false);
+    works(f);
+}
+
+static void late_answers_are_nobodys(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *late;
+    struct args args;
+
+    bring_up(f, proxy_url(f->proxy));
+    proxy_delay(f->proxy, 400);
+    args_init(&args);
+    args_add(&args, "ECHO");
+    args_add(&args, "late");
+    late = send_args(f, &args, 0.1);
+    RUN_UNTIL(f, f->downs == 1);
+    assert_true(late->lost);
+    works(f); /* its handshake is slow too */
+    proxy_delay(f->proxy, 0);
+    works(f);
+    assert_int_equal(f->downs, 1);
+}
+
+static void a_silent_peer_is_left(void **state)
+{
+    struct fixture *f = *state;
+    int64_t began_us = clock_mono_us();
+
+    proxy_blackhole(f->proxy, true);
+    start(f, proxy_url(f->proxy));
+    RUN_UNTIL(f, f->downs == 1);
+    assert_in_range(clock_mono_us() - began_us, 4900000, 7000000);
+    says(f, WEIR_EUNREACHABLE, "no answer within 5 s");
+    proxy_blackhole(f->proxy, false);
+    works(f);
+    assert_int_equal(f->ups, 1);
+}
+
+static void answers_that_have_come_are_not_late(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *a;
+    struct args args;
+
+    bring_up(f, f->server.url);
+    args_init(&args);
+    args_add(&args, "ECHO");
+    args_add(&args, "here");
+    a = send_args(f, &args, 0.05);
+    ev_run(f->loop, EVRUN_NOWAIT);                   /* sends */
+    clock_sleep_until(clock_mono_us() + 200 * 1000); /* the process is held up */
+    all_answered(f);
+    assert_string_equal(a->text, "here");
+    assert_int_equal(f->downs, 0);
+}
+
+static void slow_links_are_only_slow(void **state)
+{
+    struct fixture *f = *state;
+
+    proxy_trickle(f->proxy, true);
+    bring_up(f, proxy_url(f->proxy));
+    for (int i = 1; i <= 50; i++)
+        ask(f, "INCR", "n");
+    all_answered(f);
+    assert_int_equal(f->answers[49].integer, 50);
+    assert_int_equal(f->downs, 0);
+}
+
+/* ---- Scripts */
+
+static void noscript_repeats_each_once(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, f->server.url);
+    free(server_ask(&f->server, "SCRIPT", "FLUSH", NULL));
+    free(server_ask(&f->server, "CONFIG", "RESETSTAT", NULL));
+    for (int i = 0; i < 7; i++) {
+        ask_script(f);
+        ask(f, "INCR", "n");
+    }
+    all_answered(f);
+    assert_int_equal(calls_of(f, "evalsha"), 14);
+    assert_int_equal(calls_of(f, "incr"), 7);
+    assert_int_equal(calls_of(f, "script|load"), script_count());
+    for (int i = 0; i < 14; i++)
+        assert_null(strstr(f->answers[i].text, "NOSCRIPT"));
+    for (int i = 0; i < 7; i++) /* the repeated ones keep their order */
+        assert_int_equal(f->answers[2 * i].order, 7 + i);
+    assert_int_equal(f->downs, 0);
+    assert_int_equal(f->ups, 1);
+}
+
+static void noscript_twice_is_passed_on(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *unknown;
+    struct args args;
+
+    bring_up(f, f->server.url);
+    args_init(&args);
+    args_add(&args, "EVALSHA");
+    args_add(&args, "0123456789012345678901234567890123456789");
+    args_add(&args, "0");
+    unknown = send_args(f, &args, PATIENT);
+    all_answered(f);
+    assert_non_null(strstr(unknown->text, "NOSCRIPT"));
+    assert_int_equal(calls_of(f, "evalsha"), 2);
+    works(f);
+    assert_int_equal(f->downs, 0);
+}
+
+static void cut_while_repeating(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, proxy_url(f->proxy));
+    for (int cut = 1; cut <= 3 + script_count() + 3; cut++) {
+        free(server_ask(&f->server, "SCRIPT", "FLUSH", NULL));
+        proxy_cut_before(f->proxy, PROXY_REPLIES, (unsigned)cut);
+        for (int i = 0; i < 3; i++)
+            ask_script(f);
+        all_answered(f);
+        assert_true(f->answers[f->sent - 1].lost);
+        works(f);
+        assert_int_equal(f->downs, cut);
+    }
+}
+
+/* ---- Coming back */
+
+static void it_backs_off_and_comes_back(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, f->server.url);
+    works(f);
+    server_kill(&f->server);
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EUNREACHABLE, "connection lost");
+    RUN_UNTIL(f, f->downs == 7);
+    says(f, WEIR_EUNREACHABLE, "connection refused; is it running?");
+    for (int i = 1; i < 7; i++) /* 0.1 s doubling, and what a busy machine adds */
+        assert_in_range(f->down_at_us[i] - f->down_at_us[i - 1], 0, (100000 << (i - 1)) + 500000);
+    server_restart(&f->server);
+    works(f);
+    assert_int_equal(f->ups, 2);
+    server_kill(&f->server);
+    RUN_UNTIL(f, f->downs >= 9); /* a good answer has set the delay back */
+    assert_in_range(f->down_at_us[8] - f->down_at_us[7], 0, 100000 + 500000);
+}
+
+static void it_survives_many_restarts(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, f->server.url);
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < 100; k++)
+            ask(f, "INCR", "n");
+        if (i % 2)
+            ev_run(f->loop, EVRUN_NOWAIT);
+        server_kill(&f->server);
+        all_answered(f);
+        RUN_UNTIL(f, !link_is_up(f->link));
+        server_restart(&f->server);
+        works(f);
+    }
+    assert_int_equal(f->ups, 6);
+}
+
+static void drop_once(struct answer *answer)
+{
+    answer->f->in_answer = NULL;
+    link_drop(answer->f->link, "the test says so");
+    assert_false(link_is_up(answer->f->link));
+    ask(answer->f, "INCR", "n"); /* of a callback that has not noticed */
+    assert_int_equal(answer->f->downs, 0);
+}
+
+static void dropping(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, f->server.url);
+    for (int i = 0; i < 3; i++)
+        ask(f, "INCR", "n");
+    f->in_answer = drop_once;
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EUNREACHABLE, "the test says so");
+    assert_int_equal(f->answered, 4);
+    assert_int_equal(f->answers[0].integer, 1);
+    for (int i = 1; i < 4; i++)
+        assert_true(f->answers[i].lost);
+    assert_int_equal(server_number(&f->server, "GET", "n", NULL), 3);
+    works(f);
+    link_drop(f->link, "once");
+    link_drop(f->link, "twice");
+    RUN_UNTIL(f, f->downs == 2);
+    link_drop(f->link, "while down");
+    works(f);
+    assert_int_equal(f->downs, 2);
+}
+
+static void freeing_answers_everybody(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_up(f, f->server.url);
+    for (int i = 0; i < 3; i++)
+        ask(f, "INCR", "n");
+    link_free(f->link);
+    f->link = NULL;
+    assert_int_equal(f->answered, 3);
+    assert_true(f->answers[2].lost);
+    assert_int_equal(f->downs, 0);
+    ev_run(f->loop, EVRUN_NOWAIT);
+    start(f, f->server.url); /* freed before it was up */
+    ev_run(f->loop, EVRUN_NOWAIT);
+}
+
+static void memory_failure_loses_the_link_only(void **state)
+{
+    struct fixture *f = *state;
+    struct args a = {.failed = true};
+    struct answer *failed, *next;
+
+    bring_up(f, f->server.url);
+    failed = send_args(f, &a, PATIENT);
+    assert_int_equal(failed->calls, 0);
+    assert_false(link_is_up(f->link));
+    next = ask(f, "INCR", "n");
+    all_answered(f);
+    assert_true(failed->lost && next->lost);
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EINTERNAL, "out of memory");
+    works(f);
+}
+
+/* ---- Refusals and strangers */
+
+static void logins(void **state)
+{
+    static const char *const options[] = {"--requirepass", "sesame", NULL};
+    static const struct {
+        const char *login, *tail;
+        int status;
+        const char *says;
+    } cases[] = {
+        {"", "", WEIR_EREFUSED, "NOAUTH"},
+        {":wrong@", "", WEIR_EREFUSED, "WRONGPASS"},
+        {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
+        {"default:sesame@", "?db=3", 0, NULL},
+    };
+    struct fixture *f = *state;
+    char url[256];
+
+    server_stop(&f->server);
+    server_start_with(&f->server, false, options);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        f->ups = f->downs = 0;
+        snprintf(url, sizeof url, "unix://%s%s%s", cases[i].login, f->server.socket, cases[i].tail);
+        start(f, url);
+        RUN_UNTIL(f, f->ups + f->downs == 1);
+        assert_int_equal(f->ups, cases[i].status == 0);
+        if (cases[i].status)
+            says(f, cases[i].status, cases[i].says);
+        assert_null(strstr(f->why.text, "sesame"));
+        if (f->ups)
+            works(f);
+        link_free(f->link);
+        f->link = NULL;
+    }
+}
+
+static void a_replica_is_left(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *first, *second;
+
+    bring_up(f, f->server.url);
+    free(server_ask(&f->server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    first = ask(f, "INCR", "n");
+    second = ask(f, "INCR", "n");
+    RUN_UNTIL(f, f->downs == 1);
+    assert_int_equal(strncmp(first->text, "READONLY", 8), 0);
+    assert_true(second->lost);
+    says(f, WEIR_EUNREACHABLE, "READONLY");
+    free(server_ask(&f->server, "CONFIG", "SET", "replica-serve-stale-data", "no", NULL));
+    RUN_UNTIL(f, link_is_up(f->link));
+    ask(f, "GET", "n");
+    RUN_UNTIL(f, f->downs == 2);
+    says(f, WEIR_EUNREACHABLE, "MASTERDOWN");
+    free(server_ask(&f->server, "REPLICAOF", "NO", "ONE", NULL));
+    works(f);
+}
+
+static void no_room_for_another_client(void **state)
+{
+    struct fixture *f = *state;
+
+    proxy_inject(f->proxy, "-ERR max number of clients reached\r\n");
+    start(f, proxy_url(f->proxy));
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EUNREACHABLE, "maxclients");
+    works(f);
+}
+
+static void loading_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    proxy_inject(f->proxy, "-LOADING Redis is loading the dataset in memory\r\n");
+    start(f, proxy_url(f->proxy));
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EUNREACHABLE, "loading");
+    works(f);
+}
+
+static void strangers_are_left(void **state)
+{
+    struct fixture *f = *state;
+
+    proxy_inject(f->proxy, "HTTP/1.1 400 Bad Request\r\n\r\n");
+    start(f, proxy_url(f->proxy));
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EUNREACHABLE, "no Redis protocol");
+    works(f);
+    proxy_inject(f->proxy, "+unasked\r\n");
+    RUN_UNTIL(f, f->downs == 2);
+    says(f, WEIR_EUNREACHABLE, "nobody asked for");
+    works(f);
+}
+
+/* Whatever comes: no crash, every callback once, and a good connection afterwards. */
+static void garbage(void **state)
+{
+    static const char alphabet[] = "*$+-:0123456789\r\n\r\nxyz";
+    struct fixture *f = *state;
+    unsigned seed = 20261121;
+    char bytes[64];
+
+    bring_up(f, proxy_url(f->proxy));
+    for (int round = 0; round < 60; round++) {
+        int len = 1 + rand_r(&seed) % 40;
+
+        for (int i = 0; i < len; i++)
+            bytes[i] = alphabet[(unsigned)rand_r(&seed) % (sizeof alphabet - 1)];
+        bytes[len] = '\0';
+        RUN_UNTIL(f, link_is_up(f->link));
+        proxy_inject(f->proxy, bytes);
+        if (link_is_up(f->link))
+            for (int i = 0; i < 3; i++)
+                ask(f, "PING", NULL);
+        ev_run(f->loop, EVRUN_NOWAIT);
+        link_drop(f->link, "next round");
+        all_answered(f);
+        RUN_UNTIL(f, !link_is_up(f->link));
+        if (round % 3 == 2)
+            works(f);
+    }
+    works(f);
+}
+
+static void over_tcp(void **state)
+{
+    struct fixture *f = *state;
+    char url[64];
+
+    bring_up(f, proxy_tcp_url(f->proxy));
+    works(f);
+    link_free(f->link);
+    snprintf(url, sizeof url, "redis://localhost:%d/3",
+             proxy_tcp_port(f->proxy)); /* ::1 refuses where it is known */
+    f->ups = 0;
+    bring_up(f, url);
+    works(f);
+    link_free(f->link);
+    start(f, "redis://127.0.0.1:1");
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EUNREACHABLE, "redis redis://127.0.0.1:1/0: connection refused");
+    link_free(f->link);
+    start(f, "redis://no-such-host.invalid");
+    RUN_UNTIL(f, f->downs == 2);
+    says(f, WEIR_EUNREACHABLE, "cannot find the host");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(answers_come_in_order),
+        TEST(answers_of_any_size),
+        TEST(callbacks_may_send),
+        TEST(cut_before_each_answer),
+        TEST(cut_after_each_byte),
+        TEST(cut_before_each_request),
+        TEST(cut_within_the_handshake),
+        TEST(silence_times_out),
+        TEST(late_answers_are_nobodys),
+        TEST(a_silent_peer_is_left),
+        TEST(answers_that_have_come_are_not_late),
+        TEST(slow_links_are_only_slow),
+        TEST(noscript_repeats_each_once),
+        TEST(noscript_twice_is_passed_on),
+        TEST(cut_while_repeating),
+        TEST(it_backs_off_and_comes_back),
+        TEST(it_survives_many_restarts),
+        TEST(dropping),
+        TEST(freeing_answers_everybody),
+        TEST(memory_failure_loses_the_link_only),
+        TEST(logins),
+        TEST(a_replica_is_left),
+        TEST(no_room_for_another_client),
+        TEST(loading_is_waited_for),
+        TEST(strangers_are_left),
+        TEST(garbage),
+        TEST(over_tcp),
+    };
+
+    return cmocka_run_group_tests_name("link", tests, NULL, NULL);
+}

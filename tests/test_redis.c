@@ -1,0 +1,604 @@
+/* The blocking connection: what it says when Redis is not as it should be, and what it never repeats. */
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/client.h"
+#include "core/clock.h"
+#include "core/script.h"
+#include "tests/proxy.h"
+#include "tests/server.h"
+
+struct fixture {
+    struct server server;
+    struct proxy *proxy;
+    struct redis *direct, *proxied;
+    struct args a;
+    struct redisReply *reply;
+    struct error e;
+    bool sent;
+};
+
+static struct redis *open_url(const char *url)
+{
+    struct redis_address address;
+    struct redis *r;
+    struct error e;
+
+    assert_int_equal(redis_address_parse(url, &address, &e), 0);
+    r = redis_new(&address);
+    assert_non_null(r);
+    return r;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    server_start(&f->server, false);
+    f->proxy = proxy_start(&f->server);
+    f->direct = open_url(f->server.url);
+    f->proxied = open_url(proxy_url(f->proxy));
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    redis_free(f->direct);
+    redis_free(f->proxied);
+    args_free(&f->a);
+    proxy_stop(f->proxy);
+    server_stop(&f->server);
+    free(f);
+    return 0;
+}
+
+static const struct args *command(struct fixture *f, const char *word, ...)
+{
+    va_list rest;
+
+    args_clear(&f->a);
+    va_start(rest, word);
+    for (; word; word = va_arg(rest, const char *))
+        args_add(&f->a, word);
+    va_end(rest);
+    return &f->a;
+}
+
+static const struct args *any_script(struct fixture *f)
+{
+    script_begin(&f->a, scripts[0].name, "test:{0}:", -1);
+    return &f->a;
+}
+
+static int call(struct fixture *f, struct redis *r, const struct args *a)
+{
+    int status;
+
+    f->e = (struct error){0};
+    f->sent = !f->sent;
+    status = redis_call(r, a, &f->reply, &f->sent, &f->e);
+    assert_int_equal(status, f->e.status);
+    if (status)
+        assert_null(f->reply);
+    return status;
+}
+
+/* A call that must succeed and answer with this number. */
+static void counts_to(struct fixture *f, struct redis *r, const char *key, long long n)
+{
+    if (call(f, r, command(f, "INCR", key, NULL)) != 0)
+        fail_msg("%s", f->e.text);
+    assert_int_equal(f->reply->type, REDIS_REPLY_INTEGER);
+    assert_int_equal(f->reply->integer, n);
+    assert_false(f->sent);
+    freeReplyObject(f->reply);
+}
+
+static void says(const struct fixture *f, int status, const char *text)
+{
+    assert_int_equal(f->e.status, status);
+    if (!strstr(f->e.text, text))
+        fail_msg("'%s' is not in: %s", text, f->e.text);
+}
+
+/* Runs a script without its arguments: it runs when it refuses them. */
+static void runs_a_script(struct fixture *f, struct redis *r)
+{
+    int status = call(f, r, any_script(f));
+
+    assert_true(status == 0 || status == WEIR_EINPUT);
+    freeReplyObject(f->reply);
+}
+
+/* How often Redis has run a command since CONFIG RESETSTAT; name as in INFO commandstats. */
+static long long calls_of(struct fixture *f, const char *name)
+{
+    char *info = server_ask(&f->server, "INFO", "commandstats", NULL), line[64];
+    const char *at;
+    long long calls;
+
+    snprintf(line, sizeof line, "cmdstat_%s:calls=", name);
+    at = strstr(info, line);
+    calls = at ? atoll(at + strlen(line)) : 0;
+    free(info);
+    return calls;
+}
+
+static int script_count(void)
+{
+    int n = 0;
+
+    while (scripts[n].name)
+        n++;
+    return n;
+}
+
+/* ---- Calls */
+
+static void answers_of_all_kinds(void **state)
+{
+    struct fixture *f = *state;
+    char *big = malloc(3000001);
+
+    counts_to(f, f->direct, "n", 1);
+    assert_int_equal(call(f, f->direct, command(f, "GET", "nothing", NULL)), 0);
+    assert_int_equal(f->reply->type, REDIS_REPLY_NIL);
+    freeReplyObject(f->reply);
+    assert_int_equal(call(f, f->direct, command(f, "ECHO", "", NULL)), 0);
+    assert_string_equal(f->reply->str, "");
+    freeReplyObject(f->reply);
+    memset(big, 'b', 3000000);
+    big[3000000] = '\0';
+    assert_int_equal(call(f, f->direct, command(f, "ECHO", big, NULL)), 0);
+    assert_string_equal(f->reply->str, big);
+    freeReplyObject(f->reply);
+    free(big);
+    args_clear(&f->a);
+    args_add(&f->a, "ECHO");
+    args_add_bytes(&f->a, "a\0\r\n", 4);
+    assert_int_equal(call(f, f->direct, &f->a), 0);
+    assert_int_equal(f->reply->len, 4);
+    assert_memory_equal(f->reply->str, "a\0\r\n", 4);
+    freeReplyObject(f->reply);
+}
+
+static void error_replies(void **state)
+{
+    struct fixture *f = *state;
+
+    counts_to(f, f->direct, "n", 1);
+    assert_int_equal(call(f, f->direct, command(f, "LPUSH", "n", "x", NULL)), WEIR_ECONFIG);
+    says(f, WEIR_ECONFIG, "WRONGTYPE");
+    assert_int_equal(call(f, f->direct, command(f, "NONSENSE", NULL)), WEIR_EINTERNAL);
+    says(f, WEIR_EINTERNAL, "NONSENSE");
+    assert_int_equal(
+        call(f, f->direct, command(f, "EVAL", "return redis.error_reply('WEIR type: no name')", "0", NULL)),
+        WEIR_EINPUT);
+    assert_string_equal(f->e.text, "type: no name");
+    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    assert_int_equal(call(f, f->direct, command(f, "SET", "k", "v", NULL)), WEIR_ENOTNOW);
+    says(f, WEIR_ENOTNOW, "maxmemory");
+    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    assert_false(f->sent);
+    counts_to(f, f->direct, "n", 2);
+}
+
+static void memory_failure_is_an_error(void **state)
+{
+    struct fixture *f = *state;
+
+    f->a.failed = true;
+    assert_int_equal(call(f, f->direct, &f->a), WEIR_EINTERNAL);
+    says(f, WEIR_EINTERNAL, "out of memory");
+    assert_false(f->sent);
+    counts_to(f, f->direct, "n", 1);
+}
+
+static void noscript_is_repeated_once(void **state)
+{
+    struct fixture *f = *state;
+    char *answer;
+
+    runs_a_script(f, f->direct);
+    answer = server_ask(&f->server, "SCRIPT", "FLUSH", NULL);
+    assert_string_equal(answer, "OK");
+    free(answer);
+    free(server_ask(&f->server, "CONFIG", "RESETSTAT", NULL));
+    runs_a_script(f, f->direct);
+    assert_int_equal(calls_of(f, "evalsha"), 2);
+    assert_int_equal(calls_of(f, "script|load"), script_count());
+    assert_int_equal(
+        call(f, f->direct, command(f, "EVALSHA", "0123456789012345678901234567890123456789", "0", NULL)),
+        WEIR_ENOTNOW);
+    says(f, WEIR_ENOTNOW, "SCRIPT FLUSH");
+    assert_int_equal(calls_of(f, "evalsha"), 4);
+}
+
+/* ---- Lost connections */
+
+static void an_idle_connection_is_renewed(void **state)
+{
+    struct fixture *f = *state;
+
+    counts_to(f, f->proxied, "n", 1);
+    for (int i = 2; i < 6; i++) {
+        proxy_cut_all(f->proxy);
+        counts_to(f, f->proxied, "n", i);
+    }
+    proxy_inject(f->proxy, "+late\r\n"); /* an answer to nobody must not become ours */
+    counts_to(f, f->proxied, "n", 6);
+    counts_to(f, f->direct, "n", 7);
+    server_restart(&f->server);
+    counts_to(f, f->direct, "n", 1);
+}
+
+static void a_lost_answer_is_not_asked_for_again(void **state)
+{
+    struct fixture *f = *state;
+
+    counts_to(f, f->proxied, "n", 1);
+    for (int i = 0; i < 5; i++) {
+        proxy_cut_before(f->proxy, PROXY_REPLIES, 1);
+        assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+        says(f, WEIR_EUNREACHABLE, "connection lost");
+        assert_true(f->sent);
+        assert_true(proxy_has_cut(f->proxy));
+        assert_int_equal(server_number(&f->server, "GET", "n", NULL), 2 * i + 2);
+        counts_to(f, f->proxied, "n", 2 * i + 3);
+    }
+}
+
+static void a_request_that_was_cut_is_in_doubt_too(void **state)
+{
+    struct fixture *f = *state;
+
+    counts_to(f, f->proxied, "n", 1);
+    for (size_t byte = 1; byte < 20; byte++) {
+        proxy_cut_after_bytes(f->proxy, PROXY_REQUESTS, byte);
+        assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+        assert_true(f->sent);
+        counts_to(f, f->proxied, "n", (long long)byte + 1);
+    }
+}
+
+static void cuts_within_the_handshake(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int n = 1; n <= script_count(); n++) {
+        struct redis *r = open_url(proxy_url(f->proxy));
+
+        proxy_cut_before(f->proxy, PROXY_REPLIES, (unsigned)n);
+        assert_int_equal(call(f, r, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+        assert_false(f->sent);
+        counts_to(f, r, "n", n);
+        redis_free(r);
+    }
+}
+
+static void a_silent_redis_times_out(void **state)
+{
+    struct fixture *f = *state;
+    int64_t began_us;
+
+    counts_to(f, f->proxied, "n", 1);
+    proxy_blackhole(f->proxy, true);
+    began_us = clock_mono_us();
+    assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+    assert_in_range(clock_mono_us() - began_us, 4900000, 7000000);
+    says(f, WEIR_EUNREACHABLE, "no answer within 5 s");
+    assert_true(f->sent);
+    proxy_blackhole(f->proxy, false);
+    assert_int_equal(call(f, f->proxied, command(f, "ECHO", "mine", NULL)), 0);
+    assert_string_equal(f->reply->str, "mine");
+    freeReplyObject(f->reply);
+}
+
+static void slow_links_are_only_slow(void **state)
+{
+    struct fixture *f = *state;
+
+    proxy_trickle(f->proxy, true);
+    counts_to(f, f->proxied, "n", 1);
+    proxy_trickle(f->proxy, false);
+    proxy_delay(f->proxy, 50);
+    counts_to(f, f->proxied, "n", 2);
+}
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+}
+
+static void signals_do_not_matter(void **state)
+{
+    struct fixture *f = *state;
+    const struct sigaction act = {.sa_handler = on_alarm};
+    const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+
+    proxy_delay(f->proxy, 20);
+    sigaction(SIGALRM, &act, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 1; i <= 10; i++) {
+        counts_to(f, f->proxied, "n", i);
+        if (i % 3 == 0)
+            proxy_cut_all(f->proxy);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    signal(SIGALRM, SIG_DFL);
+}
+
+static void strangers_are_recognized(void **state)
+{
+    static const char *const babble[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "220 mail ESMTP\r\n", "\r\n",
+                                         "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+                                         "$-7\r\n"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof babble / sizeof *babble; i++) {
+        struct redis *r = open_url(proxy_url(f->proxy));
+
+        proxy_inject(f->proxy, babble[i]);
+        assert_int_equal(call(f, r, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+        says(f, WEIR_EUNREACHABLE, "no Redis protocol");
+        assert_false(f->sent);
+        counts_to(f, r, "n", (long long)i + 1);
+        redis_free(r);
+    }
+}
+
+static void an_old_redis_is_named(void **state)
+{
+    struct fixture *f = *state;
+
+    proxy_inject(f->proxy,
+                 "-ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'\r\n");
+    assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_ECONFIG);
+    says(f, WEIR_ECONFIG, "Redis 7.0 or newer is needed");
+    assert_false(f->sent);
+}
+
+static void a_replica_is_left(void **state)
+{
+    struct fixture *f = *state;
+
+    counts_to(f, f->direct, "n", 1);
+    free(server_ask(&f->server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    assert_int_equal(call(f, f->direct, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "READONLY");
+    assert_false(f->sent);
+    free(server_ask(&f->server, "REPLICAOF", "NO", "ONE", NULL));
+    counts_to(f, f->direct, "n", 2);
+}
+
+/* ---- Not reachable, not allowed */
+
+static void nobody_there(void **state)
+{
+    struct fixture *f = *state;
+    struct redis *tcp = open_url("redis://127.0.0.1:1"), *name = open_url("redis://no-such-host.invalid");
+
+    server_kill(&f->server);
+    assert_int_equal(call(f, f->direct, command(f, "PING", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "connection refused; is it running?");
+    says(f, WEIR_EUNREACHABLE, f->server.url);
+    assert_false(f->sent);
+    unlink(f->server.socket);
+    assert_int_equal(call(f, f->direct, command(f, "PING", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "no such socket");
+    assert_int_equal(call(f, tcp, command(f, "PING", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "redis redis://127.0.0.1:1/0: connection refused");
+    assert_int_equal(call(f, name, command(f, "PING", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "cannot find the host");
+    redis_free(tcp);
+    redis_free(name);
+}
+
+static void over_tcp(void **state)
+{
+    struct fixture *f = *state;
+    char url[64];
+    struct redis *r = open_url(proxy_tcp_url(f->proxy));
+
+    counts_to(f, r, "n", 1);
+    redis_free(r);
+    snprintf(url, sizeof url, "redis://localhost:%d/3",
+             proxy_tcp_port(f->proxy)); /* ::1 refuses where it is known */
+    r = open_url(url);
+    counts_to(f, r, "n", 1);
+    redis_free(r);
+}
+
+static void logins(void **state)
+{
+    static const char *const options[] = {"--requirepass", "sesame", NULL};
+    static const struct {
+        const char *login, *tail;
+        int status;
+        const char *says;
+    } cases[] = {
+        {":sesame@", "", 0, NULL},
+        {":sesame@", "?db=3", 0, NULL},
+        {"default:sesame@", "", 0, NULL},
+        {"", "", WEIR_EREFUSED, "NOAUTH"},
+        {":wrong@", "", WEIR_EREFUSED, "WRONGPASS"},
+        {"nobody:sesame@", "", WEIR_EREFUSED, "WRONGPASS"},
+        {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
+        {"few:rights@", "", WEIR_EREFUSED, "NOPERM"},
+    };
+    struct fixture *f = *state;
+    struct redis *r;
+    char url[256];
+
+    server_stop(&f->server);
+    server_start_with(&f->server, false, options);
+    free(server_ask(&f->server, "ACL", "SETUSER", "few", "on", ">rights", "+ping", NULL));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(url, sizeof url, "unix://%s%s%s", cases[i].login, f->server.socket, cases[i].tail);
+        r = open_url(url);
+        assert_int_equal(call(f, r, command(f, "PING", NULL)), cases[i].status);
+        if (cases[i].says)
+            says(f, cases[i].status, cases[i].says);
+        assert_null(strstr(f->e.text, "sesame"));
+        assert_false(f->sent);
+        freeReplyObject(f->reply);
+        redis_free(r);
+    }
+}
+
+static void a_password_that_is_not_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    char url[256];
+    struct redis *r;
+
+    snprintf(url, sizeof url, "unix://:sesame@%s", f->server.socket);
+    r = open_url(url);
+    assert_int_equal(call(f, r, command(f, "PING", NULL)), WEIR_EREFUSED);
+    says(f, WEIR_EREFUSED, "without any password configured");
+    redis_free(r);
+}
+
+static void no_room_for_another_client(void **state)
+{
+    struct fixture *f = *state;
+
+    struct redis *another = open_url(f->server.url);
+
+    counts_to(f, f->direct, "n", 1);
+    free(server_ask(&f->server, "CONFIG", "SET", "maxclients", "1", NULL));
+    assert_int_equal(call(f, another, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "maxclients");
+    assert_false(f->sent);
+    redis_free(another);
+    assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "maxclients");
+    counts_to(f, f->direct, "n", 2);
+}
+
+/* ---- Pipelines */
+
+static void pipelines_answer_in_order(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 20000; i++)
+        assert_int_equal(
+            redis_append(f->direct, command(f, i == 9999 ? "NONSENSE" : "INCR", "n", NULL), &f->e), 0);
+    assert_int_equal(redis_flush(f->direct, &f->e), 0);
+    for (int i = 0; i < 20000; i++) {
+        int status = redis_result(f->direct, &f->reply, &f->e);
+
+        assert_int_equal(status, i == 9999 ? WEIR_EINTERNAL : 0);
+        if (status)
+            assert_null(f->reply);
+        else
+            assert_int_equal(f->reply->integer, i < 9999 ? i + 1 : i);
+        freeReplyObject(f->reply);
+    }
+    counts_to(f, f->direct, "n", 20000);
+}
+
+static void pipelines_tell_of_noscript(void **state)
+{
+    struct fixture *f = *state;
+
+    counts_to(f, f->direct, "n", 1);
+    free(server_ask(&f->server, "SCRIPT", "FLUSH", NULL));
+    assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
+    assert_int_equal(redis_append(f->direct, command(f, "INCR", "n", NULL), &f->e), 0);
+    assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
+    assert_int_equal(redis_result(f->direct, &f->reply, &f->e), WEIR_ENOTNOW);
+    assert_int_equal(redis_result(f->direct, &f->reply, &f->e), 0);
+    assert_int_equal(f->reply->integer, 2);
+    freeReplyObject(f->reply);
+    assert_int_equal(redis_result(f->direct, &f->reply, &f->e), WEIR_ENOTNOW);
+    assert_int_equal(redis_load_scripts(f->direct, &f->e), 0);
+    runs_a_script(f, f->direct);
+}
+
+static void a_lost_pipeline_is_lost_whole(void **state)
+{
+    struct fixture *f = *state;
+
+    counts_to(f, f->proxied, "n", 1);
+    for (unsigned n = 1; n <= 5; n++) {
+        proxy_cut_before(f->proxy, PROXY_REPLIES, n);
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(redis_append(f->proxied, command(f, "INCR", "n", NULL), &f->e), 0);
+        for (unsigned i = 1; i < n; i++) {
+            assert_int_equal(redis_result(f->proxied, &f->reply, &f->e), 0);
+            freeReplyObject(f->reply);
+        }
+        assert_int_equal(redis_result(f->proxied, &f->reply, &f->e), WEIR_EUNREACHABLE);
+        assert_null(f->reply);
+        assert_int_equal(redis_result(f->proxied, &f->reply, &f->e),
+                         WEIR_EUNREACHABLE); /* nothing is left of it */
+        assert_null(f->reply);
+        counts_to(f, f->proxied, "n", 5 * n + n + 1);
+    }
+}
+
+static void a_long_pipeline_fits_any_socket(void **state)
+{
+    struct fixture *f = *state;
+    char *chunk = malloc(1000001);
+
+    memset(chunk, 'c', 1000000);
+    chunk[1000000] = '\0';
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(redis_append(f->proxied, command(f, "RPUSH", "list", chunk, NULL), &f->e), 0);
+    for (int i = 1; i <= 40; i++) {
+        assert_int_equal(redis_result(f->proxied, &f->reply, &f->e), 0);
+        assert_int_equal(f->reply->integer, i);
+        freeReplyObject(f->reply);
+    }
+    free(chunk);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(answers_of_all_kinds),
+        TEST(error_replies),
+        TEST(memory_failure_is_an_error),
+        TEST(noscript_is_repeated_once),
+        TEST(an_idle_connection_is_renewed),
+        TEST(a_lost_answer_is_not_asked_for_again),
+        TEST(a_request_that_was_cut_is_in_doubt_too),
+        TEST(cuts_within_the_handshake),
+        TEST(a_silent_redis_times_out),
+        TEST(slow_links_are_only_slow),
+        TEST(signals_do_not_matter),
+        TEST(strangers_are_recognized),
+        TEST(an_old_redis_is_named),
+        TEST(a_replica_is_left),
+        TEST(nobody_there),
+        TEST(over_tcp),
+        TEST(logins),
+        TEST(a_password_that_is_not_asked_for),
+        TEST(no_room_for_another_client),
+        TEST(pipelines_answer_in_order),
+        TEST(pipelines_tell_of_noscript),
+        TEST(a_lost_pipeline_is_lost_whole),
+        TEST(a_long_pipeline_fits_any_socket),
+    };
+
+    return cmocka_run_group_tests_name("redis", tests, NULL, NULL);
+}

@@ -1,0 +1,917 @@
+/* The worker, end to end: what handlers answer, limits, waking, queues, draining, stopping, and a Redis that
+ * is late, locked or forgetful. Commands as handlers are in test_command.c, crashes in test_crash.c. */
+#include <jansson.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+#include "throttle/verify.h"
+
+#define MS 1000
+#define SECOND 1000000
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+static void log_has(struct stage *s, const char *file, const char *text)
+{
+    await_text(s->server.folder, file, text);
+}
+
+static void make_file(struct stage *s, const char *name)
+{
+    write_text(s->server.folder, name, "");
+}
+
+static const struct event *nth(const struct history *h, const char *what, int job, int n)
+{
+    for (int i = 0; i < h->count; i++)
+        if (strcmp(h->events[i].what, what) == 0 && h->events[i].job == job && n-- == 0)
+            return &h->events[i];
+    fail_msg("job %d has too few events %s", job, what);
+    return NULL;
+}
+
+static bool is_blank(struct stage *s, const char *key)
+{
+    return server_number(&s->server, "EXISTS", stage_key(s, "%s", key), NULL) == 0;
+}
+
+/* ---- What handlers answer */
+
+static void done_retry_dead_throttled(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    char *dead;
+    pid_t worker;
+
+    stage_push(s, "mark", NULL, 0, 1);
+    stage_push(s, "mark", "{\"fail\":2,\"after\":0.2}", 1, 1);
+    stage_push(s, "mark", "{\"dead\":\"no such customer\"}", 2, 1);
+    stage_push(s, "mark", "{\"throttled\":0.1}", 3, 1);
+    stage_push_text(s,
+                    "{\"id\":\"j4\",\"type\":\"mark\",\"max_attempts\":2,\"args\":{\"fail\":9,\"after\":0}}");
+    worker = stage_actor(s, "worker", NULL);
+    await(history_count(s, "begin", 3) > 2);
+    make_file(s, "j3.open");
+    await(stage_stat(s, "mark", "done") == 3 && stage_stat(s, "mark", "dead") == 2);
+    assert_int_equal(stage_end(worker), 0);
+
+    h = history_read(s);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(nth(&h, "begin", 1, i)->attempt, i + 1);
+    for (int i = 1; i < 3; i++) {
+        int64_t gap_us = nth(&h, "begin", 1, i)->at_us - nth(&h, "begin", 1, i - 1)->at_us;
+
+        assert_in_range(gap_us, 200 * MS, 2 * SECOND);
+    }
+    assert_int_equal(nth(&h, "effect", 3, 0)->attempt, 1);
+    assert_int_equal(nth(&h, "begin", 4, 1)->attempt, 2);
+    assert_int_equal(history_count(s, "begin", 4), 2);
+    history_free(&h);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "default/mark/ no such customer\n{\"id\":\"j2\""));
+    assert_non_null(strstr(dead, "default/mark/ failed 2 times: attempt 2 failed\n@1,0,0;{\"id\":\"j4\""));
+    free(dead);
+}
+
+/* A handler that says neither when nor what: a retry, 15 to 25 s later. */
+static void usual_backoff(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", NULL);
+    char *later, *time;
+    double due_s, now_s;
+
+    stage_push(s, "mark", "{\"fail\":1}", 0, 1);
+    stage_push(s, "mark", "{\"value\":42}", 1, 1);
+    await(stage_stat(s, "mark", "retried") == 2);
+    time = server_ask(&s->server, "TIME", NULL);
+    now_s = atof(time);
+    later = server_ask(&s->server, "ZRANGE", stage_key(s, "later"), "0", "-1", "WITHSCORES", NULL);
+    for (char *at = later; (at = strstr(at, "\n@1,0,0;{")); at++) {
+        due_s = atof(strchr(at + 1, '\n') + 1) / 1e6;
+        assert_true(due_s - now_s > 10 && due_s - now_s < 26);
+    }
+    assert_int_equal(stage_stat(s, "mark", "scheduled"), 2);
+    free(time);
+    free(later);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void executors_run_side_by_side(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=7", NULL);
+
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 0, 9);
+    await(history_count(s, "begin", -1) == 7);
+    make_file(s, "go");
+    stage_await_done(s, 9);
+    assert_int_equal(history_count(s, "begin", -1), 9);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Many short jobs: prefetched, each run once. */
+static void thousands_once_each(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = stage_actor(s, "one", "executors=4", NULL), two = stage_actor(s, "two", "executors=4", NULL);
+
+    stage_enqueue(s, "mark", NULL, 0, 5000);
+    assert_int_equal(stage_await_done(s, 5000).twice, 0);
+    assert_int_equal(history_count(s, "begin", -1), 5000);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
+static int never_called(struct weir_job *job, void *arg)
+{
+    (void)job, (void)arg;
+    return WEIR_DONE;
+}
+
+static void wrong_set_up(void **state)
+{
+    static const struct {
+        struct weir_worker_options options;
+        const char *part;
+    } cases[] = {
+        {{.executors = -1}, "executors"},
+        {{.executors = 2000}, "executors"},
+        {{.queues = "a,b,a"}, "named twice"},
+        {{.queues = "a,,b"}, "no queue"},
+        {{.queues = "a=0"}, "weight"},
+        {{.queues = "a=1x"}, "weight"},
+        {{.queues = ""}, "no queue"},
+        {{.lease_s = 0.1}, "lease"},
+        {{.ns = "a:b"}, "namespace"},
+        {{.redis_url = "http://x"}, "begins with none"},
+        {{.trace_file = "/nowhere/x"}, "trace /nowhere/x"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weir_worker *w = weir_worker_new(&cases[i].options);
+        int rc;
+
+        assert_int_equal(weir_worker_handle(w, "mark", never_called, NULL), 0);
+        rc = weir_worker_run(w);
+        if (rc >= 0 || !strstr(weir_worker_message(w), cases[i].part))
+            fail_msg("case %zu: %d %s", i, rc, weir_worker_message(w));
+        weir_worker_free(w);
+    }
+}
+
+static void wrong_handlers(void **state)
+{
+    struct weir_worker *w = weir_worker_new(NULL);
+
+    (void)state;
+    assert_int_equal(weir_worker_run(w), WEIR_EUSAGE);
+    assert_int_equal(weir_worker_handle(w, "mark", never_called, NULL), 0);
+    assert_int_equal(weir_worker_handle(w, "mark", never_called, NULL), WEIR_EUSAGE);
+    assert_int_equal(weir_worker_handle(w, "two words", never_called, NULL), WEIR_EUSAGE);
+    assert_int_equal(weir_worker_handle(w, "other", NULL, NULL), WEIR_EUSAGE);
+    assert_int_equal(weir_worker_exec(w, "other", "  "), WEIR_EUSAGE);
+    assert_int_equal(weir_worker_exec(w, "other", "./no-such-program x"), WEIR_ECONFIG);
+    assert_int_equal(weir_worker_load(w, "./nothing.so"), WEIR_ECONFIG);
+    weir_worker_free(w);
+}
+
+/* ---- Limits */
+
+/* Replays traces; how much of the rate was kept. No start may be too early. */
+static double rate_kept(struct stage *s, const char *const *traces, int n, uint64_t starts)
+{
+    char paths[4][128];
+    struct verify v;
+    struct error e;
+    size_t torn;
+    double kept;
+
+    assert_int_equal(verify_init(&v, &e), 0);
+    for (int i = 0; i < n; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/%s", s->server.folder, traces[i]);
+        assert_int_equal(verify_read(&v, paths[i], &torn, &e), 0);
+    }
+    assert_int_equal(verify_replay(&v, &e), 0);
+    assert_int_equal(v.violations, 0);
+    assert_int_equal(v.type_count, 1);
+    assert_int_equal(v.types[0].starts, starts);
+    kept = v.types[0].kept;
+    verify_free(&v);
+    return kept;
+}
+
+static void two_workers_keep_one_rate(void **state)
+{
+    static const char *const traces[] = {"one.trace", "two.trace"};
+    struct stage *s = *state;
+    struct history h;
+    pid_t one, two;
+    double kept;
+
+    stage_rate(s, "mark", "200/s,burst=5");
+    stage_enqueue(s, "mark", NULL, 0, 600);
+    one = stage_actor(s, "one", "executors=3", "trace=one.trace", NULL);
+    two = stage_actor(s, "two", "executors=3", "trace=two.trace", NULL);
+    assert_int_equal(stage_await_done(s, 600).twice, 0);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+    kept = rate_kept(s, traces, 2, 600);
+    if (kept < 0.99)
+        fail_msg("rate kept: %.4f", kept);
+
+    h = history_read(s); /* by the handlers' own clock */
+    assert_in_range(nth(&h, "effect", h.events[h.count - 1].job, 0)->at_us - h.events[0].at_us,
+                    (600 - 5) * 5 * MS - 50 * MS, 10 * SECOND);
+    for (int i = 0, job = 0; i < h.count; i++)
+        if (strcmp(h.events[i].what, "begin") == 0 && h.events[i].job >= job)
+            job = h.events[i].job; /* in order, but for two that start together */
+        else if (strcmp(h.events[i].what, "begin") == 0)
+            assert_in_range(job - h.events[i].job, 0, 10);
+    history_free(&h);
+}
+
+static void parked_jobs_delay_nobody(void **state)
+{
+    struct stage *s = *state;
+    int64_t start_us;
+    pid_t worker;
+
+    stage_rate(s, "slow", "1/1d");
+    stage_enqueue(s, "slow", NULL, 0, 20000);
+    stage_enqueue(s, "mark", NULL, 20000, 200);
+    worker = stage_actor(s, "worker", "types=slow,mark", "executors=4", NULL);
+    stage_await_workers(s, 1);
+    start_us = clock_mono_us();
+    await(history_count(s, "effect", -1) == 201);
+    assert_in_range(clock_mono_us() - start_us, 0, 5 * SECOND);
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "lane:default/slow/"), NULL), 19999);
+    await(stage_stat(s, "mark", "done") == 200);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Parked for an hour, and then the rate is set faster, or the limit removed. */
+static void changed_rate_applies_at_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    int64_t start_us;
+
+    for (int round = 0; round < 2; round++) {
+        int first = round * 5;
+
+        stage_rate(s, "mark", "1/1h,burst=1");
+        stage_enqueue(s, "mark", NULL, first, 5);
+        await(server_number(&s->server, "LLEN", stage_key(s, "lane:default/mark/"), NULL) >= 4);
+        stage_await_blocked(s, 2);
+        start_us = clock_mono_us();
+        if (round == 0)
+            stage_rate(s, "mark", "1000/s");
+        else
+            assert_int_equal(weir_rate_remove(s->client, "mark"), 0);
+        stage_await_done(s, first + 5);
+        assert_in_range(clock_mono_us() - start_us, 0, SECOND);
+    }
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Types that no worker can run */
+
+static void unknown_type_waits(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = stage_actor(s, "one", "executors=2", NULL), two;
+    int64_t start_us;
+
+    stage_push(s, "rare", NULL, 0, 3);
+    log_has(s, "one.err", "jobs of type rare wait for a worker");
+    stage_push(s, "mark", NULL, 3, 1);
+    await(history_count(s, "effect", 3) == 1);
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "lane:default/rare/"), NULL), 3);
+
+    two = stage_actor(s, "two", "types=rare", NULL);
+    await(history_count(s, "effect", -1) == 4);
+    /* Whoever sees it first, who can run it is called. */
+    stage_await_blocked(s, 4);
+    start_us = clock_mono_us();
+    for (int job = 4; job < 24; job++) {
+        stage_push(s, "rare", NULL, job, 1);
+        await(history_count(s, "effect", job) == 1);
+    }
+    assert_in_range(clock_mono_us() - start_us, 0, 5 * SECOND);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
+static void unknown_type_dies_if_told_so(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_weir(s, "worker", "--exec", "mark=/bin/true", "--unknown", "dead", NULL);
+    char *dead;
+
+    stage_push(s, "rare", NULL, 0, 1);
+    await(stage_stat(s, "rare", "dead") == 1);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "no handler for its type\n{\"id\":\"j0\""));
+    free(dead);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Waking */
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* A plain RPUSH by any client, while the worker sleeps. */
+static void idle_worker_wakes_at_once(void **state)
+{
+    enum { ROUNDS = 11 };
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    int64_t late_us[ROUNDS];
+    struct history h;
+
+    for (int job = 0; job < ROUNDS; job++) {
+        stage_await_blocked(s, 2);
+        late_us[job] = clock_mono_us();
+        stage_push(s, "mark", NULL, job, 1);
+        await(history_count(s, "effect", job) == 1);
+    }
+    h = history_read(s);
+    for (int job = 0; job < ROUNDS; job++)
+        late_us[job] = nth(&h, "begin", job, 0)->at_us - late_us[job];
+    history_free(&h);
+    qsort(late_us, ROUNDS, sizeof *late_us, by_size);
+    if (late_us[ROUNDS / 2] > 100 * MS)
+        fail_msg("half of the jobs started more than %.1f ms late", (double)late_us[ROUNDS / 2] / 1e3);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void delayed_jobs_start_on_time(void **state)
+{
+    enum { ROUNDS = 5 };
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    int64_t late_us[ROUNDS];
+    struct history h;
+
+    stage_await_blocked(s, 2);
+    for (int job = 0; job < ROUNDS; job++) {
+        double delay_s = 0.5 - 0.05 * job; /* each before the one that the worker knows of */
+        char id[16];
+
+        snprintf(id, sizeof id, "j%d", job);
+        late_us[job] = clock_mono_us() + (int64_t)(delay_s * 1e6);
+        assert_int_equal(
+            weir_enqueue(
+                s->client,
+                &(struct weir_job_spec){.type = "mark", .args = "null", .id = id, .delay_s = delay_s}, NULL),
+            0);
+    }
+    await(history_count(s, "begin", -1) == ROUNDS);
+    h = history_read(s);
+    for (int job = 0; job < ROUNDS; job++) {
+        late_us[job] = nth(&h, "begin", job, 0)->at_us - late_us[job];
+        assert_true(late_us[job] >= 0);
+    }
+    history_free(&h);
+    qsort(late_us, ROUNDS, sizeof *late_us, by_size);
+    if (late_us[ROUNDS / 2] > 100 * MS)
+        fail_msg("half of the jobs started more than %.1f ms late", (double)late_us[ROUNDS / 2] / 1e3);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The process that holds the pacing duty. */
+static pid_t on_duty(struct stage *s)
+{
+    char *duty = server_ask(&s->server, "HVALS", stage_key(s, "duty"), NULL), *info;
+    const char *pid;
+    pid_t result;
+
+    duty[strcspn(duty, " ")] = '\0';
+    info = server_ask(&s->server, "HGET", stage_key(s, "active:%s", duty), "@", NULL);
+    pid = strstr(info, "\"pid\":");
+    result = pid ? atoi(pid + 6) : 0;
+    free(duty);
+    free(info);
+    return result;
+}
+
+static void duty_passes_on(void **state)
+{
+    struct stage *s = *state;
+    pid_t workers[2], dead, heir;
+    int64_t longest_us = 0, before_us = 0;
+    struct history h;
+
+    stage_rate(s, "mark", "50/s,burst=1");
+    stage_enqueue(s, "mark", NULL, 0, 300);
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(s, i ? "two" : "one", "executors=3", "lease=1", NULL);
+    stage_await_workers(s, 2);
+    await(history_count(s, "effect", -1) > 10 && (on_duty(s) == workers[0] || on_duty(s) == workers[1]));
+    dead = on_duty(s);
+    heir = workers[dead == workers[0]];
+    kill(dead, SIGKILL);
+    stage_await_done(s, 300);
+
+    h = history_read(s);
+    for (int i = 0; i < h.count; i++) {
+        if (before_us && h.events[i].at_us - before_us > longest_us)
+            longest_us = h.events[i].at_us - before_us;
+        before_us = h.events[i].at_us;
+    }
+    history_free(&h);
+    assert_in_range(longest_us, 0, 5 * SECOND); /* 2 s of duty, 1.5 s to the next look, and a busy machine */
+    assert_int_equal(on_duty(s), heir);
+    assert_int_equal(program_end(dead), 1000 + SIGKILL);
+    assert_int_equal(stage_end(heir), 0);
+}
+
+/* ---- Queues */
+
+static void push_to(struct stage *s, const char *queue, int first, int n, const char *args)
+{
+    char text[256];
+
+    for (int i = first; i < first + n; i++) {
+        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"mark\",\"args\":%s}", i, args);
+        server_number(&s->server, "RPUSH", stage_key(s, "queue:%s", queue), text, NULL);
+    }
+}
+
+static void strict_queues(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    pid_t worker;
+
+    push_to(s, "low", 0, 30, "null");
+    push_to(s, "high", 30, 30, "null");
+    worker = stage_actor(s, "worker", "queues=high,low", "executors=1", NULL);
+    stage_await_done(s, 60);
+    h = history_read(s);
+    for (int i = 0; i < 60; i++) /* begin and effect of each */
+        assert_true(h.events[i].job >= 30);
+    history_free(&h);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void weighted_queues(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    int seldom = 0;
+    pid_t worker;
+
+    push_to(s, "often", 0, 200, "{\"sleep\":0.001}");
+    push_to(s, "seldom", 200, 200, "{\"sleep\":0.001}");
+    worker = stage_actor(s, "worker", "queues=often=9,seldom", "executors=1", NULL);
+    stage_await_done(s, 400);
+    h = history_read(s);
+    for (int i = 0; i < 400; i++) /* the first 200 jobs, begin and effect of each */
+        seldom += h.events[i].job >= 200;
+    history_free(&h);
+    if (seldom < 2 || seldom > 160)
+        fail_msg("%d of the first 200 jobs came from the queue of a tenth of the weight", seldom / 2);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Draining */
+
+static void drain_ends(void **state)
+{
+    struct stage *s = *state;
+    char id[WEIR_ID_SIZE];
+
+    assert_int_equal(program_end(stage_actor(s, "empty", "drain=1", NULL)), 0);
+    stage_enqueue(s, "mark", NULL, 0, 100);
+    stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0}", 100, 10);
+    stage_enqueue(s, "other", NULL, 110, 5); /* not this worker's */
+    assert_int_equal(
+        weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark", .args = "null", .delay_s = 3600}, id),
+        0);
+    stage_rate(s, "mark", "200/s,burst=10");
+    assert_int_equal(program_end(stage_actor(s, "worker", "drain=1", NULL)), 0);
+    assert_int_equal(stage_stat(s, "mark", "done"), 110);
+    assert_int_equal(stage_stat(s, "mark", "scheduled"), 1);
+    assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
+}
+
+static void drain_waits_for_others(void **state)
+{
+    struct stage *s = *state;
+    pid_t other = stage_actor(s, "other", "executors=1", NULL), drains;
+
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 0, 1);
+    await(history_count(s, "begin", 0) == 1);
+    drains = stage_actor(s, "drains", "drain=1", NULL);
+    log_has(s, "drains.err", "draining: 0 waiting, 0 parked, 1 running");
+    assert_int_equal(kill(drains, 0), 0);
+    make_file(s, "go");
+    assert_int_equal(program_end(drains), 0);
+    assert_int_equal(history_count(s, "effect", 0), 1);
+    assert_int_equal(stage_end(other), 0);
+}
+
+static void drain_gives_up(void **state)
+{
+    struct stage *s = *state;
+
+    stage_rate(s, "mark", "1/1h,burst=1");
+    stage_enqueue(s, "mark", NULL, 0, 3);
+    assert_int_equal(program_end(stage_weir(s, "worker", "--exec", "mark=/bin/true", "--drain", "--drain-max",
+                                            "500ms", NULL)),
+                     75);
+    assert_int_equal(stage_stat(s, "mark", "done"), 1);
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "lane:default/mark/"), NULL), 2);
+    log_has(s, "worker.err", "weir: worker: not drained in 0.5 s; run it again");
+}
+
+/* ---- Stopping */
+
+/* Jobs that wait in the worker go back in order, with no attempt used; the one that runs is finished. */
+static void term_finishes_and_gives_back(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    int last = -1;
+    pid_t worker;
+
+    stage_enqueue(s, "mark", NULL, 0, 3000); /* fast: so that many are prefetched */
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 3000, 1);
+    stage_enqueue(s, "mark", NULL, 3001, 500);
+    worker = stage_actor(s, "worker", "executors=1", NULL);
+    await(history_count(s, "begin", 3000) == 1);
+    kill(worker, SIGTERM);
+    log_has(s, "worker.err", "stopping: 1 jobs run to their end");
+    make_file(s, "go");
+    assert_int_equal(program_end(worker), 0);
+    assert_int_equal(stage_judge(s, 3501).lost, 0);
+    assert_int_equal(history_count(s, "effect", 3000), 1);
+    assert_int_equal(history_count(s, "begin", -1), 3001);
+
+    assert_int_equal(program_end(stage_actor(s, "next", "executors=1", "drain=1", NULL)), 0);
+    assert_int_equal(stage_await_done(s, 3501).twice, 0);
+    h = history_read(s);
+    for (int i = 0; i < h.count; i++) {
+        if (strcmp(h.events[i].what, "begin") != 0)
+            continue;
+        assert_int_equal(h.events[i].attempt, 1);
+        assert_int_equal(h.events[i].job, last + 1);
+        last = h.events[i].job;
+    }
+    history_free(&h);
+}
+
+/* The same under load, again and again: nothing is lost, nothing runs twice. */
+static void term_at_any_time(void **state)
+{
+    struct stage *s = *state;
+    int end = 0;
+
+    stage_enqueue(s, "mark", "{\"sleep\":0.001}", 0, 3000);
+    for (int i = 0; i < 12; i++) {
+        pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
+
+        await(history_count(s, "effect", -1) > end + 20 * (i % 5));
+        assert_int_equal(stage_end(worker), 0);
+        end = history_count(s, "effect", -1);
+        assert_int_equal(history_count(s, "begin", -1), end);
+        assert_int_equal(stage_judge(s, 3000).lost, 0);
+    }
+    assert_int_equal(program_end(stage_actor(s, "last", "drain=1", NULL)), 0);
+    assert_int_equal(stage_await_done(s, 3000).twice, 0);
+}
+
+static bool is_running(pid_t pid)
+{
+    return kill(pid, 0) == 0;
+}
+
+static pid_t pid_in_file(struct stage *s, const char *name)
+{
+    char text[64];
+
+    log_has(s, name, "\n");
+    read_text(s->server.folder, name, text, sizeof text);
+    return atoi(text);
+}
+
+static void write_script(struct stage *s, const char *name, const char *lines)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", lines);
+    write_text(s->server.folder, name, text);
+    snprintf(text, sizeof text, "%s/%s", s->server.folder, name);
+    assert_int_equal(chmod(text, 0755), 0);
+}
+
+/* The second TERM: commands are ended, their jobs given back with no attempt used. */
+static void second_term_ends_commands(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker, command;
+
+    write_script(s, "stay", "echo $$ >pid\nexec sleep 1000");
+    worker = stage_weir(s, "worker", "--exec", "stay=./stay", NULL);
+    stage_push(s, "stay", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    kill(worker, SIGTERM);
+    log_has(s, "worker.err", "stopping: 1 jobs run to their end");
+    assert_true(is_running(command));
+    assert_int_equal(stage_end(worker), 0);
+    await(!is_running(command));
+    assert_int_equal(stage_judge(s, 1).present, 1);
+    assert_true(is_blank(s, "workers"));
+    assert_int_equal(stage_stat(s, "stay", "back"), 1);
+    assert_int_equal(stage_stat(s, "stay", "retried"), 0);
+}
+
+/* A command that does not go by TERM is killed. */
+static void grace_is_the_longest_wait(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker, command;
+    int64_t start_us;
+
+    write_script(s, "stay", "trap '' TERM\necho $$ >pid\nwhile :; do sleep 0.1; done");
+    worker = stage_weir(s, "worker", "--exec", "stay=./stay", "--grace", "300ms", NULL);
+    stage_push(s, "stay", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    start_us = clock_mono_us();
+    assert_int_equal(stage_end(worker), 0);
+    assert_in_range(clock_mono_us() - start_us, 300 * MS, 10 * SECOND);
+    await(!is_running(command));
+    assert_int_equal(stage_judge(s, 1).present, 1);
+}
+
+/* A C function cannot be ended; the program can. */
+static void second_term_leaves_functions(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+
+    stage_push(s, "mark", "{\"wait\":\"never\"}", 0, 1);
+    await(history_count(s, "begin", 0) == 1);
+    kill(worker, SIGTERM);
+    log_has(s, "worker.err", "stopping: 1 jobs run to their end");
+    assert_int_equal(stage_end(worker), 0);
+    assert_int_equal(stage_judge(s, 1).present, 1);
+    assert_int_equal(stage_stat(s, "mark", "back"), 1);
+}
+
+static void quiet_takes_no_more(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", "lease=1", NULL);
+    char *before, *after;
+
+    stage_push(s, "mark", "{\"wait\":\"go\"}", 0, 1);
+    await(history_count(s, "begin", 0) == 1);
+    kill(worker, SIGTSTP);
+    before = server_ask(&s->server, "ZRANGE", stage_key(s, "workers"), "0", "0", "WITHSCORES", NULL);
+    stage_push(s, "mark", NULL, 1, 1);
+    for (int beat = 0; beat < 3; beat++) { /* it lives on */
+        do {
+            clock_sleep_until(clock_mono_us() + 10 * MS);
+            after = server_ask(&s->server, "ZRANGE", stage_key(s, "workers"), "0", "0", "WITHSCORES", NULL);
+        } while (strcmp(before, after) == 0 && (free(after), true));
+        free(before);
+        before = after;
+    }
+    free(before);
+    assert_int_equal(history_count(s, "begin", 1), 0);
+    make_file(s, "go");
+    await(stage_stat(s, "mark", "done") == 1);
+    assert_int_equal(history_count(s, "begin", 1), 0);
+    assert_int_equal(stage_end(worker), 0);
+    assert_int_equal(stage_judge(s, 2).present, 1);
+}
+
+/* ---- A Redis that is late, locked or forgetful */
+
+static void wrong_password(void **state)
+{
+    static const char *const options[] = {"--requirepass", "secret", NULL};
+    struct stage s = {.ns = "weir"};
+    struct outcome o;
+
+    (void)state;
+    server_start_with(&s.server, false, options);
+    assert_int_equal(program_end(stage_weir(&s, "worker", "--exec", "mark=/bin/true", NULL)), 77);
+    read_text(s.server.folder, "worker.err", o.err, sizeof o.err);
+    assert_non_null(strstr(o.err, "weir: Redis: refused"));
+    assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
+    server_stop(&s.server);
+}
+
+/* Who may log in but not run scripts is told so at the start. */
+static void missing_permission(void **state)
+{
+    struct stage *s = *state;
+    char url[200];
+
+    free(
+        server_ask(&s->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-evalsha", NULL));
+    snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
+    assert_int_equal(program_end(stage_weir(s, "worker", "--redis", url, "--exec", "mark=/bin/true", NULL)),
+                     77);
+    log_has(s, "worker.err", "evalsha");
+}
+
+static void waits_for_redis(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker, idle;
+
+    server_kill(&s->server);
+    worker = stage_weir(s, "worker", "--exec", "mark=/bin/true", NULL);
+    idle = stage_weir(s, "idle", "--exec", "mark=/bin/true", NULL);
+    log_has(s, "worker.err", "connecting again until it answers");
+    log_has(s, "idle.err", "connecting again until it answers");
+    assert_int_equal(stage_end(idle), 0); /* it has nothing to give back */
+    server_restart(&s->server);
+    stage_push(s, "mark", NULL, 0, 1);
+    await(stage_stat(s, "mark", "done") == 1);
+    log_has(s, "worker.err", "Redis is back after");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void scripts_flushed_under_load(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
+    int flushes = 0;
+
+    stage_rate(s, "mark", "1000/s,burst=10");
+    stage_enqueue(s, "mark", NULL, 0, 1000);
+    stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0}", 1000, 200);
+    while (history_count(s, "effect", -1) < 1200 && flushes < 20000) {
+        free(server_ask(&s->server, "SCRIPT", "FLUSH", NULL));
+        flushes++;
+    }
+    assert_true(flushes > 100);
+    assert_int_equal(stage_await_done(s, 1200).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void emptied_under_load(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = stage_actor(s, "one", "executors=3", NULL), two = stage_actor(s, "two", "executors=3", NULL);
+
+    for (int round = 0; round < 5; round++) {
+        stage_enqueue(s, "mark", "{\"sleep\":0.001}", round * 1000, 1000);
+        await(history_count(s, "effect", -1) > 0);
+        free(server_ask(&s->server, round % 2 ? "FLUSHDB" : "FLUSHALL", NULL));
+    }
+    stage_push(s, "mark", NULL, 5000, 100);
+    await(stage_stat(s, "mark", "done") >= 100);
+    for (int job = 5000; job < 5100; job++)
+        await(history_count(s, "effect", job) == 1);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
+/* ---- The program */
+
+static void handlers_from_a_shared_object(void **state)
+{
+    struct stage *s = *state;
+    char receipts[512];
+    pid_t worker;
+
+    setenv("WEEKLY_SUMMARY_DIR", s->server.folder, 1);
+    worker = stage_weir(s, "worker", "--load", built("examples/weekly_summary_handler.so"), "-c", "3", NULL);
+    unsetenv("WEEKLY_SUMMARY_DIR");
+    stage_push(s, "receipt", "{\"business_id\":\"b7\",\"amount_cents\":1250}", 0, 1);
+    stage_push(s, "receipt", "{\"business_id\":7}", 1, 1);
+    await(stage_stat(s, "receipt", "done") == 1 && stage_stat(s, "receipt", "dead") == 1);
+    read_text(s->server.folder, "receipts.ndjson", receipts, sizeof receipts);
+    assert_string_equal(receipts, "{\"id\":\"j0\",\"business_id\":\"b7\",\"amount_cents\":1250}\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static json_t *status_of(struct stage *s)
+{
+    struct outcome o;
+    json_t *status;
+
+    run_in(&o, NULL, built("weir"), "status", "--json", "--redis", s->server.url, NULL);
+    assert_int_equal(o.code, 0);
+    status = json_loads(o.out, 0, NULL);
+    assert_non_null(status);
+    return status;
+}
+
+static void status_of_a_running_worker(void **state)
+{
+    struct stage *s = *state;
+    int running, waiting, parked, done, pid, count;
+    pid_t worker;
+    json_t *status, *type, *first;
+
+    stage_rate(s, "mark", "1/1h,burst=2");
+    stage_enqueue(s, "mark", NULL, 0, 1);
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 1);
+    stage_enqueue(s, "mark", NULL, 2, 5);
+    worker = stage_actor(s, "worker", "executors=3", NULL);
+    await(stage_stat(s, "mark", "done") == 1 && stage_stat(s, "mark", "parked") == 5);
+    status = status_of(s);
+    type = json_object_get(json_object_get(status, "types"), "mark");
+    assert_int_equal(json_unpack(type, "{s:i, s:i, s:i, s:i}", "running", &running, "waiting", &waiting,
+                                 "parked", &parked, "done", &done),
+                     0);
+    assert_int_equal(running, 1);
+    assert_int_equal(waiting, 0);
+    assert_int_equal(parked, 5);
+    assert_int_equal(done, 1);
+    first = json_array_get(json_object_get(status, "workers"), 0);
+    assert_int_equal(json_unpack(first, "{s:i, s:i}", "pid", &pid, "running", &count), 0);
+    assert_int_equal(pid, worker);
+    assert_int_equal(count, 1);
+    json_decref(status);
+
+    make_file(s, "go");
+    await(stage_stat(s, "mark", "done") == 2);
+    assert_int_equal(stage_end(worker), 0);
+    status = status_of(s);
+    assert_int_equal(json_array_size(json_object_get(status, "workers")), 0);
+    json_decref(status);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(done_retry_dead_throttled),
+        ON_STAGE(usual_backoff),
+        ON_STAGE(executors_run_side_by_side),
+        ON_STAGE(thousands_once_each),
+        cmocka_unit_test(wrong_set_up),
+        cmocka_unit_test(wrong_handlers),
+        ON_STAGE(two_workers_keep_one_rate),
+        ON_STAGE(parked_jobs_delay_nobody),
+        ON_STAGE(changed_rate_applies_at_once),
+        ON_STAGE(unknown_type_waits),
+        ON_STAGE(unknown_type_dies_if_told_so),
+        ON_STAGE(idle_worker_wakes_at_once),
+        ON_STAGE(delayed_jobs_start_on_time),
+        ON_STAGE(duty_passes_on),
+        ON_STAGE(strict_queues),
+        ON_STAGE(weighted_queues),
+        ON_STAGE(drain_ends),
+        ON_STAGE(drain_waits_for_others),
+        ON_STAGE(drain_gives_up),
+        ON_STAGE(term_finishes_and_gives_back),
+        ON_STAGE(term_at_any_time),
+        ON_STAGE(second_term_ends_commands),
+        ON_STAGE(grace_is_the_longest_wait),
+        ON_STAGE(second_term_leaves_functions),
+        ON_STAGE(quiet_takes_no_more),
+        cmocka_unit_test(wrong_password),
+        ON_STAGE(missing_permission),
+        ON_STAGE(waits_for_redis),
+        ON_STAGE(scripts_flushed_under_load),
+        ON_STAGE(emptied_under_load),
+        ON_STAGE(handlers_from_a_shared_object),
+        ON_STAGE(status_of_a_running_worker),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("worker", tests, NULL, NULL);
+}
