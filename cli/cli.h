@@ -1,5 +1,5 @@
-/* The weir command: one table of subcommands, one table of flags for each. A command parses, calls the library and
- * prints: data on standard output, talk on standard error. */
+/* The weir command: one table of subcommands, one table of flags for each. A command parses, calls the
+ * library and prints: data on standard output, talk on standard error. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -17,8 +17,8 @@ struct flag {
     enum flag_kind kind;
     const char *value; /* "N", for the help; NULL for FLAG_BOOL */
     const char *help;
-    void *target; /* bool *, const char **, long long *, int64_t * (us), const char ** ("" when given without a value),
-                     struct flag_values * */
+    void *target; /* bool *, const char **, long long *, int64_t * (us), const char ** ("" when given without
+                     a value), struct flag_values * */
 };
 #define FLAG_VALUES_MAX 64
 struct flag_values {
@@ -44,12 +44,12 @@ struct command {
     int (*run)(struct cli *cli, int argc, char **argv);
 };
 
-/* Parses the command's own flags and the common ones, wherever they stand ("--" ends them); leaves the operands in
- * argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h. WEIR_EUSAGE with the likely
- * flag for a mistyped one. Call it first thing in run(). */
+/* Parses the command's own flags and the common ones, wherever they stand ("--" ends them); leaves the
+ * operands in argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h.
+ * WEIR_EUSAGE with the likely flag for a mistyped one. Call it first thing in run(). */
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
-/* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on standard error),
- * else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
+/* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
+ * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
 struct weir *cli_client(struct cli *cli);
 /* The same choice as a URL string, for the worker; static storage. NULL: the library's default. */
 const char *cli_redis_url(const struct cli *cli);
@@ -62,7 +62,7 @@ void cli_format_time(int64_t us, char out[40]);
 /* The likely one of names (ended by NULL) for a mistyped word, or NULL. */
 const char *cli_likely(const char *word, const char *const *names);
 
-extern const struct command command_enqueue, command_worker, command_rate, command_take, command_verify, command_status,
-    command_dev, command_version;
+extern const struct command command_enqueue, command_worker, command_rate, command_take, command_verify,
+    command_status, command_dev, command_version;
 
 #endif

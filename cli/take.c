@@ -75,7 +75,7 @@ static int print_take_json(struct cli *cli, const struct weir_take *t)
 {
     json_t *doc = json_pack("{s:b,s:I,s:I,s:o,s:o}", "allowed", t->allowed, "limit", (json_int_t)t->limit,
                             "remaining", (json_int_t)t->remaining, "retry_after",
-                            t->retry_after_s < 0 ? json_pack("i", -1) : json_real(t->retry_after_s),
+                            t->retry_after_s < 0 ? json_integer(-1) : json_real(t->retry_after_s),
                             "reset_after", json_real(t->reset_after_s));
 
     if (doc && t->never)

@@ -1,4 +1,5 @@
-/* struct weir: what weir_new makes: a blocking connection, the key prefix of the namespace, the last error. */
+/* struct weir: what weir_new makes: a blocking connection, the key prefix of the namespace, the last error.
+ */
 #ifndef CORE_CLIENT_H
 #define CORE_CLIENT_H
 
@@ -17,8 +18,8 @@ struct weir {
 WEIR_CHECKED int client_prefix(const char *ns, char prefix[PREFIX_SIZE], struct error *e);
 /* The address of a url; NULL: $REDIS_URL, else redis://127.0.0.1:6379. */
 WEIR_CHECKED int client_address(const char *url, struct redis_address *address, struct error *e);
-/* Calls a script (begun with script_begin and w->prefix) once: redis_call, with w->setup checked first. *reply is the
- * caller's. Fills w->error and returns its status on failure. */
+/* Calls a script (begun with script_begin and w->prefix) once: redis_call, with w->setup checked first.
+ * *reply is the caller's. Fills w->error and returns its status on failure. */
 WEIR_CHECKED int client_call(struct weir *w, const struct args *a, struct redisReply **reply, bool *sent);
 
 #endif

@@ -1,5 +1,5 @@
-/* Clocks of this machine, in whole microseconds. Decisions about slots, leases and due times are Redis's: these
- * are for waiting, for time-outs and for log lines. */
+/* Clocks of this machine, in whole microseconds. Decisions about slots, leases and due times are Redis's:
+ * these are for waiting, for time-outs and for log lines. */
 #ifndef CORE_CLOCK_H
 #define CORE_CLOCK_H
 

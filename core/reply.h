@@ -1,4 +1,5 @@
-/* Reading Redis's answers: every element is checked before it is used. For the <verb>_reply functions only. */
+/* Reading Redis's answers: every element is checked before it is used. For the <verb>_reply functions only.
+ */
 #ifndef CORE_REPLY_H
 #define CORE_REPLY_H
 
@@ -9,13 +10,15 @@
 #include "core/error.h"
 #include "core/redis.h"
 
-/* An array of at least n elements? Error replies are turned into their error, anything else into WEIR_EINTERNAL. */
+/* An array of at least n elements? Error replies are turned into their error, anything else into
+ * WEIR_EINTERNAL. */
 static inline int reply_array(const struct redisReply *reply, size_t n, const char *script, struct error *e)
 {
     if (reply && reply->type == REDIS_REPLY_ERROR)
         return redis_fault_error(e, reply->str);
     if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < n)
-        return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?", script);
+        return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
+                         script);
     return 0;
 }
 

@@ -17,8 +17,9 @@ extern const struct script scripts[];
 /* The script of that name; it is a bug to ask for one that is not there. */
 const struct script *script_named(const char *name);
 
-/* Begins a call: EVALSHA <sha1> 1 <prefix> <now>. prefix is the namespace's key prefix ("weir:{0}:"), KEYS[1] of
- * every script; now_us < 0 means Redis TIME, a number is the virtual time of a test, ARGV[1] of every script. */
+/* Begins a call: EVALSHA <sha1> 1 <prefix> <now>. prefix is the namespace's key prefix ("weir:{0}:"), KEYS[1]
+ * of every script; now_us < 0 means Redis TIME, a number is the virtual time of a test, ARGV[1] of every
+ * script. */
 void script_begin(struct args *a, const char *name, const char *prefix, int64_t now_us);
 
 #endif

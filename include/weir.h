@@ -2,8 +2,8 @@
  * weir.h - the public interface of Weir, a distributed job queue on Redis whose workers hold every task type
  * to a global rate, exactly.
  *
- * Three kinds of user: a producer (weir_new, weir_enqueue, weir_bulk_*), a worker process (weir_worker_*), and
- * a handler (a function of type weir_handler that a worker calls for each job).
+ * Three kinds of user: a producer (weir_new, weir_enqueue, weir_bulk_*), a worker process (weir_worker_*),
+ * and a handler (a function of type weir_handler that a worker calls for each job).
  *
  * Conventions
  *   - Functions that can fail return 0, or a negative enum weir_status; weir_message() and
@@ -70,22 +70,23 @@ struct weir_job_spec {
 
 /* Enqueues one job; writes its id to id unless that is NULL. A second enqueue of a given id changes nothing
  * and succeeds. After a lost connection the same job is sent again and arrives once. */
-WEIR_API WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE]);
+WEIR_API WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spec *job,
+                                       char id[WEIR_ID_SIZE]);
 
 /* A bulk: many jobs in order, each exactly once, in chunks, with constant memory.
  *
- * With a name it is a batch that can be resumed: every call of weir_bulk_add counts one input line, Redis keeps
- * how many lines it has and a checksum over them, and a later run over the same input skips those. A bulk
- * without a name survives lost connections, not the death of its process. */
+ * With a name it is a batch that can be resumed: every call of weir_bulk_add counts one input line, Redis
+ * keeps how many lines it has and a checksum over them, and a later run over the same input skips those. A
+ * bulk without a name survives lost connections, not the death of its process. */
 struct weir_bulk;
 
 /* Begins or resumes a bulk. batch may be NULL. The bulk borrows w until it is closed; one at a time. */
 WEIR_API WEIR_CHECKED int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk);
-/* Adds one job (delay_s and at_s are not for bulks). May send and wait. WEIR_EINPUT: this job is wrong, nothing
- * was added and the line was not counted. */
+/* Adds one job (delay_s and at_s are not for bulks). May send and wait. WEIR_EINPUT: this job is wrong,
+ * nothing was added and the line was not counted. */
 WEIR_API WEIR_CHECKED int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job);
-/* Adds one line of NDJSON: a job object, or with type not NULL the args of a job of that type. len excludes the
- * newline. queue NULL: the job's own queue, else "default". Errors as weir_bulk_add. */
+/* Adds one line of NDJSON: a job object, or with type not NULL the args of a job of that type. len excludes
+ * the newline. queue NULL: the job's own queue, else "default". Errors as weir_bulk_add. */
 WEIR_API WEIR_CHECKED int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
                                              const char *line, size_t len);
 /* Counts a line of the input that carries no job, so that resuming finds its place. */
@@ -120,9 +121,10 @@ struct weir_take {
 #define WEIR_TAKE_PEEK 1 /* look, take nothing */
 
 /* Takes cost slots (0: 1) of the limit name, for a caller of any kind; target is NAME or, with a rule of the
- * caller's own, NAME or NAME/KEY. rule NULL: the limit's rule. Returns 0 allowed or not: see take->allowed. */
-WEIR_API WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
-                                    struct weir_take *take);
+ * caller's own, NAME or NAME/KEY. rule NULL: the limit's rule. Returns 0 allowed or not: see take->allowed.
+ */
+WEIR_API WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost,
+                                    int flags, struct weir_take *take);
 
 /* ---- Handlers ----------------------------------------------------------------------------------------- */
 
@@ -158,16 +160,16 @@ struct weir_worker;
 
 /* Members that are NULL or 0 take their default. */
 struct weir_worker_options {
-    const char *redis_url;    /* as weir_new */
-    const char *ns;           /* as weir_new */
-    const char *queues;       /* "default"; "a,b": strict order; "a=3,b": by weight */
-    int executors;            /* 10; at most 1024 */
-    double lease_s;           /* 30: how long a silent worker keeps its jobs */
-    double grace_s;           /* 25: how long a stopping worker waits for its handlers */
-    const char *trace_file;   /* one line a start, appended */
-    int drain;                /* stop when nothing is left to do */
-    double drain_max_s;       /* give up draining after that long; 0: never */
-    int unknown_dead;         /* jobs of types without a handler go to the dead jobs instead of waiting */
+    const char *redis_url;  /* as weir_new */
+    const char *ns;         /* as weir_new */
+    const char *queues;     /* "default"; "a,b": strict order; "a=3,b": by weight */
+    int executors;          /* 10; at most 1024 */
+    double lease_s;         /* 30: how long a silent worker keeps its jobs */
+    double grace_s;         /* 25: how long a stopping worker waits for its handlers */
+    const char *trace_file; /* one line a start, appended */
+    int drain;              /* stop when nothing is left to do */
+    double drain_max_s;     /* give up draining after that long; 0: never */
+    int unknown_dead;       /* jobs of types without a handler go to the dead jobs instead of waiting */
 };
 
 /* Makes a worker that is not yet running. Returns NULL only when out of memory; wrong options are reported by
@@ -177,16 +179,18 @@ WEIR_API void weir_worker_free(struct weir_worker *worker);
 WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
 
 /* Calls handler(job, arg) for each job of type, on one of the executor threads, several at a time. */
-WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const char *type, weir_handler *handler,
-                                             void *arg);
-/* Runs command, split at blanks and given no shell, once for each job of type: the job as JSON on its standard
- * input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT. Exit 0 done, 75 throttled, 65 dead, others retry. */
+WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const char *type,
+                                             weir_handler *handler, void *arg);
+/* Runs command, split at blanks and given no shell, once for each job of type: the job as JSON on its
+ * standard input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT. Exit 0 done, 75 throttled, 65 dead,
+ * others retry. */
 WEIR_API WEIR_CHECKED int weir_worker_exec(struct weir_worker *worker, const char *type, const char *command);
 /* Loads a shared object that exports "int weir_register(struct weir_worker *worker)", which calls
  * weir_worker_handle for its types and returns 0. */
 WEIR_API WEIR_CHECKED int weir_worker_load(struct weir_worker *worker, const char *file);
 
-/* Runs jobs until stopped: 0 when all was finished or given back, WEIR_ENOTNOW when draining took too long. */
+/* Runs jobs until stopped: 0 when all was finished or given back, WEIR_ENOTNOW when draining took too long.
+ */
 WEIR_API WEIR_CHECKED int weir_worker_run(struct weir_worker *worker);
 /* Asks the worker to stop; the second call: at once. Safe in signal handlers and from any thread. */
 WEIR_API void weir_worker_stop(struct weir_worker *worker);

@@ -58,7 +58,7 @@ static bool read_attempts(struct span value, void *into)
 {
     int64_t attempts;
 
-    if (!json_integer(value, 1, MAX_ATTEMPTS_MOST, &attempts))
+    if (!json_read_integer(value, 1, MAX_ATTEMPTS_MOST, &attempts))
         return false;
     *(int *)into = (int)attempts;
     return true;

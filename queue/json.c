@@ -275,7 +275,7 @@ static const char *number(struct json *j, const char *begin)
     return at;
 }
 
-bool json_integer(struct span value, int64_t least, int64_t most, int64_t *out)
+bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out)
 {
     char text[24];
     char *end;

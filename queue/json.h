@@ -48,7 +48,7 @@ const char *json_members(struct json *j, const char *at, struct json_members *m)
 void json_members_free(struct json_members *m);
 
 /* A JSON number, already checked: false when it is no integer from least to most. */
-bool json_integer(struct span value, int64_t least, int64_t most, int64_t *out);
+bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out);
 /* Seconds as microseconds, rounded up: false when it is no number above 0 and up to most_us. */
 bool json_seconds(struct span value, int64_t most_us, int64_t *us);
 

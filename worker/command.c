@@ -1,9 +1,8 @@
-/* Runs a command for a job: one process in a process group of its own, no shell. The job as JSON goes to its standard input and
- * its metadata to the environment; its exit code decides:
- *     0 done    75 throttled    65 dead    anything else, or a signal: retry
- * The last lines of standard error are the reason; a number as the last line of standard output of a throttled job is the
- * seconds after which it comes back. The command has ended when its process has: a grandchild that keeps a pipe open is not
- * waited for. */
+/* Runs a command for a job: one process in a process group of its own, no shell. The job as JSON goes to its
+ * standard input and its metadata to the environment; its exit code decides: 0 done    75 throttled    65
+ * dead    anything else, or a signal: retry The last lines of standard error are the reason; a number as the
+ * last line of standard output of a throttled job is the seconds after which it comes back. The command has
+ * ended when its process has: a grandchild that keeps a pipe open is not waited for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +17,7 @@
 
 #include "worker/handler.h"
 
-#define TAIL_SIZE 1024 /* of standard error, kept as the reason; of standard output, for a number */
+#define TAIL_SIZE 1024  /* of standard error, kept as the reason; of standard output, for a number */
 #define SPAWN_AGAIN_S 5 /* after a command could not be started: out of processes, memory, files */
 #define EXIT_THROTTLED 75
 #define EXIT_DEAD 65
@@ -80,8 +79,9 @@ static char **job_environment(char *const variables[], size_t n)
     return env;
 }
 
-/* In the child, which borrows our memory until it runs the program: all signals as a fresh process has them, a group of its own, our
- * pipes as 0, 1, 2, and an end when the worker ends. Returns only when it failed, with errno. */
+/* In the child, which borrows our memory until it runs the program: all signals as a fresh process has them,
+ * a group of its own, our pipes as 0, 1, 2, and an end when the worker ends. Returns only when it failed,
+ * with errno. */
 static void become(char *const argv[], char *const env[], const struct pipes *p, pid_t worker)
 {
     struct sigaction fresh = {.sa_handler = SIG_DFL};
@@ -92,12 +92,13 @@ static void become(char *const argv[], char *const env[], const struct pipes *p,
         return;
     if (dup2(p->in[0], 0) < 0 || dup2(p->out[1], 1) < 0 || dup2(p->err[1], 2) < 0)
         return;
-    sigprocmask(SIG_SETMASK, &fresh.sa_mask, NULL); /* empty; blocked until here, so that no handler of ours ran */
+    sigprocmask(SIG_SETMASK, &fresh.sa_mask,
+                NULL); /* empty; blocked until here, so that no handler of ours ran */
     execvpe(argv[0], argv, env);
 }
 
-/* vfork: a large worker is not copied, and unlike posix_spawn it allows PR_SET_PDEATHSIG. The thread that calls it lives as long as
- * the worker, as that needs. Returns an errno. */
+/* vfork: a large worker is not copied, and unlike posix_spawn it allows PR_SET_PDEATHSIG. The thread that
+ * calls it lives as long as the worker, as that needs. Returns an errno. */
 static int spawn(pid_t *pid, char *const argv[], char *const env[], const struct pipes *p)
 {
     volatile int failed = 0;

@@ -44,7 +44,8 @@ static struct handler *add(struct handlers *h, const char *type, struct error *e
     struct handler *at;
 
     if (!type || !name_is_valid(type, strlen(type))) {
-        error_set(e, WEIR_EUSAGE, "handler: '%.64s' is no type; use 1 to 128 of A-Z a-z 0-9 _ . -", type ? type : "");
+        error_set(e, WEIR_EUSAGE, "handler: '%.64s' is no type; use 1 to 128 of A-Z a-z 0-9 _ . -",
+                  type ? type : "");
         return NULL;
     }
     if (handlers_find(h, (struct span){type, strlen(type)})) {
@@ -128,8 +129,8 @@ int handlers_add_command(struct handlers *h, const char *type, const char *comma
     if (!(row->argv = split(command)))
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     if (!can_run(row->argv[0]))
-        return error_set(e, WEIR_ECONFIG, "handler %s: %s: no such program; name one in $PATH or by its path", type,
-                         row->argv[0]);
+        return error_set(e, WEIR_ECONFIG, "handler %s: %s: no such program; name one in $PATH or by its path",
+                         type, row->argv[0]);
     return 0;
 }
 

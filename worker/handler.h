@@ -22,12 +22,14 @@ struct handlers {
 
 void handlers_free(struct handlers *h);
 /* WEIR_EUSAGE: no valid type, a type that has a handler, an empty command. */
-WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, weir_handler *function, void *arg, struct error *e);
-WEIR_CHECKED int handlers_add_command(struct handlers *h, const char *type, const char *command, struct error *e);
+WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, weir_handler *function, void *arg,
+                              struct error *e);
+WEIR_CHECKED int handlers_add_command(struct handlers *h, const char *type, const char *command,
+                                      struct error *e);
 const struct handler *handlers_find(const struct handlers *h, struct span type);
 
-/* Runs a task on the calling thread until it has ended, by task_finish: checks the body, waits for the start time, writes the
- * trace (may be NULL), calls the function or runs the command. */
+/* Runs a task on the calling thread until it has ended, by task_finish: checks the body, waits for the start
+ * time, writes the trace (may be NULL), calls the function or runs the command. */
 void handler_run(struct task *task, struct trace *trace);
 
 /* Runs handler's command for the job (worker/command.c). */

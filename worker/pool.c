@@ -35,8 +35,8 @@ static bool has_work(const struct pool *p)
 
 static void *thread_main(void *arg);
 
-/* Gets one more thread going if tasks wait and nobody is on the way. With very short tasks the threads that run are faster
- * than a wake-up: one at a time is enough, each calls the next. Called with the lock held. */
+/* Gets one more thread going if tasks wait and nobody is on the way. With very short tasks the threads that
+ * run are faster than a wake-up: one at a time is enough, each calls the next. Called with the lock held. */
 static void call_one(struct pool *p)
 {
     if (p->waking || !has_work(p))

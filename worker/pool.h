@@ -1,5 +1,6 @@
-/* The executors: up to c threads that run tasks. A job with a limit was granted against an idle executor, so it goes before
- * those that were prefetched; its thread waits for the start time. Threads are started when they are needed.
+/* The executors: up to c threads that run tasks. A job with a limit was granted against an idle executor, so
+ * it goes before those that were prefetched; its thread waits for the start time. Threads are started when
+ * they are needed.
  *
  * All functions are for the worker's loop, but for on_finished, which a thread calls. */
 #ifndef WORKER_POOL_H
@@ -10,7 +11,8 @@
 struct pool;
 struct trace;
 
-/* on_finished(arg) is called on a thread when the list of finished tasks is no longer empty. NULL: out of memory. */
+/* on_finished(arg) is called on a thread when the list of finished tasks is no longer empty. NULL: out of
+ * memory. */
 struct pool *pool_new(int executors, struct trace *trace, void (*on_finished)(void *arg), void *arg);
 /* Waits for running tasks. */
 void pool_free(struct pool *pool);
@@ -18,7 +20,8 @@ void pool_free(struct pool *pool);
 void pool_add(struct pool *pool, struct task_list *tasks);
 /* Hands over what has finished. */
 void pool_collect(struct pool *pool, struct task_list *finished);
-/* Takes back tasks that no thread has begun: those beyond the executors that are free for them, or (all) every one. */
+/* Takes back tasks that no thread has begun: those beyond the executors that are free for them, or (all)
+ * every one. */
 void pool_withdraw(struct pool *pool, struct task_list *tasks, bool all);
 /* Calls visit for each task that waits, runs or was not yet collected; threads are held meanwhile. */
 void pool_each(struct pool *pool, void (*visit)(struct task *task, void *arg), void *arg);

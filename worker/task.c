@@ -38,10 +38,14 @@ void task_free(struct task *task)
 
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason)
 {
+    size_t len = reason ? strlen(reason) : 0;
+
+    while (len > 0 && isspace((unsigned char)reason[len - 1]))
+        len--;
     task->end = end;
     task->after_s = after_s;
     free(task->reason);
-    task->reason = reason && *reason ? strdup(reason) : NULL;
+    task->reason = len > 0 ? strndup(reason, len) : NULL;
     for (char *c = task->reason; c && *c; c++)
         if (iscntrl((unsigned char)*c))
             *c = ' ';

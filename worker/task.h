@@ -18,13 +18,13 @@ enum task_end { END_DONE, END_RETRY, END_THROTTLED, END_BACK, END_DEAD };
 struct task {
     struct task *next;
     const struct handler *handler;
-    struct span token, body;        /* in bytes; NUL-terminated */
-    int64_t slot_us;                /* by Redis's clock, 0: no limit */
-    int64_t start_us;               /* when to start, by this machine's monotonic clock; 0: at once */
-    const char *rule;               /* the limit's stored rule, borrowed, for the trace; NULL: none */
+    struct span token, body;              /* in bytes; NUL-terminated */
+    int64_t slot_us;                      /* by Redis's clock, 0: no limit */
+    int64_t start_us;                     /* when to start, by this machine's monotonic clock; 0: at once */
+    const char *rule;                     /* the limit's stored rule, borrowed, for the trace; NULL: none */
     int attempts, interrupted, throttled; /* before this run */
-    bool lost;                      /* the lease is gone: nothing is settled */
-    _Atomic pid_t process;          /* of a command that runs; 0: none */
+    bool lost;                            /* the lease is gone: nothing is settled */
+    _Atomic pid_t process;                /* of a command that runs; 0: none */
 
     enum task_end end;
     double after_s; /* < 0: the usual */

@@ -22,6 +22,21 @@ struct trace {
     char lines[64 * 1024];
 };
 
+/* A worker that was killed may have left half a line: without this the next one would be joined to it. */
+static void cut_torn_line(int fd)
+{
+    char tail[LINE_MAX_BYTES];
+    off_t size = lseek(fd, 0, SEEK_END);
+    off_t from = size > (off_t)sizeof tail ? size - (off_t)sizeof tail : 0;
+    ssize_t n = pread(fd, tail, (size_t)(size - from), from);
+    const char *newline = n > 0 ? memrchr(tail, '\n', (size_t)n) : NULL;
+
+    if (n <= 0 || tail[n - 1] == '\n')
+        return;
+    if (ftruncate(fd, newline ? from + (newline + 1 - tail) : from) != 0)
+        log_line(LOG_LEVEL_WARN, "trace: its last line is torn: %s", strerror(errno));
+}
+
 struct trace *trace_open(const char *file, struct error *e)
 {
     struct trace *t = calloc(1, sizeof *t);
@@ -30,12 +45,13 @@ struct trace *trace_open(const char *file, struct error *e)
         error_set(e, WEIR_EINTERNAL, "trace: out of memory");
         return NULL;
     }
-    t->fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    t->fd = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (t->fd < 0) {
         error_set(e, WEIR_ECONFIG, "trace %s: %s; name a file that can be written", file, strerror(errno));
         free(t);
         return NULL;
     }
+    cut_torn_line(t->fd);
     pthread_mutex_init(&t->lock, NULL);
     return t;
 }
@@ -66,7 +82,8 @@ void trace_start(struct trace *t, const struct task *task, const struct job_view
     if (sizeof t->lines - t->len < LINE_MAX_BYTES)
         write_lines(t);
     t->len += (size_t)snprintf(t->lines + t->len, LINE_MAX_BYTES,
-                               "{\"slot\":%" PRId64 ",\"start\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"rule\":\"%s\"}\n",
+                               "{\"slot\":%" PRId64 ",\"start\":%" PRId64
+                               ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"rule\":\"%s\"}\n",
                                task->slot_us, start_us, (int)view->type.len, view->type.at, (int)view->id.len,
                                view->id.at, task->rule ? task->rule : "");
     pthread_mutex_unlock(&t->lock);

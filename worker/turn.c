@@ -1,5 +1,6 @@
-/* One turn is one round trip: what has ended is settled, what is due is promoted, a heartbeat, and a claim for the executors
- * that are free, all written at once. next_look() says when the next one is; one timer follows it. */
+/* One turn is one round trip: what has ended is settled, what is due is promoted, a heartbeat, and a claim
+ * for the executors that are free, all written at once. next_look() says when the next one is; one timer
+ * follows it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,20 +14,22 @@
 
 #define MS 1000LL
 #define NEVER INT64_MAX
-/* Slots are granted up to 5 ms ahead: looking half of that before a gate opens leaves half for being late, and at high rates
- * makes one turn of many slots. */
+/* Slots are granted up to 5 ms ahead: looking half of that before a gate opens leaves half for being late,
+ * and at high rates makes one turn of many slots. */
 #define LEAD_US (2500LL)
 #define SETTLE_DELAY_US (10 * MS) /* what has ended waits that long for a turn that is due anyway */
 #define SETTLE_MOST 2000          /* jobs in one settle */
 #define SETTLE_SOON 500           /* so many do not wait */
-#define HUNGRY_US (MS / 2)        /* with more to take than executors: how long to wait for half of them to be free */
-#define POLL_DUTY_US (1000 * MS)  /* hints may be lost: the worker on duty looks at least that often, */
-#define POLL_US (1500 * MS)       /* the others about that often: they take over from one that died */
+#define HUNGRY_US                                                                                            \
+    (MS / 2) /* with more to take than executors: how long to wait for half of them to be free */
+#define POLL_DUTY_US (1000 * MS) /* hints may be lost: the worker on duty looks at least that often, */
+#define POLL_US (1500 * MS)      /* the others about that often: they take over from one that died */
 #define DRAINED_US (50 * MS)
 #define PAUSE_US (1000 * MS) /* after an error answer */
 #define PROMOTE_MOST 200
-#define PREFETCH_S 0.008    /* jobs without a limit are leased for that long in advance at the rate they end here */
-#define PREFETCH_MOST 1000
+#define PREFETCH_S                                                                                           \
+    0.008 /* jobs without a limit are leased for that long in advance at the rate they end here */
+#define PREFETCH_MOST 500   /* the budget of a claim */
 #define STUCK_US (250 * MS) /* prefetched jobs that no executor got to in that time are given back */
 #define LOOK_BYTES (2 * 1024 * 1024)
 #define INTERRUPTED_MOST 3
@@ -111,8 +114,8 @@ static double random_unit(void)
     return r / 4294967296.0;
 }
 
-/* After the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed together does not come
- * back together. 25 attempts take about three weeks. */
+/* After the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed
+ * together does not come back together. 25 attempts take about three weeks. */
 static int64_t retry_delay_us(int n)
 {
     return (int64_t)((15 + pow(n - 1, 4) + random_unit() * 10 * n) * 1e6);
@@ -147,7 +150,8 @@ static void settle_failed(struct args *a, struct task *task)
     if (task->attempts + 1 >= view.max_attempts) {
         char reason[1200];
 
-        snprintf(reason, sizeof reason, "failed %d times: %s", task->attempts + 1, task->reason ? task->reason : "");
+        snprintf(reason, sizeof reason, "failed %d times: %s", task->attempts + 1,
+                 task->reason ? task->reason : "");
         tell(task, &view, "dead, its last attempt");
         settle_end(a, SETTLE_DEAD, task->token, 0, reason);
         return;
@@ -251,7 +255,8 @@ void turn_on_settled(void *arg, const struct redisReply *reply)
         task_list_append(&w->finished, &w->settling);
     } else {
         if (stale > 0)
-            log_line(LOG_LEVEL_WARN, "settle: %" PRId64 " leases were no longer ours; those jobs may run again", stale);
+            log_line(LOG_LEVEL_WARN,
+                     "settle: %" PRId64 " leases were no longer ours; those jobs may run again", stale);
         while ((task = task_list_pop(&w->settling)))
             task_free(task);
     }
@@ -278,7 +283,8 @@ static void on_reaped(void *arg, const struct redisReply *reply)
     if (reply && reap_reply(reply, &taken, &workers, &e) != 0)
         worker_refused(w, &e);
     else if (reply && workers > 0)
-        log_line(LOG_LEVEL_WARN, "reap: %" PRId64 " workers were silent for a lease; %" PRId64 " jobs taken back", workers,
+        log_line(LOG_LEVEL_WARN,
+                 "reap: %" PRId64 " workers were silent for a lease; %" PRId64 " jobs taken back", workers,
                  taken);
     answered(w);
 }
@@ -296,15 +302,15 @@ static void on_drained(void *arg, const struct redisReply *reply)
             worker_leave(w);
     } else if (reply && clock_mono_us() - w->drained_us > 5000 * MS) {
         log_line(LOG_LEVEL_INFO,
-                 "draining: %" PRId64 " waiting, %" PRId64 " parked, %" PRId64 " running, %" PRId64 " due", d.waiting,
-                 d.parked, d.running, d.due);
+                 "draining: %" PRId64 " waiting, %" PRId64 " parked, %" PRId64 " running, %" PRId64 " due",
+                 d.waiting, d.parked, d.running, d.due);
         w->drained_us = clock_mono_us();
     }
     answered(w);
 }
 
-/* The text as a string that lives as long as the worker; *added (may be NULL) tells whether it is new. NULL: out of memory, or too
- * many: names come from outside. */
+/* The text as a string that lives as long as the worker; *added (may be NULL) tells whether it is new. NULL:
+ * out of memory, or too many: names come from outside. */
 static const char *keep_text(struct weir_worker *w, struct span text, bool *added)
 {
     struct kept_text *kept;
@@ -409,7 +415,8 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     w->later_us = local_time(w->claim.later_us, &w->claim, now);
     w->duty_until_redis_us = w->claim.duty_until_us;
     w->duty_until_us = w->claim.duty_until_us ? local_time(w->claim.duty_until_us, &w->claim, now) : 0;
-    tell_once(w, w->claim.aside, w->claim.aside_count, "jobs of type %.*s wait for a worker that has a handler for it");
+    tell_once(w, w->claim.aside, w->claim.aside_count,
+              "jobs of type %.*s wait for a worker that has a handler for it");
     tell_once(w, w->claim.broken, w->claim.broken_count,
               "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set");
     if (tasks.head)
@@ -455,7 +462,9 @@ static void add_claim(struct weir_worker *w, struct args *a, struct room room, i
         .turn = ++w->turn,
         .free = room.free,
         .prefetch = room.prefetch,
-        .look = look < 16 ? 16 : look > most ? most : look,
+        .look = look < 16     ? 16
+                : look > most ? most
+                              : look,
         .duty_until_us = w->duty_until_redis_us,
         .held = w->look_held,
         .unknown_dead = w->unknown_dead,

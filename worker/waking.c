@@ -7,7 +7,8 @@
 #include "core/link.h"
 #include "core/log.h"
 
-#define BLOCK_S 30 /* how long one blocking command lasts; then a new one, so that a dead connection is noticed */
+#define BLOCK_S                                                                                              \
+    30 /* how long one blocking command lasts; then a new one, so that a dead connection is noticed */
 
 enum wait_kind { WAIT_BELL, WAIT_SPARE, WAIT_QUEUE };
 
@@ -36,7 +37,8 @@ static void on_answer(void *arg, const struct redisReply *reply)
     w->blocked = false;
     if (reply && reply->type == REDIS_REPLY_ERROR) {
         if (!w->refused)
-            log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by looking once a second", w->key, reply->str);
+            log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by looking once a second", w->key,
+                     reply->str);
         w->refused = true;
         return;
     }

@@ -1,4 +1,5 @@
-/* A worker's life: options; connect; adopt (again after each reconnect, under a new id); turns (turn.c); stop. */
+/* A worker's life: options; connect; adopt (again after each reconnect, under a new id); turns (turn.c);
+ * stop. */
 #include "worker/worker.h"
 
 #include <ctype.h>
@@ -36,12 +37,14 @@ static int read_queue(struct weir_worker *w, char *word)
         *weight++ = '\0';
         n = strtol(weight, &end, 10);
         if (*end || !isdigit((unsigned char)*weight) || n < 1 || n > 1000000)
-            return error_set(&w->error, WEIR_EUSAGE, "worker: queue %s has the weight '%s'; use 1 to 1000000", word, weight);
+            return error_set(&w->error, WEIR_EUSAGE, "worker: queue %s has the weight '%s'; use 1 to 1000000",
+                             word, weight);
         w->weighted = true;
         w->weights[i] = (int)n;
     }
     if (!name_is_valid(word, strlen(word)))
-        return error_set(&w->error, WEIR_EUSAGE, "worker: '%.64s' is no queue; use 1 to 128 of A-Z a-z 0-9 _ . -", word);
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "worker: '%.64s' is no queue; use 1 to 128 of A-Z a-z 0-9 _ . -", word);
     for (int k = 0; k < i; k++)
         if (strcmp(w->queues[k], word) == 0)
             return error_set(&w->error, WEIR_EUSAGE, "worker: queue %s is named twice", word);
@@ -75,9 +78,11 @@ static int read_options(struct weir_worker *w, const struct weir_worker_options 
 
     w->executors = o->executors ? o->executors : EXECUTORS_DEFAULT;
     if (w->executors < 1 || w->executors > EXECUTORS_MOST)
-        return error_set(&w->error, WEIR_EUSAGE, "worker: %d executors; use 1 to %d", o->executors, EXECUTORS_MOST);
+        return error_set(&w->error, WEIR_EUSAGE, "worker: %d executors; use 1 to %d", o->executors,
+                         EXECUTORS_MOST);
     if (lease_s < LEASE_LEAST_S)
-        return error_set(&w->error, WEIR_EUSAGE, "worker: a lease of %g s; use at least %g s", lease_s, LEASE_LEAST_S);
+        return error_set(&w->error, WEIR_EUSAGE, "worker: a lease of %g s; use at least %g s", lease_s,
+                         LEASE_LEAST_S);
     w->lease_us = (int64_t)(lease_s * 1e6);
     w->grace_us = (int64_t)((o->grace_s > 0 ? o->grace_s : GRACE_S) * 1e6);
     w->drain_max_us = (int64_t)(o->drain_max_s * 1e6);
@@ -182,7 +187,8 @@ int weir_worker_load(struct weir_worker *w, const char *file)
     int rc;
 
     if (!object)
-        return error_set(&w->error, WEIR_ECONFIG, "load: %s; name a shared object by its path (./NAME.so)", dlerror());
+        return error_set(&w->error, WEIR_ECONFIG, "load: %s; name a shared object by its path (./NAME.so)",
+                         dlerror());
     *(void **)&enter = dlsym(object, "weir_register");
     if (!enter)
         return error_set(&w->error, WEIR_ECONFIG,
@@ -223,12 +229,24 @@ static int make_info(struct weir_worker *w)
         json_array_append_new(queues, json_string(w->queues[i]));
     for (int i = 0; i < w->handlers.count; i++)
         json_array_append_new(types, json_string(w->handlers.types[i]));
-    info = json_pack("{s:s, s:i, s:i, s:f, s:o, s:o}", "host", host, "pid", (int)getpid(), "executors", w->executors,
-                     "lease", (double)w->lease_us / 1e6, "queues", queues, "types", types);
+    info = json_pack("{s:s, s:i, s:i, s:f, s:o, s:o}", "host", host, "pid", (int)getpid(), "executors",
+                     w->executors, "lease", (double)w->lease_us / 1e6, "queues", queues, "types", types);
     text = info ? json_dumps(info, JSON_COMPACT) : NULL;
     json_decref(info);
     w->info = text;
     return text ? 0 : error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
+}
+
+/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake:
+ * ends the worker. */
+static bool is_hopeless(struct weir_worker *w, const struct error *why)
+{
+    if (w->id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG))
+        return false;
+    w->error = *why;
+    w->result = why->status;
+    ev_break(w->loop, EVBREAK_ALL);
+    return true;
 }
 
 struct lost {
@@ -263,11 +281,14 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     if (!reply)
         return;
     if (adopt_reply(reply, w->queue_count, &adopt, &e) != 0) {
+        if (is_hopeless(w, &e))
+            return;
         worker_refused(w, &e);
     } else {
         pool_each(w->pool, mark_lost, &lost);
         if (lost.count > 0)
-            log_line(LOG_LEVEL_WARN, "%d jobs that run here were given to others while this worker was away", lost.count);
+            log_line(LOG_LEVEL_WARN, "%d jobs that run here were given to others while this worker was away",
+                     lost.count);
         waking_name(w->waking, &adopt);
         strcpy(w->id, w->next_id);
         w->next_id[0] = '\0';
@@ -319,7 +340,8 @@ static void on_up(void *arg)
     struct weir_worker *w = arg;
 
     if (w->down_since_us)
-        log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s", (double)(clock_mono_us() - w->down_since_us) / 1e6);
+        log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
+                 (double)(clock_mono_us() - w->down_since_us) / 1e6);
     w->down_since_us = 0;
     worker_look(w);
 }
@@ -329,11 +351,8 @@ static void on_down(void *arg, const struct error *why)
     struct weir_worker *w = arg;
 
     w->adopted = false;
-    if (!w->id[0] && (why->status == WEIR_EREFUSED || why->status == WEIR_ECONFIG)) {
-        w->error = *why;
-        w->result = why->status; /* it has never worked: not an outage, a mistake */
-        ev_break(w->loop, EVBREAK_ALL);
-    }
+    if (is_hopeless(w, why))
+        return;
     if (!w->down_since_us) {
         log_line(LOG_LEVEL_WARN, "%s; running jobs go on, connecting again until it answers", why->text);
         w->down_since_us = clock_mono_us();
@@ -369,7 +388,8 @@ static void on_left(void *arg, const struct redisReply *reply)
 
     w->awaited--;
     if (!reply && w->forced)
-        log_line(LOG_LEVEL_WARN, "stopped while Redis was away; what was not given back returns when the lease ends");
+        log_line(LOG_LEVEL_WARN,
+                 "stopped while Redis was away; what was not given back returns when the lease ends");
     ev_break(w->loop, EVBREAK_ALL);
 }
 
@@ -417,8 +437,8 @@ static void begin_stop(struct weir_worker *w, int64_t now)
     pool_withdraw(w->pool, &waiting, true);
     for (struct task *task = waiting.head; task; task = task->next)
         task_finish(task, END_BACK, 0, NULL);
-    log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back", pool_load(w->pool).running,
-             waiting.count);
+    log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
+             pool_load(w->pool).running, waiting.count);
     task_list_append(&w->finished, &waiting);
 }
 
@@ -483,7 +503,8 @@ static int prepare(struct weir_worker *w)
     if (w->setup_failed)
         return w->error.status;
     if (w->handlers.count == 0)
-        return error_set(&w->error, WEIR_EUSAGE, "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
     if (make_info(w) != 0)
         return w->error.status;
     make_group(w);
@@ -502,8 +523,8 @@ static void count_functions(struct task *task, void *arg)
     *(int *)arg += task->handler->function != NULL;
 }
 
-/* Ends what still runs after a stop that was forced: commands by TERM, already sent, and KILL. A C function cannot be stopped:
- * its thread, and what that uses, end with the process. */
+/* Ends what still runs after a stop that was forced: commands by TERM, already sent, and KILL. A C function
+ * cannot be stopped: its thread, and what that uses, end with the process. */
 static void end_running(struct weir_worker *w)
 {
     int64_t deadline_us = clock_mono_us() + KILL_AFTER_US;

@@ -48,10 +48,10 @@ struct weir_worker {
     char group[24];
 
     struct ev_loop *loop;
-    ev_timer timer;         /* the next look */
+    ev_timer timer;          /* the next look */
     ev_async finished_async; /* executors have finished something */
     ev_async stop_async;
-    atomic_int stop_calls;  /* 1: drain, 2: now */
+    atomic_int stop_calls; /* 1: drain, 2: now */
     atomic_bool quiet;
     struct link *link;
     struct waking *waking;
@@ -63,7 +63,7 @@ struct weir_worker {
     bool adopted, adopting;
     int64_t down_since_us; /* 0: connected */
     int64_t turn;
-    int awaited;           /* answers of the turn that is under way */
+    int awaited;            /* answers of the turn that is under way */
     int64_t pause_until_us; /* after an error answer */
     char last_error[256];
 
@@ -94,7 +94,8 @@ struct weir_worker {
 
 /* turn.c */
 void worker_look(struct weir_worker *w);
-/* Adds all finished tasks, under the id that leased them, as one settle call in a; moves them to settling. False: nothing. */
+/* Adds all finished tasks, under the id that leased them, as one settle call in a; moves them to settling.
+ * False: nothing. */
 bool turn_settle(struct weir_worker *w, struct args *a, const char *id);
 void turn_on_settled(void *arg, const struct redisReply *reply);
 /* Nothing runs, waits or is to be settled here. */
