@@ -94,6 +94,21 @@ install: all
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libweir.a $(BUILD)/libweir.so.0
 	ln -sf libweir.so.0 $(DESTDIR)$(PREFIX)/lib/libweir.so
 
+# ---- Benchmark
+
+BENCH_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/*.c))
+
+$(BUILD)/bench/weir-bench: $(BENCH_OBJECTS) $(LIB_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# For example: make bench BENCH='--quick --only run,pace'
+bench: deps
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/weir $(BUILD)/bench/weir-bench
+	@$(BUILD)/bench/weir-bench $(BENCH)
+
+.PHONY: bench
+-include $(BENCH_OBJECTS:.o=.d)
+
 clean:
 	rm -rf build build-*
 

@@ -8,7 +8,9 @@
 
 #include "cli/json.h"
 #include "producer/enqueue.h"
-#include "queue/job.h"
+#include "queue/json.h"
+
+#define TIME_MOST_US INT64_C(4102444800000000) /* the year 2100 */
 
 static int run_enqueue(struct cli *cli, int argc, char **argv);
 
@@ -83,20 +85,14 @@ static int read_time(struct cli *cli, const char *text, double *seconds)
 {
     struct span number = {text, strlen(text)};
     struct error ignored;
-    int64_t us = -1;
-    char *end;
+    int64_t us;
+    bool is_number = strspn(text, "0123456789.") == number.len && json_check(text, number.len, &ignored) == 0;
 
-    if (strspn(text, "0123456789.") == number.len && json_check(text, number.len, &ignored) == 0) {
-        us = (int64_t)(strtoll(text, &end, 10) * INT64_C(1000000));
-        if (*end == '.')
-            for (int64_t unit_us = 100000; *++end; unit_us /= 10)
-                us += (*end - '0') * unit_us;
-    } else if (!read_rfc3339(text, &us)) {
+    if (is_number ? !json_read_seconds(number, TIME_MOST_US, &us) : !read_rfc3339(text, &us))
         return error_set(
             &cli->error, WEIR_EUSAGE,
             "enqueue --at %.60s: no time; write 2026-11-21T09:00:00+01:00, or seconds since 1970", text);
-    }
-    if (us <= 0 || us > INT64_C(4102444800000000))
+    if (us <= 0 || us > TIME_MOST_US)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --at %.60s: not between 1970 and 2100", text);
     *seconds = (double)us / 1e6;
     return 0;

@@ -1,8 +1,8 @@
 -- bell: wakes the worker that holds the pacing duty of its group, which sleeps in BLPOP bell:<group>.
 --
--- duty: hash group -> "<worker> <until_us> <queue>,<queue>". One token in a bell is enough; it expires by itself where
--- nobody comes for it. A wake-up is a hint: nothing here may fail the script that rings, so a duty of the wrong kind is
--- passed over.
+-- duty: hash group -> "<worker> <until_us> <queue>,<queue>". One token in a bell is enough; it expires by
+-- itself where nobody comes for it. A wake-up is a hint: nothing here may fail the script that rings, so a
+-- duty of the wrong kind is passed over.
 
 -- Rings for the groups that serve queue; nil: for all.
 local function bell_ring(queue)

@@ -48,7 +48,7 @@ $as_root sh -eu -c '
     fi
     export DEBIAN_FRONTEND=noninteractive
     apt-get -qq update
-    apt-get -qq -y install --no-install-recommends "$@"
+    apt-get -qq -y install --no-install-recommends "$@" >/dev/null
     case " $* " in
     *" redis-server "*) [ ! -d /run/systemd/system ] || systemctl -q disable redis-server ;;
     esac

@@ -60,8 +60,8 @@ struct row {
 struct demo {
     long businesses, rate, burst;
     bool keep;
-    char bin[PATH_SIZE];    /* where weir and the examples are: build */
-    char folder[PATH_SIZE]; /* everything of this run */
+    char bin[PATH_SIZE]; /* where weir and the examples are: build */
+    char *folder;        /* everything of this run, and where it runs; NULL: none yet */
     char url[256];
     pid_t dev, workers[WORKERS]; /* 0: not running */
     FILE *traces[WORKERS];
@@ -127,7 +127,7 @@ static bool go_on(struct demo *d)
 
 /* In the child: ends when the demo does, in a process group of its own so that Ctrl-C is the demo's to
  * handle. */
-static void become_child(const struct demo *d, int out, const char *log)
+static void become_child(int out, const char *log)
 {
     int fd;
 
@@ -138,13 +138,14 @@ static void become_child(const struct demo *d, int out, const char *log)
         dup2(out, STDOUT_FILENO);
     if (!log)
         return;
-    if (chdir(d->folder) < 0 || (fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666)) < 0)
+    fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (fd < 0)
         _exit(70);
     dup2(fd, STDERR_FILENO);
 }
 
-/* Starts a program of ours, its standard output to out unless that is -1; with a log it runs in the demo's
- * folder and its standard error goes there. */
+/* Starts a program of ours, its standard output to out unless that is -1, its standard error to log unless
+ * that is NULL. */
 static pid_t start(struct demo *d, int out, const char *log, char *const *arguments)
 {
     char program[PATH_SIZE + 64];
@@ -154,7 +155,7 @@ static pid_t start(struct demo *d, int out, const char *log, char *const *argume
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
-        become_child(d, out, log);
+        become_child(out, log);
         execv(program, arguments);
         fprintf(stderr, "demo: %s: %s\n", program, strerror(errno));
         _exit(70);
@@ -271,13 +272,13 @@ static bool find_build(struct demo *d)
 static bool make_folder(struct demo *d)
 {
     const char *parent = getenv("TMPDIR");
+    char path[PATH_SIZE];
 
-    snprintf(d->folder, sizeof d->folder, "%s/weir-demo.XXXXXX", parent && *parent ? parent : "/tmp");
-    if (!mkdtemp(d->folder)) {
-        fail(d, "%s: %s", d->folder, strerror(errno));
-        *d->folder = '\0';
-    }
-    return *d->folder;
+    snprintf(path, sizeof path, "%s/weir-demo.XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(path))
+        return fail(d, "%s: %s", path, strerror(errno));
+    d->folder = realpath(path, NULL);
+    return d->folder && chdir(d->folder) == 0 ? true : fail(d, "%s: %s", path, strerror(errno));
 }
 
 static bool make_input(struct demo *d)
@@ -285,7 +286,7 @@ static bool make_input(struct demo *d)
     char count[24];
 
     snprintf(count, sizeof count, "%ld", d->businesses);
-    return run_shown(d, (char *[]){"examples/weekly_summary", d->folder, "--businesses", count, NULL});
+    return run_shown(d, (char *[]){"examples/weekly_summary", ".", "--businesses", count, NULL});
 }
 
 /* weir dev says where its Redis is once that answers. */
@@ -312,15 +313,14 @@ static bool start_redis(struct demo *d)
 
 static bool start_worker(struct demo *d, int i)
 {
-    char handler[PATH_SIZE + 64], trace[32], log[32], path[PATH_SIZE + 64];
+    char handler[PATH_SIZE + 64], trace[32], log[32];
 
     snprintf(handler, sizeof handler, "%s/examples/weekly_summary_handler.so", d->bin);
     snprintf(trace, sizeof trace, "trace-%d.ndjson", i + 1);
     snprintf(log, sizeof log, "worker-%d.log", i + 1);
-    snprintf(path, sizeof path, "%s/%s", d->folder, trace);
-    d->traces[i] = fopen(path, "w+e");
+    d->traces[i] = fopen(trace, "w+e");
     if (!d->traces[i])
-        return fail(d, "%s: %s", path, strerror(errno));
+        return fail(d, "%s: %s", trace, strerror(errno));
     d->workers[i] = start(d, -1, log,
                           (char *[]){"weir", "worker", "--redis", d->url, "--load", handler, "-c", EXECUTORS,
                                      "--trace", trace, "--grace", "5s", NULL});
@@ -366,10 +366,7 @@ static bool set_rate(struct demo *d)
 
 static bool enqueue_summaries(struct demo *d)
 {
-    char jobs[PATH_SIZE + 16];
-
-    snprintf(jobs, sizeof jobs, "%s/jobs.ndjson", d->folder);
-    return run_shown(d, (char *[]){"weir", "enqueue", "--from", jobs, "--redis", d->url, NULL});
+    return run_shown(d, (char *[]){"weir", "enqueue", "--from", "jobs.ndjson", "--redis", d->url, NULL});
 }
 
 /* ---- What Redis says, asked over a socket of its own */
@@ -606,14 +603,14 @@ struct sums {
     long long spent_cents, refunded_cents, transactions;
 };
 
-static bool sum_transactions(const struct demo *d, const char *business_id, struct sums *sums)
+static bool sum_transactions(const char *business_id, struct sums *sums)
 {
-    char path[PATH_SIZE + 64], line[512];
+    char path[64], line[512];
     long long cents;
     FILE *file;
 
     *sums = (struct sums){0};
-    snprintf(path, sizeof path, "%s/transactions/%s.ndjson", d->folder, business_id);
+    snprintf(path, sizeof path, "transactions/%s.ndjson", business_id);
     file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file))
         if (sscanf(line, "{\"at\":\"%*[^\"]\",\"merchant\":\"%*[^\"]\",\"amount_cents\":%lld", &cents) == 1) {
@@ -643,35 +640,32 @@ static long long number_in_mail(const char *mail, const char *label)
     return number;
 }
 
-static bool mail_is_right(const struct demo *d, const char *business_id)
+static bool mail_is_right(const char *business_id)
 {
-    char path[PATH_SIZE + 64], mail[8192];
+    char path[64], mail[8192];
     struct sums sums;
     size_t len;
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/mail/%s.eml", d->folder, business_id);
+    snprintf(path, sizeof path, "mail/%s.eml", business_id);
     file = fopen(path, "re");
     if (!file)
         return false;
     len = fread(mail, 1, sizeof mail - 1, file);
     mail[len] = '\0';
     fclose(file);
-    return sum_transactions(d, business_id, &sums) && number_in_mail(mail, "Spent") == sums.spent_cents &&
+    return sum_transactions(business_id, &sums) && number_in_mail(mail, "Spent") == sums.spent_cents &&
            number_in_mail(mail, "Refunded") == sums.refunded_cents &&
            number_in_mail(mail, "Total") == llabs(sums.spent_cents - sums.refunded_cents) &&
            number_in_mail(mail, "Transactions") == sums.transactions && strstr(mail, "\nTop merchants\n1. ");
 }
 
-static long long count_files(const struct demo *d, const char *name)
+static long long count_files(const char *name)
 {
-    char path[PATH_SIZE + 16];
     struct dirent *entry;
     long long count = 0;
-    DIR *dir;
+    DIR *dir = opendir(name);
 
-    snprintf(path, sizeof path, "%s/%s", d->folder, name);
-    dir = opendir(path);
     while (dir && (entry = readdir(dir)))
         count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     if (dir)
@@ -679,15 +673,12 @@ static long long count_files(const struct demo *d, const char *name)
     return count;
 }
 
-static long long count_lines(const struct demo *d, const char *name)
+static long long count_lines(const char *name)
 {
-    char path[PATH_SIZE + 32];
+    FILE *file = fopen(name, "re");
     long long count = 0;
-    FILE *file;
     int c;
 
-    snprintf(path, sizeof path, "%s/%s", d->folder, name);
-    file = fopen(path, "re");
     while (file && (c = getc(file)) != EOF)
         count += c == '\n';
     if (file)
@@ -701,10 +692,10 @@ static void check_files(struct demo *d)
         char id[32];
 
         snprintf(id, sizeof id, "b%06ld", i);
-        d->mails_right += mail_is_right(d, id);
+        d->mails_right += mail_is_right(id);
     }
-    d->mails = count_files(d, "mail");
-    d->receipt_lines = count_lines(d, "receipts.ndjson");
+    d->mails = count_files("mail");
+    d->receipt_lines = count_lines("receipts.ndjson");
 }
 
 /* ---- Ending, and the table */
@@ -733,12 +724,12 @@ static void stop_all(struct demo *d)
 
 static void verify(struct demo *d)
 {
-    char paths[WORKERS][PATH_SIZE + 64];
+    char paths[WORKERS][32];
     char *arguments[3 + WORKERS + 1] = {"weir", "verify", "--json"};
     int code;
 
     for (int i = 0; i < WORKERS; i++) {
-        snprintf(paths[i], sizeof paths[i], "%s/trace-%d.ndjson", d->folder, i + 1);
+        snprintf(paths[i], sizeof paths[i], "trace-%d.ndjson", i + 1);
         arguments[3 + i] = paths[i];
     }
     d->verified = run_json(d, &code, arguments);
@@ -848,10 +839,11 @@ static void tidy(struct demo *d)
     for (int i = 0; i < WORKERS; i++)
         if (d->traces[i])
             fclose(d->traces[i]);
-    if (*d->folder && (d->keep || (*d->failure && !interrupted)))
+    if (d->folder && (d->keep || (*d->failure && !interrupted)))
         printf("kept for you to look at: %s\n", d->folder);
-    else if (*d->folder)
+    else if (d->folder)
         nftw(d->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(d->folder);
     json_decref(d->verified);
     free(d->starts_us);
     free(d->receipts);
@@ -869,8 +861,7 @@ static bool allocate(struct demo *d)
 
 static void run(struct demo *d)
 {
-    bool good = allocate(d) && find_build(d) && make_folder(d) &&
-                setenv("WEEKLY_SUMMARY_DIR", d->folder, 1) == 0 && make_input(d) && start_redis(d) &&
+    bool good = allocate(d) && find_build(d) && make_folder(d) && make_input(d) && start_redis(d) &&
                 set_rate(d) && start_workers(d) && run_jobs(d);
 
     stop_all(d);
@@ -928,6 +919,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     unsetenv("WEIR_NAMESPACE");
+    unsetenv("WEEKLY_SUMMARY_DIR");
     run(&d);
     tidy(&d);
     if (*d.failure)

@@ -25,8 +25,7 @@
 #define WINDOW 3 /* chunks under way: Redis always has the next one while we fill another */
 #define KEEP_NAMED_MS (INT64_C(30) * 24 * 3600 * 1000)
 #define KEEP_UNNAMED_MS (INT64_C(3600) * 1000)
-#define FORGOTTEN_US                                                                                         \
-    (KEEP_UNNAMED_MS * 1000 / 2) /* after that long at rest an unnamed bulk takes a new name */
+#define REST_US (2 * 1000000) /* after that long an unnamed bulk no longer counts on Redis to remember it */
 #define GIVE_UP_US (INT64_C(60) * 1000000)
 
 /* Where a job of the chunk being filled ends in bodies, and its queue. */
@@ -59,7 +58,7 @@ struct weir_bulk {
     struct chunk window[WINDOW]; /* a ring */
     size_t first, under_way;
     size_t unanswered; /* of those under way, sent on this connection */
-    int64_t last_ack_us;
+    int64_t last_sent_us;
     int64_t lost_since_us; /* trouble without progress: since when, how often; 0: none */
     int attempts, faults;
 };
@@ -107,7 +106,6 @@ static void acknowledge(struct weir_bulk *b)
     b->counts.accepted += nth(b, 0)->jobs;
     b->first = (b->first + 1) % WINDOW;
     b->under_way--;
-    b->last_ack_us = clock_mono_us();
     b->lost_since_us = 0;
     b->attempts = b->faults = 0;
 }
@@ -248,14 +246,22 @@ static void make_name(struct weir_bulk *b)
     job_make_id(b->batch + 4);
 }
 
-/* An unnamed bulk that rested so long that Redis may forget it goes on under a new name. */
-static void rename_rested(struct weir_bulk *b)
+/* An unnamed bulk may rest for longer than Redis remembers it: then, with nothing in doubt, it goes on under
+ * a new name. */
+static int begin_anew_after_rest(struct weir_bulk *b)
 {
-    if (b->named || b->under_way || clock_mono_us() - b->last_ack_us < FORGOTTEN_US)
-        return;
-    make_name(b);
-    b->at.lines -= b->begin.lines;
-    b->begin.lines = 0;
+    int status = 0;
+
+    if (b->named || clock_mono_us() - b->last_sent_us < REST_US)
+        return 0;
+    while (!status && b->under_way > 0)
+        status = receive_one(b);
+    if (!status) {
+        make_name(b);
+        b->at.lines -= b->begin.lines;
+        b->begin.lines = 0;
+    }
+    return status;
 }
 
 static size_t list_counts(const struct tally *t, struct name_count *counts)
@@ -306,14 +312,14 @@ static struct chunk *seal_chunk(struct weir_bulk *b)
 static int send_chunk(struct weir_bulk *b)
 {
     struct error e;
-    int status = 0;
+    int status = begin_anew_after_rest(b);
 
     while (!status && b->under_way == WINDOW)
         status = receive_one(b);
     if (status)
         return status;
-    rename_rested(b);
     status = transmit(b, seal_chunk(b), &e);
+    b->last_sent_us = clock_mono_us();
     return status ? recover(b, &e) : 0;
 }
 
@@ -446,7 +452,7 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
     else
         make_name(b);
     status = read_batch(b, &b->resume, &w->error);
-    b->last_ack_us = clock_mono_us();
+    b->last_sent_us = clock_mono_us();
     if (status)
         weir_bulk_abandon(b);
     else

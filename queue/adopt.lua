@@ -5,34 +5,44 @@
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), n, queue * n, token * the rest:
 --       what it still runs
 -- reply: [ now, bell key, spare key, n queue keys, token that is no longer its own, ... ]
--- uses: core/base.lua core/bell.lua queue/lease.lua queue/lane.lua
+-- uses: core/base.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
 
 local new, old, group, lease_us, info = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local n = tonumber(ARGV[7])
-if not (new and old and group and lease_us and info and n) or n < 1 or #ARGV < 7 + n or new == old then
+if not (info and is_whole(n, 1)) or #ARGV < 7 + n or new == old or not is_whole(lease_us, new ~= '' and 1 or 0) then
     return refuse('adopt: wrong arguments')
 end
 
 local running, reply = {}, {us(now), P .. 'bell:' .. group, P .. 'spare:' .. group}
 for i = 8 + n, #ARGV do running[ARGV[i]] = true end
 
-local function take_over()
-    local fields = call('HGETALL', P .. 'active:' .. old)
-    local kept, back = {}, {}
-    for i = 1, #fields, 2 do
-        local token, entry = fields[i], fields[i + 1]
-        if new ~= '' and running[token] then
-            kept[#kept + 1] = token
-            kept[#kept + 1] = entry
-            running[token] = nil
-        elseif lane_of(token) then
-            local _, name = lane_parts(lane_of(token))
-            back[#back + 1] = {token, entry}
-            count(name, 'back', 1)
+local wrong = wrong_kind('active:' .. old, 'hash') or wrong_kind('active:' .. new, 'hash')
+local leases, unread = leases_read(old ~= '' and not wrong and call('HGETALL', P .. 'active:' .. old) or {})
+local kept, back = {}, {}
+
+local function sort_leases()
+    for _, lease in ipairs(leases) do
+        if new ~= '' and running[lease.token] then
+            kept[#kept + 1] = lease.token
+            kept[#kept + 1] = lease.entry
+            running[lease.token] = nil
+        else
+            back[#back + 1] = lease
         end
     end
+end
+
+local function wrong_keys()
+    for _, lease in ipairs(back) do wrong = wrong or wrong_lane(lease.lane) end
+    return wrong or wrong_kind('workers', 'zset') or wrong_kind('queues', 'set') or wrong_kind('dead', 'zset')
+        or wrong_kind('duty', 'hash') or wrong_kind('spare:' .. group, 'list')
+end
+
+local function take_over()
     push('HSET', P .. 'active:' .. new, kept)
+    bury_unread(old, unread)
     lanes_return(back)
+    for _, lease in ipairs(back) do count(lease.type, 'back', 1) end
     call('ZREM', P .. 'workers', old)
     call('DEL', P .. 'active:' .. old)
 end
@@ -44,7 +54,10 @@ local function pass_duty()
     call('PEXPIRE', reply[3], 60000)
 end
 
-call('ZCARD', P .. 'workers') -- raises before anything is written when the key holds something else
+sort_leases()
+wrong = wrong_keys()
+if wrong then return refuse_key(wrong) end
+
 if old ~= '' then
     take_over()
     pass_duty()

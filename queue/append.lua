@@ -12,14 +12,12 @@
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
 -- full: refused
--- uses: core/base.lua queue/arrival.lua
+-- uses: core/base.lua queue/check.lua queue/arrival.lua
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
 local batch, keep_ms, first, lines = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local sum_before, sum_after = ARGV[6], ARGV[7]
-
-local function is_whole(n) return n and n >= 0 and n <= 2 ^ 53 and n % 1 == 0 end
 
 -- Reads "n, (name, count) * n" from ARGV[at] on: the pairs, the sum of their counts, and where they end; or nil.
 local function read_counts(at)

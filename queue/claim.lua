@@ -18,12 +18,13 @@
 --          [type that was set aside, ...], [limit whose rule cannot be read, ...] ]
 --        next: when a gate opens for what is parked, later: when a scheduled job is due; '' for never
 --        more: there was more than could be taken
--- uses: core/base.lua core/bell.lua throttle/gate.lua queue/lease.lua queue/lane.lua
+-- uses: core/base.lua core/bell.lua throttle/gate.lua queue/check.lua queue/lease.lua queue/lane.lua
 
-local BUDGET = 2000            -- jobs looked at in one claim: about 3 ms
+local BUDGET = 500              -- jobs looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
 local BYTES = 8 * 1024 * 1024  -- of bodies read in one claim
 local BODY_MAX = 1024 * 1024   -- JOB_BODY_MAX of queue/job.h
 local DUE_MOST = 64            -- types looked at in wake
+local ROOM_MOST = 2000         -- of free and of prefetch: a turn has 4096 tokens
 local DUTY_US = 2000000        -- the pacing duty passes to another when its holder is silent for that long
 local MARK_US = 1000000        -- rates are measured over about a second
 
@@ -33,17 +34,24 @@ local duty_until, options = tonumber(ARGV[8]), ARGV[9]
 local queues, mine = {}, {}
 
 local function read_arguments()
-    local n = tonumber(ARGV[10])
-    if not (worker and turn and free and prefetch and look and duty_until and n) then return 'claim: wrong arguments' end
+    local n, seen = tonumber(ARGV[10]), {}
+    if not (is_whole(turn) and is_whole(duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
     if n < 1 or #ARGV < 10 + n then return 'claim: wants n queues and the types' end
-    if free < 0 or prefetch < 0 or look < 1 or look > 1000 then return 'claim: free, prefetch or look out of range' end
-    for i = 11, 10 + n do queues[#queues + 1] = ARGV[i] end
+    if not (is_whole(free) and is_whole(prefetch) and is_whole(look, 1)) or look > 1000 then
+        return 'claim: free, prefetch or look out of range'
+    end
+    for i = 11, 10 + n do
+        if not is_name(ARGV[i]) or seen[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
+        seen[ARGV[i]] = true
+        queues[#queues + 1] = ARGV[i]
+    end
     for i = 11 + n, #ARGV do mine[ARGV[i]] = true end
     if call('HEXISTS', P .. 'active:' .. worker, '@') == 0 then return 'unregistered: worker ' .. worker end
 end
 
 local wrong = read_arguments()
-if wrong then return refuse(wrong) end
+if wrong then return refuse('%s', wrong) end
+free, prefetch = min(free, ROOM_MOST), min(prefetch, ROOM_MOST)
 
 -- What was decided, written by commit(). leases: token, entry, token, entry ...
 local leases, dead, rules, aside, broken = {}, {}, {}, {}, {}
@@ -57,7 +65,7 @@ local high, low, token_head = 0, 64, nil
 local function next_token(tail)
     if low == 64 then
         high, low = high + 1, 0
-        token_head = turn .. '.' .. sub(ALPHABET, high, high)
+        token_head = us(turn) .. '.' .. sub(ALPHABET, high, high)
     end
     low = low + 1
     return token_head .. sub(ALPHABET, low, low) .. tail
@@ -167,13 +175,19 @@ local function serve(s, most)
     end
 end
 
+-- Does a type wait in wake for longer than its gate is closed? Then the clock was set back: gates move with it, wake does not.
+local function waits_too_long(queue, name, at)
+    return at < math.huge and opening(state_of(queue, name)) < at
+end
+
 -- The types in wake, soonest first: {state, ...} of those that are due, and the time at which the next one is.
 local function due_types(queue)
     local wake = call('ZRANGE', P .. 'wake:' .. queue, 0, DUE_MOST - 1, 'WITHSCORES')
-    local due = {}
+    local due, all = {}, false
     for i = 1, #wake, 2 do
         local at = tonumber(wake[i + 1])
-        if at > now + AHEAD then return due, at end
+        all = all or at > now + AHEAD and waits_too_long(queue, wake[i], at)
+        if at > now + AHEAD and not all then return due, at end
         local s = state_of(queue, wake[i])
         s.left, s.woken = true, at
         due[#due + 1] = s
@@ -312,11 +326,29 @@ local function take_back(queue)
     end
 end
 
+local function waits(s) return s.left or #s.parked > 0 end
+
+-- What is wrong with the keys that commit writes and nothing has read so far; nil: nothing.
+local function wrong_keys()
+    local wrong = #dead > 0 and wrong_kind('dead', 'zset') or nil
+    for _, s in ipairs(order) do
+        if waits(s) and not (s.woken and mine[s.name]) then wrong = wrong or wrong_lane(s.lane) end
+    end
+    return wrong
+end
+
+-- A type that this worker cannot run waits in held, unless it stands in wake until its gate opens.
+local function set_aside(s)
+    if not s.woken and call('ZSCORE', P .. 'wake:' .. s.queue, s.name) then return end
+    aside[#aside + 1] = s.name
+    if call('ZADD', P .. 'held:' .. s.queue, us(now), s.name) == 1 then bell_ring(s.queue) end
+end
+
 local function commit_lane(s, wake, unwake)
-    local waits = s.left or #s.parked > 0
     if #s.parked > 0 then push('RPUSH', P .. 'lane:' .. s.lane, s.parked) end
     if s.taken > 0 then call('LTRIM', P .. 'lane:' .. s.lane, s.taken, -1) end
-    if waits and mine[s.name] then
+    if waits(s) and mine[s.name] then
+        if not s.woken then call('ZREM', P .. 'held:' .. s.queue, s.name) end
         s.wakes = opening(s)
         if s.wakes ~= s.woken then
             wake[#wake + 1] = s.wakes == math.huge and '+inf' or us(s.wakes)
@@ -325,18 +357,15 @@ local function commit_lane(s, wake, unwake)
     elseif s.woken then
         unwake[#unwake + 1] = s.name
     end
-    if waits and not mine[s.name] then
-        aside[#aside + 1] = s.name
-        if call('ZADD', P .. 'held:' .. s.queue, us(now), s.name) == 1 then bell_ring(s.queue) end
-    end
+    if waits(s) and not mine[s.name] then set_aside(s) end
 end
 
 local function mark_rate(name)
     local stats = P .. 'stats:' .. name
-    local m = call('HMGET', stats, 'mark_us', 'mark', 'pulled', 'served')
-    local at, started = tonumber(m[1] or 0), (m[3] or 0) + (m[4] or 0)
+    local m = redis.pcall('HMGET', stats, 'mark_us', 'mark', 'pulled', 'served')
+    local at, started = tonumber(m[1] or 0) or 0, (tonumber(m[3] or 0) or 0) + (tonumber(m[4] or 0) or 0)
     if now - at >= MARK_US or now < at then
-        call('HSET', stats, 'last_us', us(at), 'last', m[2] or 0, 'mark_us', us(now), 'mark', started)
+        redis.pcall('HSET', stats, 'last_us', us(at), 'last', m[2] or 0, 'mark_us', us(now), 'mark', started)
     end
 end
 
@@ -345,7 +374,7 @@ local function commit_counters(s)
     for what, n in pairs({pulled = s.pulled, parked = #s.parked, served = s.taken}) do
         if n > 0 and count(s.name, what, n) == n then first = first + 1 end
     end
-    if first > 0 then call('HSETNX', P .. 'types', s.name, '') end
+    if first > 0 then redis.pcall('HSETNX', P .. 'types', s.name, '') end
     if s.pulled + s.taken > 0 then
         if options:find('m', 1, true) then mark_rate(s.name) end
         if s.gate then
@@ -396,7 +425,7 @@ local function next_times(after)
         if s.wakes and not s.woken then news = min(news, s.wakes) end
         if s.wakes and s.wakes <= now + AHEAD then more = 1 end
     end
-    local later = tonumber(call('ZRANGE', P .. 'later', 0, 0, 'WITHSCORES')[2]) or math.huge
+    local later = tonumber(redis.pcall('ZRANGE', P .. 'later', 0, 0, 'WITHSCORES')[2]) or math.huge
     return min(known, news), later, news < min(known, later)
 end
 
@@ -408,19 +437,21 @@ local function ring_spare()
 end
 
 -- The pacing duty: one worker of the group with a free executor keeps the timer and watches the queues. Who has none left
--- passes it on; who has some takes it when nobody holds it.
+-- passes it on; who has some takes it when nobody holds it. By now the leases are written: a duty that holds something else is
+-- passed over, as bell_ring does.
 local function duty(at, news)
     local mine_still = duty_until > now and duty_until <= now + DUTY_US
     if free < 1 then
-        if mine_still then call('HDEL', P .. 'duty', group) end
+        if mine_still then redis.pcall('HDEL', P .. 'duty', group) end
         if more == 1 or mine_still and at < math.huge then ring_spare() end
         duty_until = 0
     elseif not mine_still or duty_until - now < DUTY_US / 2 then
-        local holder, till = (call('HGET', P .. 'duty', group) or ''):match('^(%S+) (%d+)')
+        local held = redis.pcall('HGET', P .. 'duty', group)
+        local holder, till = (type(held) == 'string' and held or ''):match('^(%S+) (%d+)')
         till = tonumber(till)
         if not holder or holder == worker or till <= now or till > now + DUTY_US then
             duty_until = now + DUTY_US
-            call('HSET', P .. 'duty', group, worker .. ' ' .. us(duty_until) .. ' ' .. table.concat(queues, ','))
+            redis.pcall('HSET', P .. 'duty', group, worker .. ' ' .. us(duty_until) .. ' ' .. table.concat(queues, ','))
         else
             duty_until = 0
         end
@@ -438,6 +469,8 @@ for _, queue in ipairs(queues) do
     states[queue] = {}
     used[queue], after[queue] = serve_queue(queue)
 end
+wrong = wrong_keys()
+if wrong then return refuse_key(wrong) end
 commit(used)
 local at, later, news = next_times(after)
 duty(min(at, later), news)

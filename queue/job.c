@@ -66,7 +66,7 @@ static bool read_attempts(struct span value, void *into)
 
 static bool read_timeout(struct span value, void *into)
 {
-    return json_seconds(value, TIMEOUT_MOST_US, into);
+    return json_read_seconds(value, TIMEOUT_MOST_US, into);
 }
 
 #define KNOWN(name_, member_, read_, must_be_)                                                               \

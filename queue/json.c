@@ -254,7 +254,8 @@ static const char *real(struct json *j, const char *begin, const char *at)
         if (at == digits)
             return fault(j, at, "a digit is missing");
     }
-    if ((exponent || at - begin > DBL_MAX_10_EXP) && real_overflows((struct span){begin, (size_t)(at - begin)}))
+    if ((exponent || at - begin > DBL_MAX_10_EXP) &&
+        real_overflows((struct span){begin, (size_t)(at - begin)}))
         return fault(j, begin, "a number too large for a double");
     return at;
 }
@@ -288,7 +289,7 @@ bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *
     return end != text && *end == '\0' && *out >= least && *out <= most;
 }
 
-bool json_seconds(struct span value, int64_t most_us, int64_t *us)
+bool json_read_seconds(struct span value, int64_t most_us, int64_t *us)
 {
     struct real r;
     long double mantissa = 0, scaled;

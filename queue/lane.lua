@@ -10,6 +10,12 @@ local function push(command, list, values)
     end
 end
 
+-- What is wrong with the keys that lane_return writes; nil: nothing.
+local function wrong_lane(lane)
+    local queue = lane_parts(lane)
+    return wrong_kind('lane:' .. lane, 'list') or wrong_kind('wake:' .. queue, 'zset') or wrong_kind('held:' .. queue, 'zset')
+end
+
 -- Puts entries back at the head of their lane, in their order, and has the type looked at again.
 local function lane_return(lane, entries)
     local queue, type = lane_parts(lane)
@@ -20,22 +26,21 @@ local function lane_return(lane, entries)
     call('ZREM', P .. 'held:' .. queue, type)
 end
 
--- The same for entries of many lanes. leases: {token, entry} pairs; they are put back in the order of their leases.
+-- The same for leases: {token =, lane =, entry =} each, of any lanes; they are put back in the order in which they were granted.
 local function lanes_return(leases)
-    table.sort(leases, function(a, b)
-        local at, ai = a[1]:match('^(%d+)%.([%w_-]+)')
-        local bt, bi = b[1]:match('^(%d+)%.([%w_-]+)')
-        at, bt = tonumber(at), tonumber(bt)
-        return at < bt or at == bt and ai < bi
-    end)
+    for _, lease in ipairs(leases) do
+        local turn, index = lease.token:match('^(%d+)%.([%w_-]+)')
+        lease.turn, lease.index = tonumber(turn), 0
+        for i = 1, #index do lease.index = lease.index * 128 + index:byte(i) end -- `<` on strings asks the server's locale
+    end
+    table.sort(leases, function(a, b) return a.turn < b.turn or a.turn == b.turn and a.index < b.index end)
     local lanes, order, queues = {}, {}, {}
     for _, lease in ipairs(leases) do
-        local lane = lane_of(lease[1])
-        if not lanes[lane] then
-            lanes[lane] = {}
-            order[#order + 1] = lane
+        if not lanes[lease.lane] then
+            lanes[lease.lane] = {}
+            order[#order + 1] = lease.lane
         end
-        table.insert(lanes[lane], lease[2])
+        table.insert(lanes[lease.lane], lease.entry)
     end
     for _, lane in ipairs(order) do
         lane_return(lane, lanes[lane])

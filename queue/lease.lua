@@ -4,7 +4,7 @@
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
 --   token  = turn "." index [ "@" slot ] "/" lane                            unique for one worker instance
 --   record = header "\n" entry                                               the header makes equal entries differ
---            later: "q " tag " " queue         a scheduled job, for its queue
+--            later: "q " tag " " queue " " type  a scheduled job, for its queue
 --                   "l " tag " " lane          a retried job, for the head of its lane
 --            dead:  tag " " lane " " reason
 
@@ -22,11 +22,33 @@ local function lane_of(token) return token:match('^%d+%.[%w_-]+@?%d*/([%w_.-]+/[
 
 local function lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
 
+-- What active:<worker> holds: the leases, and the {token =, entry =} pairs whose token cannot be read.
+local function leases_read(fields)
+    local leases, unread = {}, {}
+    for i = 1, #fields, 2 do
+        local lease = {token = fields[i], entry = fields[i + 1], lane = lane_of(fields[i])}
+        if lease.lane then
+            lease.queue, lease.type = lane_parts(lease.lane)
+            leases[#leases + 1] = lease
+        elseif lease.token ~= '@' then
+            unread[#unread + 1] = lease
+        end
+    end
+    return leases, unread
+end
+
 -- Keeps what will not run again without a person, with the reason in one line.
 local function bury(tag, lane, reason, entry)
     call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lane .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
 end
 
+local function bury_unread(worker, leases)
+    for i, lease in ipairs(leases) do
+        bury(worker .. ':unread' .. i, '//', 'its lease cannot be read: ' .. lease.token, lease.entry)
+    end
+end
+
+-- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.
 local function count(type, what, n)
-    return call('HINCRBY', P .. 'stats:' .. type, what, n)
+    return redis.pcall('HINCRBY', P .. 'stats:' .. type, what, n)
 end

@@ -51,7 +51,8 @@ static int read_limit(struct type_status *t, const json_t *type, int64_t now_us,
     if (!stored || !*stored)
         return 0;
     if (rule_read(stored, &rule, e) != 0)
-        return error_set(e, WEIR_ECONFIG, "limit %s: its rule '%.60s' cannot be read; set it with weir rate set", t->name,
+        return error_set(e, WEIR_ECONFIG,
+                         "limit %s: its rule '%.60s' cannot be read; set it with weir rate set", t->name,
                          stored);
     t->limited = true;
     gcra_init(&t->gate, &rule);
@@ -66,7 +67,8 @@ static int read_limit(struct type_status *t, const json_t *type, int64_t now_us,
     return 0;
 }
 
-static int read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us, struct error *e)
+static int read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us,
+                     struct error *e)
 {
     const json_t *stats = json_object_get(type, "stats");
     int64_t pulled = number(stats, "pulled"), served = number(stats, "served"), back = number(stats, "back");
@@ -92,7 +94,8 @@ static void read_worker(struct worker_status *row, const char *name, const json_
     copy(row->host, sizeof row->host, json_string_value(json_object_get(info, "host")));
     row->pid = number(info, "pid");
     row->running = number(worker, "running");
-    row->seen_us = number(worker, "until") - (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
+    row->seen_us =
+        number(worker, "until") - (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
     json_decref(info);
 }
 
@@ -154,7 +157,8 @@ int status_read(struct weir *w, struct status *status)
         root = json_loadb(reply->str, reply->len, 0, NULL);
     freeReplyObject(reply);
     if (!json_is_object(root))
-        rc = error_set(&w->error, WEIR_EINTERNAL, "status: unexpected answer from Redis; is another version at work?");
+        rc = error_set(&w->error, WEIR_EINTERNAL,
+                       "status: unexpected answer from Redis; is another version at work?");
     else
         rc = read_rows(status, root, &w->error);
     json_decref(root);

@@ -102,7 +102,8 @@ static int read_leases(const struct redisReply *list, struct claim *claim, struc
     for (size_t i = 0; i < n; i++)
         if (!read_token(span_of(list->element[2 * i]), &claim->leases[i]) ||
             !read_entry(span_of(list->element[2 * i + 1]), &claim->leases[i]))
-            return error_set(e, WEIR_EINTERNAL, "claim: a lease that cannot be read; is another version at work?");
+            return error_set(e, WEIR_EINTERNAL,
+                             "claim: a lease that cannot be read; is another version at work?");
     return 0;
 }
 
@@ -175,10 +176,13 @@ void settle_token(struct args *a, struct span token)
     args_add_bytes(a, token.at, token.len);
 }
 
-void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us, const char *reason)
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us,
+                const char *reason)
 {
-    static const char *const verbs[] = {
-        [SETTLE_RETRY] = "retry", [SETTLE_THROTTLED] = "throttled", [SETTLE_BACK] = "back", [SETTLE_DEAD] = "dead"};
+    static const char *const verbs[] = {[SETTLE_RETRY] = "retry",
+                                        [SETTLE_THROTTLED] = "throttled",
+                                        [SETTLE_BACK] = "back",
+                                        [SETTLE_DEAD] = "dead"};
 
     args_add(a, verbs[verb]);
     args_add_bytes(a, token.at, token.len);
@@ -278,7 +282,8 @@ int reap_reply(const struct redisReply *reply, int64_t *taken, int64_t *workers,
 
 /* ---- drained */
 
-void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues, struct names types)
+void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,
+                     struct names types)
 {
     script_begin(a, "drained", prefix, now_us);
     args_add_int(a, queues.count);

@@ -1,6 +1,6 @@
-/* The transitions of a turn: for each script a request function, which builds the call, and a reply function, which reads
- * and checks the answer. The scripts' headers say what they do. now_us < 0: Redis's own time. What a reply function
- * hands out points into the reply. */
+/* The transitions of a turn: for each script a request function, which builds the call, and a reply function,
+ * which reads and checks the answer. The scripts' headers say what they do. now_us < 0: Redis's own time.
+ * What a reply function hands out points into the reply. */
 #ifndef QUEUE_TURN_H
 #define QUEUE_TURN_H
 
@@ -65,7 +65,8 @@ void settle_request(struct args *a, const char *prefix, int64_t now_us, const ch
 void settle_done(struct args *a, const char *type, size_t n);
 void settle_token(struct args *a, struct span token);
 enum settle_verb { SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_BACK, SETTLE_DEAD };
-void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us, const char *reason);
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us,
+                const char *reason);
 /* stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
 
@@ -90,15 +91,18 @@ struct adopt {
     size_t lost_count;
     struct span *words;
 };
-WEIR_CHECKED int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e);
+WEIR_CHECKED int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt,
+                             struct error *e);
 void adopt_free(struct adopt *adopt);
 
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, int64_t lease_us,
                   int interrupted_most);
 /* taken: leases of dead workers; workers: how many of those. */
-WEIR_CHECKED int reap_reply(const struct redisReply *reply, int64_t *taken, int64_t *workers, struct error *e);
+WEIR_CHECKED int reap_reply(const struct redisReply *reply, int64_t *taken, int64_t *workers,
+                            struct error *e);
 
-void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues, struct names types);
+void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,
+                     struct names types);
 struct drained {
     int64_t waiting, parked, running, due;
 };

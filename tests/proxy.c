@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ struct connection {
 struct orders {
     unsigned messages[SIDES]; /* the message to cut at, counted down; 0: none */
     size_t bytes[SIDES];
+    pid_t victim; /* killed at the cut; 0: nobody */
     bool has_cut, cut_all;
     bool blackhole, trickle;
     int delay_ms;
@@ -126,6 +128,8 @@ static size_t allowed(struct proxy *p, struct flow *f, const char *bytes, size_t
 
     for (i = 0; i < len && !f->ending; i++) {
         if (f->framer.missing == 0 && *messages > 0 && --*messages == 0) {
+            if (p->orders.victim > 0)
+                kill(p->orders.victim, SIGKILL);
             f->ending = true;
             break;
         }
@@ -404,13 +408,19 @@ int proxy_tcp_port(const struct proxy *p)
     return p->port;
 }
 
-void proxy_cut_before(struct proxy *p, enum proxy_side side, unsigned n)
+void proxy_kill_before(struct proxy *p, enum proxy_side side, unsigned n, pid_t victim)
 {
     struct orders *o = begin_orders(p);
 
     o->messages[side] = n;
+    o->victim = victim;
     o->has_cut = false;
     end_orders(p);
+}
+
+void proxy_cut_before(struct proxy *p, enum proxy_side side, unsigned n)
+{
+    proxy_kill_before(p, side, n, 0);
 }
 
 void proxy_cut_after_bytes(struct proxy *p, enum proxy_side side, size_t n)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct server;
 struct proxy;
@@ -23,7 +24,10 @@ int proxy_tcp_port(const struct proxy *p);
  * never reaches Redis, a reply so cut is of a command that has run. Once: the connections after it are whole.
  * n 0: not. */
 void proxy_cut_before(struct proxy *p, enum proxy_side side, unsigned n);
-/* The same when n bytes have passed. */
+/* The same, and in this moment it kills (-9) the process victim: the client, which neither sends nor gets
+ * anything after. */
+void proxy_kill_before(struct proxy *p, enum proxy_side side, unsigned n, pid_t victim);
+/* The same as proxy_cut_before when n bytes have passed. */
 void proxy_cut_after_bytes(struct proxy *p, enum proxy_side side, size_t n);
 /* Accepts and keeps connections, but lets nothing through in either direction; what came in between goes on
  * when it ends. */

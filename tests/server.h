@@ -13,7 +13,8 @@ struct server {
     bool aof;
 };
 
-/* Starts one and waits until it answers; fails the test otherwise. aof: appendonly yes, appendfsync everysec. */
+/* Starts one and waits until it answers; fails the test otherwise. aof: appendonly yes, appendfsync everysec.
+ */
 void server_start(struct server *s, bool aof);
 /* Sends one setting at start, such as "--requirepass", "secret"; ends with NULL. */
 void server_start_with(struct server *s, bool aof, const char *const *options);
@@ -22,8 +23,9 @@ void server_kill(struct server *s);
 void server_restart(struct server *s);
 void server_stop(struct server *s);
 
-/* One command, words separated by arguments ending with NULL; the answer as text is the caller's to free: strings and
- * numbers as they are, arrays as elements joined by "\n", nil as "(nil)", errors as "(error) ...". */
+/* One command, words separated by arguments ending with NULL; the answer as text is the caller's to free:
+ * strings and numbers as they are, arrays as elements joined by "\n", nil as "(nil)", errors as "(error)
+ * ...". */
 char *server_ask(struct server *s, const char *word, ...) __attribute__((sentinel));
 /* The same as a number; fails the test when it is none. */
 long long server_number(struct server *s, const char *word, ...) __attribute__((sentinel));

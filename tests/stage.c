@@ -476,24 +476,32 @@ struct verdict stage_judge(struct stage *s, int accepted)
     return v;
 }
 
-/* Every job has had its effect, and Redis has nothing more to run. */
-static bool all_done(struct stage *s, int accepted, struct verdict *v)
+static bool all_ended(struct stage *s, int accepted, struct verdict *v)
 {
     *v = stage_judge(s, accepted);
-    return v->done == accepted && v->left == 0;
+    return v->done + v->dead == accepted && v->left == 0;
 }
 
-struct verdict stage_await_done(struct stage *s, int accepted)
+struct verdict stage_await_ended(struct stage *s, int accepted)
 {
     int64_t end_us = clock_mono_us() + AWAIT_US;
     struct verdict v;
 
-    while (!all_done(s, accepted, &v)) {
+    while (!all_ended(s, accepted, &v)) {
         if (clock_mono_us() > end_us)
-            fail_msg("%s: of %d jobs %d done, %d dead, %d present, %d lost, %d left", s->ns, accepted, v.done,
-                     v.dead, v.present, v.lost, v.left);
+            fail_msg("%s: of %d jobs %d done, %d dead, %d present, %d lost; %d left in Redis", s->ns,
+                     accepted, v.done, v.dead, v.present, v.lost, v.left);
         clock_sleep_until(clock_mono_us() + 20000);
     }
     assert_int_equal(v.unexpected, 0);
+    return v;
+}
+
+struct verdict stage_await_done(struct stage *s, int accepted)
+{
+    struct verdict v = stage_await_ended(s, accepted);
+
+    if (v.dead > 0)
+        fail_msg("%s: %d jobs are dead", s->ns, v.dead);
     return v;
 }

@@ -98,8 +98,9 @@ struct verdict {
     int left;       /* whatever is still in Redis and not dead */
 };
 struct verdict stage_judge(struct stage *s, int accepted);
-/* Waits until every job has had its effect; then none may be lost, unexpected or still leased. Returns the
- * verdict. */
+/* Waits until every job has had its effect or is dead, and nothing else is left in Redis. */
+struct verdict stage_await_ended(struct stage *s, int accepted);
+/* The same, and none may be dead. */
 struct verdict stage_await_done(struct stage *s, int accepted);
 
 #endif

@@ -913,5 +913,6 @@ int main(int argc, char **argv)
     };
     int rc = stage_actor_main(argc, argv);
 
+    cmocka_set_test_filter(argv[1]); /* one test, by its name */
     return rc >= 0 ? rc : cmocka_run_group_tests_name("worker", tests, NULL, NULL);
 }

@@ -7,16 +7,19 @@
 --   local s = gate_resets(g)              when all of the burst is there again
 --   gate_save(g)                          after every load, taken or not; writes only what changed
 --
--- State: "<tat_us> <tat_rem> <wrote_us> <pause_until_us> <rule>": TAT = tat_us + tat_rem / count of that rule. Loading
--- puts three things right: a clock that stepped back (TAT and pause move back with it), a TAT beyond all that the rule can
--- grant (cut), another rule than the state was written under (slots in use stay in use, rounded up, at most the new burst).
--- Each counts from now, so an open time computed by it holds only once it is saved.
+-- State: "<tat_us> <tat_rem> <wrote_us> <pause_until_us> <rule>": TAT = tat_us + tat_rem / count of that
+-- rule. Loading puts three things right: a clock that stepped back (TAT and pause move back with it), a TAT
+-- beyond all that the rule can grant (cut), another rule than the state was written under (slots in use
+-- stay in use, rounded up, at most the new burst). Each counts from now, so an open time computed by it
+-- holds only once it is saved.
 --
--- Every number stays below 2^53. A rule has count, burst <= 10^9, count <= period_us <= ten years, (burst - 1) T <= ten
--- years, ten years < 2^49; times() is asked for k <= burst + AHEAD / T + 2 < 2^30 only, so k T < 2^51, and splits k so that
--- its products stay below 2^46. floor(x / y) is exact for whole x, y with x + y < 2^53.
+-- Every number stays below 2^53. A rule has count, burst <= 10^9, count <= period_us <= ten years, (burst -
+-- 1) T <= ten years, ten years < 2^49; times() is asked for k <= burst + AHEAD / T + 2 < 2^30 only, so k T
+-- < 2^51, and splits k so that its products stay below 2^46. floor(x / y) is exact for whole x, y with x +
+-- y < 2^53.
 
--- How far ahead of now a slot may be granted, us: at a small burst every late wake-up would lose a slot for good.
+-- How far ahead of now a slot may be granted, us: at a small burst every late wake-up would lose a slot for
+-- good.
 local AHEAD = 5000
 
 local rule_read, gate_load, gate_start, gate_count, gate_take, gate_resets, gate_save
@@ -36,17 +39,19 @@ do
         return k * g.step_us + a_us * 32768 + b_us, b - b_us * g.count
     end
 
-    -- The rule as a table; nil when text is no stored rule. The bounds are those of throttle/rule.c.
+    -- The rule as a gate that was never used; nil when text is no stored rule. The bounds are those of
+    -- throttle/rule.c.
     function rule_read(text)
         local count, period, burst = string.match(text or '', '^([1-9]%d*)/([1-9]%d*)/([1-9]%d*)$')
         count, period, burst = tonumber(count), tonumber(period), tonumber(burst)
-        if not count or count > MOST or burst > MOST or period < count or period > TEN_YEARS then return nil end
+        if not count or count > MOST or burst > MOST then return nil end
+        if period < count or period > TEN_YEARS then return nil end
         local step_us = floor(period / count)
         local g = {rule = text, count = count, period = period, burst = burst,
-                   step_us = step_us, step_rem = period - step_us * count}
-        local tau_us, tau_rem = times(g, burst - 1)
-        if tau_us > TEN_YEARS or tau_us == TEN_YEARS and tau_rem > 0 then return nil end
-        g.tau_us, g.tau_rem = tau_us, tau_rem
+                   step_us = step_us, step_rem = period - step_us * count, tau_us = 0, tau_rem = 0,
+                   key = '', tat_us = 0, tat_rem = 0, pause = 0, dirty = false, garbage = false}
+        g.tau_us, g.tau_rem = times(g, burst - 1)
+        if g.tau_us > TEN_YEARS or g.tau_us == TEN_YEARS and g.tau_rem > 0 then return nil end
         return g
     end
 
@@ -54,7 +59,8 @@ do
         return g.tat_rem > 0 and g.tat_us + 1 or g.tat_us
     end
 
-    -- The slots in use at a time: (TAT - at) / T, rounded up. The estimate is less than 1 off and taken 1 too low.
+    -- The slots in use at a time: (TAT - at) / T, rounded up. The estimate is less than 1 off and taken 1
+    -- too low.
     local function used(g, at)
         local left_us, left_rem = g.tat_us - at, g.tat_rem
         if left_us < 0 or left_us == 0 and left_rem == 0 then return 0 end
@@ -99,7 +105,7 @@ do
     function gate_load(name, rule)
         local g = rule_read(rule)
         if not g then return nil end
-        g.key, g.tat_us, g.tat_rem, g.pause, g.dirty = P .. 'gate:' .. name, 0, 0, 0, false
+        g.key = P .. 'gate:' .. name
         local state = call('GET', g.key)
         g.garbage = state and not state_read(g, state)
         return g
@@ -121,8 +127,8 @@ do
         return max(0, min(most, floor((g.burst - used(g, s)) / cost)))
     end
 
-    -- Takes the slots of k jobs from s; gate_start and gate_count allowed it. A start at TAT rounded up counts as a
-    -- start at TAT itself, so that rounding loses nothing.
+    -- Takes the slots of k jobs from s; gate_start and gate_count allowed it. A start at TAT rounded up
+    -- counts as a start at TAT itself, so that rounding loses nothing.
     function gate_take(g, s, k, cost)
         if s > tat_rounded_up(g) then g.tat_us, g.tat_rem = s, 0 end
         local q, r = times(g, k * cost)
@@ -137,11 +143,12 @@ do
         return max(now, tat_rounded_up(g), g.pause)
     end
 
-    -- The key outlives TAT and pause: rounded up, and 1 ms more, because at TAT itself its remainder still counts.
+    -- The key outlives TAT and pause: rounded up, and 1 ms more, because at TAT itself its remainder still
+    -- counts.
     function gate_save(g)
         if not g.dirty then return end
         g.dirty = false
-        local state = string.format('%.0f %.0f %.0f %.0f %s', g.tat_us, g.tat_rem, now, g.pause, g.rule)
+        local state = string.format('%.0f %d %.0f %.0f %s', g.tat_us, g.tat_rem, now, g.pause, g.rule)
         if VIRTUAL then
             call('SET', g.key, state)
         else

@@ -1,5 +1,5 @@
--- rate_set: sets or removes a limit and has the waiting jobs of the type looked at again. Gates change over when they are
--- next loaded.
+-- rate_set: sets or removes a limit and has the waiting jobs of the type looked at again. Gates change over
+-- when they are next loaded.
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, rule ('' removes the limit)

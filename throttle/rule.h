@@ -3,8 +3,8 @@
  *   RULE   = COUNT "/" [NUMBER] UNIT { "," NAME "=" VALUE }        100/1m   10/s,burst=20   1/1.5s
  *   UNIT   = "us" | "ms" | "s" | "m" | "h" | "d" | "w"
  *
- * T = period / count; tau = (burst - 1) * T; without burst= it is count itself. A rule is kept in Redis in its stored
- * form, "count/period_us/burst", which the Lua side reads with one pattern. */
+ * T = period / count; tau = (burst - 1) * T; without burst= it is count itself. A rule is kept in Redis in
+ * its stored form, "count/period_us/burst", which the Lua side reads with one pattern. */
 #ifndef THROTTLE_RULE_H
 #define THROTTLE_RULE_H
 

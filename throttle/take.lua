@@ -2,7 +2,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, limit, key ('' for none), rule ('' for the limit's own), cost, peek (1: take nothing, 0)
--- reply: [ allowed (0/1), burst, remaining, retry_after_us (-1: allowed, or never), reset_after_us, never (0/1) ]
+-- reply: [ allowed (0/1), burst, remaining, retry_after_us (-1: allowed, or never), reset_after_us,
+--          never (0/1) ]
 --        or what is wrong with the limit: missing, unkeyed, differs (from the rule given), unreadable
 -- uses: core/base.lua throttle/gate.lua
 
@@ -13,7 +14,6 @@ local function is_name(text) return #text <= 128 and text:find('^[%w_.-]+$') end
 local function read_arguments()
     if #ARGV ~= 6 or peek ~= '0' and peek ~= '1' then return 'wants now, limit, key, rule, cost, peek' end
     if not is_name(name) or key ~= '' and not is_name(key) then return 'wrong name of a limit or key' end
-    if rule ~= '' and not rule_read(rule) then return 'wrong rule' end
     if not cost or cost < 1 or cost ~= floor(cost) then return 'wrong cost' end
 end
 
@@ -24,12 +24,15 @@ local own = call('HGET', P .. 'limits', name)
 if rule == '' then
     if not own then return 'missing' end
     if key ~= '' then return 'unkeyed' end
-    if not rule_read(own) then return 'unreadable' end
 elseif own and own ~= rule then
     return 'differs' -- two rules that take turns on one gate would round its slots up without end
 end
-
 local g = gate_load(name .. '#0' .. (key ~= '' and '/' .. key or ''), rule ~= '' and rule or own)
+if not g then
+    if rule == '' then return 'unreadable' end
+    return refuse('take: wrong rule')
+end
+
 local start = gate_start(g, cost)
 local free = start == now
 if free and peek == '0' then gate_take(g, now, 1, cost) end

@@ -115,7 +115,7 @@ static double random_unit(void)
 }
 
 /* After the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed
- * together does not come back together. 25 attempts take about three weeks. */
+ * together does not come back together. 25 attempts take about 17 days. */
 static int64_t retry_delay_us(int n)
 {
     return (int64_t)((15 + pow(n - 1, 4) + random_unit() * 10 * n) * 1e6);

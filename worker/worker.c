@@ -382,14 +382,23 @@ static void kill_commands(struct weir_worker *w, int signal)
     pool_each(w->pool, kill_one, &signal);
 }
 
+/* reply NULL: Redis is away; what is still leased returns when the lease ends. */
 static void on_left(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
+    struct pool_load load = pool_load(w->pool);
+    int kept = load.running + load.queued + w->finished.count + w->settling.count;
+    struct adopt adopt = {0};
+    struct error e = {.text = "Redis is away"};
 
     w->awaited--;
-    if (!reply && w->forced)
-        log_line(LOG_LEVEL_WARN,
-                 "stopped while Redis was away; what was not given back returns when the lease ends");
+    if ((!reply || adopt_reply(reply, w->queue_count, &adopt, &e) != 0) && kept > 0)
+        w->result =
+            error_set(&w->error, WEIR_EUNREACHABLE,
+                      "worker: stopped with %d jobs that could not be given back (%.200s); they return when "
+                      "their lease ends",
+                      kept, e.text);
+    adopt_free(&adopt);
     ev_break(w->loop, EVBREAK_ALL);
 }
 

@@ -1,0 +1,141 @@
+/* The benchmark: measures what issue and README promise, beside a ceiling taken in the same run, because a
+ * machine that is shared or slow moves both.
+ *
+ *   main.c        options, the order of the groups, the end
+ *   report.c      the figures: what is required, what was measured; table and JSON
+ *   server.c      a private redis-server; crew.c: worker processes, forked
+ *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, the real scripts without a worker around them
+ *   throughput.c  latency.c  memory.c  pace.c  behind.c: the groups
+ *
+ * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
+ * filled. */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/server.h"
+#include "core/error.h"
+
+#define PREFIX "weir:{0}:" /* of the default namespace */
+#define BODY_BYTES 120     /* of a job in the rows about throughput */
+
+enum figure {
+    CEILING_PUSH,
+    CEILING_PUSH_MANY,
+    CEILING_LUA,
+    CEILING_TURN,
+    CEILING_TURN_LIMITED,
+    CEILING_WAKE_P50,
+    CEILING_WAKE_P99,
+    CEILING_MEMORY,
+    CEILING_EVALSHA,
+    BULK_RATE,
+    LINES_RATE,
+    RUN_RATE,
+    LIMITED_RATE,
+    AOF_RATE,
+    LATENCY_P50,
+    LATENCY_P99,
+    LATENCY_PUSH_P50,
+    LATENCY_PUSH_P99,
+    MEMORY_JOB,
+    PACE_KEPT,
+    PACE_SECOND,
+    PACE_TENTH,
+    PACE_SECOND_CLOCK,
+    PACE_TENTH_CLOCK,
+    PACE_LATE,
+    PACE_COMMANDS,
+    PACE_CPU,
+    MILLION_COMMANDS,
+    MILLION_CPU,
+    FAST_KEPT_1000,
+    FAST_GAP_1000,
+    FAST_KEPT_5000,
+    FAST_GAP_5000,
+    FLOOD_KEPT,
+    FLOOD_CPU,
+    FLOOD_KEPT_BURST_1,
+    FLOOD_CPU_BURST_1,
+    BEHIND_ALL,
+    FIGURES
+};
+
+struct result {
+    bool known;
+    double value;
+    double base; /* of the ceiling it is compared with; 0: none */
+    char note[200];
+};
+
+/* What 100/s costs with the backlog of 20,000; the row about 1,000,000 is compared with it. */
+struct pace_cost {
+    bool known;
+    double commands, cpu_us; /* per job */
+};
+
+struct bench {
+    bool quick, json;
+    struct server server; /* without AOF */
+    char command[512];    /* build/weir */
+    char redis_version[32];
+    struct result results[FIGURES];
+    struct pace_cost pace;
+    struct error error;
+};
+
+/* ---- main.c */
+
+/* Sleeps; an error when the user has stopped the benchmark. */
+WEIR_CHECKED int bench_rest(struct bench *b, double seconds);
+/* Has the user stopped it? Then an error. */
+WEIR_CHECKED int bench_check(struct bench *b);
+/* The full size, or a tenth of it with --quick. */
+size_t bench_size(const struct bench *b, size_t full);
+/* For qsort: two int64_t. */
+int bench_compare_us(const void *a, const void *b);
+
+/* ---- report.c */
+
+void report_begin(const struct bench *b);
+/* Keeps a figure and prints its row. */
+void report(struct bench *b, enum figure figure, double value, double base, const char *note, ...)
+    WEIR_PRINTF(5, 6);
+void report_end(const struct bench *b);
+
+/* ---- Ceilings; each is measured once */
+
+WEIR_CHECKED int ceiling_push(struct bench *b, double *a_second);
+WEIR_CHECKED int ceiling_turn(struct bench *b, bool limited, double *a_second);
+
+/* ---- throughput.c */
+
+/* Enqueues n jobs with bodies of that size with weir_bulk_add; *seconds (may be NULL): how long that took. */
+WEIR_CHECKED int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes,
+                      double *seconds);
+/* Removes all keys, sets the limit of type (rule NULL: none), and fills its queue. */
+WEIR_CHECKED int prepare(struct bench *b, struct server *s, const char *type, const char *rule, size_t n);
+/* Waits until a counter of a type has reached n. */
+struct crew;
+WEIR_CHECKED int wait_for_count(struct bench *b, struct server *s, struct crew *crew, const char *type,
+                                const char *counter, size_t n);
+
+/* ---- The groups */
+
+int bench_bulk(struct bench *b);
+int bench_lines(struct bench *b);
+int bench_run(struct bench *b);
+int bench_limited(struct bench *b);
+int bench_aof(struct bench *b);
+int bench_latency(struct bench *b);
+int bench_memory(struct bench *b);
+int bench_pace(struct bench *b);
+int bench_million(struct bench *b);
+int bench_fast(struct bench *b);
+int bench_flood(struct bench *b);
+int bench_behind(struct bench *b);
+
+#endif

@@ -1,0 +1,47 @@
+/* A crew: worker processes for one measurement, forked from this one, with handlers that are C functions of
+ * the benchmark. Memory that they share with it comes from shared_new. */
+#ifndef BENCH_CREW_H
+#define BENCH_CREW_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "core/error.h"
+
+#define CREW_MOST 4
+
+struct crew_type {
+    const char *name; /* NULL: the end */
+    weir_handler *handler;
+    void *arg;
+};
+
+struct crew_plan {
+    const char *url;
+    int workers, executors;
+    bool drain;
+    const char *trace; /* worker n writes <trace>.<n>; NULL: no traces */
+    struct crew_type types[3];
+};
+
+struct crew {
+    pid_t pids[CREW_MOST]; /* 0: has ended */
+    int count;
+    double cpu_us; /* of those that have ended */
+    int failed;    /* how many ended badly */
+};
+
+WEIR_CHECKED int crew_start(struct crew *crew, const struct crew_plan *plan, struct error *e);
+/* An error when one of them has ended badly. */
+WEIR_CHECKED int crew_check(struct crew *crew, struct error *e);
+/* Has them all stop (or, without telling them, waits until they have drained), and takes their CPU time. */
+WEIR_CHECKED int crew_stop(struct crew *crew, struct error *e);
+WEIR_CHECKED int crew_wait(struct crew *crew, struct error *e);
+
+/* Zeroed memory shared with the processes forked from now on; NULL: none. */
+void *shared_new(size_t size);
+void shared_free(void *memory, size_t size);
+
+int noop_handler(struct weir_job *job, void *arg);
+
+#endif

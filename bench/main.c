@@ -1,0 +1,177 @@
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "core/clock.h"
+
+static const struct group {
+    const char *name;
+    int (*run)(struct bench *b);
+} groups[] = {
+    {"bulk", bench_bulk},       {"lines", bench_lines}, {"run", bench_run},
+    {"limited", bench_limited}, {"aof", bench_aof},     {"latency", bench_latency},
+    {"memory", bench_memory},   {"pace", bench_pace},   {"million", bench_million},
+    {"fast", bench_fast},       {"flood", bench_flood}, {"behind", bench_behind},
+};
+#define GROUPS (sizeof groups / sizeof *groups)
+
+static const char usage[] = "usage: weir-bench [--quick] [--json] [--only GROUP[,GROUP]...]\n"
+                            "Measures Weir on a redis-server of its own; about three minutes, with --quick "
+                            "(a tenth of the jobs) one.\n"
+                            "A group that compares with another measures that one too. Groups:";
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+int bench_check(struct bench *b)
+{
+    return stopped ? error_set(&b->error, WEIR_ENOTNOW, "stopped") : 0;
+}
+
+int bench_rest(struct bench *b, double seconds)
+{
+    int64_t end_us = clock_mono_us() + (int64_t)(seconds * 1e6);
+
+    for (int64_t now_us; bench_check(b) == 0 && (now_us = clock_mono_us()) < end_us;)
+        clock_sleep_until(end_us - now_us > 50000 ? now_us + 50000 : end_us);
+    return bench_check(b);
+}
+
+size_t bench_size(const struct bench *b, size_t full)
+{
+    return b->quick ? full / 10 : full;
+}
+
+int bench_compare_us(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void print_usage(FILE *to)
+{
+    fputs(usage, to);
+    for (size_t i = 0; i < GROUPS; i++)
+        fprintf(to, " %s", groups[i].name);
+    fputc('\n', to);
+}
+
+/* Marks the groups that are named, separated by commas. */
+static int choose(char *names, bool chosen[GROUPS])
+{
+    for (char *name; (name = strsep(&names, ","));) {
+        size_t i = 0;
+
+        while (i < GROUPS && strcmp(groups[i].name, name) != 0)
+            i++;
+        if (i == GROUPS) {
+            fprintf(stderr, "weir-bench: --only: no group %s; see --help\n", name);
+            return WEIR_EUSAGE;
+        }
+        chosen[i] = true;
+    }
+    return 0;
+}
+
+/* 1: go on; else what to exit with. */
+static int read_options(struct bench *b, bool chosen[GROUPS], int argc, char **argv)
+{
+    static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    bool only = false;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (c == 'q')
+            b->quick = true;
+        else if (c == 'j')
+            b->json = true;
+        else if (c == 'o' && choose(optarg, chosen) == 0)
+            only = true;
+        else if (c == 'h')
+            return print_usage(stdout), 0;
+        else
+            return c == 'o' ? -WEIR_EUSAGE : (print_usage(stderr), -WEIR_EUSAGE);
+    }
+    for (size_t i = 0; i < GROUPS && !only; i++)
+        chosen[i] = true;
+    return 1;
+}
+
+/* build/weir, beside our own folder. */
+static void find_command(struct bench *b)
+{
+    char self[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    self[len > 0 ? len : 0] = '\0';
+    for (int i = 0; i < 2; i++)
+        if (strrchr(self, '/'))
+            *strrchr(self, '/') = '\0';
+    snprintf(b->command, sizeof b->command, "%.500s/weir", self);
+}
+
+static void set_surroundings(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    unsetenv("REDIS_URL");
+    unsetenv("WEIR_NAMESPACE");
+    setenv("WEIR_LOG", "warn", 0);
+}
+
+/* Runs the groups that were chosen; returns how many failed. */
+static int run_groups(struct bench *b, const bool chosen[GROUPS])
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < GROUPS && !stopped; i++) {
+        if (!chosen[i] || groups[i].run(b) == 0)
+            continue;
+        fprintf(stderr, "weir-bench: %s: %s\n", groups[i].name, b->error.text);
+        failed++;
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench b;
+    bool chosen[GROUPS] = {false};
+    int rc = read_options(&b, chosen, argc, argv);
+
+    if (rc != 1)
+        return rc;
+    set_surroundings();
+    find_command(&b);
+    rc = server_start(&b.server, false, &b.error);
+    if (rc == 0)
+        rc = server_version(&b.server, b.redis_version, sizeof b.redis_version, &b.error);
+    if (rc == 0) {
+        report_begin(&b);
+        rc = run_groups(&b, chosen) > 0 || stopped ? WEIR_EINTERNAL : 0;
+        report_end(&b);
+    } else {
+        fprintf(stderr, "weir-bench: %s\n", b.error.text);
+    }
+    server_stop(&b.server);
+    return stopped ? 130 : -rc;
+}

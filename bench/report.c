@@ -1,0 +1,208 @@
+/* The figures: one table says what is asked of each, so that rows, JSON and verdicts cannot differ. */
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+
+enum better {
+    FREE,   /* nothing is asked of it */
+    HIGHER, /* at least */
+    LOWER,  /* at most */
+    KEPT,   /* a rate: at least, and never above 1 */
+};
+
+static const struct {
+    const char *name, *unit;
+    int decimals;
+    enum better better;
+    double required, aim;
+    const char *base; /* the ceiling that it is compared with */
+} specs[FIGURES] = {
+    [CEILING_PUSH] = {"ceiling: raw pipelined RPUSH of 120 bytes", "/s", 0, FREE, 0, 0, NULL},
+    [CEILING_PUSH_MANY] = {"ceiling: the same, 500 values a command", "/s", 0, FREE, 0, 0, NULL},
+    [CEILING_LUA] = {"ceiling: minimal Lua claim and settle of 100", "/s", 0, FREE, 0, 0, NULL},
+    [CEILING_TURN] = {"ceiling: claim.lua and settle.lua, 100 a turn", "/s", 0, FREE, 0, 0, "minimal Lua"},
+    [CEILING_TURN_LIMITED] = {"ceiling: the same with a limit", "/s", 0, FREE, 0, 0, "minimal Lua"},
+    [CEILING_WAKE_P50] = {"ceiling: bare LPUSH to BLMOVE, p50", "ms", 3, FREE, 0, 0, NULL},
+    [CEILING_WAKE_P99] = {"ceiling: bare LPUSH to BLMOVE, p99", "ms", 3, FREE, 0, 0, NULL},
+    [CEILING_MEMORY] = {"ceiling: memory of the bare args", "bytes", 1, FREE, 0, 0, NULL},
+    [CEILING_EVALSHA] = {"ceiling: CPU of a bare EVALSHA at 100/s", "us", 1, FREE, 0, 0, NULL},
+    [BULK_RATE] = {"bulk enqueue, libweir", "/s", 0, HIGHER, 300e3, 500e3, "raw RPUSH"},
+    [LINES_RATE] = {"bulk enqueue, weir enqueue --from", "/s", 0, HIGHER, 200e3, 400e3, "raw RPUSH"},
+    [RUN_RATE] = {"run no-op jobs", "/s", 0, HIGHER, 200e3, 300e3, "claim+settle"},
+    [LIMITED_RATE] = {"run no-op jobs, limit never reached", "/s", 0, HIGHER, 120e3, 200e3, "claim+settle"},
+    [AOF_RATE] = {"run no-op jobs, AOF everysec", "/s", 0, FREE, 0, 0, "claim+settle"},
+    [LATENCY_P50] = {"enqueue to start, p50", "ms", 3, LOWER, 0.4, 0.2, "LPUSH-BLMOVE"},
+    [LATENCY_P99] = {"enqueue to start, p99", "ms", 3, LOWER, 1.0, 0.4, "LPUSH-BLMOVE"},
+    [LATENCY_PUSH_P50] = {"plain RPUSH to start, p50", "ms", 3, FREE, 0, 0, "LPUSH-BLMOVE"},
+    [LATENCY_PUSH_P99] = {"plain RPUSH to start, p99", "ms", 3, FREE, 0, 0, "LPUSH-BLMOVE"},
+    [MEMORY_JOB] = {"memory of a waiting job, 118 bytes of args", "bytes", 1, LOWER, 200, 185, "bare args"},
+    [PACE_KEPT] = {"100/s burst 10, backlog 20,000: rate kept", "", 4, KEPT, 0.999, 0.999, NULL},
+    [PACE_SECOND] = {"  most slots in any second", "", 0, LOWER, 110, 110, NULL},
+    [PACE_TENTH] = {"  most slots in any 100 ms", "", 0, LOWER, 20, 20, NULL},
+    [PACE_SECOND_CLOCK] = {"  most starts in any second by handlers' clocks", "", 0, FREE, 0, 0, NULL},
+    [PACE_TENTH_CLOCK] = {"  most starts in any 100 ms by handlers' clocks", "", 0, FREE, 0, 0, NULL},
+    [PACE_LATE] = {"  start behind its slot, p99.9", "ms", 3, LOWER, 2, 2, NULL},
+    [PACE_COMMANDS] = {"  Redis commands per job run", "", 2, LOWER, 22, 12, NULL},
+    [PACE_CPU] = {"  Redis CPU per job run, in bare EVALSHAs", "x", 2, LOWER, 3.5, 2.5, NULL},
+    [MILLION_COMMANDS] = {"backlog 1,000,000: commands, in those of 20,000", "x", 3, LOWER, 1.1, 1.1, NULL},
+    [MILLION_CPU] = {"backlog 1,000,000: CPU, in that of 20,000", "x", 3, LOWER, 1.1, 1.1, NULL},
+    [FAST_KEPT_1000] = {"1,000/s burst 1: rate kept", "", 4, KEPT, 0.998, 0.9995, NULL},
+    [FAST_GAP_1000] = {"  smallest gap between slots, in T", "", 3, HIGHER, 1, 1, NULL},
+    [FAST_KEPT_5000] = {"5,000/s burst 1: rate kept", "", 4, KEPT, 0.998, 0.9995, NULL},
+    [FAST_GAP_5000] = {"  smallest gap between slots, in T", "", 3, HIGHER, 1, 1, NULL},
+    [FLOOD_KEPT] = {"20,000/s, backlog 1,000,000: rate kept", "", 4, KEPT, 0.999, 0.999, NULL},
+    [FLOOD_CPU] = {"  Redis CPU per job run", "us", 2, LOWER, 10, 5, NULL},
+    [FLOOD_KEPT_BURST_1] = {"20,000/s burst 1: rate kept", "", 4, FREE, 0, 0, NULL},
+    [FLOOD_CPU_BURST_1] = {"  Redis CPU per job run", "us", 2, FREE, 0, 0, NULL},
+    [BEHIND_ALL] = {"1,000 unlimited behind 200,000 throttled: all done", "s", 3, LOWER, 1.0, 0.4, NULL},
+};
+
+#define KEPT_MOST 1.0005 /* 1.000 when rounded as it is asked for */
+
+/* ---- Verdicts */
+
+static bool reaches(enum better better, double value, double bound)
+{
+    if (better == KEPT)
+        return value >= bound && value <= KEPT_MOST;
+    return better == HIGHER ? value >= bound : value <= bound;
+}
+
+static const char *verdict(enum figure f, double value)
+{
+    if (specs[f].better == FREE)
+        return "";
+    if (!reaches(specs[f].better, value, specs[f].required))
+        return "NO";
+    return reaches(specs[f].better, value, specs[f].aim) ? "aim" : "yes";
+}
+
+/* ---- The table */
+
+/* 1234567.8 as "1,234,568". */
+static void print_number(char *out, size_t size, double value, int decimals)
+{
+    char digits[40];
+    int len = snprintf(digits, sizeof digits, "%.*f", decimals, value);
+    int whole = (int)strcspn(digits, ".");
+    size_t at = 0;
+
+    for (int i = 0; i < len && at + 2 < size; i++) {
+        if (i > 0 && i < whole && (whole - i) % 3 == 0 && digits[i - 1] != '-')
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+}
+
+static void print_bounds(enum figure f, char required[40], char aim[40])
+{
+    required[0] = aim[0] = '\0';
+    if (specs[f].better == FREE)
+        return;
+    print_number(required, 40, specs[f].required, specs[f].decimals);
+    print_number(aim, 40, specs[f].aim, specs[f].decimals);
+}
+
+static void print_row(enum figure f, const struct result *r)
+{
+    char required[40], aim[40], value[40], ratio[64] = "";
+
+    print_bounds(f, required, aim);
+    print_number(value, sizeof value, r->value, specs[f].decimals);
+    if (r->base > 0)
+        snprintf(ratio, sizeof ratio, "%.2f of %s", r->value / r->base, specs[f].base);
+    printf("%-50s %9s %9s %9s %-5s %-4s %-22s %s\n", specs[f].name, required, aim, value, specs[f].unit,
+           verdict(f, r->value), ratio, r->note);
+    fflush(stdout);
+}
+
+static double load_now(void)
+{
+    double load = 0;
+
+    return getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+void report_begin(const struct bench *b)
+{
+    if (b->json)
+        return;
+    printf("%ld processors, load %.2f, redis %s on a unix socket, nothing on disk but where AOF is named, %s "
+           "sizes\n\n",
+           sysconf(_SC_NPROCESSORS_ONLN), load_now(), b->redis_version, b->quick ? "quick" : "full");
+    printf("%-50s %9s %9s %9s %-5s %-4s %-22s %s\n", "", "required", "aim", "measured", "", "met?", "ratio",
+           "");
+    fflush(stdout);
+}
+
+void report(struct bench *b, enum figure figure, double value, double base, const char *note, ...)
+{
+    struct result *r = &b->results[figure];
+    va_list rest;
+
+    *r = (struct result){.known = true, .value = value, .base = base};
+    va_start(rest, note);
+    vsnprintf(r->note, sizeof r->note, note, rest);
+    va_end(rest);
+    if (!b->json)
+        print_row(figure, r);
+}
+
+/* ---- JSON */
+
+static json_t *figure_json(enum figure f, const struct result *r)
+{
+    static const char *const betters[] = {
+        [FREE] = "none", [HIGHER] = "higher", [LOWER] = "lower", [KEPT] = "kept"};
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:f, s:s}", "name", specs[f].name + strspn(specs[f].name, " "), "unit",
+                  specs[f].unit, "better", betters[specs[f].better], "measured", r->value, "note", r->note);
+
+    if (specs[f].better != FREE) {
+        json_object_set_new(row, "required", json_real(specs[f].required));
+        json_object_set_new(row, "aim", json_real(specs[f].aim));
+        json_object_set_new(row, "met", json_string(verdict(f, r->value)));
+    }
+    if (r->base > 0) {
+        json_object_set_new(row, "base", json_pack("{s:s, s:f}", "name", specs[f].base, "measured", r->base));
+        json_object_set_new(row, "ratio", json_real(r->value / r->base));
+    }
+    return row;
+}
+
+static void print_json(const struct bench *b)
+{
+    json_t *figures = json_array();
+    json_t *all = json_pack("{s:b, s:{s:I, s:f, s:s}, s:o}", "quick", b->quick, "machine", "processors",
+                            (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "load", load_now(), "redis",
+                            b->redis_version, "figures", figures);
+
+    for (enum figure f = 0; f < FIGURES; f++)
+        if (b->results[f].known)
+            json_array_append_new(figures, figure_json(f, &b->results[f]));
+    json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(all);
+}
+
+void report_end(const struct bench *b)
+{
+    int asked = 0, met = 0;
+
+    if (b->json) {
+        print_json(b);
+        return;
+    }
+    for (enum figure f = 0; f < FIGURES; f++)
+        if (b->results[f].known && specs[f].better != FREE) {
+            asked++;
+            met += reaches(specs[f].better, b->results[f].value, specs[f].required);
+        }
+    printf("\n%d of %d as required; load %.2f at the end\n", met, asked, load_now());
+}

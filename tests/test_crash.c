@@ -1,0 +1,572 @@
+/* Crashes and cuts at every step of a job's life: workers killed, Redis killed, connections cut, silence. The
+ * judge is the history that the handlers wrote: no job is lost, and none has its effect twice but where a
+ * lease ended or an answer of Redis was lost with Redis itself. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/proxy.h"
+#include "tests/stage.h"
+#include "throttle/verify.h"
+
+#define MS 1000
+#define SECOND 1000000
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int open_durable_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, true);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* An actor whose connections go through the proxy. */
+static pid_t proxied_actor(struct stage *s, const struct proxy *p, const char *name, const char *lease)
+{
+    char url[200];
+
+    snprintf(url, sizeof url, "url=%s", proxy_url(p));
+    return stage_actor(s, name, url, "types=mark,timed", "executors=2", lease, NULL);
+}
+
+static int64_t last_effect_us(struct stage *s)
+{
+    struct history h = history_read(s);
+    int64_t at_us = h.count ? h.events[h.count - 1].at_us : 0;
+
+    history_free(&h);
+    return at_us;
+}
+
+/* No process did a job twice: what is repeated was repeated by another, after a death. */
+static void assert_once_for_each_process(struct stage *s)
+{
+    struct history h = history_read(s);
+
+    for (int i = 0; i < h.count; i++)
+        for (int k = 0; k < i; k++)
+            if (h.events[i].what[0] == 'e' && h.events[k].what[0] == 'e' &&
+                h.events[i].job == h.events[k].job && h.events[i].pid == h.events[k].pid)
+                fail_msg("%s: process %d did job %d twice", s->ns, (int)h.events[i].pid, h.events[i].job);
+    history_free(&h);
+}
+
+/* ---- A worker is killed */
+
+enum { STEPS = 15, CASES = 2 * STEPS, JOBS = 8 };
+
+struct killing {
+    struct stage stage;
+    struct proxy *proxy;
+    enum proxy_side side;
+    unsigned step;
+    pid_t victim, heir;
+    int64_t dead_us;
+};
+
+static void begin_killing(struct stage *root, struct killing *k, int number)
+{
+    char ns[24];
+
+    k->side = number < STEPS ? PROXY_REQUESTS : PROXY_REPLIES;
+    k->step = 1 + (unsigned)number % STEPS;
+    snprintf(ns, sizeof ns, "%s%u", k->side == PROXY_REQUESTS ? "request" : "reply", k->step);
+    stage_branch(root, ns, &k->stage);
+    stage_rate(&k->stage, "timed", "100/s");
+    k->proxy = proxy_start(&k->stage.server);
+    k->victim = proxied_actor(&k->stage, k->proxy, "victim", "lease=1");
+}
+
+/* All kinds of ends, with and without a limit. */
+static void feed(struct stage *s, int first)
+{
+    stage_push(s, "mark", NULL, first, 2);
+    stage_push(s, "timed", NULL, first + 2, 2);
+    stage_push(s, "mark", "{\"fail\":1,\"after\":0}", first + 4, 1);
+    stage_push(s, "mark", "{\"sleep\":0.03}", first + 5, 1);
+    stage_push(s, "timed", "{\"sleep\":0.01}", first + 6, 2);
+}
+
+static void end_killing(struct killing *k)
+{
+    struct verdict v = stage_await_done(&k->stage, JOBS);
+
+    assert_once_for_each_process(&k->stage);
+    assert_true(v.twice <= JOBS);
+    /* The lease, at most one more of amnesty, heartbeats, and a busy machine. */
+    assert_in_range(last_effect_us(&k->stage), 0, k->dead_us + 12 * SECOND);
+    assert_int_equal(stage_end(k->heir), 0);
+    proxy_stop(k->proxy);
+    stage_close(&k->stage);
+}
+
+/* The worker is killed before its n-th request is sent, and after its n-th request was answered but before it
+ * hears of it, for each n; side by side. */
+static void worker_killed_at_each_step(void **state)
+{
+    struct killing *all = calloc(CASES, sizeof *all);
+
+    assert_non_null(all);
+    for (int i = 0; i < CASES; i++)
+        begin_killing(*state, &all[i], i);
+    stage_await_blocked(*state, 2 * CASES);
+    for (int i = 0; i < CASES; i++)
+        proxy_kill_before(all[i].proxy, all[i].side, all[i].step, all[i].victim);
+    for (int i = 0; i < CASES; i++)
+        feed(&all[i].stage, 0);
+    for (int i = 0; i < CASES; i++) {
+        assert_int_equal(program_end(all[i].victim), 1000 + SIGKILL);
+        all[i].dead_us = clock_mono_us();
+        all[i].heir = stage_actor(&all[i].stage, "heir", "types=mark,timed", "executors=2", "lease=1", NULL);
+    }
+    for (int i = 0; i < CASES; i++)
+        end_killing(&all[i]);
+    free(all);
+}
+
+/* The handler's worker dies before or after the effect, beside other jobs. */
+static void worker_killed_around_the_effect(void **state)
+{
+    static const char *const when[] = {"before", "after"};
+    struct stage branches[2];
+    pid_t heirs[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct stage *s = &branches[i];
+        char args[64];
+        pid_t victim;
+
+        stage_branch(*state, when[i], s);
+        snprintf(args, sizeof args, "{\"kill\":\"%s\"}", when[i]);
+        stage_push(s, "mark", args, 0, 1);
+        stage_push(s, "mark", NULL, 1, 30);
+        victim = stage_actor(s, "victim", "executors=2", "lease=1", "fragile=1", NULL);
+        assert_int_equal(program_end(victim), 1000 + SIGKILL);
+        assert_int_equal(history_count(s, "effect", 0), i);
+        heirs[i] = stage_actor(s, "heir", "executors=2", "lease=1", NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct stage *s = &branches[i];
+
+        stage_await_done(s, 31);
+        assert_int_equal(history_count(s, "effect", 0), i + 1);
+        assert_once_for_each_process(s);
+        assert_int_equal(stage_end(heirs[i]), 0);
+        stage_close(s);
+    }
+}
+
+/* A job that kills its worker is dead after the third; what stood beside it is done. */
+static void poison(void **state)
+{
+    struct stage *s = *state;
+    struct verdict v;
+    char *dead;
+    pid_t last;
+
+    stage_push(s, "mark", "{\"kill\":\"before\"}", 0, 1);
+    stage_push(s, "mark", NULL, 1, 10);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(program_end(stage_actor(s, "victim", "executors=1", "lease=1", "fragile=1", NULL)),
+                         1000 + SIGKILL);
+    last = stage_actor(s, "last", "executors=1", "lease=1", "fragile=1", NULL);
+    v = stage_await_ended(s, 11);
+    assert_int_equal(v.dead, 1);
+    assert_int_equal(v.twice, 0);
+    assert_int_equal(history_count(s, "begin", 0), 3);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "default/mark/ its worker died 3 times\n@0,3,0;{\"id\":\"j0\""));
+    free(dead);
+    assert_int_equal(stage_end(last), 0);
+}
+
+/* Workers come and go, most of them by kill -9. A limit holds meanwhile: lost slots make it slower, never
+ * faster. */
+static void workers_killed_under_load(void **state)
+{
+    enum { WORKERS = 4, ROUNDS = 16, ACCEPTED = 2400 };
+    struct stage *s = *state;
+    pid_t workers[WORKERS];
+    char trace[ROUNDS + WORKERS][40], path[ROUNDS + WORKERS][160];
+    struct verdict v;
+    struct verify verify;
+    struct error e;
+    size_t torn;
+    int traces = 0;
+
+    stage_rate(s, "timed", "400/s,burst=20");
+    for (int i = 0; i < ACCEPTED; i += 400) {
+        stage_enqueue(s, "timed", "{\"sleep\":0.002}", i, 200);
+        stage_enqueue(s, "mark", "{\"sleep\":0.002}", i + 200, 200);
+    }
+    for (int i = 0; i < WORKERS + ROUNDS; i++) {
+        int at = i % WORKERS, effects = history_count(s, "effect", -1);
+
+        if (i >= WORKERS && i % 5 != 0) {
+            kill(workers[at], SIGKILL);
+            assert_int_equal(program_end(workers[at]), 1000 + SIGKILL);
+        } else if (i >= WORKERS) {
+            assert_int_equal(stage_end(workers[at]), 0);
+        }
+        snprintf(trace[i], sizeof trace[i], "trace=%d.trace", traces);
+        snprintf(path[i], sizeof path[i], "%s/%d.trace", s->server.folder, traces++);
+        workers[at] = stage_actor(s, "worker", "types=mark,timed", "executors=3", "lease=1", trace[i], NULL);
+        await(history_count(s, "effect", -1) >= effects + 40 || history_count(s, "effect", -1) >= ACCEPTED);
+    }
+    v = stage_await_ended(s, ACCEPTED);
+    assert_int_equal(v.done + v.dead, ACCEPTED);
+    assert_true(v.dead < 10); /* in flight at three deaths */
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+
+    assert_int_equal(verify_init(&verify, &e), 0);
+    for (int i = 0; i < traces; i++)
+        if (access(path[i], F_OK) == 0)
+            assert_int_equal(verify_read(&verify, path[i], &torn, &e), 0);
+    assert_int_equal(verify_replay(&verify, &e), 0);
+    assert_int_equal(verify.violations, 0);
+    verify_free(&verify);
+}
+
+/* ---- Redis is killed */
+
+/* The field of INFO persistence. */
+static int persistence(struct stage *s, const char *field)
+{
+    char *info = server_ask(&s->server, "INFO", "persistence", NULL), *at = strstr(info, field);
+    int n = at ? atoi(at + strlen(field)) : -1;
+
+    free(info);
+    return n;
+}
+
+static void redis_killed_under_load(void **state)
+{
+    enum { ACCEPTED = 4000 };
+    struct stage *s = *state;
+    pid_t workers[2];
+
+    stage_rate(s, "timed", "1000/s,burst=20");
+    for (int i = 0; i < ACCEPTED; i += 400) {
+        stage_enqueue(s, "timed", NULL, i, 200);
+        stage_enqueue(s, "mark", "{\"sleep\":0.004}", i + 200, 200);
+    }
+    /* Redis may hold a write back while it waits for the disk: those are answered, and lost when it is
+     * killed. */
+    await(persistence(s, "aof_buffer_length:") == 0 && persistence(s, "aof_pending_bio_fsync:") == 0);
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(s, i ? "two" : "one", "types=mark,timed", "executors=4", NULL);
+    for (int i = 0; i < 5; i++) {
+        int effects = history_count(s, "effect", -1);
+
+        await(history_count(s, "effect", -1) >= effects + 300);
+        server_restart(&s->server);
+    }
+    stage_await_done(s, ACCEPTED);
+    for (int i = 0; i < 2; i++) {
+        await_text(s->server.folder, i ? "two.err" : "one.err", "Redis is back after");
+        assert_int_equal(stage_end(workers[i]), 0);
+    }
+}
+
+/* ---- The connection is cut */
+
+static int open_files(pid_t pid)
+{
+    char path[40];
+    DIR *folder;
+    int n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+/* Keeps the worker busy, so that there is something to cut, until the cut has happened. Returns the next job.
+ */
+static int feed_until_cut(struct stage *s, struct proxy *p, int job)
+{
+    int64_t end_us = clock_mono_us() + AWAIT_US;
+
+    while (!proxy_has_cut(p)) {
+        if (server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL) < 6) {
+            stage_push(s, "mark", job % 3 ? NULL : "{\"sleep\":0.02}", job, 1);
+            job++;
+        }
+        clock_sleep_until(clock_mono_us() + 2 * MS);
+        if (clock_mono_us() > end_us)
+            fail_msg("nothing was cut");
+    }
+    return job;
+}
+
+/* The worker is at work again. Without it, cut after cut, it would come back ever later. */
+static void await_progress(struct stage *s)
+{
+    int effects = history_count(s, "effect", -1);
+
+    await(history_count(s, "effect", -1) > effects ||
+          server_number(&s->server, "EXISTS", stage_key(s, "queue:default"), NULL) == 0);
+}
+
+/* A cut, and another one on the way back to work: while it logs in, loads scripts, adopts. One worker, so
+ * that its jobs are nobody else's: each has its effect once. */
+static void cut_at_each_message(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *p = proxy_start(&s->server);
+    pid_t worker = proxied_actor(s, p, "worker", "lease=20");
+    int job = 0, files;
+
+    stage_await_blocked(s, 2);
+    files = open_files(worker);
+    for (unsigned n = 1; n <= 20; n++) {
+        for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++) {
+            feed(s, job);
+            proxy_cut_before(p, side, n);
+            job = feed_until_cut(s, p, job + JOBS);
+            proxy_cut_before(p, side, 21 - n);
+            job = feed_until_cut(s, p, job);
+            await_progress(s);
+        }
+    }
+    assert_int_equal(stage_await_done(s, job).twice, 0);
+    stage_await_blocked(s, 2);
+    await(open_files(worker) <= files + 1); /* the connection for the time off duty */
+    assert_int_equal(stage_end(worker), 0);
+    proxy_stop(p);
+}
+
+static void cut_within_messages(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *p = proxy_start(&s->server);
+    pid_t worker = proxied_actor(s, p, "worker", "lease=20");
+    int job = 0;
+
+    stage_await_blocked(s, 2);
+    for (size_t n = 1; n < 2000; n += 1 + n / 2) {
+        for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++) {
+            feed(s, job);
+            proxy_cut_after_bytes(p, side, n);
+            job = feed_until_cut(s, p, job + JOBS);
+            await_progress(s);
+        }
+    }
+    assert_int_equal(stage_await_done(s, job).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+    proxy_stop(p);
+}
+
+struct comeback {
+    struct stage stage;
+    struct proxy *proxy;
+    pid_t worker;
+};
+
+static bool is_cut_or_done(struct comeback *c)
+{
+    return proxy_has_cut(c->proxy) || history_count(&c->stage, "effect", -1) == JOBS;
+}
+
+/* On the way back each answer in turn is lost, that of adopt too, while jobs run and end: what Redis did and
+ * what the worker heard of then differ. */
+static void answers_lost_on_the_way_back(void **state)
+{
+    enum { FIRST = 8, CASES_HERE = 14 };
+    struct comeback all[CASES_HERE];
+
+    for (int i = 0; i < CASES_HERE; i++) {
+        struct comeback *c = &all[i];
+        char ns[24];
+
+        snprintf(ns, sizeof ns, "answer%d", FIRST + i);
+        stage_branch(*state, ns, &c->stage);
+        c->proxy = proxy_start(&c->stage.server);
+        c->worker = proxied_actor(&c->stage, c->proxy, "worker", "lease=20");
+    }
+    stage_await_blocked(*state, 2 * CASES_HERE);
+    for (int i = 0; i < CASES_HERE; i++)
+        for (int job = 0; job < JOBS; job++)
+            stage_push(&all[i].stage, "mark", job ? "{\"sleep\":0.1}" : "{\"sleep\":0.05}", job, 1);
+    for (int i = 0; i < CASES_HERE; i++) {
+        await(history_count(&all[i].stage, "begin", -1) > 1);
+        proxy_cut_before(all[i].proxy, PROXY_REPLIES, 1);
+        await(is_cut_or_done(&all[i]));
+        proxy_cut_before(all[i].proxy, PROXY_REPLIES, (unsigned)(FIRST + i));
+    }
+    for (int i = 0; i < CASES_HERE; i++) {
+        await(is_cut_or_done(&all[i]));
+        assert_int_equal(stage_await_done(&all[i].stage, JOBS).twice, 0);
+        assert_int_equal(stage_end(all[i].worker), 0);
+        proxy_stop(all[i].proxy);
+        stage_close(&all[i].stage);
+    }
+}
+
+/* ---- Silence */
+
+/* Nothing comes through for longer than a lease and than a request may take. The job is done by another; the
+ * worker that was away settles nothing when it is back. */
+static void silence_longer_than_the_lease(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *p = proxy_start(&s->server);
+    pid_t away = proxied_actor(s, p, "away", "lease=1"), heir;
+
+    stage_push(s, "mark", "{\"wait\":\"go\"}", 0, 1);
+    await(history_count(s, "begin", 0) == 1);
+    proxy_blackhole(p, true);
+    heir = stage_actor(s, "heir", "types=mark,timed", "executors=2", "lease=1", NULL);
+    await(history_count(s, "begin", 0) == 2);
+    await_text(s->server.folder, "away.err", "connecting again until it answers");
+    write_text(s->server.folder, "go", "");
+    await(history_count(s, "effect", 0) == 2 && stage_stat(s, "mark", "done") == 1);
+    proxy_blackhole(p, false);
+    await_text(s->server.folder, "away.err", "Redis is back after");
+    stage_await_workers(s, 2);
+    stage_push(s, "mark", "{\"sleep\":0.01}", 1, 30);
+    assert_int_equal(stage_await_done(s, 31).twice, 1);
+    assert_int_equal(stage_stat(s, "mark", "done"), 31);
+    assert_int_equal(stage_end(away), 0);
+    assert_int_equal(stage_end(heir), 0);
+    proxy_stop(p);
+}
+
+/* The same for a process that was stopped: it wakes up as if nothing had been. */
+static void stopped_longer_than_the_lease(void **state)
+{
+    struct stage *s = *state;
+    pid_t away = stage_actor(s, "away", "executors=2", "lease=1", NULL), heir;
+
+    stage_push(s, "mark", "{\"wait\":\"go\"}", 0, 2);
+    await(history_count(s, "begin", -1) == 2);
+    kill(away, SIGSTOP);
+    heir = stage_actor(s, "heir", "executors=2", "lease=1", NULL);
+    await(history_count(s, "begin", -1) == 4);
+    write_text(s->server.folder, "go", "");
+    await(stage_stat(s, "mark", "done") == 2);
+    kill(away, SIGCONT);
+    await(history_count(s, "effect", -1) == 4);
+    stage_await_workers(s, 2);
+    stage_push(s, "mark", "{\"sleep\":0.01}", 2, 30);
+    assert_int_equal(stage_await_done(s, 32).twice, 2);
+    assert_int_equal(stage_stat(s, "mark", "done"), 32);
+    assert_int_equal(stage_end(away), 0);
+    assert_int_equal(stage_end(heir), 0);
+}
+
+/* ---- Garbage */
+
+static const char *const garbage[] = {
+    "",
+    "null",
+    "[]",
+    "42",
+    "\"text\"",
+    "{",
+    "{}",
+    "{\"type\":",
+    "{\"type\":7}",
+    "{\"type\":\"\"}",
+    "{\"type\":\"two words\"}",
+    "{\"type\":\"a/b\"}",
+    "{\"id\":\"x\",\"type\":\"mark\"",
+    "{\"id\":\"x\",\"type\":\"mark\",\"args\":}",
+    "{\"id\":\"x\",\"type\":\"mark\",\"args\":NaN}",
+    "{\"id\":\"x\",\"type\":\"mark\",\"args\":0x10}",
+    "{\"id\":\"x\",\"type\":\"mark\"} trailing",
+    "{\"id\":\"x\",\"type\":\"mark\",\"type\":\"timed\"}",
+    "{\"id\":\"../x\",\"type\":\"mark\"}",
+    "{\"id\":17,\"type\":\"mark\"}",
+    "{\"id\":\"x\",\"type\":\"mark\",\"max_attempts\":-1}",
+    "{\"id\":\"x\",\"type\":\"mark\",\"args\":\"\xff\xfe\"}",
+    "\xef\xbb\xbf{\"id\":\"x\",\"type\":\"mark\"}",
+    "@1,2,3;{\"id\":\"x\",\"type\":\"mark\"}",
+    "@,,;",
+    "{\"type\":\"mark\",\"id\":\"x\\u0000y\"}",
+    "%s%n%p",
+    "1\n2\n3",
+};
+
+/* What a foreign client pushes beside good jobs is dead with its bytes, and harms nobody. */
+static void garbage_under_load(void **state)
+{
+    enum { KINDS = sizeof garbage / sizeof *garbage, ROUNDS = 5 };
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
+    char *large = malloc(3 << 20), *dead;
+    int job = 0;
+
+    memset(large, '{', (3 << 20) - 1);
+    large[(3 << 20) - 1] = '\0';
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < KINDS; i++) {
+            stage_push_text(s, garbage[i]);
+            stage_push(s, "mark", "{\"sleep\":0.001}", job++, 1);
+        }
+        stage_push_text(s, large);
+    }
+    await(server_number(&s->server, "ZCARD", stage_key(s, "dead"), NULL) == ROUNDS * (KINDS + 1));
+    assert_int_equal(stage_await_done(s, job).twice, 0);
+    dead = stage_dead(s);
+    for (int i = 0; i < KINDS; i++)
+        if (!strstr(dead, garbage[i]))
+            fail_msg("the dead jobs lack %s", garbage[i]);
+    free(dead);
+    free(large);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(worker_killed_at_each_step),
+        ON_STAGE(worker_killed_around_the_effect),
+        ON_STAGE(poison),
+        ON_STAGE(workers_killed_under_load),
+        cmocka_unit_test_setup_teardown(redis_killed_under_load, open_durable_stage, close_stage),
+        ON_STAGE(cut_at_each_message),
+        ON_STAGE(cut_within_messages),
+        ON_STAGE(answers_lost_on_the_way_back),
+        ON_STAGE(silence_longer_than_the_lease),
+        ON_STAGE(stopped_longer_than_the_lease),
+        ON_STAGE(garbage_under_load),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    cmocka_set_test_filter(argv[1]); /* one test, by its name */
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("crash", tests, NULL, NULL);
+}

@@ -1,0 +1,55 @@
+/* Turns of workers that exist only in a test: each call is one script over one blocking connection to a
+ * private Redis, through the request and reply functions of queue/turn.h, at a time of the test's own. */
+#ifndef TESTS_TURNS_H
+#define TESTS_TURNS_H
+
+#include <hiredis/hiredis.h>
+
+#include "core/redis.h"
+#include "queue/turn.h"
+#include "tests/invariants.h"
+#include "tests/server.h"
+
+#define PREFIX "weir:{0}:"
+#define LEASE_US INT64_C(30000000)
+#define BEGIN_US INT64_C(1795000000000000)
+
+struct turns {
+    struct server server;
+    struct redis *redis;
+    int64_t now_us;           /* of every call */
+    struct redisReply *reply; /* the last call's; the next one frees it */
+    struct error error;       /* of the last call, when that failed */
+    struct claim claim;       /* the last claim's */
+};
+extern struct turns turns;
+
+/* Setup and teardown of a group, setup of a test: an empty Redis, at BEGIN_US. */
+int turns_start(void **state);
+int turns_stop(void **state);
+int turns_flush(void **state);
+
+/* Sends a and frees it. 0, or the error, which is then in turns.error. */
+int turns_send(struct args *a);
+/* A script with these words after the time. */
+int turns_script(const char *script, const char *const *words, size_t count);
+
+/* Each returns what the script's reply function does. */
+int turns_claim(const struct claim_call *call);
+int turns_adopt(const char *new, const char *old, const struct span *running, size_t count,
+                struct names queues, size_t *lost);
+int turns_reap(const char *worker, int64_t *taken, int64_t *workers);
+int turns_promote(int most, int64_t *moved);
+int turns_settle_end(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
+                     const char *reason, int64_t *stale);
+int turns_settle_done(const char *worker, const char *type, const struct span *tokens, size_t count,
+                      int64_t *stale);
+int turns_enqueue(const char *queue, const char *type, const char *id, int64_t delay_us);
+int turns_rate(const char *type, const char *stored);
+
+/* Fails the test when an invariant is broken. */
+struct invariants turns_check(void);
+/* A digest of all that Redis holds; the caller's to free. */
+char *turns_digest(void);
+
+#endif
