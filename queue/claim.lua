@@ -175,19 +175,13 @@ local function serve(s, most)
     end
 end
 
--- Does a type wait in wake for longer than its gate is closed? Then the clock was set back: gates move with it, wake does not.
-local function waits_too_long(queue, name, at)
-    return at < math.huge and opening(state_of(queue, name)) < at
-end
-
 -- The types in wake, soonest first: {state, ...} of those that are due, and the time at which the next one is.
 local function due_types(queue)
     local wake = call('ZRANGE', P .. 'wake:' .. queue, 0, DUE_MOST - 1, 'WITHSCORES')
-    local due, all = {}, false
+    local due = {}
     for i = 1, #wake, 2 do
         local at = tonumber(wake[i + 1])
-        all = all or at > now + AHEAD and waits_too_long(queue, wake[i], at)
-        if at > now + AHEAD and not all then return due, at end
+        if at > now + AHEAD then return due, at end
         local s = state_of(queue, wake[i])
         s.left, s.woken = true, at
         due[#due + 1] = s

@@ -3,7 +3,8 @@
 --
 -- `reap` keeps when this was done last and until when nobody is reaped. If the last time is more than half a lease ago, or
 -- in the future, there was an outage or the clock was set: every deadline is then late through no fault of its worker,
--- so for one lease nobody is reaped. Deadlines move back with a clock that was set back: none is further away than its lease.
+-- so for one lease nobody is reaped. With a clock that was set back deadlines move back, and all that waits is looked at: gates
+-- move with the clock when they are loaded, what was written down of them in wake does not.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most
@@ -17,14 +18,20 @@ local worker, lease_us, interrupted_most = ARGV[2], tonumber(ARGV[3]), tonumber(
 if not worker or not is_whole(lease_us, 1) or not is_whole(interrupted_most, 1) then return refuse('reap: wrong arguments') end
 if not call('ZSCORE', P .. 'workers', worker) then return refuse('unregistered: worker %s', worker) end
 
-local function move_deadlines(back_us)
+local function follow_clock(back_us)
     for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, -1)) do call('ZINCRBY', P .. 'workers', us(-back_us), id) end
+    for _, queue in ipairs(redis.pcall('SMEMBERS', P .. 'queues')) do
+        for _, name in ipairs(redis.pcall('ZRANGE', P .. 'wake:' .. queue, 0, -1)) do
+            call('ZADD', P .. 'wake:' .. queue, us(now), name)
+        end
+    end
+    bell_ring()
 end
 
 local function amnesty_until()
     local last, till = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+)$')
     last, till = tonumber(last or 0), tonumber(till or 0)
-    if now < last then move_deadlines(last - now) end
+    if now < last then follow_clock(last - now) end
     if now < last or now - last > lease_us / 2 then till = now + lease_us end
     return min(till, now + lease_us)
 end

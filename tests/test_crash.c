@@ -486,6 +486,79 @@ static void stopped_longer_than_the_lease(void **state)
     assert_int_equal(stage_end(heir), 0);
 }
 
+/* ---- Answers that come late */
+
+/* Jobs in flight, whoever has them. */
+static long long leased(struct stage *s)
+{
+    static const char script[] = "local n = 0\n"
+                                 "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do\n"
+                                 "    n = n + redis.call('HLEN', key) - 1\n"
+                                 "end\n"
+                                 "return n";
+
+    return server_number(&s->server, "EVAL", script, "0", stage_key(s, "active:*"), NULL);
+}
+
+/* A worker whose claim was granted a job, but the answer is on its way for a while. */
+static pid_t start_unanswered(struct stage *s, struct proxy *p, const char *lease)
+{
+    pid_t worker = proxied_actor(s, p, "worker", lease);
+
+    stage_await_blocked(s, 2);
+    proxy_delay(p, 400);
+    stage_push(s, "mark", NULL, 0, 1);
+    await(leased(s) == 1);
+    return worker;
+}
+
+/* Told to stop before it hears what it was granted, the worker gives it back; told twice, too. */
+static void stopped_before_the_answer(void **state)
+{
+    for (int calls = 1; calls <= 2; calls++) {
+        struct stage s;
+        struct proxy *p;
+        pid_t worker;
+        char *entry;
+
+        stage_branch(*state, calls == 1 ? "once" : "twice", &s);
+        p = proxy_start(&s.server);
+        worker = start_unanswered(&s, p, "lease=20");
+        kill(worker, SIGTERM);
+        await_text(s.server.folder, "worker.err", "stopping: 0 jobs run");
+        if (calls == 2)
+            kill(worker, SIGTERM);
+        assert_int_equal(program_end(worker), 0);
+        assert_int_equal(history_count(&s, "begin", 0), 0);
+        entry = server_ask(&s.server, "LRANGE", stage_key(&s, "lane:default/mark/"), "0", "-1", NULL);
+        assert_string_equal(entry, "{\"id\":\"j0\",\"type\":\"mark\",\"args\":null}");
+        free(entry);
+        proxy_stop(p);
+        stage_close(&s);
+    }
+}
+
+/* What comes after its lease has ended is not begun. */
+static void answered_after_the_lease(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *p = proxy_start(&s->server);
+    pid_t away = start_unanswered(s, p, "lease=1"), heir;
+
+    kill(away, SIGSTOP);
+    heir = stage_actor(s, "heir", "executors=2", "lease=1", NULL);
+    await(stage_stat(s, "mark", "done") == 1);
+    proxy_delay(p, 0);
+    kill(away, SIGCONT);
+    stage_await_workers(s, 2);
+    stage_push(s, "mark", "{\"sleep\":0.01}", 1, 20);
+    assert_int_equal(stage_await_done(s, 21).twice, 0);
+    assert_int_equal(history_count(s, "begin", 0), 1);
+    assert_int_equal(stage_end(away), 0);
+    assert_int_equal(stage_end(heir), 0);
+    proxy_stop(p);
+}
+
 /* ---- Garbage */
 
 static const char *const garbage[] = {
@@ -563,10 +636,11 @@ int main(int argc, char **argv)
         ON_STAGE(answers_lost_on_the_way_back),
         ON_STAGE(silence_longer_than_the_lease),
         ON_STAGE(stopped_longer_than_the_lease),
+        ON_STAGE(stopped_before_the_answer),
+        ON_STAGE(answered_after_the_lease),
         ON_STAGE(garbage_under_load),
     };
     int rc = stage_actor_main(argc, argv);
 
-    cmocka_set_test_filter(argv[1]); /* one test, by its name */
     return rc >= 0 ? rc : cmocka_run_group_tests_name("crash", tests, NULL, NULL);
 }

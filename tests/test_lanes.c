@@ -27,7 +27,8 @@ enum {
     JOBS = 12000,
     LATE = 5000 /* us ahead, as in gate.lua */
 };
-#define WORLDS_S 22 /* how long the random test lasts */
+#define WORLDS 300 /* as many as fit into that time: */
+#define WORLDS_S 20
 #define INTERRUPTED_MOST 3
 #define HOUR_US INT64_C(3600000000)
 
@@ -89,11 +90,15 @@ static struct world {
     int id_count;
     int64_t tick_us, amnesty_us;
     int64_t next_us; /* of the last claim */
-    bool steps_back;
+    bool sets_clock;
     /* As Redis has it now. */
     int64_t lanes[QUEUES][TYPES], queued;
     bool held[QUEUES][TYPES];
 } w;
+
+static struct {
+    long long claims, starts, slots, reaped, interrupted;
+} totals;
 
 static const char *const queue_names[QUEUES] = {"high", "mid", "low"};
 static const char *const type_names[TYPES] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"};
@@ -272,8 +277,7 @@ static void peek(void)
 static void check_places(void)
 {
     struct invariants seen;
-    const char *why =
-        invariants_broken(turns.redis, PREFIX, turns.now_us, w.steps_back ? 0 : LEASE_US, &seen);
+    const char *why = invariants_broken(turns.redis, PREFIX, turns.now_us, LEASE_US, &seen);
     int64_t places[DEAD + 1] = {0};
 
     if (why)
@@ -415,6 +419,7 @@ static void check_slot(struct type *type, const struct lease *lease)
         give_up("%s starts at now + %lld, not now + %lld", type->name,
                 (long long)(lease->slot_us - turns.now_us), (long long)(start_us - turns.now_us));
     model_take(&type->gate, start_us, 1);
+    totals.slots++;
 }
 
 static void check_lease(const struct asked *asked, const struct lease *lease)
@@ -469,10 +474,8 @@ static void check_nothing_waits(const struct asked *asked)
 
             if (head >= 0 && !w.held[q][t] && opening_of(type) <= turns.now_us + LATE &&
                 left > (alone ? asked->call.prefetch : 0))
-                {
-char *x=server_ask(&turns.server,"ZRANGE","weir:{0}:wake:mid","0","-1","WITHSCORES",NULL); printf("wake %s lane %lld limited %d opens %lld free %d pre %d leases %zu now %lld look %d more %d used %d\n",x,(long long)w.lanes[q][t],type->limited,(long long)opening_of(type)-turns.now_us,asked->call.free,asked->call.prefetch,turns.claim.lease_count,(long long)turns.now_us,asked->call.look, turns.claim.more, type->used);
                 give_up("job %d of %s/%s could start, with room for %lld", head, queue_names[q], type->name,
-                        (long long)left);}
+                        (long long)left);
         }
 }
 
@@ -515,6 +518,8 @@ static bool claim_once(struct worker *worker, int free, int prefetch)
     if (turns.claim.now_us != turns.now_us || turns.claim.broken_count != 0)
         give_up("claim: another time, or broken limits");
     check_room(&asked);
+    totals.claims++;
+    totals.starts += (long long)turns.claim.lease_count;
     for (size_t i = 0; i < turns.claim.lease_count; i++)
         check_lease(&asked, &turns.claim.leases[i]);
     if (!turns.claim.more)
@@ -768,6 +773,8 @@ static void model_reap(struct id *id)
     }
     return_in_order(back, back_count);
     id->registered = false;
+    totals.reaped++;
+    totals.interrupted += count;
 }
 
 static void model_tick(struct id *self)
@@ -817,6 +824,20 @@ static void set_rule(int t)
     must(turns_rate(type->name, stored), "rate set");
 }
 
+/* A step back is noticed at the next heartbeat, when it is longer than the time since the last one. */
+static void set_clock(void)
+{
+    struct worker *worker = &w.workers[pick(0, w.worker_count - 1)];
+
+    if (chance(2)) {
+        turns.now_us += pick(0, 2 * HOUR_US);
+    } else if (worker->id >= 0 && id_of(worker)->registered && !worker->crashed) {
+        tick(worker);
+        turns.now_us -= random_magnitude(&w.random, 2 * HOUR_US);
+        tick(worker);
+    }
+}
+
 static void move_clock(void)
 {
     int64_t ahead_us = w.next_us - turns.now_us;
@@ -835,8 +856,8 @@ static void move_clock(void)
         turns.now_us += chance(10) ? pick(0, 2 * LEASE_US) : pick(0, LEASE_US / 4);
         break;
     case 5:
-        if (w.steps_back && chance(3))
-            turns.now_us += chance(2) ? -random_magnitude(&w.random, 2 * HOUR_US) : pick(0, 2 * HOUR_US);
+        if (w.sets_clock && chance(3))
+            set_clock();
         break;
     default:
         turns.now_us += pick(1, 20000);
@@ -922,7 +943,7 @@ static void make_world(uint64_t seed)
     w = (struct world){.seed = seed, .random = seed, .next_us = -1};
     memset(w.lines, -1, sizeof w.lines);
     turns_flush(NULL);
-    w.steps_back = chance(3);
+    w.sets_clock = chance(3);
     w.type_count = (int)pick(1, TYPES);
     w.queue_count = (int)pick(1, QUEUES);
     w.worker_count = (int)pick(1, WORKERS - 1);
@@ -1036,14 +1057,123 @@ static void test_random_worlds(void **state)
     int worlds = 0;
 
     (void)state;
-    while (clock_mono_us() < end_us)
+    while (worlds < WORLDS && clock_mono_us() < end_us)
         run_world(seed + (uint64_t)worlds++);
-    print_message("%d worlds, the last one of seed %llu\n", worlds, (unsigned long long)w.seed);
+    print_message("%d worlds from seed %llu: %lld claims, %lld starts, %lld of them with a slot, %lld "
+                  "workers reaped, %lld jobs "
+                  "interrupted\n",
+                  worlds, (unsigned long long)seed, totals.claims, totals.starts, totals.slots, totals.reaped,
+                  totals.interrupted);
+}
+
+/* ---- Long runs */
+
+static void push_backlog(int64_t count)
+{
+    struct args a;
+
+    while (count > 0) {
+        args_init(&a);
+        args_add(&a, "RPUSH");
+        args_add(&a, PREFIX "queue:default");
+        for (int i = 0; i < 1000 && count > 0; i++, count--)
+            args_add(&a, "{\"id\":\"j\",\"type\":\"t\"}");
+        assert_int_equal(turns_send(&a), 0);
+    }
+}
+
+/* The n-th start of a backlog that is served as early as its rule allows, written as it is defined. */
+static int64_t exact_start(const struct rule *rule, int64_t n)
+{
+    ticks waited = n > rule->burst ? (ticks)(n - rule->burst) * rule->period_us : 0;
+
+    return BEGIN_US + (int64_t)((waited + rule->count - 1) / rule->count);
+}
+
+static void check_starts(const struct rule *rule, int64_t *n)
+{
+    for (size_t i = 0; i < turns.claim.lease_count; i++) {
+        int64_t start_us = exact_start(rule, ++*n);
+
+        if (turns.claim.leases[i].slot_us != start_us)
+            fail_msg("%lld/%lld us: start %lld is %lld us off", (long long)rule->count,
+                     (long long)rule->period_us, (long long)*n,
+                     (long long)(turns.claim.leases[i].slot_us - start_us));
+    }
+}
+
+/* Claims as a worker takes its turns, a little before each opening; many are under way, since when they are
+ * is known. */
+static void run_backlog(const struct rule *rule, int64_t starts)
+{
+    enum { UNDER_WAY = 100, A_CLAIM = 200 };
+    static const char *const queue = "default", *const type = "t";
+    struct claim_call call = {
+        .worker = "w", .group = "g", .free = 1000, .look = 1000, .queues = {&queue, 1}, .types = {&type, 1}};
+    int64_t asked = 0, got = 0;
+    struct args a;
+
+    args_init(&a);
+    while (got < starts) {
+        int sent = 0;
+
+        for (; sent < UNDER_WAY && asked < starts; sent++) {
+            int64_t before_us = exact_start(rule, asked + 1) - LATE / 2;
+
+            turns.now_us = before_us > BEGIN_US ? before_us : BEGIN_US;
+            call.turn++;
+            claim_request(&a, PREFIX, turns.now_us, &call);
+            assert_int_equal(redis_append(turns.redis, &a, &turns.error), 0);
+            for (int granted = 0;
+                 granted < A_CLAIM && asked < starts && exact_start(rule, asked + 1) <= turns.now_us + LATE;
+                 granted++)
+                asked++;
+        }
+        for (; sent > 0; sent--) {
+            struct redisReply *reply;
+
+            assert_int_equal(redis_result(turns.redis, &reply, &turns.error), 0);
+            assert_int_equal(claim_reply(reply, &turns.claim, &turns.error), 0);
+            check_starts(rule, &got);
+            freeReplyObject(reply);
+        }
+        assert_true(got >= asked);
+    }
+    args_free(&a);
+}
+
+static void test_a_backlog_runs_exactly_at_its_rate(void **state)
+{
+    static const struct {
+        struct rule rule;
+        int64_t seconds;
+    } runs[] = {
+        {{7, 1000000, 1}, 3600},    {{7, 1000000, 7}, 600},       {{30, 1000000, 1}, 900},
+        {{1, 1500000, 1}, 3600},    {{100, 60000000, 100}, 3600}, {{1, 86400000000, 1}, 365 * 86400},
+        {{1000, 1000000, 1}, 20},   {{30000, 1000000, 1}, 3},     {{30000, 1000000, 30000}, 2},
+        {{999983, 1000003, 10}, 0}, {{1000000, 1000000, 1}, 0},
+    };
+    static const char *const queue = "default";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const struct rule *rule = &runs[i].rule;
+        int64_t starts = runs[i].seconds ? runs[i].seconds * 1000000 / rule->period_us * rule->count : 100000;
+        char stored[RULE_TEXT_SIZE];
+
+        turns_flush(NULL);
+        rule_write(rule, stored);
+        assert_int_equal(turns_adopt("w", "", NULL, 0, (struct names){&queue, 1}, NULL), 0);
+        assert_int_equal(turns_rate("t", stored), 0);
+        push_backlog(starts);
+        run_backlog(rule, starts);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_a_backlog_runs_exactly_at_its_rate, turns_flush),
         cmocka_unit_test_setup(test_random_worlds, turns_flush),
     };
 

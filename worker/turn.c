@@ -29,7 +29,8 @@
 #define PROMOTE_MOST 200
 #define PREFETCH_S                                                                                           \
     0.008 /* jobs without a limit are leased for that long in advance at the rate they end here */
-#define PREFETCH_MOST 500   /* the budget of a claim */
+#define PREFETCH_MOST 1000   /* two budgets of a claim: one runs while the next is under way */
+#define LEASE_MOST 500       /* in one claim: its budget */
 #define STUCK_US (250 * MS) /* prefetched jobs that no executor got to in that time are given back */
 #define LOOK_BYTES (2 * 1024 * 1024)
 #define INTERRUPTED_MOST 3
@@ -64,7 +65,7 @@ static struct room room_of(struct weir_worker *w)
     int taken = load.running + load.queued;
     int excess = taken > w->executors ? taken - w->executors : 0;
     struct room room = {.free = taken < w->executors ? w->executors - taken : 0,
-                        .prefetch = target > excess ? target - excess : 0};
+                        .prefetch = target > excess ? (int)fmin(target - excess, LEASE_MOST) : 0};
 
     room.worth_it = room.free >= (w->executors + 1) / 2 || (target > 0 && excess <= target / 2);
     return room;
@@ -79,6 +80,13 @@ static void measure_rate(struct weir_worker *w, int64_t now)
     w->rate += 0.3 * ((double)w->ended / seconds - w->rate);
     w->rate_us = now;
     w->ended = 0;
+}
+
+void worker_give_back(struct weir_worker *w, struct task_list *tasks)
+{
+    for (struct task *task = tasks->head; task; task = task->next)
+        task_finish(task, END_BACK, 0, NULL);
+    task_list_append(&w->finished, tasks);
 }
 
 /* Prefetched jobs must not sit here while those before them take long. */
@@ -96,9 +104,7 @@ static void give_back_stuck(struct weir_worker *w, int64_t now)
         return;
     task_list_init(&stuck);
     pool_withdraw(w->pool, &stuck, false);
-    for (struct task *task = stuck.head; task; task = task->next)
-        task_finish(task, END_BACK, 0, NULL);
-    task_list_append(&w->finished, &stuck);
+    worker_give_back(w, &stuck);
     w->rate = 0;
     w->stuck_us = now;
 }
@@ -119,6 +125,12 @@ static double random_unit(void)
 static int64_t retry_delay_us(int n)
 {
     return (int64_t)((15 + pow(n - 1, 4) + random_unit() * 10 * n) * 1e6);
+}
+
+/* What the handler asked for, ten years at most. */
+static int64_t asked_delay_us(const struct task *task)
+{
+    return (int64_t)(fmin(task->after_s, 3650 * 86400.0) * 1e6);
 }
 
 /* 1 s, doubled each time up to 5 min. */
@@ -156,7 +168,7 @@ static void settle_failed(struct args *a, struct task *task)
         settle_end(a, SETTLE_DEAD, task->token, 0, reason);
         return;
     }
-    delay_us = task->after_s >= 0 ? (int64_t)(task->after_s * 1e6) : retry_delay_us(task->attempts + 1);
+    delay_us = task->after_s >= 0 ? asked_delay_us(task) : retry_delay_us(task->attempts + 1);
     snprintf(what, sizeof what, "failed, again in %.1f s", (double)delay_us / 1e6);
     tell(task, &view, what);
     settle_end(a, SETTLE_RETRY, task->token, delay_us, NULL);
@@ -173,7 +185,7 @@ static void settle_one(struct args *a, struct task *task)
         settle_end(a, SETTLE_BACK, task->token, 0, NULL);
         break;
     case END_THROTTLED:
-        delay_us = task->after_s >= 0 ? (int64_t)(task->after_s * 1e6) : throttled_delay_us(task->throttled);
+        delay_us = task->after_s >= 0 ? asked_delay_us(task) : throttled_delay_us(task->throttled);
         settle_end(a, SETTLE_THROTTLED, task->token, delay_us, NULL);
         break;
     case END_RETRY:
@@ -197,7 +209,8 @@ static void settle_done_of(struct args *a, const struct task_list *list, const s
             settle_token(a, task->token);
 }
 
-bool turn_settle(struct weir_worker *w, struct args *a, const char *id)
+/* Adds what has ended as one settle call in a; moves it to settling. False: nothing. */
+static bool add_settle(struct weir_worker *w, struct args *a)
 {
     struct task *task;
 
@@ -209,7 +222,7 @@ bool turn_settle(struct weir_worker *w, struct args *a, const char *id)
     }
     if (!w->settling.head)
         return false;
-    settle_request(a, w->prefix, -1, id);
+    settle_request(a, w->prefix, -1, w->id);
     for (int i = 0; i < w->handlers.count; i++)
         settle_done_of(a, &w->settling, &w->handlers.at[i]);
     for (task = w->settling.head; task; task = task->next)
@@ -235,10 +248,11 @@ void worker_refused(struct weir_worker *w, const struct error *e)
         snprintf(w->last_error, sizeof w->last_error, "%.255s", e->text);
         log_line(LOG_LEVEL_ERROR, "%s; trying again every second", e->text);
     }
-    w->pause_until_us = clock_mono_us() + PAUSE_US;
+    w->pause_until_us =
+        clock_mono_us() + (int64_t)fmin(PAUSE_US, (double)w->lease_us / 8); /* heartbeats wait too */
 }
 
-void turn_on_settled(void *arg, const struct redisReply *reply)
+static void on_settled(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
     struct task *task;
@@ -256,7 +270,10 @@ void turn_on_settled(void *arg, const struct redisReply *reply)
     } else {
         if (stale > 0)
             log_line(LOG_LEVEL_WARN,
-                     "settle: %" PRId64 " leases were no longer ours; those jobs may run again", stale);
+                     "settle: %" PRId64
+                     " leases were no longer ours: given to others, or settled just before the "
+                     "connection was lost",
+                     stale);
         while ((task = task_list_pop(&w->settling)))
             task_free(task);
     }
@@ -419,7 +436,9 @@ static void on_claimed(void *arg, const struct redisReply *reply)
               "jobs of type %.*s wait for a worker that has a handler for it");
     tell_once(w, w->claim.broken, w->claim.broken_count,
               "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set");
-    if (tasks.head)
+    if (w->stopping_us || w->leaving || now - w->looked_us > w->lease_us)
+        worker_give_back(w, &tasks); /* on its way out, or back from an absence that cost it its leases */
+    else if (tasks.head)
         pool_add(w->pool, &tasks);
     answered(w);
 }
@@ -541,8 +560,8 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
 
     args_init(&a);
     w->awaited++; /* until all is sent */
-    if (turn_settle(w, &a, w->id))
-        send(w, &a, turn_on_settled);
+    if (add_settle(w, &a))
+        send(w, &a, on_settled);
     if (w->later_us && w->later_us <= now && takes_jobs(w)) {
         promote_request(&a, w->prefix, -1, PROMOTE_MOST);
         send(w, &a, on_promoted);

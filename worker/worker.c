@@ -302,9 +302,12 @@ static void on_adopted(void *arg, const struct redisReply *reply)
 
 static void add_token(struct task *task, void *arg)
 {
-    settle_token(arg, task->token);
+    if (!task->lost)
+        settle_token(arg, task->token);
 }
 
+/* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
+ * knows which of the two ids holds the leases. */
 void worker_adopt(struct weir_worker *w)
 {
     struct adopt_call call = {.worker = w->next_id,
@@ -323,14 +326,10 @@ void worker_adopt(struct weir_worker *w)
     }
     args_init(&a);
     w->awaited++; /* nothing else until the answer */
-    if (w->id[0] && turn_settle(w, &a, w->id)) {
-        w->awaited++;
-        link_send(w->link, &a, REQUEST_TIMEOUT_S, turn_on_settled, w);
-    }
     adopt_request(&a, w->prefix, -1, &call);
     pool_each(w->pool, add_token, &a);
     for (struct task *task = w->finished.head; task; task = task->next)
-        settle_token(&a, task->token);
+        add_token(task, &a);
     link_send(w->link, &a, REQUEST_TIMEOUT_S, on_adopted, w);
     args_free(&a);
 }
@@ -444,11 +443,9 @@ static void begin_stop(struct weir_worker *w, int64_t now)
     w->stopping_us = now;
     task_list_init(&waiting);
     pool_withdraw(w->pool, &waiting, true);
-    for (struct task *task = waiting.head; task; task = task->next)
-        task_finish(task, END_BACK, 0, NULL);
     log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
              pool_load(w->pool).running, waiting.count);
-    task_list_append(&w->finished, &waiting);
+    worker_give_back(w, &waiting);
 }
 
 static void check_stop(struct weir_worker *w)

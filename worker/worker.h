@@ -94,10 +94,8 @@ struct weir_worker {
 
 /* turn.c */
 void worker_look(struct weir_worker *w);
-/* Adds all finished tasks, under the id that leased them, as one settle call in a; moves them to settling.
- * False: nothing. */
-bool turn_settle(struct weir_worker *w, struct args *a, const char *id);
-void turn_on_settled(void *arg, const struct redisReply *reply);
+/* Hands these back at the next turn: to the head of their lanes, with no attempt used. Empties the list. */
+void worker_give_back(struct weir_worker *w, struct task_list *tasks);
 /* Nothing runs, waits or is to be settled here. */
 bool worker_is_idle(struct weir_worker *w);
 /* An error answer: told once, and a pause. */
