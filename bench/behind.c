@@ -20,7 +20,7 @@ int bench_behind(struct bench *b)
     int rc = prepare(b, &b->server, "slow", "100/s,burst=10", throttled);
 
     if (rc == 0)
-        rc = fill(b, b->server.url, "fast", UNLIMITED, BODY_BYTES, NULL);
+        rc = fill(b, b->server.url, "fast", UNLIMITED, BODY_BYTES);
     start_us = clock_mono_us();
     if (rc == 0)
         rc = crew_start(&crew, &plan, &b->error);

@@ -106,22 +106,40 @@ void report(struct bench *b, enum figure figure, double value, double base, cons
     WEIR_PRINTF(5, 6);
 void report_end(const struct bench *b);
 
-/* ---- Ceilings; each is measured once */
-
-WEIR_CHECKED int ceiling_push(struct bench *b, double *a_second);
-WEIR_CHECKED int ceiling_turn(struct bench *b, bool limited, double *a_second);
-
 /* ---- throughput.c */
 
-/* Enqueues n jobs with bodies of that size with weir_bulk_add; *seconds (may be NULL): how long that took. */
-WEIR_CHECKED int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes,
-                      double *seconds);
+#define NEVER_REACHED "1000000/s" /* a rule */
+
+/* How fast something went: jobs in a second; CPU for each job, of Redis and of us. */
+struct speed {
+    double a_second, redis_us, client_us;
+};
+struct stopwatch {
+    int64_t start_us;
+    struct usage usage;
+    double client_us;
+};
+WEIR_CHECKED int stopwatch_start(struct bench *b, struct server *s, struct stopwatch *watch);
+/* The client's share is that of this process; who measures another one overwrites it. */
+WEIR_CHECKED int stopwatch_stop(struct bench *b, struct server *s, const struct stopwatch *watch, size_t jobs,
+                                struct speed *speed);
+
+/* Enqueues n jobs with bodies of that size with weir_bulk_add. */
+WEIR_CHECKED int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes);
 /* Removes all keys, sets the limit of type (rule NULL: none), and fills its queue. */
 WEIR_CHECKED int prepare(struct bench *b, struct server *s, const char *type, const char *rule, size_t n);
 /* Waits until a counter of a type has reached n. */
 struct crew;
 WEIR_CHECKED int wait_for_count(struct bench *b, struct server *s, struct crew *crew, const char *type,
                                 const char *counter, size_t n);
+
+/* ---- ceiling.c */
+
+int ceiling_push(struct bench *b, size_t jobs, struct speed *speed);
+int ceiling_push_many(struct bench *b, size_t jobs, struct speed *speed);
+int ceiling_lua(struct bench *b, size_t jobs, struct speed *speed);
+int ceiling_turn(struct bench *b, size_t jobs, struct speed *speed);
+int ceiling_turn_limited(struct bench *b, size_t jobs, struct speed *speed);
 
 /* ---- The groups */
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "core/clock.h"
 #include "core/script.h"
 #include "queue/turn.h"
 
@@ -82,10 +81,9 @@ static int read_answers(struct bench *b, int fd, long *under_way, long most)
     return 0;
 }
 
-static int push_all(struct bench *b, bool one_command, size_t writes, double *a_second)
+static int push_all(struct bench *b, bool one_command, size_t writes)
 {
     long answers = one_command ? 1 : PUSHES, under_way = 0;
-    int64_t start_us = clock_mono_us();
     size_t len;
     char *pushes = make_pushes(one_command, &len);
     int fd = dial(b), rc = fd < 0 || !pushes ? WEIR_EINTERNAL : 0;
@@ -98,29 +96,32 @@ static int push_all(struct bench *b, bool one_command, size_t writes, double *a_
     }
     if (rc == 0)
         rc = read_answers(b, fd, &under_way, 0);
-    *a_second = (double)(writes * PUSHES) / ((double)(clock_mono_us() - start_us) / 1e6);
     if (fd >= 0)
         close(fd);
     free(pushes);
     return rc;
 }
 
-int ceiling_push(struct bench *b, double *a_second)
+static int time_pushes(struct bench *b, bool one_command, size_t jobs, struct speed *speed)
 {
-    static const enum figure figures[] = {CEILING_PUSH, CEILING_PUSH_MANY};
-    int rc = 0;
+    struct stopwatch watch;
+    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
 
-    for (int many = 0; rc == 0 && many < 2 && !b->results[CEILING_PUSH_MANY].known; many++) {
-        double rate = 0;
+    if (rc == 0)
+        rc = stopwatch_start(b, &b->server, &watch);
+    if (rc == 0)
+        rc = push_all(b, one_command, jobs / PUSHES);
+    return rc == 0 ? stopwatch_stop(b, &b->server, &watch, jobs, speed) : rc;
+}
 
-        rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
-        if (rc == 0)
-            rc = push_all(b, many, bench_size(b, 2000), &rate);
-        if (rc == 0)
-            report(b, figures[many], rate, 0, "%s", "");
-    }
-    *a_second = b->results[CEILING_PUSH].value;
-    return rc;
+int ceiling_push(struct bench *b, size_t jobs, struct speed *speed)
+{
+    return time_pushes(b, false, jobs, speed);
+}
+
+int ceiling_push_many(struct bench *b, size_t jobs, struct speed *speed)
+{
+    return time_pushes(b, true, jobs, speed);
 }
 
 /* ---- Lua alone */
@@ -183,27 +184,27 @@ static int load_minimal(struct bench *b, char sha[64])
     return rc;
 }
 
-static int measure_minimal(struct bench *b)
+int ceiling_lua(struct bench *b, size_t jobs, struct speed *speed)
 {
-    size_t jobs = bench_size(b, 500000), done = 0;
-    int64_t start_us;
+    struct stopwatch watch;
     char sha[64];
     struct args a;
     int n = prepare(b, &b->server, "noop", NULL, jobs);
 
     if (n == 0)
         n = load_minimal(b, sha);
+    if (n == 0)
+        n = stopwatch_start(b, &b->server, &watch);
     if (n != 0)
         return n;
     args_init(&a);
     begin_minimal(&a, sha);
-    start_us = clock_mono_us();
     while ((n = call_minimal(b, &a, sha)) > 0 && bench_check(b) == 0)
-        done += (size_t)n;
-    if (n == 0)
-        report(b, CEILING_LUA, (double)done / ((double)(clock_mono_us() - start_us) / 1e6), 0, "%s", "");
+        ;
     args_free(&a);
-    return n < 0 ? n : bench_check(b);
+    if (n >= 0)
+        n = bench_check(b);
+    return n == 0 ? stopwatch_stop(b, &b->server, &watch, jobs, speed) : n;
 }
 
 /* ---- Our own scripts */
@@ -271,42 +272,47 @@ static int take_turn(struct bench *b, bool limited, int64_t number, struct claim
     return rc == 0 ? claim_reply(*claimed, claim, &b->error) : rc;
 }
 
-static int measure_turns(struct bench *b, bool limited, double *a_second)
+static int take_turns(struct bench *b, bool limited, size_t jobs)
 {
     struct redisReply *claimed = NULL;
     struct claim claim = {0};
-    int64_t start_us, turn = 0;
+    int64_t turn = 0;
     size_t done = 0;
-    int rc = prepare(b, &b->server, "noop", limited ? "1000000/s" : NULL, bench_size(b, 500000));
+    int rc;
 
-    if (rc == 0)
-        rc = adopt(b);
-    start_us = clock_mono_us();
     do {
-        if (rc == 0)
-            rc = take_turn(b, limited, ++turn, &claim, &claimed);
+        rc = take_turn(b, limited, ++turn, &claim, &claimed);
         done += claim.lease_count;
         if (rc == 0)
             rc = bench_check(b);
     } while (rc == 0 && claim.lease_count > 0);
-    *a_second = (double)done / ((double)(clock_mono_us() - start_us) / 1e6);
     freeReplyObject(claimed);
     claim_free(&claim);
+    if (rc == 0 && done != jobs)
+        rc = error_set(&b->error, WEIR_EINTERNAL, "claim: %zu of %zu jobs came", done, jobs);
     return rc;
 }
 
-int ceiling_turn(struct bench *b, bool limited, double *a_second)
+static int time_turns(struct bench *b, bool limited, size_t jobs, struct speed *speed)
 {
-    enum figure figure = limited ? CEILING_TURN_LIMITED : CEILING_TURN;
-    int rc = 0;
+    struct stopwatch watch;
+    int rc = prepare(b, &b->server, "noop", limited ? NEVER_REACHED : NULL, jobs);
 
-    if (!b->results[CEILING_LUA].known)
-        rc = measure_minimal(b);
-    if (rc == 0 && !b->results[figure].known) {
-        rc = measure_turns(b, limited, a_second);
-        if (rc == 0)
-            report(b, figure, *a_second, b->results[CEILING_LUA].value, "%s", "");
-    }
-    *a_second = b->results[figure].value;
-    return rc;
+    if (rc == 0)
+        rc = adopt(b);
+    if (rc == 0)
+        rc = stopwatch_start(b, &b->server, &watch);
+    if (rc == 0)
+        rc = take_turns(b, limited, jobs);
+    return rc == 0 ? stopwatch_stop(b, &b->server, &watch, jobs, speed) : rc;
+}
+
+int ceiling_turn(struct bench *b, size_t jobs, struct speed *speed)
+{
+    return time_turns(b, false, jobs, speed);
+}
+
+int ceiling_turn_limited(struct bench *b, size_t jobs, struct speed *speed)
+{
+    return time_turns(b, true, jobs, speed);
 }

@@ -5,7 +5,7 @@
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), n, queue * n, token * the rest:
 --       what it still runs
 -- reply: [ now, bell key, spare key, n queue keys, token that is no longer its own, ... ]
--- uses: core/base.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
+-- uses: core/base.lua core/now.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
 
 local new, old, group, lease_us, info = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local n = tonumber(ARGV[7])
@@ -50,6 +50,7 @@ end
 local function pass_duty()
     if (call('HGET', P .. 'duty', group) or ''):match('^%S+') ~= old then return end
     call('HDEL', P .. 'duty', group)
+    if call('EXISTS', reply[3]) == 1 then return end
     call('RPUSH', reply[3], 1)
     call('PEXPIRE', reply[3], 60000)
 end

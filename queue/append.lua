@@ -12,7 +12,7 @@
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
 -- full: refused
--- uses: core/base.lua queue/check.lua queue/arrival.lua
+-- uses: core/base.lua core/now.lua queue/check.lua queue/arrival.lua
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 

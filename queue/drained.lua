@@ -4,10 +4,10 @@
 -- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
 -- reply: [ waiting, parked, running, due ]
--- uses: core/base.lua
+-- uses: core/base.lua core/now.lua queue/check.lua
 
 local n = tonumber(ARGV[2])
-if not n or n < 1 or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
+if not is_whole(n, 1) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
 
 local waiting, parked, running = 0, 0, 0
 for i = 3, 2 + n do waiting = waiting + call('LLEN', P .. 'queue:' .. ARGV[i]) end

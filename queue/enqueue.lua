@@ -9,7 +9,7 @@
 --       body       in the order of queue/job.h: {"id":"<id>","type":"<type>" first
 -- reply: [ 1 when the job is new, else 0; id ]
 -- full: refused
--- uses: core/base.lua core/bell.lua queue/check.lua queue/arrival.lua
+-- uses: core/base.lua core/now.lua core/bell.lua queue/check.lua queue/arrival.lua
 
 local queue, type, id, keep_ms, tag = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local delay_us, at_us, body = ARGV[7], ARGV[8], ARGV[9]

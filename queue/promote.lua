@@ -3,7 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, most
 -- reply: how many were moved; most of them: there may be more
--- uses: core/base.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
+-- uses: core/base.lua core/now.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
 
 local most = tonumber(ARGV[2])
 if not is_whole(most, 1) or most > 1000 then return refuse('promote: most must be 1 to 1000') end

@@ -10,7 +10,7 @@
 -- ARGV: now, worker, lease_us, interrupted_most
 -- reply: [ now, number of leases taken back, worker that was reaped, ... ]
 --        or, when a key holds something else, its name: what needs it stays where it is, all else is done
--- uses: core/base.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
+-- uses: core/base.lua core/now.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 

@@ -9,23 +9,20 @@
 --         "back"  token "0" ""             handed back to the head of its lane as it is
 --         "dead"  token "0" reason
 -- reply: the number of stale leases
--- uses: core/base.lua core/bell.lua queue/check.lua queue/lease.lua queue/lane.lua
+-- uses: core/base.lua queue/check.lua queue/settle_done.lua core/now.lua core/bell.lua queue/lease.lua queue/lane.lua
 
-local worker, active = ARGV[2], P .. 'active:' .. (ARGV[2] or '')
 local verbs = {}
 local done, ends = {}, {}
 
 local function read_arguments()
-    if not worker then return 'settle: no worker' end
     local i = 3
     while i <= #ARGV do
         local verb, n = ARGV[i], tonumber(ARGV[i + 2])
         if verb == 'done' then
-            if not is_whole(n, 1) or n > 4000 or i + 2 + n > #ARGV or not is_name(ARGV[i + 1]) then
-                return 'settle: done needs a type, a number, that many tokens'
-            end
-            done[#done + 1] = {type = ARGV[i + 1], first = i + 3, last = i + 2 + n}
-            i = i + 3 + n
+            local last = done_end(i)
+            if not last then return 'settle: done needs a type, a number, that many tokens' end
+            done[#done + 1] = {type = ARGV[i + 1], first = i + 3, last = last}
+            i = last + 1
         else
             if not verbs[verb] then return 'settle: unknown verb ' .. tostring(verb) end
             if i + 3 > #ARGV or not is_whole(n) or not lane_of(ARGV[i + 1]) then
@@ -105,9 +102,5 @@ if wrong then return refuse_key(wrong) end
 for _, e in ipairs(leaving) do verbs[e.verb](e) end
 lanes_return(given_back)
 if #tokens > 0 then push('HDEL', active, tokens) end
-for _, d in ipairs(done) do
-    local ended = call('HDEL', active, unpack(ARGV, d.first, d.last))
-    stale = stale + d.last - d.first + 1 - ended
-    if ended > 0 then count(d.type, 'done', ended) end
-end
+for _, d in ipairs(done) do stale = stale + end_done(d.type, d.first, d.last) end
 return stale

@@ -5,7 +5,7 @@
 -- reply: JSON: {"now": "us", "queues": {queue: length}, "types": {type: {"stats": {counter: text}, "parked": n, "held": bool,
 --        "rule": stored rule or "", "tat": "us", "rem": "1/count us", "opens": "us"}}, "workers": {id: {"info": JSON text,
 --        "until": "us", "running": n}}, "dead": n, "later": n}. Times are text: JSON numbers here keep 14 digits.
--- uses: core/base.lua throttle/gate.lua
+-- uses: core/base.lua core/now.lua throttle/gate.lua
 
 local function pairs_of(list)
     local t = {}

@@ -509,3 +509,46 @@ const char *invariants_broken(struct redis *r, const char *prefix, int64_t now_u
     freeReplyObject(reply);
     return holds ? NULL : why;
 }
+
+static void find_in(struct check *c, const struct item *item)
+{
+    struct span type;
+    bool pairs = strcmp(item->kind, "hash") == 0, records = strcmp(item->kind, "zset") == 0;
+
+    for (size_t i = pairs; i < item->count; i += 1 + (pairs || records)) {
+        struct span entry = span_of(item->at[i]), header;
+
+        size_t before = c->job_count;
+
+        if (records && !cut(&entry, '\n', &header))
+            continue;
+        find_job(c, item->name, entry, &type);
+        if (c->job_count == before && records &&
+            cut(&entry, '\n', &header)) /* a record of later that is dead */
+            find_job(c, item->name, entry, &type);
+    }
+}
+
+char *invariants_ids(struct redis *r, const char *prefix)
+{
+    struct check c = {.now_us = 0};
+    struct error e;
+    struct redisReply *reply = read_all(r, prefix, &e);
+    char *ids = NULL;
+    size_t size;
+    FILE *f = open_memstream(&ids, &size);
+
+    if (reply) {
+        sort_items(&c, reply->element[1]);
+        for (size_t i = 0; i < c.item_count; i++)
+            find_in(&c, &c.items[i]);
+        qsort(c.jobs, c.job_count, sizeof *c.jobs, found_order);
+        for (size_t i = 0; i < c.job_count; i++)
+            fprintf(f, "%.*s\n", (int)c.jobs[i].id.len, c.jobs[i].id.at);
+    }
+    fclose(f);
+    free(c.items);
+    free(c.jobs);
+    freeReplyObject(reply);
+    return ids;
+}

@@ -30,4 +30,8 @@ struct invariants {
 const char *invariants_broken(struct redis *r, const char *prefix, int64_t now_us, int64_t lease_us,
                               struct invariants *seen);
 
+/* The ids of all jobs that are found anywhere, whatever else does not hold: in ascending order, each followed
+ * by "\n"; one that is in two places stands there twice. The caller's to free. */
+char *invariants_ids(struct redis *r, const char *prefix);
+
 #endif

@@ -87,6 +87,7 @@ static void load(const char *text, char sha[41])
     struct args a;
     redisReply *reply;
 
+    len += read_part("core/now.lua", source + len, sizeof source - len);
     len += read_part("throttle/gate.lua", source + len, sizeof source - len);
     snprintf(source + len, sizeof source - len, "%s", text);
     args_init(&a);

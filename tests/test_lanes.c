@@ -28,7 +28,7 @@ enum {
     LATE = 5000 /* us ahead, as in gate.lua */
 };
 #define WORLDS 300 /* as many as fit into that time: */
-#define WORLDS_S 20
+#define WORLDS_S 18
 #define INTERRUPTED_MOST 3
 #define HOUR_US INT64_C(3600000000)
 
@@ -1043,7 +1043,7 @@ static void run_world(uint64_t seed)
 
     make_world(seed);
     steps = (int)pick(40, 160);
-    jobs_most = chance(12) ? 6000 : (int)pick(20, 500);
+    jobs_most = chance(40) ? 6000 : (int)pick(20, 500);
     for (w.step = 0; w.step < steps; w.step++)
         step(jobs_most);
     drain();
@@ -1148,7 +1148,7 @@ static void test_a_backlog_runs_exactly_at_its_rate(void **state)
         struct rule rule;
         int64_t seconds;
     } runs[] = {
-        {{7, 1000000, 1}, 3600},    {{7, 1000000, 7}, 600},       {{30, 1000000, 1}, 900},
+        {{7, 1000000, 1}, 3600},    {{7, 1000000, 7}, 600},       {{30, 1000000, 1}, 600},
         {{1, 1500000, 1}, 3600},    {{100, 60000000, 100}, 3600}, {{1, 86400000000, 1}, 365 * 86400},
         {{1000, 1000000, 1}, 20},   {{30000, 1000000, 1}, 3},     {{30000, 1000000, 30000}, 2},
         {{999983, 1000003, 10}, 0}, {{1000000, 1000000, 1}, 0},

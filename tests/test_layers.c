@@ -45,18 +45,19 @@ static const struct reserved {
     {"%s:{0}:", {"core/client.c"}},
     {"%sbatch:", {"queue/enqueue.c"}}, /* a look, for which no script is needed */
     {"EVALSHA", {"core/"}},
+    {"\"RPUSH\"", {"worker/waking.c"}}, /* a wake-up, no job */
     {"redis.call", {"core/base.lua"}},
-    {"'TIME'", {"core/base.lua"}},
+    {"'TIME'", {"core/now.lua"}},
     {"cjson.encode", {"queue/status.lua"}}, /* never a job */
 };
 
 /* Keys and writing commands that no C file of the layers may name. */
 static const char *const lua_only[] = {
-    "%squeue:",  "%slane:",     "%swake:",   "%sheld:",  "%sgate:",   "%sactive:", "%sbell:",
-    "%sspare:",  "%sid:",       "%sstats:",  "%slimits", "%stypes",   "%squeues",  "%slater",
-    "%sworkers", "%sreap",      "%sduty",    "%sdead",   "\"RPUSH\"", "\"LPUSH\"", "\"LPOP\"",
-    "\"RPOP\"",  "\"LMOVE\"",   "\"LTRIM\"", "\"LREM\"", "\"ZADD\"",  "\"ZREM\"",  "\"HSET\"",
-    "\"HDEL\"",  "\"HINCRBY\"", "\"SET\"",   "\"DEL\"",  "\"SADD\"",  "\"SREM\"",  "\"INCR\"",
+    "%squeue:",    "%slane:",   "%swake:",  "%sheld:",  "%sgate:",   "%sactive:", "%sbell:",
+    "%sspare:",    "%sid:",     "%sstats:", "%slimits", "%stypes",   "%squeues",  "%slater",
+    "%sworkers",   "%sreap",    "%sduty",   "%sdead",   "\"LPUSH\"", "\"LPOP\"",  "\"RPOP\"",
+    "\"LMOVE\"",   "\"LTRIM\"", "\"LREM\"", "\"ZADD\"", "\"ZREM\"",  "\"HSET\"",  "\"HDEL\"",
+    "\"HINCRBY\"", "\"SET\"",   "\"DEL\"",  "\"SADD\"", "\"SREM\"",  "\"INCR\"",
 };
 
 /* The lines that begin every script, besides its name. */

@@ -4,6 +4,7 @@
 --   local s = gate_start(g, cost)         when cost slots may be taken, not before now; math.huge: never
 --   local k = gate_count(g, s, most, cost)
 --   gate_take(g, s, k, cost)
+--   local us, rem = gate_mark(g)          to undo takes: gate_reset(g, us, rem)
 --   local s = gate_resets(g)              when all of the burst is there again
 --   gate_save(g)                          after every load, taken or not; writes only what changed
 --
@@ -22,7 +23,7 @@
 -- good.
 local AHEAD = 5000
 
-local rule_read, gate_load, gate_start, gate_count, gate_take, gate_resets, gate_save
+local rule_read, gate_load, gate_start, gate_count, gate_take, gate_mark, gate_reset, gate_resets, gate_save
 do
     local TEN_YEARS = 3650 * 86400 * 1000000
     local MOST = 1000000000
@@ -137,6 +138,11 @@ do
         g.tat_us, g.tat_rem = g.tat_us + q + carry, r - carry * g.count
         g.dirty = true
     end
+
+    function gate_mark(g) return g.tat_us, g.tat_rem end
+
+    -- Undoes all takes since the mark.
+    function gate_reset(g, tat_us, tat_rem) g.tat_us, g.tat_rem = tat_us, tat_rem end
 
     -- When all of the burst is there again, not before now.
     function gate_resets(g)

@@ -4,7 +4,7 @@
 -- ARGV: now, name ('' for all)
 -- reply: [ now, then for each limit, by name: name, rule, tat_us, tat_rem, pause_until_us, parked ]
 --        tat_us is '' when the rule cannot be read; TAT is counted in that rule
--- uses: core/base.lua throttle/gate.lua
+-- uses: core/base.lua core/now.lua throttle/gate.lua
 
 local only = ARGV[2]
 if not only or #ARGV > 2 then return refuse('rate_list: wants now, name') end

@@ -4,7 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, name, rule ('' removes the limit)
 -- reply: [ whether there was a limit of that name, 0 or 1 ]
--- uses: core/base.lua core/bell.lua throttle/gate.lua
+-- uses: core/base.lua core/now.lua core/bell.lua throttle/gate.lua
 
 local name, rule = ARGV[2], ARGV[3]
 if not rule or #ARGV > 3 then return refuse('rate_set: wants now, name, rule') end

@@ -5,7 +5,7 @@
 -- reply: [ allowed (0/1), burst, remaining, retry_after_us (-1: allowed, or never), reset_after_us,
 --          never (0/1) ]
 --        or what is wrong with the limit: missing, unkeyed, differs (from the rule given), unreadable
--- uses: core/base.lua throttle/gate.lua
+-- uses: core/base.lua core/now.lua throttle/gate.lua
 
 local name, key, rule, cost, peek = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 

@@ -29,8 +29,8 @@
 #define PROMOTE_MOST 200
 #define PREFETCH_S                                                                                           \
     0.008 /* jobs without a limit are leased for that long in advance at the rate they end here */
-#define PREFETCH_MOST 1000   /* two budgets of a claim: one runs while the next is under way */
-#define LEASE_MOST 500       /* in one claim: its budget */
+#define PREFETCH_MOST 1000  /* two budgets of a claim: one runs while the next is under way */
+#define LEASE_MOST 500      /* in one claim: its budget */
 #define STUCK_US (250 * MS) /* prefetched jobs that no executor got to in that time are given back */
 #define LOOK_BYTES (2 * 1024 * 1024)
 #define INTERRUPTED_MOST 3
@@ -69,6 +69,11 @@ static struct room room_of(struct weir_worker *w)
 
     room.worth_it = room.free >= (w->executors + 1) / 2 || (target > 0 && excess <= target / 2);
     return room;
+}
+
+bool worker_has_room(struct weir_worker *w)
+{
+    return takes_jobs(w) && room_of(w).free > 0;
 }
 
 static void measure_rate(struct weir_worker *w, int64_t now)

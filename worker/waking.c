@@ -7,27 +7,48 @@
 #include "core/link.h"
 #include "core/log.h"
 
-#define BLOCK_S                                                                                              \
-    30 /* how long one blocking command lasts; then a new one, so that a dead connection is noticed */
-
-enum wait_kind { WAIT_BELL, WAIT_SPARE, WAIT_QUEUE };
+#define BLOCK_S 30 /* of one blocking command; then a new one, so that a dead connection is noticed */
+#define PASS_S 5
+#define TOKEN_MS 60000 /* as in the scripts that ring */
 
 struct wait {
     struct waking *waking;
     struct link *link;
-    enum wait_kind kind;
+    enum wake kind;
     char *key;
     bool started, wanted, blocked, refused;
 };
 
 struct waking {
-    void (*on_wake)(void *arg, bool look_held);
+    bool (*on_wake)(void *arg, enum wake why);
     void *arg;
     int count;
     struct wait waits[]; /* bell, spare, the queues */
 };
 
 static void block(struct wait *w);
+
+static void on_passed(void *arg, const struct redisReply *reply)
+{
+    (void)arg;
+    (void)reply;
+}
+
+static void pass_on(struct wait *w)
+{
+    struct args a;
+
+    args_init(&a);
+    args_add(&a, "RPUSH");
+    args_add(&a, w->key);
+    args_add(&a, "1");
+    link_send(w->link, &a, PASS_S, on_passed, NULL);
+    args_add(&a, "PEXPIRE");
+    args_add(&a, w->key);
+    args_add_int(&a, TOKEN_MS);
+    link_send(w->link, &a, PASS_S, on_passed, NULL);
+    args_free(&a);
+}
 
 static void on_answer(void *arg, const struct redisReply *reply)
 {
@@ -45,7 +66,8 @@ static void on_answer(void *arg, const struct redisReply *reply)
     w->refused = false;
     if (woken) {
         w->wanted = false;
-        w->waking->on_wake(w->waking->arg, w->kind != WAIT_QUEUE);
+        if (!w->waking->on_wake(w->waking->arg, w->kind) && w->kind != WAKE_QUEUE)
+            pass_on(w);
     } else if (reply) {
         block(w);
     }
@@ -58,9 +80,9 @@ static void block(struct wait *w)
     if (w->blocked || !w->wanted || !w->key || !link_is_up(w->link))
         return;
     args_init(&a);
-    args_add(&a, w->kind == WAIT_QUEUE ? "BLMOVE" : "BLPOP");
+    args_add(&a, w->kind == WAKE_QUEUE ? "BLMOVE" : "BLPOP");
     args_add(&a, w->key);
-    if (w->kind == WAIT_QUEUE) {
+    if (w->kind == WAKE_QUEUE) {
         args_add(&a, w->key);
         args_add(&a, "LEFT");
         args_add(&a, "LEFT");
@@ -85,7 +107,7 @@ static void on_down(void *arg, const struct error *why)
 static const struct link_events events = {.on_up = on_up, .on_down = on_down};
 
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address, int queue_count,
-                          void (*on_wake)(void *arg, bool look_held), void *arg)
+                          bool (*on_wake)(void *arg, enum wake why), void *arg)
 {
     struct waking *w = calloc(1, sizeof *w + (size_t)(2 + queue_count) * sizeof *w->waits);
 
@@ -97,7 +119,7 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
         struct wait *wait = &w->waits[w->count];
 
         wait->waking = w;
-        wait->kind = w->count == 0 ? WAIT_BELL : w->count == 1 ? WAIT_SPARE : WAIT_QUEUE;
+        wait->kind = w->count == 0 ? WAKE_BELL : w->count == 1 ? WAKE_SPARE : WAKE_QUEUE;
         if (!(wait->link = link_new(loop, address, &events, wait))) {
             waking_free(w);
             return NULL;
@@ -121,7 +143,7 @@ void waking_wait(struct waking *w, bool on_duty)
     for (int i = 0; i < w->count; i++) {
         struct wait *wait = &w->waits[i];
 
-        wait->wanted = (wait->kind != WAIT_SPARE) == on_duty;
+        wait->wanted = (wait->kind != WAKE_SPARE) == on_duty;
         if (wait->wanted && !wait->started) {
             wait->started = true;
             link_start(wait->link);

@@ -493,13 +493,16 @@ static void notify_finished(void *arg)
     ev_async_send(w->loop, &w->finished_async);
 }
 
-static void on_wake(void *arg, bool look_held)
+static bool on_wake(void *arg, enum wake why)
 {
     struct weir_worker *w = arg;
 
+    if (!worker_has_room(w) || (why == WAKE_BELL && !w->duty_until_us))
+        return false;
     w->look_now = true;
-    w->look_held |= look_held;
+    w->look_held |= why != WAKE_QUEUE;
     worker_look(w);
+    return true;
 }
 
 static int prepare(struct weir_worker *w)

@@ -96,6 +96,8 @@ struct weir_worker {
 void worker_look(struct weir_worker *w);
 /* Hands these back at the next turn: to the head of their lanes, with no attempt used. Empties the list. */
 void worker_give_back(struct weir_worker *w, struct task_list *tasks);
+/* Could it run one more job? */
+bool worker_has_room(struct weir_worker *w);
 /* Nothing runs, waits or is to be settled here. */
 bool worker_is_idle(struct weir_worker *w);
 /* An error answer: told once, and a pause. */
