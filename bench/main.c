@@ -21,7 +21,7 @@ static const struct group {
 #define GROUPS (sizeof groups / sizeof *groups)
 
 static const char usage[] = "usage: weir-bench [--quick] [--json] [--only GROUP[,GROUP]...]\n"
-                            "Measures Weir on a redis-server of its own; about three minutes, with --quick "
+                            "Measures Weir on a redis-server of its own; about five minutes, with --quick "
                             "(a tenth of the jobs) one.\n"
                             "A group that compares with another measures that one too. Groups:";
 

@@ -269,20 +269,29 @@ int bench_pace(struct bench *b)
     return 0;
 }
 
+/* The small backlog is measured before and after the large one: the machine's speed drifts by more than what
+ * is asked. */
 int bench_million(struct bench *b)
 {
-    struct pace_plan plan = {"100/s,burst=10", bench_size(b, 1000000), b->quick ? 5 : 20, 2, 10};
-    struct pace pace = {0};
+    struct pace_plan small = {"100/s,burst=10", 20000, b->quick ? 5 : 20, 2, 10}, large = small;
+    struct pace again = {0}, pace = {0};
+    double commands, cpu_us;
     int rc = bench_pace(b);
 
+    large.backlog = bench_size(b, 1000000);
     if (rc == 0)
-        rc = measure(b, &plan, &pace);
+        rc = measure(b, &large, &pace);
+    if (rc == 0)
+        rc = measure(b, &small, &again);
     if (rc != 0)
         return rc;
-    report(b, MILLION_COMMANDS, pace.commands / b->pace.commands, 0,
-           "%.2f a job; backlog %zu, rate kept %.4f", pace.commands, plan.backlog, pace.kept.kept);
-    report(b, MILLION_CPU, pace.cpu_us / b->pace.cpu_us, 0, "%.1f us a job; once, to park it: %.2f us",
-           pace.cpu_us, pace.parked_us);
+    commands = (b->pace.commands + again.commands) / 2;
+    cpu_us = (b->pace.cpu_us + again.cpu_us) / 2;
+    report(b, MILLION_COMMANDS, pace.commands / commands, 0, "%.2f a job; backlog %zu, rate kept %.4f",
+           pace.commands, large.backlog, pace.kept.kept);
+    report(b, MILLION_CPU, pace.cpu_us / cpu_us, 0,
+           "%.1f us a job; with 20,000 before %.1f and after %.1f; to park it %.2f", pace.cpu_us,
+           b->pace.cpu_us, again.cpu_us, pace.parked_us);
     return 0;
 }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -53,11 +52,6 @@ static const struct event *nth(const struct history *h, const char *what, int jo
             return &h->events[i];
     fail_msg("job %d has too few events %s", job, what);
     return NULL;
-}
-
-static bool is_blank(struct stage *s, const char *key)
-{
-    return server_number(&s->server, "EXISTS", stage_key(s, "%s", key), NULL) == 0;
 }
 
 /* ---- What handlers answer */
@@ -700,69 +694,6 @@ static void term_at_any_time(void **state)
     assert_int_equal(stage_await_done(s, 3000).twice, 0);
 }
 
-static bool is_running(pid_t pid)
-{
-    return kill(pid, 0) == 0;
-}
-
-static pid_t pid_in_file(struct stage *s, const char *name)
-{
-    char text[64];
-
-    log_has(s, name, "\n");
-    read_text(s->server.folder, name, text, sizeof text);
-    return atoi(text);
-}
-
-static void write_script(struct stage *s, const char *name, const char *lines)
-{
-    char text[1024];
-
-    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", lines);
-    write_text(s->server.folder, name, text);
-    snprintf(text, sizeof text, "%s/%s", s->server.folder, name);
-    assert_int_equal(chmod(text, 0755), 0);
-}
-
-/* The second TERM: commands are ended, their jobs given back with no attempt used. */
-static void second_term_ends_commands(void **state)
-{
-    struct stage *s = *state;
-    pid_t worker, command;
-
-    write_script(s, "stay", "echo $$ >pid\nexec sleep 1000");
-    worker = stage_weir(s, "worker", "--exec", "stay=./stay", NULL);
-    stage_push(s, "stay", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
-    kill(worker, SIGTERM);
-    log_has(s, "worker.err", "stopping: 1 jobs run to their end");
-    assert_true(is_running(command));
-    assert_int_equal(stage_end(worker), 0);
-    await(!is_running(command));
-    assert_int_equal(stage_judge(s, 1).present, 1);
-    assert_true(is_blank(s, "workers"));
-    assert_int_equal(stage_stat(s, "stay", "back"), 1);
-    assert_int_equal(stage_stat(s, "stay", "retried"), 0);
-}
-
-/* A command that does not go by TERM is killed. */
-static void grace_is_the_longest_wait(void **state)
-{
-    struct stage *s = *state;
-    pid_t worker, command;
-    int64_t start_us;
-
-    write_script(s, "stay", "trap '' TERM\necho $$ >pid\nwhile :; do sleep 0.1; done");
-    worker = stage_weir(s, "worker", "--exec", "stay=./stay", "--grace", "300ms", NULL);
-    stage_push(s, "stay", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
-    start_us = clock_mono_us();
-    assert_int_equal(stage_end(worker), 0);
-    assert_in_range(clock_mono_us() - start_us, 300 * MS, 10 * SECOND);
-    await(!is_running(command));
-    assert_int_equal(stage_judge(s, 1).present, 1);
-}
-
 /* A C function cannot be ended; the program can. */
 static void second_term_leaves_functions(void **state)
 {
@@ -1010,8 +941,6 @@ int main(int argc, char **argv)
         ON_STAGE(drain_gives_up),
         ON_STAGE(term_finishes_and_gives_back),
         ON_STAGE(term_at_any_time),
-        ON_STAGE(second_term_ends_commands),
-        ON_STAGE(grace_is_the_longest_wait),
         ON_STAGE(second_term_leaves_functions),
         ON_STAGE(quiet_takes_no_more),
         cmocka_unit_test(wrong_password),

@@ -263,6 +263,9 @@ static void end(struct command *c, int status)
         at = snprintf(reason, sizeof reason, "exit %d", code);
     else
         at = snprintf(reason, sizeof reason, "killed by signal %d", WTERMSIG(status));
+    for (size_t i = 0; i < c->err_tail.len; i++)
+        if (c->err_tail.at[i] == '\0')
+            c->err_tail.at[i] = ' ';
     if (c->err_tail.len > 0)
         snprintf(reason + at, sizeof reason - (size_t)at, ": %.*s", (int)c->err_tail.len, c->err_tail.at);
     if (code == 0)

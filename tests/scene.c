@@ -1,0 +1,190 @@
+#include "tests/scene.h"
+
+/* ---- Asking */
+
+static const char *const queue_names[] = {"default"};
+static const char *const type_names[] = {"t", "slow"};
+const struct names default_queue = {queue_names, COUNT(queue_names)};
+struct claim_call ask;
+char token_texts[TOKENS_MOST][200];
+struct span tokens[TOKENS_MOST];
+
+int scene_begin(void **state)
+{
+    turns_flush(state);
+    ask = (struct claim_call){
+        .group = "g", .look = 100, .queues = default_queue, .types = {type_names, COUNT(type_names)}};
+    return 0;
+}
+
+void must(int rc)
+{
+    if (rc != 0)
+        fail_msg("%s", turns.error.text);
+}
+
+void start(const char *worker)
+{
+    must(turns_adopt(worker, "", NULL, 0, default_queue, NULL));
+}
+
+int try_claim(const char *worker, int free, int prefetch)
+{
+    ask.worker = worker;
+    ask.turn++;
+    ask.free = free;
+    ask.prefetch = prefetch;
+    return turns_claim(&ask);
+}
+
+size_t claim(const char *worker, int free, int prefetch)
+{
+    must(try_claim(worker, free, prefetch));
+    return turns.claim.lease_count;
+}
+
+void push(const char *queue, const char *body)
+{
+    char key[200];
+
+    snprintf(key, sizeof key, PREFIX "queue:%s", queue);
+    free(redis_text("RPUSH", key, body));
+}
+
+void enqueue(const char *queue, const char *type, const char *ids)
+{
+    char text[400], *rest = text;
+
+    snprintf(text, sizeof text, "%s", ids);
+    for (char *id; (id = strsep(&rest, " "));)
+        must(turns_enqueue(queue, type, id, -1));
+}
+
+void enqueue_many(const char *type, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char id[32];
+
+        snprintf(id, sizeof id, "%s%d", type, i);
+        must(turns_enqueue("default", type, id, -1));
+    }
+}
+
+/* ---- Answers */
+
+/* Appends the id in a body, and a blank before it when it is not the first. */
+static void add_id(char out[1000], struct span body)
+{
+    struct job_view view;
+    size_t len = strlen(out);
+
+    if (job_read(body.at, body.len, &view, &turns.error) != 0)
+        fail_msg("%.*s: %s", (int)body.len, body.at, turns.error.text);
+    snprintf(out + len, 1000 - len, "%s%.*s", len ? " " : "", (int)view.id.len, view.id.at);
+}
+
+void expect_leases(const char *ids)
+{
+    char found[1000] = "";
+
+    for (size_t i = 0; i < turns.claim.lease_count; i++)
+        add_id(found, turns.claim.leases[i].body);
+    assert_string_equal(found, ids);
+}
+
+void expect_list(const char *key, const char *ids)
+{
+    char found[1000] = "", *text = redis_text("LRANGE", key, "0", "-1"), *rest = text;
+
+    for (char *entry; text[0] && (entry = strsep(&rest, "\n"));) {
+        char *body = strchr(entry, '{');
+
+        assert_non_null(body);
+        add_id(found, (struct span){body, strlen(body)});
+    }
+    free(text);
+    assert_string_equal(found, ids);
+}
+
+void expect_counters(const char *type, const char *expected)
+{
+    char key[200], text[400], *rest = text;
+
+    snprintf(key, sizeof key, PREFIX "stats:%s", type);
+    snprintf(text, sizeof text, "%s", expected);
+    for (char *one; (one = strsep(&rest, ","));) {
+        char name[32], *value;
+        int number;
+
+        assert_int_equal(sscanf(one, " %31s %d", name, &number), 2);
+        value = redis_text("HGET", key, name);
+        if (atoi(value) != number)
+            fail_msg("%s of %s: %s, not %d", name, type, value, number);
+        free(value);
+    }
+}
+
+void keep_tokens(void)
+{
+    for (size_t i = 0; i < turns.claim.lease_count && i < COUNT(tokens); i++) {
+        const struct span *token = &turns.claim.leases[i].token;
+
+        assert_in_range(token->len, 1, sizeof token_texts[i] - 1);
+        memcpy(token_texts[i], token->at, token->len);
+        token_texts[i][token->len] = '\0';
+        tokens[i] = (struct span){token_texts[i], token->len};
+    }
+}
+
+void settle(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
+            const char *reason)
+{
+    int64_t stale;
+
+    must(turns_settle_end(worker, verb, token, delay_us, reason, &stale));
+    assert_int_equal(stale, 0);
+}
+
+void expect_stale(const char *worker, enum settle_verb verb, struct span token)
+{
+    char *before = turns_digest(), *after;
+    int64_t stale;
+
+    must(turns_settle_end(worker, verb, token, 0, "late", &stale));
+    assert_int_equal(stale, 1);
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+void promote(int64_t expected)
+{
+    int64_t moved;
+
+    must(turns_promote(100, &moved));
+    assert_int_equal(moved, expected);
+}
+
+int64_t pass(const char *worker, int64_t us)
+{
+    int64_t end_us = turns.now_us + us, taken, workers;
+
+    must(turns_reap(worker, &taken, &workers));
+    while (turns.now_us < end_us) {
+        turns.now_us += end_us - turns.now_us < LEASE_US / 4 ? end_us - turns.now_us : LEASE_US / 4;
+        must(turns_reap(worker, &taken, &workers));
+    }
+    return taken;
+}
+
+void push_bytes(struct span body)
+{
+    struct args a;
+
+    args_init(&a);
+    args_add(&a, "RPUSH");
+    args_add(&a, QUEUE);
+    args_add_bytes(&a, body.at, body.len);
+    must(turns_send(&a));
+}

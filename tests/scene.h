@@ -1,0 +1,76 @@
+/* What the tests of single scripts share: a scene of one queue, "default", and workers that can run the types
+ * "t" and "slow"; steps that must succeed; looks at what is there. Each call fails the test when something is
+ * not as it must be. */
+#ifndef TESTS_SCENE_H
+#define TESTS_SCENE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/turns.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define SECOND_US INT64_C(1000000)
+#define ACTIVE PREFIX "active:"
+#define QUEUE PREFIX "queue:default"
+#define LANE(type) PREFIX "lane:default/" type "/"
+#define CLOSED_RULE "1/86400000000/1" /* one a day */
+
+/* Any command, its answer as text or number; see server.h. */
+#define redis_text(...) server_ask(&turns.server, __VA_ARGS__, NULL)
+#define redis_number(...) server_number(&turns.server, __VA_ARGS__, NULL)
+/* The answer to a command is that text. */
+#define expect_text(text, ...)                                                                               \
+    do {                                                                                                     \
+        char *answer = redis_text(__VA_ARGS__);                                                              \
+        assert_string_equal(answer, text);                                                                   \
+        free(answer);                                                                                        \
+    } while (0)
+
+extern const struct names default_queue;
+extern struct claim_call ask; /* what the next claim asks for; its turn counts up by itself */
+
+/* The last claim's tokens, kept by keep_tokens, since a reply ends at the next call. */
+#define TOKENS_MOST 64
+extern char token_texts[TOKENS_MOST][200];
+extern struct span tokens[TOKENS_MOST];
+
+/* Setup of each test: nothing in Redis, ask as above. */
+int scene_begin(void **state);
+
+void must(int rc);
+void start(const char *worker);
+int try_claim(const char *worker, int free, int prefetch);
+/* The number of leases. */
+size_t claim(const char *worker, int free, int prefetch);
+void keep_tokens(void);
+void settle(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
+            const char *reason);
+/* count are due. */
+void promote(int64_t count);
+/* Heartbeats of worker, now and while that time passes, the last one at its end: returns the leases which
+ * that took back. */
+int64_t pass(const char *worker, int64_t us);
+
+/* A body as it is, as any client pushes it. */
+void push(const char *queue, const char *body);
+void push_bytes(struct span body);
+/* Jobs of a type with these ids, "a b c"; or with the ids type0, type1 ... in the default queue. */
+void enqueue(const char *queue, const char *type, const char *ids);
+void enqueue_many(const char *type, int count);
+
+/* The jobs that the last claim leased, or of a list, in order: "a b c". */
+void expect_leases(const char *ids);
+void expect_list(const char *key, const char *ids);
+/* "enqueued 3, done 1": these counters of a type. */
+void expect_counters(const char *type, const char *counters);
+/* That lease is not the worker's: settling it changes nothing. */
+void expect_stale(const char *worker, enum settle_verb verb, struct span token);
+
+#endif

@@ -1,0 +1,568 @@
+/* claim by itself, under virtual time: leases, order and shares, types that a worker cannot run, limits, the
+ * duty. Random sequences: test_lanes.c. */
+#include "tests/scene.h"
+
+static const char *const both_queues[] = {"high", "low"};
+
+/* ---- Claim: leases */
+
+static void test_claim_leases_what_it_grants(void **state)
+{
+    static const char odd[] = " \t\r\n{\"args\" : [1, 2.50], \"type\":\"t\", \"id\":\"d\"} ";
+    const struct lease *lease;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/1"));
+    enqueue("default", "t", "a");
+    enqueue("default", "slow", "b c");
+    push("default", odd);
+    assert_int_equal(claim("w", 10, 0), 3);
+    expect_leases("a b d");
+    lease = turns.claim.leases;
+    assert_memory_equal(lease[0].token.at, "1.--/default/t/", lease[0].token.len);
+    assert_memory_equal(lease[1].token.at, "1.-0@1795000000000000/default/slow/", lease[1].token.len);
+    assert_int_equal(lease[0].slot_us, 0);
+    assert_int_equal(lease[1].slot_us, BEGIN_US);
+    assert_memory_equal(lease[1].type.at, "slow", lease[1].type.len);
+    assert_int_equal(lease[2].body.len, sizeof odd - 1);
+    assert_memory_equal(lease[2].body.at, odd, sizeof odd - 1);
+    assert_int_equal(turns.claim.now_us, BEGIN_US);
+    assert_int_equal(turns.claim.next_us, BEGIN_US + 100000);
+    assert_int_equal(turns.claim.later_us, -1);
+    assert_false(turns.claim.more);
+    assert_int_equal(turns.claim.rule_count, 2);
+    assert_memory_equal(turns.claim.rules[1].at, "10/1000000/1", turns.claim.rules[1].len);
+    expect_counters("t", "enqueued 1, pulled 2");
+    expect_counters("slow", "enqueued 2, pulled 1, parked 1, served 0");
+    turns_check();
+}
+
+static void test_slots_are_granted_five_ms_ahead(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1000/1000000/1"));
+    enqueue_many("slow", 20);
+    assert_int_equal(claim("w", 20, 0), 6);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(turns.claim.leases[i].slot_us, BEGIN_US + i * 1000);
+    assert_int_equal(turns.claim.next_us, BEGIN_US + 6000);
+    turns.now_us += 1000;
+    assert_int_equal(claim("w", 20, 0), 1);
+    assert_int_equal(turns.claim.leases[0].slot_us, BEGIN_US + 6000);
+    turns.now_us += 3500;
+    assert_int_equal(claim("w", 2, 0), 2); /* an executor for each */
+    assert_true(turns.claim.more);
+    assert_int_equal(claim("w", 20, 0), 1);
+    turns_check();
+}
+
+static void test_an_unregistered_worker_leases_nothing(void **state)
+{
+    char *before, *after;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    free(redis_text("HSET", ACTIVE "ghost", "1.--/default/t/", "{}")); /* without "@" */
+    before = turns_digest();
+    assert_true(try_claim("nobody", 1, 0) != 0 && turn_is_unregistered(&turns.error));
+    assert_true(try_claim("ghost", 1, 0) != 0 && turn_is_unregistered(&turns.error));
+    assert_true(try_claim("%s%d", 1, 0) != 0 && turn_is_unregistered(&turns.error));
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void test_prefetch_is_for_jobs_without_a_limit(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1000000/1000000/1000000"));
+    enqueue("default", "t", "a b c");
+    enqueue("default", "slow", "d e");
+    enqueue("default", "t", "f");
+    assert_int_equal(claim("w", 0, 2), 2);
+    expect_leases("a b");
+    assert_true(turns.claim.more);
+    assert_int_equal(claim("w", 1, 2), 2); /* c and d; e stays at the head until an executor is free */
+    expect_leases("c d");
+    expect_list(QUEUE, "e f");
+    assert_true(turns.claim.more);
+    assert_int_equal(claim("w", 0, 2), 0);
+    expect_list(QUEUE, "e f");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_leases("e");
+    assert_int_equal(claim("w", 0, 0), 0);
+    assert_int_equal(claim("w", 2, 5), 1);
+    assert_false(turns.claim.more);
+    turns_check();
+}
+
+static void test_an_interrupted_job_is_not_prefetched(void **state)
+{
+    (void)state;
+    start("w");
+    start("dead");
+    enqueue("default", "t", "a b");
+    claim("dead", 2, 0);
+    pass("w", LEASE_US + SECOND_US);
+    enqueue("default", "t", "c");
+    assert_int_equal(claim("w", 0, 5), 0);
+    assert_true(turns.claim.more);
+    assert_int_equal(claim("w", 1, 5), 1);
+    expect_leases("a");
+    assert_int_equal(turns.claim.leases[0].interrupted, 1);
+    assert_int_equal(claim("w", 1, 5), 2);
+    expect_leases("b c");
+    turns_check();
+}
+
+/* ---- Claim: order and shares */
+
+static void test_queues_come_in_strict_order(void **state)
+{
+    (void)state;
+    must(turns_adopt("w", "", NULL, 0, (struct names){both_queues, 2}, NULL));
+    ask.queues = (struct names){both_queues, 2};
+    enqueue("low", "t", "l1 l2 l3");
+    enqueue("high", "t", "h1 h2 h3 h4");
+    assert_int_equal(claim("w", 3, 0), 3);
+    expect_leases("h1 h2 h3");
+    assert_int_equal(claim("w", 3, 0), 3);
+    expect_leases("h4 l1 l2");
+    enqueue("high", "t", "h5");
+    assert_int_equal(claim("w", 1, 1), 2);
+    expect_leases("h5 l3");
+    ask.queues = default_queue;
+    enqueue("low", "t", "l4");
+    assert_int_equal(claim("w", 9, 9), 0); /* not its queue */
+    turns_check();
+}
+
+/* Leaves n jobs of type slow in its lane, due now and without a limit. */
+static void fill_lane(int n)
+{
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue_many("slow", n + 1);
+    while (redis_number("LLEN", QUEUE) > 0)
+        claim("w", 1, 0);
+    must(turns_rate("slow", ""));
+}
+
+/* The number of leases of that type in the last claim. */
+static int leased(const char *type)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < turns.claim.lease_count; i++)
+        n += strlen(type) == turns.claim.leases[i].type.len &&
+             memcmp(type, turns.claim.leases[i].type.at, strlen(type)) == 0;
+    return n;
+}
+
+static void expect_share(int free, int prefetch, int from_lane, int from_queue)
+{
+    claim("w", free, prefetch);
+    if (leased("slow") != from_lane || leased("t") != from_queue)
+        fail_msg("free %d, prefetch %d: %d from the lane, %d from the queue", free, prefetch, leased("slow"),
+                 leased("t"));
+    assert_true(turns.claim.more);
+}
+
+static void test_lanes_and_queue_share_the_executors(void **state)
+{
+    (void)state;
+    start("w");
+    fill_lane(80);
+    enqueue_many("t", 80);
+    expect_share(10, 0, 5, 5);
+    expect_share(11, 0, 6, 5);
+    expect_share(2, 0, 1, 1);
+    expect_share(0, 8, 4, 4);
+    expect_share(2, 2, 2, 2);
+    for (int i = 0; i < 6; i++) { /* with one, every other turn */
+        bool odd = (ask.turn + 1) % 2;
+
+        expect_share(1, 0, !odd, odd);
+    }
+    free(redis_text("LTRIM", QUEUE, "0", "1")); /* what one has no use for is the other's */
+    expect_share(10, 0, 8, 2);
+    expect_share(7, 0, 7, 0);
+    enqueue("default", "t", "x y z");
+    free(redis_text("LTRIM", LANE("slow"), "0", "0"));
+    claim("w", 10, 0);
+    assert_int_equal(leased("slow"), 1);
+    assert_int_equal(leased("t"), 3);
+    assert_false(turns.claim.more);
+}
+
+static void test_due_types_share_alike(void **state)
+{
+    static const char *const types[] = {"slow", "t0", "t1", "t2"};
+
+    (void)state;
+    start("w");
+    ask.types = (struct names){types, 4};
+    for (int k = 1; k < 4; k++) {
+        must(turns_rate(types[k], CLOSED_RULE));
+        enqueue_many(types[k], k == 1 ? 3 : 40);
+    }
+    for (int i = 0; i < 10; i++)
+        claim("w", 1 + i, 0);
+    assert_int_equal(redis_number("LLEN", QUEUE), 0);
+    for (int k = 1; k < 4; k++)
+        must(turns_rate(types[k], ""));
+    assert_int_equal(claim("w", 12, 0), 12);
+    assert_int_equal(leased("t0"), 2); /* it had one that ran */
+    assert_int_equal(leased("t1"), 6);
+    assert_int_equal(leased("t2"), 4);
+    turns_check();
+}
+
+static void test_a_closed_type_costs_the_others_nothing(void **state)
+{
+    int claims = 0;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue_many("slow", 4001);
+    enqueue("default", "t", "behind");
+    assert_int_equal(claim("w", 1, 0), 1);
+    do {
+        long long before = redis_number("LLEN", LANE("slow")), moved;
+
+        claims++;
+        claim("w", 2, 0);
+        moved = redis_number("LLEN", LANE("slow")) - before;
+        assert_in_range(moved, 0, 2000); /* bounded */
+    } while (turns.claim.lease_count == 0);
+    expect_leases("behind");
+    assert_in_range(claims, 2, 20);
+    assert_false(turns.claim.more);
+    turns_check();
+}
+
+static void test_bodies_are_bounded_in_one_claim(void **state)
+{
+    const size_t size = 1000 * 1000;
+    char *body = malloc(size + 1);
+    int jobs = 0, claims = 0;
+
+    (void)state;
+    start("w");
+    memset(body, 'x', size);
+    body[size] = '\0';
+    memcpy(body, "{\"type\":\"t\",\"args\":\"", 20);
+    memcpy(body + size - 2, "\"}", 2);
+    for (int i = 0; i < 30; i++)
+        push("default", body);
+    for (; jobs < 30; claims++) {
+        size_t n = claim("w", 30, 0);
+
+        assert_in_range(n, 1, 10);
+        jobs += (int)n;
+    }
+    assert_in_range(claims, 3, 5);
+    assert_false(turns.claim.more);
+    free(body);
+}
+
+static void test_a_turn_of_many_executors_mints_different_tokens(void **state)
+{
+    (void)state;
+    start("w");
+    ask.look = 1000;
+    enqueue_many("t", 4500);
+    for (int left = 4500; left > 0;) {
+        size_t n = claim("w", 10000, 10000);
+
+        assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + 4500 - (left -= (int)n));
+        assert_true(n > 0);
+    }
+    turns_check();
+}
+
+/* ---- Claim: types that a worker cannot run */
+
+static void test_a_type_without_handler_is_held_until_one_comes(void **state)
+{
+    static const char *const odd[] = {"odd"};
+    struct claim_call able = ask;
+
+    (void)state;
+    able.types = (struct names){odd, 1};
+    able.group = "able";
+    start("w");
+    start("v");
+    enqueue("default", "odd", "a b");
+    enqueue("default", "t", "c");
+    assert_int_equal(claim("w", 5, 0), 1);
+    assert_int_equal(turns.claim.aside_count, 1);
+    assert_memory_equal(turns.claim.aside[0].at, "odd", 3);
+    assert_int_equal(turns.claim.next_us, -1);
+    expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "-1");
+    turns_check();
+    able.worker = "v";
+    able.free = 1;
+    able.turn = 1;
+    must(turns_claim(&able));
+    assert_int_equal(turns.claim.lease_count, 0); /* it did not look */
+    able.held = true;
+    must(turns_claim(&able));
+    expect_leases("a");
+    assert_int_equal(redis_number("EXISTS", PREFIX "held:default"), 0);
+    turns_check();
+    assert_int_equal(claim("w", 5, 0), 0); /* due, and w cannot: set aside again */
+    assert_int_equal(turns.claim.aside_count, 1);
+    assert_int_equal(redis_number("EXISTS", PREFIX "wake:default"), 0);
+    turns_check();
+}
+
+static void test_a_type_waits_in_wake_or_in_held(void **state)
+{
+    static const char *const odd[] = {"odd"};
+    struct claim_call able = ask;
+
+    (void)state;
+    able.types = (struct names){odd, 1};
+    able.worker = "v";
+    able.free = 5;
+    able.turn = 1;
+    start("w");
+    start("v");
+    /* Held; then a job of it is looked at by one who can run it. */
+    enqueue("default", "odd", "a");
+    claim("w", 5, 0);
+    enqueue("default", "odd", "b");
+    must(turns_claim(&able));
+    assert_int_equal(turns.claim.lease_count + (size_t)turns.claim.more, 1);
+    turns_check();
+    must((able.turn++, turns_claim(&able)));
+    expect_leases("a b");
+    turns_check();
+    /* In wake until its gate opens; then a job of it is looked at by one who cannot. */
+    must(turns_rate("odd", CLOSED_RULE));
+    enqueue("default", "odd", "c d");
+    must((able.turn++, turns_claim(&able)));
+    expect_leases("c");
+    enqueue("default", "odd", "e");
+    claim("w", 5, 0);
+    assert_int_equal(turns.claim.aside_count, 0);
+    expect_list(LANE("odd"), "d e");
+    assert_int_equal(redis_number("ZCARD", PREFIX "wake:default"), 1);
+    turns_check();
+    /* What comes back wakes a held type. */
+    must(turns_rate("odd", ""));
+    claim("w", 5, 0);
+    assert_int_equal(redis_number("ZCARD", PREFIX "held:default"), 1);
+    must(turns_adopt("", "v", NULL, 0, default_queue, NULL));
+    expect_list(LANE("odd"), "a b c d e");
+    assert_int_equal(redis_number("EXISTS", PREFIX "held:default"), 0);
+    turns_check();
+}
+
+static void test_unknown_types_are_dead_where_that_is_asked_for(void **state)
+{
+    char *dead;
+
+    (void)state;
+    start("w");
+    enqueue("default", "odd", "a");
+    push("default", "{\"type\":\"odd\"}");
+    enqueue("default", "t", "b");
+    ask.unknown_dead = true;
+    assert_int_equal(claim("w", 5, 0), 1);
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+    assert_non_null(
+        strstr(dead, "w:1.d1 default/odd/ this worker has no handler for its type\n{\"id\":\"a\""));
+    assert_non_null(
+        strstr(dead, "w:1.d2 default/odd/ this worker has no handler for its type\n{\"id\":\"w.1.1\""));
+    free(dead);
+    expect_counters("odd", "enqueued 1, pulled 2, dead 2");
+    turns_check();
+}
+
+/* ---- Claim: limits */
+
+static void test_a_limit_that_cannot_be_read_closes_its_type(void **state)
+{
+    (void)state;
+    start("w");
+    free(redis_text("HSET", PREFIX "limits", "slow", "ten a second"));
+    enqueue("default", "slow", "a b");
+    enqueue("default", "t", "c");
+    assert_int_equal(claim("w", 5, 0), 1);
+    expect_leases("c");
+    assert_int_equal(turns.claim.broken_count, 1);
+    assert_memory_equal(turns.claim.broken[0].at, "slow", 4);
+    assert_int_equal(turns.claim.next_us, -1);
+    assert_false(turns.claim.more);
+    assert_int_equal(claim("w", 5, 0), 0);
+    assert_int_equal(turns.claim.broken_count, 0); /* told once */
+    turns_check();
+    must(turns_rate("slow", "100/1000000/100"));
+    assert_int_equal(claim("w", 5, 0), 2);
+    expect_leases("a b");
+    turns_check();
+}
+
+static void test_a_changed_limit_takes_effect_at_once(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/3600000000/1"));
+    enqueue_many("slow", 20);
+    assert_int_equal(claim("w", 20, 0), 1);
+    assert_int_equal(turns.claim.next_us, BEGIN_US + INT64_C(3600000000));
+    turns.now_us += SECOND_US;
+    must(turns_rate("slow", "10/1000000/1"));
+    assert_int_equal(claim("w", 20, 0), 0); /* the slot that is in use is one of the new rule's */
+    assert_int_equal(turns.claim.next_us, turns.now_us + 100000);
+    turns.now_us += 100000;
+    assert_int_equal(claim("w", 20, 0), 1);
+    must(turns_rate("slow", "10/1000000/5"));
+    assert_int_equal(claim("w", 20, 0), 4);
+    must(turns_rate("slow", ""));
+    assert_int_equal(claim("w", 20, 0), 14);
+    turns_check();
+}
+
+static void test_claim_marks_the_rates_once_a_second(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b c d e");
+    ask.mark = true;
+    claim("w", 1, 0);
+    expect_text("0\n0\n1795000000000000\n1", "HMGET", PREFIX "stats:t", "last_us", "last", "mark_us", "mark");
+    turns.now_us += 999999;
+    claim("w", 1, 0);
+    expect_text("1795000000000000\n1", "HMGET", PREFIX "stats:t", "mark_us", "mark");
+    turns.now_us += 1;
+    claim("w", 2, 0);
+    expect_text("1795000000000000\n1\n1795000001000000\n4", "HMGET", PREFIX "stats:t", "last_us", "last",
+                "mark_us", "mark");
+    turns.now_us -= 3600 * SECOND_US; /* the clock was set back */
+    claim("w", 1, 0);
+    expect_text("1794996401000000\n5", "HMGET", PREFIX "stats:t", "mark_us", "mark");
+}
+
+/* ---- Claim: who looks next */
+
+static int64_t duty_of(const char *worker, int free, int64_t duty_until_us)
+{
+    ask.duty_until_us = duty_until_us;
+    claim(worker, free, 0);
+    return turns.claim.duty_until_us;
+}
+
+static void test_one_worker_has_the_duty(void **state)
+{
+    int64_t until;
+
+    (void)state;
+    start("a");
+    start("b");
+    until = duty_of("a", 1, 0);
+    assert_int_equal(until, BEGIN_US + 2 * SECOND_US);
+    assert_int_equal(duty_of("b", 1, 0), 0);
+    turns.now_us += SECOND_US / 2;
+    assert_int_equal(duty_of("a", 1, until), until); /* not renewed at each turn */
+    turns.now_us += SECOND_US;
+    until = duty_of("a", 1, until);
+    assert_int_equal(until, turns.now_us + 2 * SECOND_US);
+    assert_int_equal(duty_of("b", 1, 0), 0);
+    turns.now_us = until + 1; /* a is silent */
+    assert_int_equal(duty_of("b", 1, 0), turns.now_us + 2 * SECOND_US);
+    assert_int_equal(duty_of("a", 1, until), 0);
+    turns.now_us -= 3600 * SECOND_US; /* b's time lies too far ahead */
+    assert_int_equal(duty_of("a", 1, 0), turns.now_us + 2 * SECOND_US);
+    ask.group = "others";
+    assert_int_equal(duty_of("b", 1, 0), turns.now_us + 2 * SECOND_US);
+}
+
+static void test_who_is_busy_passes_the_duty_on(void **state)
+{
+    int64_t until;
+
+    (void)state;
+    start("a");
+    start("b");
+    must(turns_rate("slow", "1/1000000/1"));
+    until = duty_of("a", 1, 0);
+    enqueue("default", "slow", "x y");
+    assert_int_equal(duty_of("a", 2, until), until); /* one runs, one waits */
+    assert_int_equal(redis_number("EXISTS", PREFIX "spare:g"), 0);
+    assert_int_equal(duty_of("a", 0, until), 0);
+    assert_int_equal(redis_number("LLEN", PREFIX "spare:g"), 1);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "duty", "g"), 0);
+    assert_in_range(redis_number("PTTL", PREFIX "spare:g"), 1, 60000);
+    assert_int_equal(duty_of("b", 1, 0), BEGIN_US + 2 * SECOND_US);
+    /* Nothing waits and no duty: no ring. */
+    free(redis_text("DEL", PREFIX "spare:g"));
+    assert_int_equal(duty_of("a", 0, 0), 0);
+    assert_int_equal(redis_number("EXISTS", PREFIX "spare:g"), 0);
+    /* More than b can take: another is woken, by one token. */
+    enqueue("default", "t", "p q r");
+    assert_int_equal(duty_of("b", 1, turns.claim.duty_until_us), 0);
+    assert_int_equal(redis_number("LLEN", PREFIX "spare:g"), 1);
+    claim("b", 1, 0);
+    assert_int_equal(redis_number("LLEN", PREFIX "spare:g"), 1);
+}
+
+static void test_news_ring_for_the_worker_on_duty(void **state)
+{
+    (void)state;
+    start("a");
+    start("b");
+    duty_of("a", 1, 0);
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "x y");
+    assert_int_equal(duty_of("b", 3, 0), 0); /* parks y: a does not know when it opens */
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
+    free(redis_text("DEL", PREFIX "bell:g"));
+    enqueue("default", "slow", "z");
+    assert_int_equal(duty_of("b", 3, 0), 0); /* behind y: no news */
+    assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0);
+    free(redis_text("HSET", PREFIX "duty", "elsewhere", "c 1795000002000000 high,low", "gone",
+                    "d 1794000000000000 default", "odd", "what?"));
+    must(turns_rate("slow", "2/1000000/1"));
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
+    free(redis_text("DEL", PREFIX "bell:g", PREFIX "bell:elsewhere"));
+    must(turns_adopt("", "b", NULL, 0, default_queue, NULL)); /* hands x back */
+    assert_int_equal(redis_number("EXISTS", PREFIX "bell:g", PREFIX "bell:elsewhere"), 1);
+    expect_text("g\nelsewhere", "HKEYS", PREFIX "duty"); /* one was silent for days, one makes no sense */
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(claim_leases_what_it_grants),
+        TEST(slots_are_granted_five_ms_ahead),
+        TEST(an_unregistered_worker_leases_nothing),
+        TEST(prefetch_is_for_jobs_without_a_limit),
+        TEST(an_interrupted_job_is_not_prefetched),
+        TEST(queues_come_in_strict_order),
+        TEST(lanes_and_queue_share_the_executors),
+        TEST(due_types_share_alike),
+        TEST(a_closed_type_costs_the_others_nothing),
+        TEST(bodies_are_bounded_in_one_claim),
+        TEST(a_turn_of_many_executors_mints_different_tokens),
+        TEST(a_type_without_handler_is_held_until_one_comes),
+        TEST(a_type_waits_in_wake_or_in_held),
+        TEST(unknown_types_are_dead_where_that_is_asked_for),
+        TEST(a_limit_that_cannot_be_read_closes_its_type),
+        TEST(a_changed_limit_takes_effect_at_once),
+        TEST(claim_marks_the_rates_once_a_second),
+        TEST(one_worker_has_the_duty),
+        TEST(who_is_busy_passes_the_duty_on),
+        TEST(news_ring_for_the_worker_on_duty),
+    };
+
+    return cmocka_run_group_tests_name("claim", tests, turns_start, turns_stop);
+}

@@ -1,0 +1,396 @@
+/* Commands as handlers (--exec): what they get, what their ends mean, and how they are ended. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+#define MS 1000
+#define SECOND 1000000
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+static void write_script(struct stage *s, const char *name, const char *lines)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", lines);
+    write_text(s->server.folder, name, text);
+    snprintf(text, sizeof text, "%s/%s", s->server.folder, name);
+    assert_int_equal(chmod(text, 0755), 0);
+}
+
+/* A worker that runs jobs of type "run" by this script. */
+static pid_t start_script(struct stage *s, const char *lines)
+{
+    write_script(s, "script", lines);
+    return stage_weir(s, "worker", "--exec", "run=./script", "-c", "2", "--lease", "1s", NULL);
+}
+
+static void push_last_attempt(struct stage *s, int job)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1}", job);
+    stage_push_text(s, text);
+}
+
+static void assert_file(struct stage *s, const char *name, const char *text)
+{
+    char found[4096];
+
+    assert_true(read_text(s->server.folder, name, found, sizeof found));
+    assert_string_equal(found, text);
+}
+
+/* Waits until the process is no more, or nothing but its number is left. */
+static bool is_running(pid_t pid)
+{
+    char name[32], stat[512];
+
+    snprintf(name, sizeof name, "%d/stat", (int)pid);
+    return read_text("/proc", name, stat, sizeof stat) && !strstr(stat, ") Z ");
+}
+
+static pid_t pid_in_file(struct stage *s, const char *name)
+{
+    char text[64];
+
+    await_text(s->server.folder, name, "\n");
+    read_text(s->server.folder, name, text, sizeof text);
+    return atoi(text);
+}
+
+/* ---- What a command gets */
+
+static void job_on_standard_input(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "cat >body\nenv | grep ^WEIR_JOB | sort >variables");
+    const char *body =
+        "{\"id\":\"j0\",\"type\":\"run\",\"args\":{\"n\": 1.50, \"e\":[]},\"other\":1234567890123456789}";
+
+    stage_push_text(s, body);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_file(s, "body", body);
+    assert_file(s, "variables", "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_TYPE=run\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The words of the command, no shell; nothing of the worker's own files, signals or group. */
+static void clean_process(void **state)
+{
+    struct stage *s = *state;
+    char group[64];
+    int pgid, pid;
+    pid_t worker;
+
+    write_script(s, "script",
+                 "echo \"$# $1 $2\" >words\n"
+                 "ls /proc/self/fd | tr '\\n' ' ' >files\n"
+                 "grep -E 'Sig(Blk|Ign)' /proc/$$/status >signals\n"
+                 "cut -d ' ' -f 1,5 /proc/$$/stat >group");
+    worker = stage_weir(s, "worker", "--exec", "run=./script  $HOME;exit\t*", NULL);
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_file(s, "words", "2 $HOME;exit *\n");
+    await_text(s->server.folder, "files", "0 1 2 3 ");
+    await_text(s->server.folder, "signals", "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    assert_true(read_text(s->server.folder, "group", group, sizeof group));
+    assert_int_equal(sscanf(group, "%d %d", &pid, &pgid), 2);
+    assert_int_equal(pgid, pid);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* A body larger than a pipe that nobody reads. */
+static void large_body_ignored(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "exec <&-");
+    struct weir_job_spec job = {.type = "run"};
+    char *args = malloc(900001);
+
+    memset(args, '7', 900000);
+    args[0] = args[899999] = '"';
+    args[900000] = '\0';
+    job.args = args;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
+    free(args);
+    await(stage_stat(s, "run", "done") == 5);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void large_body_read(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "wc -c >size");
+    struct weir_job_spec job = {.type = "run", .id = "j0"};
+    char *args = malloc(900001);
+
+    memset(args, '7', 900000);
+    args[0] = args[899999] = '"';
+    args[900000] = '\0';
+    job.args = args;
+    assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
+    free(args);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_file(s, "size", "900032\n"); /* and {"id":"j0","type":"run","args":} */
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- What its end means */
+
+static const struct {
+    const char *lines, *reason;
+} deaths[] = {
+    {"echo no luck >&2; exit 1", "failed 1 times: exit 1: no luck"},
+    {"exit 255", "failed 1 times: exit 255"},
+    {"echo no such customer >&2; exit 65", "exit 65: no such customer"},
+    {"kill -9 $$", "failed 1 times: killed by signal 9"},
+    {"echo 'a\tb\033[31m' >&2; printf 'c\\0d' >&2; exit 65", "exit 65: a b [31m c d"},
+    {"yes loud | head -c 3000000; yes LOUD | head -c 3000000 >&2; echo the end >&2; exit 1", "LOUD the end"},
+    {"head -c 300000 /dev/urandom >&2; echo the end >&2; exit 65", "the end"},
+};
+
+static void failures_with_their_reason(void **state)
+{
+    enum { CASES = sizeof deaths / sizeof *deaths };
+    struct stage *s = *state;
+    char script[1024] = "case $WEIR_JOB_ID in\n", *dead;
+    pid_t worker;
+
+    for (int i = 0; i < CASES; i++)
+        snprintf(script + strlen(script), sizeof script - strlen(script), "j%d) %s;;\n", i, deaths[i].lines);
+    strcat(script, "esac");
+    worker = start_script(s, script);
+    for (int i = 0; i < CASES; i++)
+        push_last_attempt(s, i);
+    await(stage_stat(s, "run", "dead") == CASES);
+    dead = stage_dead(s);
+    for (int i = 0; i < CASES; i++) {
+        char id[24], *entry, *header;
+
+        snprintf(id, sizeof id, "\n{\"id\":\"j%d\"", i);
+        entry = strstr(dead, id);
+        assert_non_null(entry);
+        *entry = '\0';
+        header = strrchr(dead, '\n') ? strrchr(dead, '\n') + 1 : dead;
+        if (!strstr(header, deaths[i].reason))
+            fail_msg("job %d died for: %s", i, header);
+        *entry = '\n';
+    }
+    free(dead);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void other_exit_codes_retry(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "echo $WEIR_JOB_ATTEMPT >>attempts; exit 3");
+
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "retried") == 1);
+    assert_int_equal(stage_stat(s, "run", "scheduled"), 1);
+    await_text(s->server.folder, "worker.err", "run j0: attempt 1: failed, again in ");
+    await_text(s->server.folder, "worker.err", "exit 3");
+    /* A day later, as it were: the second attempt. */
+    free(server_ask(
+        &s->server, "EVAL",
+        "local r = redis.call('ZRANGE', KEYS[1], 0, 0) return redis.call('ZADD', KEYS[1], 1, r[1])", "1",
+        stage_key(s, "later"), NULL));
+    await(stage_stat(s, "run", "retried") == 2);
+    assert_file(s, "attempts", "1\n2\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Exit 75, and a number as the last line: comes back after so long, as the same attempt. */
+static void throttled_by_exit_code(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "echo $WEIR_JOB_ATTEMPT $(date +%s%N) >>tries\n"
+                                   "[ $(wc -l <tries) -gt 2 ] && exit 0\n"
+                                   "echo come back in; echo 0.3; exit 75");
+    char tries[256];
+    long long at[3];
+    int attempt[3];
+
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "done") == 1);
+    read_text(s->server.folder, "tries", tries, sizeof tries);
+    assert_int_equal(sscanf(tries, "%d %lld %d %lld %d %lld", &attempt[0], &at[0], &attempt[1], &at[1],
+                            &attempt[2], &at[2]),
+                     6);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(attempt[i], 1);
+        if (i > 0)
+            assert_in_range(at[i] - at[i - 1], 300 * 1000000LL, 3000 * 1000000LL);
+    }
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void missing_command(void **state)
+{
+    struct stage *s = *state;
+    char err[2048];
+
+    assert_int_equal(program_end(stage_weir(s, "worker", "--exec", "run=./nothing --at all", NULL)), 78);
+    assert_true(read_text(s->server.folder, "worker.err", err, sizeof err));
+    assert_string_equal(err,
+                        "weir: handler run: ./nothing: no such program; name one in $PATH or by its path\n");
+}
+
+/* It was there at the start. No attempt is used: it is not the job's fault. */
+static void command_goes_missing(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "exit 0");
+    char path[160];
+
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "done") == 1);
+    snprintf(path, sizeof path, "%s/script", s->server.folder);
+    assert_int_equal(unlink(path), 0);
+    stage_push(s, "run", NULL, 1, 1);
+    await(stage_stat(s, "run", "back") == 1);
+    assert_int_equal(stage_judge(s, 2).present, 1);
+    assert_int_equal(stage_stat(s, "run", "retried"), 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- How it ends */
+
+/* A grandchild that lives on with the pipes open is not waited for. */
+static void grandchild_keeps_the_pipes(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "setsid sleep 1000 &\necho $! >pid; echo reason >&2; exit 65"), grandchild;
+    int64_t start_us = clock_mono_us();
+
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_in_range(clock_mono_us() - start_us, 0, 10 * SECOND);
+    grandchild = pid_in_file(s, "pid");
+    assert_true(is_running(grandchild));
+    kill(grandchild, SIGKILL);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The second TERM: commands are ended, their jobs given back with no attempt used. */
+static void second_term_ends_commands(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "echo $$ >pid\nexec sleep 1000"), command;
+
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    kill(worker, SIGTERM);
+    await_text(s->server.folder, "worker.err", "stopping: 1 jobs run to their end");
+    assert_true(is_running(command));
+    assert_int_equal(stage_end(worker), 0);
+    await(!is_running(command));
+    assert_int_equal(stage_judge(s, 1).present, 1);
+    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "workers"), NULL), 0);
+    assert_int_equal(stage_stat(s, "run", "back"), 1);
+    assert_int_equal(stage_stat(s, "run", "retried"), 0);
+}
+
+/* The grace is over, and a command that does not go by TERM is killed, with its children. */
+static void grace_is_the_longest_wait(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker, command, child;
+    int64_t start_us;
+
+    write_script(s, "stay",
+                 "trap '' TERM\nsleep 1000 &\necho $! >child; echo $$ >pid\nwhile :; do sleep 0.1; done");
+    worker = stage_weir(s, "worker", "--exec", "run=./stay", "--grace", "300ms", NULL);
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    child = pid_in_file(s, "child");
+    start_us = clock_mono_us();
+    assert_int_equal(stage_end(worker), 0);
+    assert_in_range(clock_mono_us() - start_us, 300 * MS, 10 * SECOND);
+    await(!is_running(command) && !is_running(child));
+    assert_int_equal(stage_judge(s, 1).present, 1);
+}
+
+#define STAY_THE_FIRST_TIME "mkdir first 2>&- || exit 0\necho $$ >pid\nexec sleep 1000"
+
+/* Killed with no chance to say so: its commands go with it, and the job runs again elsewhere. */
+static void command_ends_with_its_worker(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, STAY_THE_FIRST_TIME), command;
+
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    kill(worker, SIGKILL);
+    assert_int_equal(program_end(worker), 1000 + SIGKILL);
+    await(!is_running(command));
+    worker = stage_weir(s, "next", "--exec", "run=./script", "--lease", "1s", NULL);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Its lease went to another while it was stopped: the command is told to end, and nothing is settled. */
+static void command_of_a_lost_lease(void **state)
+{
+    struct stage *s = *state;
+    pid_t away = start_script(s, STAY_THE_FIRST_TIME), heir, command;
+
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    kill(away, SIGSTOP);
+    heir = stage_weir(s, "heir", "--exec", "run=./script", "--lease", "1s", NULL);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_true(is_running(command));
+    kill(away, SIGCONT);
+    await(!is_running(command));
+    stage_await_workers(s, 2);
+    await_text(s->server.folder, "worker.err", "1 jobs that run here were given to others");
+    assert_int_equal(stage_end(away), 0);
+    assert_int_equal(stage_end(heir), 0);
+    assert_int_equal(stage_stat(s, "run", "done"), 1);
+    assert_int_equal(stage_judge(s, 0).left, 0);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(job_on_standard_input),        ON_STAGE(clean_process),
+        ON_STAGE(large_body_ignored),           ON_STAGE(large_body_read),
+        ON_STAGE(failures_with_their_reason),   ON_STAGE(other_exit_codes_retry),
+        ON_STAGE(throttled_by_exit_code),       ON_STAGE(missing_command),
+        ON_STAGE(command_goes_missing),         ON_STAGE(grandchild_keeps_the_pipes),
+        ON_STAGE(second_term_ends_commands),    ON_STAGE(grace_is_the_longest_wait),
+        ON_STAGE(command_ends_with_its_worker), ON_STAGE(command_of_a_lost_lease),
+    };
+
+    return cmocka_run_group_tests_name("command", tests, NULL, NULL);
+}

@@ -1,0 +1,409 @@
+/* What others do to a namespace: bodies of every kind that foreign clients push, a Redis that is full, keys
+ * of other kinds under our names. No job is lost, none runs twice. */
+#include "tests/scene.h"
+
+/* ---- Claim: what foreign clients push */
+
+struct body {
+    const char *text;
+    size_t len;
+};
+#define BODY(text)                                                                                           \
+    {                                                                                                        \
+        text, sizeof(text) - 1                                                                               \
+    }
+
+/* The last claim has buried one job, with exactly these bytes. */
+static void expect_buried(struct span body, const char *reason)
+{
+    const char *end = NULL;
+    struct args a;
+
+    args_init(&a);
+    args_add(&a, "ZPOPMIN");
+    args_add(&a, PREFIX "dead");
+    must(turns_send(&a));
+    if (turns.reply->elements == 2)
+        end = memchr(turns.reply->element[0]->str, '\n', turns.reply->element[0]->len);
+    if (!end)
+        fail_msg("%.60s: not dead", body.at);
+    if (!strstr(turns.reply->element[0]->str, reason))
+        fail_msg("%.60s: dead: %s", body.at, turns.reply->element[0]->str);
+    end++;
+    assert_int_equal(body.len, turns.reply->element[0]->len - (size_t)(end - turns.reply->element[0]->str));
+    assert_memory_equal(body.at, end, body.len);
+}
+
+static void test_what_is_no_job_is_dead_with_its_bytes(void **state)
+{
+    static const struct body bodies[] = {
+        BODY(""),
+        BODY(" "),
+        BODY("x"),
+        BODY("{"),
+        BODY("}"),
+        BODY("[]"),
+        BODY("[{\"type\":\"t\"}]"),
+        BODY("1"),
+        BODY("null"),
+        BODY("true"),
+        BODY("\"t\""),
+        BODY("{}"),
+        BODY("{\"id\":\"x\"}"),
+        BODY("{\"type\":1}"),
+        BODY("{\"type\":null}"),
+        BODY("{\"type\":\"\"}"),
+        BODY("{\"type\":[\"t\"]}"),
+        BODY("{\"type\":\"a b\"}"),
+        BODY("{\"type\":\"a/b\"}"),
+        BODY("{\"type\":\"a\\nb\"}"),
+        BODY("{\"type\":\"a:b\"}"),
+        BODY("{\"type\":\"{t}\"}"),
+        BODY("{\"type\":\"../t\xc3\xa4\"}"),
+        BODY("{\"type\":\"t\\u0000\"}"),
+        BODY("{\"id\":\"x\",\"type\":\"a b\"}"),
+        BODY("{\"id\":\"x\",\"type\":\"\"}"),
+        BODY("{\"id\":\"x\",\"type\":\"t}"),
+        BODY("{type:\"t\"}"),
+        BODY("{'type':'t'}"),
+        BODY("{\"type\":\"t\""),
+        BODY("{\"type\":\"t\",}"),
+        BODY("{\"type\":\"t\"} x"),
+        BODY("{\"type\":\"t\"}{\"type\":\"t\"}"),
+        BODY("\xef\xbb\xbf{\"type\":\"t\"}"),
+        BODY("\0{\"type\":\"t\"}"),
+        BODY("@1,0,0;{\"type\":\"t\"}"),
+        BODY("\n\n\n"),
+        BODY("%s%n%d"),
+    };
+    char name[300], deep[8200];
+
+    (void)state;
+    start("w");
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        struct span body = {bodies[i].text, bodies[i].len};
+
+        push_bytes(body);
+        if (claim("w", 1, 0) != 0)
+            fail_msg("%s: leased", body.at);
+        assert_false(turns.claim.more);
+        expect_buried(body, "default// unreadable: ");
+    }
+    memset(name, 0, sizeof name);
+    snprintf(name, sizeof name, "{\"type\":\"%0129d\"}", 1);
+    push_bytes((struct span){name, strlen(name)});
+    assert_int_equal(claim("w", 1, 0), 0);
+    expect_buried((struct span){name, strlen(name)}, "unreadable: ");
+    memset(deep, '[', sizeof deep);
+    memcpy(deep, "{\"type\":\"t\",\"args\":", 19);
+    push_bytes((struct span){deep, sizeof deep});
+    assert_int_equal(claim("w", 1, 0), 0);
+    expect_buried((struct span){deep, sizeof deep}, "unreadable: ");
+    assert_int_equal(turns_check().foreign, 0);
+}
+
+static void test_a_body_may_have_a_mebibyte(void **state)
+{
+    const size_t most = JOB_BODY_MAX;
+    char *body = malloc(most + 1);
+
+    (void)state;
+    start("w");
+    memset(body, 'x', most + 1);
+    memcpy(body, "{\"id\":\"a\",\"type\":\"t\",\"args\":\"", 29);
+    memcpy(body + most - 2, "\"}", 2);
+    push_bytes((struct span){body, most});
+    assert_int_equal(claim("w", 1, 0), 1);
+    assert_int_equal(turns.claim.leases[0].body.len, most);
+    memcpy(body + most - 2, "x\"}", 3);
+    push_bytes((struct span){body, most + 1});
+    enqueue("default", "t", "next");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_leases("next");
+    expect_buried((struct span){body, most + 1}, "larger than 1048576 bytes");
+    free(body);
+}
+
+/* Lua reads the type only; the worker judges the rest, and gets it byte for byte. */
+static void test_what_lua_need_not_judge_is_passed_on(void **state)
+{
+    static const struct body bodies[] = {
+        BODY("{\"id\":\"a\",\"type\":\"t\",\"args\":12345678901234567890}"),
+        BODY("{\"id\":\"a\",\"type\":\"t\",\"args\":NaN}"),
+        BODY("{\"id\":\"a\",\"type\":\"t\"} and more"),
+        BODY("{\"id\":\"a\",\"type\":\"t\",\"args\":[],\"args\":{}}"),
+        BODY("{\"id\":\"a\",\"type\":\"t\",\"unknown\":[1e999,\"\\u0000\",\"\xff\"]}"),
+        BODY("{\"args\":[1.0,{},[]],\"id\":\"a\",\"type\":\"t\"}"),
+        BODY("{\"id\":null,\"type\":\"t\"}"),
+        BODY("{\"id\":\"a\",\"type\":\"t\"}\0"),
+        BODY("{\"type\":\"t\",\"id\":0}\0{"),
+        BODY("{\"type\":\"t\",\"id\":[]}"),
+        BODY("{\"id\":\"\",\"type\":\"t\",\"x\":\"\0\"}"),
+        BODY("{\"type\":\"slow\",\"id\":\"a\",\"type\":\"t\"}"),
+    };
+
+    (void)state;
+    start("w");
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        push_bytes((struct span){bodies[i].text, bodies[i].len});
+        assert_int_equal(claim("w", 1, 0), 1);
+        assert_int_equal(turns.claim.leases[0].body.len, bodies[i].len);
+        assert_memory_equal(turns.claim.leases[0].body.at, bodies[i].text, bodies[i].len);
+        assert_memory_equal(turns.claim.leases[0].type.at, "t", 1);
+    }
+}
+
+static void test_a_job_without_an_id_gets_one(void **state)
+{
+    (void)state;
+    start("w");
+    push("default", "{\"type\":\"t\"}");
+    push("default", "  {  \"args\":{\"id\":7},\"type\":\"t\"}");
+    push("default", "{\"type\":\"t\"}");
+    must(turns_rate("slow", CLOSED_RULE));
+    push("default", "{\"type\":\"slow\"}");
+    push("default", "{\"type\":\"slow\"}");
+    assert_int_equal(claim("w", 5, 0), 4);
+    expect_leases("w.1.0 w.1.1 w.1.2 w.1.3");
+    assert_memory_equal(turns.claim.leases[1].body.at,
+                        "{\"id\":\"w.1.1\",  \"args\":{\"id\":7},\"type\":\"t\"}",
+                        turns.claim.leases[1].body.len);
+    expect_list(LANE("slow"), "w.1.4");
+    push("default", "{\"type\":\"t\"}");
+    assert_int_equal(claim("w", 5, 0), 1);
+    expect_leases("w.2.0");
+    assert_int_equal(turns_check().foreign, 6);
+}
+
+/* ---- A Redis that is full */
+
+static void test_a_full_redis_is_drained(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    start("dead");
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    enqueue("default", "t", "d e f g h i j");
+    enqueue("default", "odd", "k");
+    push("default", "garbage");
+    must(turns_enqueue("default", "t", "later", SECOND_US));
+    claim("dead", 3, 0);
+    free(redis_text("CONFIG", "SET", "maxmemory", "1mb"));
+    assert_true(turns_enqueue("default", "t", "refused", -1) != 0);
+    assert_int_equal(turns.error.status, WEIR_ENOTNOW);
+    assert_int_equal(claim("w", 5, 0), 5);
+    expect_leases("f g h i j");
+    keep_tokens();
+    must(turns_settle_done("w", "t", tokens, 1, &stale));
+    for (int verb = SETTLE_RETRY; verb <= SETTLE_DEAD; verb++)
+        settle("w", (enum settle_verb)verb, tokens[1 + verb], 0, "x");
+    pass("w", LEASE_US + SECOND_US);
+    promote(3);
+    must(turns_adopt("v", "w", NULL, 0, default_queue, NULL));
+    turns_check();
+    for (int i = 0; i < 20; i++) {
+        size_t n = claim("v", 9, 0);
+
+        keep_tokens();
+        for (size_t k = 0; k < n; k++)
+            settle("v", SETTLE_DEAD, tokens[k], 0, "over");
+        turns.now_us += SECOND_US;
+    }
+    must(turns_adopt("", "v", NULL, 0, default_queue, NULL));
+    free(redis_text("CONFIG", "SET", "maxmemory", "0"));
+    expect_counters("slow", "dead 3");
+    expect_counters("t", "dead 7, done 1");
+    assert_int_equal(turns_check().parked, 1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 11);
+}
+
+/* ---- Other kinds under our names */
+
+/* Everything at once: jobs in queue, lanes, leases, later, held and dead, and a worker whose time is over. */
+static void build_stage(void)
+{
+    start("w");
+    start("dead");
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "t", "a b");
+    claim("dead", 2, 0);
+    enqueue("default", "slow", "c d e");
+    enqueue("default", "t", "f g h i j k");
+    enqueue("default", "odd", "l");
+    must(turns_enqueue("default", "t", "m", 2 * SECOND_US));
+    claim("w", 6, 0);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, NULL);
+    settle("w", SETTLE_DEAD, tokens[1], 0, "x");
+    pass("w", LEASE_US - 1);
+    turns.now_us += SECOND_US;
+    enqueue("default", "odd", "n");
+    enqueue("default", "slow", "o");
+    enqueue("default", "t", "p");
+    push("default", "garbage");
+}
+
+/* The tokens that a worker was told of. */
+static char told[200][200];
+static int told_count;
+
+static void tell(void)
+{
+    for (size_t i = 0; i < turns.claim.lease_count; i++)
+        snprintf(told[told_count++], sizeof told[0], "%.*s", (int)turns.claim.leases[i].token.len,
+                 turns.claim.leases[i].token.at);
+}
+
+/* Every script a few times; errors are expected. Nothing is done, so that no job may be missing. */
+static void run_all_scripts(void)
+{
+    static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_DEAD, SETTLE_BACK, SETTLE_THROTTLED};
+    struct args a;
+
+    for (int round = 0; round < 3; round++) {
+        int64_t n, m;
+
+        for (size_t i = 0; i < COUNT(verbs); i++)
+            (void)!turns_settle_end("w", verbs[i], tokens[2 + i], 0, "x", &n);
+        (void)!turns_promote(100, &n);
+        (void)!turns_reap("w", &n, &m);
+        for (int k = 0; k < 2; k++) {
+            ask.held = k;
+            ask.mark = true;
+            if (try_claim("w", 2, 1) == 0)
+                tell();
+        }
+        (void)!turns_rate("slow", round % 2 ? "" : "1000/1000000/1");
+        args_init(&a);
+        drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
+        (void)!turns_send(&a);
+        (void)!turns_script("status", NULL, 0);
+        turns.now_us += SECOND_US;
+    }
+}
+
+static void check_leases_are_told(const char *key)
+{
+    char *keys = redis_text("HKEYS", ACTIVE "w"), *rest = keys;
+
+    for (char *token; strncmp(keys, "(error)", 7) != 0 && keys[0] && (token = strsep(&rest, "\n"));) {
+        bool known = strcmp(token, "@") == 0;
+
+        for (int i = 0; i < told_count; i++)
+            known |= strcmp(token, told[i]) == 0;
+        if (!known)
+            fail_msg("%s: a lease that nobody was told of: %s", key, token);
+    }
+    free(keys);
+}
+
+static void run_with_foreign(const char *key, bool list)
+{
+    char *before, *after;
+
+    scene_begin(NULL);
+    told_count = 0;
+    build_stage();
+    for (size_t i = 0; i < TOKENS_MOST; i++)
+        memcpy(told[told_count++], token_texts[i], sizeof told[0]);
+    free(redis_text("DEL", key));
+    free(list ? redis_text("RPUSH", key, "foreign") : redis_text("SET", key, "foreign"));
+    before = invariants_ids(turns.redis, PREFIX);
+    run_all_scripts();
+    expect_text(list ? "list" : "string", "TYPE", key);
+    expect_text("foreign", list ? "LPOP" : "GET", key);
+    after = invariants_ids(turns.redis, PREFIX);
+    if (strcmp(before, after) != 0)
+        fail_msg("%s: jobs before: %s; after: %s", key, before, after);
+    check_leases_are_told(key);
+    free(before);
+    free(after);
+}
+
+static void test_what_is_not_ours_is_left_alone(void **state)
+{
+    static const char *const names[] = {
+        "queue:default",
+        "lane:default/slow/",
+        "lane:default/t/",
+        "lane:default/odd/",
+        "wake:default",
+        "held:default",
+        "limits",
+        "types",
+        "queues",
+        "later",
+        "active:w",
+        "active:dead",
+        "workers",
+        "duty",
+        "bell:g",
+        "spare:g",
+        "dead",
+        "stats:slow",
+        "stats:t",
+        "stats:odd",
+    };
+    static const char *const texts[] = {"gate:slow#0", "reap"};
+    char key[200];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(key, sizeof key, PREFIX "%s", names[i]);
+        run_with_foreign(key, false);
+    }
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        snprintf(key, sizeof key, PREFIX "%s", texts[i]);
+        run_with_foreign(key, true);
+    }
+}
+
+/* A repaired key, and all runs to its end. */
+static void test_a_key_that_was_mended_works_again(void **state)
+{
+    static const char *const names[] = {"dead", "later", "stats:t", "duty", "types"};
+    char key[200];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(key, sizeof key, PREFIX "%s", names[i]);
+        run_with_foreign(key, false);
+        free(redis_text("DEL", key));
+        for (int k = 0; k < 30; k++) {
+            int64_t n, m;
+
+            must(turns_promote(100, &n));
+            must(turns_reap("w", &n, &m));
+            claim("w", 50, 50);
+            keep_tokens();
+            for (size_t j = 0; j < turns.claim.lease_count && j < TOKENS_MOST; j++) {
+                char type[20];
+
+                snprintf(type, sizeof type, "%s", strstr(token_texts[j], "/t/") ? "t" : "slow");
+                must(turns_settle_done("w", type, &tokens[j], 1, &m));
+                assert_int_equal(m, 0);
+            }
+            turns.now_us += SECOND_US;
+        }
+        assert_int_equal(redis_number("EXISTS", QUEUE, LANE("t"), LANE("slow"), PREFIX "later"), 0);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_no_job_is_dead_with_its_bytes),
+        TEST(a_body_may_have_a_mebibyte),
+        TEST(what_lua_need_not_judge_is_passed_on),
+        TEST(a_job_without_an_id_gets_one),
+        TEST(a_full_redis_is_drained),
+        TEST(what_is_not_ours_is_left_alone),
+        TEST(a_key_that_was_mended_works_again),
+    };
+
+    return cmocka_run_group_tests_name("foreign", tests, turns_start, turns_stop);
+}
