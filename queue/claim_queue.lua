@@ -3,13 +3,17 @@
 local BODY_MAX = 1024 * 1024   -- JOB_BODY_MAX of queue/job.h
 
 -- The type of a job as Weir's producers write it, id and type first; nil when it is written otherwise. An odd job that this
--- misreads is found by the worker, which reads the whole.
+-- misreads is found by the worker, which reads the whole. Mostly it is the type of the job before.
+local last_name, last_text = nil, '?'
 local function quick_type(body)
-    if sub(body, 1, 7) ~= '{"id":"' then return nil end
-    local quote = find(body, '"', 8, true)
-    if not quote or sub(body, quote, quote + 9) ~= '","type":"' then return nil end
+    local quote = sub(body, 1, 7) == '{"id":"' and find(body, '"', 8, true)
+    if not quote then return nil end
+    if sub(body, quote, quote + #last_text - 1) == last_text then return last_name end
+    if sub(body, quote, quote + 9) ~= '","type":"' then return nil end
     local name = sub(body, quote + 10, (find(body, '"', quote + 10, true) or 0) - 1)
-    return (mine[name] or #name <= 128 and find(name, '^[%w_.-]+$')) and name
+    if not (mine[name] or #name <= 128 and find(name, '^[%w_.-]+$')) then return nil end
+    last_name, last_text = name, '","type":"' .. name .. '"'
+    return name
 end
 
 -- The type of a job and its body, with an id if it had none; or nil and what is wrong with it.

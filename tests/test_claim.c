@@ -273,15 +273,28 @@ static void test_bodies_are_bounded_in_one_claim(void **state)
 
 static void test_a_turn_of_many_executors_mints_different_tokens(void **state)
 {
+    static const char *const types[] = {"a", "b", "c", "d", "e", "f"};
+    const int jobs = 900;
+    long long leases = COUNT(types);
+
     (void)state;
     start("w");
     ask.look = 1000;
-    enqueue_many("t", 4500);
-    for (int left = 4500; left > 0;) {
+    ask.types = (struct names){types, COUNT(types)};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        must(turns_rate(types[i], CLOSED_RULE));
+        enqueue_many(types[i], jobs);
+    }
+    while (redis_number("LLEN", QUEUE) > 0)
+        claim("w", 100, 0);
+    for (size_t i = 0; i < COUNT(types); i++)
+        must(turns_rate(types[i], ""));
+    while (leases < jobs * (long long)COUNT(types)) {
         size_t n = claim("w", 10000, 10000);
 
-        assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + 4500 - (left -= (int)n));
         assert_true(n > 0);
+        leases += (long long)n;
+        assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + leases);
     }
     turns_check();
 }

@@ -263,6 +263,7 @@ static void missing_command(void **state)
                         "weir: handler run: ./nothing: no such program; name one in $PATH or by its path\n");
 }
 
+#ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
 /* It was there at the start. No attempt is used: it is not the job's fault. */
 static void command_goes_missing(void **state)
 {
@@ -280,6 +281,7 @@ static void command_goes_missing(void **state)
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
     assert_int_equal(stage_end(worker), 0);
 }
+#endif
 
 /* ---- How it ends */
 

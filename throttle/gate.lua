@@ -154,7 +154,7 @@ do
     function gate_save(g)
         if not g.dirty then return end
         g.dirty = false
-        local state = string.format('%.0f %d %.0f %.0f %s', g.tat_us, g.tat_rem, now, g.pause, g.rule)
+        local state = string.format('%d %d %d %d %s', g.tat_us, g.tat_rem, now, g.pause, g.rule)
         if VIRTUAL then
             call('SET', g.key, state)
         else

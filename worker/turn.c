@@ -29,9 +29,11 @@
 #define PROMOTE_MOST 200
 #define PREFETCH_S                                                                                           \
     0.008 /* jobs without a limit are leased for that long in advance at the rate they end here */
-#define PREFETCH_MOST 1000  /* two budgets of a claim: one runs while the next is under way */
-#define LEASE_MOST 500      /* in one claim: its budget */
-#define STUCK_US (250 * MS) /* prefetched jobs that no executor got to in that time are given back */
+#define PREFETCH_MOST 1000        /* two budgets of a claim: one runs while the next is under way */
+#define LEASE_MOST 500            /* in one claim: its budget */
+#define OFFSET_US (2000 * MS)     /* how long the quickest answer tells of Redis's clock */
+#define OFFSET_STEP_US (100 * MS) /* no answer takes that long more than another */
+#define STUCK_US (250 * MS)       /* prefetched jobs that no executor got to in that time are given back */
 #define LOOK_BYTES (2 * 1024 * 1024)
 #define INTERRUPTED_MOST 3
 #define KEPT_MOST 1000
@@ -359,8 +361,28 @@ static bool same(struct span a, struct span b)
     return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
+/* What to add to a time of Redis's clock for our monotonic one. How long an answer was on its way is not
+ * known; the quickest of the last seconds was hardly any time. Longer than that the two clocks could drift
+ * apart. */
+static int64_t clock_offset(struct weir_worker *w, int64_t redis_us, int64_t now)
+{
+    int64_t offset_us = now - redis_us;
+
+    if (!w->offset_since_us || offset_us > w->offset_us + OFFSET_STEP_US) /* Redis's clock was set back */
+        w->offset_us = w->offset_before_us = offset_us;
+    if (now - w->offset_since_us > OFFSET_US) {
+        w->offset_before_us = w->offset_us;
+        w->offset_us = offset_us;
+        w->offset_since_us = now;
+    }
+    if (offset_us < w->offset_us)
+        w->offset_us = offset_us;
+    return w->offset_us < w->offset_before_us ? w->offset_us : w->offset_before_us;
+}
+
 /* The tasks of a claim, in its order. */
-static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t now, struct task_list *tasks)
+static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t offset_us,
+                      struct task_list *tasks)
 {
     const struct handler *handler = NULL;
     const char *rule = NULL;
@@ -383,7 +405,7 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
         task->handler = handler;
         task->rule = rule;
         if (lease->slot_us > claim->now_us)
-            task->start_us = now + lease->slot_us - claim->now_us;
+            task->start_us = lease->slot_us + offset_us;
         w->body_bytes += 0.01 * ((double)lease->body.len - w->body_bytes);
         task_list_push(tasks, task);
     }
@@ -406,15 +428,15 @@ static void tell_once(struct weir_worker *w, const struct span *names, size_t co
 }
 
 /* A time of Redis's clock on our monotonic one; 0: never. */
-static int64_t local_time(int64_t redis_us, const struct claim *claim, int64_t now)
+static int64_t local_time(int64_t redis_us, int64_t offset_us)
 {
-    return redis_us < 0 ? 0 : now + redis_us - claim->now_us;
+    return redis_us <= 0 ? 0 : redis_us + offset_us;
 }
 
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
-    int64_t now = clock_mono_us();
+    int64_t offset_us, now = clock_mono_us();
     struct task_list tasks;
     struct error e;
 
@@ -428,15 +450,16 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         answered(w);
         return;
     }
-    if (make_tasks(w, &w->claim, now, &tasks) != 0)
+    offset_us = clock_offset(w, w->claim.now_us, now);
+    if (make_tasks(w, &w->claim, offset_us, &tasks) != 0)
         link_drop(w->link, "out of memory"); /* the next adopt hands back what did not fit */
     w->last_error[0] = '\0';
     w->more = w->claim.more;
     w->hungry_us = w->more ? now : 0;
-    w->next_us = local_time(w->claim.next_us, &w->claim, now);
-    w->later_us = local_time(w->claim.later_us, &w->claim, now);
+    w->next_us = local_time(w->claim.next_us, offset_us);
+    w->later_us = local_time(w->claim.later_us, offset_us);
     w->duty_until_redis_us = w->claim.duty_until_us;
-    w->duty_until_us = w->claim.duty_until_us ? local_time(w->claim.duty_until_us, &w->claim, now) : 0;
+    w->duty_until_us = local_time(w->claim.duty_until_us, offset_us);
     tell_once(w, w->claim.aside, w->claim.aside_count,
               "jobs of type %.*s wait for a worker that has a handler for it");
     tell_once(w, w->claim.broken, w->claim.broken_count,

@@ -75,6 +75,7 @@ struct weir_worker {
     bool more, look_now, look_held;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
+    int64_t offset_us, offset_before_us, offset_since_us; /* clock_offset() */
     struct kept_text *kept;
     int kept_count;
 
