@@ -92,8 +92,11 @@ static void become(char *const argv[], char *const env[], const struct pipes *p,
         return;
     if (dup2(p->in[0], 0) < 0 || dup2(p->out[1], 1) < 0 || dup2(p->err[1], 2) < 0)
         return;
-    sigprocmask(SIG_SETMASK, &fresh.sa_mask,
-                NULL); /* empty; blocked until here, so that no handler of ours ran */
+    /* What the worker itself was started with is not the command's; an old kernel without the call keeps it.
+     */
+    syscall(SYS_close_range, 3, ~0U, 0);
+    /* Empty: signals were blocked until here, so that no handler of ours ran. */
+    sigprocmask(SIG_SETMASK, &fresh.sa_mask, NULL);
     execvpe(argv[0], argv, env);
 }
 
