@@ -434,9 +434,15 @@ static int found_order(const void *a, const void *b)
     return order ? order : x->id.len < y->id.len ? -1 : x->id.len > y->id.len;
 }
 
+static void sort_jobs(struct check *c)
+{
+    if (c->job_count > 0)
+        qsort(c->jobs, c->job_count, sizeof *c->jobs, found_order);
+}
+
 static bool check_unique(struct check *c)
 {
-    qsort(c->jobs, c->job_count, sizeof *c->jobs, found_order);
+    sort_jobs(c);
     for (size_t i = 1; i < c->job_count; i++)
         if (equal(c->jobs[i - 1].id, c->jobs[i].id))
             return broken(c, "job %.*s is in %s and in %s", (int)c->jobs[i].id.len, c->jobs[i].id.at,
@@ -542,7 +548,7 @@ char *invariants_ids(struct redis *r, const char *prefix)
         sort_items(&c, reply->element[1]);
         for (size_t i = 0; i < c.item_count; i++)
             find_in(&c, &c.items[i]);
-        qsort(c.jobs, c.job_count, sizeof *c.jobs, found_order);
+        sort_jobs(&c);
         for (size_t i = 0; i < c.job_count; i++)
             fprintf(f, "%.*s\n", (int)c.jobs[i].id.len, c.jobs[i].id.at);
     }

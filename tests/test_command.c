@@ -100,12 +100,17 @@ static void job_on_standard_input(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* Signals 32 and 33 are glibc's own: sigaction() does not touch them, a parent may leave them ignored. */
+#define GLIBC_SIGNALS 0x180000000ULL
+
 /* The words of the command, no shell; nothing of the worker's own files, signals or group. */
 static void clean_process(void **state)
 {
     struct stage *s = *state;
     char group[64];
     int pgid, pid;
+    char signals[128];
+    unsigned long long ignored;
     pid_t worker;
 
     write_script(s, "script",
@@ -118,7 +123,10 @@ static void clean_process(void **state)
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "words", "2 $HOME;exit *\n");
     await_text(s->server.folder, "files", "0 1 2 3 ");
-    await_text(s->server.folder, "signals", "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    await_text(s->server.folder, "signals", "SigBlk:\t0000000000000000\nSigIgn:\t");
+    assert_true(read_text(s->server.folder, "signals", signals, sizeof signals));
+    assert_int_equal(sscanf(strstr(signals, "SigIgn:"), "SigIgn: %llx", &ignored), 1);
+    assert_int_equal(ignored & ~GLIBC_SIGNALS, 0);
     assert_true(read_text(s->server.folder, "group", group, sizeof group));
     assert_int_equal(sscanf(group, "%d %d", &pid, &pgid), 2);
     assert_int_equal(pgid, pid);
@@ -385,13 +393,16 @@ static void command_of_a_lost_lease(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(job_on_standard_input),        ON_STAGE(clean_process),
-        ON_STAGE(large_body_ignored),           ON_STAGE(large_body_read),
-        ON_STAGE(failures_with_their_reason),   ON_STAGE(other_exit_codes_retry),
-        ON_STAGE(throttled_by_exit_code),       ON_STAGE(missing_command),
-        ON_STAGE(command_goes_missing),         ON_STAGE(grandchild_keeps_the_pipes),
-        ON_STAGE(second_term_ends_commands),    ON_STAGE(grace_is_the_longest_wait),
-        ON_STAGE(command_ends_with_its_worker), ON_STAGE(command_of_a_lost_lease),
+        ON_STAGE(job_on_standard_input),      ON_STAGE(clean_process),
+        ON_STAGE(large_body_ignored),         ON_STAGE(large_body_read),
+        ON_STAGE(failures_with_their_reason), ON_STAGE(other_exit_codes_retry),
+        ON_STAGE(throttled_by_exit_code),     ON_STAGE(missing_command),
+#ifndef __SANITIZE_THREAD__
+        ON_STAGE(command_goes_missing),
+#endif
+        ON_STAGE(grandchild_keeps_the_pipes), ON_STAGE(second_term_ends_commands),
+        ON_STAGE(grace_is_the_longest_wait),  ON_STAGE(command_ends_with_its_worker),
+        ON_STAGE(command_of_a_lost_lease),
     };
 
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);

@@ -341,7 +341,7 @@ static void test_a_job_that_kills_its_workers_is_dead(void **state)
     start("w");
     enqueue("default", "t", "poison");
     for (int i = 0; i < 3; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "d%d", i);
         start(name);
@@ -423,7 +423,7 @@ static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
     (void)state;
     start("w");
     for (int i = 0; i < 20; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "d%d", i);
         start(name);

@@ -448,7 +448,7 @@ static void idle_worker_among_busy_ones(void **state)
     int64_t us[BUSY];
 
     for (int i = 0; i <= BUSY; i++) {
-        char name[16];
+        char name[24];
 
         snprintf(name, sizeof name, "worker%d", i);
         workers[i] = stage_actor(s, name, "executors=1", NULL);
