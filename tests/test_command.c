@@ -116,7 +116,7 @@ static void clean_process(void **state)
     write_script(s, "script",
                  "echo \"$# $1 $2\" >words\n"
                  "ls /proc/self/fd | tr '\\n' ' ' >files\n"
-                 "grep -E 'Sig(Blk|Ign)' /proc/$$/status >signals\n"
+                 "grep -E 'Sig(Blk|Ign)' /proc/self/status >signals\n"
                  "cut -d ' ' -f 1,5 /proc/$$/stat >group");
     worker = stage_weir(s, "worker", "--exec", "run=./script  $HOME;exit\t*", NULL);
     stage_push(s, "run", NULL, 0, 1);

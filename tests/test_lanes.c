@@ -847,7 +847,8 @@ static void move_clock(void)
     case 1:
     case 2:
         if (w.next_us >= 0 && ahead_us > 0 && ahead_us < 48 * HOUR_US)
-            turns.now_us = w.next_us - (chance(2) ? 0 : pick(0, ahead_us < LATE ? ahead_us : LATE + 100));
+            turns.now_us =
+                w.next_us - (chance(2) ? 0 : pick(0, ahead_us < LATE + 100 ? ahead_us : LATE + 100));
         break;
     case 3:
         turns.now_us += pick(0, 1000000);
