@@ -10,11 +10,11 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror
 override CPPFLAGS += -D_GNU_SOURCE -I. -Iinclude
 override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 LIBS = -lhiredis -lev -ljansson -ldl -lm
+SERVE_LIBS = -lmicrohttpd
 
 LIB_SOURCES = $(wildcard core/*.c throttle/*.c queue/*.c producer/*.c worker/*.c)
-CLI_SOURCES = $(wildcard cli/*.c)
-SCRIPTS     = $(shell grep -l '^-- ARGV:' core/*.lua throttle/*.lua queue/*.lua 2>/dev/null)
-PARTS       = $(wildcard core/*.lua throttle/*.lua queue/*.lua)
+CLI_SOURCES = $(wildcard cli/*.c serve/*.c)
+LUA         = $(wildcard core/*.lua throttle/*.lua queue/*.lua)
 
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
 CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o)
@@ -22,7 +22,7 @@ CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o)
 all: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so examples
 
 $(BUILD)/weir: $(CLI_OBJECTS) $(LIB_OBJECTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) $(SERVE_LIBS)
 
 # One object with only the names of weir.h left visible: a program that links the archive keeps its own names.
 $(BUILD)/libweir.a: $(LIB_OBJECTS)
@@ -36,9 +36,9 @@ $(BUILD)/libweir.so.0: $(LIB_OBJECTS)
 $(BUILD)/libweir.so: $(BUILD)/libweir.so.0
 	ln -sf $(<F) $@
 
-$(BUILD)/gen/scripts.c: core/embed.sh $(PARTS)
+$(BUILD)/gen/scripts.c: core/embed.sh $(LUA)
 	@mkdir -p $(@D)
-	core/embed.sh $(SCRIPTS) > $@
+	core/embed.sh $(LUA) > $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -114,5 +114,6 @@ clean:
 
 .PHONY: all examples test-programs deps test demo install clean
 .SECONDARY:
+.DELETE_ON_ERROR:
 
 -include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $(TEST_HELPERS:.o=.d)

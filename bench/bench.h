@@ -4,8 +4,9 @@
  *   main.c        options, the order of the groups, the end
  *   report.c      the figures: what is required, what was measured; table and JSON
  *   server.c      a private redis-server; crew.c: worker processes, forked
- *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, the real scripts without a worker around them
- *   throughput.c  latency.c  memory.c  pace.c  behind.c: the groups
+ *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
+ *   turns.c       the scripts without a worker around them
+ *   throughput.c  latency.c  memory.c  pace.c  behind.c  keys.c  take.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -21,6 +22,7 @@
 
 #define PREFIX "weir:{0}:" /* of the default namespace */
 #define BODY_BYTES 120     /* of a job in the rows about throughput */
+#define ARGS_BYTES 118     /* of a job in the rows about memory */
 
 enum figure {
     CEILING_PUSH,
@@ -61,6 +63,28 @@ enum figure {
     FLOOD_KEPT_BURST_1,
     FLOOD_CPU_BURST_1,
     BEHIND_ALL,
+    KEYS_CPU_10,
+    KEYS_CPU_1000,
+    KEYS_CPU_100000,
+    KEYS_CPU_1000000,
+    KEYS_FLOOD_CPU,
+    KEYS_OPEN_WORST,
+    KEYS_OPEN_CPU,
+    KEYS_PARK_WORST,
+    KEYS_MEMORY,
+    KEYS_MEMORY_ASLEEP,
+    GATES_CPU_1,
+    GATES_CPU_2,
+    GATES_CPU_3,
+    GATES_CPU_4,
+    GATES_CPU_KEYED,
+    CEILING_CALL,
+    TAKE_CALL,
+    TAKE_CALL_RATIO,
+    TAKE_PIPELINED,
+    TAKE_MANY,
+    TAKE_MANY_OF_ONE,
+    TAKE_DENIED,
     FIGURES
 };
 
@@ -124,8 +148,21 @@ WEIR_CHECKED int stopwatch_start(struct bench *b, struct server *s, struct stopw
 WEIR_CHECKED int stopwatch_stop(struct bench *b, struct server *s, const struct stopwatch *watch, size_t jobs,
                                 struct speed *speed);
 
+/* A figure and how to measure it once. A ceiling that is known is not measured again. */
+struct trial {
+    enum figure figure, base; /* base FIGURES: none */
+    int (*run)(struct bench *b, size_t jobs, struct speed *speed);
+    const char *note;
+};
+#define TRIALS_MOST 4
+/* The median of three rounds, in which the trials take turns. */
+WEIR_CHECKED int measure_trials(struct bench *b, const struct trial *trials, int count, size_t jobs);
+
 /* Enqueues n jobs with bodies of that size with weir_bulk_add. */
 WEIR_CHECKED int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes);
+/* The same with so many keys, in turn. */
+WEIR_CHECKED int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes,
+                           size_t keys);
 /* Removes all keys, sets the limit of type (rule NULL: none), and fills its queue. */
 WEIR_CHECKED int prepare(struct bench *b, struct server *s, const char *type, const char *rule, size_t n);
 /* Waits until a counter of a type has reached n. */
@@ -155,5 +192,8 @@ int bench_million(struct bench *b);
 int bench_fast(struct bench *b);
 int bench_flood(struct bench *b);
 int bench_behind(struct bench *b);
+int bench_keys(struct bench *b);
+int bench_gates(struct bench *b);
+int bench_take(struct bench *b);
 
 #endif

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "core/script.h"
-#include "queue/turn.h"
+#include "bench/turns.h"
 
 #define PUSHES 500 /* values in one write */
 #define WINDOW 3   /* writes under way, so that Redis always has the next one */
@@ -209,102 +208,29 @@ int ceiling_lua(struct bench *b, size_t jobs, struct speed *speed)
 
 /* ---- Our own scripts */
 
-static const char *const queue_name[] = {"default"}, *const type_name[] = {"noop"};
-
-static int adopt(struct bench *b)
-{
-    struct adopt_call call = {.worker = "bench",
-                              .old_worker = "",
-                              .group = "bench",
-                              .lease_us = 600000000,
-                              .info = "{}",
-                              .queues = {queue_name, 1}};
-    struct redisReply *reply;
-    struct args a;
-    int rc;
-
-    args_init(&a);
-    adopt_request(&a, PREFIX, -1, &call);
-    rc = redis_call(b->server.redis, &a, &reply, NULL, &b->error);
-    if (rc == 0)
-        freeReplyObject(reply);
-    args_free(&a);
-    return rc;
-}
-
-/* Settles the leases of the last turn, claims the next ones. */
-static int take_turn(struct bench *b, bool limited, int64_t number, struct claim *claim,
-                     struct redisReply **claimed)
-{
-    struct claim_call call = {.worker = "bench",
-                              .group = "bench",
-                              .turn = number,
-                              .free = limited ? TURN : 1,
-                              .prefetch = limited ? 0 : TURN - 1,
-                              .look = TURN,
-                              .duty_until_us = claim->duty_until_us,
-                              .queues = {queue_name, 1},
-                              .types = {type_name, 1}};
-    struct redisReply *settled = NULL;
-    struct args a;
-    int rc = 0;
-
-    args_init(&a);
-    if (claim->lease_count > 0) {
-        settle_request(&a, PREFIX, -1, "bench");
-        settle_done(&a, "noop", claim->lease_count);
-        for (size_t i = 0; i < claim->lease_count; i++)
-            settle_token(&a, claim->leases[i].token);
-        rc = redis_append(b->server.redis, &a, &b->error);
-        args_clear(&a);
-    }
-    freeReplyObject(*claimed);
-    *claimed = NULL;
-    claim_request(&a, PREFIX, -1, &call);
-    if (rc == 0)
-        rc = redis_append(b->server.redis, &a, &b->error);
-    args_free(&a);
-    if (rc == 0 && claim->lease_count > 0)
-        rc = redis_result(b->server.redis, &settled, &b->error);
-    freeReplyObject(settled);
-    if (rc == 0)
-        rc = redis_result(b->server.redis, claimed, &b->error);
-    return rc == 0 ? claim_reply(*claimed, claim, &b->error) : rc;
-}
-
-static int take_turns(struct bench *b, bool limited, size_t jobs)
-{
-    struct redisReply *claimed = NULL;
-    struct claim claim = {0};
-    int64_t turn = 0;
-    size_t done = 0;
-    int rc;
-
-    do {
-        rc = take_turn(b, limited, ++turn, &claim, &claimed);
-        done += claim.lease_count;
-        if (rc == 0)
-            rc = bench_check(b);
-    } while (rc == 0 && claim.lease_count > 0);
-    freeReplyObject(claimed);
-    claim_free(&claim);
-    if (rc == 0 && done != jobs)
-        rc = error_set(&b->error, WEIR_EINTERNAL, "claim: %zu of %zu jobs came", done, jobs);
-    return rc;
-}
-
 static int time_turns(struct bench *b, bool limited, size_t jobs, struct speed *speed)
 {
+    struct turns turns = {.server = &b->server,
+                          .type = "noop",
+                          .free = limited ? TURN : 1,
+                          .prefetch = limited ? 0 : TURN - 1,
+                          .look = TURN,
+                          .now_us = -1};
     struct stopwatch watch;
     int rc = prepare(b, &b->server, "noop", limited ? NEVER_REACHED : NULL, jobs);
 
     if (rc == 0)
-        rc = adopt(b);
+        rc = turns_begin(b, &turns);
     if (rc == 0)
         rc = stopwatch_start(b, &b->server, &watch);
     if (rc == 0)
-        rc = take_turns(b, limited, jobs);
-    return rc == 0 ? stopwatch_stop(b, &b->server, &watch, jobs, speed) : rc;
+        rc = turns_run(b, &turns);
+    if (rc == 0)
+        rc = stopwatch_stop(b, &b->server, &watch, jobs, speed);
+    if (rc == 0 && turns.started != jobs)
+        rc = error_set(&b->error, WEIR_EINTERNAL, "claim: %zu of %zu jobs came", turns.started, jobs);
+    turns_free(&turns);
+    return rc;
 }
 
 int ceiling_turn(struct bench *b, size_t jobs, struct speed *speed)

@@ -17,12 +17,13 @@ static const struct group {
     {"limited", bench_limited}, {"aof", bench_aof},     {"latency", bench_latency},
     {"memory", bench_memory},   {"pace", bench_pace},   {"million", bench_million},
     {"fast", bench_fast},       {"flood", bench_flood}, {"behind", bench_behind},
+    {"keys", bench_keys},       {"gates", bench_gates}, {"take", bench_take},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 
 static const char usage[] = "usage: weir-bench [--quick] [--json] [--only GROUP[,GROUP]...]\n"
-                            "Measures Weir on a redis-server of its own; about five minutes, with --quick "
-                            "(a tenth of the jobs) one.\n"
+                            "Measures Weir on a redis-server of its own; about ten minutes, with --quick "
+                            "(a tenth of the jobs) two.\n"
                             "A group that compares with another measures that one too. Groups:";
 
 static volatile sig_atomic_t stopped;

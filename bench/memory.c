@@ -5,7 +5,6 @@
 #include "bench/bench.h"
 #include "core/args.h"
 
-#define ARGS_BYTES 118
 #define TYPE "weekly_summary"
 #define ID_BYTES 16
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -149,7 +150,7 @@ static int ask_info(struct server *s, struct redisReply **reply, struct error *e
 int server_usage(struct server *s, struct usage *usage, struct error *e)
 {
     struct redisReply *reply;
-    double number;
+    double number, us;
     int rc = ask_info(s, &reply, e);
 
     if (rc != 0)
@@ -158,12 +159,25 @@ int server_usage(struct server *s, struct usage *usage, struct error *e)
     for (const char *line = reply->str; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         if (sscanf(line, "used_cpu_sys:%lf", &number) == 1 || sscanf(line, "used_cpu_user:%lf", &number) == 1)
             usage->cpu_us += number * 1e6;
+        else if (sscanf(line, "cmdstat_fcall:calls=%lf,usec=%lf", &number, &us) == 2)
+            usage->commands += number, usage->scripts_us = us;
         else if (sscanf(line, "cmdstat_%*[^:]:calls=%lf", &number) == 1)
             usage->commands += number;
         else if (sscanf(line, "used_memory:%lf", &number) == 1)
             usage->memory_bytes = number;
     }
     freeReplyObject(reply);
+    return 0;
+}
+
+int server_cpu(const struct server *s, int64_t *ns, struct error *e)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    if (clock_getcpuclockid(s->pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        return error_set(e, WEIR_EINTERNAL, "the CPU time of redis-server cannot be read");
+    *ns = (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #define BENCH_SERVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "core/redis.h"
@@ -25,10 +26,13 @@ WEIR_CHECKED int server_ask(struct server *s, long long *number, struct error *e
 /* What Redis has used since it was started. */
 struct usage {
     double cpu_us;
-    double commands; /* those inside of scripts included */
+    double commands;   /* those inside of scripts included */
+    double scripts_us; /* in calls of functions, by the wall clock */
     double memory_bytes;
 };
 WEIR_CHECKED int server_usage(struct server *s, struct usage *usage, struct error *e);
+/* Its CPU time, to the nanosecond. */
+WEIR_CHECKED int server_cpu(const struct server *s, int64_t *ns, struct error *e);
 /* "7.0.15" */
 WEIR_CHECKED int server_version(struct server *s, char *version, size_t size, struct error *e);
 

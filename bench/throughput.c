@@ -54,13 +54,6 @@ int stopwatch_stop(struct bench *b, struct server *s, const struct stopwatch *wa
     return rc;
 }
 
-/* A figure and how to measure it once. A ceiling that is known is not measured again. */
-struct trial {
-    enum figure figure, base; /* base FIGURES: none */
-    int (*run)(struct bench *b, size_t jobs, struct speed *speed);
-    const char *note;
-};
-
 static int compare_speeds(const void *a, const void *b)
 {
     const struct speed *x = a, *y = b;
@@ -78,15 +71,14 @@ static void report_speed(struct bench *b, const struct trial *t, struct speed sp
         client_us = speeds[i].client_us < client_us ? speeds[i].client_us : client_us;
     }
     report(b, t->figure, speeds[ROUNDS / 2].a_second, t->base == FIGURES ? 0 : b->results[t->base].value,
-           "best %.0f; CPU a job: Redis %.2f us, client %.2f us%s", speeds[ROUNDS - 1].a_second, redis_us,
+           "best %.0f; CPU of each: Redis %.2f us, client %.2f us%s", speeds[ROUNDS - 1].a_second, redis_us,
            client_us, t->note);
 }
 
-static int measure(struct bench *b, const struct trial *trials, int count)
+int measure_trials(struct bench *b, const struct trial *trials, int count, size_t jobs)
 {
-    size_t jobs = bench_size(b, JOBS);
-    struct speed speeds[4][ROUNDS];
-    bool known[4];
+    struct speed speeds[TRIALS_MOST][ROUNDS];
+    bool known[TRIALS_MOST];
     int rc = 0;
 
     for (int t = 0; t < count; t++)
@@ -101,18 +93,28 @@ static int measure(struct bench *b, const struct trial *trials, int count)
     return rc;
 }
 
+static int measure(struct bench *b, const struct trial *trials, int count)
+{
+    return measure_trials(b, trials, count, bench_size(b, JOBS));
+}
+
 /* ---- In */
 
-static int add_all(struct bench *b, struct weir_bulk *bulk, const char *type, size_t n, size_t body_bytes)
+/* Jobs whose bodies have the same length; keys 0: without a key. */
+static int add_all(struct bench *b, struct weir_bulk *bulk, const char *type, size_t n, size_t body_bytes,
+                   size_t keys)
 {
-    static const char around[] = "{\"id\":\"0123456789abcdef\",\"type\":\"\",\"args\":}";
-    char args[512];
-    struct weir_job_spec job = {.type = type, .args = args};
+    const char *around = keys ? "{\"id\":\"0123456789abcdef\",\"type\":\"\",\"key\":\"0000000\",\"args\":}"
+                              : "{\"id\":\"0123456789abcdef\",\"type\":\"\",\"args\":}";
     int pad = (int)(body_bytes - strlen(around) - strlen(type) - strlen("{\"pad\":\"\"}"));
+    char args[512], key[24];
+    struct weir_job_spec job = {.type = type, .args = args, .key = keys ? key : NULL};
     int rc = 0;
 
     snprintf(args, sizeof args, "{\"pad\":\"%0*d\"}", pad, 0);
     for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (keys)
+            snprintf(key, sizeof key, "%07zu", i % keys);
         rc = weir_bulk_add(bulk, &job);
         if (i % 10000 == 0 && rc == 0)
             rc = bench_check(b);
@@ -120,14 +122,14 @@ static int add_all(struct bench *b, struct weir_bulk *bulk, const char *type, si
     return rc;
 }
 
-int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes)
+int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes, size_t keys)
 {
     struct weir *w = weir_new(url, NULL);
     struct weir_bulk *bulk = NULL;
     int rc = w ? weir_bulk_open(w, NULL, &bulk) : WEIR_EINTERNAL;
 
     if (rc == 0)
-        rc = add_all(b, bulk, type, n, body_bytes);
+        rc = add_all(b, bulk, type, n, body_bytes, keys);
     if (rc == 0)
         rc = weir_bulk_close(bulk, NULL);
     else
@@ -136,6 +138,11 @@ int fill(struct bench *b, const char *url, const char *type, size_t n, size_t bo
         error_set(&b->error, rc, "%.400s", w ? weir_message(w) : "out of memory");
     weir_free(w);
     return rc;
+}
+
+int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes)
+{
+    return fill_keys(b, url, type, n, body_bytes, 0);
 }
 
 int prepare(struct bench *b, struct server *s, const char *type, const char *rule, size_t n)

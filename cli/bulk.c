@@ -7,9 +7,9 @@
 #include "cli/enqueue.h"
 #include "cli/json.h"
 #include "cli/lines.h"
+#include "cli/outlook.h"
 #include "core/clock.h"
 #include "producer/bulk.h"
-#include "queue/status.h"
 
 #define SHOW_EVERY_US 100000
 #define LOOK_EVERY 256 /* lines between looks at the clock */
@@ -30,22 +30,6 @@ struct run {
 };
 
 /* ---- Numbers for people */
-
-/* 1234567 as "1,234,567" */
-static const char *grouped(uint64_t n, char out[32])
-{
-    char digits[24];
-    int len = sprintf(digits, "%" PRIu64, n);
-    char *at = out;
-
-    for (int i = 0; i < len; i++) {
-        if (i > 0 && (len - i) % 3 == 0)
-            *at++ = ',';
-        *at++ = digits[i];
-    }
-    *at = '\0';
-    return out;
-}
 
 static const char *plural(uint64_t n)
 {
@@ -158,68 +142,12 @@ static int take_lines(struct run *r)
 
 /* ---- What became of it */
 
-/* When a type's jobs of this run start, at the earliest. */
-struct forecast {
-    char type[129];
-    uint64_t count;
-    bool limited;
-    double rate;
-    int64_t first_us, last_us;
-};
-
-/* They are the last count of all that wait; those of them that do not wait any more have started. */
-static void forecast_type(const struct status *s, struct forecast *f)
-{
-    const struct type_status *t = status_type(s, f->type);
-    int64_t all, ours = (int64_t)f->count;
-
-    f->limited = t && t->limited;
-    if (!f->limited)
-        return;
-    all = t->waiting + t->parked + t->held;
-    f->rate = (double)t->gate.rule.count / ((double)t->gate.rule.period_us / 1e6);
-    f->first_us = all < ours || all == 0 ? s->now_us : gcra_nth_start(&t->gate, s->now_us, all - ours + 1, 1);
-    f->last_us = all == 0 ? s->now_us : gcra_nth_start(&t->gate, s->now_us, all, 1);
-}
-
-/* One for each type of this run; *forecasts is the caller's to free. */
-static int bulk_forecast(struct run *r, struct forecast **forecasts, size_t *n)
-{
-    struct status s;
-    struct name_count type;
-    int status = status_read(r->w, &s);
-
-    for (*n = 0; bulk_type(r->bulk, *n, &type);)
-        ++*n;
-    *forecasts = calloc(*n + 1, sizeof **forecasts);
-    if (!*forecasts)
-        status = error_set(&r->w->error, WEIR_EINTERNAL, "out of memory");
-    for (size_t i = 0; !status && bulk_type(r->bulk, i, &type); i++) {
-        struct forecast *f = &(*forecasts)[i];
-
-        snprintf(f->type, sizeof f->type, "%.*s", (int)type.name.len, type.name.at);
-        f->count = type.count;
-        forecast_type(&s, f);
-    }
-    status_free(&s);
-    return status;
-}
-
-static json_t *forecast_json(const struct forecast *f)
-{
-    if (!f->limited)
-        return json_pack("{s:I, s:n, s:n, s:n}", "count", (json_int_t)f->count, "rate", "first_start",
-                         "last_start");
-    return json_pack("{s:I, s:f, s:o, s:o}", "count", (json_int_t)f->count, "rate", f->rate, "first_start",
-                     json_seconds(f->first_us), "last_start", json_seconds(f->last_us));
-}
-
-static int print_json(struct run *r, double seconds, const struct forecast *forecasts, size_t n)
+static int print_json(struct run *r, double seconds, const struct outlook *outlooks, size_t n)
 {
     json_t *types = json_object();
 
     for (size_t i = 0; i < n; i++)
-        json_object_set_new(types, forecasts[i].type, forecast_json(&forecasts[i]));
+        json_object_set_new(types, outlooks[i].type, outlook_json(&outlooks[i]));
     return json_print(r->cli,
                       json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "lines",
                                 (json_int_t)r->counts.lines, "resumed", (json_int_t)r->counts.resumed,
@@ -228,19 +156,7 @@ static int print_json(struct run *r, double seconds, const struct forecast *fore
                                 (double)r->counts.accepted / seconds, "types", types));
 }
 
-static void print_forecast(const struct forecast *f)
-{
-    char count[32], first[40], last[40];
-
-    if (!f->limited)
-        return;
-    cli_format_time(f->first_us, first);
-    cli_format_time(f->last_us, last);
-    printf("%s: %s at %.6g/s: the first starts at %s, the last at %s, at the earliest\n", f->type,
-           grouped(f->count, count), f->rate, first, last);
-}
-
-static void print_text(const struct run *r, double seconds, const struct forecast *forecasts, size_t n)
+static void print_text(const struct run *r, double seconds, const struct outlook *outlooks, size_t n)
 {
     char number[32], rate[32];
 
@@ -255,25 +171,25 @@ static void print_text(const struct run *r, double seconds, const struct forecas
         printf("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
     putchar('\n');
     for (size_t i = 0; i < n; i++)
-        print_forecast(&forecasts[i]);
+        outlook_print(&outlooks[i]);
 }
 
 /* The jobs are in: what cannot be foretold is no failure. */
 static int report(struct run *r, double seconds)
 {
-    struct forecast *forecasts = NULL;
+    struct outlook *outlooks = NULL;
     size_t n = 0;
     int status = 0;
 
-    if (r->counts.accepted && bulk_forecast(r, &forecasts, &n)) {
+    if (r->counts.accepted && outlook_read(r->w, r->bulk, &outlooks, &n)) {
         fprintf(stderr, "weir: when they start cannot be told: %s\n", weir_message(r->w));
         n = 0;
     }
     if (r->cli->json)
-        status = print_json(r, seconds, forecasts, n);
+        status = print_json(r, seconds, outlooks, n);
     else
-        print_text(r, seconds, forecasts, n);
-    free(forecasts);
+        print_text(r, seconds, outlooks, n);
+    free(outlooks);
     return status;
 }
 

@@ -59,10 +59,8 @@ int cli_failed(struct cli *cli, const struct weir *w);
 bool cli_is_terminal(FILE *stream);
 /* RFC 3339 in local time with offset, "2026-11-21T09:00:00+01:00", of microseconds since 1970. */
 void cli_format_time(int64_t us, char out[40]);
-/* The likely one of names (ended by NULL) for a mistyped word, or NULL. */
-const char *cli_likely(const char *word, const char *const *names);
 
 extern const struct command command_enqueue, command_worker, command_rate, command_take, command_verify,
-    command_status, command_dev, command_version;
+    command_status, command_why, command_plan, command_serve, command_dev, command_version;
 
 #endif

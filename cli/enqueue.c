@@ -146,6 +146,7 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
                                  .queue = f->queue,
                                  .id = f->id,
                                  .key = f->key,
+                                 .cost = f->cost < 0 ? 0 : f->cost,
                                  .max_attempts = f->max_attempts < 0 ? 0 : (int)f->max_attempts,
                                  .timeout_s = f->timeout_us < 0 ? 0 : (double)f->timeout_us / 1e6,
                                  .delay_s = f->in_us < 0 ? 0 : (double)f->in_us / 1e6};
@@ -179,6 +180,7 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
         {"in", f->in_us >= 0, false},
         {"at", f->at, false},
         {"key", f->key, false},
+        {"cost", f->cost != -1, false},
         {"max-attempts", f->max_attempts >= 0, false},
         {"timeout", f->timeout_us >= 0, false},
         {"batch", f->batch, true},
@@ -194,6 +196,8 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --in --at: give one of them");
     if (f->max_attempts == 0 || f->max_attempts > 1000000)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --max-attempts: must be 1 to 1000000");
+    if (f->cost != -1 && (f->cost < 1 || f->cost > JOB_COST_MOST))
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --cost: must be 1 to %d", JOB_COST_MOST);
     if (f->timeout_us == 0)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --timeout: must be above 0");
     if (f->queue && !name_is_valid(f->queue, strlen(f->queue)))
@@ -204,13 +208,14 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
 
 static int run_enqueue(struct cli *cli, int argc, char **argv)
 {
-    struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = -1};
+    struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = -1, .cost = -1};
     const struct flag flags[] = {
         {"queue", 'q', FLAG_TEXT, "Q", "the queue: default", &f.queue},
         {"id", 0, FLAG_TEXT, "ID", "an id of one's own, accepted once a day", &f.id},
         {"in", 0, FLAG_DURATION, "DUR", "run at the earliest that long from now", &f.in_us},
         {"at", 0, FLAG_TEXT, "TIME", "run at the earliest then: RFC 3339, or seconds since 1970", &f.at},
         {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
+        {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate: 1", &f.cost},
         {"max-attempts", 0, FLAG_INT, "N", "how often it is tried: 25", &f.max_attempts},
         {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
         {"from", 'f', FLAG_TEXT, "FILE", "many jobs, one a line; - is standard input", &f.from},

@@ -9,8 +9,8 @@ struct enqueue_flags {
     const char *queue; /* NULL: "default", or what a line says */
     /* one job */
     const char *args, *id, *at, *key;
-    int64_t in_us, timeout_us; /* -1: not given */
-    long long max_attempts;    /* -1: not given */
+    int64_t in_us, timeout_us;    /* -1: not given */
+    long long max_attempts, cost; /* -1: not given */
     /* a bulk */
     const char *from, *batch;
     bool skip_invalid;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/likely.h"
 
 static int run_version(struct cli *cli, int argc, char **argv);
 static int run_help(struct cli *cli, int argc, char **argv);
@@ -24,8 +25,8 @@ static const struct command command_help = {
 };
 
 static const struct command *const commands[] = {
-    &command_enqueue, &command_worker, &command_rate, &command_take,    &command_status,
-    &command_verify,  &command_dev,    &command_help, &command_version,
+    &command_enqueue, &command_worker, &command_rate,  &command_take, &command_status, &command_why,
+    &command_plan,    &command_verify, &command_serve, &command_dev,  &command_help,   &command_version,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -59,7 +60,7 @@ static int unknown_command(struct error *e, const char *word)
 
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
-    likely = cli_likely(word, names);
+    likely = likely_word(word, names);
     if (likely)
         return error_set(e, WEIR_EUSAGE, "%.100s: unknown command; did you mean %s?", word, likely);
     return error_set(e, WEIR_EUSAGE, "%.100s: unknown command; weir help lists them", word);

@@ -1,244 +1,223 @@
-/* weir rate: the limits. */
-#include <inttypes.h>
+/* weir rate: the limits, and which types they hold. */
+#include "cli/rate.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/json.h"
-#include "throttle/limit.h"
+#include "core/likely.h"
+#include "queue/rate.h"
+
+#define COST_NOT_GIVEN LLONG_MIN
+#define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
 
 static int run_rate(struct cli *cli, int argc, char **argv);
 
 const struct command command_rate = {
     .name = "rate",
-    .usage = "set NAME RULE\nlist\nshow NAME\nremove NAME",
+    .usage =
+        "set NAME RULE... [--dry-run]\nuse TYPE NAME... [--cost N]\nunuse TYPE NAME...\nweight NAME KEY N\n"
+        "pause NAME DURATION\nresume NAME\nlist\nshow NAME\nremove NAME\nlog",
     .summary = "Sets, lists, shows and removes limits; a type is held by the limit of its own name.",
-    .text = "RULE: COUNT/PERIOD, as in 10/s, 100/1m, 5000/1d or 1/1.5s, and ,burst=N: how many may start at "
-            "once after\n"
-            "a quiet time (the count itself where it is not given). A new rule applies at once, to waiting "
-            "jobs too.\n"
-            "\n"
-            "GCRA, the algorithm, spaces starts by PERIOD / COUNT and lets up to COUNT + burst - 1 into one "
-            "PERIOD:\n"
-            "rate set says how many. For a strict quota choose a small burst.\n"
-            "\n"
-            "  weir rate set mail 100/1m,burst=20\n"
-            "  weir rate show mail\n",
+    .text =
+        "RULE: COUNT/PERIOD, as in 10/s, 100/1m, 5000/1d or 1/1.5s, then any of\n"
+        "  ,burst=N            how many may start at once after a quiet time (COUNT where it is not given)\n"
+        "  ,algorithm=NAME     gcra (where none is given), token-bucket, fixed-window, sliding-log, "
+        "sliding-window\n"
+        "  ,offset=DURATION    when the windows of fixed-window begin, from midnight UTC\n"
+        "  ,by=PATH            one gate for each value of key, or of a path into the job: args.business_id\n"
+        "  ,adapt=LOW..HIGH    after a provider says stop, down to LOW of the rate and slowly up again\n"
+        "or concurrency=N: how many may run at once. A limit has up to 8 rules and all of them hold; a new "
+        "rule\n"
+        "applies at once, to waiting jobs too, and what was used stays used. --dry-run shows when the jobs "
+        "that wait\n"
+        "would have started instead.\n"
+        "\n"
+        "GCRA, the algorithm, spaces starts by PERIOD / COUNT and lets up to COUNT + burst - 1 into one "
+        "PERIOD:\n"
+        "rate set says how many. For a strict quota choose a small burst or a sliding log.\n"
+        "\n"
+        "use      holds TYPE by further limits, which types may share; --cost: the slots that a job takes\n"
+        "weight   the share of a key where keys take turns: 3 has three starts for one of others\n"
+        "pause    nothing of NAME starts for so long; resume ends that, and what providers asked for\n"
+        "log      who changed what and when, the newest last\n"
+        "\n"
+        "  weir rate set mail 100/1m,burst=20\n"
+        "  weir rate set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window\n"
+        "  weir rate use mail mailgun\n"
+        "  weir rate show mail\n",
     .run = run_rate,
 };
 
-/* ---- Text */
+/* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
 
-static void print_rule(const char *name, const struct rule *rule)
+/* The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
+static char *join(char **argv)
 {
-    char text[RULE_TEXT_SIZE], period[32];
+    size_t size = 1;
+    char *text;
 
-    rule_format(rule, text);
-    duration_format(rule->period_us, period);
-    printf("%s: %s; at most %" PRId64 " in any %s\n", name, text, rule_most_in_period(rule), period);
-}
-
-/* "now", or a time and how long it is until then. */
-static void format_when(const struct limit *limit, int64_t us, char out[96])
-{
-    char time[40], in[32];
-
-    if (us <= limit->now_us) {
-        snprintf(out, 96, "now");
-        return;
+    for (char **word = argv; *word; word++)
+        size += strlen(*word) + 1;
+    text = calloc(1, size);
+    for (char **word = argv; text && *word; word++) {
+        strcat(text, *word);
+        if (word[1])
+            strcat(text, " ");
     }
-    cli_format_time(us, time);
-    duration_format((us - limit->now_us + 999) / 1000 * 1000, in);
-    snprintf(out, 96, "%s, in %s", time, in);
+    return text;
 }
 
-/* n T, which need not be whole microseconds. */
-static void format_span(const struct rule *rule, int64_t n, char out[32])
+static int no_memory(struct cli *cli)
 {
-    __int128 parts = (__int128)n * rule->period_us;
-
-    if (parts % rule->count == 0)
-        duration_format((int64_t)(parts / rule->count), out);
-    else
-        snprintf(out, 32, "%.9gs", (double)n * (double)rule->period_us / (double)rule->count / 1e6);
+    return error_set(&cli->error, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
 }
 
-static void print_span(const char *label, const struct rule *rule, int64_t n)
+static void print_rules(const char *name, const struct rule_set *set)
 {
-    char text[32];
-
-    format_span(rule, n, text);
-    printf("  %-12s%s\n", label, text);
-}
-
-static void print_time(const char *label, const struct limit *limit, int64_t us)
-{
-    char text[96];
-
-    format_when(limit, us, text);
-    printf("  %-12s%s\n", label, text);
-}
-
-static void print_limit(const struct limit *limit)
-{
-    const struct rule *rule = &limit->gate.rule;
-
-    if (!limit->readable) {
-        printf("%s: its rule cannot be read and no job of the type starts; set it again with weir rate set\n",
-               limit->name);
-        return;
+    for (size_t i = 0; i < set->count; i++) {
+        printf("%s: ", name);
+        rate_print_rule(&set->at[i]);
     }
-    print_rule(limit->name, rule);
-    print_span("T", rule, 1);
-    print_span("tau", rule, rule->burst - 1);
-    if (limit->gate.tat_us > limit->now_us)
-        print_time("TAT", limit, limit->gate.tat_us);
-    else
-        puts("  TAT         passed");
-    printf("  %-12s%" PRId64 " of %" PRId64 "\n", "slots left", limit_slots(limit), rule->burst);
-    printf("  %-12s%" PRId64 "\n", "parked", limit->parked);
-    print_time("next start", limit, limit_next_start(limit));
-    if (limit->parked)
-        print_time("last start", limit, limit_last_start(limit));
-    if (limit->pause_until_us > limit->now_us)
-        print_time("paused to", limit, limit->pause_until_us);
 }
 
-static void print_row(const struct limit *limit, int name_width)
+static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char rule[RULE_TEXT_SIZE] = "cannot be read", when[96];
+    char *rules = join(argv + 2);
+    struct rule_set kept;
+    int status;
 
-    if (!limit->readable) {
-        printf("%-*s  %s\n", name_width, limit->name, rule);
-        return;
-    }
-    rule_format(&limit->gate.rule, rule);
-    format_when(limit, limit_next_start(limit), when);
-    printf("%-*s  %-22s %10" PRId64 " %10" PRId64 "  %s\n", name_width, limit->name, rule, limit_slots(limit),
-           limit->parked, when);
-}
-
-static void print_table(const struct limit_list *list)
-{
-    int width = 4;
-
-    for (size_t i = 0; i < list->count; i++)
-        if ((int)strlen(list->at[i].name) > width)
-            width = (int)strlen(list->at[i].name);
-    if (list->count)
-        printf("%-*s  %-22s %10s %10s  %s\n", width, "NAME", "RULE", "SLOTS LEFT", "PARKED", "NEXT START");
-    for (size_t i = 0; i < list->count; i++)
-        print_row(&list->at[i], width);
-}
-
-/* ---- JSON */
-
-static json_t *rule_json(const char *name, const struct rule *rule)
-{
-    char text[RULE_TEXT_SIZE];
-
-    rule_format(rule, text);
-    return json_pack("{s:s,s:s,s:I,s:o,s:I,s:I}", "name", name, "rule", text, "count",
-                     (json_int_t)rule->count, "period", json_seconds(rule->period_us), "burst",
-                     (json_int_t)rule->burst, "most_in_period", (json_int_t)rule_most_in_period(rule));
-}
-
-static json_t *span_json(const struct rule *rule, int64_t n)
-{
-    return json_real((double)n * (double)rule->period_us / (double)rule->count / 1e6);
-}
-
-static json_t *limit_json(const struct limit *limit)
-{
-    const struct rule *rule = &limit->gate.rule;
-    json_t *state, *doc;
-
-    if (!limit->readable)
-        return json_pack("{s:s,s:n,s:I}", "name", limit->name, "rule", "parked", (json_int_t)limit->parked);
-    state = json_pack(
-        "{s:o,s:o,s:o,s:I,s:I,s:o,s:o,s:o}", "t", span_json(rule, 1), "tau", span_json(rule, rule->burst - 1),
-        "tat", limit->gate.tat_us > 0 ? json_seconds(limit->gate.tat_us) : json_null(), "slots_left",
-        (json_int_t)limit_slots(limit), "parked", (json_int_t)limit->parked, "next_start",
-        json_seconds(limit_next_start(limit)), "last_start",
-        limit->parked ? json_seconds(limit_last_start(limit)) : json_null(), "paused_until",
-        limit->pause_until_us > limit->now_us ? json_seconds(limit->pause_until_us) : json_null());
-    doc = rule_json(limit->name, rule);
-    if (json_object_update(doc, state) < 0) {
-        json_decref(doc);
-        doc = NULL;
-    }
-    json_decref(state);
-    return doc;
-}
-
-/* ---- The actions: argv[0] is the action's name */
-
-static int rate_set(struct cli *cli, struct weir *w, char **argv)
-{
-    struct rule rule;
-
-    if (weir_rate_set(w, argv[1], argv[2]) < 0)
+    if (!rules)
+        return no_memory(cli);
+    status = rate_set(w, argv[1], rules, flags->dry_run, &kept);
+    free(rules);
+    if (status < 0)
         return cli_failed(cli, w);
-    if (rule_parse(argv[2], &rule, &cli->error) < 0)
-        return cli->error.status;
+    if (flags->dry_run)
+        return rate_print_dry(cli, w, argv[1], &kept);
     if (cli->json)
-        return json_print(cli, rule_json(argv[1], &rule));
-    print_rule(argv[1], &rule);
+        return json_print(cli, json_pack("{s:s,s:o}", "name", argv[1], "rules", rate_rules_json(&kept)));
+    print_rules(argv[1], &kept);
     return 0;
 }
 
-static int rate_list(struct cli *cli, struct weir *w, char **argv)
+/* use and unuse. */
+static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    struct limit_list list;
-    int status = 0;
+    bool use = strcmp(argv[0], "use") == 0;
+    char *limits = join(argv + 2);
+    int status;
 
-    (void)argv;
-    if (limit_read(w, NULL, &list) < 0)
-        return cli_failed(cli, w);
-    if (!cli->json)
-        print_table(&list);
-    for (size_t i = 0; cli->json && status == 0 && i < list.count; i++)
-        status = json_print(cli, limit_json(&list.at[i]));
-    limit_list_free(&list);
+    if (!limits)
+        return no_memory(cli);
+    status = rate_use(w, argv[1], use, limits, flags->cost);
+    if (status < 0)
+        status = cli_failed(cli, w);
+    else if (cli->json)
+        status =
+            json_print(cli, json_pack("{s:s,s:s,s:s}", "type", argv[1], "action", argv[0], "limits", limits));
+    else if (*limits)
+        printf("%s: %s held by %s\n", argv[1], use ? "now also" : "no longer", limits);
+    if (status == 0 && !cli->json && flags->cost)
+        printf("%s: a job costs %lld\n", argv[1], flags->cost);
+    free(limits);
     return status;
 }
 
-static int rate_show(struct cli *cli, struct weir *w, char **argv)
+static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    struct limit_list list;
-    int status = 0;
+    char *end;
+    long weight = strtol(argv[3], &end, 10);
 
-    if (limit_read(w, argv[1], &list) < 0)
+    (void)flags;
+    if (end == argv[3] || *end || weight < 1 || weight > 1000)
+        return error_set(&cli->error, WEIR_EINPUT, "rate weight %.60s: no weight; give 1 to 1000", argv[3]);
+    if (weir_rate_weight(w, argv[1], argv[2], (int)weight) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        status = json_print(cli, limit_json(&list.at[0]));
-    else
-        print_limit(&list.at[0]);
-    limit_list_free(&list);
-    return status;
+        return json_print(cli,
+                          json_pack("{s:s,s:s,s:i}", "name", argv[1], "key", argv[2], "weight", (int)weight));
+    printf("%s: %s has %ld start%s for one of a key without a weight\n", argv[1], argv[2], weight,
+           weight == 1 ? "" : "s");
+    return 0;
 }
 
-static int rate_remove(struct cli *cli, struct weir *w, char **argv)
+static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
+    struct error why;
+    int64_t for_us;
+    char span[32];
+
+    (void)flags;
+    if (duration_parse(argv[2], &for_us, &why) < 0)
+        return error_set(&cli->error, WEIR_EINPUT, "rate pause: %s", why.text);
+    if (for_us < 1)
+        return error_set(&cli->error, WEIR_EINPUT, "rate pause %.60s: no time; rate resume ends a pause",
+                         argv[2]);
+    if (rate_pause(w, argv[1], for_us, NULL) < 0)
+        return cli_failed(cli, w);
+    duration_format(for_us, span);
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s,s:o}", "name", argv[1], "paused_for", json_seconds(for_us)));
+    printf("%s: paused for %s; weir rate resume %s ends that\n", argv[1], span, argv[1]);
+    return 0;
+}
+
+static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    bool was;
+
+    (void)flags;
+    if (rate_pause(w, argv[1], 0, &was) < 0)
+        return cli_failed(cli, w);
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "was_paused", was));
+    printf("%s: %s\n", argv[1], was ? "runs again" : "was not paused; pauses of its keys are ended too");
+    return 0;
+}
+
+static int run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    (void)flags;
     if (weir_rate_remove(w, argv[1]) < 0)
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "removed", 1));
-    printf("%s: removed; its type runs without a limit\n", argv[1]);
+    printf("%s: removed; the type of that name is not held by it any more\n", argv[1]);
     return 0;
 }
 
 static const struct action {
     const char *name;
     const char *operands;
-    int count; /* of operands */
-    int (*run)(struct cli *cli, struct weir *w, char **argv);
+    int least, most; /* operands */
+    int (*run)(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+    bool dry_run, cost; /* has it these flags? */
 } actions[] = {
-    {"set", "NAME RULE", 2, rate_set},
-    {"list", "nothing more", 0, rate_list},
-    {"show", "NAME", 1, rate_show},
-    {"remove", "NAME", 1, rate_remove},
+    {.name = "set",
+     .operands = "NAME RULE...",
+     .least = 2,
+     .most = OPERANDS_MAX,
+     .run = run_set,
+     .dry_run = true},
+    {.name = "use",
+     .operands = "TYPE NAME...",
+     .least = 2,
+     .most = OPERANDS_MAX,
+     .run = run_use,
+     .cost = true},
+    {.name = "unuse", .operands = "TYPE NAME...", .least = 2, .most = OPERANDS_MAX, .run = run_use},
+    {.name = "weight", .operands = "NAME KEY N", .least = 3, .most = 3, .run = run_weight},
+    {.name = "pause", .operands = "NAME DURATION", .least = 2, .most = 2, .run = run_pause},
+    {.name = "resume", .operands = "NAME", .least = 1, .most = 1, .run = run_resume},
+    {.name = "list", .operands = "nothing more", .run = rate_run_list},
+    {.name = "show", .operands = "NAME", .least = 1, .most = 1, .run = rate_run_show},
+    {.name = "remove", .operands = "NAME", .least = 1, .most = 1, .run = run_remove},
+    {.name = "log", .operands = "nothing more", .run = rate_run_log},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
+#define ACTION_NAMES "set, use, unuse, weight, pause, resume, list, show, remove and log"
 
 static const struct action *find_action(struct cli *cli, const char *word)
 {
@@ -250,36 +229,76 @@ static const struct action *find_action(struct cli *cli, const char *word)
             return &actions[i];
         names[i] = actions[i].name;
     }
-    likely = cli_likely(word, names);
+    likely = likely_word(word, names);
     if (likely)
         error_set(&cli->error, WEIR_EUSAGE, "rate %.60s: unknown; did you mean rate %s?", word, likely);
     else
-        error_set(&cli->error, WEIR_EUSAGE, "rate %.60s: unknown; there are set, list, show and remove",
-                  word);
+        error_set(&cli->error, WEIR_EUSAGE, "rate %.60s: unknown; there are " ACTION_NAMES, word);
     return NULL;
+}
+
+/* Are there as many operands as the action takes, and only its flags? A cost alone is enough to use. */
+static int check_call(struct cli *cli, const struct action *action, const struct rate_flags *flags,
+                      int operands)
+{
+    int least = action->least - (action->cost && flags->cost);
+
+    if (operands < least || operands > action->most)
+        return error_set(&cli->error, WEIR_EUSAGE, "rate %s: takes %s; weir help rate has examples",
+                         action->name, action->operands);
+    if (flags->dry_run && !action->dry_run)
+        return error_set(&cli->error, WEIR_EUSAGE, "rate %s --dry-run: only rate set has it; leave it out",
+                         action->name);
+    if (flags->cost && !action->cost)
+        return error_set(&cli->error, WEIR_EUSAGE, "rate %s --cost: only rate use has it; leave it out",
+                         action->name);
+    return 0;
+}
+
+/* A word such as -1/s is meant for a rule and would be taken for a flag. */
+static int check_negative(struct cli *cli, char **argv)
+{
+    struct rule rule;
+
+    for (; *argv; argv++)
+        if ((*argv)[0] == '-' && isdigit((unsigned char)(*argv)[1]) && strchr(*argv, '/') &&
+            rule_parse(*argv, &rule, &cli->error) < 0)
+            return cli->error.status;
+    return 0;
 }
 
 static int run_rate(struct cli *cli, int argc, char **argv)
 {
+    struct rate_flags given = {.cost = COST_NOT_GIVEN};
+    const struct flag flags[] = {{.name = "dry-run",
+                                  .kind = FLAG_BOOL,
+                                  .help = "set: change nothing, show when what waits would have started",
+                                  .target = &given.dry_run},
+                                 {.name = "cost",
+                                  .kind = FLAG_INT,
+                                  .value = "N",
+                                  .help = "use: the slots that a job takes",
+                                  .target = &given.cost},
+                                 {.name = NULL}};
     const struct action *action;
     struct weir *w;
     int operands, status;
 
-    if (cli_parse(cli, NULL, argc, argv, &operands) < 0)
+    if (check_negative(cli, argv) < 0 || cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
-    if (operands == 0)
+    if (given.cost != COST_NOT_GIVEN && given.cost < 1)
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "rate: what to do is missing; there are set, list, show and remove");
+                         "rate use --cost %lld: below 1; give the slots a job takes", given.cost);
+    given.cost = given.cost == COST_NOT_GIVEN ? 0 : given.cost;
+    if (operands == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "rate: what to do is missing; there are " ACTION_NAMES);
     action = find_action(cli, argv[0]);
-    if (!action)
+    if (!action || check_call(cli, action, &given, operands - 1) < 0)
         return cli->error.status;
-    if (operands != 1 + action->count)
-        return error_set(&cli->error, WEIR_EUSAGE, "rate %s: takes %s; weir help rate has examples",
-                         action->name, action->operands);
     w = cli_client(cli);
     if (!w)
         return cli->error.status;
-    status = action->run(cli, w, argv);
+    status = action->run(cli, w, &given, argv);
     weir_free(w);
     return status;
 }

@@ -38,15 +38,14 @@ static json_t *time_or_null(int64_t us)
 
 static json_t *type_json(const struct type_status *t)
 {
-    const struct rule *rule = &t->gate.rule;
-    double rate = t->limited ? (double)rule->count / ((double)rule->period_us / 1e6) : 0;
-
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o}", "waiting",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}", "waiting",
                      (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held,
                      "running", (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done",
                      (json_int_t)t->done, "retried", (json_int_t)t->retried, "dead", (json_int_t)t->dead,
-                     "rate", t->limited ? json_real(rate) : json_null(), "rate_now", t->rate_now,
-                     "next_start", time_or_null(t->next_start_us), "finish_at", time_or_null(t->finish_us));
+                     "keyless", (json_int_t)t->keyless, "rate",
+                     t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
+                     time_or_null(t->next_start_us), "finish_at", time_or_null(t->finish_us),
+                     "at_the_earliest", t->earliest);
 }
 
 static json_t *status_json(const struct status *s)
@@ -72,10 +71,9 @@ static json_t *status_json(const struct status *s)
 
 static void format_rate(const struct type_status *t, char out[32])
 {
-    if (t->limited)
-        snprintf(out, 32, "%.4g/s", (double)t->gate.rule.count / ((double)t->gate.rule.period_us / 1e6));
-    else
-        snprintf(out, 32, "-");
+    snprintf(out, 32, "-");
+    if (t->rate > 0)
+        snprintf(out, 32, "%.4g/s", t->rate);
 }
 
 static void print_types(const struct status *s)
@@ -90,9 +88,9 @@ static void print_types(const struct status *s)
         if (t->finish_us >= 0)
             cli_format_time(t->finish_us, ends);
         printf("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64 " %10" PRId64
-               " %8" PRId64 " %6" PRId64 " %10s %7.4g/s  %s\n",
+               " %8" PRId64 " %6" PRId64 " %10s %7.4g/s  %s%s\n",
                t->name, t->waiting, t->parked, t->held, t->running, t->scheduled, t->done, t->retried,
-               t->dead, rate, t->rate_now, ends);
+               t->dead, rate, t->rate_now, ends, t->earliest && t->finish_us >= 0 ? " at the earliest" : "");
     }
 }
 

@@ -13,12 +13,21 @@ const struct command command_verify = {
     .usage = "TRACE...",
     .summary = "Replays the starts in traces of weir worker --trace; exit 65 when any came too early.",
     .text = "Give the traces of all workers at once: together they are the rate. Every start is held against "
-            "GCRA in\n"
-            "exact time; each that came before its gate opened is named. A trace cannot tell when Redis's "
-            "own clock was\n"
-            "set back: what was started on both sides of that looks too early.\n",
+            "each rule of\n"
+            "its limits in exact time; each that came before its gate opened is named. A trace cannot tell "
+            "when Redis's\n"
+            "own clock was set back: what was started on both sides of that looks too early.\n",
     .run = run_verify,
 };
+
+/* Is the rule's own period one of the windows before it? */
+static bool is_repeated(const struct verify_use *use)
+{
+    for (size_t i = 0; i + 1 < VERIFY_WINDOWS; i++)
+        if (use->windows[i].window_us == use->windows[VERIFY_WINDOWS - 1].window_us)
+            return true;
+    return false;
+}
 
 static double rate_of(const struct rule *rule)
 {
@@ -42,45 +51,80 @@ static void print_lateness(const struct verify_lateness *l)
     putchar('\n');
 }
 
-static void print_windows(const struct verify_type *t)
+static void print_windows(const struct verify_use *use)
 {
     char window[32];
 
     for (size_t i = 0; i < VERIFY_WINDOWS; i++) {
-        duration_format(t->windows[i].window_us, window);
-        printf("%s in any %s: %" PRIu64 " of %" PRIu64 " allowed", i ? ";" : "  most", window,
-               t->windows[i].most, t->windows[i].allowed);
+        duration_format(use->windows[i].window_us, window);
+        printf("%s in any %s: %" PRId64 " of %" PRId64 " allowed", i ? ";" : "  most", window,
+               use->windows[i].most, use->windows[i].allowed);
+        if (i + 2 == VERIFY_WINDOWS && is_repeated(use))
+            break;
     }
     putchar('\n');
 }
 
-static void print_type(const struct verify_type *t)
+static void print_rate_use(const struct verify_use *use, const struct rule *rule)
 {
+    if (use->kept >= 0)
+        printf("  rate kept %.6g/s of %.6g/s: %.4f beyond the first burst\n", use->kept * rate_of(rule),
+               rate_of(rule), use->kept);
+    if (use->gap >= 0)
+        printf("  smallest gap %.4f T\n", use->gap);
+    print_windows(use);
+}
+
+static void print_rule(const struct verify_rule *r)
+{
+    const struct verify_use *use = &r->worst;
     char rule[RULE_TEXT_SIZE];
 
+    rule_format(&r->rule, rule);
+    printf("limit %s, %s%s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->limit, rule,
+           use->stretches > 1 ? " at last" : "", r->starts, r->violations);
+    if (*r->rule.by)
+        printf("  %zu keys; the fullest is %s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->keys,
+               *r->worst_key ? r->worst_key : "that without a key", use->starts, use->violations);
+    if (use->allowed_at_once)
+        printf("  most at once: %" PRId64 " of %" PRId64 " allowed\n", use->most_at_once,
+               use->allowed_at_once);
+    else
+        print_rate_use(use, &r->rule);
+}
+
+static void print_type(const struct verify_type *t)
+{
     printf("%s: %" PRIu64 " starts in %.3fs, ", t->name, t->starts, (double)t->span_us / 1e6);
     if (!t->limited) {
         puts("no limit");
         return;
     }
-    rule_format(&t->rule, rule);
-    printf("%s%s, %" PRIu64 " too early\n", rule, t->stretches > 1 ? " at last" : "", t->violations);
-    if (t->kept >= 0)
-        printf("  rate kept %.6g/s of %.6g/s: %.4f beyond the first burst\n", t->kept * rate_of(&t->rule),
-               rate_of(&t->rule), t->kept);
-    if (t->gap >= 0)
-        printf("  smallest gap %.4f T\n", t->gap);
-    print_windows(t);
+    printf("%" PRIu64 " too early\n", t->violations);
     print_lateness(&t->lateness);
+}
+
+static void print_violation(const struct verify_violation *violation)
+{
+    char rule[RULE_TEXT_SIZE];
+
+    rule_format(&violation->rule, rule);
+    printf("%s:%zu: %s: limit %s, %s%s%s: ", violation->file, violation->line, violation->type,
+           violation->limit, rule, *violation->key ? ", key " : "", violation->key);
+    if (violation->early_us == VERIFY_NEVER)
+        puts("its cost never fits");
+    else
+        printf("%" PRId64 "us too early\n", violation->early_us);
 }
 
 static void print_report(const struct verify *v)
 {
     for (size_t i = 0; i < v->type_count; i++)
         print_type(&v->types[i]);
+    for (size_t i = 0; i < v->rule_count; i++)
+        print_rule(&v->rules[i]);
     for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++)
-        printf("%s:%zu: %s: %" PRId64 "us too early\n", v->named[i].file, v->named[i].line, v->named[i].type,
-               v->named[i].early_us);
+        print_violation(&v->named[i]);
     if (v->violations > VERIFY_NAMED_MAX)
         printf("and %" PRIu64 " more\n", v->violations - VERIFY_NAMED_MAX);
     if (v->starts == 0)
@@ -94,43 +138,83 @@ static json_t *real_or_null(double value)
     return value < 0 ? json_null() : json_real(value);
 }
 
-static json_t *windows_json(const struct verify_type *t)
+static json_t *windows_json(const struct verify_use *use)
 {
     json_t *windows = json_array();
 
     for (size_t i = 0; i < VERIFY_WINDOWS; i++)
-        json_array_append_new(
-            windows, json_pack("{s:o,s:I,s:I}", "window", json_seconds(t->windows[i].window_us), "most",
-                               (json_int_t)t->windows[i].most, "allowed", (json_int_t)t->windows[i].allowed));
+        json_array_append_new(windows,
+                              json_pack("{s:o,s:I,s:I}", "window", json_seconds(use->windows[i].window_us),
+                                        "most", (json_int_t)use->windows[i].most, "allowed",
+                                        (json_int_t)use->windows[i].allowed));
     return windows;
+}
+
+/* Of the gate that is used most. */
+static json_t *use_json(const struct verify_use *use, const struct rule *rule)
+{
+    if (use->allowed_at_once)
+        return json_pack("{s:I,s:I}", "most_at_once", (json_int_t)use->most_at_once, "allowed_at_once",
+                         (json_int_t)use->allowed_at_once);
+    return json_pack("{s:f,s:o,s:o,s:o,s:o}", "rate_set", rate_of(rule), "rate_kept",
+                     real_or_null(use->kept < 0 ? -1 : use->kept * rate_of(rule)), "kept",
+                     real_or_null(use->kept), "smallest_gap", real_or_null(use->gap), "windows",
+                     windows_json(use));
+}
+
+static json_t *rule_json(const struct verify_rule *r)
+{
+    char rule[RULE_TEXT_SIZE];
+    json_t *json;
+
+    rule_format(&r->rule, rule);
+    json = json_pack("{s:s,s:I,s:I,s:I}", "rule", rule, "starts", (json_int_t)r->starts, "violations",
+                     (json_int_t)r->violations, "stretches", (json_int_t)r->worst.stretches);
+    if (*r->rule.by) {
+        json_object_set_new(json, "keys", json_integer((json_int_t)r->keys));
+        json_object_set_new(json, "fullest_key", json_string(r->worst_key));
+    }
+    json_object_update_new(json, use_json(&r->worst, &r->rule));
+    return json;
+}
+
+/* Of each limit its rules, in their order. */
+static json_t *limits_json(const struct verify *v)
+{
+    json_t *limits = json_object();
+
+    for (size_t i = 0; i < v->rule_count; i++) {
+        if (!json_object_get(limits, v->rules[i].limit))
+            json_object_set_new(limits, v->rules[i].limit, json_array());
+        json_array_append_new(json_object_get(limits, v->rules[i].limit), rule_json(&v->rules[i]));
+    }
+    return limits;
 }
 
 static json_t *type_json(const struct verify_type *t)
 {
     const struct verify_lateness *l = &t->lateness;
-    char rule[RULE_TEXT_SIZE];
 
     if (!t->limited)
-        return json_pack("{s:I,s:o,s:n}", "starts", (json_int_t)t->starts, "span", json_seconds(t->span_us),
-                         "rule");
-    rule_format(&t->rule, rule);
-    return json_pack("{s:I,s:o,s:s,s:I,s:f,s:o,s:o,s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o},s:I}", "starts",
-                     (json_int_t)t->starts, "span", json_seconds(t->span_us), "rule", rule, "stretches",
-                     (json_int_t)t->stretches, "rate_set", rate_of(&t->rule), "rate_kept",
-                     real_or_null(t->kept < 0 ? -1 : t->kept * rate_of(&t->rule)), "kept",
-                     real_or_null(t->kept), "smallest_gap", real_or_null(t->gap), "windows", windows_json(t),
-                     "lateness", "min", json_seconds(l->min_us), "p50", json_seconds(l->p50_us), "p99",
-                     json_seconds(l->p99_us), "p999", json_seconds(l->p999_us), "max",
-                     json_seconds(l->max_us), "violations", (json_int_t)t->violations);
+        return json_pack("{s:I,s:o,s:n,s:I}", "starts", (json_int_t)t->starts, "span",
+                         json_seconds(t->span_us), "lateness", "violations", (json_int_t)0);
+    return json_pack("{s:I,s:o,s:{s:o,s:o,s:o,s:o,s:o},s:I}", "starts", (json_int_t)t->starts, "span",
+                     json_seconds(t->span_us), "lateness", "min", json_seconds(l->min_us), "p50",
+                     json_seconds(l->p50_us), "p99", json_seconds(l->p99_us), "p999",
+                     json_seconds(l->p999_us), "max", json_seconds(l->max_us), "violations",
+                     (json_int_t)t->violations);
 }
 
 static json_t *violation_json(const struct verify_violation *violation)
 {
     json_t *file = json_string(violation->file); /* NULL when it is not UTF-8 */
+    char rule[RULE_TEXT_SIZE];
 
-    return json_pack("{s:o,s:I,s:s,s:o}", "file", file ? file : json_null(), "line",
-                     (json_int_t)violation->line, "type", violation->type, "early",
-                     json_seconds(violation->early_us));
+    rule_format(&violation->rule, rule);
+    return json_pack("{s:o,s:I,s:s,s:s,s:I,s:s,s:s,s:o}", "file", file ? file : json_null(), "line",
+                     (json_int_t)violation->line, "type", violation->type, "limit", violation->limit, "index",
+                     (json_int_t)violation->index, "rule", rule, "key", violation->key, "early",
+                     violation->early_us == VERIFY_NEVER ? json_null() : json_seconds(violation->early_us));
 }
 
 static json_t *report_json(const struct verify *v)
@@ -141,8 +225,9 @@ static json_t *report_json(const struct verify *v)
         json_object_set_new(types, v->types[i].name, type_json(&v->types[i]));
     for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++)
         json_array_append_new(named, violation_json(&v->named[i]));
-    return json_pack("{s:b,s:I,s:I,s:o,s:o}", "ok", v->violations == 0, "starts", (json_int_t)v->starts,
-                     "violations", (json_int_t)v->violations, "types", types, "named", named);
+    return json_pack("{s:b,s:I,s:I,s:o,s:o,s:o}", "ok", v->violations == 0, "starts", (json_int_t)v->starts,
+                     "violations", (json_int_t)v->violations, "types", types, "limits", limits_json(v),
+                     "named", named);
 }
 
 static int read_traces(struct cli *cli, struct verify *v, char **paths, int count)
@@ -170,7 +255,7 @@ static int report(struct cli *cli, const struct verify *v)
     if (status < 0 || v->violations == 0)
         return status;
     return error_set(&cli->error, WEIR_EINPUT,
-                     "verify: %" PRIu64 " of %" PRIu64 " starts came before their gate opened", v->violations,
+                     "verify: %" PRIu64 " times in %" PRIu64 " starts a gate was not open yet", v->violations,
                      v->starts);
 }
 

@@ -56,6 +56,7 @@ void weir_free(struct weir *w)
     if (!w)
         return;
     redis_free(w->redis);
+    free(w->denials);
     free(w);
 }
 

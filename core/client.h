@@ -7,11 +7,14 @@
 
 #define PREFIX_SIZE 144
 
+struct denials;
+
 struct weir {
     struct redis *redis;
     char prefix[PREFIX_SIZE]; /* "weir:{0}:" */
     struct error error;       /* of the last call */
     struct error setup;       /* a wrong url or namespace, reported by each call */
+    struct denials *denials;  /* of weir_take; throttle/denials.h */
 };
 
 /* "weir:{0}:" of a namespace; NULL: $WEIR_NAMESPACE, else "weir". WEIR_ECONFIG when it is no valid name. */

@@ -19,8 +19,10 @@ need libc6-dev header stdio.h
 need libhiredis-dev header hiredis/hiredis.h
 need libev-dev header ev.h
 need libjansson-dev header jansson.h
+need libmicrohttpd-dev header microhttpd.h
 need libcmocka-dev sh -c "printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h cmocka.h | '$cc' -E -x c -"
 need redis-server command -v redis-server
+need nginx-light sh -c 'PATH=$PATH:/usr/sbin command -v nginx'
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
@@ -49,7 +51,8 @@ $as_root sh -eu -c '
     export DEBIAN_FRONTEND=noninteractive
     apt-get -qq update
     apt-get -qq -y install --no-install-recommends "$@" >/dev/null
-    case " $* " in
-    *" redis-server "*) [ ! -d /run/systemd/system ] || systemctl -q disable redis-server ;;
-    esac
+    for package in "$@"; do
+        case $package in redis-server | nginx-light) service=${package%-light} ;; *) continue ;; esac
+        [ ! -d /run/systemd/system ] || systemctl -q disable "$service"
+    done
 ' sh $missing

@@ -1,31 +1,55 @@
 #!/bin/sh
-# Writes the scripts as C: embed.sh FILE.lua ... > scripts.c
-# A script's line "-- uses: a.lua b.lua" names the parts that are put before it; a file that only others use is no
-# script of its own and is not named here. allow-oom: a full Redis must still be drained (DESIGN, "Nothing lost"); what
-# fills it has the line "-- full: refused" and runs without.
+# Writes all Lua as one library of Redis functions, in C: embed.sh FILE.lua ... > scripts.c
+#
+# core/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
+# line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
+# weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it. The digest is that of the text: two
+# versions of Weir have two libraries, and each calls its own.
 set -eu
 
-# Each part is the body of a function of its own, inside of the part before it: what a function takes from outside is then found at
-# once. In one flat chunk Lua 5.1 searches all captured locals for each, which took half of the time of a claim.
-whole() { # the script with its parts, as Redis gets it
-    closing=
-    if grep -q '^-- full: refused$' "$1"; then echo '#!lua'; else echo '#!lua flags=allow-oom'; fi
-    for part in $(sed -n 's/^-- uses: //p' "$1"); do
-        cat "$part"
-        echo 'return (function()'
-        closing="$closing end)()"
+name() { basename "$1" .lua; }
+
+path_of() { # NAME FILE...
+    wanted=$1
+    shift
+    for file in "$@"; do
+        [ "$(name "$file")" != "$wanted" ] || { echo "$file" && return; }
     done
-    cat "$1"
-    echo "$closing"
+    echo "embed.sh: '-- uses: $wanted': there is no $wanted.lua" >&2
+    exit 1
+}
+
+edges() { # FILE...: for tsort, what is used before what uses it
+    for file in "$@"; do
+        [ "$file" != core/base.lua ] || continue
+        echo "$(name "$file") $(name "$file")"
+        for used in $(sed -n 's/^-- uses: //p' "$file"); do echo "$used $(name "$file")"; done
+    done
+}
+
+library() { # FILE...
+    modules=$(edges "$@" | tsort)
+    cat core/base.lua
+    for module in $modules; do
+        file=$(path_of "$module" "$@")
+        echo "local $module = (function()"
+        cat "$file"
+        echo 'end)()'
+    done
+    for file in "$@"; do
+        grep -q '^-- ARGV:' "$file" || continue
+        if grep -q '^-- full: refused$' "$file"; then full=", 'refused'"; else full=; fi
+        echo "script('$(name "$file")', $(name "$file")$full)"
+    done
 }
 
 quoted() { sed 's/\\/\\\\/g; s/"/\\"/g; s/^/    "/; s/$/\\n"/'; }
 
+text=$(library "$@")
+digest=$(printf '%s\n' "$text" | sha1sum | cut -c1-12)
+
 echo '#include "core/script.h"'
-echo 'const struct script scripts[] = {'
-for file in "$@"; do
-    printf '{.name = "%s", .sha1 = "%s", .source =\n' "$(basename "$file" .lua)" "$(whole "$file" | sha1sum | cut -c1-40)"
-    whole "$file" | quoted
-    echo '},'
-done
-echo '{.name = NULL}};'
+echo "const char script_digest[] = \"$digest\";"
+echo 'const char script_library[] ='
+printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_${digest}_/" | quoted
+echo ';'

@@ -8,7 +8,7 @@ static const struct {
     const char *words;
     enum redis_fault fault;
 } beginnings[] = {
-    {"NOSCRIPT", REDIS_FAULT_NOSCRIPT},
+    {"ERR Function not found", REDIS_FAULT_NO_FUNCTION},
     {"READONLY", REDIS_FAULT_READONLY},
     {"MASTERDOWN", REDIS_FAULT_READONLY},
     {"NOREPLICAS", REDIS_FAULT_READONLY},
@@ -18,6 +18,7 @@ static const struct {
     {"BUSY", REDIS_FAULT_BUSY},
     {"MISCONF", REDIS_FAULT_DISK},
     {"NOAUTH", REDIS_FAULT_AUTH},
+    {"ERR Protocol error: unauthenticated", REDIS_FAULT_AUTH}, /* of the library, which is long */
     {"WRONGPASS", REDIS_FAULT_AUTH},
     {"NOPERM", REDIS_FAULT_AUTH},
     {"DENIED", REDIS_FAULT_AUTH}, /* protected mode */
@@ -50,15 +51,16 @@ static const struct {
     int status;
     const char *line;
 } advice[] = {
-    [REDIS_FAULT_NOSCRIPT] = {WEIR_ENOTNOW,
-                              "Redis: loses its scripts (%s); find who runs SCRIPT FLUSH, try again"},
+    [REDIS_FAULT_NO_FUNCTION] = {WEIR_ENOTNOW,
+                                 "Redis: loses its functions (%s); find who runs FUNCTION FLUSH, try again"},
     [REDIS_FAULT_READONLY] = {WEIR_EUNREACHABLE,
                               "Redis: takes no writes: %s; name the address of the master"},
     [REDIS_FAULT_LOADING] = {WEIR_EUNREACHABLE,
                              "Redis: is loading its data after a start; wait and try again"},
     [REDIS_FAULT_OOM] = {WEIR_ENOTNOW, "Redis: over its maxmemory; raise it or drain the queue"},
-    [REDIS_FAULT_BUSY] = {WEIR_ENOTNOW,
-                          "Redis: busy with somebody's long script; wait, or end it with SCRIPT KILL"},
+    [REDIS_FAULT_BUSY] =
+        {WEIR_ENOTNOW,
+         "Redis: busy with somebody's long script; wait, or end it with SCRIPT KILL or FUNCTION KILL"},
     [REDIS_FAULT_DISK] = {WEIR_ENOTNOW, "Redis: cannot write to its disk: %s; make room there or mend it"},
     [REDIS_FAULT_AUTH] = {WEIR_EREFUSED,
                           "Redis: refused: %s; check user and password of the address, and their ACL"},

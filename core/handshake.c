@@ -1,11 +1,9 @@
 #include "core/handshake.h"
 
 #include <hiredis/hiredis.h>
-#include <strings.h>
+#include <string.h>
 
 #include "core/script.h"
-
-enum { STEP_AUTH, STEP_SELECT };
 
 static void auth_request(const struct redis_address *address, struct args *a)
 {
@@ -25,47 +23,67 @@ static void select_request(const struct redis_address *address, struct args *a)
     args_add_int(a, address->database);
 }
 
-bool handshake_request(const struct redis_address *address, int step, struct args *a)
+void handshake_request(const struct redis_address *address, enum handshake_step step, struct args *a)
 {
     args_clear(a);
-    if (step == STEP_AUTH) {
+    if (step == HANDSHAKE_AUTH) {
         auth_request(address, a);
-    } else if (step == STEP_SELECT) {
+    } else if (step == HANDSHAKE_SELECT) {
         select_request(address, a);
     } else {
-        if (!scripts[step - HANDSHAKE_SCRIPTS].name)
-            return false;
-        args_add(a, "SCRIPT");
+        args_add(a, "FUNCTION");
         args_add(a, "LOAD");
-        args_add(a, scripts[step - HANDSHAKE_SCRIPTS].source);
+        args_add(a, script_library);
     }
-    return true;
+}
+
+static bool is_noperm(const char *text)
+{
+    return strncmp(text, "NOPERM", strlen("NOPERM")) == 0;
+}
+
+/* The library is there, or may be. */
+static bool goes_on(enum handshake_step step, const char *text)
+{
+    enum redis_fault fault = redis_fault(text);
+
+    if (step < HANDSHAKE_LOAD)
+        return false;
+    if (strstr(text, "already exists"))
+        return true;
+    return step == HANDSHAKE_LOAD &&
+           (fault == REDIS_FAULT_OOM || fault == REDIS_FAULT_DISK || is_noperm(text));
 }
 
 /* An error reply that only this step can get; the others mean what they mean everywhere. */
-static int refused(int step, const char *text, struct error *e)
+static int refused(enum handshake_step step, const char *text, struct error *e)
 {
-    if (redis_fault(text) != REDIS_FAULT_OTHER)
+    enum redis_fault fault = redis_fault(text);
+
+    if (step >= HANDSHAKE_LOAD && is_noperm(text))
+        return error_set(e, WEIR_EREFUSED,
+                         "Redis: has not the functions of this version of Weir and refused to load them: %s; "
+                         "give the user +function|load, or run any weir command once as one who has it",
+                         text);
+    if (step >= HANDSHAKE_LOAD && fault == REDIS_FAULT_OOM)
+        return error_set(e, WEIR_ENOTNOW,
+                         "Redis: over its maxmemory and without the functions of this version of Weir; raise "
+                         "it until they are loaded");
+    if (fault != REDIS_FAULT_OTHER)
         return redis_fault_error(e, text);
-    if (step == STEP_AUTH)
+    if (step == HANDSHAKE_AUTH)
         return error_set(e, WEIR_EREFUSED,
                          "Redis: refused the login: %s; check user and password of the address", text);
-    if (step == STEP_SELECT)
+    if (step == HANDSHAKE_SELECT)
         return error_set(e, WEIR_ECONFIG, "Redis: refused the database: %s; check the number in the address",
                          text);
-    return error_set(e, WEIR_ECONFIG, "Redis: does not take the script %s: %s; Redis 7.0 or newer is needed",
-                     scripts[step - HANDSHAKE_SCRIPTS].name, text);
+    return error_set(e, WEIR_ECONFIG,
+                     "Redis: does not take Weir's functions: %s; Redis 7.0 or newer is needed", text);
 }
 
-int handshake_reply(int step, const struct redisReply *reply, struct error *e)
+int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e)
 {
-    const struct script *script = step >= HANDSHAKE_SCRIPTS ? &scripts[step - HANDSHAKE_SCRIPTS] : NULL;
-
-    if (reply->type == REDIS_REPLY_ERROR)
-        return refused(step, reply->str, e);
-    if (script && (reply->type != REDIS_REPLY_STRING || strcasecmp(reply->str, script->sha1) != 0))
-        return error_set(e, WEIR_EINTERNAL,
-                         "Redis: gave the script %s another name than its sha1; this build of Weir is broken",
-                         script->name);
-    return 0;
+    if (reply->type != REDIS_REPLY_ERROR || goes_on(step, reply->str))
+        return 0;
+    return refused(step, reply->str, e);
 }

@@ -1,5 +1,9 @@
-/* The steps with which every connection begins, one command and one answer each: AUTH, SELECT, SCRIPT LOAD of
- * each script. All are sent at once. */
+/* The steps with which every connection begins, one command and one answer each: AUTH, SELECT, FUNCTION LOAD.
+ * All are sent at once.
+ *
+ * Redis refuses FUNCTION LOAD where it takes no writes (over its maxmemory, no room on its disk) and to a
+ * user without +function|load. The library is mostly there all the same: another connection, or an
+ * administrator, has loaded it. So a refusal counts only once a function was called and not found. */
 #ifndef CORE_HANDSHAKE_H
 #define CORE_HANDSHAKE_H
 
@@ -7,13 +11,16 @@
 #include "core/error.h"
 #include "core/redis.h"
 
-/* The first step that loads a script; a connection that was told NOSCRIPT begins here again. */
-#define HANDSHAKE_SCRIPTS 2
+enum handshake_step {
+    HANDSHAKE_AUTH,
+    HANDSHAKE_SELECT,
+    HANDSHAKE_LOAD,
+    HANDSHAKE_RELOAD, /* not when connecting: after "Function not found" */
+};
 
-/* Makes the command of a step, counted from 0; no words when this address needs none. false: there is no such
- * step. */
-bool handshake_request(const struct redis_address *address, int step, struct args *a);
+/* Makes the command of a step; no words when this address needs none. */
+void handshake_request(const struct redis_address *address, enum handshake_step step, struct args *a);
 /* Checks the answer. */
-WEIR_CHECKED int handshake_reply(int step, const struct redisReply *reply, struct error *e);
+WEIR_CHECKED int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e);
 
 #endif

@@ -32,12 +32,12 @@
 enum link_state { LINK_IDLE, LINK_WAITING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
 
 struct request {
-    struct args args;     /* for the repeat after NOSCRIPT */
+    struct args args;     /* for the repeat after "Function not found" */
     link_reply *on_reply; /* NULL: a step of the handshake */
     void *arg;
     double timeout_s;
     int64_t deadline_us;
-    int step;
+    enum handshake_step step;
     bool repeated;
 };
 
@@ -55,7 +55,7 @@ struct link {
     struct request *requests; /* a ring; capacity is a power of two */
     size_t first, count, capacity;
     uint64_t answered;  /* requests that have left the ring: the number of the first one in it */
-    uint64_t loaded_at; /* requests below this number were sent before the scripts were loaded last */
+    uint64_t loaded_at; /* requests below this number were sent before the functions were loaded last */
 
     int64_t timer_us;
     struct ev_timer timer;
@@ -156,12 +156,12 @@ static struct request pop(struct link *l)
     return q;
 }
 
-/* Asks for the steps of the handshake from first on. */
-static void push_steps(struct link *l, int first)
+static void push_steps(struct link *l, enum handshake_step first, enum handshake_step last)
 {
     struct request q = {.timeout_s = GREETING_S, .deadline_us = clock_mono_us() + GREETING_S * SECOND_US};
 
-    for (q.step = first; handshake_request(&l->address, q.step, &q.args); q.step++) {
+    for (q.step = first; q.step <= last; q.step++) {
+        handshake_request(&l->address, q.step, &q.args);
         if (q.args.count == 0)
             continue;
         push(l, &q);
@@ -261,7 +261,7 @@ static void go_on_connecting(struct link *l)
     } else {
         set_state(l, LINK_GREETING, 0);
         watch(l, EV_READ);
-        push_steps(l, 0);
+        push_steps(l, HANDSHAKE_AUTH, HANDSHAKE_LOAD);
         l->loaded_at = l->answered + l->count;
         up_if_greeted(l);
     }
@@ -274,11 +274,11 @@ static bool is_fault(const struct redisReply *reply, enum redis_fault fault)
     return reply->type == REDIS_REPLY_ERROR && redis_fault(reply->str) == fault;
 }
 
-/* Sends a request again behind the scripts; the first one that finds them missing loads them. */
+/* Sends a request again behind the library; the first one that misses its function loads it. */
 static void repeat(struct link *l, struct request *q, uint64_t number)
 {
     if (number >= l->loaded_at) {
-        push_steps(l, HANDSHAKE_SCRIPTS);
+        push_steps(l, HANDSHAKE_RELOAD, HANDSHAKE_RELOAD);
         l->loaded_at = l->answered + l->count;
     }
     q->repeated = true;
@@ -301,7 +301,7 @@ static void take_answer(struct link *l, const struct redisReply *reply)
     struct request q = pop(l);
     struct error e;
 
-    if (q.on_reply && !q.repeated && is_fault(reply, REDIS_FAULT_NOSCRIPT)) {
+    if (q.on_reply && !q.repeated && is_fault(reply, REDIS_FAULT_NO_FUNCTION)) {
         repeat(l, &q, number);
         return;
     }

@@ -21,6 +21,7 @@ struct redis {
     struct wire wire;
     size_t awaited; /* answers under way */
     bool sent;      /* has a byte of what is under way left? */
+    bool missed;    /* a function was not found since the library was loaded last */
 };
 
 struct redis *redis_new(const struct redis_address *address)
@@ -106,28 +107,30 @@ static int connect_blocking(struct redis *r, struct error *e)
     return n < 0 ? n : 0;
 }
 
-/* Sends the steps of the handshake from first on; returns where they end. */
-static int send_steps(struct redis *r, int first, struct args *a, struct error *e)
+static int send_steps(struct redis *r, enum handshake_step first, enum handshake_step last, struct args *a,
+                      struct error *e)
 {
     struct error ignored;
-    int step, status;
+    int status = 0;
 
-    for (step = first; handshake_request(&r->address, step, a); step++) {
+    for (enum handshake_step step = first; !status && step <= last; step++) {
+        handshake_request(&r->address, step, a);
         status = a->count > 0 ? wire_add(&r->wire, a, e) : 0;
-        if (status)
-            return status;
     }
-    (void)send_all(r, &ignored); /* when it fails: Redis may have said why before it closed the connection */
-    return step;
+    if (!status)
+        (void)send_all(r, &ignored); /* when it fails: Redis may have said why before it closed */
+    return status;
 }
 
-static int receive_steps(struct redis *r, int first, int last, struct args *a, struct error *e)
+static int receive_steps(struct redis *r, enum handshake_step first, enum handshake_step last, struct args *a,
+                         struct error *e)
 {
     struct redisReply *reply;
     int status = 0;
 
-    for (int step = first; !status && step < last; step++) {
-        if (!handshake_request(&r->address, step, a) || a->count == 0)
+    for (enum handshake_step step = first; !status && step <= last; step++) {
+        handshake_request(&r->address, step, a);
+        if (a->count == 0)
             continue;
         status = receive_one(r, &reply, e);
         if (!status) {
@@ -138,15 +141,15 @@ static int receive_steps(struct redis *r, int first, int last, struct args *a, s
     return status;
 }
 
-static int shake_hands(struct redis *r, int first, struct error *e)
+static int shake_hands(struct redis *r, enum handshake_step first, enum handshake_step last, struct error *e)
 {
     struct args a;
     int status;
 
     args_init(&a);
-    status = send_steps(r, first, &a, e);
-    if (status >= 0)
-        status = receive_steps(r, first, status, &a, e);
+    status = send_steps(r, first, last, &a, e);
+    if (!status)
+        status = receive_steps(r, first, last, &a, e);
     args_free(&a);
     r->sent = false;
     if (status)
@@ -166,16 +169,17 @@ static int open_connection(struct redis *r, struct error *e)
     status = connect_blocking(r, e);
     if (status)
         close_connection(r);
-    return status ? status : shake_hands(r, 0, e);
+    return status ? status : shake_hands(r, HANDSHAKE_AUTH, HANDSHAKE_LOAD, e);
 }
 
 int redis_load_scripts(struct redis *r, struct error *e)
 {
-    bool was_open = r->wire.fd >= 0;
+    enum handshake_step load = r->missed ? HANDSHAKE_RELOAD : HANDSHAKE_LOAD;
     int status = open_connection(r, e);
 
     assert(r->awaited == 0);
-    return status || !was_open ? status : shake_hands(r, HANDSHAKE_SCRIPTS, e);
+    r->missed = false;
+    return status ? status : shake_hands(r, load, load, e);
 }
 
 /* ---- Commands */
@@ -226,6 +230,7 @@ static int judge(struct redis *r, struct redisReply **reply, struct error *e)
     if ((*reply)->type != REDIS_REPLY_ERROR)
         return 0;
     status = redis_fault_error(e, (*reply)->str);
+    r->missed |= redis_fault((*reply)->str) == REDIS_FAULT_NO_FUNCTION;
     freeReplyObject(*reply);
     *reply = NULL;
     if (status == WEIR_EUNREACHABLE)
@@ -267,9 +272,10 @@ int redis_call(struct redis *r, const struct args *a, struct redisReply **reply,
     *reply = NULL;
     status = exchange(r, a, reply, e);
     if (!status && (*reply)->type == REDIS_REPLY_ERROR &&
-        redis_fault((*reply)->str) == REDIS_FAULT_NOSCRIPT) {
+        redis_fault((*reply)->str) == REDIS_FAULT_NO_FUNCTION) {
         freeReplyObject(*reply);
         *reply = NULL;
+        r->missed = true;
         status = redis_load_scripts(r, e);
         if (!status)
             status = exchange(r, a, reply, e);

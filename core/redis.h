@@ -28,17 +28,17 @@ void redis_address_format(const struct redis_address *address, char *out, size_t
 
 /* What kind of failure an error reply is; the first word decides, for "ERR" the text behind it. */
 enum redis_fault {
-    REDIS_FAULT_NOSCRIPT,  /* load the scripts, send again */
-    REDIS_FAULT_READONLY,  /* a replica (READONLY, MASTERDOWN, NOREPLICAS, UNBLOCKED): connect anew */
-    REDIS_FAULT_LOADING,   /* wait */
-    REDIS_FAULT_OOM,       /* over maxmemory */
-    REDIS_FAULT_BUSY,      /* somebody's script runs long: wait */
-    REDIS_FAULT_DISK,      /* MISCONF: Redis cannot persist */
-    REDIS_FAULT_AUTH,      /* NOAUTH, WRONGPASS, NOPERM, "can't run this command" inside scripts */
-    REDIS_FAULT_CLIENTS,   /* maxclients reached */
-    REDIS_FAULT_CLUSTER,   /* a cluster node (MOVED, CROSSSLOT, ...), which is not supported */
-    REDIS_FAULT_WRONGTYPE, /* a key of ours holds something else */
-    REDIS_FAULT_WEIR,      /* our own scripts' refusals: "WEIR ..." */
+    REDIS_FAULT_NO_FUNCTION, /* load the library, send again */
+    REDIS_FAULT_READONLY,    /* a replica (READONLY, MASTERDOWN, NOREPLICAS, UNBLOCKED): connect anew */
+    REDIS_FAULT_LOADING,     /* wait */
+    REDIS_FAULT_OOM,         /* over maxmemory */
+    REDIS_FAULT_BUSY,        /* somebody's script runs long: wait */
+    REDIS_FAULT_DISK,        /* MISCONF: Redis cannot persist */
+    REDIS_FAULT_AUTH,        /* NOAUTH, WRONGPASS, NOPERM, "can't run this command" inside scripts */
+    REDIS_FAULT_CLIENTS,     /* maxclients reached */
+    REDIS_FAULT_CLUSTER,     /* a cluster node (MOVED, CROSSSLOT, ...), which is not supported */
+    REDIS_FAULT_WRONGTYPE,   /* a key of ours holds something else */
+    REDIS_FAULT_WEIR,        /* our own scripts' refusals: "WEIR ..." */
     REDIS_FAULT_OTHER,
 };
 enum redis_fault redis_fault(const char *error_text);
@@ -53,20 +53,20 @@ struct redis *redis_new(const struct redis_address *address);
 void redis_free(struct redis *r);
 
 /* One command, one answer. *reply is the caller's to free (freeReplyObject); error replies become errors and
- * *reply NULL. NOSCRIPT loads the scripts and sends the command again, once. On WEIR_EUNREACHABLE (also: a
- * replica, a Redis that is loading) the connection is closed; *sent (may be NULL) tells whether the command
+ * *reply NULL. "Function not found" loads them and sends the command again, once. On WEIR_EUNREACHABLE (also:
+ * a replica, a Redis that is loading) the connection is closed; *sent (may be NULL) tells whether the command
  * may have reached Redis unanswered: its outcome is then unknown. */
 WEIR_CHECKED int redis_call(struct redis *r, const struct args *a, struct redisReply **reply, bool *sent,
                             struct error *e);
 
 /* Pipelining: append several commands, then read one answer for each, in order. redis_append only buffers;
- * the bytes go out with redis_flush or the first redis_result. An error answer (NOSCRIPT too: it is not
- * repeated here) is the result's error, and the connection stays usable; WEIR_EUNREACHABLE closes it and
- * loses all that was under way. */
+ * the bytes go out with redis_flush or the first redis_result. An error answer ("Function not found" too:
+ * it is not repeated here) is the result's error, and the connection stays usable; WEIR_EUNREACHABLE closes
+ * it and loses all that was under way. */
 WEIR_CHECKED int redis_append(struct redis *r, const struct args *a, struct error *e);
 WEIR_CHECKED int redis_flush(struct redis *r, struct error *e);
 WEIR_CHECKED int redis_result(struct redis *r, struct redisReply **reply, struct error *e);
-/* Loads all scripts again (after NOSCRIPT in a pipeline). Nothing may be under way. */
+/* Loads the functions again (after "Function not found" in a pipeline). Nothing may be under way. */
 WEIR_CHECKED int redis_load_scripts(struct redis *r, struct error *e);
 
 #endif

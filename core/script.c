@@ -1,23 +1,15 @@
 #include "core/script.h"
 
-#include <assert.h>
-#include <string.h>
-
-const struct script *script_named(const char *name)
-{
-    const struct script *s = scripts;
-
-    while (s->name && strcmp(s->name, name) != 0)
-        s++;
-    assert(s->name);
-    return s;
-}
+#include <stdio.h>
 
 void script_begin(struct args *a, const char *name, const char *prefix, int64_t now_us)
 {
+    char function[64];
+
+    snprintf(function, sizeof function, "weir_%s_%s", script_digest, name);
     args_clear(a);
-    args_add(a, "EVALSHA");
-    args_add_bytes(a, script_named(name)->sha1, 40);
+    args_add(a, "FCALL");
+    args_add(a, function);
     args_add(a, "1");
     args_add(a, prefix);
     if (now_us < 0)

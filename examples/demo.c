@@ -772,17 +772,20 @@ static int64_t most_allowed(const struct demo *d, int64_t window_us)
 
 static void rows_of_rate(struct demo *d)
 {
-    json_t *type = json_object_get(json_object_get(d->verified, "types"), "weekly_summary"), *window;
-    double rate = json_number_value(json_object_get(type, "rate_kept")), kept = rate / (double)d->rate;
+    json_t *limits = json_object_get(d->verified, "limits"), *window;
+    json_t *rule = json_array_get(json_object_get(limits, "weekly_summary"), 0);
+    double rate = json_number_value(json_object_get(rule, "rate_kept")), kept = rate / (double)d->rate;
     struct row *row = add_row(d, "rate kept beyond the first burst", kept >= KEPT_LEAST && kept <= KEPT_MOST);
     size_t i;
 
     snprintf(row->found, sizeof row->found, "%.2f/s, %.4f of it", rate, kept);
     snprintf(row->wanted, sizeof row->wanted, "%ld/s, %.2f to 1", d->rate, KEPT_LEAST);
-    json_array_foreach(json_object_get(type, "windows"), i, window)
+    json_array_foreach(json_object_get(rule, "windows"), i, window)
     {
         int64_t window_us = llround(json_number_value(json_object_get(window, "window")) * 1e6);
 
+        if (i == 2) /* the rule's own period: a second again */
+            break;
         row_most(d, window_us < 500000 ? "most starts in any 100 ms" : "most starts in any second", "%.0f",
                  json_number_value(json_object_get(window, "most")), (double)most_allowed(d, window_us));
     }

@@ -60,6 +60,7 @@ struct weir_job_spec {
     const char *queue; /* "default" */
     const char *id;    /* made when NULL; a given id is accepted once a day */
     const char *key;   /* the value a keyed limit goes by */
+    int64_t cost;      /* how many slots it takes of each rate; the type's, else 1 */
     int max_attempts;  /* 25 */
     double timeout_s;  /* none */
     double delay_s;    /* run at the earliest that long from now */
@@ -105,26 +106,61 @@ WEIR_API void weir_bulk_abandon(struct weir_bulk *b);
 
 /* ---- Rates -------------------------------------------------------------------------------------------- */
 
-/* Sets the limit name to a rule such as "100/1m" or "10/s,burst=20"; applies at once. */
-WEIR_API WEIR_CHECKED int weir_rate_set(struct weir *w, const char *name, const char *rule);
-/* Removes the limit. WEIR_ENOTFOUND when there is none. */
+/* Sets the limit name to one to eight rules such as "100/1m" or "10/s,burst=20 9000/1d,algorithm=sliding-log",
+ * joined by blanks; applies at once, to what waits too. A type is held by the limit of its own name. */
+WEIR_API WEIR_CHECKED int weir_rate_set(struct weir *w, const char *name, const char *rules);
+/* Removes the limit. WEIR_ENOTFOUND when there is none; WEIR_EINPUT while types use it. */
 WEIR_API WEIR_CHECKED int weir_rate_remove(struct weir *w, const char *name);
+/* Holds type by these limits too, named in one text and joined by blanks; a job of it takes cost slots of
+ * each rate (0: as it is, 1 at first). WEIR_ENOTFOUND when one is not there; WEIR_EINPUT when they do not go
+ * together. */
+WEIR_API WEIR_CHECKED int weir_rate_use(struct weir *w, const char *type, const char *limits, int64_t cost);
+/* No longer by these. WEIR_ENOTFOUND when it does not use one of them. */
+WEIR_API WEIR_CHECKED int weir_rate_unuse(struct weir *w, const char *type, const char *limits);
+/* The share of a key (any text) where the keys of a limit take turns: 1, as all have, to 1000. */
+WEIR_API WEIR_CHECKED int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight);
+/* Nothing of this limit starts for so long. */
+WEIR_API WEIR_CHECKED int weir_rate_pause(struct weir *w, const char *limit, double for_s);
+/* Ends that, and the pauses that throttled jobs asked for. */
+WEIR_API WEIR_CHECKED int weir_rate_resume(struct weir *w, const char *limit);
 
 struct weir_take {
     int allowed;
-    int never;            /* can never fit the burst */
-    int64_t limit;        /* the burst */
-    int64_t remaining;    /* slots that may still be taken now */
-    double retry_after_s; /* -1 when allowed */
+    int never;            /* the cost is more than the limit can ever grant at once */
+    int assumed;          /* Redis was away: answered as the flags say, nothing was counted */
+    int64_t limit;        /* the burst; of several rules the smallest */
+    int64_t remaining;    /* slots that may still be taken now; of several rules the least */
+    double retry_after_s; /* -1 when allowed, or never */
     double reset_after_s; /* until all of the burst is there again */
 };
-#define WEIR_TAKE_PEEK 1 /* look, take nothing */
+#define WEIR_TAKE_PEEK 1     /* look, take nothing */
+#define WEIR_TAKE_ASK 2      /* ask Redis even if it has just denied the same */
+#define WEIR_TAKE_OR_ALLOW 4 /* when Redis is away: allowed, not an error; weir_message says why */
+#define WEIR_TAKE_OR_DENY 8  /* when Redis is away: denied, not an error */
 
-/* Takes cost slots (0: 1) of the limit name, for a caller of any kind; target is NAME or, with a rule of the
- * caller's own, NAME or NAME/KEY. rule NULL: the limit's rule. Returns 0 allowed or not: see take->allowed.
- */
+/* Takes cost slots (0: 1) of a limit, for a caller of any kind. target is NAME, or NAME/KEY when the limit's
+ * rules have ",by=" or with rules of the caller's own; KEY may be any text. rule NULL: the limit's rules;
+ * else up to eight, joined by blanks, for a NAME that has no others. Returns 0 allowed or not: see
+ * take->allowed. A slot that was taken stays taken.
+ *
+ * A denial is remembered in w until it can change, one second at most: asking again meanwhile costs no round
+ * trip. */
 WEIR_API WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost,
                                     int flags, struct weir_take *take);
+
+/* One of many questions, and its answer. */
+struct weir_take_item {
+    const char *target; /* as in weir_take */
+    int64_t cost;       /* 0: 1 */
+    int status;         /* 0: take is the answer; else what is wrong with this one */
+    const char *why;    /* in words, when status is not 0; static */
+    struct weir_take take;
+};
+/* The same for count of them in one round trip for each thousand, one after the other as if asked one by one.
+ * 0: see each item's status. Else Redis could not be asked: items without an answer have the status that is
+ * returned. */
+WEIR_API WEIR_CHECKED int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count,
+                                         const char *rule, int flags);
 
 /* ---- Handlers ----------------------------------------------------------------------------------------- */
 
@@ -149,8 +185,13 @@ enum weir_outcome { WEIR_DONE = 0, WEIR_RETRY = 1, WEIR_DEAD = 2, WEIR_THROTTLED
 WEIR_API int weir_job_retry(struct weir_job *job, double after_s, const char *reason, ...) WEIR_PRINTF(3, 4);
 /* The job will never succeed: it goes to the dead jobs at once. */
 WEIR_API int weir_job_dead(struct weir_job *job, const char *reason, ...) WEIR_PRINTF(2, 3);
-/* The provider said stop: the job comes back to the head of its lane after after_s; no attempt is used. */
+/* The provider said stop: its limit, or only its key of that, is paused for after_s and the job comes back to
+ * the head of its lane; no attempt is used. after_s < 0, the provider gave no time: 1 s, doubled up to 5 min
+ * until a job is done; after 24 hours of nothing but such ends each one uses an attempt. */
 WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
+/* The job's true cost, which is known only now: when it ends, its limits take the difference, or give it
+ * back. 0 to 10^9. */
+WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
 
 typedef int weir_handler(struct weir_job *job, void *arg);
 

@@ -101,13 +101,19 @@ static int check_usable(struct weir_bulk *b)
 
 /* ---- Chunks under way */
 
+/* Redis answered: whatever trouble there was is over. */
+static void end_trouble(struct weir_bulk *b)
+{
+    b->lost_since_us = 0;
+    b->attempts = b->faults = 0;
+}
+
 static void acknowledge(struct weir_bulk *b)
 {
     b->counts.accepted += nth(b, 0)->jobs;
     b->first = (b->first + 1) % WINDOW;
     b->under_way--;
-    b->lost_since_us = 0;
-    b->attempts = b->faults = 0;
+    end_trouble(b);
 }
 
 static int transmit(struct weir_bulk *b, const struct chunk *chunk, struct error *e)
@@ -240,6 +246,15 @@ static int receive_one(struct weir_bulk *b)
     return 0;
 }
 
+static int receive_all(struct weir_bulk *b)
+{
+    int status = 0;
+
+    while (!status && b->under_way > 0)
+        status = receive_one(b);
+    return status;
+}
+
 static void make_name(struct weir_bulk *b)
 {
     memcpy(b->batch, "run.", 4);
@@ -250,12 +265,11 @@ static void make_name(struct weir_bulk *b)
  * a new name. */
 static int begin_anew_after_rest(struct weir_bulk *b)
 {
-    int status = 0;
+    int status;
 
     if (b->named || clock_mono_us() - b->last_sent_us < REST_US)
         return 0;
-    while (!status && b->under_way > 0)
-        status = receive_one(b);
+    status = receive_all(b);
     if (!status) {
         make_name(b);
         b->at.lines -= b->begin.lines;
@@ -399,14 +413,67 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
     return 0;
 }
 
-/* Counts the job that was just written to bodies, and sends the chunk when it is full. */
-static int take_job(struct weir_bulk *b, struct span type, struct span queue, uint64_t sum)
+/* ---- Jobs */
+
+static int ask_fits(struct weir_bulk *b, struct span type, int64_t cost, struct error *e)
+{
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    fits_request(&a, b->w->prefix, -1, type, cost);
+    status = redis_call(b->w->redis, &a, &reply, NULL, e);
+    if (!status)
+        status = fits_reply(reply, e);
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+/* Could a job of that cost ever start? Redis is asked at the first of a type and when the cost is higher than
+ * before. WEIR_EINPUT: no; the bulk goes on. */
+static int check_cost(struct weir_bulk *b, struct span type, int64_t cost)
+{
+    struct tally_name *row = tally_row(&b->types, type);
+    struct error e;
+    int status;
+
+    if (!row)
+        return out_of_memory(b);
+    if (cost <= row->fits)
+        return 0;
+    status = receive_all(b);
+    while (!status && (status = ask_fits(b, type, cost, &e)) == WEIR_EUNREACHABLE)
+        status = recover(b, &e);
+    if (b->failed.status)
+        return status;
+    if (status && status != WEIR_EINPUT)
+        return fail(b, &e);
+    end_trouble(b);
+    if (status)
+        b->w->error = e;
+    else
+        row->fits = cost;
+    return status;
+}
+
+/* Counts the job that was just written to bodies from begin on, and sends the chunk when it is full. */
+static int take_job(struct weir_bulk *b, size_t begin, const struct job_view *job, struct span queue,
+                    uint64_t sum)
 {
     struct entry *entry = &b->entries[b->jobs];
-    uint32_t ignored;
+    uint32_t type;
+    int status = job->cost > 1 ? check_cost(b, job->type, job->cost) : 0;
 
-    if (!tally_add(&b->types, type, &ignored) || !tally_add(&b->queues, queue, &entry->queue))
+    if (status) {
+        b->bodies.len = begin;
+        return status;
+    }
+    if (!tally_add(&b->types, job->type, &type) || !tally_add(&b->queues, queue, &entry->queue))
         return out_of_memory(b);
+    b->types.names[type].costed += job->cost > 0;
+    b->types.names[type].cost += job->cost;
     entry->end = b->bodies.len;
     b->jobs++;
     pass_line(b, sum);
@@ -478,12 +545,13 @@ int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
         b->bodies.len = begin;
         return pass_line(b, sum);
     }
-    return take_job(b, view.type, queue_of(NULL, view.queue), sum);
+    return take_job(b, begin, &view, queue_of(NULL, view.queue), sum);
 }
 
 int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue, const char *line, size_t len)
 {
     struct job_view view;
+    size_t begin = b->bodies.len;
     uint64_t sum;
     int status = check_usable(b);
 
@@ -499,7 +567,7 @@ int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
         status = job_wrap(&b->bodies, type, line, len, &view, &b->w->error);
     else
         status = job_rewrite(&b->bodies, line, len, &view, &b->w->error);
-    return status ? status : take_job(b, view.type, queue_of(queue, view.queue), sum);
+    return status ? status : take_job(b, begin, &view, queue_of(queue, view.queue), sum);
 }
 
 int weir_bulk_skip_line(struct weir_bulk *b, const char *line, size_t len)
@@ -519,13 +587,13 @@ bool bulk_has_failed(const struct weir_bulk *b)
     return b->failed.status != 0;
 }
 
-bool bulk_type(const struct weir_bulk *b, size_t index, struct name_count *type)
+bool bulk_type(const struct weir_bulk *b, size_t index, struct bulk_type *type)
 {
     const struct tally_name *name = &b->types.names[index];
 
     if (index >= b->types.count)
         return false;
-    *type = (struct name_count){{name->text, name->len}, name->total};
+    *type = (struct bulk_type){{name->text, name->len}, name->total, name->costed, name->cost};
     return true;
 }
 

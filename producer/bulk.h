@@ -10,8 +10,13 @@ WEIR_CHECKED int bulk_flush(struct weir_bulk *b);
 WEIR_CHECKED int bulk_end(struct weir_bulk *b);
 /* Has it failed for good, so that the last error was not one of a single line? */
 bool bulk_has_failed(const struct weir_bulk *b);
-/* The index-th type of this bulk's jobs, those that an earlier run had sent left out; false: there are no
- * more. */
-bool bulk_type(const struct weir_bulk *b, size_t index, struct name_count *type);
+/* The jobs of a type that this bulk took, those that an earlier run had sent left out. */
+struct bulk_type {
+    struct span name;
+    uint64_t count, costed; /* costed: those that named their cost */
+    int64_t cost;           /* of those, in all */
+};
+/* The index-th type, of which none may have been taken; false: there are no more. */
+bool bulk_type(const struct weir_bulk *b, size_t index, struct bulk_type *type);
 
 #endif

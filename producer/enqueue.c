@@ -85,6 +85,7 @@ int enqueue_job(struct weir *w, const struct weir_job_spec *spec, char id[WEIR_I
     job.queue = view.queue.at ? view.queue : (struct span){"default", strlen("default")};
     job.type = view.type;
     job.id = view.id;
+    job.cost = view.cost;
     job.body = (struct span){body.at, body.len};
     status = send_job(w, &job, is_new);
     if (!status && id) {

@@ -90,19 +90,25 @@ static bool add_name(struct tally *t, struct span name)
     return true;
 }
 
-bool tally_add(struct tally *t, struct span name, uint32_t *index)
+struct tally_name *tally_row(struct tally *t, struct span name)
 {
-    struct tally_name *found;
-
     if (t->count == 0 || !is_name(t, t->last, name)) {
         uint32_t slot = t->count ? *find_slot(t, name) : 0;
 
         if (!slot && !add_name(t, name))
-            return false;
+            return NULL;
         t->last = slot ? slot - 1 : (uint32_t)t->count - 1;
     }
+    return &t->names[t->last];
+}
+
+bool tally_add(struct tally *t, struct span name, uint32_t *index)
+{
+    struct tally_name *found = tally_row(t, name);
+
+    if (!found)
+        return false;
     *index = t->last;
-    found = &t->names[t->last];
     if (found->in_chunk++ == 0)
         t->used[t->used_count++] = t->last;
     found->total++;

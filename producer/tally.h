@@ -13,6 +13,9 @@ struct tally_name {
     char *text;
     size_t len;
     uint64_t total;
+    uint64_t costed; /* of a type: its jobs that named their cost, */
+    int64_t cost;    /* which is so much in all; */
+    int64_t fits;    /* and the highest cost that its limits were asked about */
     uint32_t in_chunk;
 };
 
@@ -29,6 +32,8 @@ struct tally {
 
 void tally_init(struct tally *t);
 void tally_free(struct tally *t);
+/* The row of a name, which is new when it was not there, until the next one is added. NULL: out of memory. */
+struct tally_name *tally_row(struct tally *t, struct span name);
 /* Counts one. *index stays that name's. False: out of memory, nothing was counted. */
 bool tally_add(struct tally *t, struct span name, uint32_t *index);
 /* A new chunk begins. */

@@ -12,15 +12,12 @@
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
 -- full: refused
--- uses: core/base.lua core/now.lua queue/check.lua queue/arrival.lua
+-- uses: arrival check
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
-local batch, keep_ms, first, lines = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local sum_before, sum_after = ARGV[6], ARGV[7]
-
 -- Reads "n, (name, count) * n" from ARGV[at] on: the pairs, the sum of their counts, and where they end; or nil.
-local function read_counts(at)
+local function read_counts(ARGV, at)
     local n, list, total = tonumber(ARGV[at]), {}, 0
     if not is_whole(n) or at + 2 * n > #ARGV then return nil end
     for i = at + 1, at + 2 * n, 2 do
@@ -32,46 +29,56 @@ local function read_counts(at)
     return list, total, at + 2 * n + 1
 end
 
-local types, queues, bodies, jobs
-local function wrong_arguments()
-    if not is_name(batch) then return 'its batch is no name' end
-    if keep_ms ~= '' and not is_whole(tonumber(keep_ms)) then return 'keep_ms must be a whole number' end
-    if not is_whole(first) or not is_whole(lines) then return 'first and lines must be whole numbers' end
-    if not sum_before or not sum_after then return 'it has no checksums' end
-    local total
-    types, total, bodies = read_counts(8)
-    if not types then return 'the counts of its types are wrong' end
-    queues, jobs, bodies = read_counts(bodies)
-    if not queues then return 'the counts of its queues are wrong' end
-    if jobs ~= total or jobs ~= #ARGV - bodies + 1 or jobs > lines then return 'its counts and its jobs do not agree' end
+-- Returns what is wrong with the chunk, which it fills in.
+local function read_chunk(ARGV, c)
+    if not is_name(c.batch) then return 'its batch is no name' end
+    if c.keep_ms ~= '' and not is_whole(tonumber(c.keep_ms)) then return 'keep_ms must be a whole number' end
+    if not is_whole(c.first) or not is_whole(c.lines) then return 'first and lines must be whole numbers' end
+    if not c.sum_before or not c.sum_after then return 'it has no checksums' end
+    local total, jobs, at
+    c.types, total, at = read_counts(ARGV, 8)
+    if not c.types then return 'the counts of its types are wrong' end
+    c.queues, jobs, c.bodies = read_counts(ARGV, at)
+    if not c.queues then return 'the counts of its queues are wrong' end
+    if jobs ~= total or jobs ~= #ARGV - c.bodies + 1 or jobs > c.lines then return 'its counts and its jobs do not agree' end
 end
 
-local function wrong_keys()
-    local wrong = wrong_kind('batch:' .. batch, 'hash') or wrong_registries()
-    for _, q in ipairs(queues) do wrong = wrong or wrong_kind('queue:' .. q.name, 'list') end
-    for _, t in ipairs(types) do wrong = wrong or wrong_counter(t.name, 'enqueued') end
+local function wrong_keys(c)
+    local wrong = check.wrong_kind('batch:' .. c.batch, 'hash') or arrival.wrong_registries()
+    for _, q in ipairs(c.queues) do wrong = wrong or check.wrong_kind('queue:' .. q.name, 'list') end
+    for _, t in ipairs(c.types) do wrong = wrong or arrival.wrong_counter(t.name, 'enqueued') end
     return wrong
 end
 
-local wrong = wrong_arguments()
-if wrong then return refuse('append: %s', wrong) end
-wrong = wrong_keys()
-if wrong then return refuse_key(wrong) end
-
-local state = call('HMGET', P .. 'batch:' .. batch, 'next', 'sum')
-if state[1] and (tonumber(state[1]) ~= first or state[2] ~= sum_before) or not state[1] and first ~= 0 then
-    return {'at', state[1] or '0', state[2] or ''}
+local function put_jobs(ARGV, c)
+    local at = c.bodies
+    for _, q in ipairs(c.queues) do
+        local last = at + q.count - 1
+        for i = at, last, SLICE do call('RPUSH', P .. 'queue:' .. q.name, unpack(ARGV, i, min(i + SLICE - 1, last))) end
+        call('SADD', P .. 'queues', q.name)
+        at = last + 1
+    end
+    for _, t in ipairs(c.types) do arrival.count(t.name, 'enqueued', t.count) end
 end
 
-local at = bodies
-for _, q in ipairs(queues) do
-    local last = at + q.count - 1
-    for i = at, last, SLICE do call('RPUSH', P .. 'queue:' .. q.name, unpack(ARGV, i, min(i + SLICE - 1, last))) end
-    call('SADD', P .. 'queues', q.name)
-    at = last + 1
+local function append(ARGV)
+    local c = {batch = ARGV[2], keep_ms = ARGV[3], first = tonumber(ARGV[4]), lines = tonumber(ARGV[5]),
+               sum_before = ARGV[6], sum_after = ARGV[7]}
+    local wrong = read_chunk(ARGV, c)
+    if wrong then return refuse('append: %s', wrong) end
+    wrong = wrong_keys(c)
+    if wrong then return check.refuse_key(wrong) end
+
+    local batch = P .. 'batch:' .. c.batch
+    local state = call('HMGET', batch, 'next', 'sum')
+    if state[1] and (tonumber(state[1]) ~= c.first or state[2] ~= c.sum_before) or not state[1] and c.first ~= 0 then
+        return {'at', state[1] or '0', state[2] or ''}
+    end
+    put_jobs(ARGV, c)
+    local after = us(c.first + c.lines)
+    call('HSET', batch, 'next', after, 'sum', c.sum_after)
+    if c.keep_ms ~= '' and not VIRTUAL then call('PEXPIRE', batch, c.keep_ms) end
+    return {'ok', after}
 end
-for _, t in ipairs(types) do count_arrivals(t.name, 'enqueued', t.count) end
-local next = us(first + lines)
-call('HSET', P .. 'batch:' .. batch, 'next', next, 'sum', sum_after)
-if keep_ms ~= '' and not VIRTUAL then call('PEXPIRE', P .. 'batch:' .. batch, keep_ms) end
-return {'ok', next}
+
+return append

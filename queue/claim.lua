@@ -1,10 +1,10 @@
--- claim: the heart of a turn. First every key is read and every decision made, then all is written: a script that fails
--- while it reads has changed nothing.
+-- claim: the heart of a turn. Who waits where is written as it is found; of jobs, leases and gates all is decided first and
+-- written at the end, by steps that cannot fail: a script that fails on the way has moved no job and taken no slot.
 --
--- For each queue, in order: the types that are due are served from their lanes; then jobs are looked at from the head of
--- the queue and each takes its slot: granted, it is leased to this worker; denied, it is parked in its lane until the
--- gate opens; of a type that this worker cannot run, it is parked and the type held. While a queue holds jobs, its lanes
--- get half of the executors.
+-- For each queue, in order: the gates that are due are served from their lanes; then jobs are looked at from the head of
+-- the queue and each takes its slot at all of its gates: granted, it is leased to this worker; denied, it is parked in its lane,
+-- which waits at the gate that opens last; of a type that this worker cannot run, it is parked and the type held. While a queue
+-- holds jobs, its lanes get half of the executors.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, group, turn,
@@ -14,51 +14,72 @@
 --       duty_until   until when this worker holds the pacing duty of its group, us; 0: it does not
 --       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second
 --       n, queue * n, type * the rest (the types that this worker can run)
--- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, rule, ...],
---          [type that was set aside, ...], [limit whose rule cannot be read, ...] ]
+-- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
+--          [type that was set aside, ...], [limit whose rules cannot be read, ...] ]
 --        next: when a gate opens for what is parked, later: when a scheduled job is due; -1: never
---        more: there was more than could be taken
+--        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --
--- claim_call.lua   the arguments, and what is decided while it runs
--- claim_grant.lua  types and their gates; leasing one job
--- claim_lanes.lua  serving the types that are due
--- claim_queue.lua  looking at the jobs of a queue
--- claim_commit.lua writing it all
--- claim_duty.lua   when the next look is, and whose
+-- claim_call   the arguments, and what is decided while it runs
+-- claim_grant  types and lanes with their gates; leasing one job
+-- claim_wait   where types and lanes wait
+-- claim_park   the lane of a job; parking it
+-- claim_lanes  serving what is due
+-- claim_queue  looking at the jobs of a queue
+-- claim_commit writing it all
+-- claim_duty   when the next look is, and whose
 --
--- uses: core/base.lua core/now.lua core/bell.lua throttle/gate.lua queue/check.lua queue/lease.lua queue/lane.lua queue/claim_call.lua queue/claim_grant.lua queue/claim_lanes.lua queue/claim_queue.lua queue/claim_commit.lua queue/claim_duty.lua
+-- uses: check claim_call claim_commit claim_duty claim_grant claim_lanes claim_park claim_queue claim_wait
 
--- Serves one queue; returns how many jobs leave it and when the first untouched type in wake is due.
+local c = claim_call
+
+-- What the lanes must leave for the queue: executors, and places to prefetch.
+local function keep_for_queue()
+    local kept = c.free == 1 and c.turn % 2 or floor(c.free / 2)
+    return kept, floor(c.prefetch / 2)
+end
+
+-- Serves one queue; returns how many jobs leave it, and whether it has more.
 local function serve_queue(queue)
-    local due, after = due_types(queue)
-    local jobs = free + prefetch > 0 and call('LRANGE', P .. 'queue:' .. queue, 0, look - 1) or {}
+    local due = claim_lanes.due(queue)
+    if c.free + c.prefetch < 1 then return 0, false end
+    local jobs = call('LRANGE', P .. 'queue:' .. queue, '0', digits(c.look - 1))
     if #due > 0 then
-        local kept, kept_prefetch = 0, 0 -- for what stands in the queue
-        if #jobs > 0 then
-            kept = free == 1 and turn % 2 or floor(free / 2)
-            kept_prefetch = floor(prefetch / 2)
-        end
-        free, prefetch = free - kept, prefetch - kept_prefetch
-        serve_due(due)
-        free, prefetch = free + kept, prefetch + kept_prefetch
+        local kept, kept_prefetch = 0, 0
+        if #jobs > 0 then kept, kept_prefetch = keep_for_queue() end
+        c.free, c.prefetch = c.free - kept, c.prefetch - kept_prefetch
+        claim_lanes.serve(queue, due)
+        c.free, c.prefetch = c.free + kept, c.prefetch + kept_prefetch
     end
-    local used = #jobs > 0 and read_queue(queue, jobs) or 0
-    if #due > 0 and free + prefetch > 0 then serve_due(due) end
-    return used, after
+    if #jobs == 0 then return 0, false end
+    local used, more = claim_queue.read(queue, jobs)
+    claim_park.place()
+    claim_lanes.serve(queue, claim_lanes.due(queue))
+    return used, more
 end
 
-if options:find('h', 1, true) then
-    for _, queue in ipairs(queues) do take_back(queue) end
+local function or_never(time) return time < huge and time or -1 end
+
+local function claim(ARGV)
+    local wrong = claim_call.begin(ARGV)
+    if wrong then return refuse('%s', wrong) end
+    claim_grant.begin()
+    claim_park.begin()
+    if c.has_option('h') then
+        for _, queue in ipairs(c.queues) do claim_wait.take_back_all(queue) end
+    end
+    local used, more = {}, false
+    for _, queue in ipairs(c.queues) do
+        local left
+        used[queue], left = serve_queue(queue)
+        more = more or left
+    end
+    wrong = claim_commit.wrong_keys()
+    if wrong then return check.refuse_key(wrong) end
+    claim_commit.write(used)
+    local at, later, due, news = claim_duty.next_times()
+    more = more or due
+    claim_duty.decide(more, news)
+    return {now, or_never(at), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken}
 end
-local used, after = {}, {}
-for _, queue in ipairs(queues) do
-    states[queue] = {}
-    used[queue], after[queue] = serve_queue(queue)
-end
-wrong = wrong_keys()
-if wrong then return refuse_key(wrong) end
-commit(used)
-local at, later, news = next_times(after)
-duty(news)
-local function or_never(time) return time < math.huge and time or -1 end
-return {now, or_never(at), or_never(later), duty_until, more, leases, rules, aside, broken}
+
+return claim

@@ -1,34 +1,57 @@
--- claim_call: the arguments of claim, and what is decided while it runs.
+-- claim_call: the arguments of claim, and what is decided while it runs. The other parts find all of it here.
+local claim_call = {}
 
-local BUDGET = 500              -- jobs looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
-local BYTES = 8 * 1024 * 1024  -- of bodies read in one claim
-local ROOM_MOST = 2000         -- of free and of prefetch: a turn has 4096 tokens
+local BUDGET = 500              -- jobs and waiters looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
+local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
+local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
-local worker, group, turn = ARGV[2], ARGV[3], tonumber(ARGV[4])
-local free, prefetch, look = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local duty_until, options = tonumber(ARGV[8]), ARGV[9]
-local queues, mine = {}, {}
+claim_call.BYTES = 8 * 1024 * 1024 -- of bodies read in one claim
+claim_call.AHEAD = 5000            -- us that slots are granted ahead: at a small burst every late wake-up would lose one for good
 
-local function read_arguments()
-    local n, seen = tonumber(ARGV[10]), {}
-    if not (is_whole(turn) and is_whole(duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
-    if n < 1 or #ARGV < 10 + n then return 'claim: wants n queues and the types' end
-    if not (is_whole(free) and is_whole(prefetch) and is_whole(look, 1)) or look > 1000 then
-        return 'claim: free, prefetch or look out of range'
-    end
+local function read_names(ARGV, c, n)
+    c.queues, c.mine, c.known = {}, {}, {}
     for i = 11, 10 + n do
-        if not is_name(ARGV[i]) or seen[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
-        seen[ARGV[i]] = true
-        queues[#queues + 1] = ARGV[i]
+        if not is_name(ARGV[i]) or c.known[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
+        c.known[ARGV[i]] = true
+        c.queues[#c.queues + 1] = ARGV[i]
     end
-    for i = 11 + n, #ARGV do mine[ARGV[i]] = true end
-    if call('HEXISTS', P .. 'active:' .. worker, '@') == 0 then return 'unregistered: worker ' .. worker end
+    for i = 11 + n, #ARGV do c.mine[ARGV[i]] = true end
 end
 
-local wrong = read_arguments()
-if wrong then return refuse('%s', wrong) end
-free, prefetch = min(free, ROOM_MOST), min(prefetch, ROOM_MOST)
+local function read_numbers(ARGV, c)
+    c.turn, c.free, c.prefetch, c.look = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+    c.duty_until = tonumber(ARGV[8])
+    local n = tonumber(ARGV[10])
+    if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
+    if n < 1 or #ARGV < 10 + n then return 'claim: wants n queues and the types' end
+    if not (is_whole(c.free) and is_whole(c.prefetch) and is_whole(c.look, 1)) or c.look > 1000 then
+        return 'claim: free, prefetch or look out of range'
+    end
+    return read_names(ARGV, c, n)
+end
 
--- What was decided, written by commit(). leases: token, entry, token, entry ...
-local leases, dead, rules, aside, broken = {}, {}, {}, {}, {}
-local index, bytes, budget, more = 0, 0, BUDGET, 0
+-- Reads the arguments; returns what is wrong with them.
+function claim_call.begin(ARGV)
+    local c = claim_call
+    c.worker, c.group, c.options = ARGV[2], ARGV[3], ARGV[9]
+    local wrong = read_numbers(ARGV, c)
+    if wrong then return wrong end
+    if call('HEXISTS', P .. 'active:' .. c.worker, '@') == 0 then return 'unregistered: worker ' .. c.worker end
+    c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
+    c.waking = 2 * c.free + WAKE_MOST
+    -- What was decided, written by claim_commit.
+    c.dead, c.rules, c.aside, c.broken = {}, {}, {}, {}
+    c.bytes, c.budget, c.tick, c.soonest, c.named = 0, BUDGET, now, huge, 0
+    c.wakes = {} -- of each queue: gate -> opening time, as far as they were read or written
+    for _, queue in ipairs(c.queues) do c.wakes[queue] = {} end
+end
+
+-- The order of service: each call is later than all before.
+function claim_call.next_ticket()
+    claim_call.tick = claim_call.tick + 1
+    return claim_call.tick
+end
+
+function claim_call.has_option(letter) return find(claim_call.options, letter, 1, true) ~= nil end
+
+return claim_call

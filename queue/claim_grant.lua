@@ -1,74 +1,240 @@
--- claim_grant: the types that a claim meets, with their gates, and leasing one job.
+-- claim_grant: the types and lanes that a claim meets, the gates that hold them, and leasing one job.
+--
+-- uses: claim_call types rules gate lease
+local claim_grant = {}
+
+local claim = claim_call
 
 -- Tokens of this turn: its number and two digits of base 64, in ASCII order. Formatting a number would take longer than all the
 -- rest of a grant.
-local ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
-local find, sub = string.find, string.sub
-local high, low, token_head = 0, 64, nil
+local DIGITS = {}
+for digit in ('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'):gmatch('.') do DIGITS[#DIGITS + 1] = digit end
+local high, low, token_head
 local function next_token(tail)
     if low == 64 then
         high, low = high + 1, 0
-        token_head = us(turn) .. '.' .. sub(ALPHABET, high, high)
+        token_head = us(claim.turn) .. '.' .. DIGITS[high]
     end
     low = low + 1
-    return token_head .. sub(ALPHABET, low, low) .. tail
+    return token_head .. DIGITS[low] .. tail
 end
 
-local CLOSED = {} -- the gate of a limit whose rule cannot be read: nothing starts, the type is reported
-local gates, rule_of = {}, {}
-local states, order = {}, {} -- states[queue][type]
+-- Slots of this very moment: of which type, what each job costs, how many are left and were used.
+local now_of, now_cost, now_left, now_used
 
-local function gate_of(name)
-    if gates[name] == nil then
-        local rule = call('HGET', P .. 'limits', name)
-        gates[name] = rule and (gate_load(name .. '#0', rule) or CLOSED)
-        rule_of[name] = rule
-        if gates[name] == CLOSED then broken[#broken + 1] = name end
+-- What was leased: token, entry, token, entry ...
+local leases, leased
+
+claim_grant.states = nil -- [queue][type]
+claim_grant.order, claim_grant.lanes = nil, nil -- all types and lanes, in the order in which they were met
+function claim_grant.begin()
+    high, low = 0, 64
+    leases, leased = {}, 0
+    claim.leases = leases
+    now_of, now_left, now_used = nil, 0, 0
+    claim_grant.states, claim_grant.order, claim_grant.lanes = {}, {}, {}
+    for _, queue in ipairs(claim.queues) do claim_grant.states[queue] = {} end
+end
+
+-- The gates of a list of a type, loaded: {name =, g = | fixed = time} each.
+local function load_gates(list, key)
+    local gates = {}
+    for i, spec in ipairs(list) do
+        local name = key and spec.name .. '/' .. key or spec.name
+        gates[i] = {name = name, fixed = spec.fixed, g = not spec.fixed and gate.load(name, spec.rule) or nil}
     end
-    return gates[name]
+    return gates
+end
+
+local function global_gates(t)
+    local gates = load_gates(t.global)
+    for _, pause in ipairs(t.paused) do
+        local till = rules.paused(pause.set)
+        if till > now then gates[#gates + 1] = {name = pause.name, fixed = till} end
+    end
+    return gates
+end
+
+-- ",gate,gate": those of the gates that count what is in flight.
+local function counting(gates)
+    local names = ''
+    for _, e in ipairs(gates) do
+        if e.g and e.g.base.in_flight then names = names .. ',' .. e.name end
+    end
+    return names
 end
 
 -- One type in one queue, as this claim sees it.
-local function state_of(queue, name)
-    local s = states[queue][name]
-    if not s then
-        local lane = queue .. '/' .. name .. '/'
-        s = {queue = queue, name = name, lane = lane, tail = '/' .. lane, gate = gate_of(name),
-             taken = 0, parked = {}, pulled = 0, left = nil, woken = nil, direct = nil}
-        states[queue][name] = s
-        order[#order + 1] = s
-    end
+function claim_grant.state(queue, name)
+    local s = claim_grant.states[queue][name]
+    if s then return s end
+    local t = types.load(name)
+    local path = queue .. '/' .. name
+    s = {queue = queue, name = name, kind = t, gates = t.limited and global_gates(t) or t.global, ring = P .. 'ring:' .. path,
+         mine = claim.mine[name], limited = t.limited, keyed = t.path ~= nil, lanes = {}, lane_head = path .. '/', free_tail = '/' .. path .. '/',
+         members = nil, pulled = 0, served = 0, parked = 0}
+    s.counting = counting(s.gates)
+    claim_grant.states[queue][name] = s
+    claim_grant.order[#claim_grant.order + 1] = s
+    for _, limit in ipairs(t.broken) do claim.broken[#claim.broken + 1] = limit end
     return s
 end
 
-local function lane_is_empty(s)
-    if s.left == nil then s.left = call('LLEN', P .. 'lane:' .. s.lane) > 0 end
-    return not s.left and #s.parked == 0
+-- One lane of it. gates: those of its key.
+function claim_grant.lane(s, key)
+    local l = s.lanes[key]
+    if l then return l end
+    local name = s.lane_head .. key
+    l = {s = s, key = key, name = name, node = s.name .. '/' .. key,
+         gates = s.keyed and key ~= '' and load_gates(s.kind.keyed, key) or {},
+         read = {}, read_at = 1, fetched = 0, whole = false, parked = {}, parked_next = 1}
+    local names = s.counting .. counting(l.gates)
+    l.tail = '/' .. name .. (names ~= '' and '~' .. sub(names, 2) or '')
+    s.lanes[key] = l
+    claim_grant.lanes[#claim_grant.lanes + 1] = l
+    return l
 end
 
-local function opening(s)
-    if s.gate == CLOSED then return math.huge end
-    return s.gate and gate_start(s.gate, 1) or now
+-- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked.
+function claim_grant.head(l, ahead)
+    local entry = l.read[l.read_at]
+    if entry then return entry end
+    if not l.whole then
+        local got = call('LRANGE', P .. 'lane:' .. l.name, digits(l.fetched), digits(l.fetched + ahead - 1))
+        l.whole = #got < ahead
+        for i = 1, #got do
+            l.read[l.fetched + i] = got[i]
+            claim.bytes = claim.bytes + #got[i]
+        end
+        l.fetched = l.fetched + #got
+        if #got > 0 then return got[1] end
+    end
+    return l.parked[l.parked_next]
 end
 
--- How many jobs of s could be leased, whatever its gate says.
-local function room_of(s) return s.gate and free or free + prefetch end
-
-local function lease(token, entry)
-    index = index + 2
-    leases[index - 1], leases[index] = token, entry
-    bytes = bytes + #entry
+function claim_grant.drop_head(l)
+    if l.read[l.read_at] then l.read_at = l.read_at + 1 else l.parked_next = l.parked_next + 1 end
 end
 
--- Leases a job without a limit; unsafe: it must have an executor of its own.
-local function lease_free(s, entry, unsafe)
-    lease(next_token(s.tail), entry)
-    if prefetch > 0 and not unsafe then prefetch = prefetch - 1 else free = free - 1 end
+-- Jobs of this type could be leased, whatever its gates say.
+function claim_grant.room(s) return s.limited and claim.free or claim.free + claim.prefetch end
+
+-- The cost of a job: its own, else its type's.
+function claim_grant.cost(s, entry)
+    if not find(entry, '"cost"', 1, true) then return s.kind.cost end
+    local cost = entry:match('^@?[%d,]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')
+        or entry:match('^@?[%d,]*;?{"id":"[^"]*","type":"[^"]*","key":"[^"]*","cost":(%d+)[,}]')
+    if not cost then
+        local _, _, _, body = lease.entry_read(entry)
+        local ok, job = pcall(json_read, body)
+        cost = ok and type(job) == 'table' and job.cost
+    end
+    cost = tonumber(cost)
+    return is_whole(cost, 1) and cost or s.kind.cost
 end
 
--- Leases a job whose slot was taken at its gate.
-local function lease_slot(s, entry, start)
-    if start ~= s.slot then s.slot, s.slot_tail = start, '@' .. us(start) .. s.tail end
-    lease(next_token(s.slot_tail), entry)
-    free = free - 1
+-- ---- Starting at this very moment. The slots that all gates of a type have now are counted once, and those that were used are taken
+-- from them at once, before anybody asks these gates again.
+
+function claim_grant.take_used()
+    if now_used > 0 then
+        for _, e in ipairs(now_of.gates) do
+            if e.g then gate.take(e.g, now, now_used, now_cost) end
+        end
+    end
+    now_of, now_left, now_used = nil, 0, 0
 end
+
+local function count_now(s, cost, ticket)
+    claim_grant.take_used()
+    local n = claim.free
+    for _, e in ipairs(s.gates) do
+        if e.fixed or gate.start(e.g, cost, s.name, ticket) > now then return 0 end
+        n = gate.count(e.g, now, n, cost)
+    end
+    return n
+end
+
+local function has_slot_now(s, cost, ticket)
+    if now_of ~= s or now_cost ~= cost or now_left < 1 then
+        local n = count_now(s, cost, ticket)
+        now_of, now_cost, now_left = s, cost, n
+    end
+    return now_left > 0
+end
+
+-- Leases a job that may start at once; false: it may not, or has no executor.
+function claim_grant.lease_now(s, l, entry, cost, ticket, lane_ticket)
+    if claim.free < 1 or not has_slot_now(s, cost, ticket) then return false end
+    local gates = l.gates
+    for i = 1, #gates do
+        if gates[i].fixed or gate.start(gates[i].g, cost, l.node, lane_ticket) > now then return false end
+    end
+    for i = 1, #gates do gate.take(gates[i].g, now, 1, cost) end
+    now_left, now_used = now_left - 1, now_used + 1
+    claim_grant.lease_at(l, entry, now, cost)
+    return true
+end
+
+-- ---- Starting when the gates say
+
+-- When a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who
+-- asks waits there as node since ticket.
+function claim_grant.opens(gates, cost, node, ticket, at)
+    local last
+    if now_of then claim_grant.take_used() end
+    for i = 1, #gates do
+        local e = gates[i]
+        local t = e.fixed or gate.start(e.g, cost, node, ticket)
+        if t > at then at, last = t, e end
+    end
+    return at, last
+end
+
+-- A gate at which a job of that cost can never start; nil: there is none.
+function claim_grant.unfit(gates, cost)
+    for i = 1, #gates do
+        if gates[i].g and not gate.fits(gates[i].g, cost) then return gates[i] end
+    end
+end
+
+function claim_grant.unfit_reason(e, cost)
+    return format('its cost of %d can never fit limit %s: %s', cost, e.name:match('^[^#]+'), e.g.base.text)
+end
+
+local function take(gates, start, cost)
+    for i = 1, #gates do
+        local g = gates[i].g -- none: a pause that ends within what is granted ahead
+        if g then gate.take(g, start, 1, cost) end
+    end
+end
+
+local function lease_entry(token, entry)
+    leases[leased + 1], leases[leased + 2] = token, entry
+    leased = leased + 2
+end
+
+-- Leases a job of a type without limits; unsafe: it must have an executor of its own.
+function claim_grant.lease_free(tail, entry, unsafe)
+    lease_entry(next_token(tail), entry)
+    if claim.prefetch > 0 and not unsafe then claim.prefetch = claim.prefetch - 1 else claim.free = claim.free - 1 end
+end
+
+-- Takes the slots of a job at all of its gates, from that start, and leases it.
+function claim_grant.lease_slot(s, l, entry, start, cost)
+    take(s.gates, start, cost)
+    take(l.gates, start, cost)
+    claim_grant.lease_at(l, entry, start, cost)
+end
+
+-- Leases a job whose slots are taken.
+function claim_grant.lease_at(l, entry, start, cost)
+    if start ~= l.slot or cost ~= l.slot_cost then
+        l.slot, l.slot_cost = start, cost
+        l.slot_tail = '@' .. us(start) .. (cost ~= 1 and '*' .. us(cost) or '') .. l.tail
+    end
+    lease_entry(next_token(l.slot_tail), entry)
+    claim.free = claim.free - 1
+end
+
+return claim_grant

@@ -1,80 +1,222 @@
--- claim_lanes: serving the types that are due from their lanes.
+-- claim_lanes: serving what is due from the lanes.
+--
+-- uses: claim_call claim_grant claim_park claim_wait gate lease
+local claim_lanes = {}
 
-local DUE_MOST = 64            -- types looked at in wake
+local claim, grant, park, wait = claim_call, claim_grant, claim_park, claim_wait
 
--- The start times of up to n jobs of s that are granted now, at most a little ahead; their slots are taken.
-local function take_slots(s, n)
-    local starts = {}
-    while #starts < n do
-        local start = gate_start(s.gate, 1)
-        if start > now + AHEAD then break end
-        gate_take(s.gate, start, 1, 1)
-        starts[#starts + 1] = start
-    end
-    return starts
-end
+local DUE_MOST = 64            -- gates looked at in one pass
 
--- Up to n jobs of the lane from where this claim has come to, and how many; one more is read: is anything left?
-local function read_lane(s, n)
-    local entries = call('LRANGE', P .. 'lane:' .. s.lane, s.taken, s.taken + n)
-    s.left = #entries > n
-    return entries, min(n, #entries)
-end
-
-local function serve_slots(s, n)
-    local tat_us, tat_rem = gate_mark(s.gate)
-    local starts = take_slots(s, n)
-    if #starts == 0 then return end
-    local entries, k = read_lane(s, #starts)
-    if k < #starts then
-        gate_reset(s.gate, tat_us, tat_rem)
-        take_slots(s, k)
-    end
-    for i = 1, k do lease_slot(s, entries[i], starts[i]) end
-    s.taken = s.taken + k
-end
-
-local function serve_free(s, n)
-    local entries, k = read_lane(s, n)
-    for i = 1, k do
+-- Leases jobs of a type without limits from the head of its lane.
+local function serve_free(s, l, most)
+    local n = 0
+    while n < most and grant.room(s) > 0 and claim.bytes <= claim.BYTES do
+        local entry = grant.head(l, min(most - n, claim.look) + 1)
+        if not entry then break end
         -- A job that was running when its worker died is not prefetched: those leased beside it would share its blame.
-        local _, interrupted = entry_read(entries[i])
-        if interrupted > 0 and free < 1 then
-            s.left = true
-            return
+        local _, interrupted = lease.entry_read(entry)
+        if interrupted > 0 and claim.free < 1 then break end
+        grant.lease_free(l.tail, entry, interrupted > 0)
+        grant.drop_head(l)
+        n = n + 1
+    end
+    return n
+end
+
+-- How many jobs to read of a lane that may start most: those for which there are slots, and the one behind.
+local function look_ahead(s, most)
+    local n = min(most, claim.free, claim.look)
+    for _, e in ipairs(s.gates) do n = e.g and gate.count(e.g, now + claim.AHEAD, n, 1) or 0 end
+    return n + 1
+end
+
+-- Leases up to most jobs from the head of the lane, each when all gates let it start. Returns how many, and of what stopped it: cost
+-- of the next job, the gate of the type, the gate of the key that opens last (nil: none is closed), and when it opens.
+local function serve_lane(s, l, ticket, lane_ticket, most)
+    local n, ahead = 0, look_ahead(s, most)
+    while n < most and claim.free > 0 and claim.bytes <= claim.BYTES do
+        local entry = grant.head(l, ahead)
+        if not entry then break end
+        local cost = grant.cost(s, entry)
+        if grant.lease_now(s, l, entry, cost, ticket, lane_ticket) then
+            n = n + 1
+        else
+            local lane_at, of_lane = grant.opens(l.gates, cost, l.node, lane_ticket, now)
+            local at, of_type = grant.opens(s.gates, cost, s.name, ticket, now)
+            if max(at, lane_at) <= now + claim.AHEAD then
+                grant.lease_slot(s, l, entry, max(at, lane_at), cost)
+                n = n + 1
+            else
+                local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
+                if not never then
+                    if lane_at > now + claim.AHEAD then return n, cost, nil, of_lane, lane_at end
+                    return n, cost, of_type, nil, at
+                end
+                claim.dead[#claim.dead + 1] =
+                    {name = s.name, lane = s.lane_head, entry = entry, reason = grant.unfit_reason(never, cost)}
+            end
         end
-        lease_free(s, entries[i], interrupted > 0)
-        s.taken = s.taken + 1
+        grant.drop_head(l)
+        s.served = s.served + 1
     end
+    return n
 end
 
--- Grants up to `most` jobs from the head of the lane.
-local function serve(s, most)
-    local n = min(most, room_of(s), look)
-    if n < 1 or bytes > BYTES or s.gate == CLOSED then return end
-    if s.gate then serve_slots(s, n) else serve_free(s, n) end
-end
-
--- The types in wake, soonest first: {state, ...} of those that are due, and the time at which the next one is.
-local function due_types(queue)
-    local wake = call('ZRANGE', P .. 'wake:' .. queue, 0, DUE_MOST - 1, 'WITHSCORES')
-    local due = {}
-    for i = 1, #wake, 2 do
-        local at = tonumber(wake[i + 1])
-        if at > now + AHEAD then return due, at end
-        local s = state_of(queue, wake[i])
-        s.left, s.woken = true, at
-        due[#due + 1] = s
+-- A key's share: how many starts it has in its turn among others.
+local function weight(s, key)
+    local most = 1
+    for _, limit in ipairs(s.kind.weighted) do
+        most = max(most, tonumber(call('HGET', P .. 'weights', limit .. '/' .. key) or 1) or 1)
     end
-    if #due == DUE_MOST then more = 1 end
-    return due, math.huge
+    return most
 end
 
-local function serve_due(due)
-    local share = max(1, ceil((free + prefetch) / max(1, #due)))
-    for _, most in ipairs({share, math.huge}) do
-        for _, s in ipairs(due) do
-            if s.left and mine[s.name] then serve(s, most) end
+-- A lane of a ring with others had n starts: it goes behind them, once it has had its share.
+local function pass_on(s, l, n, share)
+    if share > 1 then
+        local credit = P .. 'credit:' .. s.lane_head:sub(1, -2)
+        if call('HINCRBY', credit, l.key, n) < share then return wait.stay(s) end
+        call('HDEL', credit, l.key)
+    end
+    wait.go_behind(s, l)
+end
+
+local function forget_share(s, l)
+    if #s.kind.weighted > 0 then call('HDEL', P .. 'credit:' .. s.lane_head:sub(1, -2), l.key) end
+end
+
+-- A lane has its turn in the round. Returns how many of its jobs started, and as serve_lane the next job's cost and what closed gate
+-- of the type stopped it; done: the lane has left the ring.
+local function serve_turn(s, l, ticket, lane_ticket, others, most)
+    local share = others and weight(s, l.key) or huge
+    local n, cost, of_type, of_lane, at
+    if s.limited then
+        n, cost, of_type, of_lane, at = serve_lane(s, l, ticket, lane_ticket, min(most, share))
+    else
+        n = serve_free(s, l, min(most, share))
+        s.served = s.served + n
+    end
+    local entry = grant.head(l, 1)
+    if not entry then
+        wait.leave_ring(s, l)
+        forget_share(s, l)
+        return n, nil, nil, nil, true
+    end
+    if of_lane then
+        wait.lane_sleeps(s, l, cost, of_lane, at, n > 0 and claim.next_ticket() or lane_ticket)
+        return n, nil, nil, nil, true
+    end
+    if others and n > 0 then pass_on(s, l, n, share) else wait.stay(s) end
+    return n, cost or not others and s.limited and grant.cost(s, entry) or nil, of_type, at, false
+end
+
+-- One round over the lanes of a type: returns how many jobs started, whether it was stopped (a gate of the type is closed, it had its
+-- turn among other types, or nothing goes on), and the next job's cost with the closed gate and its opening time.
+local function serve_round(s, ticket, most, alone)
+    local started, cost, closed, at = 0, nil, nil, nil
+    while started < most and grant.room(s) > 0 and claim.budget > 0 do
+        local l, lane_ticket, others = wait.next_lane(s)
+        if not l then return started, false end
+        claim.budget = claim.budget - 1
+        if s.keyed and l.key == '' then
+            park.sort_again(s, l)
+        else
+            local n, left
+            n, cost, closed, at, left = serve_turn(s, l, ticket, lane_ticket, others, alone and most - started or 1)
+            started = started + n
+            if closed or n == 0 and not left or n > 0 and not alone then return started, true, cost, closed, at end
         end
     end
+    return started, true, cost
 end
+
+-- A type has its turn at an open gate. Returns how many of its jobs started, whether its ring is empty, and as serve_round what comes
+-- next.
+local function run_type(s, ticket, most, alone)
+    local started = 0
+    while true do
+        wait.open_ring(s, alone and most - started or 1)
+        local n, stopped, cost, closed, at = serve_round(s, ticket, most - started, alone)
+        grant.take_used()
+        local empty, more = wait.close_ring(s)
+        started = started + n
+        if stopped or empty or not more then return started, empty, cost, closed, at end
+    end
+end
+
+-- Is a gate of s held for another, who may start at once? Then that one comes first.
+local function is_reserved(s, ticket)
+    for _, e in ipairs(s.gates) do
+        local till = e.g and e.g.hold_ticket and gate.held_until(e.g, s.name, ticket) or 0
+        if till > now and till <= now + claim.AHEAD then return true end
+    end
+end
+
+-- Serves those who wait at a due gate, up to share jobs. Returns how many started, and whether more could; or nil: they should come
+-- after the other due gates.
+local function visit(queue, name, share, is_last)
+    local started = 0
+    while started < share and claim.free + claim.prefetch > 0 and claim.budget > 0 do
+        local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
+        claim.budget = claim.budget - 1
+        if #two == 0 then
+            wait.forget_gate(queue, name)
+            return started, false
+        end
+        local s, ticket, alone = grant.state(queue, two[1]), tonumber(two[2]), #two == 2
+        if not s.mine then
+            wait.hold_aside(s, name, ticket, alone)
+            if alone then return started, false end
+        else
+            if grant.room(s) < 1 then return started, false end
+            if not is_last and is_reserved(s, ticket) then return nil end
+            local n, gone, cost, e, at = run_type(s, ticket, share - started, alone)
+            started = started + n
+            if wait.after_turn(s, name, ticket, alone, n, gone, cost, e, at) then return started, not gone and not e end
+            if n == 0 and not gone and not e then return started, false end
+        end
+    end
+    return started, started > 0
+end
+
+-- The lanes whose key gates are due go back to their rings, as many as may in one claim.
+local function wake_lanes(queue)
+    if claim.waking < 1 then return end
+    for _, name in ipairs(wait.due_keys(queue, min(claim.waking, 1000))) do
+        if claim.waking < 1 then break end
+        claim.waking = claim.waking - wait.wake_lanes(queue, name)
+    end
+    wait.sleep_on(queue)
+end
+
+-- What is due in a queue: the gates at which types wait, soonest first.
+function claim_lanes.due(queue)
+    local gates, asleep = wait.due_gates(queue, DUE_MOST)
+    if asleep and claim.free + claim.prefetch > 0 then
+        wake_lanes(queue)
+        gates = wait.due_gates(queue, DUE_MOST)
+    end
+    return gates
+end
+
+-- One pass over the gates that are due; returns whether more could start.
+local function pass(queue, gates)
+    local again, reserved = false, {}
+    local share = max(1, ceil((claim.free + claim.prefetch) / max(1, #gates)))
+    for _, name in ipairs(gates) do
+        local started, more = visit(queue, name, share)
+        if not started then reserved[#reserved + 1] = name end
+        again = again or more
+    end
+    for _, name in ipairs(reserved) do
+        local _, more = visit(queue, name, share, true)
+        again = again or more
+    end
+    return again
+end
+
+function claim_lanes.serve(queue, gates)
+    while claim.free + claim.prefetch > 0 and claim.budget > 0 and pass(queue, gates) do gates = claim_lanes.due(queue) end
+end
+
+return claim_lanes

@@ -1,95 +1,146 @@
 -- claim_queue: looking at the jobs of a queue.
+--
+-- uses: claim_call claim_grant claim_park claim_wait
+local claim_queue = {}
 
-local BODY_MAX = 1024 * 1024   -- JOB_BODY_MAX of queue/job.h
+local claim, grant, park, wait = claim_call, claim_grant, claim_park, claim_wait
 
--- The type of a job as Weir's producers write it, id and type first; nil when it is written otherwise. An odd job that this
--- misreads is found by the worker, which reads the whole. Mostly it is the type of the job before.
-local last_name, last_text = nil, '?'
-local function quick_type(body)
-    local quote = sub(body, 1, 7) == '{"id":"' and find(body, '"', 8, true)
-    if not quote then return nil end
-    if sub(body, quote, quote + #last_text - 1) == last_text then return last_name end
-    if sub(body, quote, quote + 9) ~= '","type":"' then return nil end
-    local name = sub(body, quote + 10, (find(body, '"', quote + 10, true) or 0) - 1)
-    if not (mine[name] or #name <= 128 and find(name, '^[%w_.-]+$')) then return nil end
-    last_name, last_text = name, '","type":"' .. name .. '"'
-    return name
-end
+local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job.h
+
+-- The type of a job as Weir's producers write it, id and type first. An odd job that this misreads is found by the worker, which
+-- reads the whole.
+local QUICK = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
 
 -- The type of a job and its body, with an id if it had none; or nil and what is wrong with it.
 local function read_job(body)
-    if #body > BODY_MAX then return nil, string.format('larger than %d bytes', BODY_MAX) end
-    local name = quick_type(body)
-    if name then return name, body end
-    local ok, job = pcall(cjson.decode, body)
+    if #body > BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
+    local name = match(body, QUICK)
+    if name and #name <= 128 then return name, body end
+    local ok, job = pcall(json_read, body)
     if not ok then return nil, 'no JSON: ' .. tostring(job) end
     if type(job) ~= 'table' or not find(body, '^%s*{') then return nil, 'no JSON object' end
     name = job.type
-    if type(name) ~= 'string' or #name > 128 or not find(name, '^[%w_.-]+$') then
-        return nil, 'its type is missing or no name'
-    end
+    if type(name) ~= 'string' or not is_name(name) then return nil, 'its type is missing or no name' end
     if job.id == nil then
-        body = string.format('{"id":"%s.%d.%d",', worker, turn, BUDGET - budget) .. body:match('^%s*{(.*)$')
+        claim.named = claim.named + 1
+        body = format('{"id":"%s.%d.%d",', claim.worker, claim.turn, claim.named) .. body:match('^%s*{(.*)$')
     end
     return name, body
 end
 
-local function bury_unknown(s, body)
-    dead[#dead + 1] = {name = s.name, lane = s.lane, reason = 'this worker has no handler for its type', entry = body}
-end
-
--- What becomes of one job at the head of a queue. False: it stays there until an executor is free for it.
-local function place(queue, body)
-    local name, text = read_job(body)
-    if not name then
-        dead[#dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. text, entry = body}
-        return true
-    end
-    local s = states[queue][name] or state_of(queue, name)
-    if s.direct == nil then s.direct = mine[name] and not s.gate and lane_is_empty(s) or false end
-    if s.direct then
-        lease_free(s, text)
-        s.pulled = s.pulled + 1
-        return true
-    end
-    if not mine[name] and options:find('d', 1, true) then
-        bury_unknown(s, text)
-        return true
-    end
-    if mine[name] and s.gate and lane_is_empty(s) then
-        local start = opening(s)
-        if start <= now + AHEAD then
-            if free < 1 then return false end
-            gate_take(s.gate, start, 1, 1)
-            lease_slot(s, text, start)
-            s.pulled = s.pulled + 1
-            return true
-        end
-    end
-    s.parked[#s.parked + 1] = text
-    bytes = bytes + #text
+local function bury(s, entry, reason)
+    claim.dead[#claim.dead + 1] = {name = s.name, lane = s.lane_head, reason = reason, entry = entry}
+    s.pulled = s.pulled + 1
     return true
 end
 
--- Looks at jobs from the head of the queue while there is room; returns how many leave it.
-local function read_queue(queue, jobs)
-    local used, chunk = 0, look
+-- Does nobody wait at these gates, in any queue of this worker?
+local function nobody_waits(gates)
+    for _, queue in ipairs(claim.queues) do
+        for _, e in ipairs(gates) do
+            if call('EXISTS', P .. 'wait:' .. queue .. '/' .. e.name) == 1 then return false end
+        end
+    end
+    return true
+end
+
+-- May jobs of s start without waiting their turn: has it no lanes that wait, and does no other type wait at its gates?
+local function is_clear(s)
+    if s.clear == nil then s.clear = wait.members(s) == 0 and nobody_waits(s.gates) end
+    return s.clear and (not s.keyed or wait.members(s) == 0)
+end
+
+-- The same for a lane of it; nothing of the lane is parked.
+local function lane_is_clear(s, l)
+    if l.clear == nil then l.clear = park.is_empty(l) and nobody_waits(l.gates) end
+    return l.clear and (not s.keyed and s.clear or is_clear(s))
+end
+
+-- A job with limits, of a lane that is empty. True: it was leased or buried; false: it must wait; nil: there is no executor.
+local function start_now(s, l, entry)
+    local cost = grant.cost(s, entry)
+    if grant.lease_now(s, l, entry, cost, claim.tick, claim.tick) then
+        s.pulled = s.pulled + 1
+        return true
+    end
+    local at = grant.opens(s.gates, cost, s.name, claim.tick, now)
+    at = grant.opens(l.gates, cost, l.node, claim.tick, at)
+    if at > now + claim.AHEAD then
+        local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
+        return never and bury(s, entry, grant.unfit_reason(never, cost)) or false
+    end
+    if claim.free < 1 then return nil end
+    grant.lease_slot(s, l, entry, at, cost)
+    s.pulled = s.pulled + 1
+    return true
+end
+
+-- What becomes of one job at the head of a queue. False: it stays there until an executor is free for it.
+local function place_entry(s, entry)
+    if s.direct == nil then
+        if s.mine then wait.take_back(s) end
+        s.direct = s.mine and not s.limited and wait.members(s) == 0 or false
+    end
+    if s.direct then
+        grant.lease_free(s.free_tail, entry)
+        s.pulled = s.pulled + 1
+        return true
+    end
+    if not s.mine and claim.has_option('d') then return bury(s, entry, 'this worker has no handler for its type') end
+    local l = s.keyed and grant.lane(s, park.key_of(s, entry)) or s.lanes[''] or grant.lane(s, '')
+    if s.mine and s.limited and lane_is_clear(s, l) then
+        local done = start_now(s, l, entry)
+        if done ~= false then return done end
+    end
+    park.park(l, entry)
+    l.clear = false
+    s.parked = s.parked + 1
+    return true
+end
+
+-- A job whose type was not yet met, or that was not written by Weir's producers.
+local function place_odd(queue, body)
+    local name, entry = read_job(body)
+    if not name then
+        claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. entry, entry = body}
+        return true
+    end
+    return place_entry(grant.state(queue, name), entry)
+end
+
+-- Places jobs in their order as far as there is room; returns how many.
+local function place_all(queue, jobs)
+    local states, bytes, most = grant.states[queue], claim.bytes, min(#jobs, claim.budget)
+    for i = 1, most do
+        local body = jobs[i]
+        local s = #body <= BODY_MOST and states[match(body, QUICK) or '']
+        if claim.free + claim.prefetch < 1 or bytes > claim.BYTES
+            or not (s and place_entry(s, body) or not s and place_odd(queue, body)) then
+            most = i - 1
+            break
+        end
+        bytes = bytes + #body
+    end
+    grant.take_used()
+    claim.bytes, claim.budget = bytes, claim.budget - most
+    return most
+end
+
+-- Looks at jobs from the head of the queue while there is room; jobs: the first of them. Returns how many leave it, and whether
+-- there are more.
+function claim_queue.read(queue, jobs)
+    local used, chunk = 0, claim.look
     while true do
-        local room = free + prefetch
-        for i, body in ipairs(jobs) do
-            if free + prefetch < 1 or budget < 1 or bytes > BYTES or not place(queue, body) then
-                more = 1
-                return used + i - 1
-            end
-            budget = budget - 1
-        end
-        used = used + #jobs
-        if #jobs < chunk then return used end
-        if free + prefetch < 1 or budget < 1 then
-            more = 1
-            return used
-        end
-        chunk = min(1000, budget, max(free + prefetch, free + prefetch == room and chunk * 2 or 16))
-        jobs = call('LRANGE', P .. 'queue:' .. queue, used, used + chunk - 1)
+        local room = claim.free + claim.prefetch
+        local placed = place_all(queue, jobs)
+        used = used + placed
+        if placed < #jobs then return used, true end
+        if #jobs < chunk then return used, false end
+        local left = claim.free + claim.prefetch
+        if left < 1 or claim.budget < 1 then return used, true end
+        chunk = min(1000, claim.budget, max(left, left == room and chunk * 2 or 16))
+        jobs = call('LRANGE', P .. 'queue:' .. queue, digits(used), digits(used + chunk - 1))
     end
 end
+
+return claim_queue

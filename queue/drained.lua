@@ -4,17 +4,37 @@
 -- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
 -- reply: [ waiting, parked, running, due ]
--- uses: core/base.lua core/now.lua queue/check.lua
+--        parked counts the lanes of a type in all queues, where one of these has any
+--
+-- uses: lane
 
-local n = tonumber(ARGV[2])
-if not is_whole(n, 1) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
+local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back'}
 
-local waiting, parked, running = 0, 0, 0
-for i = 3, 2 + n do waiting = waiting + call('LLEN', P .. 'queue:' .. ARGV[i]) end
-for t = 3 + n, #ARGV do
-    for i = 3, 2 + n do parked = parked + call('LLEN', P .. 'lane:' .. ARGV[i] .. '/' .. ARGV[t] .. '/') end
-    local s = call('HMGET', P .. 'stats:' .. ARGV[t], 'pulled', 'served', 'done', 'retried', 'dead', 'back')
-    for k = 1, 6 do s[k] = tonumber(s[k] or 0) end
-    running = running + max(0, s[1] + s[2] - s[3] - s[4] - s[5] - s[6])
+local function running_of(name)
+    local s = call('HMGET', P .. 'stats:' .. name, unpack(COUNTERS))
+    for i = 1, #COUNTERS do s[i] = tonumber(s[i] or 0) or 0 end
+    return max(0, s[1] + s[2] - s[3] - s[4] - s[5] - s[6])
 end
-return {waiting, parked, running, call('ZCOUNT', P .. 'later', '-inf', us(now))}
+
+-- Jobs of a type in lanes, when that queue has any of it: a lane in its ring, or maybe one of those that sleep.
+local function parked_of(queue, name)
+    local counted = lane.parked(name)
+    if call('EXISTS', P .. 'ring:' .. queue .. '/' .. name) == 1 then return max(1, counted) end
+    return call('EXISTS', P .. 'sleep:' .. queue) == 1 and counted or 0
+end
+
+local function drained(ARGV)
+    local n = tonumber(ARGV[2])
+    if not is_whole(n, 1) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
+    local waiting, parked, running = 0, 0, 0
+    for i = 3, 2 + n do waiting = waiting + call('LLEN', P .. 'queue:' .. ARGV[i]) end
+    for t = 3 + n, #ARGV do
+        local most = 0
+        for i = 3, 2 + n do most = max(most, parked_of(ARGV[i], ARGV[t])) end
+        parked = parked + most
+        running = running + running_of(ARGV[t])
+    end
+    return {waiting, parked, running, call('ZCOUNT', P .. 'later', '-inf', us(now))}
+end
+
+return drained

@@ -31,6 +31,10 @@ void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const s
     args_add(a, job->tag);
     add_time(a, job->delay_us);
     add_time(a, job->at_us);
+    if (job->cost)
+        args_add_int(a, job->cost);
+    else
+        args_add(a, "");
     add_span(a, job->body);
 }
 
@@ -41,6 +45,18 @@ int enqueue_reply(const struct redisReply *r, bool *is_new, struct error *e)
     if (!status)
         *is_new = reply_int(r->element[0], 0) == 1;
     return status;
+}
+
+void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost)
+{
+    script_begin(a, "fits", prefix, now_us);
+    add_span(a, type);
+    args_add_int(a, cost);
+}
+
+int fits_reply(const struct redisReply *r, struct error *e)
+{
+    return reply_array(r, 0, "fits", e);
 }
 
 /* Checksums travel as text: Lua's numbers have 53 bits. */

@@ -11,6 +11,7 @@ struct redisReply; /* hiredis */
 /* One job. due: delay_us from now, or at at_us; both -1: at once. */
 struct enqueue {
     struct span queue, type, id, body;
+    int64_t cost;    /* that of body; 0: none */
     int64_t keep_ms; /* how long its id is remembered */
     const char *tag; /* random, of this call: a name */
     int64_t delay_us, at_us;
@@ -18,6 +19,10 @@ struct enqueue {
 void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const struct enqueue *job);
 /* *is_new: false when its id was known already, from another call. */
 WEIR_CHECKED int enqueue_reply(const struct redisReply *r, bool *is_new, struct error *e);
+
+/* Could a job of that type and cost ever start? WEIR_EINPUT: no, and which limit it never fits. */
+void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost);
+WEIR_CHECKED int fits_reply(const struct redisReply *r, struct error *e);
 
 /* How far a batch is: lines of its input, and a checksum over them. A new one: 0 and CHECKSUM_NONE. */
 #define CHECKSUM_NONE UINT64_C(0xcbf29ce484222325) /* FNV-1a's beginning */

@@ -6,61 +6,74 @@
 --       tag        random, of this one call: when it is sent twice because its answer was lost, both answers are the same
 --       delay_us   run at the earliest that long from now, or ''
 --       at_us      run at the earliest at that time, or ''
+--       cost       that of its body, or ''
 --       body       in the order of queue/job.h: {"id":"<id>","type":"<type>" first
 -- reply: [ 1 when the job is new, else 0; id ]
 -- full: refused
--- uses: core/base.lua core/now.lua core/bell.lua queue/check.lua queue/arrival.lua
+-- uses: arrival bell check
 
-local queue, type, id, keep_ms, tag = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-local delay_us, at_us, body = ARGV[7], ARGV[8], ARGV[9]
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
-local function wrong_arguments()
-    if #ARGV ~= 9 then return 'wants 9 arguments' end
-    if not is_name(queue) then return 'its queue is no name' end
-    if not is_name(type) then return 'its type is no name' end
-    if not is_name(id) then return 'its id is no name' end
-    if not is_name(tag) then return 'its tag is no name' end
+local function wrong_arguments(ARGV, keep_ms)
+    if #ARGV ~= 10 then return 'wants 10 arguments' end
+    if not is_name(ARGV[2]) then return 'its queue is no name' end
+    if not is_name(ARGV[3]) then return 'its type is no name' end
+    if not is_name(ARGV[4]) then return 'its id is no name' end
+    if not is_name(ARGV[6]) then return 'its tag is no name' end
     if not keep_ms or keep_ms < 1 or keep_ms > 1e12 or keep_ms % 1 ~= 0 then return 'keep_ms must be a whole number' end
-    if delay_us ~= '' and at_us ~= '' then return 'either a delay or a time' end
-    if body:find('{"id":"' .. id .. '","type":"' .. type .. '"', 1, true) ~= 1 then return 'its body is another job\'s' end
+    if ARGV[7] ~= '' and ARGV[8] ~= '' then return 'either a delay or a time' end
+    if ARGV[9] ~= '' and not is_whole(tonumber(ARGV[9]), 1) then return 'its cost must be a whole number' end
+    local begins = '{"id":"' .. ARGV[4] .. '","type":"' .. ARGV[3] .. '"'
+    if sub(ARGV[10], 1, #begins) ~= begins then return 'its body is another job\'s' end
 end
 
 -- When it is due: 0 is at once.
-local function due_time()
+local function due_time(delay_us, at_us)
     if delay_us == '' and at_us == '' then return 0 end
     local due = delay_us ~= '' and now + (tonumber(delay_us) or 0 / 0) or tonumber(at_us)
     if not due or not (due >= 0 and due <= TIME_MOST) then return nil, 'its time must lie before the year 2100' end
     return due > now and due or 0
 end
 
-local function wrong_keys(due)
-    return wrong_kind('id:' .. id, 'string') or wrong_kind('queue:' .. queue, 'list') or wrong_kind('later', 'zset')
-        or wrong_registries() or wrong_counter(type, due == 0 and 'enqueued' or 'scheduled')
+local function wrong_keys(queue, name, id, due, cost)
+    return check.wrong_kind('id:' .. id, 'string') or check.wrong_kind('queue:' .. queue, 'list')
+        or check.wrong_kind('later', 'zset') or arrival.wrong_registries()
+        or cost ~= '' and check.wrong_kind('limits', 'hash')
+        or arrival.wrong_counter(name, due == 0 and 'enqueued' or 'scheduled')
 end
 
-local wrong, due = wrong_arguments()
-if not wrong then due, wrong = due_time() end
-if wrong then return refuse('enqueue: %s', wrong) end
-wrong = wrong_keys(due)
-if wrong then return refuse_key(wrong) end
-
-local known = call('GET', P .. 'id:' .. id)
-if known then return {known == tag and 1 or 0, id} end
-
-if due == 0 then
-    call('RPUSH', P .. 'queue:' .. queue, body)
-    count_arrivals(type, 'enqueued', 1)
-else
-    local record = string.format('q %s.%s %s %s\n', id, tag, queue, type) .. body
-    call('ZADD', P .. 'later', us(due), record)
-    count_arrivals(type, 'scheduled', 1)
-    if call('ZRANGE', P .. 'later', 0, 0)[1] == record then bell_ring(queue) end
+local function put(queue, name, due, header, body)
+    if due == 0 then
+        call('RPUSH', P .. 'queue:' .. queue, body)
+        arrival.count(name, 'enqueued', 1)
+    else
+        local record = header .. body
+        call('ZADD', P .. 'later', us(due), record)
+        arrival.count(name, 'scheduled', 1)
+        if call('ZRANGE', P .. 'later', 0, 0)[1] == record then bell.ring(queue) end
+    end
+    call('SADD', P .. 'queues', queue)
 end
-call('SADD', P .. 'queues', queue)
-if VIRTUAL then
-    call('SET', P .. 'id:' .. id, tag)
-else
-    call('SET', P .. 'id:' .. id, tag, 'PX', keep_ms)
+
+local function enqueue(ARGV)
+    local queue, name, id, keep_ms, tag = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+    local wrong, due = wrong_arguments(ARGV, keep_ms)
+    if not wrong then due, wrong = due_time(ARGV[7], ARGV[8]) end
+    if wrong then return refuse('enqueue: %s', wrong) end
+    wrong = wrong_keys(queue, name, id, due, ARGV[9])
+    if wrong then return check.refuse_key(wrong) end
+    wrong = arrival.never_fits(name, tonumber(ARGV[9]))
+    if wrong then return refuse('%s', wrong) end
+
+    local known = call('GET', P .. 'id:' .. id)
+    if known then return {known == tag and 1 or 0, id} end
+    put(queue, name, due, format('q %s.%s %s %s\n', id, tag, queue, name), ARGV[10])
+    if VIRTUAL then
+        call('SET', P .. 'id:' .. id, tag)
+    else
+        call('SET', P .. 'id:' .. id, tag, 'PX', keep_ms)
+    end
+    return {1, id}
 end
-return {1, id}
+
+return enqueue

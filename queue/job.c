@@ -64,6 +64,11 @@ static bool read_attempts(struct span value, void *into)
     return true;
 }
 
+static bool read_cost(struct span value, void *into)
+{
+    return json_read_integer(value, 1, JOB_COST_MOST, into);
+}
+
 static bool read_timeout(struct span value, void *into)
 {
     return json_read_seconds(value, TIMEOUT_MOST_US, into);
@@ -76,12 +81,14 @@ static bool read_timeout(struct span value, void *into)
     }
 #define A_NAME "a string of 1 to 128 of A-Z a-z 0-9 _ . -"
 
+#define FRONT_KNOWN 4 /* the first ones: those that put_front writes */
 static const struct known known[] = {
     KNOWN("id", id, read_name, A_NAME),
     KNOWN("type", type, read_name, A_NAME),
+    KNOWN("key", key, read_name, A_NAME),
+    KNOWN("cost", cost, read_cost, "a whole number from 1 to 1000000000"),
     KNOWN("args", args, read_any, "any value"),
     KNOWN("queue", queue, read_name, A_NAME),
-    KNOWN("key", key, read_name, A_NAME),
     KNOWN("max_attempts", max_attempts, read_attempts, "a whole number from 1 to 1000000"),
     KNOWN("timeout", timeout_us, read_timeout, "a number of seconds above 0, at most ten years"),
 };
@@ -241,11 +248,11 @@ void job_make_id(char out[17])
 
 /* ---- Writing */
 
-/* What stands around id, type and key: the longest front is this and three names. */
-#define FRONT_MOST (sizeof "{\"id\":\"\",\"type\":\"\",\"key\":\"\"" + 3 * 128)
+/* The longest front: what stands around id, type, key and cost, three names and a number. */
+#define FRONT_MOST (sizeof "{\"id\":\"\",\"type\":\"\",\"key\":\"\",\"cost\":1000000000" + 3 * 128)
 
-/* {"id":"...","type":"...","key":"..." into reserved room; view's id, type and key are where they come from,
- * and then where they are. An id that is missing is made. */
+/* {"id":"...","type":"...","key":"...","cost":n into reserved room; view's id, type and key are where they
+ * come from, and then where they are. An id that is missing is made. */
 static void put_front(struct text *out, struct job_view *view)
 {
     char made[17];
@@ -263,6 +270,8 @@ static void put_front(struct text *out, struct job_view *view)
         view->key = text_put(out, view->key.at, view->key.len);
     }
     PUT(out, "\"");
+    if (view->cost)
+        out->len += (size_t)sprintf(out->at + out->len, ",\"cost\":%lld", (long long)view->cost);
 }
 
 /* Takes the body that began at begin back when it has become too long. */
@@ -314,6 +323,9 @@ static int view_spec(const struct weir_job_spec *spec, struct job_view *view, st
         return error_set(e, WEIR_EINPUT, "wrong job: its type is missing");
     if (spec->max_attempts < 0 || spec->max_attempts > MAX_ATTEMPTS_MOST)
         return error_set(e, WEIR_EINPUT, "wrong job: max_attempts must be 1 to %d", MAX_ATTEMPTS_MOST);
+    if (spec->cost < 0 || spec->cost > JOB_COST_MOST)
+        return error_set(e, WEIR_EINPUT, "wrong job: its cost must be 1 to %d", JOB_COST_MOST);
+    view->cost = spec->cost;
     if (!(spec->timeout_s >= 0 && spec->timeout_s * 1e6 <= (double)TIMEOUT_MOST_US))
         return error_set(e, WEIR_EINPUT, "wrong job: its timeout must be above 0 s and at most ten years");
     view->timeout_us = (int64_t)(spec->timeout_s * 1e6 + 0.999);
@@ -401,13 +413,11 @@ static void put_run(struct text *out, const struct json_member *first, const str
     move_span(&view->queue, first->begin, end, moved.at);
 }
 
-/* Is it one of those that put_front writes? */
 static bool is_front(const struct json_member *m)
 {
     const struct known *k = known_named(m->name);
 
-    return k && (k->into == offsetof(struct job_view, id) || k->into == offsetof(struct job_view, type) ||
-                 k->into == offsetof(struct job_view, key));
+    return k && k < known + FRONT_KNOWN;
 }
 
 int job_rewrite(struct text *out, const char *line, size_t len, struct job_view *view, struct error *e)

@@ -2,53 +2,70 @@
 --
 --   entry  = body | "@" attempts "," interrupted "," throttled ";" body      once there is something to remember
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
---   token  = turn "." index [ "@" slot ] "/" lane                            unique for one worker instance
+--   token  = turn "." index [ "@" slot ] [ "*" cost ] "/" lane [ "~" gates ]   unique for one worker instance; slot: when its
+--            gates let it start, us; cost: 1 when not there; gates: "," between, the concurrency gates that it took
 --   record = header "\n" entry                                               the header makes equal entries differ
 --            later: "q " tag " " queue " " type  a scheduled job, for its queue
 --                   "l " tag " " lane          a retried job, for the head of its lane
 --            dead:  tag " " lane " " reason
 
-local function entry_read(entry)
+local lease = {}
+
+function lease.entry_read(entry)
     local attempts, interrupted, throttled, at = entry:match('^@(%d+),(%d+),(%d+);()')
     if not at then return 0, 0, 0, entry end
-    return tonumber(attempts), tonumber(interrupted), tonumber(throttled), entry:sub(at)
+    return tonumber(attempts), tonumber(interrupted), tonumber(throttled), sub(entry, at)
 end
 
-local function entry_write(attempts, interrupted, throttled, body)
-    return string.format('@%d,%d,%d;', attempts, interrupted, throttled) .. body
+function lease.entry_write(attempts, interrupted, throttled, body)
+    return format('@%d,%d,%d;', attempts, interrupted, throttled) .. body
 end
 
-local function lane_of(token) return token:match('^%d+%.[%w_-]+@?%d*/([%w_.-]+/[%w_.-]+/[%w_.-]*)$') end
+function lease.lane_of(token)
+    return token:match('^%d+%.[%w_-]+@?%d*%*?%d*/([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
+        or token:match('^%d+%.[%w_-]+@?%d*%*?%d*/([%w_.-]+/[%w_.-]+/[%w_.-]*)~[%w_.#/,-]+$')
+end
 
-local function lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
+function lease.slot_of(token) return tonumber(token:match('^[^/]-@(%d+)')) or 0 end
+function lease.cost_of(token) return tonumber(token:match('^[^/]-%*(%d+)')) or 1 end
 
--- What active:<worker> holds: the leases, and the {token =, entry =} pairs whose token cannot be read.
-local function leases_read(fields)
-    local leases, unread = {}, {}
+-- An iterator over the names of the concurrency gates that it took.
+function lease.gates_of(token) return (token:match('~(.*)$') or ''):gmatch('[^,]+') end
+
+-- Queue, type, key of a lane.
+function lease.lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
+
+-- "<turn>.<index>[@<slot>]" of a token.
+function lease.token_head(token) return token:match('^[^/]+') end
+
+-- What active:<worker> holds: {token =, entry =, lane =, queue =, type =} each, and the {token =, entry =} pairs whose token
+-- cannot be read.
+function lease.list(fields)
+    local jobs, unread = {}, {}
     for i = 1, #fields, 2 do
-        local lease = {token = fields[i], entry = fields[i + 1], lane = lane_of(fields[i])}
-        if lease.lane then
-            lease.queue, lease.type = lane_parts(lease.lane)
-            leases[#leases + 1] = lease
-        elseif lease.token ~= '@' then
-            unread[#unread + 1] = lease
+        local job = {token = fields[i], entry = fields[i + 1], lane = lease.lane_of(fields[i])}
+        if job.lane then
+            job.queue, job.type = lease.lane_parts(job.lane)
+            jobs[#jobs + 1] = job
+        elseif job.token ~= '@' then
+            unread[#unread + 1] = job
         end
     end
-    return leases, unread
+    return jobs, unread
 end
 
 -- Keeps what will not run again without a person, with the reason in one line.
-local function bury(tag, lane, reason, entry)
+function lease.bury(tag, lane, reason, entry)
     call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lane .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
 end
 
-local function bury_unread(worker, leases)
-    for i, lease in ipairs(leases) do
-        bury(worker .. ':unread' .. i, '//', 'its lease cannot be read: ' .. lease.token, lease.entry)
+function lease.bury_unread(worker, jobs)
+    for i, job in ipairs(jobs) do
+        lease.bury(worker .. ':unread' .. i, '//', 'its lease cannot be read: ' .. job.token, job.entry)
     end
 end
 
 -- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.
-local function count(type, what, n)
-    return redis.pcall('HINCRBY', P .. 'stats:' .. type, what, n)
-end
+function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, n) end
+
+return lease

@@ -6,6 +6,7 @@
 
 #include "core/reply.h"
 #include "core/script.h"
+#include "queue/limits.h"
 
 /* A member as a number, whether it is one or text. */
 static int64_t number(const json_t *object, const char *name)
@@ -41,34 +42,7 @@ static double rate_now(const json_t *stats, int64_t started, int64_t now_us)
     return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
 }
 
-static int read_limit(struct type_status *t, const json_t *type, int64_t now_us, struct error *e)
-{
-    const char *stored = json_string_value(json_object_get(type, "rule"));
-    int64_t backlog = t->waiting + t->parked;
-    struct rule rule;
-
-    t->next_start_us = t->finish_us = -1;
-    if (!stored || !*stored)
-        return 0;
-    if (rule_read(stored, &rule, e) != 0)
-        return error_set(e, WEIR_ECONFIG,
-                         "limit %s: its rule '%.60s' cannot be read; set it with weir rate set", t->name,
-                         stored);
-    t->limited = true;
-    gcra_init(&t->gate, &rule);
-    t->gate.tat_us = number(type, "tat");
-    t->gate.tat_rem = number(type, "rem");
-    if (backlog > 0 && t->held == 0) {
-        int64_t opens_us = number(type, "opens");
-
-        t->next_start_us = opens_us > now_us ? opens_us : now_us;
-        t->finish_us = gcra_nth_start(&t->gate, t->next_start_us, backlog, 1);
-    }
-    return 0;
-}
-
-static int read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us,
-                     struct error *e)
+static void read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us)
 {
     const json_t *stats = json_object_get(type, "stats");
     int64_t pulled = number(stats, "pulled"), served = number(stats, "served"), back = number(stats, "back");
@@ -81,8 +55,9 @@ static int read_type(struct type_status *t, const char *name, const json_t *type
     t->waiting = positive(number(stats, "enqueued") - pulled - number(stats, "parked"));
     t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
     t->rate_now = rate_now(stats, pulled + served, now_us);
+    t->keyless = number(stats, "keyless");
+    t->next_start_us = t->finish_us = -1;
     *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = number(type, "parked");
-    return read_limit(t, type, now_us, e);
 }
 
 static void read_worker(struct worker_status *row, const char *name, const json_t *worker)
@@ -109,7 +84,6 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     json_t *queues = json_object_get(root, "queues"), *types = json_object_get(root, "types");
     json_t *workers = json_object_get(root, "workers"), *row;
     const char *name;
-    int rc = 0;
 
     s->queues = calloc(json_object_size(queues) + 1, sizeof *s->queues);
     s->types = calloc(json_object_size(types) + 1, sizeof *s->types);
@@ -126,8 +100,7 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     }
     json_object_foreach(types, name, row)
     {
-        if (rc == 0)
-            rc = read_type(&s->types[s->type_count++], name, row, s->now_us, e);
+        read_type(&s->types[s->type_count++], name, row, s->now_us);
     }
     json_object_foreach(workers, name, row)
     {
@@ -136,6 +109,44 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
     qsort(s->types, s->type_count, sizeof *s->types, by_name);
     qsort(s->workers, s->worker_count, sizeof *s->workers, by_name);
+    return 0;
+}
+
+/* When what waits of a type starts. */
+static int foretell(struct type_status *t, const struct limits *limits, struct error *e)
+{
+    struct limit_type *type = limits_type(limits, t->name);
+    struct forecast next, last;
+    int64_t backlog = t->waiting + t->parked;
+
+    t->limited = type && type->limit_count > 0;
+    if (!t->limited)
+        return 0;
+    t->rate = limits_rate(limits, type, backlog > 0 ? backlog : 1);
+    if (backlog == 0 || t->held)
+        return 0;
+    type->parked = t->parked;
+    type->waiting = t->waiting;
+    if (limits_forecast(limits, type, NULL, &last, e) < 0)
+        return e->status;
+    type->parked = 1;
+    type->waiting = 0;
+    if (limits_forecast(limits, type, NULL, &next, e) < 0)
+        return e->status;
+    t->next_start_us = next.last_us == GATE_NEVER ? -1 : next.last_us;
+    t->finish_us = last.last_us == GATE_NEVER ? -1 : last.last_us;
+    t->earliest = last.earliest;
+    return 0;
+}
+
+static int read_limits(struct weir *w, struct status *s)
+{
+    struct limits limits;
+    int rc = limits_read(w, NULL, &limits);
+
+    for (size_t i = 0; rc == 0 && i < s->type_count; i++)
+        rc = foretell(&s->types[i], &limits, &w->error);
+    limits_free(&limits);
     return rc;
 }
 
@@ -162,7 +173,7 @@ int status_read(struct weir *w, struct status *status)
     else
         rc = read_rows(status, root, &w->error);
     json_decref(root);
-    return rc;
+    return rc == 0 ? read_limits(w, status) : rc;
 }
 
 void status_free(struct status *status)

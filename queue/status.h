@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "core/client.h"
-#include "throttle/gcra.h"
 
 struct queue_status {
     char name[129];
@@ -16,11 +15,13 @@ struct queue_status {
 struct type_status {
     char name[129];
     int64_t waiting, parked, held, running, scheduled, done, retried, dead; /* jobs */
+    int64_t keyless; /* jobs that had no value for the key of its limits */
     bool limited;
-    struct gcra gate;      /* of its limit, when limited */
+    double rate;           /* starts a second that its limits allow; 0: no rate holds all of its jobs */
     double rate_now;       /* starts a second, over the last second or two */
     int64_t next_start_us; /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;     /* when the last one that waits starts; -1: unknown, or none waits */
+    bool earliest;         /* it may become later: keys, jobs in flight, other types or pauses can delay it */
 };
 
 struct worker_status {

@@ -47,20 +47,38 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
     add_names(a, call->types);
 }
 
-/* "turn.index[@slot]/queue/type/key" */
+/* The part of text up to the first such character, which is passed over; false: there is none. */
+static bool cut(struct span *text, char at, struct span *part)
+{
+    const char *end = memchr(text->at, at, text->len);
+
+    if (!end)
+        return false;
+    *part = (struct span){text->at, (size_t)(end - text->at)};
+    *text = (struct span){end + 1, text->len - part->len - 1};
+    return true;
+}
+
+/* The number behind mark in the head of a token; absent: without one. */
+static int64_t number_in(struct span head, char mark, int64_t absent)
+{
+    const char *at = memchr(head.at, mark, head.len);
+
+    return at ? strtoll(at + 1, NULL, 10) : absent;
+}
+
+/* "turn.index[@slot][*cost]/queue/type/key[~gate[,gate...]]" */
 static bool read_token(struct span token, struct lease *lease)
 {
-    const char *end = token.at + token.len;
-    const char *slash = memchr(token.at, '/', token.len);
-    const char *slot = slash ? memchr(token.at, '@', (size_t)(slash - token.at)) : NULL;
-    const char *type = slash ? memchr(slash + 1, '/', (size_t)(end - slash - 1)) : NULL;
-    const char *key = type ? memchr(type + 1, '/', (size_t)(end - type - 1)) : NULL;
+    struct span rest = token, head, queue;
 
-    if (!key)
+    if (!cut(&rest, '/', &head) || !cut(&rest, '/', &queue) || !cut(&rest, '/', &lease->type))
         return false;
+    if (!cut(&rest, '~', &lease->key))
+        lease->key = rest;
     lease->token = token;
-    lease->slot_us = slot ? strtoll(slot + 1, NULL, 10) : 0;
-    lease->type = (struct span){type + 1, (size_t)(key - type - 1)};
+    lease->slot_us = number_in(head, '@', 0);
+    lease->cost = number_in(head, '*', 1);
     return true;
 }
 
@@ -143,7 +161,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->duty_until_us = reply_int(at[3], 0);
     claim->more = reply_int(at[4], 0) != 0;
     words = claim->words;
-    claim->rules = read_words(at[6], &words, &claim->rule_count);
+    claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->aside = read_words(at[7], &words, &claim->aside_count);
     claim->broken = read_words(at[8], &words, &claim->broken_count);
     return read_leases(at[5], claim, e);
@@ -174,6 +192,14 @@ void settle_done(struct args *a, const char *type, size_t n)
 void settle_token(struct args *a, struct span token)
 {
     args_add_bytes(a, token.at, token.len);
+}
+
+void settle_cost(struct args *a, struct span token, int64_t cost)
+{
+    args_add(a, "cost");
+    args_add_bytes(a, token.at, token.len);
+    args_add_int(a, cost);
+    args_add(a, "");
 }
 
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us,

@@ -34,9 +34,10 @@ struct claim_call {
 };
 
 struct lease {
-    struct span token, type;
+    struct span token, type, key; /* type and key: in token; a key may be empty */
     struct span body;
-    int64_t slot_us; /* when it may start, by Redis's clock; 0: at once, it has no limit */
+    int64_t slot_us; /* when it may start, by Redis's clock; 0: at once, it has no gate */
+    int64_t cost;    /* slots taken of each rate */
     int attempts, interrupted, throttled;
 };
 
@@ -51,8 +52,8 @@ struct claim {
     size_t lease_count, lease_capacity;
     struct span *words; /* the lists below point here */
     size_t word_capacity;
-    const struct span *rules, *aside, *broken; /* rules: type, rule, type, rule ... */
-    size_t rule_count, aside_count, broken_count;
+    const struct span *limits, *aside, *broken; /* limits: type, "limit=rules|limit=rules ...", type ... */
+    size_t limit_count, aside_count, broken_count;
 };
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
@@ -64,6 +65,9 @@ void settle_request(struct args *a, const char *prefix, int64_t now_us, const ch
 /* Announces n tokens of jobs of that type that are done, 1 to 4000; add them with settle_token. */
 void settle_done(struct args *a, const char *type, size_t n);
 void settle_token(struct args *a, struct span token);
+/* The true cost of a job, whose end follows in this or a later settle. */
+void settle_cost(struct args *a, struct span token, int64_t cost);
+#define SETTLE_NO_TIME (-1) /* the delay of a throttled job whose handler gave none */
 enum settle_verb { SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_BACK, SETTLE_DEAD };
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us,
                 const char *reason);

@@ -8,10 +8,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 
-#include "core/clock.h"
+#include "tests/random.h"
 #include "throttle/rule.h"
+
+/* A rule of gcra, the algorithm of rules that name none. */
+#define GCRA(n, period, at_once)                                                                             \
+    {                                                                                                        \
+        .count = (n), .period_us = (period), .burst = (at_once)                                              \
+    }
 
 typedef __int128 ticks;
 
@@ -113,29 +118,7 @@ static inline void model_change(struct model *m, const struct rule *rule, int64_
     *m = (struct model){.rule = *rule, .last = (ticks)now_us * rule->count, .level = used * rule->period_us};
 }
 
-/* ---- Random numbers: splitmix64, seeded by $WEIR_SEED or the clock. Print the seed when a test fails. */
-
-static inline uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-static inline uint64_t random_seed(void)
-{
-    const char *given = getenv("WEIR_SEED");
-
-    return given ? strtoull(given, NULL, 10) : (uint64_t)clock_wall_us();
-}
-
-/* low to high, each as likely. */
-static inline int64_t random_in(uint64_t *state, int64_t low, int64_t high)
-{
-    return low + (int64_t)(random_next(state) % (uint64_t)(high - low + 1));
-}
+/* ---- Random rules */
 
 /* 1 to high, each magnitude about as likely. */
 static inline int64_t random_magnitude(uint64_t *state, int64_t high)
@@ -153,10 +136,17 @@ static inline int64_t random_magnitude(uint64_t *state, int64_t high)
 static inline struct rule random_rule(uint64_t *state)
 {
     static const struct rule known[] = {
-        {7, 1000000, 7},         {30000, 1000000, 30000},     {1000000, 1000000, 1000000},
-        {1, 1500000, 1},         {1, 86400000000, 1},         {100, 1000000, 10},
-        {1000, 1000000, 1},      {5000, 1000000, 1},          {1000000000, 1000000001, 1000000000},
-        {3, 315360000000000, 2}, {10000, 86400000000, 10000},
+        GCRA(7, 1000000, 7),
+        GCRA(30000, 1000000, 30000),
+        GCRA(1000000, 1000000, 1000000),
+        GCRA(1, 1500000, 1),
+        GCRA(1, 86400000000, 1),
+        GCRA(100, 1000000, 10),
+        GCRA(1000, 1000000, 1),
+        GCRA(5000, 1000000, 1),
+        GCRA(1000000000, 1000000001, 1000000000),
+        GCRA(3, 315360000000000, 2),
+        GCRA(10000, 86400000000, 10000),
     };
     const int64_t ten_years = INT64_C(3650) * 86400 * 1000000;
     struct rule r = known[random_in(state, 0, sizeof known / sizeof *known - 1)];

@@ -1,42 +1,64 @@
 /* One script reads all keys; they are sorted by name, each is judged by the table of kinds, then what must
- * agree between keys is compared. The jobs found are counted for their type, and their ids sorted. */
+ * agree between keys is compared. The jobs found are counted for their type, and their ids sorted; so are the
+ * places at which types and lanes wait, since each must have exactly one. */
 #include "tests/invariants.h"
 
 #include <ctype.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/job.h"
-
+/* Most keys hold what their name says: then one command reads a key, and one all strings. */
 static const char snapshot_text[] =
-    "local all = {}\n"
+    "local all, strings = {}, {}\n"
     "local read = {list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, hash = {'HGETALL'},\n"
-    "              set = {'SMEMBERS'}}\n"
-    "for _, key in ipairs(redis.call('KEYS', KEYS[1] .. '*')) do\n"
-    "  local kind = redis.call('TYPE', key).ok\n"
-    "  local how = read[kind]\n"
+    "              set = {'SMEMBERS'}, string = {'MGET'}}\n"
+    "local kinds = {queue = 'list', lane = 'list', ring = 'zset', wait = 'zset', wake = 'zset', sleep = "
+    "'zset',\n"
+    "               held = 'zset', active = 'hash', stats = 'hash', credit = 'hash', gate = 'string', id = "
+    "'string',\n"
+    "               stop = 'string', reap = 'string', limits = 'hash', types = 'hash', weights = 'hash',\n"
+    "               queues = 'set', later = 'zset', dead = 'zset', workers = 'zset', duty = 'hash', bell = "
+    "'list',\n"
+    "               spare = 'list', changes = 'list'}\n"
+    "local function add(key, kind, value)\n"
     "  all[#all + 1] = key:sub(#KEYS[1] + 1)\n"
     "  all[#all + 1] = kind\n"
-    "  all[#all + 1] = how and redis.call(how[1], key, unpack(how, 2)) or {}\n"
+    "  all[#all + 1] = value\n"
+    "end\n"
+    "local function add_read(key)\n"
+    "  local kind = redis.call('TYPE', key).ok\n"
+    "  local how = read[kind]\n"
+    "  add(key, kind, how and redis.call(how[1], key, unpack(how, 2)) or {})\n"
+    "end\n"
+    "for _, key in ipairs(redis.call('KEYS', KEYS[1] .. '*')) do\n"
+    "  local kind = kinds[key:sub(#KEYS[1] + 1):match('^[^:]+')]\n"
+    "  local how = read[kind]\n"
+    "  if kind == 'string' and #strings < 4000 then\n"
+    "    strings[#strings + 1] = key\n"
+    "  elseif how then\n"
+    "    local value = redis.pcall(how[1], key, unpack(how, 2))\n"
+    "    if value.err then add_read(key) else add(key, kind, value) end\n"
+    "  else\n"
+    "    add_read(key)\n"
+    "  end\n"
+    "end\n"
+    "local values = #strings > 0 and redis.call('MGET', unpack(strings)) or {}\n"
+    "for i, key in ipairs(strings) do\n"
+    "  if values[i] then add(key, 'string', {values[i]}) else add_read(key) end\n"
     "end\n"
     "local t = redis.call('TIME')\n"
     "return {t[1] .. string.format('%06d', t[2]), all}\n";
 
-struct item {
-    const char *name, *kind;
-    struct redisReply **at;
-    size_t count;
-};
+#define PLACE_SIZE 400 /* three names and what joins them */
 
 /* Jobs of a type that were found, and what is counted of it. */
-enum counter { ENQUEUED, PULLED, PARKED, SERVED, DONE, RETRIED, DEAD, BACK, SCHEDULED, COUNTERS };
-static const char *const counter_names[] = {"enqueued", "pulled", "parked", "served",   "done",
-                                            "retried",  "dead",   "back",   "scheduled"};
+enum counter { ENQUEUED, PULLED, PARKED, SERVED, DONE, RETRIED, DEAD, BACK, SCHEDULED, RETURNED, COUNTERS };
+static const char *const counter_names[] = {"enqueued", "pulled", "parked", "served",    "done",
+                                            "retried",  "dead",   "back",   "scheduled", "returned"};
 struct tally {
     struct span type;
     int64_t queued, in_lanes, leased, to_queue, to_lane;
@@ -48,13 +70,25 @@ struct found {
     const char *where;
 };
 
+/* Where something stands: a type "queue/type", a lane "queue/type/key", a gate. */
+struct place {
+    char name[PLACE_SIZE];
+    const char *where;
+};
+struct places {
+    struct place *at;
+    size_t count, capacity;
+};
+
 struct check {
-    struct item *items;
-    size_t item_count;
+    const struct snapshot *all;
     struct tally *tallies;
     size_t tally_count, last;
     struct found *jobs;
     size_t job_count, job_capacity;
+    struct places lanes, waiting_lanes; /* those that are not empty; where they wait */
+    struct places rings, waiting_types;
+    struct places taken; /* a concurrency gate for each lease that took it */
     int64_t now_us, lease_us;
     struct invariants seen;
     char why[512];
@@ -92,22 +126,51 @@ static int item_order(const void *a, const void *b)
     return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
 
-static const struct item *item_named(const struct check *c, const char *name)
+const struct item *snapshot_item(const struct snapshot *all, const char *name)
 {
     struct item wanted = {.name = name};
 
-    return bsearch(&wanted, c->items, c->item_count, sizeof wanted, item_order);
+    return bsearch(&wanted, all->items, all->count, sizeof wanted, item_order);
 }
 
-/* Is member in the set, hash or sorted set of that name? step: 1 for sets, 2 for the others. */
-static bool has_member(const struct check *c, const char *name, struct span member, size_t step)
+const char *item_value(const struct item *item, const char *field)
 {
-    const struct item *item = item_named(c, name);
+    for (size_t i = 0; item && i + 1 < item->count; i += 2)
+        if (strcmp(item->at[i]->str, field) == 0)
+            return item->at[i + 1]->str;
+    return NULL;
+}
 
-    for (size_t i = 0; item && i < item->count; i += step)
-        if (equal(span_of(item->at[i]), member))
-            return true;
-    return false;
+static bool has_field(const struct check *c, const char *name, const char *field)
+{
+    return item_value(snapshot_item(c->all, name), field) != NULL;
+}
+
+static struct place *new_place(struct places *places, const char *where)
+{
+    struct place *place;
+
+    if (places->count == places->capacity) {
+        places->capacity = places->capacity ? 2 * places->capacity : 64;
+        places->at = realloc(places->at, places->capacity * sizeof *places->at);
+    }
+    place = &places->at[places->count++];
+    place->where = where;
+    return place;
+}
+
+/* A type "queue/type"; a lane "queue/type/key", whose last two words may come as one. */
+static void add_type(struct places *places, const char *where, struct span queue, struct span type)
+{
+    snprintf(new_place(places, where)->name, PLACE_SIZE, "%.*s/%.*s", (int)queue.len, queue.at, (int)type.len,
+             type.at);
+}
+
+static void add_lane(struct places *places, const char *where, struct span queue, struct span type,
+                     struct span key)
+{
+    snprintf(new_place(places, where)->name, PLACE_SIZE, "%.*s/%.*s/%.*s", (int)queue.len, queue.at,
+             (int)type.len, type.at, (int)key.len, key.at);
 }
 
 static struct tally *tally_of(struct check *c, struct span type)
@@ -151,22 +214,105 @@ static bool is_name(struct span s)
     return name_is_valid(s.at, s.len);
 }
 
-/* "queue/type/" */
-static bool read_lane(struct span text, struct span *queue, struct span *type)
+/* "queue/type/key" */
+static bool read_lane(struct span text, struct span *queue, struct span *type, struct span *key)
 {
-    return cut(&text, '/', queue) && cut(&text, '/', type) && is_name(*queue) && is_name(*type) &&
-           text.len == 0;
+    if (!cut(&text, '/', queue) || !cut(&text, '/', type))
+        return false;
+    *key = text;
+    return is_name(*queue) && is_name(*type) && (key->len == 0 || is_name(*key));
 }
 
-/* "turn.index[@slot]/queue/type/" */
-static bool read_token(struct span text, struct span *queue, struct span *type)
+/* A number at the end of head, behind mark; -1: there is none, or it is none. */
+static int64_t cut_number(struct span *head, char mark, int64_t missing)
 {
-    struct span head, turn, index;
+    const char *at = memchr(head->at, mark, head->len);
+    struct span number;
 
-    if (!cut(&text, '/', &head) || !read_lane(text, queue, type) || !cut(&head, '.', &turn) ||
-        !is_number(turn))
+    if (!at)
+        return missing;
+    number = (struct span){at + 1, (size_t)(head->at + head->len - at - 1)};
+    head->len = (size_t)(at - head->at);
+    return is_number(number) ? strtoll(number.at, NULL, 10) : -1;
+}
+
+/* limit#index or limit#index/key; limit#pause, which is no gate, but opens as one */
+static bool is_gate(struct span text)
+{
+    struct span limit, index;
+
+    if (!cut(&text, '#', &limit) || !is_name(limit))
         return false;
-    return cut(&head, '@', &index) ? is_number(head) : head.len > 0;
+    if (equal(text, text_span("pause")))
+        return true;
+    return cut(&text, '/', &index) ? is_number(index) && (text.len == 0 || is_name(text)) : is_number(text);
+}
+
+bool next_name(struct span *list, struct span *name)
+{
+    if (list->len == 0)
+        return false;
+    if (!cut(list, ',', name)) {
+        *name = *list;
+        list->len = 0;
+    }
+    return true;
+}
+
+bool token_read(struct span text, struct token *token)
+{
+    struct span head, turn, lane, list, gate;
+
+    *token = (struct token){.gates = {"", 0}};
+    if (!cut(&text, '/', &head))
+        return false;
+    if (cut(&text, '~', &lane)) {
+        token->gates = text;
+        text = lane;
+        if (token->gates.len == 0)
+            return false;
+    }
+    for (list = token->gates; next_name(&list, &gate);)
+        if (!is_gate(gate))
+            return false;
+    token->cost = cut_number(&head, '*', 1);
+    token->slot_us = cut_number(&head, '@', 0);
+    return read_lane(text, &token->queue, &token->type, &token->key) && cut(&head, '.', &turn) &&
+           is_number(turn) && head.len > 0 && token->cost >= 0 && token->slot_us >= 0;
+}
+
+/* "-" or "ticket,until_us,node" */
+static bool read_hold(struct span text, struct gate_state *state)
+{
+    struct span ticket, until;
+
+    if (text.len == 1 && *text.at == '-')
+        return true;
+    if (!cut(&text, ',', &ticket) || !cut(&text, ',', &until) || !is_number(until) || text.len == 0)
+        return false;
+    state->hold_ticket = strtod(ticket.at, NULL);
+    state->hold_until_us = strtoll(until.at, NULL, 10);
+    state->hold_node = text;
+    return true;
+}
+
+bool gate_state_read(struct span text, struct gate_state *state)
+{
+    struct span wrote, pause, hold, adapt;
+
+    *state = (struct gate_state){.wrote_us = 0};
+    if (!cut(&text, ' ', &wrote) || !cut(&text, ' ', &pause) || !cut(&text, ' ', &hold) ||
+        !cut(&text, ' ', &adapt) || !is_number(wrote) || !is_number(pause) || !read_hold(hold, state))
+        return false;
+    state->wrote_us = strtoll(wrote.at, NULL, 10);
+    state->pause_until_us = strtoll(pause.at, NULL, 10);
+    state->adapted = !(adapt.len == 1 && *adapt.at == '-');
+    if (!cut(&text, ' ', &state->rule)) {
+        state->rule = text;
+        text.len = 0;
+    }
+    state->words = text;
+    return state->rule.len > 0;
 }
 
 /* The body in an entry; len 0 when its header cannot be read. */
@@ -230,19 +376,11 @@ static bool check_queue(struct check *c, const struct item *item, const char *re
 
 static bool check_lane(struct check *c, const struct item *item, const char *rest)
 {
-    struct span queue, type, found;
-    char wake[300], held[300];
-    bool waits, aside;
+    struct span queue, type, key, found;
 
-    if (!read_lane(text_span(rest), &queue, &type))
-        return broken(c, "%s: not of the form queue/type/", item->name);
-    snprintf(wake, sizeof wake, "wake:%.*s", (int)queue.len, queue.at);
-    snprintf(held, sizeof held, "held:%.*s", (int)queue.len, queue.at);
-    waits = has_member(c, wake, type, 2);
-    aside = has_member(c, held, type, 2);
-    if (waits == aside)
-        return broken(c, "%s holds %zu jobs and its type stands in %s of wake and held", item->name,
-                      item->count, waits ? "both" : "none");
+    if (!read_lane(text_span(rest), &queue, &type, &key))
+        return broken(c, "%s: not of the form queue/type/key", item->name);
+    add_lane(&c->lanes, item->name, queue, type, key);
     for (size_t i = 0; i < item->count; i++) {
         if (!find_job(c, item->name, span_of(item->at[i]), &found))
             return false;
@@ -254,38 +392,141 @@ static bool check_lane(struct check *c, const struct item *item, const char *res
     return true;
 }
 
-/* wake, held: each type has a lane that is not empty. */
-static bool check_waits(struct check *c, const struct item *item, const char *rest)
+/* ring:<queue>/<type>: key -> ticket */
+static bool check_ring(struct check *c, const struct item *item, const char *rest)
 {
-    char lane[300];
+    struct span type = text_span(rest), queue;
+
+    if (!cut(&type, '/', &queue) || !is_name(queue) || !is_name(type))
+        return broken(c, "%s: not of the form queue/type", item->name);
+    add_type(&c->rings, item->name, queue, type);
+    for (size_t i = 0; i < item->count; i += 2)
+        add_lane(&c->waiting_lanes, item->name, queue, type, span_of(item->at[i]));
+    return true;
+}
+
+/* wait:<queue>/<gate>: types at a gate for all, lanes at a gate of a key; the queue knows when it opens. */
+static bool check_wait(struct check *c, const struct item *item, const char *rest)
+{
+    struct span gate = text_span(rest), queue;
+    bool keyed = false;
+    char order[PLACE_SIZE];
+
+    if (!cut(&gate, '/', &queue) || !is_name(queue) || (strcmp(gate.at, "-") != 0 && !is_gate(gate)))
+        return broken(c, "%s: not of the form queue/gate", item->name);
+    keyed = strchr(gate.at, '/') != NULL;
+    snprintf(order, sizeof order, "%s:%.*s", keyed ? "sleep" : "wake", (int)queue.len, queue.at);
+    if (!has_field(c, order, gate.at))
+        return broken(c, "%s: its gate is not in %s", item->name, order);
+    for (size_t i = 0; i < item->count; i += 2) {
+        struct span node = span_of(item->at[i]);
+
+        if ((memchr(node.at, '/', node.len) != NULL) != keyed)
+            return broken(c, "%s: %s waits there", item->name, node.at);
+        add_type(keyed ? &c->waiting_lanes : &c->waiting_types, item->name, queue, node);
+    }
+    return true;
+}
+
+/* wake, sleep: at each gate something waits. */
+static bool check_order(struct check *c, const struct item *item, const char *rest)
+{
+    char wait[PLACE_SIZE];
 
     for (size_t i = 0; i < item->count; i += 2) {
-        snprintf(lane, sizeof lane, "lane:%s/%s/", rest, item->at[i]->str);
-        if (!item_named(c, lane))
-            return broken(c, "%s has %s, whose lane is empty", item->name, item->at[i]->str);
+        if (strcmp(item->at[i]->str, "*") == 0)
+            continue;
+        snprintf(wait, sizeof wait, "wait:%s/%s", rest, item->at[i]->str);
+        if (!snapshot_item(c->all, wait))
+            return broken(c, "%s has %s, where nothing waits", item->name, item->at[i]->str);
+        if ((item->name[0] == 's') != (strchr(item->at[i]->str, '/') != NULL))
+            return broken(c, "%s has %s, a gate of the other kind", item->name, item->at[i]->str);
     }
+    return true;
+}
+
+/* In wake, "*" stands for sleep: for its first gate, or for an earlier time, or it is due. */
+static bool check_wake(struct check *c, const struct item *item, const char *rest)
+{
+    char sleep[PLACE_SIZE];
+    const char *star = item_value(item, "*");
+
+    snprintf(sleep, sizeof sleep, "sleep:%s", rest);
+    if (star && !snapshot_item(c->all, sleep))
+        return broken(c, "%s has *, and nothing sleeps", item->name);
+    return check_order(c, item, rest);
+}
+
+static bool check_sleep(struct check *c, const struct item *item, const char *rest)
+{
+    char wake[PLACE_SIZE];
+    const char *star;
+
+    snprintf(wake, sizeof wake, "wake:%s", rest);
+    star = item_value(snapshot_item(c->all, wake), "*");
+    if (!star ||
+        (strtod(star, NULL) > strtod(item->at[1]->str, NULL) && strtod(star, NULL) > (double)c->now_us))
+        return broken(c, "%s: its first gate opens at %s, * of %s at %s", item->name, item->at[1]->str, wake,
+                      star ? star : "no time");
+    return check_order(c, item, rest);
+}
+
+static bool check_held(struct check *c, const struct item *item, const char *rest)
+{
+    for (size_t i = 0; i < item->count; i += 2)
+        add_type(&c->waiting_types, item->name, text_span(rest), span_of(item->at[i]));
+    return true;
+}
+
+/* credit:<queue>/<type>: keys of lanes that are not empty. */
+static bool check_credit(struct check *c, const struct item *item, const char *rest)
+{
+    char lane[PLACE_SIZE];
+
+    for (size_t i = 0; i < item->count; i += 2) {
+        snprintf(lane, sizeof lane, "lane:%s/%s", rest, item->at[i]->str);
+        if (!snapshot_item(c->all, lane))
+            return broken(c, "%s has %s, whose lane is empty", item->name, item->at[i]->str);
+        if (atoll(item->at[i + 1]->str) < 1 || atoll(item->at[i + 1]->str) > 1000)
+            return broken(c, "%s: %s has had %s", item->name, item->at[i]->str, item->at[i + 1]->str);
+    }
+    return true;
+}
+
+static bool check_gate(struct check *c, const struct item *item, const char *rest)
+{
+    struct gate_state state;
+
+    if (!is_gate(text_span(rest)))
+        return broken(c, "%s: not of the form limit#index/key", item->name);
+    if (!gate_state_read(span_of(item->at[0]), &state))
+        return broken(c, "%s: its state cannot be read: %s", item->name, item->at[0]->str);
     return true;
 }
 
 static bool check_active(struct check *c, const struct item *item, const char *rest)
 {
-    struct span queue, type, found;
+    struct token token;
+    struct span found, gate;
 
-    if (!has_member(c, item->name, text_span("@"), 2))
+    if (!has_field(c, item->name, "@"))
         return broken(c, "%s has no @", item->name);
-    if (!has_member(c, "workers", text_span(rest), 2))
+    if (!has_field(c, "workers", rest))
         return broken(c, "%s: a worker without a deadline", item->name);
     for (size_t i = 0; i + 1 < item->count; i += 2) {
         if (equal(span_of(item->at[i]), text_span("@")))
             continue;
-        if (!read_token(span_of(item->at[i]), &queue, &type))
+        if (!token_read(span_of(item->at[i]), &token))
             return broken(c, "%s: token %s cannot be read", item->name, item->at[i]->str);
         if (!find_job(c, item->name, span_of(item->at[i + 1]), &found))
             return false;
-        if (found.at && !equal(found, type))
+        if (found.at && !equal(found, token.type))
             return broken(c, "%s: token %s leases a job of type %.*s", item->name, item->at[i]->str,
                           (int)found.len, found.at);
-        tally_of(c, type)->leased++;
+        while (next_name(&token.gates, &gate))
+            snprintf(new_place(&c->taken, item->at[i]->str)->name, PLACE_SIZE, "gate:%.*s", (int)gate.len,
+                     gate.at);
+        tally_of(c, token.type)->leased++;
         c->seen.leased++;
     }
     return true;
@@ -298,7 +539,7 @@ static bool check_workers(struct check *c, const struct item *item, const char *
     (void)rest;
     for (size_t i = 0; i + 1 < item->count; i += 2) {
         snprintf(active, sizeof active, "active:%s", item->at[i]->str);
-        if (!item_named(c, active))
+        if (!snapshot_item(c->all, active))
             return broken(c, "workers: %s has nothing of its own", item->at[i]->str);
         if (c->lease_us && atoll(item->at[i + 1]->str) > c->now_us + c->lease_us)
             return broken(c, "workers: the deadline of %s, %s, is more than a lease after %" PRId64,
@@ -307,10 +548,10 @@ static bool check_workers(struct check *c, const struct item *item, const char *
     return true;
 }
 
-/* "q <tag> <queue> <type>\n<body>" or "l <tag> <queue>/<type>/\n<entry>" */
+/* "q <tag> <queue> <type>\n<body>" or "l <tag> <queue>/<type>/<key>\n<entry>" */
 static bool check_record(struct check *c, struct span record)
 {
-    struct span header, kind, tag, queue, type, found;
+    struct span header, kind, tag, queue, type, key, found;
 
     if (!cut(&record, '\n', &header) || !cut(&header, ' ', &kind) || kind.len != 1 ||
         !cut(&header, ' ', &tag))
@@ -320,7 +561,7 @@ static bool check_record(struct check *c, struct span record)
             return broken(c, "later: a scheduled record that names no queue and type");
         tally_of(c, header)->to_queue++;
     } else {
-        if (*kind.at != 'l' || !read_lane(header, &queue, &type))
+        if (*kind.at != 'l' || !read_lane(header, &queue, &type, &key))
             return broken(c, "later: a record that is neither scheduled nor retried");
         tally_of(c, type)->to_lane++;
     }
@@ -347,7 +588,7 @@ static bool check_dead(struct check *c, const struct item *item, const char *res
         if (!cut(&record, '\n', &header) || !cut(&header, ' ', &tag) || !cut(&header, ' ', &lane) ||
             header.len == 0)
             return broken(c, "dead: a record whose header cannot be read: %.80s", item->at[i]->str);
-        if (lane.len > 2 && lane.at[lane.len - 2] != '/' && !find_job(c, "dead", record, &ignored))
+        if (lane.len > 2 && !find_job(c, "dead", record, &ignored))
             return false;
         c->seen.dead++;
     }
@@ -376,13 +617,19 @@ static const struct {
     const char *kind;
     bool (*check)(struct check *c, const struct item *item, const char *rest);
 } kinds[] = {
-    {"queue:", "list", check_queue},   {"lane:", "list", check_lane},      {"wake:", "zset", check_waits},
-    {"held:", "zset", check_waits},    {"gate:", "string", check_nothing}, {"limits", "hash", check_nothing},
-    {"types", "hash", check_nothing},  {"queues", "set", check_nothing},   {"later", "zset", check_later},
-    {"active:", "hash", check_active}, {"workers", "zset", check_workers}, {"reap", "string", check_nothing},
-    {"duty", "hash", check_nothing},   {"bell:", "list", check_nothing},   {"spare:", "list", check_nothing},
-    {"dead", "zset", check_dead},      {"batch:", "hash", check_nothing},  {"id:", "string", check_nothing},
-    {"stats:", "hash", check_stats},
+    {"queue:", "list", check_queue},    {"lane:", "list", check_lane},
+    {"ring:", "zset", check_ring},      {"wait:", "zset", check_wait},
+    {"wake:", "zset", check_wake},      {"sleep:", "zset", check_sleep},
+    {"held:", "zset", check_held},      {"credit:", "hash", check_credit},
+    {"gate:", "string", check_gate},    {"limits", "hash", check_nothing},
+    {"types", "hash", check_nothing},   {"weights", "hash", check_nothing},
+    {"stop:", "string", check_nothing}, {"changes", "list", check_nothing},
+    {"queues", "set", check_nothing},   {"later", "zset", check_later},
+    {"active:", "hash", check_active},  {"workers", "zset", check_workers},
+    {"reap", "string", check_nothing},  {"duty", "hash", check_nothing},
+    {"bell:", "list", check_nothing},   {"spare:", "list", check_nothing},
+    {"dead", "zset", check_dead},       {"batch:", "hash", check_nothing},
+    {"id:", "string", check_nothing},   {"stats:", "hash", check_stats},
 };
 
 static bool check_item(struct check *c, const struct item *item)
@@ -418,10 +665,85 @@ static bool check_tally(struct check *c, const struct tally *t)
         return broken(
             c, "%.*s: %" PRId64 " wait by the counters, %" PRId64 " are in lanes, %" PRId64 " return to them",
             len, type, waits, t->in_lanes, t->to_lane);
+    if (n[PARKED] + n[RETURNED] - n[SERVED] != t->in_lanes)
+        return broken(c, "%.*s: %" PRId64 " are parked by the counters, %" PRId64 " are in lanes", len, type,
+                      n[PARKED] + n[RETURNED] - n[SERVED], t->in_lanes);
     if (n[SCHEDULED] != t->to_queue + t->to_lane)
         return broken(c, "%.*s: scheduled is %" PRId64 ", later holds %" PRId64, len, type, n[SCHEDULED],
                       t->to_queue + t->to_lane);
     c->seen.foreign += foreign;
+    return true;
+}
+
+static int place_order(const void *a, const void *b)
+{
+    return strcmp(((const struct place *)a)->name, ((const struct place *)b)->name);
+}
+
+static void sort_places(struct places *places)
+{
+    if (places->count > 0)
+        qsort(places->at, places->count, sizeof *places->at, place_order);
+}
+
+/* Each of what is not empty waits at one place, and nothing else does. */
+static bool check_places(struct check *c, struct places *full, struct places *waiting)
+{
+    size_t k = 0;
+
+    sort_places(full);
+    sort_places(waiting);
+    for (size_t i = 0; i < waiting->count; i++) {
+        const struct place *place = &waiting->at[i];
+
+        if (i > 0 && strcmp(place->name, place[-1].name) == 0)
+            return broken(c, "%s waits in %s and in %s", place->name, place[-1].where, place->where);
+        if (k < full->count && strcmp(full->at[k].name, place->name) < 0)
+            return broken(c, "%s waits nowhere", full->at[k].where);
+        if (k == full->count || strcmp(full->at[k].name, place->name) != 0)
+            return broken(c, "%s waits in %s, and has nothing", place->name, place->where);
+        k++;
+    }
+    return k == full->count || broken(c, "%s waits nowhere", full->at[k].where);
+}
+
+static int64_t taken_of(const struct check *c, const char *gate)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < c->taken.count; i++)
+        count += strcmp(c->taken.at[i].name, gate) == 0;
+    return count;
+}
+
+/* Jobs in flight: a concurrency gate's only word, or "~n" behind those of one that was one before. */
+static int64_t in_flight(const struct gate_state *state)
+{
+    static const char kind[] = "concurrency:";
+    const char *mark = memchr(state->words.at, '~', state->words.len);
+
+    if (state->rule.len > strlen(kind) && memcmp(state->rule.at, kind, strlen(kind)) == 0)
+        return strtoll(state->words.at, NULL, 10);
+    return mark ? strtoll(mark + 1, NULL, 10) : 0;
+}
+
+static bool check_taken(struct check *c)
+{
+    for (size_t i = 0; i < c->all->count; i++) {
+        const struct item *item = &c->all->items[i];
+        struct gate_state state;
+        int64_t taken;
+
+        if (strncmp(item->name, "gate:", 5) != 0 || !gate_state_read(span_of(item->at[0]), &state))
+            continue;
+        taken = taken_of(c, item->name);
+        if (taken != in_flight(&state))
+            return broken(c, "%s: %" PRId64 " in flight, %" PRId64 " leases took it", item->name,
+                          in_flight(&state), taken);
+    }
+    for (size_t i = 0; i < c->taken.count; i++)
+        if (!snapshot_item(c->all, c->taken.at[i].name))
+            return broken(c, "%s took %s, which has no state", c->taken.at[i].where, c->taken.at[i].name);
     return true;
 }
 
@@ -452,13 +774,24 @@ static bool check_unique(struct check *c)
 
 static bool check_all(struct check *c)
 {
-    for (size_t i = 0; i < c->item_count; i++)
-        if (!check_item(c, &c->items[i]))
+    for (size_t i = 0; i < c->all->count; i++)
+        if (!check_item(c, &c->all->items[i]))
             return false;
     for (size_t i = 0; i < c->tally_count; i++)
         if (!check_tally(c, &c->tallies[i]))
             return false;
-    return check_unique(c);
+    return check_places(c, &c->lanes, &c->waiting_lanes) && check_places(c, &c->rings, &c->waiting_types) &&
+           check_taken(c) && check_unique(c);
+}
+
+static void free_check(struct check *c)
+{
+    struct places *all[] = {&c->lanes, &c->waiting_lanes, &c->rings, &c->waiting_types, &c->taken};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->at);
+    free(c->tallies);
+    free(c->jobs);
 }
 
 static struct redisReply *read_all(struct redis *r, const char *prefix, struct error *e)
@@ -477,43 +810,66 @@ static struct redisReply *read_all(struct redis *r, const char *prefix, struct e
     return reply;
 }
 
-static void sort_items(struct check *c, const struct redisReply *all)
+struct snapshot *snapshot_read(struct redis *r, const char *prefix, struct error *e)
 {
-    c->item_count = all->elements / 3;
-    c->items = calloc(c->item_count + 1, sizeof *c->items);
-    for (size_t i = 0; i < c->item_count; i++) {
-        struct redisReply **at = all->element + 3 * i;
+    struct redisReply *reply = read_all(r, prefix, e), *keys;
+    struct snapshot *all;
 
-        c->items[i] = (struct item){at[0]->str, at[1]->str, at[2]->element, at[2]->elements};
+    if (!reply)
+        return NULL;
+    keys = reply->element[1];
+    all = calloc(1, sizeof *all);
+    *all = (struct snapshot){.reply = reply,
+                             .count = keys->elements / 3,
+                             .items = calloc(keys->elements / 3 + 1, sizeof *all->items),
+                             .now_us = atoll(reply->element[0]->str)};
+    for (size_t i = 0; i < all->count; i++) {
+        struct redisReply **at = keys->element + 3 * i;
+
+        all->items[i] = (struct item){at[0]->str, at[1]->str, at[2]->element, at[2]->elements};
     }
-    qsort(c->items, c->item_count, sizeof *c->items, item_order);
+    qsort(all->items, all->count, sizeof *all->items, item_order);
+    return all;
+}
+
+void snapshot_free(struct snapshot *all)
+{
+    if (!all)
+        return;
+    free(all->items);
+    freeReplyObject(all->reply);
+    free(all);
+}
+
+const char *snapshot_broken(const struct snapshot *all, int64_t now_us, int64_t lease_us,
+                            struct invariants *seen)
+{
+    static char why[512];
+    struct check c = {.all = all, .now_us = now_us < 0 ? all->now_us : now_us, .lease_us = lease_us};
+    bool holds = check_all(&c);
+
+    snprintf(why, sizeof why, "%s", c.why);
+    if (seen)
+        *seen = c.seen;
+    free_check(&c);
+    return holds ? NULL : why;
 }
 
 const char *invariants_broken(struct redis *r, const char *prefix, int64_t now_us, int64_t lease_us,
                               struct invariants *seen)
 {
     static char why[512];
-    struct check c = {.now_us = now_us, .lease_us = lease_us};
     struct error e;
-    struct redisReply *reply = read_all(r, prefix, &e);
-    bool holds;
+    struct snapshot *all = snapshot_read(r, prefix, &e);
+    const char *broken_one;
 
-    if (!reply) {
+    if (!all) {
         snprintf(why, sizeof why, "cannot be read: %s", e.text);
         return why;
     }
-    if (now_us < 0)
-        c.now_us = atoll(reply->element[0]->str);
-    sort_items(&c, reply->element[1]);
-    holds = check_all(&c);
-    snprintf(why, sizeof why, "%s", c.why);
-    if (seen)
-        *seen = c.seen;
-    free(c.items);
-    free(c.tallies);
-    free(c.jobs);
-    freeReplyObject(reply);
-    return holds ? NULL : why;
+    broken_one = snapshot_broken(all, now_us, lease_us, seen);
+    snapshot_free(all);
+    return broken_one;
 }
 
 static void find_in(struct check *c, const struct item *item)
@@ -537,24 +893,20 @@ static void find_in(struct check *c, const struct item *item)
 
 char *invariants_ids(struct redis *r, const char *prefix)
 {
-    struct check c = {.now_us = 0};
     struct error e;
-    struct redisReply *reply = read_all(r, prefix, &e);
+    struct snapshot *all = snapshot_read(r, prefix, &e);
+    struct check c = {.all = all};
     char *ids = NULL;
     size_t size;
     FILE *f = open_memstream(&ids, &size);
 
-    if (reply) {
-        sort_items(&c, reply->element[1]);
-        for (size_t i = 0; i < c.item_count; i++)
-            find_in(&c, &c.items[i]);
-        sort_jobs(&c);
-        for (size_t i = 0; i < c.job_count; i++)
-            fprintf(f, "%.*s\n", (int)c.jobs[i].id.len, c.jobs[i].id.at);
-    }
+    for (size_t i = 0; all && i < all->count; i++)
+        find_in(&c, &all->items[i]);
+    sort_jobs(&c);
+    for (size_t i = 0; i < c.job_count; i++)
+        fprintf(f, "%.*s\n", (int)c.jobs[i].id.len, c.jobs[i].id.at);
     fclose(f);
-    free(c.items);
-    free(c.jobs);
-    freeReplyObject(reply);
+    free_check(&c);
+    snapshot_free(all);
     return ids;
 }

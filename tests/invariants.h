@@ -1,7 +1,10 @@
 /* What must hold of everything that a namespace has in Redis, between any two scripts:
  *
  *   - every key has a name and a kind that DESIGN knows; entries, tokens and records can be read
- *   - a lane is not empty exactly when its type stands in wake or in held of its queue, and never in both
+ *   - a lane is not empty exactly when it stands in its ring or waits at one gate, and never twice
+ *   - a ring is not empty exactly when its type waits at one gate or is held, and never twice
+ *   - a gate has waiters exactly when it is in wake (types) or in sleep (lanes)
+ *   - what a concurrency gate counts is the leases whose token names it
  *   - each worker is in `workers` exactly when it has its hash with "@" in it; no deadline is further away
  * than a lease
  *   - no job is in two places
@@ -12,10 +15,60 @@
 #ifndef TESTS_INVARIANTS_H
 #define TESTS_INVARIANTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/redis.h"
+#include "queue/job.h"
+
+/* ---- All that a namespace has in Redis */
+
+struct item {
+    const char *name, *kind; /* without the prefix; of Redis */
+    struct redisReply **at;  /* what it holds: elements, fields and values, members and scores */
+    size_t count;
+};
+
+struct snapshot {
+    struct redisReply *reply;
+    struct item *items; /* by name */
+    size_t count;
+    int64_t now_us; /* Redis's time */
+};
+
+/* NULL: what went wrong is in *e. */
+struct snapshot *snapshot_read(struct redis *r, const char *prefix, struct error *e);
+void snapshot_free(struct snapshot *all);
+/* NULL: there is no such key. */
+const struct item *snapshot_item(const struct snapshot *all, const char *name);
+/* The value of a field, or the score of a member; NULL: none. */
+const char *item_value(const struct item *item, const char *field);
+
+/* ---- What stands in it */
+
+/* turn.index[@slot][*cost]/queue/type/key[~gate,gate...] */
+struct token {
+    struct span queue, type, key;
+    struct span gates; /* "": none */
+    int64_t slot_us, cost;
+};
+bool token_read(struct span text, struct token *token);
+/* Takes the first name off a list joined by commas; false: it is empty. */
+bool next_name(struct span *list, struct span *name);
+
+/* "<wrote_us> <pause_until_us> <hold> <adapt> <rule> <the algorithm's own words>" */
+struct gate_state {
+    int64_t wrote_us, pause_until_us;
+    double hold_ticket; /* no hold: hold_until_us is 0 */
+    int64_t hold_until_us;
+    struct span hold_node;
+    bool adapted;
+    struct span rule, words;
+};
+bool gate_state_read(struct span text, struct gate_state *state);
+
+/* ---- The invariants */
 
 /* Jobs, by where they are. */
 struct invariants {
@@ -27,6 +80,9 @@ struct invariants {
 
 /* NULL when all holds, else what does not; the text is good until the next call. now_us < 0: Redis's time.
  * lease_us: the longest lease; 0: unknown. seen may be NULL. */
+const char *snapshot_broken(const struct snapshot *all, int64_t now_us, int64_t lease_us,
+                            struct invariants *seen);
+/* The same of what is there now. */
 const char *invariants_broken(struct redis *r, const char *prefix, int64_t now_us, int64_t lease_us,
                               struct invariants *seen);
 

@@ -70,6 +70,21 @@ void enqueue_many(const char *type, int count)
     }
 }
 
+void enqueue_with(const char *type, const char *ids, const char *fields)
+{
+    char text[400], *rest = text;
+
+    snprintf(text, sizeof text, "%s", ids);
+    for (char *id; (id = strsep(&rest, " "));) {
+        char body[600];
+        const char *words[] = {"default", type, id, "1000", "tag", "", "", "", body};
+
+        snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",%s}", id, type, fields);
+        must(turns_script("enqueue", words, COUNT(words)));
+        assert_int_equal(turns.reply->element[0]->integer, 1);
+    }
+}
+
 /* ---- Answers */
 
 /* Appends the id in a body, and a blank before it when it is not the first. */
@@ -81,6 +96,16 @@ static void add_id(char out[1000], struct span body)
     if (job_read(body.at, body.len, &view, &turns.error) != 0)
         fail_msg("%.*s: %s", (int)body.len, body.at, turns.error.text);
     snprintf(out + len, 1000 - len, "%s%.*s", len ? " " : "", (int)view.id.len, view.id.at);
+}
+
+void expect_token(size_t lease, const char *expected)
+{
+    char found[300];
+
+    assert_in_range(lease, 0, turns.claim.lease_count - 1);
+    snprintf(found, sizeof found, "%.*s", (int)turns.claim.leases[lease].token.len,
+             turns.claim.leases[lease].token.at);
+    assert_string_equal(found + strcspn(found, "@*/"), expected);
 }
 
 void expect_leases(const char *ids)

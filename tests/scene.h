@@ -64,7 +64,11 @@ void push_bytes(struct span body);
 /* Jobs of a type with these ids, "a b c"; or with the ids type0, type1 ... in the default queue. */
 void enqueue(const char *queue, const char *type, const char *ids);
 void enqueue_many(const char *type, int count);
+/* In the default queue, with further fields behind id and type: "\"key\":\"a\",\"cost\":3". */
+void enqueue_with(const char *type, const char *ids, const char *fields);
 
+/* That lease's token from behind its turn and index: "@<slot>*<cost>/default/t/<key>~<gates>". */
+void expect_token(size_t lease, const char *expected);
 /* The jobs that the last claim leased, or of a list, in order: "a b c". */
 void expect_leases(const char *ids);
 void expect_list(const char *key, const char *ids);

@@ -3,6 +3,7 @@
  *   {"wait":"FILE"}          waits until the stage has that file
  *   {"fail":N,"after":S}     fails at the first N attempts; again after S (absent: the usual)
  *   {"dead":"WHY"}           dead at once
+ *   {"spent":N}              reports that cost
  *   {"throttled":S}          is throttled by S until the stage has the file <id>.open
  *   {"value":N}              returns that number
  *   {"kill":"before"}        kills its worker before its effect, or "after" it, where the actor was started
@@ -87,6 +88,8 @@ static int play(struct weir_job *job, json_t *args)
     clock_sleep_until(clock_mono_us() + (int64_t)(number(args, "sleep", 0) * 1e6));
     if (file)
         await_file(file);
+    if (json_object_get(args, "spent"))
+        weir_job_spent(job, (int64_t)number(args, "spent", 0));
     if (weir_job_attempt(job) <= number(args, "fail", 0))
         return weir_job_retry(job, number(args, "after", -1), "attempt %d failed", weir_job_attempt(job));
     if (why)

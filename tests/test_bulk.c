@@ -99,6 +99,19 @@ static int add(struct weir_bulk *b, int i)
     return weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .args = args});
 }
 
+/* Asks twice whether the cost fits. */
+static int add_with_cost(struct weir_bulk *b, int i)
+{
+    char args[24];
+
+    sprintf(args, "%d", i);
+    return weir_bulk_add(b, &(struct weir_job_spec){.type = "t",
+                                                    .args = args,
+                                                    .cost = i < 1500         ? 0
+                                                            : i % 1500 < 750 ? 2
+                                                                             : 3});
+}
+
 static int add_line(struct weir_bulk *b, int i)
 {
     char line[64];
@@ -211,6 +224,33 @@ static void test_refuses(void **state)
     assert_int_equal(counts.accepted, 2);
     assert_all(QUEUE, 2);
     assert_int_equal(server_number(&server, "HGET", P "batch:b", "next", NULL), 3);
+}
+
+/* A job that can never fit is the fault of its line only, wherever it stands; Redis is asked once for each
+ * higher cost. */
+static void test_cost(void **state)
+{
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+
+    (void)state;
+    check(weir_rate_set(w, "t", "100/1m,burst=5"));
+    check(weir_bulk_open(w, NULL, &b));
+    for (int i = 0; i < 3000; i++) {
+        char args[24];
+        struct weir_job_spec job = {.type = "t", .args = args, .cost = i % 1000 == 999 ? 6 : i % 6};
+
+        sprintf(args, "%d", i - i / 1000);
+        if (job.cost == 6)
+            assert_int_equal(weir_bulk_add(b, &job), WEIR_EINPUT);
+        else
+            check(weir_bulk_add(b, &job));
+    }
+    assert_int_equal(weir_bulk_add_line(b, NULL, NULL, "{\"type\":\"t\",\"cost\":7}", 21), WEIR_EINPUT);
+    assert_non_null(strstr(weir_message(w), "limit t"));
+    check(weir_bulk_close(b, &counts));
+    assert_int_equal(counts.accepted, 2997);
+    assert_all(QUEUE, 2997);
 }
 
 static void test_large_jobs(void **state)
@@ -332,7 +372,7 @@ static void bulk_through(struct weir *through, int n)
     if (weir_bulk_open(through, NULL, &b))
         fail_msg("%s", weir_message(through));
     for (int i = 0; i < n; i++)
-        if (add(b, i))
+        if (add_with_cost(b, i))
             fail_msg("%s", weir_message(through));
     if (weir_bulk_close(b, &counts))
         fail_msg("%s", weir_message(through));
@@ -349,12 +389,13 @@ static void test_cut_at_each_message(void **state)
 
     (void)state;
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
-        for (unsigned n = 2; n <= 8; n++) { /* the first is the look at the batch; then come 6 chunks */
+        for (unsigned n = 2; n <= 10;
+             n++) { /* the first is the look at the batch; then come 6 chunks and 2 costs */
             if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
                 fail_msg("%s", weir_message(through));
             proxy_cut_before(proxy, side, n);
             bulk_through(through, 3000);
-            assert_true(proxy_has_cut(proxy) || n == 8);
+            assert_true(proxy_has_cut(proxy) || n == 10);
             proxy_cut_before(proxy, side, 0);
         }
     weir_free(through);
@@ -382,7 +423,7 @@ static void test_cut_at_any_byte(void **state)
     proxy_stop(proxy);
 }
 
-static void test_scripts_flushed(void **state)
+static void test_functions_flushed(void **state)
 {
     struct weir_bulk *b;
 
@@ -390,7 +431,7 @@ static void test_scripts_flushed(void **state)
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 20000; i++) {
         if (i % 3777 == 0)
-            free(server_ask(&server, "SCRIPT", "FLUSH", NULL));
+            free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
         check(add(b, i));
     }
     check(weir_bulk_close(b, NULL));
@@ -539,8 +580,8 @@ static void test_command(void **state)
     weir("args", "t", "--queue", "q", "--json");
     assert_int_equal(o.code, 0);
     assert_says(o.out, "{\"lines\":3,\"resumed\":0,\"accepted\":3,\"invalid\":0,\"blank\":0,\"seconds\":");
-    assert_says(o.out,
-                "\"types\":{\"t\":{\"count\":3,\"rate\":null,\"first_start\":null,\"last_start\":null}}}\n");
+    assert_says(o.out, "\"types\":{\"t\":{\"count\":3,\"rate\":null,\"first_start\":null,\"last_start\":null,"
+                       "\"at_the_earliest\":false}}}\n");
     assert_all(P "queue:q", 3);
 
     write_bytes("none", "", 0);
@@ -554,29 +595,90 @@ static void test_command(void **state)
     assert_int_equal(o.code, 65);
 }
 
+/* A job a line, n of type t; key and cost when not 0. */
+static void write_jobs_of_t(const char *name, int n, int cost, bool keyed)
+{
+    char *text = malloc((size_t)n * 64), *at = text;
+
+    for (int i = 0; i < n; i++) {
+        at += sprintf(at, "{\"type\":\"t\"");
+        if (keyed)
+            at += sprintf(at, ",\"key\":\"k%d\"", i % 10);
+        if (cost)
+            at += sprintf(at, ",\"cost\":%d", cost);
+        at += sprintf(at, "}\n");
+    }
+    write_bytes(name, text, (size_t)(at - text));
+    free(text);
+}
+
+/* Of a run with --json: when the first and the last of t start, in seconds from now. */
+static void read_forecast(double *first_s, double *last_s)
+{
+    const char *at = strstr(o.out, "first_start");
+
+    assert_int_equal(o.code, 0);
+    if (!at || sscanf(at, "first_start\":%lf,\"last_start\":%lf", first_s, last_s) != 2)
+        fail_msg("%s%s", o.out, o.err);
+    *first_s -= (double)time(NULL);
+    *last_s -= (double)time(NULL);
+}
+
 static void test_command_forecast(void **state)
 {
     double first_s, last_s;
-    const char *at;
 
     (void)state;
-    free(server_ask(&server, "HSET", P "limits", "t", "100/1000000/10", NULL));
+    check(weir_rate_set(w, "t", "100/s,burst=10"));
     write_bytes("jobs", "{\"type\":\"t\"}\n{\"type\":\"u\"}\n{\"type\":\"t\"}\n", 39);
     weir("jobs", "--json");
     assert_int_equal(o.code, 0);
-    write_jobs("more", 1000);
-    run_in(&o, server.folder, "/bin/sh", "-c", "sed 's/weekly_summary/t/' more >many", NULL);
+    write_jobs_of_t("many", 1000, 0, false);
     weir("many", "--json");
-    assert_int_equal(o.code, 0);
-    at = strstr(o.out, "\"t\":{\"count\":1000,\"rate\":100.0,\"first_start\":");
-    if (!at)
-        fail_msg("%s", o.out);
-    assert_int_equal(
-        sscanf(strstr(at, "first_start"), "first_start\":%lf,\"last_start\":%lf", &first_s, &last_s), 2);
-    assert_true(first_s - (double)time(NULL) < 2 && first_s - (double)time(NULL) > -60);
-    assert_true(last_s - (double)time(NULL) < 11 && last_s - first_s > 9.8 && last_s - first_s < 10.0);
+    assert_says(o.out, "\"t\":{\"count\":1000,\"rate\":100.0,\"first_start\":");
+    assert_says(o.out, "\"at_the_earliest\":false");
+    read_forecast(&first_s, &last_s);
+    assert_true(first_s < 2 && first_s > -60);
+    assert_true(last_s < 11 && last_s - first_s > 9.8 && last_s - first_s < 10.0);
     weir("many");
     assert_says(o.out, "t: 1,000 at 100/s: the first starts at 20");
+    assert_null(strstr(o.out, "at the earliest"));
+}
+
+/* Several limits, which other types use too; costs; keys. */
+static void test_command_forecast_of_limits(void **state)
+{
+    double first_s, last_s;
+
+    (void)state;
+    check(weir_rate_set(w, "t", "100/s,burst=4 10000/1d"));
+    check(weir_rate_set(w, "account", "20/s,burst=10"));
+    check(weir_rate_use(w, "t", "account", 2));
+    write_jobs_of_t("many", 100, 0, false);
+    weir("many", "--json"); /* 190 slots at 20/s behind the burst */
+    assert_says(o.out, "\"t\":{\"count\":100,\"rate\":10.0,");
+    assert_says(o.out, "\"at_the_earliest\":false");
+    read_forecast(&first_s, &last_s);
+    assert_true(last_s - first_s > 9.4 && last_s - first_s < 9.6);
+
+    check(weir_enqueue(w, &(struct weir_job_spec){.type = "u"}, NULL));
+    check(weir_rate_use(w, "u", "account", 0));
+    write_jobs_of_t("costly", 100, 4, false);
+    weir("costly", "--json"); /* half as fast, behind what waits */
+    assert_says(o.out, "\"t\":{\"count\":100,\"rate\":5.0,");
+    assert_says(o.out, "\"at_the_earliest\":true");
+    read_forecast(&first_s, &last_s);
+    assert_true(first_s > 9 && last_s - first_s > 19 && last_s - first_s < 21);
+    weir("costly");
+    assert_says(o.out, ", at the earliest\n");
+
+    flush(NULL);
+    check(weir_rate_set(w, "t", "1/s,by=key concurrency=5"));
+    write_jobs_of_t("keyed", 100, 0, true);
+    weir("keyed", "--json");
+    assert_says(o.out, "\"rate\":null,\"first_start\":null,\"last_start\":null,\"at_the_earliest\":true");
+    weir("keyed");
+    assert_says(o.out, "t: 100: when they start hangs on their keys or on what is in flight\n");
 }
 
 static void test_command_wrong_line(void **state)
@@ -595,6 +697,7 @@ static void test_command_wrong_line(void **state)
         CASE("\xef\xbb\xbf{\"type\":\"t\"}\n", "jobs:4: no JSON object"),
         CASE("{\"type\":7}\n", "jobs:4: wrong job: \"type\" must be"),
         CASE("{\"type\":\"t\"}{\"type\":\"t\"}\n", "jobs:4: not JSON: something follows"),
+        CASE("{\"type\":\"small\",\"cost\":2}\n", "jobs:4: type small: a job costs 2"),
         CASE("nonsense", "jobs:4: no JSON object"),
     };
     char text[300];
@@ -610,12 +713,14 @@ static void test_command_wrong_line(void **state)
         memcpy(text + len + cases[i].len, after, sizeof after - 1);
         total = len + cases[i].len + (text[len + cases[i].len - 1] == '\n' ? sizeof after - 1 : 0);
         write_bytes("jobs", text, total);
+        check(weir_rate_set(w, "small", "1/1s"));
         weir("jobs");
         assert_int_equal(o.code, 65);
         assert_says(o.err, cases[i].says);
         assert_says(o.out, "2 jobs in ");
         assert_all(QUEUE, 2);
         flush(NULL);
+        check(weir_rate_set(w, "small", "1/1s"));
         weir("jobs", "--skip-invalid", "--batch", "b");
         assert_int_equal(o.code, 0);
         assert_says(o.err, cases[i].says);
@@ -791,19 +896,21 @@ int main(void)
         cmocka_unit_test_setup(test_nothing, flush),
         cmocka_unit_test_setup(test_types_and_queues, flush),
         cmocka_unit_test_setup(test_refuses, flush),
+        cmocka_unit_test_setup(test_cost, flush),
         cmocka_unit_test_setup(test_large_jobs, flush),
         cmocka_unit_test_setup(test_rest, flush),
         cmocka_unit_test_setup(test_resume, flush),
         cmocka_unit_test_setup(test_another_input, flush),
         cmocka_unit_test_setup(test_cut_at_each_message, flush),
         cmocka_unit_test_setup(test_cut_at_any_byte, flush),
-        cmocka_unit_test_setup(test_scripts_flushed, flush),
+        cmocka_unit_test_setup(test_functions_flushed, flush),
         cmocka_unit_test_setup(test_redis_killed, flush),
         cmocka_unit_test_setup(test_redis_full, flush),
         cmocka_unit_test_setup(test_redis_forgets, flush),
         cmocka_unit_test_setup(test_unreachable, flush),
         cmocka_unit_test_setup(test_command, flush),
         cmocka_unit_test_setup(test_command_forecast, flush),
+        cmocka_unit_test_setup(test_command_forecast_of_limits, flush),
         cmocka_unit_test_setup(test_command_wrong_line, flush),
         cmocka_unit_test_setup(test_command_mended_line, flush),
         cmocka_unit_test_setup(test_command_long_line, flush),

@@ -204,8 +204,8 @@ static void test_wrong_password(void **state)
 
 static void test_version_and_help(void **state)
 {
-    static const char *const commands[] = {"enqueue", "worker", "rate",    "take", "status",
-                                           "verify",  "dev",    "version", NULL};
+    static const char *const commands[] = {"enqueue", "worker", "rate", "take",    "status",
+                                           "verify",  "serve",  "dev",  "version", NULL};
     struct outcome o, same;
     char line[64];
 

@@ -260,6 +260,24 @@ static void throttled_by_exit_code(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* Without the number: after 1 s. */
+static void throttled_without_a_time(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker =
+        start_script(s, "date +%s%N >>tries\n[ $(wc -l <tries) -gt 1 ] && exit 0\necho later; exit 75");
+    char tries[256];
+    long long at[2];
+
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "done") == 1);
+    read_text(s->server.folder, "tries", tries, sizeof tries);
+    assert_int_equal(sscanf(tries, "%lld %lld", &at[0], &at[1]), 2);
+    assert_in_range(at[1] - at[0], 990 * 1000000LL, 3000 * 1000000LL);
+    assert_int_equal(stage_stat(s, "run", "retried"), 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 static void missing_command(void **state)
 {
     struct stage *s = *state;
@@ -393,15 +411,22 @@ static void command_of_a_lost_lease(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(job_on_standard_input),      ON_STAGE(clean_process),
-        ON_STAGE(large_body_ignored),         ON_STAGE(large_body_read),
-        ON_STAGE(failures_with_their_reason), ON_STAGE(other_exit_codes_retry),
-        ON_STAGE(throttled_by_exit_code),     ON_STAGE(missing_command),
+        ON_STAGE(job_on_standard_input),
+        ON_STAGE(clean_process),
+        ON_STAGE(large_body_ignored),
+        ON_STAGE(large_body_read),
+        ON_STAGE(failures_with_their_reason),
+        ON_STAGE(other_exit_codes_retry),
+        ON_STAGE(throttled_by_exit_code),
+        ON_STAGE(throttled_without_a_time),
+        ON_STAGE(missing_command),
 #ifndef __SANITIZE_THREAD__
         ON_STAGE(command_goes_missing),
 #endif
-        ON_STAGE(grandchild_keeps_the_pipes), ON_STAGE(second_term_ends_commands),
-        ON_STAGE(grace_is_the_longest_wait),  ON_STAGE(command_ends_with_its_worker),
+        ON_STAGE(grandchild_keeps_the_pipes),
+        ON_STAGE(second_term_ends_commands),
+        ON_STAGE(grace_is_the_longest_wait),
+        ON_STAGE(command_ends_with_its_worker),
         ON_STAGE(command_of_a_lost_lease),
     };
 

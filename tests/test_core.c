@@ -216,17 +216,16 @@ static void scripts_are_called_by_name(void **state)
 
     (void)state;
     args_init(&a);
-    for (const struct script *s = scripts; s->name; s++) {
-        assert_ptr_equal(script_named(s->name), s);
-        assert_int_equal(strlen(s->sha1), 40);
-        assert_int_equal(strncmp(s->source, "#!lua", 5), 0);
-    }
-    script_begin(&a, scripts[0].name, "p:{0}:", -1);
-    snprintf(expected, sizeof expected, "EVALSHA%s1p:{0}:", scripts[0].sha1);
+    assert_int_equal(strspn(script_digest, "0123456789abcdef"), 12);
+    assert_int_equal(strlen(script_digest), 12);
+    snprintf(expected, sizeof expected, "#!lua name=weir_%s\n", script_digest);
+    assert_memory_equal(script_library, expected, strlen(expected));
+    script_begin(&a, "claim", "p:{0}:", -1);
+    snprintf(expected, sizeof expected, "FCALLweir_%s_claim1p:{0}:", script_digest);
     assert_int_equal(a.count, 5);
     assert_int_equal(a.len, strlen(expected));
     assert_memory_equal(a.bytes, expected, a.len);
-    script_begin(&a, scripts[0].name, "p:{0}:", 1700000000123456);
+    script_begin(&a, "claim", "p:{0}:", 1700000000123456);
     strcat(expected, "1700000000123456");
     assert_int_equal(a.count, 5);
     assert_int_equal(a.len, strlen(expected));
@@ -244,10 +243,10 @@ static void faults_are_told_apart(void **state)
         int status;
         const char *says;
     } cases[] = {
-        {"NOSCRIPT No matching script. Please use EVAL.", REDIS_FAULT_NOSCRIPT, WEIR_ENOTNOW, "SCRIPT FLUSH"},
+        {"ERR Function not found", REDIS_FAULT_NO_FUNCTION, WEIR_ENOTNOW, "FUNCTION FLUSH"},
         {"READONLY You can't write against a read only replica.", REDIS_FAULT_READONLY, WEIR_EUNREACHABLE,
          "master"},
-        {"READONLY You can't write against a read only replica. script: 8c2, on @user_script:1.",
+        {"READONLY You can't write against a read only replica. script: weir_8c2_claim, on @user_function:1.",
          REDIS_FAULT_READONLY, WEIR_EUNREACHABLE, "master"},
         {"MASTERDOWN Link with MASTER is down", REDIS_FAULT_READONLY, WEIR_EUNREACHABLE, "master"},
         {"NOREPLICAS Not enough good replicas to write.", REDIS_FAULT_READONLY, WEIR_EUNREACHABLE,
@@ -261,12 +260,13 @@ static void faults_are_told_apart(void **state)
         {"MISCONF Errors writing to the AOF file: No space left on device", REDIS_FAULT_DISK, WEIR_ENOTNOW,
          "No space"},
         {"NOAUTH Authentication required.", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
+        {"ERR Protocol error: unauthenticated bulk length", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
         {"WRONGPASS invalid username-password pair", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
-        {"NOPERM this user has no permissions to run the 'evalsha' command", REDIS_FAULT_AUTH, WEIR_EREFUSED,
-         "evalsha"},
+        {"NOPERM this user has no permissions to run the 'fcall' command", REDIS_FAULT_AUTH, WEIR_EREFUSED,
+         "fcall"},
         {"DENIED Redis is running in protected mode", REDIS_FAULT_AUTH, WEIR_EREFUSED, "protected"},
-        {"ERR The user executing the script can't run this command or subcommand script: 1, on "
-         "@user_script:1.",
+        {"ERR The user executing the script can't run this command or subcommand script: weir_1_claim, "
+         "on @user_function:1.",
          REDIS_FAULT_AUTH, WEIR_EREFUSED, "ACL"},
         {"ERR max number of clients reached", REDIS_FAULT_CLIENTS, WEIR_EUNREACHABLE, "maxclients"},
         {"MOVED 3999 127.0.0.1:6381", REDIS_FAULT_CLUSTER, WEIR_ECONFIG, "cluster"},
@@ -277,7 +277,7 @@ static void faults_are_told_apart(void **state)
          WEIR_ECONFIG, "namespace"},
         {"WEIR type: not a name", REDIS_FAULT_WEIR, WEIR_EINPUT, "type: not a name"},
         {"WEIR", REDIS_FAULT_WEIR, WEIR_EINPUT, "WEIR"},
-        {"ERR unknown command 'EVALSHA'", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "unknown command"},
+        {"ERR unknown command 'FCALL'", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "unknown command"},
         {"OOMPH", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "OOMPH"},
         {"", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "unexpected"},
     };
@@ -355,7 +355,7 @@ static void a_wrong_setup_is_told_by_each_call(void **state)
 
     (void)state;
     args_init(&a);
-    script_begin(&a, scripts[0].name, w->prefix, -1);
+    script_begin(&a, "claim", w->prefix, -1);
     assert_string_equal(weir_message(w), "");
     for (int i = 0; i < 2; i++) {
         assert_int_equal(client_call(w, &a, &reply, &sent), WEIR_ECONFIG);

@@ -98,7 +98,7 @@ static void begin_killing(struct stage *root, struct killing *k, int number)
     k->step = 1 + (unsigned)number % STEPS;
     snprintf(ns, sizeof ns, "%s%u", k->side == PROXY_REQUESTS ? "request" : "reply", k->step);
     stage_branch(root, ns, &k->stage);
-    stage_rate(&k->stage, "timed", "100/s");
+    stage_rate(&k->stage, "timed", "100/s concurrency=2"); /* the dead one's count until they are reaped */
     k->proxy = proxy_start(&k->stage.server);
     k->victim = proxied_actor(&k->stage, k->proxy, "victim", "lease=1");
 }
@@ -220,7 +220,7 @@ static void workers_killed_under_load(void **state)
     size_t torn;
     int traces = 0;
 
-    stage_rate(s, "timed", "400/s,burst=20");
+    stage_rate(s, "timed", "400/s,burst=20 concurrency=6");
     for (int i = 0; i < ACCEPTED; i += 400) {
         stage_enqueue(s, "timed", "{\"sleep\":0.002}", i, 200);
         stage_enqueue(s, "mark", "{\"sleep\":0.002}", i + 200, 200);
@@ -272,7 +272,7 @@ static void redis_killed_under_load(void **state)
     struct stage *s = *state;
     pid_t workers[2];
 
-    stage_rate(s, "timed", "1000/s,burst=20");
+    stage_rate(s, "timed", "1000/s,burst=20 concurrency=6");
     for (int i = 0; i < ACCEPTED; i += 400) {
         stage_enqueue(s, "timed", NULL, i, 200);
         stage_enqueue(s, "mark", "{\"sleep\":0.004}", i + 200, 200);

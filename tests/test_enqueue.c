@@ -102,30 +102,33 @@ static void assert_refused(const char *script, const struct wrong *cases, size_t
 static void test_enqueue_script_refuses(void **state)
 {
     static const struct wrong cases[] = {
-        {{NULL}, "9 arguments"},
-        {{"q", "t", "i", "60000", "x", "", "", NULL}, "9 arguments"},
-        {{"q", "t", "i", "60000", "x", "", "", BODY, "more", NULL}, "9 arguments"},
-        {{"", "t", "i", "60000", "x", "", "", BODY, NULL}, "queue is no name"},
-        {{"a:b", "t", "i", "60000", "x", "", "", BODY, NULL}, "queue is no name"},
-        {{"q", "{t}", "i", "60000", "x", "", "", BODY, NULL}, "type is no name"},
-        {{"q", "t", "i/i", "60000", "x", "", "", BODY, NULL}, "id is no name"},
-        {{"q", "t", "i", "0", "x", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "1.5", "x", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "nan", "x", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "1e30", "x", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "", "x", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "60000", "", "", "", BODY, NULL}, "tag"},
-        {{"q", "t", "i", "60000", "a b", "", "", BODY, NULL}, "tag"},
-        {{"q", "t", "i", "60000", "x", "1", "1", BODY, NULL}, "a delay or a time"},
-        {{"q", "t", "i", "60000", "x", "soon", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "nan", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "inf", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "1e17", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "-1", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "x", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "", "", NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", " " BODY, NULL}, "another job's"},
+        {{NULL}, "10 arguments"},
+        {{"q", "t", "i", "60000", "x", "", "", NULL}, "10 arguments"},
+        {{"q", "t", "i", "60000", "x", "", "", "", BODY, "more", NULL}, "10 arguments"},
+        {{"", "t", "i", "60000", "x", "", "", "", BODY, NULL}, "queue is no name"},
+        {{"a:b", "t", "i", "60000", "x", "", "", "", BODY, NULL}, "queue is no name"},
+        {{"q", "{t}", "i", "60000", "x", "", "", "", BODY, NULL}, "type is no name"},
+        {{"q", "t", "i/i", "60000", "x", "", "", "", BODY, NULL}, "id is no name"},
+        {{"q", "t", "i", "0", "x", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "1.5", "x", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "nan", "x", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "1e30", "x", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "", "x", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "60000", "", "", "", "", BODY, NULL}, "tag"},
+        {{"q", "t", "i", "60000", "a b", "", "", "", BODY, NULL}, "tag"},
+        {{"q", "t", "i", "60000", "x", "1", "1", "", BODY, NULL}, "a delay or a time"},
+        {{"q", "t", "i", "60000", "x", "soon", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "nan", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "inf", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "1e17", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "-1", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "x", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "", "0", BODY, NULL}, "its cost"},
+        {{"q", "t", "i", "60000", "x", "", "", "1.5", BODY, NULL}, "its cost"},
+        {{"q", "t", "i", "60000", "x", "", "", "nan", BODY, NULL}, "its cost"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", NULL}, "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL}, "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", " " BODY, NULL}, "another job's"},
     };
 
     (void)state;
@@ -161,20 +164,33 @@ static void test_append_script_refuses(void **state)
     assert_refused("append", cases, COUNT(cases));
 }
 
+static void test_fits_script_refuses(void **state)
+{
+    static const struct wrong cases[] = {
+        {{NULL}, "a type and a cost"},      {{"t", NULL}, "a type and a cost"},
+        {{"t t", "1", NULL}, "a type and"}, {{"t", "0", NULL}, "a type and"},
+        {{"t", "x", NULL}, "a type and"},   {{"t", "1", "2", NULL}, "a type and"},
+    };
+
+    (void)state;
+    assert_refused("fits", cases, COUNT(cases));
+}
+
 /* Whatever foreign value stands under one of our names: refused, named, and nothing written. */
 static void test_foreign_keys(void **state)
 {
-    static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", BODY, NULL};
-    static const char *const later[] = {"q", "t", "i", "60000", "x", "5000000", "", BODY, NULL};
+    static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", "", BODY, NULL};
+    static const char *const later[] = {"q", "t", "i", "60000", "x", "5000000", "", "", BODY, NULL};
     static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s",  "1",
                                         "t", "1",    "1", "q", "1", BODY, NULL};
+    static const char *const fits[] = {"t", "2", NULL};
     static const struct {
         const char *script, *const *words, *key;
     } cases[] = {
         {"enqueue", one, P "queue:q"},  {"enqueue", one, P "queues"},  {"enqueue", one, P "types"},
         {"enqueue", one, P "stats:t"},  {"enqueue", later, P "later"}, {"append", chunk, P "queue:q"},
         {"append", chunk, P "queues"},  {"append", chunk, P "types"},  {"append", chunk, P "stats:t"},
-        {"append", chunk, P "batch:b"},
+        {"append", chunk, P "batch:b"}, {"fits", fits, P "types"},     {"fits", fits, P "limits"},
     };
     struct redisReply *reply;
 
@@ -220,6 +236,27 @@ static void test_enqueue_at_once(void **state)
     assert_false(is_new);
     assert_int_equal(length(P "queue:q"), 1);
     assert_answer("1", "HGET", P "stats:t", "enqueued");
+}
+
+/* Above what its limit can ever let start at once: refused, and nothing is written. */
+static void test_enqueue_cost(void **state)
+{
+    struct weir_job_spec spec = {.type = "t", .queue = "q", .id = "i", .cost = 5};
+    char id[WEIR_ID_SIZE];
+
+    (void)state;
+    assert_int_equal(weir_rate_set(w, "t", "100/1m,burst=5"), 0);
+    assert_int_equal(weir_enqueue(w, &spec, id), 0);
+    assert_answer("{\"id\":\"i\",\"type\":\"t\",\"cost\":5}", "LRANGE", P "queue:q", "0", "-1");
+    spec.cost = 6;
+    spec.id = "j";
+    assert_int_equal(weir_enqueue(w, &spec, id), WEIR_EINPUT);
+    assert_non_null(strstr(weir_message(w), "limit t"));
+    assert_int_equal(length(P "queue:q"), 1);
+    assert_int_equal(server_number(&server, "EXISTS", P "id:j", NULL), 0);
+    spec.type = "unlimited";
+    spec.cost = 1000000000;
+    assert_int_equal(weir_enqueue(w, &spec, id), 0);
 }
 
 static void test_enqueue_made_ids(void **state)
@@ -407,11 +444,13 @@ static void test_command(void **state)
     assert_int_equal(strlen(o.out), 17);
     assert_int_equal(length(P "queue:default"), 1);
 
-    weir("t", "--id", "x", "--queue", "q", "--key", "k", "--max-attempts", "3", "--timeout", "90s");
+    weir("t", "--id", "x", "--queue", "q", "--key", "k", "--cost", "2", "--max-attempts", "3", "--timeout",
+         "90s");
     assert_string_equal(o.out, "x\n");
     assert_string_equal(o.err, "");
-    assert_answer("{\"id\":\"x\",\"type\":\"t\",\"key\":\"k\",\"max_attempts\":3,\"timeout\":90.000000}",
-                  "LRANGE", P "queue:q", "0", "-1");
+    assert_answer(
+        "{\"id\":\"x\",\"type\":\"t\",\"key\":\"k\",\"cost\":2,\"max_attempts\":3,\"timeout\":90.000000}",
+        "LRANGE", P "queue:q", "0", "-1");
     weir("t", "--id", "x", "--queue", "q");
     assert_int_equal(o.code, 0);
     assert_string_equal(o.out, "x\n");
@@ -490,6 +529,9 @@ static void test_command_refuses(void **state)
         {{"t", "--at", "2101-01-01T00:00:00Z"}, 64, "2100"},
         {{"t", "--at", "1", "--in", "1s"}, 64, "one of them"},
         {{"t", "--max-attempts", "0"}, 64, "1 to 1000000"},
+        {{"t", "--cost", "0"}, 64, "1 to 1000000000"},
+        {{"t", "--cost", "1000000001"}, 64, "1 to 1000000000"},
+        {{"--from", "x", "t", "--cost", "2"}, 64, "one job"},
         {{"t", "--timeout", "0s"}, 64, "above 0"},
         {{"t", "--batch", "b"}, 64, "--from"},
         {{"t", "--skip-invalid"}, 64, "--from"},
@@ -519,8 +561,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_enqueue_script_refuses, flush),
         cmocka_unit_test_setup(test_append_script_refuses, flush),
+        cmocka_unit_test_setup(test_fits_script_refuses, flush),
         cmocka_unit_test_setup(test_foreign_keys, flush),
         cmocka_unit_test_setup(test_enqueue_at_once, flush),
+        cmocka_unit_test_setup(test_enqueue_cost, flush),
         cmocka_unit_test_setup(test_enqueue_made_ids, flush),
         cmocka_unit_test_setup(test_enqueue_later, flush),
         cmocka_unit_test_setup(test_enqueue_later_rings, flush),

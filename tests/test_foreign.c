@@ -164,14 +164,14 @@ static void test_a_job_without_an_id_gets_one(void **state)
     push("default", "{\"type\":\"slow\"}");
     push("default", "{\"type\":\"slow\"}");
     assert_int_equal(claim("w", 5, 0), 4);
-    expect_leases("w.1.0 w.1.1 w.1.2 w.1.3");
+    expect_leases("w.1.1 w.1.2 w.1.3 w.1.4");
     assert_memory_equal(turns.claim.leases[1].body.at,
-                        "{\"id\":\"w.1.1\",  \"args\":{\"id\":7},\"type\":\"t\"}",
+                        "{\"id\":\"w.1.2\",  \"args\":{\"id\":7},\"type\":\"t\"}",
                         turns.claim.leases[1].body.len);
-    expect_list(LANE("slow"), "w.1.4");
+    expect_list(LANE("slow"), "w.1.5");
     push("default", "{\"type\":\"t\"}");
     assert_int_equal(claim("w", 5, 0), 1);
-    expect_leases("w.2.0");
+    expect_leases("w.2.1");
     assert_int_equal(turns_check().foreign, 6);
 }
 
@@ -222,16 +222,25 @@ static void test_a_full_redis_is_drained(void **state)
 
 /* ---- Other kinds under our names */
 
-/* Everything at once: jobs in queue, lanes, leases, later, held and dead, and a worker whose time is over. */
+/* Everything at once: jobs in queue, lanes, leases, later, held and dead, lanes that sleep, jobs in flight at
+ * a gate, and a worker whose time is over. */
 static void build_stage(void)
 {
+    static const char *const types[] = {"t", "slow", "keyed"};
+
+    ask.types = (struct names){types, COUNT(types)};
     start("w");
     start("dead");
     must(turns_rate("slow", "1/1000000/1"));
+    must(turns_rate("keyed", "gcra:1/1000000/1,by=key concurrency:3"));
+    must(turns_weight("keyed", "a", 2));
     enqueue("default", "t", "a b");
     claim("dead", 2, 0);
+    enqueue("default", "t", "f g");
+    enqueue_with("keyed", "ka1 ka2 ka3", "\"key\":\"a\"");
+    enqueue_with("keyed", "kb1 kb2", "\"key\":\"b\"");
     enqueue("default", "slow", "c d e");
-    enqueue("default", "t", "f g h i j k");
+    enqueue("default", "t", "h i j k");
     enqueue("default", "odd", "l");
     must(turns_enqueue("default", "t", "m", 2 * SECOND_US));
     claim("w", 6, 0);
@@ -259,7 +268,7 @@ static void tell(void)
 }
 
 /* Every script a few times; errors are expected. Nothing is done, so that no job may be missing. */
-static void run_all_scripts(void)
+static void run_all_scripts(size_t first_verb)
 {
     static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_DEAD, SETTLE_BACK, SETTLE_THROTTLED};
     struct args a;
@@ -268,7 +277,9 @@ static void run_all_scripts(void)
         int64_t n, m;
 
         for (size_t i = 0; i < COUNT(verbs); i++)
-            (void)!turns_settle_end("w", verbs[i], tokens[2 + i], 0, "x", &n);
+            (void)!turns_settle_cost("w", tokens[2 + i], 2, &n);
+        for (size_t i = 0; i < COUNT(verbs); i++)
+            (void)!turns_settle_end("w", verbs[(i + first_verb) % COUNT(verbs)], tokens[2 + i], 0, "x", &n);
         (void)!turns_promote(100, &n);
         (void)!turns_reap("w", &n, &m);
         for (int k = 0; k < 2; k++) {
@@ -278,6 +289,8 @@ static void run_all_scripts(void)
                 tell();
         }
         (void)!turns_rate("slow", round % 2 ? "" : "1000/1000000/1");
+        (void)!turns_pause("keyed", round % 2 ? SECOND_US : 0);
+        (void)!turns_weight("keyed", "a", 1 + round);
         args_init(&a);
         drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
         (void)!turns_send(&a);
@@ -301,7 +314,7 @@ static void check_leases_are_told(const char *key)
     free(keys);
 }
 
-static void run_with_foreign(const char *key, bool list)
+static void run_with_foreign(const char *key, bool list, size_t first_verb)
 {
     char *before, *after;
 
@@ -313,7 +326,7 @@ static void run_with_foreign(const char *key, bool list)
     free(redis_text("DEL", key));
     free(list ? redis_text("RPUSH", key, "foreign") : redis_text("SET", key, "foreign"));
     before = invariants_ids(turns.redis, PREFIX);
-    run_all_scripts();
+    run_all_scripts(first_verb);
     check_leases_are_told(key);
     for (int times = 0; times < 3; times++)
         (void)!turns_adopt("v", "w", NULL, 0, default_queue, NULL);
@@ -333,6 +346,18 @@ static void test_what_is_not_ours_is_left_alone(void **state)
         "lane:default/slow/",
         "lane:default/t/",
         "lane:default/odd/",
+        "lane:default/keyed/a",
+        "ring:default/slow",
+        "ring:default/keyed",
+        "ring:default/t",
+        "wait:default/slow#0",
+        "wait:default/keyed#0/a",
+        "wait:default/keyed#1",
+        "wait:default/-",
+        "sleep:default",
+        "credit:default/keyed",
+        "weights",
+        "changes",
         "wake:default",
         "held:default",
         "limits",
@@ -350,17 +375,20 @@ static void test_what_is_not_ours_is_left_alone(void **state)
         "stats:t",
         "stats:odd",
     };
-    static const char *const texts[] = {"gate:slow#0", "reap"};
+    static const char *const texts[] = {"gate:slow#0",  "gate:keyed#0/a", "gate:keyed#0/b", "gate:keyed#1",
+                                        "stop:keyed/a", "stop:t/",        "stop:slow/",     "reap"};
     char key[200];
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(key, sizeof key, PREFIX "%s", names[i]);
-        run_with_foreign(key, false);
+        for (size_t verb = 0; verb < 4; verb++)
+            run_with_foreign(key, false, verb);
     }
     for (size_t i = 0; i < COUNT(texts); i++) {
         snprintf(key, sizeof key, PREFIX "%s", texts[i]);
-        run_with_foreign(key, true);
+        for (size_t verb = 0; verb < 4; verb++)
+            run_with_foreign(key, true, verb);
     }
 }
 
@@ -373,7 +401,7 @@ static void test_a_key_that_was_mended_works_again(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(key, sizeof key, PREFIX "%s", names[i]);
-        run_with_foreign(key, false);
+        run_with_foreign(key, false, i);
         free(redis_text("DEL", key));
         must(turns_adopt("x", "w", NULL, 0, default_queue, NULL));
         for (int k = 0; k < 30; k++) {
@@ -384,15 +412,18 @@ static void test_a_key_that_was_mended_works_again(void **state)
             claim("x", 50, 50);
             keep_tokens();
             for (size_t j = 0; j < turns.claim.lease_count && j < TOKENS_MOST; j++) {
-                char type[20];
+                const char *type = strstr(token_texts[j], "/t/")      ? "t"
+                                   : strstr(token_texts[j], "/slow/") ? "slow"
+                                                                      : "keyed";
 
-                snprintf(type, sizeof type, "%s", strstr(token_texts[j], "/t/") ? "t" : "slow");
                 must(turns_settle_done("x", type, &tokens[j], 1, &m));
                 assert_int_equal(m, 0);
             }
             turns.now_us += SECOND_US;
         }
-        assert_int_equal(redis_number("EXISTS", QUEUE, LANE("t"), LANE("slow"), PREFIX "later"), 0);
+        assert_int_equal(redis_number("EXISTS", QUEUE, LANE("t"), LANE("slow"), LANE("keyed") "a",
+                                      LANE("keyed") "b", PREFIX "later"),
+                         0);
     }
 }
 

@@ -1,6 +1,8 @@
-/* gate.lua in a real Redis against the leaky bucket of gate_model.h and against gcra.c, under virtual time;
- * what it does about clocks, pauses, garbage and lifetimes. */
+/* The Lua gates in a real Redis, under virtual time: random sequences of all that can be done with a gate, of
+ * every algorithm, against the gates in C, whose own models are in test_algorithms.c; then what gates do
+ * about clocks, pauses, holds, rates that adapt, garbage and lifetimes. */
 #include <hiredis/hiredis.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +13,9 @@
 
 #include "core/redis.h"
 #include "tests/gate_model.h"
+#include "tests/library.h"
 #include "tests/server.h"
-#include "throttle/gcra.h"
+#include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)
@@ -25,50 +28,81 @@ static struct redis *redis;
 static struct error error;
 static uint64_t seed;
 
-/* What claim does with one gate: take up to most jobs at the earliest, when that is near enough. */
-static const char claim_text[] =
-    "local g = gate_load('g#0', ARGV[2])\n"
-    "if not g then return {'no rule'} end\n"
-    "local cost, most, later = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])\n"
-    "local s, k = gate_start(g, cost), 0\n"
-    "if s <= now + AHEAD then\n"
-    "  k = gate_count(g, s + later, most, cost)\n"
-    "  gate_take(g, s + later, k, cost)\n"
+/* steps: each of ARGV[2..] is one call in small: "now rule verb cost a b node ticket", on a gate that is read
+ * and written anew. It answers "start k resets remaining burst held" and the state that is left. backlog:
+ * ARGV[4] starts, one after the other, each at the earliest; the clock follows. */
+static const char functions[] =
+    "local function number(x) return x == huge and 'never' or us(x) end\n"
+    "local verbs = {\n"
+    "  look = function() return 0 end,\n"
+    "  take = function(g, s, cost, most, later)\n"
+    "    if s > now + gate.AHEAD then return 0 end\n"
+    "    local k = gate.count(g, s + later, most, cost)\n"
+    "    if k > 0 then gate.take(g, s + later, k, cost) end\n"
+    "    return k\n"
+    "  end,\n"
+    "  give = function(g, _, cost, at) gate.give(g, at, cost) return 0 end,\n"
+    "  charge = function(g, _, cost) gate.charge(g, cost) return 0 end,\n"
+    "  pause = function(g, _, _, at) gate.pause(g, at) return 0 end,\n"
+    "  resume = function(g) gate.resume(g) return 0 end,\n"
+    "  release = function() gate.release('g#0') return 0 end,\n"
+    "  throttled = function(g) gate.throttled(g) return 0 end,\n"
+    "  hold = function(g, _, _, at, _, node, ticket) return gate.hold(g, node, ticket, at) and 1 or 0 end,\n"
+    "}\n"
+    "local function step(text)\n"
+    "  local at, rule, verb, cost, a, b, node, ticket = text:match('^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) "
+    "(%S+) (%S+)$')\n"
+    "  for i = 1, #beginnings do beginnings[i]() end\n"
+    "  now, cost, a, b, ticket = tonumber(at), tonumber(cost), tonumber(a), tonumber(b), tonumber(ticket)\n"
+    "  local g = gate.load('g#0', rules.read(rule)[1])\n"
+    "  local held = gate.held_until(g, node, ticket)\n"
+    "  local s = gate.start(g, cost, node, ticket)\n"
+    "  local k = verbs[verb](g, s, cost, a, b, node, ticket)\n"
+    "  local answer = {number(s), us(k), number(gate.resets(g)), us(gate.remaining(g)), us(gate.limit(g)), "
+    "us(held)}\n"
+    "  gate.save()\n"
+    "  return concat(answer, ' ')\n"
     "end\n"
-    "gate_save(g)\n"
-    "return {s == math.huge and 'never' or us(s), k, us(g.tat_us), us(g.tat_rem), g.garbage and 1 or 0,\n"
-    "        us(gate_resets(g)), us(g.pause)}\n";
-
-/* ARGV[4] starts of a backlog, one after the other, each at the earliest; the clock follows. */
-static const char backlog_text[] = "local g = gate_load('g#0', ARGV[2])\n"
-                                   "local cost, s = tonumber(ARGV[3]), now\n"
-                                   "for _ = 1, ARGV[4] do\n"
-                                   "  s = gate_start(g, cost)\n"
-                                   "  now = s\n"
-                                   "  gate_take(g, s, 1, cost)\n"
-                                   "end\n"
-                                   "gate_save(g)\n"
-                                   "return {us(s)}\n";
-
-static const char rules_text[] = "local known = {}\n"
-                                 "for i = 2, #ARGV do known[i - 1] = rule_read(ARGV[i]) and 1 or 0 end\n"
-                                 "return known\n";
-
-/* A script of this test: the parts that it uses, and its text. */
-static char claim_sha[41], backlog_sha[41], rules_sha[41];
-
-static size_t read_part(const char *path, char *out, size_t size)
-{
-    FILE *f = fopen(path, "r");
-    size_t len;
-
-    if (!f)
-        fail_msg("%s: cannot be opened; tests run in the project's folder", path);
-    len = fread(out, 1, size - 1, f);
-    out[len] = '\0';
-    fclose(f);
-    return len;
-}
+    "script('steps', function(ARGV)\n"
+    "  local out = {}\n"
+    "  for i = 2, #ARGV do\n"
+    "    out[#out + 1] = step(ARGV[i])\n"
+    "    out[#out + 1] = call('GET', P .. 'gate:g#0') or ''\n"
+    "  end\n"
+    "  return out\n"
+    "end)\n"
+    "script('backlog', function(ARGV)\n"
+    "  local g = gate.load('g#0', rules.read(ARGV[2])[1])\n"
+    "  local cost, s = tonumber(ARGV[3]), now\n"
+    "  for _ = 1, ARGV[4] do\n"
+    "    s = gate.start(g, cost)\n"
+    "    now = s\n"
+    "    gate.take(g, s, 1, cost)\n"
+    "  end\n"
+    "  gate.save()\n"
+    "  return us(s)\n"
+    "end)\n"
+    "script('release', function(ARGV) gate.release(ARGV[2]) gate.save() return 1 end)\n"
+    "script('twice', function(ARGV)\n"
+    "  local rule = rules.read(ARGV[2])[1]\n"
+    "  for _ = 1, 2 do gate.take(gate.load('g#0', rule), now, 1, 1) end\n"
+    "  gate.release('g#0')\n"
+    "  gate.save()\n"
+    "  gate.save()\n"
+    "  return us(gate.remaining(gate.load('g#0', rule)))\n"
+    "end)\n"
+    "script('rules', function(ARGV)\n"
+    "  local known = {}\n"
+    "  for i = 2, #ARGV do known[i - 1] = rules.read(ARGV[i]) and 1 or 0 end\n"
+    "  return known\n"
+    "end)\n"
+    "script('set', function(ARGV)\n"
+    "  local set = rules.read(ARGV[2])\n"
+    "  return format('%d %d %d %s %s %d %s %d %s', #set, #set.keyed, #set.global, set.path or '-', set.text, "
+    "rules.paused(set),\n"
+    "                set.weighted and 'weighted' or '-', set[#set].index, set.in_flight and 'in flight' or "
+    "'-')\n"
+    "end)\n";
 
 static redisReply *ask(struct args *a)
 {
@@ -80,37 +114,23 @@ static redisReply *ask(struct args *a)
     return reply;
 }
 
-static void load(const char *text, char sha[41])
-{
-    static char source[64 * 1024];
-    size_t len = read_part("core/base.lua", source, sizeof source);
-    struct args a;
-    redisReply *reply;
-
-    len += read_part("core/now.lua", source + len, sizeof source - len);
-    len += read_part("throttle/gate.lua", source + len, sizeof source - len);
-    snprintf(source + len, sizeof source - len, "%s", text);
-    args_init(&a);
-    args_add(&a, "SCRIPT");
-    args_add(&a, "LOAD");
-    args_add(&a, source);
-    reply = ask(&a);
-    snprintf(sha, 41, "%s", reply->str);
-    freeReplyObject(reply);
-}
-
 static int setup(void **state)
 {
+    static const char *const files[] = {
+        "throttle/exact.lua",        "throttle/gcra.lua",
+        "throttle/token_bucket.lua", "throttle/fixed_window.lua",
+        "throttle/sliding_log.lua",  "throttle/sliding_window.lua",
+        "throttle/concurrency.lua",  "throttle/rules.lua",
+        "throttle/gate.lua",         NULL,
+    };
     struct redis_address address;
 
     (void)state;
     server_start(&server, false);
+    library_load(&server, files, functions);
     assert_int_equal(redis_address_parse(server.url, &address, &error), 0);
     redis = redis_new(&address);
     assert_non_null(redis);
-    load(claim_text, claim_sha);
-    load(backlog_text, backlog_sha);
-    load(rules_text, rules_sha);
     return 0;
 }
 
@@ -129,137 +149,272 @@ static int flush(void **state)
     return 0;
 }
 
-/* ---- Calls */
-
-static void begin_call(struct args *a, const char *sha, int64_t now_us)
-{
-    args_clear(a);
-    args_add(a, "EVALSHA");
-    args_add(a, sha);
-    args_add(a, "1");
-    args_add(a, PREFIX);
-    if (now_us < 0)
-        args_add(a, "");
-    else
-        args_add_int(a, now_us);
-}
-
-static void add_claim(struct args *a, int64_t now_us, const struct rule *rule, int64_t cost, int64_t most,
-                      int64_t later)
-{
-    char stored[RULE_TEXT_SIZE];
-
-    rule_write(rule, stored);
-    begin_call(a, claim_sha, now_us);
-    args_add(a, stored);
-    args_add_int(a, cost);
-    args_add_int(a, most);
-    args_add_int(a, later);
-}
-
-struct claimed {
-    int64_t start_us; /* INT64_MAX: never */
-    int64_t k, tat_us, tat_rem, garbage, resets_us, pause_us;
-};
-
-static struct claimed claimed_of(redisReply *r)
-{
-    struct claimed c;
-
-    if (r->type != REDIS_REPLY_ARRAY || r->elements != 7)
-        fail_msg("claim: unexpected answer %s", r->str ? r->str : "");
-    c.start_us = strcmp(r->element[0]->str, "never") == 0 ? INT64_MAX : atoll(r->element[0]->str);
-    c.k = r->element[1]->integer;
-    c.tat_us = atoll(r->element[2]->str);
-    c.tat_rem = atoll(r->element[3]->str);
-    c.garbage = r->element[4]->integer;
-    c.resets_us = atoll(r->element[5]->str);
-    c.pause_us = atoll(r->element[6]->str);
-    freeReplyObject(r);
-    return c;
-}
-
-static struct claimed claim(int64_t now_us, const struct rule *rule, int64_t cost, int64_t most)
-{
-    struct args a;
-
-    args_init(&a);
-    add_claim(&a, now_us, rule, cost, most, 0);
-    return claimed_of(ask(&a));
-}
-
 static void set_state(const char *text)
 {
     free(server_ask(&server, "SET", GATE, text, NULL));
 }
 
+/* ---- Steps */
+
+enum verb { LOOK, TAKE, GIVE, CHARGE, PAUSE, RESUME, RELEASE, THROTTLED, HOLD };
+static const char *const verb_names[] = {"look",   "take",    "give",      "charge", "pause",
+                                         "resume", "release", "throttled", "hold"};
+
+struct step {
+    char rule[RULE_TEXT_SIZE];
+    int64_t now_us, cost;
+    int64_t a, b; /* take: most jobs, how much later than the earliest; give: when it was taken; pause, hold:
+                     until when */
+    int64_t ticket;
+    int node;
+    enum verb verb;
+};
+
+struct answer {
+    int64_t start_us; /* GATE_NEVER */
+    int64_t k, resets_us, remaining, burst, held_us;
+};
+
+static void add_step(struct args *a, const struct step *s)
+{
+    char text[RULE_TEXT_SIZE + 256];
+
+    snprintf(text, sizeof text, "%" PRId64 " %s %s %" PRId64 " %" PRId64 " %" PRId64 " n/%d %" PRId64,
+             s->now_us, s->rule, verb_names[s->verb], s->cost, s->a, s->b, s->node, s->ticket);
+    args_add(a, text);
+}
+
+static int64_t read_time(const char *word)
+{
+    return strcmp(word, "never") == 0 ? GATE_NEVER : atoll(word);
+}
+
+static struct answer read_answer(const char *text)
+{
+    char start[32], resets[32];
+    struct answer a;
+
+    if (sscanf(text, "%31s %" SCNd64 " %31s %" SCNd64 " %" SCNd64 " %" SCNd64, start, &a.k, resets,
+               &a.remaining, &a.burst, &a.held_us) != 6)
+        fail_msg("steps: unexpected answer %s", text);
+    a.start_us = read_time(start);
+    a.resets_us = read_time(resets);
+    return a;
+}
+
+/* One step on its own. */
+static struct answer do_step(const struct step *s)
+{
+    struct answer answer;
+    redisReply *reply;
+    struct args a;
+
+    args_init(&a);
+    library_begin(&a, "steps", PREFIX, BEGIN_US);
+    add_step(&a, s);
+    reply = ask(&a);
+    answer = read_answer(reply->element[0]->str);
+    freeReplyObject(reply);
+    return answer;
+}
+
+static struct answer take(int64_t now_us, const char *rule, int64_t cost, int64_t most)
+{
+    struct step s = {.now_us = now_us, .verb = TAKE, .cost = cost, .a = most, .ticket = 1};
+
+    strcpy(s.rule, rule);
+    return do_step(&s);
+}
+
+static struct answer act(enum verb verb, int64_t now_us, const char *rule, int64_t a)
+{
+    struct step s = {.now_us = now_us, .verb = verb, .cost = 1, .a = a, .ticket = 1};
+
+    strcpy(s.rule, rule);
+    return do_step(&s);
+}
+
 /* ---- Random sequences */
 
-/* One call and what it must answer. */
-struct step {
-    struct rule rule;
-    int64_t now_us, cost, most, later;
-    int64_t start_us, k;
-    struct gcra after;
-};
+#define STEPS 50
+#define NODES 3
 
-struct pair {
-    struct gcra gcra;
-    struct model model;
+/* What Redis keeps of the gate, as C has it. */
+struct kept {
+    struct gate gate;
+    bool written;
     int64_t wrote_us;
+    int64_t hold_ticket, hold_until_us;
+    int holder; /* -1: no hold */
 };
 
-/* What loading does: the clock's step back, the changed rule. Both are written. */
-static void bring_up_to_date(struct pair *p, const struct step *s)
+struct foreseen {
+    struct answer answer;
+    bool resync; /* the state that follows is taken as it is */
+};
+
+static struct rule random_any_rule(uint64_t *random)
 {
-    if (s->now_us < p->wrote_us) {
-        p->gcra.tat_us -= p->wrote_us - s->now_us;
-        model_step_back(&p->model, p->wrote_us - s->now_us);
-        p->wrote_us = s->now_us;
+    struct rule r = random_rule(random);
+
+    r.algorithm = (enum algorithm)random_in(random, 0, ALGORITHM_COUNT - 1);
+    if (r.algorithm == ALGORITHM_CONCURRENCY)
+        return (struct rule){.algorithm = r.algorithm, .count = random_in(random, 1, 20)};
+    if (r.algorithm == ALGORITHM_SLIDING_LOG && r.count > 300)
+        r.count = random_in(random, 1, 300);
+    if (r.algorithm != ALGORITHM_GCRA && r.algorithm != ALGORITHM_TOKEN_BUCKET)
+        r.burst = r.count;
+    if (r.algorithm == ALGORITHM_FIXED_WINDOW)
+        r.offset_us = random_in(random, 0, r.period_us - 1);
+    if (random_in(random, 0, 2) == 0) {
+        r.adapt_low = (int)random_in(random, 1, 999);
+        r.adapt_high = random_in(random, 0, 1) ? 1000 : (int)random_in(random, r.adapt_low + 1, 1000);
     }
-    if (memcmp(&s->rule, &p->gcra.rule, sizeof s->rule) != 0 && p->wrote_us) {
-        gcra_change(&p->gcra, &s->rule, s->now_us);
-        model_change(&p->model, &s->rule, s->now_us);
-        p->wrote_us = s->now_us;
-    } else if (!p->wrote_us) {
-        gcra_init(&p->gcra, &s->rule);
-        model_init(&p->model, &s->rule);
-    }
+    if (random_in(random, 0, 3) == 0)
+        strcpy(r.by, "args.customer");
+    return r;
 }
 
-/* Fills in what the step must answer; false: the model and gcra.c differ. */
-static bool foresee(struct pair *p, struct step *s)
+static struct rule random_valid_rule(uint64_t *random, char stored[RULE_TEXT_SIZE])
 {
-    bring_up_to_date(p, s);
-    s->start_us = model_start(&p->model, s->now_us, s->cost);
-    s->k = 0;
-    if (gcra_start(&p->gcra, s->now_us, s->cost) != s->start_us)
+    struct rule r = random_any_rule(random), read;
+
+    rule_write(&r, stored);
+    if (rule_read(stored, &read, &error) < 0)
+        fail_msg("WEIR_SEED=%" PRIu64 ": %s", seed, error.text);
+    return read;
+}
+
+/* The gate of a step: what is kept, put right as loading does. */
+static struct gate load(struct kept *k, const struct rule *rule, int64_t now_us, bool *touched)
+{
+    char stored[2][RULE_TEXT_SIZE];
+    struct gate g;
+
+    if (!k->written) {
+        gate_init(&g, rule);
+        return g;
+    }
+    assert_int_equal(gate_copy(&g, &k->gate), 0);
+    if (now_us < k->wrote_us) {
+        int64_t back_us = k->wrote_us - now_us;
+
+        gate_step_back(&g, back_us);
+        k->hold_until_us -= back_us;
+        *touched = true;
+    }
+    rule_write(&g.base, stored[0]);
+    rule_write(rule, stored[1]);
+    for (int i = 0; i < 2; i++)
+        stored[i][strcspn(stored[i], ",")] = '\0';
+    if (strcmp(stored[0], stored[1]) != 0) {
+        *touched = true;
+        g.base.adapt_low = g.base.adapt_high = 0; /* a state says what is in use in terms of the whole rate */
+        g.rule = g.base;
+    }
+    assert_int_equal(gate_change(&g, rule, now_us), 0);
+    return g;
+}
+
+static int64_t held_until(const struct kept *k, const struct step *s)
+{
+    bool held =
+        k->holder >= 0 && k->hold_until_us > s->now_us && k->holder != s->node && k->hold_ticket < s->ticket;
+
+    return held ? k->hold_until_us : 0;
+}
+
+/* Does to the gate what the step does; returns whether that is written. */
+static bool follow(struct gate *g, struct kept *k, struct step *s, struct answer *answer)
+{
+    switch (s->verb) {
+    case TAKE:
+        if (answer->start_us <= s->now_us + AHEAD_US)
+            answer->k = gate_count(g, answer->start_us + s->b, s->a, s->cost);
+        if (answer->k == 0)
+            return false;
+        assert_int_equal(gate_take(g, answer->start_us + s->b, answer->k, s->cost), 0);
+        k->holder = -1;
+        return true;
+    case GIVE:
+        gate_give(g, s->now_us, s->a, s->cost);
+        return true;
+    case CHARGE:
+        assert_int_equal(gate_charge(g, s->now_us, s->cost), 0);
+        return true;
+    case PAUSE:
+        g->pause_until_us = g->pause_until_us > s->a ? g->pause_until_us : s->a;
+        return true;
+    case RESUME:
+        g->pause_until_us = 0;
+        return true;
+    case RELEASE:
+        if (g->in_flight == 0)
+            return false;
+        gate_release(g);
+        return true;
+    case HOLD:
+        answer->k = answer->held_us == 0;
+        if (answer->k) {
+            k->holder = s->node;
+            k->hold_ticket = s->ticket;
+            k->hold_until_us = s->a;
+        }
+        return answer->k;
+    default:
         return false;
-    if (s->start_us <= s->now_us + AHEAD_US) {
-        if (s->start_us + s->later > s->now_us + AHEAD_US)
-            s->later = 0;
-        s->k = model_count(&p->model, s->start_us + s->later, s->most, s->cost);
-        gcra_take(&p->gcra, s->start_us + s->later, s->k, s->cost);
-        for (int64_t i = 0; i < s->k; i++)
-            model_take(&p->model, s->start_us + s->later, s->cost);
-        p->wrote_us = s->now_us;
     }
-    s->after = p->gcra;
-    return true;
 }
 
-static int64_t move_clock(const struct pair *p, int64_t now_us, uint64_t *random)
+/* For whoever comes now: behind any hold. */
+static int64_t remaining(const struct gate *g, const struct kept *k, int64_t now_us)
 {
-    const struct rule *r = &p->gcra.rule;
-    int64_t t_us = r->period_us / r->count;
+    if (k->holder >= 0 && k->hold_until_us > now_us)
+        return 0;
+    return gate_start(g, now_us, 1) > now_us ? 0 : gate_count(g, now_us, g->rule.burst, 1);
+}
+
+static struct foreseen foresee(struct kept *k, const struct rule *rule, struct step *s)
+{
+    struct foreseen f = {.resync = s->verb == THROTTLED};
+    struct kept before = *k;
+    bool touched = false;
+    struct gate g = load(k, rule, s->now_us, &touched);
+
+    f.answer.held_us = held_until(k, s);
+    f.answer.start_us = gate_start(&g, s->now_us, s->cost);
+    if (f.answer.held_us > f.answer.start_us)
+        f.answer.start_us = f.answer.held_us;
+    if (follow(&g, k, s, &f.answer))
+        touched = true;
+    f.answer.resets_us = gate_resets(&g, s->now_us);
+    f.answer.remaining = remaining(&g, k, s->now_us);
+    f.answer.burst = g.rule.burst;
+    if (!touched) {
+        *k = before;
+        gate_free(&g);
+        return f;
+    }
+    gate_free(&k->gate);
+    k->gate = g;
+    k->written = true;
+    k->wrote_us = s->now_us;
+    return f;
+}
+
+static int64_t move_clock(const struct kept *k, int64_t now_us, uint64_t *random)
+{
+    const struct rule *r = &k->gate.base;
+    int64_t opens_us;
 
     switch (random_in(random, 0, 7)) {
     case 0:
-        return now_us + random_magnitude(random, t_us);
+        return now_us + (k->written && r->period_us ? random_magnitude(random, r->period_us / r->count) : 1);
     case 1:
-        return gcra_start(&p->gcra, now_us, 1) + random_in(random, -AHEAD_US - 1, 2);
+        opens_us = k->written ? gate_start(&k->gate, now_us, 1) : now_us;
+        return opens_us < BEGIN_US * 2 ? opens_us + random_in(random, -AHEAD_US - 1, 2) : now_us;
     case 2:
-        return now_us + random_magnitude(random, t_us * random_magnitude(random, r->burst));
+        return now_us + (k->written && r->period_us ? random_magnitude(random, r->period_us) : 1);
     case 3:
         return random_in(random, 0, 3) ? now_us : now_us - random_magnitude(random, INT64_C(7200000000));
     case 4:
@@ -269,73 +424,160 @@ static int64_t move_clock(const struct pair *p, int64_t now_us, uint64_t *random
     }
 }
 
-static void check_step(const struct step *s, int sequence, int number, const struct claimed *c)
+/* Is it in debt for years? Debts end somewhere. */
+static bool is_far(const struct kept *k, int64_t now_us)
 {
-    char rule[RULE_TEXT_SIZE];
+    int64_t resets_us = k->written ? gate_resets(&k->gate, now_us) : now_us;
 
-    if (c->start_us == s->start_us && c->k == s->k && !c->garbage &&
-        (s->start_us > s->now_us + AHEAD_US ||
-         (c->tat_us == s->after.tat_us && c->tat_rem == s->after.tat_rem)))
-        return;
-    rule_write(&s->rule, rule);
-    fail_msg("WEIR_SEED=%llu: sequence %d, step %d: %s, now %lld, cost %lld, most %lld: start %lld "
-             "(gate.lua) %lld "
-             "(model), k %lld %lld, TAT %lld+%lld %lld+%lld",
-             (unsigned long long)seed, sequence, number, rule, (long long)s->now_us, (long long)s->cost,
-             (long long)s->most, (long long)c->start_us, (long long)s->start_us, (long long)c->k,
-             (long long)s->k, (long long)c->tat_us, (long long)c->tat_rem, (long long)s->after.tat_us,
-             (long long)s->after.tat_rem);
+    return resets_us != GATE_NEVER && resets_us > now_us + INT64_C(300000000000000);
 }
 
+static struct step random_step(const struct rule *rule, const char *stored, int64_t now_us, int64_t taken_us,
+                               bool far, uint64_t *random)
+{
+    static const enum verb verbs[] = {TAKE, TAKE, TAKE,   TAKE,  TAKE,   TAKE,    TAKE,    TAKE,      TAKE,
+                                      LOOK, GIVE, CHARGE, PAUSE, RESUME, RELEASE, RELEASE, THROTTLED, HOLD};
+    struct step s = {.now_us = now_us, .verb = verbs[random_in(random, 0, COUNT(verbs) - 1)]};
+
+    snprintf(s.rule, sizeof s.rule, "%s", stored);
+    s.cost = random_in(random, 0, 2) ? 1 : random_magnitude(random, rule->burst + rule->burst / 8 + 1);
+    s.a = random_magnitude(random, 200);
+    s.node = (int)random_in(random, 0, NODES - 1);
+    s.ticket = random_in(random, 1, 5);
+    if (s.verb == TAKE)
+        s.b = random_in(random, 0, 2) ? 0 : random_in(random, 0, 2);
+    if (s.verb == GIVE)
+        s.a = random_in(random, 0, 3) ? taken_us : now_us;
+    if (far && (s.verb == CHARGE || s.verb == THROTTLED))
+        s.verb = LOOK;
+    if (s.verb == CHARGE)
+        s.cost = random_magnitude(random, 2 * rule->burst);
+    if (s.verb == PAUSE || s.verb == HOLD)
+        s.a = now_us + random_magnitude(random, 1000000);
+    return s;
+}
+
+static bool is_log(const struct step *s)
+{
+    return strncmp(s->rule, "sliding-log", 11) == 0;
+}
+
+/* A log whose slots were all given back says so in Lua, and in C only once what is left of it is over. */
+static bool same_resets(const struct step *s, int64_t lua_us, int64_t c_us)
+{
+    return lua_us == c_us || (is_log(s) && lua_us < c_us);
+}
+
+static bool same(const struct step *s, const struct answer *lua, const struct answer *c)
+{
+    return lua->start_us == c->start_us && lua->k == c->k && same_resets(s, lua->resets_us, c->resets_us) &&
+           lua->remaining == c->remaining && lua->burst == c->burst && lua->held_us == c->held_us;
+}
+
+static void fail_step(const struct step *s, int sequence, int number, const struct answer *lua,
+                      const struct answer *c, const char *state)
+{
+    fail_msg("WEIR_SEED=%" PRIu64 ": sequence %d, step %d: %s %s at %" PRId64 ", cost %" PRId64 ", a %" PRId64
+             ", b %" PRId64 " (Lua, C): start %" PRId64 " %" PRId64 ", k %" PRId64 " %" PRId64
+             ", resets %" PRId64 " %" PRId64 ", remaining %" PRId64 " %" PRId64 ", burst %" PRId64 " %" PRId64
+             ", held %" PRId64 " %" PRId64 "; left: %.200s",
+             seed, sequence, number, verb_names[s->verb], s->rule, s->now_us, s->cost, s->a, s->b,
+             lua->start_us, c->start_us, lua->k, c->k, lua->resets_us, c->resets_us, lua->remaining,
+             c->remaining, lua->burst, c->burst, lua->held_us, c->held_us, state);
+}
+
+/* C reads what Lua wrote, and answers as the gate that it is. */
+static void check_state(const struct kept *k, const struct step *s, const struct rule *rule,
+                        const char *state, int sequence, int number)
+{
+    struct gate read, kept;
+    bool ignored = false;
+    struct kept copy = *k;
+
+    gate_init(&read, rule);
+    if (gate_read(&read, state, s->now_us, &error) < 0)
+        fail_msg("WEIR_SEED=%" PRIu64 ": sequence %d, step %d: %s", seed, sequence, number, error.text);
+    kept = load(&copy, rule, s->now_us, &ignored);
+    if (gate_start(&read, s->now_us, 1) != gate_start(&kept, s->now_us, 1) ||
+        read.in_flight != kept.in_flight ||
+        gate_start(&read, s->now_us, rule->burst) != gate_start(&kept, s->now_us, rule->burst) ||
+        (!is_log(s) && gate_resets(&read, s->now_us) != gate_resets(&kept, s->now_us)))
+        fail_msg("WEIR_SEED=%" PRIu64 ": sequence %d, step %d: C reads '%.200s' otherwise", seed, sequence,
+                 number, state);
+    gate_free(&kept);
+    gate_free(&read);
+}
+
+static void resync(struct kept *k, const struct step *s, const struct rule *rule, const char *state)
+{
+    if (!*state)
+        return;
+    gate_free(&k->gate);
+    gate_init(&k->gate, rule);
+    assert_int_equal(gate_read(&k->gate, state, s->now_us, &error), 0);
+    k->written = true;
+    k->wrote_us = atoll(state);
+}
+
+/* Steps are asked one by one of a sequence's seed, and sent in one call; a throttled rate can only be known
+ * from the answer, so a call ends with it. */
 static void run_sequence(uint64_t *random, int sequence)
 {
-    enum { STEPS = 300 };
-    static struct step steps[STEPS];
-    static struct redisReply *replies[STEPS];
-    struct rule rule = random_rule(random);
-    struct pair p = {.wrote_us = 0};
-    int64_t now_us = BEGIN_US;
-    struct args a;
+    struct kept k = {.holder = -1};
+    char stored[RULE_TEXT_SIZE];
+    struct rule rule = random_valid_rule(random, stored);
+    int64_t now_us = BEGIN_US, taken_us = BEGIN_US;
 
     free(server_ask(&server, "DEL", GATE, NULL));
-    args_init(&a);
-    for (int i = 0; i < STEPS; i++) {
-        struct step *s = &steps[i];
+    for (int done = 0; done < STEPS;) {
+        struct foreseen foreseen[STEPS];
+        struct step steps[STEPS];
+        struct rule rules[STEPS];
+        struct args a;
+        redisReply *reply;
+        int n = 0;
 
-        *s = (struct step){.rule = rule, .now_us = now_us, .most = random_magnitude(random, 200)};
-        s->cost = random_in(random, 0, 2) ? 1 : random_magnitude(random, rule.burst + rule.burst / 8);
-        s->later = random_in(random, 0, 2) ? 0 : random_in(random, 0, 2);
-        if (!foresee(&p, s))
-            fail_msg("WEIR_SEED=%llu: sequence %d, step %d: gcra.c and the model differ",
-                     (unsigned long long)seed, sequence, i);
-        add_claim(&a, s->now_us, &s->rule, s->cost, s->most, s->later);
-        assert_int_equal(redis_append(redis, &a, &error), 0);
-        now_us = move_clock(&p, now_us, random);
-        if (now_us > BEGIN_US * 2 || now_us < BEGIN_US / 2)
-            now_us = BEGIN_US;
-        if (random_in(random, 0, 24) == 0)
-            rule = random_rule(random);
-    }
-    args_free(&a);
-    for (int i = 0; i < STEPS; i++)
-        if (redis_result(redis, &replies[i], &error) < 0)
-            fail_msg("WEIR_SEED=%llu: sequence %d, step %d: %s", (unsigned long long)seed, sequence, i,
-                     error.text);
-    for (int i = 0; i < STEPS; i++) {
-        struct claimed c = claimed_of(replies[i]);
+        args_init(&a);
+        library_begin(&a, "steps", PREFIX, BEGIN_US);
+        do {
+            if (random_in(random, 0, 24) == 0)
+                rule = random_valid_rule(random, stored);
+            steps[n] = random_step(&rule, stored, now_us, taken_us, is_far(&k, now_us), random);
+            rules[n] = rule;
+            foreseen[n] = foresee(&k, &rule, &steps[n]);
+            if (foreseen[n].answer.k > 0 && steps[n].verb == TAKE)
+                taken_us = foreseen[n].answer.start_us + steps[n].b;
+            add_step(&a, &steps[n]);
+            now_us = move_clock(&k, now_us, random);
+            if (now_us > BEGIN_US * 2 || now_us < BEGIN_US / 2)
+                now_us = BEGIN_US;
+        } while (!foreseen[n++].resync && done + n < STEPS);
+        reply = ask(&a);
+        assert_int_equal(reply->elements, 2 * n);
+        for (int i = 0; i < n; i++) {
+            struct answer lua = read_answer(reply->element[2 * i]->str);
+            const char *state = reply->element[2 * i + 1]->str;
 
-        check_step(&steps[i], sequence, i, &c);
+            if (!foreseen[i].resync && !same(&steps[i], &lua, &foreseen[i].answer))
+                fail_step(&steps[i], sequence, done + i, &lua, &foreseen[i].answer, state);
+        }
+        if (foreseen[n - 1].resync)
+            resync(&k, &steps[n - 1], &rules[n - 1], reply->element[2 * n - 1]->str);
+        check_state(&k, &steps[n - 1], &rules[n - 1], reply->element[2 * n - 1]->str, sequence, done + n - 1);
+        freeReplyObject(reply);
+        done += n;
     }
+    gate_free(&k.gate);
 }
 
-static void test_random_sequences_equal_model_and_gcra(void **state)
+static void test_random_sequences_equal_the_gates_in_c(void **state)
 {
     uint64_t random;
 
     (void)state;
     seed = random_seed();
     random = seed;
-    for (int i = 0; i < 150; i++)
+    for (int i = 0; i < 2000; i++)
         run_sequence(&random, i);
 }
 
@@ -349,11 +591,11 @@ static void test_an_hour_of_backlog_is_exact(void **state)
         struct rule rule;
         int64_t cost, starts;
     } runs[] = {
-        {{7, 1000000, 7}, 1, 7 * 3600},     {{7, 1000000, 1}, 1, 7 * 3600},
-        {{30000, 1000000, 1}, 1, 100000},   {{30000, 1000000, 3000}, 1000, 30 * 3600},
-        {{1000000, 1000000, 1}, 1, 100000}, {{1000000, 1000000, 100000}, 99991, 36000},
-        {{1, 1500000, 1}, 1, 2400},         {{1, 86400000000, 1}, 1, 1000},
-        {{999983, 1000003, 10}, 7, 50000},
+        {GCRA(7, 1000000, 7), 1, 7 * 3600},     {GCRA(7, 1000000, 1), 1, 7 * 3600},
+        {GCRA(30000, 1000000, 1), 1, 100000},   {GCRA(30000, 1000000, 3000), 1000, 30 * 3600},
+        {GCRA(1000000, 1000000, 1), 1, 100000}, {GCRA(1000000, 1000000, 100000), 99991, 36000},
+        {GCRA(1, 1500000, 1), 1, 2400},         {GCRA(1, 86400000000, 1), 1, 1000},
+        {GCRA(999983, 1000003, 10), 7, 50000},
     };
     enum { A_CALL = 5000 };
 
@@ -372,12 +614,12 @@ static void test_an_hour_of_backlog_is_exact(void **state)
 
             n = left < A_CALL ? left : A_CALL;
             args_init(&a);
-            begin_call(&a, backlog_sha, s);
+            library_begin(&a, "backlog", PREFIX, s);
             args_add(&a, stored);
             args_add_int(&a, runs[i].cost);
             args_add_int(&a, n);
             reply = ask(&a);
-            s = atoll(reply->element[0]->str);
+            s = atoll(reply->str);
             freeReplyObject(reply);
         }
         exact = ((ticks)runs[i].starts * runs[i].cost - r->burst) * r->period_us;
@@ -385,113 +627,333 @@ static void test_an_hour_of_backlog_is_exact(void **state)
     }
 }
 
-/* ---- Clocks */
+/* ---- Clocks and pauses */
 
 static void test_a_clock_that_steps_back_delays_nothing(void **state)
 {
-    const struct rule rule = {10, 1000000, 1};
+    const char *rule = "gcra:10/1000000/1";
     const int64_t back_us = BEGIN_US - INT64_C(3600000000);
 
     (void)state;
-    assert_int_equal(claim(BEGIN_US, &rule, 1, 1).k, 1);
+    assert_int_equal(take(BEGIN_US, rule, 1, 1).k, 1);
     /* Denied, and written all the same: the wait counts from the first look after the step. */
-    assert_int_equal(claim(back_us, &rule, 1, 1).start_us, back_us + 100000);
-    assert_int_equal(claim(back_us + 60000, &rule, 1, 1).start_us, back_us + 100000);
-    assert_int_equal(claim(back_us + 95000, &rule, 1, 1).k, 1);
+    assert_int_equal(take(back_us, rule, 1, 1).start_us, back_us + 100000);
+    assert_int_equal(take(back_us + 60000, rule, 1, 1).start_us, back_us + 100000);
+    assert_int_equal(take(back_us + 95000, rule, 1, 1).k, 1);
 }
 
 static void test_a_clock_that_goes_and_comes_back_grants_one_burst(void **state)
 {
-    const struct rule rule = {10, 1000000, 5};
+    static const char *const rules[] = {"gcra:10/1000000/5", "token-bucket:10/1000000/5",
+                                        "fixed-window:5/1000000/0", "sliding-log:5/1000000",
+                                        "sliding-window:5/1000000"};
     const int64_t far_us = BEGIN_US + INT64_C(3600000000);
 
     (void)state;
-    assert_int_equal(claim(BEGIN_US, &rule, 1, 10).k, 5);
-    assert_int_equal(claim(far_us, &rule, 1, 10).k, 5);
-    assert_int_equal(claim(BEGIN_US, &rule, 1, 10).k, 0);
-    assert_int_equal(claim(BEGIN_US, &rule, 1, 10).start_us, BEGIN_US + 100000);
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        free(server_ask(&server, "DEL", GATE, NULL));
+        assert_int_equal(take(BEGIN_US, rules[i], 1, 10).k, 5);
+        assert_int_equal(take(far_us, rules[i], 1, 10).k, 5);
+        assert_int_equal(take(BEGIN_US, rules[i], 1, 10).k, 0);
+        assert_true(take(BEGIN_US, rules[i], 1, 10).start_us <= BEGIN_US + 1200000);
+    }
 }
 
 static void test_a_pause_holds_and_is_no_tat(void **state)
 {
-    const struct rule rule = {10, 1000000, 5};
-    struct claimed c;
-    char text[128];
+    const char *rule = "gcra:10/1000000/5";
+    struct answer a;
 
     (void)state;
-    snprintf(text, sizeof text, "%lld 0 %lld %lld 10/1000000/5", (long long)BEGIN_US, (long long)BEGIN_US,
-             (long long)BEGIN_US + 7000000);
-    set_state(text);
-    c = claim(BEGIN_US + 1, &rule, 1, 10);
-    assert_int_equal(c.k, 0);
-    assert_int_equal(c.start_us, BEGIN_US + 7000000);
-    assert_int_equal(c.resets_us, BEGIN_US + 7000000);
+    assert_int_equal(act(PAUSE, BEGIN_US, rule, BEGIN_US + 7000000).start_us, BEGIN_US);
+    a = take(BEGIN_US + 1, rule, 1, 10);
+    assert_int_equal(a.k, 0);
+    assert_int_equal(a.start_us, BEGIN_US + 7000000);
+    assert_int_equal(a.resets_us, BEGIN_US + 7000000);
+    assert_int_equal(a.remaining, 0);
+    /* A shorter one changes nothing. */
+    act(PAUSE, BEGIN_US + 1, rule, BEGIN_US + 1000000);
     /* Back by a second: the pause moves with the clock. */
-    assert_int_equal(claim(BEGIN_US - 1000000, &rule, 1, 10).start_us, BEGIN_US + 6000000);
-    c = claim(BEGIN_US + 6000000, &rule, 1, 10);
-    assert_int_equal(c.k, 5);
+    assert_int_equal(take(BEGIN_US + 1 - 1000000, rule, 1, 10).start_us, BEGIN_US + 6000000);
+    assert_int_equal(take(BEGIN_US + 6000000, rule, 1, 10).k, 5);
+    act(PAUSE, BEGIN_US + 7000000, rule, BEGIN_US + 9000000);
+    act(RESUME, BEGIN_US + 7000000, rule, 0);
+    assert_int_equal(take(BEGIN_US + 7000000, rule, 1, 10).k, 5);
 }
 
-static void test_no_state_closes_a_gate_for_longer_than_its_rule(void **state)
+/* ---- Holds */
+
+static struct answer look_as(int node, int64_t ticket, int64_t now_us)
 {
-    const struct rule rule = {10, 1000000, 5};
-    struct claimed c;
+    const struct step s = {.rule = "gcra:10/1000000/5",
+                           .now_us = now_us,
+                           .verb = LOOK,
+                           .cost = 1,
+                           .node = node,
+                           .ticket = ticket};
+
+    return do_step(&s);
+}
+
+static struct answer hold_as(int node, int64_t ticket, int64_t now_us, int64_t until_us)
+{
+    const struct step s = {.rule = "gcra:10/1000000/5",
+                           .now_us = now_us,
+                           .verb = HOLD,
+                           .cost = 1,
+                           .a = until_us,
+                           .node = node,
+                           .ticket = ticket};
+
+    return do_step(&s);
+}
+
+static void test_a_hold_is_against_younger_tickets(void **state)
+{
+    const int64_t until_us = BEGIN_US + 100000;
 
     (void)state;
-    set_state("8999999999999999 0 1795000000000000 0 10/1000000/5");
-    c = claim(BEGIN_US, &rule, 1, 1);
-    assert_int_equal(c.garbage, 0);
-    assert_int_equal(c.start_us, BEGIN_US + AHEAD_US + 100000);
-    assert_int_equal(claim(BEGIN_US + 50000, &rule, 1, 1).start_us, BEGIN_US + AHEAD_US + 100000);
-    assert_int_equal(claim(BEGIN_US + AHEAD_US + 100000, &rule, 1, 1).k, 1);
+    assert_int_equal(hold_as(1, 50, BEGIN_US, until_us).k, 1);
+    assert_int_equal(look_as(1, 50, BEGIN_US).start_us, BEGIN_US);
+    assert_int_equal(look_as(2, 51, BEGIN_US).start_us, until_us);
+    assert_int_equal(look_as(2, 49, BEGIN_US).start_us, BEGIN_US);
+    assert_int_equal(look_as(2, 51, BEGIN_US).remaining, 0);
+    assert_int_equal(look_as(2, 51, until_us).start_us, until_us);
+    /* A younger one does not take it over, an older one does. */
+    assert_int_equal(hold_as(2, 51, BEGIN_US, until_us + 1).k, 0);
+    assert_int_equal(hold_as(3, 49, BEGIN_US, until_us + 1).k, 1);
+    assert_int_equal(look_as(1, 50, BEGIN_US).start_us, until_us + 1);
+    /* The clock steps back: so does the hold. */
+    assert_int_equal(look_as(1, 50, BEGIN_US - 1000).start_us, until_us + 1 - 1000);
+    /* A take ends it. */
+    assert_int_equal(take(until_us + 1, "gcra:10/1000000/5", 1, 1).k, 1);
+    assert_int_equal(look_as(9, 99, BEGIN_US).start_us, BEGIN_US);
+}
+
+/* ---- Concurrency */
+
+static void release(const char *name)
+{
+    struct args a;
+
+    args_init(&a);
+    library_begin(&a, "release", PREFIX, BEGIN_US);
+    args_add(&a, name);
+    freeReplyObject(ask(&a));
+}
+
+static void test_concurrency_counts_jobs(void **state)
+{
+    (void)state;
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 100, 2).k, 2);
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 100, 2).k, 1);
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 2).start_us, GATE_NEVER);
+    release("g#0");
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 2).k, 1);
+    for (int i = 0; i < 5; i++)
+        release("g#0");
+    release("other#0");
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 9).k, 3);
+}
+
+/* What is in flight stays so while the rule is another one for a time. */
+static void test_in_flight_outlives_other_rules(void **state)
+{
+    (void)state;
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 3).k, 3);
+    assert_int_equal(take(BEGIN_US, "concurrency:2", 1, 3).start_us, GATE_NEVER);
+    assert_int_equal(take(BEGIN_US, "gcra:10/1000000/5", 1, 9).k, 2);
+    release("g#0");
+    assert_int_equal(take(BEGIN_US, "sliding-log:9/1000000", 1, 9).k, 4);
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 9).k, 1);
+    release("g#0");
+    release("g#0");
+    release("g#0");
+    assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 9).k, 3);
+}
+
+static void test_a_gate_is_read_and_written_once_in_a_call(void **state)
+{
+    struct args a;
+    redisReply *reply;
+    char *answer;
+
+    (void)state;
+    free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+    args_init(&a);
+    library_begin(&a, "twice", PREFIX, BEGIN_US);
+    args_add(&a, "concurrency:5");
+    reply = ask(&a);
+    assert_string_equal(reply->str, "4");
+    freeReplyObject(reply);
+    answer = server_ask(&server, "INFO", "commandstats", NULL);
+    assert_non_null(strstr(answer, "cmdstat_get:calls=1,"));
+    assert_non_null(strstr(answer, "cmdstat_set:calls=1,"));
+    free(answer);
+}
+
+/* ---- Rates that adapt */
+
+static void test_throttled_halves_the_rate_and_it_grows_again(void **state)
+{
+    const char *rule = "gcra:100/1000000/10,adapt=300..1000";
+
+    (void)state;
+    assert_int_equal(take(BEGIN_US, rule, 1, 10).k, 10);
+    assert_int_equal(act(THROTTLED, BEGIN_US, rule, 0).resets_us,
+                     BEGIN_US + 200000); /* ten slots, each twice as long */
+    act(PAUSE, BEGIN_US, rule, BEGIN_US + 500000);
+    assert_int_equal(act(THROTTLED, BEGIN_US, rule, 0).resets_us,
+                     BEGIN_US + 500000); /* it is paused for that already */
+    assert_int_equal(take(BEGIN_US + 500000, rule, 1, 10).k, 10);
+    assert_int_equal(take(BEGIN_US + 500000, rule, 1, 10).start_us, BEGIN_US + 520000);
+    act(THROTTLED, BEGIN_US + 500000, rule, 0);
+    assert_int_equal(take(BEGIN_US + 500000, rule, 1, 10).start_us, BEGIN_US + 533334); /* not below 0.3 */
+    /* After 70 s and not before it is whole again; half a minute on it is at 0.6. */
+    assert_int_equal(take(BEGIN_US + 30500000, rule, 10, 1).k, 1);
+    assert_int_equal(take(BEGIN_US + 30500000, rule, 1, 1).start_us, BEGIN_US + 30516667);
+    assert_int_equal(take(BEGIN_US + 70499999, rule, 10, 1).k, 1);
+    assert_int_equal(take(BEGIN_US + 70499999, rule, 1, 1).start_us, BEGIN_US + 70499999 + 10102);
+    assert_int_equal(take(BEGIN_US + 90500000, rule, 10, 1).k, 1);
+    assert_int_equal(take(BEGIN_US + 90500000, rule, 1, 1).start_us, BEGIN_US + 90510000);
+}
+
+static void test_a_window_adapts_by_its_count(void **state)
+{
+    const char *rule = "fixed-window:100/3600000000/0,adapt=500..1000";
+    const int64_t hour_us = BEGIN_US - BEGIN_US % INT64_C(3600000000);
+
+    (void)state;
+    assert_int_equal(take(hour_us, rule, 1, 40).k, 40);
+    assert_int_equal(act(THROTTLED, hour_us, rule, 0).burst, 50);
+    assert_int_equal(take(hour_us, rule, 1, 100).k, 10);
+    assert_int_equal(take(hour_us, rule, 1, 100).start_us, hour_us + INT64_C(3600000000));
+    /* A cost between this count and the whole one waits for the rate to grow: by a hundredth a minute. */
+    assert_int_equal(take(hour_us + 1, rule, 51, 1).start_us, hour_us + 60000000);
+    assert_int_equal(take(hour_us + 1, rule, 101, 1).start_us, GATE_NEVER);
+    assert_int_equal(take(hour_us + 60000000, rule, 1, 100).k, 1);
+    /* What was used stays used, however the rate moves. */
+    assert_int_equal(take(hour_us + INT64_C(3540000000), rule, 1, 100).k, 49);
+}
+
+static void test_a_rate_below_one_is_where_it_begins(void **state)
+{
+    const char *rule = "gcra:100/1000000/10,adapt=100..500";
+
+    (void)state;
+    assert_int_equal(take(BEGIN_US, rule, 1, 10).k, 10);
+    assert_int_equal(take(BEGIN_US, rule, 1, 1).start_us, BEGIN_US + 20000);
+    act(THROTTLED, BEGIN_US, rule, 0);
+    assert_int_equal(take(BEGIN_US, rule, 1, 1).start_us, BEGIN_US + 40000);
+}
+
+/* ---- What is stored */
+
+static void test_states_are_these_words(void **state)
+{
+    static const struct {
+        const char *rule, *left;
+    } cases[] = {
+        {"gcra:3/1000000/5", "1795000000000000 0 - - gcra:3/1000000/5 1795000000666666 2"},
+        {"token-bucket:3/1000000/5,by=key",
+         "1795000000000000 0 - - token-bucket:3/1000000/5 1795000000666666 2"},
+        {"fixed-window:5/1000000/7", "1795000000000000 0 - - fixed-window:5/1000000/7 1795000000000000 2"},
+        {"sliding-log:5/1000000",
+         "1795000000000000 0 - - sliding-log:5/1000000 1795000000000000 2 1795000000000000 0*2;"},
+        {"sliding-window:5/1000000", "1795000000000000 0 - - sliding-window:5/1000000 1795000000000000 2 0"},
+        {"concurrency:5", "1795000000000000 0 - - concurrency:5 2"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *left;
+
+        free(server_ask(&server, "DEL", GATE, NULL));
+        assert_int_equal(take(BEGIN_US, cases[i].rule, 1, 2).k, 2);
+        left = server_ask(&server, "GET", GATE, NULL);
+        assert_string_equal(left, cases[i].left);
+        free(left);
+    }
+}
+
+/* A log is forgotten from its front, and as long as its count at most. */
+static void test_a_log_stays_bounded(void **state)
+{
+    struct step s = {.rule = "sliding-log:100/1000000", .verb = TAKE, .cost = 1, .a = 1, .ticket = 1};
+
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        struct args a;
+
+        args_init(&a);
+        library_begin(&a, "steps", PREFIX, BEGIN_US);
+        for (int i = 0; i < 1000; i++) {
+            s.now_us = BEGIN_US + (round * 1000 + i) * INT64_C(9000);
+            s.verb = i % 10 == 9 ? CHARGE : TAKE;
+            add_step(&a, &s);
+        }
+        freeReplyObject(ask(&a));
+        assert_true(server_number(&server, "STRLEN", GATE, NULL) < 1100);
+    }
 }
 
 static void test_garbage_counts_as_unused(void **state)
 {
-    static const char *const garbage[] = {
-        "",
-        "x",
-        "1795000009000000",
-        "1795000009000000 0 1795000000000000 0",
-        "1795000009000000 0 1795000000000000 0 ",
-        "1795000009000000 0 1795000000000000 0 10/s",
-        "1795000009000000 10 1795000000000000 0 10/1000000/5",
-        "1795000009000000 0 1795000000000000 0 10/1000000/5 x",
-        "1795000009000000 -1 1795000000000000 0 10/1000000/5",
-        "1795000009000000 0 -1 0 10/1000000/5",
-        "9007199254740992 0 1795000000000000 0 10/1000000/5",
-        "1795000009000000 0 9007199254740992 0 10/1000000/5",
-        "1795000009000000 0 1795000000000000 9007199254740992 10/1000000/5",
-        "-9007199254740992 0 1795000000000000 0 10/1000000/5",
-        "99999999999999999999999999999999999999999999999999999999999999999999999 0 1 0 10/1000000/5",
-        "nan 0 1795000000000000 0 10/1000000/5",
-        "1e15 0 1795000000000000 0 10/1000000/5",
-        "1795000009000000 0 1795000000000000 0 0/1000000/5",
+    static const struct {
+        const char *rule, *state;
+    } garbage[] = {
+        {"gcra:10/1000000/5", ""},
+        {"gcra:10/1000000/5", "x"},
+        {"gcra:10/1000000/5", "1795000009000000"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 "},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 10"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 -1"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 0 1"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 nan 0"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 nan"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 0 ~x"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 9007199254740992 0"},
+        {"gcra:10/1000000/5", "9007199254740992 0 - - gcra:10/1000000/5 1795000009000000 0"},
+        {"gcra:10/1000000/5", "1795000000000000 9007199254740992 - - gcra:10/1000000/5 1795000009000000 0"},
+        {"gcra:10/1000000/5", "-1 0 - - gcra:10/1000000/5 1795000009000000 0"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1s/5 1795000009000000 0"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - other:10/1000000/5 1795000009000000 0"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - fixed-window:0/1000000/5 1795000009000000 0"},
+        {"fixed-window:5/1000000/0", "1795000000000000 0 - - fixed-window:5/1000000/0 1795000000000000"},
+        {"fixed-window:5/1000000/0", "1795000000000000 0 - - fixed-window:5/1000000/0 1795000000000000 x"},
+        {"fixed-window:5/1000000/0", "1795000000000000 0 - - fixed-window:5/1000000/0 1795000000000000 1.5"},
+        {"sliding-log:5/1000000", "1795000000000000 0 - - sliding-log:5/1000000 1795000000000000 5"},
+        {"sliding-log:5/1000000", "1795000000000000 0 - - sliding-log:5/1000000 1795000000000000 5 1 1"},
+        {"sliding-log:5/1000000", "1795000000000000 0 - - sliding-log:5/1000000 1795000000000000 5 1 x;"},
+        {"sliding-window:5/1000000", "1795000000000000 0 - - sliding-window:5/1000000 1795000000000000 5"},
+        {"sliding-window:5/1000000",
+         "1795000000000000 0 - - sliding-window:5/1000000 1795000000000000 5 9999999999"},
+        {"concurrency:5", "1795000000000000 0 - - concurrency:5 x"},
+        {"concurrency:5", "1795000000000000 0 - - concurrency:5 1 1"},
     };
-    const struct rule rule = {10, 1000000, 5};
 
     (void)state;
     for (size_t i = 0; i < COUNT(garbage); i++) {
-        struct claimed c;
-
-        set_state(garbage[i]);
-        c = claim(BEGIN_US, &rule, 1, 10);
-        if (c.garbage != 1 || c.k != 5 || c.tat_us != BEGIN_US + 500000)
-            fail_msg("%s: garbage %lld, k %lld", garbage[i], (long long)c.garbage, (long long)c.k);
-        assert_int_equal(claim(BEGIN_US, &rule, 1, 10).garbage, 0);
+        set_state(garbage[i].state);
+        if (take(BEGIN_US, garbage[i].rule, 1, 10).k != 5)
+            fail_msg("%s: not as if never used", garbage[i].state);
+        assert_int_equal(take(BEGIN_US, garbage[i].rule, 1, 10).k, 0);
     }
 }
 
 static void test_a_gate_of_another_kind_is_an_error(void **state)
 {
-    const struct rule rule = {10, 1000000, 5};
+    const struct step s = {.rule = "gcra:10/1000000/5", .now_us = BEGIN_US, .verb = TAKE, .cost = 1, .a = 1};
     struct redisReply *reply;
     struct args a;
 
     (void)state;
     free(server_ask(&server, "RPUSH", GATE, "x", NULL));
     args_init(&a);
-    add_claim(&a, BEGIN_US, &rule, 1, 1, 0);
+    library_begin(&a, "steps", PREFIX, BEGIN_US);
+    add_step(&a, &s);
     assert_true(redis_call(redis, &a, &reply, NULL, &error) < 0);
     assert_non_null(strstr(error.text, "WRONGTYPE"));
     args_free(&a);
@@ -500,102 +962,127 @@ static void test_a_gate_of_another_kind_is_an_error(void **state)
 
 /* ---- Lifetimes, in real time */
 
+static void take_by_redis_time(const char *rule)
+{
+    struct args a;
+
+    args_init(&a);
+    library_begin(&a, "backlog", PREFIX, -1);
+    args_add(&a, rule);
+    args_add(&a, "1");
+    args_add(&a, "1");
+    freeReplyObject(ask(&a));
+}
+
 static void test_the_key_lives_until_it_says_nothing(void **state)
 {
-    static const struct rule rules[] = {
-        {1, 1500000, 1},     {7, 1000000, 7},  {1000000, 1000000, 1},
-        {1, 86400000000, 1}, {10, 1000000, 5}, {3, 1000, 1},
+    static const struct {
+        const char *rule;
+        int64_t least_ms, most_ms;
+    } cases[] = {
+        {"gcra:1/1500000/1", 1500, 1500},
+        {"token-bucket:7/1000000/7", 143, 143},
+        {"gcra:1000000/1000000/1", 1, 1},
+        {"gcra:1/86400000000/1", 86400000, 86400000},
+        {"gcra:3/1000/1", 1, 1},
+        {"fixed-window:5/86400000000/0", 0, 86400000},
+        {"sliding-log:5/60000000", 60000, 60000},
+        {"sliding-window:5/60000000", 60000, 120000},
     };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rules); i++) {
-        const struct rule *r = &rules[i];
-        int64_t t_ms = (r->period_us / r->count + 999) / 1000, before_us, ttl_ms, passed_ms;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t before_us, ttl_ms, passed_ms;
 
         free(server_ask(&server, "DEL", GATE, NULL));
         before_us = clock_mono_us();
-        assert_int_equal(claim(-1, r, 1, 1).k, 1);
+        take_by_redis_time(cases[i].rule);
         ttl_ms = server_number(&server, "PTTL", GATE, NULL);
         passed_ms = (clock_mono_us() - before_us) / 1000 + 1;
-        if (ttl_ms > t_ms + 2 || (ttl_ms < t_ms - passed_ms && !(ttl_ms == -2 && passed_ms >= t_ms)))
-            fail_msg("T of %lld ms: the key lives %lld ms", (long long)t_ms, (long long)ttl_ms);
+        if (ttl_ms > cases[i].most_ms + 2 ||
+            (ttl_ms < cases[i].least_ms - passed_ms && !(ttl_ms == -2 && passed_ms >= cases[i].least_ms)))
+            fail_msg("%s: the key lives %" PRId64 " ms", cases[i].rule, ttl_ms);
     }
+    free(server_ask(&server, "DEL", GATE, NULL));
+    take_by_redis_time("concurrency:5");
+    assert_int_equal(server_number(&server, "PTTL", GATE, NULL), -1);
 }
 
 static void test_a_key_that_is_gone_was_open(void **state)
 {
-    const struct rule rule = {1, 150000, 1};
-    int64_t end_us;
-    struct claimed c, later;
+    int64_t end_us, begin_us = clock_mono_us();
 
     (void)state;
-    c = claim(-1, &rule, 1, 1);
-    assert_int_equal(c.k, 1);
-    end_us = clock_mono_us() + 10000000;
+    take_by_redis_time("gcra:1/150000/1");
+    end_us = begin_us + 10000000;
     while (server_number(&server, "EXISTS", GATE, NULL) == 1)
         if (clock_mono_us() > end_us)
             fail_msg("the key does not expire");
-    later = claim(-1, &rule, 1, 1);
-    assert_int_equal(later.k, 1);
-    assert_true(later.start_us >= c.start_us + 150000);
+    assert_true(clock_mono_us() - begin_us >= 150000);
 }
 
 static void test_under_virtual_time_nothing_expires(void **state)
 {
-    const struct rule rule = {1, 1000, 1};
-
     (void)state;
-    assert_int_equal(claim(BEGIN_US, &rule, 1, 1).k, 1);
+    assert_int_equal(take(BEGIN_US, "gcra:1/1000/1", 1, 1).k, 1);
     assert_int_equal(server_number(&server, "PTTL", GATE, NULL), -1);
 }
 
 static void test_what_was_only_looked_at_is_not_written(void **state)
 {
-    const struct rule rule = {10, 1000000, 5};
-    struct args a;
-
     (void)state;
-    assert_int_equal(claim(BEGIN_US, &rule, 6, 1).start_us, INT64_MAX);
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
-    args_init(&a);
-    begin_call(&a, claim_sha, BEGIN_US);
-    args_add(&a, "10/1s");
-    freeReplyObject(ask(&a));
+    assert_int_equal(take(BEGIN_US, "gcra:10/1000000/5", 6, 1).start_us, GATE_NEVER);
+    act(LOOK, BEGIN_US, "fixed-window:10/1000000/5", 0);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
 /* ---- Rules */
 
-/* A stored rule, often with something wrong or out of bounds. */
-static void random_stored(uint64_t *random, char out[RULE_TEXT_SIZE])
+/* A stored set of rules, often with something wrong or out of bounds. */
+static void random_stored(uint64_t *random, char out[RULE_SET_TEXT_SIZE])
 {
-    static const char bytes[] = "0123456789/ -x";
-    struct rule r = random_rule(random);
+    static const char bytes[] = "0123456789/:,.= -xag";
+    static const char *const marks[] = {" pause:1795000000000000/1794000000000000", " weights:1",
+                                        " weights:2", " pause:1", " gcra:1/1/1"};
+    int64_t n = random_in(random, 0, 3) ? 1 : random_in(random, 1, 9);
 
-    switch (random_in(random, 0, 5)) {
-    case 0:
-        r.count = random_magnitude(random, INT64_C(4000000000));
-        break;
-    case 1:
-        r.period_us = random_magnitude(random, INT64_C(700000000000000));
-        break;
-    case 2:
-        r.burst = random_magnitude(random, INT64_C(4000000000));
-        break;
-    case 3:
-        r.burst =
-            (int64_t)((ticks)INT64_C(315360000000000) * r.count / r.period_us) + random_in(random, 0, 2);
-        break;
+    *out = '\0';
+    for (int64_t i = 0; i < n; i++) {
+        struct rule r = random_any_rule(random);
+
+        switch (random_in(random, 0, 9)) {
+        case 0:
+            r.count = random_magnitude(random, INT64_C(4000000000));
+            break;
+        case 1:
+            r.period_us = random_magnitude(random, INT64_C(700000000000000));
+            break;
+        case 2:
+            r.burst = random_magnitude(random, INT64_C(4000000000));
+            break;
+        case 3:
+            r.burst = r.period_us ? (int64_t)((ticks)INT64_C(315360000000000) * r.count / r.period_us) +
+                                        random_in(random, 0, 2)
+                                  : 0;
+            break;
+        case 4:
+            strcpy(r.by, random_in(random, 0, 1) ? "key" : "args..x");
+            break;
+        }
+        if (i)
+            strcat(out, " ");
+        rule_write(&r, out + strlen(out));
     }
-    rule_write(&r, out);
+    if (random_in(random, 0, 3) == 0)
+        strcat(out, marks[random_in(random, 0, COUNT(marks) - 1)]);
     if (random_in(random, 0, 9) == 0)
         out[random_in(random, 0, (int64_t)strlen(out) - 1)] = bytes[random_in(random, 0, sizeof bytes - 2)];
 }
 
 static void test_lua_and_c_know_the_same_rules(void **state)
 {
-    enum { RULES = 4000 };
-    static char texts[RULES][RULE_TEXT_SIZE];
+    enum { SETS = 4000 };
+    static char texts[SETS][RULE_SET_TEXT_SIZE];
     uint64_t random;
     redisReply *reply;
     struct args a;
@@ -604,33 +1091,73 @@ static void test_lua_and_c_know_the_same_rules(void **state)
     seed = random_seed();
     random = seed;
     args_init(&a);
-    begin_call(&a, rules_sha, BEGIN_US);
-    for (int i = 0; i < RULES; i++) {
+    library_begin(&a, "rules", PREFIX, BEGIN_US);
+    for (int i = 0; i < SETS; i++) {
         random_stored(&random, texts[i]);
         if (i == 0) /* tau is ten years and half a microsecond */
-            strcpy(texts[i], "2/1104588441331/572");
+            strcpy(texts[i], "gcra:2/1104588441331/572");
         args_add(&a, texts[i]);
     }
     reply = ask(&a);
-    for (int i = 0; i < RULES; i++) {
-        struct rule r;
+    for (int i = 0; i < SETS; i++) {
+        struct rule_set set;
 
-        if ((rule_read(texts[i], &r, &error) == 0) != (reply->element[i]->integer == 1))
-            fail_msg("WEIR_SEED=%llu: %s: Lua %lld, C says otherwise", (unsigned long long)seed, texts[i],
+        if ((rule_set_read(texts[i], &set, &error) == 0) != (reply->element[i]->integer == 1))
+            fail_msg("WEIR_SEED=%" PRIu64 ": '%s': Lua %lld, C says otherwise", seed, texts[i],
                      reply->element[i]->integer);
     }
     freeReplyObject(reply);
 }
 
+static void test_a_set_of_rules(void **state)
+{
+    static const struct {
+        const char *text, *is;
+    } cases[] = {
+        {"gcra:10/1000000/5", "1 0 1 - gcra:10/1000000/5 0 - 0 -"},
+        {"gcra:10/1000000/5 concurrency:3,by=args.x fixed-window:3/1000/0,by=args.x,adapt=100..200",
+         "3 2 1 args.x gcra:10/1000000/5 concurrency:3,by=args.x "
+         "fixed-window:3/1000/0,by=args.x,adapt=100..200 0 - 2 in "
+         "flight"},
+        {"gcra:10/1000000/5 pause:1795000009000000/1794000000000000 weights:1",
+         "1 0 1 - gcra:10/1000000/5 1795000009000000 weighted 0 -"},
+        {"gcra:10/1000000/5 pause:1795000000000000/1794000000000000", "1 0 1 - gcra:10/1000000/5 0 - 0 -"},
+        /* It was set at a time that has not come: the clock stepped back by a second. */
+        {"gcra:10/1000000/5 pause:1795000009000000/1795000001000000",
+         "1 0 1 - gcra:10/1000000/5 1795000008000000 - 0 -"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        redisReply *reply;
+        struct args a;
+
+        args_init(&a);
+        library_begin(&a, "set", PREFIX, BEGIN_US);
+        args_add(&a, cases[i].text);
+        reply = ask(&a);
+        assert_string_equal(reply->str, cases[i].is);
+        freeReplyObject(reply);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_random_sequences_equal_model_and_gcra, flush),
+        cmocka_unit_test_setup(test_random_sequences_equal_the_gates_in_c, flush),
         cmocka_unit_test_setup(test_an_hour_of_backlog_is_exact, flush),
         cmocka_unit_test_setup(test_a_clock_that_steps_back_delays_nothing, flush),
         cmocka_unit_test_setup(test_a_clock_that_goes_and_comes_back_grants_one_burst, flush),
         cmocka_unit_test_setup(test_a_pause_holds_and_is_no_tat, flush),
-        cmocka_unit_test_setup(test_no_state_closes_a_gate_for_longer_than_its_rule, flush),
+        cmocka_unit_test_setup(test_a_hold_is_against_younger_tickets, flush),
+        cmocka_unit_test_setup(test_concurrency_counts_jobs, flush),
+        cmocka_unit_test_setup(test_in_flight_outlives_other_rules, flush),
+        cmocka_unit_test_setup(test_a_gate_is_read_and_written_once_in_a_call, flush),
+        cmocka_unit_test_setup(test_throttled_halves_the_rate_and_it_grows_again, flush),
+        cmocka_unit_test_setup(test_a_window_adapts_by_its_count, flush),
+        cmocka_unit_test_setup(test_a_rate_below_one_is_where_it_begins, flush),
+        cmocka_unit_test_setup(test_states_are_these_words, flush),
+        cmocka_unit_test_setup(test_a_log_stays_bounded, flush),
         cmocka_unit_test_setup(test_garbage_counts_as_unused, flush),
         cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, flush),
         cmocka_unit_test_setup(test_the_key_lives_until_it_says_nothing, flush),
@@ -638,6 +1165,7 @@ int main(void)
         cmocka_unit_test_setup(test_under_virtual_time_nothing_expires, flush),
         cmocka_unit_test_setup(test_what_was_only_looked_at_is_not_written, flush),
         cmocka_unit_test_setup(test_lua_and_c_know_the_same_rules, flush),
+        cmocka_unit_test_setup(test_a_set_of_rules, flush),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -326,7 +326,7 @@ static void test_read(void **state)
     (void)state;
     assert_int_equal(
         read_text(" { \"meta\":[1], \"key\":\"k.1\",\"timeout\":1.5 ,\"args\" : {\"a\" : 1} ,\"type\":\"t\", "
-                  "\"max_attempts\":3,\"queue\":\"mail\",\"id\":\"i-1\"}\r\n",
+                  "\"cost\":7,\"max_attempts\":3,\"queue\":\"mail\",\"id\":\"i-1\"}\r\n",
                   &v),
         0);
     assert_span(v.id, "i-1");
@@ -334,6 +334,7 @@ static void test_read(void **state)
     assert_span(v.key, "k.1");
     assert_span(v.queue, "mail");
     assert_span(v.args, "{\"a\" : 1}");
+    assert_int_equal(v.cost, 7);
     assert_int_equal(v.max_attempts, 3);
     assert_int_equal(v.timeout_us, 1500000);
 
@@ -341,6 +342,7 @@ static void test_read(void **state)
     assert_span(v.type, "t");
     assert_null(v.id.at);
     assert_null(v.args.at);
+    assert_int_equal(v.cost, 0);
     assert_int_equal(v.max_attempts, JOB_MAX_ATTEMPTS);
     assert_int_equal(v.timeout_us, 0);
 }
@@ -366,6 +368,12 @@ static void test_read_refuses(void **state)
         {"{\"type\":\"t\",\"id\":null}", "\"id\" must be"},
         {"{\"type\":\"t\",\"queue\":\"a:b\"}", "\"queue\" must be"},
         {"{\"type\":\"t\",\"key\":7}", "\"key\" must be"},
+        {"{\"type\":\"t\",\"cost\":0}", "\"cost\" must be"},
+        {"{\"type\":\"t\",\"cost\":-1}", "\"cost\" must be"},
+        {"{\"type\":\"t\",\"cost\":1.0}", "\"cost\" must be"},
+        {"{\"type\":\"t\",\"cost\":1000000001}", "\"cost\" must be"},
+        {"{\"type\":\"t\",\"cost\":\"1\"}", "\"cost\" must be"},
+        {"{\"type\":\"t\",\"cost\":null}", "\"cost\" must be"},
         {"{\"type\":\"t\",\"max_attempts\":0}", "\"max_attempts\" must be"},
         {"{\"type\":\"t\",\"max_attempts\":1000001}", "\"max_attempts\" must be"},
         {"{\"type\":\"t\",\"max_attempts\":1.0}", "\"max_attempts\" must be"},
@@ -463,19 +471,21 @@ static void test_write(void **state)
                                 .queue = "q",
                                 .id = "i",
                                 .key = "k",
+                                .cost = 1000000000,
                                 .max_attempts = 3,
                                 .timeout_s = 1.25};
 
     (void)state;
     assert_int_equal(job_write(&t, &all, &v, &error), 0);
     assert_span((struct span){t.at, t.len},
-                "{\"id\":\"i\",\"type\":\"t\",\"key\":\"k\",\"args\":{\"a\": [1]},"
+                "{\"id\":\"i\",\"type\":\"t\",\"key\":\"k\",\"cost\":1000000000,\"args\":{\"a\": [1]},"
                 "\"max_attempts\":3,\"timeout\":1.250000}");
     assert_span(v.id, "i");
     assert_span(v.type, "t");
     assert_span(v.key, "k");
     assert_span(v.queue, "q");
     assert_span(v.args, "{\"a\": [1]}");
+    assert_int_equal(v.cost, 1000000000);
     assert_int_equal(job_read(t.at, t.len, &v, &error), 0);
     assert_int_equal(v.timeout_us, 1250000);
 
@@ -499,6 +509,8 @@ static void test_write_refuses(void **state)
         {.type = "t", .args = ""},
         {.type = "t", .args = "{"},
         {.type = "t", .args = "1 2"},
+        {.type = "t", .cost = -1},
+        {.type = "t", .cost = 1000000001},
         {.type = "t", .max_attempts = -1},
         {.type = "t", .max_attempts = 1000001},
         {.type = "t", .timeout_s = -1},
@@ -528,6 +540,8 @@ static void test_rewrite(void **state)
          "\"c\":3,\"type\":\"t\",\"queue\":\"q\",\"key\":\"k\",\"d\":12345678901234567890.5}",
          "{\"id\":\"i\",\"type\":\"t\",\"key\":\"k\",\"a\":1,\"b\":2, "
          "\"c\":3,\"queue\":\"q\",\"d\":12345678901234567890.5}"},
+        {"{\"a\":1,\"cost\": 3 ,\"b\":2,\"type\":\"t\",\"id\":\"i\"}",
+         "{\"id\":\"i\",\"type\":\"t\",\"cost\":3,\"a\":1,\"b\":2}"},
         {"{\"t\\u0079pe\":\"t\",\"i\\u0064\":\"i\",\"\\u00e9\":[]}",
          "{\"id\":\"i\",\"type\":\"t\",\"\\u00e9\":[]}"},
     };

@@ -2,8 +2,10 @@
  * place, keys are named and jobs changed by Lua alone. The rules are the tables at the top; every file of the
  * tree is read line by line.
  *
- *   cli -> worker, producer -> queue -> throttle -> core     worker and producer do not know each other
- *   include/weir.h stands beside them: all may see it, examples see nothing else */
+ *   cli -> worker, producer -> queue -> throttle -> core     worker, producer and serve
+ *   cli -> serve                     -> throttle             do not know each other
+ *
+ * include/weir.h stands beside them: all may see it, examples see nothing else. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +30,7 @@ static const struct folder {
     const char *name;
     int rank; /* sees its own folder and those of lower rank */
 } folders[] = {
-    {"core", 0}, {"throttle", 1}, {"queue", 2},       {"producer", 3},    {"worker", 3},
+    {"core", 0}, {"throttle", 1}, {"queue", 2},       {"producer", 3},    {"worker", 3},         {"serve", 3},
     {"cli", 4},  {"include", 0},  {"tests", OUTSIDE}, {"bench", OUTSIDE}, {"examples", OUTSIDE},
 };
 #define FOLDER_COUNT (sizeof folders / sizeof *folders)
@@ -38,17 +40,18 @@ static const struct reserved {
     const char *text;
     const char *where[5];
 } reserved[] = {
-    {"#include <ev.h>", {"core/link.c", "worker/worker.h"}},
-    {"#include <hiredis/", {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/waking.c"}},
+    {"#include <ev.h>", {"core/link.c", "worker/worker.h", "serve/"}},
+    {"#include <hiredis/",
+     {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/waking.c", "serve/taker.c"}},
     {"#include \"core/reply.h\"", {"throttle/", "queue/"}},
-    {"#include <jansson.h>", {"cli/json.h", "queue/status.c", "throttle/verify.c", "worker/worker.c"}},
+    {"#include <microhttpd.h>", {"serve/"}},
+    {"#include <jansson.h>", {"cli/json.h", "queue/status.c", "throttle/verify.c", "worker/adopt.c"}},
     {"%s:{0}:", {"core/client.c"}},
     {"%sbatch:", {"queue/enqueue.c"}}, /* a look, for which no script is needed */
-    {"EVALSHA", {"core/"}},
+    {"FCALL", {"core/"}},
     {"\"RPUSH\"", {"worker/waking.c"}}, /* a wake-up, no job */
-    {"redis.call", {"core/base.lua"}},
-    {"'TIME'", {"core/now.lua"}},
-    {"cjson.encode", {"queue/status.lua"}}, /* never a job */
+    {"'TIME'", {"core/base.lua"}},
+    {"json_write", {"core/base.lua", "queue/rates.lua", "queue/status.lua"}}, /* never a job */
 };
 
 /* Keys and writing commands that no C file of the layers may name. */
@@ -60,8 +63,15 @@ static const char *const lua_only[] = {
     "\"HINCRBY\"", "\"SET\"",   "\"DEL\"",  "\"SADD\"", "\"SREM\"",  "\"INCR\"",
 };
 
+/* Lua's and Redis's globals, which only core/base.lua names; it has locals for those that are needed. */
+static const char *const lua_globals[] = {
+    "_G",     "math",         "string", "table",  "redis",        "cjson",      "cmsgpack", "bit",
+    "struct", "os",           "print",  "select", "next",         "error",      "assert",   "rawget",
+    "rawset", "setmetatable", "KEYS",   "xpcall", "getmetatable", "loadstring",
+};
+
 /* The lines that begin every script, besides its name. */
-static const char *const header_lines[] = {"-- KEYS[1] prefix", "-- ARGV: now", "-- reply: ", "-- uses: "};
+static const char *const header_lines[] = {"-- KEYS[1] prefix", "-- ARGV: now", "-- reply: "};
 #define HEADER_COUNT (sizeof header_lines / sizeof *header_lines)
 
 /* One look at a tree. */
@@ -131,19 +141,6 @@ static void check_include(struct look *look, const char *path, int line, const c
     check_arrow(look, path, line, target);
 }
 
-/* The parts of a script: "-- uses: core/base.lua core/bell.lua". */
-static void check_uses(struct look *look, const char *path, int line, char *text)
-{
-    static const char begin[] = "-- uses: ";
-    char *rest = text + strlen(begin), *part;
-
-    if (strncmp(text, begin, strlen(begin)) != 0)
-        return;
-    while ((part = strsep(&rest, " \n")))
-        if (*part)
-            check_arrow(look, path, line, part);
-}
-
 static void check_reserved(struct look *look, const char *path, int line, const char *text)
 {
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
@@ -159,8 +156,129 @@ static void check_reserved(struct look *look, const char *path, int line, const 
             complain(look, path, line, "only Lua names keys and changes them", lua_only[i]);
 }
 
+/* ---- Lua */
+
+/* A Lua file and what it says of itself. */
+struct module {
+    const char *path;
+    char name[64];
+    char uses[16][64];
+    bool used[16];
+    int count;
+    char locals[LINE_SIZE]; /* " a b ": declared in a line "local a, b = ..." */
+};
+
+/* The file of a module: "lease" is queue/lease.lua. */
+static bool find_module(const struct look *look, const char *name, char path[PATH_SIZE])
+{
+    for (size_t i = 0; i < FOLDER_COUNT; i++) {
+        snprintf(path, PATH_SIZE, "%s/%s.lua", folders[i].name, name);
+        if (folders[i].rank != OUTSIDE && exists(look, path))
+            return true;
+    }
+    return false;
+}
+
+/* The modules that a file needs: "-- uses: bell lease". */
+static void check_uses(struct look *look, struct module *m, int line, char *text)
+{
+    static const char begin[] = "-- uses: ";
+    char *rest = text + strlen(begin), *name, path[PATH_SIZE];
+
+    if (strncmp(text, begin, strlen(begin)) != 0)
+        return;
+    while ((name = strsep(&rest, " \n"))) {
+        if (!*name)
+            continue;
+        assert_true(m->count < 16);
+        snprintf(m->uses[m->count++], sizeof m->uses[0], "%s", name);
+        if (find_module(look, name, path))
+            check_arrow(look, m->path, line, path);
+        else
+            complain(look, m->path, line, "there is no such module", name);
+    }
+}
+
+/* Leaves of a line what is no comment and in no quotes. */
+static void strip(char *text)
+{
+    char *to = text, quote = '\0';
+
+    for (const char *at = text; *at && (quote || strncmp(at, "--", 2) != 0); at++) {
+        if (quote && *at == '\\' && at[1])
+            at++;
+        else if (quote && *at == quote)
+            quote = '\0';
+        else if (!quote && (*at == '\'' || *at == '"'))
+            quote = *at;
+        else if (!quote)
+            *to++ = *at;
+    }
+    *to = '\0';
+}
+
+static bool is_local(const struct module *m, const char *word)
+{
+    char spaced[80];
+
+    snprintf(spaced, sizeof spaced, " %s ", word);
+    return strstr(m->locals, spaced) != NULL;
+}
+
+static void read_locals(struct module *m, FILE *file)
+{
+    char line[LINE_SIZE], *rest, *word;
+    size_t len = 0;
+
+    while (fgets(line, sizeof line, file)) {
+        rest = strstr(line, "local ");
+        if (!rest)
+            continue;
+        rest += strlen("local ");
+        rest[strcspn(rest, "=\n")] = '\0';
+        while ((word = strsep(&rest, ", "))) {
+            assert_true(len + strlen(word) + 4 < sizeof m->locals);
+            len += (size_t)sprintf(m->locals + len, " %s ", word);
+        }
+    }
+}
+
+static void check_word(struct look *look, struct module *m, int line, const char *word, bool has_fields)
+{
+    char path[PATH_SIZE];
+
+    for (size_t i = 0; i < sizeof lua_globals / sizeof *lua_globals; i++)
+        if (strcmp(word, lua_globals[i]) == 0)
+            complain(look, m->path, line, "only core/base.lua names a global", word);
+    for (int i = 0; i < m->count; i++)
+        if (strcmp(word, m->uses[i]) == 0) {
+            m->used[i] = true;
+            return;
+        }
+    if (has_fields && strcmp(word, m->name) != 0 && !is_local(m, word) && find_module(look, word, path))
+        complain(look, m->path, line, "its line of uses lacks", word);
+}
+
+static void check_words(struct look *look, struct module *m, int line, char *text)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    char word[64];
+
+    strip(text);
+    for (const char *at = text; *(at += strcspn(at, letters));) {
+        size_t len = strspn(at, letters);
+        bool is_field = at > text && (at[-1] == ':' || (at[-1] == '.' && !(at > text + 1 && at[-2] == '.')));
+
+        snprintf(word, sizeof word, "%.*s", (int)len, at);
+        at += len;
+        is_field |= strncmp(at, " = ", 3) == 0; /* {field = value}, or a local that is set */
+        if (!is_field)
+            check_word(look, m, line, word, at[0] == '.' && at[1] != '.');
+    }
+}
+
 /* A script is a Lua file with arguments; the others are parts. Its header is the comment it begins with. */
-static void check_header(struct look *look, const char *path, FILE *file)
+static void check_header(struct look *look, const struct module *m, FILE *file)
 {
     char line[LINE_SIZE];
     bool found[HEADER_COUNT] = {false}, named = true;
@@ -168,17 +286,41 @@ static void check_header(struct look *look, const char *path, FILE *file)
     for (int n = 1; fgets(line, sizeof line, file) && strncmp(line, "--", 2) == 0; n++) {
         for (size_t i = 0; i < HEADER_COUNT; i++)
             found[i] |= strncmp(line, header_lines[i], strlen(header_lines[i])) == 0;
-        if (n == 1) {
-            size_t len = strlen(path) - strlen(".lua") - (size_t)(strrchr(path, '/') + 1 - path);
-
-            named = strncmp(line + 3, strrchr(path, '/') + 1, len) == 0 && line[3 + len] == ':';
-        }
+        if (n == 1)
+            named = strncmp(line + 3, m->name, strlen(m->name)) == 0 && line[3 + strlen(m->name)] == ':';
     }
     if (!named)
-        complain(look, path, 1, "does not begin with its name", line);
+        complain(look, m->path, 1, "does not begin with its name", m->name);
     for (size_t i = 0; found[1] && i < HEADER_COUNT; i++)
         if (!found[i])
-            complain(look, path, 1, "its header lacks a line", header_lines[i]);
+            complain(look, m->path, 1, "its header lacks a line", header_lines[i]);
+}
+
+/* core/base.lua is the top level of the library; every other file returns what is called by its name. */
+static void check_module(struct look *look, const char *path, FILE *file)
+{
+    struct module m = {.path = path};
+    char line[LINE_SIZE], last[LINE_SIZE] = "", expected[80];
+    const char *name = strrchr(path, '/') + 1;
+
+    snprintf(m.name, sizeof m.name, "%.*s", (int)strcspn(name, "."), name);
+    check_header(look, &m, file);
+    if (strcmp(path, "core/base.lua") == 0)
+        return;
+    rewind(file);
+    read_locals(&m, file);
+    rewind(file);
+    for (int n = 1; fgets(line, sizeof line, file); n++) {
+        snprintf(last, sizeof last, "%s", line);
+        check_uses(look, &m, n, line);
+        check_words(look, &m, n, line);
+    }
+    for (int i = 0; i < m.count; i++)
+        if (!m.used[i])
+            complain(look, path, 1, "does not use what it says", m.uses[i]);
+    snprintf(expected, sizeof expected, "return %s\n", m.name);
+    if (strcmp(last, expected) != 0)
+        complain(look, path, 1, "does not end with", expected);
 }
 
 static void check_file(struct look *look, const char *path)
@@ -193,13 +335,12 @@ static void check_file(struct look *look, const char *path)
     look->files++;
     for (int n = 1; fgets(line, sizeof line, file); n++) {
         check_include(look, path, n, line);
-        check_uses(look, path, n, line);
         if (in_layer)
             check_reserved(look, path, n, line);
     }
     rewind(file);
     if (ends_with(path, ".lua"))
-        check_header(look, path, file);
+        check_module(look, path, file);
     fclose(file);
 }
 
@@ -284,8 +425,8 @@ static int wrong_in(const char *path, const char *text)
         snprintf(sub, sizeof sub, "%s/there.h", folders[i].name);
         write_text(folder, sub, "");
     }
-    write_text(folder, "core/there.lua", "-- there: a part\n");
-    write_text(folder, "queue/there.lua", "-- there: a part\n");
+    write_text(folder, "core/low.lua", "-- low: a part\nreturn low\n");
+    write_text(folder, "queue/high.lua", "-- high: a part\nreturn high\n");
     snprintf(sub, sizeof sub, "%s/%.*s", folder, (int)strcspn(path, "/"), path);
     if (access(sub, R_OK) != 0)
         assert_int_equal(mkdir(sub, 0700), 0);
@@ -315,23 +456,33 @@ static void test_the_checker_finds_what_is_wrong(void **state)
         {"tests/a.c", "#include \"there.h\"\n", 1},
         {"examples/a.c", "#include \"weir.h\"\n#include <jansson.h>\n", 0},
         {"examples/a.c", "#include \"core/there.h\"\n", 1},
-        {"serve/a.c", "int x;\n", 1},
+        {"other/a.c", "int x;\n", 1},
+        {"serve/a.c", "#include <microhttpd.h>\n#include \"throttle/there.h\"\n#include <ev.h>\n", 0},
+        {"serve/a.c", "#include \"worker/there.h\"\n#include \"cli/there.h\"\n", 2},
+        {"worker/a.c", "#include <microhttpd.h>\n#include \"serve/there.h\"\n", 2},
         {"core/redis.c", "#include <hiredis/hiredis.h>\n", 0},
         {"core/redis.c", "#include <ev.h>\n#include <jansson.h>\n", 2},
         {"worker/turn.c", "#include <hiredis/hiredis.h>\n", 1},
         {"cli/a.c", "#include <ev.h>\n#include <hiredis/hiredis.h>\n#include <jansson.h>\n", 3},
         {"queue/a.c", "    snprintf(key, sizeof key, \"%slane:%s\", prefix, lane);\n", 1},
         {"worker/a.c", "    args_add(&a, \"RPUSH\");\n", 1},
-        {"queue/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\n", 0},
-        {"queue/a.lua", "-- a: a part\nredis.call('TIME')\n", 2},
-        {"queue/a.lua", "-- a: a part\nreturn cjson.encode(job)\n", 1},
-        {"queue/a.lua", "-- b: another name\n", 1},
-        {"queue/a.lua", "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- reply: 1\n-- uses: core/there.lua\n",
-         0},
-        {"throttle/a.lua",
-         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- reply: 1\n-- uses: queue/there.lua\n", 1},
+        {"queue/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\nreturn a\n", 0},
+        {"queue/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\n", 1},
+        {"queue/a.lua", "-- a: a part\ncall('TIME')\nreturn a\n", 1},
+        {"queue/a.lua", "-- a: a part\nredis.call('GET', P)\nreturn a\n", 1},
+        {"queue/a.lua", "-- a: a part\nlocal n = math.huge .. table.concat(list)\nreturn a\n", 2},
+        {"queue/a.lua", "-- a: redis.call\nlocal n = c.redis .. 'it\\'s redis.' -- redis.\nreturn a\n", 0},
+        {"queue/a.lua", "-- a: a part\nlocal b, low = {next = 1}, {}\nlow.x = b.next\nreturn a\n", 0},
+        {"core/base.lua", "-- base: all\nlocal call = redis.call\nlocal t = call('TIME')\n", 0},
+        {"queue/a.lua", "-- a: a part\nlocal x = json_write(job)\nreturn a\n", 1},
+        {"queue/a.lua", "-- b: another name\nreturn a\n", 1},
         {"queue/a.lua",
-         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: core/there.lua core/gone.lua\n", 2},
+         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- reply: 1\n-- uses: low\nlow.x()\nreturn a\n", 0},
+        {"throttle/a.lua", "-- a: a part\n-- uses: high\nlocal h = high\nreturn a\n", 1},
+        {"queue/a.lua", "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: gone\ngone()\nreturn a\n",
+         2},
+        {"queue/a.lua", "-- a: a part\n-- uses: low\nlocal low_us = 1\nreturn a\n", 1},
+        {"queue/a.lua", "-- a: a part\nlow.x(a.low)\nreturn a\n", 1},
     };
 
     (void)state;

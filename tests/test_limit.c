@@ -1,4 +1,5 @@
-/* Limits in Redis: setting and removing them, what wakes then, reading them. */
+/* Limits in Redis: what changes them, what wakes then, what stays counted, reading them. The clock is the
+ * test's own. */
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +12,9 @@
 
 #include "core/client.h"
 #include "core/script.h"
-#include "tests/server.h"
-#include "throttle/limit.h"
+#include "queue/limits.h"
+#include "queue/rate.h"
+#include "tests/library.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)
@@ -46,161 +48,673 @@ static int flush(void **state)
     return 0;
 }
 
-static void expect(const char *expected, char *answer)
+#define expect(expected, ...) assert_answer(__LINE__, expected, server_ask(&server, __VA_ARGS__, NULL))
+
+static void assert_answer(int line, const char *expected, char *answer)
 {
-    assert_string_equal(answer, expected);
+    if (strcmp(answer, expected) != 0)
+        fail_msg("line %d: %s, not %s", line, answer, expected);
     free(answer);
 }
 
-static int set_at(int64_t now_us, const char *name, const char *rule, bool *existed)
+static long long number(const char *command, const char *key)
+{
+    char whole[256];
+
+    snprintf(whole, sizeof whole, PREFIX "%s", key);
+    return server_number(&server, command, whole, NULL);
+}
+
+static void push_text(const char *command, const char *key, const char *a, const char *b)
+{
+    char whole[256];
+
+    snprintf(whole, sizeof whole, PREFIX "%s", key);
+    free(server_ask(&server, command, whole, a, b, NULL));
+}
+
+/* ---- Calls: *change of the last one */
+
+static struct rate_change change;
+
+/* Sends a; script NULL: it is rate_set's. */
+static int send_change(struct args *a, const char *script)
 {
     struct redisReply *reply = NULL;
-    struct args a;
-    int status;
+    int status = redis_call(w->redis, a, &reply, NULL, &error);
 
-    args_init(&a);
-    rate_set_request(&a, PREFIX, now_us, name, rule);
-    status = redis_call(w->redis, &a, &reply, NULL, &error);
-    if (status == 0) {
-        status = rate_set_reply(reply, existed, &error);
+    rate_change_free(&change);
+    if (status == 0)
+        status = script ? rate_change_reply(reply, script, &change, &error)
+                        : rate_set_reply(reply, &change, &error);
+    if (reply)
         freeReplyObject(reply);
-    }
-    args_free(&a);
+    args_free(a);
     return status;
 }
 
-static int list_at(int64_t now_us, const char *name, struct limit_list *list)
+/* Rules as a person writes them, joined by blanks. */
+static struct rule_set rules_of(const char *text)
 {
-    struct redisReply *reply = NULL;
+    const char *words[RULES_MAX + 1];
+    char copy[1024], *rest = copy;
+    struct rule_set set;
+    size_t count = 0;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    while (rest && count <= RULES_MAX)
+        words[count++] = strsep(&rest, " ");
+    if (rule_set_parse(words, count, &set, &error) < 0)
+        fail_msg("%s: %s", text, error.text);
+    return set;
+}
+
+/* rules NULL: removes the limit. */
+static int set_at(int64_t now_us, const char *name, const char *rules)
+{
+    struct rule_set set;
     struct args a;
-    int status;
+
+    if (rules)
+        set = rules_of(rules);
+    args_init(&a);
+    rate_set_request(&a, PREFIX, now_us, name, rules ? &set : NULL, false);
+    return send_change(&a, NULL);
+}
+
+static int use(const char *type, bool is_use, const char *limit, int64_t cost)
+{
+    struct args a;
 
     args_init(&a);
-    rate_list_request(&a, PREFIX, now_us, name);
-    status = redis_call(w->redis, &a, &reply, NULL, &error);
-    if (status == 0) {
-        status = rate_list_reply(reply, list, &error);
+    rate_use_request(&a, PREFIX, BEGIN_US, type, is_use, &limit, limit ? 1 : 0, cost);
+    return send_change(&a, "rate_use");
+}
+
+static int weigh(const char *limit, const char *key, int64_t weight)
+{
+    struct args a;
+
+    args_init(&a);
+    rate_weight_request(&a, PREFIX, BEGIN_US, limit, key, weight);
+    return send_change(&a, "rate_weight");
+}
+
+static int pause_at(int64_t now_us, const char *limit, int64_t for_us)
+{
+    struct args a;
+
+    args_init(&a);
+    rate_pause_request(&a, PREFIX, now_us, limit, for_us);
+    return send_change(&a, "rate_pause");
+}
+
+/* All pages of a queue; returns how many there were. */
+static int apply_at(int64_t now_us, const char *queue, const char *type, const char *limit, bool resume)
+{
+    char cursor[RATE_CURSOR_SIZE] = "0";
+    struct args a;
+    int pages = 0;
+
+    args_init(&a);
+    do {
+        struct redisReply *reply;
+
+        rate_apply_request(&a, PREFIX, now_us, queue, cursor, type, limit, resume);
+        assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), 0);
+        assert_int_equal(rate_apply_reply(reply, cursor, &error), 0);
         freeReplyObject(reply);
-    }
+        pages++;
+    } while (strcmp(cursor, "0") != 0);
     args_free(&a);
-    return status;
+    return pages;
+}
+
+static void list_at(int64_t now_us, const char *name, struct limits *limits)
+{
+    struct redisReply *reply;
+    struct args a;
+
+    args_init(&a);
+    limits_request(&a, PREFIX, now_us, name);
+    assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), 0);
+    assert_int_equal(limits_reply(reply, limits, &error), 0);
+    freeReplyObject(reply);
+    args_free(&a);
+}
+
+static void expect_limit(const char *name, const char *text)
+{
+    expect(text, "HGET", PREFIX "limits", name);
 }
 
 /* ---- Setting */
 
 static void test_set_and_remove(void **state)
 {
-    bool existed;
+    (void)state;
+    assert_int_equal(set_at(BEGIN_US, "mail", "100/1m,burst=20"), 0);
+    assert_false(change.was);
+    assert_int_equal(change.kept.count, 1);
+    expect_limit("mail", "gcra:100/60000000/20");
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s concurrency=5 1000/1d,algorithm=fixed-window,offset=6h"),
+                     0);
+    assert_true(change.was);
+    expect_limit("mail", "gcra:10/1000000/10 concurrency:5 fixed-window:1000/86400000000/21600000000");
+    assert_int_equal(number("LLEN", "changes"), 2);
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    assert_true(change.was);
+    free(server_ask(&server, "DEL", PREFIX "changes", NULL));
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    assert_false(change.was);
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+}
+
+static void test_a_dry_run_changes_nothing(void **state)
+{
+    struct rule_set set = rules_of("5/h 7/1m");
+    struct args a;
 
     (void)state;
-    assert_int_equal(set_at(BEGIN_US, "mail", "100/60000000/20", &existed), 0);
-    assert_false(existed);
-    expect("100/60000000/20", server_ask(&server, "HGET", PREFIX "limits", "mail", NULL));
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/1000000/10", &existed), 0);
-    assert_true(existed);
-    expect("10/1000000/10", server_ask(&server, "HGET", PREFIX "limits", "mail", NULL));
-    assert_int_equal(set_at(BEGIN_US, "mail", "", &existed), 0);
-    assert_true(existed);
-    assert_int_equal(set_at(BEGIN_US, "mail", "", &existed), 0);
-    assert_false(existed);
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", "7/1m"), 0);
+    args_init(&a);
+    rate_set_request(&a, PREFIX, BEGIN_US, "mail", &set, true);
+    assert_int_equal(send_change(&a, NULL), 0);
+    assert_true(change.was);
+    assert_int_equal(change.kept.at[0].count, 7); /* stays in its place */
+    assert_int_equal(change.kept.at[1].count, 5);
+    expect_limit("mail", "gcra:7/60000000/7");
+    assert_int_equal(number("LLEN", "changes"), 1);
 }
 
 static void add_waiting(void)
 {
     free(server_ask(&server, "SADD", PREFIX "queues", "default", "high", "idle", NULL));
-    free(server_ask(&server, "ZADD", PREFIX "wake:default", "1795000100000000", "mail", "1795000200000000",
-                    "sms", NULL));
-    free(server_ask(&server, "ZADD", PREFIX "wake:high", "+inf", "mail", NULL));
+    free(server_ask(&server, "ZADD", PREFIX "wake:default", "1795000100000000", "mail#0", "1795000100000000",
+                    "mail#7", "1795000200000000", "sms#0", NULL));
+    free(server_ask(&server, "ZADD", PREFIX "wake:high", "+inf", "mail#2", "1794000000000000", "mail#1",
+                    NULL));
     free(server_ask(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default", "b",
                     "w2 1795000001000000 x,high", "old", "w3 1794900000000000 default", "odd", "?", NULL));
 }
 
 static void test_what_waits_is_looked_at_again(void **state)
 {
-    static const char *const rules[] = {"1000/1000000/1", ""};
-    bool existed;
+    static const char *const rules[] = {"1000/s,burst=1", NULL};
 
     (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         free(server_ask(&server, "FLUSHALL", NULL));
         add_waiting();
-        assert_int_equal(set_at(BEGIN_US, "mail", rules[i], &existed), 0);
-        expect("1795000000000000", server_ask(&server, "ZSCORE", PREFIX "wake:default", "mail", NULL));
-        expect("1795000200000000", server_ask(&server, "ZSCORE", PREFIX "wake:default", "sms", NULL));
-        expect("1795000000000000", server_ask(&server, "ZSCORE", PREFIX "wake:high", "mail", NULL));
-        assert_int_equal(server_number(&server, "EXISTS", PREFIX "wake:idle", NULL), 0);
-        assert_int_equal(server_number(&server, "LLEN", PREFIX "bell:a", NULL), 1);
-        assert_int_equal(server_number(&server, "LLEN", PREFIX "bell:b", NULL), 1);
-        assert_true(server_number(&server, "PTTL", PREFIX "bell:b", NULL) > 50000);
-        expect("2", server_ask(&server, "HLEN", PREFIX "duty", NULL)); /* those of long ago are forgotten */
+        push_text("HSET", "limits", "mail", "gcra:1/1000000/1");
+        assert_int_equal(set_at(BEGIN_US, "mail", rules[i]), 0);
+        assert_int_equal(change.asleep_count, 0);
+        expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#0");
+        expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#7");
+        expect("1795000200000000", "ZSCORE", PREFIX "wake:default", "sms#0");
+        expect("1795000000000000", "ZSCORE", PREFIX "wake:high", "mail#2");
+        expect("1794000000000000", "ZSCORE", PREFIX "wake:high", "mail#1"); /* is due as it is */
+        assert_int_equal(number("EXISTS", "wake:idle"), 0);
+        assert_int_equal(number("LLEN", "bell:a"), 1);
+        assert_int_equal(number("LLEN", "bell:b"), 1);
+        assert_true(number("PTTL", "bell:b") > 50000);
+        expect("2", "HLEN", PREFIX "duty"); /* those of long ago are forgotten */
         assert_int_equal(server_number(&server, "EXISTS", PREFIX "bell:old", PREFIX "bell:odd", NULL), 0);
     }
 }
 
 static void test_a_bell_is_rung_once_and_only_where_something_waits(void **state)
 {
-    bool existed;
-
     (void)state;
     add_waiting();
-    assert_int_equal(set_at(BEGIN_US, "fax", "1/1000000/1", &existed), 0);
-    assert_int_equal(server_number(&server, "EXISTS", PREFIX "bell:a", NULL), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", "1/1000000/1", &existed), 0);
-    assert_int_equal(set_at(BEGIN_US, "sms", "1/1000000/1", &existed), 0);
-    assert_int_equal(server_number(&server, "LLEN", PREFIX "bell:a", NULL), 1);
-}
-
-static void read_part(const char *path, char *out, size_t size)
-{
-    FILE *f = fopen(path, "r");
-
-    if (!f)
-        fail_msg("%s: cannot be opened; tests run in the project's folder", path);
-    out[fread(out, 1, size - 1, f)] = '\0';
-    fclose(f);
+    assert_int_equal(set_at(BEGIN_US, "fax", "1/s"), 0);
+    assert_int_equal(number("EXISTS", "bell:a"), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
+    assert_int_equal(set_at(BEGIN_US, "sms", "1/s"), 0);
+    assert_int_equal(number("LLEN", "bell:a"), 1);
 }
 
 static void test_a_bell_of_one_queue(void **state)
 {
-    static char base[4096], time[4096], bell[4096], source[3 * 4096 + 64];
+    static const char *const files[] = {"core/bell.lua", NULL};
+    struct redisReply *reply;
+    struct args a;
 
     (void)state;
-    read_part("core/base.lua", base, sizeof base);
-    read_part("core/now.lua", time, sizeof time);
-    read_part("core/bell.lua", bell, sizeof bell);
-    snprintf(source, sizeof source, "%s%s%sbell_ring('high')", base, time, bell);
+    library_load(&server, files, "script('ring', function(ARGV) bell.ring(ARGV[2]) end)");
     add_waiting();
-    expect("(nil)", server_ask(&server, "EVAL", source, "1", PREFIX, "1795000000000000", NULL));
-    assert_int_equal(server_number(&server, "LLEN", PREFIX "bell:b", NULL), 1);
-    assert_int_equal(server_number(&server, "EXISTS", PREFIX "bell:a", NULL), 0);
+    args_init(&a);
+    library_begin(&a, "ring", PREFIX, BEGIN_US);
+    args_add(&a, "high");
+    assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), 0);
+    freeReplyObject(reply);
+    args_free(&a);
+    assert_int_equal(number("LLEN", "bell:b"), 1);
+    assert_int_equal(number("EXISTS", "bell:a"), 0);
 }
 
 static void test_a_duty_of_another_kind_fails_nobody(void **state)
 {
-    bool existed;
-
     (void)state;
     add_waiting();
     free(server_ask(&server, "SET", PREFIX "duty", "x", NULL));
-    assert_int_equal(set_at(BEGIN_US, "mail", "1/1000000/1", &existed), 0);
-    expect("1/1000000/1", server_ask(&server, "HGET", PREFIX "limits", "mail", NULL));
+    assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
+    expect_limit("mail", "gcra:1/1000000/1");
 }
+
+/* ---- What a gate has counted stays with its rule */
+
+#define DAY "fixed-window:1000/86400000000/0"
+#define USED_DAY "1794999999000000 0 - - " DAY " 1794999999000000 900"
+
+static void test_rules_keep_their_places(void **state)
+{
+    static const struct {
+        const char *before, *rules, *after;
+    } cases[] = {
+        {"gcra:5/1000000/5", "9/s 5/s",
+         "gcra:9/1000000/9 gcra:5/1000000/5"}, /* 9/s is like neither: see below */
+        {DAY, "10/s 1000/1d,algorithm=fixed-window", DAY " gcra:10/1000000/10"},
+        {DAY " concurrency:5", "concurrency=5 1000/1d,algorithm=fixed-window", DAY " concurrency:5"},
+        {DAY " concurrency:5", "concurrency=7 1/s 2000/1d,algorithm=fixed-window",
+         "fixed-window:2000/86400000000/0 concurrency:7 gcra:1/1000000/1"},
+        {"gcra:1/1000000/1 " DAY, "1000/1d,algorithm=fixed-window", DAY},
+        {"gcra:1/1000000/1,by=key", "1/s", "gcra:1/1000000/1"},
+        {"gcra:1/1000000/1 gcra:1/60000000/1", "3/1m 2/s", "gcra:2/1000000/2 gcra:3/60000000/3"},
+    };
+
+    (void)state;
+    for (size_t i = 1; i < COUNT(cases); i++) {
+        push_text("HSET", "limits", "mail", cases[i].before);
+        assert_int_equal(set_at(BEGIN_US, "mail", cases[i].rules), 0);
+        expect_limit("mail", cases[i].after);
+    }
+    push_text("HSET", "limits", "mail", cases[0].before);
+    assert_int_equal(set_at(BEGIN_US, "mail", cases[0].rules), 0);
+    expect_limit("mail", "gcra:5/1000000/5 gcra:9/1000000/9");
+}
+
+static void test_a_quota_outlives_the_rules_before_it(void **state)
+{
+    struct limits limits;
+
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
+    push_text("SET", "gate:mail#1", USED_DAY, NULL);
+    free(server_ask(&server, "PEXPIRE", PREFIX "gate:mail#1", "90000000", NULL));
+    assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
+    expect(USED_DAY, "GET", PREFIX "gate:mail#0");
+    assert_true(number("PTTL", "gate:mail#0") > 80000000);
+    assert_int_equal(number("EXISTS", "gate:mail#1"), 0);
+    list_at(BEGIN_US, "mail", &limits);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 100);
+    limits_free(&limits);
+    assert_int_equal(set_at(BEGIN_US, "mail", "5/s 1000/1d,algorithm=fixed-window 5/1m"), 0);
+    list_at(BEGIN_US, "mail", &limits);
+    assert_int_equal(limits.at[0].set.at[0].algorithm, ALGORITHM_FIXED_WINDOW);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 100);
+    limits_free(&limits);
+}
+
+static void test_jobs_in_flight_stay_with_their_place(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "concurrency:5 " DAY);
+    push_text("SET", "gate:mail#0", "1794999999000000 0 - - concurrency:5 3", NULL);
+    push_text("SET", "gate:mail#1", USED_DAY, NULL);
+    assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
+    expect(USED_DAY " ~3", "GET", PREFIX "gate:mail#0");
+    assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window concurrency=4"), 0);
+    expect(USED_DAY " ~3", "GET", PREFIX "gate:mail#0");
+}
+
+static void test_a_gate_without_a_past_leaves_none(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
+    push_text("SET", "gate:mail#0", "1794999999000000 0 - - gcra:10/1000000/10 1795000009000000 0", NULL);
+    assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
+    assert_int_equal(number("EXISTS", "gate:mail#0"), 0);
+}
+
+/* Tightened at one time and looked at later: what was used counts from the change on. */
+static void test_a_gate_changes_over_with_its_rule(void **state)
+{
+    struct limits limits;
+    char *gate;
+
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/10");
+    push_text("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000000500000 0", NULL);
+    assert_int_equal(set_at(BEGIN_US, "mail", "1/s,burst=10"), 0);
+    gate = server_ask(&server, "GET", PREFIX "gate:mail#0", NULL);
+    assert_non_null(strstr(gate, " gcra:1/1000000/10 "));
+    free(gate);
+    list_at(BEGIN_US + 4000000, "mail", &limits);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 9); /* 5 were used, 4 seconds ago */
+    limits_free(&limits);
+}
+
+/* ---- Types */
+
+static void expect_refused(int line, int status, const char *says)
+{
+    if (status != WEIR_EINPUT || !strstr(error.text, says))
+        fail_msg("line %d: %d: %s (not: %s)", line, status, error.text, says);
+}
+
+static void test_use_and_unuse(void **state)
+{
+    (void)state;
+    assert_int_equal(use("sms", true, "acct", 0), 0);
+    assert_string_equal(change.missing, "acct");
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+    assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
+    assert_int_equal(set_at(BEGIN_US, "other", "10/s"), 0);
+    assert_int_equal(use("sms", true, "acct", 0), 0);
+    expect("use=acct", "HGET", PREFIX "types", "sms");
+    assert_int_equal(use("sms", true, "acct", 3), 0);
+    expect("use=acct cost=3", "HGET", PREFIX "types", "sms");
+    push_text("HSET", "types", "sms", "later=x use=acct cost=3");
+    assert_int_equal(use("sms", true, "other", 0), 0);
+    expect("use=acct,other cost=3 later=x", "HGET", PREFIX "types", "sms");
+    assert_int_equal(use("sms", false, "nobody", 0), 0);
+    assert_string_equal(change.missing, "nobody");
+    assert_int_equal(use("sms", false, "acct", 0), 0);
+    assert_int_equal(use("sms", false, "other", 0), 0);
+    assert_int_equal(use("sms", true, NULL, 1), 0);
+    expect("later=x", "HGET", PREFIX "types", "sms");
+    expect_refused(__LINE__, use("sms", true, "sms", 0),
+                   "type sms: always held by the limit of its own name");
+}
+
+static void test_unuse_wakes_what_waits_there(void **state)
+{
+    (void)state;
+    add_waiting();
+    push_text("HSET", "types", "sms", "use=mail");
+    free(server_ask(&server, "ZADD", PREFIX "sleep:high", "5", "x#0/1", NULL));
+    assert_int_equal(use("sms", false, "mail", 0), 0);
+    expect("1795000000000000", "ZSCORE", PREFIX "wake:high", "mail#2");
+    expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#0");
+    expect("1795000200000000", "ZSCORE", PREFIX "wake:default", "sms#0");
+    assert_int_equal(change.asleep_count, 1);
+    assert_string_equal(change.asleep[0], "high");
+}
+
+static void test_another_cost_wakes_what_waits(void **state)
+{
+    (void)state;
+    add_waiting();
+    push_text("HSET", "limits", "sms", "gcra:10/1000000/10");
+    push_text("HSET", "types", "sms", "cost=5");
+    assert_int_equal(use("sms", true, NULL, 5), 0);
+    expect("1795000200000000", "ZSCORE", PREFIX "wake:default", "sms#0");
+    assert_int_equal(use("sms", true, NULL, 2), 0);
+    expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "sms#0");
+}
+
+static void test_what_does_not_go_together(void **state)
+{
+    (void)state;
+    assert_int_equal(set_at(BEGIN_US, "acct", "10/s,by=args.a"), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=key 5/s"), 0);
+    expect_refused(__LINE__, use("mail", true, "acct", 0),
+                   "type mail: limit mail goes by key and limit acct by args.a; the keyed rules of a type "
+                   "have one path");
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
+    assert_int_equal(use("mail", true, "acct", 0), 0);
+    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "10/s,by=key"),
+                   "limit mail goes by key and limit acct by args.a");
+    expect_limit("mail", "gcra:10/1000000/10");
+    expect_refused(__LINE__, use("mail", true, NULL, 11),
+                   "type mail: a job costs 11 and limit mail never lets more than 10");
+    assert_int_equal(use("mail", true, NULL, 10), 0);
+    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "9/s"),
+                   "a job costs 10 and limit mail never lets more than 9");
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s concurrency=2"), 0); /* that counts jobs */
+    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "10/s,algorithm=fixed-window,adapt=0.1..0.5"),
+                   "a job costs 10");
+    expect_refused(__LINE__, use("mail", true, NULL, 1000000001), "cost: must be 1 to 1000000000");
+}
+
+static void test_sixteen_rules_at_most(void **state)
+{
+    static const char eight[] = "1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s";
+
+    (void)state;
+    assert_int_equal(set_at(BEGIN_US, "a", eight), 0);
+    assert_int_equal(set_at(BEGIN_US, "b", eight), 0);
+    assert_int_equal(use("mail", true, "a", 0), 0);
+    assert_int_equal(use("mail", true, "b", 0), 0);
+    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "1/s"),
+                   "type mail: 17 rules over all its limits; at most 16");
+    assert_int_equal(set_at(BEGIN_US, "b", "1/s 2/s 3/s 4/s 5/s 6/s 7/s"), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
+    expect_refused(__LINE__, set_at(BEGIN_US, "b", eight), "type mail: 17 rules");
+}
+
+static void test_a_limit_in_use_is_not_removed(void **state)
+{
+    (void)state;
+    assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
+    assert_int_equal(use("sms", true, "acct", 0), 0);
+    assert_int_equal(use("fax", true, "acct", 0), 0);
+    push_text("HSET", "types", "acct", "");
+    expect_refused(__LINE__, set_at(BEGIN_US, "acct", NULL),
+                   "limit acct: used by fax, sms; end that first: weir rate unuse fax acct");
+    assert_int_equal(use("sms", false, "acct", 0), 0);
+    assert_int_equal(use("fax", false, "acct", 0), 0);
+    assert_int_equal(set_at(BEGIN_US, "acct", NULL), 0);
+    assert_int_equal(number("EXISTS", "limits"), 0);
+}
+
+/* ---- Weights and pauses */
+
+static void test_weights(void **state)
+{
+    (void)state;
+    assert_int_equal(weigh("mail", "42", 3), 0);
+    assert_string_equal(change.missing, "mail");
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
+    expect_refused(__LINE__, weigh("mail", "42", 3), "limit mail: has no keys to weigh");
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
+    expect_refused(__LINE__, weigh("mail", "42", 0), "weight: must be 1 to 1000");
+    expect_refused(__LINE__, weigh("mail", "42", 1001), "weight: must be 1 to 1000");
+    assert_int_equal(weigh("mail", "42", 1), 0);
+    expect_limit("mail", "gcra:10/1000000/10,by=args.a");
+    assert_int_equal(weigh("mail", "42", 3), 0);
+    assert_int_equal(weigh("mail", "a@b", 1000), 0);
+    expect_limit("mail", "gcra:10/1000000/10,by=args.a weights:1");
+    expect("3", "HGET", PREFIX "weights", "mail/42");
+    expect("1000", "HGET", PREFIX "weights", "mail/h.d0338b23241f124f2c83fa6f5821920039bf85db");
+    assert_int_equal(set_at(BEGIN_US, "mail", "20/s,by=args.a"), 0);
+    expect_limit("mail", "gcra:20/1000000/20,by=args.a weights:1");
+    assert_int_equal(weigh("mail", "42", 1), 0);
+    expect("1", "HLEN", PREFIX "weights");
+    push_text("HSET", "weights", "mailgun/42", "2");
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    expect("mailgun/42", "HKEYS", PREFIX "weights");
+}
+
+static void test_pause_and_resume(void **state)
+{
+    struct limits limits;
+
+    (void)state;
+    assert_int_equal(pause_at(BEGIN_US, "mail", 1000000), 0);
+    assert_string_equal(change.missing, "mail");
+    add_waiting();
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
+    assert_int_equal(pause_at(BEGIN_US, "mail", 9000000), 0);
+    assert_false(change.was);
+    expect_limit("mail", "gcra:10/1000000/10 pause:1795000009000000/1795000000000000");
+    assert_int_equal(set_at(BEGIN_US + 1000000, "mail", "20/s"), 0);
+    expect_limit("mail", "gcra:20/1000000/20 pause:1795000009000000/1795000000000000");
+    list_at(BEGIN_US + 1000000, "mail", &limits);
+    assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 9000000);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 9000000);
+    limits_free(&limits);
+    list_at(BEGIN_US - 5000000, "mail", &limits); /* the clock was set back: the pause goes with it */
+    assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 4000000);
+    limits_free(&limits);
+    free(server_ask(&server, "ZADD", PREFIX "wake:default", "1795000009000000", "mail#0", "1795000009000000",
+                    "mail#pause", NULL));
+    assert_int_equal(pause_at(BEGIN_US + 2000000, "mail", 0), 0);
+    assert_true(change.was);
+    expect_limit("mail", "gcra:20/1000000/20");
+    expect("1795000002000000", "ZSCORE", PREFIX "wake:default", "mail#0");
+    expect("1795000002000000", "ZSCORE", PREFIX "wake:default", "mail#pause");
+    assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
+    assert_false(change.was);
+    expect_refused(__LINE__, pause_at(BEGIN_US, "mail", INT64_C(400000000000001)),
+                   "pause: must be at most ten years");
+}
+
+static void test_resume_ends_what_a_provider_asked_for(void **state)
+{
+    struct limits limits;
+
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/10");
+    push_text("SET", "gate:mail#0",
+              "1795000000000000 1795000009000000 - - gcra:10/1000000/10 1795000000500000 0", NULL);
+    list_at(BEGIN_US, "mail", &limits);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    limits_free(&limits);
+    assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
+    assert_true(change.was);
+    list_at(BEGIN_US, "mail", &limits);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 5);
+    limits_free(&limits);
+}
+
+/* ---- Lanes that sleep */
+
+/* n lanes of type mail in queue default, each at a gate of its own that opens a day from now. */
+static void add_sleeping(int n, const char *rule)
+{
+    for (int i = 0; i < n; i++) {
+        char gate[64], key[96], text[160], lane[64];
+
+        snprintf(gate, sizeof gate, "mail#0/%d", i);
+        snprintf(lane, sizeof lane, "mail/%d", i);
+        push_text("ZADD", "sleep:default", "1795086400000000", gate);
+        snprintf(key, sizeof key, "wait:default/%s", gate);
+        push_text("ZADD", key, "1", lane);
+        snprintf(key, sizeof key, "gate:%s", gate);
+        snprintf(text, sizeof text, "1795000000000000 0 - - %s 1795086400000000 0", rule);
+        push_text("SET", key, text, NULL);
+    }
+    free(server_ask(&server, "SADD", PREFIX "queues", "default", "high", NULL));
+    free(server_ask(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default", NULL));
+}
+
+static void expect_sleeping(const char *from, const char *to, int n)
+{
+    assert_int_equal(server_number(&server, "ZCOUNT", PREFIX "sleep:default", from, to, NULL), n);
+}
+
+static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
+    add_sleeping(600, "gcra:1/86400000000/1");
+    free(server_ask(&server, "ZADD", PREFIX "sleep:default", "7", "other#0/1", NULL));
+    assert_int_equal(set_at(BEGIN_US, "mail", "1/1h,by=key"), 0);
+    assert_int_equal(change.asleep_count, 1);
+    expect_sleeping("1795086400000000", "1795086400000000", 600);
+    push_text("ZADD", "wake:default", "1795086400000000", "*");
+    assert_true(apply_at(BEGIN_US, "default", NULL, "mail", false) > 1);
+    expect_sleeping("1795003600000000", "1795003600000000", 600);
+    expect("1795003600000000", "ZSCORE", PREFIX "wake:default", "*"); /* what a claim goes by */
+    expect("7", "ZSCORE", PREFIX "sleep:default", "other#0/1");
+    assert_int_equal(number("LLEN", "bell:a"), 1);
+    /* The gates were written with it: a look later says the same. */
+    assert_true(apply_at(BEGIN_US + 60000000, "default", NULL, "mail", false) > 1);
+    expect_sleeping("1795003600000000", "1795003600000000", 600);
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    apply_at(BEGIN_US, "default", NULL, "mail", false);
+    expect_sleeping("1795000000000000", "1795000000000000", 600);
+    assert_int_equal(apply_at(BEGIN_US, "high", NULL, "mail", false), 1);
+    assert_int_equal(number("EXISTS", "sleep:high"), 0);
+}
+
+static void test_sleeping_lanes_and_pauses(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:1/3600000000/1,by=key");
+    add_sleeping(3, "gcra:1/3600000000/1");
+    push_text("SET", "gate:mail#0/0",
+              "1795000000000000 1795009000000000 - - gcra:1/3600000000/1 1795000000000000 0", NULL);
+    push_text("DEL", "gate:mail#0/1", NULL, NULL);
+    assert_int_equal(pause_at(BEGIN_US, "mail", 5000000), 0);
+    apply_at(BEGIN_US, "default", NULL, "mail", false);
+    expect("1795009000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/0");
+    expect("1795000005000000", "ZSCORE", PREFIX "sleep:default", "mail#0/1");
+    assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
+    apply_at(BEGIN_US, "default", NULL, "mail", true);
+    expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/0");
+    expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/1");
+}
+
+static void test_sleeping_lanes_of_a_full_gate(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "concurrency:1,by=key");
+    push_text("ZADD", "sleep:default", "+inf", "mail#0/a");
+    push_text("ZADD", "sleep:default", "+inf", "mail#0/b");
+    push_text("SET", "gate:mail#0/a", "1795000000000000 0 - - concurrency:1 1", NULL);
+    push_text("SET", "gate:mail#0/b", "1795000000000000 0 - - concurrency:1 2", NULL);
+    assert_int_equal(set_at(BEGIN_US, "mail", "concurrency=2,by=key"), 0);
+    apply_at(BEGIN_US, "default", NULL, "mail", false);
+    expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/a");
+    expect("inf", "ZSCORE", PREFIX "sleep:default", "mail#0/b");
+}
+
+static void test_sleeping_lanes_of_a_type(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
+    add_sleeping(3, "gcra:1/86400000000/1");
+    push_text("ZADD", "wait:default/mail#0/1", "2", "sms/1");
+    apply_at(BEGIN_US, "default", "sms", NULL, false);
+    expect_sleeping("1795086400000000", "1795086400000000", 2);
+    expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/1");
+}
+
+/* ---- What is wrong changes nothing */
 
 static void test_wrong_arguments_change_nothing(void **state)
 {
     static const struct {
         const char *script;
-        const char *words[4];
+        const char *words[8];
     } calls[] = {
         {"rate_set", {NULL}},
-        {"rate_set", {"mail", NULL}},
-        {"rate_set", {"mail", "1/1000000/1", "more", NULL}},
-        {"rate_set", {"", "1/1000000/1", NULL}},
-        {"rate_set", {"a b", "1/1000000/1", NULL}},
-        {"rate_set", {"a/b", "", NULL}},
-        {"rate_set", {"mail", "1/s", NULL}},
-        {"rate_set", {"mail", "0/1000000/1", NULL}},
+        {"rate_set", {"mail", "gcra:1/1000000/1", "0", "what", NULL}},
+        {"rate_set", {"mail", "gcra:1/1000000/1", "0", "what", "by", "more", NULL}},
+        {"rate_set", {"mail", "gcra:1/1000000/1", "2", "what", "by", NULL}},
+        {"rate_set", {"", "gcra:1/1000000/1", "0", "what", "by", NULL}},
+        {"rate_set", {"a b", "gcra:1/1000000/1", "0", "what", "by", NULL}},
+        {"rate_set", {"a/b", "", "0", "what", "by", NULL}},
+        {"rate_set", {"mail", "1/s", "0", "what", "by", NULL}},
+        {"rate_set", {"mail", "gcra:0/1000000/1", "0", "what", "by", NULL}},
+        {"rate_set", {"mail", "gcra:1/1000000/1 weights:1", "0", "what", "by", NULL}},
+        {"rate_set", {"mail", "gcra:1/1000000/1,by=a gcra:1/1000000/1,by=b", "0", "what", "by", NULL}},
+        {"rate_use", {"mail", "use", "", "what", NULL}},
+        {"rate_use", {"mail", "take", "", "what", "by", NULL}},
+        {"rate_use", {"a b", "use", "", "what", "by", NULL}},
+        {"rate_use", {"mail", "use", "", "what", "by", "a/b", NULL}},
+        {"rate_weight", {"mail", "42", "3", "what", NULL}},
+        {"rate_weight", {"mail", "a b", "3", "what", "by", NULL}},
+        {"rate_pause", {"mail", "3", "what", NULL}},
+        {"rate_pause", {"a b", "3", "what", "by", NULL}},
+        {"rate_apply", {"default", "0", "", NULL}},
+        {"rate_apply", {"a b", "0", "", "0", "mail", NULL}},
+        {"rate_apply", {"default", "x", "", "0", "mail", NULL}},
+        {"rate_log", {"more", NULL}},
         {"rate_list", {NULL}},
         {"rate_list", {"", "more", NULL}},
     };
@@ -224,8 +738,8 @@ static void test_wrong_arguments_change_nothing(void **state)
 
 static void test_keys_of_another_kind_change_nothing(void **state)
 {
-    static const char *const keys[] = {PREFIX "limits", PREFIX "queues", PREFIX "wake:default"};
-    bool existed;
+    static const char *const keys[] = {"limits",  "queues",  "wake:default", "types",
+                                       "changes", "weights", "sleep:high"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(keys); i++) {
@@ -233,106 +747,288 @@ static void test_keys_of_another_kind_change_nothing(void **state)
 
         free(server_ask(&server, "FLUSHALL", NULL));
         add_waiting();
-        free(server_ask(&server, "SET", keys[i], "x", NULL));
+        push_text("HSET", "limits", "mail", "gcra:1/1000000/1,by=key");
+        push_text("SET", keys[i], "x", NULL);
         before = server_number(&server, "DBSIZE", NULL);
-        assert_int_equal(set_at(BEGIN_US, "mail", "1/1000000/1", &existed), WEIR_ECONFIG);
+        assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), WEIR_ECONFIG);
+        assert_int_equal(use("sms", true, "mail", 0), WEIR_ECONFIG);
+        assert_int_equal(weigh("mail", "42", 2), WEIR_ECONFIG);
+        assert_int_equal(pause_at(BEGIN_US, "mail", 5), WEIR_ECONFIG);
         assert_int_equal(server_number(&server, "DBSIZE", NULL), before);
-        expect("inf", server_ask(&server, "ZSCORE", PREFIX "wake:high", "mail", NULL));
+        expect("inf", "ZSCORE", PREFIX "wake:high", "mail#2");
     }
+}
+
+static void test_gates_of_another_kind(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:1/1000000/1");
+    push_text("RPUSH", "gate:mail#3", "x", NULL);
+    assert_int_equal(set_at(BEGIN_US, "mail", "2/s"), WEIR_ECONFIG);
+    assert_non_null(strstr(error.text, "gate:mail#3"));
+    assert_int_equal(pause_at(BEGIN_US, "mail", 5), WEIR_ECONFIG);
+    expect_limit("mail", "gcra:1/1000000/1");
+    push_text("HSET", "limits", "mail", "gcra:1/1000000/1,by=key");
+    push_text("RPUSH", "gate:mail#0/a", "x", NULL);
+    push_text("ZADD", "sleep:default", "1795000900000000",
+              "mail#0/a"); /* the claim that it wakes looks into it */
+    apply_at(BEGIN_US, "default", NULL, "mail", false);
+    expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/a");
+}
+
+static void test_the_log_is_capped(void **state)
+{
+    struct rate_log log;
+
+    (void)state;
+    for (int i = 0; i < 1003; i++)
+        assert_int_equal(set_at(BEGIN_US + 1000 * i + 7, "mail", "1/s"), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    assert_int_equal(rate_log_read(w, &log), 0);
+    assert_int_equal(log.count, 1000);
+    assert_non_null(strstr(log.at[0], "\"at\":1795000000.004007,"));
+    assert_non_null(strstr(log.at[998], "\"what\":\"set mail 1\\/1s\""));
+    assert_non_null(strstr(log.at[999], "\"at\":1795000000.000000,"));
+    assert_non_null(strstr(log.at[999], "\"what\":\"remove mail\""));
+    rate_log_free(&log);
 }
 
 /* ---- Reading */
 
-static void test_the_list(void **state)
+/* Counters of a type: so many in queues, so many in lanes. */
+static void add_backlog(const char *type, int waiting, int parked)
 {
-    struct limit_list list;
+    char key[128], enqueued[16], in_lanes[16];
 
-    (void)state;
-    free(server_ask(&server, "HSET", PREFIX "limits", "sms", "7/1000000/1", "mail", "100/60000000/20", "odd",
-                    "7/s", NULL));
-    free(server_ask(&server, "SET", PREFIX "gate:mail#0",
-                    "1795000012000000 0 1795000000000000 0 100/60000000/20", NULL));
-    free(server_ask(&server, "SADD", PREFIX "queues", "default", "high", NULL));
-    free(server_ask(&server, "RPUSH", PREFIX "lane:default/mail/", "a", "b", "c", NULL));
-    free(server_ask(&server, "RPUSH", PREFIX "lane:high/mail/", "d", NULL));
-    assert_int_equal(list_at(BEGIN_US, "", &list), 0);
-    assert_int_equal(list.count, 3);
-    assert_string_equal(list.at[0].name, "mail");
-    assert_true(list.at[0].readable);
-    assert_int_equal(list.at[0].parked, 4);
-    assert_int_equal(limit_slots(&list.at[0]), 0);
-    assert_int_equal(limit_next_start(&list.at[0]), BEGIN_US + 600000);
-    assert_int_equal(limit_last_start(&list.at[0]), BEGIN_US + 4 * 600000);
-    assert_string_equal(list.at[1].name, "odd");
-    assert_string_equal(list.at[1].stored, "7/s");
-    assert_false(list.at[1].readable);
-    assert_string_equal(list.at[2].name, "sms");
-    assert_int_equal(limit_slots(&list.at[2]), 1);
-    assert_int_equal(limit_next_start(&list.at[2]), BEGIN_US);
-    assert_int_equal(limit_last_start(&list.at[2]), 0);
-    limit_list_free(&list);
-    assert_int_equal(list_at(BEGIN_US, "sms", &list), 0);
-    assert_int_equal(list.count, 1);
-    limit_list_free(&list);
-    assert_int_equal(list_at(BEGIN_US, "nobody", &list), 0);
-    assert_int_equal(list.count, 0);
-    limit_list_free(&list);
+    snprintf(key, sizeof key, PREFIX "stats:%s", type);
+    snprintf(enqueued, sizeof enqueued, "%d", waiting + parked);
+    snprintf(in_lanes, sizeof in_lanes, "%d", parked);
+    free(server_ask(&server, "HSET", key, "enqueued", enqueued, "parked", in_lanes, NULL));
+    free(server_ask(&server, "HSETNX", PREFIX "types", type, "", NULL));
 }
 
-static void test_a_pause_shows(void **state)
+static void test_the_list(void **state)
 {
-    struct limit_list list;
+    struct limits limits;
 
     (void)state;
-    free(server_ask(&server, "HSET", PREFIX "limits", "mail", "10/1000000/1", NULL));
-    free(server_ask(&server, "SET", PREFIX "gate:mail#0",
-                    "1795000000000000 0 1795000000000000 1795000009000000 10/1000000/1", NULL));
-    free(server_ask(&server, "SADD", PREFIX "queues", "default", NULL));
-    free(server_ask(&server, "RPUSH", PREFIX "lane:default/mail/", "a", "b", NULL));
-    assert_int_equal(list_at(BEGIN_US, "mail", &list), 0);
-    assert_int_equal(limit_slots(&list.at[0]), 0);
-    assert_int_equal(limit_next_start(&list.at[0]), BEGIN_US + 9000000);
-    assert_int_equal(limit_last_start(&list.at[0]), BEGIN_US + 9100000);
-    limit_list_free(&list);
+    free(server_ask(&server, "HSET", PREFIX "limits", "sms", "gcra:7/1000000/1 concurrency:5,by=key", "mail",
+                    "gcra:100/60000000/20", "odd", "7/s", NULL));
+    push_text("SET", "gate:mail#0", "1795000000000000 0 - - gcra:100/60000000/20 1795000012000000 0", NULL);
+    add_backlog("mail", 10, 4);
+    push_text("HSET", "types", "fax", "use=mail,gone,sms cost=2");
+    list_at(BEGIN_US, "", &limits);
+    assert_int_equal(limits.count, 3);
+    assert_string_equal(limits.at[0].name, "mail");
+    assert_true(limits.at[0].readable);
+    assert_int_equal(limits_parked(&limits, "mail"), 4);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 600000);
+    assert_int_equal(limit_nth_start(&limits.at[0], 0, 4), BEGIN_US + 4 * 600000);
+    assert_string_equal(limits.at[1].name, "odd");
+    assert_false(limits.at[1].readable);
+    assert_string_equal(limits.at[2].name, "sms");
+    assert_int_equal(limits.at[2].set.count, 2);
+    assert_int_equal(limit_slots(&limits.at[2], 0), 1);
+    assert_int_equal(limit_next_start(&limits.at[2]), BEGIN_US);
+    assert_int_equal(limits.type_count, 2);
+    assert_string_equal(limits.types[0].name, "fax");
+    assert_int_equal(limits.types[0].cost, 2);
+    assert_int_equal(limits.types[0].limit_count, 2);
+    assert_string_equal(limits.types[0].limits[1], "sms");
+    assert_int_equal(limits.types[1].waiting, 10);
+    limits_free(&limits);
+    list_at(BEGIN_US, "sms", &limits);
+    assert_int_equal(limits.count, 1);
+    assert_int_equal(limits.type_count, 1);
+    limits_free(&limits);
+    list_at(BEGIN_US, "nobody", &limits);
+    assert_int_equal(limits.count, 0);
+    limits_free(&limits);
+}
+
+static void test_a_pause_of_a_gate_shows(void **state)
+{
+    struct limits limits;
+
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/1,adapt=500..1000");
+    push_text("SET", "gate:mail#0",
+              "1795000000000000 1795000009000000 - 640,1795000000000000 gcra:10/1000000/1 1795000000000000 0",
+              NULL);
+    list_at(BEGIN_US, "mail", &limits);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 9000000);
+    assert_int_equal(limit_nth_start(&limits.at[0], 0, 2), BEGIN_US + 9156250);
+    assert_int_equal(limits.at[0].factor[0], 640);
+    limits_free(&limits);
 }
 
 static void test_the_list_changes_nothing(void **state)
 {
-    const char *gate = "8999999999999999 0 1795000000000000 0 9/1000000/5"; /* to be cut and rescaled */
-    struct limit_list list;
+    const char *gate =
+        "1795000000000000 0 - - gcra:9/1000000/5 8999999999999999 0"; /* to be cut and rescaled */
+    struct limits limits;
 
     (void)state;
-    free(server_ask(&server, "HSET", PREFIX "limits", "mail", "10/1000000/1", NULL));
-    free(server_ask(&server, "SET", PREFIX "gate:mail#0", gate, NULL));
-    assert_int_equal(list_at(BEGIN_US, "", &list), 0);
-    limit_list_free(&list);
-    expect(gate, server_ask(&server, "GET", PREFIX "gate:mail#0", NULL));
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/1");
+    push_text("SET", "gate:mail#0", gate, NULL);
+    list_at(BEGIN_US, "", &limits);
+    limits_free(&limits);
+    expect(gate, "GET", PREFIX "gate:mail#0");
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 2);
+}
+
+/* ---- When a backlog has started */
+
+static struct forecast forecast_of(const char *type, const char *limit, const char *rules)
+{
+    struct forecast out = {0};
+    struct limits limits;
+    struct limit after = {0};
+    bool found = false;
+
+    list_at(BEGIN_US, "", &limits);
+    if (rules) {
+        struct rule_set set = rules_of(rules);
+
+        assert_int_equal(limit_change(limits_find(&limits, limit), limit, &set, BEGIN_US, &after, &error), 0);
+    }
+    for (size_t i = 0; i < limits.type_count; i++)
+        if (strcmp(limits.types[i].name, type) == 0) {
+            assert_int_equal(limits_forecast(&limits, &limits.types[i], rules ? &after : NULL, &out, &error),
+                             0);
+            found = true;
+        }
+    assert_true(found);
+    limit_free(&after);
+    limits_free(&limits);
+    return out;
+}
+
+static void expect_forecast(int line, struct forecast f, int64_t after_us, bool earliest)
+{
+    if (f.last_us - BEGIN_US != after_us || f.earliest != earliest)
+        fail_msg("line %d: %lld us%s", line, (long long)(f.last_us - BEGIN_US),
+                 f.earliest ? ", earliest" : "");
+}
+
+static void test_forecasts(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/1");
+    add_backlog("mail", 1001, 0);
+    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 100 * 1000000, false);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "100/s,burst=1"), 10 * 1000000, false);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "concurrency=5"), GATE_NEVER - BEGIN_US, true);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1 5/s,by=key"), 100 * 1000000, true);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1,adapt=0.5..1"), 100 * 1000000, true);
+    /* 600 in the first hour, one every tenth of a second; 401 in the next one */
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1 600/1h,algorithm=sliding-log"),
+                    INT64_C(3600000000) + 400 * 100000, false);
+    push_text("HSET", "limits", "acct", "gcra:1/1000000/1");
+    push_text("HSET", "types", "mail", "use=acct");
+    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 1000 * INT64_C(1000000), false);
+    expect_forecast(__LINE__, forecast_of("mail", "acct", "2/s,burst=1"), 500 * INT64_C(1000000), false);
+    push_text("HSET", "types", "sms", "use=acct");
+    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 1000 * INT64_C(1000000), false);
+    add_backlog("sms", 1, 0);
+    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 1000 * INT64_C(1000000), true);
+    expect_forecast(__LINE__, forecast_of("sms", "sms", "1/1h"), 0, true);
+}
+
+static void test_forecasts_of_a_type_with_a_cost(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/10 pause:1795000060000000/1795000000000000");
+    add_backlog("mail", 11, 0);
+    push_text("SADD", "queues", "default", NULL);
+    push_text("HSET", "types", "mail", "cost=5");
+    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 60000000 + 9 * 500000, false);
+    free(server_ask(&server, "ZADD", PREFIX "held:default", "1", "mail", NULL));
+    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 60000000 + 9 * 500000, true);
+}
+
+/* What was used stays used in the outlook too. */
+static void test_a_forecast_goes_on_with_the_gate(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/10");
+    push_text("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000001000000 0", NULL);
+    add_backlog("mail", 1, 0);
+    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 100000, false);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/1m"), 6000000, false);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s 1/1m"), 100000, false);
+    push_text("HSET", "limits", "mail", "gcra:1/60000000/1 gcra:10/1000000/10");
+    push_text("RENAME", "gate:mail#0", PREFIX "gate:mail#1", NULL);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s"), 100000,
+                    false); /* it moves to the first place */
 }
 
 /* ---- The library */
 
 static void test_weir_rate(void **state)
 {
-    struct limit_list list;
+    struct limits limits;
 
     (void)state;
-    assert_int_equal(weir_rate_set(w, "mail", "100/1m,burst=20"), 0);
-    assert_int_equal(limit_read(w, NULL, &list), 0);
-    assert_int_equal(list.count, 1);
-    assert_int_equal(list.at[0].gate.rule.burst, 20);
-    limit_list_free(&list);
+    assert_int_equal(weir_rate_set(w, "mail", "100/1m,burst=20  5/s"), 0);
+    assert_int_equal(limits_read(w, NULL, &limits), 0);
+    assert_int_equal(limits.count, 1);
+    assert_int_equal(limits.at[0].set.at[0].burst, 20);
+    limits_free(&limits);
     assert_int_equal(weir_rate_set(w, "mail", "100"), WEIR_EINPUT);
+    assert_int_equal(weir_rate_set(w, "mail", ""), WEIR_EINPUT);
+    assert_int_equal(weir_rate_set(w, "mail", "1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s"), WEIR_EINPUT);
     assert_int_equal(weir_rate_set(w, "a mail", "100/1m"), WEIR_EINPUT);
     assert_int_equal(weir_rate_remove(w, ""), WEIR_EINPUT);
     assert_int_equal(weir_rate_remove(w, "mail"), 0);
     assert_int_equal(weir_rate_remove(w, "mail"), WEIR_ENOTFOUND);
     assert_string_equal(weir_message(w), "limit mail: there is none; weir rate list shows them");
-    assert_int_equal(limit_read(w, "mail", &list), WEIR_ENOTFOUND);
-    assert_int_equal(limit_read(w, "a mail", &list), WEIR_EINPUT);
-    assert_int_equal(limit_read(w, NULL, &list), 0);
-    assert_int_equal(list.count, 0);
-    limit_list_free(&list);
+    assert_int_equal(limits_read(w, "mail", &limits), WEIR_ENOTFOUND);
+    limits_free(&limits);
+    assert_int_equal(limits_read(w, "a mail", &limits), WEIR_EINPUT);
+    assert_int_equal(limits_read(w, NULL, &limits), 0);
+    assert_int_equal(limits.count, 0);
+    limits_free(&limits);
+}
+
+static void test_weir_rate_use_and_the_others(void **state)
+{
+    (void)state;
+    assert_int_equal(weir_rate_use(w, "mail", "acct", 0), WEIR_ENOTFOUND);
+    assert_string_equal(weir_message(w), "limit acct: there is none; set it first: weir rate set acct RULE");
+    assert_int_equal(weir_rate_use(w, "mail", "", 0), WEIR_EINPUT);
+    assert_int_equal(weir_rate_use(w, "mail", "", -1), WEIR_EINPUT);
+    assert_int_equal(weir_rate_use(w, "mail", "a a a a a a a a a a a a a a a a a", 0), WEIR_EINPUT);
+    assert_int_equal(weir_rate_use(w, "a mail", "acct", 0), WEIR_EINPUT);
+    assert_int_equal(weir_rate_set(w, "acct", "10/s,by=key"), 0);
+    assert_int_equal(weir_rate_set(w, "more", "10/s"), 0);
+    assert_int_equal(weir_rate_use(w, "mail", "acct more", 2), 0);
+    expect("use=acct,more cost=2", "HGET", PREFIX "types", "mail");
+    assert_int_equal(weir_rate_unuse(w, "mail", "more"), 0);
+    assert_int_equal(weir_rate_unuse(w, "mail", "more"), WEIR_ENOTFOUND);
+    assert_int_equal(weir_rate_weight(w, "acct", "42", 2), 0);
+    assert_int_equal(weir_rate_weight(w, "acct", "", 2), WEIR_EINPUT);
+    assert_int_equal(weir_rate_weight(w, "gone", "42", 2), WEIR_ENOTFOUND);
+    assert_int_equal(weir_rate_weight(w, "acct", "42", 0), WEIR_EINPUT);
+    assert_int_equal(weir_rate_pause(w, "acct", 0.5), 0);
+    assert_int_equal(weir_rate_pause(w, "acct", 0), WEIR_EINPUT);
+    assert_int_equal(weir_rate_pause(w, "acct", 1e9), WEIR_EINPUT);
+    assert_int_equal(weir_rate_pause(w, "gone", 1), WEIR_ENOTFOUND);
+    assert_int_equal(weir_rate_resume(w, "acct"), 0);
+    assert_int_equal(weir_rate_resume(w, "gone"), WEIR_ENOTFOUND);
+}
+
+/* The calls do the rest of their change themselves. */
+static void test_weir_rate_looks_at_sleeping_lanes(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
+    add_sleeping(300, "gcra:1/86400000000/1");
+    expect_sleeping("1795086400000000", "1795086400000000", 300);
+    assert_int_equal(weir_rate_set(w, "mail", "1000/s,by=key"), 0);
+    expect_sleeping("1795086400000000", "1795086400000000", 0);
 }
 
 /* What was used under the old rule stays used; with the state goes its lifetime. */
@@ -342,37 +1038,63 @@ static void test_a_new_rule_applies_at_once(void **state)
 
     (void)state;
     assert_int_equal(weir_rate_set(w, "mail", "2/1d"), 0);
-    assert_int_equal(weir_take(w, "mail", NULL, 2, 0, &t), 0);
+    assert_int_equal(weir_take(w, "mail", NULL, 2, WEIR_TAKE_ASK, &t), 0);
     assert_int_equal(t.allowed, 1);
     assert_int_equal(weir_rate_set(w, "mail", "10/1h"), 0);
-    assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
+    assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_ASK, &t), 0);
     assert_int_equal(t.allowed, 1);
     assert_int_equal(t.remaining, 7);
     assert_int_equal(weir_rate_set(w, "mail", "1/1h"), 0);
-    assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
+    assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_ASK, &t), 0);
     assert_int_equal(t.allowed, 0);
     assert_true(t.retry_after_s > 3590 && t.retry_after_s <= 3600);
     assert_int_equal(weir_rate_set(w, "mail", "1000/1s"), 0);
-    assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
+    assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_ASK, &t), 0);
     assert_int_equal(t.allowed, 1);
-    assert_true(server_number(&server, "PTTL", PREFIX "gate:mail#0", NULL) <= 4);
+    assert_true(number("PTTL", "gate:mail#0") <= 4);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_set_and_remove, flush),
+        cmocka_unit_test_setup(test_a_dry_run_changes_nothing, flush),
         cmocka_unit_test_setup(test_what_waits_is_looked_at_again, flush),
         cmocka_unit_test_setup(test_a_bell_is_rung_once_and_only_where_something_waits, flush),
-        cmocka_unit_test_setup(test_a_bell_of_one_queue, flush),
         cmocka_unit_test_setup(test_a_duty_of_another_kind_fails_nobody, flush),
+        cmocka_unit_test_setup(test_rules_keep_their_places, flush),
+        cmocka_unit_test_setup(test_a_quota_outlives_the_rules_before_it, flush),
+        cmocka_unit_test_setup(test_jobs_in_flight_stay_with_their_place, flush),
+        cmocka_unit_test_setup(test_a_gate_without_a_past_leaves_none, flush),
+        cmocka_unit_test_setup(test_a_gate_changes_over_with_its_rule, flush),
+        cmocka_unit_test_setup(test_use_and_unuse, flush),
+        cmocka_unit_test_setup(test_unuse_wakes_what_waits_there, flush),
+        cmocka_unit_test_setup(test_another_cost_wakes_what_waits, flush),
+        cmocka_unit_test_setup(test_what_does_not_go_together, flush),
+        cmocka_unit_test_setup(test_sixteen_rules_at_most, flush),
+        cmocka_unit_test_setup(test_a_limit_in_use_is_not_removed, flush),
+        cmocka_unit_test_setup(test_weights, flush),
+        cmocka_unit_test_setup(test_pause_and_resume, flush),
+        cmocka_unit_test_setup(test_resume_ends_what_a_provider_asked_for, flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_are_looked_at_page_by_page, flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_and_pauses, flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_of_a_full_gate, flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_of_a_type, flush),
         cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
         cmocka_unit_test_setup(test_keys_of_another_kind_change_nothing, flush),
+        cmocka_unit_test_setup(test_gates_of_another_kind, flush),
+        cmocka_unit_test_setup(test_the_log_is_capped, flush),
         cmocka_unit_test_setup(test_the_list, flush),
-        cmocka_unit_test_setup(test_a_pause_shows, flush),
+        cmocka_unit_test_setup(test_a_pause_of_a_gate_shows, flush),
         cmocka_unit_test_setup(test_the_list_changes_nothing, flush),
+        cmocka_unit_test_setup(test_forecasts, flush),
+        cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, flush),
+        cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),
         cmocka_unit_test_setup(test_weir_rate, flush),
+        cmocka_unit_test_setup(test_weir_rate_use_and_the_others, flush),
+        cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, flush),
         cmocka_unit_test_setup(test_a_new_rule_applies_at_once, flush),
+        cmocka_unit_test_setup(test_a_bell_of_one_queue, flush),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -191,7 +191,7 @@ static struct answer *ask_script(struct fixture *f)
     struct args a;
 
     args_init(&a);
-    script_begin(&a, scripts[0].name, "test:{0}:", -1);
+    script_begin(&a, "claim", "test:{0}:", -1);
     return send_args(f, &a, PATIENT);
 }
 
@@ -232,15 +232,6 @@ static long long calls_of(struct fixture *f, const char *name)
     calls = at ? atoll(at + strlen(line)) : 0;
     free(info);
     return calls;
-}
-
-static int script_count(void)
-{
-    int n = 0;
-
-    while (scripts[n].name)
-        n++;
-    return n;
 }
 
 /* ---- Answers */
@@ -378,9 +369,12 @@ static void cut_within_the_handshake(void **state)
 {
     struct fixture *f = *state;
 
+    char url[200]; /* of a handshake with all steps: AUTH, SELECT, FUNCTION LOAD */
+
+    snprintf(url, sizeof url, "unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://"));
     proxy_cut_before(f->proxy, PROXY_REPLIES, 1);
-    start(f, proxy_url(f->proxy));
-    for (int cut = 1; cut <= script_count(); cut++) {
+    start(f, url);
+    for (int cut = 1; cut <= 3; cut++) {
         RUN_UNTIL(f, f->downs == 2 * cut - 1);
         assert_int_equal(f->ups, cut - 1);
         works(f);
@@ -481,32 +475,32 @@ static void slow_links_are_only_slow(void **state)
     assert_int_equal(f->downs, 0);
 }
 
-/* ---- Scripts */
+/* ---- Functions */
 
-static void noscript_repeats_each_once(void **state)
+static void missing_functions_repeat_each_once(void **state)
 {
     struct fixture *f = *state;
 
     bring_up(f, f->server.url);
-    free(server_ask(&f->server, "SCRIPT", "FLUSH", NULL));
+    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
     free(server_ask(&f->server, "CONFIG", "RESETSTAT", NULL));
     for (int i = 0; i < 7; i++) {
         ask_script(f);
         ask(f, "INCR", "n");
     }
     all_answered(f);
-    assert_int_equal(calls_of(f, "evalsha"), 14);
+    assert_int_equal(calls_of(f, "fcall"), 14);
     assert_int_equal(calls_of(f, "incr"), 7);
-    assert_int_equal(calls_of(f, "script|load"), script_count());
+    assert_int_equal(calls_of(f, "function|load"), 1);
     for (int i = 0; i < 14; i++)
-        assert_null(strstr(f->answers[i].text, "NOSCRIPT"));
+        assert_null(strstr(f->answers[i].text, "not found"));
     for (int i = 0; i < 7; i++) /* the repeated ones keep their order */
         assert_int_equal(f->answers[2 * i].order, 7 + i);
     assert_int_equal(f->downs, 0);
     assert_int_equal(f->ups, 1);
 }
 
-static void noscript_twice_is_passed_on(void **state)
+static void missing_twice_is_passed_on(void **state)
 {
     struct fixture *f = *state;
     struct answer *unknown;
@@ -514,13 +508,13 @@ static void noscript_twice_is_passed_on(void **state)
 
     bring_up(f, f->server.url);
     args_init(&args);
-    args_add(&args, "EVALSHA");
-    args_add(&args, "0123456789012345678901234567890123456789");
+    args_add(&args, "FCALL");
+    args_add(&args, "weir_0123456789ab_gone");
     args_add(&args, "0");
     unknown = send_args(f, &args, PATIENT);
     all_answered(f);
-    assert_non_null(strstr(unknown->text, "NOSCRIPT"));
-    assert_int_equal(calls_of(f, "evalsha"), 2);
+    assert_non_null(strstr(unknown->text, "not found"));
+    assert_int_equal(calls_of(f, "fcall"), 2);
     works(f);
     assert_int_equal(f->downs, 0);
 }
@@ -530,8 +524,8 @@ static void cut_while_repeating(void **state)
     struct fixture *f = *state;
 
     bring_up(f, proxy_url(f->proxy));
-    for (int cut = 1; cut <= 3 + script_count() + 3; cut++) {
-        free(server_ask(&f->server, "SCRIPT", "FLUSH", NULL));
+    for (int cut = 1; cut <= 3 + 1 + 3; cut++) {
+        free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
         proxy_cut_before(f->proxy, PROXY_REPLIES, (unsigned)cut);
         for (int i = 0; i < 3; i++)
             ask_script(f);
@@ -540,6 +534,30 @@ static void cut_while_repeating(void **state)
         works(f);
         assert_int_equal(f->downs, cut);
     }
+}
+
+static void loading_is_refused_only_when_missed(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *script;
+    char url[200];
+
+    free(server_ask(&f->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function",
+                    NULL));
+    snprintf(url, sizeof url, "unix://poor:pw@%s", f->server.socket);
+    bring_up(f, url);
+    works(f);
+    script = ask_script(f);
+    all_answered(f);
+    assert_true(script->lost);
+    RUN_UNTIL(f, f->downs == 1);
+    says(f, WEIR_EREFUSED, "+function|load");
+    free(server_ask(&f->server, "FUNCTION", "LOAD", script_library, NULL));
+    works(f);
+    script = ask_script(f);
+    all_answered(f);
+    assert_false(script->lost);
+    assert_int_equal(f->downs, 1);
 }
 
 /* ---- Coming back */
@@ -662,7 +680,7 @@ static void logins(void **state)
         int status;
         const char *says;
     } cases[] = {
-        {"", "", WEIR_EREFUSED, "NOAUTH"},
+        {"", "", WEIR_EREFUSED, "unauthenticated"},
         {":wrong@", "", WEIR_EREFUSED, "WRONGPASS"},
         {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
         {"default:sesame@", "?db=3", 0, NULL},
@@ -701,11 +719,9 @@ static void a_replica_is_left(void **state)
     assert_int_equal(strncmp(first->text, "READONLY", 8), 0);
     assert_true(second->lost);
     says(f, WEIR_EUNREACHABLE, "READONLY");
-    free(server_ask(&f->server, "CONFIG", "SET", "replica-serve-stale-data", "no", NULL));
-    RUN_UNTIL(f, link_is_up(f->link));
-    ask(f, "GET", "n");
-    RUN_UNTIL(f, f->downs == 2);
-    says(f, WEIR_EUNREACHABLE, "MASTERDOWN");
+    RUN_UNTIL(f, f->downs == 2); /* it does not take the library */
+    says(f, WEIR_EUNREACHABLE, "READONLY");
+    assert_int_equal(f->ups, 1);
     free(server_ask(&f->server, "REPLICAOF", "NO", "ONE", NULL));
     works(f);
 }
@@ -817,8 +833,9 @@ int main(void)
         TEST(a_silent_peer_is_left),
         TEST(answers_that_have_come_are_not_late),
         TEST(slow_links_are_only_slow),
-        TEST(noscript_repeats_each_once),
-        TEST(noscript_twice_is_passed_on),
+        TEST(missing_functions_repeat_each_once),
+        TEST(missing_twice_is_passed_on),
+        TEST(loading_is_refused_only_when_missed),
         TEST(cut_while_repeating),
         TEST(it_backs_off_and_comes_back),
         TEST(it_survives_many_restarts),

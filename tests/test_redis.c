@@ -80,7 +80,7 @@ static const struct args *command(struct fixture *f, const char *word, ...)
 
 static const struct args *any_script(struct fixture *f)
 {
-    script_begin(&f->a, scripts[0].name, "test:{0}:", -1);
+    script_begin(&f->a, "claim", "test:{0}:", -1);
     return &f->a;
 }
 
@@ -138,13 +138,14 @@ static long long calls_of(struct fixture *f, const char *name)
     return calls;
 }
 
-static int script_count(void)
+/* Through the proxy with all steps of a handshake: AUTH, SELECT, FUNCTION LOAD. */
+#define STEPS 3
+static struct redis *open_with_all_steps(struct fixture *f)
 {
-    int n = 0;
+    char url[200];
 
-    while (scripts[n].name)
-        n++;
-    return n;
+    snprintf(url, sizeof url, "unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://"));
+    return open_url(url);
 }
 
 /* ---- Calls */
@@ -208,24 +209,72 @@ static void memory_failure_is_an_error(void **state)
     counts_to(f, f->direct, "n", 1);
 }
 
-static void noscript_is_repeated_once(void **state)
+static void a_missing_function_is_repeated_once(void **state)
 {
     struct fixture *f = *state;
-    char *answer;
 
     runs_a_script(f, f->direct);
-    answer = server_ask(&f->server, "SCRIPT", "FLUSH", NULL);
-    assert_string_equal(answer, "OK");
-    free(answer);
+    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
     free(server_ask(&f->server, "CONFIG", "RESETSTAT", NULL));
     runs_a_script(f, f->direct);
-    assert_int_equal(calls_of(f, "evalsha"), 2);
-    assert_int_equal(calls_of(f, "script|load"), script_count());
-    assert_int_equal(
-        call(f, f->direct, command(f, "EVALSHA", "0123456789012345678901234567890123456789", "0", NULL)),
-        WEIR_ENOTNOW);
-    says(f, WEIR_ENOTNOW, "SCRIPT FLUSH");
-    assert_int_equal(calls_of(f, "evalsha"), 4);
+    assert_int_equal(calls_of(f, "fcall"), 2);
+    assert_int_equal(calls_of(f, "function|load"), 1);
+    assert_int_equal(call(f, f->direct, command(f, "FCALL", "weir_0123456789ab_gone", "0", NULL)),
+                     WEIR_ENOTNOW);
+    says(f, WEIR_ENOTNOW, "FUNCTION FLUSH");
+    assert_int_equal(calls_of(f, "fcall"), 4);
+}
+
+/* A library of another version stays, and so does ours when another connection finds it. */
+static void libraries_stay(void **state)
+{
+    struct fixture *f = *state;
+    char *list;
+
+    free(server_ask(
+        &f->server, "FUNCTION", "LOAD",
+        "#!lua name=weir_0123456789ab\nredis.register_function('weir_0123456789ab_claim', function() "
+        "return 1 end)",
+        NULL));
+    runs_a_script(f, f->direct);
+    runs_a_script(f, f->proxied);
+    list = server_ask(&f->server, "FUNCTION", "LIST", "LIBRARYNAME", "weir_*", NULL);
+    assert_non_null(strstr(list, "weir_0123456789ab"));
+    assert_non_null(strstr(list, script_digest));
+    free(list);
+    assert_int_equal(calls_of(f, "function|load"), 3);
+}
+
+static void loading_needs_a_permission_only_once(void **state)
+{
+    struct fixture *f = *state;
+    char url[200];
+    struct redis *poor;
+
+    free(server_ask(&f->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function",
+                    NULL));
+    snprintf(url, sizeof url, "unix://poor:pw@%s", f->server.socket);
+    poor = open_url(url);
+    assert_int_equal(call(f, poor, any_script(f)), WEIR_EREFUSED);
+    says(f, WEIR_EREFUSED, "+function|load");
+    runs_a_script(f, f->direct);
+    runs_a_script(f, poor);
+    redis_free(poor);
+}
+
+static void a_full_redis_runs_what_it_has(void **state)
+{
+    struct fixture *f = *state;
+
+    runs_a_script(f, f->direct);
+    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    runs_a_script(f, f->proxied);
+    assert_int_equal(redis_load_scripts(f->direct, &f->e), 0); /* nothing was missed */
+    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
+    assert_int_equal(call(f, f->direct, any_script(f)), WEIR_ENOTNOW);
+    says(f, WEIR_ENOTNOW, "without the functions");
+    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    runs_a_script(f, f->direct);
 }
 
 /* ---- Lost connections */
@@ -279,8 +328,8 @@ static void cuts_within_the_handshake(void **state)
 {
     struct fixture *f = *state;
 
-    for (int n = 1; n <= script_count(); n++) {
-        struct redis *r = open_url(proxy_url(f->proxy));
+    for (int n = 1; n <= STEPS; n++) {
+        struct redis *r = open_with_all_steps(f);
 
         proxy_cut_before(f->proxy, PROXY_REPLIES, (unsigned)n);
         assert_int_equal(call(f, r, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
@@ -365,8 +414,7 @@ static void an_old_redis_is_named(void **state)
 {
     struct fixture *f = *state;
 
-    proxy_inject(f->proxy,
-                 "-ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'\r\n");
+    proxy_inject(f->proxy, "-ERR unknown command `FUNCTION`, with args beginning with: `LOAD`, \r\n");
     assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_ECONFIG);
     says(f, WEIR_ECONFIG, "Redis 7.0 or newer is needed");
     assert_false(f->sent);
@@ -434,7 +482,7 @@ static void logins(void **state)
         {":sesame@", "", 0, NULL},
         {":sesame@", "?db=3", 0, NULL},
         {"default:sesame@", "", 0, NULL},
-        {"", "", WEIR_EREFUSED, "NOAUTH"},
+        {"", "", WEIR_EREFUSED, "unauthenticated"},
         {":wrong@", "", WEIR_EREFUSED, "WRONGPASS"},
         {"nobody:sesame@", "", WEIR_EREFUSED, "WRONGPASS"},
         {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
@@ -450,7 +498,7 @@ static void logins(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(url, sizeof url, "unix://%s%s%s", cases[i].login, f->server.socket, cases[i].tail);
         r = open_url(url);
-        assert_int_equal(call(f, r, command(f, "PING", NULL)), cases[i].status);
+        assert_int_equal(call(f, r, command(f, "INCR", "n", NULL)), cases[i].status);
         if (cases[i].says)
             says(f, cases[i].status, cases[i].says);
         assert_null(strstr(f->e.text, "sesame"));
@@ -513,12 +561,12 @@ static void pipelines_answer_in_order(void **state)
     counts_to(f, f->direct, "n", 20000);
 }
 
-static void pipelines_tell_of_noscript(void **state)
+static void pipelines_tell_of_missing_functions(void **state)
 {
     struct fixture *f = *state;
 
     counts_to(f, f->direct, "n", 1);
-    free(server_ask(&f->server, "SCRIPT", "FLUSH", NULL));
+    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
     assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
     assert_int_equal(redis_append(f->direct, command(f, "INCR", "n", NULL), &f->e), 0);
     assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
@@ -578,7 +626,10 @@ int main(void)
         TEST(answers_of_all_kinds),
         TEST(error_replies),
         TEST(memory_failure_is_an_error),
-        TEST(noscript_is_repeated_once),
+        TEST(a_missing_function_is_repeated_once),
+        TEST(libraries_stay),
+        TEST(loading_needs_a_permission_only_once),
+        TEST(a_full_redis_runs_what_it_has),
         TEST(an_idle_connection_is_renewed),
         TEST(a_lost_answer_is_not_asked_for_again),
         TEST(a_request_that_was_cut_is_in_doubt_too),
@@ -595,7 +646,7 @@ int main(void)
         TEST(a_password_that_is_not_asked_for),
         TEST(no_room_for_another_client),
         TEST(pipelines_answer_in_order),
-        TEST(pipelines_tell_of_noscript),
+        TEST(pipelines_tell_of_missing_functions),
         TEST(a_lost_pipeline_is_lost_whole),
         TEST(a_long_pipeline_fits_any_socket),
     };

@@ -19,41 +19,97 @@ static const struct {
     struct rule rule;
     const char *formatted; /* NULL: as text */
     int64_t most;
+    const char *stored;
 } rules[] = {
-    {"100/1m", {100, 60000000, 100}, NULL, 199},
-    {"100/1m,burst=20", {100, 60000000, 20}, NULL, 119},
-    {"100/m,burst=100", {100, 60000000, 100}, "100/1m", 199},
-    {"10/s", {10, 1000000, 10}, "10/1s", 19},
-    {"10/s,burst=1", {10, 1000000, 1}, "10/1s,burst=1", 10},
-    {"7/1000ms", {7, 1000000, 7}, "7/1s", 13},
-    {"1/1.5s", {1, 1500000, 1}, NULL, 1},
-    {"1/1.500000s", {1, 1500000, 1}, "1/1.5s", 1},
-    {"0007/1s", {7, 1000000, 7}, "7/1s", 13},
-    {"5000/1d", {5000, 86400000000, 5000}, NULL, 9999},
-    {"1/w", {1, 604800000000, 1}, "1/1w", 1},
-    {"1/0.5h", {1, 1800000000, 1}, "1/30m", 1},
-    {"1/us", {1, 1, 1}, "1/1us", 1},
-    {"1000000/1s", {1000000, 1000000, 1000000}, NULL, 1999999},
-    {"1000000000/1000s", {1000000000, 1000000000, 1000000000}, NULL, 1999999999},
-    {"1/3650d", {1, 315360000000000, 1}, NULL, 1},
-    {"2/3650d,burst=3", {2, 315360000000000, 3}, NULL, 4},
+    {"100/1m", GCRA(100, 60000000, 100), NULL, 199, "gcra:100/60000000/100"},
+    {"100/1m,burst=20", GCRA(100, 60000000, 20), NULL, 119, "gcra:100/60000000/20"},
+    {"100/m,burst=100", GCRA(100, 60000000, 100), "100/1m", 199, "gcra:100/60000000/100"},
+    {"10/s", GCRA(10, 1000000, 10), "10/1s", 19, "gcra:10/1000000/10"},
+    {"10/s,burst=1", GCRA(10, 1000000, 1), "10/1s,burst=1", 10, "gcra:10/1000000/1"},
+    {"10/s,algorithm=gcra", GCRA(10, 1000000, 10), "10/1s", 19, "gcra:10/1000000/10"},
+    {"7/1000ms", GCRA(7, 1000000, 7), "7/1s", 13, "gcra:7/1000000/7"},
+    {"1/1.5s", GCRA(1, 1500000, 1), NULL, 1, "gcra:1/1500000/1"},
+    {"1/1.500000s", GCRA(1, 1500000, 1), "1/1.5s", 1, "gcra:1/1500000/1"},
+    {"0007/1s", GCRA(7, 1000000, 7), "7/1s", 13, "gcra:7/1000000/7"},
+    {"5000/1d", GCRA(5000, 86400000000, 5000), NULL, 9999, "gcra:5000/86400000000/5000"},
+    {"1/w", GCRA(1, 604800000000, 1), "1/1w", 1, "gcra:1/604800000000/1"},
+    {"1/0.5h", GCRA(1, 1800000000, 1), "1/30m", 1, "gcra:1/1800000000/1"},
+    {"1/us", GCRA(1, 1, 1), "1/1us", 1, "gcra:1/1/1"},
+    {"1000000/1s", GCRA(1000000, 1000000, 1000000), NULL, 1999999, "gcra:1000000/1000000/1000000"},
+    {"1000000000/1000s", GCRA(1000000000, 1000000000, 1000000000), NULL, 1999999999,
+     "gcra:1000000000/1000000000/1000000000"},
+    {"1/3650d", GCRA(1, 315360000000000, 1), NULL, 1, "gcra:1/315360000000000/1"},
+    {"2/3650d,burst=3", GCRA(2, 315360000000000, 3), NULL, 4, "gcra:2/315360000000000/3"},
+    {"10/s,by=args.business_id,burst=2",
+     {.count = 10, .period_us = 1000000, .burst = 2, .by = "args.business_id"},
+     "10/1s,burst=2,by=args.business_id",
+     11,
+     "gcra:10/1000000/2,by=args.business_id"},
+    {"10/s,adapt=0.5..1,by=key",
+     {.count = 10, .period_us = 1000000, .burst = 10, .adapt_low = 500, .adapt_high = 1000, .by = "key"},
+     "10/1s,by=key,adapt=0.5..1",
+     19,
+     "gcra:10/1000000/10,by=key,adapt=500..1000"},
+    {"10/s,adapt=0.125..0.75",
+     {.count = 10, .period_us = 1000000, .burst = 10, .adapt_low = 125, .adapt_high = 750},
+     "10/1s,adapt=0.125..0.75",
+     19,
+     "gcra:10/1000000/10,adapt=125..750"},
+    {"10/s,burst=3,algorithm=token-bucket",
+     {.algorithm = ALGORITHM_TOKEN_BUCKET, .count = 10, .period_us = 1000000, .burst = 3},
+     "10/1s,burst=3,algorithm=token-bucket",
+     12,
+     "token-bucket:10/1000000/3"},
+    {"10000/1d,algorithm=fixed-window",
+     {.algorithm = ALGORITHM_FIXED_WINDOW, .count = 10000, .period_us = 86400000000, .burst = 10000},
+     NULL,
+     20000,
+     "fixed-window:10000/86400000000/0"},
+    {"5/1d,offset=6h,algorithm=fixed-window",
+     {.algorithm = ALGORITHM_FIXED_WINDOW,
+      .count = 5,
+      .period_us = 86400000000,
+      .burst = 5,
+      .offset_us = 21600000000},
+     "5/1d,algorithm=fixed-window,offset=6h",
+     10,
+     "fixed-window:5/86400000000/21600000000"},
+    {"10000/1h,algorithm=sliding-log",
+     {.algorithm = ALGORITHM_SLIDING_LOG, .count = 10000, .period_us = 3600000000, .burst = 10000},
+     NULL,
+     10000,
+     "sliding-log:10000/3600000000"},
+    {"20000/1h,algorithm=sliding-window",
+     {.algorithm = ALGORITHM_SLIDING_WINDOW, .count = 20000, .period_us = 3600000000, .burst = 20000},
+     NULL,
+     39999,
+     "sliding-window:20000/3600000000"},
+    {"concurrency=5", {.algorithm = ALGORITHM_CONCURRENCY, .count = 5, .burst = 5}, NULL, 5, "concurrency:5"},
+    {"concurrency=1,by=key",
+     {.algorithm = ALGORITHM_CONCURRENCY, .count = 1, .burst = 1, .by = "key"},
+     NULL,
+     1,
+     "concurrency:1,by=key"},
 };
 
 static void test_rules_are_read(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
-        char text[RULE_TEXT_SIZE];
-        struct rule r;
+        char text[RULE_TEXT_SIZE], stored[RULE_TEXT_SIZE];
+        struct rule r, read;
 
         if (rule_parse(rules[i].text, &r, &error) < 0)
             fail_msg("%s: %s", rules[i].text, error.text);
-        assert_int_equal(r.count, rules[i].rule.count);
-        assert_int_equal(r.period_us, rules[i].rule.period_us);
-        assert_int_equal(r.burst, rules[i].rule.burst);
+        if (!rule_equal(&r, &rules[i].rule))
+            fail_msg("%s: read as another rule", rules[i].text);
         assert_int_equal(rule_most_in_period(&r), rules[i].most);
         rule_format(&r, text);
         assert_string_equal(text, rules[i].formatted ? rules[i].formatted : rules[i].text);
+        rule_write(&r, stored);
+        assert_string_equal(stored, rules[i].stored);
+        assert_int_equal(rule_read(stored, &read, &error), 0);
+        assert_true(rule_equal(&r, &read));
     }
 }
 
@@ -96,20 +152,60 @@ static const struct {
     {"1/36500d", "100 years"},
     {"1/99999999999999999999999999s", "100 years"},
     {"1/9223372036854775807us", "100 years"},
-    {"10/s,", "only burst=N"},
-    {"10/s,burst", "only burst=N"},
-    {"10/s,Burst=1", "only burst=N"},
-    {"10/s,by=args.id", "only burst=N"},
-    {"10/s,algorithm=fixed-window", "only burst=N"},
+    {"10/s,", "only burst=, algorithm="},
+    {"10/s,burst", "did you mean burst=?"},
+    {"10/s,Burst=1", "did you mean burst=?"},
+    {"10/s,brust=1", "did you mean burst=?"},
+    {"10/s,algoritm=gcra", "did you mean algorithm=?"},
+    {"10/s,zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz=1", "only burst=, algorithm="},
     {"10/s,burst=", "burst must be"},
     {"10/s,burst=0", "burst must be"},
     {"10/s,burst=-1", "burst must be"},
     {"10/s,burst=1000000001", "burst must be"},
     {"10/s,burst=1x", "no part of a rule"},
-    {"10/s,burst=1,burst=1", "twice"},
+    {"10/s,burst=1,burst=1", "burst= is there twice"},
+    {"10/s,by=key,by=key", "by= is there twice"},
     {"1/1d,burst=3652", "ten years to come back"},
     {"1/3650d,burst=3", "ten years to come back"},
-    {"concurrency=5", "count must be"},
+    {"10/s,algorithm=", "there are gcra, token-bucket, fixed-window, sliding-log and sliding-window"},
+    {"10/s,algorithm=leaky", "there are gcra, token-bucket"},
+    {"10/s,algorithm=gcr", "did you mean gcra?"},
+    {"10/s,algorithm=GCRA,burst=1", "there are gcra"},
+    {"10/s,algorithm=fixed_window", "did you mean fixed-window?"},
+    {"10/s,algorithm=sliding-windo", "did you mean sliding-window?"},
+    {"10/s,algorithm=concurrency", "write concurrency=5"},
+    {"10/s,algorithm=fixed-window,burst=5", "fixed-window has no burst"},
+    {"10/s,burst=5,algorithm=sliding-log", "sliding-log has no burst"},
+    {"10/s,offset=1ms", "use algorithm=fixed-window"},
+    {"10/s,algorithm=fixed-window,offset=1s", "offset must be shorter than the period"},
+    {"10/s,algorithm=fixed-window,offset=6", "write a duration, as in offset=6h"},
+    {"10/s,algorithm=fixed-window,offset=-6h", "write a duration, as in offset=6h"},
+    {"10001/1h,algorithm=sliding-log", "at most 10000; use algorithm=sliding-window"},
+    {"10/s,by=", "write by=key or by=args.customer"},
+    {"10/s,by=.x", "write by=key or by=args.customer"},
+    {"10/s,by=args.", "write by=key or by=args.customer"},
+    {"10/s,by=args..x", "write by=key or by=args.customer"},
+    {"10/s,by=args.a/b", "no part of a rule"},
+    {"10/s,by=args", "name one of its members, as in by=args.customer"},
+    {"10/s,by=meta", "name one of its members, as in by=meta.customer"},
+    {"10/s,by=business_id", "write by=args.business_id"},
+    {"10/s,by=arg.business_id", "a job has no member 'arg'"},
+    {"10/s,adapt=", "write adapt=0.5..1"},
+    {"10/s,adapt=0.5", "write adapt=0.5..1"},
+    {"10/s,adapt=0..1", "0 < LOW < HIGH <= 1"},
+    {"10/s,adapt=0.5..0.5", "0 < LOW < HIGH <= 1"},
+    {"10/s,adapt=0.9..0.5", "0 < LOW < HIGH <= 1"},
+    {"10/s,adapt=0.5..1.1", "0 < LOW < HIGH <= 1"},
+    {"10/s,adapt=0.5..2", "write adapt=0.5..1"},
+    {"10/s,adapt=0.0005..1", "write adapt=0.5..1"},
+    {"10/s,adapt=-1..1", "write adapt=0.5..1"},
+    {"concurrency=", "concurrency must be 1 to"},
+    {"concurrency=0", "concurrency must be 1 to"},
+    {"concurrency=-1", "concurrency must be 1 to"},
+    {"concurrency=1000000001", "concurrency must be 1 to"},
+    {"concurrency=5,burst=1", "only takes by="},
+    {"concurrency=5,adapt=0.5..1", "only takes by="},
+    {"concurrency=5/s", "no part of a rule"},
 };
 
 static void test_wrong_rules_are_refused(void **state)
@@ -118,9 +214,10 @@ static void test_wrong_rules_are_refused(void **state)
     for (size_t i = 0; i < COUNT(wrong_rules); i++) {
         struct rule r;
 
-        assert_int_equal(rule_parse(wrong_rules[i].text, &r, &error), WEIR_EINPUT);
+        if (rule_parse(wrong_rules[i].text, &r, &error) != WEIR_EINPUT)
+            fail_msg("%s: taken for a rule", wrong_rules[i].text);
         assert_int_equal(error.status, WEIR_EINPUT);
-        if (!strstr(error.text, wrong_rules[i].says) || !strstr(error.text, "as in 100/1m"))
+        if (!strstr(error.text, wrong_rules[i].says) || (!strchr(error.text, ';')))
             fail_msg("%s: %s", wrong_rules[i].text, error.text);
     }
 }
@@ -134,37 +231,57 @@ static void test_a_long_wrong_rule_stays_one_short_line(void **state)
     memset(text, '1', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     assert_int_equal(rule_parse(text, &r, &error), WEIR_EINPUT);
-    assert_true(strlen(error.text) < 200);
+    assert_true(strlen(error.text) < 240);
 }
 
 static void test_the_stored_form_is_one_text_for_one_rule(void **state)
 {
     static const char *const wrong[] = {
         "",
-        "/",
-        "100",
-        "100/60000000",
-        "100/60000000/",
-        "100/60000000/20/",
-        "100/60000000/20 ",
-        "0/1/1",
-        "1/0/1",
-        "1/1/0",
-        "01/60000000/1",
-        "1/060000000/1",
-        "1/60000000/01",
-        "-1/60000000/1",
-        "2/1/1",
-        "1/1m/1",
-        "+1/100/100",
-        "1000000001/1e9/1",
-        " 1/1/1",
-        "1/315360000000001/1",
-        "x/y/z",
-        "1000000001/1000000001/1",
-        "1/86400000000/3652",
-        "1/99999999999999999999/1",
-        "1/1/1000000001",
+        ":",
+        "gcra",
+        "gcra:",
+        "gcra:100",
+        "100/60000000/20",
+        "gcra:100/60000000",
+        "gcra:100/60000000/",
+        "gcra:100/60000000/20/",
+        "gcra:100/60000000/20 ",
+        "gcra:0/1/1",
+        "gcra:1/0/1",
+        "gcra:1/1/0",
+        "gcra:01/60000000/1",
+        "gcra:1/060000000/1",
+        "gcra:1/60000000/01",
+        "gcra:-1/60000000/1",
+        "gcra:2/1/1",
+        "gcra:1/1m/1",
+        "gcra:+1/100/100",
+        "gcra: 1/1/1",
+        "gcra:1/315360000000001/1",
+        "gcra:x/y/z",
+        "gcra:1000000001/1000000001/1",
+        "gcra:1/86400000000/3652",
+        "gcra:1/99999999999999999999/1",
+        "gcra:1/1/1000000001",
+        "gcar:1/1/1",
+        "token-bucket:1/1",
+        "fixed-window:10/1000000",
+        "fixed-window:10/1000000/1000000",
+        "fixed-window:10/1000000/00",
+        "sliding-log:10001/1000000",
+        "sliding-log:10/1000000/10",
+        "sliding-window:10/1000000/10",
+        "concurrency:0",
+        "concurrency:5/1",
+        "concurrency:5,adapt=500..1000",
+        "gcra:1/1/1,by=",
+        "gcra:1/1/1,by=a..b",
+        "gcra:1/1/1,adapt=500..1001",
+        "gcra:1/1/1,adapt=0..1000",
+        "gcra:1/1/1,adapt=500..500",
+        "gcra:1/1/1,adapt=0500..1000",
+        "gcra:1/1/1,adapt=500..1000,by=key",
     };
     struct rule r;
 
@@ -172,10 +289,29 @@ static void test_the_stored_form_is_one_text_for_one_rule(void **state)
     for (size_t i = 0; i < COUNT(wrong); i++)
         if (rule_read(wrong[i], &r, &error) != WEIR_EINPUT)
             fail_msg("%s: taken for a rule", wrong[i]);
-    assert_int_equal(rule_read("100/60000000/20", &r, &error), 0);
-    assert_int_equal(r.count, 100);
-    assert_int_equal(r.period_us, 60000000);
-    assert_int_equal(r.burst, 20);
+}
+
+/* Any rule that is valid, with any options. */
+static struct rule random_full_rule(uint64_t *random)
+{
+    static const char *const paths[] = {"", "", "key", "args.business_id", "meta.a.b-c.d_e"};
+    struct rule r = random_rule(random);
+
+    r.algorithm = (enum algorithm)random_in(random, 0, ALGORITHM_COUNT - 1);
+    strcpy(r.by, paths[random_in(random, 0, COUNT(paths) - 1)]);
+    if (r.algorithm == ALGORITHM_SLIDING_LOG && r.count > 10000)
+        r.count = random_in(random, 1, 10000);
+    if (r.algorithm != ALGORITHM_GCRA && r.algorithm != ALGORITHM_TOKEN_BUCKET)
+        r.burst = r.count;
+    if (r.algorithm == ALGORITHM_FIXED_WINDOW)
+        r.offset_us = random_magnitude(random, r.period_us) - 1;
+    if (r.algorithm == ALGORITHM_CONCURRENCY) {
+        r.period_us = 0;
+    } else if (random_in(random, 0, 1)) {
+        r.adapt_low = (int)random_in(random, 1, 999);
+        r.adapt_high = (int)random_in(random, r.adapt_low + 1, 1000);
+    }
+    return r;
 }
 
 static void test_random_rules_survive_both_forms(void **state)
@@ -184,18 +320,133 @@ static void test_random_rules_survive_both_forms(void **state)
 
     (void)state;
     for (int i = 0; i < 20000; i++) {
-        struct rule r = random_rule(&random), parsed, read;
+        struct rule r = random_full_rule(&random), parsed, read;
         char text[RULE_TEXT_SIZE], stored[RULE_TEXT_SIZE];
 
         rule_format(&r, text);
         rule_write(&r, stored);
         if (rule_parse(text, &parsed, &error) < 0 || rule_read(stored, &read, &error) < 0)
             fail_msg("WEIR_SEED=%llu: %s: %s", (unsigned long long)seed, stored, error.text);
-        if (memcmp(&parsed, &r, sizeof r) != 0 || memcmp(&read, &r, sizeof r) != 0)
+        if (!rule_equal(&parsed, &r) || !rule_equal(&read, &r))
             fail_msg("WEIR_SEED=%llu: %s reads as another rule than %s", (unsigned long long)seed, text,
                      stored);
     }
 }
+
+/* ---- A limit's rules */
+
+static void test_rule_sets_in_both_forms(void **state)
+{
+    static const char *const texts[] = {"10/s,burst=1", "10000/1d,algorithm=fixed-window", "5/m,by=key",
+                                        "concurrency=3,by=key"};
+    struct rule_set set, read;
+    char text[RULE_SET_TEXT_SIZE];
+
+    (void)state;
+    assert_int_equal(rule_set_parse(texts, COUNT(texts), &set, &error), 0);
+    assert_int_equal(set.count, 4);
+    assert_string_equal(rule_set_path(&set), "key");
+    rule_set_format(&set, text);
+    assert_string_equal(text,
+                        "10/1s,burst=1 10000/1d,algorithm=fixed-window 5/1m,by=key concurrency=3,by=key");
+    set.pause_until_us = 1795000000000001;
+    set.paused_at_us = 1795000000000000;
+    set.weighted = true;
+    rule_set_write(&set, text);
+    assert_string_equal(text, "gcra:10/1000000/1 fixed-window:10000/86400000000/0 gcra:5/60000000/5,by=key "
+                              "concurrency:3,by=key pause:1795000000000001/1795000000000000 weights:1");
+    assert_int_equal(rule_set_read(text, &read, &error), 0);
+    assert_int_equal(read.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(rule_equal(&set.at[i], &read.at[i]));
+    assert_int_equal(read.pause_until_us, set.pause_until_us);
+    assert_int_equal(read.paused_at_us, set.paused_at_us);
+    assert_true(read.weighted);
+    assert_int_equal(rule_set_read("gcra:10/1000000/1", &read, &error), 0);
+    assert_string_equal(rule_set_path(&read), "");
+    assert_false(read.weighted);
+}
+
+static void test_the_longest_rules_fit(void **state)
+{
+    const char *texts[RULES_MAX];
+    char one[RULE_TEXT_SIZE], text[RULE_SET_TEXT_SIZE], again[RULE_SET_TEXT_SIZE];
+    struct rule_set set;
+    struct rule r = {.algorithm = ALGORITHM_FIXED_WINDOW,
+                     .count = 100000000,
+                     .period_us = 315359999999999,
+                     .burst = 100000000,
+                     .offset_us = 315359999999998,
+                     .adapt_low = 998,
+                     .adapt_high = 999,
+                     .by = "args."};
+
+    (void)state;
+    memset(r.by + 5, 'x', RULE_PATH_SIZE - 6);
+    rule_format(&r, one);
+    for (size_t i = 0; i < RULES_MAX; i++)
+        texts[i] = one;
+    if (rule_set_parse(texts, RULES_MAX, &set, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_true(rule_equal(&set.at[7], &r));
+    set.pause_until_us = set.paused_at_us = INT64_C(1) << 53;
+    set.weighted = true;
+    rule_set_write(&set, text);
+    assert_int_equal(rule_set_read(text, &set, &error), 0);
+    rule_set_write(&set, again);
+    assert_string_equal(text, again);
+    assert_true(strlen(one) < RULE_TEXT_SIZE - 8);
+}
+
+static void test_rules_that_do_not_go_together(void **state)
+{
+    static const char *const nine[] = {"1/s", "2/s", "3/s", "4/s", "5/s", "6/s", "7/s", "8/s", "9/s"};
+    static const char *const paths[] = {"1/s,by=key", "2/s", "concurrency=3,by=args.a"};
+    static const char *const wrong[] = {"1/s", "0/s"};
+    struct rule_set set;
+
+    (void)state;
+    assert_int_equal(rule_set_parse(nine, 8, &set, &error), 0);
+    assert_int_equal(rule_set_parse(nine, 9, &set, &error), WEIR_EINPUT);
+    assert_non_null(strstr(error.text, "9 rules: a limit has at most 8; "));
+    assert_int_equal(rule_set_parse(nine, 0, &set, &error), WEIR_EINPUT);
+    assert_int_equal(rule_set_parse(paths, 2, &set, &error), 0);
+    assert_int_equal(rule_set_parse(paths, 3, &set, &error), WEIR_EINPUT);
+    assert_non_null(strstr(error.text, "by=key and by=args.a: the keyed rules of a limit have one path; "));
+    assert_int_equal(rule_set_parse(wrong, 2, &set, &error), WEIR_EINPUT);
+    assert_non_null(strstr(error.text, "rule '0/s'"));
+}
+
+static void test_wrong_stored_sets(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        " ",
+        "weights:1",
+        "pause:5/4",
+        "gcra:1/1/1 x",
+        "gcra:1/1/1 pause:5",
+        "gcra:1/1/1 pause:5/",
+        "gcra:1/1/1 pause:5/4/3",
+        "gcra:1/1/1 pause:-5/4",
+        "gcra:1/1/1 weights:2",
+        "gcra:1/1/1 weights:1 gcra:1/1/1",
+        "gcra:1/1/1,by=key gcra:1/1/1,by=args.x",
+        "gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1",
+    };
+    char huge[2 * RULE_SET_TEXT_SIZE];
+    struct rule_set set;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        if (rule_set_read(wrong[i], &set, &error) != WEIR_EINPUT)
+            fail_msg("'%s': taken for rules", wrong[i]);
+    memset(huge, '1', sizeof huge - 1);
+    huge[sizeof huge - 1] = '\0';
+    assert_int_equal(rule_set_read(huge, &set, &error), WEIR_EINPUT);
+}
+
+/* ---- Durations */
 
 static const struct {
     const char *text;
@@ -301,6 +552,10 @@ int main(void)
         cmocka_unit_test(test_a_long_wrong_rule_stays_one_short_line),
         cmocka_unit_test(test_the_stored_form_is_one_text_for_one_rule),
         cmocka_unit_test(test_random_rules_survive_both_forms),
+        cmocka_unit_test(test_rule_sets_in_both_forms),
+        cmocka_unit_test(test_the_longest_rules_fit),
+        cmocka_unit_test(test_rules_that_do_not_go_together),
+        cmocka_unit_test(test_wrong_stored_sets),
         cmocka_unit_test(test_durations),
         cmocka_unit_test(test_wrong_durations_are_refused),
         cmocka_unit_test(test_random_durations_survive),

@@ -475,15 +475,33 @@ static void test_drained_counts_what_a_draining_worker_waits_for(void **state)
     free(after);
 }
 
+/* The lists in an element of the last reply: "word word; word". */
+static void expect_rows(size_t element, const char *expected)
+{
+    const struct redisReply *list = turns.reply->element[element];
+    char found[1000] = "";
+
+    for (size_t i = 0; i < list->elements; i++)
+        for (size_t k = 0; k < list->element[i]->elements; k++) {
+            const struct redisReply *word = list->element[i]->element[k];
+            size_t len = strlen(found);
+
+            snprintf(found + len, sizeof found - len, "%s", i && !k ? "; " : k ? " " : "");
+            len = strlen(found);
+            if (word->type == REDIS_REPLY_INTEGER)
+                snprintf(found + len, sizeof found - len, "%lld", word->integer);
+            else
+                snprintf(found + len, sizeof found - len, "%s", word->str);
+        }
+    assert_string_equal(found, expected);
+}
+
 static void test_status_says_what_there_is(void **state)
 {
     static const char *const pieces[] = {
         "\"now\":\"1795000000000000\"",
         "\"default\":1",
         "\"parked\":1",
-        "\"rule\":\"1\\/1000000\\/1\"",
-        "\"tat\":\"1795000001000000\"",
-        "\"opens\":\"1795000001000000\"",
         "\"until\":\"1795000030000000\"",
         "\"running\":2",
         "\"dead\":1",
@@ -491,6 +509,7 @@ static void test_status_says_what_there_is(void **state)
         "\"pulled\":\"1\"",
         "\"held\":true",
     };
+    const char *all = "";
     char *before, *after;
 
     (void)state;
@@ -509,6 +528,9 @@ static void test_status_says_what_there_is(void **state)
     for (size_t i = 0; i < COUNT(pieces); i++)
         if (!strstr(turns.reply->str, pieces[i]))
             fail_msg("%s is not in %s", pieces[i], turns.reply->str);
+    must(turns_script("rate_list", &all, 1));
+    expect_rows(2, "slow gcra:1/1000000/1 1795000000000000 0 - - gcra:1/1000000/1 1795000001000000 0");
+    expect_rows(3, "odd 1 0 1 1; slow 1 0 1 0 slow; t 1 1 0 0");
     after = turns_digest();
     assert_string_equal(before, after);
     free(before);
@@ -546,6 +568,23 @@ static void test_wrong_arguments_change_nothing(void **state)
         "settle w retry TOKEN inf _",
         "settle w retry TOKEN -5 _",
         "settle w retry TOKEN 0.5 _",
+        "settle w throttled TOKEN -2 _",
+        "settle w throttled TOKEN -0.5 _",
+        "settle w throttled TOKEN _ _",
+        "settle w throttled TOKEN 5",
+        "settle w back TOKEN -1 _",
+        "settle w dead TOKEN -1 x",
+        "settle w cost TOKEN",
+        "settle w cost TOKEN 3",
+        "settle w cost TOKEN many _",
+        "settle w cost TOKEN -1 _",
+        "settle w cost TOKEN 1.5 _",
+        "settle w cost TOKEN nan _",
+        "settle w cost @ 1 _",
+        "settle w cost TOKEN 2 _ done t 9",
+        "settle w back 1.--*x/default/t/ 0 _",
+        "settle w back 1.--@5*/default/t/~ 0 _",
+        "settle w back 1.--/default/t/~a:b 0 _",
         "settle w back @ 0 _",
         "settle w back 1.--/default 0 _",
         "settle w back 1.--/de:fault/t/ 0 _",

@@ -1,18 +1,22 @@
-/* take: the script against the model under virtual time, wrong arguments, and weir_take. */
+/* Takes by the library and by the command, keys of any text, and denials that are remembered. What take.lua
+ * decides is test_gate's matter. */
 #include <hiredis/hiredis.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "core/client.h"
+#include "core/clock.h"
 #include "core/script.h"
-#include "tests/gate_model.h"
+#include "tests/program.h"
 #include "tests/server.h"
+#include "throttle/denials.h"
+#include "throttle/key.h"
 #include "throttle/take.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -22,7 +26,6 @@
 static struct server server;
 static struct weir *w;
 static struct error error;
-static uint64_t seed;
 
 static int setup(void **state)
 {
@@ -45,412 +48,599 @@ static int flush(void **state)
 {
     (void)state;
     free(server_ask(&server, "FLUSHALL", NULL));
+    free(w->denials); /* of the test before */
+    w->denials = NULL;
     return 0;
 }
 
-static void set_limit(const char *name, const char *rule)
+static void set_limit(const char *name, const char *rules)
 {
-    free(server_ask(&server, "HSET", PREFIX "limits", name, rule, NULL));
+    if (weir_rate_set(w, name, rules) < 0)
+        fail_msg("%s: %s", rules, weir_message(w));
 }
 
-/* One take at a time of the test's own. */
-static int take_at(int64_t now_us, const char *target, const char *rule, int64_t cost, bool peek,
-                   struct weir_take *out)
+/* How many calls of functions Redis has served. */
+static long calls(void)
 {
-    struct redisReply *reply = NULL;
-    struct take t;
-    struct args a;
-    int status;
+    char *info = server_ask(&server, "INFO", "commandstats", NULL),
+         *at = strstr(info, "cmdstat_fcall:calls=");
+    long n = at ? atol(strchr(at, '=') + 1) : 0;
 
-    if (take_make(&t, target, rule, cost, peek, &error) < 0)
-        return error.status;
-    args_init(&a);
-    take_request(&a, PREFIX, now_us, &t);
-    status = redis_call(w->redis, &a, &reply, NULL, &error);
-    if (status == 0) {
-        status = take_reply(reply, &t, out, &error);
-        freeReplyObject(reply);
-    }
-    args_free(&a);
-    return status;
+    free(info);
+    return n;
 }
 
-/* ---- Against the model */
+/* ---- Keys */
 
-struct step {
-    int64_t now_us, cost;
-    bool peek;
-    struct weir_take expected;
-};
-
-static void foresee(struct model *m, struct step *s)
+static void test_keys_of_any_text(void **state)
 {
-    const struct rule *r = &m->rule;
-    int64_t start_us = model_start(m, s->now_us, s->cost);
-    struct weir_take *e = &s->expected;
-    ticks left;
-
-    *e = (struct weir_take){
-        .limit = r->burst, .allowed = start_us == s->now_us, .never = start_us == INT64_MAX};
-    if (e->allowed && !s->peek)
-        model_take(m, s->now_us, s->cost);
-    e->retry_after_s = e->allowed || e->never ? -1 : (double)(start_us - s->now_us) / 1e6;
-    left = model_left(m, s->now_us);
-    if (left > 0)
-        e->reset_after_s = (double)(int64_t)((left + r->count - 1) / r->count) / 1e6;
-    e->remaining = left > 0 ? r->burst - (int64_t)((left + r->period_us - 1) / r->period_us) : r->burst;
-    if (e->remaining < 0)
-        e->remaining = 0;
-}
-
-static void check_step(const struct rule *rule, const struct step *s, const struct weir_take *t, int number)
-{
-    const struct weir_take *e = &s->expected;
-    char text[RULE_TEXT_SIZE];
-
-    if (t->allowed == e->allowed && t->never == e->never && t->limit == e->limit &&
-        t->remaining == e->remaining && t->retry_after_s == e->retry_after_s &&
-        t->reset_after_s == e->reset_after_s)
-        return;
-    rule_write(rule, text);
-    fail_msg("WEIR_SEED=%llu: %s, step %d, cost %lld: allowed %d (model %d), remaining %lld (%lld), retry %f "
-             "(%f), reset "
-             "%f (%f)",
-             (unsigned long long)seed, text, number, (long long)s->cost, t->allowed, e->allowed,
-             (long long)t->remaining, (long long)e->remaining, t->retry_after_s, e->retry_after_s,
-             t->reset_after_s, e->reset_after_s);
-}
-
-static int64_t move_clock(const struct model *m, int64_t now_us, uint64_t *random)
-{
-    int64_t t_us = m->rule.period_us / m->rule.count;
-
-    switch (random_in(random, 0, 3)) {
-    case 0:
-        return now_us + random_magnitude(random, t_us);
-    case 1:
-        return model_start(m, now_us, 1) + random_in(random, 0, 1);
-    case 2:
-        return now_us + random_magnitude(random, t_us * random_magnitude(random, m->rule.burst));
-    default:
-        return now_us;
-    }
-}
-
-static void run_sequence(uint64_t *random)
-{
-    enum { STEPS = 200 };
-    static struct step steps[STEPS];
-    static struct redisReply *replies[STEPS];
-    struct rule rule = random_rule(random);
-    int64_t now_us = BEGIN_US;
-    struct take t = {.name = "mail"};
-    struct model m;
-    struct args a;
-
-    free(server_ask(&server, "DEL", PREFIX "gate:mail#0", NULL));
-    rule_write(&rule, t.rule);
-    model_init(&m, &rule);
-    args_init(&a);
-    for (int i = 0; i < STEPS; i++) {
-        struct step *s = &steps[i];
-
-        *s = (struct step){.now_us = now_us, .cost = 1, .peek = random_in(random, 0, 3) == 0};
-        if (random_in(random, 0, 1))
-            s->cost = random_magnitude(random, rule.burst + rule.burst / 8 + 1);
-        foresee(&m, s);
-        t.cost = s->cost;
-        t.peek = s->peek;
-        take_request(&a, PREFIX, now_us, &t);
-        assert_int_equal(redis_append(w->redis, &a, &error), 0);
-        now_us = move_clock(&m, now_us, random);
-        if (now_us > BEGIN_US * 2)
-            now_us = BEGIN_US * 2;
-    }
-    args_free(&a);
-    for (int i = 0; i < STEPS; i++)
-        if (redis_result(w->redis, &replies[i], &error) < 0)
-            fail_msg("WEIR_SEED=%llu: %s", (unsigned long long)seed, error.text);
-    for (int i = 0; i < STEPS; i++) {
-        struct weir_take out;
-
-        if (take_reply(replies[i], &t, &out, &error) < 0)
-            fail_msg("WEIR_SEED=%llu: %s", (unsigned long long)seed, error.text);
-        freeReplyObject(replies[i]);
-        check_step(&rule, &steps[i], &out, i);
-    }
-}
-
-static void test_random_takes_equal_the_model(void **state)
-{
-    struct weir_take ignored;
-    uint64_t random;
+    static const char *const names[] = {"alice", "a", "-", "10.0.0.1", "A-b_c.9"};
+    static const char *const others[] = {"2001:db8::1", "a b", "a/b", "\xc3\xa9", "x@y.z", "%", "\n"};
+    char key[LIMIT_NAME_SIZE], expected[64], text[300];
 
     (void)state;
-    assert_int_equal(take_at(0, "x", "1/s", 1, true, &ignored),
-                     0); /* loads the scripts before the pipeline */
-    seed = random_seed();
-    random = seed;
-    for (int i = 0; i < 100; i++)
-        run_sequence(&random);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        key_make(names[i], strlen(names[i]), key);
+        assert_string_equal(key, names[i]);
+    }
+    for (size_t i = 0; i < COUNT(others); i++) {
+        char *hash = server_ask(&server, "EVAL", "return redis.sha1hex(ARGV[1])", "0", others[i], NULL);
+
+        key_make(others[i], strlen(others[i]), key);
+        snprintf(expected, sizeof expected, "h.%s", hash);
+        assert_string_equal(key, expected);
+        free(hash);
+    }
+    for (size_t len = 40; len < sizeof text - 1; len++) { /* all paddings; from 129 on too long for a name */
+        char *hash;
+
+        memset(text, ':', len);
+        text[len] = '\0';
+        hash = server_ask(&server, "EVAL", "return redis.sha1hex(ARGV[1])", "0", text, NULL);
+        key_make(text, len, key);
+        assert_string_equal(key + 2, hash);
+        free(hash);
+    }
+    memset(text, 'n', 129);
+    key_make(text, 128, key);
+    assert_memory_equal(key, text, 128);
+    key_make(text, 129, key);
+    assert_int_equal(strlen(key), 42);
 }
 
-/* ---- Cases */
+/* ---- Denials */
 
-static void test_the_fields(void **state)
+static const struct weir_take denied = {
+    .limit = 20, .remaining = 3, .retry_after_s = 0.25, .reset_after_s = 10};
+
+static void test_a_denial_stands_until_it_can_change(void **state)
 {
+    struct denials *d = denials_new();
+    const struct question q = {"mail/alice", "", 1};
     struct weir_take t;
 
     (void)state;
-    set_limit("mail", "100/60000000/20");
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, 0, false, &t), 0);
-    assert_int_equal(t.allowed, 1);
+    assert_non_null(d);
+    assert_false(denials_find(d, &q, BEGIN_US, &t));
+    denials_keep(d, &q, BEGIN_US, &denied);
+    assert_true(denials_find(d, &q, BEGIN_US + 100000, &t));
+    assert_int_equal(t.allowed, 0);
     assert_int_equal(t.limit, 20);
-    assert_int_equal(t.remaining, 19);
-    assert_true(t.retry_after_s == -1);
-    assert_true(t.reset_after_s == 0.6);
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, 20, false, &t), 0);
-    assert_int_equal(t.allowed, 0);
-    assert_int_equal(t.never, 0);
-    assert_int_equal(t.remaining, 19);
-    assert_true(t.retry_after_s == 0.6);
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, 21, false, &t), 0);
-    assert_int_equal(t.never, 1);
-    assert_int_equal(t.allowed, 0);
-    assert_true(t.retry_after_s == -1);
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, INT64_MAX, false, &t), 0);
-    assert_int_equal(t.never, 1);
+    assert_int_equal(t.remaining, 3);
+    assert_true(t.retry_after_s > 0.149 && t.retry_after_s < 0.151);
+    assert_true(t.reset_after_s > 9.89 && t.reset_after_s < 9.91);
+    assert_true(denials_find(d, &q, BEGIN_US + 249998, &t));
+    assert_true(t.retry_after_s > 0);
+    assert_false(denials_find(d, &q, BEGIN_US + 250000, &t));
+    free(d);
 }
 
-static void test_a_peek_takes_nothing(void **state)
+static void test_a_denial_stands_a_second_at_most(void **state)
 {
+    struct denials *d = denials_new();
+    struct question q = {"mail", "", 1};
+    struct weir_take late = denied, never = {.limit = 20, .never = 1, .retry_after_s = -1}, t;
+
+    (void)state;
+    late.retry_after_s = 1e12;
+    denials_keep(d, &q, BEGIN_US, &late);
+    assert_true(denials_find(d, &q, BEGIN_US + 999999, &t));
+    assert_false(denials_find(d, &q, BEGIN_US + 1000000, &t));
+    q.cost = 21;
+    denials_keep(d, &q, BEGIN_US, &never);
+    assert_true(denials_find(d, &q, BEGIN_US + 999999, &t));
+    assert_true(t.never && t.retry_after_s == -1);
+    assert_false(denials_find(d, &q, BEGIN_US + 1000000, &t));
+    free(d);
+}
+
+static void test_only_the_same_question_is_denied(void **state)
+{
+    static const struct question others[] = {{"mail/alice", "1/s", 2},
+                                             {"mail/alic", "e1/s", 1},
+                                             {"mail/alice", "1/", 1},
+                                             {"mail/alice", "", 1},
+                                             {"", "", 1}};
+    const struct question q = {"mail/alice", "1/s", 1};
+    struct denials *d = denials_new();
     struct weir_take t;
 
     (void)state;
-    set_limit("mail", "1/1000000/1");
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(take_at(BEGIN_US, "mail", NULL, 1, true, &t), 0);
-        assert_int_equal(t.allowed, 1);
-        assert_int_equal(t.remaining, 1);
+    denials_keep(d, &q, BEGIN_US, &denied);
+    for (size_t i = 0; i < COUNT(others); i++)
+        assert_false(denials_find(d, &others[i], BEGIN_US, &t));
+    denials_keep(d, &q, BEGIN_US + 200000, &denied); /* the newer one takes its place */
+    assert_true(denials_find(d, &q, BEGIN_US + 300000, &t));
+    free(d);
+}
+
+static void test_denials_are_bounded(void **state)
+{
+    struct denials *d = denials_new();
+    char key[DENIAL_TEXT_SIZE + 1];
+    struct question q = {key, "", 1};
+    struct weir_take t;
+    int found = 0;
+
+    (void)state;
+    for (int i = 0; i < 5 * DENIALS_MOST; i++) {
+        snprintf(key, sizeof key, "mail/%d", i);
+        denials_keep(d, &q, BEGIN_US + i, &denied);
+        assert_true(denials_find(d, &q, BEGIN_US + i, &t)); /* what is new has a place */
     }
-    assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:mail#0", NULL), 0);
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, 1, false, &t), 0);
-    assert_int_equal(take_at(BEGIN_US + 999999, "mail", NULL, 1, true, &t), 0);
-    assert_int_equal(t.allowed, 0);
-    assert_true(t.retry_after_s == 1e-6);
-    assert_int_equal(take_at(BEGIN_US + 1000000, "mail", NULL, 1, false, &t), 0);
-    assert_int_equal(t.allowed, 1);
+    for (int i = 0; i < 5 * DENIALS_MOST; i++) {
+        snprintf(key, sizeof key, "mail/%d", i);
+        found += denials_find(d, &q, BEGIN_US + i, &t);
+    }
+    assert_int_equal(found, DENIALS_MOST);
+    memset(key, 'x', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    denials_keep(d, &q, BEGIN_US, &denied); /* too long */
+    assert_false(denials_find(d, &q, BEGIN_US, &t));
+    key[DENIAL_TEXT_SIZE - 2] = '\0';
+    denials_keep(d, &q, BEGIN_US, &denied);
+    assert_true(denials_find(d, &q, BEGIN_US, &t));
+    free(d);
 }
 
-/* A slot that a worker could be granted 5 ms ahead is not open yet for a caller who goes ahead now. */
-static void test_nothing_is_taken_ahead(void **state)
-{
-    struct weir_take t;
+/* ---- Request and answer */
 
-    (void)state;
-    assert_int_equal(take_at(BEGIN_US, "x", "1000/s,burst=1", 1, false, &t), 0);
-    assert_int_equal(take_at(BEGIN_US + 999, "x", "1000/s,burst=1", 1, false, &t), 0);
-    assert_int_equal(t.allowed, 0);
-}
-
-static void test_keys_have_gates_of_their_own(void **state)
-{
-    struct weir_take t;
-
-    (void)state;
-    assert_int_equal(take_at(BEGIN_US, "login/alice", "1/1m", 1, false, &t), 0);
-    assert_int_equal(t.allowed, 1);
-    assert_int_equal(take_at(BEGIN_US, "login/alice", "1/1m", 1, false, &t), 0);
-    assert_int_equal(t.allowed, 0);
-    assert_int_equal(take_at(BEGIN_US, "login/bob", "1/1m", 1, false, &t), 0);
-    assert_int_equal(t.allowed, 1);
-    assert_int_equal(take_at(BEGIN_US, "login", "1/1m", 1, false, &t), 0);
-    assert_int_equal(t.allowed, 1);
-    assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:login#0", PREFIX "gate:login#0/alice",
-                                   PREFIX "gate:login#0/bob", NULL),
-                     3);
-}
-
-static void test_an_over_full_gate_has_nothing_left(void **state)
-{
-    struct weir_take t;
-
-    (void)state;
-    set_limit("mail", "10/1000000/5");
-    free(server_ask(&server, "SET", PREFIX "gate:mail#0",
-                    "1795000000504000 0 1795000000000000 0 10/1000000/5", NULL));
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, 1, true, &t), 0);
-    assert_int_equal(t.remaining, 0);
-    assert_true(t.retry_after_s == 0.104);
-    free(server_ask(&server, "SET", PREFIX "gate:mail#0",
-                    "1795000000000000 0 1795000000000000 1795000003000000 10/1000000/5", NULL));
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, 1, false, &t), 0);
-    assert_int_equal(t.allowed, 0);
-    assert_int_equal(t.remaining, 0);
-    assert_true(t.retry_after_s == 3 && t.reset_after_s == 3);
-}
-
-static void test_what_cannot_be_asked(void **state)
+static void test_what_is_asked(void **state)
 {
     static const struct {
-        const char *target, *rule;
+        const char *target;
         int64_t cost;
-        int status;
-        const char *says;
+        const char *name, *key, *why; /* of a good or a bad one */
     } cases[] = {
-        {"nobody", NULL, 1, WEIR_ENOTFOUND, "limit nobody: there is none"},
-        {"nobody/key", NULL, 1, WEIR_ENOTFOUND, "limit nobody: there is none"},
-        {"mail/key", NULL, 1, WEIR_EINPUT, "limit mail: it has no keys"},
-        {"mail", "100/1m,burst=21", 1, WEIR_EINPUT, "limit mail: it has another rule"},
-        {"broken", NULL, 1, WEIR_EINPUT, "limit broken: its rule cannot be read"},
-        {"", NULL, 1, WEIR_EINPUT, "limit '': no name"},
-        {"/key", NULL, 1, WEIR_EINPUT, "limit '': no name"},
-        {"mail/", "1/s", 1, WEIR_EINPUT, "key '': no name"},
-        {"mail/a/b", "1/s", 1, WEIR_EINPUT, "key 'a/b': no name"},
-        {"a b", "1/s", 1, WEIR_EINPUT, "limit 'a b': no name"},
-        {"x", "1/0s", 1, WEIR_EINPUT, "rule '1/0s': the period"},
-        {"x", "1/s", -1, WEIR_EINPUT, "cost -1: below 1"},
+        {"mail", 0, "mail", "", NULL},
+        {"mail/alice", 3, "mail", "alice", NULL},
+        {"mail/a/b", 1, "mail", "h.0", NULL},
+        {"", 1, NULL, NULL, "no name of a limit"},
+        {"/key", 1, NULL, NULL, "no name of a limit"},
+        {"a b", 1, NULL, NULL, "no name of a limit"},
+        {"mail/", 1, NULL, NULL, "the key is empty"},
+        {"mail", -1, NULL, NULL, "wrong cost"},
     };
-    struct weir_take t;
+    char longest[140] = "";
+    struct take_question q;
+    const char *why;
 
     (void)state;
-    set_limit("mail", "100/60000000/20");
-    set_limit("broken", "100/1m");
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(take_at(BEGIN_US, cases[i].target, cases[i].rule, cases[i].cost, false, &t),
-                         cases[i].status);
-        if (strncmp(error.text, cases[i].says, strlen(cases[i].says)) != 0)
-            fail_msg("%s: %s", cases[i].target, error.text);
+        int status = take_read(&q, cases[i].target, cases[i].cost, &why);
+
+        assert_int_equal(status, cases[i].why ? WEIR_EINPUT : 0);
+        if (status < 0) {
+            assert_non_null(strstr(why, cases[i].why));
+            continue;
+        }
+        assert_string_equal(q.name, cases[i].name);
+        assert_memory_equal(q.key, cases[i].key, strlen(cases[i].key) < 3 ? 1 : 2);
+        assert_int_equal(q.cost, cases[i].cost ? cases[i].cost : 1);
     }
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-    assert_int_equal(take_at(BEGIN_US, "mail", "100/1m,burst=20", 1, false, &t),
-                     0); /* its own rule is none other */
+    memset(longest, 'n', 129);
+    assert_int_equal(take_read(&q, longest, 1, &why), WEIR_EINPUT);
+    longest[128] = '\0';
+    assert_int_equal(take_read(&q, longest, 1, &why), 0);
 }
 
-static void test_names_have_128_characters_at_most(void **state)
+static void test_the_rules_of_a_caller(void **state)
 {
-    char name[200] = "";
-    struct weir_take t;
+    char stored[RULE_SET_TEXT_SIZE], text[3000];
 
     (void)state;
-    memset(name, 'n', 128);
-    assert_int_equal(take_at(BEGIN_US, name, "1/s", 1, false, &t), 0);
-    name[128] = '/';
-    memset(name + 129, 'k', 10);
-    assert_int_equal(take_at(BEGIN_US, name, "1/s", 1, false, &t), 0);
-    name[128] = 'n';
-    assert_int_equal(take_at(BEGIN_US, name, "1/s", 1, false, &t), WEIR_EINPUT);
-}
-
-static void test_wrong_arguments_change_nothing(void **state)
-{
-    static const char *const calls[][6] = {
-        {"mail", "", "1/1000000/1", "1"},         {"mail", "", "1/1000000/1", "1", "0", "more"},
-        {"", "", "1/1000000/1", "1", "0"},        {"a/b", "", "1/1000000/1", "1", "0"},
-        {"mail", "a/b", "1/1000000/1", "1", "0"}, {"mail", "", "1/1s", "1", "0"},
-        {"mail", "", "1/1000000/1", "0", "0"},    {"mail", "", "1/1000000/1", "-1", "0"},
-        {"mail", "", "1/1000000/1", "1.5", "0"},  {"mail", "", "1/1000000/1", "nan", "0"},
-        {"mail", "", "1/1000000/1", "x", "0"},    {"mail", "", "1/1000000/1", "", "0"},
-        {"mail", "", "1/1000000/1", "1", ""},     {"mail", "", "1/1000000/1", "1", "2"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(calls); i++) {
-        struct redisReply *reply;
-        struct args a;
-
-        args_init(&a);
-        script_begin(&a, "take", PREFIX, BEGIN_US);
-        for (size_t j = 0; j < 6 && calls[i][j]; j++)
-            args_add(&a, calls[i][j]);
-        assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), WEIR_EINPUT);
-        if (strncmp(error.text, "take: w", 7) != 0)
-            fail_msg("call %zu: %s", i, error.text);
-        args_free(&a);
-    }
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
-}
-
-static void test_keys_of_another_kind_are_an_error(void **state)
-{
-    struct weir_take t;
-
-    (void)state;
-    free(server_ask(&server, "SET", PREFIX "limits", "x", NULL));
-    assert_int_equal(take_at(BEGIN_US, "mail", NULL, 1, false, &t), WEIR_ECONFIG);
-    free(server_ask(&server, "DEL", PREFIX "limits", NULL));
-    free(server_ask(&server, "RPUSH", PREFIX "gate:mail#0", "x", NULL));
-    assert_int_equal(take_at(BEGIN_US, "mail", "1/s", 1, false, &t), WEIR_ECONFIG);
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    assert_int_equal(take_rules(NULL, stored, &error), 0);
+    assert_string_equal(stored, "");
+    assert_int_equal(take_rules("10/s,burst=2  100/1d,algorithm=fixed-window ", stored, &error), 0);
+    assert_string_equal(stored, "gcra:10/1000000/2 fixed-window:100/86400000000/0");
+    assert_int_equal(take_rules("", stored, &error), WEIR_EINPUT);
+    assert_int_equal(take_rules("fast", stored, &error), WEIR_EINPUT);
+    assert_int_equal(take_rules("1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s 9/s", stored, &error), WEIR_EINPUT);
+    memset(text, ' ', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(take_rules(text, stored, &error), WEIR_EINPUT);
 }
 
 static void test_answers_of_another_version_are_refused(void **state)
 {
     struct redisReply word = {.type = REDIS_REPLY_STRING, .str = "maybe", .len = 5};
     struct redisReply number = {.type = REDIS_REPLY_INTEGER}, nil = {.type = REDIS_REPLY_NIL};
-    struct redisReply few = {.type = REDIS_REPLY_ARRAY};
+    struct redisReply few = {.type = REDIS_REPLY_ARRAY, .elements = 9};
     const struct redisReply *const answers[] = {&word, &number, &nil, &few, NULL};
-    const struct take t = {.name = "mail"};
-    struct weir_take out;
+    struct redisReply *fields[5] = {&word, &number, &number, &number, &number};
+    const struct redisReply strange = {.type = REDIS_REPLY_ARRAY, .elements = 5, .element = fields};
+    struct weir_take t;
+    const char *why;
 
     (void)state;
     for (size_t i = 0; i < COUNT(answers); i++)
-        assert_int_equal(take_reply(answers[i], &t, &out, &error), WEIR_EINTERNAL);
+        assert_int_equal(take_reply(answers[i], 2, &error), WEIR_EINTERNAL);
+    assert_int_equal(take_reply(&strange, 1, &error), 0);
+    assert_int_equal(take_answer(&strange, 0, &t, &why), WEIR_EINTERNAL);
 }
 
-/* ---- The library, in real time */
+/* ---- The library */
 
 static void test_weir_take(void **state)
 {
     struct weir_take t;
-    int64_t ttl_ms;
 
     (void)state;
     assert_int_equal(weir_take(w, "mail", NULL, 0, 0, &t), WEIR_ENOTFOUND);
     assert_string_equal(weir_message(w),
-                        "limit mail: there is none; set it with weir rate set, or give a rule");
-    assert_int_equal(weir_rate_set(w, "mail", "1/1h"), 0);
+                        "take mail: there is no such limit; set it with weir rate set, or give a rule");
+    set_limit("mail", "1/1h");
     assert_int_equal(weir_take(w, "mail", NULL, 0, WEIR_TAKE_PEEK, &t), 0);
-    assert_int_equal(t.allowed, 1);
+    assert_true(t.allowed && t.remaining == 1);
     assert_int_equal(weir_take(w, "mail", NULL, 0, 0, &t), 0);
-    assert_int_equal(t.allowed, 1);
-    ttl_ms = server_number(&server, "PTTL", PREFIX "gate:mail#0", NULL);
-    assert_true(ttl_ms > 3590000 && ttl_ms <= 3600001);
+    assert_true(t.allowed && t.remaining == 0 && t.limit == 1 && t.retry_after_s == -1 &&
+                t.reset_after_s == 3600);
     assert_int_equal(weir_take(w, "mail", NULL, 0, 0, &t), 0);
-    assert_int_equal(t.allowed, 0);
-    assert_true(t.retry_after_s > 3590 && t.retry_after_s <= 3600);
+    assert_true(!t.allowed && !t.never && t.retry_after_s > 3590 && t.retry_after_s <= 3600);
+    assert_int_equal(weir_take(w, "mail", NULL, 2, 0, &t), 0);
+    assert_true(!t.allowed && t.never && t.retry_after_s == -1);
 }
 
-static void test_weir_take_reports_a_wrong_address(void **state)
+static void test_what_cannot_be_taken(void **state)
+{
+    static const struct {
+        const char *target, *rule;
+        int status;
+        const char *says;
+    } cases[] = {
+        {"nobody/key", NULL, WEIR_ENOTFOUND, "take nobody/key: there is no such limit"},
+        {"mail/key", NULL, WEIR_EINPUT, "take mail/key: the limit has no keys"},
+        {"api", NULL, WEIR_EINPUT, "take api: the limit is kept for each key"},
+        {"mail", "100/1m,burst=21", WEIR_EINPUT, "take mail: the limit has other rules"},
+        {"slots", NULL, WEIR_EINPUT, "take slots: a concurrency rule counts"},
+        {"x", "concurrency=3", WEIR_EINPUT, "take x: a concurrency rule counts"},
+        {"broken", NULL, WEIR_ECONFIG, "take broken: the limit's rules cannot be read"},
+        {"a b", NULL, WEIR_EINPUT, "take a b: no name of a limit"},
+        {"x", "1/0s", WEIR_EINPUT, "rule '1/0s'"},
+    };
+    struct weir_take t;
+
+    (void)state;
+    set_limit("mail", "100/1m,burst=20");
+    set_limit("api", "10/s,by=key");
+    set_limit("slots", "concurrency=5");
+    free(server_ask(&server, "HSET", PREFIX "limits", "broken", "100/1m", NULL));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int status = weir_take(w, cases[i].target, cases[i].rule, 1, 0, &t);
+
+        if (status != cases[i].status || strncmp(weir_message(w), cases[i].says, strlen(cases[i].says)) != 0)
+            fail_msg("%s: %d: %s", cases[i].target, status, weir_message(w));
+    }
+    assert_int_equal(weir_take(w, "mail", "100/1m,burst=20", 1, 0, &t), 0); /* its own rules are no others */
+    assert_int_equal(weir_take(w, "api/2001:db8::1", NULL, 1, 0, &t), 0);
+}
+
+static void test_a_hot_denied_key_costs_no_round_trip(void **state)
+{
+    struct weir_take t;
+    int64_t begun_us;
+    long before, rounds = 0;
+
+    (void)state;
+    set_limit("mail", "1/1h");
+    assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
+    do { /* within the second for which a denial stands, however busy the machine is */
+        assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_ASK, &t), 0);
+        before = calls();
+        begun_us = clock_mono_us();
+        for (int i = 0; i < 10000; i++) {
+            assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
+            assert_false(t.allowed);
+        }
+        assert_true(++rounds < 20);
+    } while (clock_mono_us() - begun_us > 800000);
+    assert_int_equal(calls(), before);
+    assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_PEEK, &t), 0);
+    assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_ASK, &t), 0);
+    assert_int_equal(calls(), before + 2);
+    set_limit("mail", "1000/1s"); /* shows within a second */
+    for (begun_us = clock_mono_us(); !t.allowed; assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0))
+        assert_true(clock_mono_us() - begun_us < 20000000);
+}
+
+static void test_many(void **state)
+{
+    enum { MANY = 2500 };
+    static struct weir_take_item items[MANY];
+    static char targets[MANY][32];
+    long before;
+    int allowed = 0;
+
+    (void)state;
+    set_limit("mail", "1000/10h");
+    for (int i = 0; i < MANY; i++) {
+        snprintf(targets[i], sizeof targets[i], i % 2 ? "mail" : "key/%d", i);
+        items[i] = (struct weir_take_item){.target = targets[i]};
+    }
+    before = calls();
+    assert_int_equal(weir_take_many(w, items, MANY, NULL, 0), 0);
+    assert_in_range(calls() - before, 3, 3);
+    for (int i = 0; i < MANY; i++) {
+        if (i % 2 == 0) {
+            assert_int_equal(items[i].status, WEIR_ENOTFOUND);
+            assert_non_null(items[i].why);
+            continue;
+        }
+        assert_int_equal(items[i].status, 0);
+        assert_int_equal(items[i].take.allowed, i / 2 < 1000);
+        allowed += items[i].take.allowed;
+    }
+    assert_int_equal(allowed, 1000);
+    assert_int_equal(weir_take_many(w, items, 0, NULL, 0), 0);
+    assert_int_equal(weir_take_many(w, items, 1, "fast", 0), WEIR_EINPUT);
+    assert_int_equal(items[0].status, WEIR_EINPUT);
+}
+
+static void test_costs_of_many(void **state)
+{
+    struct weir_take_item items[] = {
+        {.target = "mail", .cost = 6},  {.target = "mail", .cost = 6},  {.target = "mail", .cost = 4},
+        {.target = "mail", .cost = 11}, {.target = "mail", .cost = -1}, {.target = "mail", .cost = 1},
+    };
+
+    (void)state;
+    set_limit("mail", "10/10h");
+    assert_int_equal(weir_take_many(w, items, COUNT(items), NULL, 0), 0);
+    assert_true(items[0].take.allowed && items[0].take.remaining == 4);
+    assert_true(!items[1].take.allowed && items[1].take.remaining == 4);
+    assert_true(items[2].take.allowed && items[2].take.remaining == 0);
+    assert_true(items[3].take.never);
+    assert_int_equal(items[4].status, WEIR_EINPUT);
+    assert_true(!items[5].take.allowed && items[5].take.retry_after_s > 3590);
+}
+
+static void test_redis_away(void **state)
 {
     struct weir *lost = weir_new("redis://", "no good");
+    struct weir_take_item items[2] = {{.target = "mail"}, {.target = "a b"}};
     struct weir_take t;
 
     (void)state;
     assert_non_null(lost);
-    assert_int_equal(weir_take(lost, "mail", NULL, 0, 0, &t), WEIR_ECONFIG);
+    assert_int_equal(weir_take(lost, "mail", NULL, 0, WEIR_TAKE_OR_ALLOW, &t),
+                     WEIR_ECONFIG); /* to be mended */
     weir_free(lost);
     lost = weir_new("/nowhere/redis.sock", NULL);
     assert_int_equal(weir_take(lost, "mail", NULL, 0, 0, &t), WEIR_EUNREACHABLE);
+    assert_int_equal(weir_take(lost, "mail", NULL, 0, WEIR_TAKE_OR_ALLOW, &t), 0);
+    assert_true(t.allowed && t.assumed && t.retry_after_s == -1);
+    assert_non_null(strstr(weir_message(lost), "no such socket"));
+    assert_int_equal(weir_take(lost, "mail", NULL, 0, WEIR_TAKE_OR_DENY, &t), 0);
+    assert_true(!t.allowed && t.assumed && t.retry_after_s > 0);
+    assert_int_equal(weir_take_many(lost, items, 2, NULL, 0), WEIR_EUNREACHABLE);
+    assert_int_equal(items[0].status, WEIR_EUNREACHABLE);
+    assert_int_equal(items[1].status, WEIR_EINPUT);
+    assert_int_equal(weir_take_many(lost, items, 2, NULL, WEIR_TAKE_OR_DENY), 0);
+    assert_true(items[0].status == 0 && items[0].take.assumed && !items[0].take.allowed);
+    assert_int_equal(items[1].status, WEIR_EINPUT);
     weir_free(lost);
+}
+
+/* ---- The command */
+
+static void expect(const struct outcome *o, int code, const char *out, const char *err)
+{
+    if (o->code != code || !strstr(o->out, out) || !strstr(o->err, err))
+        fail_msg("%d, not %d: '%s' '%s'", o->code, code, o->out, o->err);
+}
+
+#define TAKE(...) run_in(&o, NULL, built("weir"), "take", "--redis", server.url, __VA_ARGS__, NULL)
+
+static void test_the_command(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    set_limit("mail", "2/1h");
+    TAKE("mail", "--peek");
+    expect(&o, 0, "mail: allowed, nothing taken; 2 of 2 slots left\n", "");
+    TAKE("mail");
+    expect(&o, 0, "mail: allowed; 1 of 2 slots left\n", "");
+    TAKE("mail", "--json");
+    expect(&o, 0, "{\"allowed\":true,\"limit\":2,\"remaining\":0,\"retry_after\":-1,\"reset_after\":3", "");
+    TAKE("mail");
+    expect(&o, 75, "mail: denied; 0 of 2 slots left; one in ", "");
+    TAKE("mail", "--cost", "2", "--json");
+    expect(&o, 75, "{\"allowed\":false,\"limit\":2,\"remaining\":0,\"retry_after\":", "");
+    TAKE("mail", "--cost", "3");
+    expect(&o, 65, "", "weir: take mail: cost 3 can never fit; the burst is 2");
+    TAKE("mail", "--cost", "3", "--json");
+    expect(&o, 65, "\"never\":true}", "can never fit");
+    TAKE("nobody");
+    expect(&o, 66, "", "weir: take nobody: there is no such limit");
+    TAKE("login/alice@example.com", "--rule", "1/1h", "--rule", "5/1d,algorithm=fixed-window");
+    expect(&o, 0, "login/alice@example.com: allowed; 0 of 1 slots left", "");
+    TAKE("login/bob@example.com", "--rule", "1/1h", "--rule", "5/1d,algorithm=fixed-window");
+    expect(&o, 0, "allowed", "");
+    TAKE("login/bob@example.com", "--rule", "1/1h", "--rule", "5/1d,algorithm=fixed-window");
+    expect(&o, 75, "denied", "");
+}
+
+static void test_the_command_waits(void **state)
+{
+    struct outcome o;
+    int64_t begun_us;
+
+    (void)state;
+    set_limit("mail", "2/1s,burst=1");
+    TAKE("mail");
+    begun_us = clock_mono_us();
+    TAKE("mail", "--wait");
+    expect(&o, 0, "allowed", "");
+    TAKE("mail", "--wait=30s");
+    expect(&o, 0, "allowed", "");
+    assert_true(clock_mono_us() - begun_us >
+                500000); /* from the first slot to the third are two T of 0.5 s */
+    set_limit("slow", "1/1h");
+    TAKE("slow");
+    TAKE("slow", "--wait=2s");
+    expect(&o, 75, "denied", "");
+}
+
+static void test_the_command_without_redis(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", NULL);
+    expect(&o, 69, "", "weir: redis unix:///nowhere: no such socket");
+    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "allow", NULL);
+    expect(&o, 0, "mail: allowed, for Redis is away; nothing was counted\n", "weir: take --on-error: redis");
+    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--json",
+           NULL);
+    expect(&o, 75, "\"assumed\":true}", "no such socket");
+}
+
+static void test_lines_of_a_file(void **state)
+{
+    struct outcome o;
+    char folder[64];
+
+    (void)state;
+    folder_make(folder);
+    set_limit("mail", "5/1h");
+    write_text(folder, "lines",
+               "mail\n  mail\t2 \r\n\nlogin/a b\nnobody\nmail 6\nmail 2\nmail 2\nmail/\n\xff\xfe\n");
+    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
+    expect(&o, 65,
+           "mail: allowed; 4 of 5 slots left\n"
+           "mail: allowed; 2 of 5 slots left\n"
+           "login/a: no answer: wrong cost; give how many slots to take, 1 or more\n"
+           "nobody: no answer: there is no such limit; set it with weir rate set, or give a rule\n"
+           "mail: denied; 2 of 5 slots left; cost 6 can never fit\n"
+           "mail: allowed; 0 of 5 slots left\n"
+           "mail: denied; 0 of 5 slots left; enough in ",
+           "weir: take --from: login/a: wrong cost");
+    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", "--json", "--peek",
+           NULL);
+    expect(&o, 65, "{\"target\":\"mail\",\"allowed\":false,\"limit\":5,", "");
+    assert_non_null(strstr(o.out, "{\"target\":\"nobody\",\"error\":\"there is no such limit;"));
+    assert_non_null(strstr(o.out, "{\"target\":null,\"error\":"));
+    write_text(folder, "lines", "mail 2\nmail\n");
+    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
+    expect(&o, 75, "mail: denied", "");
+    write_text(folder, "lines", "x/1\nx/2\nx/1");
+    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", "--rule", "1/1h",
+           NULL);
+    expect(&o, 75, "x/1: allowed; 0 of 1 slots left\nx/2: allowed; 0 of 1 slots left\nx/1: denied", "");
+    write_text(folder, "lines", "");
+    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
+    expect(&o, 0, "", "");
+    write_text(folder, "lines", "mail\nmail\n");
+    run_in(&o, folder, built("weir"), "take", "--redis", "/nowhere", "--from", "lines", NULL);
+    expect(&o, 69, "", "no such socket");
+    run_in(&o, folder, built("weir"), "take", "--redis", "/nowhere", "--from", "lines", "--on-error", "allow",
+           NULL);
+    expect(&o, 0, "mail: allowed, for Redis is away", "no such socket");
+    folder_remove(folder);
+}
+
+static void test_thousands_of_lines(void **state)
+{
+    enum { LINES = 3500 };
+    static char text[LINES * 8];
+    struct outcome o;
+    char folder[64], path[96];
+    size_t len = 0;
+    FILE *f;
+    int lines = 0, allowed = 0, c;
+
+    (void)state;
+    folder_make(folder);
+    set_limit("mail", "1234/10h");
+    for (int i = 0; i < LINES; i++)
+        len += (size_t)sprintf(text + len, "mail\n");
+    write_text(folder, "lines", text);
+    run_in(&o, folder, "/bin/sh", "-c", "\"$1\" take --redis \"$2\" --from - --json <lines >answers", "sh",
+           built("weir"), server.url, NULL);
+    assert_int_equal(o.code, 75);
+    snprintf(path, sizeof path, "%s/answers", folder);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(text, sizeof text, f)) {
+        lines++;
+        allowed += strstr(text, "\"allowed\":true") != NULL;
+    }
+    c = fclose(f);
+    assert_int_equal(c, 0);
+    assert_int_equal(lines, LINES);
+    assert_int_equal(allowed, 1234);
+    folder_remove(folder);
+}
+
+static void test_wrong_flags(void **state)
+{
+    static const struct {
+        const char *words[4];
+        const char *says;
+    } cases[] = {
+        {{"--cost", "0", "mail"}, "take --cost 0: below 1"},
+        {{"mail", "bob"}, "needs one NAME"},
+        {{"mail", "--from", "-"}, "leave out the one given"},
+        {{"--from", "-", "--wait"}, "take --from --wait"},
+        {{"mail", "--peek", "--wait"}, "take --peek --wait"},
+        {{"mail", "--wait=soon"}, "take --wait: "},
+        {{"mail", "--on-error", "ignore"}, "give allow or deny"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const *a = cases[i].words;
+        struct outcome o;
+
+        run_in(&o, NULL, built("weir"), "take", a[0], a[1], a[2], NULL);
+        expect(&o, 64, "", cases[i].says);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_random_takes_equal_the_model, flush),
-        cmocka_unit_test_setup(test_the_fields, flush),
-        cmocka_unit_test_setup(test_a_peek_takes_nothing, flush),
-        cmocka_unit_test_setup(test_nothing_is_taken_ahead, flush),
-        cmocka_unit_test_setup(test_keys_have_gates_of_their_own, flush),
-        cmocka_unit_test_setup(test_an_over_full_gate_has_nothing_left, flush),
-        cmocka_unit_test_setup(test_what_cannot_be_asked, flush),
-        cmocka_unit_test_setup(test_names_have_128_characters_at_most, flush),
-        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
-        cmocka_unit_test_setup(test_keys_of_another_kind_are_an_error, flush),
+        cmocka_unit_test_setup(test_keys_of_any_text, flush),
+        cmocka_unit_test_setup(test_a_denial_stands_until_it_can_change, flush),
+        cmocka_unit_test_setup(test_a_denial_stands_a_second_at_most, flush),
+        cmocka_unit_test_setup(test_only_the_same_question_is_denied, flush),
+        cmocka_unit_test_setup(test_denials_are_bounded, flush),
+        cmocka_unit_test_setup(test_what_is_asked, flush),
+        cmocka_unit_test_setup(test_the_rules_of_a_caller, flush),
         cmocka_unit_test_setup(test_answers_of_another_version_are_refused, flush),
         cmocka_unit_test_setup(test_weir_take, flush),
-        cmocka_unit_test_setup(test_weir_take_reports_a_wrong_address, flush),
+        cmocka_unit_test_setup(test_what_cannot_be_taken, flush),
+        cmocka_unit_test_setup(test_a_hot_denied_key_costs_no_round_trip, flush),
+        cmocka_unit_test_setup(test_many, flush),
+        cmocka_unit_test_setup(test_costs_of_many, flush),
+        cmocka_unit_test_setup(test_redis_away, flush),
+        cmocka_unit_test_setup(test_the_command, flush),
+        cmocka_unit_test_setup(test_the_command_waits, flush),
+        cmocka_unit_test_setup(test_the_command_without_redis, flush),
+        cmocka_unit_test_setup(test_lines_of_a_file, flush),
+        cmocka_unit_test_setup(test_thousands_of_lines, flush),
+        cmocka_unit_test_setup(test_wrong_flags, flush),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

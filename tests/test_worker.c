@@ -93,6 +93,62 @@ static void done_retry_dead_throttled(void **state)
     free(dead);
 }
 
+/* The provider gave no time: its type rests for 1 s, then for 2. */
+static void throttled_without_a_time(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    pid_t worker;
+
+    stage_rate(s, "mark", "1000/s");
+    stage_push(s, "mark", "{\"throttled\":-1}", 0, 1);
+    worker = stage_actor(s, "worker", NULL);
+    await(history_count(s, "begin", 0) > 2);
+    make_file(s, "j0.open");
+    await(stage_stat(s, "mark", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+    h = history_read(s);
+    for (int i = 1; i < 3; i++) {
+        int64_t gap_us = nth(&h, "begin", 0, i)->at_us - nth(&h, "begin", 0, i - 1)->at_us;
+
+        assert_in_range(gap_us, i * SECOND - 10 * MS, i * SECOND + SECOND);
+        assert_int_equal(nth(&h, "begin", 0, i)->attempt, 1);
+    }
+    history_free(&h);
+}
+
+static int64_t slots_left(struct stage *s, const char *limit)
+{
+    struct weir_take take;
+
+    assert_int_equal(weir_take(s->client, limit, NULL, 1, WEIR_TAKE_PEEK, &take), 0);
+    return take.remaining;
+}
+
+/* What a handler says that its job cost is what its limit gives in the end. */
+static void true_cost(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    stage_rate(s, "mark", "100/1d");
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":3}}");
+    worker = stage_actor(s, "worker", NULL);
+    await(stage_stat(s, "mark", "done") == 1);
+    assert_int_equal(slots_left(s, "mark"), 97);
+    stage_push_text(s, "{\"id\":\"j1\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":30}}");
+    await(stage_stat(s, "mark", "done") == 2);
+    assert_int_equal(slots_left(s, "mark"), 67);
+    stage_push_text(s,
+                    "{\"id\":\"j2\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":0,\"dead\":\"no\"}}");
+    await(stage_stat(s, "mark", "dead") == 1);
+    assert_int_equal(slots_left(s, "mark"), 67);
+    stage_push_text(s, "{\"id\":\"j3\",\"type\":\"mark\",\"cost\":10}");
+    await(stage_stat(s, "mark", "done") == 3);
+    assert_int_equal(slots_left(s, "mark"), 57);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* A handler that says neither when nor what: a retry, 15 to 25 s later. */
 static void usual_backoff(void **state)
 {
@@ -217,7 +273,8 @@ static double rate_kept(struct stage *s, const char *const *traces, int n, uint6
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.type_count, 1);
     assert_int_equal(v.types[0].starts, starts);
-    kept = v.types[0].kept;
+    assert_int_equal(v.rule_count, 1);
+    kept = v.rules[0].worst.kept;
     verify_free(&v);
     return kept;
 }
@@ -761,18 +818,22 @@ static void wrong_password(void **state)
     server_stop(&s.server);
 }
 
-/* Who may log in but not run scripts is told so at the start. */
+/* Who may log in but not run functions, or load them where they are missing, is told so at the start. */
 static void missing_permission(void **state)
 {
     struct stage *s = *state;
     char url[200];
 
-    free(
-        server_ask(&s->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-evalsha", NULL));
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-fcall", NULL));
     snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
     assert_int_equal(program_end(stage_weir(s, "worker", "--redis", url, "--exec", "mark=/bin/true", NULL)),
                      77);
-    log_has(s, "worker.err", "evalsha");
+    log_has(s, "worker.err", "fcall");
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+fcall", "-function", NULL));
+    free(server_ask(&s->server, "FUNCTION", "FLUSH", NULL));
+    assert_int_equal(program_end(stage_weir(s, "loader", "--redis", url, "--exec", "mark=/bin/true", NULL)),
+                     77);
+    log_has(s, "loader.err", "+function|load");
 }
 
 static void waits_for_redis(void **state)
@@ -811,7 +872,7 @@ static void foreign_key(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void scripts_flushed_under_load(void **state)
+static void functions_flushed_under_load(void **state)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
@@ -821,7 +882,7 @@ static void scripts_flushed_under_load(void **state)
     stage_enqueue(s, "mark", NULL, 0, 1000);
     stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0}", 1000, 200);
     while (history_count(s, "effect", -1) < 1200 && flushes < 1000) {
-        free(server_ask(&s->server, "SCRIPT", "FLUSH", NULL));
+        free(server_ask(&s->server, "FUNCTION", "FLUSH", NULL));
         flushes++;
         clock_sleep_until(clock_mono_us() + 20 * MS);
     }
@@ -916,9 +977,9 @@ static void permission_lost_and_found(void **state)
     worker = stage_actor(s, "worker", url, "executors=2", NULL);
     stage_push(s, "mark", "{\"sleep\":0.05}", 0, 20);
     await(history_count(s, "begin", -1) > 4);
-    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "-evalsha", NULL));
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "-fcall", NULL));
     log_has(s, "worker.err", "check user and password");
-    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+evalsha", NULL));
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+fcall", NULL));
     assert_int_equal(stage_await_done(s, 20).twice, 0);
     assert_int_equal(stage_end(worker), 0);
 }
@@ -996,6 +1057,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ON_STAGE(done_retry_dead_throttled),
+        ON_STAGE(throttled_without_a_time),
+        ON_STAGE(true_cost),
         ON_STAGE(usual_backoff),
         ON_STAGE(executors_run_side_by_side),
         ON_STAGE(thousands_once_each),
@@ -1025,7 +1088,7 @@ int main(int argc, char **argv)
         ON_STAGE(missing_permission),
         ON_STAGE(waits_for_redis),
         ON_STAGE(foreign_key),
-        ON_STAGE(scripts_flushed_under_load),
+        ON_STAGE(functions_flushed_under_load),
         ON_STAGE(emptied_under_load),
         ON_STAGE(full_redis_is_worked_off),
         ON_STAGE(replica_for_a_while),

@@ -11,7 +11,10 @@
 
 #include "core/script.h"
 #include "queue/enqueue.h"
-#include "throttle/limit.h"
+
+#define QUEUES_MOST 16
+#define LIMITS_MOST 16
+#define NAME_SIZE 129
 
 struct turns turns;
 
@@ -49,14 +52,40 @@ int turns_flush(void **state)
     return 0;
 }
 
+/* $WEIR_TRACE: what was sent and answered, to see how a failure came about. */
+static void trace_sent(const struct args *a)
+{
+    for (size_t i = 0, begin = 0; i < a->count; begin = a->ends[i++])
+        fprintf(stderr, "%s%.*s", i ? " " : "> ", (int)(a->ends[i] - begin), a->bytes + begin);
+    fputc('\n', stderr);
+}
+
+static void trace_reply(const struct redisReply *reply, int depth)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        fprintf(stderr, " %lld", reply->integer);
+    else if (reply->type != REDIS_REPLY_ARRAY)
+        fprintf(stderr, " %s", reply->str ? reply->str : "nil");
+    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++)
+        trace_reply(reply->element[i], depth + 1);
+    if (depth == 0)
+        fputc('\n', stderr);
+}
+
 int turns_send(struct args *a)
 {
+    bool traced = getenv("WEIR_TRACE") != NULL;
     int rc;
 
     freeReplyObject(turns.reply);
     turns.reply = NULL;
     turns.error.text[0] = '\0';
+    turns.calls++;
+    if (traced)
+        trace_sent(a);
     rc = redis_call(turns.redis, a, &turns.reply, NULL, &turns.error);
+    if (traced && rc == 0)
+        trace_reply(turns.reply, 0);
     args_free(a);
     return rc;
 }
@@ -187,16 +216,99 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
     return rc ? rc : enqueue_reply(turns.reply, &is_new, &turns.error);
 }
 
-int turns_rate(const char *type, const char *stored)
+/* ---- Limits */
+
+/* What a change leaves to do: the lanes that sleep in these queues, page by page. */
+static int apply_pages(const struct redisReply *changed, size_t first, const char *type, bool resume,
+                       const char *const *limits, size_t limit_count)
+{
+    char queues[QUEUES_MOST][NAME_SIZE], cursor[32];
+    size_t count = 0;
+
+    for (size_t i = first; i < changed->elements && count < QUEUES_MOST; i++)
+        snprintf(queues[count++], NAME_SIZE, "%s", changed->element[i]->str);
+    for (size_t i = 0; i < count; i++) {
+        const char *words[4 + LIMITS_MOST] = {queues[i], cursor, type, resume ? "1" : "0"};
+
+        for (size_t k = 0; k < limit_count && k < LIMITS_MOST; k++)
+            words[4 + k] = limits[k];
+        snprintf(cursor, sizeof cursor, "0");
+        do {
+            int rc = turns_script("rate_apply", words, 4 + limit_count);
+
+            if (rc != 0)
+                return rc;
+            snprintf(cursor, sizeof cursor, "%s", turns.reply->element[0]->str);
+        } while (strcmp(cursor, "0") != 0);
+    }
+    return 0;
+}
+
+/* 0, or WEIR_EINPUT where the script says that something is not there. */
+static int changed(int rc)
+{
+    if (rc != 0 || turns.reply->element[0]->type == REDIS_REPLY_INTEGER)
+        return rc;
+    return error_set(&turns.error, WEIR_EINPUT, "%s %s", turns.reply->element[0]->str,
+                     turns.reply->element[1]->str);
+}
+
+int turns_rate(const char *limit, const char *rules)
+{
+    char text[600];
+    const char *words[] = {limit, text, "0", "set", "tests"};
+    int rc;
+
+    snprintf(text, sizeof text, "%s%s", rules[0] >= '0' && rules[0] <= '9' ? "gcra:" : "", rules);
+    rc = changed(turns_script("rate_set", words, 5));
+    if (rc != 0)
+        return rc;
+    snprintf(turns.rules, sizeof turns.rules, "%s", turns.reply->element[1]->str);
+    return apply_pages(turns.reply, 2, "", false, &limit, 1);
+}
+
+int turns_use(const char *type, const char *verb, const char *cost, const char *const *limits, size_t count)
+{
+    const char *words[5 + LIMITS_MOST] = {type, verb, cost, "use", "tests"},
+                          *of_type[1 + LIMITS_MOST] = {type};
+    int rc;
+
+    for (size_t i = 0; i < count && i < LIMITS_MOST; i++)
+        words[5 + i] = of_type[1 + i] = limits[i];
+    rc = changed(turns_script("rate_use", words, 5 + count));
+    return rc ? rc : apply_pages(turns.reply, 1, type, false, of_type, 1 + count);
+}
+
+int turns_weight(const char *limit, const char *key, int weight)
+{
+    char number[16];
+    const char *words[] = {limit, key, number, "weight", "tests"};
+
+    snprintf(number, sizeof number, "%d", weight);
+    return changed(turns_script("rate_weight", words, 5));
+}
+
+int turns_pause(const char *limit, int64_t for_us)
+{
+    char number[32];
+    const char *words[] = {limit, number, "pause", "tests"};
+    int rc;
+
+    snprintf(number, sizeof number, "%lld", (long long)for_us);
+    rc = changed(turns_script("rate_pause", words, 4));
+    return rc ? rc : apply_pages(turns.reply, 1, "", for_us == 0, &limit, 1);
+}
+
+int turns_settle_cost(const char *worker, struct span token, int64_t cost, int64_t *stale)
 {
     struct args a;
-    bool existed;
     int rc;
 
     args_init(&a);
-    rate_set_request(&a, PREFIX, turns.now_us, type, stored);
+    settle_request(&a, PREFIX, turns.now_us, worker);
+    settle_cost(&a, token, cost);
     rc = turns_send(&a);
-    return rc ? rc : rate_set_reply(turns.reply, &existed, &turns.error);
+    return rc ? rc : settle_reply(turns.reply, stale, &turns.error);
 }
 
 struct invariants turns_check(void)

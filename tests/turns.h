@@ -21,6 +21,8 @@ struct turns {
     struct redisReply *reply; /* the last call's; the next one frees it */
     struct error error;       /* of the last call, when that failed */
     struct claim claim;       /* the last claim's */
+    int calls;                /* so many were sent */
+    char rules[600];          /* as the last turns_rate was kept */
 };
 extern struct turns turns;
 
@@ -45,7 +47,15 @@ int turns_settle_end(const char *worker, enum settle_verb verb, struct span toke
 int turns_settle_done(const char *worker, const char *type, const struct span *tokens, size_t count,
                       int64_t *stale);
 int turns_enqueue(const char *queue, const char *type, const char *id, int64_t delay_us);
-int turns_rate(const char *type, const char *stored);
+int turns_settle_cost(const char *worker, struct span token, int64_t cost, int64_t *stale);
+
+/* Each changes limits and has all that waits for them looked at, as the commands do. rules: the stored form,
+ * of numbers alone gcra's, "" removes the limit. verb: "use" or "unuse"; cost: a number, or "". for_us 0:
+ * resume. */
+int turns_rate(const char *limit, const char *rules);
+int turns_use(const char *type, const char *verb, const char *cost, const char *const *limits, size_t count);
+int turns_weight(const char *limit, const char *key, int weight);
+int turns_pause(const char *limit, int64_t for_us);
 
 /* Fails the test when an invariant is broken. */
 struct invariants turns_check(void);

@@ -1,164 +1,330 @@
--- gate: one rule's live state, and GCRA on it in exact integers: the same arithmetic as throttle/gcra.c.
+-- gate: one rule's live state, whatever its algorithm; each is read once and written once in a call.
 --
---   local g = gate_load(name, rule)       reads P..'gate:'..name once; nil when rule is no stored rule
---   local s = gate_start(g, cost)         when cost slots may be taken, not before now; math.huge: never
---   local k = gate_count(g, s, most, cost)
---   gate_take(g, s, k, cost)
---   local us, rem = gate_mark(g)          to undo takes: gate_reset(g, us, rem)
---   local s = gate_resets(g)              when all of the burst is there again
---   gate_save(g)                          after every load, taken or not; writes only what changed
+--   local g = gate.load(name, rule)             name: "<limit>#<index>[/<key>]"; rule: of rules.lua
+--   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
+--                                               does not fit, or (concurrency) not before another job ends
+--   gate.fits(g, cost)                          could it ever?
+--   gate.count(g, s, most, cost)                how many of most jobs may start at s
+--   gate.take(g, s, k, cost)                    k jobs start at s, which start and count allowed; ends a hold
+--   gate.give(g, s, cost)                       a job that was granted at s needed cost slots less
+--   gate.charge(g, cost)                        or more: they are taken though the gate may be full
+--   gate.release(name)                          concurrency, whatever the rule is now: one job in flight fewer
+--   gate.pause(g, until_us), gate.resume(g)     nothing starts until then
+--   gate.throttled(g)                           adapt=: the provider said stop. Before gate.pause: once a pause counts
+--   gate.hold(g, node, ticket, until_us)        against every other node that was served later (a larger ticket)
+--   gate.held_until(g, node, ticket)            when it is held against that node; else 0
+--   gate.limit(g), gate.remaining(g)            the most slots that are free at once, and those that are now
+--   gate.resets(g)                              when all is as if never used, not before now
+--   gate.save()                                 writes what has changed. After every load, taken or not: see below
 --
--- State: "<tat_us> <tat_rem> <wrote_us> <pause_until_us> <rule>": TAT = tat_us + tat_rem / count of that
--- rule. Loading puts three things right: a clock that stepped back (TAT and pause move back with it), a TAT
--- beyond all that the rule can grant (cut), another rule than the state was written under (slots in use
--- stay in use, rounded up, at most the new burst). Each counts from now, so an open time computed by it
--- holds only once it is saved.
+-- g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
 --
--- Every number stays below 2^53. A rule has count, burst <= 10^9, count <= period_us <= ten years, (burst -
--- 1) T <= ten years, ten years < 2^49; times() is asked for k <= burst + AHEAD / T + 2 < 2^30 only, so k T
--- < 2^51, and splits k so that its products stay below 2^46. floor(x / y) is exact for whole x, y with x +
--- y < 2^53.
+-- State: "<wrote_us> <pause_until_us> <hold> <adapt> <rule> <the algorithm's words>[ ~<n>]"; hold: "-" or
+-- "ticket,until_us,node"; adapt: "-" or "thousandths,since_us"; rule: under which the words were written; n: jobs in
+-- flight since the gate was one of concurrency, to be released though it now counts a rate. Loading puts two things
+-- right: a clock that stepped back (all times move back with it), and another rule (slots in use stay in use, rounded
+-- up, at most the new burst). Both count from now, so an opening time computed by them holds only once it is saved. A
+-- state that cannot be read counts as never used.
+--
+-- adapt: throttled halves the rate, not below LOW; it grows by a hundredth of the rule's rate every period, though
+-- not faster than every second nor slower than every minute, up to HIGH. The factor of a call is that of its
+-- beginning.
+-- uses: rules
+
+local gate = {}
 
 -- How far ahead of now a slot may be granted, us: at a small burst every late wake-up would lose a slot for
 -- good.
-local AHEAD = 5000
+gate.AHEAD = 5000
 
-local rule_read, gate_load, gate_start, gate_count, gate_take, gate_mark, gate_reset, gate_resets, gate_save
-do
-    local TEN_YEARS = 3650 * 86400 * 1000000
-    local MOST = 1000000000
-    local WHOLE = 2 ^ 53
+local WHOLE = 2 ^ 53
+local GROWTH = 10 -- thousandths
 
-    -- k * T: whole microseconds, and the rest in 1/count us.
-    local function times(g, k)
-        if k == 1 then return g.step_us, g.step_rem end
-        local high = floor(k / 32768)
-        local a = high * g.step_rem
-        local a_us = floor(a / g.count)
-        local b = (a - a_us * g.count) * 32768 + (k - high * 32768) * g.step_rem
-        local b_us = floor(b / g.count)
-        return k * g.step_us + a_us * 32768 + b_us, b - b_us * g.count
-    end
+-- Of this call: gates by name, those to be written, and now as text. Tables are made anew only where they were used.
+local gates, changed, stamp = {}, {}, nil
+local loaded, touched = false, 0
 
-    -- The rule as a gate that was never used; nil when text is no stored rule. The bounds are those of
-    -- throttle/rule.c.
-    function rule_read(text)
-        local count, period, burst = string.match(text or '', '^([1-9]%d*)/([1-9]%d*)/([1-9]%d*)$')
-        count, period, burst = tonumber(count), tonumber(period), tonumber(burst)
-        if not count or count > MOST or burst > MOST then return nil end
-        if period < count or period > TEN_YEARS then return nil end
-        local step_us = floor(period / count)
-        local g = {rule = text, count = count, period = period, burst = burst,
-                   step_us = step_us, step_rem = period - step_us * count, tau_us = 0, tau_rem = 0,
-                   key = '', tat_us = 0, tat_rem = 0, pause = 0, dirty = false, garbage = false}
-        g.tau_us, g.tau_rem = times(g, burst - 1)
-        if g.tau_us > TEN_YEARS or g.tau_us == TEN_YEARS and g.tau_rem > 0 then return nil end
-        return g
-    end
+each_call(function()
+    if loaded then gates, loaded = {}, false end
+    if touched > 0 then changed, touched = {}, 0 end
+    stamp = nil
+end)
 
-    local function tat_rounded_up(g)
-        return g.tat_rem > 0 and g.tat_us + 1 or g.tat_us
-    end
-
-    -- The slots in use at a time: (TAT - at) / T, rounded up. The estimate is less than 1 off and taken 1
-    -- too low.
-    local function used(g, at)
-        local left_us, left_rem = g.tat_us - at, g.tat_rem
-        if left_us < 0 or left_us == 0 and left_rem == 0 then return 0 end
-        local n = max(0, floor((left_us + left_rem / g.count) * g.count / g.period) - 1)
-        local q, r = times(g, n)
-        while q < left_us or q == left_us and r < left_rem do
-            n = n + 1
-            q, r = times(g, n)
-        end
-        return n
-    end
-
-    -- No grant puts TAT further than this; returns whether it was.
-    local function cut(g)
-        local q, r = times(g, g.burst)
-        local most_us = now + AHEAD + q
-        if g.tat_us < most_us or g.tat_us == most_us and g.tat_rem <= r then return false end
-        g.tat_us, g.tat_rem = most_us, r
-        return true
-    end
-
-    -- Puts the state text into g, whose rule may be another; returns false when it is garbage.
-    local function state_read(g, text)
-        local tat, rem, wrote, pause, rule = string.match(text, '^(-?%d+) (%d+) (%d+) (%d+) (%S+)$')
-        local old = rule and (rule == g.rule and g or rule_read(rule))
-        if not old then return false end
-        tat, rem, wrote, pause = tonumber(tat), tonumber(rem), tonumber(wrote), tonumber(pause)
-        if max(tat, -tat, wrote, pause) >= WHOLE or rem >= old.count then return false end
-        local back = max(0, wrote - now)
-        old.tat_us, old.tat_rem = tat - back, rem
-        g.pause = max(0, pause - back)
-        g.dirty = cut(old) or back > 0
-        if old ~= g then
-            g.tat_us, g.tat_rem = times(g, min(used(old, now), g.burst))
-            g.tat_us = now + g.tat_us
-            g.dirty = true
-        end
-        return true
-    end
-
-    -- g.garbage: the key held something unreadable; the gate then counts as unused.
-    function gate_load(name, rule)
-        local g = rule_read(rule)
-        if not g then return nil end
-        g.key = P .. 'gate:' .. name
-        local state = call('GET', g.key)
-        g.garbage = state and not state_read(g, state)
-        return g
-    end
-
-    -- TAT + (cost - 1) T - tau = TAT - (burst - cost) T, rounded up to a whole microsecond.
-    function gate_start(g, cost)
-        if cost > g.burst then return math.huge end
-        local q, r = g.tau_us, g.tau_rem
-        if cost > 1 then q, r = times(g, g.burst - cost) end
-        local opens = g.tat_us - q
-        if g.tat_rem > r then opens = opens + 1 end
-        return max(now, opens, g.pause)
-    end
-
-    -- How many of most jobs may start at s, which is not before now.
-    function gate_count(g, s, most, cost)
-        if s < g.pause then return 0 end
-        return max(0, min(most, floor((g.burst - used(g, s)) / cost)))
-    end
-
-    -- Takes the slots of k jobs from s; gate_start and gate_count allowed it. A start at TAT rounded up
-    -- counts as a start at TAT itself, so that rounding loses nothing.
-    function gate_take(g, s, k, cost)
-        if s > tat_rounded_up(g) then g.tat_us, g.tat_rem = s, 0 end
-        local q, r = times(g, k * cost)
-        r = r + g.tat_rem
-        local carry = r >= g.count and 1 or 0
-        g.tat_us, g.tat_rem = g.tat_us + q + carry, r - carry * g.count
-        g.dirty = true
-    end
-
-    function gate_mark(g) return g.tat_us, g.tat_rem end
-
-    -- Undoes all takes since the mark.
-    function gate_reset(g, tat_us, tat_rem) g.tat_us, g.tat_rem = tat_us, tat_rem end
-
-    -- When all of the burst is there again, not before now.
-    function gate_resets(g)
-        return max(now, tat_rounded_up(g), g.pause)
-    end
-
-    -- The key outlives TAT and pause: rounded up, and 1 ms more, because at TAT itself its remainder still
-    -- counts.
-    function gate_save(g)
-        if not g.dirty then return end
-        g.dirty = false
-        local state = string.format('%d %d %d %d %s', g.tat_us, g.tat_rem, now, g.pause, g.rule)
-        if VIRTUAL then
-            call('SET', g.key, state)
-        else
-            call('SET', g.key, state, 'PX', us(ceil((gate_resets(g) - now) / 1000) + 1))
-        end
+local function touch(g)
+    if not g.changed then
+        g.changed = true
+        touched = touched + 1
+        changed[touched] = g
     end
 end
+
+-- ---- Rules that change
+
+local function growth_us(rule) return max(1000000, min(60000000, rule.period)) end
+
+-- Brings g.rule to its present rate; g.factor: nil when that is HIGH.
+local function adapt(g)
+    local whole = g.base
+    if not whole.adapt_low then
+        g.rule, g.factor = whole, nil
+        return
+    end
+    local rate = whole.adapt_high
+    if g.factor then
+        rate = max(whole.adapt_low, g.factor + GROWTH * floor(max(0, now - g.since) / growth_us(whole)))
+        if rate >= whole.adapt_high then rate, g.factor = whole.adapt_high, nil end
+    end
+    g.rule, g.rate = rules.scaled(whole, rate), rate
+end
+
+local function change(g, whole)
+    local n = g.algorithm.used(g, now)
+    g.base, g.rule, g.algorithm = whole, whole, whole.algorithm
+    g.algorithm.fresh(g)
+    g.algorithm.fill(g, min(n, whole.burst))
+    touch(g)
+end
+
+local function set_base(g, whole)
+    if whole.text ~= g.base.text then change(g, whole) end
+    g.base = whole
+    adapt(g)
+end
+
+-- ---- Loading
+
+local function words_read(g, first, rest)
+    first = tonumber(first)
+    if first >= WHOLE then return false end
+    if g.algorithm.load(g, first, rest) then return true end
+    local words, flight = rest:match('^(.-) ?~(%d+)$')
+    if not words or not g.algorithm.load(g, first, words) then return false end
+    g.flight = tonumber(flight)
+    return true
+end
+
+local function hold_read(g, hold, back)
+    local ticket, until_us, node = hold:match('^(%d+),(%d+),(.+)$')
+    g.hold_ticket, g.hold_until, g.holder = tonumber(ticket), tonumber(until_us), node
+    if node then g.hold_until = g.hold_until - back end
+end
+
+local function factor_read(g, adapted, back)
+    local factor, since = adapted:match('^(%d+),(%d+)$')
+    g.factor, g.since = tonumber(factor), tonumber(since)
+    if factor then g.since = g.since - back end
+end
+
+-- The same for the state that nearly all have: of this rule, neither paused, held nor slowed, by a clock that did not
+-- step back.
+local function state_read_fast(g, state)
+    local wrote, first, rest = state:match(g.base.pattern)
+    wrote, first = tonumber(wrote), tonumber(first)
+    return wrote and wrote <= now and first < WHOLE and g.algorithm.load(g, first, rest)
+end
+
+-- Puts the state into g, whose rule may be another; returns false when it cannot be read.
+local function state_read(g, state)
+    local wrote, pause, hold, adapted, text, first, rest =
+        state:match('^(%d+) (%d+) (%S+) (%S+) (%S+) (%d+) ?(.*)$')
+    if not rest then return false end
+    wrote, pause = tonumber(wrote), tonumber(pause)
+    if wrote >= WHOLE or pause >= WHOLE then return false end
+    local whole = g.base
+    if text ~= whole.text then
+        local old = rules.one(text)
+        if not old then return false end
+        g.base, g.rule, g.algorithm = old, old, old.algorithm
+    end
+    if not words_read(g, first, rest) then return false end
+    local back = wrote - now
+    if back > 0 then
+        g.algorithm.back(g, back)
+        pause = max(0, pause - back)
+        touch(g)
+    else
+        back = 0
+    end
+    g.pause = pause
+    if hold ~= '-' then hold_read(g, hold, back) end
+    if adapted ~= '-' then factor_read(g, adapted, back) end
+    if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low then adapt(g) end
+    return true
+end
+
+local function unused(g, whole)
+    g.base, g.algorithm, g.flight = whole, whole.algorithm, nil
+    adapt(g)
+    g.algorithm.fresh(g)
+end
+
+local function make(name, key, whole, state)
+    local g = {key = key, base = whole, rule = whole, algorithm = whole.algorithm, pause = 0, changed = false}
+    gates[name], loaded = g, true
+    if not state then
+        unused(g, whole)
+    elseif whole.adapt_low or not state_read_fast(g, state) then
+        if not state_read(g, state) then unused(g, whole) end
+    end
+    return g
+end
+
+function gate.load(name, rule)
+    local g = gates[name]
+    if not g then
+        local key = P .. 'gate:' .. name
+        return make(name, key, rule, call('GET', key))
+    end
+    if g.base ~= rule then set_base(g, rule) end
+    return g
+end
+
+-- ---- Starting
+
+function gate.fits(g, cost)
+    local whole = g.base
+    return whole.in_flight or cost <= (whole.adapt_low and rules.scaled(whole, whole.adapt_high) or whole).burst
+end
+
+-- When a rate that was halved has grown again.
+local function grown(g)
+    local step = growth_us(g.base)
+    return now + step - (now - g.since) % step
+end
+
+function gate.held_until(g, node, ticket)
+    if not g.hold_ticket or g.hold_until <= now or node == g.holder then return 0 end
+    return ticket and ticket <= g.hold_ticket and 0 or g.hold_until
+end
+
+function gate.start(g, cost, node, ticket)
+    local s = g.algorithm.start(g, cost)
+    if s == huge and g.factor and gate.fits(g, cost) then s = grown(g) end
+    if g.pause > s then s = g.pause end
+    if g.hold_ticket then s = max(s, gate.held_until(g, node, ticket)) end
+    return s
+end
+
+function gate.count(g, s, most, cost)
+    return s < g.pause and 0 or g.algorithm.count(g, s, most, cost)
+end
+
+function gate.take(g, s, k, cost)
+    g.algorithm.take(g, s, k, cost)
+    g.hold_ticket = nil
+    if not g.changed then touch(g) end
+end
+
+function gate.give(g, s, cost)
+    g.algorithm.give(g, s, cost)
+    touch(g)
+end
+
+function gate.charge(g, cost)
+    g.algorithm.charge(g, cost)
+    touch(g)
+end
+
+function gate.release(name)
+    local g = gates[name]
+    if not g then
+        local key = P .. 'gate:' .. name
+        local state = call('GET', key)
+        local rule = state and rules.one(state:match('^%d+ %d+ %S+ %S+ (%S+) ') or '')
+        if not rule then return end
+        g = make(name, key, rule, state)
+    end
+    if g.flight and g.flight > 0 then
+        g.flight = g.flight - 1
+        touch(g)
+    end
+end
+
+-- ---- Stopping
+
+-- The later of two pauses holds.
+function gate.pause(g, until_us)
+    g.pause = max(g.pause, until_us)
+    touch(g)
+end
+
+function gate.resume(g)
+    g.pause = 0
+    touch(g)
+end
+
+function gate.throttled(g)
+    local whole = g.base
+    if not whole.adapt_low or g.pause > now then return end
+    local n = g.algorithm.used(g, now)
+    g.factor, g.since = max(whole.adapt_low, floor(g.rate / 2)), now
+    adapt(g)
+    if g.algorithm.slowed then g.algorithm.slowed(g, n) end
+    touch(g)
+end
+
+-- ticket: whole. Returns whether it is held now: not against an older hold.
+function gate.hold(g, node, ticket, until_us)
+    if gate.held_until(g, node, ticket) > 0 then return false end
+    g.hold_ticket, g.hold_until, g.holder = ticket, until_us, node
+    touch(g)
+    return true
+end
+
+-- ---- Looking
+
+function gate.limit(g) return g.rule.burst end
+
+function gate.remaining(g)
+    if gate.start(g, 1) > now then return 0 end
+    return g.algorithm.count(g, now, g.rule.burst, 1)
+end
+
+function gate.resets(g)
+    local at = g.algorithm.resets(g)
+    if g.pause > at then at = g.pause end
+    return at > now and at or now
+end
+
+-- ---- Saving
+
+local function head(g)
+    if g.pause <= now and not g.hold_ticket and not g.factor then return g.rule.head end
+    local hold, adapted = '-', '-'
+    if g.hold_ticket and g.hold_until > now then
+        hold = format('%d,%d,%s', g.hold_ticket, g.hold_until, g.holder)
+    end
+    if g.factor then adapted = format('%d,%d', g.factor, g.since) end
+    return format(' %d %s %s %s ', g.pause > now and g.pause or 0, hold, adapted, g.rule.text)
+end
+
+-- When the state says nothing more.
+local function over(g)
+    local at = gate.resets(g)
+    if g.hold_ticket then at = max(at, g.hold_until) end
+    if g.factor then
+        at = max(at, g.since + ceil((g.base.adapt_high - g.factor) / GROWTH) * growth_us(g.base))
+    end
+    return g.flight and g.flight > 0 and huge or at
+end
+
+-- The key outlives what it says: rounded up, and 1 ms more.
+local function write(g)
+    stamp = stamp or us(now)
+    local state = stamp .. head(g) .. g.algorithm.store(g)
+    if g.flight and g.flight > 0 and not g.base.in_flight then state = state .. ' ~' .. us(g.flight) end
+    local at = VIRTUAL and huge or over(g)
+    if at == huge then
+        call('SET', g.key, state)
+    else
+        call('SET', g.key, state, 'PX', us(ceil((at - now) / 1000) + 1))
+    end
+    g.changed = false
+end
+
+function gate.save()
+    for i = 1, touched do write(changed[i]) end
+    touched = 0
+end
+
+return gate

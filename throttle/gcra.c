@@ -1,112 +1,158 @@
-/* GCRA in exact integers. The numbers are those of gate.lua, where the bounds are shown; a product that would
- * not fit 64 bits is made in 128. */
+/* gcra: the generic cell rate algorithm in exact integers, as in throttle/gcra.lua.
+ *
+ * Source: ITU-T I.371 (virtual scheduling). A start of cost slots at s is allowed when s >= TAT - (burst -
+ * cost) T; then TAT = max(s, TAT) + cost T. A time is whole microseconds and a remainder in units of 1/count
+ * us, so 7/s does not drift. Starts happen at whole microseconds: s = the exact opening time rounded up, and
+ * while s <= TAT rounded up it counts as the exact time, so that rounding loses nothing. A product that would
+ * not fit 64 bits is made in 128.
+ *
+ * Worst case: burst - 1 slots, and one for each T that begins in the window: count + burst - 1 in any period.
+ */
 #include "throttle/gcra.h"
+
+#include "throttle/algorithm.h"
 
 typedef __int128 wide;
 
-/* A time or a span: whole microseconds and 0 <= rem < count in 1/count us. */
-struct exact {
-    int64_t us, rem;
-};
+enum word { TAT_US, TAT_REM }; /* TAT = TAT_US + TAT_REM / count */
 
-static struct exact exact_of(const struct rule *rule, wide parts)
+#define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000)
+/* How far ahead debt can put TAT. All that a rule can grant is half of it at most. */
+#define FAR_US (2 * TEN_YEARS_US)
+
+int64_t gcra_most_in_period(const struct rule *rule)
 {
-    wide us = parts / rule->count, rem = parts % rule->count;
+    return rule->count + rule->burst - 1;
+}
 
-    if (rem < 0) {
-        us--;
-        rem += rule->count;
-    }
-    return (struct exact){.us = us > INT64_MAX ? INT64_MAX : (int64_t)us, .rem = (int64_t)rem};
+/* T grows, the count stays: TAT remains what it is. */
+void gcra_scale(struct rule *rule, int thousandths)
+{
+    rule->period_us = least(TEN_YEARS_US, (rule->period_us * 1000 + thousandths - 1) / thousandths);
+    rule->burst = least(rule->burst, (int64_t)((wide)TEN_YEARS_US * rule->count / rule->period_us) + 1);
+}
+
+static int64_t tat_rounded_up(const struct gate *g)
+{
+    return g->word[TAT_US] + (g->word[TAT_REM] > 0);
 }
 
 /* TAT in 1/count us. */
-static wide tat_parts(const struct gcra *g)
+static wide tat_parts(const struct gate *g)
 {
-    return (wide)g->tat_us * g->rule.count + g->tat_rem;
+    return (wide)g->word[TAT_US] * g->rule.count + g->word[TAT_REM];
 }
 
-static int64_t tat_rounded_up(const struct gcra *g)
+static void set_tat(struct gate *g, wide parts)
 {
-    return g->tat_us + (g->tat_rem > 0);
+    g->word[TAT_US] = (int64_t)(parts / g->rule.count);
+    g->word[TAT_REM] = (int64_t)(parts % g->rule.count);
 }
 
-static int64_t later_of(int64_t a, int64_t b)
+static wide rounded_up(wide parts, int64_t count)
 {
-    return a > b ? a : b;
+    return parts / count + (parts % count > 0);
 }
 
-void gcra_init(struct gcra *g, const struct rule *rule)
+static void cut(struct gate *g, int64_t now_us)
 {
-    *g = (struct gcra){.rule = *rule};
+    if (g->word[TAT_US] >= now_us + FAR_US) {
+        g->word[TAT_US] = now_us + FAR_US;
+        g->word[TAT_REM] = 0;
+    }
 }
 
-/* The slots in use at a time: (TAT - at) / T, rounded up. T is period parts of 1/count us. */
-static int64_t slots_used(const struct gcra *g, int64_t at_us)
+int gcra_load(struct gate *g, const char *words, int64_t now_us)
+{
+    if (!words_read(words, 2, g->word) || g->word[TAT_REM] >= g->rule.count)
+        return WEIR_EINPUT;
+    cut(g, now_us);
+    return 0;
+}
+
+int64_t gcra_start(const struct gate *g, int64_t now_us, int64_t slots)
+{
+    wide opens = tat_parts(g) - (wide)(g->rule.burst - slots) * g->rule.period_us;
+
+    return most(now_us, (int64_t)rounded_up(opens, g->rule.count));
+}
+
+/* (TAT - at) / T; T is period parts of 1/count us. */
+int64_t gcra_used(const struct gate *g, int64_t at_us)
 {
     wide left = tat_parts(g) - (wide)at_us * g->rule.count;
 
-    return left <= 0 ? 0 : (int64_t)((left + g->rule.period_us - 1) / g->rule.period_us);
+    return left <= 0 ? 0 : (int64_t)rounded_up(left, g->rule.period_us);
 }
 
-/* TAT + (cost - 1) T - tau = TAT - (burst - cost) T, rounded up to a whole microsecond. */
-int64_t gcra_start(const struct gcra *g, int64_t now_us, int64_t cost)
+int gcra_take(struct gate *g, int64_t s_us, int64_t slots)
 {
-    struct exact opens;
+    wide tat = s_us > tat_rounded_up(g) ? (wide)s_us * g->rule.count : tat_parts(g);
 
-    if (cost > g->rule.burst)
-        return INT64_MAX;
-    opens = exact_of(&g->rule, tat_parts(g) - (wide)(g->rule.burst - cost) * g->rule.period_us);
-    return later_of(now_us, opens.us + (opens.rem > 0));
+    set_tat(g, tat + (wide)slots * g->rule.period_us);
+    return 0;
 }
 
-int64_t gcra_count(const struct gcra *g, int64_t s_us, int64_t most, int64_t cost)
+int gcra_charge(struct gate *g, int64_t now_us, int64_t slots)
 {
-    int64_t jobs = (g->rule.burst - slots_used(g, s_us)) / cost;
+    int status = gcra_take(g, now_us, slots);
 
-    if (jobs > most)
-        jobs = most;
-    return jobs < 0 ? 0 : jobs;
+    cut(g, now_us);
+    return status;
 }
 
-/* A start at TAT rounded up counts as a start at TAT itself, so that rounding loses nothing. */
-void gcra_take(struct gcra *g, int64_t s_us, int64_t k, int64_t cost)
+/* With a smaller cost at s the gate could have been empty since: for now - s at most, which is not given
+ * back. */
+void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
-    struct exact tat;
+    wide given = (wide)slots * g->rule.period_us - (wide)most(0, now_us - s_us) * g->rule.count;
+    wide tat = tat_parts(g) - given;
 
-    if (s_us > tat_rounded_up(g)) {
-        g->tat_us = s_us;
-        g->tat_rem = 0;
-    }
-    tat = exact_of(&g->rule, tat_parts(g) + (wide)k * cost * g->rule.period_us);
-    g->tat_us = tat.us;
-    g->tat_rem = tat.rem;
+    if (given > 0)
+        set_tat(g, tat > 0 ? tat : 0);
 }
 
-/* What starts at once does so from now; each later one starts when the slots of those before it are back: TAT
- * after n - 1 of them, less (burst - cost) T. */
-int64_t gcra_nth_start(const struct gcra *g, int64_t now_us, int64_t n, int64_t cost)
+int gcra_fill(struct gate *g, int64_t now_us, int64_t slots)
 {
-    struct gcra before = *g;
-    struct exact opens;
-
-    if (cost > g->rule.burst)
-        return INT64_MAX;
-    if (now_us > tat_rounded_up(g)) {
-        before.tat_us = now_us;
-        before.tat_rem = 0;
-    }
-    opens = exact_of(&g->rule, tat_parts(&before) + ((wide)n * cost - g->rule.burst) * g->rule.period_us);
-    return later_of(now_us, opens.us == INT64_MAX ? INT64_MAX : opens.us + (opens.rem > 0));
+    set_tat(g, (wide)now_us * g->rule.count + (wide)slots * g->rule.period_us);
+    return 0;
 }
 
-void gcra_change(struct gcra *g, const struct rule *rule, int64_t now_us)
+void gcra_step_back(struct gate *g, int64_t us)
 {
-    int64_t used = slots_used(g, now_us);
-    struct exact kept;
-
-    if (used > rule->burst)
-        used = rule->burst;
-    kept = exact_of(rule, (wide)used * rule->period_us);
-    *g = (struct gcra){.rule = *rule, .tat_us = now_us + kept.us, .tat_rem = kept.rem};
+    g->word[TAT_US] = most(0, g->word[TAT_US] - us);
 }
+
+/* At TAT itself its remainder still counts. */
+int64_t gcra_resets(const struct gate *g)
+{
+    return tat_rounded_up(g);
+}
+
+/* What starts at once does so from now; each later one when the slots of those before it are back: TAT after
+ * n - 1 of them, less (burst - slots) T. */
+int64_t gcra_nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
+{
+    wide tat = now_us > tat_rounded_up(g) ? (wide)now_us * g->rule.count : tat_parts(g);
+    wide opens = tat + ((wide)n * slots - g->rule.burst) * g->rule.period_us;
+
+    return most(now_us, time_or_never(rounded_up(opens, g->rule.count)));
+}
+
+const struct algorithm_ops gcra_ops = {
+    .name = "gcra",
+    .bursts = true,
+    .count_max = SLOTS_MOST,
+    .most_in_period = gcra_most_in_period,
+    .scale = gcra_scale,
+    .load = gcra_load,
+    .start = gcra_start,
+    .used = gcra_used,
+    .take = gcra_take,
+    .charge = gcra_charge,
+    .give = gcra_give,
+    .fill = gcra_fill,
+    .step_back = gcra_step_back,
+    .resets = gcra_resets,
+    .nth_start = gcra_nth_start,
+};

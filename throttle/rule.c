@@ -1,282 +1,506 @@
-/* Rules and durations, to and from text. Everything is exact: 1.5s is 1,500,000 us, and what is no whole
- * number of microseconds is refused. The bounds make the arithmetic of gcra.c and gate.lua exact; gate.lua
+/* Rules, to and from text. The bounds make the arithmetic of the algorithms exact, in C and in Lua: exact.lua
  * has the proof. */
 #include "throttle/rule.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/likely.h"
+#include "throttle/algorithm.h"
+
 #define COUNT_MAX 1000000000                           /* of count and burst: below 2^30 */
 #define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000) /* of period and tau: below 2^49 */
-#define DURATION_MAX_US (10 * TEN_YEARS_US)            /* now + that is below 2^53 */
+#define PER_SECOND_MAX "1000000"
+#define ADAPT_WHOLE 1000
 
 /* How much of somebody else's text a message repeats. */
-#define QUOTED "%.60s"
+#define QUOTED "%.80s"
+#define RATE_HINT "write COUNT/PERIOD, as in 100/1m, 10/s,burst=20 or 1/1.5s"
 
-/* Largest first, as duration_format tries them. */
-static const struct unit {
-    const char *name;
-    int64_t us;
-} units[] = {
-    {"w", INT64_C(604800000000)},
-    {"d", INT64_C(86400000000)},
-    {"h", INT64_C(3600000000)},
-    {"m", 60000000},
-    {"s", 1000000},
-    {"ms", 1000},
-    {"us", 1},
+/* A rule that is being read, and what is wrong with it: why, and what would be right. */
+struct reading {
+    const char *at;
+    struct rule *rule;
+    unsigned seen; /* one bit for each option */
+    char wrong[320];
 };
-#define UNIT_COUNT (sizeof units / sizeof *units)
 
-static bool is_digit(char c)
+/* Returns false, for the caller to return. */
+static bool wrong(struct reading *r, const char *fmt, ...) WEIR_PRINTF(2, 3);
+static bool wrong(struct reading *r, const char *fmt, ...)
 {
-    return c >= '0' && c <= '9';
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(r->wrong, sizeof r->wrong, fmt, args);
+    va_end(args);
+    return false;
 }
 
-/* Reads digits; false when there are none or the number is above most. */
-static bool read_number(const char **at, int64_t most, int64_t *number)
-{
-    const char *p = *at;
-    int64_t n = 0;
+/* ---- Bounds, of both forms */
 
-    for (; is_digit(*p); p++) {
-        n = n * 10 + (*p - '0');
-        if (n > most)
-            return false;
-    }
-    if (p == *at)
-        return false;
-    *at = p;
-    *number = n;
+static bool check_burst(struct reading *r)
+{
+    const struct rule *rule = r->rule;
+
+    if (rule->burst < 1 || rule->burst > COUNT_MAX)
+        return wrong(r, "the burst must be 1 to 1000000000; " RATE_HINT);
+    if ((__int128)(rule->burst - 1) * rule->period_us > (__int128)TEN_YEARS_US * rule->count)
+        return wrong(r,
+                     "a burst that takes more than ten years to come back; make it smaller, or " RATE_HINT);
     return true;
 }
 
-static const struct unit *read_unit(const char **at)
+static bool check_count(struct reading *r)
 {
-    size_t len = strspn(*at, "abcdefghijklmnopqrstuvwxyz");
+    const struct algorithm_ops *ops = algorithm_of(r->rule->algorithm);
 
-    for (size_t i = 0; i < UNIT_COUNT; i++)
-        if (strlen(units[i].name) == len && memcmp(units[i].name, *at, len) == 0) {
-            *at += len;
-            return &units[i];
-        }
-    return NULL;
+    if (r->rule->count < 1 || r->rule->count > COUNT_MAX)
+        return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
+    if (r->rule->count > ops->count_max)
+        return wrong(
+            r, "%s keeps each start and takes a count of at most %" PRId64 "; use algorithm=sliding-window",
+            ops->name, ops->count_max);
+    return true;
 }
 
-/* The digits behind a point, as microseconds of a unit; false when that is no whole number. */
-static bool read_fraction(const char *digits, size_t len, int64_t unit_us, int64_t *us)
+static bool check_rate(struct reading *r)
 {
-    int64_t part = 0, scale = 1;
+    const struct rule *rule = r->rule;
 
-    while (len && digits[len - 1] == '0')
-        len--;
-    if (len > 15)
+    if (!check_count(r))
         return false;
-    for (size_t i = 0; i < len; i++) {
-        part = part * 10 + (digits[i] - '0');
-        scale *= 10;
-    }
-    *us = (int64_t)((__int128)part * unit_us / scale);
-    return (__int128)part * unit_us % scale == 0;
-}
-
-/* NUMBER UNIT, NUMBER = digits ["." digits]. NULL, or what is wrong with it. */
-static const char *read_duration(const char **at, int64_t *us)
-{
-    const struct unit *unit;
-    const char *fraction = *at;
-    size_t fraction_len = 0;
-    int64_t whole, part_us;
-
-    if (!read_number(at, DURATION_MAX_US, &whole))
-        return is_digit(**at) ? "100 years or more" : "the number is missing";
-    if (**at == '.') {
-        fraction = *at + 1;
-        fraction_len = strspn(fraction, "0123456789");
-        if (!fraction_len)
-            return "no digit follows the point";
-        *at = fraction + fraction_len;
-    }
-    unit = read_unit(at);
-    if (!unit)
-        return "the unit is missing or unknown";
-    if (whole >= DURATION_MAX_US / unit->us)
-        return "100 years or more";
-    if (!read_fraction(fraction, fraction_len, unit->us, &part_us))
-        return "no whole number of microseconds";
-    *us = whole * unit->us + part_us;
-    return NULL;
-}
-
-int duration_parse(const char *text, int64_t *us, struct error *e)
-{
-    const char *p = text;
-    const char *wrong = read_duration(&p, us);
-
-    if (!wrong && *p)
-        wrong = "something follows the unit";
-    if (wrong)
-        return error_set(e, WEIR_EINPUT,
-                         "duration '" QUOTED
-                         "': %s; write a number and one of us, ms, s, m, h, d, w, as in 500ms or 1.5h",
-                         text, wrong);
-    return 0;
-}
-
-/* The largest unit that needs at most three digits behind the point; whole microseconds always fit one. */
-void duration_format(int64_t us, char out[32])
-{
-    const char *sign = us < 0 ? "-" : "";
-    uint64_t n = us < 0 ? -(uint64_t)us : (uint64_t)us;
-    size_t i = 0;
-    int len;
-
-    if (us == 0) {
-        strcpy(out, "0s");
-        return;
-    }
-    while ((uint64_t)units[i].us > n || (unsigned __int128)n * 1000 % (uint64_t)units[i].us)
-        i++;
-    len = snprintf(out, 32, "%s%" PRIu64 ".%03d", sign, n / (uint64_t)units[i].us,
-                   (int)((unsigned __int128)n * 1000 / (uint64_t)units[i].us % 1000));
-    while (out[len - 1] == '0')
-        len--;
-    if (out[len - 1] == '.')
-        len--;
-    strcpy(out + len, units[i].name);
-}
-
-/* NULL, or what is wrong with the numbers of a rule. */
-static const char *out_of_bounds(const struct rule *rule)
-{
-    if (rule->count < 1 || rule->count > COUNT_MAX)
-        return "the count must be 1 to 1000000000";
     if (rule->period_us < 1 || rule->period_us > TEN_YEARS_US)
-        return "the period must be above 0 and at most ten years (3650d)";
+        return wrong(r, "the period must be above 0 and at most ten years (3650d); " RATE_HINT);
     if (rule->period_us < rule->count)
-        return "more than 1000000 a second";
-    if (rule->burst < 1 || rule->burst > COUNT_MAX)
-        return "the burst must be 1 to 1000000000";
-    if ((__int128)(rule->burst - 1) * rule->period_us > (__int128)TEN_YEARS_US * rule->count)
-        return "a burst that takes more than ten years to come back";
-    return NULL;
+        return wrong(r, "more than " PER_SECOND_MAX " a second, which is the most; " RATE_HINT);
+    if (rule->offset_us < 0 || rule->offset_us >= rule->period_us)
+        return wrong(r, "the offset must be shorter than the period: windows repeat; write 5000/1d,"
+                        "algorithm=fixed-window,offset=6h");
+    return check_burst(r);
 }
 
-static const char *read_burst(const char **at, struct rule *rule)
+static bool check_bounds(struct reading *r)
 {
-    if (rule->burst)
-        return "burst= is there twice";
-    return read_number(at, COUNT_MAX, &rule->burst) && rule->burst ? NULL
-                                                                   : "the burst must be 1 to 1000000000";
+    return r->rule->algorithm == ALGORITHM_CONCURRENCY ? check_count(r) : check_rate(r);
 }
 
-/* What may follow the rate. */
+/* ---- Paths into a job */
+
+static bool is_member(const char *name, size_t len)
+{
+    static const char *const members[] = {"args", "meta",  "id",      "type",         "queue",      "cost",
+                                          "key",  "batch", "timeout", "max_attempts", "traceparent"};
+
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (strlen(members[i]) == len && memcmp(members[i], name, len) == 0)
+            return true;
+    return false;
+}
+
+/* Names joined by dots. */
+static bool is_path(const char *path, size_t len)
+{
+    size_t name_len = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (path[i] == '.' && name_len == 0)
+            return false;
+        name_len = path[i] == '.' ? 0 : name_len + 1;
+    }
+    return name_len > 0;
+}
+
+static bool keep_path(struct reading *r, size_t len)
+{
+    if (len >= RULE_PATH_SIZE)
+        return wrong(r, "the path behind by= is longer than 128 characters; take a shorter one");
+    if (!is_path(r->at, len))
+        return wrong(r, "by= wants key, or a path of names joined by dots: [A-Za-z0-9_-]; write by=key or "
+                        "by=args.customer");
+    memcpy(r->rule->by, r->at, len);
+    r->at += len;
+    return true;
+}
+
+static size_t path_len(const char *at)
+{
+    return strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+}
+
+/* ---- What may follow the rate: each reads what is behind "=" */
+
+static bool read_burst(struct reading *r)
+{
+    if (!number_read(&r->at, COUNT_MAX, &r->rule->burst) || !r->rule->burst)
+        return wrong(r, "the burst must be 1 to 1000000000; " RATE_HINT);
+    return true;
+}
+
+static bool read_algorithm(struct reading *r)
+{
+    const char *names[ALGORITHM_COUNT + 1] = {NULL}, *likely;
+    char name[64];
+    size_t len = strspn(r->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+    snprintf(name, sizeof name, "%.*s", (int)len, r->at);
+    r->at += len;
+    if (algorithm_find(name, &r->rule->algorithm) && r->rule->algorithm != ALGORITHM_CONCURRENCY)
+        return true;
+    if (strcmp(name, "concurrency") == 0)
+        return wrong(r, "concurrency is no rate; write concurrency=5 as a rule of its own");
+    for (int i = 0; i < ALGORITHM_CONCURRENCY; i++)
+        names[i] = algorithm_of(i)->name;
+    likely = likely_word(name, names);
+    if (likely)
+        return wrong(r, "unknown algorithm '%s'; did you mean %s?", name, likely);
+    return wrong(
+        r,
+        "unknown algorithm '%s'; there are gcra, token-bucket, fixed-window, sliding-log and sliding-window",
+        name);
+}
+
+static bool read_offset(struct reading *r)
+{
+    const char *why = duration_read(&r->at, &r->rule->offset_us);
+
+    return why ? wrong(r, "offset=: %s; write a duration, as in offset=6h", why) : true;
+}
+
+static bool read_by(struct reading *r)
+{
+    size_t len = path_len(r->at), first = strcspn(r->at, ".,");
+
+    if (len && first <= len && r->at[0] != '.' && !is_member(r->at, first))
+        return wrong(r, "by=%.*s: a job has no member '%.*s'; its own values are in args: write by=args.%.*s",
+                     (int)len, r->at, (int)first, r->at, (int)(len > 40 ? 40 : len), r->at);
+    if (first == len && (strncmp(r->at, "args", 4) == 0 || strncmp(r->at, "meta", 4) == 0))
+        return wrong(r,
+                     "by=%.*s: that is an object, no value; name one of its members, as in by=%.*s.customer",
+                     (int)len, r->at, (int)len, r->at);
+    return keep_path(r, len);
+}
+
+/* A number of 0 to 1 with at most three digits behind the point, in thousandths. */
+static bool read_thousandths(const char **at, int *thousandths)
+{
+    int64_t whole, part = 0;
+    int digits = 0;
+
+    if (!number_read(at, 1, &whole))
+        return false;
+    if ((*at)[0] == '.' && (*at)[1] != '.') {
+        const char *begin = ++*at;
+
+        if (!number_read(at, ADAPT_WHOLE - 1, &part))
+            return false;
+        digits = (int)(*at - begin);
+    }
+    if (digits > 3)
+        return false;
+    for (; digits < 3; digits++)
+        part *= 10;
+    *thousandths = (int)(whole * ADAPT_WHOLE + part);
+    return true;
+}
+
+static bool read_adapt(struct reading *r)
+{
+    int low, high;
+
+    if (!read_thousandths(&r->at, &low) || strncmp(r->at, "..", 2) != 0)
+        return wrong(r, "adapt= wants LOW..HIGH, parts of the rate; write adapt=0.5..1");
+    r->at += 2;
+    if (!read_thousandths(&r->at, &high))
+        return wrong(
+            r, "adapt= wants LOW..HIGH, with at most three digits behind the point; write adapt=0.5..1");
+    if (low < 1 || low >= high || high > ADAPT_WHOLE)
+        return wrong(r, "adapt= wants 0 < LOW < HIGH <= 1; write adapt=0.5..1");
+    r->rule->adapt_low = low;
+    r->rule->adapt_high = high;
+    return true;
+}
+
+enum { BURST, ALGORITHM, OFFSET, BY, ADAPT, OPTIONS };
 static const struct option {
     const char *name;
-    const char *(*read)(const char **at, struct rule *rule);
-} options[] = {
-    {"burst=", read_burst},
+    bool (*read)(struct reading *r);
+} options[OPTIONS] = {
+    [BURST] = {"burst=", read_burst},    [ALGORITHM] = {"algorithm=", read_algorithm},
+    [OFFSET] = {"offset=", read_offset}, [BY] = {"by=", read_by},
+    [ADAPT] = {"adapt=", read_adapt},
 };
 
-static const char *read_option(const char **at, struct rule *rule)
+static bool has(const struct reading *r, int option)
 {
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (strncmp(*at, options[i].name, strlen(options[i].name)) == 0) {
-            *at += strlen(options[i].name);
-            return options[i].read(at, rule);
+    return r->seen & 1u << option;
+}
+
+static bool unknown_option(struct reading *r)
+{
+    const char *names[OPTIONS + 1] = {NULL}, *likely;
+    char name[32];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(r->at, "=,"), r->at);
+    strncat(name, "=", sizeof name - strlen(name) - 1);
+    for (int i = 0; i < OPTIONS; i++)
+        names[i] = options[i].name;
+    likely = likely_word(name, names);
+    if (likely)
+        return wrong(r, "unknown '%s'; did you mean %s?", name, likely);
+    return wrong(r, "after the rate only burst=, algorithm=, offset=, by= and adapt= are known; " RATE_HINT);
+}
+
+static bool read_option(struct reading *r)
+{
+    for (int i = 0; i < OPTIONS; i++)
+        if (strncmp(r->at, options[i].name, strlen(options[i].name)) == 0) {
+            if (has(r, i))
+                return wrong(r, "%s is there twice; leave one out", options[i].name);
+            r->seen |= 1u << i;
+            r->at += strlen(options[i].name);
+            return options[i].read(r);
         }
-    return "after the rate only burst=N is known";
+    return unknown_option(r);
 }
 
-/* [NUMBER] UNIT */
-static const char *read_period(const char **at, int64_t *us)
+static bool read_options(struct reading *r)
 {
-    const struct unit *unit;
-
-    if (is_digit(**at))
-        return read_duration(at, us);
-    unit = read_unit(at);
-    if (!unit)
-        return "the unit is missing or unknown";
-    *us = unit->us;
-    return NULL;
-}
-
-/* NULL, or what is wrong with the rule. */
-static const char *read_rule(const char *at, struct rule *rule)
-{
-    const char *wrong;
-
-    *rule = (struct rule){0};
-    if (!read_number(&at, COUNT_MAX, &rule->count) || rule->count < 1)
-        return "the count must be 1 to 1000000000";
-    if (*at++ != '/')
-        return "no / follows the count";
-    wrong = read_period(&at, &rule->period_us);
-    while (!wrong && *at == ',') {
-        at++;
-        wrong = read_option(&at, rule);
+    while (*r->at == ',') {
+        r->at++;
+        if (!read_option(r))
+            return false;
     }
-    if (wrong)
-        return wrong;
-    if (*at)
-        return "something follows that is no part of a rule";
-    if (!rule->burst)
-        rule->burst = rule->count;
-    return out_of_bounds(rule);
+    return *r->at ? wrong(r, "'%.20s' is no part of a rule; " RATE_HINT, r->at) : true;
+}
+
+/* ---- The person's form */
+
+/* Do the options go with the algorithm? */
+static bool check_options(struct reading *r)
+{
+    const struct algorithm_ops *ops = algorithm_of(r->rule->algorithm);
+
+    if (has(r, BURST) && !ops->bursts)
+        return wrong(r,
+                     "%s has no burst: the whole count may start at once; leave burst= out, or use gcra or "
+                     "token-bucket",
+                     ops->name);
+    if (has(r, OFFSET) && !ops->offsets)
+        return wrong(
+            r,
+            "%s has no windows that an offset could move; leave offset= out, or use algorithm=fixed-window",
+            ops->name);
+    return true;
+}
+
+static bool read_rate(struct reading *r)
+{
+    const char *why;
+
+    if (!number_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
+        return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
+    if (*r->at++ != '/')
+        return wrong(r, "no / follows the count; " RATE_HINT);
+    why = period_read(&r->at, &r->rule->period_us);
+    if (why)
+        return wrong(r, "%s; " RATE_HINT, why);
+    if (!read_options(r) || !check_options(r))
+        return false;
+    if (!has(r, BURST))
+        r->rule->burst = r->rule->count;
+    return check_bounds(r);
+}
+
+static bool read_concurrency(struct reading *r)
+{
+    r->rule->algorithm = ALGORITHM_CONCURRENCY;
+    if (!number_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
+        return wrong(
+            r, "concurrency must be 1 to 1000000000; write concurrency=5, or stop all with weir rate pause");
+    r->rule->burst = r->rule->count;
+    if (!read_options(r))
+        return false;
+    if (r->seen & ~(1u << BY))
+        return wrong(
+            r, "concurrency is no rate and only takes by=; write concurrency=5 or concurrency=5,by=key");
+    return true;
 }
 
 int rule_parse(const char *text, struct rule *rule, struct error *e)
 {
-    const char *wrong = read_rule(text, rule);
+    static const char concurrency[] = "concurrency=";
+    struct reading r = {.at = text, .rule = rule};
+    bool counts_jobs = strncmp(text, concurrency, strlen(concurrency)) == 0;
 
-    if (wrong)
-        return error_set(e, WEIR_EINPUT,
-                         "rule '" QUOTED "': %s; write COUNT/PERIOD, as in 100/1m, 10/s,burst=20 or 1/1.5s",
-                         text, wrong);
-    return 0;
+    *rule = (struct rule){0};
+    if (counts_jobs)
+        r.at += strlen(concurrency);
+    if (counts_jobs ? read_concurrency(&r) : read_rate(&r))
+        return 0;
+    return error_set(e, WEIR_EINPUT, "rule '" QUOTED "': %s", text, r.wrong);
+}
+
+/* Adds to a text of RULE_TEXT_SIZE, which is enough for the longest rule. */
+static void add(char *out, const char *fmt, ...) WEIR_PRINTF(2, 3);
+static void add(char *out, const char *fmt, ...)
+{
+    size_t len = strlen(out);
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(out + len, RULE_TEXT_SIZE - len, fmt, args);
+    va_end(args);
+}
+
+static void add_thousandths(char *out, int thousandths)
+{
+    add(out, "%d", thousandths / ADAPT_WHOLE);
+    if (thousandths % ADAPT_WHOLE == 0)
+        return;
+    add(out, ".%03d", thousandths % ADAPT_WHOLE);
+    for (size_t len = strlen(out); out[len - 1] == '0'; len--)
+        out[len - 1] = '\0';
+}
+
+static void format_rate(const struct rule *rule, char *out)
+{
+    const struct algorithm_ops *ops = algorithm_of(rule->algorithm);
+    char span[32];
+
+    duration_format(rule->period_us, span);
+    add(out, "%" PRId64 "/%s", rule->count, span);
+    if (ops->bursts && rule->burst != rule->count)
+        add(out, ",burst=%" PRId64, rule->burst);
+    if (rule->algorithm != ALGORITHM_GCRA)
+        add(out, ",algorithm=%s", ops->name);
+    if (rule->offset_us) {
+        duration_format(rule->offset_us, span);
+        add(out, ",offset=%s", span);
+    }
 }
 
 void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE])
 {
-    char period[32], burst[32] = "";
-
-    duration_format(rule->period_us, period);
-    if (rule->burst != rule->count)
-        snprintf(burst, sizeof burst, ",burst=%" PRId64, rule->burst);
-    snprintf(out, RULE_TEXT_SIZE, "%" PRId64 "/%s%s", rule->count, period, burst);
+    *out = '\0';
+    if (rule->algorithm == ALGORITHM_CONCURRENCY)
+        add(out, "concurrency=%" PRId64, rule->count);
+    else
+        format_rate(rule, out);
+    if (*rule->by)
+        add(out, ",by=%s", rule->by);
+    if (rule->adapt_high) {
+        add(out, ",adapt=");
+        add_thousandths(out, rule->adapt_low);
+        add(out, "..");
+        add_thousandths(out, rule->adapt_high);
+    }
 }
+
+/* ---- The stored form */
 
 void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE])
 {
-    snprintf(out, RULE_TEXT_SIZE, "%" PRId64 "/%" PRId64 "/%" PRId64, rule->count, rule->period_us,
-             rule->burst);
+    const struct algorithm_ops *ops = algorithm_of(rule->algorithm);
+
+    *out = '\0';
+    add(out, "%s:%" PRId64, ops->name, rule->count);
+    if (rule->algorithm != ALGORITHM_CONCURRENCY)
+        add(out, "/%" PRId64, rule->period_us);
+    if (ops->bursts)
+        add(out, "/%" PRId64, rule->burst);
+    if (ops->offsets)
+        add(out, "/%" PRId64, rule->offset_us);
+    if (*rule->by)
+        add(out, ",by=%s", rule->by);
+    if (rule->adapt_high)
+        add(out, ",adapt=%d..%d", rule->adapt_low, rule->adapt_high);
 }
 
 /* One number of the stored form, which has no leading zeros: equal rules are equal texts. */
-static bool read_stored(const char **at, char end, int64_t *number)
+static bool stored_number(struct reading *r, int64_t *number)
 {
-    return **at != '0' && read_number(at, TEN_YEARS_US, number) && *(*at)++ == end;
+    return (*r->at != '0' || r->at[1] < '0' || r->at[1] > '9') && number_read(&r->at, TEN_YEARS_US, number);
+}
+
+static bool stored_next(struct reading *r, int64_t *number)
+{
+    return *r->at++ == '/' && stored_number(r, number);
+}
+
+static bool stored_rate(struct reading *r)
+{
+    const struct algorithm_ops *ops = algorithm_of(r->rule->algorithm);
+
+    if (!stored_number(r, &r->rule->count))
+        return false;
+    r->rule->burst = r->rule->count;
+    return (r->rule->algorithm == ALGORITHM_CONCURRENCY || stored_next(r, &r->rule->period_us)) &&
+           (!ops->bursts || stored_next(r, &r->rule->burst)) &&
+           (!ops->offsets || stored_next(r, &r->rule->offset_us));
+}
+
+static bool stored_adapt(struct reading *r)
+{
+    int64_t low, high;
+
+    if (r->rule->algorithm == ALGORITHM_CONCURRENCY || !stored_number(r, &low) ||
+        strncmp(r->at, "..", 2) != 0)
+        return false;
+    r->at += 2;
+    if (!stored_number(r, &high) || low < 1 || low >= high || high > ADAPT_WHOLE)
+        return false;
+    r->rule->adapt_low = (int)low;
+    r->rule->adapt_high = (int)high;
+    return true;
+}
+
+static bool skip(struct reading *r, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (strncmp(r->at, word, len) != 0)
+        return false;
+    r->at += len;
+    return true;
+}
+
+static bool read_stored(struct reading *r)
+{
+    char name[32];
+    size_t len = strcspn(r->at, ":");
+
+    snprintf(name, sizeof name, "%.*s", (int)len, r->at);
+    if (!r->at[len] || !algorithm_find(name, &r->rule->algorithm))
+        return false;
+    r->at += len + 1;
+    return stored_rate(r) && (!skip(r, ",by=") || keep_path(r, path_len(r->at))) &&
+           (!skip(r, ",adapt=") || stored_adapt(r)) && !*r->at && check_bounds(r);
 }
 
 int rule_read(const char *stored, struct rule *rule, struct error *e)
 {
-    const char *at = stored;
-    const char *wrong = "it is not count/period_us/burst";
+    struct reading r = {.at = stored, .rule = rule};
 
-    if (read_stored(&at, '/', &rule->count) && read_stored(&at, '/', &rule->period_us) &&
-        read_stored(&at, '\0', &rule->burst))
-        wrong = out_of_bounds(rule);
-    if (wrong)
-        return error_set(e, WEIR_EINPUT,
-                         "stored rule '" QUOTED "': %s; set the limit again with weir rate set", stored,
-                         wrong);
-    return 0;
+    *rule = (struct rule){0};
+    if (read_stored(&r))
+        return 0;
+    return error_set(e, WEIR_EINPUT, "stored rule '" QUOTED "': %s; set the limit again with weir rate set",
+                     stored, *r.wrong ? r.wrong : "it is not ALGORITHM:COUNT/PERIOD_US...");
+}
+
+/* ---- */
+
+bool rule_equal(const struct rule *a, const struct rule *b)
+{
+    return a->algorithm == b->algorithm && a->count == b->count && a->period_us == b->period_us &&
+           a->burst == b->burst && a->offset_us == b->offset_us && a->adapt_low == b->adapt_low &&
+           a->adapt_high == b->adapt_high && strcmp(a->by, b->by) == 0;
 }
 
 int64_t rule_most_in_period(const struct rule *rule)
 {
-    return rule->count + rule->burst - 1;
+    return algorithm_of(rule->algorithm)->most_in_period(rule);
 }

@@ -1,24 +1,56 @@
-/* A rule: count starts in each period, burst at once after a quiet time.
+/* A rule: count starts in each period, or so many jobs in flight; and a limit's rules, up to eight.
  *
- *   RULE   = COUNT "/" [NUMBER] UNIT { "," NAME "=" VALUE }        100/1m   10/s,burst=20   1/1.5s
+ *   RULE   = RATE { "," OPTION } | "concurrency=" N [ ",by=" PATH ]
+ *   RATE   = COUNT "/" [NUMBER] UNIT                  100/1m   10/s,burst=20   1/1.5s   10/s,by=args.customer
  *   UNIT   = "us" | "ms" | "s" | "m" | "h" | "d" | "w"
+ *   OPTION = "burst=" N            gcra, token-bucket: how many may start at once after a quiet time; else
+ * COUNT | "algorithm=" NAME     gcra (the default), token-bucket, fixed-window, sliding-log, sliding-window
+ *          | "offset=" DURATION    fixed-window: its windows begin that long after midnight UTC of 1970-01-01
+ *          | "by=" PATH            one gate for each value: key, or names into the job such as args.customer
+ *          | "adapt=" LOW ".." HIGH   after "throttled" the rate falls, at most to LOW, and rises to HIGH
+ * again
  *
- * T = period / count; tau = (burst - 1) * T; without burst= it is count itself. A rule is kept in Redis in
- * its stored form, "count/period_us/burst", which the Lua side reads with one pattern. */
+ * T = period / count; tau = (burst - 1) * T. Rules are kept in Redis in their stored form, which the Lua side
+ * reads (throttle/rules.lua):
+ *
+ *   gcra:COUNT/PERIOD_US/BURST          token-bucket:COUNT/PERIOD_US/BURST
+ * fixed-window:COUNT/PERIOD_US/OFFSET_US sliding-log:COUNT/PERIOD_US         sliding-window:COUNT/PERIOD_US
+ * concurrency:N each with ,by=PATH and ,adapt=LOW..HIGH (thousandths) behind it where they are set
+ *
+ * A limit's rules are joined by one blank; marks may follow them: pause:UNTIL_US/SET_AT_US and weights:1. */
 #ifndef THROTTLE_RULE_H
 #define THROTTLE_RULE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
+#include "throttle/duration.h"
 
-struct rule {
-    int64_t count;     /* 1 to 10^9 */
-    int64_t period_us; /* T is at least 1 us: at most 1,000,000/s */
-    int64_t burst;     /* 1 to 10^9; tau at most ten years */
+enum algorithm {
+    ALGORITHM_GCRA,
+    ALGORITHM_TOKEN_BUCKET,
+    ALGORITHM_FIXED_WINDOW,
+    ALGORITHM_SLIDING_LOG,
+    ALGORITHM_SLIDING_WINDOW,
+    ALGORITHM_CONCURRENCY,
+    ALGORITHM_COUNT,
 };
 
-#define RULE_TEXT_SIZE 96
+#define RULE_PATH_SIZE 129
+
+struct rule {
+    int64_t count;     /* 1 to 10^9: starts in a period; concurrency: jobs in flight */
+    int64_t period_us; /* T is at least 1 us: at most 1,000,000/s; concurrency: 0 */
+    int64_t burst;     /* the most that can start at once: burst= of gcra and token-bucket; else the count */
+    int64_t offset_us; /* fixed-window: 0 to below the period; else 0 */
+    enum algorithm algorithm;
+    int adapt_low, adapt_high; /* thousandths of the count; 0: the rate is what it is */
+    char by[RULE_PATH_SIZE];   /* "": one gate for all */
+};
+
+#define RULE_TEXT_SIZE 272 /* the longest rule in either form */
 
 /* Reads what a person wrote. WEIR_EINPUT: what is wrong and what would be right. */
 WEIR_CHECKED int rule_parse(const char *text, struct rule *rule, struct error *e);
@@ -27,11 +59,29 @@ void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE]);
 /* The stored form. rule_read: WEIR_EINPUT when it is not one. */
 void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE]);
 WEIR_CHECKED int rule_read(const char *stored, struct rule *rule, struct error *e);
-/* "1m", "1.5s": a period or duration in its largest fitting unit. */
-void duration_format(int64_t us, char out[32]);
-/* "500ms", "10s", "1.5h": WEIR_EINPUT with what would be right. A bare number is not a duration. */
-WEIR_CHECKED int duration_parse(const char *text, int64_t *us, struct error *e);
-/* The most starts that any window [x, x + period) can see: count + burst - 1. */
+bool rule_equal(const struct rule *a, const struct rule *b);
+/* The most slots that any window [x, x + period) can see; doc/design.md, "Algorithms", says why. Concurrency:
+ * the most that are in flight at any time. */
 int64_t rule_most_in_period(const struct rule *rule);
+
+#define RULES_MAX 8 /* of one limit */
+#define RULE_SET_TEXT_SIZE (RULES_MAX * RULE_TEXT_SIZE + 64)
+
+struct rule_set {
+    struct rule at[RULES_MAX];
+    size_t count;
+    int64_t pause_until_us, paused_at_us; /* the limit as a whole was paused at that time; 0: never */
+    bool weighted;                        /* keys have weights of their own */
+};
+
+/* Reads 1 to RULES_MAX rules that a person wrote. WEIR_EINPUT also when they do not go together. */
+WEIR_CHECKED int rule_set_parse(const char *const *texts, size_t n, struct rule_set *set, struct error *e);
+/* The rules in the person's form, joined by a blank. */
+void rule_set_format(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
+/* The stored form with its marks. rule_set_read: WEIR_EINPUT when it is not one. */
+void rule_set_write(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
+WEIR_CHECKED int rule_set_read(const char *stored, struct rule_set *set, struct error *e);
+/* The path of its keyed rules; "": none is keyed. */
+const char *rule_set_path(const struct rule_set *set);
 
 #endif

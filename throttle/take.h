@@ -1,4 +1,5 @@
-/* Slots for callers of any kind: take.lua's request and answer. */
+/* Slots for callers of any kind: take.lua's request and answer. One call asks for many, each of its own
+ * limit. */
 #ifndef THROTTLE_TAKE_H
 #define THROTTLE_TAKE_H
 
@@ -7,22 +8,36 @@
 #include "core/args.h"
 #include "throttle/limit.h"
 
-struct take {
+struct redisReply; /* hiredis */
+
+#define TAKE_MOST 1000 /* questions in one call */
+
+struct take_question {
     char name[LIMIT_NAME_SIZE];
     char key[LIMIT_NAME_SIZE]; /* "": none */
-    char rule[RULE_TEXT_SIZE]; /* stored form; "": the limit's own */
     int64_t cost;
-    bool peek;
 };
 
-/* Reads NAME or NAME/KEY, a rule as a person writes it (NULL: the limit's own) and a cost (0: 1).
+/* Makes a question of a limit's name, a key (NULL: none; one that is no name stands for its hash) and a cost
+ * (0: 1). WEIR_EINPUT, and *why is a static text. */
+WEIR_CHECKED int take_make(struct take_question *q, const char *name, size_t name_len, const char *key,
+                           int64_t cost, const char **why);
+/* The same of NAME or NAME/KEY. */
+WEIR_CHECKED int take_read(struct take_question *q, const char *target, int64_t cost, const char **why);
+/* The rules that a person wrote, joined by blanks, in the stored form; NULL: "", the limit's own.
  * WEIR_EINPUT. */
-WEIR_CHECKED int take_make(struct take *t, const char *target, const char *rule, int64_t cost, bool peek,
-                           struct error *e);
+WEIR_CHECKED int take_rules(const char *text, char stored[RULE_SET_TEXT_SIZE], struct error *e);
 
-void take_request(struct args *a, const char *prefix, int64_t now_us, const struct take *t);
-/* WEIR_ENOTFOUND: no such limit; WEIR_EINPUT: it has no keys, or another rule than the one given. */
-WEIR_CHECKED int take_reply(const struct redisReply *r, const struct take *t, struct weir_take *out,
-                            struct error *e);
+/* Begins a call; then 1 to TAKE_MOST questions. */
+void take_request(struct args *a, const char *prefix, int64_t now_us, const char *rules, bool peek);
+void take_add(struct args *a, const struct take_question *q);
+/* Is this the answer to that many? */
+WEIR_CHECKED int take_reply(const struct redisReply *r, size_t count, struct error *e);
+/* The i-th of its answers. WEIR_ENOTFOUND: no such limit; WEIR_EINPUT, WEIR_ECONFIG: it cannot be asked so;
+ * *why is a static text. */
+WEIR_CHECKED int take_answer(const struct redisReply *r, size_t i, struct weir_take *out, const char **why);
+
+/* Redis is away: what a caller who would rather have that than an error is answered. */
+void take_assume(bool allowed, struct weir_take *out);
 
 #endif

@@ -1,49 +1,161 @@
--- take: slots for a caller of any kind, now or not at all.
+-- take: slots for callers of any kind, now or not at all.
 --
 -- KEYS[1] prefix
--- ARGV: now, limit, key ('' for none), rule ('' for the limit's own), cost, peek (1: take nothing, 0)
--- reply: [ allowed (0/1), burst, remaining, retry_after_us (-1: allowed, or never), reset_after_us,
---          never (0/1) ]
---        or what is wrong with the limit: missing, unkeyed, differs (from the rule given), unreadable
--- uses: core/base.lua core/now.lua throttle/gate.lua
+-- ARGV: now, peek (1: takes nothing, 0), rules ('' for the limits' own; else a set of rules in the stored form, without
+--       marks, for all items), then for each of 1 to 1,000 items: limit, key ('' for none), cost
+-- reply: for each item, in order, five elements:
+--        status                1 allowed, 0 denied, 2 never (the cost is more than a gate can ever hold),
+--                              or a word, and then four zeros: missing (no such limit), unkeyed (a key, but no rule of
+--                              the limit has by=), keyless (a rule has by=, and no key), differs (rules were given and
+--                              the limit has others), unreadable (the limit's rules), concurrency (a rule that takes
+--                              have nothing to give back to)
+--        limit                 the burst of the gate that has the smallest
+--        remaining             slots that are left, the least of the gates; after the take
+--        retry_after_us        denied: from now (Redis TIME of the call); -1: allowed, or never
+--        reset_after_us        until all gates are as if never used
+--
+-- Items are served one after the other, at one time; an item takes its cost from all gates of its limit or from none.
+-- Gates: a rule with by= has one for each key, others have one. Given rules without by= are all of them kept for each
+-- key when there is a key.
+--
+-- A denial stands until its retry_after_us, counted by the caller from before the call, unless somebody changes the
+-- rules, resumes the limit, or a job gives back what it did not spend, or a hold ends early: who remembers denials is
+-- late by so much then.
+--
+-- Errors (of the whole call; nothing is taken then): WEIR take: wants ..., wrong name of a limit or key, wrong cost,
+-- wrong rule.
+-- uses: gate rules
 
-local name, key, rule, cost, peek = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local MOST_ITEMS = 1000
+local MOST_KEPT = 1000
 
-local function is_name(text) return #text <= 128 and text:find('^[%w_.-]+$') end
+local peek -- of this call: does it take nothing?
 
-local function read_arguments()
-    if #ARGV ~= 6 or peek ~= '0' and peek ~= '1' then return 'wants now, limit, key, rule, cost, peek' end
-    if not is_name(name) or key ~= '' and not is_name(key) then return 'wrong name of a limit or key' end
-    if not cost or cost < 1 or cost ~= floor(cost) then return 'wrong cost' end
+-- ---- Limits: what follows from a name and the texts of rules is kept from call to call; nothing else is.
+
+local known, known_count = {}, 0 -- name -> its limit as it was last
+
+-- The word that says what is wrong with it is in .wrong.
+local function limit_make(name, own, given)
+    local limit = {own = own, given = given, names = {}}
+    local set = rules.read(own or given)
+    limit.set = set
+    if not set then
+        limit.wrong = 'unreadable'
+    elseif own and given ~= '' and set.text ~= given then
+        limit.wrong = 'differs' -- two sets that take turns on one gate would lose its slots
+    elseif set.in_flight then
+        limit.wrong = 'concurrency'
+    else
+        for i = 1, #set do limit.names[i] = name .. '#' .. set[i].index end
+    end
+    return limit
 end
 
-local wrong = read_arguments()
-if wrong then return refuse('take: %s', wrong) end
-
-local own = call('HGET', P .. 'limits', name)
-if rule == '' then
-    if not own then return 'missing' end
-    if key ~= '' then return 'unkeyed' end
-elseif own and own ~= rule then
-    return 'differs' -- two rules that take turns on one gate would round its slots up without end
-end
-local g = gate_load(name .. '#0' .. (key ~= '' and '/' .. key or ''), rule ~= '' and rule or own)
-if not g then
-    if rule == '' then return 'unreadable' end
-    return refuse('take: wrong rule')
+local function limit_of(name, given)
+    local own = call('HGET', P .. 'limits', name)
+    local limit = known[name]
+    if limit and limit.own == own and limit.given == given then return limit end
+    if not own and given == '' then return {wrong = 'missing'} end
+    if known_count >= MOST_KEPT then known, known_count = {}, 0 end
+    if not known[name] then known_count = known_count + 1 end
+    limit = limit_make(name, own, given)
+    known[name] = limit
+    return limit
 end
 
-local start = gate_start(g, cost)
-local free = start == now
-if free and peek == '0' then gate_take(g, now, 1, cost) end
-gate_save(g)
+-- ---- Items
 
-local never = start == math.huge
-return {
-    free and 1 or 0,
-    g.burst,
-    gate_count(g, now, g.burst, 1),
-    (free or never) and -1 or start - now,
-    gate_resets(g) - now,
-    never and 1 or 0,
-}
+local gates = {} -- of the item
+
+-- Loads the gates of an item; returns what is wrong instead.
+local function load_gates(limit, key)
+    local set, all_keyed = limit.set, false
+    if key == '' then
+        if set.path then return 'keyless' end
+    elseif not set.path then
+        if limit.own then return 'unkeyed' end
+        all_keyed = true
+    end
+    for i = 1, #set do
+        local name, rule = limit.names[i], set[i]
+        if all_keyed or rule.by then name = name .. '/' .. key end
+        gates[i] = gate.load(name, rule)
+    end
+end
+
+-- The five elements of the reply.
+local function decide(limit, cost)
+    local set = limit.set
+    local paused = set.pause_until and max(now, rules.paused(set)) or now
+    local start = paused
+    for i = 1, #set do
+        local opens = gate.start(gates[i], cost)
+        if opens > start then start = opens end
+    end
+    local allowed, burst, remaining, resets = start == now, huge, huge, paused
+    for i = 1, #set do
+        local g = gates[i]
+        if allowed and not peek then gate.take(g, now, 1, cost) end
+        local most, full = gate.limit(g), gate.resets(g)
+        local left = allowed and gate.count(g, now, most, 1) or cost > 1 and gate.remaining(g) or 0
+        if most < burst then burst = most end
+        if left < remaining then remaining = left end
+        if full > resets then resets = full end
+    end
+    if paused > now then remaining = 0 end
+    if allowed then return 1, burst, remaining, -1, resets - now end
+    if start == huge then return 2, burst, remaining, -1, resets - now end
+    return 0, burst, remaining, start - now, resets - now
+end
+
+local function item(limit, key, cost)
+    local wrong = limit.wrong or load_gates(limit, key)
+    if wrong then return wrong, 0, 0, 0, 0 end
+    return decide(limit, cost)
+end
+
+-- ---- The call
+
+local function wrong_arguments(ARGV, given)
+    local items = (#ARGV - 3) / 3
+    if items < 1 or items > MOST_ITEMS or items % 1 ~= 0 or ARGV[2] ~= '0' and ARGV[2] ~= '1' then
+        return format('wants now, peek, rules, then limit, key, cost of 1 to %d', MOST_ITEMS)
+    end
+    if given ~= '' then
+        local set = rules.read(given)
+        if not set or set.text ~= given then return 'wrong rule' end
+    end
+    for i = 4, #ARGV, 3 do
+        local key, cost = ARGV[i + 1], tonumber(ARGV[i + 2])
+        if i == 4 or ARGV[i] ~= ARGV[i - 3] then
+            if not is_name(ARGV[i]) then return 'wrong name of a limit or key' end
+        end
+        if key ~= '' and not is_name(key) then return 'wrong name of a limit or key' end
+        if not cost or cost < 1 or cost % 1 ~= 0 then return 'wrong cost' end
+    end
+end
+
+local function take(ARGV)
+    local given = ARGV[3]
+    local wrong = wrong_arguments(ARGV, given)
+    if wrong then return refuse('take: %s', wrong) end
+    peek = ARGV[2] == '1'
+
+    local name, limit = ARGV[4], limit_of(ARGV[4], given)
+    local reply = {item(limit, ARGV[5], tonumber(ARGV[6]))}
+    local at = 6
+    for i = 7, #ARGV, 3 do
+        if ARGV[i] ~= name then
+            name = ARGV[i]
+            limit = limit_of(name, given)
+        end
+        reply[at], reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] =
+            item(limit, ARGV[i + 1], tonumber(ARGV[i + 2]))
+        at = at + 5
+    end
+    gate.save()
+    return reply
+end
+
+return take

@@ -1,14 +1,25 @@
-/* verify: were the rates kept? Reads the traces that workers wrote, puts each type's starts in the order of
- * their slots and replays them through gcra.c, which knows nothing of how the slots were granted.
+/* verify: were the limits kept? Reads the traces that workers wrote, puts all starts in the order of their
+ * slots and replays them through the gates of throttle/gate.h, which know nothing of how the slots were
+ * granted: one for each limit, rule and key, shared by all types that name the limit.
  *
- * A trace is NDJSON, one start a line, several workers' lines in any order:
- *   {"slot":us,"start":us,"type":"mail","id":"...","rule":"100/60000000/20"}
- * slot is the time from which the start was granted, by Redis's clock; start that of the handler, by its
- * worker's; rule the stored rule it was granted under, "" or absent for a type without a limit. Other members
- * are passed over.
+ * A trace is NDJSON, several workers' lines in any order of files (worker/trace.h shows one line of each):
+ *   slot, start, type, id, key?, cost?, limits   a start. slot: the time from which it was granted, by
+ * Redis's clock; start: the handler's, by its worker's; limits: "limit=rules|limit=rules", as stored, "" or
+ * absent for a type that has none end, type, id                 the handler returned spent, slot, type, id it
+ * spent that much and not its cost; the end line that follows says when opened                        another
+ * worker begins to write to the same file Other members are passed over.
  *
- * Where the rule changes from one slot to the next, the replay begins anew with all of the burst: a trace
- * does not say when it was changed, so it cannot accuse anybody there. */
+ * What a trace cannot tell is taken to the advantage of those who granted:
+ * - A rule that changes between two starts changed when that let most through; what is in use stays in use. A
+ * rule that came and went between two starts of its gate, or within VERIFY_AHEAD_US, is not in the traces.
+ * - Slots are granted up to VERIFY_AHEAD_US ahead: starts under the rule before a change may lie behind it.
+ * - A start that spent less counts as what it spent. One that spent more counts as its cost; the rest is
+ * taken when it ended, and held against others from one to two VERIFY_SETTLE_US later: until then Redis may
+ * not have known.
+ * - adapt= only lowers a rate: starts are judged by the rate that was set.
+ * - In flight is a job from its slot for as long as its handler ran by one clock: never longer than in truth,
+ * and no matter what two machines' clocks say. A start without an end (its worker was killed) ended at the
+ * same job's next start, or at the last time that its worker wrote, whichever was first. */
 #ifndef THROTTLE_VERIFY_H
 #define THROTTLE_VERIFY_H
 
@@ -18,21 +29,47 @@
 #include "throttle/limit.h"
 #include "throttle/rule.h"
 
-#define VERIFY_NAMED_MAX 20 /* violations that are named one by one */
+#define VERIFY_NAMED_MAX 20  /* violations that are named one by one */
+#define VERIFY_AHEAD_US 5000 /* as in throttle/gate.lua */
+#define VERIFY_SETTLE_US 1000000
+#define VERIFY_NEVER INT64_MAX
 
 struct verify_violation {
     const char *file;
     size_t line;
-    const char *type;
-    int64_t early_us; /* the gate opened that much later */
+    const char *type, *limit, *key; /* key: "" at a gate without one */
+    size_t index;                   /* of the rule in its limit */
+    struct rule rule;
+    int64_t early_us; /* the gate opened that much later; VERIFY_NEVER: it cannot hold that cost */
 };
 
 /* The most slots in any window, and what the rule allows in it. */
 struct verify_window {
     int64_t window_us;
-    uint64_t most, allowed;
+    int64_t most, allowed;
 };
-#define VERIFY_WINDOWS 2 /* a second, 100 ms */
+#define VERIFY_WINDOWS 3 /* a second, 100 ms, the rule's own period */
+
+/* How one gate was used. */
+struct verify_use {
+    uint64_t starts, violations;
+    size_t stretches; /* of starts under one rule: 1 where it never changed */
+    double kept;      /* rate kept / rate set beyond the first burst; below 0: too few starts to tell */
+    double gap;       /* the smallest between two slots, in T; below 0: too few */
+    struct verify_window windows[VERIFY_WINDOWS];
+    int64_t most_at_once, allowed_at_once; /* concurrency only, else 0 */
+};
+
+/* One rule of a limit. */
+struct verify_rule {
+    const char *limit;
+    size_t index;
+    struct rule rule; /* the last one */
+    uint64_t starts, violations;
+    size_t keys;           /* gates; 1 and "" for a rule that is not keyed */
+    const char *worst_key; /* the one with most violations, else closest to what is allowed */
+    struct verify_use worst;
+};
 
 /* How long after its slot a handler started. */
 struct verify_lateness {
@@ -40,23 +77,20 @@ struct verify_lateness {
 };
 
 struct verify_type {
-    char name[LIMIT_NAME_SIZE];
+    const char *name;
     uint64_t starts, violations;
-    int64_t span_us;  /* from the first to the last of them */
-    bool limited;     /* had a rule, at the end or before; else nothing below is set */
-    size_t stretches; /* of starts under one rule: 1 where it never changed */
-    struct rule rule; /* the last one */
-    double kept;      /* rate kept / rate set beyond the first burst; below 0: too few starts to tell */
-    double gap;       /* the smallest between two slots, in T; below 0: too few */
-    struct verify_window windows[VERIFY_WINDOWS];
+    int64_t span_us; /* from the first to the last of them */
+    bool limited;    /* some had a slot; else there is no lateness */
     struct verify_lateness lateness;
 };
 
 struct verify {
     struct verify_type *types; /* by name, after verify_replay */
     size_t type_count;
-    struct verify_violation named[VERIFY_NAMED_MAX]; /* the first violations, by type and slot */
-    uint64_t starts, violations;
+    struct verify_rule *rules; /* by limit and index */
+    size_t rule_count;
+    struct verify_violation named[VERIFY_NAMED_MAX]; /* the first violations, by slot */
+    uint64_t starts, violations;                     /* a start may be too early for several rules */
     struct verify_input *input;
 };
 

@@ -1,8 +1,8 @@
 /* Runs a command for a job: one process in a process group of its own, no shell. The job as JSON goes to its
  * standard input and its metadata to the environment; its exit code decides: 0 done    75 throttled    65
- * dead    anything else, or a signal: retry The last lines of standard error are the reason; a number as the
- * last line of standard output of a throttled job is the seconds after which it comes back. The command has
- * ended when its process has: a grandchild that keeps a pipe open is not waited for. */
+ * dead    anything else, or a signal: retry. The last lines of standard error are the reason; a number as the
+ * last line of standard output of a throttled job is the seconds for which its limit is paused. The command
+ * has ended when its process has: a grandchild that keeps a pipe open is not waited for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,10 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+#include "core/log.h"
 #include "worker/handler.h"
 
-#define TAIL_SIZE 1024  /* of standard error, kept as the reason; of standard output, for a number */
-#define SPAWN_AGAIN_S 5 /* after a command could not be started: out of processes, memory, files */
+#define TAIL_SIZE 1024         /* of standard error, kept as the reason; of standard output, for a number */
+#define SPAWN_AGAIN_US 2000000 /* after a command could not be started: out of processes, memory, files */
 #define EXIT_THROTTLED 75
 #define EXIT_DEAD 65
 
@@ -282,14 +284,16 @@ static void end(struct command *c, int status)
 void command_run(struct task *task, const struct job_view *view)
 {
     struct command c = {.task = task, .pidfd = -1, .in = -1, .out = -1, .err = -1};
-    char reason[256];
     siginfo_t info;
     int status, rc = start(&c, view);
 
     if (rc != 0) {
-        /* Not the job's fault: no attempt is used. */
-        snprintf(reason, sizeof reason, "cannot run %s: %s", task->handler->argv[0], strerror(rc));
-        task_finish(task, END_THROTTLED, SPAWN_AGAIN_S, reason);
+        /* Neither the job's fault nor its provider's: no attempt is used and no limit paused, this executor
+         * rests. */
+        log_line(LOG_LEVEL_ERROR, "%s: cannot run %s: %s; the job is given back", task->handler->type,
+                 task->handler->argv[0], strerror(rc));
+        clock_sleep_until(clock_mono_us() + SPAWN_AGAIN_US);
+        task_finish(task, END_BACK, 0, NULL);
         return;
     }
     converse(&c);

@@ -159,7 +159,9 @@ static void call_function(struct task *task, const struct job_view *view)
     free(job.args);
 }
 
-/* The worker and claim.lua may read JSON differently: a job whose type they do not agree on is not run. */
+/* The worker and claim.lua may read JSON differently: a job whose id or type they do not agree on is not run.
+ * The key is not compared: that of the lease may be a value in args, or a hash, depending on the limits of
+ * that time. */
 static int check(struct task *task, struct job_view *view)
 {
     const char *type = task->handler->type;
@@ -190,6 +192,8 @@ void handler_run(struct task *task, struct trace *trace)
         call_function(task, &view);
     else
         command_run(task, &view);
+    if (trace)
+        trace_end(trace, task, &view);
 }
 
 /* ---- What a handler sees of its job */
@@ -264,4 +268,9 @@ int weir_job_throttled(struct weir_job *job, double after_s)
 {
     task_finish(job->task, END_THROTTLED, after_s, NULL);
     return WEIR_THROTTLED;
+}
+
+void weir_job_spent(struct weir_job *job, int64_t cost)
+{
+    job->task->spent = cost < 0 ? 0 : cost > JOB_COST_MOST ? JOB_COST_MOST : cost;
 }

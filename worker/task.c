@@ -4,28 +4,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct task *task_new(const struct lease *lease)
+/* A copy at *at, ended by a NUL; moves *at behind it. */
+static struct span copy(struct span text, char **at)
 {
-    struct task *task = malloc(sizeof *task + lease->token.len + lease->body.len + 2);
+    struct span copied = {*at, text.len};
+
+    memcpy(*at, text.at, text.len);
+    (*at)[text.len] = '\0';
+    *at += text.len + 1;
+    return copied;
+}
+
+struct task *task_new(const struct lease *lease, struct span limits)
+{
+    struct task *task = malloc(sizeof *task + lease->token.len + lease->body.len + limits.len + 3);
     char *at;
 
     if (!task)
         return NULL;
     *task = (struct task){
+        .cost = lease->cost,
         .slot_us = lease->slot_us,
         .attempts = lease->attempts,
         .interrupted = lease->interrupted,
         .throttled = lease->throttled,
         .after_s = -1,
+        .spent = -1,
     };
     at = task->bytes;
-    task->token = (struct span){at, lease->token.len};
-    memcpy(at, lease->token.at, lease->token.len);
-    at[lease->token.len] = '\0';
-    at += lease->token.len + 1;
-    task->body = (struct span){at, lease->body.len};
-    memcpy(at, lease->body.at, lease->body.len);
-    at[lease->body.len] = '\0';
+    task->token = copy(lease->token, &at);
+    task->key = (struct span){task->token.at + (lease->key.at - lease->token.at), lease->key.len};
+    task->body = copy(lease->body, &at);
+    task->limits = copy(limits, &at).at;
     return task;
 }
 
@@ -49,6 +59,11 @@ void task_finish(struct task *task, enum task_end end, double after_s, const cha
     for (char *c = task->reason; c && *c; c++)
         if (iscntrl((unsigned char)*c))
             *c = ' ';
+}
+
+bool task_settles_up(const struct task *task)
+{
+    return task->spent >= 0 && task->spent != task->cost && task->slot_us != 0;
 }
 
 void task_list_init(struct task_list *list)

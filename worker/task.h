@@ -18,10 +18,12 @@ enum task_end { END_DONE, END_RETRY, END_THROTTLED, END_BACK, END_DEAD };
 struct task {
     struct task *next;
     const struct handler *handler;
-    struct span token, body;              /* in bytes; NUL-terminated */
-    int64_t slot_us;                      /* by Redis's clock, 0: no limit */
+    struct span token, body; /* in bytes; NUL-terminated */
+    struct span key;         /* the lane's, part of token */
+    const char *limits;      /* of the type, as claim gave them, for the trace; "": none, or no trace */
+    int64_t cost;
+    int64_t slot_us;                      /* by Redis's clock, 0: no gate */
     int64_t start_us;                     /* when to start, by this machine's monotonic clock; 0: at once */
-    const char *rule;                     /* the limit's stored rule, borrowed, for the trace; NULL: none */
     int attempts, interrupted, throttled; /* before this run */
     bool lost;                            /* the lease is gone: nothing is settled */
     _Atomic pid_t process;                /* of a command that runs; 0: none */
@@ -29,16 +31,20 @@ struct task {
     enum task_end end;
     double after_s; /* < 0: the usual */
     char *reason;   /* owned; NULL: none */
+    int64_t spent;  /* the true cost that the handler reported; -1: none */
     int64_t finished_us;
 
     char bytes[];
 };
 
 /* Copies what it needs of the lease. NULL: out of memory. */
-struct task *task_new(const struct lease *lease);
+struct task *task_new(const struct lease *lease, struct span limits);
 void task_free(struct task *task);
 /* Sets how it ended. The reason is copied; control characters become blanks. */
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason);
+
+/* Did its handler report another cost than the gates gave it? */
+bool task_settles_up(const struct task *task);
 
 /* A list, first in first out. */
 struct task_list {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-#define LINE_MAX_BYTES 512 /* two names of 128, two times, a rule */
+#define LINE_MAX_BYTES 16384 /* sixteen rules of 272 in sixteen limits, three names of 128, numbers */
 
 struct trace {
     pthread_mutex_t lock;
@@ -37,25 +38,6 @@ static void cut_torn_line(int fd)
         log_line(LOG_LEVEL_WARN, "trace: its last line is torn: %s", strerror(errno));
 }
 
-struct trace *trace_open(const char *file, struct error *e)
-{
-    struct trace *t = calloc(1, sizeof *t);
-
-    if (!t) {
-        error_set(e, WEIR_EINTERNAL, "trace: out of memory");
-        return NULL;
-    }
-    t->fd = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (t->fd < 0) {
-        error_set(e, WEIR_ECONFIG, "trace %s: %s; name a file that can be written", file, strerror(errno));
-        free(t);
-        return NULL;
-    }
-    cut_torn_line(t->fd);
-    pthread_mutex_init(&t->lock, NULL);
-    return t;
-}
-
 static void write_lines(struct trace *t)
 {
     for (size_t done = 0; done < t->len;) {
@@ -74,19 +56,69 @@ static void write_lines(struct trace *t)
     t->len = 0;
 }
 
-void trace_start(struct trace *t, const struct task *task, const struct job_view *view)
+static void add_line(struct trace *t, const char *fmt, ...)
 {
-    int64_t start_us = clock_wall_us();
+    va_list args;
+    int len;
 
+    va_start(args, fmt);
     pthread_mutex_lock(&t->lock);
     if (sizeof t->lines - t->len < LINE_MAX_BYTES)
         write_lines(t);
-    t->len += (size_t)snprintf(t->lines + t->len, LINE_MAX_BYTES,
-                               "{\"slot\":%" PRId64 ",\"start\":%" PRId64
-                               ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"rule\":\"%s\"}\n",
-                               task->slot_us, start_us, (int)view->type.len, view->type.at, (int)view->id.len,
-                               view->id.at, task->rule ? task->rule : "");
+    len = vsnprintf(t->lines + t->len, LINE_MAX_BYTES, fmt, args);
+    if (len > 0 && len < LINE_MAX_BYTES)
+        t->len += (size_t)len;
     pthread_mutex_unlock(&t->lock);
+    va_end(args);
+}
+
+struct trace *trace_open(const char *file, struct error *e)
+{
+    struct trace *t = calloc(1, sizeof *t);
+
+    if (!t) {
+        error_set(e, WEIR_EINTERNAL, "trace: out of memory");
+        return NULL;
+    }
+    t->fd = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (t->fd < 0) {
+        error_set(e, WEIR_ECONFIG, "trace %s: %s; name a file that can be written", file, strerror(errno));
+        free(t);
+        return NULL;
+    }
+    cut_torn_line(t->fd);
+    pthread_mutex_init(&t->lock, NULL);
+    add_line(t, "{\"opened\":%" PRId64 "}\n", clock_wall_us());
+    return t;
+}
+
+void trace_start(struct trace *t, const struct task *task, const struct job_view *view)
+{
+    char key[160] = "", cost[40] = "";
+    int64_t start_us = clock_wall_us();
+
+    if (task->key.len > 0)
+        snprintf(key, sizeof key, ",\"key\":\"%.*s\"", (int)task->key.len, task->key.at);
+    if (task->cost != 1)
+        snprintf(cost, sizeof cost, ",\"cost\":%" PRId64, task->cost);
+    add_line(t,
+             "{\"slot\":%" PRId64 ",\"start\":%" PRId64
+             ",\"type\":\"%.*s\"%s%s,\"id\":\"%.*s\",\"limits\":\"%s\"}\n",
+             task->slot_us, start_us, (int)view->type.len, view->type.at, key, cost, (int)view->id.len,
+             view->id.at, task->limits);
+}
+
+void trace_end(struct trace *t, const struct task *task, const struct job_view *view)
+{
+    int64_t end_us = clock_wall_us();
+
+    if (task_settles_up(task))
+        add_line(t, "{\"spent\":%" PRId64 ",\"slot\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\"}\n",
+                 task->spent, task->slot_us, (int)view->type.len, view->type.at, (int)view->id.len,
+                 view->id.at);
+    if (task_settles_up(task) || strstr(task->limits, "concurrency:"))
+        add_line(t, "{\"end\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\"}\n", end_us, (int)view->type.len,
+                 view->type.at, (int)view->id.len, view->id.at);
 }
 
 void trace_flush(struct trace *t)

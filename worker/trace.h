@@ -1,7 +1,14 @@
-/* A trace: one line of NDJSON for each start, for weir verify.
- *   {"slot":1700000000000000,"start":1700000000000123,"type":"mail","id":"...","rule":"100/1000000/10"}
- * slot: the start time that was granted, by Redis's clock (0 without a limit); start: when the handler was
- * called, by this machine's clock; rule: the limit in force. Lines are collected and written whole;
+/* A trace: one line of NDJSON for each start and for some ends, for weir verify.
+ *   {"slot":1700000000000000,"start":1700000000000123,"type":"mail","key":"42","cost":3,"id":"...",
+ *    "limits":"mail=gcra:100/60000000/20|account=concurrency:5"}
+ *   {"spent":7,"slot":1700000000000000,"type":"mail","id":"..."}
+ *   {"end":1700000000900123,"type":"mail","id":"..."}
+ *   {"opened":1700000000000000}
+ * slot: the start time that was granted, by Redis's clock (0 without a gate); start: when the handler was
+ * called, by this machine's clock; key and cost only where there is a key and the cost is not 1; limits:
+ * those in force, as they are stored. end: when the handler returned, of jobs that a concurrency rule counts
+ * and of those that spent another cost than was granted; spent says what that was. opened: a worker begins to
+ * write here; what one before it had in flight ended with it. Lines are collected and written whole;
  * thread-safe. */
 #ifndef WORKER_TRACE_H
 #define WORKER_TRACE_H
@@ -13,7 +20,10 @@ struct trace;
 
 /* Opens file for appending. NULL and *e on failure. */
 struct trace *trace_open(const char *file, struct error *e);
+/* The handler is about to be called. */
 void trace_start(struct trace *trace, const struct task *task, const struct job_view *view);
+/* The handler has returned. */
+void trace_end(struct trace *trace, const struct task *task, const struct job_view *view);
 /* Writes what was collected; a failure is logged once. */
 void trace_flush(struct trace *trace);
 void trace_close(struct trace *trace);

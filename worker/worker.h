@@ -1,7 +1,9 @@
 /* The inside of a worker: one event loop that talks to Redis in turns, a pool of executors that run the jobs.
  *
- *   worker.c   options, start, adopt, stop
- *   turn.c     one turn: what goes into it, what its answers mean, and when the next one is
+ *   worker.c   made, run, freed; options.c
+ *   adopt.c    joining, under a new id after each connect; stop.c: finishing and leaving
+ *   turn.c     one turn: what goes into it, and when the next one is
+ *   settle.c   what has ended; claim.c: what to run next
  *   waking.c   what an idle worker waits for
  *   pool.c     executor threads; handler.c, command.c: running one job; trace.c
  *
@@ -22,11 +24,13 @@
 #define WORKER_ID_SIZE 64
 #define QUEUES_MOST 64
 #define REQUEST_TIMEOUT_S 5.0
+#define MS INT64_C(1000)
+#define NEVER INT64_MAX
 
-/* A text that outlives the answer it came in: rules, to which tasks point; names that were told. */
-struct kept_text {
-    struct kept_text *next;
-    char text[];
+/* A line that was logged and is not to be logged again. */
+struct told {
+    struct told *next;
+    char line[];
 };
 
 struct weir_worker {
@@ -75,9 +79,9 @@ struct weir_worker {
     bool more, look_now, look_held;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
-    int64_t offset_us, offset_before_us, offset_since_us; /* clock_offset() */
-    struct kept_text *kept;
-    int kept_count;
+    int64_t offset_us, offset_before_us, offset_since_us; /* clock_offset() in claim.c */
+    struct told *told;
+    int told_count;
 
     /* How fast jobs end here, and how large they are: for prefetching. */
     double rate; /* a second */
@@ -93,20 +97,63 @@ struct weir_worker {
     int result;
 };
 
+/* options.c: 0, or w->error. */
+int worker_read_options(struct weir_worker *w, const struct weir_worker_options *options);
+
+/* adopt.c */
+/* What Redis is told of this worker: its info and its group. */
+int worker_describe(struct weir_worker *w);
+void worker_adopt(struct weir_worker *w);
+extern const struct link_events worker_link_events;
+
 /* turn.c */
+/* Looks what is due, and sets the timer to the next look. */
 void worker_look(struct weir_worker *w);
-/* Hands these back at the next turn: to the head of their lanes, with no attempt used. Empties the list. */
-void worker_give_back(struct weir_worker *w, struct task_list *tasks);
-/* Could it run one more job? */
-bool worker_has_room(struct weir_worker *w);
 /* Nothing runs, waits or is to be settled here. */
 bool worker_is_idle(struct weir_worker *w);
+bool worker_takes_jobs(struct weir_worker *w);
+struct names worker_queues(struct weir_worker *w);
+struct names worker_types(const struct weir_worker *w);
+/* Each part of a turn is sent, and its answer ends with worker_answered. */
+void worker_send(struct weir_worker *w, struct args *a, link_reply *on_reply);
+void worker_answered(struct weir_worker *w);
 /* An error answer: told once, and a pause. */
 void worker_refused(struct weir_worker *w, const struct error *e);
+/* At random, from 0 to below 1. */
+double worker_random(void);
 
-/* worker.c */
-void worker_adopt(struct weir_worker *w);
+/* settle.c */
+/* When to settle what has ended, NEVER: nothing has. */
+int64_t worker_settle_time(const struct weir_worker *w);
+/* Sends what has ended, if anything has. */
+void worker_settle(struct weir_worker *w, struct args *a);
+/* Hands these back at the next turn: to the head of their lanes, with no attempt used. Empties the list. */
+void worker_give_back(struct weir_worker *w, struct task_list *tasks);
+
+/* claim.c */
+struct room {
+    int free, prefetch;
+    bool worth_it; /* enough for a turn of its own when there is more to take */
+};
+struct room worker_room(struct weir_worker *w);
+/* Could it run one more job? */
+bool worker_has_room(struct weir_worker *w);
+void worker_measure_rate(struct weir_worker *w, int64_t now);
+/* Prefetched jobs must not sit here while those before them take long. */
+void worker_give_back_stuck(struct weir_worker *w, int64_t now);
+int64_t worker_stuck_time(struct weir_worker *w); /* when to see to that; NEVER: none waits */
+/* When to claim: at once when told to or with more to take, else when a gate is about to open, or too long
+ * after the last look. */
+int64_t worker_claim_time(struct weir_worker *w, struct room room);
+void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now);
+
+/* stop.c */
+/* Begins or goes on to stop when it was asked to, or draining takes too long; else a look. */
+void worker_check_stop(struct weir_worker *w);
 /* Everything has ended or was given back: leaves and ends the loop. */
 void worker_leave(struct weir_worker *w);
+/* Ends what still runs after a stop that was forced: commands by TERM, already sent, and KILL. A C function
+ * cannot be stopped: its thread, and what that uses, end with the process. */
+void worker_end_running(struct weir_worker *w);
 
 #endif

@@ -1,0 +1,118 @@
+#include "cli/outlook.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/limits.h"
+
+const char *grouped(uint64_t n, char out[32])
+{
+    char digits[24];
+    int len = sprintf(digits, "%" PRIu64, n);
+    char *at = out;
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            *at++ = ',';
+        *at++ = digits[i];
+    }
+    *at = '\0';
+    return out;
+}
+
+/* ---- Reading */
+
+/* What a job costs on average, rather too low than too high. */
+static int64_t average_cost(const struct bulk_type *jobs, int64_t usual)
+{
+    int64_t all = jobs->cost + (int64_t)(jobs->count - jobs->costed) * usual;
+
+    return all / (int64_t)jobs->count;
+}
+
+/* They are the last count of all that wait; those of them that do not wait any more have started. The row of
+ * their type is used up. */
+static int foretell(const struct limits *limits, const struct bulk_type *jobs, struct outlook *o,
+                    struct error *e)
+{
+    struct limit_type *type = limits_type(limits, o->type);
+    struct forecast first, last;
+    int64_t all, ours = (int64_t)jobs->count;
+
+    o->limited = type && type->limit_count > 0;
+    if (!o->limited)
+        return 0;
+    type->cost = average_cost(jobs, type->cost);
+    all = type->waiting + type->parked;
+    o->rate = limits_rate(limits, type, all > 0 ? all : 1);
+    if (limits_forecast(limits, type, NULL, &last, e) != 0)
+        return e->status;
+    type->waiting = all < ours ? 0 : all - ours + 1;
+    type->parked = 0;
+    if (limits_forecast(limits, type, NULL, &first, e) != 0)
+        return e->status;
+    o->first_us = first.last_us;
+    o->last_us = last.last_us;
+    o->earliest = last.earliest || jobs->costed > 0;
+    return 0;
+}
+
+int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outlooks, size_t *n)
+{
+    struct limits limits;
+    struct bulk_type jobs;
+    int status = limits_read(w, NULL, &limits);
+    size_t types = 0;
+
+    *n = 0;
+    while (bulk_type(bulk, types, &jobs))
+        types++;
+    *outlooks = calloc(types + 1, sizeof **outlooks);
+    if (!*outlooks)
+        status = error_set(&w->error, WEIR_EINTERNAL, "out of memory");
+    for (size_t i = 0; !status && bulk_type(bulk, i, &jobs); i++) {
+        struct outlook *o = &(*outlooks)[*n];
+
+        if (jobs.count == 0) /* none of its jobs was taken */
+            continue;
+        snprintf(o->type, sizeof o->type, "%.*s", (int)jobs.name.len, jobs.name.at);
+        o->count = jobs.count;
+        status = foretell(&limits, &jobs, o, &w->error);
+        ++*n;
+    }
+    limits_free(&limits);
+    return status;
+}
+
+/* ---- Telling */
+
+static json_t *time_json(const struct outlook *o, int64_t us)
+{
+    return o->limited && us != GATE_NEVER ? json_seconds(us) : json_null();
+}
+
+json_t *outlook_json(const struct outlook *o)
+{
+    return json_pack("{s:I, s:o, s:o, s:o, s:b}", "count", (json_int_t)o->count, "rate",
+                     o->rate > 0 ? json_real(o->rate) : json_null(), "first_start", time_json(o, o->first_us),
+                     "last_start", time_json(o, o->last_us), "at_the_earliest", o->earliest);
+}
+
+void outlook_print(const struct outlook *o)
+{
+    char count[32], rate[40] = "", first[40], last[40];
+
+    if (!o->limited)
+        return;
+    if (o->rate > 0)
+        snprintf(rate, sizeof rate, " at %.6g/s", o->rate);
+    printf("%s: %s%s: ", o->type, grouped(o->count, count), rate);
+    if (o->last_us == GATE_NEVER) {
+        puts("when they start hangs on their keys or on what is in flight");
+        return;
+    }
+    cli_format_time(o->first_us, first);
+    cli_format_time(o->last_us, last);
+    printf("the first starts at %s, the last at %s%s\n", first, last, o->earliest ? ", at the earliest" : "");
+}

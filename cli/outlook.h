@@ -1,0 +1,26 @@
+/* When the jobs of a bulk start, at the rates of now. */
+#ifndef CLI_OUTLOOK_H
+#define CLI_OUTLOOK_H
+
+#include "cli/json.h"
+#include "producer/bulk.h"
+
+/* Of a type's jobs of this bulk. */
+struct outlook {
+    char type[129];
+    uint64_t count;
+    bool limited;
+    bool earliest;             /* it may become later: other keys, jobs in flight, other types or costs */
+    double rate;               /* starts a second, by the rule that decides; 0: no rate holds all of them */
+    int64_t first_us, last_us; /* GATE_NEVER: it cannot be told */
+};
+
+/* One for each type of which jobs were taken; *outlooks is the caller's to free, also after a failure. */
+WEIR_CHECKED int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outlooks, size_t *n);
+json_t *outlook_json(const struct outlook *o);
+void outlook_print(const struct outlook *o);
+
+/* 1234567 as "1,234,567". */
+const char *grouped(uint64_t n, char out[32]);
+
+#endif

@@ -1,0 +1,120 @@
+/* weir rate set --dry-run: when what waits now would have started, under the rules that hold and under
+ * others. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/rate.h"
+
+struct outlook {
+    const struct limit_type *type;
+    struct forecast now, then;
+};
+
+static void format_end(int64_t now_us, const struct forecast *f, char out[128])
+{
+    char when[96];
+
+    rate_format_when(now_us, f->last_us, when);
+    snprintf(out, 128, "%s%s", when, f->earliest && f->last_us != GATE_NEVER ? " at the earliest" : "");
+}
+
+static void print_outlook(const struct limits *limits, const struct outlook *o)
+{
+    char now[128], then[128];
+
+    format_end(limits->now_us, &o->now, now);
+    format_end(limits->now_us, &o->then, then);
+    printf("  %s: %" PRId64 " waiting, %" PRId64 " parked; the last starts %s; it would start %s\n",
+           o->type->name, o->type->waiting, o->type->parked, now, then);
+}
+
+static json_t *outlook_json(const struct outlook *o)
+{
+    return json_pack("{s:s,s:I,s:I,s:o,s:b,s:o,s:b}", "type", o->type->name, "waiting",
+                     (json_int_t)o->type->waiting, "parked", (json_int_t)o->type->parked, "finish_at",
+                     rate_time_json(o->now.last_us), "at_the_earliest", o->now.earliest, "new_finish_at",
+                     rate_time_json(o->then.last_us), "new_at_the_earliest", o->then.earliest);
+}
+
+/* Both forecasts of each type that the limit holds and that has jobs waiting; *count of them. */
+static int look_out(struct cli *cli, const struct limits *limits, const struct limit *after,
+                    struct outlook *outlooks, size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0; i < limits->type_count; i++) {
+        const struct limit_type *type = &limits->types[i];
+        struct outlook *o = &outlooks[*count];
+
+        if (!limit_holds(type, after->name) || type->waiting + type->parked == 0)
+            continue;
+        o->type = type;
+        if (limits_forecast(limits, type, NULL, &o->now, &cli->error) < 0 ||
+            limits_forecast(limits, type, after, &o->then, &cli->error) < 0)
+            return cli->error.status;
+        ++*count;
+    }
+    return 0;
+}
+
+static int print_json(struct cli *cli, const struct limit *after, const struct outlook *outlooks,
+                      size_t count)
+{
+    json_t *types = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(types, outlook_json(&outlooks[i]));
+    return json_print(cli, json_pack("{s:s,s:b,s:o,s:o}", "name", after->name, "dry_run", 1, "rules",
+                                     rate_rules_json(&after->set), "types", types));
+}
+
+static void print_text(const struct limits *limits, const struct limit *after, const struct outlook *outlooks,
+                       size_t count)
+{
+    const struct limit *before = limits_find(limits, after->name);
+    char old[RULE_SET_TEXT_SIZE] = "no rules", new[RULE_SET_TEXT_SIZE];
+
+    rule_set_format(&after->set, new);
+    if (before && before->readable)
+        rule_set_format(&before->set, old);
+    printf("%s: nothing was changed; now: %s; then: %s\n", after->name, old, new);
+    for (size_t i = 0; i < count; i++)
+        print_outlook(limits, &outlooks[i]);
+    if (count == 0)
+        puts("  no job that it holds is waiting");
+}
+
+static int print_outlooks(struct cli *cli, const struct limits *limits, const struct limit *after)
+{
+    struct outlook *outlooks = calloc(limits->type_count + 1, sizeof *outlooks);
+    size_t count;
+    int status;
+
+    if (!outlooks)
+        return error_set(&cli->error, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
+    status = look_out(cli, limits, after, outlooks, &count);
+    if (status == 0 && cli->json)
+        status = print_json(cli, after, outlooks, count);
+    else if (status == 0)
+        print_text(limits, after, outlooks, count);
+    free(outlooks);
+    return status;
+}
+
+int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept)
+{
+    struct limits limits;
+    struct limit after;
+    int status = limits_read(w, NULL, &limits);
+
+    if (status < 0) {
+        limits_free(&limits);
+        return cli_failed(cli, w);
+    }
+    status = limit_change(limits_find(&limits, name), name, kept, limits.now_us, &after, &cli->error);
+    if (status == 0) {
+        status = print_outlooks(cli, &limits, &after);
+        limit_free(&after);
+    }
+    limits_free(&limits);
+    return status;
+}

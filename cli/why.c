@@ -1,0 +1,313 @@
+/* weir why: where a job is, what holds it, and when it starts. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/rate.h"
+#include "queue/why.h"
+
+static int run_why(struct cli *cli, int argc, char **argv);
+
+const struct command command_why = {
+    .name = "why",
+    .usage = "JOB",
+    .summary = "Says where a job is, which gate holds it, its place in line, and when it starts.",
+    .text =
+        "JOB is its id, which weir enqueue prints. A job is\n"
+        "\n"
+        "waiting    in its queue: no worker has looked at it yet\n"
+        "parked     in the lane of its type and key, behind those that were denied before it\n"
+        "held       parked, and no worker that looked has a handler for its type\n"
+        "running    leased to a worker\n"
+        "scheduled  to be enqueued later; retry: it failed and runs again later\n"
+        "dead       will not run again\n"
+        "\n"
+        "Of a job that waits, each gate is shown that must let it start; the one that opens last holds it. "
+        "The time\n"
+        "of its start is exact for a type with rates of its own that are not keyed, when executors are free; "
+        "else it\n"
+        "is the earliest possible: other keys, other types, jobs in flight or other queues can delay it.\n"
+        "\n"
+        "  weir why 3k0v8s1m2c9x4q7z\n"
+        "  weir why --json 3k0v8s1m2c9x4q7z | jq .start\n",
+    .run = run_why,
+};
+
+static const char *const state_names[] = {
+    [JOB_WAITING] = "waiting",     [JOB_PARKED] = "parked", [JOB_RUNNING] = "running",
+    [JOB_SCHEDULED] = "scheduled", [JOB_RETRY] = "retry",   [JOB_DEAD] = "dead",
+};
+
+static bool stands_in_line(const struct why *why)
+{
+    return why->job.state == JOB_WAITING || why->job.state == JOB_PARKED;
+}
+
+#define GATE_NAME_SIZE (2 * LIMIT_NAME_SIZE + 8)
+
+/* "mailgun#0/42"; of what is no gate the limit's name. */
+static void name_gate(const struct why *why, const struct why_gate *g, char out[GATE_NAME_SIZE])
+{
+    bool keyed = g->kind == WHY_GATE && *g->rule.by;
+
+    if (g->kind == WHY_GATE)
+        snprintf(out, GATE_NAME_SIZE, "%s#%d%s%s", g->limit, g->index, keyed ? "/" : "",
+                 keyed ? why->job.key : "");
+    else
+        snprintf(out, GATE_NAME_SIZE, "%s", g->limit);
+}
+
+static void format_rule(const struct why_gate *g, char out[RULE_TEXT_SIZE])
+{
+    if (g->kind == WHY_GATE)
+        rule_format(&g->rule, out);
+    else
+        snprintf(out, RULE_TEXT_SIZE, "%s", g->kind == WHY_PAUSE ? "paused" : "cannot be read");
+}
+
+/* ---- Text */
+
+static void format_opening(const struct why *why, const struct why_gate *g, char out[160])
+{
+    char when[96];
+
+    rate_format_when(why->now_us, g->opens_us, when);
+    if (g->kind == WHY_UNREADABLE)
+        snprintf(out, 160, "opens when it is set again with weir rate set");
+    else if (g->unfit)
+        snprintf(out, 160, "never opens: the next job costs more than it can hold");
+    else if (g->opens_us <= why->now_us)
+        snprintf(out, 160, "open");
+    else if (g->pause_until_us > why->now_us)
+        snprintf(out, 160, "paused until %s", when);
+    else if (g->held_until_us > why->now_us)
+        snprintf(out, 160, "opens %s; held for one that waits longer", when);
+    else
+        snprintf(out, 160, "opens %s", when);
+}
+
+static void print_gates(const struct why *why)
+{
+    int name_width = 0, rule_width = 0;
+    char name[GATE_NAME_SIZE], rule[RULE_TEXT_SIZE], opening[160];
+
+    for (size_t i = 0; i < why->gate_count; i++) {
+        name_gate(why, &why->gates[i], name);
+        format_rule(&why->gates[i], rule);
+        name_width = (int)strlen(name) > name_width ? (int)strlen(name) : name_width;
+        rule_width = (int)strlen(rule) > rule_width ? (int)strlen(rule) : rule_width;
+    }
+    for (size_t i = 0; i < why->gate_count; i++) {
+        name_gate(why, &why->gates[i], name);
+        format_rule(&why->gates[i], rule);
+        format_opening(why, &why->gates[i], opening);
+        printf("%-10s %-*s  %-*s  %s%s\n", i ? "" : "gates", name_width, name, rule_width, rule, opening,
+               (int)i == why->holder && !why->held ? "  <- holds it" : "");
+    }
+}
+
+static void print_place(const struct why *why)
+{
+    printf("%-10s %" PRId64 " of %" PRId64 " in its %s", "place", why->job.before + 1, why->job.length,
+           why->job.state == JOB_PARKED ? "lane" : "queue");
+    if (why->job.state == JOB_WAITING && why->limited)
+        printf("; %" PRId64 " of its type are before it", why->ahead);
+    if (why->turns > 0)
+        printf("; %" PRId64 " other key%s their turn before its own", why->turns,
+               why->turns == 1 ? " has" : "s have");
+    putchar('\n');
+}
+
+static void print_start(const struct why *why)
+{
+    char when[96];
+
+    if (why->held)
+        return;
+    rate_format_when(why->now_us, why->start_us, when);
+    if (!why->limited)
+        snprintf(when, sizeof when, "as soon as a worker takes it: its type has no limit");
+    printf("%-10s %s%s\n", "starts", when,
+           why->limited && why->earliest && why->start_us != GATE_NEVER ? ", at the earliest" : "");
+}
+
+static void print_line(const struct why *why)
+{
+    print_place(why);
+    if (why->cost > 1)
+        printf("%-10s %" PRId64 " slots\n", "cost", why->cost);
+    print_gates(why);
+    if (why->held)
+        printf("%-10s by its type: no worker that looked can run it; start one that has a handler for %s\n",
+               "held", why->job.type);
+    else if (!why->served)
+        printf("%-10s takes %s from queue %s now; start one\n", "no worker", why->job.type, why->job.queue);
+    print_start(why);
+}
+
+static void print_running(const struct why *why)
+{
+    const struct found_job *job = &why->job;
+    char when[96], since[40];
+
+    printf("%-10s %s", "worker", job->worker);
+    if (*job->host)
+        printf(", process %" PRId64 " on %s", job->pid, job->host);
+    putchar('\n');
+    if (job->at_us > 0) {
+        cli_format_time(job->at_us, since);
+        printf("%-10s %s\n", "since", since);
+    }
+    if (job->lease_us > why->now_us) {
+        rate_format_when(why->now_us, job->lease_us, when);
+        printf("%-10s %s, unless its worker prolongs it\n", "lease to", when);
+    } else {
+        printf("%-10s over: its worker is silent, and another one takes the job back\n", "lease");
+    }
+}
+
+/* What there is to say of a job besides its type and state. */
+static void print_rest(const struct why *why)
+{
+    char when[96];
+
+    if (stands_in_line(why))
+        print_line(why);
+    else if (why->job.state == JOB_RUNNING)
+        print_running(why);
+    else if (why->job.state == JOB_DEAD) {
+        cli_format_time(why->job.at_us, when);
+        printf("%-10s %s\n%-10s %s\n", "since", when, "reason", why->job.reason);
+    } else {
+        rate_format_when(why->now_us, why->job.at_us, when);
+        printf("%-10s %s, at the earliest\n", "starts", when);
+    }
+}
+
+static void print_why(const char *id, const struct why *why)
+{
+    const struct found_job *job = &why->job;
+
+    printf("%-10s %s\n%-10s %s", "job", id, "type", *job->type ? job->type : "-");
+    if (*job->key)
+        printf(", key %s", job->key);
+    if (*job->queue)
+        printf(", queue %s", job->queue);
+    printf("\n%-10s %s\n", "state", why->held ? "held" : state_names[job->state]);
+    if (job->attempts > 0)
+        printf("%-10s %" PRId64 "\n", job->state == JOB_DEAD ? "attempts" : "attempt",
+               job->attempts + (job->state != JOB_DEAD));
+    print_rest(why);
+}
+
+/* ---- JSON */
+
+static json_t *text_or_null(const char *text)
+{
+    return *text ? json_string(text) : json_null();
+}
+
+/* Reasons quote what handlers print, which need not be UTF-8. */
+static json_t *reason_json(const char *reason)
+{
+    json_t *text = json_string(reason);
+    char plain[sizeof((struct found_job *)0)->reason];
+    size_t len = 0;
+
+    if (text)
+        return text;
+    for (; *reason; reason++)
+        plain[len++] = (unsigned char)*reason < 0x80 ? *reason : '?';
+    return json_stringn(plain, len);
+}
+
+static json_t *time_or_null(int64_t us)
+{
+    return us > 0 ? rate_time_json(us) : json_null();
+}
+
+static json_t *gate_json(const struct why *why, size_t i)
+{
+    const struct why_gate *g = &why->gates[i];
+    char name[GATE_NAME_SIZE], rule[RULE_TEXT_SIZE];
+    bool open = g->opens_us <= why->now_us;
+
+    name_gate(why, g, name);
+    format_rule(g, rule);
+    return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:b}", "gate", name, "limit", g->limit, "rule",
+                     g->kind == WHY_GATE ? json_string(rule) : json_null(), "open", open, "opens_at",
+                     open ? json_null() : rate_time_json(g->opens_us), "paused_until",
+                     time_or_null(g->pause_until_us), "held_until", time_or_null(g->held_until_us),
+                     "holds_it", (int)i == why->holder && !why->held);
+}
+
+static void add_line_json(json_t *doc, const struct why *why)
+{
+    json_t *gates = json_array(), *line;
+    bool told = why->limited && !why->held;
+
+    for (size_t i = 0; i < why->gate_count; i++)
+        json_array_append_new(gates, gate_json(why, i));
+    line = json_pack("{s:I, s:I, s:o, s:o, s:I, s:b, s:b, s:o, s:o, s:b}", "place",
+                     (json_int_t)why->job.before + 1, "of", (json_int_t)why->job.length, "ahead",
+                     told ? json_integer(why->ahead) : json_null(), "turns_before",
+                     why->turns < 0 ? json_null() : json_integer(why->turns), "cost", (json_int_t)why->cost,
+                     "held", why->held, "served", why->served, "gates", gates, "start",
+                     told ? rate_time_json(why->start_us) : json_null(), "at_the_earliest", why->earliest);
+    json_object_update(doc, line);
+    json_decref(line);
+}
+
+static void add_running_json(json_t *doc, const struct found_job *job)
+{
+    json_object_set_new(doc, "worker",
+                        json_pack("{s:s, s:o, s:I}", "name", job->worker, "host", text_or_null(job->host),
+                                  "pid", (json_int_t)job->pid));
+    json_object_set_new(doc, "since", time_or_null(job->at_us));
+    json_object_set_new(doc, "lease_until", time_or_null(job->lease_us));
+}
+
+static json_t *why_json(const char *id, const struct why *why)
+{
+    const struct found_job *job = &why->job;
+    json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:o, s:I}", "id", id, "state", state_names[job->state],
+                            "type", text_or_null(job->type), "queue", text_or_null(job->queue), "key",
+                            text_or_null(job->key), "attempts", (json_int_t)job->attempts);
+
+    if (stands_in_line(why)) {
+        add_line_json(doc, why);
+    } else if (job->state == JOB_RUNNING) {
+        add_running_json(doc, job);
+    } else if (job->state == JOB_DEAD) {
+        json_object_set_new(doc, "since", time_or_null(job->at_us));
+        json_object_set_new(doc, "reason", reason_json(job->reason));
+    } else {
+        json_object_set_new(doc, "start", time_or_null(job->at_us));
+        json_object_set_new(doc, "at_the_earliest", json_true());
+    }
+    return doc;
+}
+
+static int run_why(struct cli *cli, int argc, char **argv)
+{
+    const struct flag flags[] = {{.name = NULL}};
+    struct weir *w;
+    struct why why;
+    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+
+    if (status != 0)
+        return status;
+    if (operands != 1)
+        return error_set(&cli->error, WEIR_EUSAGE, "why: wants the id of one job; weir enqueue prints it");
+    w = cli_client(cli);
+    if (!w)
+        return cli->error.status;
+    if (why_read(w, -1, argv[0], &why) < 0)
+        status = cli_failed(cli, w);
+    else if (cli->json)
+        status = json_print(cli, why_json(argv[0], &why));
+    else
+        print_why(argv[0], &why);
+    why_free(&why);
+    weir_free(w);
+    return status;
+}

@@ -1,0 +1,8 @@
+/* The likely one of several names for a mistyped word. */
+#ifndef CORE_LIKELY_H
+#define CORE_LIKELY_H
+
+/* One of names (ended by NULL) that word is close to, or the beginning of; NULL: none is. */
+const char *likely_word(const char *word, const char *const *names);
+
+#endif

@@ -1,0 +1,35 @@
+-- ahead: how many jobs of a type stand in a stretch of a queue or lane, and what they cost; changes nothing.
+--
+-- KEYS[1] prefix
+-- ARGV: now, place (queue:<queue> or lane:<lane>), first, last (indexes, at most 1000), type
+-- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, bytes that were read ]
+--
+-- uses: claim_grant types
+
+-- The type of a job in a queue; of one that was written in another order than ours by the JSON.
+local function type_of(entry)
+    local name = entry:match('^{"id":"[^"\\]*","type":"([^"\\]*)"')
+    if name then return name end
+    local ok, job = pcall(json_read, entry)
+    return ok and type(job) == 'table' and job.type
+end
+
+local function ahead(ARGV)
+    local place, first, last, name = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+    if not (is_name(name) and is_whole(first) and is_whole(last)) or last - first >= 1000 or not place:match('^%a+:') then
+        return refuse('ahead: wants now, place, first, last, type')
+    end
+    local s, in_lane = {kind = types.load(name)}, find(place, 'lane:', 1, true) == 1
+    local jobs, slots, least, most, bytes = 0, 0, 0, 0, 0
+    for _, entry in ipairs(call('LRANGE', P .. place, us(first), us(last))) do
+        bytes = bytes + #entry
+        if in_lane or type_of(entry) == name then
+            local cost = claim_grant.cost(s, entry)
+            least, most = jobs == 0 and cost or min(least, cost), max(most, cost)
+            jobs, slots = jobs + 1, slots + cost
+        end
+    end
+    return {jobs, us(slots), us(least), us(most), bytes}
+end
+
+return ahead

@@ -1,0 +1,81 @@
+-- claim_park: the lane of a job, and jobs that go to the tail of theirs.
+--
+-- uses: claim_call claim_grant claim_wait lease
+local claim_park = {}
+
+local claim, grant, wait = claim_call, claim_grant, claim_wait
+
+-- The value of a key path as a name: `-` when there is none, hashed when it is no name.
+local function key_name(value)
+    local kind = type(value)
+    if kind == 'string' then return is_name(value) and value or 'h.' .. sha1(value) end
+    if kind == 'number' and value % 1 == 0 and value < 2 ^ 63 and value > -2 ^ 63 then return format('%.0f', value) end
+    if kind == 'boolean' then return tostring(value) end
+    return '-'
+end
+
+local function value_at(path, entry)
+    local _, _, _, body = lease.entry_read(entry)
+    local ok, value = pcall(json_read, body)
+    if not ok then return nil end
+    for member in path:gmatch('[^.]+') do
+        if type(value) ~= 'table' then return nil end
+        value = value[member]
+    end
+    return value
+end
+
+-- The key of a job of type s.
+function claim_park.key_of(s, entry)
+    if not s.keyed then return '' end
+    local key = s.kind.path == 'key' and entry:match('^@?[%d,]*;?{"id":"[^"]*","type":"[^"]*","key":"([^"\\]*)"')
+    key = key_name(key or value_at(s.kind.path, entry))
+    if key == '-' then s.keyless = (s.keyless or 0) + 1 end
+    return key
+end
+
+-- Is nothing in the lane but what this claim has leased?
+function claim_park.is_empty(l)
+    if l.empty == nil then
+        l.empty = call('LLEN', P .. 'lane:' .. l.name) == 0
+        l.whole = l.whole or l.empty
+    end
+    return l.whole and not l.read[l.read_at] and not l.parked[l.parked_next]
+end
+
+local waiting -- lanes that had no job before, to be placed
+function claim_park.begin() waiting = {} end
+
+function claim_park.park(l, entry)
+    if claim_park.is_empty(l) and not l.placed then
+        waiting[#waiting + 1] = l
+        l.placed = true
+    end
+    l.parked[#l.parked + 1] = entry
+end
+
+-- Finds their places for the lanes that were empty, in the order in which their first jobs came.
+function claim_park.place()
+    local lanes = waiting
+    waiting = {}
+    for _, l in ipairs(lanes) do
+        l.placed = false
+        wait.place_lane(l.s, l, claim.next_ticket())
+    end
+end
+
+-- A lane from before its type had keys has its turn: its jobs go to the lanes of their keys, a few at a time.
+function claim_park.sort_again(s, l)
+    for _ = 1, 100 do
+        local entry = grant.head(l, 100)
+        if not entry then break end
+        grant.drop_head(l)
+        claim_park.park(grant.lane(s, claim_park.key_of(s, entry)), entry)
+        claim.budget = claim.budget - 1
+    end
+    wait.write_ring(s)
+    claim_park.place()
+    if grant.head(l, 1) then wait.go_behind(s, l) else wait.leave_ring(s, l) end
+end
+
+return claim_park

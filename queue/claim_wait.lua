@@ -1,0 +1,279 @@
+-- claim_wait: where types and lanes wait: at the gate that opens last. What is written here is written at once, to the new place
+-- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none.
+--
+-- uses: claim_call claim_grant gate bell lane
+local claim_wait = {}
+
+local claim, grant = claim_call, claim_grant
+
+local function score(at) return at == huge and '+inf' or us(at) end
+
+local function set_wake(queue, name, at)
+    claim.wakes[queue][name] = at
+    call('ZADD', P .. 'wake:' .. queue, score(at), name)
+end
+
+local function set_sooner(queue, name, at)
+    local known = claim.wakes[queue][name]
+    if known and known <= at then return end
+    claim.wakes[queue][name] = at
+    call('ZADD', P .. 'wake:' .. queue, 'LT', score(at), name)
+end
+
+local function drop_wake(queue, name)
+    claim.wakes[queue][name] = nil
+    call('ZREM', P .. 'wake:' .. queue, name)
+end
+
+-- The gates of a queue that are due, at most `most`, soonest first; and are lanes that sleep due?
+function claim_wait.due_gates(queue, most)
+    local list, wakes, due = call('ZRANGE', P .. 'wake:' .. queue, '0', digits(most - 1), 'WITHSCORES'), {}, {}
+    for i = 1, #list, 2 do
+        local name, at = list[i], tonumber(list[i + 1])
+        wakes[name] = at
+        if at <= now + claim.AHEAD and name ~= '*' then due[#due + 1] = name end
+    end
+    claim.wakes[queue] = wakes
+    return due, wakes['*'] and wakes['*'] <= now + claim.AHEAD
+end
+
+local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' .. gate_name end
+
+-- All or none must not starve: a waiter that finds one of its gates closed holds the open ones against those served later than
+-- itself, as long as that wastes less than one slot of theirs. A gate that counts what is in flight is not held.
+local function hold_open(gates, cost, node, ticket, till)
+    for _, e in ipairs(gates) do
+        if e.g and not e.g.base.in_flight and gate.start(e.g, cost, node, ticket) <= now + claim.AHEAD then
+            local one_slot = now + e.g.rule.period / e.g.rule.count
+            if till == huge or till <= one_slot then gate.hold(e.g, node, ticket, floor(min(till, one_slot))) end
+        end
+    end
+end
+
+-- When to look at a waiter again: a job that its gates can never let start is buried by the next look.
+local function look_time(gates, cost, at) return at == huge and grant.unfit(gates, cost) and now or at end
+
+-- s joins those who wait at its gate e (nil: none is closed), which opens for it at that time.
+local function wait_type(s, e, at, cost, ticket)
+    local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
+    call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
+    set_sooner(s.queue, name, e and look_time(s.gates, cost, at) or now)
+end
+
+-- A type that this worker cannot run waits in held.
+local function set_aside(s, ticket)
+    claim.aside[#claim.aside + 1] = s.name
+    if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) == 1 then bell.ring(s.queue) end
+end
+
+-- How many lanes are in the ring of s.
+function claim_wait.members(s)
+    s.members = s.members or call('ZCARD', s.ring)
+    return s.members
+end
+
+local function join_ring(s, l, ticket)
+    local others = claim_wait.members(s)
+    call('ZADD', s.ring, us(ticket), l.key)
+    s.members = others + 1
+    s.staying = (s.staying or 0) + 1 -- where this is in the middle of a round
+    if others > 0 then return end
+    if not s.mine then return set_aside(s, ticket) end
+    local entry = grant.head(l, 1)
+    local cost = entry and grant.cost(s, entry) or 1
+    local at, last = grant.opens(s.gates, cost, s.name, ticket, now)
+    if at > now + claim.AHEAD then hold_open(s.gates, cost, s.name, ticket, at) end
+    wait_type(s, last, at, cost, ticket)
+    claim.soonest = min(claim.soonest, at)
+end
+
+local function sleep(s, l, cost, e, at, ticket)
+    hold_open(l.gates, cost, l.node, ticket, at)
+    call('ZADD', wait_key(s.queue, e.name), us(ticket), l.node)
+    at = look_time(l.gates, cost, at)
+    call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name)
+    set_sooner(s.queue, '*', at)
+    claim.soonest = min(claim.soonest, at)
+end
+
+-- A lane that has a job and stands nowhere.
+function claim_wait.place_lane(s, l, ticket)
+    local cost = grant.cost(s, grant.head(l, 1))
+    local at, last = grant.opens(l.gates, cost, l.node, ticket, now)
+    if at > now + claim.AHEAD then sleep(s, l, cost, last, at, ticket) else join_ring(s, l, ticket) end
+end
+
+-- ---- Lanes of a ring, least recently served first. What becomes of them is written for all at once, by close_ring.
+
+local ROUND_MOST = 64 -- lanes read at once
+
+-- Begins a round over the first lanes of the ring; most: so many may start.
+function claim_wait.open_ring(s, most)
+    local n = min(most, ROUND_MOST) + 1
+    s.front, s.front_at = call('ZRANGE', s.ring, '0', digits(n - 1), 'WITHSCORES'), 1
+    s.whole, s.staying, s.leaving, s.behind = #s.front < 2 * n, 0, {}, {}
+end
+
+-- The next lane of the round, its ticket, and whether the ring has others; nil: there is none.
+function claim_wait.next_lane(s)
+    local i = s.front_at
+    if i > #s.front then return nil end
+    s.front_at = i + 2
+    return grant.lane(s, s.front[i]), tonumber(s.front[i + 1]), not s.whole or s.staying > 0 or i + 2 < #s.front
+end
+
+function claim_wait.leave_ring(s, l) s.leaving[#s.leaving + 1] = l.key end
+
+-- Stays where it is.
+function claim_wait.stay(s) s.staying = s.staying + 1 end
+
+-- Goes behind the others.
+function claim_wait.go_behind(s, l)
+    s.behind[#s.behind + 1] = us(claim.next_ticket())
+    s.behind[#s.behind + 1] = l.key
+    s.staying = s.staying + 1
+end
+
+-- One of its key gates is closed.
+function claim_wait.lane_sleeps(s, l, cost, e, at, ticket)
+    sleep(s, l, cost, e, at, ticket)
+    claim_wait.leave_ring(s, l)
+end
+
+-- Writes what has become of the lanes so far.
+function claim_wait.write_ring(s)
+    push('ZADD', s.ring, s.behind)
+    push('ZREM', s.ring, s.leaving)
+    s.members, s.leaving, s.behind = nil, {}, {}
+end
+
+-- Ends the round; returns whether the ring is empty now, and whether it has lanes that were not in this round.
+function claim_wait.close_ring(s)
+    claim_wait.write_ring(s)
+    local seen = s.front_at > #s.front
+    if seen and s.staying == 0 then s.members = s.whole and 0 or call('ZCARD', s.ring) end
+    return s.members == 0, seen and not s.whole
+end
+
+-- ---- Types at a gate
+
+local function leave(s, at_name, alone)
+    call('ZREM', wait_key(s.queue, at_name), s.name)
+    if alone then drop_wake(s.queue, at_name) end
+end
+
+local function has_gate(gates, name)
+    if name == '-' then return #gates == 0 end
+    for _, e in ipairs(gates) do
+        if e.name == name then return true end
+    end
+end
+
+local function first_opening(e) return e.fixed or gate.start(e.g, 1) end
+
+-- A type was looked at, first of those who wait at the gate `name` since ticket; started: jobs of it. Its ring is empty (gone), or its
+-- gate e is closed until `at`, or (e nil) it could start more, but for executors. Returns whether the gate is now done with.
+function claim_wait.after_turn(s, name, ticket, alone, started, gone, cost, e, at)
+    if gone then
+        leave(s, name, alone)
+        return alone
+    end
+    if started > 0 then
+        ticket = claim.next_ticket()
+        if not e then
+            cost = cost or 1
+            local opens, last = grant.opens(s.gates, cost, s.name, ticket, now)
+            if opens > now + claim.AHEAD then e, at = last, opens end
+        end
+    elseif e then
+        hold_open(s.gates, cost, s.name, ticket, at)
+    end
+    if e and e.name ~= name or not e and not has_gate(s.gates, name) then
+        wait_type(s, e, at, cost, ticket)
+        leave(s, name, alone)
+        return alone
+    end
+    if started > 0 then call('ZADD', wait_key(s.queue, name), us(ticket), s.name) end
+    if not e then
+        set_wake(s.queue, name, min(claim.next_ticket(), now + 1000)) -- open still: behind the other due gates
+        return false
+    end
+    at = look_time(s.gates, cost, at)
+    if started > 0 and not alone then at = min(at, first_opening(e)) end -- it goes behind others, whose jobs may cost less
+    set_wake(s.queue, name, at)
+    return true
+end
+
+-- Not for this worker: aside, until one comes that can run it.
+function claim_wait.hold_aside(s, name, ticket, alone)
+    set_aside(s, ticket)
+    leave(s, name, alone)
+end
+
+-- Takes a type that was set aside back, now that this worker can run it.
+local function take_back(queue, name, ticket)
+    lane.look_at(queue, name, ticket)
+    call('ZREM', P .. 'held:' .. queue, name)
+end
+
+function claim_wait.take_back_all(queue)
+    local held = call('ZRANGE', P .. 'held:' .. queue, '0', '-1', 'WITHSCORES')
+    for i = 1, #held, 2 do
+        if claim.mine[held[i]] then take_back(queue, held[i], tonumber(held[i + 1])) end
+    end
+end
+
+-- The same for the type of a job that has come.
+function claim_wait.take_back(s)
+    local ticket = claim_wait.members(s) > 0 and call('ZSCORE', P .. 'held:' .. s.queue, s.name)
+    if ticket then take_back(s.queue, s.name, tonumber(ticket)) end
+end
+
+-- Nobody waits at that gate any more.
+claim_wait.forget_gate = drop_wake
+
+-- ---- Lanes at a gate
+
+-- The gates of keys that are due, at most `most`, soonest first.
+function claim_wait.due_keys(queue, most)
+    return call('ZRANGEBYSCORE', P .. 'sleep:' .. queue, '-inf', us(now + claim.AHEAD), 'LIMIT', 0, us(most))
+end
+
+-- Those that were due have been looked at: when to look again.
+function claim_wait.sleep_on(queue)
+    local first = call('ZRANGE', P .. 'sleep:' .. queue, 0, 0, 'WITHSCORES')
+    if first[2] then set_wake(queue, '*', tonumber(first[2])) else drop_wake(queue, '*') end
+end
+
+-- A gate of a key is due: its first waiters go back to the rings of their types, or wait where it opens last. Returns how many.
+function claim_wait.wake_lanes(queue, name)
+    local W, list = wait_key(queue, name), P .. 'sleep:' .. queue
+    local waiters = call('ZRANGE', W, 0, 15, 'WITHSCORES')
+    local woken = 0
+    if #waiters == 0 then call('ZREM', list, name) end
+    local closed = false
+    for i = 1, #waiters, 2 do
+        local kind, key = waiters[i]:match('^([^/]+)/(.*)$')
+        local s, ticket = grant.state(queue, kind), tonumber(waiters[i + 1])
+        local l = grant.lane(s, key)
+        if not closed or not has_gate(l.gates, name) then
+            local at, last = grant.opens(l.gates, 1, l.node, ticket, now) -- 1: its job may need more, and is looked at then
+            if at > now + claim.AHEAD and last.name == name then
+                call('ZADD', list, score(at), name)
+                closed = true
+            else
+                claim_wait.place_woken(s, l, ticket, at, last)
+                call('ZREM', W, l.node)
+                woken = woken + 1
+            end
+        end
+    end
+    if woken > 0 and 2 * woken == #waiters and (woken < 16 or call('EXISTS', W) == 0) then call('ZREM', list, name) end
+    return woken
+end
+
+function claim_wait.place_woken(s, l, ticket, at, last)
+    if at > now + claim.AHEAD then sleep(s, l, 1, last, at, ticket) else join_ring(s, l, ticket) end
+end
+
+return claim_wait

@@ -1,0 +1,49 @@
+/* Where a job is, by its id: of find_job.lua's pages. Nothing says where a job stands, as any client may put
+ * one into a queue, so all places are gone through, page by page, each short for Redis. A job that moves
+ * meanwhile may be passed over: they are gone through twice before it counts as not there. */
+#ifndef QUEUE_FIND_JOB_H
+#define QUEUE_FIND_JOB_H
+
+#include "queue/job.h"
+#include "throttle/limit.h"
+
+struct weir;
+
+enum job_state {
+    JOB_WAITING,   /* in a queue: no worker has looked at it yet */
+    JOB_PARKED,    /* in its lane: it was denied */
+    JOB_RUNNING,   /* leased to a worker */
+    JOB_SCHEDULED, /* enters its queue later */
+    JOB_RETRY,     /* failed, and enters its lane again later */
+    JOB_DEAD,
+};
+
+#define PLACE_SIZE (3 * LIMIT_NAME_SIZE + 16)
+
+struct found_job {
+    int64_t now_us;
+    enum job_state state;
+    char queue[LIMIT_NAME_SIZE], type[LIMIT_NAME_SIZE], key[LIMIT_NAME_SIZE]; /* key: "" also: unknown */
+    int64_t attempts;                                                         /* that were used up */
+    struct text body;                                                         /* as it was enqueued */
+    char place[PLACE_SIZE]; /* waiting, parked: the list in which it is */
+    int64_t before, length; /* waiting, parked: jobs before it there, and all */
+    int64_t at_us;    /* scheduled, retry: when it is due; dead: since when; running: the time of its slot,
+                         0: none was needed */
+    int64_t lease_us; /* running: when its lease ends unless its worker speaks up */
+    char worker[LIMIT_NAME_SIZE], host[256]; /* running */
+    int64_t pid;
+    char reason[1024]; /* dead; cut where it does not fit */
+};
+
+/* now_us < 0: Redis's time. WEIR_ENOTFOUND: it is in no place. Fills w->error on failure; free with
+ * found_job_free, also then. */
+WEIR_CHECKED int find_job(struct weir *w, int64_t now_us, const char *id, struct found_job *out);
+void found_job_free(struct found_job *found);
+
+/* The entries of the next page, 1 to 1000, of which the last had so many bytes: a page of large jobs must not
+ * keep Redis longer than one of small ones. */
+int page_next(int entries, int64_t bytes);
+#define PAGE_FIRST 50
+
+#endif

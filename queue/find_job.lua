@@ -1,0 +1,165 @@
+-- find_job: looks for a job by its id on one page of one place; changes nothing.
+--
+-- Who looks goes through the places, each from '' on until its next is ''; places that a page names come before the rest of it.
+-- Jobs move while one looks, mostly from queues through lanes to leases: the places come in that order. Lists are read from
+-- their tails, so that none is passed over while others leave at the head.
+--
+-- KEYS[1] prefix
+-- ARGV: now, id, most (entries of one page, 1 to 1000), place, from
+--       place: '' (names the others), queue:<queue>, rings:<queue> (names those that are there), ring:<queue>/<type> and
+--              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, active:<worker>, later, dead
+-- reply: [ now, next, bytes that were read, [place, ...], found ]; found: [], or
+--        [ state, lane, attempts, body, a, b, text, host, pid ]
+--        waiting, parked: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key
+--        running: its slot and the end of its lease, us; text: the worker
+--        scheduled, retry: when it is due, us; dead: when it died, us; text: the reason
+--
+-- uses: lease
+
+local LAST = 8  -- jobs of a lane that are looked at with others
+local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
+
+local id, quoted, bytes, places -- of one call
+
+local function is_it(entry)
+    bytes = bytes + #entry
+    if not find(entry, quoted, 1, true) then return false end
+    local _, _, _, body = lease.entry_read(entry)
+    if sub(body, 1, #quoted + 6) == '{"id":' .. quoted then return true end
+    local ok, job = pcall(json_read, body)
+    return ok and type(job) == 'table' and job.id == id
+end
+
+local function found(state, lane, entry, a, b, text, host, pid)
+    local attempts, _, _, body = lease.entry_read(entry)
+    return {state, lane, us(attempts), body, us(a), us(b), text, host or '', us(pid or 0)}
+end
+
+-- It has so many entries of a list behind it.
+local function in_list(place, behind)
+    local kind, name = place:match('^(%a+):(.*)$')
+    local entry, length = call('LINDEX', P .. place, us(-behind - 1)), call('LLEN', P .. place)
+    if kind == 'lane' then return found('parked', name, entry, length - behind - 1, length, place) end
+    return found('waiting', name .. '//', entry, length - behind - 1, length, place)
+end
+
+-- from: how many entries at the tail have been seen.
+local function look_at_list(place, most, from)
+    from = tonumber(from) or 0
+    local entries = call('LRANGE', P .. place, us(-from - most), us(-from - 1))
+    for i = 1, #entries do
+        if is_it(entries[i]) then return '', in_list(place, from + #entries - i) end
+    end
+    return #entries < most and '' or us(from + #entries)
+end
+
+local function look_at_lane(name)
+    local entries = call('LRANGE', P .. 'lane:' .. name, digits(-LAST), '-1')
+    for i = 1, #entries do
+        if is_it(entries[i]) then return in_list('lane:' .. name, #entries - i) end
+    end
+    if #entries == LAST then places[#places + 1] = 'lane:' .. name end
+end
+
+-- One page of a zset or hash: the next cursor, and its elements with what belongs to them.
+local function scan(command, key, most, from)
+    local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(most))
+    return page[1] ~= '0' and page[1] or '', page[2]
+end
+
+local function name_rings(place, most, from)
+    local queue = place:match('^rings:(.*)$')
+    local rest, kinds = scan('HSCAN', 'types', most, from)
+    for i = 1, #kinds, 2 do
+        local ring = 'ring:' .. queue .. '/' .. kinds[i]
+        if call('EXISTS', P .. ring) == 1 then places[#places + 1] = ring end
+    end
+    return rest
+end
+
+local function look_at_ring(place, most, from)
+    local path = place:match('^ring:(.*)$') .. '/'
+    local rest, keys = scan('ZSCAN', place, ceil(most / SHARE), from)
+    for i = 1, #keys, 2 do
+        local job = look_at_lane(path .. keys[i])
+        if job then return '', job end
+    end
+    return rest
+end
+
+local function look_at_sleepers(place, most, from)
+    local queue = place:match('^sleep:(.*)$')
+    local rest, gates = scan('ZSCAN', place, ceil(most / SHARE), from)
+    for i = 1, #gates, 2 do
+        for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gates[i], '0', '-1')) do
+            local job = look_at_lane(queue .. '/' .. node)
+            if job then return '', job end
+        end
+    end
+    return rest
+end
+
+local function running(worker, token, entry)
+    local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
+    info = ok and type(info) == 'table' and info or {}
+    local deadline = tonumber(call('ZSCORE', P .. 'workers', worker) or 0)
+    return found('running', lease.lane_of(token) or '//', entry, lease.slot_of(token), deadline, worker,
+                 type(info.host) == 'string' and info.host, is_whole(tonumber(info.pid)) and tonumber(info.pid))
+end
+
+local function look_at_leases(place, most, from)
+    local rest, leases = scan('HSCAN', place, most, from)
+    for i = 1, #leases, 2 do
+        if leases[i] ~= '@' and is_it(leases[i + 1]) then
+            return '', running(place:match('^active:(.*)$'), leases[i], leases[i + 1])
+        end
+    end
+    return rest
+end
+
+-- What a record of later or dead says of the job that it keeps.
+local function recorded(place, record, score, entry)
+    if place == 'dead' then
+        local lane, reason = record:match('^%S+ (%S*) ?([^\n]*)')
+        return found('dead', lane or '//', entry, score, 0, reason or '')
+    end
+    local queue, kind = record:match('^q %S+ (%S+) ([^%s]+)')
+    if queue then return found('scheduled', queue .. '/' .. kind .. '/', entry, score, 0, '') end
+    return found('retry', record:match('^l %S+ ([^\n]+)') or '//', entry, score, 0, '')
+end
+
+local function look_at_records(place, most, from)
+    local rest, records = scan('ZSCAN', place, most, from)
+    for i = 1, #records, 2 do
+        local entry = records[i]:match('^[^\n]*\n(.*)$') or ''
+        if is_it(entry) then return '', recorded(place, records[i], tonumber(records[i + 1]), entry) end
+    end
+    return rest
+end
+
+local function name_places()
+    local queues = call('SMEMBERS', P .. 'queues')
+    for _, kind in ipairs({'queue:', 'rings:', 'sleep:'}) do
+        for _, queue in ipairs(queues) do places[#places + 1] = kind .. queue end
+    end
+    for _, worker in ipairs(call('ZRANGE', P .. 'workers', '0', '-1')) do places[#places + 1] = 'active:' .. worker end
+    places[#places + 1] = 'later'
+    places[#places + 1] = 'dead'
+    return ''
+end
+
+local ways = {[''] = name_places, queue = look_at_list, lane = look_at_list, rings = name_rings, ring = look_at_ring,
+              sleep = look_at_sleepers, active = look_at_leases, later = look_at_records, dead = look_at_records}
+
+local function find_job(ARGV)
+    local most, place, from = tonumber(ARGV[3]), ARGV[4], ARGV[5]
+    local look = place and ways[place:match('^%a*')]
+    if not (look and is_name(ARGV[2]) and is_whole(most, 1) and from) or most > 1000 then
+        return refuse('find_job: wants now, id, most from 1 to 1000, place, from')
+    end
+    id, quoted, bytes, places = ARGV[2], '"' .. ARGV[2] .. '"', 0, {}
+    local rest, job = look(place, most, from)
+    return {us(now), rest, us(bytes), places, job or {}}
+end
+
+return find_job

@@ -1,0 +1,19 @@
+-- fits: could a job of that type and cost ever start? For a bulk, which asks before it adds the first one; a job of its own
+-- is looked at by enqueue.
+--
+-- KEYS[1] prefix
+-- ARGV: now, type, cost
+-- reply: [] when it could; else an error that names the limit
+-- uses: arrival check
+
+local function fits(ARGV)
+    local name, cost = ARGV[2], tonumber(ARGV[3])
+    if #ARGV ~= 3 or not is_name(name) or not is_whole(cost, 1) then return refuse('fits: wants a type and a cost') end
+    local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
+    if wrong then return check.refuse_key(wrong) end
+    wrong = arrival.never_fits(name, cost)
+    if wrong then return refuse('%s', wrong) end
+    return {}
+end
+
+return fits

@@ -1,0 +1,445 @@
+#include "queue/limits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/client.h"
+#include "core/reply.h"
+#include "core/script.h"
+
+#define GATES_MAX 16      /* rules over all limits of a type */
+#define STEPS_MAX 1000000 /* starts that are gone through where several gates decide: half a second */
+
+void limits_request(struct args *a, const char *prefix, int64_t now_us, const char *name)
+{
+    script_begin(a, "rate_list", prefix, now_us);
+    args_add(a, name);
+}
+
+void limit_free(struct limit *limit)
+{
+    for (size_t i = 0; i < RULES_MAX; i++)
+        gate_free(&limit->gates[i]);
+    *limit = (struct limit){0};
+}
+
+void limits_free(struct limits *limits)
+{
+    for (size_t i = 0; i < limits->count; i++)
+        limit_free(&limits->at[i]);
+    for (size_t i = 0; i < limits->type_count; i++)
+        free(limits->types[i].limits);
+    free(limits->at);
+    free(limits->types);
+    *limits = (struct limits){0};
+}
+
+/* ---- The answer */
+
+/* A string, cut where it does not fit. */
+static void read_text(const struct redisReply *r, char *out, size_t size)
+{
+    snprintf(out, size, "%s", r->type == REDIS_REPLY_STRING ? r->str : "");
+}
+
+static bool is_row(const struct redisReply *r, size_t least)
+{
+    return r->type == REDIS_REPLY_ARRAY && r->elements >= least;
+}
+
+/* The end of a pause that was written at `set`: a clock that stepped back takes it along. */
+static int64_t pause_end(const struct rule_set *set, int64_t now_us)
+{
+    int64_t back_us = set->paused_at_us > now_us ? set->paused_at_us - now_us : 0;
+
+    return set->pause_until_us - back_us;
+}
+
+/* How much of its rate a gate grants now, in thousandths; 0: its rule does not adapt. */
+static int64_t factor_of(const struct gate *g)
+{
+    double full = (double)g->base.count / (double)g->base.period_us;
+
+    return g->base.adapt_high ? llround(1000 * (double)g->rule.count / (double)g->rule.period_us / full) : 0;
+}
+
+/* row: name, text, a state for each rule; one that cannot be read counts as never used. */
+static void read_limit(const struct redisReply *row, int64_t now_us, struct limit *limit)
+{
+    struct error ignored;
+
+    limit->now_us = now_us;
+    read_text(row->element[0], limit->name, sizeof limit->name);
+    limit->readable = row->element[1]->type == REDIS_REPLY_STRING &&
+                      rule_set_read(row->element[1]->str, &limit->set, &ignored) == 0 &&
+                      row->elements == 2 + limit->set.count;
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
+        const char *state = row->element[2 + i]->type == REDIS_REPLY_STRING ? row->element[2 + i]->str : "";
+
+        gate_init(&limit->gates[i], &limit->set.at[i]);
+        (void)!gate_read(&limit->gates[i], state, now_us, &ignored);
+        limit->factor[i] = factor_of(&limit->gates[i]);
+    }
+    limit->pause_until_us = limit->readable ? pause_end(&limit->set, now_us) : 0;
+}
+
+/* row: name, cost, waiting, parked, held, its limits. */
+static int read_type(const struct redisReply *row, struct limit_type *type, struct error *e)
+{
+    read_text(row->element[0], type->name, sizeof type->name);
+    type->cost = reply_int(row->element[1], 1);
+    type->waiting = reply_int(row->element[2], 0);
+    type->parked = reply_int(row->element[3], 0);
+    type->held = reply_int(row->element[4], 0) != 0;
+    type->limits = calloc(row->elements, sizeof *type->limits);
+    if (!type->limits)
+        return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
+    for (size_t i = 5; i < row->elements; i++)
+        read_text(row->element[i], type->limits[type->limit_count++], sizeof *type->limits);
+    return 0;
+}
+
+static int unexpected(struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL,
+                     "rate_list: unexpected answer from Redis; is another version at work?");
+}
+
+static int read_rows(const struct redisReply *limits, const struct redisReply *types, struct limits *out,
+                     struct error *e)
+{
+    out->at = calloc(limits->elements + 1, sizeof *out->at);
+    out->types = calloc(types->elements + 1, sizeof *out->types);
+    if (!out->at || !out->types)
+        return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
+    for (size_t i = 0; i < limits->elements; i++) {
+        if (!is_row(limits->element[i], 2))
+            return unexpected(e);
+        read_limit(limits->element[i], out->now_us, &out->at[out->count++]);
+    }
+    for (size_t i = 0; i < types->elements; i++) {
+        if (!is_row(types->element[i], 5))
+            return unexpected(e);
+        if (read_type(types->element[i], &out->types[out->type_count++], e) < 0)
+            return e->status;
+    }
+    return 0;
+}
+
+int limits_reply(const struct redisReply *r, struct limits *out, struct error *e)
+{
+    *out = (struct limits){0};
+    if (reply_array(r, 4, "rate_list", e) < 0)
+        return e->status;
+    if (!is_row(r->element[2], 0) || !is_row(r->element[3], 0))
+        return unexpected(e);
+    out->now_us = reply_int(r->element[0], 0);
+    out->asleep = reply_int(r->element[1], 0);
+    return read_rows(r->element[2], r->element[3], out, e);
+}
+
+int limits_read(struct weir *w, const char *name, struct limits *out)
+{
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status;
+
+    *out = (struct limits){0};
+    if (name && limit_name_check("limit", name, &w->error) < 0)
+        return w->error.status;
+    args_init(&a);
+    limits_request(&a, w->prefix, -1, name ? name : "");
+    status = client_call(w, &a, &reply, NULL);
+    if (status == 0)
+        status = limits_reply(reply, out, &w->error);
+    if (status == 0 && name && out->count == 0)
+        status =
+            error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
+    if (reply)
+        freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+/* ---- Looking at it */
+
+const struct limit *limits_find(const struct limits *limits, const char *name)
+{
+    for (size_t i = 0; i < limits->count; i++)
+        if (strcmp(limits->at[i].name, name) == 0)
+            return &limits->at[i];
+    return NULL;
+}
+
+bool limit_holds(const struct limit_type *type, const char *limit)
+{
+    for (size_t i = 0; i < type->limit_count; i++)
+        if (strcmp(type->limits[i], limit) == 0)
+            return true;
+    return strcmp(type->name, limit) == 0;
+}
+
+int64_t limits_parked(const struct limits *limits, const char *limit)
+{
+    int64_t parked = 0;
+
+    for (size_t i = 0; i < limits->type_count; i++)
+        if (limit_holds(&limits->types[i], limit))
+            parked += limits->types[i].parked;
+    return parked;
+}
+
+/* When its gates are looked at again: now, or when its pause ends. */
+static int64_t looked_at(const struct limit *limit)
+{
+    return limit->pause_until_us > limit->now_us ? limit->pause_until_us : limit->now_us;
+}
+
+int64_t limit_slots(const struct limit *limit, size_t rule)
+{
+    const struct gate *g = &limit->gates[rule];
+
+    if (limit->pause_until_us > limit->now_us || g->pause_until_us > limit->now_us)
+        return 0;
+    return gate_count(g, limit->now_us, limit->set.at[rule].burst, 1);
+}
+
+int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n)
+{
+    return gate_nth_start(&limit->gates[rule], looked_at(limit), n, 1);
+}
+
+int64_t limit_next_start(const struct limit *limit)
+{
+    int64_t next_us = looked_at(limit);
+
+    for (size_t i = 0; i < limit->set.count; i++) {
+        int64_t at_us = *limit->set.at[i].by ? 0 : limit_nth_start(limit, i, 1);
+
+        if (at_us > next_us)
+            next_us = at_us;
+    }
+    return next_us;
+}
+
+/* ---- Other rules */
+
+/* How much one rule is like another, as rate_set goes by it: 0 not at all. */
+static int likeness(const struct rule *a, const struct rule *b)
+{
+    if (*a->by || *b->by || a->algorithm != b->algorithm)
+        return 0;
+    return rule_equal(a, b) ? 3 : a->period_us == b->period_us ? 2 : 1;
+}
+
+/* from[i]: the gate that rule i goes on with, NULL for one that was never used: of the rule most like it, of
+ * which each has one heir, else of the one in its place. */
+static void find_origins(const struct limit *before, const struct rule_set *rules,
+                         const struct gate *from[RULES_MAX])
+{
+    size_t count = before && before->readable ? before->set.count : 0;
+    bool taken[RULES_MAX] = {false};
+
+    for (size_t i = 0; i < RULES_MAX; i++)
+        from[i] = NULL;
+    for (int level = 3; level > 0; level--)
+        for (size_t i = 0; i < rules->count; i++)
+            for (size_t j = 0; j < count; j++)
+                if (!from[i] && !taken[j] && likeness(&rules->at[i], &before->set.at[j]) >= level) {
+                    from[i] = &before->gates[j];
+                    taken[j] = true;
+                }
+    for (size_t i = 0; i < rules->count && i < count; i++)
+        if (!from[i] && !taken[i] && !*rules->at[i].by && !*before->set.at[i].by)
+            from[i] = &before->gates[i];
+}
+
+int limit_change(const struct limit *before, const char *name, const struct rule_set *rules, int64_t now_us,
+                 struct limit *after, struct error *e)
+{
+    const struct gate *from[RULES_MAX];
+    int status = 0;
+
+    find_origins(before, rules, from);
+    *after = (struct limit){.readable = true, .set = *rules, .now_us = now_us};
+    snprintf(after->name, sizeof after->name, "%s", name);
+    after->pause_until_us = before ? before->pause_until_us : 0;
+    for (size_t i = 0; status == 0 && i < rules->count; i++) {
+        if (!from[i]) {
+            gate_init(&after->gates[i], &rules->at[i]);
+            continue;
+        }
+        status = gate_copy(&after->gates[i], from[i]);
+        if (status == 0)
+            status = gate_change(&after->gates[i], &rules->at[i], now_us);
+    }
+    if (status == 0)
+        return 0;
+    limit_free(after);
+    return error_set(e, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
+}
+
+/* ---- When a backlog has started */
+
+/* The gates of a type that a forecast goes by: copies, which it uses up. */
+struct line {
+    struct gate gates[GATES_MAX];
+    size_t count;
+    int64_t from_us; /* no start before: now, or the end of a pause */
+};
+
+static void line_free(struct line *line)
+{
+    for (size_t i = 0; i < line->count; i++)
+        gate_free(&line->gates[i]);
+}
+
+static int line_add(struct line *line, const struct limit *limit, struct forecast *out)
+{
+    if (looked_at(limit) > line->from_us)
+        line->from_us = looked_at(limit);
+    out->earliest |= !limit->readable;
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
+        const struct rule *rule = &limit->set.at[i];
+        bool rate = rule->algorithm != ALGORITHM_CONCURRENCY && !*rule->by;
+
+        out->earliest |= !rate || rule->adapt_high;
+        if (!rate || line->count == GATES_MAX)
+            continue;
+        if (gate_copy(&line->gates[line->count], &limit->gates[i]) < 0)
+            return WEIR_EINTERNAL;
+        line->count++;
+    }
+    return 0;
+}
+
+/* The latest of what each gate alone says: the line's last start is not before it. */
+static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t cost)
+{
+    int64_t last_us = line->from_us;
+
+    for (size_t i = 0; i < line->count; i++) {
+        int64_t at_us = gate_nth_start(&line->gates[i], line->from_us, jobs, cost);
+
+        if (at_us > last_us)
+            last_us = at_us;
+    }
+    return last_us;
+}
+
+/* Where several gates decide, start by start; after so many the rest is told by each gate alone. */
+static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forecast *out)
+{
+    for (int step = 0; line->count > 1 && jobs > 0 && step < STEPS_MAX; step++) {
+        int64_t taken;
+
+        line->from_us = gates_start(line->gates, line->count, line->from_us, cost);
+        if (line->from_us == GATE_NEVER)
+            break;
+        if (gates_take(line->gates, line->count, line->from_us, jobs, cost, &taken) < 0)
+            return WEIR_EINTERNAL;
+        jobs -= taken;
+    }
+    out->last_us = line->from_us;
+    if (line->from_us < GATE_NEVER && jobs > 0) {
+        out->earliest |= line->count > 1;
+        out->last_us = line_last_alone(line, jobs, cost);
+    }
+    return 0;
+}
+
+/* Do jobs of another type wait for that limit too? */
+static bool is_shared(const struct limits *limits, const struct limit_type *type, const char *limit)
+{
+    for (size_t i = 0; i < limits->type_count; i++) {
+        const struct limit_type *other = &limits->types[i];
+
+        if (other != type && other->waiting + other->parked > 0 && limit_holds(other, limit))
+            return true;
+    }
+    return false;
+}
+
+/* Fills the line with the gates of all limits of the type. */
+static int line_make(struct line *line, const struct limits *limits, const struct limit_type *type,
+                     const struct limit *instead, struct forecast *out)
+{
+    bool there = false;
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        if (instead && strcmp(instead->name, type->limits[i]) == 0) {
+            limit = instead;
+            there = true;
+        }
+        out->earliest |= is_shared(limits, type, type->limits[i]);
+        if (limit)
+            status = line_add(line, limit, out);
+    }
+    if (status == 0 && instead && !there && limit_holds(type, instead->name))
+        status = line_add(line, instead, out);
+    return status;
+}
+
+int limits_forecast(const struct limits *limits, const struct limit_type *type, const struct limit *instead,
+                    struct forecast *out, struct error *e)
+{
+    struct line line = {.from_us = limits->now_us};
+    int64_t jobs = type->waiting + type->parked;
+    int status;
+
+    *out = (struct forecast){.last_us = limits->now_us, .earliest = type->held};
+    status = line_make(&line, limits, type, instead, out);
+    if (status == 0 && jobs > 0 && line.count == 0 && out->earliest)
+        out->last_us = GATE_NEVER;
+    else if (status == 0 && jobs > 0)
+        status = line_last(&line, jobs, type->cost, out);
+    line_free(&line);
+    if (status < 0)
+        return error_set(e, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
+    return 0;
+}
+
+/* Slots a second that a rule lets through in the long run; 0: it does not say. */
+static double rate_of(const struct limit *limit, size_t i)
+{
+    const struct rule *rule = &limit->set.at[i];
+    double rate;
+
+    if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by)
+        return 0;
+    rate = 1e6 * (double)rule->count / (double)rule->period_us;
+    return limit->factor[i] ? rate * (double)limit->factor[i] / 1000 : rate;
+}
+
+double limits_rate(const struct limits *limits, const struct limit_type *type, int64_t n)
+{
+    int64_t latest_us = 0;
+    double deciding = 0;
+
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
+            double rate = rate_of(limit, k);
+            int64_t last_us = gate_nth_start(&limit->gates[k], limits->now_us, n, type->cost);
+
+            if (rate > 0 && (last_us > latest_us || (last_us == latest_us && rate < deciding))) {
+                latest_us = last_us;
+                deciding = rate;
+            }
+        }
+    }
+    return deciding / (double)type->cost;
+}
+
+struct limit_type *limits_type(const struct limits *limits, const char *name)
+{
+    for (size_t i = 0; i < limits->type_count; i++)
+        if (strcmp(limits->types[i].name, name) == 0)
+            return &limits->types[i];
+    return NULL;
+}

@@ -1,0 +1,65 @@
+-- rate_apply: after a change of limits, when the keyed gates at which lanes sleep open now: one page of sleep:<queue>, from
+-- a cursor that begins and ends at 0. A change may concern a million gates, which is too much for the script that made it;
+-- what is not done because somebody died half way is only woken late, and mended by doing it again.
+--
+-- KEYS[1] prefix
+-- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
+--       resume (1: ends the pauses of these gates, 0), limit, ...
+-- reply: [ next cursor ]
+-- uses: bell check gate rules
+
+local PAGE = 100 -- gates, some 20 us each: read, perhaps written, and put at its time
+
+local function read_sets(ARGV)
+    local sets = {}
+    for i = 6, #ARGV do sets[ARGV[i]] = rules.read(call('HGET', P .. 'limits', ARGV[i]) or '') or {} end
+    return sets
+end
+
+-- When a sleeping gate opens under the rules of now, at least now.
+local function opening(name, set, rule, resume)
+    if not rule or not rule.by or check.wrong_kind('gate:' .. name, 'string') then return now end
+    local g = gate.load(name, rule)
+    if resume then gate.resume(g) end
+    return max(gate.start(g, 1), rules.paused(set))
+end
+
+-- The new time of a sleeping gate; nil when it stays as it is.
+local function looked_at(name, sets, queue, kind, resume)
+    local limit, index, key = name:match('^([%w_.-]+)#(%d)/(.+)$')
+    if kind ~= '' then return key and call('ZSCORE', P .. 'wait:' .. queue .. '/' .. name, kind .. '/' .. key) and now end
+    local set = sets[limit]
+    return set and opening(name, set, set[tonumber(index) + 1], resume)
+end
+
+local function rate_apply(ARGV)
+    local queue, cursor, kind, resume = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+    if #ARGV < 5 or not is_name(queue) or not find(cursor, '^%d+$') or kind ~= '' and not is_name(kind) then
+        return refuse('rate_apply: wants now, queue, cursor, type, resume, limits')
+    end
+    local sleep = P .. 'sleep:' .. queue
+    local wrong = check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
+        or check.wrong_kind('limits', 'hash')
+    if wrong then return check.refuse_key(wrong) end
+
+    local sets, changes, first = read_sets(ARGV), {}, huge
+    local page = call('ZSCAN', sleep, cursor, 'COUNT', PAGE)
+    for i = 1, #page[2], 2 do
+        local name = page[2][i]
+        local at = looked_at(name, sets, queue, kind, resume == '1')
+        if at then
+            changes[#changes + 1] = at == huge and '+inf' or us(at)
+            changes[#changes + 1] = name
+            first = min(first, at)
+        end
+    end
+    gate.save()
+    for i = 1, #changes, 4000 do
+        call('ZADD', sleep, 'XX', unpack(changes, i, min(i + 3999, #changes)))
+    end
+    if first < huge then call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(first), '*') end
+    if #changes > 0 then bell.ring(queue) end
+    return {page[1]}
+end
+
+return rate_apply

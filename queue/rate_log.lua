@@ -1,0 +1,12 @@
+-- rate_log: the changes of limits, the newest first; changes nothing.
+--
+-- KEYS[1] prefix
+-- ARGV: now
+-- reply: [ {"at": seconds, "by": "user@host", "what": "..."} as JSON text, ... ]
+
+local function rate_log(ARGV)
+    if #ARGV > 1 then return refuse('rate_log: wants now') end
+    return call('LRANGE', P .. 'changes', 0, -1)
+end
+
+return rate_log

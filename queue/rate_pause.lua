@@ -1,0 +1,44 @@
+-- rate_pause: pauses a limit for a time, or ends its pause and those that providers asked for; what waits is looked at
+-- again.
+--
+-- KEYS[1] prefix
+-- ARGV: now, limit, for_us (0: resume), what, by (for the log)
+-- reply: [ was it paused (0/1), queue with sleeping lanes, ... ]
+--        [ "missing", limit ]
+-- uses: check gate rates rules
+
+local LONGEST = 3650 * 86400 * 1000000
+
+-- Ends the pauses of the global gates; those of keys are for rate_apply. Returns whether there was one.
+local function resume_gates(name, set)
+    local paused = false
+    for _, rule in ipairs(set.global) do
+        local g = gate.load(rates.gate_name(name, rule), rule)
+        paused = paused or g.pause > now
+        gate.resume(g)
+    end
+    gate.save()
+    return paused
+end
+
+local function rate_pause(ARGV)
+    local name, for_us = ARGV[2], tonumber(ARGV[3])
+    if #ARGV ~= 5 or not is_name(name) then return refuse('rate_pause: wants now, limit, for_us, what, by') end
+    if not is_whole(for_us) or for_us > LONGEST then return refuse('pause: must be at most ten years (3650d)') end
+    local wrong = rates.wrong_keys() or rates.wrong_gates(name)
+    if wrong then return check.refuse_key(wrong) end
+    local text = call('HGET', P .. 'limits', name)
+    if not text then return {'missing', name} end
+    local set = rules.read(text)
+    if not set then return refuse('limit %s: its rules cannot be read; set it again with weir rate set', name) end
+
+    local paused = rules.paused(set) > now
+    if for_us == 0 and resume_gates(name, set) then paused = true end
+    local parts = rates.split(text)
+    parts.pause = for_us > 0 and us(now + for_us) .. '/' .. us(now) or nil
+    rates.write(name, parts)
+    rates.record(ARGV[4], ARGV[5])
+    return rates.reply(rates.wake({name}), paused and 1 or 0)
+end
+
+return rate_pause

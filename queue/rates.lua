@@ -1,0 +1,150 @@
+-- rates: what the scripts that change limits share: the text of a limit, whether its types can live with it, waking what
+-- waits at its gates, the log of changes.
+--
+--   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
+--   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
+-- uses: bell check rules types
+
+local rates = {}
+
+local CHANGES_MOST = 1000 -- remembered
+local RULES_MOST = 16     -- over all limits of a type; each is a gate to look at in every claim
+local PLACES = 8          -- rules of one limit: gates <limit>#0 to #7
+
+function rates.wrong_keys()
+    local wrong = check.wrong_kind('queues', 'set')
+    if wrong then return wrong end
+    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
+        wrong = wrong or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
+    end
+    return wrong or check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash')
+        or check.wrong_kind('weights', 'hash') or check.wrong_kind('changes', 'list')
+end
+
+-- Of the gates that are not keyed.
+function rates.wrong_gates(limit)
+    local wrong
+    for i = 0, PLACES - 1 do wrong = wrong or check.wrong_kind('gate:' .. limit .. '#' .. i, 'string') end
+    return wrong
+end
+
+-- A limit's text in its parts: {rules = {text, ...}, pause = '<until_us>/<set_at_us>' or nil, weighted = bool}.
+function rates.split(text)
+    local parts = {rules = {}, weighted = false}
+    for word in text:gmatch('%S+') do
+        local mark, value = word:match('^(%a+):(%S+)$')
+        if mark == 'pause' then
+            parts.pause = value
+        elseif mark == 'weights' then
+            parts.weighted = true
+        else
+            parts.rules[#parts.rules + 1] = word
+        end
+    end
+    return parts
+end
+
+function rates.write(name, parts)
+    local text = concat(parts.rules, ' ')
+    if parts.pause then text = text .. ' pause:' .. parts.pause end
+    if parts.weighted then text = text .. ' weights:1' end
+    call('HSET', P .. 'limits', name, text)
+end
+
+function rates.gate_name(limit, rule) return limit .. '#' .. rule.index end
+
+-- Is word in list?
+function rates.has(list, word)
+    for _, other in ipairs(list) do
+        if other == word then return true end
+    end
+    return false
+end
+
+-- The types that a limit holds, by name, as types.parse reads them.
+function rates.users(limit)
+    local all, users = call('HGETALL', P .. 'types'), {}
+    for i = 1, #all, 2 do
+        local t = types.parse(all[i], all[i + 1])
+        if t.name == limit or rates.has(t.use, limit) then users[#users + 1] = t end
+    end
+    sort(users, function(a, b) return a.name < b.name end)
+    return users
+end
+
+-- What is wrong with a rule of a limit for the jobs of a type.
+local function wrong_cost(t, limit, rule)
+    local most = (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst
+    if rule.in_flight or t.cost <= most then return nil end
+    return format('type %s: a job costs %d and limit %s never lets more than %d start at once; raise its burst or lower the cost',
+                  t.name, t.cost, limit, most)
+end
+
+-- What keeps a type from being held by its limits; nil: nothing. instead: limit -> rules that it is about to have.
+function rates.wrong_type(t, instead)
+    local count, path, path_of = 0, nil, nil
+    for i = 0, #t.use do
+        local limit = t.use[i] or t.name
+        local text = instead[limit] or call('HGET', P .. 'limits', limit)
+        local set = text and rules.read(text)
+        if set then
+            count = count + #set
+            if path and set.path and path ~= set.path then
+                return format('type %s: limit %s goes by %s and limit %s by %s; the keyed rules of a type have one path',
+                              t.name, path_of, path, limit, set.path)
+            end
+            if set.path then path, path_of = set.path, limit end
+            for _, rule in ipairs(set) do
+                local wrong = wrong_cost(t, limit, rule)
+                if wrong then return wrong end
+            end
+        end
+    end
+    if count <= RULES_MOST then return nil end
+    return format('type %s: %d rules over all its limits; at most %d, so leave a limit or a rule out', t.name, count, RULES_MOST)
+end
+
+-- A type's keys have no weights any more: what they had of their shares is forgotten.
+function rates.forget_shares(name)
+    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do call('DEL', P .. 'credit:' .. queue .. '/' .. name) end
+end
+
+-- The names of all gates for all keys that limits may have.
+function rates.gates(limits)
+    local names = {}
+    for _, limit in ipairs(limits) do
+        for i = 0, PLACES do names[#names + 1] = limit .. '#' .. (i < PLACES and i or 'pause') end
+    end
+    return names
+end
+
+-- Has the types that wait at the gates of these limits, or for the end of a pause, looked at again. Returns the queues in
+-- which lanes sleep, which may be too many for one script: they are for rate_apply.
+function rates.wake(limits)
+    local gates, asleep = {}, {}
+    for _, name in ipairs(rates.gates(limits)) do
+        gates[#gates + 1] = us(now)
+        gates[#gates + 1] = name
+    end
+    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
+        if call('ZADD', P .. 'wake:' .. queue, 'XX', 'CH', 'LT', unpack(gates)) > 0 then bell.ring(queue) end
+        if call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
+    end
+    return asleep
+end
+
+-- Remembers a change: what was done and by whom.
+function rates.record(what, by)
+    local at = format('%d.%06d', floor(now / 1000000), now % 1000000)
+    call('LPUSH', P .. 'changes', format('{"at":%s,"by":%s,"what":%s}', at, json_write(by), json_write(what)))
+    call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
+end
+
+-- A reply: first what is given, then the list.
+function rates.reply(list, ...)
+    local reply = {...}
+    for _, word in ipairs(list) do reply[#reply + 1] = word end
+    return reply
+end
+
+return rates

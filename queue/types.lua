@@ -1,0 +1,142 @@
+-- types: what Redis keeps of each type: the limits that hold it besides the one of its own name, and what a job costs.
+--
+--   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n>
+--
+--   types.parse(name, text) -> {name =, use = {limit, ...}, cost =}
+--   types.read(name)        -> the same, with limits = {limit, ...}: those that exist, the one of its own name first
+--   types.write(t)          puts use and cost back; what else stood there stays
+--   types.load(name)        -> what holds it
+--   types.gates(name, key)  -> the gates of one key, loaded
+--   types.wrong(name, key)  -> what is wrong with the keys that this reads; nil: nothing
+--
+-- uses: check gate rules
+local types = {}
+
+function types.parse(name, text)
+    local t = {name = name, use = {}, cost = 1, others = {}}
+    for word in text:gmatch('%S+') do
+        local attribute, value = word:match('^(%w+)=(.*)$')
+        if attribute == 'use' then
+            for limit in value:gmatch('[^,]+') do t.use[#t.use + 1] = limit end
+        elseif attribute == 'cost' and is_whole(tonumber(value), 1) then
+            t.cost = tonumber(value)
+        else
+            t.others[#t.others + 1] = word
+        end
+    end
+    return t
+end
+
+function types.read(name)
+    local t = types.parse(name, call('HGET', P .. 'types', name) or '')
+    t.limits = {}
+    for i = 0, #t.use do
+        local limit = t.use[i] or name
+        if call('HEXISTS', P .. 'limits', limit) == 1 then t.limits[#t.limits + 1] = limit end
+    end
+    return t
+end
+
+function types.write(t)
+    local words = {}
+    if #t.use > 0 then words[1] = 'use=' .. concat(t.use, ',') end
+    if t.cost ~= 1 then words[#words + 1] = 'cost=' .. us(t.cost) end
+    for _, word in ipairs(t.others) do words[#words + 1] = word end
+    call('HSET', P .. 'types', t.name, concat(words, ' '))
+end
+
+-- ---- What holds the jobs of a type: its limits with all their rules, and so its gates. All keyed rules go by one path.
+
+local loaded
+each_call(function() loaded = {} end)
+
+-- One gate that holds a type: {name =, rule =}; of a keyed rule the key is still to be added to its name. fixed: it is no
+-- gate but opens at that time: a pause, or a limit whose rules cannot be read.
+local function add_limit(t, name, text)
+    local set = rules.read(text)
+    t.limits[#t.limits + 1] = name
+    t.text[#t.text + 1] = name .. '=' .. text
+    if not set then
+        t.broken[#t.broken + 1] = name
+        t.global[#t.global + 1] = {name = name .. '#0', fixed = huge}
+        return
+    end
+    for _, rule in ipairs(set) do
+        local list = rule.by and t.keyed or t.global
+        list[#list + 1] = {name = name .. '#' .. rule.index, rule = rule}
+    end
+    t.path = t.path or set.path
+    if set.weighted then t.weighted[#t.weighted + 1] = name end
+    if set.pause_until then t.paused[#t.paused + 1] = {name = name .. '#pause', set = set} end
+end
+
+local function build(name, options, names, texts)
+    local t = {name = name, cost = options.cost, limits = {}, text = {}, global = {}, keyed = {}, path = nil,
+               paused = {}, weighted = {}, broken = {}}
+    for i, text in ipairs(texts) do
+        if text then add_limit(t, names[i], text) end
+    end
+    t.text = concat(t.text, '|')
+    t.limited = #t.limits > 0
+    return t
+end
+
+-- What was built of the same texts is kept: it changes seldom and is needed in each call.
+local kept, kept_count = {}, 0
+local function built(name, text, options, names, texts)
+    local id = {name, text}
+    for i, limit in ipairs(texts) do id[i + 2] = limit or '' end
+    id = concat(id, '\n')
+    if not kept[id] then
+        if kept_count >= 1000 then kept, kept_count = {}, 0 end
+        kept[id], kept_count = build(name, options, names, texts), kept_count + 1
+    end
+    return kept[id]
+end
+
+-- The type as it is held now: {name, cost, path (nil: no keyed rule), limited, limits = {name...}, text (the limits with their
+-- rules), global = {{name, rule | fixed}...}, keyed = {...}, paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}.
+-- Not to be changed: it is shared by calls.
+function types.load(name)
+    local t = loaded[name]
+    if t then return t end
+    local text = call('HGET', P .. 'types', name) or ''
+    if text == '' then
+        t = built(name, text, {use = {}, cost = 1}, {name}, {call('HGET', P .. 'limits', name)})
+    else
+        local options = types.parse(name, text)
+        local names = {name, unpack(options.use)}
+        t = built(name, text, options, names, call('HMGET', P .. 'limits', unpack(names)))
+    end
+    loaded[name] = t
+    return t
+end
+
+-- The gates that hold a job of that type and key, {name =, rule =} each; a limit whose rules cannot be read has none.
+local function specs_of(name, key)
+    local t, specs = types.load(name), {}
+    for _, spec in ipairs(t.global) do
+        if spec.rule then specs[#specs + 1] = spec end
+    end
+    for _, spec in ipairs(key ~= '' and t.keyed or {}) do
+        specs[#specs + 1] = {name = spec.name .. '/' .. key, rule = spec.rule}
+    end
+    return specs
+end
+
+function types.wrong(name, key)
+    local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
+    for _, spec in ipairs(wrong and {} or specs_of(name, key)) do
+        wrong = wrong or check.wrong_kind('gate:' .. spec.name, 'string')
+    end
+    return wrong
+end
+
+-- {name =, g =} each.
+function types.gates(name, key)
+    local gates = specs_of(name, key)
+    for i, spec in ipairs(gates) do gates[i] = {name = spec.name, g = gate.load(spec.name, spec.rule)} end
+    return gates
+end
+
+return types

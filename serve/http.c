@@ -1,0 +1,210 @@
+/* libmicrohttpd has an epoll descriptor of its own, which the loop watches; MHD_run does what is due there,
+ * and a timer stands at the next connection's time-out. */
+#include "serve/http.h"
+
+#include <ev.h>
+#include <microhttpd.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "serve/request.h"
+#include "serve/response.h"
+
+#define CONNECTIONS_MOST 8192u
+#define SPARE_FILES 64     /* descriptors for all else */
+#define IDLE_TIMEOUT_S 75u /* proxies keep idle connections for 60 s and close them first */
+
+struct http {
+    struct ev_loop *loop;
+    struct MHD_Daemon *daemon;
+    struct taker *taker;
+    enum serve_policy on_error;
+    size_t waiting;
+    struct ev_io io;
+    struct ev_timer timer;
+};
+
+struct request {
+    struct MHD_Connection *connection;
+    unsigned status; /* 0: not read yet; 200: asked */
+    struct wanted wanted;
+    const char *why;
+    bool answered;
+    struct asked asked;
+};
+
+static enum MHD_Result respond(const struct http *h, const struct request *q)
+{
+    if (q->status != MHD_HTTP_OK)
+        return respond_refusal(q->connection, q->status, q->why);
+    if (q->wanted.wish == WISH_HEALTH)
+        return respond_health(q->connection, &q->asked);
+    return respond_take(q->connection, &q->asked, h->on_error, q->wanted.denied);
+}
+
+static void ask(struct http *h, struct request *q)
+{
+    q->asked.q = q->wanted.q;
+    q->answered =
+        q->wanted.wish == WISH_HEALTH ? taker_check(h->taker, &q->asked) : taker_ask(h->taker, &q->asked);
+    if (q->answered)
+        return;
+    h->waiting++;
+    MHD_suspend_connection(q->connection);
+}
+
+/* libmicrohttpd calls it when the head of a request is there, for each piece of its body, at its end, and
+ * again when it was resumed. */
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *path,
+                                  const char *method, const char *version, const char *body,
+                                  size_t *body_size, void **own)
+{
+    struct http *h = arg;
+    struct request *q = *own;
+
+    (void)version, (void)body;
+    if (!q) {
+        q = calloc(1, sizeof *q);
+        *own = q;
+        return q ? MHD_YES : MHD_NO;
+    }
+    if (*body_size > 0) {
+        *body_size = 0;
+        return MHD_YES;
+    }
+    if (!q->status) {
+        q->connection = connection;
+        q->status = request_read(connection, method, path, &q->wanted, &q->why);
+        q->answered = q->status != MHD_HTTP_OK;
+        if (!q->answered)
+            ask(h, q);
+    }
+    return q->answered ? respond(h, q) : MHD_YES;
+}
+
+static void on_completed(void *arg, struct MHD_Connection *connection, void **own,
+                         enum MHD_RequestTerminationCode code)
+{
+    (void)arg, (void)connection, (void)code;
+    free(*own);
+    *own = NULL;
+}
+
+/* ---- On the loop */
+
+static void run(struct http *h)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms;
+
+    MHD_run(h->daemon);
+    ev_timer_stop(h->loop, &h->timer);
+    if (MHD_get_timeout(h->daemon, &timeout_ms) != MHD_YES)
+        return;
+    ev_timer_set(&h->timer, (double)timeout_ms / 1e3, 0);
+    ev_timer_start(h->loop, &h->timer);
+}
+
+static void on_io(struct ev_loop *loop, struct ev_io *io, int revents)
+{
+    (void)loop, (void)revents;
+    run(io->data);
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
+{
+    (void)loop, (void)revents;
+    run(timer->data);
+}
+
+static struct request *request_of(struct asked *a)
+{
+    return (struct request *)((char *)a - offsetof(struct request, asked));
+}
+
+void http_answer(struct http *h, struct asked *first)
+{
+    for (struct asked *a = first, *next; a; a = next) {
+        struct request *q = request_of(a);
+
+        next = a->next;
+        q->answered = true;
+        h->waiting--;
+        MHD_resume_connection(q->connection);
+    }
+    run(h);
+}
+
+/* ---- Beginning and end */
+
+/* As many as the system lets us have. */
+static unsigned connections_most(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 256;
+    if (files.rlim_cur < CONNECTIONS_MOST + SPARE_FILES) {
+        files.rlim_cur =
+            files.rlim_max < CONNECTIONS_MOST + SPARE_FILES ? files.rlim_max : CONNECTIONS_MOST + SPARE_FILES;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+        (void)getrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur >= CONNECTIONS_MOST + SPARE_FILES)
+        return CONNECTIONS_MOST;
+    return files.rlim_cur > 2 * SPARE_FILES ? (unsigned)files.rlim_cur - SPARE_FILES : SPARE_FILES;
+}
+
+static void watch(struct http *h)
+{
+    ev_io_init(&h->io, on_io, MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, EV_READ);
+    ev_timer_init(&h->timer, on_timer, 0, 0);
+    h->io.data = h->timer.data = h;
+    ev_io_start(h->loop, &h->io);
+}
+
+struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error)
+{
+    struct http *h = calloc(1, sizeof *h);
+
+    if (!h)
+        return NULL;
+    *h = (struct http){.loop = loop, .on_error = on_error};
+    h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+                                 on_request, h, MHD_OPTION_LISTEN_SOCKET, listen_fd,
+                                 MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT,
+                                 connections_most(), MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S,
+                                 MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL, MHD_OPTION_END);
+    if (!h->daemon) {
+        free(h);
+        return NULL;
+    }
+    watch(h);
+    return h;
+}
+
+void http_use(struct http *h, struct taker *taker)
+{
+    h->taker = taker;
+}
+
+void http_quiesce(struct http *h)
+{
+    (void)MHD_quiesce_daemon(h->daemon);
+}
+
+size_t http_waiting(const struct http *h)
+{
+    return h->waiting;
+}
+
+void http_free(struct http *h)
+{
+    if (!h)
+        return;
+    ev_io_stop(h->loop, &h->io);
+    ev_timer_stop(h->loop, &h->timer);
+    MHD_run(h->daemon); /* answers that are not sent yet */
+    MHD_stop_daemon(h->daemon);
+    free(h);
+}

@@ -1,0 +1,24 @@
+/* libmicrohttpd on the loop. A request that waits for Redis is suspended, and resumed when it has its answer.
+ */
+#ifndef SERVE_HTTP_H
+#define SERVE_HTTP_H
+
+#include "serve/serve.h"
+#include "serve/taker.h"
+
+struct http;
+
+/* Takes connections of listen_fd, which stays the caller's. NULL: out of memory or descriptors. */
+struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error);
+/* The taker that http's requests are asked of; before the loop runs. */
+void http_use(struct http *h, struct taker *taker);
+/* Answers of the taker. */
+void http_answer(struct http *h, struct asked *first);
+/* Takes no more connections. */
+void http_quiesce(struct http *h);
+/* How many requests wait for an answer? */
+size_t http_waiting(const struct http *h);
+/* None may wait. */
+void http_free(struct http *h);
+
+#endif

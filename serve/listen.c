@@ -1,0 +1,175 @@
+#include "serve/listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+
+static int cannot_listen(struct listener *l, const char *where, struct error *e)
+{
+    const char *advice =
+        errno == EADDRINUSE ? "is another weir serve running?" : "choose another with --listen";
+
+    error_set(e, WEIR_ECONFIG, "serve --listen %.200s: %s; %s", where, strerror(errno), advice);
+    listen_close(l);
+    return e->status;
+}
+
+/* ---- A unix socket */
+
+static int bind_path(int fd, const struct sockaddr_un *address, int mode)
+{
+    mode_t old = mode < 0 ? 0 : umask(~(mode_t)mode & 0777);
+    int status = bind(fd, (const struct sockaddr *)address, sizeof *address);
+
+    if (mode >= 0)
+        umask(old);
+    return status;
+}
+
+/* Does a socket lie there that its server has left behind? errno stays. */
+static bool is_left_behind(const struct sockaddr_un *address)
+{
+    int saved = errno, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct stat file;
+    bool left = fd >= 0 && lstat(address->sun_path, &file) == 0 && S_ISSOCK(file.st_mode) &&
+                connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 && errno == ECONNREFUSED;
+
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+    return left;
+}
+
+static int open_path(struct listener *l, const char *path, int mode, struct error *e)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int status;
+
+    if (strlen(path) >= sizeof address.sun_path)
+        return error_set(e, WEIR_ECONFIG,
+                         "serve --listen %.200s: longer than the %zu bytes of a unix socket's path", path,
+                         sizeof address.sun_path - 1);
+    strcpy(address.sun_path, path);
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    status = l->fd < 0 ? -1 : bind_path(l->fd, &address, mode);
+    if (status < 0 && errno == EADDRINUSE && is_left_behind(&address)) {
+        unlink(path);
+        status = bind_path(l->fd, &address, mode);
+    }
+    if (status < 0 || listen(l->fd, BACKLOG) < 0)
+        return cannot_listen(l, path, e);
+    strcpy(l->path, path);
+    snprintf(l->name, sizeof l->name, "unix:%s", path);
+    return 0;
+}
+
+/* ---- An address */
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+/* "HOST:PORT" in its parts; false when it is neither that nor a port. */
+static bool split(const char *where, char host[256], char port[8])
+{
+    const char *colon = strrchr(where, ':');
+    size_t len = colon ? (size_t)(colon - where) : 0;
+    const char *digits = colon ? colon + 1 : where;
+
+    if (len >= 2 && where[0] == '[' && where[len - 1] == ']') {
+        where++;
+        len -= 2;
+    }
+    if (len >= 256 || strlen(digits) >= 8 || !*digits || digits[strspn(digits, "0123456789")] ||
+        (colon && len == 0))
+        return false;
+    snprintf(host, 256, "%.*s", colon ? (int)len : 9, colon ? where : "127.0.0.1");
+    snprintf(port, 8, "%s", digits);
+    return true;
+}
+
+static void name_address(struct listener *l)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    char host[256], port[8];
+
+    if (getsockname(l->fd, (struct sockaddr *)&address, &len) == 0 &&
+        getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(l->name, sizeof l->name, strchr(host, ':') ? "http://[%s]:%s" : "http://%s:%s", host, port);
+}
+
+static int listen_at(struct listener *l, const char *where, const struct addrinfo *at, struct error *e)
+{
+    static const int yes = 1;
+
+    l->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0)
+        return cannot_listen(l, where, e);
+    setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(l->fd, at->ai_addr, at->ai_addrlen) < 0 || listen(l->fd, BACKLOG) < 0)
+        return cannot_listen(l, where, e);
+    name_address(l);
+    return 0;
+}
+
+static int open_address(struct listener *l, const char *where, bool open_to_all, struct error *e)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found;
+    char host[256], port[8];
+    int failed;
+
+    if (!split(where, host, port))
+        return error_set(e, WEIR_EUSAGE,
+                         "serve --listen %.200s: no address; write unix:/run/weir.sock or 127.0.0.1:8379",
+                         where);
+    failed = getaddrinfo(host, port, &hints, &found);
+    if (failed)
+        return error_set(e, WEIR_ECONFIG,
+                         "serve --listen %.200s: %s; write unix:/run/weir.sock or 127.0.0.1:8379", where,
+                         gai_strerror(failed));
+    if (open_to_all || is_loopback(found->ai_addr))
+        failed = listen_at(l, where, found, e);
+    else
+        failed = error_set(
+            e, WEIR_ECONFIG,
+            "serve --listen %.200s: other machines could reach it, and it asks nobody who they are; "
+            "listen on 127.0.0.1, or add --open-to-all",
+            where);
+    freeaddrinfo(found);
+    return failed;
+}
+
+int listen_open(struct listener *l, const char *where, bool open_to_all, int mode, struct error *e)
+{
+    *l = (struct listener){.fd = -1};
+    if (strncmp(where, "unix:", 5) == 0)
+        return open_path(l, where + 5, mode, e);
+    if (where[0] == '/' || where[0] == '.')
+        return open_path(l, where, mode, e);
+    return open_address(l, where, open_to_all, e);
+}
+
+void listen_close(struct listener *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+    if (l->path[0])
+        unlink(l->path);
+    l->path[0] = '\0';
+}

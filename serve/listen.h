@@ -1,0 +1,22 @@
+/* The socket that weir serve listens on. */
+#ifndef SERVE_LISTEN_H
+#define SERVE_LISTEN_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+struct listener {
+    int fd;
+    char path[108]; /* of a unix socket, else "" */
+    char name[320]; /* for the log: "unix:/run/weir.sock", "http://127.0.0.1:8379" */
+};
+
+/* where: unix:/path, /path, HOST:PORT, [ADDRESS]:PORT or PORT (of 127.0.0.1); port 0: any that is free. A
+ * socket that nobody listens on any more is replaced. mode: see serve.h. */
+WEIR_CHECKED int listen_open(struct listener *l, const char *where, bool open_to_all, int mode,
+                             struct error *e);
+/* Takes no more connections; removes the unix socket. */
+void listen_close(struct listener *l);
+
+#endif

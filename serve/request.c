@@ -1,0 +1,123 @@
+#include "serve/request.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TAKE "/take/"
+
+/* The arguments behind the "?". */
+struct arguments {
+    const char *key, *cost, *denied; /* NULL: not given */
+    const char *wrong;
+};
+
+static const char **place_of(struct arguments *a, const char *name)
+{
+    if (strcmp(name, "key") == 0)
+        return &a->key;
+    if (strcmp(name, "cost") == 0)
+        return &a->cost;
+    return strcmp(name, "denied") == 0 ? &a->denied : NULL;
+}
+
+static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct arguments *a = arg;
+    const char **place = place_of(a, name);
+
+    (void)kind;
+    if (!place)
+        a->wrong = "unknown argument; there are key, cost and denied";
+    else if (*place)
+        a->wrong = "an argument is given twice; give each once";
+    else
+        *place = value ? value : "";
+    return MHD_YES;
+}
+
+/* -1: no cost; a question with it is refused. */
+static int64_t read_cost(const char *text)
+{
+    char *end;
+    long long cost;
+
+    if (!text)
+        return 1;
+    errno = 0;
+    cost = strtoll(text, &end, 10);
+    return isdigit((unsigned char)*text) && !*end && !errno && cost > 0 ? cost : -1;
+}
+
+/* The status of a denial; nginx's auth_request passes 403 on and takes 429 for a failure. 0: neither. */
+static unsigned read_denied(const char *text)
+{
+    if (!text || strcmp(text, "429") == 0)
+        return MHD_HTTP_TOO_MANY_REQUESTS;
+    return strcmp(text, "403") == 0 ? MHD_HTTP_FORBIDDEN : 0;
+}
+
+/* what: behind "/take/". */
+static unsigned read_take(struct MHD_Connection *connection, const char *what, struct wanted *wanted,
+                          const char **why)
+{
+    size_t name_len = strcspn(what, "/");
+    struct arguments a = {.key = NULL};
+
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, on_argument, &a);
+    if (what[name_len] && a.key)
+        a.wrong = "two keys; give it in the path or as key=";
+    if (what[name_len])
+        a.key = what + name_len + 1;
+    wanted->denied = read_denied(a.denied);
+    if (!wanted->denied)
+        a.wrong = "wrong denied; give 403 or 429";
+    *why = a.wrong;
+    if (a.wrong || take_make(&wanted->q, what, name_len, a.key, read_cost(a.cost), why) < 0)
+        return MHD_HTTP_BAD_REQUEST;
+    return MHD_HTTP_OK;
+}
+
+unsigned request_read(struct MHD_Connection *connection, const char *method, const char *path,
+                      struct wanted *wanted, const char **why)
+{
+    *why = "only GET and HEAD are answered";
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return MHD_HTTP_METHOD_NOT_ALLOWED;
+    wanted->wish = WISH_HEALTH;
+    if (strcmp(path, "/healthz") == 0)
+        return MHD_HTTP_OK;
+    wanted->wish = WISH_TAKE;
+    if (strncmp(path, TAKE, strlen(TAKE)) == 0)
+        return read_take(connection, path + strlen(TAKE), wanted, why);
+    *why = "nothing here; ask for /take/NAME, /take/NAME/KEY or /healthz";
+    return MHD_HTTP_NOT_FOUND;
+}
+
+static int digit_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+size_t request_unescape(void *arg, struct MHD_Connection *connection, char *text)
+{
+    char *out = text;
+
+    (void)arg, (void)connection;
+    for (const char *at = text; *at; out++) {
+        int high = *at == '%' ? digit_value(at[1]) : -1, low = high >= 0 ? digit_value(at[2]) : -1;
+
+        if (low >= 0 && high + low > 0) {
+            *out = (char)(high << 4 | low);
+            at += 3;
+        } else {
+            *out = *at++;
+        }
+    }
+    *out = '\0';
+    return (size_t)(out - text);
+}

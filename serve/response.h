@@ -1,0 +1,16 @@
+/* What a request is answered. Each queues one response; MHD_NO closes the connection. denied: the status of a
+ * denial. */
+#ifndef SERVE_RESPONSE_H
+#define SERVE_RESPONSE_H
+
+#include <microhttpd.h>
+
+#include "serve/serve.h"
+#include "serve/taker.h"
+
+enum MHD_Result respond_take(struct MHD_Connection *connection, const struct asked *a,
+                             enum serve_policy on_error, unsigned denied);
+enum MHD_Result respond_health(struct MHD_Connection *connection, const struct asked *a);
+enum MHD_Result respond_refusal(struct MHD_Connection *connection, unsigned status, const char *why);
+
+#endif

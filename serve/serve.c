@@ -1,0 +1,110 @@
+#include "serve/serve.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <signal.h>
+#include <string.h>
+
+#include "core/client.h"
+#include "core/log.h"
+#include "serve/http.h"
+#include "serve/listen.h"
+#include "serve/taker.h"
+
+struct serve {
+    struct ev_loop *loop;
+    struct listener listener;
+    struct http *http;
+    struct taker *taker;
+    struct ev_signal term, interrupt;
+    bool stopping;
+    struct error error; /* why it cannot go on */
+};
+
+/* Breaks the loop as soon as nobody waits for an answer. */
+static void stop_when_answered(struct serve *s)
+{
+    if (s->stopping && http_waiting(s->http) == 0)
+        ev_break(s->loop, EVBREAK_ALL);
+}
+
+static void stop(struct serve *s)
+{
+    if (!s->stopping) {
+        http_quiesce(s->http);
+        listen_close(&s->listener);
+    }
+    s->stopping = true;
+    stop_when_answered(s);
+}
+
+static void on_signal(struct ev_loop *loop, struct ev_signal *watcher, int revents)
+{
+    (void)loop, (void)revents;
+    stop(watcher->data);
+}
+
+static void on_answers(void *arg, struct asked *first)
+{
+    struct serve *s = arg;
+
+    http_answer(s->http, first);
+    stop_when_answered(s);
+}
+
+static void on_refused(void *arg, const struct error *why)
+{
+    struct serve *s = arg;
+
+    s->error = *why;
+    stop(s);
+}
+
+static const struct taker_events taker_events = {.on_answers = on_answers, .on_refused = on_refused};
+
+static void watch_signals(struct serve *s)
+{
+    ev_signal_init(&s->term, on_signal, SIGTERM);
+    ev_signal_init(&s->interrupt, on_signal, SIGINT);
+    s->term.data = s->interrupt.data = s;
+    ev_signal_start(s->loop, &s->term);
+    ev_signal_start(s->loop, &s->interrupt);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int begin(struct serve *s, const struct serve_options *o, struct error *e)
+{
+    struct redis_address address;
+    char prefix[PREFIX_SIZE];
+
+    if (client_address(o->redis_url, &address, e) < 0 || client_prefix(o->ns, prefix, e) < 0 ||
+        listen_open(&s->listener, o->listen, o->open_to_all, o->socket_mode, e) < 0)
+        return e->status;
+    s->http = http_new(s->loop, s->listener.fd, o->on_error);
+    s->taker = s->http ? taker_new(s->loop, &address, prefix, &taker_events, s) : NULL;
+    if (!s->taker)
+        return error_set(e, WEIR_EINTERNAL, "serve: cannot begin: %s; free memory and descriptors",
+                         strerror(errno));
+    http_use(s->http, s->taker);
+    watch_signals(s);
+    return 0;
+}
+
+int serve_run(const struct serve_options *options, struct error *e)
+{
+    struct serve s = {.loop = ev_default_loop(0), .listener = {.fd = -1}};
+    int status =
+        s.loop ? begin(&s, options, e) : error_set(e, WEIR_EINTERNAL, "serve: no event loop; free memory");
+
+    if (status == 0) {
+        log_line(LOG_LEVEL_INFO, "serve: listening on %s", s.listener.name);
+        ev_run(s.loop, 0);
+        if (s.error.status)
+            *e = s.error;
+        status = s.error.status;
+    }
+    taker_free(s.taker);
+    http_free(s.http);
+    listen_close(&s.listener);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* weir serve: the limits over HTTP, for proxies and programs of any language.
+ *
+ *   GET /take/NAME[/KEY][?cost=N]  takes: 200 allowed, 429 denied, 404 no such limit, 400 a wrong request
+ *   GET /take/NAME?key=KEY         (a cost that can never fit too); 503, or as on_error says, without Redis
+ *       ...denied=403              the status of a denial: nginx's auth_request knows only this one
+ *   GET /healthz                   200 when Redis answers a take, else 503
+ *
+ * HEAD is answered as GET, without the body. Allowed and denied carry RateLimit-Limit, RateLimit-Remaining
+ * and RateLimit-Reset, denied Retry-After, in whole seconds rounded up; the body is that of weir take --json.
+ *
+ *   serve.c     the loop, signals
+ *   listen.c    the socket
+ *   http.c      libmicrohttpd on the loop: a request waits until it is answered
+ *   request.c   what a request asks
+ *   response.c  what it is answered
+ *   taker.c     one connection to Redis: what came together is asked together
+ *
+ * All of it runs on one thread. */
+#ifndef SERVE_SERVE_H
+#define SERVE_SERVE_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+/* What a request is answered when Redis is away. */
+enum serve_policy { SERVE_ERROR, SERVE_ALLOW, SERVE_DENY };
+
+struct serve_options {
+    const char *redis_url, *ns; /* as weir_new */
+    const char *listen;         /* "unix:/path" or "127.0.0.1:8379" */
+    bool open_to_all;           /* addresses other than those of this machine may be listened on */
+    int socket_mode;            /* permissions of the unix socket; -1: as the umask says */
+    enum serve_policy on_error;
+};
+
+/* Serves until SIGTERM or SIGINT; then answers what has been asked, and 0. */
+WEIR_CHECKED int serve_run(const struct serve_options *options, struct error *e);
+
+#endif

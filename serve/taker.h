@@ -1,0 +1,40 @@
+/* The one connection to Redis of weir serve: all that was asked since the last call goes in the next one, and
+ * at most two calls are under way, so that the more is asked the less each costs. Denials are remembered
+ * (throttle/denials.h) and answered without Redis. */
+#ifndef SERVE_TAKER_H
+#define SERVE_TAKER_H
+
+#include "core/redis.h"
+#include "throttle/take.h"
+
+struct ev_loop;
+struct taker;
+
+/* A question and, then, its answer. */
+struct asked {
+    struct take_question q;
+    int status;      /* 0: take is the answer; WEIR_EUNREACHABLE: Redis could not be asked; else see take.h */
+    const char *why; /* when status is not 0; valid until the loop goes on */
+    struct weir_take take;
+    struct asked *next;
+};
+
+struct taker_events {
+    /* The answers of one call, a list. From the loop, never inside of taker_ask. */
+    void (*on_answers)(void *arg, struct asked *first);
+    /* Redis refuses us, and did from the beginning. */
+    void (*on_refused)(void *arg, const struct error *why);
+};
+
+/* Starts to connect. NULL only when out of memory. events is borrowed; prefix: client_prefix. */
+struct taker *taker_new(struct ev_loop *loop, const struct redis_address *address, const char *prefix,
+                        const struct taker_events *events, void *arg);
+/* Answers all with WEIR_EUNREACHABLE. */
+void taker_free(struct taker *t);
+
+/* true: *a has its answer. false: on_answers brings it. */
+bool taker_ask(struct taker *t, struct asked *a);
+/* Does Redis answer a take? a->q need not be set; status says it. As taker_ask. */
+bool taker_check(struct taker *t, struct asked *a);
+
+#endif

@@ -1,0 +1,413 @@
+#include "tests/naive.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef __int128 ticks; /* 1/count us */
+
+/* ---- Rules */
+
+static const struct {
+    const char *name;
+    enum naive_kind kind;
+    int numbers;
+} forms[] = {
+    {"gcra", NAIVE_GCRA, 3},
+    {"token-bucket", NAIVE_TOKEN_BUCKET, 3},
+    {"fixed-window", NAIVE_FIXED_WINDOW, 3},
+    {"sliding-log", NAIVE_SLIDING_LOG, 2},
+    {"sliding-window", NAIVE_SLIDING_WINDOW, 2},
+    {"concurrency", NAIVE_CONCURRENCY, 1},
+};
+
+const char *naive_rule_read(const char *text, struct naive_rule *rule)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t len = strlen(forms[i].name);
+        int64_t numbers[3] = {0};
+        int n = 0;
+        char *end;
+
+        if (strncmp(text, forms[i].name, len) != 0 || text[len] != ':')
+            continue;
+        text += len;
+        do
+            numbers[n++] = strtoll(text + 1, &end, 10);
+        while (n < 3 && *(text = end) == '/');
+        if (n != forms[i].numbers)
+            return NULL;
+        *rule = (struct naive_rule){
+            .kind = forms[i].kind, .count = numbers[0], .period_us = numbers[1], .burst = numbers[0]};
+        if (rule->kind <= NAIVE_TOKEN_BUCKET)
+            rule->burst = numbers[2];
+        if (rule->kind == NAIVE_FIXED_WINDOW)
+            rule->offset_us = numbers[2];
+        return end;
+    }
+    return NULL;
+}
+
+bool naive_rule_equal(const struct naive_rule *a, const struct naive_rule *b)
+{
+    return a->kind == b->kind && a->count == b->count && a->period_us == b->period_us &&
+           a->burst == b->burst && a->offset_us == b->offset_us;
+}
+
+static bool is_bucket(const struct naive *n)
+{
+    return n->rule.kind <= NAIVE_TOKEN_BUCKET;
+}
+
+/* ---- The list */
+
+void naive_init(struct naive *n, const struct naive_rule *rule)
+{
+    *n = (struct naive){.rule = *rule};
+}
+
+void naive_free(struct naive *n)
+{
+    free(n->starts);
+    n->starts = NULL;
+}
+
+void naive_copy(struct naive *to, const struct naive *from)
+{
+    *to = *from;
+    to->starts = malloc((from->count + 1) * sizeof *to->starts);
+    to->capacity = from->count + 1;
+    if (from->count > 0)
+        memcpy(to->starts, from->starts, from->count * sizeof *to->starts);
+}
+
+/* Returns its place. */
+static size_t insert(struct naive *n, struct naive_start start)
+{
+    size_t at = n->count;
+
+    if (n->count == n->capacity) {
+        n->capacity = n->capacity ? 2 * n->capacity : 8;
+        n->starts = realloc(n->starts, n->capacity * sizeof *n->starts);
+    }
+    for (; at > 0 && n->starts[at - 1].at_us > start.at_us; at--)
+        n->starts[at] = n->starts[at - 1];
+    n->starts[at] = start;
+    n->count++;
+    if (start.at_us > n->last_us)
+        n->last_us = start.at_us;
+    return at;
+}
+
+/* What was taken in [from, to). */
+static int64_t taken(const struct naive *n, int64_t from_us, int64_t to_us, bool most)
+{
+    int64_t sum = 0;
+
+    for (size_t i = n->count; i-- > 0 && n->starts[i].at_us >= from_us;)
+        if (n->starts[i].at_us < to_us)
+            sum += most ? n->starts[i].most : n->starts[i].least;
+    return sum;
+}
+
+/* Where the window of s begins. */
+static int64_t window_of(const struct naive *n, int64_t s_us)
+{
+    return s_us - (s_us - n->rule.offset_us) % n->rule.period_us;
+}
+
+/* Both buckets weighed: the whole of this one, of the one before the part that still counts; in 1/period. */
+static ticks weighed(const struct naive *n, int64_t s_us, bool most)
+{
+    int64_t begin_us = window_of(n, s_us), period_us = n->rule.period_us;
+
+    return (ticks)taken(n, begin_us - period_us, begin_us, most) * (period_us - (s_us - begin_us)) +
+           (ticks)taken(n, begin_us, begin_us + period_us, most) * period_us;
+}
+
+/* ---- Is too much started? */
+
+static const char *too_much(const char *what, int64_t at_us, int64_t sum, int64_t allowed)
+{
+    static char text[200];
+
+    snprintf(text, sizeof text, "%s: %" PRId64 " at %" PRId64 ", %" PRId64 " are allowed", what, sum, at_us,
+             allowed);
+    return text;
+}
+
+/* GCRA by its definition: in no window of starts i..j, however long, more than fits above what drains in it.
+ * A start that was rounded up to the next microsecond counts as the exact time. */
+static const char *bucket_exceeded(const struct naive *n, size_t added)
+{
+    for (size_t j = added; j < n->count; j++) {
+        int64_t sum = 0;
+
+        if (n->starts[j].forced)
+            continue;
+        for (size_t i = j + 1; i-- > 0;) {
+            int64_t between_us = n->starts[j].at_us - n->starts[i].at_us;
+
+            sum += n->starts[i].least;
+            if (i <= added && (ticks)sum * n->rule.period_us > (ticks)(between_us + 1) * n->rule.count +
+                                                                   (ticks)n->rule.burst * n->rule.period_us)
+                return too_much("bucket", n->starts[j].at_us, sum, n->rule.burst);
+        }
+    }
+    return NULL;
+}
+
+static const char *log_exceeded(const struct naive *n, size_t added)
+{
+    for (size_t j = added; j < n->count; j++) {
+        int64_t end_us = n->starts[j].at_us + 1, sum = taken(n, end_us - n->rule.period_us, end_us, false);
+
+        if (!n->starts[j].forced && sum > n->rule.count)
+            return too_much("sliding log", end_us - 1, sum, n->rule.count);
+    }
+    return NULL;
+}
+
+static const char *exceeded(const struct naive *n, size_t added)
+{
+    int64_t at_us = n->starts[added].at_us, begin_us, sum;
+
+    switch (n->rule.kind) {
+    case NAIVE_GCRA:
+    case NAIVE_TOKEN_BUCKET:
+        return bucket_exceeded(n, added);
+    case NAIVE_FIXED_WINDOW:
+        begin_us = window_of(n, at_us);
+        sum = taken(n, begin_us, begin_us + n->rule.period_us, false);
+        return sum > n->rule.count ? too_much("fixed window", at_us, sum, n->rule.count) : NULL;
+    case NAIVE_SLIDING_LOG:
+        return log_exceeded(n, added);
+    case NAIVE_SLIDING_WINDOW:
+        if (weighed(n, at_us, false) <= (ticks)n->rule.count * n->rule.period_us)
+            return NULL;
+        return too_much("sliding window", at_us, (int64_t)(weighed(n, at_us, false) / n->rule.period_us) + 1,
+                        n->rule.count);
+    default:
+        return NULL;
+    }
+}
+
+/* ---- When is the next start possible? */
+
+/* What is in the bucket at s; below 0: empty for that long. */
+static ticks bucket_left(const struct naive *n, int64_t s_us)
+{
+    return n->level - ((ticks)s_us * n->rule.count - n->level_at);
+}
+
+static void bucket_pour(struct naive *n, int64_t s_us, int64_t cost)
+{
+    ticks left = bucket_left(n, s_us);
+
+    n->level = left > 0 ? left : 0;
+    n->level_at = (ticks)s_us * n->rule.count;
+    /* That start was rounded up, and counts from the moment when the bucket became empty. */
+    if (left < 0 && -left < n->rule.count)
+        n->level_at += left;
+    n->level += (ticks)cost * n->rule.period_us;
+}
+
+static bool fits(const struct naive *n, int64_t s_us, int64_t cost)
+{
+    int64_t period_us = n->rule.period_us, begin_us;
+    ticks left;
+
+    switch (n->rule.kind) {
+    case NAIVE_GCRA:
+    case NAIVE_TOKEN_BUCKET:
+        left = bucket_left(n, s_us);
+        return (left > 0 ? left : 0) + (ticks)cost * period_us <= (ticks)n->rule.burst * period_us;
+    case NAIVE_FIXED_WINDOW:
+        begin_us = window_of(n, s_us);
+        return taken(n, begin_us, begin_us + period_us, true) + cost <= n->rule.count;
+    case NAIVE_SLIDING_LOG:
+        return taken(n, s_us - period_us + 1, s_us + 1, true) + cost <= n->rule.count;
+    case NAIVE_SLIDING_WINDOW:
+        return weighed(n, s_us, true) + (ticks)cost * period_us <= (ticks)n->rule.count * period_us;
+    default:
+        return true;
+    }
+}
+
+/* The first moment from low on at which it fits, when it does at high. */
+static int64_t halve(const struct naive *n, int64_t low_us, int64_t high_us, int64_t cost)
+{
+    while (low_us < high_us) {
+        int64_t middle_us = low_us + (high_us - low_us) / 2;
+
+        if (fits(n, middle_us, cost))
+            high_us = middle_us;
+        else
+            low_us = middle_us + 1;
+    }
+    return low_us;
+}
+
+static int64_t bucket_opens(const struct naive *n, int64_t from_us, int64_t cost)
+{
+    int64_t empty_us = (int64_t)((n->level_at + n->level) / n->rule.count) + 1;
+
+    return halve(n, from_us, empty_us > from_us ? empty_us : from_us, cost);
+}
+
+static int64_t log_opens(const struct naive *n, int64_t from_us, int64_t cost)
+{
+    if (fits(n, from_us, cost))
+        return from_us;
+    for (size_t i = 0; i < n->count; i++) {
+        int64_t out_us = n->starts[i].at_us + n->rule.period_us;
+
+        if (out_us > from_us && fits(n, out_us, cost))
+            return out_us;
+    }
+    return INT64_MAX;
+}
+
+/* Within a window what counts only falls, so the first that has room at its end has the moment. */
+static int64_t window_opens(const struct naive *n, int64_t from_us, int64_t cost)
+{
+    for (int tries = 0; tries < 4; tries++) {
+        int64_t end_us = window_of(n, from_us) + n->rule.period_us;
+
+        if (fits(n, end_us - 1, cost))
+            return halve(n, from_us, end_us - 1, cost);
+        from_us = end_us;
+    }
+    return INT64_MAX;
+}
+
+int64_t naive_opens(const struct naive *n, int64_t now_us, int64_t cost)
+{
+    int64_t from_us = now_us > n->last_us ? now_us : n->last_us;
+
+    if (cost > n->rule.burst && n->rule.kind != NAIVE_CONCURRENCY)
+        return INT64_MAX;
+    if (is_bucket(n))
+        return bucket_opens(n, now_us, cost);
+    if (n->rule.kind == NAIVE_SLIDING_LOG)
+        return log_opens(n, from_us, cost);
+    return window_opens(n, from_us, cost);
+}
+
+/* ---- What happens */
+
+const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job)
+{
+    size_t added;
+
+    if (!is_bucket(n) && at_us < n->last_us)
+        return too_much("a window goes back", at_us, 1, 0);
+    added = insert(n, (struct naive_start){at_us, cost, cost, job, false});
+    bucket_pour(n, at_us, cost);
+    return exceeded(n, added);
+}
+
+static struct naive_start *start_of(struct naive *n, int64_t at_us, int job)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (n->starts[i].job == job && n->starts[i].at_us == at_us && !n->starts[i].forced)
+            return &n->starts[i];
+    return NULL;
+}
+
+void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, int job)
+{
+    struct naive_start *start = start_of(n, at_us, job);
+    ticks given = (ticks)cost * n->rule.period_us;
+
+    if (start) {
+        start->least -= cost;
+        start->most -= cost;
+        if (now_us + NAIVE_AHEAD > at_us) /* for so long it could have been empty before the last start */
+            given -= (ticks)(now_us + NAIVE_AHEAD - at_us) * n->rule.count;
+        if (given > 0)
+            n->level -= given;
+        return;
+    }
+    for (size_t i = 0; i < n->count; i++)
+        if (n->starts[i].forced) {
+            n->starts[i].least -= cost < n->starts[i].least ? cost : n->starts[i].least;
+            return;
+        }
+}
+
+void naive_charge(struct naive *n, int64_t now_us, int64_t cost)
+{
+    int64_t at_us = is_bucket(n) || now_us > n->last_us ? now_us : n->last_us;
+    int64_t room = 2 * n->rule.count - taken(n, now_us - n->rule.period_us + 1, INT64_MAX, false);
+
+    if (n->rule.kind == NAIVE_SLIDING_LOG && cost > room) /* what a log owes is bounded */
+        cost = room > 0 ? room : 0;
+    insert(n, (struct naive_start){at_us, cost, cost, -1, true});
+    bucket_pour(n, at_us, cost);
+}
+
+/* What is in use at least: so much does not fit any more. */
+static int64_t used_at_least(const struct naive *n, int64_t now_us)
+{
+    int64_t low = 0, high = n->rule.burst;
+
+    if (n->last_us > now_us)
+        return 0;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        struct naive tried;
+
+        naive_copy(&tried, n);
+        if (exceeded(&tried, insert(&tried, (struct naive_start){now_us, middle, middle, -1, false})))
+            high = middle - 1;
+        else
+            low = middle;
+        naive_free(&tried);
+    }
+    return n->rule.burst - low;
+}
+
+static int64_t rounded_up(ticks whole, int64_t part)
+{
+    return whole <= 0 ? 0 : (int64_t)((whole + part - 1) / part);
+}
+
+/* And at most; that can be more than ever fits, where a job cost more. */
+static int64_t used_at_most(const struct naive *n, int64_t now_us)
+{
+    int64_t at_us = now_us > n->last_us ? now_us : n->last_us, period_us = n->rule.period_us;
+
+    if (is_bucket(n))
+        return rounded_up(bucket_left(n, now_us), period_us);
+    if (n->rule.kind == NAIVE_SLIDING_WINDOW)
+        return rounded_up(weighed(n, at_us, true), period_us);
+    if (n->rule.kind == NAIVE_SLIDING_LOG)
+        return taken(n, now_us - period_us + 1, INT64_MAX, true);
+    return taken(n, window_of(n, now_us), INT64_MAX, true);
+}
+
+static int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
+
+void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t least, int64_t most)
+{
+    n->rule = *rule;
+    n->count = 0;
+    n->last_us = 0;
+    n->level = n->level_at = 0;
+    least = at_most(least, rule->burst);
+    most = at_most(most, rule->burst);
+    if (most > 0) {
+        insert(n, (struct naive_start){now_us, least, most, -1, true});
+        bucket_pour(n, now_us, most);
+    }
+}
+
+void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us)
+{
+    naive_fill(n, rule, now_us, used_at_least(n, now_us), used_at_most(n, now_us));
+}

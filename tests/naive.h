@@ -1,0 +1,67 @@
+/* Gates as their definitions say it, over the list of all that started: slow, plain, and shared with nothing
+ * that is tested.
+ *
+ * A gate is kept twice. Its list of starts answers whether a start exceeds the rule, in any window; where it
+ * cannot know what was in use (a rule that changed, slots given back) it takes the least that can have been.
+ * What answers when the next start is possible takes the most, so a gate must be open then. Mostly both are
+ * the same. */
+#ifndef TESTS_NAIVE_H
+#define TESTS_NAIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NAIVE_AHEAD 5000 /* us: no start is granted further ahead */
+
+enum naive_kind {
+    NAIVE_GCRA,
+    NAIVE_TOKEN_BUCKET,
+    NAIVE_FIXED_WINDOW,
+    NAIVE_SLIDING_LOG,
+    NAIVE_SLIDING_WINDOW,
+    NAIVE_CONCURRENCY,
+};
+
+struct naive_rule {
+    enum naive_kind kind;
+    int64_t count, period_us;
+    int64_t burst; /* the most that can start at once */
+    int64_t offset_us;
+};
+
+struct naive_start {
+    int64_t at_us, least, most; /* what it costs */
+    int job;
+    bool forced; /* it was not asked: what was in use when the rule changed, what a job cost more */
+};
+
+struct naive {
+    struct naive_rule rule;
+    struct naive_start *starts; /* in order of time */
+    size_t count, capacity;
+    int64_t last_us;          /* the latest of them */
+    __int128 level, level_at; /* the bucket that GCRA and the token bucket are, in 1/count us */
+};
+
+/* Reads the first rule of a stored form, without its marks; the end of what was read, or NULL. */
+const char *naive_rule_read(const char *text, struct naive_rule *rule);
+bool naive_rule_equal(const struct naive_rule *a, const struct naive_rule *b);
+
+void naive_init(struct naive *n, const struct naive_rule *rule);
+void naive_free(struct naive *n);
+void naive_copy(struct naive *to, const struct naive *from);
+
+/* By when a job of that cost can start, not before now; INT64_MAX: never. */
+int64_t naive_opens(const struct naive *n, int64_t now_us, int64_t cost);
+/* A job starts at s. NULL, or what that exceeds. */
+const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job);
+/* The job that started at s has cost that much less, or more. */
+void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, int job);
+void naive_charge(struct naive *n, int64_t now_us, int64_t cost);
+/* Another rule: what is in use stays in use. Not from or to concurrency, whose jobs in flight are not kept
+ * here: naive_fill, with what is in use at least and at most. */
+void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t least, int64_t most);
+void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us);
+
+#endif

@@ -1,0 +1,161 @@
+/* A model of all that a namespace holds, under virtual time: jobs in queues, lanes and leases, limits and
+ * their gates (tests/naive.h). A test does something to Redis and the same to the model; then sim_look reads
+ * all of Redis at once, checks the invariants and that each job is where the model has it. What a claim
+ * answers is checked against the model by sim_claimed: each start, the order of each lane, that no slot is
+ * left, that the next look is not too late. A failure names the seed. */
+#ifndef TESTS_SIM_H
+#define TESTS_SIM_H
+
+#include "tests/naive.h"
+#include "tests/random.h"
+#include "tests/turns.h"
+
+enum {
+    SIM_TYPES = 6,
+    SIM_QUEUES = 3,
+    SIM_LIMITS = SIM_TYPES + 4, /* of the types' own names, then shared ones */
+    SIM_RULES = 8,
+    SIM_NEEDS = 16,
+    SIM_PATHS = 3,
+    SIM_KEYS = 25, /* with those that are special */
+    SIM_JOBS = 6000,
+    SIM_IDS = 200,
+    SIM_AHEAD = 5000 /* us, as in gate.lua */
+};
+
+enum sim_place { SIM_WAITING, SIM_LEASED, SIM_LATER, SIM_DONE, SIM_DEAD };
+
+struct sim_job {
+    int queue, type;
+    enum sim_place place;
+    int values[SIM_PATHS]; /* what stands at each path */
+    int64_t cost;          /* 0: that of its type */
+    int attempts, interrupted, throttled;
+    int owner;       /* index in ids; while leased, or the last */
+    char token[500]; /* the same; with the key that it ran under, the time of its slot, what it took */
+    int key;
+    int64_t slot_us, taken;
+    int64_t due_us;
+    bool returned;  /* to the head of a lane that has others: it may wait as long as they do */
+    bool scheduled; /* SIM_LATER: goes to the tail of its queue, not to the head of its lane */
+};
+
+struct sim_rule {
+    char text[100]; /* as the gate's state names it: without by= and adapt= */
+    struct naive_rule rule;
+    bool keyed;
+    int adapt_high; /* thousandths; 0: it does not adapt */
+};
+
+struct sim_limit {
+    const char *name;
+    bool set, asleep;
+    struct sim_rule rules[SIM_RULES];
+    int count;
+    int path; /* of its keyed rules; -1: none */
+    int64_t pause_until_us;
+};
+
+struct sim_gate {
+    char name[80];
+    char rule[100]; /* under which it was last written; "": never */
+    struct naive naive;
+    int in_flight; /* leases that name it */
+    int64_t pause_until_us, hold_until_us;
+    char hold_node[64];
+    int64_t shadow_us; /* until when a hold that has ended early may still keep others than this waiting */
+    char shadow_node[64];
+    bool adapts, adapted; /* its rate may be lower than its rule says; it is */
+};
+
+struct sim_type {
+    const char *name;
+    int uses[SIM_LIMITS], use_count;
+    int64_t cost;
+};
+
+struct sim_list {
+    int *at;
+    int count, capacity;
+};
+
+/* A worker's name in Redis: no longer registered when it was reaped or left. */
+struct sim_id {
+    char name[24];
+    bool registered;
+    int64_t deadline_us;
+};
+
+struct sim {
+    uint64_t seed, random;
+    int step;
+    bool models_gates; /* false: the clock is set, which moves windows */
+    int job_count, id_count, raw;
+    int type_count, queue_count, limit_count, key_count;
+    struct sim_type types[SIM_TYPES];
+    struct sim_limit limits[SIM_LIMITS];
+    struct sim_gate *gates[SIM_LIMITS][SIM_RULES][SIM_KEYS + 1]; /* the last: not keyed */
+    struct sim_list queues[SIM_QUEUES], lanes[SIM_QUEUES][SIM_TYPES][SIM_KEYS + 1];
+    bool held[SIM_QUEUES][SIM_TYPES];
+    int64_t later_us;     /* when the first job of later is due; -1: none */
+    struct snapshot *all; /* the last look */
+};
+extern struct sim sim;
+extern struct sim_job sim_jobs[SIM_JOBS];
+extern struct sim_id sim_ids[SIM_IDS];
+extern const char *const sim_queue_names[SIM_QUEUES], *const sim_type_names[SIM_TYPES];
+extern const char *const sim_limit_names[SIM_LIMITS], *const sim_paths[SIM_PATHS];
+extern struct sim_totals {
+    long long claims, starts, slots, holds;
+} sim_totals;
+
+void sim_begin(uint64_t seed);
+void sim_end(void);
+void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+void sim_must(int rc, const char *what);
+int64_t sim_pick(int64_t low, int64_t high);
+bool sim_chance(int one_in);
+
+/* ---- Jobs */
+
+/* One that is nowhere yet. */
+int sim_new_job(int queue, int type, int64_t cost);
+void sim_body(int n, char *out, size_t size);
+void sim_to_queue(int n);
+/* To the heads of the lanes from which they came, in their order. */
+void sim_return(const int *list, int count);
+/* The job's lease has ended: its concurrency gates count one less. */
+void sim_unlease(int n);
+/* The leases of one id, in the order in which they were granted. */
+int sim_leases(int owner, int list[SIM_JOBS]);
+struct span sim_token(int n);
+int64_t sim_cost(int n);
+/* Its cost was another. */
+void sim_true_cost(int n, int64_t cost);
+
+/* ---- Limits: the model's part; text as it was stored, "" removes the limit. */
+void sim_limit_is(int limit, const char *text);
+/* The path of a type's keyed rules; -1: none. */
+int sim_path(int type);
+/* The most that a job of the type may cost; INT64_MAX: it has no rates. */
+int64_t sim_cost_most(int type);
+/* The gates that a job of the type needs, and how many; key: SIM_KEYS for an unkeyed lane. */
+struct sim_need {
+    struct sim_limit *limit;
+    struct sim_rule *rule;
+    struct sim_gate *gate;
+};
+int sim_needs(int type, int key, struct sim_need needs[SIM_NEEDS]);
+const char *sim_key_text(int key);
+
+/* ---- What Redis has */
+
+/* Reads and checks all of it. */
+void sim_look(void);
+/* After a claim, instead. owner: index of its id. */
+void sim_claimed(const struct claim_call *call, int owner);
+/* When the first lane opens of those in these queues and of these types that are not held; INT64_MAX: nobody
+ * knows. */
+int64_t sim_opens(const struct names *queues, const struct names *types);
+
+#endif

@@ -1,0 +1,797 @@
+/* Each algorithm's C code against a naive model of its definition, under virtual time. The model of a window
+ * keeps every start that there was and adds up those that count; that of a bucket counts tokens. Times are
+ * found by halving, numbers of jobs one by one. Then: the worst case of each is never passed, and is met;
+ * stored states. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/random.h"
+#include "throttle/gate.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define BEGIN_US INT64_C(1795000000000000)
+#define SEQUENCES 1500 /* of each algorithm */
+#define STEPS 40
+#define STARTS_MOST 4096
+#define AHEAD_US 5000 /* slots are granted up to that long ahead */
+
+typedef __int128 wide;
+
+static uint64_t seed, chance;
+static struct error error;
+
+/* ---- The models */
+
+struct naive {
+    struct rule rule;
+    struct {
+        int64_t at_us, slots;
+    } starts[STARTS_MOST];
+    int count;
+    int64_t last_us, in_flight;
+    wide tokens, poured_us; /* in 1/period of a token, as they were at that time; not capped */
+};
+
+static void naive_fill(struct naive *m, int64_t now_us, int64_t slots)
+{
+    m->starts[0].at_us = m->last_us = now_us;
+    m->starts[0].slots = slots;
+    m->count = 1;
+    m->tokens = (wide)(m->rule.burst - slots) * m->rule.period_us;
+    m->poured_us = now_us;
+}
+
+static void naive_init(struct naive *m, const struct rule *rule)
+{
+    m->rule = *rule;
+    m->in_flight = 0;
+    naive_fill(m, 0, 0);
+}
+
+static int64_t window_number(const struct rule *rule, int64_t at_us)
+{
+    return (at_us - rule->offset_us) / rule->period_us;
+}
+
+/* The window to look at: never one before that of the last start. */
+static int64_t window_at(const struct naive *m, int64_t at_us)
+{
+    return window_number(&m->rule, at_us > m->last_us ? at_us : m->last_us);
+}
+
+/* The slots of the starts in a window of that number. */
+static int64_t in_window(const struct naive *m, int64_t number)
+{
+    int64_t slots = 0;
+
+    for (int i = 0; i < m->count; i++)
+        if (window_number(&m->rule, m->starts[i].at_us) == number)
+            slots += m->starts[i].slots;
+    return slots;
+}
+
+static bool bucket_allows(const struct naive *m, int64_t at_us, int64_t cost)
+{
+    wide tokens = m->tokens + (at_us - m->poured_us) * m->rule.count,
+         full = (wide)m->rule.burst * m->rule.period_us;
+
+    return (tokens < full ? tokens : full) >= (wide)cost * m->rule.period_us;
+}
+
+static bool fixed_window_allows(const struct naive *m, int64_t at_us, int64_t cost)
+{
+    return in_window(m, window_at(m, at_us)) + cost <= m->rule.count;
+}
+
+static bool sliding_log_allows(const struct naive *m, int64_t at_us, int64_t cost)
+{
+    int64_t slots = 0;
+
+    for (int i = 0; i < m->count; i++)
+        if (m->starts[i].at_us > at_us - m->rule.period_us)
+            slots += m->starts[i].slots;
+    return slots + cost <= m->rule.count;
+}
+
+static bool sliding_window_allows(const struct naive *m, int64_t at_us, int64_t cost)
+{
+    int64_t number = window_at(m, at_us), end_us = (number + 1) * m->rule.period_us;
+    int64_t left_us = end_us - (at_us > m->last_us ? at_us : m->last_us);
+    wide estimate = (wide)in_window(m, number - 1) * left_us + (wide)in_window(m, number) * m->rule.period_us;
+
+    return estimate + (wide)cost * m->rule.period_us <= (wide)m->rule.count * m->rule.period_us;
+}
+
+static bool concurrency_allows(const struct naive *m, int64_t at_us, int64_t cost)
+{
+    (void)at_us, (void)cost;
+    return m->in_flight < m->rule.count;
+}
+
+static bool (*const allows[ALGORITHM_COUNT])(const struct naive *m, int64_t at_us, int64_t cost) = {
+    [ALGORITHM_GCRA] = bucket_allows,
+    [ALGORITHM_TOKEN_BUCKET] = bucket_allows,
+    [ALGORITHM_FIXED_WINDOW] = fixed_window_allows,
+    [ALGORITHM_SLIDING_LOG] = sliding_log_allows,
+    [ALGORITHM_SLIDING_WINDOW] = sliding_window_allows,
+    [ALGORITHM_CONCURRENCY] = concurrency_allows,
+};
+
+static bool is_bucket(const struct rule *rule)
+{
+    return rule->algorithm == ALGORITHM_GCRA || rule->algorithm == ALGORITHM_TOKEN_BUCKET;
+}
+
+static bool is_windowed(const struct rule *rule)
+{
+    return rule->algorithm == ALGORITHM_FIXED_WINDOW || rule->algorithm == ALGORITHM_SLIDING_WINDOW;
+}
+
+static bool naive_allows(const struct naive *m, int64_t at_us, int64_t cost)
+{
+    return allows[m->rule.algorithm](m, at_us, cost);
+}
+
+static int64_t naive_start(const struct naive *m, int64_t now_us, int64_t cost)
+{
+    int64_t low = is_bucket(&m->rule) || now_us > m->last_us ? now_us : m->last_us, high = low;
+
+    if (m->rule.algorithm == ALGORITHM_CONCURRENCY)
+        return naive_allows(m, now_us, cost) ? now_us : GATE_NEVER;
+    if (cost > m->rule.burst)
+        return GATE_NEVER;
+    for (int64_t ahead = 1; !naive_allows(m, high, cost); ahead *= 2)
+        high = low + ahead;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+
+        if (naive_allows(m, middle, cost))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* A bucket that has been full for less than a microsecond was looked at late: that part of a token is not
+ * lost. */
+static void pour(struct naive *m, int64_t at_us)
+{
+    wide full = (wide)m->rule.burst * m->rule.period_us;
+
+    m->tokens += (at_us - m->poured_us) * m->rule.count;
+    m->poured_us = at_us;
+    if (m->tokens >= full + m->rule.count)
+        m->tokens = full;
+}
+
+static void naive_take(struct naive *m, int64_t at_us, int64_t cost)
+{
+    assert_true(m->count < STARTS_MOST);
+    m->starts[m->count].at_us = m->last_us = at_us;
+    m->starts[m->count++].slots = cost;
+    m->in_flight++;
+    if (is_bucket(&m->rule)) {
+        pour(m, at_us);
+        m->tokens -= (wide)cost * m->rule.period_us;
+    }
+}
+
+static int64_t naive_count(const struct naive *m, int64_t at_us, int64_t most, int64_t cost)
+{
+    static struct naive tried;
+    int64_t k = 0;
+
+    for (tried = *m; k < most && naive_allows(&tried, at_us, cost); k++)
+        naive_take(&tried, at_us, cost);
+    return k;
+}
+
+static void naive_give(struct naive *m, int64_t now_us, int64_t at_us, int64_t cost)
+{
+    wide given = (wide)cost * m->rule.period_us - (wide)(now_us > at_us ? now_us - at_us : 0) * m->rule.count;
+
+    if (given > 0)
+        m->tokens += given;
+    for (int i = 0; i < m->count; i++)
+        if (m->starts[i].at_us == at_us) {
+            int64_t back = cost < m->starts[i].slots ? cost : m->starts[i].slots;
+
+            m->starts[i].slots -= back;
+            cost -= back;
+        }
+}
+
+static void naive_charge(struct naive *m, int64_t now_us, int64_t cost)
+{
+    int64_t at_us = is_bucket(&m->rule) || now_us > m->last_us ? now_us : m->last_us, in_use = 0;
+
+    if (m->rule.algorithm == ALGORITHM_CONCURRENCY)
+        return;
+    for (int i = 0; m->rule.algorithm == ALGORITHM_SLIDING_LOG && i < m->count; i++)
+        if (m->starts[i].at_us > now_us - m->rule.period_us)
+            in_use += m->starts[i].slots;
+    if (m->rule.algorithm == ALGORITHM_SLIDING_LOG && cost > 2 * m->rule.count - in_use)
+        cost = 2 * m->rule.count - in_use;
+    if (cost > 0)
+        naive_take(m, at_us, cost);
+}
+
+/* Were the burst larger by that much, how many could start now? The others are in use. */
+static int64_t naive_used(const struct naive *m, int64_t now_us)
+{
+    enum { LARGER = 200 };
+    static struct naive larger;
+    int64_t free = 0;
+
+    larger = *m;
+    larger.rule.burst += LARGER;
+    if (is_bucket(&m->rule))
+        larger.tokens += (wide)LARGER * m->rule.period_us;
+    else
+        larger.rule.count += LARGER;
+    while (free < larger.rule.burst && naive_allows(&larger, now_us, free + 1))
+        free++;
+    return larger.rule.burst - free;
+}
+
+static void naive_change(struct naive *m, const struct rule *rule, int64_t now_us)
+{
+    int64_t in_use = naive_used(m, now_us);
+
+    m->rule = *rule;
+    naive_fill(m, now_us, in_use < rule->burst ? in_use : rule->burst);
+}
+
+/* The log moves start by start; of windows only the sums are known, and they stay with the last start. */
+static void naive_step_back(struct naive *m, int64_t us)
+{
+    int64_t last = 0, now_in = 0, before = 0;
+
+    if (is_windowed(&m->rule)) {
+        last = window_number(&m->rule, m->last_us);
+        now_in = in_window(m, last);
+        before = in_window(m, last - 1);
+    }
+    m->last_us -= us;
+    m->poured_us -= us;
+    for (int i = 0; i < m->count; i++)
+        m->starts[i].at_us -= us;
+    if (is_windowed(&m->rule)) {
+        m->starts[0].at_us = m->last_us;
+        m->starts[0].slots = now_in;
+        m->starts[1].at_us = m->last_us - m->rule.period_us;
+        m->starts[1].slots = before;
+        m->count = 2;
+    }
+}
+
+/* ---- Random sequences */
+
+static int64_t pick(int64_t low, int64_t high)
+{
+    return random_in(&chance, low, high);
+}
+
+static struct rule random_rule_of(enum algorithm algorithm)
+{
+    struct rule rule = {.algorithm = algorithm, .count = pick(1, pick(0, 3) ? 8 : 60)};
+
+    rule.period_us = rule.count + pick(0, pick(0, 1) ? 50 : pick(0, 1) ? 3000 : 90000000);
+    rule.burst = is_bucket(&rule) ? pick(1, 12) : rule.count;
+    if (algorithm == ALGORITHM_FIXED_WINDOW && pick(0, 1))
+        rule.offset_us = pick(0, rule.period_us - 1);
+    if (algorithm == ALGORITHM_CONCURRENCY)
+        rule.period_us = 0;
+    return rule;
+}
+
+/* One gate, twice. */
+struct pair {
+    struct gate gate;
+    struct naive naive;
+    int64_t now_us, taken_us, taken; /* a job that was taken and did not give back */
+};
+static struct pair pair;
+
+static void differ(const char *what, int64_t gate, int64_t model)
+{
+    char rule[RULE_TEXT_SIZE];
+
+    rule_write(&pair.gate.rule, rule);
+    fail_msg("WEIR_SEED=%" PRIu64 ": %s: %s: gate %" PRId64 ", model %" PRId64 ", now %" PRId64, seed, rule,
+             what, gate, model, pair.now_us);
+}
+
+static void check(const char *what, int64_t gate, int64_t model)
+{
+    if (gate != model)
+        differ(what, gate, model);
+}
+
+static void pair_init(const struct rule *rule)
+{
+    gate_free(&pair.gate);
+    gate_init(&pair.gate, rule);
+    naive_init(&pair.naive, rule);
+    pair.now_us = BEGIN_US + pick(0, 100000000);
+    pair.taken = 0;
+}
+
+static void check_starts(void)
+{
+    int64_t costs[] = {1, 2, pair.gate.rule.burst};
+
+    for (size_t i = 0; i < COUNT(costs); i++)
+        check("start", gate_start(&pair.gate, pair.now_us, costs[i]),
+              naive_start(&pair.naive, pair.now_us, costs[i]));
+}
+
+static void take_some(void)
+{
+    int64_t cost = pick(0, 2) ? 1 : pick(1, pair.gate.rule.burst + 1), most = pick(0, 5), k;
+    int64_t s_us = gate_start(&pair.gate, pair.now_us, cost);
+
+    if (pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY)
+        cost = 1;
+    check("start", s_us, naive_start(&pair.naive, pair.now_us, cost));
+    if (s_us == GATE_NEVER || pick(0, 1))
+        return;
+    s_us += pick(0, 1) ? 0 : pick(0, 40);
+    k = gate_count(&pair.gate, s_us, most, cost);
+    check("count", k, naive_count(&pair.naive, s_us, most, cost));
+    assert_int_equal(gate_take(&pair.gate, s_us, k, cost), 0);
+    for (int64_t i = 0; i < k; i++)
+        naive_take(&pair.naive, s_us, cost);
+    if (k) {
+        pair.taken_us = s_us;
+        pair.taken = cost;
+    }
+    if (s_us > pair.now_us + AHEAD_US || pick(0, 1))
+        pair.now_us = s_us;
+}
+
+static void give_some(void)
+{
+    int64_t cost = pick(1, 4);
+
+    if (cost > pair.taken || pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY)
+        return;
+    gate_give(&pair.gate, pair.now_us, pair.taken_us, cost);
+    naive_give(&pair.naive, pair.now_us, pair.taken_us, cost);
+    pair.taken = 0;
+}
+
+static void charge_some(void)
+{
+    int64_t cost = pick(1, 2 * pair.gate.rule.burst);
+
+    assert_int_equal(gate_charge(&pair.gate, pair.now_us, cost), 0);
+    naive_charge(&pair.naive, pair.now_us, cost);
+}
+
+static void release_one(void)
+{
+    gate_release(&pair.gate);
+    pair.naive.in_flight -= pair.naive.in_flight > 0;
+}
+
+static void change_rule(void)
+{
+    bool concurrency = pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY;
+    struct rule rule = random_rule_of(concurrency ? ALGORITHM_CONCURRENCY
+                                                  : (enum algorithm)pick(0, ALGORITHM_SLIDING_WINDOW));
+
+    assert_int_equal(gate_change(&pair.gate, &rule, pair.now_us), 0);
+    if (concurrency)
+        pair.naive.rule = rule;
+    else if (!rule_equal(&rule, &pair.naive.rule))
+        naive_change(&pair.naive, &rule, pair.now_us);
+    pair.taken = 0;
+}
+
+static void step_back(void)
+{
+    int64_t us = pick(1, 200000);
+
+    gate_step_back(&pair.gate, us);
+    naive_step_back(&pair.naive, us);
+    pair.now_us -= us;
+    pair.taken = 0;
+}
+
+static void move_clock(void)
+{
+    int64_t period_us = pair.gate.rule.period_us, opens_us = gate_start(&pair.gate, pair.now_us, 1);
+
+    if (pick(0, 1) && opens_us != GATE_NEVER)
+        pair.now_us = opens_us + pick(0, 2);
+    else if (pick(0, 1))
+        pair.now_us += pick(0, 3);
+    else
+        pair.now_us += pick(0, period_us * pick(1, 3));
+}
+
+/* The n-th start is where starting one after the other gets. */
+static void check_nth_starts(void)
+{
+    static struct naive walked;
+    int64_t cost = pick(0, 1) ? 1 : pick(1, pair.gate.rule.burst), s_us = pair.now_us;
+
+    if (pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY)
+        cost = 1;
+    walked = pair.naive;
+    for (int64_t n = 1; n <= 25 && s_us != GATE_NEVER; n++) {
+        s_us = naive_start(&walked, s_us, cost);
+        check("nth start", gate_nth_start(&pair.gate, pair.now_us, n, cost), s_us);
+        naive_take(&walked, s_us, cost);
+    }
+}
+
+static void (*const steps[])(void) = {
+    take_some,  take_some, take_some,   take_some,   take_some, move_clock,       move_clock,
+    move_clock, give_some, charge_some, release_one, step_back, check_nth_starts, change_rule,
+};
+
+static void run_sequences(enum algorithm algorithm)
+{
+    for (int i = 0; i < SEQUENCES; i++) {
+        struct rule rule = random_rule_of(algorithm);
+
+        pair_init(&rule);
+        for (int j = 0; j < STEPS; j++) {
+            steps[pick(0, COUNT(steps) - 1 - (i % 2))]();
+            check_starts();
+        }
+        check("resets", gate_resets(&pair.gate, pair.now_us) >= pair.now_us, 1);
+    }
+    gate_free(&pair.gate);
+}
+
+static void begin_random(void)
+{
+    seed = random_seed();
+    chance = seed;
+}
+
+static void test_random_sequences_equal_the_model(void **state)
+{
+    (void)state;
+    begin_random();
+    for (int algorithm = 0; algorithm < ALGORITHM_COUNT; algorithm++)
+        run_sequences((enum algorithm)algorithm);
+}
+
+/* ---- Long backlogs */
+
+/* Far along, by the gate's own start and take, which the sequences above have checked. */
+static void test_the_nth_start_is_exact_however_far(void **state)
+{
+    (void)state;
+    begin_random();
+    for (int i = 0; i < 300; i++) {
+        struct rule rule = random_rule_of((enum algorithm)pick(0, ALGORITHM_SLIDING_WINDOW));
+        int64_t cost = pick(0, 1) ? 1 : pick(1, rule.burst), s_us;
+        struct gate walked;
+
+        pair_init(&rule);
+        for (int j = 0; j < 10; j++)
+            steps[pick(0, 10)]();
+        assert_int_equal(gate_copy(&walked, &pair.gate), 0);
+        s_us = pair.now_us;
+        for (int64_t n = 1; n <= 1000; n++) {
+            s_us = gate_start(&walked, s_us, cost);
+            if (n % 97 == 1)
+                check("nth start", gate_nth_start(&pair.gate, pair.now_us, n, cost), s_us);
+            assert_int_equal(gate_take(&walked, s_us, 1, cost), 0);
+        }
+        gate_free(&walked);
+    }
+    gate_free(&pair.gate);
+}
+
+static struct rule parsed(const char *text)
+{
+    struct rule rule;
+
+    if (rule_parse(text, &rule, &error) < 0)
+        fail_msg("%s", error.text);
+    return rule;
+}
+
+static int64_t nth_of(const char *text, int64_t n)
+{
+    struct rule rule = parsed(text);
+    struct gate g;
+    int64_t s_us;
+
+    gate_init(&g, &rule);
+    s_us = gate_nth_start(&g, BEGIN_US, n, 1);
+    gate_free(&g);
+    return s_us;
+}
+
+static void test_a_billion_jobs_are_no_work(void **state)
+{
+    static const char *const rules[] = {
+        "100/1s",
+        "100/1s,algorithm=token-bucket",
+        "100/1s,algorithm=fixed-window",
+        "100/1s,algorithm=sliding-log",
+        "101/1s,algorithm=sliding-window", /* once full it lets count - 1 into each period */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rules); i++)
+        assert_in_range(nth_of(rules[i], 1000000000), BEGIN_US + INT64_C(9999998000000),
+                        BEGIN_US + INT64_C(10000001000000));
+    assert_int_equal(nth_of("1/3650d", 1000000000), GATE_NEVER);
+    assert_int_equal(nth_of("1/3650d,algorithm=fixed-window", 1000000000), GATE_NEVER);
+    assert_int_equal(nth_of("1/3650d,algorithm=sliding-log", 1000000000), GATE_NEVER);
+    assert_int_equal(nth_of("1/3650d,algorithm=sliding-window", 1000000000), GATE_NEVER);
+    assert_int_equal(nth_of("concurrency=5", 5), BEGIN_US);
+    assert_int_equal(nth_of("concurrency=5", 6), GATE_NEVER);
+}
+
+/* ---- Worst cases */
+
+static void test_no_period_sees_more_than_the_worst_case(void **state)
+{
+    enum { STARTS = 400 };
+    static int64_t at[STARTS];
+
+    (void)state;
+    begin_random();
+    for (int i = 0; i < 600; i++) {
+        struct rule rule = random_rule_of((enum algorithm)pick(0, ALGORITHM_SLIDING_WINDOW));
+
+        pair_init(&rule);
+        for (int j = 0; j < STARTS; j++) {
+            at[j] = pair.now_us = gate_start(&pair.gate, pair.now_us, 1);
+            assert_int_equal(gate_take(&pair.gate, pair.now_us, 1, 1), 0);
+            if (pick(0, 3 * (int)rule.count) == 0)
+                pair.now_us += pick(1, 2 * rule.period_us);
+        }
+        for (int first = 0, j = 0; j < STARTS; j++) {
+            while (at[j] - at[first] >= rule.period_us)
+                first++;
+            if (j - first + 1 > rule_most_in_period(&rule))
+                differ("starts in a period", j - first + 1, rule_most_in_period(&rule));
+        }
+    }
+    gate_free(&pair.gate);
+}
+
+/* Quiet until first_us, then all that may start within one period. */
+static int64_t starts_in_a_period(const char *text, int64_t first_us)
+{
+    struct rule rule = parsed(text);
+    struct gate g;
+    int64_t n = 0;
+
+    gate_init(&g, &rule);
+    for (int64_t s_us = first_us; (s_us = gate_start(&g, s_us, 1)) < first_us + rule.period_us; n++)
+        assert_int_equal(gate_take(&g, s_us, 1, 1), 0);
+    gate_free(&g);
+    return n;
+}
+
+static void test_the_worst_case_is_met(void **state)
+{
+    static const struct {
+        const char *rule;
+        int64_t most;
+    } worst[] = {
+        {"100/1s", 199},
+        {"100/1s,burst=1", 100},
+        {"100/1s,burst=20,algorithm=token-bucket", 119},
+        {"100/1s,algorithm=fixed-window", 200},
+        {"100/1s,algorithm=fixed-window,offset=300ms", 200},
+        {"100/1s,algorithm=sliding-log", 100},
+        {"100/1s,algorithm=sliding-window", 199},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(worst); i++) {
+        struct rule rule = parsed(worst[i].rule);
+        int64_t edge_us = BEGIN_US / 1000000 * 1000000 + rule.offset_us;
+
+        assert_int_equal(rule_most_in_period(&rule), worst[i].most);
+        assert_int_equal(starts_in_a_period(worst[i].rule, edge_us - 1), worst[i].most);
+    }
+}
+
+/* ---- Pauses, rates that adapt */
+
+static void test_a_pause(void **state)
+{
+    struct rule rule = parsed("10/1s,algorithm=fixed-window");
+    struct gate g;
+
+    (void)state;
+    gate_init(&g, &rule);
+    g.pause_until_us = BEGIN_US + 1500000;
+    assert_int_equal(gate_count(&g, BEGIN_US, 10, 1), 0);
+    assert_int_equal(gate_start(&g, BEGIN_US, 1), BEGIN_US + 1500000);
+    assert_int_equal(gate_nth_start(&g, BEGIN_US, 11, 1), BEGIN_US + 2000000);
+    assert_int_equal(gate_resets(&g, BEGIN_US), BEGIN_US + 1500000);
+    gate_step_back(&g, 500000);
+    assert_int_equal(gate_start(&g, BEGIN_US, 1), BEGIN_US + 1000000);
+    gate_free(&g);
+}
+
+static int64_t slots_free(const char *rule, const char *state, int64_t now_us)
+{
+    struct rule r = parsed(rule);
+    struct gate g;
+    int64_t n;
+
+    gate_init(&g, &r);
+    if (gate_read(&g, state, now_us, &error) < 0)
+        fail_msg("%s", error.text);
+    n = gate_count(&g, now_us, 1000, 1);
+    gate_free(&g);
+    return n;
+}
+
+static void test_a_rate_that_adapts_grows_again(void **state)
+{
+    static const char slowed[] = "1795000000000000 0 - 500,1795000000000000 fixed-window:100/10000000/0 0 0";
+    struct rule rule = parsed("100/10s,algorithm=fixed-window,adapt=0.2..0.9");
+    struct gate g;
+
+    (void)state;
+    assert_int_equal(slots_free("100/10s,algorithm=fixed-window,adapt=0.2..0.9", NULL, BEGIN_US), 90);
+    assert_int_equal(slots_free("100/10s,algorithm=fixed-window,adapt=0.2..0.9", slowed, BEGIN_US), 50);
+    assert_int_equal(slots_free("100/10s,algorithm=fixed-window,adapt=0.6..0.9", slowed, BEGIN_US), 60);
+    assert_int_equal(slots_free("100/10s,algorithm=fixed-window,adapt=0.2..0.9", slowed, BEGIN_US + 50000000),
+                     55);
+    assert_int_equal(
+        slots_free("100/10s,algorithm=fixed-window,adapt=0.2..0.9", slowed, BEGIN_US + 900000000), 90);
+    assert_int_equal(slots_free("100/10s,algorithm=fixed-window", slowed, BEGIN_US), 100);
+    gate_init(&g, &rule);
+    assert_int_equal(gate_read(&g, slowed, BEGIN_US + 1, &error), 0);
+    assert_true(gate_fits(&g, 90));
+    assert_false(gate_fits(&g, 91));
+    assert_int_equal(gate_start(&g, BEGIN_US + 1, 60), BEGIN_US + 10000000);
+    assert_int_equal(gate_start(&g, BEGIN_US + 1, 91), GATE_NEVER);
+    gate_free(&g);
+    assert_int_equal(slots_free("10/1s,adapt=0.5..1",
+                                "1795000000000000 0 - 500,1795000000000000 gcra:10/1000000/10 0 0", BEGIN_US),
+                     10);
+}
+
+/* ---- Stored states */
+
+static void test_states_are_read(void **state)
+{
+    static const struct {
+        const char *rule, *state;
+        int64_t later_us, free;
+    } known[] = {
+        {"10/1s", "", 0, 10},
+        {"10/1s", "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3", 0, 7},
+        {"10/1s", "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3", 250001, 10},
+        {"10/1s", "1795000000000000 1795000000900000 - - gcra:10/1000000/10 0 0", 899999, 0},
+        {"10/1s", "1795000000000000 0 7,1795000000100000,mail/42 - gcra:10/1000000/10 0 0", 0, 10},
+        {"10/1s,by=key", "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~4", 0, 7},
+        {"10/1s,burst=4", "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3", 0, 1},
+        {"10/1s,burst=2", "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3", 0, 0},
+        {"10/1s,algorithm=fixed-window", "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3", 0,
+         7},
+        {"10/1s,algorithm=token-bucket",
+         "1795000000000000 0 - - token-bucket:10/1000000/10 1795000000250000 0", 0, 7},
+        {"10/1s,algorithm=fixed-window",
+         "1795000000000000 0 - - fixed-window:10/1000000/0 1795000000000000 4", 0, 6},
+        {"10/1s,algorithm=fixed-window",
+         "1795000000000000 0 - - fixed-window:10/1000000/0 1795000000000000 4", 1000000, 10},
+        {"10/1s,algorithm=fixed-window",
+         "1795000000000000 0 - - fixed-window:10/1000000/0 1795000000000000 40", 0, 0},
+        {"10/1s,algorithm=sliding-log",
+         "1795000000000000 0 - - sliding-log:10/1000000 1794999999900000 4 1794999999500000 "
+         "0;100000*2;300000;",
+         0, 6},
+        {"10/1s,algorithm=sliding-log",
+         "1795000000000000 0 - - sliding-log:10/1000000 1794999999900000 4 1794999999500000 "
+         "0;100000*2;300000;",
+         500000, 7},
+        {"10/1s,algorithm=sliding-log", "1795000000000000 0 - - sliding-log:10/1000000 0 0 0 ", 0, 10},
+        {"10/1s,algorithm=sliding-window",
+         "1795000000000000 0 - - sliding-window:10/1000000 1795000000000000 2 5", 0, 3},
+        {"10/1s,algorithm=sliding-window",
+         "1795000000000000 0 - - sliding-window:10/1000000 1795000000000000 2 5", 500000, 5},
+        {"10/1s,algorithm=sliding-window",
+         "1795000000000000 0 - - sliding-window:10/1000000 1795000000000000 2 5", 1000000, 8},
+        {"concurrency=5", "1795000000000000 0 - - concurrency:5 3", 0, 2},
+        {"concurrency=9", "1795000000000000 0 - - concurrency:5 3", 0, 6},
+        {"concurrency=5", "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~4", 0, 1},
+        {"10/1s", "1795000000000000 0 - - concurrency:5 3", 0, 7},
+        /* The clock stepped back by 10 s. */
+        {"10/1s", "1795000010000000 0 - - gcra:10/1000000/10 1795000010250000 3", 0, 7},
+        {"10/1s", "1795000010000000 1795000010500000 - - gcra:10/1000000/10 0 0", 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(known); i++) {
+        int64_t free = slots_free(known[i].rule, known[i].state, BEGIN_US + known[i].later_us);
+
+        if (free != known[i].free)
+            fail_msg("%s: '%s': %" PRId64 " slots, not %" PRId64, known[i].rule, known[i].state, free,
+                     known[i].free);
+    }
+}
+
+static void test_what_is_no_state_counts_as_never_used(void **state)
+{
+    static const char *const wrong[] = {
+        "x",
+        "1 2 3",
+        "1795000000000000 0 - - gcra:10/1000000/10",
+        "1795000000000000 0 - - gcra:10/1000000/10 ",
+        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000",
+        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 10",
+        "1795000000000000 0 - - gcra:10/1000000/10 -5 0",
+        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 4",
+        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~x",
+        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~",
+        "1795000000000000 0 - - gcra:10/1000000/10,by=key 1795000000250000 3",
+        "1795000000000000 0 - - other:10/1000000/10 1795000000250000 3",
+        "1795000000000000 0 - 5 gcra:10/1000000/10 1795000000250000 3",
+        "1795000000000000 x - - gcra:10/1000000/10 1795000000250000 3",
+        "99999999999999999999 0 - - gcra:10/1000000/10 1795000000250000 3",
+        "1795000000000000 0 - - fixed-window:10/1000000/0 1795000000250000 9999999999",
+        "1795000000000000 0 - - sliding-log:10/1000000 1795000000250000 2 1795000000000000 1",
+        "1795000000000000 0 - - sliding-log:10/1000000 1795000000250000 2 1795000000000000 1;",
+        "1795000000000000 0 - - sliding-log:10/1000000 1795000000250000 2 1795000000000000 1;x;",
+        "1795000000000000 0 - - sliding-window:10/1000000 1795000000250000 2",
+        "1795000000000000 0 - - concurrency:5 3 1",
+    };
+    struct rule rule = parsed("10/1s");
+    struct gate g;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        gate_init(&g, &rule);
+        if (gate_read(&g, wrong[i], BEGIN_US, &error) != WEIR_EINPUT)
+            fail_msg("'%s': taken for a state", wrong[i]);
+        assert_int_equal(gate_count(&g, BEGIN_US, 100, 1), 10);
+        assert_true(rule_equal(&g.rule, &rule));
+        gate_free(&g);
+    }
+}
+
+static void test_debt_is_bounded(void **state)
+{
+    struct rule rule = parsed("1/1s");
+    struct gate g;
+
+    (void)state;
+    gate_init(&g, &rule);
+    assert_int_equal(gate_charge(&g, BEGIN_US, 1000000000), 0);
+    assert_int_equal(gate_start(&g, BEGIN_US, 1), BEGIN_US + INT64_C(2) * 3650 * 86400 * 1000000);
+    gate_free(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_sequences_equal_the_model),
+        cmocka_unit_test(test_the_nth_start_is_exact_however_far),
+        cmocka_unit_test(test_a_billion_jobs_are_no_work),
+        cmocka_unit_test(test_no_period_sees_more_than_the_worst_case),
+        cmocka_unit_test(test_the_worst_case_is_met),
+        cmocka_unit_test(test_a_pause),
+        cmocka_unit_test(test_a_rate_that_adapts_grows_again),
+        cmocka_unit_test(test_states_are_read),
+        cmocka_unit_test(test_what_is_no_state_counts_as_never_used),
+        cmocka_unit_test(test_debt_is_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

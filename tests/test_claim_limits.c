@@ -1,0 +1,593 @@
+/* claim and settle under all that can hold a job: limits that types share, keys, jobs in flight, costs, and
+ * pauses after a provider said stop. Under virtual time; random sequences: test_throttle.c, what it means for
+ * shares and rates: test_lanes.c. */
+#include "tests/scene.h"
+
+#define KEY(key) "\"key\":\"" key "\""
+#define WAKE PREFIX "wake:default"
+#define SLEEP PREFIX "sleep:default"
+#define STATE(gate) PREFIX "gate:" gate
+#define DAY_US (86400 * SECOND_US)
+
+static void use(const char *type, const char *limit)
+{
+    must(turns_use(type, "use", "", &limit, 1));
+}
+
+/* All that the last claim did not lease is parked, and opens that much later. */
+static void expect_next(int64_t after_us)
+{
+    if (turns.claim.next_us != turns.now_us + after_us)
+        fail_msg("next after %lld us, not %lld", (long long)(turns.claim.next_us - turns.now_us),
+                 (long long)after_us);
+}
+
+static void expect_claim(const char *ids)
+{
+    claim("w", 10, 0);
+    expect_leases(ids);
+    turns_check();
+}
+
+/* Each claim leases one, as its time comes: their ids in order. */
+static void expect_in_turn(const char *ids)
+{
+    char text[400], *rest = text;
+
+    snprintf(text, sizeof text, "%s", ids);
+    for (char *id; (id = strsep(&rest, " "));) {
+        claim("w", 10, 0);
+        expect_leases(id);
+        turns_check();
+        if (rest)
+            turns.now_us = turns.claim.next_us;
+    }
+}
+
+/* ---- Limits that types share */
+
+static void test_types_take_turns_at_a_shared_limit(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("acct", "10/1000000/1"));
+    use("t", "acct");
+    use("slow", "acct");
+    enqueue("default", "t", "a0 a1 a2 a3 a4");
+    enqueue("default", "slow", "b0 b1");
+    expect_in_turn("a0 a1 b0 a2 b1 a3 a4");
+    assert_int_equal(turns.now_us, BEGIN_US + 600000); /* no slot was left */
+    expect_text("acct=gcra:10/1000000/1", "ECHO", turns.reply->element[6]->element[1]->str);
+    /* Who comes new waits behind those that wait. */
+    enqueue("default", "t", "a5");
+    expect_claim("");
+    turns.now_us += 1000;
+    enqueue("default", "slow", "b2");
+    expect_claim("");
+    turns.now_us = BEGIN_US + 700000;
+    expect_in_turn("a5 b2");
+    assert_int_equal(redis_number("EXISTS", WAKE), 0);
+}
+
+static void test_a_job_takes_a_slot_of_all_its_limits_or_of_none(void **state)
+{
+    char *before, *after;
+
+    (void)state;
+    start("w");
+    must(turns_rate("t", "1/1000000/1"));
+    must(turns_rate("acct", "10/1000000/1"));
+    use("t", "acct");
+    use("slow", "acct");
+    enqueue("default", "t", "a b");
+    expect_claim("a");
+    expect_text("t=gcra:1/1000000/1|acct=gcra:10/1000000/1", "ECHO",
+                turns.reply->element[6]->element[1]->str);
+    expect_next(SECOND_US);
+    expect_text("t#0", "ZRANGE", WAKE, "0", "-1");
+    expect_text("t", "ZRANGE", PREFIX "wait:default/t#0", "0", "-1");
+    turns.now_us += SECOND_US / 2;
+    before = redis_text("GET", STATE("acct#0"));
+    expect_claim("");
+    after = redis_text("GET", STATE("acct#0"));
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    enqueue("default", "slow", "c d e"); /* not held up by t */
+    expect_in_turn("c d e");
+    turns.now_us = BEGIN_US + SECOND_US;
+    expect_claim("b");
+    turns_check();
+}
+
+static void test_an_older_waiter_holds_what_is_open_for_one_slot(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("fast", "10/1000000/1"));
+    must(turns_rate("other", "10/1000000/1"));
+    use("t", "fast");
+    use("t", "other");
+    use("slow", "fast");
+    enqueue("default", "t", "a b");
+    expect_claim("a");
+    turns.now_us += 100000; /* both could start b, but one pauses for less than the other's slot */
+    must(turns_pause("other", 50000));
+    enqueue("default", "slow", "c");
+    expect_claim("");
+    expect_next(50000);
+    turns.now_us += 50000 - 2500; /* as workers look */
+    expect_claim("b");
+    turns.now_us += 100000;
+    expect_claim("c");
+    /* Not for longer than a slot. */
+    enqueue("default", "t", "d");
+    expect_claim("");
+    turns.now_us = turns.claim.next_us;
+    must(turns_pause("other", 150000));
+    enqueue("default", "slow", "e");
+    expect_claim("e");
+}
+
+/* ---- Keys */
+
+static void test_keyed_lanes_sleep_until_their_gates_open(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/1000000/1,by=key"));
+    enqueue_with("slow", "a1 a2", KEY("a"));
+    enqueue_with("slow", "b1", KEY("b"));
+    enqueue("default", "slow", "n1 n2");
+    expect_claim("a1 b1 n1");
+    expect_token(0, "@1795000000000000/default/slow/a");
+    expect_token(2, "@1795000000000000/default/slow/-");
+    assert_memory_equal(turns.claim.leases[1].key.at, "b", 1);
+    assert_int_equal(turns.claim.leases[1].key.len, 1);
+    expect_next(SECOND_US);
+    expect_list(LANE("slow") "a", "a2");
+    expect_list(LANE("slow") "-", "n2");
+    assert_int_equal(redis_number("EXISTS", PREFIX "ring:default/slow"), 0);
+    expect_text("*\n1795000001000000", "ZRANGE", WAKE, "0", "-1", "WITHSCORES");
+    expect_text("slow#0/-\n1795000001000000\nslow#0/a\n1795000001000000", "ZRANGE", SLEEP, "0", "-1",
+                "WITHSCORES");
+    expect_text("slow/a", "ZRANGE", PREFIX "wait:default/slow#0/a", "0", "-1");
+    expect_counters("slow", "enqueued 5, pulled 3, parked 2, keyless 2");
+    turns.now_us += SECOND_US;
+    expect_claim("a2 n2");
+    assert_int_equal(redis_number("EXISTS", WAKE, SLEEP), 0);
+    expect_counters("slow", "served 2");
+}
+
+static void test_keys_take_turns_at_a_limit_for_all(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
+    enqueue_with("slow", "a1 a2 a3 a4", KEY("a"));
+    enqueue_with("slow", "b1 b2", KEY("b"));
+    enqueue_with("slow", "c1", KEY("c"));
+    expect_claim("a1");
+    expect_text("a\nb\nc", "ZRANGE", PREFIX "ring:default/slow", "0", "-1");
+    expect_text("slow#0", "ZRANGE", WAKE, "0", "-1"); /* nobody sleeps: no * */
+    turns.now_us = turns.claim.next_us;
+    expect_in_turn("a2 b1 c1 a3 b2 a4");
+    assert_int_equal(redis_number("EXISTS", PREFIX "ring:default/slow", WAKE, SLEEP), 0);
+}
+
+static void test_a_weight_is_a_share(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
+    must(turns_weight("slow", "a", 3));
+    enqueue_with("slow", "x", KEY("x"));
+    enqueue_with("slow", "a1 a2 a3 a4 a5", KEY("a"));
+    enqueue_with("slow", "b1 b2", KEY("b"));
+    expect_in_turn("x a1 a2 a3 b1 a4 a5 b2");
+    assert_int_equal(redis_number("EXISTS", PREFIX "credit:default/slow"), 0);
+}
+
+static void test_keys_come_from_a_path(void **state)
+{
+    static const struct {
+        const char *args, *key;
+    } cases[] = {
+        {"{\"who\":{\"id\":\"a.b_C-1\"}}", "a.b_C-1"},
+        {"{\"who\":{\"id\":\"a b\"}}", "h.7dbde93504122a707f849f2c12bdd9de71b41929"},
+        {"{\"who\":{\"id\":\"\"}}", "h.da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+        {"{\"who\":{\"id\":42}}", "42"},
+        {"{\"who\":{\"id\":-7}}", "-7"},
+        {"{\"who\":{\"id\":1e3}}", "1000"},
+        {"{\"who\":{\"id\":true}}", "true"},
+        {"{\"who\":{\"id\":false}}", "false"},
+        {"{\"who\":{\"id\":1.5}}", "-"},
+        {"{\"who\":{\"id\":null}}", "-"},
+        {"{\"who\":{\"id\":{}}}", "-"},
+        {"{\"who\":{\"id\":[1]}}", "-"},
+        {"{\"who\":{}}", "-"},
+        {"{\"who\":7}", "-"},
+        {"[]", "-"},
+        {"\"who\"", "-"},
+    };
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1000/1000000/1000,by=args.who.id"));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char fields[200], id[32];
+        const struct lease *lease = turns.claim.leases;
+
+        snprintf(fields, sizeof fields, "\"args\":%s", cases[i].args);
+        snprintf(id, sizeof id, "j%zu", i);
+        enqueue_with("slow", id, fields);
+        assert_int_equal(claim("w", 1, 0), 1);
+        lease = turns.claim.leases;
+        if (lease->key.len != strlen(cases[i].key) ||
+            memcmp(lease->key.at, cases[i].key, lease->key.len) != 0)
+            fail_msg("%s: key %.*s", cases[i].args, (int)lease->key.len, lease->key.at);
+    }
+    expect_counters("slow", "keyless 8");
+    turns_check();
+}
+
+static void test_jobs_are_sorted_when_their_type_gets_keys(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue_with("slow", "a1 a2", KEY("a"));
+    enqueue_with("slow", "b1", KEY("b"));
+    enqueue("default", "slow", "n1");
+    enqueue_with("slow", "a3", KEY("a"));
+    expect_claim("a1");
+    expect_list(LANE("slow"), "a2 b1 n1 a3");
+    must(turns_rate("slow", "1/1000000/1,by=key"));
+    expect_claim("a2 b1 n1"); /* another gate: never used */
+    assert_int_equal(redis_number("EXISTS", LANE("slow")), 0);
+    expect_list(LANE("slow") "a", "a3");
+    expect_counters("slow", "parked 4, served 3, pulled 1");
+    /* And back: the lanes of keys are served as they are. */
+    turns.now_us += 1000;
+    enqueue_with("slow", "c1 c2", KEY("c"));
+    expect_claim("c1");
+    must(turns_rate("slow", "10/1000000/10"));
+    enqueue_with("slow", "a4", KEY("a"));
+    expect_claim("a3 c2 a4");
+    assert_int_equal(turns_check().parked, 0);
+}
+
+/* ---- Jobs in flight */
+
+static void test_jobs_in_flight_are_counted_by_their_leases(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "concurrency:2"));
+    enqueue("default", "slow", "a b c d e f g h");
+    expect_claim("a b");
+    expect_token(0, "@1795000000000000/default/slow/~slow#0");
+    assert_int_equal(turns.claim.next_us, -1);
+    expect_text("slow#0\ninf", "ZRANGE", WAKE, "0", "-1", "WITHSCORES");
+    keep_tokens();
+    expect_stale("w", SETTLE_DEAD, (struct span){"1.zz@1795000000000000/default/slow/~slow#0", 42});
+    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
+    expect_claim("c");
+    keep_tokens();
+    for (int verb = SETTLE_RETRY; verb <= SETTLE_DEAD; verb++) {
+        static const char *const next[] = {"d", "e", "e", "e"};
+
+        settle("w", (enum settle_verb)verb, tokens[0], 3600 * SECOND_US, "x");
+        expect_stale("w", (enum settle_verb)verb, tokens[0]);
+        if (verb == SETTLE_THROTTLED) /* it pauses the limit too */
+            must(turns_pause("slow", 0));
+        expect_claim(verb == SETTLE_THROTTLED ? "d" : verb == SETTLE_BACK ? "d" : next[verb]);
+        keep_tokens();
+    }
+}
+
+static void test_who_dies_or_leaves_frees_what_it_had_in_flight(void **state)
+{
+    size_t lost;
+
+    (void)state;
+    start("w");
+    start("dead");
+    must(turns_rate("slow", "concurrency:3,by=key"));
+    must(turns_rate("acct", "concurrency:4"));
+    use("slow", "acct");
+    enqueue_with("slow", "a1 a2 a3 a4", KEY("a"));
+    enqueue_with("slow", "b1 b2", KEY("b"));
+    assert_int_equal(claim("dead", 5, 0), 4);
+    expect_leases("a1 a2 a3 b1");
+    expect_token(3, "@1795000000000000/default/slow/b~acct#0,slow#0/b");
+    turns_check();
+    expect_claim("");
+    pass("w", LEASE_US + SECOND_US);
+    turns_check();
+    expect_claim("a1 b1 a2 b2");
+    /* It connects anew with what it still runs, and without the rest. */
+    keep_tokens();
+    must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
+    turns_check();
+    ask.turn = 100;
+    assert_int_equal(claim("w2", 5, 0), 3);
+    turns_check();
+    must(turns_adopt("", "w2", NULL, 0, default_queue, NULL));
+    assert_int_equal(redis_number("EXISTS", STATE("acct#0"), STATE("slow#0/a")), 2);
+    assert_int_equal(turns_check().leased, 0);
+}
+
+static void test_what_is_in_flight_outlives_a_change_of_the_limit(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "concurrency:3"));
+    enqueue("default", "slow", "a b c d e f");
+    expect_claim("a b c");
+    keep_tokens();
+    must(turns_rate("slow", "1/1000000/1"));
+    turns_check();
+    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    turns_check();
+    must(turns_rate("slow", "concurrency:2"));
+    expect_claim("");
+    must(turns_rate("slow", ""));
+    must(turns_settle_done("w", "slow", tokens + 1, 1, &stale));
+    must(turns_rate("slow", "concurrency:2"));
+    expect_claim("d");
+    must(turns_settle_done("w", "slow", tokens + 2, 1, &stale));
+    expect_claim("e");
+}
+
+/* ---- Costs */
+
+static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/5"));
+    must(turns_use("slow", "use", "2", NULL, 0));
+    enqueue_with("slow", "three", "\"cost\":3");
+    enqueue("default", "slow", "two");
+    enqueue_with("slow", "five", "\"key\":\"k\",\"cost\":5");
+    enqueue_with("slow", "one", "\"args\":{},\"cost\":1");
+    expect_claim("three two");
+    expect_token(0, "@1795000000000000*3/default/slow/");
+    expect_token(1, "@1795000000000000*2/default/slow/");
+    assert_int_equal(turns.claim.leases[0].cost, 3);
+    expect_next(5 * 100000);
+    turns.now_us += 5 * 100000;
+    expect_claim("five");
+    expect_next(100000);
+    turns.now_us += 100000;
+    expect_claim("one");
+    expect_token(0, "@1795000000600000/default/slow/");
+    assert_int_equal(turns.claim.leases[0].cost, 1);
+}
+
+static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "concurrency:2"));
+    enqueue_with("slow", "a b c", "\"cost\":100");
+    expect_claim("a b");
+    expect_token(0, "@1795000000000000*100/default/slow/~slow#0");
+}
+
+static void test_a_cost_that_never_fits_is_dead(void **state)
+{
+    static const char *const dear[] = {"default", "slow", "dear",
+                                       "1000",    "tag",  "",
+                                       "",        "6",    "{\"id\":\"dear\",\"type\":\"slow\",\"cost\":6}"};
+    char *dead;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/5"));
+    assert_int_equal(turns_script("enqueue", dear, COUNT(dear)), WEIR_EINPUT);
+    assert_non_null(strstr(turns.error.text, "a job costs 6 and limit slow never lets more than 5 start"));
+    enqueue_with("slow", "fits", "\"cost\":5");
+    enqueue_with("slow", "r", "\"cost\":1");
+    enqueue_with("slow", "q", "\"cost\":6"); /* its sender did not say so */
+    expect_claim("fits");
+    turns.now_us += 5 * 100000;
+    expect_claim("r");
+    enqueue_with("slow", "s", "\"cost\":7");
+    expect_claim("");
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+    assert_non_null(strstr(dead, " default/slow/ its cost of 6 can never fit limit slow: gcra:10/1000000/5\n"
+                                 "{\"id\":\"q\""));
+    assert_non_null(strstr(dead, "its cost of 7 can never fit limit slow: gcra:10/1000000/5\n{\"id\":\"s\""));
+    free(dead);
+    expect_counters("slow", "enqueued 4, pulled 2, parked 2, served 2, dead 2");
+    assert_int_equal(turns_check().parked, 0);
+}
+
+static void test_the_true_cost_is_taken_or_given_back(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/5"));
+    enqueue_with("slow", "a", "\"cost\":5");
+    enqueue_with("slow", "b c d", "\"cost\":2");
+    expect_claim("a");
+    expect_next(2 * 100000);
+    keep_tokens();
+    must(turns_settle_cost("w", tokens[0], 2, &stale));
+    assert_int_equal(stale, 0);
+    expect_claim("b"); /* three were given back, of which b takes two */
+    expect_next(100000);
+    keep_tokens();
+    must(turns_settle_cost("w", tokens[0], 4, &stale));
+    settle("w", SETTLE_DEAD, tokens[0], 0, "x");
+    must(turns_settle_cost("w", tokens[0], 1, &stale)); /* no lease of its own: changes nothing */
+    turns.now_us += 100000;
+    expect_claim("");
+    expect_next(2 * 100000);
+    turns.now_us += 2 * 100000;
+    expect_claim("c");
+}
+
+/* ---- Throttled */
+
+static void test_a_throttled_job_pauses_its_limits(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/100"));
+    must(turns_rate("acct", "100/1000000/100"));
+    use("slow", "acct");
+    use("t", "acct");
+    enqueue("default", "slow", "a b c");
+    claim("w", 2, 0);
+    expect_leases("a b");
+    keep_tokens();
+    settle("w", SETTLE_THROTTLED, tokens[0], 3 * SECOND_US, NULL);
+    expect_list(LANE("slow"), "a");
+    enqueue("default", "t", "x");
+    expect_claim("");
+    expect_next(3 * SECOND_US);
+    expect_list(LANE("slow"), "a c");
+    settle("w", SETTLE_THROTTLED, tokens[1], SECOND_US, NULL); /* the later of two holds */
+    expect_claim("");
+    expect_next(3 * SECOND_US);
+    expect_counters("slow", "pulled 2, parked 1, returned 2, back 2, scheduled 0");
+    turns.now_us += 3 * SECOND_US;
+    claim("w", 10, 0);
+    expect_leases("x b a c");
+    assert_int_equal(turns.claim.leases[1].throttled, 1);
+    assert_int_equal(turns.claim.leases[1].attempts, 0);
+    turns_check();
+}
+
+static void test_a_throttled_job_of_a_key_pauses_that_key_only(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:100/1000000/100,by=key"));
+    enqueue_with("slow", "a1 a2", KEY("a"));
+    enqueue_with("slow", "b1 b2", KEY("b"));
+    claim("w", 1, 0);
+    expect_leases("a1");
+    keep_tokens();
+    settle("w", SETTLE_THROTTLED, tokens[0], 3 * SECOND_US, NULL);
+    expect_claim("b1 b2");
+    expect_list(LANE("slow") "a", "a1 a2");
+    expect_next(3 * SECOND_US);
+    expect_text("slow#1/a\n1795000003000000", "ZRANGE", SLEEP, "0", "-1", "WITHSCORES");
+    turns.now_us += 3 * SECOND_US;
+    expect_claim("a1 a2");
+}
+
+static void test_without_a_time_the_pause_doubles(void **state)
+{
+    static const int seconds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300};
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/100"));
+    enqueue("default", "slow", "a b");
+    for (size_t i = 0; i < COUNT(seconds); i++) {
+        claim("w", 2, 0);
+        expect_leases(i % 2 ? "b a" : "a b");
+        keep_tokens();
+        settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
+        turns.now_us += 400000;
+        settle("w", SETTLE_THROTTLED, tokens[1], SETTLE_NO_TIME, NULL); /* one stop, not two */
+        expect_claim("");
+        expect_next(seconds[i] * SECOND_US - 400000);
+        turns.now_us = turns.claim.next_us;
+    }
+    claim("w", 1, 0);
+    keep_tokens();
+    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    claim("w", 1, 0);
+    keep_tokens();
+    settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
+    expect_claim("");
+    expect_next(SECOND_US);
+}
+
+static void test_throttled_for_a_day_counts_as_attempts(void **state)
+{
+    int64_t since_us = turns.now_us;
+    int counted = 0;
+    char *dead;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/100"));
+    enqueue_with("slow", "a", "\"max_attempts\":3");
+    while (claim("w", 1, 0) == 1) {
+        bool counts = turns.now_us - since_us >= DAY_US;
+
+        assert_int_equal(turns.claim.leases[0].attempts, counted);
+        keep_tokens();
+        settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
+        counted += counts;
+        if (claim("w", 1, 0) == 0 && turns.claim.next_us > 0)
+            turns.now_us = turns.claim.next_us;
+    }
+    assert_int_equal(counted, 3);
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+    assert_non_null(strstr(dead, " default/slow/ throttled for a day, and its attempts are used up\n@2,0,"));
+    free(dead);
+    expect_counters("slow", "dead 1, retried 0");
+    turns_check();
+}
+
+static void test_a_type_without_limits_waits_in_later(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    for (int second = 1; second <= 4; second *= 2) {
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
+        assert_int_equal(claim("w", 1, 0), 0);
+        assert_int_equal(turns.claim.later_us, turns.now_us + second * SECOND_US);
+        turns.now_us = turns.claim.later_us;
+        promote(1);
+        turns_check();
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(types_take_turns_at_a_shared_limit),
+        TEST(a_job_takes_a_slot_of_all_its_limits_or_of_none),
+        TEST(an_older_waiter_holds_what_is_open_for_one_slot),
+        TEST(keyed_lanes_sleep_until_their_gates_open),
+        TEST(keys_take_turns_at_a_limit_for_all),
+        TEST(a_weight_is_a_share),
+        TEST(keys_come_from_a_path),
+        TEST(jobs_are_sorted_when_their_type_gets_keys),
+        TEST(jobs_in_flight_are_counted_by_their_leases),
+        TEST(who_dies_or_leaves_frees_what_it_had_in_flight),
+        TEST(what_is_in_flight_outlives_a_change_of_the_limit),
+        TEST(a_job_takes_as_many_slots_as_it_costs),
+        TEST(a_job_in_flight_is_one_whatever_it_costs),
+        TEST(a_cost_that_never_fits_is_dead),
+        TEST(the_true_cost_is_taken_or_given_back),
+        TEST(a_throttled_job_pauses_its_limits),
+        TEST(a_throttled_job_of_a_key_pauses_that_key_only),
+        TEST(without_a_time_the_pause_doubles),
+        TEST(throttled_for_a_day_counts_as_attempts),
+        TEST(a_type_without_limits_waits_in_later),
+    };
+
+    return cmocka_run_group_tests_name("claim under limits", tests, turns_start, turns_stop);
+}

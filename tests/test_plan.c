@@ -1,0 +1,215 @@
+/* plan: the starts that it tells against gates that are walked job by job, and the command from outside. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "tests/gate_model.h"
+#include "tests/program.h"
+#include "throttle/plan.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define BEGIN_US INT64_C(1795000000000000)
+
+static struct error error;
+
+/* ---- What is reckoned */
+
+/* Three rules of gcra, whose leaky buckets start each job at the first time that suits all. */
+static void test_several_rules_are_kept_together(void **state)
+{
+    enum { JOBS = 60 };
+    uint64_t seed = random_seed(), random = seed;
+
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        struct rule_set set = {.count = (size_t)random_in(&random, 2, 3)};
+        struct model models[3];
+        struct plan_point points[JOBS];
+        int64_t s_us = BEGIN_US;
+
+        for (size_t r = 0; r < set.count; r++) {
+            set.at[r] = (struct rule)GCRA(random_in(&random, 1, 20), random_in(&random, 20, 5000),
+                                          random_in(&random, 1, 9));
+            model_init(&models[r], &set.at[r]);
+        }
+        for (int64_t job = 1; job <= JOBS; job++)
+            points[job - 1].job = job;
+        assert_int_equal(plan_starts(&set, BEGIN_US, points, JOBS, &error), 0);
+        for (int job = 0; job < JOBS; job++) {
+            for (size_t r = 0; r < set.count; r++)
+                for (size_t q = 0; q < set.count; q++)
+                    s_us = model_start(&models[q], s_us, 1);
+            for (size_t r = 0; r < set.count; r++)
+                model_take(&models[r], s_us, 1);
+            if (points[job].start_us != s_us)
+                fail_msg("WEIR_SEED=%llu: plan %d: job %d starts %lld us off", (unsigned long long)seed, i,
+                         job + 1, (long long)(points[job].start_us - s_us));
+        }
+    }
+}
+
+static int64_t last_start(const char *const *rules, size_t n, int64_t jobs)
+{
+    struct plan_point points[] = {{.job = 1}, {.job = jobs}};
+    struct rule_set set;
+
+    if (rule_set_parse(rules, n, &set, &error) < 0 || plan_starts(&set, BEGIN_US, points, 2, &error) < 0)
+        return -1;
+    assert_int_equal(points[0].start_us, BEGIN_US);
+    return points[1].start_us - BEGIN_US;
+}
+
+static void test_known_plans(void **state)
+{
+    static const char *const smooth[] = {"100/1s,burst=1"};
+    static const char *const daily[] = {"10/1s,burst=1", "10000/1d,algorithm=fixed-window"};
+    static const char *const same[] = {"100/1s,burst=1", "100/1s,burst=1"};
+    const int64_t day_us = INT64_C(86400000000);
+
+    (void)state;
+    assert_int_equal(last_start(smooth, 1, 1000000), INT64_C(9999990000));
+    assert_int_equal(last_start(smooth, 1, 1000000000), INT64_C(9999999990000));
+    assert_int_equal(last_start(same, 2, 100000), INT64_C(999990000));
+    /* The quota's third day begins at midnight; its first job starts then. */
+    assert_int_equal(last_start(daily, 2, 20001), 2 * day_us - BEGIN_US % day_us);
+    assert_int_equal(last_start(daily, 2, 30000), 2 * day_us - BEGIN_US % day_us + 999900000);
+}
+
+static void test_what_cannot_be_reckoned_is_refused(void **state)
+{
+    static const char *const two[] = {"1/1s", "2/1s"}, *const slow[] = {"1/3650d"},
+                             *const slow_twice[] = {"1/3650d", "1/3650d"};
+
+    (void)state;
+    assert_true(last_start(two, 2, 1000) > 0);
+    assert_int_equal(last_start(two, 2, PLAN_SEVERAL_MAX + 1), -1);
+    assert_int_equal(error.status, WEIR_EINPUT);
+    assert_non_null(strstr(error.text, "under several rules"));
+    assert_int_equal(last_start(slow, 1, 1000000), -1);
+    assert_int_equal(error.status, WEIR_EINPUT);
+    assert_non_null(strstr(error.text, "beyond all time"));
+    assert_int_equal(last_start(slow_twice, 2, 1000000), -1);
+    assert_non_null(strstr(error.text, "beyond all time"));
+}
+
+/* ---- The command */
+
+static void weir_plan(struct outcome *o, const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir"), "plan"};
+    char text[1024], *rest = text;
+    int count = 2;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    program_run(o, NULL, words);
+}
+
+static double number_of(const json_t *object, const char *name)
+{
+    assert_true(json_is_number(json_object_get(object, name)));
+    return json_number_value(json_object_get(object, name));
+}
+
+static void test_it_tells_the_points(void **state)
+{
+    static const double at[] = {0, 9.9, 49.9, 89.9, 99.9};
+    struct outcome o;
+    json_t *doc, *points;
+
+    (void)state;
+    weir_plan(&o, "--json --redis /nonexistent/redis.sock 10/1s,burst=1 --count 1000");
+    assert_int_equal(o.code, 0);
+    doc = json_loads(o.out, 0, NULL);
+    assert_non_null(doc);
+    points = json_object_get(doc, "points");
+    assert_int_equal(json_array_size(points), 5);
+    assert_true(number_of(doc, "count") == 1000);
+    assert_string_equal(json_string_value(json_object_get(doc, "rules")), "10/1s,burst=1");
+    assert_true(number_of(doc, "from") == number_of(doc, "first"));
+    assert_float_equal(number_of(doc, "span"), 99.9, 1e-3);
+    for (size_t i = 0; i < 5; i++) {
+        const json_t *point = json_array_get(points, i);
+        double after = number_of(point, "start") - number_of(doc, "first");
+
+        assert_true(number_of(point, "job") == (i ? 1000 * number_of(point, "part") : 1));
+        assert_float_equal(after, at[i], 1e-3);
+    }
+    json_decref(doc);
+}
+
+static void test_it_says_so_in_words(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    weir_plan(&o, "--count 1000000 100/1s,burst=1");
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.out, "1000000 jobs under 100/1s,burst=1\n"));
+    assert_non_null(strstr(o.out, "  first  job 1 "));
+    assert_non_null(strstr(o.out, ", now\n"));
+    assert_non_null(strstr(o.out, "  10 %   job 100000 "));
+    assert_non_null(strstr(o.out, ", in 2h 46m\n"));
+    weir_plan(&o, "--count 1 1/1d,by=key");
+    assert_non_null(strstr(o.out, "1 jobs of one key under 1/1d,by=key\n"));
+    assert_null(strstr(o.out, "last"));
+    weir_plan(&o, "--count 2000000 200/1s 100/1s,algorithm=sliding-log");
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.out, "  last   job 2000000 "));
+    assert_non_null(strstr(o.out, ", in 5h 33m\n"));
+}
+
+static void test_what_is_wrong_is_one_line(void **state)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *says;
+    } wrong[] = {
+        {"100/1m", 64, "how many jobs is missing; write weir plan --count 1000 100/1m"},
+        {"--count 0 100/1m", 64, "--count 0: no number of jobs"},
+        {"--count -1 100/1m", 64, "--count -1: no number of jobs"},
+        {"--count 1e6 100/1m", 64, "--count 1e6: no number of jobs"},
+        {"--count 1000000000000001 100/1m", 64, "write 1 to 1000000000000000"},
+        {"--count 5", 64, "the rules are missing"},
+        {"--cuont 5 100/1m", 64, "did you mean --count?"},
+        {"--count 5 0/s", 65, "the count must be"},
+        {"--count 5 10/s,algorithm=fixed-windov", 65, "did you mean fixed-window?"},
+        {"--count 5 10/s concurrency=5", 65, "plan concurrency=5: it opens when a job ends"},
+        {"--count 5 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s 9/s", 65, "at most 8"},
+        {"--count 5 1/s,by=key 2/s,by=args.x", 65, "have one path"},
+        {"--count 10000001 1/s 2/s", 65, "at most 10000000"},
+        {"--count 1000000000 1/3650d", 65, "beyond all time"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct outcome o;
+
+        weir_plan(&o, wrong[i].line);
+        if (o.code != wrong[i].code || !strstr(o.err, wrong[i].says) || *o.out ||
+            strchr(o.err, '\n') != o.err + strlen(o.err) - 1)
+            fail_msg("weir plan %s: exit %d, %s", wrong[i].line, o.code, o.err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several_rules_are_kept_together),
+        cmocka_unit_test(test_known_plans),
+        cmocka_unit_test(test_what_cannot_be_reckoned_is_refused),
+        cmocka_unit_test(test_it_tells_the_points),
+        cmocka_unit_test(test_it_says_so_in_words),
+        cmocka_unit_test(test_what_is_wrong_is_one_line),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,489 @@
+/* weir rate from outside, on a real Redis: what it prints, its exit codes, and what it leaves behind. */
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/program.h"
+#include "tests/server.h"
+#include "weir.h"
+
+static struct server server;
+
+static int setup(void **state)
+{
+    (void)state;
+    server_start(&server, false);
+    setenv("REDIS_URL", server.url, 1);
+    setenv("TZ", "UTC", 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    server_stop(&server);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+/* Runs "weir rate" with words split at blanks. */
+static struct outcome *rate(const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir"), "rate"};
+    static struct outcome o;
+    char text[1024], *rest = text;
+    int count = 2;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    program_run(&o, NULL, words);
+    return &o;
+}
+
+/* It exits 0 and prints exactly that. */
+static void prints(const char *line, const char *out)
+{
+    struct outcome *o = rate(line);
+
+    if (o->code != 0 || strcmp(o->out, out) != 0)
+        fail_msg("weir rate %s: exit %d: %s%s(not: %s)", line, o->code, o->err, o->out, out);
+    assert_string_equal(o->err, "");
+}
+
+/* It exits 0 and prints that somewhere. */
+static void says(const char *line, const char *part)
+{
+    struct outcome *o = rate(line);
+
+    if (o->code != 0 || !strstr(o->out, part))
+        fail_msg("weir rate %s: exit %d: %s%s(not: %s)", line, o->code, o->err, o->out, part);
+}
+
+static void fails(const char *line, int code, const char *err)
+{
+    struct outcome *o = rate(line);
+
+    if (o->code != code || strncmp(o->err, "weir: ", 6) != 0 || !strstr(o->err, err))
+        fail_msg("weir rate %s: exit %d: %s%s(not: %d %s)", line, o->code, o->err, o->out, code, err);
+    assert_string_equal(o->out, "");
+}
+
+/* The i-th line of what it prints, as JSON; freed by the caller. */
+static json_t *json_line(const char *line, int i)
+{
+    struct outcome *o = rate(line);
+    char *rest = o->out, *text = NULL;
+    json_t *doc;
+
+    assert_int_equal(o->code, 0);
+    for (; i >= 0 && rest; i--)
+        text = strsep(&rest, "\n");
+    doc = text ? json_loads(text, 0, NULL) : NULL;
+    if (!doc)
+        fail_msg("weir rate %s: no such line of JSON", line);
+    return doc;
+}
+
+static json_t *rule_at(json_t *doc, size_t i)
+{
+    return json_array_get(json_object_get(doc, "rules"), i);
+}
+
+static double number(json_t *doc, const char *name)
+{
+    assert_true(json_is_number(json_object_get(doc, name)));
+    return json_number_value(json_object_get(doc, name));
+}
+
+static const char *text(json_t *doc, const char *name)
+{
+    assert_true(json_is_string(json_object_get(doc, name)));
+    return json_string_value(json_object_get(doc, name));
+}
+
+static void put(const char *command, const char *key, const char *a, const char *b)
+{
+    char whole[256];
+
+    snprintf(whole, sizeof whole, "weir:{0}:%s", key);
+    free(server_ask(&server, command, whole, a, b, NULL));
+}
+
+/* ---- set, list, show, remove */
+
+static void test_set(void **state)
+{
+    (void)state;
+    prints("set mail 100/1m,burst=20", "mail: 100/1m,burst=20; at most 119 in any 1m\n");
+    prints("set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window",
+           "mailgun: 10/1s,burst=1; at most 10 in any 1s\n"
+           "mailgun: 10000/1d,algorithm=fixed-window; at most 20000 in any 1d\n");
+    prints("set api 5/s,by=args.business_id,burst=1 concurrency=3",
+           "api: 5/1s,burst=1,by=args.business_id; at most 5 in any 1s for each args.business_id\n"
+           "api: concurrency=3; at most 3 at once\n");
+    prints("remove api", "api: removed; the type of that name is not held by it any more\n");
+    prints("remove mail --json", "{\"name\":\"mail\",\"removed\":true}\n");
+    fails("remove api", 66, "limit api: there is none; weir rate list shows them");
+}
+
+static void test_set_as_json(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    doc = json_line("set mail 100/1m,burst=20 concurrency=4,by=key --json", 0);
+    assert_string_equal(text(doc, "name"), "mail");
+    assert_string_equal(text(rule_at(doc, 0), "rule"), "100/1m,burst=20");
+    assert_true(number(rule_at(doc, 0), "t") == 0.6);
+    assert_true(number(rule_at(doc, 0), "tau") == 11.4);
+    assert_int_equal(number(rule_at(doc, 0), "most_in_period"), 119);
+    assert_string_equal(text(rule_at(doc, 1), "by"), "key");
+    json_decref(doc);
+}
+
+static void test_wrong_rules(void **state)
+{
+    static const char *const rules[] = {"0/s",      "-1/s",          "10/0s",        "99999999999999999999/s",
+                                        "10/s,x=1", "concurrency=0", "10/s,burst=0", "10/s,algorithm=best"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        char line[128];
+
+        snprintf(line, sizeof line, "set mail 1/s %s", rules[i]);
+        fails(line, 65, rules[i]);
+    }
+    fails("set mail 10/s,by=args.a 10/s,by=args.b", 65, "args.b");
+    fails("set mail 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s", 65, "8");
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+}
+
+static void test_wrong_use(void **state)
+{
+    (void)state;
+    fails("", 64, "rate: what to do is missing; there are set, use");
+    fails("sett mail 1/s", 64, "did you mean rate set?");
+    fails("frobnicate", 64, "rate frobnicate: unknown; there are set");
+    fails("set mail", 64, "rate set: takes NAME RULE...");
+    fails("use mail", 64, "rate use: takes TYPE NAME...");
+    fails("unuse mail --cost 3", 64, "rate unuse: takes TYPE NAME...");
+    fails("unuse mail acct --cost 3", 64, "rate unuse --cost: only rate use has it");
+    fails("use mail --cost 0", 64, "rate use --cost 0: below 1");
+    fails("show mail --dry-run", 64, "rate show --dry-run: only rate set has it");
+    fails("weight mail 42", 64, "rate weight: takes NAME KEY N");
+    fails("weight mail 42 x", 65, "rate weight x: no weight; give 1 to 1000");
+    fails("weight mail 42 1001", 65, "give 1 to 1000");
+    fails("pause mail", 64, "rate pause: takes NAME DURATION");
+    fails("pause mail soon", 65, "duration 'soon'");
+    fails("pause mail 0s", 65, "rate resume ends a pause");
+    fails("log more", 64, "rate log: takes nothing more");
+    fails("show mail", 66, "limit mail: there is none");
+    fails("pause mail 1s", 66, "limit mail: there is none");
+    fails("resume mail", 66, "limit mail: there is none");
+    fails("weight mail 42 2", 66, "limit mail: there is none");
+    prints("list", "");
+    prints("log", "");
+}
+
+static void add_parked(const char *type, const char *n)
+{
+    char key[64];
+
+    snprintf(key, sizeof key, "weir:{0}:stats:%s", type);
+    put("HSETNX", "types", type, "");
+    free(server_ask(&server, "HSET", key, "enqueued", n, "parked", n, NULL));
+}
+
+static void test_show(void **state)
+{
+    struct outcome *o;
+
+    (void)state;
+    assert_int_equal(
+        rate("set mail 1/10m,burst=3 1000/1d,algorithm=fixed-window 5/s,by=key concurrency=4")->code, 0);
+    assert_int_equal(rate("use sms mail --cost 2")->code, 0);
+    add_parked("mail", "5");
+    o = rate("show mail");
+    assert_int_equal(o->code, 0);
+    for (const char *const *part =
+             (const char *const[]){
+                 "mail\n  1/10m,burst=3; at most 3 in any 10m\n"
+                 "    T           10m\n"
+                 "    tau         20m\n"
+                 "    TAT         passed\n"
+                 "    slots left  3 of 3\n"
+                 "    next start  now\n"
+                 "    last start  20",
+                 ", in 20m\n", "    slots left  1000 of 1000\n", "    T           200ms\n",
+                 "    keyed by    key; one gate for each value\n", "  concurrency=4; at most 4 at once\n",
+                 "    slots left  4 of 4\n", "    last start  when others end\n", "  parked        5\n",
+                 "  keys asleep   0 over all keyed limits\n", "  types         mail: 0 waiting, 5 parked\n",
+                 "sms: 0 waiting, 0 parked, each costs 2\n", NULL};
+         *part; part++)
+        if (!strstr(o->out, *part))
+            fail_msg("not there: %s: %s", *part, o->out);
+    says("list", "mail  1/10m,burst=3 1000/1d,algorithm=fixed-window 5/1s,by=key concurrency=4");
+}
+
+static void test_show_as_json(void **state)
+{
+    json_t *doc, *type;
+
+    (void)state;
+    assert_int_equal(rate("set mail 1/10m,burst=3")->code, 0);
+    add_parked("mail", "4");
+    put("HSET", "limits", "odd", "7/s");
+    doc = json_line("show mail --json", 0);
+    assert_int_equal(number(doc, "parked"), 4);
+    assert_true(json_is_null(json_object_get(doc, "paused_until")));
+    assert_true(json_is_null(json_object_get(rule_at(doc, 0), "tat")));
+    assert_int_equal(number(rule_at(doc, 0), "slots_left"), 3);
+    assert_true(number(rule_at(doc, 0), "last_start") - number(rule_at(doc, 0), "next_start") == 600);
+    type = json_array_get(json_object_get(doc, "types"), 0);
+    assert_string_equal(text(type, "name"), "mail");
+    assert_int_equal(number(type, "cost"), 1);
+    json_decref(doc);
+    doc = json_line("list --json", 1);
+    assert_string_equal(text(doc, "name"), "odd");
+    assert_true(json_is_null(json_object_get(doc, "rules")));
+    json_decref(doc);
+    says("show odd", "its rules cannot be read and no job that it holds starts; set it again");
+    says("list", "odd   cannot be read\n");
+}
+
+/* ---- use, unuse, weight */
+
+static void test_use(void **state)
+{
+    (void)state;
+    fails("use mail acct", 66, "limit acct: there is none; set it first: weir rate set acct RULE");
+    assert_int_equal(rate("set acct 10/s")->code, 0);
+    assert_int_equal(rate("set more 10/s,by=key")->code, 0);
+    prints("use mail acct more --cost 2", "mail: now also held by acct more\nmail: a job costs 2\n");
+    prints("use sms --cost 3", "sms: a job costs 3\n");
+    fails("use mail --cost 11", 65,
+          "type mail: a job costs 11 and limit acct never lets more than 10 start at once");
+    fails("set acct 10/s,by=args.a", 65, "type mail: limit acct goes by args.a and limit more by key");
+    fails("use mail mail", 65, "type mail: always held by the limit of its own name");
+    fails("remove acct", 65, "limit acct: used by mail; end that first: weir rate unuse mail acct");
+    prints("unuse mail acct", "mail: no longer held by acct\n");
+    fails("unuse mail acct", 66, "type mail: does not use limit acct");
+    prints("unuse mail more --json", "{\"type\":\"mail\",\"action\":\"unuse\",\"limits\":\"more\"}\n");
+    assert_int_equal(rate("remove acct")->code, 0);
+}
+
+static void test_weight(void **state)
+{
+    (void)state;
+    assert_int_equal(rate("set acct 10/s")->code, 0);
+    fails("weight acct 42 3", 65, "limit acct: has no keys to weigh; set a rule with ,by=PATH");
+    assert_int_equal(rate("set acct 10/s,by=key")->code, 0);
+    prints("weight acct 42 3", "acct: 42 has 3 starts for one of a key without a weight\n");
+    prints("weight acct 2001:db8::1 3 --json", "{\"name\":\"acct\",\"key\":\"2001:db8::1\",\"weight\":3}\n");
+    assert_int_equal(server_number(&server, "HLEN", "weir:{0}:weights", NULL), 2);
+    prints("weight acct 42 1", "acct: 42 has 1 start for one of a key without a weight\n");
+    assert_int_equal(server_number(&server, "HLEN", "weir:{0}:weights", NULL), 1);
+}
+
+/* ---- pause, resume */
+
+static void test_pause_and_resume(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    assert_int_equal(rate("set mail 10/s")->code, 0);
+    prints("pause mail 1h", "mail: paused for 1h; weir rate resume mail ends that\n");
+    says("show mail", "  paused to     20");
+    says("show mail", "    slots left  0 of 10\n");
+    says("list", "(paused)");
+    doc = json_line("show mail --json", 0);
+    assert_true(number(doc, "paused_until") == number(doc, "next_start"));
+    json_decref(doc);
+    prints("pause mail 1m --json", "{\"name\":\"mail\",\"paused_for\":60.0}\n");
+    prints("resume mail", "mail: runs again\n");
+    says("show mail", "    slots left  10 of 10\n");
+    prints("resume mail", "mail: was not paused; pauses of its keys are ended too\n");
+    prints("resume mail --json", "{\"name\":\"mail\",\"was_paused\":false}\n");
+}
+
+/* ---- log */
+
+static void test_log(void **state)
+{
+    static const char *const lines[] = {"set mail 10/s",
+                                        "set mail 20/1s,burst=5 concurrency=3",
+                                        "pause mail 90s",
+                                        "resume mail",
+                                        "use sms mail --cost 2",
+                                        "unuse sms mail",
+                                        "remove mail"};
+    static const char *const what[] = {"set mail 10/1s",
+                                       "set mail 20/1s,burst=5 concurrency=3",
+                                       "pause mail 1.5m",
+                                       "resume mail",
+                                       "use sms mail --cost 2",
+                                       "unuse sms mail",
+                                       "remove mail"};
+    const int count = sizeof lines / sizeof *lines;
+    double before = 0;
+
+    (void)state;
+    for (int i = 0; i < count; i++)
+        if (rate(lines[i])->code != 0)
+            fail_msg("%s: %s", lines[i], rate(lines[i])->err);
+    fails("set mail 0/s", 65, "0/s");
+    for (int i = 0; i < count; i++) { /* the newest last */
+        json_t *doc = json_line("log --json", i);
+
+        assert_string_equal(text(doc, "what"), what[i]);
+        assert_non_null(strchr(text(doc, "by"), '@'));
+        assert_true(number(doc, "at") > before && number(doc, "at") > 1.7e9);
+        before = number(doc, "at");
+        json_decref(doc);
+    }
+    says("log", "  set mail 20/1s,burst=5 concurrency=3\n");
+    put("LPUSH", "changes", "?", NULL);
+    assert_int_equal(rate("log")->code, 78);
+}
+
+/* ---- --dry-run */
+
+static void test_dry_run(void **state)
+{
+    json_t *doc, *type;
+
+    (void)state;
+    prints("set mail 1/1m --dry-run",
+           "mail: nothing was changed; now: no rules; then: 1/1m\n  no job that it holds is waiting\n");
+    assert_int_equal(server_number(&server, "EXISTS", "weir:{0}:limits", NULL), 0);
+    assert_int_equal(rate("set mail 1/1m")->code, 0);
+    add_parked("mail", "61");
+    says("set mail 1/1s --dry-run", "mail: nothing was changed; now: 1/1m; then: 1/1s\n"
+                                    "  mail: 0 waiting, 61 parked; the last starts 20");
+    says("set mail 1/1s --dry-run", ", in 1h; it would start 20");
+    says("set mail 1/1s --dry-run", ", in 1m\n");
+    says("set mail 1/7s --dry-run", ", in 7m\n");
+    says("set mail 1/1d,burst=2 --dry-run", ", in 59d\n");
+    says("set mail 1/31m --dry-run", ", in 1d 7h\n");
+    says("set mail 1/100ms --dry-run", ", in 6s\n");
+    says("set mail 1/1s concurrency=3 --dry-run", ", in 1m at the earliest\n");
+    doc = json_line("set mail 1/1s concurrency=3 --dry-run --json", 0);
+    type = json_array_get(json_object_get(doc, "types"), 0);
+    assert_int_equal(number(type, "parked"), 61);
+    assert_true(number(type, "finish_at") - number(type, "new_finish_at") == 3540);
+    assert_true(json_is_false(json_object_get(type, "at_the_earliest")));
+    assert_true(json_is_true(json_object_get(type, "new_at_the_earliest")));
+    assert_int_equal(json_array_size(json_object_get(doc, "rules")), 2);
+    json_decref(doc);
+    says("set mail 1/1s,by=key --dry-run", "it would start when others end");
+    fails("set mail 0/s --dry-run", 65, "0/s");
+    assert_int_equal(rate("use mail --cost 1")->code, 0);
+    says("show mail", "1/1m; at most 1 in any 1m");
+}
+
+/* ---- A change reaches what waits: a worker drains 6 jobs of 3 keys, which the slow rules let out only
+ * within hours */
+
+static void run_lines(const char *lines)
+{
+    char copy[512], *rest = copy, *line;
+
+    snprintf(copy, sizeof copy, "%s", lines);
+    while ((line = strsep(&rest, "\n")))
+        if (rate(line)->code != 0)
+            fail_msg("%s: %s", line, rate(line)->err);
+}
+
+static void await_parked(int n)
+{
+    for (int64_t end_us = clock_mono_us() + 20000000;; clock_sleep_until(clock_mono_us() + 5000)) {
+        json_t *doc = json_line("show mail --json", 0);
+        int parked = (int)number(doc, "parked");
+
+        json_decref(doc);
+        if (parked == n)
+            return;
+        if (clock_mono_us() > end_us)
+            fail_msg("%d parked, not %d", parked, n);
+    }
+}
+
+static void test_a_change_reaches_what_waits(void **state)
+{
+    static const struct {
+        const char *before;
+        int parked; /* when only the change can help */
+        const char *change;
+    } cases[] = {
+        {"set mail 1/1h", 5, "set mail 1000/s"},
+        {"set mail 1/1h", 5, "set mail 1/1h,burst=100"},
+        {"set mail 1/1h,by=args.k", 3, "set mail 1000/s,by=args.k"},
+        {"set mail 1/1h,by=args.k", 3, "set mail 1000/s"},
+        {"set mail 1/1h,by=args.k 1000/s", 3, "set mail 1000/s"},
+        {"set mail 1000/s\nset acct 1/1h\nuse mail acct", 5, "unuse mail acct"},
+        {"set mail 1000/s\nset acct 1/1h,by=args.k\nuse mail acct", 3, "unuse mail acct"},
+        {"set mail 2/1h,burst=2\nuse mail --cost 2", 5, "set mail 1000/s"},
+        {"set mail 1000/s\npause mail 1h", 6, "resume mail"},
+        {"set mail 1000/s,by=args.k\npause mail 1h", 6, "resume mail"},
+        {"set mail 1000/s,by=args.k\npause mail 1h", 6, "pause mail 100ms"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const worker[] = {built("weir"), "worker", "--exec", "mail=/bin/true", "--drain", NULL};
+        pid_t pid;
+
+        free(server_ask(&server, "FLUSHALL", NULL));
+        run_lines(cases[i].before);
+        for (int job = 0; job < 6; job++) {
+            struct outcome o;
+
+            run_in(&o, NULL, built("weir"), "enqueue", "mail",
+                   (const char *[]){"{\"k\":0}", "{\"k\":1}", "{\"k\":2}"}[job % 3], NULL);
+            assert_int_equal(o.code, 0);
+        }
+        pid = program_start(server.folder, "worker", worker);
+        await_parked(cases[i].parked);
+        run_lines(cases[i].change);
+        if (program_end(pid) != 0)
+            fail_msg("%s, then %s: the worker did not drain", cases[i].before, cases[i].change);
+        assert_int_equal(server_number(&server, "HGET", "weir:{0}:stats:mail", "done", NULL), 6);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_set, flush),
+        cmocka_unit_test_setup(test_set_as_json, flush),
+        cmocka_unit_test_setup(test_wrong_rules, flush),
+        cmocka_unit_test_setup(test_wrong_use, flush),
+        cmocka_unit_test_setup(test_show, flush),
+        cmocka_unit_test_setup(test_show_as_json, flush),
+        cmocka_unit_test_setup(test_use, flush),
+        cmocka_unit_test_setup(test_weight, flush),
+        cmocka_unit_test_setup(test_pause_and_resume, flush),
+        cmocka_unit_test_setup(test_log, flush),
+        cmocka_unit_test_setup(test_dry_run, flush),
+        cmocka_unit_test_setup(test_a_change_reaches_what_waits, flush),
+    };
+
+    unsetenv("WEIR_NAMESPACE");
+    return cmocka_run_group_tests_name("rate", tests, setup, teardown);
+}

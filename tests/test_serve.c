@@ -1,0 +1,828 @@
+/* weir serve from outside: its answers, what it asks of Redis, its end, and a real nginx in front of it. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/http.h"
+#include "tests/program.h"
+#include "tests/server.h"
+#include "weir.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define LISTENING "serve: listening on "
+
+static struct server server;
+static char folder[64];
+static char socket_path[96]; /* of weir serve */
+static struct weir *w;
+
+/* ---- Starting and stopping */
+
+static pid_t serving, proxying; /* 0: not running */
+
+/* What a test that failed has left running. */
+static void end_leftover(pid_t *pid)
+{
+    if (*pid > 0) {
+        kill(*pid, SIGKILL);
+        waitpid(*pid, NULL, 0);
+    }
+    *pid = 0;
+}
+
+static pid_t start_serve(const char *name, const char *flag, const char *value)
+{
+    char where[128], file[64];
+    const char *words[] = {built("weir"), "serve", "--redis", server.url, "--listen",
+                           where,         flag,    value,     NULL};
+
+    snprintf(where, sizeof where, "unix:%s", socket_path);
+    snprintf(file, sizeof file, "%s.err", name);
+    serving = program_start(folder, name, words);
+    await_text(folder, file, LISTENING);
+    return serving;
+}
+
+static void await_status(const char *path, int status)
+{
+    struct http_reply r;
+    int64_t limit_us = clock_mono_us() + 20000000;
+
+    do {
+        http_get(socket_path, path, &r);
+        if (clock_mono_us() > limit_us)
+            fail_msg("%s: %d, not %d: %s", path, r.status, status, r.body);
+        clock_sleep_until(clock_mono_us() + 5000);
+    } while (r.status != status);
+}
+
+/* Ready: with Redis at its side. */
+static pid_t serve(const char *flag, const char *value)
+{
+    pid_t pid = start_serve("serve", flag, value);
+
+    await_status("/healthz", 200);
+    return pid;
+}
+
+static void end_serve(pid_t pid)
+{
+    int code;
+
+    kill(pid, SIGTERM);
+    code = program_end(pid);
+    serving = 0;
+    assert_int_equal(code, 0);
+    assert_int_equal(access(socket_path, F_OK), -1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    snprintf(socket_path, sizeof socket_path, "%s/serve.sock", folder);
+    server_start(&server, false);
+    w = weir_new(server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    end_leftover(&serving);
+    end_leftover(&proxying);
+    weir_free(w);
+    server_stop(&server);
+    folder_remove(folder);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    end_leftover(&serving);
+    end_leftover(&proxying);
+    if (server.pid)
+        kill(server.pid, SIGCONT);
+    else
+        server_restart(&server);
+    free(server_ask(&server, "FLUSHALL", NULL));
+    free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+    return 0;
+}
+
+static void set_limit(const char *name, const char *rule)
+{
+    if (weir_rate_set(w, name, rule) < 0)
+        fail_msg("%s", weir_message(w));
+}
+
+/* How many calls of functions Redis has served. */
+static long calls(void)
+{
+    char *info = server_ask(&server, "INFO", "commandstats", NULL),
+         *at = strstr(info, "cmdstat_fcall:calls=");
+    long n = at ? atol(strchr(at, '=') + 1) : 0;
+
+    free(info);
+    return n;
+}
+
+/* ---- Answers */
+
+static void test_allowed_and_denied(void **state)
+{
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    set_limit("mail", "2/1h");
+    http_get(socket_path, "/take/mail", &r);
+    assert_int_equal(r.status, 200);
+    assert_string_equal(http_header(&r, "RateLimit-Limit"), "2");
+    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "1");
+    assert_string_equal(http_header(&r, "RateLimit-Reset"), "1800");
+    assert_string_equal(http_header(&r, "Retry-After"), "");
+    assert_string_equal(http_header(&r, "Cache-Control"), "no-store");
+    assert_string_equal(r.body, "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_after\":-1,"
+                                "\"reset_after\":1800.000000}\n");
+    http_get(socket_path, "/take/mail?cost=2", &r);
+    assert_int_equal(r.status, 429);
+    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "1");
+    assert_string_equal(http_header(&r, "Retry-After"), "1800"); /* rounded up */
+    assert_non_null(strstr(r.body, "{\"allowed\":false,\"limit\":2,\"remaining\":1,\"retry_after\":1799."));
+    http_get(socket_path, "/take/mail", &r);
+    assert_int_equal(r.status, 200);
+    http_get(socket_path, "/take/mail?denied=403", &r);
+    assert_int_equal(r.status, 403);
+    assert_string_equal(http_header(&r, "Retry-After"), "1800");
+    http_get(socket_path, "/take/mail?cost=3", &r);
+    assert_int_equal(r.status, 400);
+    assert_non_null(strstr(r.body, "\"never\":true"));
+    assert_string_equal(http_header(&r, "Retry-After"), "");
+    end_serve(pid);
+}
+
+static void test_each_key_has_its_gate(void **state)
+{
+    static const struct {
+        const char *path;
+        int status;
+    } asks[] = {
+        {"/take/api/alice", 200},
+        {"/take/api/alice", 429},
+        {"/take/api?key=alice", 429},
+        {"/take/api/bob?cost=1", 200},
+        {"/take/api?cost=1&key=bob", 429},
+        {"/take/api/2001:db8::1", 200},
+        {"/take/api/2001:db8::2", 200},
+        {"/take/api?key=2001:db8::1", 429},
+        {"/take/api/a/b", 200},
+        {"/take/api?key=a%2Fb", 429},
+        {"/take/api/a%2fb", 429},
+        {"/take/api/a%00b", 200},
+        {"/take/api/%61%6c%69%63e", 429},
+        {"/take/api/a%zz", 200},
+        {"/take/api/a%", 200},
+    };
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    set_limit("api", "1/1h,by=key");
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        http_get(socket_path, asks[i].path, &r);
+        if (r.status != asks[i].status)
+            fail_msg("%s: %d, not %d: %s", asks[i].path, r.status, asks[i].status, r.body);
+    }
+    end_serve(pid);
+}
+
+static void test_wrong_requests(void **state)
+{
+    static const struct {
+        const char *method, *path;
+        int status;
+        const char *says;
+    } asks[] = {
+        {"GET", "/take/nobody", 404, "no such limit"},
+        {"GET", "/", 404, "nothing here"},
+        {"GET", "/take", 404, "nothing here"},
+        {"GET", "/take/", 400, "no name of a limit"},
+        {"GET", "/take/a%20b", 400, "no name of a limit"},
+        {"GET", "/take/mail/", 400, "the key is empty"},
+        {"GET", "/take/mail?key=", 400, "the key is empty"},
+        {"GET", "/take/mail?key", 400, "the key is empty"},
+        {"GET", "/take/mail/a?key=b", 400, "two keys"},
+        {"GET", "/take/mail?key=a&key=b", 400, "given twice"},
+        {"GET", "/take/mail?costs=1", 400, "unknown argument"},
+        {"GET", "/take/mail?cost=0", 400, "wrong cost"},
+        {"GET", "/take/mail?cost=-1", 400, "wrong cost"},
+        {"GET", "/take/mail?cost=+1", 400, "wrong cost"},
+        {"GET", "/take/mail?cost=1x", 400, "wrong cost"},
+        {"GET", "/take/mail?cost=", 400, "wrong cost"},
+        {"GET", "/take/mail?cost=99999999999999999999", 400, "wrong cost"},
+        {"GET", "/take/mail?denied=500", 400, "give 403 or 429"},
+        {"GET", "/take/mail/alice", 400, "no keys"},
+        {"POST", "/take/mail", 405, "only GET and HEAD"},
+        {"DELETE", "/healthz", 405, "only GET and HEAD"},
+    };
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    set_limit("mail", "1/1h");
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        int fd = http_open(socket_path);
+
+        http_ask(fd, asks[i].method, asks[i].path);
+        assert_true(http_receive(fd, false, &r));
+        if (r.status != asks[i].status || !strstr(r.body, asks[i].says))
+            fail_msg("%s: %d: %s", asks[i].path, r.status, r.body);
+        if (r.status == 405)
+            assert_string_equal(http_header(&r, "Allow"), "GET, HEAD");
+        close(fd);
+    }
+    http_get(socket_path, "/take/mail", &r);
+    assert_int_equal(r.status, 200); /* none of them took the slot */
+    end_serve(pid);
+}
+
+static void test_head(void **state)
+{
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+    int fd = http_open(socket_path);
+
+    (void)state;
+    set_limit("mail", "1/1h");
+    for (int i = 0; i < 3; i++) {
+        http_ask(fd, "HEAD", "/take/mail");
+        assert_true(http_receive(fd, true, &r));
+        assert_int_equal(r.status, i == 0 ? 200 : 429);
+        assert_string_equal(http_header(&r, "RateLimit-Limit"), "1");
+    }
+    http_ask(fd, "HEAD", "/healthz");
+    assert_true(http_receive(fd, true, &r));
+    assert_int_equal(r.status, 200);
+    close(fd);
+    end_serve(pid);
+}
+
+/* Requests that wait behind one another on a connection, and bodies that nobody reads. */
+static void test_connections_are_kept(void **state)
+{
+    static const char three[] = "GET /take/mail HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+                                "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+                                "GET /take/mail HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    static const int statuses[] = {200, 404, 429};
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+    int fd = http_open(socket_path);
+
+    (void)state;
+    set_limit("mail", "1/1h");
+    assert_true(http_send(fd, three, strlen(three)));
+    for (size_t i = 0; i < COUNT(statuses); i++) {
+        assert_true(http_receive(fd, false, &r));
+        assert_int_equal(r.status, statuses[i]);
+    }
+    assert_false(http_receive(fd, false, &r)); /* closed */
+    close(fd);
+    end_serve(pid);
+}
+
+static void send_garbage(const char *bytes, size_t len, bool answered)
+{
+    int fd = http_open(socket_path);
+    struct http_reply r;
+
+    if (http_send(fd, bytes, len) && http_send(fd, "\r\n\r\n", 4) && answered &&
+        (!http_receive(fd, false, &r) || r.status < 400))
+        fail_msg("%.60s: %d", bytes, r.status);
+    close(fd);
+}
+
+static void test_garbage(void **state)
+{
+    static const struct {
+        const char *bytes;
+        bool answered;
+    } cases[] = {
+        {"", false},
+        {"x", false},
+        {"GET", false},
+        {"GET /take/mail", true},
+        {"GET /take/mail HTTP/9.9", true},
+        {"GET take/mail HTTP/1.1\r\nHost: x", true},
+        {"\x16\x03\x01\x02\x01\x01", false}, /* TLS */
+        {"GET /take/%ff%fe%80 HTTP/1.1\r\nHost: x", true},
+        {"GET /take/mail?%00=%00&&&=&=1 HTTP/1.1\r\nHost: x", true},
+        {"GET /take/nobody HTTP/1.1\r\nHost: x\r\n:\r\n :\r\nx", true},
+        {"POST /take/mail HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999", true},
+        {"POST /take/mail HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzzz", true},
+        {"GET /take/mail\r\nHost: x\r\nContent-Length: -1", true},
+    };
+    static char large[200000];
+    struct http_reply r;
+    uint32_t random = 12345;
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    set_limit("mail", "1/1h");
+    for (size_t i = 0; i < COUNT(cases); i++)
+        send_garbage(cases[i].bytes, strlen(cases[i].bytes), cases[i].answered);
+    for (int round = 0; round < 200; round++) {
+        for (size_t i = 0; i < 300; i++)
+            large[i] = (char)((random = random * 1103515245 + 12345) >> 16);
+        send_garbage(large, 300, false);
+    }
+    memset(large, 'a', sizeof large);
+    memcpy(large, "GET /take/", 10);
+    send_garbage(large, sizeof large, false);
+    http_get(socket_path, "/healthz", &r);
+    assert_int_equal(r.status, 200);
+    end_serve(pid);
+}
+
+/* ---- What it asks of Redis */
+
+/* n requests over many connections, each with one under way; returns how many were allowed, the others
+ * denied. */
+static int storm(const char *where, const char *path, int n)
+{
+    enum { CONNECTIONS = 50 };
+    int fds[CONNECTIONS], allowed = 0;
+    struct http_reply r;
+
+    for (int i = 0; i < CONNECTIONS; i++)
+        fds[i] = http_open(where);
+    for (int sent = 0; sent < n; sent += CONNECTIONS) {
+        for (int i = 0; i < CONNECTIONS; i++)
+            http_ask(fds[i], "GET", path);
+        for (int i = 0; i < CONNECTIONS; i++) {
+            assert_true(http_receive(fds[i], false, &r));
+            if (r.status != 200 && r.status != 429)
+                fail_msg("%s: %d: %s", path, r.status, r.body);
+            allowed += r.status == 200;
+        }
+    }
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    return allowed;
+}
+
+static void test_exactly_as_many_as_the_limit_grants(void **state)
+{
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    set_limit("mail", "100/10h");
+    set_limit("large", "1000/10h");
+    assert_int_equal(storm(socket_path, "/take/mail", 1000), 100);
+    assert_int_equal(storm(socket_path, "/take/large", 1000), 1000);
+    assert_int_equal(storm(socket_path, "/take/large", 50), 0);
+    end_serve(pid);
+}
+
+static void test_a_hot_denied_key_costs_no_round_trip(void **state)
+{
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+    int64_t begun_us;
+    long before, after;
+    int fd = http_open(socket_path), rounds = 0;
+
+    (void)state;
+    set_limit("mail", "1/1h");
+    do { /* within the second for which a denial is remembered, however busy the machine is */
+        before = calls();
+        begun_us = clock_mono_us();
+        for (int i = 0; i < 200; i++) {
+            http_ask(fd, "GET", "/take/mail");
+            assert_true(http_receive(fd, false, &r));
+        }
+        after = calls();
+        assert_true(++rounds < 20);
+    } while (clock_mono_us() - begun_us > 900000);
+    assert_in_range(after - before, 1, 3);
+    set_limit("mail", "1000/1s");
+    await_status("/take/mail", 200); /* a changed rule shows */
+    assert_true(clock_mono_us() - begun_us < 20000000);
+    close(fd);
+    end_serve(pid);
+}
+
+/* While Redis does not answer, all that is asked waits for the next call. */
+static void test_what_comes_together_is_asked_together(void **state)
+{
+    enum { REQUESTS = 60 };
+    int fds[REQUESTS];
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+    long before;
+
+    (void)state;
+    set_limit("mail", "1000/1h");
+    for (int i = 0; i < REQUESTS; i++)
+        fds[i] = http_open(socket_path);
+    before = calls();
+    kill(server.pid, SIGSTOP);
+    for (int i = 0; i < REQUESTS; i++)
+        http_ask(fds[i], "GET", "/take/mail");
+    clock_sleep_until(clock_mono_us() +
+                      300000); /* time for them to arrive; less than the answer's time-out */
+    kill(server.pid, SIGCONT);
+    for (int i = 0; i < REQUESTS; i++) {
+        assert_true(http_receive(fds[i], false, &r));
+        assert_int_equal(r.status, 200);
+        close(fds[i]);
+    }
+    assert_in_range(calls() - before, 1, REQUESTS / 3);
+    end_serve(pid);
+}
+
+/* ---- Redis away */
+
+static void test_redis_away(void **state)
+{
+    static const struct {
+        const char *flag, *value;
+        int status;
+    } policies[] = {{NULL, NULL, 503},
+                    {"--on-error", "allow", 200},
+                    {"--on-error", "deny", 429},
+                    {"--on-error", "error", 503}};
+    struct http_reply r;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(policies); i++) {
+        pid_t pid = serve(policies[i].flag, policies[i].value);
+
+        set_limit("mail", "1000/1h");
+        server_kill(&server);
+        await_status("/healthz", 503);
+        http_get(socket_path, "/take/mail", &r);
+        assert_int_equal(r.status, policies[i].status);
+        assert_string_equal(http_header(&r, "RateLimit-Limit"), "");
+        assert_string_equal(http_header(&r, "Retry-After"), r.status == 200 ? "" : "1");
+        if (r.status == 503)
+            assert_string_equal(r.body, "{\"error\":\"Redis is away; try again\"}\n");
+        else
+            assert_non_null(strstr(r.body, "\"assumed\":true"));
+        server_restart(&server);
+        set_limit("mail", "1000/1h");
+        await_status("/healthz", 200);
+        http_get(socket_path, "/take/mail", &r);
+        assert_int_equal(r.status, 200);
+        assert_string_equal(http_header(&r, "RateLimit-Remaining"), "999");
+        end_serve(pid);
+        await_text(folder, "serve.err", "requests are answered without it until it is back");
+        await_text(folder, "serve.err", "Redis answers again");
+    }
+}
+
+/* Nobody waits long for a Redis that hangs. */
+static void test_redis_hangs(void **state)
+{
+    struct http_reply r;
+    pid_t pid = serve("--on-error", "allow");
+    int64_t begun_us;
+
+    (void)state;
+    set_limit("mail", "1000/1h");
+    kill(server.pid, SIGSTOP);
+    begun_us = clock_mono_us();
+    http_get(socket_path, "/take/mail", &r);
+    assert_int_equal(r.status, 200);
+    assert_non_null(strstr(r.body, "\"assumed\":true"));
+    assert_true(clock_mono_us() - begun_us < 15000000);
+    kill(server.pid, SIGCONT);
+    await_status("/healthz", 200);
+    end_serve(pid);
+}
+
+static void test_a_library_that_is_gone_is_loaded_again(void **state)
+{
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    set_limit("mail", "1000/1h");
+    free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+    http_get(socket_path, "/take/mail", &r);
+    assert_int_equal(r.status, 200);
+    end_serve(pid);
+}
+
+/* ---- Beginning and end */
+
+static void test_the_end(void **state)
+{
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+    int idle = http_open(socket_path), waiting = http_open(socket_path);
+
+    (void)state;
+    set_limit("mail", "1000/1h");
+    kill(server.pid, SIGSTOP);
+    http_ask(waiting, "GET", "/take/mail");
+    clock_sleep_until(clock_mono_us() + 100000); /* it is under way */
+    kill(pid, SIGTERM);
+    for (int i = 0; i < 1000 && access(socket_path, F_OK) == 0; i++)
+        clock_sleep_until(clock_mono_us() + 2000);
+    kill(server.pid, SIGCONT);
+    assert_true(http_receive(waiting, false, &r)); /* who has asked is answered */
+    assert_int_equal(r.status, 200);
+    assert_false(http_receive(idle, false, &r));
+    assert_int_equal(program_end(pid), 0);
+    serving = 0;
+    assert_int_equal(access(socket_path, F_OK), -1);
+    close(idle);
+    close(waiting);
+}
+
+static void test_a_socket_that_was_left_behind(void **state)
+{
+    struct outcome o;
+    char where[128];
+
+    (void)state;
+    serve(NULL, NULL);
+    snprintf(where, sizeof where, "unix:%s", socket_path);
+    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
+    assert_int_equal(o.code, 78); /* it is somebody's */
+    assert_non_null(strstr(o.err, "Address already in use; is another weir serve running?"));
+    assert_int_equal(access(socket_path, F_OK), 0);
+    end_leftover(&serving);
+    assert_int_equal(access(socket_path, F_OK), 0);
+    end_serve(serve(NULL, NULL));
+}
+
+static void test_a_file_is_not_replaced(void **state)
+{
+    struct outcome o;
+    char text[16];
+
+    (void)state;
+    write_text(folder, "precious", "data");
+    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", "./precious", NULL);
+    assert_int_equal(o.code, 78);
+    assert_true(read_text(folder, "precious", text, sizeof text));
+    assert_string_equal(text, "data");
+}
+
+static void test_the_sockets_permissions(void **state)
+{
+    struct stat s;
+    pid_t pid = serve("--socket-mode", "620");
+
+    (void)state;
+    assert_int_equal(stat(socket_path, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0620);
+    end_serve(pid);
+}
+
+static void test_on_the_loopback(void **state)
+{
+    const char *words[] = {built("weir"), "serve", "--redis", server.url, "--listen", "127.0.0.1:0", NULL};
+    char log[4096], port[8] = "";
+    struct http_reply r;
+    pid_t pid = program_start(folder, "tcp", words);
+
+    (void)state;
+    await_text(folder, "tcp.err", LISTENING "http://127.0.0.1:");
+    assert_true(read_text(folder, "tcp.err", log, sizeof log));
+    assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", port), 1);
+    http_get(port, "/take/nobody?cost=1", &r);
+    assert_true(r.status == 404 || r.status == 503); /* Redis may not be there yet */
+    kill(pid, SIGINT);
+    assert_int_equal(program_end(pid), 0);
+}
+
+static void test_wrong_flags(void **state)
+{
+    static const struct {
+        const char *flag, *value;
+        int code;
+        const char *says;
+    } cases[] = {
+        {"--listen", "0.0.0.0:0", 78, "other machines could reach it"},
+        {"--listen", "[::]:0", 78, "other machines could reach it"},
+        {"--listen", "nowhere", 64, "no address"},
+        {"--listen", ":80", 64, "no address"},
+        {"--listen", "127.0.0.1:", 64, "no address"},
+        {"--listen", "unix:/no/such/folder/x.sock", 78, "No such file or directory"},
+        {"--on-error", "ignore", 64, "give allow, deny or error"},
+        {"--socket-mode", "999", 64, "no permissions"},
+        {"--redis", "redis://", 78, ""},
+        {"--namespace", "a b", 78, "namespace"},
+        {"more", NULL, 64, "takes no arguments"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct outcome o;
+
+        run_in(&o, folder, built("weir"), "serve", cases[i].flag, cases[i].value, NULL);
+        if (o.code != cases[i].code || !strstr(o.err, cases[i].says))
+            fail_msg("%s %s: %d: %s", cases[i].flag, cases[i].value, o.code, o.err);
+    }
+}
+
+static void test_a_wrong_password_ends_it(void **state)
+{
+    struct outcome o;
+    char where[128];
+
+    (void)state;
+    snprintf(where, sizeof where, "unix:%s", socket_path);
+    free(server_ask(&server, "CONFIG", "SET", "requirepass", "secret", NULL));
+    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
+    free(server_ask(&server, "CONFIG", "SET", "requirepass", "", NULL));
+    assert_int_equal(o.code, 77);
+    assert_int_equal(access(socket_path, F_OK), -1);
+}
+
+/* ---- Behind nginx: the configuration that the README shows, with paths of our own */
+
+static const char nginx_config[] =
+    "daemon off;\nmaster_process off;\npid %1$s/nginx.pid;\nerror_log %1$s/nginx.log;\n"
+    "events { worker_connections 512; }\n"
+    "http {\n"
+    "    access_log off;\n"
+    "    client_body_temp_path %1$s/t1;\n    proxy_temp_path %1$s/t2;\n    fastcgi_temp_path %1$s/t3;\n"
+    "    uwsgi_temp_path %1$s/t4;\n    scgi_temp_path %1$s/t5;\n"
+    "    upstream weir { server unix:%1$s/serve.sock; keepalive 16; }\n"
+    "    server { listen unix:%1$s/backend.sock; location / { return 200 \"through\"; } }\n"
+    "    server {\n"
+    "        listen unix:%1$s/nginx.sock;\n"
+    "        location = /_limit {\n"
+    "            internal;\n"
+    "            proxy_pass http://weir/take/$limit_name?denied=403;\n"
+    "            proxy_http_version 1.1;\n"
+    "            proxy_set_header Connection \"\";\n"
+    "            proxy_pass_request_body off;\n"
+    "            proxy_set_header Content-Length \"\";\n"
+    "        }\n"
+    "        location ~ ^/(?<limit_name>.*)$ {\n"
+    "            auth_request /_limit;\n"
+    "            auth_request_set $limit_limit $upstream_http_ratelimit_limit;\n"
+    "            auth_request_set $limit_remaining $upstream_http_ratelimit_remaining;\n"
+    "            auth_request_set $limit_reset $upstream_http_ratelimit_reset;\n"
+    "            auth_request_set $limit_retry $upstream_http_retry_after;\n"
+    "            add_header RateLimit-Limit $limit_limit always;\n"
+    "            add_header RateLimit-Remaining $limit_remaining always;\n"
+    "            add_header RateLimit-Reset $limit_reset always;\n"
+    "            error_page 403 = @limited;\n"
+    "            proxy_pass http://unix:%1$s/backend.sock;\n"
+    "        }\n"
+    "        location @limited {\n"
+    "            add_header RateLimit-Limit $limit_limit always;\n"
+    "            add_header RateLimit-Remaining $limit_remaining always;\n"
+    "            add_header RateLimit-Reset $limit_reset always;\n"
+    "            add_header Retry-After $limit_retry always;\n"
+    "            return 429 \"slowly\";\n"
+    "        }\n"
+    "    }\n"
+    "}\n";
+
+static char nginx_socket[96];
+
+/* Debian keeps it where only root's PATH looks. */
+static const char *nginx_program(void)
+{
+    return access("/usr/sbin/nginx", X_OK) == 0 ? "/usr/sbin/nginx" : "/usr/bin/nginx";
+}
+
+static pid_t start_nginx(void)
+{
+    char text[8192], path[96], log[96];
+    const char *words[] = {nginx_program(), "-p", folder, "-c", path, "-e", log, NULL};
+    int64_t limit_us = clock_mono_us() + 20000000;
+
+    snprintf(path, sizeof path, "%s/nginx.conf", folder);
+    snprintf(log, sizeof log, "%s/nginx.log", folder);
+    snprintf(nginx_socket, sizeof nginx_socket, "%s/nginx.sock", folder);
+    snprintf(text, sizeof text, nginx_config, folder);
+    write_text(folder, "nginx.conf", text);
+    unlink(nginx_socket);
+    snprintf(text, sizeof text, "%s/backend.sock", folder);
+    unlink(text);
+    proxying = program_start(folder, "nginx", words);
+    while (access(nginx_socket, F_OK) != 0) {
+        if (clock_mono_us() > limit_us)
+            fail_msg("nginx does not start; is nginx-light installed? see %s", log);
+        clock_sleep_until(clock_mono_us() + 5000);
+    }
+    return proxying;
+}
+
+static void end_nginx(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    assert_int_equal(program_end(pid), 0);
+    proxying = 0;
+}
+
+static void test_behind_nginx(void **state)
+{
+    pid_t pid = serve(NULL, NULL), nginx = start_nginx();
+    struct http_reply r;
+
+    (void)state;
+    set_limit("mail", "1/1h");
+    http_get(nginx_socket, "/mail", &r);
+    assert_int_equal(r.status, 200);
+    assert_string_equal(r.body, "through");
+    assert_string_equal(http_header(&r, "RateLimit-Limit"), "1");
+    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "0");
+    assert_string_equal(http_header(&r, "RateLimit-Reset"), "3600");
+    http_get(nginx_socket, "/mail", &r);
+    assert_int_equal(r.status, 429);
+    assert_string_equal(r.body, "slowly");
+    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "0");
+    assert_string_equal(http_header(&r, "Retry-After"), "3600");
+    http_get(nginx_socket, "/nobody", &r);
+    assert_int_equal(r.status, 500); /* nothing passes unlimited by mistake */
+    end_nginx(nginx);
+    end_serve(pid);
+}
+
+static void test_exactly_as_many_behind_nginx(void **state)
+{
+    pid_t pid = serve(NULL, NULL), nginx = start_nginx();
+
+    (void)state;
+    set_limit("mail", "123/10h");
+    assert_int_equal(storm(nginx_socket, "/mail", 1000), 123);
+    end_nginx(nginx);
+    end_serve(pid);
+}
+
+static void test_redis_away_behind_nginx(void **state)
+{
+    static const struct {
+        const char *policy;
+        int status;
+    } cases[] = {{"allow", 200}, {"deny", 429}, {"error", 500}};
+    struct http_reply r;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        pid_t pid = serve("--on-error", cases[i].policy), nginx = start_nginx();
+
+        server_kill(&server);
+        await_status("/healthz", 503);
+        http_get(nginx_socket, "/mail", &r);
+        assert_int_equal(r.status, cases[i].status);
+        end_serve(pid);
+        http_get(nginx_socket, "/mail", &r);
+        assert_int_equal(r.status, 500); /* weir serve itself is away */
+        end_nginx(nginx);
+        server_restart(&server);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_allowed_and_denied, flush),
+        cmocka_unit_test_setup(test_each_key_has_its_gate, flush),
+        cmocka_unit_test_setup(test_wrong_requests, flush),
+        cmocka_unit_test_setup(test_head, flush),
+        cmocka_unit_test_setup(test_connections_are_kept, flush),
+        cmocka_unit_test_setup(test_garbage, flush),
+        cmocka_unit_test_setup(test_exactly_as_many_as_the_limit_grants, flush),
+        cmocka_unit_test_setup(test_a_hot_denied_key_costs_no_round_trip, flush),
+        cmocka_unit_test_setup(test_what_comes_together_is_asked_together, flush),
+        cmocka_unit_test_setup(test_redis_away, flush),
+        cmocka_unit_test_setup(test_redis_hangs, flush),
+        cmocka_unit_test_setup(test_a_library_that_is_gone_is_loaded_again, flush),
+        cmocka_unit_test_setup(test_the_end, flush),
+        cmocka_unit_test_setup(test_a_socket_that_was_left_behind, flush),
+        cmocka_unit_test_setup(test_a_file_is_not_replaced, flush),
+        cmocka_unit_test_setup(test_the_sockets_permissions, flush),
+        cmocka_unit_test_setup(test_on_the_loopback, flush),
+        cmocka_unit_test_setup(test_wrong_flags, flush),
+        cmocka_unit_test_setup(test_a_wrong_password_ends_it, flush),
+        cmocka_unit_test_setup(test_behind_nginx, flush),
+        cmocka_unit_test_setup(test_exactly_as_many_behind_nginx, flush),
+        cmocka_unit_test_setup(test_redis_away_behind_nginx, flush),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,593 @@
+/* take.lua itself, under virtual time: what GCRA libraries publish, random takes of many items from limits of
+ * several rules against the gates in C, and what cannot be asked. */
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/client.h"
+#include "core/redis.h"
+#include "core/script.h"
+#include "tests/gate_model.h"
+#include "tests/server.h"
+#include "throttle/gate.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define BEGIN_US INT64_C(1795000000000000)
+#define PREFIX "weir:{0}:"
+#define FIELDS 5
+
+static struct server server;
+static struct weir *w;
+static struct error error;
+static uint64_t seed;
+
+static int setup(void **state)
+{
+    (void)state;
+    server_start(&server, false);
+    w = weir_new(server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weir_free(w);
+    server_stop(&server);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+static void set_limit(const char *name, const char *stored)
+{
+    free(server_ask(&server, "HSET", PREFIX "limits", name, stored, NULL));
+}
+
+/* ---- Calls */
+
+static void begin(struct args *a, int64_t now_us, bool peek, const char *rules)
+{
+    script_begin(a, "take", PREFIX, now_us);
+    args_add(a, peek ? "1" : "0");
+    args_add(a, rules);
+}
+
+static void add_item(struct args *a, const char *name, const char *key, int64_t cost)
+{
+    args_add(a, name);
+    args_add(a, key);
+    args_add_int(a, cost);
+}
+
+/* Frees the arguments. */
+static redisReply *ask(struct args *a, size_t items)
+{
+    redisReply *reply = NULL;
+
+    if (client_call(w, a, &reply, NULL) < 0)
+        fail_msg("%s", weir_message(w));
+    args_free(a);
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+    assert_int_equal(reply->elements, FIELDS * items);
+    return reply;
+}
+
+struct answer {
+    const char *word; /* what is wrong, or NULL */
+    int64_t status, limit, remaining, retry_after_us, reset_after_us;
+};
+
+static struct answer answer_of(const redisReply *reply, size_t i)
+{
+    redisReply *const *field = reply->element + FIELDS * i;
+
+    return (struct answer){
+        .word = field[0]->type == REDIS_REPLY_STRING ? field[0]->str : NULL,
+        .status = field[0]->integer,
+        .limit = field[1]->integer,
+        .remaining = field[2]->integer,
+        .retry_after_us = field[3]->integer,
+        .reset_after_us = field[4]->integer,
+    };
+}
+
+/* One item; its word is static text of this function. */
+static struct answer take(int64_t now_us, bool peek, const char *rules, const char *name, const char *key,
+                          int64_t cost)
+{
+    static char word[32];
+    struct answer answer;
+    redisReply *reply;
+    struct args a;
+
+    args_init(&a);
+    begin(&a, now_us, peek, rules);
+    add_item(&a, name, key, cost);
+    reply = ask(&a, 1);
+    answer = answer_of(reply, 0);
+    if (answer.word)
+        answer.word = strcpy(word, answer.word);
+    freeReplyObject(reply);
+    return answer;
+}
+
+/* ---- Published vectors */
+
+/* What the GCRA libraries throttled (Go) and redis-cell (Rust) answer, who call burst - 1 the max_burst.
+ * Where they take nothing by a cost of 0, a peek does. */
+static void test_what_other_libraries_answer(void **state)
+{
+    static const struct {
+        const char *rule;
+        int64_t at_ms, cost;
+        bool peek;
+        struct answer is;
+    } cases[] = {
+        {"gcra:1/1000000/5", 0, 6, false, {NULL, 2, 5, 5, -1, 0}},
+        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 4, -1, 1000000}},
+        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 3, -1, 2000000}},
+        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 2, -1, 3000000}},
+        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 1, -1, 4000000}},
+        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 0, -1, 5000000}},
+        {"gcra:1/1000000/5", 0, 1, false, {NULL, 0, 5, 0, 1000000, 5000000}},
+        {"gcra:1/1000000/5", 3000, 1, false, {NULL, 1, 5, 2, -1, 3000000}},
+        {"gcra:1/1000000/5", 3100, 1, false, {NULL, 1, 5, 1, -1, 3900000}},
+        {"gcra:1/1000000/5", 4000, 1, false, {NULL, 1, 5, 1, -1, 4000000}},
+        {"gcra:1/1000000/5", 8000, 1, false, {NULL, 1, 5, 4, -1, 1000000}},
+        {"gcra:1/1000000/5", 9500, 1, false, {NULL, 1, 5, 4, -1, 1000000}},
+        {"gcra:1/1000000/5", 9500, 1, true, {NULL, 1, 5, 4, -1, 1000000}},
+        {"gcra:1/1000000/5", 9500, 2, false, {NULL, 1, 5, 2, -1, 3000000}},
+        {"gcra:1/1000000/5", 9500, 5, false, {NULL, 0, 5, 2, 3000000, 3000000}},
+        {"gcra:30/60000000/16", 0, 1, false, {NULL, 1, 16, 15, -1, 2000000}},
+        {"gcra:30/60000000/16", 0, 15, false, {NULL, 1, 16, 0, -1, 32000000}},
+        {"gcra:30/60000000/16", 500, 1, false, {NULL, 0, 16, 0, 1500000, 31500000}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer is = take(BEGIN_US + cases[i].at_ms * 1000, cases[i].peek, cases[i].rule,
+                                cases[i].rule[5] == '1' ? "one" : "thirty", "", cases[i].cost);
+
+        if (is.status != cases[i].is.status || is.limit != cases[i].is.limit ||
+            is.remaining != cases[i].is.remaining || is.retry_after_us != cases[i].is.retry_after_us ||
+            is.reset_after_us != cases[i].is.reset_after_us)
+            fail_msg("case %zu: status %" PRId64 ", limit %" PRId64 ", remaining %" PRId64 ", retry %" PRId64
+                     ", reset %" PRId64,
+                     i, is.status, is.limit, is.remaining, is.retry_after_us, is.reset_after_us);
+    }
+}
+
+/* ---- Random takes */
+
+#define KEYS 3
+#define ITEMS 20
+#define RULES 4
+
+static const char *const keys[KEYS] = {"", "a", "b"};
+
+/* A limit, and its gates as C has them: one for each rule and key. */
+struct limit {
+    size_t count;
+    struct rule rule[RULES];
+    char stored[RULES * RULE_TEXT_SIZE + 64];
+    struct gate gate[RULES][KEYS];
+    int64_t paused_us;
+    bool own, keyed; /* stored, or rules of the caller; is a rule keyed? */
+};
+
+static struct rule random_rate(uint64_t *random)
+{
+    struct rule r = random_rule(random), read;
+    char stored[RULE_TEXT_SIZE];
+
+    r.algorithm = (enum algorithm)random_in(random, 0, ALGORITHM_CONCURRENCY - 1);
+    if (r.algorithm == ALGORITHM_SLIDING_LOG && r.count > 100)
+        r.count = random_in(random, 1, 100);
+    if (r.algorithm == ALGORITHM_FIXED_WINDOW)
+        r.offset_us = random_in(random, 0, r.period_us - 1);
+    if (random_in(random, 0, 1))
+        strcpy(r.by, "key");
+    rule_write(&r, stored);
+    assert_int_equal(rule_read(stored, &read, &error), 0);
+    return read;
+}
+
+static void random_limit(struct limit *l, uint64_t *random)
+{
+    *l = (struct limit){.count = (size_t)random_in(random, 1, RULES), .own = random_in(random, 0, 1)};
+    for (size_t i = 0; i < l->count; i++) {
+        l->rule[i] = random_rate(random);
+        if (*l->rule[i].by)
+            l->keyed = true;
+        if (i)
+            strcat(l->stored, " ");
+        rule_write(&l->rule[i], l->stored + strlen(l->stored));
+        for (int k = 0; k < KEYS; k++)
+            gate_init(&l->gate[i][k], &l->rule[i]);
+    }
+    if (l->own && random_in(random, 0, 3) == 0) {
+        l->paused_us = BEGIN_US + random_magnitude(random, 1000000);
+        sprintf(l->stored + strlen(l->stored), " pause:%" PRId64 "/%" PRId64, l->paused_us, BEGIN_US);
+    }
+}
+
+static void free_limit(struct limit *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        for (int k = 0; k < KEYS; k++)
+            gate_free(&l->gate[i][k]);
+}
+
+static struct gate *gate_of(struct limit *l, size_t i, int key)
+{
+    bool keyed = *l->rule[i].by || (!l->own && !l->keyed);
+
+    return &l->gate[i][keyed ? key : 0];
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct answer foresee(struct limit *l, int64_t now_us, int key, int64_t cost, bool peek)
+{
+    struct answer f = {.limit = INT64_MAX, .remaining = INT64_MAX};
+    int64_t start_us = most(now_us, l->paused_us), resets_us = start_us;
+
+    if (l->keyed && key == 0)
+        return (struct answer){.word = "keyless"};
+    if (l->own && !l->keyed && key)
+        return (struct answer){.word = "unkeyed"};
+    for (size_t i = 0; i < l->count; i++)
+        start_us = most(start_us, gate_start(gate_of(l, i, key), now_us, cost));
+    f.status = start_us == now_us ? 1 : start_us == GATE_NEVER ? 2 : 0;
+    f.retry_after_us = f.status ? -1 : start_us - now_us;
+    for (size_t i = 0; i < l->count; i++) {
+        struct gate *g = gate_of(l, i, key);
+
+        if (f.status == 1 && !peek)
+            assert_int_equal(gate_take(g, now_us, 1, cost), 0);
+        f.limit = least(f.limit, g->rule.burst);
+        f.remaining = least(f.remaining,
+                            gate_start(g, now_us, 1) > now_us ? 0 : gate_count(g, now_us, g->rule.burst, 1));
+        resets_us = most(resets_us, gate_resets(g, now_us));
+    }
+    if (l->paused_us > now_us)
+        f.remaining = 0;
+    f.reset_after_us = resets_us - now_us;
+    return f;
+}
+
+static bool same(const struct answer *a, const struct answer *b)
+{
+    if (a->word || b->word)
+        return a->word && b->word && strcmp(a->word, b->word) == 0;
+    return a->status == b->status && a->limit == b->limit && a->remaining == b->remaining &&
+           a->retry_after_us == b->retry_after_us && a->reset_after_us == b->reset_after_us;
+}
+
+static int64_t move_clock(struct limit *l, int64_t now_us, uint64_t *random)
+{
+    size_t i = (size_t)random_in(random, 0, (int64_t)l->count - 1);
+    int64_t opens_us;
+
+    switch (random_in(random, 0, 3)) {
+    case 0:
+        return now_us + random_magnitude(random, l->rule[i].period_us / l->rule[i].count);
+    case 1:
+        opens_us = gate_start(gate_of(l, i, 1), now_us, 1);
+        return opens_us < BEGIN_US * 2 ? opens_us + random_in(random, 0, 1) : now_us;
+    case 2:
+        return now_us + random_magnitude(random, l->rule[i].period_us);
+    default:
+        return now_us;
+    }
+}
+
+static void run_call(struct limit *l, int64_t now_us, int sequence, uint64_t *random)
+{
+    struct answer foreseen[ITEMS];
+    int n = (int)random_in(random, 1, ITEMS);
+    bool peek = random_in(random, 0, 3) == 0;
+    redisReply *reply;
+    struct args a;
+
+    args_init(&a);
+    begin(&a, now_us, peek, l->own ? "" : l->stored);
+    for (int i = 0; i < n; i++) {
+        int key = (int)random_in(random, 0, KEYS - 1);
+        int64_t burst = l->rule[0].burst;
+        int64_t cost = random_in(random, 0, 2) ? 1 : random_magnitude(random, burst + burst / 8 + 1);
+
+        foreseen[i] = foresee(l, now_us, key, cost, peek);
+        add_item(&a, "mail", keys[key], cost);
+    }
+    reply = ask(&a, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        struct answer is = answer_of(reply, (size_t)i);
+
+        if (!same(&is, &foreseen[i]))
+            fail_msg("WEIR_SEED=%" PRIu64 ": sequence %d, at %" PRId64
+                     ", item %d of %s (Lua, C): %s %s, status %" PRId64 " %" PRId64 ", limit %" PRId64
+                     " %" PRId64 ", remaining %" PRId64 " %" PRId64 ", retry %" PRId64 " %" PRId64
+                     ", reset %" PRId64 " %" PRId64,
+                     seed, sequence, now_us, i, l->stored, is.word ? is.word : "-",
+                     foreseen[i].word ? foreseen[i].word : "-", is.status, foreseen[i].status, is.limit,
+                     foreseen[i].limit, is.remaining, foreseen[i].remaining, is.retry_after_us,
+                     foreseen[i].retry_after_us, is.reset_after_us, foreseen[i].reset_after_us);
+    }
+    freeReplyObject(reply);
+}
+
+static void test_random_takes_equal_the_gates_in_c(void **state)
+{
+    static struct limit l;
+    uint64_t random;
+
+    (void)state;
+    seed = random_seed();
+    random = seed;
+    for (int sequence = 0; sequence < 400; sequence++) {
+        int64_t now_us = BEGIN_US;
+
+        free(server_ask(&server, "FLUSHALL", NULL));
+        random_limit(&l, &random);
+        if (l.own)
+            set_limit("mail", l.stored);
+        for (int call = 0; call < 12; call++) {
+            run_call(&l, now_us, sequence, &random);
+            now_us = least(BEGIN_US * 2, move_clock(&l, now_us, &random));
+        }
+        free_limit(&l);
+    }
+}
+
+/* ---- Cases */
+
+static void test_all_rules_or_none(void **state)
+{
+    struct answer a;
+
+    (void)state;
+    set_limit("api", "gcra:10/1000000/10 fixed-window:3/86400000000/0,by=key");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(take(BEGIN_US, false, "", "api", "a", 1).status, 1);
+    a = take(BEGIN_US, false, "", "api", "a", 1);
+    assert_int_equal(a.status, 0);
+    assert_int_equal(a.limit, 3);
+    assert_int_equal(a.remaining, 0);
+    /* The gate of all lost nothing by that. */
+    a = take(BEGIN_US, true, "", "api", "b", 1);
+    assert_int_equal(a.status, 1);
+    assert_int_equal(a.remaining, 3);
+    assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:api#0", PREFIX "gate:api#1/a",
+                                   PREFIX "gate:api#1/b", NULL),
+                     2);
+    a = take(BEGIN_US, false, "", "api", "b", 4);
+    assert_int_equal(a.status, 2);
+    assert_int_equal(a.retry_after_us, -1);
+}
+
+static void test_rules_of_the_caller_have_gates_for_each_key(void **state)
+{
+    (void)state;
+    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 1);
+    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 0);
+    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "bob", 1).status, 1);
+    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "", 1).status, 1);
+    assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:login#0", PREFIX "gate:login#0/alice",
+                                   PREFIX "gate:login#0/bob", NULL),
+                     3);
+}
+
+/* Nothing of a limit that was there in an earlier call is kept. */
+static void test_a_changed_limit_counts_at_once(void **state)
+{
+    (void)state;
+    set_limit("mail", "gcra:1/1000000/1");
+    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).status, 1);
+    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).status, 0);
+    set_limit("mail", "gcra:1/1000000/3");
+    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).remaining, 1);
+    set_limit("mail", "gcra:1/1000000/3 pause:1795000002000000/1795000000000000");
+    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).retry_after_us, 2000000);
+    set_limit("mail", "gcra:1/1000000/3,by=key");
+    assert_string_equal(take(BEGIN_US, false, "", "mail", "", 1).word, "keyless");
+    free(server_ask(&server, "HDEL", PREFIX "limits", "mail", NULL));
+    assert_string_equal(take(BEGIN_US, false, "", "mail", "", 1).word, "missing");
+}
+
+static void test_a_denial_stands_until_it_says(void **state)
+{
+    struct answer a;
+
+    (void)state;
+    set_limit("mail", "gcra:3/1000000/2 sliding-log:4/1000000");
+    for (int64_t now_us = BEGIN_US, starts = 0; starts < 50;) {
+        a = take(now_us, false, "", "mail", "", 1);
+        starts += a.status;
+        if (a.status == 1)
+            continue;
+        assert_int_equal(take(now_us + a.retry_after_us - 1, true, "", "mail", "", 1).status, 0);
+        assert_int_equal(take(now_us + a.retry_after_us, true, "", "mail", "", 1).status, 1);
+        now_us += a.retry_after_us;
+    }
+}
+
+static void test_nothing_is_taken_ahead(void **state)
+{
+    (void)state;
+    assert_int_equal(take(BEGIN_US, false, "gcra:1000/1000000/1", "x", "", 1).status, 1);
+    assert_int_equal(take(BEGIN_US + 999, false, "gcra:1000/1000000/1", "x", "", 1).status, 0);
+}
+
+static void test_what_is_wrong_with_an_item(void **state)
+{
+    static const struct {
+        const char *rules, *name, *key, *word;
+    } cases[] = {
+        {"", "nobody", "", "missing"},
+        {"", "nobody", "key", "missing"},
+        {"", "mail", "key", "unkeyed"},
+        {"", "keyed", "", "keyless"},
+        {"gcra:9/1000000/9", "mail", "", "differs"},
+        {"gcra:9/1000000/9,by=key", "new", "", "keyless"},
+        {"gcra:9/1000000/9", "broken", "", "unreadable"},
+        {"", "broken", "", "unreadable"},
+        {"", "jobs", "", "concurrency"},
+        {"gcra:9/1000000/9 concurrency:3", "new", "", "concurrency"},
+    };
+    redisReply *reply;
+    struct args a;
+
+    (void)state;
+    set_limit("mail", "gcra:100/60000000/20 weights:1");
+    set_limit("keyed", "gcra:100/60000000/20,by=args.x");
+    set_limit("broken", "100/1m");
+    set_limit("jobs", "gcra:100/60000000/20 concurrency:3");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer is = take(BEGIN_US, false, cases[i].rules, cases[i].name, cases[i].key, 1);
+
+        if (!is.word || strcmp(is.word, cases[i].word) != 0)
+            fail_msg("%s %s/%s: %s", cases[i].rules, cases[i].name, cases[i].key,
+                     is.word ? is.word : "nothing wrong");
+    }
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    assert_int_equal(take(BEGIN_US, false, "gcra:100/60000000/20", "mail", "", 1).status,
+                     1); /* no others than its own */
+
+    /* The others of a call are served. */
+    args_init(&a);
+    begin(&a, BEGIN_US, false, "");
+    add_item(&a, "mail", "", 1);
+    add_item(&a, "nobody", "", 1);
+    add_item(&a, "keyed", "k", 1);
+    add_item(&a, "mail", "", 1);
+    reply = ask(&a, 4);
+    assert_int_equal(answer_of(reply, 0).remaining, 18);
+    assert_string_equal(answer_of(reply, 1).word, "missing");
+    assert_int_equal(answer_of(reply, 2).status, 1);
+    assert_int_equal(answer_of(reply, 3).remaining, 17);
+    freeReplyObject(reply);
+}
+
+static void test_a_thousand_items_and_no_more(void **state)
+{
+    (void)state;
+    for (int n = 1000; n <= 1001; n++) {
+        redisReply *reply = NULL;
+        struct args a;
+        char key[16];
+
+        args_init(&a);
+        begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
+        for (int i = 0; i < n; i++) {
+            snprintf(key, sizeof key, "%d", i);
+            add_item(&a, "login", key, 1);
+        }
+        if (n == 1000) {
+            freeReplyObject(ask(&a, 1000));
+            continue;
+        }
+        assert_true(client_call(w, &a, &reply, NULL) < 0);
+        args_free(&a);
+    }
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1000);
+}
+
+static void test_wrong_arguments_change_nothing(void **state)
+{
+    static const char *const calls[][9] = {
+        {"0", "gcra:1/1000000/1"},
+        {"0", "gcra:1/1000000/1", "mail", ""},
+        {"0", "gcra:1/1000000/1", "mail", "", "1", "more"},
+        {"2", "gcra:1/1000000/1", "mail", "", "1"},
+        {"", "gcra:1/1000000/1", "mail", "", "1"},
+        {"0", "gcra:1/1000000/1", "", "", "1"},
+        {"0", "gcra:1/1000000/1", "a/b", "", "1"},
+        {"0", "gcra:1/1000000/1", "mail", "a/b", "1"},
+        {"0", "1/1s", "mail", "", "1"},
+        {"0", "gcra:1/1000000/1 weights:1", "mail", "", "1"},
+        {"0", "gcra:1/1000000/1 ", "mail", "", "1"},
+        {"0", "gcra:1/1000000/1", "mail", "", "0"},
+        {"0", "gcra:1/1000000/1", "mail", "", "-1"},
+        {"0", "gcra:1/1000000/1", "mail", "", "1.5"},
+        {"0", "gcra:1/1000000/1", "mail", "", "nan"},
+        {"0", "gcra:1/1000000/1", "mail", "", "inf"},
+        {"0", "gcra:1/1000000/1", "mail", "", "x"},
+        {"0", "gcra:1/1000000/1", "mail", "", ""},
+        {"0", "gcra:1/1000000/1", "mail", "", "1", "mail", "", "0"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        redisReply *reply = NULL;
+        struct args a;
+
+        args_init(&a);
+        script_begin(&a, "take", PREFIX, BEGIN_US);
+        for (size_t j = 0; j < COUNT(calls[i]) && calls[i][j]; j++)
+            args_add(&a, calls[i][j]);
+        assert_int_equal(client_call(w, &a, &reply, NULL), WEIR_EINPUT);
+        if (strncmp(weir_message(w), "take: w", 7) != 0)
+            fail_msg("call %zu: %s", i, weir_message(w));
+        args_free(&a);
+    }
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+}
+
+static void test_keys_of_another_kind_are_an_error(void **state)
+{
+    redisReply *reply = NULL;
+    struct args a;
+
+    (void)state;
+    free(server_ask(&server, "RPUSH", PREFIX "gate:mail#0/b", "x", NULL));
+    args_init(&a);
+    begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
+    add_item(&a, "mail", "a", 1);
+    add_item(&a, "mail", "b", 1);
+    assert_int_equal(client_call(w, &a, &reply, NULL), WEIR_ECONFIG);
+    args_free(&a);
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    /* What that call had loaded is not known to the next. */
+    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "mail", "a", 1).status, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_what_other_libraries_answer, flush),
+        cmocka_unit_test_setup(test_random_takes_equal_the_gates_in_c, flush),
+        cmocka_unit_test_setup(test_all_rules_or_none, flush),
+        cmocka_unit_test_setup(test_rules_of_the_caller_have_gates_for_each_key, flush),
+        cmocka_unit_test_setup(test_a_changed_limit_counts_at_once, flush),
+        cmocka_unit_test_setup(test_a_denial_stands_until_it_says, flush),
+        cmocka_unit_test_setup(test_nothing_is_taken_ahead, flush),
+        cmocka_unit_test_setup(test_what_is_wrong_with_an_item, flush),
+        cmocka_unit_test_setup(test_a_thousand_items_and_no_more, flush),
+        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
+        cmocka_unit_test_setup(test_keys_of_another_kind_are_an_error, flush),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

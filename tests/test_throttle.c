@@ -1,0 +1,1062 @@
+/* Claims under limits of every kind against a model (tests/sim.h), under virtual time: worlds of random
+ * types, limits of their own and shared, keys, costs, queues and workers that each know only some of the
+ * types. Jobs are pushed, claimed and ended in every way; rules, uses, weights and pauses change; workers
+ * stop after any script, lose the answer of a claim, and are taken over by themselves or reaped. After each
+ * step the invariants hold and each job is where the model has it; at each start no rate, window or
+ * concurrency is exceeded; each lane is first in first out; no slot is left while an executor is free; the
+ * next look is not too late; and nothing is left over at the end.
+ *
+ * World n is made of the seed $WEIR_SEED + n, and a failure names the world's own seed. $WEIR_WORLDS: how
+ * many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/sim.h"
+
+enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 40, INTERRUPTED_MOST = 3 };
+#define SECOND_US INT64_C(1000000)
+
+struct worker {
+    int id; /* -1: not there */
+    bool crashed;
+    char group[8];
+    int executors, prefetch;
+    int64_t turn, duty_until_us;
+    int64_t known_us; /* when it looks again by itself; INT64_MAX: not before it is rung */
+    const char *types[SIM_TYPES], *queues[SIM_QUEUES];
+    int type_count, queue_count;
+};
+
+static struct worker workers[WORKERS];
+static int worker_count;
+static int64_t next_us, tick_us, amnesty_us;
+static int path; /* of the keyed rules of this world */
+static long long reaped, lost_answers, throttled, changes;
+
+static struct sim_id *id_of(const struct worker *worker)
+{
+    return &sim_ids[worker->id];
+}
+
+/* ---- Jobs in */
+
+static int64_t random_cost(int type)
+{
+    int64_t most = sim_cost_most(type);
+
+    if (!sim_chance(4))
+        return 0;
+    return sim_pick(1, sim_chance(30) ? 30 : most < 6 ? most : 6);
+}
+
+static void push_raw(int count)
+{
+    struct args a;
+    int queue = (int)sim_pick(0, sim.queue_count - 1);
+    char text[400];
+
+    args_init(&a);
+    args_add(&a, "RPUSH");
+    snprintf(text, sizeof text, PREFIX "queue:%s", sim_queue_names[queue]);
+    args_add(&a, text);
+    for (int i = 0; i < count; i++) {
+        int type = (int)sim_pick(0, sim.type_count - 1), n = sim_new_job(queue, type, random_cost(type));
+
+        sim_body(n, text, sizeof text);
+        args_add(&a, text);
+        sim_to_queue(n);
+    }
+    sim.raw += count;
+    sim_must(turns_send(&a), "RPUSH");
+}
+
+static void enqueue_some(void)
+{
+    for (int64_t i = sim_pick(1, 5); i > 0; i--) {
+        int n = sim_new_job((int)sim_pick(0, sim.queue_count - 1), (int)sim_pick(0, sim.type_count - 1), 0);
+        struct sim_job *job = &sim_jobs[n];
+        int64_t delay_us = sim_chance(4) ? sim_pick(1, 3 * SECOND_US) : -1;
+        char id[16];
+
+        snprintf(id, sizeof id, "j%d", n);
+        for (int i_path = 0; i_path < SIM_PATHS; i_path++)
+            job->values[i_path] = 0; /* turns_enqueue writes none */
+        sim_must(turns_enqueue(sim_queue_names[job->queue], sim_type_names[job->type], id, delay_us),
+                 "enqueue");
+        if (delay_us < 0) {
+            sim_to_queue(n);
+            continue;
+        }
+        job->place = SIM_LATER;
+        job->scheduled = true;
+        job->due_us = turns.now_us + delay_us;
+    }
+}
+
+/* ---- Limits */
+
+static int64_t one_of(const int64_t *list, int count)
+{
+    return list[sim_pick(0, count - 1)];
+}
+#define ONE_OF(...)                                                                                          \
+    one_of((const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+
+static void random_rule(char *out, size_t size, bool keyed)
+{
+    int64_t period_us = ONE_OF(10000, SECOND_US, SECOND_US, 1500000, 60 * SECOND_US);
+    int64_t count = ONE_OF(1, 2, 3, 7, 10, 30, 100, 1000), burst = ONE_OF(1, 1, 2, 5, 20);
+    char adapt[32] = "", by[32] = "";
+
+    if (keyed)
+        snprintf(by, sizeof by, ",by=%s", sim_paths[path]);
+    if (sim_chance(10))
+        snprintf(adapt, sizeof adapt, ",adapt=%d..%d", (int)ONE_OF(100, 500), (int)ONE_OF(900, 1000));
+    switch (sim_pick(0, 7)) {
+    case 0:
+        snprintf(out, size, "token-bucket:%lld/%lld/%lld%s%s", (long long)count, (long long)period_us,
+                 (long long)burst, by, adapt);
+        return;
+    case 1:
+        snprintf(out, size, "fixed-window:%lld/%lld/%lld%s%s", (long long)ONE_OF(1, 2, 5, 20),
+                 (long long)period_us, (long long)(sim_chance(2) ? 0 : sim_pick(0, period_us - 1)), by,
+                 adapt);
+        return;
+    case 2:
+        snprintf(out, size, "sliding-log:%lld/%lld%s%s", (long long)ONE_OF(1, 2, 5, 20), (long long)period_us,
+                 by, adapt);
+        return;
+    case 3:
+        snprintf(out, size, "sliding-window:%lld/%lld%s%s", (long long)ONE_OF(1, 4, 10, 50),
+                 (long long)period_us, by, adapt);
+        return;
+    case 4:
+    case 5:
+        snprintf(out, size, "concurrency:%lld%s", (long long)ONE_OF(1, 2, 5), by);
+        return;
+    default:
+        snprintf(out, size, "gcra:%lld/%lld/%lld%s%s", (long long)count, (long long)period_us,
+                 (long long)burst, by, adapt);
+    }
+}
+
+/* The limit as it is set now, as text. */
+static char limit_texts[SIM_LIMITS][8 * 120];
+
+static void apply_limit(int limit, const char *text)
+{
+    changes++;
+    if (turns_rate(sim_limit_names[limit], text) != 0) {
+        if (strncmp(turns.error.text, "type ", 5) != 0 && strstr(turns.error.text, "used by") == NULL)
+            sim_fail("rate set %s %s: %s", sim_limit_names[limit], text, turns.error.text);
+        return; /* refused: a cost that would not fit, too many rules, or it is used */
+    }
+    if (strcmp(turns.rules, text) != 0)
+        sim_fail("limit %s is kept as %s, not %s", sim_limit_names[limit], turns.rules, text);
+    snprintf(limit_texts[limit], sizeof limit_texts[limit], "%s", text);
+    sim_limit_is(limit, text);
+}
+
+static void new_limit(int limit, bool keyed)
+{
+    char text[8 * 120] = "";
+    int rules = sim_chance(3) ? (int)sim_pick(2, 4) : 1;
+
+    for (int i = 0; i < rules; i++) {
+        size_t len = strlen(text);
+
+        if (len > 0)
+            text[len++] = ' ';
+        random_rule(text + len, sizeof text - len, keyed && sim_chance(2));
+    }
+    apply_limit(limit, text);
+}
+
+/* Another rule in the place of the last, one more, or one less: the others keep their places. */
+static void change_limit(int limit)
+{
+    char text[8 * 120], *last;
+    bool keyed = sim.limits[limit].path >= 0;
+
+    if (!sim.limits[limit].set) {
+        new_limit(limit, sim_chance(2));
+        return;
+    }
+    snprintf(text, sizeof text, "%s", limit_texts[limit]);
+    last = strrchr(text, ' ');
+    switch (sim_pick(0, 5)) {
+    case 0:
+        text[0] = '\0';
+        break;
+    case 1:
+        if (last) {
+            *last = '\0';
+            break;
+        }
+        /* fall through */
+    case 2:
+    case 3:
+        if (sim.limits[limit].count < 4) {
+            strcat(text, " ");
+            last = text + strlen(text);
+            random_rule(last, sizeof text - (size_t)(last - text), keyed);
+        }
+        break;
+    default:
+        last = last ? last + 1 : text;
+        keyed = strstr(last, ",by=") != NULL;
+        random_rule(last, sizeof text - (size_t)(last - text), keyed);
+    }
+    apply_limit(limit, text);
+}
+
+static void use_limit(int type, int limit, bool use)
+{
+    struct sim_type *t = &sim.types[type];
+    int rc = turns_use(t->name, use ? "use" : "unuse", "", &sim_limit_names[limit], 1), at = 0;
+
+    changes++;
+    while (at < t->use_count && t->uses[at] != limit)
+        at++;
+    if (rc != 0) {
+        if (use ? strncmp(turns.error.text, "type ", 5) != 0 && sim.limits[limit].set : at < t->use_count)
+            sim_fail("rate use: %s", turns.error.text);
+        return;
+    }
+    if (use && at == t->use_count) {
+        t->uses[t->use_count++] = limit;
+    } else if (!use) {
+        memmove(t->uses + at, t->uses + at + 1, (size_t)(t->use_count - at - 1) * sizeof *t->uses);
+        t->use_count--;
+    }
+}
+
+static void use_some(void)
+{
+    if (sim.limit_count > 0)
+        use_limit((int)sim_pick(0, sim.type_count - 1),
+                  (int)sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count - 1), !sim_chance(3));
+}
+
+static void set_cost(void)
+{
+    struct sim_type *t = &sim.types[sim_pick(0, sim.type_count - 1)];
+    int64_t cost = sim_pick(1, 3);
+    const char *limits[SIM_LIMITS];
+    char number[8];
+
+    for (int i = 0; i < t->use_count; i++)
+        limits[i] = sim_limit_names[t->uses[i]];
+    snprintf(number, sizeof number, "%d", (int)cost);
+    if (turns_use(t->name, "use", number, limits, (size_t)t->use_count) == 0)
+        t->cost = cost;
+    else if (cost <= sim_cost_most((int)(t - sim.types)))
+        sim_fail("rate use --cost: %s", turns.error.text);
+}
+
+static void pause_limit(void)
+{
+    int limit = (int)(sim_chance(2) ? sim_pick(0, sim.type_count - 1)
+                                    : sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count));
+    int64_t for_us = sim_chance(3) ? 0 : sim_pick(1, 5 * SECOND_US);
+
+    if (limit >= SIM_LIMITS || !sim.limits[limit].set)
+        return;
+    sim_must(turns_pause(sim_limit_names[limit], for_us), "pause");
+    sim.limits[limit].pause_until_us = for_us ? turns.now_us + for_us : 0;
+    changes++;
+}
+
+static void weigh(void)
+{
+    int limit = (int)sim_pick(0, SIM_LIMITS - 1);
+
+    if (sim.limits[limit].set && sim.limits[limit].path >= 0)
+        sim_must(turns_weight(sim_limit_names[limit], sim_key_text((int)sim_pick(0, SIM_KEYS - 1)),
+                              (int)sim_pick(1, 4)),
+                 "weight");
+}
+
+static void change_something(void)
+{
+    int limit =
+        (int)(sim_chance(2) || sim.limit_count == 0 ? sim_pick(0, sim.type_count - 1)
+                                                    : sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count - 1));
+
+    switch (sim_pick(0, 8)) {
+    case 0:
+    case 1:
+        pause_limit();
+        break;
+    case 2:
+        weigh();
+        break;
+    case 3:
+        set_cost();
+        break;
+    case 4:
+    case 5:
+        use_some();
+        break;
+    default:
+        change_limit(limit);
+    }
+}
+
+/* ---- Claiming */
+
+static struct claim_call call_of(struct worker *worker, int free, int prefetch)
+{
+    return (struct claim_call){.worker = id_of(worker)->name,
+                               .group = worker->group,
+                               .turn = ++worker->turn,
+                               .free = free,
+                               .prefetch = prefetch,
+                               .look = (int)(sim_chance(3) ? sim_pick(1, 16) : sim_pick(16, 1000)),
+                               .duty_until_us = worker->duty_until_us,
+                               .held = sim_chance(3),
+                               .mark = sim_chance(5),
+                               .queues = {worker->queues, worker->queue_count},
+                               .types = {worker->types, worker->type_count}};
+}
+
+/* Whoever has the duty of its group and knows of a later time only, was rung for what opens before. */
+static void check_bells(void)
+{
+    for (int i = 0; i < worker_count && sim.models_gates; i++) {
+        struct worker *worker = &workers[i];
+        const char *duty = item_value(snapshot_item(sim.all, "duty"), worker->group);
+        struct names queues = {worker->queues, worker->queue_count},
+                     types = {worker->types, worker->type_count};
+        size_t len = worker->id >= 0 ? strlen(id_of(worker)->name) : 0;
+        char bell[32];
+
+        snprintf(bell, sizeof bell, "bell:%s", worker->group);
+        if (len == 0 || !duty || strncmp(duty, id_of(worker)->name, len) != 0 || duty[len] != ' ' ||
+            atoll(duty + len) <= turns.now_us || snapshot_item(sim.all, bell))
+            continue;
+        if (sim_opens(&queues, &types) < worker->known_us)
+            sim_fail(
+                "%s of %s has the duty and looks at now + %lld; a lane opens at now + %lld and nobody rang",
+                id_of(worker)->name, worker->group, (long long)(worker->known_us - turns.now_us),
+                (long long)(sim_opens(&queues, &types) - turns.now_us));
+    }
+}
+
+/* What a claim parks is for its own group to wake for; so is what it took from the held types. */
+static void excuse_bells(void)
+{
+    for (int i = 0; i < worker_count && sim.models_gates; i++) {
+        struct names queues = {workers[i].queues, workers[i].queue_count};
+        struct names types = {workers[i].types, workers[i].type_count};
+        int64_t opens_us = sim_opens(&queues, &types);
+
+        if (opens_us < workers[i].known_us)
+            workers[i].known_us = opens_us;
+    }
+}
+
+static void look(void)
+{
+    sim_look();
+    check_bells();
+}
+
+/* It was woken, or woke by itself. */
+static void answer_bell(const struct worker *worker)
+{
+    struct args a;
+    char bell[64];
+
+    snprintf(bell, sizeof bell, PREFIX "bell:%s", worker->group);
+    args_init(&a);
+    args_add(&a, "DEL");
+    args_add(&a, bell);
+    sim_must(turns_send(&a), "DEL");
+}
+
+/* Whether anything moved. */
+static bool claim_once(struct worker *worker, int free, int prefetch)
+{
+    struct claim_call call = call_of(worker, free, prefetch);
+    int queued = 0;
+
+    for (int q = 0; q < sim.queue_count; q++)
+        queued += sim.queues[q].count;
+    answer_bell(worker);
+    sim_must(turns_claim(&call), "claim");
+    sim_claimed(&call, worker->id);
+    worker->duty_until_us = turns.claim.duty_until_us;
+    next_us = turns.claim.next_us;
+    worker->known_us = turns.claim.more ? turns.now_us : next_us >= 0 ? next_us : INT64_MAX;
+    excuse_bells();
+    for (int q = 0; q < sim.queue_count; q++)
+        queued -= sim.queues[q].count;
+    return turns.claim.lease_count > 0 || queued > 0;
+}
+
+static int free_of(const struct worker *worker)
+{
+    static int list[SIM_JOBS];
+    int left = worker->executors - sim_leases(worker->id, list);
+
+    return left > 0 ? left : 0;
+}
+
+/* A claim, and more of them while there is more than could be taken and an executor for it. */
+static void claim_all(struct worker *worker)
+{
+    int idle = 0;
+
+    while (idle < 40) {
+        bool moved = claim_once(worker, free_of(worker), worker->prefetch);
+
+        if (!turns.claim.more || free_of(worker) == 0)
+            return;
+        idle = moved ? 0 : idle + 1;
+    }
+    sim_fail("there is more to take, and an executor, but nothing moves");
+}
+
+static void claim_unregistered(struct worker *worker)
+{
+    struct claim_call call = call_of(worker, 1, 0);
+
+    if (turns_claim(&call) == 0 || !turn_is_unregistered(&turns.error))
+        sim_fail("a worker that was reaped claims");
+}
+
+/* ---- Ends */
+
+static void end_job(struct args *a, int n, enum settle_verb verb)
+{
+    struct sim_job *job = &sim_jobs[n];
+    int64_t delay_us = sim_chance(3) ? SECOND_US : sim_pick(0, 3 * SECOND_US);
+
+    if (verb == SETTLE_THROTTLED && sim_chance(2))
+        delay_us = SETTLE_NO_TIME;
+    settle_end(a, verb, sim_token(n), delay_us, verb == SETTLE_DEAD ? "no\nway" : NULL);
+    if (verb == SETTLE_DEAD) {
+        job->place = SIM_DEAD;
+    } else if (verb == SETTLE_RETRY) {
+        job->attempts++;
+        job->place = SIM_LATER;
+        job->scheduled = false;
+        job->due_us = turns.now_us + delay_us;
+    } else if (verb == SETTLE_THROTTLED) {
+        struct sim_need needs[SIM_NEEDS];
+
+        job->throttled++;
+        job->place = sim_needs(job->type, job->key, needs) > 0 ? SIM_WAITING : SIM_LATER;
+        job->scheduled = false;
+        job->due_us = delay_us == SETTLE_NO_TIME ? -1 : turns.now_us + delay_us;
+        throttled++;
+    } else {
+        job->place = SIM_WAITING; /* put into its lane when all are known */
+    }
+}
+
+/* Those of list that are done, by type. */
+static void end_done(struct args *a, const int *list, int count)
+{
+    for (int t = 0; t < sim.type_count; t++) {
+        size_t done = 0;
+
+        for (int i = 0; i < count; i++)
+            done += sim_jobs[list[i]].type == t && sim_jobs[list[i]].place == SIM_DONE;
+        if (done == 0)
+            continue;
+        settle_done(a, sim_type_names[t], done);
+        for (int i = 0; i < count; i++)
+            if (sim_jobs[list[i]].type == t && sim_jobs[list[i]].place == SIM_DONE)
+                settle_token(a, sim_token(list[i]));
+    }
+}
+
+static void settle_send(struct args *a, bool one_stale)
+{
+    int64_t stale;
+
+    sim_must(turns_send(a), "settle");
+    sim_must(settle_reply(turns.reply, &stale, &turns.error), "settle");
+    if (stale != one_stale)
+        sim_fail("settle: %lld leases were stale, not %d", (long long)stale, one_stale);
+}
+
+/* Part of what the worker has ends; often one of them twice. */
+static void settle_some(struct worker *worker)
+{
+    static int list[SIM_JOBS], back[SIM_JOBS];
+    int count = sim_leases(worker->id, list), kept = 0, back_count = 0, again = -1;
+    struct args a;
+
+    for (int i = 0; i < count; i++)
+        if (!sim_chance(3))
+            list[kept++] = list[i];
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, id_of(worker)->name);
+    for (int i = 0; i < kept; i++) {
+        int n = list[i];
+        int64_t cost = sim_pick(1, 8);
+
+        if (sim_jobs[n].slot_us > 0 && sim_chance(6)) {
+            settle_cost(&a, sim_token(n), cost);
+            sim_true_cost(n, cost);
+        }
+        if (!sim_chance(3)) {
+            sim_jobs[n].place = SIM_DONE;
+            continue;
+        }
+        end_job(&a, n, (enum settle_verb)sim_pick(SETTLE_RETRY, SETTLE_DEAD));
+        if (sim_jobs[n].place == SIM_WAITING)
+            back[back_count++] = n;
+        again = n;
+    }
+    end_done(&a, list, kept);
+    if (again >= 0)
+        settle_end(&a, SETTLE_RETRY, sim_token(again), 0, NULL);
+    settle_send(&a, again >= 0);
+    for (int i = 0; i < kept; i++)
+        sim_unlease(list[i]);
+    sim_return(back, back_count);
+}
+
+/* What was reaped settles nothing. */
+static void settle_in_vain(struct worker *worker)
+{
+    const char *token = "1.--/high/t0/";
+    int64_t stale;
+
+    sim_must(turns_settle_end(id_of(worker)->name, SETTLE_DEAD, (struct span){token, strlen(token)}, 0, "x",
+                              &stale),
+             "settle");
+    if (stale != 1)
+        sim_fail("settle: a worker that was reaped settles");
+}
+
+/* ---- Later */
+
+/* What Redis sorts by among those due at the same time. */
+static void header_of(int n, char out[700])
+{
+    const struct sim_job *job = &sim_jobs[n];
+    const char *queue = sim_queue_names[job->queue], *type = sim_type_names[job->type];
+
+    if (job->scheduled)
+        snprintf(out, 700, "q j%d.tag %s %s\n", n, queue, type);
+    else
+        snprintf(out, 700, "l %s:%.*s %s/%s/%s\n", sim_ids[job->owner].name, (int)strcspn(job->token, "/"),
+                 job->token, queue, type, sim_key_text(job->key));
+}
+
+static int due_order(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    char header_x[700], header_y[700];
+
+    if (sim_jobs[x].due_us != sim_jobs[y].due_us)
+        return sim_jobs[x].due_us < sim_jobs[y].due_us ? -1 : 1;
+    header_of(x, header_x);
+    header_of(y, header_y);
+    return strcmp(header_x, header_y);
+}
+
+static void promote_some(void)
+{
+    static int due[SIM_JOBS], returned[SIM_JOBS];
+    int count = 0, most = (int)(sim_chance(3) ? sim_pick(1, 5) : 1000), returned_count = 0;
+    int64_t moved;
+
+    for (int n = 0; n < sim.job_count; n++)
+        if (sim_jobs[n].place == SIM_LATER && sim_jobs[n].due_us <= turns.now_us)
+            due[count++] = n;
+    qsort(due, (size_t)count, sizeof *due, due_order);
+    if (count > most)
+        count = most;
+    sim_must(turns_promote(most, &moved), "promote");
+    if (moved != count)
+        sim_fail("promote: %lld moved, %d are due", (long long)moved, count);
+    for (int i = 0; i < count; i++)
+        if (sim_jobs[due[i]].scheduled)
+            sim_to_queue(due[i]);
+        else
+            returned[returned_count++] = due[i];
+    sim_return(returned, returned_count);
+}
+
+/* ---- Workers */
+
+static void new_id(struct worker *worker)
+{
+    struct sim_id *id = &sim_ids[sim.id_count];
+
+    worker->id = sim.id_count++;
+    snprintf(id->name, sizeof id->name, "w%d", (int)sim_pick(0, 9) * 1000 + worker->id);
+    id->registered = true;
+    id->deadline_us = turns.now_us + LEASE_US;
+}
+
+static struct names queues_of(const struct worker *worker)
+{
+    return (struct names){worker->queues, worker->queue_count};
+}
+
+static void start_worker(struct worker *worker)
+{
+    new_id(worker);
+    worker->crashed = false;
+    worker->duty_until_us = 0;
+    sim_must(turns_adopt(id_of(worker)->name, "", NULL, 0, queues_of(worker), NULL), "adopt");
+}
+
+/* Under a new id, with what it had before the job `first`, or part of that; or it leaves. */
+static void adopt_anew(struct worker *worker, bool leaves, int64_t turn_most)
+{
+    static int list[SIM_JOBS], back[SIM_JOBS];
+    static struct span running[SIM_JOBS];
+    int old = worker->id, count = sim_leases(old, list), back_count = 0;
+    size_t kept = 0, lost, expected;
+
+    if (!leaves)
+        new_id(worker);
+    for (int i = 0; i < count; i++)
+        if (!leaves && !sim_chance(3) && atoll(sim_jobs[list[i]].token) <= turn_most) {
+            running[kept++] = sim_token(list[i]);
+            sim_jobs[list[i]].owner = worker->id;
+        } else {
+            back[back_count++] = list[i];
+            sim_unlease(list[i]);
+        }
+    sim_return(back, back_count);
+    expected = sim_ids[old].registered ? 0 : kept;
+    if (!sim_ids[old].registered || sim_chance(3))
+        running[kept++] = (struct span){"999999.--/high/t0/", 18}, expected++;
+    sim_ids[old].registered = false;
+    for (int times = leaves ? 1 : (int)sim_pick(1, 2); times > 0; times--) {
+        sim_must(turns_adopt(leaves ? "" : id_of(worker)->name, sim_ids[old].name, running, kept,
+                             queues_of(worker), &lost),
+                 "adopt");
+        if (lost != expected)
+            sim_fail("adopt: %zu lost, not %zu", lost, expected);
+    }
+    worker->duty_until_us = 0;
+    if (leaves)
+        worker->id = -1;
+}
+
+/* A claim whose answer never came: what it granted goes back. */
+static void lose_claim(struct worker *worker)
+{
+    int64_t turn = worker->turn;
+
+    claim_once(worker, free_of(worker), worker->prefetch);
+    lost_answers++;
+    adopt_anew(worker, false, turn);
+}
+
+/* ---- Reaping */
+
+static void model_reap(struct sim_id *id)
+{
+    static int list[SIM_JOBS], back[SIM_JOBS];
+    int count = sim_leases((int)(id - sim_ids), list), back_count = 0;
+
+    for (int i = 0; i < count; i++) {
+        struct sim_job *job = &sim_jobs[list[i]];
+
+        sim_unlease(list[i]);
+        if (++job->interrupted >= INTERRUPTED_MOST)
+            job->place = SIM_DEAD;
+        else
+            back[back_count++] = list[i];
+    }
+    sim_return(back, back_count);
+    id->registered = false;
+    reaped++;
+}
+
+static void model_tick(struct sim_id *self)
+{
+    if (turns.now_us < tick_us)
+        for (int i = 0; i < sim.id_count; i++)
+            sim_ids[i].deadline_us -= tick_us - turns.now_us;
+    if (turns.now_us < tick_us || turns.now_us - tick_us > LEASE_US / 2 ||
+        amnesty_us > turns.now_us + LEASE_US)
+        amnesty_us = turns.now_us + LEASE_US;
+    tick_us = turns.now_us;
+    self->deadline_us = turns.now_us + LEASE_US;
+}
+
+static void tick(struct worker *worker)
+{
+    int64_t taken, count, due = 0;
+
+    sim_must(turns_reap(id_of(worker)->name, &taken, &count), "reap");
+    model_tick(id_of(worker));
+    for (int i = 0; i < sim.id_count && turns.now_us >= amnesty_us; i++)
+        due += sim_ids[i].registered && sim_ids[i].deadline_us <= turns.now_us;
+    if (count != (due < 8 ? due : 8))
+        sim_fail("reap: %lld workers, %lld are due", (long long)count, (long long)due);
+    for (size_t i = 2; i < turns.reply->elements; i++)
+        for (int k = 0; k < sim.id_count; k++)
+            if (strcmp(sim_ids[k].name, turns.reply->element[i]->str) == 0) {
+                if (!sim_ids[k].registered || sim_ids[k].deadline_us > turns.now_us)
+                    sim_fail("reap: %s is alive", sim_ids[k].name);
+                model_reap(&sim_ids[k]);
+            }
+}
+
+/* ---- Steps */
+
+/* A step back is noticed at the next heartbeat, when it is longer than the time since the last one. */
+static void set_clock(void)
+{
+    struct worker *worker = &workers[sim_pick(0, worker_count - 1)];
+
+    if (worker->id < 0 || !id_of(worker)->registered || worker->crashed)
+        return;
+    tick(worker);
+    turns.now_us -= sim_pick(1, sim_chance(2) ? 7200 * SECOND_US : SECOND_US);
+    tick(worker);
+}
+
+static void move_clock(void)
+{
+    int64_t ahead_us = next_us - turns.now_us;
+
+    switch (sim_pick(0, 9)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+        if (next_us >= 0 && ahead_us > 0)
+            turns.now_us = next_us - (sim_chance(2) ? 0 : sim_pick(0, ahead_us < 5100 ? ahead_us : 5100));
+        break;
+    case 4:
+        turns.now_us += sim_pick(0, SECOND_US);
+        break;
+    case 5:
+        turns.now_us += sim_chance(10) ? sim_pick(0, 2 * LEASE_US) : sim_pick(0, LEASE_US / 4);
+        break;
+    case 6:
+        if (!sim.models_gates && sim_chance(3))
+            set_clock();
+        break;
+    case 7:
+        break;
+    default:
+        turns.now_us += sim_pick(1, 20000);
+    }
+}
+
+static void step_worker(struct worker *worker)
+{
+    if (worker->id < 0) {
+        start_worker(worker);
+        return;
+    }
+    if (!id_of(worker)->registered) { /* reaped: a crashed one starts as another, a slow one finds out */
+        if (worker->crashed) {
+            start_worker(worker);
+        } else {
+            claim_unregistered(worker);
+            settle_in_vain(worker);
+            adopt_anew(worker, false, INT64_MAX);
+        }
+        return;
+    }
+    if (worker->crashed)
+        return;
+    switch (sim_pick(0, 19)) {
+    case 0:
+        worker->crashed = sim_chance(3);
+        break;
+    case 1:
+        adopt_anew(worker, sim_chance(3), INT64_MAX);
+        break;
+    case 2:
+        lose_claim(worker);
+        break;
+    case 3:
+    case 4:
+        tick(worker);
+        break;
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+    case 9:
+    case 10:
+        settle_some(worker);
+        break;
+    default:
+        claim_all(worker);
+    }
+}
+
+/* What happens beside the workers; returns whether anything did. */
+static bool step_outside(int jobs_most)
+{
+    int calls = turns.calls;
+
+    if (sim.job_count < jobs_most && sim_chance(4))
+        push_raw((int)sim_pick(1, jobs_most > 500 ? 300 : 20));
+    if (sim.job_count < jobs_most && sim_chance(8))
+        enqueue_some();
+    if (sim_chance(8))
+        change_something();
+    if (sim_chance(3))
+        promote_some();
+    return turns.calls > calls;
+}
+
+static void step(int jobs_most)
+{
+    long long claims = sim_totals.claims;
+
+    move_clock();
+    if (step_outside(jobs_most))
+        look();
+    step_worker(&workers[sim_pick(0, worker_count - 1)]);
+    if (sim_totals.claims == claims) /* a claim looks by itself */
+        look();
+}
+
+/* ---- Worlds */
+
+/* A part of the names, in any order; at least one. */
+static int some_of(const char *const *names, int count, const char **out)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        if (!sim_chance(3))
+            out[kept++] = names[i];
+    if (kept == 0)
+        out[kept++] = names[sim_pick(0, count - 1)];
+    for (int i = kept - 1; i > 0; i--) {
+        int k = (int)sim_pick(0, i);
+        const char *swapped = out[i];
+
+        out[i] = out[k];
+        out[k] = swapped;
+    }
+    return kept;
+}
+
+static void make_limits(void)
+{
+    for (int i = 0; i < SIM_LIMITS; i++)
+        limit_texts[i][0] = '\0';
+    for (int i = 0; i < sim.limit_count; i++)
+        new_limit(SIM_TYPES + i, sim_chance(2));
+    for (int t = 0; t < sim.type_count; t++) {
+        if (!sim_chance(3))
+            new_limit(t, sim_chance(2));
+        for (int i = 0; i < sim.limit_count; i++)
+            if (sim_chance(2))
+                use_limit(t, SIM_TYPES + i, true);
+    }
+}
+
+static void make_world(uint64_t seed)
+{
+    sim_begin(seed);
+    next_us = -1;
+    tick_us = amnesty_us = 0;
+    sim.models_gates = !sim_chance(10);
+    sim.type_count = (int)sim_pick(1, SIM_TYPES);
+    sim.queue_count = (int)sim_pick(1, SIM_QUEUES);
+    sim.limit_count = (int)sim_pick(0, 4);
+    sim.key_count = (int)(sim_chance(2) ? sim_pick(1, 4) : sim_pick(1, 20));
+    path = (int)sim_pick(0, SIM_PATHS - 1);
+    worker_count = (int)sim_pick(1, WORKERS - 1);
+    make_limits();
+    for (int i = 0; i < worker_count; i++) {
+        workers[i] = (struct worker){.id = -1, .executors = (int)ONE_OF(1, 2, 5, 50)};
+        workers[i].prefetch = sim_chance(2) ? 0 : (int)sim_pick(0, 20);
+        snprintf(workers[i].group, sizeof workers[i].group, "g%d", i);
+        workers[i].type_count = some_of(sim_type_names, sim.type_count, workers[i].types);
+        workers[i].queue_count = some_of(sim_queue_names, sim.queue_count, workers[i].queues);
+    }
+}
+
+static void settle_everything(struct worker *worker)
+{
+    static int list[SIM_JOBS];
+    int count = sim_leases(worker->id, list);
+    struct args a;
+
+    if (count == 0)
+        return;
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, id_of(worker)->name);
+    for (int i = 0; i < count; i++)
+        sim_jobs[list[i]].place = SIM_DONE;
+    end_done(&a, list, count);
+    settle_send(&a, false);
+    for (int i = 0; i < count; i++)
+        sim_unlease(list[i]);
+}
+
+static bool all_ended(const struct worker *last)
+{
+    for (int n = 0; n < sim.job_count; n++)
+        if (sim_jobs[n].place != SIM_DONE && sim_jobs[n].place != SIM_DEAD)
+            return false;
+    for (int i = 0; i < sim.id_count; i++)
+        if (sim_ids[i].registered && i != last->id)
+            return false;
+    return true;
+}
+
+static void end_limits(void)
+{
+    for (int t = 0; t < sim.type_count; t++)
+        while (sim.types[t].use_count > 0)
+            use_limit(t, sim.types[t].uses[0], false);
+    for (int i = 0; i < SIM_LIMITS; i++)
+        if (sim.limits[i].set)
+            apply_limit(i, "");
+}
+
+static int64_t later_of(int64_t a_us, int64_t b_us)
+{
+    return a_us > b_us ? a_us : b_us;
+}
+
+/* To the time that the last claim named, or the first job of later; heartbeats in between. */
+static void move_to_next(struct worker *worker)
+{
+    int64_t to_us = next_us >= 0 ? next_us : turns.now_us + LEASE_US / 4;
+
+    if (sim.later_us >= 0 && sim.later_us < to_us)
+        to_us = sim.later_us;
+    if (to_us <= turns.now_us)
+        to_us = turns.now_us + 1;
+    for (int beats = 0; beats < 8 && tick_us + LEASE_US / 4 < to_us; beats++) {
+        turns.now_us = later_of(turns.now_us, tick_us + LEASE_US / 4);
+        tick(worker);
+    }
+    turns.now_us = to_us;
+}
+
+static bool is_any_held(void)
+{
+    for (int q = 0; q < sim.queue_count; q++)
+        for (int t = 0; t < sim.type_count; t++)
+            if (sim.held[q][t])
+                return true;
+    return false;
+}
+
+static struct worker *start_last_worker(void)
+{
+    struct worker *all = &workers[WORKERS - 1];
+
+    *all = (struct worker){.id = -1, .executors = sim_chance(2) ? 3 : 100, .group = "all"};
+    for (; all->type_count < sim.type_count; all->type_count++)
+        all->types[all->type_count] = sim_type_names[all->type_count];
+    for (; all->queue_count < sim.queue_count; all->queue_count++)
+        all->queues[all->queue_count] = sim_queue_names[all->queue_count];
+    start_worker(all);
+    tick(all);
+    return all;
+}
+
+/* One worker that can do all runs everything to its end, under the limits as they are or without any. */
+static void drain(void)
+{
+    struct worker *all;
+
+    for (int i = 0; i < worker_count; i++)
+        if (workers[i].id >= 0 && !workers[i].crashed)
+            adopt_anew(&workers[i], true, 0);
+    if (sim_chance(2))
+        end_limits();
+    all = start_last_worker();
+    for (sim.step = 100000; !all_ended(all); sim.step++) {
+        if (sim.step > 103000)
+            sim_fail("does not drain");
+        if (sim.later_us >= 0 && sim.later_us <= turns.now_us)
+            promote_some();
+        if (is_any_held()) {
+            struct claim_call call = call_of(all, 0, 0);
+
+            call.held = true;
+            sim_must(turns_claim(&call), "claim");
+            sim_claimed(&call, all->id);
+        }
+        claim_all(all);
+        settle_everything(all);
+        move_to_next(all);
+    }
+    adopt_anew(all, true, 0);
+    sim_look();
+}
+
+static void check_nothing_left(void)
+{
+    static const char *const stay[] = {"queues", "types", "limits", "gate:", "stats:", "reap",    "dead",
+                                       "id:",    "bell:", "spare:", "duty",  "stop:",  "changes", "weights"};
+    char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
+
+    for (char *key; (key = strsep(&rest, "\n"));) {
+        const char *name = key + strlen(PREFIX);
+        bool known = false;
+
+        for (size_t i = 0; i < sizeof stay / sizeof *stay; i++)
+            known |=
+                strncmp(key, PREFIX, strlen(PREFIX)) == 0 && strncmp(name, stay[i], strlen(stay[i])) == 0;
+        if (!known)
+            sim_fail("%s is left over", key);
+    }
+    free(keys);
+}
+
+static void run_world(uint64_t seed)
+{
+    int steps, jobs_most;
+
+    make_world(seed);
+    steps = (int)sim_pick(10, 40);
+    jobs_most = (int)(sim_chance(100) ? 1500 : sim_pick(5, 50));
+    for (sim.step = 0; sim.step < steps; sim.step++)
+        step(jobs_most);
+    drain();
+    check_nothing_left();
+}
+
+static void test_random_worlds(void **state)
+{
+    uint64_t seed = random_seed();
+    const char *given = getenv("WEIR_WORLDS");
+    int64_t end_us = clock_mono_us() + WORLDS_S * SECOND_US;
+    int worlds = 0, most = given ? atoi(given) : WORLDS;
+
+    (void)state;
+    while (worlds < most && (given || clock_mono_us() < end_us))
+        run_world(seed + (uint64_t)worlds++);
+    sim_end();
+    print_message(
+        "%d worlds from seed %llu: %lld claims, %lld starts, %lld of them with a slot, %lld looks that "
+        "met a hold, %lld workers reaped, %lld answers lost, %lld throttled, %lld changes of limits\n",
+        worlds, (unsigned long long)seed, sim_totals.claims, sim_totals.starts, sim_totals.slots,
+        sim_totals.holds, reaped, lost_answers, throttled, changes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_random_worlds, turns_flush),
+    };
+
+    return cmocka_run_group_tests_name("throttle", tests, turns_start, turns_stop);
+}

@@ -1,0 +1,66 @@
+-- fixed_window: count slots in each window [offset + n period, offset + (n + 1) period) since 1970 in UTC.
+--
+-- Words: "last_us used": the last start, and the slots that are used in its window. Up to 2 count - 1 starts fall
+-- into one period around a window's edge, and count at once. The functions are described in rules.lua.
+-- uses: exact
+
+local fixed_window = {}
+
+function fixed_window.read(rule, numbers)
+    local count, period, offset = numbers:match('^([1-9]%d*)/([1-9]%d*)/(%d+)$')
+    if not exact.rate(rule, count, period) or offset:find('^0.') then return false end
+    rule.offset, rule.burst = tonumber(offset), rule.count
+    return rule.offset < rule.period
+end
+
+function fixed_window.scale(rule, thousandths)
+    rule.count = max(1, floor(rule.count * thousandths / 1000))
+    rule.burst = rule.count
+end
+
+function fixed_window.fresh(g) g.last, g.used = 0, 0 end
+
+function fixed_window.load(g, first, rest)
+    g.last, g.used = first, tonumber(rest)
+    return is_whole(g.used) and g.used <= exact.MOST
+end
+
+function fixed_window.store(g) return format('%d %d', g.last, g.used) end
+
+function fixed_window.back(g, us) g.last = max(0, g.last - us) end
+
+local function window(rule, at) return at - (at - rule.offset) % rule.period end
+
+function fixed_window.used(g, at)
+    return window(g.rule, at) > window(g.rule, g.last) and 0 or g.used
+end
+
+function fixed_window.start(g, cost)
+    local rule = g.rule
+    if cost > rule.count then return huge end
+    local s = max(now, g.last)
+    if fixed_window.used(g, s) + cost <= rule.count then return s end
+    return window(rule, s) + rule.period
+end
+
+function fixed_window.count(g, s, most, cost)
+    return max(0, min(most, floor((g.rule.count - fixed_window.used(g, s)) / cost)))
+end
+
+function fixed_window.take(g, s, k, cost)
+    g.last, g.used = s, min(exact.MOST, fixed_window.used(g, s) + k * cost)
+end
+
+function fixed_window.charge(g, cost) fixed_window.take(g, max(now, g.last), 1, cost) end
+
+function fixed_window.give(g, s, cost)
+    if window(g.rule, s) == window(g.rule, g.last) then g.used = max(0, g.used - cost) end
+end
+
+function fixed_window.fill(g, n) g.last, g.used = now, n end
+
+function fixed_window.resets(g)
+    return g.used > 0 and window(g.rule, g.last) + g.rule.period or 0
+end
+
+return fixed_window

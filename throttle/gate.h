@@ -1,0 +1,78 @@
+/* A gate in C: one rule's live state, whatever its algorithm. Finishing times, plan, verify and tests use it;
+ * the gates that grant are Lua's (throttle/gate.lua), and both do the same arithmetic.
+ *
+ * Times are whole microseconds. A gate never looks at a clock: whoever asks says when. The starts of one gate
+ * never go back: after a take at s, gate_start answers s or later. */
+#ifndef THROTTLE_GATE_H
+#define THROTTLE_GATE_H
+
+#include "throttle/rule.h"
+
+#define GATE_WORDS 3
+#define GATE_NEVER INT64_MAX
+
+struct gate_entry {
+    int64_t at_us, slots;
+};
+
+/* Read what you like, change it by the functions below. */
+struct gate {
+    struct rule rule;         /* in force: the base at its present rate */
+    struct rule base;         /* as it was set */
+    int64_t pause_until_us;   /* 0: not paused */
+    int factor;               /* adapt=: thousandths of the rate at since_us; 0: the full rate */
+    int64_t since_us;         /* when it fell to that */
+    int64_t in_flight;        /* jobs that have not ended: concurrency */
+    int64_t word[GATE_WORDS]; /* the algorithm's own: its file names them */
+    struct gate_entry
+        *log; /* sliding-log's starts, oldest first, of which the first log_first are over; owned */
+    size_t log_first, log_count, log_capacity;
+};
+
+/* A gate that was never used. Freed with gate_free. */
+void gate_init(struct gate *g, const struct rule *rule);
+void gate_free(struct gate *g);
+/* *copy is a gate of its own. WEIR_EINTERNAL: out of memory; then there is nothing to free. */
+WEIR_CHECKED int gate_copy(struct gate *copy, const struct gate *g);
+
+/* Could a job of that cost ever start? */
+bool gate_fits(const struct gate *g, int64_t cost);
+/* The earliest time from now_us on at which a job of that cost may start. GATE_NEVER: the cost is more than
+ * the gate can hold, or it counts what is in flight and is full. */
+int64_t gate_start(const struct gate *g, int64_t now_us, int64_t cost);
+/* How many jobs of that cost may start at s_us, 0 to most. */
+int64_t gate_count(const struct gate *g, int64_t s_us, int64_t most, int64_t cost);
+/* k jobs of that cost start at s_us, which gate_start and gate_count allowed. WEIR_EINTERNAL: out of memory.
+ */
+WEIR_CHECKED int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost);
+/* A job that was granted at s_us needed cost slots less: they are given back as far as they still count. */
+void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost);
+/* Or more: they are taken now though the gate may be full. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int gate_charge(struct gate *g, int64_t now_us, int64_t cost);
+/* A job that was in flight has ended; only concurrency cares. */
+void gate_release(struct gate *g);
+/* The rule changes: what is in use stays in use, rounded up, at most what the new one can hold.
+ * WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int gate_change(struct gate *g, const struct rule *rule, int64_t now_us);
+/* The clock has stepped back by us microseconds. */
+void gate_step_back(struct gate *g, int64_t us);
+/* When all is as if never used, not before now_us. Concurrency: GATE_NEVER while jobs are in flight. */
+int64_t gate_resets(const struct gate *g, int64_t now_us);
+
+/* When the n-th (from 1) of a backlog starts when each start is taken as early as allowed from now_us on:
+ * exact and by formula, however large n is. GATE_NEVER as for gate_start, and beyond all time. g is not
+ * changed. */
+int64_t gate_nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t cost);
+
+/* Several gates at one common start: the earliest time at which all let a job of that cost start; and up to k
+ * jobs start there, *taken of them: at all gates or at none. WEIR_EINTERNAL: out of memory. */
+int64_t gates_start(const struct gate *gates, size_t count, int64_t now_us, int64_t cost);
+WEIR_CHECKED int gates_take(struct gate *gates, size_t count, int64_t s_us, int64_t k, int64_t cost,
+                            int64_t *taken);
+
+/* Reads the state that gate.lua keeps ("" or NULL: never used) into g, which gate_init has made with the rule
+ * that holds now, and puts right what loading there puts right: a clock that stepped back, another rule.
+ * WEIR_EINPUT: it is no state, g then counts as never used. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int gate_read(struct gate *g, const char *state, int64_t now_us, struct error *e);
+
+#endif

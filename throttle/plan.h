@@ -1,0 +1,21 @@
+/* When the jobs of a backlog would start: under gates that were never used, as early as all of them allow. */
+#ifndef THROTTLE_PLAN_H
+#define THROTTLE_PLAN_H
+
+#include "throttle/gate.h"
+
+/* Under one rule any number is a formula. Under several each start hangs on the one before, so they are taken
+ * one by one: some millions a second. */
+#define PLAN_SEVERAL_MAX 10000000
+
+struct plan_point {
+    int64_t job;      /* from 1 */
+    int64_t start_us; /* the answer */
+};
+
+/* points: in the order of their jobs. WEIR_EINPUT: a job that never starts, or more than PLAN_SEVERAL_MAX
+ * under several rules. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int plan_starts(const struct rule_set *set, int64_t from_us, struct plan_point *points, size_t n,
+                             struct error *e);
+
+#endif

@@ -1,0 +1,157 @@
+-- rules: a limit's rules in their stored form (throttle/rule.h), and the algorithms behind them.
+--
+--   local set = rules.read(text)          {rule, ..., text =, path =, keyed = {rule, ...}, global = {rule, ...},
+--                                         weighted =, in_flight =}; nil when text is none. Kept from call to call:
+--                                         not to be changed
+--   local us = rules.paused(set)          until when the limit as a whole is paused; 0: it is not
+--   local rule = rules.one(text)          one rule without by= and adapt=, as states of gates name it; nil
+--   local rule = rules.scaled(rule, f)    the rule at so many thousandths of its rate
+--
+-- A rule: {text =, algorithm =, index =, by =, adapt_low =, adapt_high =, count =, burst =, ...}: text without by=
+-- and adapt=; index: its place in the limit, from 0; head, pattern: how the state of a gate goes on that is neither
+-- paused, held nor slowed, and what reads it; burst: the most slots that are ever free at once; in_flight: it counts
+-- jobs, whatever they cost (of a set: one of its rules does); what else its algorithm derives.
+--
+-- An algorithm is a table of functions; g is a gate (gate.lua), g.rule its rule, and all that the algorithm keeps is
+-- in g:
+--   read(rule, numbers)     checks the numbers of the stored form and puts them into rule; false when they are wrong
+--   scale(rule, f)          rate rules: makes it f thousandths of its rate, under which its words mean the same
+--   fresh(g)                never used
+--   load(g, first, rest)    reads its words: a number, and what follows it; false when they are wrong
+--   store(g)                its words
+--   back(g, us)             the clock has stepped back
+--   start(g, cost)          the earliest time from now on, and not before that of the last take; huge: never, or not
+--                           before something else happens
+--   count(g, s, most, cost) how many of most jobs may start at s
+--   take(g, s, k, cost)     k jobs start at s, which start() and count() allowed
+--   charge(g, cost)         slots are taken now though none may be free
+--   give(g, s, cost)        slots that were taken at s were not needed
+--   used(g, at)             slots in use, rounded up
+--   fill(g, n)              of a fresh g: n slots are in use, taken now
+--   slowed(g, n)            where words are times: n slots were in use when the rate fell
+--   resets(g)               when all is as if never used; may have passed; huge: not by time
+-- uses: concurrency fixed_window gcra sliding_log sliding_window token_bucket
+
+local rules = {}
+
+local algorithms = {
+    ['gcra'] = gcra,
+    ['token-bucket'] = token_bucket,
+    ['fixed-window'] = fixed_window,
+    ['sliding-log'] = sliding_log,
+    ['sliding-window'] = sliding_window,
+    ['concurrency'] = concurrency,
+}
+
+local MOST_RULES = 8
+local MOST_KEPT = 1000
+
+-- What read(text) makes of a text, kept from call to call: it depends on nothing else.
+local function kept(read)
+    local known, count = {}, 0
+    return function(text)
+        local value = known[text]
+        if value == nil then
+            if count >= MOST_KEPT then known, count = {}, 0 end
+            value = read(text) or false
+            known[text], count = value, count + 1
+        end
+        return value or nil
+    end
+end
+
+local function rule_read(stored)
+    local name, numbers, options = stored:match('^([%a-]+):([%d/]+)(.*)$')
+    local algorithm = algorithms[name]
+    if not algorithm then return nil end
+    local text = name .. ':' .. numbers
+    local head = ' 0 - - ' .. text .. ' '
+    local pattern = '^(%d+)' .. head:gsub('%-', '%%-') .. '(%d+) ?(.*)$'
+    local rule = {text = text, head = head, pattern = pattern, algorithm = algorithm}
+    if not algorithm.read(rule, numbers) then return nil end
+    return rule, options
+end
+
+rules.one = kept(function(text)
+    local rule, options = rule_read(text)
+    return options == '' and rule
+end)
+
+local function is_path(path)
+    return #path <= 128 and not find(path, '^%.') and not find(path, '%.%.') and not find(path, '%.$')
+end
+
+-- ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
+local function options_read(rule, options)
+    local by, behind = options:match('^,by=([%w_.-]+)(.*)$')
+    local low, high = (behind or options):match('^,adapt=([1-9]%d*)%.%.([1-9]%d*)$')
+    if by and not is_path(by) then return false end
+    rule.by = by
+    if not low then return (behind or options) == '' end
+    rule.adapt_low, rule.adapt_high, rule.scaled = tonumber(low), tonumber(high), {}
+    return rule.algorithm.scale and rule.adapt_low < rule.adapt_high and rule.adapt_high <= 1000
+end
+
+-- "pause:UNTIL_US/SET_AT_US" and "weights:1", behind the rules.
+local function mark_read(set, word)
+    local pause_until, set_at = word:match('^pause:(%d+)/(%d+)$')
+    if pause_until then
+        set.pause_until, set.paused_at = tonumber(pause_until), tonumber(set_at)
+    elseif word == 'weights:1' then
+        set.weighted = true
+    else
+        return false
+    end
+    return true
+end
+
+local function add(set, rule)
+    rule.index = #set
+    set[#set + 1] = rule
+    set.in_flight = set.in_flight or rule.in_flight
+    if not rule.by then
+        set.global[#set.global + 1] = rule
+        return true
+    end
+    set.keyed[#set.keyed + 1] = rule
+    set.path = set.path or rule.by
+    return set.path == rule.by
+end
+
+rules.read = kept(function(text)
+    local set, words, marks = {keyed = {}, global = {}, weighted = false}, {}, false
+    for word in text:gmatch('[^ ]+') do
+        local rule, options = rule_read(word)
+        if rule and not marks then
+            if not options_read(rule, options) or not add(set, rule) then return nil end
+            words[#words + 1] = word
+        else
+            marks = true
+            if rule or not mark_read(set, word) then return nil end
+        end
+    end
+    if #set == 0 or #set > MOST_RULES then return nil end
+    set.text = concat(words, ' ')
+    return set
+end)
+
+-- A pause that was set at a time which has not come yet moves back with the clock.
+function rules.paused(set)
+    if not set.pause_until then return 0 end
+    local pause_until = set.pause_until - max(0, set.paused_at - now)
+    return pause_until > now and pause_until or 0
+end
+
+function rules.scaled(rule, thousandths)
+    if thousandths == 1000 then return rule end
+    local scaled = rule.scaled[thousandths]
+    if not scaled then
+        scaled = {}
+        for name, value in pairs(rule) do scaled[name] = value end
+        rule.algorithm.scale(scaled, thousandths)
+        rule.scaled[thousandths] = scaled
+    end
+    return scaled
+end
+
+return rules

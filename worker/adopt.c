@@ -1,0 +1,174 @@
+/* Joining: a worker tells Redis that it is there, under a new id after each connect, and adopts what it had
+ * under its old one. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "worker/worker.h"
+
+/* The workers that are equal to Redis: same queues, same types. FNV-1a over their names, in any order. */
+static void make_group(struct weir_worker *w)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < w->queue_count + w->handlers.count; i++) {
+        bool queue = i < w->queue_count;
+        uint64_t hash = queue ? 0xcbf29ce484222325u : 0x84222325cbf29ce4u;
+
+        for (const char *c = queue ? w->queues[i] : w->handlers.types[i - w->queue_count]; *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+        sum += hash;
+    }
+    snprintf(w->group, sizeof w->group, "%016" PRIx64, sum);
+}
+
+static int make_info(struct weir_worker *w)
+{
+    char host[256] = "", *text;
+    json_t *queues = json_array(), *types = json_array(), *info;
+
+    gethostname(host, sizeof host - 1);
+    for (int i = 0; i < w->queue_count; i++)
+        json_array_append_new(queues, json_string(w->queues[i]));
+    for (int i = 0; i < w->handlers.count; i++)
+        json_array_append_new(types, json_string(w->handlers.types[i]));
+    info = json_pack("{s:s, s:i, s:i, s:f, s:o, s:o}", "host", host, "pid", (int)getpid(), "executors",
+                     w->executors, "lease", (double)w->lease_us / 1e6, "queues", queues, "types", types);
+    text = info ? json_dumps(info, JSON_COMPACT) : NULL;
+    json_decref(info);
+    w->info = text;
+    return text ? 0 : error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
+}
+
+int worker_describe(struct weir_worker *w)
+{
+    make_group(w);
+    return make_info(w);
+}
+
+/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake:
+ * ends the worker. */
+static bool is_hopeless(struct weir_worker *w, const struct error *why)
+{
+    if (w->id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG))
+        return false;
+    w->error = *why;
+    w->result = why->status;
+    ev_break(w->loop, EVBREAK_ALL);
+    return true;
+}
+
+struct lost {
+    const struct adopt *adopt;
+    int count;
+};
+
+static void mark_lost(struct task *task, void *arg)
+{
+    struct lost *lost = arg;
+
+    for (size_t i = 0; i < lost->adopt->lost_count; i++) {
+        const struct span *token = &lost->adopt->lost[i];
+
+        if (token->len == task->token.len && memcmp(token->at, task->token.at, token->len) == 0) {
+            task->lost = true;
+            lost->count++;
+            command_kill(task, SIGTERM);
+        }
+    }
+}
+
+static void on_adopted(void *arg, const struct redisReply *reply)
+{
+    struct weir_worker *w = arg;
+    int64_t now = clock_mono_us();
+    struct adopt adopt;
+    struct lost lost = {&adopt, 0};
+    struct error e;
+
+    w->awaited--;
+    if (!reply)
+        return;
+    if (adopt_reply(reply, w->queue_count, &adopt, &e) != 0) {
+        if (is_hopeless(w, &e))
+            return;
+        worker_refused(w, &e);
+    } else {
+        pool_each(w->pool, mark_lost, &lost);
+        if (lost.count > 0)
+            log_line(LOG_LEVEL_WARN, "%d jobs that run here were given to others while this worker was away",
+                     lost.count);
+        waking_name(w->waking, &adopt);
+        strcpy(w->id, w->next_id);
+        w->next_id[0] = '\0';
+        w->adopted = w->look_now = w->look_held = true;
+        w->duty_until_us = w->duty_until_redis_us = w->pause_until_us = 0;
+        w->tick_us = now + w->lease_us / 4;
+    }
+    adopt_free(&adopt);
+    worker_look(w);
+}
+
+static void add_token(struct task *task, void *arg)
+{
+    if (!task->lost)
+        settle_token(arg, task->token);
+}
+
+/* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
+ * knows which of the two ids holds the leases. */
+void worker_adopt(struct weir_worker *w)
+{
+    struct adopt_call call = {.worker = w->next_id,
+                              .old_worker = w->id,
+                              .group = w->group,
+                              .lease_us = w->lease_us,
+                              .info = w->info,
+                              .queues = {w->queues, w->queue_count}};
+    struct args a;
+
+    if (!w->next_id[0]) { /* a repeated adopt keeps its id */
+        char random[17];
+
+        job_make_id(random);
+        snprintf(w->next_id, sizeof w->next_id, "w%s", random);
+    }
+    args_init(&a);
+    w->awaited++; /* nothing else until the answer */
+    adopt_request(&a, w->prefix, -1, &call);
+    pool_each(w->pool, add_token, &a);
+    for (struct task *task = w->finished.head; task; task = task->next)
+        add_token(task, &a);
+    link_send(w->link, &a, REQUEST_TIMEOUT_S, on_adopted, w);
+    args_free(&a);
+}
+
+static void on_up(void *arg)
+{
+    struct weir_worker *w = arg;
+
+    if (w->down_since_us)
+        log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
+                 (double)(clock_mono_us() - w->down_since_us) / 1e6);
+    w->down_since_us = 0;
+    worker_look(w);
+}
+
+static void on_down(void *arg, const struct error *why)
+{
+    struct weir_worker *w = arg;
+
+    w->adopted = false;
+    if (is_hopeless(w, why))
+        return;
+    if (!w->down_since_us) {
+        log_line(LOG_LEVEL_WARN, "%s; running jobs go on, connecting again until it answers", why->text);
+        w->down_since_us = clock_mono_us();
+    }
+}
+const struct link_events worker_link_events = {.on_up = on_up, .on_down = on_down};

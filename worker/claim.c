@@ -1,0 +1,289 @@
+/* Claiming: how many jobs there is room for, when to ask for them, and what the answer means. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "worker/worker.h"
+
+/* Slots are granted up to 5 ms ahead: looking half of that before a gate opens leaves half for being late,
+ * and at high rates makes one turn of many slots. */
+#define LEAD_US INT64_C(2500)
+/* With more to take than executors: how long to wait for half of them to be free. */
+#define HUNGRY_US (MS / 2)
+#define POLL_DUTY_US (1000 * MS) /* hints may be lost: the worker on duty looks at least that often, */
+#define POLL_US (1500 * MS)      /* the others about that often: they take over from one that died */
+#define MARK_US (1000 * MS)      /* how often the rates are marked */
+#define STUCK_US (250 * MS)      /* prefetched jobs that no executor got to in that time are given back */
+/* Jobs without a limit are leased for that long in advance at the rate they end here. */
+#define PREFETCH_S 0.008
+#define PREFETCH_MOST 1000 /* two budgets of a claim: one runs while the next is under way */
+#define LEASE_MOST 500     /* in one claim: its budget */
+#define LOOK_BYTES (2 * 1024 * 1024)
+#define OFFSET_US (2000 * MS)     /* how long the quickest answer tells of Redis's clock */
+#define OFFSET_STEP_US (100 * MS) /* no answer takes that long more than another */
+#define TOLD_MOST 1000
+
+/* ---- How much there is room for */
+
+struct room worker_room(struct weir_worker *w)
+{
+    struct pool_load load = pool_load(w->pool);
+    int target = (int)fmin(w->rate * PREFETCH_S, PREFETCH_MOST);
+    int taken = load.running + load.queued;
+    int excess = taken > w->executors ? taken - w->executors : 0;
+    struct room room = {.free = taken < w->executors ? w->executors - taken : 0,
+                        .prefetch = target > excess ? (int)fmin(target - excess, LEASE_MOST) : 0};
+
+    room.worth_it = room.free >= (w->executors + 1) / 2 || (target > 0 && excess <= target / 2);
+    return room;
+}
+
+bool worker_has_room(struct weir_worker *w)
+{
+    return worker_takes_jobs(w) && worker_room(w).free > 0;
+}
+
+void worker_measure_rate(struct weir_worker *w, int64_t now)
+{
+    double seconds = (double)(now - w->rate_us) / 1e6;
+
+    if (seconds < 0.0002)
+        return;
+    w->rate += 0.3 * ((double)w->ended / seconds - w->rate);
+    w->rate_us = now;
+    w->ended = 0;
+}
+
+void worker_give_back_stuck(struct weir_worker *w, int64_t now)
+{
+    struct pool_load load = pool_load(w->pool);
+    struct task_list stuck;
+
+    if (load.queued == 0 || load.begun != w->begun) {
+        w->begun = load.begun;
+        w->stuck_us = now;
+        return;
+    }
+    if (now - w->stuck_us < STUCK_US)
+        return;
+    task_list_init(&stuck);
+    pool_withdraw(w->pool, &stuck, false);
+    worker_give_back(w, &stuck);
+    w->rate = 0;
+    w->stuck_us = now;
+}
+
+int64_t worker_stuck_time(struct weir_worker *w)
+{
+    return pool_load(w->pool).queued > 0 ? w->stuck_us + STUCK_US : NEVER;
+}
+
+/* ---- The answer */
+
+static bool same(struct span a, struct span b)
+{
+    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
+}
+
+/* What to add to a time of Redis's clock for our monotonic one. How long an answer was on its way is not
+ * known; the quickest of the last seconds was hardly any time. Longer than that the two clocks could drift
+ * apart. */
+static int64_t clock_offset(struct weir_worker *w, int64_t redis_us, int64_t now)
+{
+    int64_t offset_us = now - redis_us;
+
+    if (!w->offset_since_us || offset_us > w->offset_us + OFFSET_STEP_US) /* Redis's clock was set back */
+        w->offset_us = w->offset_before_us = offset_us;
+    if (now - w->offset_since_us > OFFSET_US) {
+        w->offset_before_us = w->offset_us;
+        w->offset_us = offset_us;
+        w->offset_since_us = now;
+    }
+    if (offset_us < w->offset_us)
+        w->offset_us = offset_us;
+    return w->offset_us < w->offset_before_us ? w->offset_us : w->offset_before_us;
+}
+
+/* The limits of a type, for the trace. */
+static struct span limits_of(const struct claim *claim, struct span type)
+{
+    for (size_t i = 0; i + 1 < claim->limit_count; i += 2)
+        if (same(claim->limits[i], type))
+            return claim->limits[i + 1];
+    return (struct span){"", 0};
+}
+
+/* The tasks of a claim, in its order. */
+static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t offset_us,
+                      struct task_list *tasks)
+{
+    const struct handler *handler = NULL;
+    struct span type = {"", 0}, limits = {"", 0};
+
+    for (size_t i = 0; i < claim->lease_count; i++) {
+        const struct lease *lease = &claim->leases[i];
+        struct task *task;
+
+        if (!same(lease->type, type)) {
+            type = lease->type;
+            handler = handlers_find(&w->handlers, type);
+            if (w->trace)
+                limits = limits_of(claim, type);
+        }
+        if (!(task = task_new(lease, limits)))
+            return -1;
+        task->handler = handler;
+        if (lease->slot_us > claim->now_us)
+            task->start_us = lease->slot_us + offset_us;
+        w->body_bytes += 0.01 * ((double)lease->body.len - w->body_bytes);
+        task_list_push(tasks, task);
+    }
+    return 0;
+}
+
+/* Is it new? Names come from outside: after too many of them, none is. */
+static bool remember(struct weir_worker *w, const char *line)
+{
+    size_t size = strlen(line) + 1;
+    struct told *told;
+
+    for (told = w->told; told; told = told->next)
+        if (strcmp(told->line, line) == 0)
+            return false;
+    if (w->told_count == TOLD_MOST || !(told = malloc(sizeof *told + size)))
+        return false;
+    memcpy(told->line, line, size);
+    told->next = w->told;
+    w->told = told;
+    w->told_count++;
+    return true;
+}
+
+static void tell_once(struct weir_worker *w, const struct span *names, size_t count, const char *what)
+{
+    char line[512];
+
+    for (size_t i = 0; i < count; i++) {
+        snprintf(line, sizeof line, what, (int)names[i].len, names[i].at);
+        if (remember(w, line))
+            log_line(LOG_LEVEL_WARN, "%s", line);
+    }
+}
+
+/* A time of Redis's clock on our monotonic one; 0: never. */
+static int64_t local_time(int64_t redis_us, int64_t offset_us)
+{
+    return redis_us <= 0 ? 0 : redis_us + offset_us;
+}
+
+static void on_claimed(void *arg, const struct redisReply *reply)
+{
+    struct weir_worker *w = arg;
+    int64_t offset_us, now = clock_mono_us();
+    struct task_list tasks;
+    struct error e;
+
+    task_list_init(&tasks);
+    if (!reply) {
+        worker_answered(w); /* what it leased under this id is handed back when the next id is adopted */
+        return;
+    }
+    if (claim_reply(reply, &w->claim, &e) != 0) {
+        worker_refused(w, &e);
+        worker_answered(w);
+        return;
+    }
+    offset_us = clock_offset(w, w->claim.now_us, now);
+    if (make_tasks(w, &w->claim, offset_us, &tasks) != 0)
+        link_drop(w->link, "out of memory"); /* the next adopt hands back what did not fit */
+    w->last_error[0] = '\0';
+    w->more = w->claim.more;
+    w->hungry_us = w->more ? now : 0;
+    w->next_us = local_time(w->claim.next_us, offset_us);
+    w->later_us = local_time(w->claim.later_us, offset_us);
+    w->duty_until_redis_us = w->claim.duty_until_us;
+    w->duty_until_us = local_time(w->claim.duty_until_us, offset_us);
+    tell_once(w, w->claim.aside, w->claim.aside_count,
+              "jobs of type %.*s wait for a worker that has a handler for it");
+    tell_once(w, w->claim.broken, w->claim.broken_count,
+              "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set");
+    if (w->stopping_us || w->leaving || now - w->looked_us > w->lease_us)
+        worker_give_back(w, &tasks); /* on its way out, or back from an absence that cost it its leases */
+    else if (tasks.head)
+        pool_add(w->pool, &tasks);
+    worker_answered(w);
+}
+
+/* ---- The question */
+
+/* Queues by weight: at each turn another order, in which a queue comes first as often as its weight says. */
+static void shuffle_queues(struct weir_worker *w)
+{
+    for (int first = 0; first < w->queue_count - 1; first++) {
+        int sum = 0, at = first;
+
+        for (int i = first; i < w->queue_count; i++)
+            sum += w->weights[i];
+        for (double draw = worker_random() * sum; at < w->queue_count - 1 && (draw -= w->weights[at]) >= 0;)
+            at++;
+        const char *name = w->queues[at];
+        int weight = w->weights[at];
+
+        w->queues[at] = w->queues[first];
+        w->weights[at] = w->weights[first];
+        w->queues[first] = name;
+        w->weights[first] = weight;
+    }
+}
+
+void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now)
+{
+    int most = (int)fmax(16, fmin(1000, LOOK_BYTES / fmax(64, w->body_bytes)));
+    int look = room.free + room.prefetch;
+    struct claim_call call = {
+        .worker = w->id,
+        .group = w->group,
+        .turn = ++w->turn,
+        .free = room.free,
+        .prefetch = room.prefetch,
+        .look = look < 16     ? 16
+                : look > most ? most
+                              : look,
+        .duty_until_us = w->duty_until_redis_us,
+        .held = w->look_held,
+        .unknown_dead = w->unknown_dead,
+        .mark = now - w->mark_us >= MARK_US,
+    };
+
+    if (w->weighted)
+        shuffle_queues(w);
+    call.queues = worker_queues(w);
+    call.types = worker_types(w);
+    if (call.mark)
+        w->mark_us = now;
+    w->looked_us = now;
+    w->look_now = w->look_held = w->more = false;
+    claim_request(a, w->prefix, -1, &call);
+    worker_send(w, a, on_claimed);
+}
+
+int64_t worker_claim_time(struct weir_worker *w, struct room room)
+{
+    bool on_duty = w->duty_until_us != 0;
+    int64_t at = w->looked_us + (on_duty ? POLL_DUTY_US : POLL_US);
+
+    if (!worker_takes_jobs(w) || room.free + room.prefetch < 1)
+        return NEVER;
+    if (w->look_now)
+        return 0;
+    if (w->more && (room.worth_it || room.free > 0))
+        return room.worth_it ? 0 : w->hungry_us + HUNGRY_US;
+    if (on_duty && w->next_us && w->next_us - LEAD_US < at)
+        at = w->next_us - LEAD_US;
+    if (on_duty && w->later_us && w->later_us < at)
+        at = w->later_us;
+    return at;
+}

@@ -1,0 +1,134 @@
+/* Stopping: no more jobs are taken, those that run end or, when the grace is over, are given back; then the
+ * worker leaves. */
+#include <stdio.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "worker/worker.h"
+
+#define KILL_AFTER_US 2000000 /* from TERM to KILL for commands that are over the grace */
+
+void weir_worker_stop(struct weir_worker *w)
+{
+    atomic_fetch_add(&w->stop_calls, 1);
+    ev_async_send(w->loop, &w->stop_async);
+}
+
+void weir_worker_quiet(struct weir_worker *w)
+{
+    atomic_store(&w->quiet, true);
+}
+
+static void kill_one(struct task *task, void *arg)
+{
+    command_kill(task, *(int *)arg);
+}
+
+static void kill_commands(struct weir_worker *w, int signal)
+{
+    pool_each(w->pool, kill_one, &signal);
+}
+
+/* reply NULL: Redis is away; what is still leased returns when the lease ends. */
+static void on_left(void *arg, const struct redisReply *reply)
+{
+    struct weir_worker *w = arg;
+    struct pool_load load = pool_load(w->pool);
+    int kept = load.running + load.queued + w->finished.count + w->settling.count;
+    struct adopt adopt = {0};
+    struct error e = {.text = "Redis is away"};
+
+    w->awaited--;
+    if ((!reply || adopt_reply(reply, w->queue_count, &adopt, &e) != 0) && kept > 0)
+        w->result =
+            error_set(&w->error, WEIR_EUNREACHABLE,
+                      "worker: stopped with %d jobs that could not be given back (%.200s); they return when "
+                      "their lease ends",
+                      kept, e.text);
+    adopt_free(&adopt);
+    ev_break(w->loop, EVBREAK_ALL);
+}
+
+void worker_leave(struct weir_worker *w)
+{
+    struct adopt_call call = {.worker = "",
+                              .old_worker = w->id,
+                              .group = w->group,
+                              .info = "",
+                              .queues = {w->queues, w->queue_count}};
+    struct args a;
+
+    if (w->leaving)
+        return;
+    w->leaving = true;
+    if (!w->adopted || !link_is_up(w->link)) {
+        on_left(w, (w->awaited++, NULL));
+        return;
+    }
+    args_init(&a);
+    w->awaited++;
+    adopt_request(&a, w->prefix, -1, &call);
+    link_send(w->link, &a, REQUEST_TIMEOUT_S, on_left, w);
+    args_free(&a);
+}
+
+/* The grace is over, or somebody is impatient: commands are ended, their jobs given back. */
+static void force(struct weir_worker *w)
+{
+    struct pool_load load = pool_load(w->pool);
+
+    if (!w->forced && load.running > 0)
+        log_line(LOG_LEVEL_WARN, "stopping now: %d jobs are given back", load.running);
+    w->forced = true;
+    kill_commands(w, SIGTERM);
+    worker_leave(w);
+}
+
+static void begin_stop(struct weir_worker *w, int64_t now)
+{
+    struct task_list waiting;
+
+    w->stopping_us = now;
+    task_list_init(&waiting);
+    pool_withdraw(w->pool, &waiting, true);
+    log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
+             pool_load(w->pool).running, waiting.count);
+    worker_give_back(w, &waiting);
+}
+
+void worker_check_stop(struct weir_worker *w)
+{
+    int calls = atomic_load(&w->stop_calls);
+    int64_t now = clock_mono_us();
+
+    if (w->drain_max_us && !w->stopping_us && now - w->started_us > w->drain_max_us) {
+        w->result = error_set(&w->error, WEIR_ENOTNOW, "worker: not drained in %.1f s; run it again",
+                              (double)w->drain_max_us / 1e6);
+        begin_stop(w, now);
+    }
+    if (calls > 0 && !w->stopping_us)
+        begin_stop(w, now);
+    if (w->stopping_us && (calls > 1 || now - w->stopping_us > w->grace_us))
+        force(w);
+    else if (w->stopping_us && !link_is_up(w->link) && worker_is_idle(w))
+        worker_leave(w);
+    else
+        worker_look(w);
+}
+
+static void count_functions(struct task *task, void *arg)
+{
+    *(int *)arg += task->handler->function != NULL;
+}
+
+void worker_end_running(struct weir_worker *w)
+{
+    int64_t deadline_us = clock_mono_us() + KILL_AFTER_US;
+    int functions = 0;
+
+    pool_each(w->pool, count_functions, &functions);
+    while (pool_load(w->pool).running > functions && clock_mono_us() < deadline_us)
+        clock_sleep_until(clock_mono_us() + 10000);
+    kill_commands(w, SIGKILL);
+    w->abandoned = functions > 0;
+}
