@@ -57,6 +57,17 @@ local function serve_queue(queue)
     return used, more
 end
 
+-- Serves all queues; returns how many jobs leave each, whether there are more, and what is wrong with the keys to be written.
+local function serve_queues()
+    local used, more = {}, false
+    for _, queue in ipairs(c.queues) do
+        local left
+        used[queue], left = serve_queue(queue)
+        more = more or left
+    end
+    return used, more, claim_commit.wrong_keys()
+end
+
 local function or_never(time) return time < huge and time or -1 end
 
 local function claim(ARGV)
@@ -67,18 +78,15 @@ local function claim(ARGV)
     if c.has_option('h') then
         for _, queue in ipairs(c.queues) do claim_wait.take_back_all(queue) end
     end
-    local used, more = {}, false
-    for _, queue in ipairs(c.queues) do
-        local left
-        used[queue], left = serve_queue(queue)
-        more = more or left
+    local ok, used, more, wrong_key = pcall(serve_queues)
+    if not ok or wrong_key then
+        claim_wait.restore()
+        if ok then return check.refuse_key(wrong_key) end
+        return type(used) == 'table' and used or refuse('claim: %s', used)
     end
-    wrong = claim_commit.wrong_keys()
-    if wrong then return check.refuse_key(wrong) end
     claim_commit.write(used)
     local at, later, due, news = claim_duty.next_times()
-    more = more or due
-    claim_duty.decide(more, news)
+    more = claim_duty.decide(more or due, news)
     return {now, or_never(at), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken}
 end
 

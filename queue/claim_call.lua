@@ -2,9 +2,12 @@
 local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
+
+claim_call.LANE = 3             -- of it, for a lane of a key: its list and its gates are read
 local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
+claim_call.TO_SERVE = 200          -- of it, kept from lanes that wake for those that start
 claim_call.BYTES = 8 * 1024 * 1024 -- of bodies read in one claim
 claim_call.AHEAD = 5000            -- us that slots are granted ahead: at a small burst every late wake-up would lose one for good
 

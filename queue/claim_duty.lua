@@ -1,9 +1,9 @@
 -- claim_duty: when the next look is, and whose: the pacing duty.
 --
--- uses: bell claim_call
+-- uses: bell claim_call claim_wait
 local claim_duty = {}
 
-local claim = claim_call
+local claim, wait = claim_call, claim_wait
 
 local DUTY_US = 2000000 -- the pacing duty passes to another when its holder is silent for that long
 
@@ -33,28 +33,32 @@ local function pass_on(mine_still, more)
     claim.duty_until = 0
 end
 
-local function take_if_free()
-    local holder = duty_holder()
+-- Returns whether a type was taken back: while this worker had no duty, nobody rang for it when one was set aside.
+local function take_if_free(mine_still)
+    local holder, found = duty_holder(), false
     if holder and holder ~= claim.worker then
         claim.duty_until = 0
-        return
+        return false
     end
+    for _, queue in ipairs(mine_still and {} or claim.queues) do found = wait.take_back_all(queue) or found end
     claim.duty_until = now + DUTY_US
     call_safe('HSET', P .. 'duty', claim.group, claim.worker .. ' ' .. us(claim.duty_until) .. ' ' .. concat(claim.queues, ','))
+    return found
 end
 
 -- The pacing duty: one worker of the group with a free executor keeps the timer and watches the queues. Who has none left
--- passes it on, and calls another as long as nobody has it; who has some takes it then.
+-- passes it on, and calls another as long as nobody has it; who has some takes it then. Returns whether there is more to look at.
 function claim_duty.decide(more, news)
     local mine_still = claim.duty_until > now and claim.duty_until <= now + DUTY_US
     if claim.free < 1 then
         pass_on(mine_still, more)
     elseif not mine_still or claim.duty_until - now < DUTY_US / 2 then
-        take_if_free()
+        more = take_if_free(mine_still) or more
     end
     if news and claim.duty_until == 0 then
         for _, queue in ipairs(claim.queues) do bell.ring(queue) end
     end
+    return more
 end
 
 return claim_duty

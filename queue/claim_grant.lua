@@ -84,6 +84,7 @@ end
 function claim_grant.lane(s, key)
     local l = s.lanes[key]
     if l then return l end
+    if s.keyed then claim.budget = claim.budget - claim.LANE end
     local name = s.lane_head .. key
     l = {s = s, key = key, name = name, node = s.name .. '/' .. key,
          gates = s.keyed and key ~= '' and load_gates(s.kind.keyed, key) or {},

@@ -98,7 +98,7 @@ local function serve_turn(s, l, ticket, lane_ticket, others, most)
     end
     local entry = grant.head(l, 1)
     if not entry then
-        wait.leave_ring(s, l)
+        wait.end_lane(s, l)
         forget_share(s, l)
         return n, nil, nil, nil, true
     end
@@ -183,7 +183,7 @@ end
 local function wake_lanes(queue)
     if claim.waking < 1 then return end
     for _, name in ipairs(wait.due_keys(queue, min(claim.waking, 1000))) do
-        if claim.waking < 1 then break end
+        if claim.waking < 1 or claim.budget < claim.TO_SERVE then break end
         claim.waking = claim.waking - wait.wake_lanes(queue, name)
     end
     wait.sleep_on(queue)

@@ -75,7 +75,7 @@ function claim_park.sort_again(s, l)
     end
     wait.write_ring(s)
     claim_park.place()
-    if grant.head(l, 1) then wait.go_behind(s, l) else wait.leave_ring(s, l) end
+    if grant.head(l, 1) then wait.go_behind(s, l) else wait.end_lane(s, l) end
 end
 
 return claim_park

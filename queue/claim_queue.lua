@@ -110,20 +110,20 @@ end
 
 -- Places jobs in their order as far as there is room; returns how many.
 local function place_all(queue, jobs)
-    local states, bytes, most = grant.states[queue], claim.bytes, min(#jobs, claim.budget)
-    for i = 1, most do
+    local states, bytes, placed = grant.states[queue], claim.bytes, 0
+    for i = 1, #jobs do
         local body = jobs[i]
         local s = #body <= BODY_MOST and states[match(body, QUICK) or '']
-        if claim.free + claim.prefetch < 1 or bytes > claim.BYTES
+        if claim.free + claim.prefetch < 1 or claim.budget < 1 or bytes > claim.BYTES
             or not (s and place_entry(s, body) or not s and place_odd(queue, body)) then
-            most = i - 1
             break
         end
-        bytes = bytes + #body
+        bytes, placed = bytes + #body, i
+        claim.budget = claim.budget - 1
     end
     grant.take_used()
-    claim.bytes, claim.budget = bytes, claim.budget - most
-    return most
+    claim.bytes = bytes
+    return placed
 end
 
 -- Looks at jobs from the head of the queue while there is room; jobs: the first of them. Returns how many leave it, and whether

@@ -1,5 +1,6 @@
 -- claim_wait: where types and lanes wait: at the gate that opens last. What is written here is written at once, to the new place
--- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none.
+-- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none; whom it thought
+-- to have emptied, restore() puts back.
 --
 -- uses: claim_call claim_grant gate bell lane
 local claim_wait = {}
@@ -44,7 +45,7 @@ local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' ..
 local function hold_open(gates, cost, node, ticket, till)
     for _, e in ipairs(gates) do
         if e.g and not e.g.base.in_flight and gate.start(e.g, cost, node, ticket) <= now + claim.AHEAD then
-            local one_slot = now + e.g.rule.period / e.g.rule.count
+            local one_slot = now + e.g.base.period / e.g.base.count
             if till == huge or till <= one_slot then gate.hold(e.g, node, ticket, floor(min(till, one_slot))) end
         end
     end
@@ -57,11 +58,13 @@ local function look_time(gates, cost, at) return at == huge and grant.unfit(gate
 local function wait_type(s, e, at, cost, ticket)
     local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
     call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
+    s.gone = false
     set_sooner(s.queue, name, e and look_time(s.gates, cost, at) or now)
 end
 
 -- A type that this worker cannot run waits in held.
 local function set_aside(s, ticket)
+    s.gone = false
     claim.aside[#claim.aside + 1] = s.name
     if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) == 1 then bell.ring(s.queue) end
 end
@@ -98,6 +101,7 @@ end
 
 -- A lane that has a job and stands nowhere.
 function claim_wait.place_lane(s, l, ticket)
+    l.gone = false
     local cost = grant.cost(s, grant.head(l, 1))
     local at, last = grant.opens(l.gates, cost, l.node, ticket, now)
     if at > now + claim.AHEAD then sleep(s, l, cost, last, at, ticket) else join_ring(s, l, ticket) end
@@ -123,6 +127,12 @@ function claim_wait.next_lane(s)
 end
 
 function claim_wait.leave_ring(s, l) s.leaving[#s.leaving + 1] = l.key end
+
+-- The same for one that has no job left.
+function claim_wait.end_lane(s, l)
+    l.gone = true
+    claim_wait.leave_ring(s, l)
+end
 
 -- Stays where it is.
 function claim_wait.stay(s) s.staying = s.staying + 1 end
@@ -175,6 +185,7 @@ local function first_opening(e) return e.fixed or gate.start(e.g, 1) end
 -- gate e is closed until `at`, or (e nil) it could start more, but for executors. Returns whether the gate is now done with.
 function claim_wait.after_turn(s, name, ticket, alone, started, gone, cost, e, at)
     if gone then
+        s.gone = true
         leave(s, name, alone)
         return alone
     end
@@ -216,17 +227,38 @@ local function take_back(queue, name, ticket)
     call('ZREM', P .. 'held:' .. queue, name)
 end
 
+-- All of a queue; returns whether there was one.
 function claim_wait.take_back_all(queue)
-    local held = call('ZRANGE', P .. 'held:' .. queue, '0', '-1', 'WITHSCORES')
+    local held, found = call('ZRANGE', P .. 'held:' .. queue, '0', '-1', 'WITHSCORES'), false
     for i = 1, #held, 2 do
-        if claim.mine[held[i]] then take_back(queue, held[i], tonumber(held[i + 1])) end
+        if claim.mine[held[i]] then
+            take_back(queue, held[i], tonumber(held[i + 1]))
+            found = true
+        end
     end
+    return found
 end
 
 -- The same for the type of a job that has come.
 function claim_wait.take_back(s)
     local ticket = claim_wait.members(s) > 0 and call('ZSCORE', P .. 'held:' .. s.queue, s.name)
     if ticket then take_back(s.queue, s.name, tonumber(ticket)) end
+end
+
+local function restore_type(s)
+    local restored = false
+    for key, l in pairs(s.lanes) do
+        if l.gone and call('LLEN', P .. 'lane:' .. l.name) > 0 then
+            call('ZADD', s.ring, us(now), key)
+            restored = true
+        end
+    end
+    if restored and s.gone then lane.look_at(s.queue, s.name, now) end
+end
+
+-- The claim has failed and moves no job: lanes and types that it had emptied are to be looked at again.
+function claim_wait.restore()
+    for _, s in ipairs(grant.order) do pcall(restore_type, s) end
 end
 
 -- Nobody waits at that gate any more.

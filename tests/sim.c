@@ -707,6 +707,23 @@ static const struct sim_rule *rule_of(const char *name)
     return limit->set && rule < limit->count ? &limit->rules[rule] : NULL;
 }
 
+/* A gate is held for one slot at most; one that counts what is in flight is not. */
+static void check_hold(const struct item *item, const struct sim_gate *gate, const struct gate_state *state)
+{
+    struct naive_rule rule;
+
+    if (state->hold_until_us <= state->wrote_us || gate->adapts)
+        return;
+    assert_non_null(naive_rule_read(state->rule.at, &rule));
+    if ((state->hold_until_us - state->wrote_us) * rule.count > rule.period_us)
+        sim_fail("%s is held for more than a slot: %s", item->name, item->at[0]->str);
+}
+
+static bool is_text(struct span span, const char *text)
+{
+    return strlen(text) == span.len && memcmp(text, span.at, span.len) == 0;
+}
+
 static void read_gate(const struct item *item)
 {
     struct gate_state state;
@@ -717,21 +734,19 @@ static void read_gate(const struct item *item)
         sim_fail("%s is a gate that nobody needs", item->name);
     if (!gate_state_read(text_of(item->at[0]), &state))
         sim_fail("%s: %s", item->name, item->at[0]->str);
+    if (!is_text(state.rule, gate->rule)) {
+        if (!rule || !is_text(state.rule, rule->text))
+            sim_fail("%s is written under %.*s, which is not its rule", item->name, (int)state.rule.len,
+                     state.rule.at);
+        gate_follow(gate, rule);
+    }
+    gate->adapts |= rule && rule->adapt_high > 0;
+    gate->adapted = state.adapted;
     gate->pause_until_us = state.pause_until_us;
-    if (rule && rule->adapt_high == 0 && state.hold_until_us > state.wrote_us &&
-        (state.hold_until_us - state.wrote_us) * rule->rule.count > rule->rule.period_us)
-        sim_fail("%s is held for more than a slot: %s", item->name, item->at[0]->str);
+    check_hold(item, gate, &state);
     shadow(gate, gate->hold_until_us, gate->hold_node);
     gate->hold_until_us = state.hold_until_us;
     snprintf(gate->hold_node, sizeof gate->hold_node, "%.*s", (int)state.hold_node.len, state.hold_node.at);
-    gate->adapted = state.adapted;
-    if (strlen(gate->rule) == state.rule.len && memcmp(gate->rule, state.rule.at, state.rule.len) == 0)
-        return;
-    if (!rule || strlen(rule->text) != state.rule.len ||
-        memcmp(rule->text, state.rule.at, state.rule.len) != 0)
-        sim_fail("%s is written under %.*s, which is not its rule", item->name, (int)state.rule.len,
-                 state.rule.at);
-    gate_follow(gate, rule);
 }
 
 static void read_held(const struct snapshot *all)
@@ -1052,8 +1067,25 @@ static bool waits_behind(int q, const char *node, int64_t cost)
     return false;
 }
 
-/* Is it the turn of the first job of a lane? It is not behind a lane of its type that needs more, or a type
- * that does; nor when it was returned to a lane that waits for a job which costs more. */
+/* The most that the first job of a lane in the ring of a type costs. */
+static int64_t dearest_in_ring(int q, int type)
+{
+    char name[64];
+    const struct item *ring;
+    int64_t dearest = 0;
+
+    snprintf(name, sizeof name, "ring:%s/%s", sim_queue_names[q], sim_type_names[type]);
+    ring = snapshot_item(sim.all, name);
+    for (size_t i = 0; ring && i < ring->count; i += 2) {
+        int key = key_named(ring->at[i]->str, strlen(ring->at[i]->str));
+
+        dearest = later_of(dearest, sim_cost(sim.lanes[q][type][key].at[0]));
+    }
+    return dearest;
+}
+
+/* Is it the turn of the first job of a lane? Who waits for a job that costs more waits as long as that: the
+ * others of its ring, those behind it at a gate, and what was returned to its lane. */
 static bool has_its_turn(int q, int type, int key, const char *lane_node, bool asleep)
 {
     int n = sim.lanes[q][type][key].at[0];
@@ -1063,8 +1095,7 @@ static bool has_its_turn(int q, int type, int key, const char *lane_node, bool a
         return false;
     if (asleep)
         return !waits_behind(q, lane_node, cost);
-    return sim_cost(job_of_node(q, sim_type_names[type])) <= cost &&
-           !waits_behind(q, sim_type_names[type], cost);
+    return dearest_in_ring(q, type) <= cost && !waits_behind(q, sim_type_names[type], cost);
 }
 
 /* Does a lane wait at a gate of its key? */

@@ -345,6 +345,58 @@ static void test_what_is_in_flight_outlives_a_change_of_the_limit(void **state)
     expect_claim("e");
 }
 
+/* a of t runs; b of t waits first, c of slow behind it. */
+static void wait_in_line(const char *rules)
+{
+    scene_begin(NULL);
+    start("w");
+    must(turns_rate("acct", rules));
+    use("t", "acct");
+    use("slow", "acct");
+    enqueue_with("t", "a b", KEY("k"));
+    enqueue_with("slow", "c", KEY("k"));
+    expect_claim("a");
+    keep_tokens();
+}
+
+static void test_who_no_longer_uses_a_limit_does_not_wait_for_it(void **state)
+{
+    static const char *const rules[] = {"concurrency:1", "concurrency:1,by=key", CLOSED_RULE,
+                                        CLOSED_RULE ",by=key"};
+    const char *limit = "acct";
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        wait_in_line(rules[i]);
+        must(turns_use("slow", "unuse", "", &limit, 1));
+        turns_check();
+        expect_claim("c");
+        expect_claim("");
+    }
+}
+
+static void test_a_limit_that_came_holds_what_is_parked(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    wait_in_line("concurrency:1");
+    must(turns_rate("slow", CLOSED_RULE));
+    must(turns_settle_done("w", "t", tokens, 1, &stale));
+    expect_claim("b");
+    keep_tokens();
+    must(turns_settle_done("w", "t", tokens, 1, &stale));
+    expect_claim("c");
+    expect_token(0, "@1795000000000000/default/slow/~acct#0");
+    expect_text("slow=gcra:1/86400000000/1|acct=concurrency:1", "ECHO",
+                turns.reply->element[6]->element[1]->str);
+    keep_tokens();
+    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    enqueue("default", "slow", "d");
+    expect_claim("");
+    expect_text("slow#0", "ZRANGE", WAKE, "0", "-1");
+}
+
 /* ---- Costs */
 
 static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
@@ -578,6 +630,8 @@ int main(void)
         TEST(jobs_in_flight_are_counted_by_their_leases),
         TEST(who_dies_or_leaves_frees_what_it_had_in_flight),
         TEST(what_is_in_flight_outlives_a_change_of_the_limit),
+        TEST(who_no_longer_uses_a_limit_does_not_wait_for_it),
+        TEST(a_limit_that_came_holds_what_is_parked),
         TEST(a_job_takes_as_many_slots_as_it_costs),
         TEST(a_job_in_flight_is_one_whatever_it_costs),
         TEST(a_cost_that_never_fits_is_dead),

@@ -736,6 +736,43 @@ static void test_wrong_arguments_change_nothing(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
+static void test_wrong_numbers_change_nothing(void **state)
+{
+    static const char *const costs[] = {"0", "-1", "1.5", "x", "nan", "inf", "1000000001"},
+                             *const weights[] = {"0", "-1", "1.5", "x", "", "nan", "1001"},
+                             *const times[] = {"-1", "1.5", "x", "", "nan", "inf", "315360000000001"};
+    static const struct {
+        const char *script, *first, *second; /* second NULL: the number is the second word */
+        const char *const *numbers;
+        const char *says;
+    } calls[] = {
+        {"rate_use", "mail", "use", costs, "cost: must be 1 to 1000000000"},
+        {"rate_weight", "mail", "42", weights, "weight: must be 1 to 1000"},
+        {"rate_pause", "mail", NULL, times, "pause: must be at most ten years (3650d)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(calls); i++)
+        for (size_t k = 0; k < COUNT(costs); k++) {
+            struct redisReply *reply;
+            struct args a;
+
+            args_init(&a);
+            script_begin(&a, calls[i].script, PREFIX, BEGIN_US);
+            args_add(&a, calls[i].first);
+            if (calls[i].second)
+                args_add(&a, calls[i].second);
+            args_add(&a, calls[i].numbers[k]);
+            args_add(&a, "what");
+            args_add(&a, "by");
+            assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), WEIR_EINPUT);
+            if (strcmp(error.text, calls[i].says) != 0)
+                fail_msg("%s with %s: %s", calls[i].script, calls[i].numbers[k], error.text);
+            args_free(&a);
+        }
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+}
+
 static void test_keys_of_another_kind_change_nothing(void **state)
 {
     static const char *const keys[] = {"limits",  "queues",  "wake:default", "types",
@@ -1081,6 +1118,7 @@ int main(void)
         cmocka_unit_test_setup(test_sleeping_lanes_of_a_full_gate, flush),
         cmocka_unit_test_setup(test_sleeping_lanes_of_a_type, flush),
         cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
+        cmocka_unit_test_setup(test_wrong_numbers_change_nothing, flush),
         cmocka_unit_test_setup(test_keys_of_another_kind_change_nothing, flush),
         cmocka_unit_test_setup(test_gates_of_another_kind, flush),
         cmocka_unit_test_setup(test_the_log_is_capped, flush),

@@ -1,6 +1,6 @@
 -- fixed_window: count slots in each window [offset + n period, offset + (n + 1) period) since 1970 in UTC.
 --
--- Words: "last_us used": the last start, and the slots that are used in its window. Up to 2 count - 1 starts fall
+-- Words: "last_us used": the last start, and the slots that are used in its window. Up to 2 count starts fall
 -- into one period around a window's edge, and count at once. The functions are described in rules.lua.
 -- uses: exact
 

@@ -80,6 +80,7 @@ end
 local function change(g, whole)
     local n = g.algorithm.used(g, now)
     g.base, g.rule, g.algorithm = whole, whole, whole.algorithm
+    g.hold_ticket = nil -- its time was that of the old rule
     g.algorithm.fresh(g)
     g.algorithm.fill(g, min(n, whole.burst))
     touch(g)
