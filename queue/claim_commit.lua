@@ -17,9 +17,21 @@ local function append(key, list, first)
     for i = first, #list, 4000 do call('RPUSH', key, unpack(list, i, min(i + 3999, #list))) end
 end
 
-local function write_lane(l)
+-- ended: the keys of lanes that have no job left.
+local function write_lane(l, ended)
     append(P .. 'lane:' .. l.name, l.parked, l.parked_next)
-    if l.read_at > 1 then call('LTRIM', P .. 'lane:' .. l.name, digits(l.read_at - 1), '-1') end
+    if l.read_at == 1 then return end
+    if l.whole and l.read_at > l.fetched and not l.parked[l.parked_next] then
+        ended[#ended + 1] = P .. 'lane:' .. l.name
+    else
+        call('LTRIM', P .. 'lane:' .. l.name, digits(l.read_at - 1), '-1')
+    end
+end
+
+local function write_lanes()
+    local ended = {}
+    for _, l in ipairs(grant.lanes) do write_lane(l, ended) end
+    for i = 1, #ended, 4000 do call('DEL', unpack(ended, i, min(i + 3999, #ended))) end
 end
 
 local function mark_rate(name)
@@ -56,7 +68,7 @@ end
 function claim_commit.write(used)
     push('HSET', P .. 'active:' .. claim.worker, claim.leases)
     write_dead()
-    for _, l in ipairs(grant.lanes) do write_lane(l) end
+    write_lanes()
     gate.save()
     for queue, n in pairs(used) do
         if n > 0 then call('LTRIM', P .. 'queue:' .. queue, digits(n), '-1') end

@@ -96,6 +96,15 @@ function claim_grant.lane(s, key)
     return l
 end
 
+-- Lanes of these keys, {key, ticket, key, ticket ...}, will be looked at: reads the states of their gates at once.
+function claim_grant.expect_lanes(s, keys)
+    local names = {}
+    for i = 1, #keys, 2 do
+        for _, spec in ipairs(s.lanes[keys[i]] and {} or s.kind.keyed) do names[#names + 1] = spec.name .. '/' .. keys[i] end
+    end
+    if #names > 0 then gate.expect(names) end
+end
+
 -- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked.
 function claim_grant.head(l, ahead)
     local entry = l.read[l.read_at]

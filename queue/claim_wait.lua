@@ -116,6 +116,7 @@ function claim_wait.open_ring(s, most)
     local n = min(most, ROUND_MOST) + 1
     s.front, s.front_at = call('ZRANGE', s.ring, '0', digits(n - 1), 'WITHSCORES'), 1
     s.whole, s.staying, s.leaving, s.behind = #s.front < 2 * n, 0, {}, {}
+    if s.keyed and #s.front > 2 then grant.expect_lanes(s, s.front) end
 end
 
 -- The next lane of the round, its ticket, and whether the ring has others; nil: there is none.

@@ -7,7 +7,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, id, most (entries of one page, 1 to 1000), place, from
 --       place: '' (names the others), queue:<queue>, rings:<queue> (names those that are there), ring:<queue>/<type> and
---              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, active:<worker>, later, dead
+--              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, active:<worker>,
+--              later, dead
 -- reply: [ now, next, bytes that were read, [place, ...], found ]; found: [], or
 --        [ state, lane, attempts, body, a, b, text, host, pid ]
 --        waiting, parked: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key

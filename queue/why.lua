@@ -2,11 +2,11 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
--- reply: [ now, key, its lane (lane:<lane>), jobs there, its cost, held (0/1), served (0/1), elsewhere (0/1), lanes with their turn before
---          its own (-1: it is not in the ring), lanes in the ring, [gate, ...] ]
+-- reply: [ now, key, its lane (lane:<lane>), jobs there, its cost, held (0/1), served (0/1), elsewhere (0/1), lanes that have
+--          their turn before its own (-1: it is not in the ring), lanes in the ring, [gate, ...] ]
 --        held: no worker that looked can run its type; served: a worker does run it, from that queue; elsewhere: other queues
 --        have jobs that may be of the type
---        gate: [ limit, index of the rule, its state, opens, paused until, held for another until ]: times in us, 0 for not at all;
+--        gate: [ limit, index of the rule, its state, opens, paused until, held for another until ]: times in us, 0: not at all;
 --        opens for the first of the lane: now when it is open, -1: when a job ends, -2: never. Index -1: the limit is paused as a
 --        whole, -2: its rules cannot be read
 --

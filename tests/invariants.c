@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most keys hold what their name says: then one command reads a key, and one all strings. */
+/* Most keys hold what their name says: then one command reads a key, and one all strings. Of the log of
+ * changes, which nobody checks, the first. */
 static const char snapshot_text[] =
     "local all, strings = {}, {}\n"
     "local read = {list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, hash = {'HGETALL'},\n"
-    "              set = {'SMEMBERS'}, string = {'MGET'}}\n"
+    "              set = {'SMEMBERS'}, string = {'MGET'}, log = {'LRANGE', 0, 0}}\n"
     "local kinds = {queue = 'list', lane = 'list', ring = 'zset', wait = 'zset', wake = 'zset', sleep = "
     "'zset',\n"
     "               held = 'zset', active = 'hash', stats = 'hash', credit = 'hash', gate = 'string', id = "
@@ -23,7 +24,7 @@ static const char snapshot_text[] =
     "               stop = 'string', reap = 'string', limits = 'hash', types = 'hash', weights = 'hash',\n"
     "               queues = 'set', later = 'zset', dead = 'zset', workers = 'zset', duty = 'hash', bell = "
     "'list',\n"
-    "               spare = 'list', changes = 'list'}\n"
+    "               spare = 'list', changes = 'log'}\n"
     "local function add(key, kind, value)\n"
     "  all[#all + 1] = key:sub(#KEYS[1] + 1)\n"
     "  all[#all + 1] = kind\n"
@@ -41,7 +42,7 @@ static const char snapshot_text[] =
     "    strings[#strings + 1] = key\n"
     "  elseif how then\n"
     "    local value = redis.pcall(how[1], key, unpack(how, 2))\n"
-    "    if value.err then add_read(key) else add(key, kind, value) end\n"
+    "    if value.err then add_read(key) else add(key, kind == 'log' and 'list' or kind, value) end\n"
     "  else\n"
     "    add_read(key)\n"
     "  end\n"

@@ -38,7 +38,7 @@ static const struct {
     {"\"a b/ü\"", "h.d103516d31165a1ffeda9f8f045b95cf266ec082"},
     {"\"\"", "h.da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 };
-enum { SPECIAL = sizeof values / sizeof *values, VALUES = SPECIAL + 20 };
+enum { SPECIAL = sizeof values / sizeof *values };
 
 void sim_fail(const char *fmt, ...)
 {
@@ -83,6 +83,8 @@ static void list_insert(struct sim_list *list, int at, int n)
 
 static void list_remove(struct sim_list *list, int at, int count)
 {
+    if (count == 0)
+        return;
     list->count -= count;
     memmove(list->at + at, list->at + at + count, (size_t)(list->count - at) * sizeof *list->at);
 }

@@ -393,6 +393,8 @@ struct history history_read(struct stage *s)
     if (!(f = fopen(path, "r")))
         return h;
     while (fgets(line, sizeof line, f)) {
+        if (!strchr(line, '\n'))
+            break; /* the last one, seen in the middle of its write */
         if (h.count % 1024 == 0)
             h.events = realloc(h.events, (size_t)(h.count + 1024) * sizeof *h.events);
         assert_non_null(h.events);

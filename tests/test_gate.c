@@ -309,6 +309,7 @@ static struct gate load(struct kept *k, const struct rule *rule, int64_t now_us,
         stored[i][strcspn(stored[i], ",")] = '\0';
     if (strcmp(stored[0], stored[1]) != 0) {
         *touched = true;
+        k->holder = -1;
         g.base.adapt_low = g.base.adapt_high = 0; /* a state says what is in use in terms of the whole rate */
         g.rule = g.base;
     }
@@ -383,6 +384,9 @@ static struct foreseen foresee(struct kept *k, const struct rule *rule, struct s
 
     f.answer.held_us = held_until(k, s);
     f.answer.start_us = gate_start(&g, s->now_us, s->cost);
+    /* When a rate has grown is when to look again, not a time from which a slot may be granted ahead. */
+    if (g.factor && s->cost > g.rule.burst && f.answer.start_us <= s->now_us + AHEAD_US)
+        f.answer.start_us = s->now_us + AHEAD_US + 1;
     if (f.answer.held_us > f.answer.start_us)
         f.answer.start_us = f.answer.held_us;
     if (follow(&g, k, s, &f.answer))

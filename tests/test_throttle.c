@@ -812,7 +812,7 @@ static bool step_outside(int jobs_most)
         enqueue_some();
     if (sim_chance(8))
         change_something();
-    if (sim_chance(3))
+    if (sim_chance(sim.later_us >= 0 && sim.later_us <= turns.now_us ? 2 : 20))
         promote_some();
     return turns.calls > calls;
 }
@@ -1026,8 +1026,8 @@ static void run_world(uint64_t seed)
     int steps, jobs_most;
 
     make_world(seed);
-    steps = (int)sim_pick(10, 40);
-    jobs_most = (int)(sim_chance(100) ? 1500 : sim_pick(5, 50));
+    steps = (int)sim_pick(8, 30);
+    jobs_most = (int)(sim_chance(200) ? 1500 : sim_pick(5, 40));
     for (sim.step = 0; sim.step < steps; sim.step++)
         step(jobs_most);
     drain();

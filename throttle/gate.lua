@@ -1,6 +1,7 @@
 -- gate: one rule's live state, whatever its algorithm; each is read once and written once in a call.
 --
 --   local g = gate.load(name, rule)             name: "<limit>#<index>[/<key>]"; rule: of rules.lua
+--   gate.expect(names)                          those will be loaded: one command for all, at most 1,000
 --   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
 --                                               does not fit, or (concurrency) not before another job ends
 --   gate.fits(g, cost)                          could it ever?
@@ -41,11 +42,11 @@ local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
 
 -- Of this call: gates by name, those to be written, and now as text. Tables are made anew only where they were used.
-local gates, changed, stamp = {}, {}, nil
+local gates, expected, changed, stamp = {}, {}, {}, nil
 local loaded, touched = false, 0
 
 each_call(function()
-    if loaded then gates, loaded = {}, false end
+    if loaded then gates, expected, loaded = {}, {}, false end
     if touched > 0 then changed, touched = {}, 0 end
     stamp = nil
 end)
@@ -170,11 +171,21 @@ local function make(name, key, whole, state)
     return g
 end
 
+-- Reads the states of gates that will be loaded, at once.
+function gate.expect(names)
+    local keys = {}
+    for i = 1, #names do keys[i] = P .. 'gate:' .. names[i] end
+    local states = call('MGET', unpack(keys))
+    loaded = true
+    for i = 1, #names do expected[names[i]] = states[i] end
+end
+
 function gate.load(name, rule)
     local g = gates[name]
     if not g then
-        local key = P .. 'gate:' .. name
-        return make(name, key, rule, call('GET', key))
+        local key, state = P .. 'gate:' .. name, expected[name]
+        if state == nil then state = call('GET', key) end
+        return make(name, key, rule, state)
     end
     if g.base ~= rule then set_base(g, rule) end
     return g
@@ -200,7 +211,7 @@ end
 
 function gate.start(g, cost, node, ticket)
     local s = g.algorithm.start(g, cost)
-    if s == huge and g.factor and gate.fits(g, cost) then s = grown(g) end
+    if s == huge and g.factor and gate.fits(g, cost) then s = max(grown(g), now + gate.AHEAD + 1) end
     if g.pause > s then s = g.pause end
     if g.hold_ticket then s = max(s, gate.held_until(g, node, ticket)) end
     return s

@@ -97,6 +97,7 @@ local function mark_read(set, word)
     local pause_until, set_at = word:match('^pause:(%d+)/(%d+)$')
     if pause_until then
         set.pause_until, set.paused_at = tonumber(pause_until), tonumber(set_at)
+        return max(set.pause_until, set.paused_at) <= 2 ^ 53
     elseif word == 'weights:1' then
         set.weighted = true
     else
