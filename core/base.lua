@@ -29,25 +29,32 @@ local P, now, VIRTUAL
 local beginnings = {}
 local function each_call(reset) beginnings[#beginnings + 1] = reset end
 
--- KEYS[1]: the prefix. ARGV[1]: the time, or '' for Redis TIME.
-local function begin(KEYS, ARGV)
-    if not call then take_globals() end
-    P, VIRTUAL = KEYS[1], ARGV[1] ~= ''
+-- time: the first argument of a script, '' for Redis TIME.
+local function read_clock(time)
+    VIRTUAL = time ~= ''
     if VIRTUAL then
-        now = tonumber(ARGV[1])
+        now = tonumber(time)
     else
         local t = call('TIME') -- once: it moves within a call on Redis 7.0
         now = t[1] * 1000000 + t[2]
     end
+end
+
+-- KEYS[1]: the prefix. own_clock: the script calls read_clock itself, when it comes to need the time.
+local function begin(KEYS, ARGV, own_clock)
+    if not call then take_globals() end
+    P = KEYS[1]
+    now = nil
+    if not own_clock then read_clock(ARGV[1]) end
     for i = 1, #beginnings do beginnings[i]() end
 end
 
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: only what fills it is refused then.
-local function script(name, run, full_refused)
+local function script(name, run, full_refused, own_clock)
     redis.register_function{
         function_name = 'weir_DIGEST_' .. name,
         callback = function(KEYS, ARGV)
-            begin(KEYS, ARGV)
+            begin(KEYS, ARGV, own_clock)
             return run(ARGV)
         end,
         flags = full_refused and {} or {'allow-oom'},

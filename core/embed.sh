@@ -3,7 +3,8 @@
 #
 # core/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
 # line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
-# weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it. The digest is that of the text: two
+# weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
+# itself. The digest is that of the text: two
 # versions of Weir have two libraries, and each calls its own.
 set -eu
 
@@ -38,8 +39,9 @@ library() { # FILE...
     done
     for file in "$@"; do
         grep -q '^-- ARGV:' "$file" || continue
-        if grep -q '^-- full: refused$' "$file"; then full=", 'refused'"; else full=; fi
-        echo "script('$(name "$file")', $(name "$file")$full)"
+        if grep -q '^-- full: refused$' "$file"; then full=true; else full=false; fi
+        if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
+        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock)"
     done
 }
 

@@ -1,4 +1,6 @@
 -- claim_call: the arguments of claim, and what is decided while it runs. The other parts find all of it here.
+--
+-- uses: gate
 local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
@@ -9,7 +11,7 @@ local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice th
 
 claim_call.TO_SERVE = 200          -- of it, kept from lanes that wake for those that start
 claim_call.BYTES = 8 * 1024 * 1024 -- of bodies read in one claim
-claim_call.AHEAD = 5000            -- us that slots are granted ahead: at a small burst every late wake-up would lose one for good
+claim_call.AHEAD = gate.AHEAD
 
 local function read_names(ARGV, c, n)
     c.queues, c.mine, c.known = {}, {}, {}

@@ -66,6 +66,6 @@ function lease.bury_unread(worker, jobs)
 end
 
 -- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.
-function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, n) end
+function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, digits(n)) end
 
 return lease

@@ -12,8 +12,10 @@
 --         "dead"  token "0" reason
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
 -- reply: the number of stale leases
+-- time: when needed
 --
 -- uses: bell check gate lane lease stop types
+
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
     local n = tonumber(ARGV[i + 2])
@@ -36,6 +38,7 @@ end
 local function end_done(ARGV, active, name, first, last)
     local ended = 0
     if counts_in_flight(ARGV, first, last) then
+        if not now then read_clock(ARGV[1]) end
         for i = first, last do ended = ended + end_counted(active, ARGV[i]) end
     else
         ended = call('HDEL', active, unpack(ARGV, first, last))
@@ -196,6 +199,7 @@ local function settle(ARGV)
     if not worker then return refuse('settle: no worker') end
     local wrong, stale = read_arguments(ARGV, done, ends, costs), 0
     if wrong then return refuse('%s', wrong) end
+    if #costs + #ends > 0 then read_clock(ARGV[1]) end -- most settle says nothing but "done"
     if #costs > 0 then
         wrong = settle_costs(worker, costs)
         if wrong then return check.refuse_key(wrong) end

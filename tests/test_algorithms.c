@@ -195,7 +195,8 @@ static int64_t naive_count(const struct naive *m, int64_t at_us, int64_t most, i
 
 static void naive_give(struct naive *m, int64_t now_us, int64_t at_us, int64_t cost)
 {
-    wide given = (wide)cost * m->rule.period_us - (wide)(now_us > at_us ? now_us - at_us : 0) * m->rule.count;
+    wide given = (wide)cost * m->rule.period_us -
+                 (wide)(now_us + GATE_AHEAD_US > at_us ? now_us + GATE_AHEAD_US - at_us : 0) * m->rule.count;
 
     if (given > 0)
         m->tokens += given;

@@ -671,15 +671,15 @@ static void check_changes(uint64_t *random)
     for (int i = 0; i < 300; i++) {
         int64_t s_us;
 
-        if (now_us - VERIFY_AHEAD_US > first_us && random_in(random, 0, 9) == 0) {
+        if (now_us - GATE_AHEAD_US > first_us && random_in(random, 0, 9) == 0) {
             stored = rules[random_in(random, 0, COUNT(rules) - 1)];
             assert_int_equal(rule_read(stored, &rule, &error), 0);
             assert_int_equal(gate_change(&live, &rule, now_us), 0);
             first_us = INT64_MAX;
         }
         s_us = gate_start(&live, now_us, 1);
-        if (s_us > now_us + VERIFY_AHEAD_US)
-            now_us = s_us - random_in(random, 0, VERIFY_AHEAD_US);
+        if (s_us > now_us + GATE_AHEAD_US)
+            now_us = s_us - random_in(random, 0, GATE_AHEAD_US);
         assert_int_equal(gate_take(&live, s_us, 1, 1), 0);
         add_start(&t, (int)random_in(random, 0, 2), "mail", s_us, 0, stored);
         first_us = s_us < first_us ? s_us : first_us;

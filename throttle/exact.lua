@@ -9,6 +9,9 @@
 
 local exact = {}
 
+-- How far ahead of now a slot may be granted, us: at a small burst every late wake-up would lose a slot for good.
+exact.AHEAD = 5000
+
 exact.TEN_YEARS = 3650 * 86400 * 1000000
 exact.MOST = 1000000000 -- slots in use: no state counts more
 local MOST = exact.MOST

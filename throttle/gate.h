@@ -10,6 +10,7 @@
 
 #define GATE_WORDS 3
 #define GATE_NEVER INT64_MAX
+#define GATE_AHEAD_US 5000 /* how far ahead of now slots are granted: exact.AHEAD in Lua */
 
 struct gate_entry {
     int64_t at_us, slots;

@@ -30,13 +30,11 @@
 -- adapt: throttled halves the rate, not below LOW; it grows by a hundredth of the rule's rate every period, though
 -- not faster than every second nor slower than every minute, up to HIGH. The factor of a call is that of its
 -- beginning.
--- uses: rules
+-- uses: exact rules
 
 local gate = {}
 
--- How far ahead of now a slot may be granted, us: at a small burst every late wake-up would lose a slot for
--- good.
-gate.AHEAD = 5000
+gate.AHEAD = exact.AHEAD
 
 local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
@@ -314,7 +312,7 @@ end
 local function over(g)
     local at = gate.resets(g)
     if g.hold_ticket then at = max(at, g.hold_until) end
-    if g.factor then
+    if g.factor and g.base.adapt_high then -- else released by its name, under a state's rule
         at = max(at, g.since + ceil((g.base.adapt_high - g.factor) / GROWTH) * growth_us(g.base))
     end
     return g.flight and g.flight > 0 and huge or at

@@ -101,11 +101,12 @@ int gcra_charge(struct gate *g, int64_t now_us, int64_t slots)
     return status;
 }
 
-/* With a smaller cost at s the gate could have been empty since: for now - s at most, which is not given
- * back. */
+/* With a smaller cost at s the gate could have been empty since, until the last start, which may lie ahead of
+ * now: that long is not given back. */
 void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
-    wide given = (wide)slots * g->rule.period_us - (wide)most(0, now_us - s_us) * g->rule.count;
+    wide given =
+        (wide)slots * g->rule.period_us - (wide)most(0, now_us + GATE_AHEAD_US - s_us) * g->rule.count;
     wide tat = tat_parts(g) - given;
 
     if (given > 0)

@@ -94,10 +94,11 @@ function gcra.charge(g, cost)
     cut(g)
 end
 
--- With a smaller cost at s the gate could have been empty since: for now - s at most, which is not given back.
+-- With a smaller cost at s the gate could have been empty since, until the last start, which may lie ahead of now: that long is not
+-- given back.
 function gcra.give(g, s, cost)
     local q, r = times(g.rule, cost)
-    q = q - max(0, now - s)
+    q = q - max(0, now + exact.AHEAD - s)
     if q < 0 then return end
     r = g.tat_rem - r
     local borrow = r < 0 and 1 or 0

@@ -11,8 +11,8 @@
  *
  * What a trace cannot tell is taken to the advantage of those who granted:
  * - A rule that changes between two starts changed when that let most through; what is in use stays in use. A
- * rule that came and went between two starts of its gate, or within VERIFY_AHEAD_US, is not in the traces.
- * - Slots are granted up to VERIFY_AHEAD_US ahead: starts under the rule before a change may lie behind it.
+ * rule that came and went between two starts of its gate, or within GATE_AHEAD_US, is not in the traces.
+ * - Slots are granted up to GATE_AHEAD_US ahead: starts under the rule before a change may lie behind it.
  * - A start that spent less counts as what it spent. One that spent more counts as its cost; the rest is
  * taken when it ended, and held against others from one to two VERIFY_SETTLE_US later: until then Redis may
  * not have known.
@@ -29,8 +29,7 @@
 #include "throttle/limit.h"
 #include "throttle/rule.h"
 
-#define VERIFY_NAMED_MAX 20  /* violations that are named one by one */
-#define VERIFY_AHEAD_US 5000 /* as in throttle/gate.lua */
+#define VERIFY_NAMED_MAX 20 /* violations that are named one by one */
 #define VERIFY_SETTLE_US 1000000
 #define VERIFY_NEVER INT64_MAX
 

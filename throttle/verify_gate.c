@@ -85,7 +85,7 @@ static int change_gate(struct gate *g, const struct rule *rule, int64_t from_us,
 
 static int change_rule(struct replay *r, const struct rule *rule, const struct start *s)
 {
-    int64_t from_us = r->last_us > VERIFY_AHEAD_US ? r->last_us - VERIFY_AHEAD_US : 0;
+    int64_t from_us = r->last_us > GATE_AHEAD_US ? r->last_us - GATE_AHEAD_US : 0;
 
     for (int i = 0; i < r->model_count; i++)
         if (change_gate(&r->models[i], rule, from_us, s->at_us) < 0)
@@ -308,11 +308,11 @@ static size_t stretch_end(const struct replay *r, struct event *events, size_t n
         struct event event = events[i];
 
         if (event_rule(r->input, &event)->same != same) {
-            if (event_start(r, &event)->at_us - event_start(r, &events[end])->at_us > VERIFY_AHEAD_US)
+            if (event_start(r, &event)->at_us - event_start(r, &events[end])->at_us > GATE_AHEAD_US)
                 break;
             continue;
         }
-        if (i > end && event_start(r, &event)->at_us - event_start(r, &events[end])->at_us > VERIFY_AHEAD_US)
+        if (i > end && event_start(r, &event)->at_us - event_start(r, &events[end])->at_us > GATE_AHEAD_US)
             break;
         memmove(&events[end + 1], &events[end], (i - end) * sizeof *events);
         events[end++] = event;
