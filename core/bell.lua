@@ -15,14 +15,14 @@ local function put_token(key)
     call('PEXPIRE', key, 60000)
 end
 
--- Rings for the groups that serve queue; nil: for all.
-function bell.ring(queue)
+-- Rings for the groups that serve queue; nil: for all. but: not for this one.
+function bell.ring(queue, but)
     local duty = call_safe('HGETALL', P .. 'duty')
     for i = 1, #duty, 2 do
         local until_us, queues = duty[i + 1]:match('^%S+ (%d+) (%S+)$')
         if not until_us or tonumber(until_us) < now - DAY_US then
             call('HDEL', P .. 'duty', duty[i])
-        elseif not queue or find(',' .. queues .. ',', ',' .. queue .. ',', 1, true) then
+        elseif duty[i] ~= but and (not queue or find(',' .. queues .. ',', ',' .. queue .. ',', 1, true)) then
             put_token(P .. 'bell:' .. duty[i])
         end
     end

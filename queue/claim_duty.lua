@@ -55,8 +55,8 @@ function claim_duty.decide(more, news)
     elseif not mine_still or claim.duty_until - now < DUTY_US / 2 then
         more = take_if_free(mine_still) or more
     end
-    if news and claim.duty_until == 0 then
-        for _, queue in ipairs(claim.queues) do bell.ring(queue) end
+    for _, queue in ipairs(news and claim.queues or {}) do
+        bell.ring(queue, claim.duty_until > 0 and claim.group or nil) -- the own duty has just looked
     end
     return more
 end
