@@ -106,8 +106,9 @@ WEIR_API void weir_bulk_abandon(struct weir_bulk *b);
 
 /* ---- Rates -------------------------------------------------------------------------------------------- */
 
-/* Sets the limit name to one to eight rules such as "100/1m" or "10/s,burst=20 9000/1d,algorithm=sliding-log",
- * joined by blanks; applies at once, to what waits too. A type is held by the limit of its own name. */
+/* Sets the limit name to one to eight rules such as "100/1m" or "10/s,burst=20
+ * 9000/1d,algorithm=sliding-log", joined by blanks; applies at once, to what waits too. A type is held by the
+ * limit of its own name. */
 WEIR_API WEIR_CHECKED int weir_rate_set(struct weir *w, const char *name, const char *rules);
 /* Removes the limit. WEIR_ENOTFOUND when there is none; WEIR_EINPUT while types use it. */
 WEIR_API WEIR_CHECKED int weir_rate_remove(struct weir *w, const char *name);
