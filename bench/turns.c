@@ -34,7 +34,7 @@ static int send_settle(struct bench *b, const struct turns *t, struct args *a)
     if (t->claim.lease_count == 0)
         return 0;
     settle_request(a, PREFIX, t->now_us, WORKER);
-    settle_done(a, t->type, t->claim.lease_count);
+    settle_done(a, t->type, (struct span){"", 0}, t->claim.lease_count);
     for (size_t i = 0; i < t->claim.lease_count; i++)
         settle_token(a, t->claim.leases[i].token);
     return redis_append(t->server->redis, a, &b->error);

@@ -55,22 +55,28 @@ WEIR_API const char *weir_message(const struct weir *w);
 
 /* One job. Members that are NULL or 0 take their default. */
 struct weir_job_spec {
-    const char *type;  /* required */
-    const char *args;  /* any JSON text; NULL: null */
-    const char *queue; /* "default" */
-    const char *id;    /* made when NULL; a given id is accepted once a day */
-    const char *key;   /* the value a keyed limit goes by */
-    int64_t cost;      /* how many slots it takes of each rate; the type's, else 1 */
-    int max_attempts;  /* 25 */
-    double timeout_s;  /* none */
-    double delay_s;    /* run at the earliest that long from now */
-    double at_s;       /* run at the earliest at this time, in seconds since 1970 */
+    const char *type;        /* required */
+    const char *args;        /* any JSON text; NULL: null */
+    const char *queue;       /* "default" */
+    const char *id;          /* made when NULL; a given id is accepted once a day */
+    const char *key;         /* the value a keyed limit goes by */
+    int64_t cost;            /* how many slots it takes of each rate; the type's, else 1 */
+    int max_attempts;        /* 25 */
+    double timeout_s;        /* none */
+    double delay_s;          /* run at the earliest that long from now */
+    double at_s;             /* run at the earliest at this time, in seconds since 1970 */
+    const char *unique;      /* "KEY": one job of that key until it ends; "KEY:waiting": until it starts;
+                                "KEY:10m": for that time */
+    const char *batch;       /* counted there; not for bulks, whose jobs are of their own batch */
+    const char *traceparent; /* W3C trace context, handed to the handler */
+    const char *meta;        /* any JSON text, handed to the handler */
 };
 
 #define WEIR_ID_SIZE 129 /* the longest id and its NUL */
 
 /* Enqueues one job; writes its id to id unless that is NULL. A second enqueue of a given id changes nothing
- * and succeeds. After a lost connection the same job is sent again and arrives once. */
+ * and succeeds. When another job holds the unique key, nothing is enqueued, and id is that one's. After a
+ * lost connection the same job is sent again and arrives once. */
 WEIR_API WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spec *job,
                                        char id[WEIR_ID_SIZE]);
 
@@ -83,8 +89,8 @@ struct weir_bulk;
 
 /* Begins or resumes a bulk. batch may be NULL. The bulk borrows w until it is closed; one at a time. */
 WEIR_API WEIR_CHECKED int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk);
-/* Adds one job (delay_s and at_s are not for bulks). May send and wait. WEIR_EINPUT: this job is wrong,
- * nothing was added and the line was not counted. */
+/* Adds one job (delay_s, at_s, unique and batch are not for bulks). May send and wait. WEIR_EINPUT: this job
+ * is wrong, nothing was added and the line was not counted. */
 WEIR_API WEIR_CHECKED int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job);
 /* Adds one line of NDJSON: a job object, or with type not NULL the args of a job of that type. len excludes
  * the newline. queue NULL: the job's own queue, else "default". Errors as weir_bulk_add. */
@@ -99,10 +105,37 @@ struct weir_bulk_counts {
     uint64_t accepted; /* jobs of this run that Redis has acknowledged */
 };
 WEIR_API void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts);
-/* Sends what is left, waits for Redis, frees b whatever happens. counts may be NULL. */
+/* When the batch of b has ended, one job of this type is enqueued, with what the batch counted as its args.
+ * Takes effect at weir_bulk_close; for a bulk with a name only. */
+WEIR_API WEIR_CHECKED int weir_bulk_then(struct weir_bulk *b, const char *type);
+/* Sends what is left, waits for Redis, frees b whatever happens. counts may be NULL. A named batch is then
+ * sealed: all its jobs are known, and it has ended when they have. */
 WEIR_API WEIR_CHECKED int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts);
-/* Frees b and sends nothing more. */
+/* Frees b and sends nothing more; the batch can be resumed. */
 WEIR_API void weir_bulk_abandon(struct weir_bulk *b);
+
+/* No more jobs come into this batch, which was filled by weir_enqueue; then_type: see weir_bulk_then, or
+ * NULL. WEIR_ENOTFOUND: no such batch. */
+WEIR_API WEIR_CHECKED int weir_batch_seal(struct weir *w, const char *batch, const char *then_type);
+
+/* Ends a job before it has: one that waits, is parked or scheduled will not run; one that runs is told, and
+ * its handler sees it. WEIR_ENOTFOUND: it is in no place. */
+WEIR_API WEIR_CHECKED int weir_cancel(struct weir *w, const char *id);
+
+/* ---- Schedules ---------------------------------------------------------------------------------------- */
+
+/* What becomes of occurrences that no worker was there for: none of them runs, one does for all, each does.
+ */
+enum weir_missed { WEIR_MISSED_ONCE = 0, WEIR_MISSED_SKIP = 1, WEIR_MISSED_ALL = 2 };
+
+/* Adds the schedule name, or replaces it: at each occurrence one job as specified is enqueued (id, delay_s,
+ * at_s, unique and batch are not for schedules). when: five-field cron, "@weekly" and the like, or "every
+ * 15m". zone: of the tz database, such as "Europe/Berlin"; NULL: UTC. WEIR_EINPUT: when or zone cannot be
+ * read. */
+WEIR_API WEIR_CHECKED int weir_schedule_add(struct weir *w, const char *name, const char *when,
+                                            const char *zone, enum weir_missed missed,
+                                            const struct weir_job_spec *job);
+WEIR_API WEIR_CHECKED int weir_schedule_remove(struct weir *w, const char *name);
 
 /* ---- Rates -------------------------------------------------------------------------------------------- */
 
@@ -178,6 +211,14 @@ WEIR_API const char *weir_job_args(const struct weir_job *job);
 WEIR_API const char *weir_job_body(const struct weir_job *job, size_t *len);
 /* 1 at the first attempt. */
 WEIR_API int weir_job_attempt(const struct weir_job *job);
+/* The batch, or NULL. */
+WEIR_API const char *weir_job_batch(const struct weir_job *job);
+/* The W3C trace context, or NULL. */
+WEIR_API const char *weir_job_traceparent(const struct weir_job *job);
+/* Should the handler end? 1 once the job was cancelled, is over its time, or was given to another worker. */
+WEIR_API int weir_job_is_cancelled(const struct weir_job *job);
+/* One line to the worker's log, with the job's type and id. From any thread. */
+WEIR_API void weir_log(const struct weir_job *job, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
 enum weir_outcome { WEIR_DONE = 0, WEIR_RETRY = 1, WEIR_DEAD = 2, WEIR_THROTTLED = 3 };
 
@@ -196,6 +237,13 @@ WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
 
 typedef int weir_handler(struct weir_job *job, void *arg);
 
+/* An asynchronous handler runs on the worker's event loop and returns at once; the job lives until
+ * weir_job_end. */
+typedef void weir_async_handler(struct weir_job *job, void *arg);
+/* Ends a job of an asynchronous handler: result is what a handler returns, such as weir_job_retry(job, ...).
+ * Once, from any thread; job is gone then. */
+WEIR_API void weir_job_end(struct weir_job *job, int result);
+
 /* ---- Workers ------------------------------------------------------------------------------------------ */
 
 struct weir_worker;
@@ -205,13 +253,25 @@ struct weir_worker_options {
     const char *redis_url;  /* as weir_new */
     const char *ns;         /* as weir_new */
     const char *queues;     /* "default"; "a,b": strict order; "a=3,b": by weight */
-    int executors;          /* 10; at most 1024 */
+    int executors;          /* 10: jobs that run at a time; at most 1024, without handlers on threads 65536 */
     double lease_s;         /* 30: how long a silent worker keeps its jobs */
     double grace_s;         /* 25: how long a stopping worker waits for its handlers */
     const char *trace_file; /* one line a start, appended */
     int drain;              /* stop when nothing is left to do */
     double drain_max_s;     /* give up draining after that long; 0: never */
     int unknown_dead;       /* jobs of types without a handler go to the dead jobs instead of waiting */
+    double kill_after_s;    /* 5: from TERM to KILL for a job over its time, or cancelled */
+    int64_t dead_most;      /* 100,000 dead jobs are kept, */
+    double dead_age_s;      /* and 180 days long */
+};
+
+/* Of one type; members that are 0 take their default. */
+struct weir_type_options {
+    double timeout_s;       /* for jobs that name none: none */
+    double backoff_first_s; /* the wait before the first retry, doubled each time, with jitter; 0: 15 s + n^4
+                               s */
+    double backoff_most_s;  /* its bound */
+    double keep_s;          /* how long what is done is remembered, for weir job show: not */
 };
 
 /* Makes a worker that is not yet running. Returns NULL only when out of memory; wrong options are reported by
@@ -227,12 +287,30 @@ WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const c
  * standard input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT. Exit 0 done, 75 throttled, 65 dead,
  * others retry. */
 WEIR_API WEIR_CHECKED int weir_worker_exec(struct weir_worker *worker, const char *type, const char *command);
+/* Starts command, as above, as a child that stays and takes jobs line by line, in_flight (0: 1) at a time;
+ * more children when those are full. One job a line in, as JSON; one answer a line out:
+ * {"id":...,"status":"done|retry|dead|throttled","after":seconds,"reason":...,"cost":n}. */
+WEIR_API WEIR_CHECKED int weir_worker_pipe(struct weir_worker *worker, const char *type, const char *command,
+                                           int in_flight);
+/* Sends each job of type as a POST to url: 2xx done; 429 and 503 throttled, as Retry-After says; other 4xx
+ * dead; all else retry. */
+WEIR_API WEIR_CHECKED int weir_worker_http(struct weir_worker *worker, const char *type, const char *url);
+/* Calls handler(job, arg) for each job of type on the worker's event loop. */
+WEIR_API WEIR_CHECKED int weir_worker_handle_async(struct weir_worker *worker, const char *type,
+                                                   weir_async_handler *handler, void *arg);
+/* The worker's event loop, of libev, for the watchers of asynchronous handlers. To be used on its thread: in
+ * such handlers, in callbacks of the loop, and before weir_worker_run. */
+struct ev_loop;
+WEIR_API struct ev_loop *weir_worker_loop(struct weir_worker *worker);
+/* Sets the options of a type, before weir_worker_run. */
+WEIR_API WEIR_CHECKED int weir_worker_type(struct weir_worker *worker, const char *type,
+                                           const struct weir_type_options *options);
 /* Loads a shared object that exports "int weir_register(struct weir_worker *worker)", which calls
  * weir_worker_handle for its types and returns 0. */
 WEIR_API WEIR_CHECKED int weir_worker_load(struct weir_worker *worker, const char *file);
 
-/* Runs jobs until stopped: 0 when all was finished or given back, WEIR_ENOTNOW when draining took too long.
- */
+/* Runs jobs until stopped: 0 when all was finished or given back; WEIR_ENOTNOW when draining took too long;
+ * WEIR_EINTERNAL when a function that cannot be stopped ran over its time or its lease: end the process. */
 WEIR_API WEIR_CHECKED int weir_worker_run(struct weir_worker *worker);
 /* Asks the worker to stop; the second call: at once. Safe in signal handlers and from any thread. */
 WEIR_API void weir_worker_stop(struct weir_worker *worker);

@@ -5,7 +5,7 @@
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), n, queue * n, token * the rest:
 --       what it still runs
 -- reply: [ now, bell key, spare key, n queue keys, token that is no longer its own, ... ]
--- uses: bell check gate lane lease
+-- uses: bell check ends gate lane lease
 
 -- Which leases of the old id are kept, as a list of token, entry, token, ...; the others go back. Those found leave running.
 local function sort_out(jobs, running)
@@ -31,7 +31,7 @@ end
 
 local function take_over(new, old, kept, back, unread)
     push('HSET', P .. 'active:' .. new, kept)
-    lease.bury_unread(old, unread)
+    ends.bury_unread(old, unread)
     for _, job in ipairs(back) do lane.release(job.token) end
     lane.give_all_back(back)
     for _, job in ipairs(back) do lease.count(job.type, 'back', 1) end

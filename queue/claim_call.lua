@@ -45,7 +45,7 @@ function claim_call.begin(ARGV)
     c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
     c.waking = 2 * c.free + WAKE_MOST
     -- What was decided, written by claim_commit.
-    c.dead, c.rules, c.aside, c.broken = {}, {}, {}, {}
+    c.dead, c.started, c.rules, c.aside, c.broken = {}, {}, {}, {}, {} -- started: entries whose lock ends with that
     c.bytes, c.budget, c.tick, c.soonest, c.named = 0, BUDGET, now, huge, 0
     c.wakes = {} -- of each queue: gate -> opening time, as far as they were read or written
     for _, queue in ipairs(c.queues) do c.wakes[queue] = {} end

@@ -1,6 +1,6 @@
 -- claim_commit: writing what was decided of jobs. Every key was read or checked before; what only counts may not fail.
 --
--- uses: check claim_call claim_grant gate lease
+-- uses: check claim_call claim_grant ends gate lease
 local claim_commit = {}
 
 local claim, grant = claim_call, claim_grant
@@ -59,7 +59,7 @@ end
 
 local function write_dead()
     for i, d in ipairs(claim.dead) do
-        lease.bury(format('%s:%d.d%d', claim.worker, claim.turn, i), d.lane, d.reason, d.entry)
+        ends.bury(format('%s:%d.d%d', claim.worker, claim.turn, i), d.lane, d.reason, d.entry)
         if d.name then lease.count(d.name, 'dead', 1) end
     end
 end
@@ -68,6 +68,7 @@ end
 function claim_commit.write(used)
     push('HSET', P .. 'active:' .. claim.worker, claim.leases)
     write_dead()
+    for i = 1, #claim.started do ends.started(claim.started[i]) end
     write_lanes()
     gate.save()
     for queue, n in pairs(used) do

@@ -22,6 +22,8 @@ end
 -- Slots of this very moment: of which type, what each job costs, how many are left and were used.
 local now_of, now_cost, now_left, now_used
 
+local AT = 64 -- "@"
+
 -- What was leased: token, entry, token, entry ...
 local leases, leased
 
@@ -132,8 +134,8 @@ function claim_grant.room(s) return s.limited and claim.free or claim.free + cla
 -- The cost of a job: its own, else its type's.
 function claim_grant.cost(s, entry)
     if not find(entry, '"cost"', 1, true) then return s.kind.cost end
-    local cost = entry:match('^@?[%d,]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')
-        or entry:match('^@?[%d,]*;?{"id":"[^"]*","type":"[^"]*","key":"[^"]*","cost":(%d+)[,}]')
+    local cost = entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')
+        or entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"[^"]*","cost":(%d+)[,}]')
     if not cost then
         local _, _, _, body = lease.entry_read(entry)
         local ok, job = pcall(json_read, body)
@@ -222,6 +224,7 @@ end
 local function lease_entry(token, entry)
     leases[leased + 1], leases[leased + 2] = token, entry
     leased = leased + 2
+    if byte(entry) == AT and match(entry, '^@[^;]*,w') then claim.started[#claim.started + 1] = entry end
 end
 
 -- Leases a job of a type without limits; unsafe: it must have an executor of its own.

@@ -28,7 +28,7 @@ end
 -- The key of a job of type s.
 function claim_park.key_of(s, entry)
     if not s.keyed then return '' end
-    local key = s.kind.path == 'key' and entry:match('^@?[%d,]*;?{"id":"[^"]*","type":"[^"]*","key":"([^"\\]*)"')
+    local key = s.kind.path == 'key' and entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"([^"\\]*)"')
     key = key_name(key or value_at(s.kind.path, entry))
     if key == '-' then s.keyless = (s.keyless or 0) + 1 end
     return key

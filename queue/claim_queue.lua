@@ -8,14 +8,16 @@ local claim, grant, park, wait = claim_call, claim_grant, claim_park, claim_wait
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job.h
 
 -- The type of a job as Weir's producers write it, id and type first. An odd job that this misreads is found by the worker, which
--- reads the whole.
-local QUICK = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
+-- reads the whole. A head may stand before the body.
+local QUICK = '^@?[^;{]*;?{"id":"[^"\\]*","type":"([%w_.-]+)"'
 
--- The type of a job and its body, with an id if it had none; or nil and what is wrong with it.
-local function read_job(body)
-    if #body > BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
-    local name = match(body, QUICK)
-    if name and #name <= 128 then return name, body end
+-- The type of a job and its entry, with an id if it had none; or nil and what is wrong with it.
+local function read_job(entry)
+    if #entry > BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
+    local name = match(entry, QUICK)
+    if name and #name <= 128 then return name, entry end
+    local head, body = match(entry, '^(@%d+,%d+,%d+[^;]*;)(.*)$')
+    head, body = head or '', body or entry
     local ok, job = pcall(json_read, body)
     if not ok then return nil, 'no JSON: ' .. tostring(job) end
     if type(job) ~= 'table' or not find(body, '^%s*{') then return nil, 'no JSON object' end
@@ -25,7 +27,7 @@ local function read_job(body)
         claim.named = claim.named + 1
         body = format('{"id":"%s.%d.%d",', claim.worker, claim.turn, claim.named) .. body:match('^%s*{(.*)$')
     end
-    return name, body
+    return name, head .. body
 end
 
 local function bury(s, entry, reason)

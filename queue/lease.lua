@@ -1,6 +1,8 @@
 -- lease: what a job looks like on its way: entries in lanes and leases, tokens of leases, records in later and dead.
 --
---   entry  = body | "@" attempts "," interrupted "," throttled ";" body      once there is something to remember
+--   entry  = body | "@" attempts "," interrupted "," throttled attrs ";" body      once there is something to remember
+--   attrs  = any of: ",b" batch, that counts it    ",u" key, locked until it ends    ",w" key, locked until it starts
+--            ",e" us ":" reason, its last failure, escaped
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
 --   token  = turn "." index [ "@" slot ] [ "*" cost ] "/" lane [ "~" gates ]   unique for one worker instance; slot: when its
 --            gates let it start, us; cost: 1 when not there; gates: "," between, the concurrency gates that it took
@@ -12,13 +14,41 @@
 local lease = {}
 
 function lease.entry_read(entry)
-    local attempts, interrupted, throttled, at = entry:match('^@(%d+),(%d+),(%d+);()')
-    if not at then return 0, 0, 0, entry end
-    return tonumber(attempts), tonumber(interrupted), tonumber(throttled), sub(entry, at)
+    local attempts, interrupted, throttled, attrs, at = match(entry, '^@(%d+),(%d+),(%d+)([^;]*);()')
+    if not at then return 0, 0, 0, entry, '' end
+    return tonumber(attempts), tonumber(interrupted), tonumber(throttled), sub(entry, at), attrs
 end
 
-function lease.entry_write(attempts, interrupted, throttled, body)
-    return format('@%d,%d,%d;', attempts, interrupted, throttled) .. body
+function lease.entry_write(attempts, interrupted, throttled, body, attrs)
+    return format('@%d,%d,%d', attempts, interrupted, throttled) .. (attrs or '') .. ';' .. body
+end
+
+-- One of the attrs, by its letter; nil: it is not there.
+function lease.attr(attrs, letter) return match(attrs, ',' .. letter .. '([^,]*)') end
+
+local REASON_MOST = 300
+
+-- attrs with that failure, of this moment, as the last one; '': nothing is known of it.
+function lease.failed(attrs, reason)
+    attrs = attrs:gsub(',e[^,]*', '')
+    if reason == '' then return attrs end
+    local escaped = sub(reason, 1, REASON_MOST):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
+    return attrs .. ',e' .. us(now) .. ':' .. escaped
+end
+
+-- When it failed last, us, and why; nil: it has not.
+function lease.failure(attrs)
+    local at, reason = (lease.attr(attrs, 'e') or ''):match('^(%d+):(.*)$')
+    if not at then return nil end
+    return tonumber(at), (reason:gsub('%%(%x%x)', function(hex) return char(tonumber(hex, 16)) end))
+end
+
+-- The id of a job that Weir's producers wrote, or any other one's; nil: it has none.
+function lease.id(body)
+    local id = match(body, '^{"id":"([^"\\]*)"')
+    if id then return id end
+    local ok, job = pcall(json_read, body)
+    return ok and type(job) == 'table' and type(job.id) == 'string' and job.id or nil
 end
 
 function lease.lane_of(token)
@@ -52,17 +82,6 @@ function lease.list(fields)
         end
     end
     return jobs, unread
-end
-
--- Keeps what will not run again without a person, with the reason in one line.
-function lease.bury(tag, lane, reason, entry)
-    call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lane .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
-end
-
-function lease.bury_unread(worker, jobs)
-    for i, job in ipairs(jobs) do
-        lease.bury(worker .. ':unread' .. i, '//', 'its lease cannot be read: ' .. job.token, job.entry)
-    end
 end
 
 -- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.

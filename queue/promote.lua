@@ -3,7 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, most
 -- reply: how many were moved; most of them: there may be more
--- uses: bell check lane lease
+-- uses: bell check ends lane lease
 
 -- Sorts a record into moves: those for a queue, those for a lane, and what cannot be moved and must not stop the others.
 local function plan(record, moves)
@@ -38,7 +38,7 @@ local function move(moves)
         bell.ring(queue)
     end
     for i, d in ipairs(moves.dead) do
-        lease.bury('later:' .. us(now) .. '.' .. i, '//', 'promote: ' .. d.reason, d.record)
+        ends.bury('later:' .. us(now) .. '.' .. i, '//', 'promote: ' .. d.reason, d.record)
     end
 end
 

@@ -10,7 +10,7 @@
 -- ARGV: now, worker, lease_us, interrupted_most
 -- reply: [ now, number of leases taken back, worker that was reaped, ... ]
 --        or, when a key holds something else, its name: what needs it stays where it is, all else is done
--- uses: bell check gate lane lease
+-- uses: bell check ends gate lane lease
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 
@@ -56,11 +56,11 @@ end
 
 -- Counts the interruption; false: it was one too many, and the job is dead.
 local function survives(id, job, interrupted_most)
-    local attempts, interrupted, throttled, body = lease.entry_read(job.entry)
+    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
     interrupted = interrupted + 1
-    job.entry = lease.entry_write(attempts, interrupted, throttled, body)
+    job.entry = lease.entry_write(attempts, interrupted, throttled, body, attrs)
     if interrupted < interrupted_most then return true end
-    lease.bury(id .. ':' .. lease.token_head(job.token), job.lane, 'its worker died ' .. interrupted .. ' times', job.entry)
+    ends.bury(id .. ':' .. lease.token_head(job.token), job.lane, 'its worker died ' .. interrupted .. ' times', job.entry)
     return false
 end
 
@@ -78,7 +78,7 @@ local function reap_one(id, interrupted_most)
         lease.count(job.type, lives and 'back' or 'dead', 1)
     end
     for _, job in ipairs(jobs) do lane.release(job.token) end
-    lease.bury_unread(id, unread)
+    ends.bury_unread(id, unread)
     lane.give_all_back(back)
     call('ZREM', P .. 'workers', id)
     call('DEL', active)

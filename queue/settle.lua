@@ -4,22 +4,25 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, then any number of
---         "done"  type n token * n
---         "retry" token delay_us ""        one more attempt used; runs again after the delay
+--         "done"  type batch n token * n   batch: of all of them, '' for none
+--         "finish" token keep_ms ""        done: one with a unique lock, or that is to be remembered so long
+--         "retry" token delay_us reason    one more attempt used; runs again after the delay
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
 --                                          where they are keyed; back to the head of its lane, no attempt used
 --         "back"  token "0" ""             handed back to the head of its lane as it is
 --         "dead"  token "0" reason
+--         "cancelled" token "0" ""         ended because it was cancelled: does not run again
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
 -- reply: the number of stale leases
 -- time: when needed
 --
--- uses: bell check gate lane lease stop types
+-- uses: bell check ends gate lane lease stop types
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
-    local n = tonumber(ARGV[i + 2])
-    if is_whole(n, 1) and n <= 4000 and i + 2 + n <= #ARGV and is_name(ARGV[i + 1]) then return i + 2 + n end
+    local batch, n = ARGV[i + 2], tonumber(ARGV[i + 3])
+    if not is_whole(n, 1) or n > 4000 or i + 3 + n > #ARGV then return nil end
+    if is_name(ARGV[i + 1]) and (batch == '' or is_name(batch)) then return i + 3 + n end
 end
 
 local function counts_in_flight(ARGV, first, last)
@@ -34,16 +37,18 @@ local function end_counted(active, token)
     return ended
 end
 
--- Ends the leases ARGV[first] to ARGV[last] of a type; returns how many of them were stale.
-local function end_done(ARGV, active, name, first, last)
-    local ended = 0
-    if counts_in_flight(ARGV, first, last) then
-        if not now then read_clock(ARGV[1]) end
+-- Ends the leases ARGV[first] to ARGV[last] of a type and batch; returns how many of them were stale.
+local function end_done(ARGV, active, first, last)
+    local name, batch, ended = ARGV[first - 3], ARGV[first - 2], 0
+    local counted = counts_in_flight(ARGV, first, last)
+    if not now and (counted or batch ~= '') then read_clock(ARGV[1]) end
+    if counted then
         for i = first, last do ended = ended + end_counted(active, ARGV[i]) end
     else
         ended = call('HDEL', active, unpack(ARGV, first, last))
     end
     if ended > 0 then lease.count(name, 'done', ended) end
+    if ended > 0 and batch ~= '' then ends.batch(batch, 'done', ended) end
     return last - first + 1 - ended
 end
 
@@ -56,25 +61,53 @@ end
 
 local verbs = {}
 
+-- finished:<id>: "done <us> <worker> <attempts> <lane>\n<body>", for who asks what became of it.
+local function remember(job, keep_ms)
+    local attempts, _, _, body = lease.entry_read(job.entry)
+    local id = lease.id(body)
+    if not is_name(id) then return end
+    local text = format('done %s %s %d %s\n', us(now), job.worker, attempts + 1, job.lane) .. body
+    if VIRTUAL then
+        call_safe('SET', P .. 'finished:' .. id, text)
+    else
+        call_safe('SET', P .. 'finished:' .. id, text, 'PX', us(keep_ms))
+    end
+end
+
+function verbs.finish(job)
+    ends.job(job.entry, 'done')
+    lease.count(job.type, 'done', 1)
+    if job.delay_us > 0 then remember(job, job.delay_us) end
+end
+
+function verbs.cancelled(job)
+    local _, _, _, body = lease.entry_read(job.entry)
+    ends.job(job.entry, 'cancelled')
+    lease.count(job.type, 'back', 1)
+    lease.count(job.type, 'cancelled', 1)
+    call_safe('HDEL', P .. 'cancelled', lease.id(body) or '')
+end
+
 function verbs.retry(job)
-    local attempts, interrupted, throttled, body = lease.entry_read(job.entry)
-    put_later(job, lease.entry_write(attempts + 1, interrupted, throttled, body))
+    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    put_later(job, lease.entry_write(attempts + 1, interrupted, throttled, body, lease.failed(attrs, job.reason)))
     lease.count(job.type, 'retried', 1)
+    if lease.attr(attrs, 'b') then ends.batch(lease.attr(attrs, 'b'), 'failed', 1) end
 end
 
 local function bury_stopped(job)
-    lease.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up', job.entry)
+    ends.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up', job.entry)
     lease.count(job.type, 'dead', 1)
 end
 
 function verbs.throttled(job, back)
-    local attempts, interrupted, throttled, body = lease.entry_read(job.entry)
+    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
     local pause_us, attempt_used = stop.record(job.type, job.key, job.delay_us)
     if attempt_used then
         attempts = attempts + 1
         if attempts >= stop.max_attempts(body) then return bury_stopped(job) end
     end
-    job.entry = lease.entry_write(attempts, interrupted, throttled + 1, body)
+    job.entry = lease.entry_write(attempts, interrupted, throttled + 1, body, attrs)
     lease.count(job.type, 'back', 1)
     if stop.pause(job.type, job.key, pause_us) then
         back[#back + 1] = job
@@ -85,7 +118,7 @@ function verbs.throttled(job, back)
 end
 
 function verbs.dead(job)
-    lease.bury(job.tag, job.lane, job.reason, job.entry)
+    ends.bury(job.tag, job.lane, job.reason, job.entry)
     lease.count(job.type, 'dead', 1)
 end
 
@@ -107,7 +140,7 @@ function verbs.cost(job)
 end
 
 -- Reads one verb that is no "done"; returns what is wrong with it.
-local function read_end(ARGV, i, ends, costs)
+local function read_end(ARGV, i, leaving, costs)
     local verb, token, n = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
     if not verbs[verb] then return 'settle: unknown verb ' .. tostring(verb) end
     local of_lane = i + 3 <= #ARGV and lease.lane_of(token)
@@ -115,41 +148,43 @@ local function read_end(ARGV, i, ends, costs)
         return 'settle: ' .. verb .. ' needs a token, a number, a reason'
     end
     local queue, name, key = lease.lane_parts(of_lane)
-    local list = verb == 'cost' and costs or ends
-    list[#list + 1] = {verb = verb, token = token, tag = ARGV[2] .. ':' .. lease.token_head(token), delay_us = n,
+    local list = verb == 'cost' and costs or leaving
+    list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], tag = ARGV[2] .. ':' .. lease.token_head(token), delay_us = n,
                        lane = of_lane, queue = queue, type = name, key = key, reason = ARGV[i + 3]}
 end
 
--- Fills done with the places of groups of done jobs (first, last, first, ...), costs and ends with all others.
-local function read_arguments(ARGV, done, ends, costs)
+-- Fills done with the places of groups of done jobs (first, last, first, ...), costs and leaving with all others.
+local function read_arguments(ARGV, done, leaving, costs)
     local i = 3
     while i <= #ARGV do
         if ARGV[i] == 'done' then
             local last = done_end(ARGV, i)
-            if not last then return 'settle: done needs a type, a number, that many tokens' end
-            done[#done + 1] = i + 3
+            if not last then return 'settle: done needs a type, a batch or nothing, a number, that many tokens' end
+            done[#done + 1] = i + 4
             done[#done + 1] = last
             i = last + 1
         else
-            local wrong = read_end(ARGV, i, ends, costs)
+            local wrong = read_end(ARGV, i, leaving, costs)
             if wrong then return wrong end
             i = i + 4
         end
     end
 end
 
--- Those of ends whose lease is there, with its entry, and their tokens.
-local function read_leases(active, ends)
-    local leaving, tokens = {}, {}
-    for _, job in ipairs(ends) do
+-- Those of leaving whose lease is there, with its entry, and their tokens.
+local function read_leases(active, leaving)
+    local found, tokens = {}, {}
+    for _, job in ipairs(leaving) do
         job.entry = not tokens[job.token] and call('HGET', active, job.token)
         if job.entry then
-            leaving[#leaving + 1], tokens[#tokens + 1] = job, job.token
+            found[#found + 1], tokens[#tokens + 1] = job, job.token
             tokens[job.token] = true
         end
     end
-    return leaving, tokens
+    return found, tokens
 end
+
+local KEYS_OF = {dead = 'dead', throttled = 'later', retry = 'later'}
 
 local function wrong_keys(leaving)
     local wrong
@@ -158,27 +193,25 @@ local function wrong_keys(leaving)
         if job.verb == 'throttled' then
             wrong = wrong or stop.wrong(job.type, job.key) or check.wrong_kind('dead', 'zset')
         end
-        if job.verb ~= 'back' then
-            wrong = wrong or check.wrong_kind(job.verb == 'dead' and 'dead' or 'later', 'zset')
-        end
+        if KEYS_OF[job.verb] then wrong = wrong or check.wrong_kind(KEYS_OF[job.verb], 'zset') end
     end
     return wrong
 end
 
 -- Ends what is no "done"; returns how many leases were stale, or nil and what is wrong: then nothing was changed.
-local function settle_ends(worker, ends)
+local function settle_ends(worker, leaving)
     local active = P .. 'active:' .. worker
     local wrong = check.wrong_kind('active:' .. worker, 'hash')
     if wrong then return nil, wrong end
-    local leaving, tokens = read_leases(active, ends)
-    wrong = wrong_keys(leaving)
+    local found, tokens = read_leases(active, leaving)
+    wrong = wrong_keys(found)
     if wrong then return nil, wrong end
     local back = {}
-    for _, job in ipairs(leaving) do verbs[job.verb](job, back) end
-    for _, job in ipairs(leaving) do lane.release(job.token) end
+    for _, job in ipairs(found) do verbs[job.verb](job, back) end
+    for _, job in ipairs(found) do lane.release(job.token) end
     lane.give_all_back(back)
     push('HDEL', active, tokens)
-    return #ends - #leaving
+    return #leaving - #found
 end
 
 -- True costs, of leases that are there; returns what is wrong: then nothing was changed.
@@ -195,21 +228,21 @@ local function settle_costs(worker, costs)
 end
 
 local function settle(ARGV)
-    local worker, done, ends, costs = ARGV[2], {}, {}, {}
+    local worker, done, leaving, costs = ARGV[2], {}, {}, {}
     if not worker then return refuse('settle: no worker') end
-    local wrong, stale = read_arguments(ARGV, done, ends, costs), 0
+    local wrong, stale = read_arguments(ARGV, done, leaving, costs), 0
     if wrong then return refuse('%s', wrong) end
-    if #costs + #ends > 0 then read_clock(ARGV[1]) end -- most settle says nothing but "done"
+    if #costs + #leaving > 0 then read_clock(ARGV[1]) end -- most settle says nothing but "done"
     if #costs > 0 then
         wrong = settle_costs(worker, costs)
         if wrong then return check.refuse_key(wrong) end
     end
-    if #ends > 0 then
-        stale, wrong = settle_ends(worker, ends)
+    if #leaving > 0 then
+        stale, wrong = settle_ends(worker, leaving)
         if wrong then return check.refuse_key(wrong) end
     end
     for i = 1, #done, 2 do
-        stale = stale + end_done(ARGV, P .. 'active:' .. worker, ARGV[done[i] - 2], done[i], done[i + 1])
+        stale = stale + end_done(ARGV, P .. 'active:' .. worker, done[i], done[i + 1])
     end
     gate.save()
     return stale

@@ -82,7 +82,22 @@ static bool read_token(struct span token, struct lease *lease)
     return true;
 }
 
-/* "@attempts,interrupted,throttled;{...}" or the body alone */
+struct span lease_attr(struct span attrs, char letter)
+{
+    const char *at = attrs.at, *end = attrs.at + attrs.len;
+
+    while (at < end) { /* at a comma */
+        const char *next = memchr(at + 1, ',', (size_t)(end - at - 1));
+        size_t len = (size_t)((next ? next : end) - at);
+
+        if (len > 1 && at[1] == letter)
+            return (struct span){at + 2, len - 2};
+        at += len;
+    }
+    return (struct span){NULL, 0};
+}
+
+/* "@attempts,interrupted,throttled<attrs>;{...}" or the body alone */
 static bool read_entry(struct span entry, struct lease *lease)
 {
     int *numbers[] = {&lease->attempts, &lease->interrupted, &lease->throttled};
@@ -91,17 +106,17 @@ static bool read_entry(struct span entry, struct lease *lease)
 
     lease->attempts = lease->interrupted = lease->throttled = 0;
     lease->body = entry;
+    lease->attrs = (struct span){"", 0};
     if (entry.len == 0 || *at != '@')
         return entry.len > 0;
     for (int i = 0; i < 3; i++) {
         *numbers[i] = (int)strtol(at + 1, &end, 10);
         at = end;
-        if (*at != (i < 2 ? ',' : ';'))
+        if (*at != ',' && (i < 2 || *at != ';'))
             return false;
     }
-    lease->body.len -= (size_t)(at + 1 - entry.at);
-    lease->body.at = at + 1;
-    return true;
+    lease->body = (struct span){at, entry.len - (size_t)(at - entry.at)};
+    return cut(&lease->body, ';', &lease->attrs);
 }
 
 static int read_leases(const struct redisReply *list, struct claim *claim, struct error *e)
@@ -182,10 +197,11 @@ void settle_request(struct args *a, const char *prefix, int64_t now_us, const ch
     args_add(a, worker);
 }
 
-void settle_done(struct args *a, const char *type, size_t n)
+void settle_done(struct args *a, const char *type, struct span batch, size_t n)
 {
     args_add(a, "done");
     args_add(a, type);
+    args_add_bytes(a, batch.at, batch.len);
     args_add_int(a, (int64_t)n);
 }
 
@@ -202,17 +218,15 @@ void settle_cost(struct args *a, struct span token, int64_t cost)
     args_add(a, "");
 }
 
-void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us,
-                const char *reason)
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason)
 {
-    static const char *const verbs[] = {[SETTLE_RETRY] = "retry",
-                                        [SETTLE_THROTTLED] = "throttled",
-                                        [SETTLE_BACK] = "back",
-                                        [SETTLE_DEAD] = "dead"};
+    static const char *const verbs[] = {
+        [SETTLE_FINISH] = "finish", [SETTLE_RETRY] = "retry", [SETTLE_THROTTLED] = "throttled",
+        [SETTLE_BACK] = "back",     [SETTLE_DEAD] = "dead",   [SETTLE_CANCELLED] = "cancelled"};
 
     args_add(a, verbs[verb]);
     args_add_bytes(a, token.at, token.len);
-    args_add_int(a, delay_us);
+    args_add_int(a, number);
     args_add(a, reason ? reason : "");
 }
 

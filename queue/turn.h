@@ -36,8 +36,9 @@ struct claim_call {
 struct lease {
     struct span token, type, key; /* type and key: in token; a key may be empty */
     struct span body;
-    int64_t slot_us; /* when it may start, by Redis's clock; 0: at once, it has no gate */
-    int64_t cost;    /* slots taken of each rate */
+    struct span attrs; /* ",b" batch and the like, see lease.lua; empty: none */
+    int64_t slot_us;   /* when it may start, by Redis's clock; 0: at once, it has no gate */
+    int64_t cost;      /* slots taken of each rate */
     int attempts, interrupted, throttled;
 };
 
@@ -56,21 +57,33 @@ struct claim {
     size_t limit_count, aside_count, broken_count;
 };
 
+/* One of a lease's attrs by its letter; at NULL: it is not there. */
+struct span lease_attr(struct span attrs, char letter);
+
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
 WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
 void claim_free(struct claim *claim);
 
 /* settle_request begins; then settle_done (once for each type) and settle_end add what has ended. */
 void settle_request(struct args *a, const char *prefix, int64_t now_us, const char *worker);
-/* Announces n tokens of jobs of that type that are done, 1 to 4000; add them with settle_token. */
-void settle_done(struct args *a, const char *type, size_t n);
+/* Announces n tokens of jobs of that type and batch (empty: none) that are done, 1 to 4000; add them with
+ * settle_token. */
+void settle_done(struct args *a, const char *type, struct span batch, size_t n);
 void settle_token(struct args *a, struct span token);
 /* The true cost of a job, whose end follows in this or a later settle. */
 void settle_cost(struct args *a, struct span token, int64_t cost);
 #define SETTLE_NO_TIME (-1) /* the delay of a throttled job whose handler gave none */
-enum settle_verb { SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_BACK, SETTLE_DEAD };
-void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t delay_us,
-                const char *reason);
+enum settle_verb {
+    SETTLE_RETRY,
+    SETTLE_THROTTLED,
+    SETTLE_BACK,
+    SETTLE_DEAD,
+    SETTLE_FINISH,
+    SETTLE_CANCELLED
+};
+/* number: the delay in us of RETRY and THROTTLED; of FINISH (done, one by itself) how long to remember it, in
+ * ms; else 0. reason: of RETRY and DEAD; may be NULL. */
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
 /* stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
 

@@ -319,16 +319,22 @@ bool gate_state_read(struct span text, struct gate_state *state)
 /* The body in an entry; len 0 when its header cannot be read. */
 static struct span body_of(struct span entry)
 {
-    struct span number;
-    static const char ends[] = ",,;";
+    struct span head, number;
 
     if (entry.len == 0 || *entry.at != '@')
         return entry;
-    entry.at++;
-    entry.len--;
-    for (int i = 0; i < 3; i++)
-        if (!cut(&entry, ends[i], &number) || !is_number(number))
+    if (!cut(&entry, ';', &head))
+        return (struct span){"", 0};
+    head.at++;
+    head.len--;
+    for (int i = 0; i < 3; i++) { /* attrs may follow the third */
+        if (!cut(&head, ',', &number)) {
+            number = head;
+            head.len = 0;
+        }
+        if (!is_number(number))
             return (struct span){"", 0};
+    }
     return entry;
 }
 

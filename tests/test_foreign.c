@@ -72,7 +72,7 @@ static void test_what_is_no_job_is_dead_with_its_bytes(void **state)
         BODY("{\"type\":\"t\"}{\"type\":\"t\"}"),
         BODY("\xef\xbb\xbf{\"type\":\"t\"}"),
         BODY("\0{\"type\":\"t\"}"),
-        BODY("@1,0,0;{\"type\":\"t\"}"),
+        BODY("@1,0;{\"type\":\"t\"}"),
         BODY("\n\n\n"),
         BODY("%s%n%d"),
     };

@@ -88,7 +88,7 @@ static void end_jobs(void)
             shop.running[kept++] = *r;
             continue;
         }
-        settle_done(&a, r->type, 1);
+        settle_done(&a, r->type, (struct span){"", 0}, 1);
         settle_token(&a, (struct span){r->token, strlen(r->token)});
     }
     if (kept == shop.running_count) {

@@ -56,7 +56,7 @@ static void test_a_lease_is_settled_once_and_by_its_worker(void **state)
     args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     done = tokens[1];
-    settle_done(&a, "t", 2);
+    settle_done(&a, "t", (struct span){"", 0}, 2);
     settle_token(&a, done);
     settle_token(&a, tokens[2]);
     settle_end(&a, SETTLE_DEAD, done, 0, "x");
@@ -581,7 +581,7 @@ static void test_wrong_arguments_change_nothing(void **state)
         "settle w cost TOKEN 1.5 _",
         "settle w cost TOKEN nan _",
         "settle w cost @ 1 _",
-        "settle w cost TOKEN 2 _ done t 9",
+        "settle w cost TOKEN 2 _ done t _ 9",
         "settle w back 1.--*x/default/t/ 0 _",
         "settle w back 1.--@5*/default/t/~ 0 _",
         "settle w back 1.--/default/t/~a:b 0 _",
@@ -591,15 +591,17 @@ static void test_wrong_arguments_change_nothing(void **state)
         "settle w dead _ 0 x",
         "settle w done",
         "settle w done t",
-        "settle w done t 0",
-        "settle w done t x TOKEN",
-        "settle w done t 2 TOKEN",
-        "settle w done t nan TOKEN",
-        "settle w done t 1.5 TOKEN TOKEN",
-        "settle w done t 4001 TOKEN",
-        "settle w done a:t 1 TOKEN",
-        "settle w dead TOKEN 0 x done t 9",
-        "settle w done t 1 TOKEN dead TOKEN 0",
+        "settle w done t _",
+        "settle w done t _ 0",
+        "settle w done t _ x TOKEN",
+        "settle w done t _ 2 TOKEN",
+        "settle w done t _ nan TOKEN",
+        "settle w done t _ 1.5 TOKEN TOKEN",
+        "settle w done t _ 4001 TOKEN",
+        "settle w done a:t _ 1 TOKEN",
+        "settle w done t b:c 1 TOKEN",
+        "settle w dead TOKEN 0 x done t _ 9",
+        "settle w done t _ 1 TOKEN dead TOKEN 0",
         "promote",
         "promote _",
         "promote 0",

@@ -477,7 +477,7 @@ static void end_done(struct args *a, const int *list, int count)
             done += sim_jobs[list[i]].type == t && sim_jobs[list[i]].place == SIM_DONE;
         if (done == 0)
             continue;
-        settle_done(a, sim_type_names[t], done);
+        settle_done(a, sim_type_names[t], (struct span){"", 0}, done);
         for (int i = 0; i < count; i++)
             if (sim_jobs[list[i]].type == t && sim_jobs[list[i]].place == SIM_DONE)
                 settle_token(a, sim_token(list[i]));

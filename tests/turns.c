@@ -182,7 +182,7 @@ int turns_settle_done(const char *worker, const char *type, const struct span *t
 
     args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, worker);
-    settle_done(&a, type, count);
+    settle_done(&a, type, (struct span){"", 0}, count);
     for (size_t i = 0; i < count; i++)
         settle_token(&a, tokens[i]);
     rc = turns_send(&a);

@@ -91,7 +91,7 @@ static void settle_done_of(struct args *a, const struct task_list *list, const s
         n += task->handler == handler && task->end == END_DONE;
     if (n == 0)
         return;
-    settle_done(a, handler->type, n);
+    settle_done(a, handler->type, (struct span){"", 0}, n);
     for (const struct task *task = list->head; task; task = task->next)
         if (task->handler == handler && task->end == END_DONE)
             settle_token(a, task->token);

@@ -1,0 +1,116 @@
+-- ends: what is counted and released when a job ends for good: its batch has one more that has ended, its unique lock is free.
+-- Jobs are moved in the same call, so but for burying nothing here may fail: what holds something else counts nothing.
+--
+--   batch:<name>   hash: total (jobs it was given), done, dead, cancelled (those that have ended), failed (attempts), created, sealed
+--                  (us: no more will come), then ("queue type": what to enqueue when all have ended), fired (us: that was
+--                  done), ended (us), mark_us, mark, last_us, last (how many had ended when: for its rate), next, sum (append)
+--   unique:<key>   the id of the job that holds it
+--
+-- uses: lease
+local ends = {}
+
+local KEPT_MS = 30 * 86400 * 1000 -- a batch is remembered so long after it last moved
+local MARK_US = 1000000           -- rates are measured over about a second
+local ID_MOST = 128
+
+local FIELDS = {'total', 'done', 'dead', 'cancelled', 'sealed', 'then', 'fired', 'mark_us', 'mark'}
+
+local function read_batch(name)
+    local f = call_safe('HMGET', P .. 'batch:' .. name, unpack(FIELDS))
+    if not f[1] then return nil end
+    local b = {name = name, key = P .. 'batch:' .. name}
+    for i, field in ipairs(FIELDS) do b[field] = f[i] end
+    for _, field in ipairs({'total', 'done', 'dead', 'cancelled', 'mark_us', 'mark'}) do b[field] = tonumber(b[field] or 0) or 0 end
+    return b
+end
+
+-- One job of the type that was to follow, with what the batch counted as its args.
+local function enqueue_next(b)
+    local queue, name = b['then']:match('^(%S+) (%S+)$')
+    if not (is_name(queue) and is_name(name)) then return false end
+    local body = format('{"id":"%s.then","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
+                        sub(b.name, 1, ID_MOST - 5), name, b.name, b.total, b.done, b.dead, b.cancelled)
+    if type(call_safe('RPUSH', P .. 'queue:' .. queue, body)) ~= 'number' then return false end
+    call_safe('SADD', P .. 'queues', queue)
+    call_safe('HSETNX', P .. 'types', name, '')
+    lease.count(name, 'enqueued', 1)
+    return true
+end
+
+local function end_batch(b)
+    local halted = call_safe('HGET', P .. 'halted', 'b/' .. b.name)
+    local cancelled = type(halted) == 'string' and find(halted, '^cancelled') ~= nil
+    if cancelled then call_safe('HDEL', P .. 'halted', 'b/' .. b.name) end
+    call_safe('HSET', b.key, 'ended', us(now))
+    if b['then'] and not b.fired and not cancelled and enqueue_next(b) then call_safe('HSET', b.key, 'fired', us(now)) end
+end
+
+-- Ends it when it is sealed and all of its jobs have ended.
+local function look_for_end(b)
+    if b.sealed and b.done + b.dead + b.cancelled >= b.total then end_batch(b) end
+end
+
+local function mark(b, ended)
+    if now - b.mark_us < MARK_US and now >= b.mark_us then return end
+    call_safe('HSET', b.key, 'last_us', us(b.mark_us), 'last', us(b.mark), 'mark_us', us(now), 'mark', us(ended))
+    if not VIRTUAL then call_safe('PEXPIRE', b.key, KEPT_MS) end
+end
+
+-- n more jobs of a batch are done, dead or cancelled, or have failed once more.
+function ends.batch(name, what, n)
+    local b = read_batch(name)
+    if not b then return end
+    call_safe('HINCRBY', b.key, what, digits(n))
+    if what == 'failed' then return end
+    b[what] = b[what] + n
+    mark(b, b.done + b.dead + b.cancelled)
+    look_for_end(b)
+end
+
+-- No more jobs will come into a batch, which exists.
+function ends.seal(name)
+    call_safe('HSETNX', P .. 'batch:' .. name, 'sealed', us(now))
+    look_for_end(read_batch(name))
+end
+
+local function unlock(key, body)
+    local unique = P .. 'unique:' .. key
+    local holder = call_safe('GET', unique)
+    if type(holder) == 'string' and holder == lease.id(body) then call_safe('DEL', unique) end
+end
+
+-- A job starts that is locked so long.
+function ends.started(entry)
+    local _, _, _, body, attrs = lease.entry_read(entry)
+    unlock(lease.attr(attrs, 'w'), body)
+end
+
+-- A job has ended: as done, dead or cancelled.
+function ends.job(entry, what)
+    local _, _, _, body, attrs = lease.entry_read(entry)
+    if attrs == '' then return end
+    local batch, key = lease.attr(attrs, 'b'), lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
+    if batch then ends.batch(batch, what, 1) end
+    if key then unlock(key, body) end
+end
+
+-- A dead job runs again.
+function ends.revive(entry)
+    local _, _, _, _, attrs = lease.entry_read(entry)
+    local batch = lease.attr(attrs, 'b')
+    if batch and read_batch(batch) then call_safe('HINCRBY', P .. 'batch:' .. batch, 'dead', -1) end
+end
+
+-- Keeps what will not run again without a person, with the reason in one line.
+function ends.bury(tag, lane, reason, entry)
+    call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lane .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
+    ends.job(entry, 'dead')
+end
+
+function ends.bury_unread(worker, jobs)
+    for i, job in ipairs(jobs) do
+        ends.bury(worker .. ':unread' .. i, '//', 'its lease cannot be read: ' .. job.token, job.entry)
+    end
+end
+
+return ends
