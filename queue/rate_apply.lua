@@ -24,7 +24,8 @@ local function opening(name, set, rule, resume)
     return max(gate.start(g, 1), rules.paused(set))
 end
 
--- The new time of a sleeping gate; nil when it stays as it is.
+-- When a sleeping gate is to be looked at; nil when it is not concerned. Too soon does no harm: who waits there may be there no
+-- more by a change before.
 local function looked_at(name, sets, queue, kind, resume)
     local limit, index, key = name:match('^([%w_.-]+)#(%d)/(.+)$')
     if kind ~= '' then return key and call('ZSCORE', P .. 'wait:' .. queue .. '/' .. name, kind .. '/' .. key) and now end
@@ -47,15 +48,15 @@ local function rate_apply(ARGV)
     for i = 1, #page[2], 2 do
         local name = page[2][i]
         local at = looked_at(name, sets, queue, kind, resume == '1')
-        if at then
-            changes[#changes + 1] = at == huge and '+inf' or us(at)
+        if at and at < huge then
+            changes[#changes + 1] = us(at)
             changes[#changes + 1] = name
             first = min(first, at)
         end
     end
     gate.save()
     for i = 1, #changes, 4000 do
-        call('ZADD', sleep, 'XX', unpack(changes, i, min(i + 3999, #changes)))
+        call('ZADD', sleep, 'XX', 'LT', unpack(changes, i, min(i + 3999, #changes)))
     end
     if first < huge then call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(first), '*') end
     if #changes > 0 then bell.ring(queue) end

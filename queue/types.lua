@@ -6,7 +6,8 @@
 --   types.read(name)        -> the same, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.write(t)          puts use and cost back; what else stood there stays
 --   types.load(name)        -> what holds it
---   types.gates(name, key)  -> the gates of one key, loaded
+--   types.specs(name, key)  -> the gates of one key, {name =, rule =} each
+--   types.gates(name, key)  -> the same, loaded: {name =, g =} each
 --   types.wrong(name, key)  -> what is wrong with the keys that this reads; nil: nothing
 --
 -- uses: check gate rules
@@ -112,8 +113,8 @@ function types.load(name)
     return t
 end
 
--- The gates that hold a job of that type and key, {name =, rule =} each; a limit whose rules cannot be read has none.
-local function specs_of(name, key)
+-- The gates that hold a job of that type and key; a limit whose rules cannot be read has none.
+function types.specs(name, key)
     local t, specs = types.load(name), {}
     for _, spec in ipairs(t.global) do
         if spec.rule then specs[#specs + 1] = spec end
@@ -126,15 +127,14 @@ end
 
 function types.wrong(name, key)
     local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
-    for _, spec in ipairs(wrong and {} or specs_of(name, key)) do
+    for _, spec in ipairs(wrong and {} or types.specs(name, key)) do
         wrong = wrong or check.wrong_kind('gate:' .. spec.name, 'string')
     end
     return wrong
 end
 
--- {name =, g =} each.
 function types.gates(name, key)
-    local gates = specs_of(name, key)
+    local gates = types.specs(name, key)
     for i, spec in ipairs(gates) do gates[i] = {name = spec.name, g = gate.load(spec.name, spec.rule)} end
     return gates
 end

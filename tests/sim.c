@@ -196,7 +196,6 @@ void sim_return(const int *list, int count)
 {
     for (int i = count - 1; i >= 0; i--) {
         sim_jobs[list[i]].place = SIM_WAITING;
-        sim_jobs[list[i]].returned = lane_of(list[i])->count > 0;
         list_insert(lane_of(list[i]), 0, list[i]);
     }
 }
@@ -955,7 +954,6 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
     check_slot(n, &token);
     list_remove(lane_of(n), 0, 1);
     job->place = SIM_LEASED;
-    job->returned = false;
     job->owner = owner;
     job->slot_us = token.slot_us;
     job->taken = sim_cost(n);
@@ -1087,14 +1085,12 @@ static int64_t dearest_in_ring(int q, int type)
 }
 
 /* Is it the turn of the first job of a lane? Who waits for a job that costs more waits as long as that: the
- * others of its ring, those behind it at a gate, and what was returned to its lane. */
+ * others of its ring, and those behind it at a gate. */
 static bool has_its_turn(int q, int type, int key, const char *lane_node, bool asleep)
 {
     int n = sim.lanes[q][type][key].at[0];
     int64_t cost = sim_cost(n);
 
-    if (sim_jobs[n].returned)
-        return false;
     if (asleep)
         return !waits_behind(q, lane_node, cost);
     return dearest_in_ring(q, type) <= cost && !waits_behind(q, sim_type_names[type], cost);

@@ -36,7 +36,6 @@ struct sim_job {
     int key;
     int64_t slot_us, taken;
     int64_t due_us;
-    bool returned;  /* to the head of a lane that has others: it may wait as long as they do */
     bool scheduled; /* SIM_LATER: goes to the tail of its queue, not to the head of its lane */
 };
 
