@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bar.h"
 #include "cli/enqueue.h"
 #include "cli/json.h"
 #include "cli/lines.h"
@@ -13,7 +14,6 @@
 
 #define SHOW_EVERY_US 100000
 #define LOOK_EVERY 256 /* lines between looks at the clock */
-#define BAR_WIDTH 30
 
 static volatile sig_atomic_t stopped;
 
@@ -46,28 +46,23 @@ static double seconds_since(int64_t begun_us)
 static void clear_bar(const struct run *r)
 {
     if (r->bar && r->shown_us)
-        fputs("\r\033[K", stderr);
+        bar_clear();
 }
 
 static void show_bar(struct run *r)
 {
-    static const char full[] = "##############################", empty[] = "..............................";
     const struct lines *l = &r->lines;
     char lines[32], rate[32];
     int64_t now_us = clock_mono_us();
+    double part = -1;
 
     if (!r->bar || now_us - r->shown_us < SHOW_EVERY_US)
         return;
     r->shown_us = now_us;
-    fputs("\r", stderr);
-    if (l->size_bytes) {
-        double part = l->bytes < l->size_bytes ? (double)l->bytes / (double)l->size_bytes : 1;
-        int width = (int)(part * BAR_WIDTH);
-
-        fprintf(stderr, "[%.*s%.*s] %3.0f%%  ", width, full, BAR_WIDTH - width, empty, part * 100);
-    }
-    fprintf(stderr, "%s lines  %s/s\033[K", grouped(l->number, lines),
-            grouped((uint64_t)((double)l->number / seconds_since(r->begun_us)), rate));
+    if (l->size_bytes)
+        part = l->bytes < l->size_bytes ? (double)l->bytes / (double)l->size_bytes : 1;
+    bar_show(part, "%s lines  %s/s", grouped(l->number, lines),
+             grouped((uint64_t)((double)l->number / seconds_since(r->begun_us)), rate));
 }
 
 /* ---- Lines */
@@ -163,8 +158,8 @@ static void print_text(const struct run *r, double seconds, const struct outlook
     printf("%s job%s in %.2f s, %s/s", grouped(r->counts.accepted, number), plural(r->counts.accepted),
            seconds, grouped((uint64_t)((double)r->counts.accepted / seconds), rate));
     if (r->counts.resumed)
-        printf("; %s line%s sent by an earlier run", grouped(r->counts.resumed, number),
-               plural(r->counts.resumed));
+        printf("; %s line%s sent by an earlier run%s", grouped(r->counts.resumed, number),
+               plural(r->counts.resumed), r->counts.resumed == r->counts.lines ? ", so all was there" : "");
     if (r->invalid)
         printf("; %s wrong line%s left out", grouped(r->invalid, number), plural(r->invalid));
     if (r->blank)
@@ -266,7 +261,7 @@ int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f)
 
     if (status)
         return status;
-    if (weir_bulk_open(w, f->batch, &r.bulk)) {
+    if (weir_bulk_open(w, f->batch, &r.bulk) || (f->then && bulk_then(r.bulk, f->queue, f->then))) {
         status = cli_failed(cli, w);
     } else {
         catch_signals();

@@ -21,17 +21,26 @@ const struct command command_enqueue = {
     .text =
         "ARGS is a JSON value for the handler; - reads it from standard input. An id that was given with "
         "--id is\n"
-        "accepted once a day: again, it changes nothing.\n"
+        "accepted once a day: again, it changes nothing. --unique KEY: one job of that key until it has "
+        "ended; "
+        "KEY:waiting\n"
+        "until a worker has it; KEY:10m for that time. When another job holds the key its id is printed and "
+        "nothing is\n"
+        "enqueued. --batch counts the job there: see weir batch.\n"
         "\n"
         "FILE has one JSON text a line (- is standard input): a job such as "
         "{\"type\":\"mail\",\"args\":{...}}, or\n"
         "with TYPE the job's args. Blank lines are passed over. At a wrong line it stops; those before it "
         "are sent.\n"
-        "With --batch it can be run again after any failure: it goes on where it stopped, nothing twice.\n"
+        "With --batch it can be run again after any failure: it goes on where it stopped, nothing twice; at "
+        "the "
+        "end of\n"
+        "the file the batch is sealed, and when all its jobs have ended one of --then TYPE is enqueued.\n"
         "\n"
         "  weir enqueue weekly_summary '{\"business_id\":42}'\n"
         "  weir enqueue remind '\"pay\"' --in 2h --id invoice-7\n"
-        "  weir enqueue --from jobs.ndjson --batch 2026-W47\n"
+        "  weir enqueue sync 7 --unique account-7\n"
+        "  weir enqueue --from jobs.ndjson --batch 2026-W47 --then report\n"
         "  psql -At -c 'select id from business' | weir enqueue --from - weekly_summary\n",
     .run = run_enqueue,
 };
@@ -129,13 +138,20 @@ static int check_args(struct cli *cli, const char *args)
                      why.text);
 }
 
-static int print_one(struct cli *cli, const char *id, bool is_new)
+static int print_one(struct cli *cli, const struct enqueue_flags *f, const char *id,
+                     enum enqueue_result result)
 {
+    if (cli->json && result == ENQUEUE_HELD)
+        return json_print(cli, json_pack("{s:s, s:b, s:b}", "id", id, "new", 0, "held", 1));
     if (cli->json)
-        return json_print(cli, json_pack("{s:s, s:b}", "id", id, "new", is_new));
+        return json_print(cli, json_pack("{s:s, s:b}", "id", id, "new", result == ENQUEUE_NEW));
     puts(id);
-    if (!is_new)
+    if (result == ENQUEUE_KNOWN)
         fprintf(stderr, "weir: %s was enqueued before; nothing was changed\n", id);
+    if (result == ENQUEUE_HELD)
+        fprintf(stderr,
+                "weir: %.*s is held by job %s; nothing was enqueued; weir job show %s says where it is\n",
+                (int)strcspn(f->unique, ":"), f->unique, id, id);
     return 0;
 }
 
@@ -146,12 +162,16 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
                                  .queue = f->queue,
                                  .id = f->id,
                                  .key = f->key,
+                                 .unique = f->unique,
+                                 .batch = f->batch,
+                                 .traceparent = f->traceparent,
+                                 .meta = f->meta,
                                  .cost = f->cost < 0 ? 0 : f->cost,
                                  .max_attempts = f->max_attempts < 0 ? 0 : (int)f->max_attempts,
                                  .timeout_s = f->timeout_us < 0 ? 0 : (double)f->timeout_us / 1e6,
                                  .delay_s = f->in_us < 0 ? 0 : (double)f->in_us / 1e6};
     char id[WEIR_ID_SIZE], *input = NULL;
-    bool is_new;
+    enum enqueue_result result;
     int status = f->at ? read_time(cli, f->at, &spec.at_s) : 0;
 
     if (!status && f->args && strcmp(f->args, "-") == 0) {
@@ -161,8 +181,8 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
     if (!status && spec.args)
         status = check_args(cli, spec.args);
     if (!status) {
-        status = enqueue_job(w, &spec, id, &is_new);
-        status = status ? cli_failed(cli, w) : print_one(cli, id, is_new);
+        status = enqueue_job(w, &spec, id, &result);
+        status = status ? cli_failed(cli, w) : print_one(cli, f, id, result);
     }
     free(input);
     return status;
@@ -183,7 +203,10 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
         {"cost", f->cost != -1, false},
         {"max-attempts", f->max_attempts >= 0, false},
         {"timeout", f->timeout_us >= 0, false},
-        {"batch", f->batch, true},
+        {"unique", f->unique, false},
+        {"traceparent", f->traceparent, false},
+        {"meta", f->meta, false},
+        {"then", f->then, true},
         {"skip-invalid", f->skip_invalid, true},
     };
 
@@ -192,6 +215,9 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
             return error_set(&cli->error, WEIR_EUSAGE, "enqueue --%s: %s", given[i].flag,
                              f->from ? "is for one job; write it into the lines of the file"
                                      : "is for many jobs; name their file with --from");
+    if (f->then && !f->batch)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue --then: follows a batch; give the bulk a name with --batch");
     if (f->in_us >= 0 && f->at)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --in --at: give one of them");
     if (f->max_attempts == 0 || f->max_attempts > 1000000)
@@ -218,8 +244,13 @@ static int run_enqueue(struct cli *cli, int argc, char **argv)
         {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate: 1", &f.cost},
         {"max-attempts", 0, FLAG_INT, "N", "how often it is tried: 25", &f.max_attempts},
         {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
+        {"unique", 0, FLAG_TEXT, "KEY[:DUR]", "one job of that key: until it has ended, :waiting, or :DUR",
+         &f.unique},
+        {"traceparent", 0, FLAG_TEXT, "TP", "W3C trace context, for the handler", &f.traceparent},
+        {"meta", 0, FLAG_TEXT, "JSON", "anything else, for the handler", &f.meta},
+        {"batch", 0, FLAG_TEXT, "NAME", "counts it there; with --from: it can be run again", &f.batch},
         {"from", 'f', FLAG_TEXT, "FILE", "many jobs, one a line; - is standard input", &f.from},
-        {"batch", 0, FLAG_TEXT, "NAME", "with --from: a name under which it can be run again", &f.batch},
+        {"then", 0, FLAG_TEXT, "TYPE", "with --from --batch: a job of TYPE when all have ended", &f.then},
         {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: report wrong lines and go on", &f.skip_invalid},
         {.name = NULL},
     };

@@ -7,12 +7,13 @@
 struct enqueue_flags {
     const char *type;  /* operand; NULL: each line of a bulk names its own */
     const char *queue; /* NULL: "default", or what a line says */
+    const char *batch;
     /* one job */
-    const char *args, *id, *at, *key;
+    const char *args, *id, *at, *key, *unique, *traceparent, *meta;
     int64_t in_us, timeout_us;    /* -1: not given */
     long long max_attempts, cost; /* -1: not given */
     /* a bulk */
-    const char *from, *batch;
+    const char *from, *then;
     bool skip_invalid;
 };
 

@@ -6,6 +6,9 @@
  * what it has, send the rest again. An error that comes again without any progress between is the bulk's end;
  * so is a minute without Redis.
  *
+ * A bulk with a name is a batch: each entry has its head, so that the batch counts how it ends, and at the
+ * end of the input it is sealed.
+ *
  * Resuming: lines that Redis has are only counted and summed until its place is reached; the sums must then
  * agree. */
 #include "producer/bulk.h"
@@ -19,11 +22,11 @@
 #include "core/clock.h"
 #include "producer/retry.h"
 #include "producer/tally.h"
+#include "queue/batch.h"
 
 #define CHUNK_JOBS 500
 #define CHUNK_BYTES (128 * 1024)
 #define WINDOW 3 /* chunks under way: Redis always has the next one while we fill another */
-#define KEEP_NAMED_MS (INT64_C(30) * 24 * 3600 * 1000)
 #define KEEP_UNNAMED_MS (INT64_C(3600) * 1000)
 #define REST_US (2 * 1000000) /* after that long an unnamed bulk no longer counts on Redis to remember it */
 #define GIVE_UP_US (INT64_C(60) * 1000000)
@@ -44,8 +47,10 @@ struct weir_bulk {
     struct weir *w;
     char batch[129];
     bool named;
-    struct batch_state resume; /* what Redis had at the beginning */
-    struct batch_state at;     /* all lines given so far */
+    char head[BATCH_HEAD_SIZE];           /* of each entry of a named batch; else "" */
+    char then_queue[129], then_type[129]; /* what follows; "": nothing */
+    struct batch_state resume;            /* what Redis had at the beginning */
+    struct batch_state at;                /* all lines given so far */
     struct weir_bulk_counts counts;
     struct error failed; /* what ended it */
 
@@ -302,7 +307,7 @@ static struct chunk *seal_chunk(struct weir_bulk *b)
     struct name_count types[CHUNK_JOBS], queues[CHUNK_JOBS];
     struct chunk *chunk = nth(b, b->under_way++);
     struct append append = {.batch = b->batch,
-                            .keep_ms = b->named ? KEEP_NAMED_MS : KEEP_UNNAMED_MS,
+                            .keep_ms = b->named ? 0 : KEEP_UNNAMED_MS,
                             .before = b->begin,
                             .after = b->at,
                             .types = types,
@@ -482,6 +487,26 @@ static int take_job(struct weir_bulk *b, size_t begin, const struct job_view *jo
     return send_chunk(b);
 }
 
+static int begin_entry(struct weir_bulk *b)
+{
+    return text_add(&b->bodies, b->head, strlen(b->head), &b->w->error);
+}
+
+/* A line that names another batch than it would be counted in. */
+static int check_batch(struct weir_bulk *b, const struct job_view *job)
+{
+    size_t len = strlen(b->batch);
+
+    if (!job->batch.at || (b->named && job->batch.len == len + 2 && *job->batch.at == '"' &&
+                           memcmp(job->batch.at + 1, b->batch, len) == 0))
+        return 0;
+    return error_set(&b->w->error, WEIR_EINPUT,
+                     "wrong job: its \"batch\" is %.*s, but %s%s counts it; leave the member out%s",
+                     job->batch.len < 100 ? (int)job->batch.len : 100, job->batch.at,
+                     b->named ? "batch " : "no batch", b->named ? b->batch : "",
+                     b->named ? "" : ", or give the bulk that name");
+}
+
 static struct span queue_of(const char *given, struct span own)
 {
     static const struct span usual = {"default", sizeof "default" - 1};
@@ -514,10 +539,12 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
     tally_init(&b->types);
     tally_init(&b->queues);
     b->at = b->begin = (struct batch_state){0, CHECKSUM_NONE};
-    if (batch)
+    if (batch) {
         strcpy(b->batch, batch);
-    else
+        batch_head(batch, b->head);
+    } else {
         make_name(b);
+    }
     status = read_batch(b, &b->resume, &w->error);
     b->last_sent_us = clock_mono_us();
     if (status)
@@ -536,10 +563,18 @@ int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
 
     if (!status && (job->delay_s != 0 || job->at_s != 0))
         status = error_set(&b->w->error, WEIR_EUSAGE, "wrong job: a bulk takes no delay_s and no at_s");
+    if (!status && (job->unique || job->batch))
+        status =
+            error_set(&b->w->error, WEIR_EUSAGE,
+                      "wrong job: a bulk takes no unique and no batch; its own name is that of its batch");
+    if (!status)
+        status = begin_entry(b);
     if (!status)
         status = job_write(&b->bodies, job, &view, &b->w->error);
-    if (status)
+    if (status) {
+        b->bodies.len = begin;
         return status;
+    }
     sum = sum_job(b, &view, job->id != NULL);
     if (is_resuming(b)) {
         b->bodies.len = begin;
@@ -563,11 +598,18 @@ int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
     if (queue && !name_is_valid(queue, strlen(queue)))
         return error_set(&b->w->error, WEIR_EINPUT,
                          "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", queue);
-    if (type)
+    status = begin_entry(b);
+    if (!status && type)
         status = job_wrap(&b->bodies, type, line, len, &view, &b->w->error);
-    else
+    else if (!status)
         status = job_rewrite(&b->bodies, line, len, &view, &b->w->error);
-    return status ? status : take_job(b, begin, &view, queue_of(queue, view.queue), sum);
+    if (!status)
+        status = check_batch(b, &view);
+    if (status) {
+        b->bodies.len = begin;
+        return status;
+    }
+    return take_job(b, begin, &view, queue_of(queue, view.queue), sum);
 }
 
 int weir_bulk_skip_line(struct weir_bulk *b, const char *line, size_t len)
@@ -597,11 +639,66 @@ bool bulk_type(const struct weir_bulk *b, size_t index, struct bulk_type *type)
     return true;
 }
 
+int bulk_then(struct weir_bulk *b, const char *queue, const char *type)
+{
+    int status = check_usable(b);
+
+    if (status)
+        return status;
+    if (!b->named)
+        return error_set(&b->w->error, WEIR_EUSAGE,
+                         "then: a job can follow a batch only; give the bulk a name");
+    if (!name_is_valid(type, strlen(type)))
+        return error_set(&b->w->error, WEIR_EINPUT,
+                         "type '%.60s' to follow: no name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
+    snprintf(b->then_type, sizeof b->then_type, "%s", type);
+    snprintf(b->then_queue, sizeof b->then_queue, "%s", queue ? queue : "default");
+    return 0;
+}
+
+int weir_bulk_then(struct weir_bulk *b, const char *type)
+{
+    return bulk_then(b, NULL, type);
+}
+
+static int ask_seal(struct weir_bulk *b, struct error *e)
+{
+    struct redisReply *reply = NULL;
+    struct batch_sealed sealed;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    batch_seal_request(&a, b->w->prefix, -1, b->batch, true, b->then_queue,
+                       *b->then_type ? b->then_type : NULL);
+    status = redis_call(b->w->redis, &a, &reply, NULL, e);
+    if (!status)
+        status = batch_seal_reply(reply, b->batch, &sealed, e);
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+static int seal_batch(struct weir_bulk *b)
+{
+    struct error e;
+    int status;
+
+    do
+        status = ask_seal(b, &e);
+    while (status == WEIR_EUNREACHABLE && recover(b, &e) == 0);
+    if (b->failed.status)
+        return b->failed.status;
+    return status ? fail(b, &e) : 0;
+}
+
 int bulk_end(struct weir_bulk *b)
 {
     int status = bulk_flush(b);
 
-    return !status && is_resuming(b) ? another_input(b, "ends within") : status;
+    if (!status && is_resuming(b))
+        return another_input(b, "ends within");
+    return !status && b->named ? seal_batch(b) : status;
 }
 
 int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts)

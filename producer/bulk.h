@@ -6,8 +6,11 @@
 
 /* Sends what is there and waits until Redis has it. */
 WEIR_CHECKED int bulk_flush(struct weir_bulk *b);
-/* The same at the end of the input, which must not be shorter than what an earlier run had sent. */
+/* The same at the end of the input, which must not be shorter than what an earlier run had sent. A named
+ * batch is then sealed. */
 WEIR_CHECKED int bulk_end(struct weir_bulk *b);
+/* weir_bulk_then for a queue; NULL: "default". */
+WEIR_CHECKED int bulk_then(struct weir_bulk *b, const char *queue, const char *type);
 /* Has it failed for good, so that the last error was not one of a single line? */
 bool bulk_has_failed(const struct weir_bulk *b);
 /* The jobs of a type that this bulk took, those that an earlier run had sent left out. */

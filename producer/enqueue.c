@@ -3,19 +3,19 @@
 #include "producer/enqueue.h"
 
 #include <hiredis/hiredis.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/client.h"
 #include "core/clock.h"
 #include "producer/retry.h"
-#include "queue/enqueue.h"
+#include "throttle/duration.h"
 
 #define KEEP_GIVEN_MS (24 * 3600 * 1000) /* a given id is accepted once a day */
 #define KEEP_MADE_MS (60 * 1000)         /* a made one is only repeated by ourselves */
 #define GIVE_UP_US (15 * 1000000) /* after that long, well within KEEP_MADE_MS, the outcome stays unknown */
 #define SECONDS_MOST 4102444800.0 /* the year 2100 */
 
-/* Checks what job_write does not: the times. */
 static int read_times(const struct weir_job_spec *spec, struct enqueue *job, struct error *e)
 {
     if (spec->delay_s != 0 && spec->at_s != 0)
@@ -26,6 +26,48 @@ static int read_times(const struct weir_job_spec *spec, struct enqueue *job, str
                          "wrong job: its delay or time must lie between now and the year 2100");
     job->delay_us = spec->delay_s > 0 ? (int64_t)(spec->delay_s * 1e6 + 0.5) : -1;
     job->at_us = spec->at_s > 0 ? (int64_t)(spec->at_s * 1e6 + 0.5) : -1;
+    return 0;
+}
+
+/* "KEY", "KEY:waiting", "KEY:10m" */
+static int read_unique(const char *unique, struct enqueue *job, struct error *e)
+{
+    size_t len = strcspn(unique, ":");
+    const char *until = unique[len] ? unique + len + 1 : NULL;
+    struct error why;
+    int64_t us = 0;
+
+    if (!name_is_valid(unique, len))
+        return error_set(
+            e, WEIR_EINPUT,
+            "unique '%.60s': the key must be 1 to 128 of A-Z a-z 0-9 _ . -, then nothing, :waiting or "
+            "a time such as :10m",
+            unique);
+    job->unique = (struct span){unique, len};
+    job->lock_ms = until ? LOCK_UNTIL_START : LOCK_UNTIL_END;
+    if (!until || strcmp(until, "waiting") == 0)
+        return 0;
+    if (duration_parse(until, &us, &why) || us < 1000 || us / 1000 > LOCK_MOST_MS)
+        return error_set(e, WEIR_EINPUT,
+                         "unique '%.60s': behind the key stands :waiting, or a time from :1ms to :3650d",
+                         unique);
+    job->lock_ms = (us + 999) / 1000;
+    return 0;
+}
+
+/* Checks what job_write does not, and is not written into the body. */
+static int read_extras(const struct weir_job_spec *spec, struct enqueue *job, struct error *e)
+{
+    int status = read_times(spec, job, e);
+
+    if (!status && spec->unique)
+        status = read_unique(spec->unique, job, e);
+    if (status || !spec->batch)
+        return status;
+    job->batch = (struct span){spec->batch, strlen(spec->batch)};
+    if (!name_is_valid(job->batch.at, job->batch.len))
+        return error_set(e, WEIR_EINPUT, "batch '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+                         spec->batch);
     return 0;
 }
 
@@ -53,9 +95,11 @@ static int send_until_answered(struct weir *w, const struct args *a, struct span
     return status;
 }
 
-static int send_job(struct weir *w, const struct enqueue *job, bool *is_new)
+/* id (may be NULL): as enqueue_job. */
+static int send_job(struct weir *w, const struct enqueue *job, char *id, enum enqueue_result *result)
 {
     struct redisReply *reply = NULL;
+    struct span answered;
     struct args a;
     int status;
 
@@ -63,19 +107,22 @@ static int send_job(struct weir *w, const struct enqueue *job, bool *is_new)
     enqueue_request(&a, w->prefix, -1, job);
     status = send_until_answered(w, &a, job->id, &reply);
     if (!status)
-        status = enqueue_reply(reply, is_new, &w->error);
+        status = enqueue_reply(reply, result, &answered, &w->error);
+    if (!status && id)
+        snprintf(id, WEIR_ID_SIZE, "%.*s", (int)answered.len, answered.at);
     freeReplyObject(reply);
     args_free(&a);
     return status;
 }
 
-int enqueue_job(struct weir *w, const struct weir_job_spec *spec, char id[WEIR_ID_SIZE], bool *is_new)
+int enqueue_job(struct weir *w, const struct weir_job_spec *spec, char id[WEIR_ID_SIZE],
+                enum enqueue_result *result)
 {
     struct text body = {0};
     struct job_view view;
     char tag[17];
     struct enqueue job = {.tag = tag, .keep_ms = spec->id ? KEEP_GIVEN_MS : KEEP_MADE_MS};
-    int status = read_times(spec, &job, &w->error);
+    int status = read_extras(spec, &job, &w->error);
 
     if (!status)
         status = job_write(&body, spec, &view, &w->error);
@@ -87,11 +134,7 @@ int enqueue_job(struct weir *w, const struct weir_job_spec *spec, char id[WEIR_I
     job.id = view.id;
     job.cost = view.cost;
     job.body = (struct span){body.at, body.len};
-    status = send_job(w, &job, is_new);
-    if (!status && id) {
-        memcpy(id, view.id.at, view.id.len);
-        id[view.id.len] = '\0';
-    }
+    status = send_job(w, &job, id, result);
 out:
     text_free(&body);
     return status;
@@ -99,7 +142,7 @@ out:
 
 int weir_enqueue(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE])
 {
-    bool is_new;
+    enum enqueue_result result;
 
-    return enqueue_job(w, job, id, &is_new);
+    return enqueue_job(w, job, id, &result);
 }

@@ -2,12 +2,10 @@
 #ifndef PRODUCER_ENQUEUE_H
 #define PRODUCER_ENQUEUE_H
 
-#include <stdbool.h>
+#include "queue/enqueue.h"
 
-#include "weir.h"
-
-/* weir_enqueue that also tells whether the job is new, or its id was known already. */
+/* weir_enqueue that also tells whether the job is new, and else why it is not. */
 WEIR_CHECKED int enqueue_job(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE],
-                             bool *is_new);
+                             enum enqueue_result *result);
 
 #endif

@@ -3,7 +3,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, batch,
---       keep_ms     how long the batch is remembered after this chunk; '' for ever
+--       keep_ms     how long an unnamed bulk is remembered after this chunk; '': it has a name and counts its jobs, whose bodies
+--                   have the head that names it
 --       first       lines of the input before this chunk
 --       lines       lines of this chunk, those without a job included
 --       sum_before, sum_after   the checksums at its ends
@@ -11,8 +12,9 @@
 --       bodies, those of the first queue first
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
+--        an error that says so when it is, but the batch is sealed
 -- full: refused
--- uses: arrival check
+-- uses: arrival check ends
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
@@ -44,7 +46,7 @@ local function read_chunk(ARGV, c)
 end
 
 local function wrong_keys(c)
-    local wrong = check.wrong_kind('batch:' .. c.batch, 'hash') or arrival.wrong_registries()
+    local wrong = arrival.wrong_batch(c.batch) or arrival.wrong_registries()
     for _, q in ipairs(c.queues) do wrong = wrong or check.wrong_kind('queue:' .. q.name, 'list') end
     for _, t in ipairs(c.types) do wrong = wrong or arrival.wrong_counter(t.name, 'enqueued') end
     return wrong
@@ -74,10 +76,16 @@ local function append(ARGV)
     if state[1] and (tonumber(state[1]) ~= c.first or state[2] ~= c.sum_before) or not state[1] and c.first ~= 0 then
         return {'at', state[1] or '0', state[2] or ''}
     end
+    wrong = c.keep_ms == '' and arrival.closed(c.batch)
+    if wrong then return refuse('%s', wrong) end
     put_jobs(ARGV, c)
     local after = us(c.first + c.lines)
     call('HSET', batch, 'next', after, 'sum', c.sum_after)
-    if c.keep_ms ~= '' and not VIRTUAL then call('PEXPIRE', batch, c.keep_ms) end
+    if c.keep_ms == '' then
+        arrival.join(c.batch, #ARGV - c.bodies + 1, 0)
+    else
+        ends.keep(c.batch, tonumber(c.keep_ms), true)
+    end
     return {'ok', after}
 end
 

@@ -3,17 +3,18 @@
 --
 --   batch:<name>   hash: total (jobs it was given), done, dead, cancelled (those that have ended), failed (attempts), created, sealed
 --                  (us: no more will come), then ("queue type": what to enqueue when all have ended), fired (us: that was
---                  done), ended (us), mark_us, mark, last_us, last (how many had ended when: for its rate), next, sum (append)
+--                  done), ended (us), cancel (us: it was cancelled), mark_us, mark, last_us, last (how many had ended when: for
+--                  its rate), next, sum (append). It expires, but not while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
 -- uses: lease
 local ends = {}
 
-local KEPT_MS = 30 * 86400 * 1000 -- a batch is remembered so long after it last moved
+ends.KEPT_MS = 30 * 86400 * 1000  -- a batch is remembered so long after it last moved
 local MARK_US = 1000000           -- rates are measured over about a second
 local ID_MOST = 128
 
-local FIELDS = {'total', 'done', 'dead', 'cancelled', 'sealed', 'then', 'fired', 'mark_us', 'mark'}
+local FIELDS = {'total', 'done', 'dead', 'cancelled', 'sealed', 'then', 'fired', 'cancel', 'mark_us', 'mark'}
 
 local function read_batch(name)
     local f = call_safe('HMGET', P .. 'batch:' .. name, unpack(FIELDS))
@@ -37,12 +38,21 @@ local function enqueue_next(b)
     return true
 end
 
+-- once: this begins the time for which it is remembered; else it does not shorten it, nor ends what has no end.
+function ends.keep(name, keep_ms, once)
+    if VIRTUAL then return end
+    if once then
+        call_safe('PEXPIRE', P .. 'batch:' .. name, us(keep_ms))
+    else
+        call_safe('PEXPIRE', P .. 'batch:' .. name, us(keep_ms), 'GT')
+    end
+end
+
 local function end_batch(b)
-    local halted = call_safe('HGET', P .. 'halted', 'b/' .. b.name)
-    local cancelled = type(halted) == 'string' and find(halted, '^cancelled') ~= nil
-    if cancelled then call_safe('HDEL', P .. 'halted', 'b/' .. b.name) end
+    call_safe('HDEL', P .. 'halted', 'b/' .. b.name)
     call_safe('HSET', b.key, 'ended', us(now))
-    if b['then'] and not b.fired and not cancelled and enqueue_next(b) then call_safe('HSET', b.key, 'fired', us(now)) end
+    ends.keep(b.name, ends.KEPT_MS, true)
+    if b['then'] and not b.fired and not b.cancel and enqueue_next(b) then call_safe('HSET', b.key, 'fired', us(now)) end
 end
 
 -- Ends it when it is sealed and all of its jobs have ended.
@@ -53,7 +63,7 @@ end
 local function mark(b, ended)
     if now - b.mark_us < MARK_US and now >= b.mark_us then return end
     call_safe('HSET', b.key, 'last_us', us(b.mark_us), 'last', us(b.mark), 'mark_us', us(now), 'mark', us(ended))
-    if not VIRTUAL then call_safe('PEXPIRE', b.key, KEPT_MS) end
+    ends.keep(b.name, ends.KEPT_MS)
 end
 
 -- n more jobs of a batch are done, dead or cancelled, or have failed once more.
@@ -85,26 +95,52 @@ function ends.started(entry)
     unlock(lease.attr(attrs, 'w'), body)
 end
 
--- A job has ended: as done, dead or cancelled.
-function ends.job(entry, what)
+-- The lock of a job that has ended is free.
+function ends.unlock(entry)
     local _, _, _, body, attrs = lease.entry_read(entry)
-    if attrs == '' then return end
-    local batch, key = lease.attr(attrs, 'b'), lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
-    if batch then ends.batch(batch, what, 1) end
+    local key = lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
     if key then unlock(key, body) end
 end
 
--- A dead job runs again.
-function ends.revive(entry)
+-- A job has ended: as done, dead or cancelled.
+function ends.job(entry, what)
     local _, _, _, _, attrs = lease.entry_read(entry)
+    if attrs == '' then return end
     local batch = lease.attr(attrs, 'b')
-    if batch and read_batch(batch) then call_safe('HINCRBY', P .. 'batch:' .. batch, 'dead', -1) end
+    if batch then ends.batch(batch, what, 1) end
+    ends.unlock(entry)
+end
+
+-- A dead job runs again: its batch has not ended, and its lock is taken unless another job holds it now.
+function ends.revive(entry)
+    local _, _, _, body, attrs = lease.entry_read(entry)
+    local batch, key = lease.attr(attrs, 'b'), lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
+    if batch and read_batch(batch) then
+        call_safe('HINCRBY', P .. 'batch:' .. batch, 'dead', -1)
+        call_safe('HDEL', P .. 'batch:' .. batch, 'ended')
+    end
+    if key then call_safe('SET', P .. 'unique:' .. key, lease.id(body) or '', 'NX') end
 end
 
 -- Keeps what will not run again without a person, with the reason in one line.
 function ends.bury(tag, lane, reason, entry)
     call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lane .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
     ends.job(entry, 'dead')
+end
+
+-- A job {token =, lane =, type =, entry =, ...} whose worker or handler died while it ran: counted in its entry, and in type's
+-- counters. true: it goes back to its lane; false: that was once too often, and it is dead. reason: the last words, or ''.
+function ends.interrupted(tag, job, most, who, reason)
+    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    interrupted = interrupted + 1
+    if reason ~= '' then attrs = lease.failed(attrs, reason) end
+    job.entry = lease.entry_write(attempts, interrupted, throttled, body, attrs)
+    local lives = interrupted < most
+    lease.count(job.type, lives and 'back' or 'dead', 1)
+    if lives then return true end
+    local told = reason ~= '' and ': ' .. reason or ''
+    ends.bury(tag, job.lane, format('its %s died %d times', who, interrupted) .. told, job.entry)
+    return false
 end
 
 function ends.bury_unread(worker, jobs)

@@ -21,6 +21,18 @@ static void add_time(struct args *a, int64_t us)
         args_add_int(a, us);
 }
 
+static void add_lock(struct args *a, const struct enqueue *job)
+{
+    if (!job->unique.at)
+        args_add(a, "");
+    else if (job->lock_ms == LOCK_UNTIL_END)
+        args_add(a, "end");
+    else if (job->lock_ms == LOCK_UNTIL_START)
+        args_add(a, "start");
+    else
+        args_add_int(a, job->lock_ms);
+}
+
 void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const struct enqueue *job)
 {
     script_begin(a, "enqueue", prefix, now_us);
@@ -35,16 +47,25 @@ void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const s
         args_add_int(a, job->cost);
     else
         args_add(a, "");
+    add_span(a, job->batch);
+    add_span(a, job->unique);
+    add_lock(a, job);
     add_span(a, job->body);
 }
 
-int enqueue_reply(const struct redisReply *r, bool *is_new, struct error *e)
+int enqueue_reply(const struct redisReply *r, enum enqueue_result *result, struct span *id, struct error *e)
 {
     int status = reply_array(r, 2, "enqueue", e);
+    int64_t answer;
 
-    if (!status)
-        *is_new = reply_int(r->element[0], 0) == 1;
-    return status;
+    if (status)
+        return status;
+    answer = reply_int(r->element[0], 0);
+    *result = answer > 0 ? ENQUEUE_NEW : answer < 0 ? ENQUEUE_HELD : ENQUEUE_KNOWN;
+    *id = (struct span){r->element[1]->str, r->element[1]->len};
+    if (r->element[1]->type == REDIS_REPLY_STRING && name_is_valid(id->at, id->len))
+        return 0;
+    return error_set(e, WEIR_EINTERNAL, "enqueue: unexpected answer from Redis; is another version at work?");
 }
 
 void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost)
@@ -81,7 +102,10 @@ void append_request(struct args *a, const char *prefix, int64_t now_us, const st
 {
     script_begin(a, "append", prefix, now_us);
     args_add(a, chunk->batch);
-    args_add_int(a, chunk->keep_ms);
+    if (chunk->keep_ms)
+        args_add_int(a, chunk->keep_ms);
+    else
+        args_add(a, "");
     args_add_int(a, (int64_t)chunk->before.lines);
     args_add_int(a, (int64_t)(chunk->after.lines - chunk->before.lines));
     add_sum(a, chunk->before.sum);
@@ -139,4 +163,9 @@ int batch_reply(const struct redisReply *r, struct batch_state *state, struct er
     int status = reply_array(r, 2, "batch", e);
 
     return status ? status : read_state(r->element[0], r->element[1], state, e);
+}
+
+void batch_head(const char *batch, char head[BATCH_HEAD_SIZE])
+{
+    snprintf(head, BATCH_HEAD_SIZE, "@0,0,0,b%s;", batch);
 }

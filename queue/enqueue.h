@@ -8,6 +8,11 @@
 
 struct redisReply; /* hiredis */
 
+/* How long a job holds its unique key. */
+#define LOCK_UNTIL_END 0
+#define LOCK_UNTIL_START (-1)
+#define LOCK_MOST_MS INT64_C(315360000000) /* ten years */
+
 /* One job. due: delay_us from now, or at at_us; both -1: at once. */
 struct enqueue {
     struct span queue, type, id, body;
@@ -15,10 +20,18 @@ struct enqueue {
     int64_t keep_ms; /* how long its id is remembered */
     const char *tag; /* random, of this call: a name */
     int64_t delay_us, at_us;
+    struct span batch, unique; /* names; at NULL: none */
+    int64_t lock_ms;           /* for so long, or one of the above */
+};
+enum enqueue_result {
+    ENQUEUE_NEW,
+    ENQUEUE_KNOWN, /* its id was, from another call; nothing was changed */
+    ENQUEUE_HELD,  /* another job holds its unique key; nothing was changed */
 };
 void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const struct enqueue *job);
-/* *is_new: false when its id was known already, from another call. */
-WEIR_CHECKED int enqueue_reply(const struct redisReply *r, bool *is_new, struct error *e);
+/* id, in r: the job's; of ENQUEUE_HELD the other one's. */
+WEIR_CHECKED int enqueue_reply(const struct redisReply *r, enum enqueue_result *result, struct span *id,
+                               struct error *e);
 
 /* Could a job of that type and cost ever start? WEIR_EINPUT: no, and which limit it never fits. */
 void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost);
@@ -38,12 +51,13 @@ struct name_count {
 
 struct append {
     const char *batch;
-    int64_t keep_ms; /* how long the batch is remembered after this chunk */
+    int64_t keep_ms; /* how long an unnamed bulk is remembered after this chunk; 0: a batch with a name,
+                        whose jobs have their head */
     struct batch_state before, after;
     const struct name_count *types, *queues;
     size_t type_count, queue_count;
 };
-/* The bodies are then added with args_add_bytes: those of the first queue first. */
+/* The jobs are then added with args_add_bytes: those of the first queue first. */
 void append_request(struct args *a, const char *prefix, int64_t now_us, const struct append *chunk);
 /* *accepted: the chunk was the next one, and is in; else *state is how far the batch is. */
 WEIR_CHECKED int append_reply(const struct redisReply *r, struct batch_state *state, bool *accepted,
@@ -51,5 +65,9 @@ WEIR_CHECKED int append_reply(const struct redisReply *r, struct batch_state *st
 
 void batch_request(struct args *a, const char *prefix, const char *batch);
 WEIR_CHECKED int batch_reply(const struct redisReply *r, struct batch_state *state, struct error *e);
+
+/* What stands before the body of a job of a batch: its NUL-terminated text. */
+#define BATCH_HEAD_SIZE (sizeof "@0,0,0,b;" + 128)
+void batch_head(const char *batch, char head[BATCH_HEAD_SIZE]);
 
 #endif

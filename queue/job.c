@@ -54,6 +54,14 @@ static bool read_any(struct span value, void *into)
     return true;
 }
 
+/* What others put there stays what it is. */
+static bool read_text(struct span value, void *into)
+{
+    if (*value.at == '"' && !memchr(value.at, '\\', value.len))
+        *(struct span *)into = (struct span){value.at + 1, value.len - 2};
+    return true;
+}
+
 static bool read_attempts(struct span value, void *into)
 {
     int64_t attempts;
@@ -90,6 +98,9 @@ static const struct known known[] = {
     KNOWN("args", args, read_any, "any value"),
     KNOWN("queue", queue, read_name, A_NAME),
     KNOWN("max_attempts", max_attempts, read_attempts, "a whole number from 1 to 1000000"),
+    KNOWN("traceparent", traceparent, read_text, "any value"),
+    KNOWN("meta", meta, read_any, "any value"),
+    KNOWN("batch", batch, read_any, "any value"),
     KNOWN("timeout", timeout_us, read_timeout, "a number of seconds above 0, at most ten years"),
 };
 
@@ -186,6 +197,15 @@ static struct span text_put(struct text *t, const char *bytes, size_t len)
     memcpy(at, bytes, len);
     t->len += len;
     return (struct span){at, len};
+}
+
+int text_add(struct text *t, const char *bytes, size_t len, struct error *e)
+{
+    if (!text_reserve(t, len))
+        return error_set(e, WEIR_EINTERNAL, "out of memory");
+    if (len > 0)
+        text_put(t, bytes, len);
+    return 0;
 }
 
 #define PUT(t, literal) text_put(t, literal, sizeof literal - 1)
@@ -297,8 +317,8 @@ static int spec_name(const char *what, const char *name, struct span *out, struc
     return error_set(e, WEIR_EINPUT, "wrong job: its %s must be 1 to 128 of A-Z a-z 0-9 _ . -", what);
 }
 
-/* One JSON text without the white space around it. */
-static int read_args(const char *args, size_t len, struct span *out, struct error *e)
+/* One JSON text without the white space around it. wrong: "wrong args, not JSON" or the like. */
+static int read_json(const char *args, size_t len, const char *wrong, struct span *out, struct error *e)
 {
     struct json j;
     const char *end;
@@ -309,9 +329,40 @@ static int read_args(const char *args, size_t len, struct span *out, struct erro
     out->at = json_space(&j, args);
     end = json_value(&j, out->at, JSON_DEPTH - 1);
     if (!end || !json_end(&j, end))
-        return json_error(&j, "wrong args, not JSON", e);
+        return json_error(&j, wrong, e);
     out->len = (size_t)(end - out->at);
     return 0;
+}
+
+static int read_args(const char *args, size_t len, struct span *out, struct error *e)
+{
+    return read_json(args, len, "wrong args, not JSON", out, e);
+}
+
+/* version "-" trace "-" span "-" flags, of W3C's trace context. */
+static bool is_traceparent(const char *text)
+{
+    static const char form[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+
+    if (strlen(text) != sizeof form - 1)
+        return false;
+    for (size_t i = 0; i < sizeof form - 1; i++)
+        if (form[i] == 'x' ? !strchr("0123456789abcdef", text[i]) : text[i] != form[i])
+            return false;
+    return strncmp(text, "ff", 2) != 0 && strspn(text + 3, "0") < 32 && strspn(text + 36, "0") < 16;
+}
+
+/* What goes with the job for whoever runs it. */
+static int view_context(const struct weir_job_spec *spec, struct job_view *view, struct error *e)
+{
+    if (spec->traceparent && !is_traceparent(spec->traceparent))
+        return error_set(
+            e, WEIR_EINPUT,
+            "wrong job: its traceparent must be VERSION-TRACE-SPAN-FLAGS in lower-case hex, as in "
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    if (spec->traceparent)
+        view->traceparent = (struct span){spec->traceparent, strlen(spec->traceparent)};
+    return spec->meta ? read_json(spec->meta, strlen(spec->meta), "wrong meta, not JSON", &view->meta, e) : 0;
 }
 
 static int view_spec(const struct weir_job_spec *spec, struct job_view *view, struct error *e)
@@ -334,6 +385,8 @@ static int view_spec(const struct weir_job_spec *spec, struct job_view *view, st
         (status = spec_name("key", spec->key, &view->key, e)) != 0 ||
         (status = spec_name("queue", spec->queue, &view->queue, e)) != 0)
         return status;
+    if ((status = view_context(spec, view, e)) != 0)
+        return status;
     return spec->args ? read_args(spec->args, strlen(spec->args), &view->args, e) : 0;
 }
 
@@ -350,14 +403,28 @@ static void put_options(struct text *out, const struct weir_job_spec *spec, int6
                                  (long long)(timeout_us % 1000000)));
 }
 
+static void put_context(struct text *out, struct job_view *v)
+{
+    if (v->traceparent.at) {
+        PUT(out, ",\"traceparent\":\"");
+        v->traceparent = text_put(out, v->traceparent.at, v->traceparent.len);
+        PUT(out, "\"");
+    }
+    if (v->meta.at) {
+        PUT(out, ",\"meta\":");
+        v->meta = text_put(out, v->meta.at, v->meta.len);
+    }
+}
+
 /* The whole body from a view of what goes into it. */
 static int put_body(struct text *out, const struct weir_job_spec *spec, struct job_view *v, struct error *e)
 {
     size_t begin = out->len;
 
-    if (!text_reserve(out, FRONT_MOST + v->args.len + 128))
+    if (!text_reserve(out, FRONT_MOST + v->traceparent.len + v->meta.len + v->args.len + 256))
         return error_set(e, WEIR_EINTERNAL, "out of memory");
     put_front(out, v);
+    put_context(out, v);
     if (v->args.at) {
         PUT(out, ",\"args\":");
         v->args = text_put(out, v->args.at, v->args.len);
@@ -411,6 +478,9 @@ static void put_run(struct text *out, const struct json_member *first, const str
     moved = text_put(out, first->begin, (size_t)(end - first->begin));
     move_span(&view->args, first->begin, end, moved.at);
     move_span(&view->queue, first->begin, end, moved.at);
+    move_span(&view->batch, first->begin, end, moved.at);
+    move_span(&view->meta, first->begin, end, moved.at);
+    move_span(&view->traceparent, first->begin, end, moved.at);
 }
 
 static bool is_front(const struct json_member *m)

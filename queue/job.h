@@ -22,7 +22,9 @@ struct span {
 /* What a body says; the spans point into it. Absent members have at == NULL. */
 struct job_view {
     struct span id, type, queue, key; /* names: their text, without quotes, checked */
-    struct span args;                 /* the JSON text of args */
+    struct span args, meta;           /* their JSON text */
+    struct span batch;                /* the same; what counts is the head of the entry */
+    struct span traceparent;          /* its text; NULL also when it is no simple string */
     int64_t cost;                     /* 0 when absent: the type's */
     int max_attempts;                 /* JOB_MAX_ATTEMPTS when absent */
     int64_t timeout_us;               /* 0 when absent */
@@ -50,11 +52,14 @@ void text_free(struct text *t);
 /* A new random id: 16 of [0-9a-z], 80 bits. */
 void job_make_id(char out[17]);
 
+/* Appends these bytes. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int text_add(struct text *t, const char *bytes, size_t len, struct error *e);
+
 /* Appends the body of a job to out in Weir's own order: id, type, key, cost first, so that claim.lua reads
- * them by pattern. job_write: from a spec, args checked. job_wrap: of that type, with the line as its args.
- * job_rewrite: from a job object as a person wrote it, with those four first (an id is made when it has none)
- * and every other member as it stands; view (of the new body, its spans relative to out->at + the old
- * out->len) may be NULL. On failure out is as before. WEIR_EINPUT, WEIR_EINTERNAL (memory). */
+ * them by pattern. job_write: from a spec, args and meta checked. job_wrap: of that type, with the line as
+ * its args. job_rewrite: from a job object as a person wrote it, with those four first (an id is made when it
+ * has none) and every other member as it stands; view (of the new body, its spans relative to out->at + the
+ * old out->len) may be NULL. On failure out is as before. WEIR_EINPUT, WEIR_EINTERNAL (memory). */
 WEIR_CHECKED int job_write(struct text *out, const struct weir_job_spec *spec, struct job_view *view,
                            struct error *e);
 WEIR_CHECKED int job_wrap(struct text *out, const char *type, const char *line, size_t len,

@@ -574,6 +574,23 @@ void json_members_free(struct json_members *m)
     free(m->decoded);
 }
 
+struct span json_find(const char *text, size_t len, const char *name)
+{
+    struct span value = {NULL, 0};
+    struct json_members m;
+    struct json j;
+
+    if (!memmem(text, len, name, strlen(name)))
+        return value;
+    json_begin(&j, text, len);
+    if (json_members(&j, space(&j, text), &m))
+        for (size_t i = 0; i < m.count; i++)
+            if (m.at[i].name.len == strlen(name) && memcmp(m.at[i].name.at, name, m.at[i].name.len) == 0)
+                value = m.at[i].value;
+    json_members_free(&m);
+    return value;
+}
+
 int json_check(const char *text, size_t len, struct error *e)
 {
     struct json j;

@@ -46,6 +46,9 @@ struct json_members {
 /* The members of the object that begins at at. Refuses a name that comes twice. */
 const char *json_members(struct json *j, const char *at, struct json_members *m);
 void json_members_free(struct json_members *m);
+/* The value, as it stands, of the member of that name of text, an object that was checked; at NULL: it has
+ * none. */
+struct span json_find(const char *text, size_t len, const char *name);
 
 /* A JSON number, already checked: false when it is no integer from least to most. */
 bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out);

@@ -157,8 +157,13 @@ static void test_nothing(void **state)
     check(weir_bulk_open(w, "empty", &b));
     check(weir_bulk_close(b, &counts));
     assert_int_equal(counts.lines, 0);
-    check(weir_bulk_open(w, NULL, &b));
+    assert_int_equal(server_number(&server, "HGET", P "batch:empty", "total", NULL), 0);
+    assert_int_equal(server_number(&server, "HEXISTS", P "batch:empty", "ended", NULL), 1);
+    flush(NULL);
+    check(weir_bulk_open(w, "empty", &b));
     weir_bulk_abandon(b);
+    check(weir_bulk_open(w, NULL, &b));
+    check(weir_bulk_close(b, NULL));
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
@@ -195,8 +200,15 @@ static void test_types_and_queues(void **state)
 
 static void test_refuses(void **state)
 {
-    static const char *const lines[] = {
-        "", "{", "7", "{}", "{\"type\":\"a b\"}", "{\"type\":\"t\",\"queue\":\"\"}"};
+    static const char *const lines[] = {"",
+                                        "{",
+                                        "7",
+                                        "{}",
+                                        "{\"type\":\"a b\"}",
+                                        "{\"type\":\"t\",\"queue\":\"\"}",
+                                        "{\"type\":\"t\",\"batch\":\"c\"}",
+                                        "{\"type\":\"t\",\"batch\":7}",
+                                        "{\"batch\":\"bb\",\"type\":\"t\"}"};
     static const struct weir_job_spec specs[] = {
         {.type = NULL}, {.type = "t", .args = "{"}, {.type = "t", .queue = "a:b"}, {.type = "t", .id = ""}};
     struct weir_bulk_counts counts;
@@ -217,7 +229,9 @@ static void test_refuses(void **state)
     assert_int_equal(weir_bulk_add_line(b, "t", "q q", "1", 1), WEIR_EINPUT);
     assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .delay_s = 1}), WEIR_EUSAGE);
     assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .at_s = 1}), WEIR_EUSAGE);
-    check(add(b, 1));
+    assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .unique = "k"}), WEIR_EUSAGE);
+    assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "t", .batch = "b"}), WEIR_EUSAGE);
+    check(weir_bulk_add_line(b, NULL, NULL, "{\"batch\":\"b\",\"type\":\"t\",\"args\":1}", 33));
     check(weir_bulk_skip_line(b, "no job", 6));
     check(weir_bulk_close(b, &counts));
     assert_int_equal(counts.lines, 3);
@@ -358,8 +372,65 @@ static void test_another_input(void **state)
         check(add_line(b, i));
     assert_int_equal(weir_bulk_close(b, NULL), WEIR_EINPUT);
 
-    begin_batch(1500); /* grown */
-    assert_all(QUEUE, 1500);
+    check(weir_bulk_open(w, "b", &b)); /* grown: it is sealed */
+    for (int i = 0; i < 1500; i++)
+        if (add_line(b, i))
+            break;
+    assert_int_equal(weir_bulk_close(b, NULL), WEIR_EINPUT);
+    assert_non_null(strstr(weir_message(w), "batch b is sealed: it takes no more jobs; use another name"));
+    assert_all(QUEUE, 1000);
+    begin_batch(1000); /* the very same */
+    assert_all(QUEUE, 1000);
+}
+
+/* Lines that name a batch are of that one. */
+static void test_a_line_of_another_batch(void **state)
+{
+    static const char line[] = "{\"type\":\"t\",\"batch\":\"b\"}";
+    struct weir_bulk *b;
+
+    (void)state;
+    check(weir_bulk_open(w, NULL, &b));
+    assert_int_equal(weir_bulk_add_line(b, NULL, NULL, line, sizeof line - 1), WEIR_EINPUT);
+    assert_non_null(strstr(weir_message(w),
+                           "its \"batch\" is \"b\", but no batch counts it; leave the member out, "
+                           "or give the bulk that name"));
+    weir_bulk_abandon(b);
+    check(weir_bulk_open(w, "c", &b));
+    assert_int_equal(weir_bulk_add_line(b, NULL, NULL, line, sizeof line - 1), WEIR_EINPUT);
+    assert_non_null(
+        strstr(weir_message(w), "its \"batch\" is \"b\", but batch c counts it; leave the member out"));
+    check(add(b, 0));
+    check(weir_bulk_close(b, NULL));
+    assert_all(QUEUE, 1);
+}
+
+/* The answer to sealing is lost: it is asked again, and nothing happens twice. */
+static void test_seal_through_cuts(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    struct weir *through = weir_new(proxy_url(proxy), NULL);
+
+    (void)state;
+    for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
+        for (unsigned n = 2; n <= 4; n++) { /* a look, a chunk, the seal */
+            struct weir_bulk *b;
+
+            if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
+                fail_msg("%s", weir_message(through));
+            proxy_cut_before(proxy, side, n);
+            if (weir_bulk_open(through, "b", &b) || weir_bulk_then(b, "next") || add(b, 0) ||
+                weir_bulk_close(b, NULL))
+                fail_msg("%s", weir_message(through));
+            assert_true(proxy_has_cut(proxy) || n == 4);
+            proxy_cut_before(proxy, side, 0);
+            assert_all(QUEUE, 1);
+            assert_int_equal(server_number(&server, "HGET", P "batch:b", "total", NULL), 1);
+            assert_int_equal(server_number(&server, "HEXISTS", P "batch:b", "sealed", NULL), 1);
+            flush(NULL);
+        }
+    weir_free(through);
+    proxy_stop(proxy);
 }
 
 /* ---- Faults */
@@ -812,7 +883,7 @@ static void test_command_killed(void **state)
     assert_all(QUEUE, 1000000);
     weir("million", "--batch", "b");
     assert_says(o.out, "0 jobs in ");
-    assert_says(o.out, "; 1,000,000 lines sent by an earlier run");
+    assert_says(o.out, "; 1,000,000 lines sent by an earlier run, so all was there\n");
 
     write_jobs("other", 1000);
     weir("other", "--batch", "b");
@@ -901,6 +972,8 @@ int main(void)
         cmocka_unit_test_setup(test_rest, flush),
         cmocka_unit_test_setup(test_resume, flush),
         cmocka_unit_test_setup(test_another_input, flush),
+        cmocka_unit_test_setup(test_a_line_of_another_batch, flush),
+        cmocka_unit_test_setup(test_seal_through_cuts, flush),
         cmocka_unit_test_setup(test_cut_at_each_message, flush),
         cmocka_unit_test_setup(test_cut_at_any_byte, flush),
         cmocka_unit_test_setup(test_functions_flushed, flush),

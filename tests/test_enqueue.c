@@ -102,33 +102,42 @@ static void assert_refused(const char *script, const struct wrong *cases, size_t
 static void test_enqueue_script_refuses(void **state)
 {
     static const struct wrong cases[] = {
-        {{NULL}, "10 arguments"},
-        {{"q", "t", "i", "60000", "x", "", "", NULL}, "10 arguments"},
-        {{"q", "t", "i", "60000", "x", "", "", "", BODY, "more", NULL}, "10 arguments"},
-        {{"", "t", "i", "60000", "x", "", "", "", BODY, NULL}, "queue is no name"},
-        {{"a:b", "t", "i", "60000", "x", "", "", "", BODY, NULL}, "queue is no name"},
-        {{"q", "{t}", "i", "60000", "x", "", "", "", BODY, NULL}, "type is no name"},
-        {{"q", "t", "i/i", "60000", "x", "", "", "", BODY, NULL}, "id is no name"},
-        {{"q", "t", "i", "0", "x", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "1.5", "x", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "nan", "x", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "1e30", "x", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "", "x", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "60000", "", "", "", "", BODY, NULL}, "tag"},
-        {{"q", "t", "i", "60000", "a b", "", "", "", BODY, NULL}, "tag"},
-        {{"q", "t", "i", "60000", "x", "1", "1", "", BODY, NULL}, "a delay or a time"},
-        {{"q", "t", "i", "60000", "x", "soon", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "nan", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "inf", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "1e17", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "-1", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "x", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "", "0", BODY, NULL}, "its cost"},
-        {{"q", "t", "i", "60000", "x", "", "", "1.5", BODY, NULL}, "its cost"},
-        {{"q", "t", "i", "60000", "x", "", "", "nan", BODY, NULL}, "its cost"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", " " BODY, NULL}, "another job's"},
+        {{NULL}, "13 arguments"},
+        {{"q", "t", "i", "60000", "x", "", "", NULL}, "13 arguments"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, "more", NULL}, "13 arguments"},
+        {{"", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "queue is no name"},
+        {{"a:b", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "queue is no name"},
+        {{"q", "{t}", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "type is no name"},
+        {{"q", "t", "i/i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "id is no name"},
+        {{"q", "t", "i", "0", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "1.5", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "nan", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "1e30", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "60000", "", "", "", "", "", "", "", BODY, NULL}, "tag"},
+        {{"q", "t", "i", "60000", "a b", "", "", "", "", "", "", BODY, NULL}, "tag"},
+        {{"q", "t", "i", "60000", "x", "1", "1", "", "", "", "", BODY, NULL}, "a delay or a time"},
+        {{"q", "t", "i", "60000", "x", "soon", "", "", "", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "nan", "", "", "", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "inf", "", "", "", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "1e17", "", "", "", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "-1", "", "", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "x", "", "", "", "", BODY, NULL}, "its time"},
+        {{"q", "t", "i", "60000", "x", "", "", "0", "", "", "", BODY, NULL}, "its cost"},
+        {{"q", "t", "i", "60000", "x", "", "", "1.5", "", "", "", BODY, NULL}, "its cost"},
+        {{"q", "t", "i", "60000", "x", "", "", "nan", "", "", "", BODY, NULL}, "its cost"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "", NULL}, "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL},
+         "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", " " BODY, NULL}, "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "b b", "", "", BODY, NULL}, "batch is no name"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "end", BODY, NULL}, "without a unique key"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "k:k", "end", BODY, NULL}, "unique key is no name"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "", BODY, NULL}, "its lock"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "never", BODY, NULL}, "its lock"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "0", BODY, NULL}, "its lock"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "1.5", BODY, NULL}, "its lock"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "315360000001", BODY, NULL}, "its lock"},
     };
 
     (void)state;
@@ -179,8 +188,11 @@ static void test_fits_script_refuses(void **state)
 /* Whatever foreign value stands under one of our names: refused, named, and nothing written. */
 static void test_foreign_keys(void **state)
 {
-    static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", "", BODY, NULL};
-    static const char *const later[] = {"q", "t", "i", "60000", "x", "5000000", "", "", BODY, NULL};
+    static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", "", "b", "k", "end", BODY, NULL};
+    static const char *const later[] = {"q", "t", "i", "60000", "x",  "5000000", "",
+                                        "",  "",  "",  "",      BODY, NULL};
+    static const char *const named[] = {"b", "",  "0", "1", "s", "s",  "1",
+                                        "t", "1", "1", "q", "1", BODY, NULL};
     static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s",  "1",
                                         "t", "1",    "1", "q", "1", BODY, NULL};
     static const char *const fits[] = {"t", "2", NULL};
@@ -190,6 +202,7 @@ static void test_foreign_keys(void **state)
         {"enqueue", one, P "queue:q"},  {"enqueue", one, P "queues"},  {"enqueue", one, P "types"},
         {"enqueue", one, P "stats:t"},  {"enqueue", later, P "later"}, {"append", chunk, P "queue:q"},
         {"append", chunk, P "queues"},  {"append", chunk, P "types"},  {"append", chunk, P "stats:t"},
+        {"enqueue", one, P "batch:b"},  {"enqueue", one, P "batches"}, {"append", named, P "batches"},
         {"append", chunk, P "batch:b"}, {"fits", fits, P "types"},     {"fits", fits, P "limits"},
     };
     struct redisReply *reply;
@@ -197,13 +210,23 @@ static void test_foreign_keys(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         free(server_ask(&server, "SET", cases[i].key, "foreign", NULL));
-        assert_int_equal(call_script(cases[i].script, -1, cases[i].words, &reply), WEIR_ECONFIG);
+        if (call_script(cases[i].script, -1, cases[i].words, &reply) != WEIR_ECONFIG)
+            fail_msg("%s with a foreign %s: %s", cases[i].script, cases[i].key, w->error.text);
         assert_non_null(strstr(w->error.text, cases[i].key));
         assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
         free(server_ask(&server, "FLUSHALL", NULL));
     }
     free(server_ask(&server, "HSET", P "stats:t", "enqueued", "many", NULL));
     assert_int_equal(call_script("append", -1, chunk, &reply), WEIR_ECONFIG);
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    free(server_ask(&server, "FLUSHALL", NULL));
+    free(server_ask(&server, "HSET", P "batch:b", "total", "many", NULL));
+    assert_int_equal(call_script("append", -1, named, &reply), WEIR_ECONFIG);
+    assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    free(server_ask(&server, "FLUSHALL", NULL));
+    free(server_ask(&server, "RPUSH", P "unique:k", "foreign", NULL));
+    assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
     free(server_ask(&server, "FLUSHALL", NULL));
     free(server_ask(&server, "RPUSH", P "id:i", "foreign", NULL));
@@ -217,12 +240,12 @@ static void test_enqueue_at_once(void **state)
     struct weir_job_spec spec = {
         .type = "t", .args = "[1]", .id = "mine", .key = "k", .queue = "q", .max_attempts = 2};
     char id[WEIR_ID_SIZE];
-    bool is_new;
+    enum enqueue_result result;
 
     (void)state;
-    assert_int_equal(enqueue_job(w, &spec, id, &is_new), 0);
+    assert_int_equal(enqueue_job(w, &spec, id, &result), 0);
     assert_string_equal(id, "mine");
-    assert_true(is_new);
+    assert_int_equal(result, ENQUEUE_NEW);
     assert_answer("{\"id\":\"mine\",\"type\":\"t\",\"key\":\"k\",\"args\":[1],\"max_attempts\":2}", "LRANGE",
                   P "queue:q", "0", "-1");
     assert_answer("enqueued\n1", "HGETALL", P "stats:t");
@@ -231,9 +254,9 @@ static void test_enqueue_at_once(void **state)
     assert_true(server_number(&server, "PTTL", P "id:mine", NULL) > 86390000);
 
     spec.args = "[2]";
-    assert_int_equal(enqueue_job(w, &spec, id, &is_new), 0);
+    assert_int_equal(enqueue_job(w, &spec, id, &result), 0);
     assert_string_equal(id, "mine");
-    assert_false(is_new);
+    assert_int_equal(result, ENQUEUE_KNOWN);
     assert_int_equal(length(P "queue:q"), 1);
     assert_answer("1", "HGET", P "stats:t", "enqueued");
 }
@@ -288,16 +311,17 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
                           .delay_us = delay_us,
                           .at_us = at_us};
     struct redisReply *reply;
+    enum enqueue_result result;
+    struct span answered;
     struct args a;
-    bool is_new;
 
     snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
     job.body = (struct span){body, strlen(body)};
     args_init(&a);
     enqueue_request(&a, P, now_us, &job);
     assert_int_equal(client_call(w, &a, &reply, NULL), 0);
-    assert_int_equal(enqueue_reply(reply, &is_new, &error), 0);
-    assert_true(is_new);
+    assert_int_equal(enqueue_reply(reply, &result, &answered, &error), 0);
+    assert_int_equal(result, ENQUEUE_NEW);
     freeReplyObject(reply);
     args_free(&a);
 }
@@ -367,6 +391,26 @@ static void test_enqueue_refuses(void **state)
         {{.type = "t", .at_s = -5}, WEIR_EINPUT},
         {{.type = "t", .at_s = 1e12}, WEIR_EINPUT},
         {{.type = "t", .at_s = 1e9, .delay_s = 1}, WEIR_EUSAGE},
+        {{.type = "t", .batch = "a b"}, WEIR_EINPUT},
+        {{.type = "t", .unique = ""}, WEIR_EINPUT},
+        {{.type = "t", .unique = "a b"}, WEIR_EINPUT},
+        {{.type = "t", .unique = "k:"}, WEIR_EINPUT},
+        {{.type = "t", .unique = "k:soon"}, WEIR_EINPUT},
+        {{.type = "t", .unique = "k:0s"}, WEIR_EINPUT},
+        {{.type = "t", .unique = "k:4000d"}, WEIR_EINPUT},
+        {{.type = "t", .unique = "k:waiting:1s"}, WEIR_EINPUT},
+        {{.type = "t", .meta = "{"}, WEIR_EINPUT},
+        {{.type = "t", .traceparent = ""}, WEIR_EINPUT},
+        {{.type = "t", .traceparent = "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"},
+         WEIR_EINPUT},
+        {{.type = "t", .traceparent = "00-00000000000000000000000000000000-b7ad6b7169203331-01"},
+         WEIR_EINPUT},
+        {{.type = "t", .traceparent = "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"},
+         WEIR_EINPUT},
+        {{.type = "t", .traceparent = "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+         WEIR_EINPUT},
+        {{.type = "t", .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\""},
+         WEIR_EINPUT},
     };
 
     (void)state;
@@ -386,22 +430,25 @@ static void test_enqueue_lost_connection(void **state)
     struct weir *through = weir_new(proxy_url(proxy), NULL);
     char id[WEIR_ID_SIZE];
     long long jobs = 0;
-    bool is_new;
+    enum enqueue_result result;
 
     (void)state;
     for (int given = 0; given < 2; given++)
         for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++) {
             struct weir_job_spec spec = {.type = "t",
-                                         .id = given ? (side == PROXY_REPLIES ? "a" : "b") : NULL};
+                                         .id = given ? (side == PROXY_REPLIES ? "a" : "b") : NULL,
+                                         .unique = side == PROXY_REPLIES ? given ? "k" : "l:waiting" : NULL,
+                                         .batch = "b"};
 
             assert_int_equal(weir_enqueue(through, &(struct weir_job_spec){.type = "warm"}, NULL), 0);
             proxy_cut_before(proxy, side, 1);
-            assert_int_equal(enqueue_job(through, &spec, id, &is_new), 0);
+            assert_int_equal(enqueue_job(through, &spec, id, &result), 0);
             assert_true(proxy_has_cut(proxy));
-            assert_true(is_new);
+            assert_int_equal(result, ENQUEUE_NEW);
             jobs += 2;
             assert_int_equal(length(P "queue:default"), jobs);
         }
+    assert_int_equal(server_number(&server, "HGET", P "batch:b", "total", NULL), 4);
     weir_free(through);
     proxy_stop(proxy);
 }
@@ -451,6 +498,12 @@ static void test_command(void **state)
     assert_answer(
         "{\"id\":\"x\",\"type\":\"t\",\"key\":\"k\",\"cost\":2,\"max_attempts\":3,\"timeout\":90.000000}",
         "LRANGE", P "queue:q", "0", "-1");
+    weir("t", "1", "--id", "z", "--queue", "context", "--meta", " {\"a\": [] } ", "--traceparent",
+         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    assert_answer(
+        "{\"id\":\"z\",\"type\":\"t\",\"traceparent\":"
+        "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\",\"meta\":{\"a\": [] },\"args\":1}",
+        "LRANGE", P "queue:context", "0", "-1");
     weir("t", "--id", "x", "--queue", "q");
     assert_int_equal(o.code, 0);
     assert_string_equal(o.out, "x\n");
@@ -533,7 +586,15 @@ static void test_command_refuses(void **state)
         {{"t", "--cost", "1000000001"}, 64, "1 to 1000000000"},
         {{"--from", "x", "t", "--cost", "2"}, 64, "one job"},
         {{"t", "--timeout", "0s"}, 64, "above 0"},
-        {{"t", "--batch", "b"}, 64, "--from"},
+        {{"t", "--then", "u"}, 64, "--from"},
+        {{"--from", "x", "--then", "u"}, 64, "--batch"},
+        {{"--from", "x", "--unique", "k"}, 64, "one job"},
+        {{"--from", "x", "--meta", "1"}, 64, "one job"},
+        {{"--from", "x", "--traceparent", "1"}, 64, "one job"},
+        {{"t", "--unique", "k:soon"}, 65, ":waiting"},
+        {{"t", "--meta", "{oops"}, 65, "wrong meta, not JSON"},
+        {{"t", "--traceparent", "00-0"}, 65, "VERSION-TRACE-SPAN-FLAGS"},
+        {{"t", "--batch", "a:b"}, 65, "batch 'a:b'"},
         {{"t", "--skip-invalid"}, 64, "--from"},
         {{"--from", "x", "t", "--id", "i"}, 64, "one job"},
         {{"--from", "x", "t", "u"}, 64, "at most TYPE"},

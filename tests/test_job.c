@@ -337,6 +337,17 @@ static void test_read(void **state)
     assert_int_equal(v.cost, 7);
     assert_int_equal(v.max_attempts, 3);
     assert_int_equal(v.timeout_us, 1500000);
+    assert_span(v.meta, "[1]");
+    assert_null(v.traceparent.at);
+
+    assert_int_equal(read_text("{\"type\":\"t\",\"traceparent\":\"00-1\",\"batch\":\"b\"}", &v), 0);
+    assert_span(v.traceparent, "00-1");
+    assert_span(v.batch, "\"b\"");
+    assert_int_equal(read_text("{\"type\":\"t\",\"traceparent\":\"a\\u0041\",\"batch\":{}}", &v), 0);
+    assert_null(v.traceparent.at); /* whatever others put there is no error */
+    assert_span(v.batch, "{}");
+    assert_int_equal(read_text("{\"type\":\"t\",\"traceparent\":7}", &v), 0);
+    assert_null(v.traceparent.at);
 
     assert_int_equal(read_text("{\"t\\u0079pe\":\"t\"}", &v), 0);
     assert_span(v.type, "t");
@@ -497,6 +508,29 @@ static void test_write(void **state)
     text_free(&t);
 }
 
+static void test_write_context(void **state)
+{
+    struct text t = {0};
+    struct job_view v;
+    struct weir_job_spec spec = {.type = "t",
+                                 .args = "1",
+                                 .id = "i",
+                                 .key = "k",
+                                 .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                                 .meta = " {\"a\": [] }\n"};
+
+    (void)state;
+    assert_int_equal(job_write(&t, &spec, &v, &error), 0);
+    assert_span(
+        (struct span){t.at, t.len},
+        "{\"id\":\"i\",\"type\":\"t\",\"key\":\"k\",\"traceparent\":"
+        "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\",\"meta\":{\"a\": [] },\"args\":1}");
+    assert_int_equal(job_read(t.at, t.len, &v, &error), 0);
+    assert_span(v.traceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    assert_span(v.meta, "{\"a\": [] }");
+    text_free(&t);
+}
+
 static void test_write_refuses(void **state)
 {
     static const struct weir_job_spec cases[] = {
@@ -517,6 +551,11 @@ static void test_write_refuses(void **state)
         {.type = "t", .timeout_s = NAN},
         {.type = "t", .timeout_s = INFINITY},
         {.type = "t", .timeout_s = 1e12},
+        {.type = "t", .meta = ""},
+        {.type = "t", .meta = "{} {}"},
+        {.type = "t", .traceparent = "00-1"},
+        {.type = "t", .traceparent = "00_0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+        {.type = "t", .traceparent = "00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01"},
     };
     struct text t = {0};
 
@@ -679,6 +718,7 @@ int main(void)
         cmocka_unit_test(test_read_many_members),
         cmocka_unit_test(test_read_too_long),
         cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_context),
         cmocka_unit_test(test_write_refuses),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_rewrite_too_long),

@@ -1,0 +1,75 @@
+-- batch: what its scripts share: a batch as a row, and the jobs of a paused one that claims set aside.
+--
+--   batches        zset: name -> created, us
+--   halted         hash: "b/<batch>" -> "paused <us>" or "cancelled <us>": claim sets its jobs aside, or drops them
+--   aside:<batch>  list of "<lane>\n<entry>": what claim met while it was paused, in that order
+--
+-- uses: check ends lease
+local batch = {}
+
+local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
+                'mark_us', 'mark', 'last_us', 'last'}
+
+-- "paused", "cancelled" or ''.
+function batch.halted(name)
+    local halted = call_safe('HGET', P .. 'halted', 'b/' .. name)
+    return type(halted) == 'string' and halted:match('^%a+') or ''
+end
+
+-- What is known of it, as text; nil: there is no such batch.
+-- name, halted, how many are aside, then the fields in the order above; '' where there is nothing.
+function batch.row(name)
+    local f = call_safe('HMGET', P .. 'batch:' .. name, unpack(FIELDS))
+    if not f[1] then return nil end
+    local aside = call_safe('LLEN', P .. 'aside:' .. name)
+    local row = {name, batch.halted(name), type(aside) == 'number' and digits(aside) or '0'}
+    for i = 1, #FIELDS do row[#row + 1] = f[i] or '' end
+    return row
+end
+
+-- What is wrong with the keys that halting and what follows write; nil: nothing.
+function batch.wrong(name)
+    return check.wrong_kind('batch:' .. name, 'hash') or check.wrong_kind('halted', 'hash')
+        or check.wrong_kind('aside:' .. name, 'list')
+end
+
+-- {total =, left = (not ended), sealed =, cancelled =}; nil: there is no such batch.
+function batch.read(name)
+    local f = call('HMGET', P .. 'batch:' .. name, 'total', 'done', 'dead', 'cancelled', 'sealed', 'cancel')
+    if not f[1] then return nil end
+    local n = {}
+    for i = 1, 4 do n[i] = tonumber(f[i] or 0) or 0 end
+    return {total = n[1], left = max(0, n[1] - n[2] - n[3] - n[4]), sealed = f[5], cancelled = f[6]}
+end
+
+-- The jobs aside from first to last, {queue =, type =, entry =} each, and the records of them that cannot be read.
+function batch.aside(name, first, last)
+    local jobs, unread = {}, {}
+    for _, record in ipairs(call('LRANGE', P .. 'aside:' .. name, first, last)) do
+        local lane, entry = record:match('^(%S+) ?\n(.*)$')
+        local queue, kind = lease.lane_parts(lane or '')
+        if is_name(queue) and entry then
+            jobs[#jobs + 1] = {queue = queue, type = kind, entry = entry}
+        else
+            unread[#unread + 1] = record
+        end
+    end
+    return jobs, unread
+end
+
+function batch.bury(name, unread)
+    for i, record in ipairs(unread) do
+        ends.bury('aside:' .. us(now) .. '.' .. i, '//', 'its record in aside:' .. name .. ' cannot be read', record)
+    end
+end
+
+-- Counts jobs by type, n for each, in that counter.
+function batch.count(jobs, what, n)
+    local counts = {}
+    for _, job in ipairs(jobs) do counts[job.type] = (counts[job.type] or 0) + n end
+    for name, all in pairs(counts) do
+        if is_name(name) then lease.count(name, what, all) end
+    end
+end
+
+return batch

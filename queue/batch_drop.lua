@@ -1,0 +1,32 @@
+-- batch_drop: jobs of a cancelled batch that were set aside while it was paused have ended, one page.
+--
+-- KEYS[1] prefix
+-- ARGV: now, name, most (1 to 500)
+-- reply: [ how many were dropped, how many are still aside ]; nothing is dropped of a batch that is not cancelled
+-- uses: batch cancelled check
+
+local function drop(jobs)
+    local entries = {}
+    for i, job in ipairs(jobs) do entries[i] = job.entry end
+    batch.count(jobs, 'aside', -1)
+    batch.count(jobs, 'cancelled', 1)
+    cancelled.finish(entries)
+end
+
+local function batch_drop(ARGV)
+    local name, most = ARGV[2], tonumber(ARGV[3])
+    if #ARGV ~= 3 or not (is_name(name) and is_whole(most, 1)) or most > 500 then
+        return refuse('batch_drop: wants a name, most from 1 to 500')
+    end
+    local wrong = batch.wrong(name) or check.wrong_kind('dead', 'zset')
+    if wrong then return check.refuse_key(wrong) end
+    local b = batch.read(name)
+    if not (b and b.cancelled) then return {0, us(call('LLEN', P .. 'aside:' .. name))} end
+    local jobs, unread = batch.aside(name, '0', us(most - 1))
+    drop(jobs)
+    batch.bury(name, unread)
+    call('LTRIM', P .. 'aside:' .. name, us(#jobs + #unread), '-1')
+    return {us(#jobs), us(call('LLEN', P .. 'aside:' .. name))}
+end
+
+return batch_drop

@@ -1,0 +1,39 @@
+-- batch_halt: pauses a batch: claims set its jobs aside as they meet them; or cancels it: claims drop them, it takes no more, and
+-- nothing follows it. What runs is left to end.
+--
+-- KEYS[1] prefix
+-- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
+-- reply: [ what it was: "ended", "cancelled" (then nothing was changed), "paused" or "open"; its jobs that have not ended;
+--          those of them that are aside ]; [ "none" ] when there is no such batch
+-- uses: batch check ends
+
+local function state(name, b)
+    if b.cancelled then return 'cancelled' end
+    if b.sealed and b.left == 0 then return 'ended' end
+    return batch.halted(name) == 'paused' and 'paused' or 'open'
+end
+
+local function cancel(name)
+    call('HSET', P .. 'batch:' .. name, 'cancel', us(now))
+    call('HSET', P .. 'halted', 'b/' .. name, 'cancelled ' .. us(now))
+    ends.seal(name)
+end
+
+local function batch_halt(ARGV)
+    local name, verb, dry = ARGV[2], ARGV[3], ARGV[4]
+    if #ARGV ~= 4 or not is_name(name) or verb ~= 'pause' and verb ~= 'cancel' or dry ~= '0' and dry ~= '1' then
+        return refuse('batch_halt: wants a name, pause or cancel, 0 or 1')
+    end
+    local wrong = batch.wrong(name)
+    if wrong then return check.refuse_key(wrong) end
+    local b = batch.read(name)
+    if not b then return {'none'} end
+    local was = state(name, b)
+    if dry == '0' and (was == 'open' or was == 'paused' and verb == 'cancel') then
+        if not VIRTUAL then call('PERSIST', P .. 'batch:' .. name) end
+        if verb == 'cancel' then cancel(name) else call('HSET', P .. 'halted', 'b/' .. name, 'paused ' .. us(now)) end
+    end
+    return {was, us(b.left), us(call('LLEN', P .. 'aside:' .. name))}
+end
+
+return batch_halt

@@ -1,0 +1,26 @@
+-- batch_list: the batches with a name, the oldest first, one page. Those that are no longer remembered leave the list.
+--
+-- KEYS[1] prefix
+-- ARGV: now, from (0 at first), most (1 to 500)
+-- reply: [ now, next from; -1 at the end; row of batch.lua, ... ]
+-- uses: batch check
+
+local function batch_list(ARGV)
+    local from, most = tonumber(ARGV[2]), tonumber(ARGV[3])
+    if #ARGV ~= 3 or not (is_whole(from) and is_whole(most, 1)) or most > 500 then
+        return refuse('batch_list: wants from, most from 1 to 500')
+    end
+    local wrong = check.wrong_kind('batches', 'zset')
+    if wrong then return check.refuse_key(wrong) end
+    local names, gone = call('ZRANGE', P .. 'batches', us(from), us(from + most - 1)), {}
+    local reply = {us(now), 0}
+    for _, name in ipairs(names) do
+        local row = batch.row(name)
+        if row then reply[#reply + 1] = row else gone[#gone + 1] = name end
+    end
+    if #gone > 0 then call('ZREM', P .. 'batches', unpack(gone)) end
+    reply[2] = #names == most and from + most - #gone or -1
+    return reply
+end
+
+return batch_list

@@ -1,0 +1,55 @@
+-- batch_resume: ends the pause of a batch; what was set aside returns to the head of its queues, one page, the last of them first, so
+-- that it stands there in its order when all pages have returned.
+--
+-- KEYS[1] prefix
+-- ARGV: now, name, most (1 to 500)
+-- reply: [ what it was: "paused", "open", or "cancelled" (then nothing was changed); how many returned; how many are still aside ]
+--        [ "none" ] when there is no such batch
+-- uses: batch bell check ends
+
+local function wrong_queues(jobs)
+    local wrong
+    for _, job in ipairs(jobs) do wrong = wrong or check.wrong_kind('queue:' .. job.queue, 'list') end
+    return wrong
+end
+
+local function to_heads(jobs)
+    local queues = {}
+    for i = #jobs, 1, -1 do
+        local queue = jobs[i].queue
+        queues[queue] = queues[queue] or {}
+        queues[queue][#queues[queue] + 1] = jobs[i].entry
+    end
+    for queue, entries in pairs(queues) do
+        push('LPUSH', P .. 'queue:' .. queue, entries)
+        call('SADD', P .. 'queues', queue)
+        bell.ring(queue)
+    end
+end
+
+local function batch_resume(ARGV)
+    local name, most = ARGV[2], tonumber(ARGV[3])
+    if #ARGV ~= 3 or not (is_name(name) and is_whole(most, 1)) or most > 500 then
+        return refuse('batch_resume: wants a name, most from 1 to 500')
+    end
+    local wrong = batch.wrong(name) or check.wrong_kind('queues', 'set') or check.wrong_kind('dead', 'zset')
+    if wrong then return check.refuse_key(wrong) end
+    local b, was = batch.read(name), batch.halted(name)
+    if b and b.cancelled or was == 'cancelled' then return {'cancelled', 0, call('LLEN', P .. 'aside:' .. name)} end
+    local jobs, unread = batch.aside(name, us(-most), '-1')
+    if not b and #jobs + #unread == 0 then return {'none'} end
+    wrong = wrong_queues(jobs)
+    if wrong then return check.refuse_key(wrong) end
+
+    if was == 'paused' then
+        call('HDEL', P .. 'halted', 'b/' .. name)
+        ends.keep(name, ends.KEPT_MS, true)
+    end
+    to_heads(jobs)
+    batch.count(jobs, 'enqueued', 1)
+    batch.bury(name, unread)
+    call('LTRIM', P .. 'aside:' .. name, '0', us(-#jobs - #unread - 1))
+    return {was == 'paused' and 'paused' or 'open', us(#jobs), us(call('LLEN', P .. 'aside:' .. name))}
+end
+
+return batch_resume

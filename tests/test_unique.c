@@ -1,0 +1,410 @@
+/* Unique jobs: what a lock refuses, and what frees it: each end of its job, its start, its time; and what is
+ * left when the job was lost. The scripts under a clock of the test's own, then the command with a real
+ * worker. */
+#include "tests/scene.h"
+
+#include "core/client.h"
+#include "core/clock.h"
+#include "queue/enqueue.h"
+#include "tests/stage.h"
+
+static struct span span_of(const char *text)
+{
+    return (struct span){text, text ? strlen(text) : 0};
+}
+
+/* The id that is answered; *result: why. */
+static const char *try_enqueue(const char *id, const char *tag, const char *key, int64_t lock_ms,
+                               int64_t delay_us, enum enqueue_result *result)
+{
+    static char answered[200];
+    char body[300];
+    struct enqueue job = {.queue = span_of("default"),
+                          .type = span_of("t"),
+                          .id = span_of(id),
+                          .keep_ms = 1000,
+                          .tag = tag,
+                          .delay_us = delay_us,
+                          .at_us = -1,
+                          .unique = span_of(key),
+                          .lock_ms = lock_ms};
+    struct span holder;
+    struct args a;
+
+    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
+    job.body = span_of(body);
+    args_init(&a);
+    enqueue_request(&a, PREFIX, turns.now_us, &job);
+    must(turns_send(&a));
+    must(enqueue_reply(turns.reply, result, &holder, &turns.error));
+    snprintf(answered, sizeof answered, "%.*s", (int)holder.len, holder.at);
+    return answered;
+}
+
+static void locked(const char *id, const char *key, int64_t lock_ms)
+{
+    enum enqueue_result result;
+
+    assert_string_equal(try_enqueue(id, "tag", key, lock_ms, -1, &result), id);
+    assert_int_equal(result, ENQUEUE_NEW);
+}
+
+/* That job holds the key: another one is refused, and nothing is changed. */
+static void expect_holder(const char *key, const char *holder)
+{
+    char *before = turns_digest(), *after;
+    enum enqueue_result result;
+
+    assert_string_equal(try_enqueue("another", "tag", key, LOCK_UNTIL_END, -1, &result), holder);
+    assert_int_equal(result, ENQUEUE_HELD);
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void expect_free(const char *key)
+{
+    char name[200];
+
+    snprintf(name, sizeof name, PREFIX "unique:%s", key);
+    assert_int_equal(redis_number("EXISTS", name), 0);
+}
+
+/* ---- Until it ends */
+
+static void test_held_until_it_ends(void **state)
+{
+    (void)state;
+    start("w");
+    locked("a", "k", LOCK_UNTIL_END);
+    locked("b", "other", LOCK_UNTIL_END);
+    expect_text("@0,0,0,uk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
+    expect_holder("k", "a");
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    expect_holder("k", "a");
+    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
+    expect_holder("k", "a");
+    turns.now_us += SECOND_US;
+    promote(1);
+    expect_holder("k", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_free("k");
+    expect_holder("other", "b");
+    turns_check();
+}
+
+/* Each way a job ends. */
+static void test_freed_by_each_end(void **state)
+{
+    static const enum settle_verb verbs[] = {SETTLE_FINISH, SETTLE_DEAD, SETTLE_CANCELLED};
+
+    (void)state;
+    start("w");
+    for (size_t i = 0; i < COUNT(verbs); i++) {
+        char id[32];
+
+        sprintf(id, "j%zu", i);
+        locked(id, "k", LOCK_UNTIL_END);
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        expect_holder("k", id);
+        settle("w", verbs[i], tokens[0], 0, verbs[i] == SETTLE_DEAD ? "never" : NULL);
+        expect_free("k");
+    }
+    turns_check();
+}
+
+/* Its workers die with it, once too often. */
+static void test_freed_by_the_last_interruption(void **state)
+{
+    (void)state;
+    locked("a", "k", LOCK_UNTIL_END);
+    for (int i = 0; i < 3; i++) {
+        char worker[16];
+
+        expect_holder("k", "a");
+        sprintf(worker, "w%d", i);
+        start(worker);
+        assert_int_equal(claim(worker, 1, 0), 1);
+        start("reaper");
+        pass("reaper", 3 * LEASE_US);
+    }
+    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
+    expect_free("k");
+}
+
+static void test_handed_back_it_keeps_its_lock(void **state)
+{
+    (void)state;
+    start("w");
+    locked("a", "k", LOCK_UNTIL_END);
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_BACK, tokens[0], 0, NULL);
+    expect_holder("k", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_free("k");
+}
+
+/* A lock that was freed by hand and taken by another job is not freed by the first one's end. */
+static void test_only_its_own_lock(void **state)
+{
+    (void)state;
+    start("w");
+    locked("a", "k", LOCK_UNTIL_END);
+    assert_int_equal(redis_number("DEL", PREFIX "unique:k"), 1);
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    locked("b", "k", LOCK_UNTIL_END);
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_holder("k", "b");
+}
+
+/* ---- Until it starts */
+
+static void test_held_until_it_starts(void **state)
+{
+    (void)state;
+    start("w");
+    locked("a", "k", LOCK_UNTIL_START);
+    expect_text("@0,0,0,wk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
+    expect_holder("k", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    expect_free("k");
+    locked("b", "k", LOCK_UNTIL_START);
+    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again"); /* the second one holds it */
+    expect_holder("k", "b");
+    turns.now_us += SECOND_US;
+    promote(1);
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    expect_free("k");
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    settle("w", SETTLE_FINISH, tokens[1], 0, NULL);
+    turns_check();
+}
+
+/* Parked is not started. */
+static void test_held_while_parked(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", CLOSED_RULE));
+    enqueue("default", "t", "first");
+    locked("a", "k", LOCK_UNTIL_START);
+    assert_int_equal(claim("w", 2, 0), 1);
+    expect_list(LANE("t"), "a");
+    expect_holder("k", "a");
+    turns.now_us += 86400 * SECOND_US;
+    assert_int_equal(claim("w", 2, 0), 1);
+    expect_free("k");
+}
+
+/* ---- Scheduled, again, for a time */
+
+static void test_held_while_scheduled(void **state)
+{
+    enum enqueue_result result;
+
+    (void)state;
+    start("w");
+    try_enqueue("a", "tag", "k", LOCK_UNTIL_END, 5 * SECOND_US, &result);
+    assert_int_equal(result, ENQUEUE_NEW);
+    expect_holder("k", "a");
+    turns.now_us += 5 * SECOND_US;
+    promote(1);
+    expect_holder("k", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_free("k");
+}
+
+/* The same call whose answer was lost is answered as the first time; another call with the same id, also when
+ * that is forgotten, finds the job there. */
+static void test_its_own_lock_does_not_refuse_it(void **state)
+{
+    enum enqueue_result result;
+
+    (void)state;
+    locked("a", "k", LOCK_UNTIL_END);
+    locked("a", "k", LOCK_UNTIL_END);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+    assert_string_equal(try_enqueue("a", "later", "k", LOCK_UNTIL_END, -1, &result), "a");
+    assert_int_equal(result, ENQUEUE_KNOWN);
+    assert_int_equal(redis_number("DEL", PREFIX "id:a"), 1);
+    assert_string_equal(try_enqueue("a", "later", "k", LOCK_UNTIL_END, -1, &result), "a");
+    assert_int_equal(result, ENQUEUE_KNOWN);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+}
+
+/* A lock for a time does not care for its job. */
+static void test_held_for_a_time(void **state)
+{
+    (void)state;
+    start("w");
+    locked("a", "k", 60000);
+    expect_text("{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_holder("k", "a");
+}
+
+/* ---- Dead and alive again */
+
+static void revive(const char *id)
+{
+    const char *words[] = {"retry", "100", "", "", "", "", "", "", "", "", "", "", id};
+
+    must(turns_script("dead", words, COUNT(words)));
+}
+
+/* It takes its lock again, unless another job has it by now. */
+static void test_revived(void **state)
+{
+    (void)state;
+    start("w");
+    for (int taken = 0; taken < 2; taken++) {
+        locked(taken ? "b" : "a", "k", LOCK_UNTIL_END);
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        settle("w", SETTLE_DEAD, tokens[0], 0, "never");
+        if (taken)
+            locked("c", "k", LOCK_UNTIL_END);
+        revive(taken ? "b" : "a");
+        expect_holder("k", taken ? "c" : "a");
+        assert_int_equal(claim("w", 2, 0), taken + 1);
+        keep_tokens();
+        for (int i = taken; i >= 0; i--)
+            settle("w", SETTLE_FINISH, tokens[i], 0, NULL);
+        expect_free("k");
+    }
+}
+
+/* ---- The command, and a worker */
+
+static struct stage stage;
+
+static int open_stage(void **state)
+{
+    (void)state;
+    stage_open(&stage, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    (void)state;
+    stage_close(&stage);
+    return 0;
+}
+
+static struct outcome o;
+
+#define weir(...) run_in(&o, NULL, built("weir"), __VA_ARGS__, "--redis", stage.server.url, NULL)
+
+static void test_command(void **state)
+{
+    char first[40], expected[200];
+
+    (void)state;
+    weir("enqueue", "t", "--unique", "k");
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.err, "");
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(o.out, "\n"), o.out);
+    weir("enqueue", "t", "--unique", "k");
+    assert_int_equal(o.code, 0);
+    snprintf(expected, sizeof expected, "%s\n", first);
+    assert_string_equal(o.out, expected);
+    snprintf(expected, sizeof expected,
+             "weir: k is held by job %s; nothing was enqueued; weir job show %s says where it is\n", first,
+             first);
+    assert_string_equal(o.err, expected);
+    weir("enqueue", "t", "--unique", "k:waiting", "--json", "--in", "1h");
+    snprintf(expected, sizeof expected, "{\"id\":\"%s\",\"new\":false,\"held\":true}\n", first);
+    assert_string_equal(o.out, expected);
+    weir("enqueue", "t", "--unique", "time:90s", "--json");
+    assert_non_null(strstr(o.out, "\"new\":true}"));
+    assert_in_range(server_number(&stage.server, "PTTL", stage_key(&stage, "unique:time"), NULL), 80000,
+                    90000);
+    assert_int_equal(server_number(&stage.server, "PTTL", stage_key(&stage, "unique:k"), NULL), -1);
+
+    weir("worker", "--exec", "t=/bin/true", "--drain", "--drain-max", "20s");
+    assert_int_equal(o.code, 0);
+    assert_int_equal(server_number(&stage.server, "EXISTS", stage_key(&stage, "unique:k"), NULL), 0);
+    assert_int_equal(server_number(&stage.server, "EXISTS", stage_key(&stage, "unique:time"), NULL), 1);
+    weir("enqueue", "t", "--unique", "k", "--json");
+    assert_non_null(strstr(o.out, "\"new\":true}"));
+}
+
+/* The job was removed by hand: its lock is found by the answer, and freed. */
+static void test_lost_job(void **state)
+{
+    char id[40];
+
+    (void)state;
+    weir("enqueue", "t", "--unique", "lost", "--queue", "gone");
+    snprintf(id, sizeof id, "%.*s", (int)strcspn(o.out, "\n"), o.out);
+    assert_int_equal(server_number(&stage.server, "DEL", stage_key(&stage, "queue:gone"), NULL), 1);
+    weir("enqueue", "t", "--unique", "lost");
+    assert_non_null(strstr(o.err, id));
+    weir("job", "show", id);
+    assert_int_equal(o.code, 66);
+    weir("job", "cancel", id, "--unique", "lost");
+    assert_int_equal(o.code, 0);
+    weir("enqueue", "t", "--unique", "lost", "--json");
+    assert_non_null(strstr(o.out, "\"new\":true}"));
+}
+
+/* Many ask at once: one job is enqueued each time. */
+static void test_many_at_once(void **state)
+{
+    char line[700];
+
+    (void)state;
+    snprintf(
+        line, sizeof line,
+        "for i in 1 2 3 4 5 6 7 8; do %s enqueue once --queue once --unique once --redis %s & done; wait",
+        built("weir"), stage.server.url);
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 0);
+    assert_int_equal(server_number(&stage.server, "LLEN", stage_key(&stage, "queue:once"), NULL), 1);
+    for (char *at = o.out; *at; at = strchr(at, '\n') + 1)
+        assert_memory_equal(at, o.out, strcspn(o.out, "\n"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest scripts[] = {
+        cmocka_unit_test_setup(test_held_until_it_ends, scene_begin),
+        cmocka_unit_test_setup(test_freed_by_each_end, scene_begin),
+        cmocka_unit_test_setup(test_freed_by_the_last_interruption, scene_begin),
+        cmocka_unit_test_setup(test_handed_back_it_keeps_its_lock, scene_begin),
+        cmocka_unit_test_setup(test_only_its_own_lock, scene_begin),
+        cmocka_unit_test_setup(test_held_until_it_starts, scene_begin),
+        cmocka_unit_test_setup(test_held_while_parked, scene_begin),
+        cmocka_unit_test_setup(test_held_while_scheduled, scene_begin),
+        cmocka_unit_test_setup(test_its_own_lock_does_not_refuse_it, scene_begin),
+        cmocka_unit_test_setup(test_held_for_a_time, scene_begin),
+        cmocka_unit_test_setup(test_revived, scene_begin),
+    };
+    const struct CMUnitTest commands[] = {
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_lost_job),
+        cmocka_unit_test(test_many_at_once),
+    };
+    int failed = stage_actor_main(argc, argv);
+
+    if (failed >= 0)
+        return failed;
+    failed = cmocka_run_group_tests(scripts, turns_start, turns_stop);
+    return failed + cmocka_run_group_tests(commands, open_stage, close_stage);
+}
