@@ -9,7 +9,7 @@ SANITIZE ?=
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror
 override CPPFLAGS += -D_GNU_SOURCE -I. -Iinclude
 override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
-LIBS = -lhiredis -lev -ljansson -ldl -lm
+LIBS = -lhiredis -lev -ljansson -lglib-2.0 -ldl -lm
 SERVE_LIBS = -lmicrohttpd
 
 LIB_SOURCES = $(wildcard core/*.c throttle/*.c queue/*.c producer/*.c worker/*.c)
@@ -43,6 +43,8 @@ $(BUILD)/gen/scripts.c: core/embed.sh $(LUA)
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/queue/zone.o: override CPPFLAGS += $(shell pkg-config --cflags glib-2.0)
 
 $(BUILD)/gen/scripts.o: $(BUILD)/gen/scripts.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

@@ -19,9 +19,13 @@ need libc6-dev header stdio.h
 need libhiredis-dev header hiredis/hiredis.h
 need libev-dev header ev.h
 need libjansson-dev header jansson.h
+need libglib2.0-dev pkg-config --exists glib-2.0
+need tzdata test -e /usr/share/zoneinfo/Europe/Berlin
 need libmicrohttpd-dev header microhttpd.h
+need libcurl4-openssl-dev header curl/curl.h
 need libcmocka-dev sh -c "printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h cmocka.h | '$cc' -E -x c -"
 need redis-server command -v redis-server
+need python3 python3 -c 'import http.server, json'
 need nginx-light sh -c 'PATH=$PATH:/usr/sbin command -v nginx'
 [ -n "$missing" ] || exit 0
 

@@ -1,13 +1,23 @@
 -- promote: scheduled and retried jobs that are due leave `later`: for the tail of their queue, or the head of their lane.
+-- Schedules that are due stay there and are named: the worker works out which jobs they stand for and calls schedule_fire.
 --
 -- KEYS[1] prefix
 -- ARGV: now, most
--- reply: how many were moved; most of them: there may be more
+-- reply: [ how many were moved; most of them: there may be more, now, [schedule, definition, due, ...] ]
 -- uses: bell check ends lane lease
+
+local NAMED_MOST = 200                -- schedules in one answer,
+local NAMED_BYTES = 4 * 1024 * 1024   -- and their definitions in all, one more or less
+local READ_MOST = 1000                -- records looked at, for the case that many schedules stand before the jobs
+
+local function header_of(record) return record:match('^([^\n]*)\n(.*)$') end
+
+-- The schedule that a record of `later` is of; nil: it is a job's.
+local function schedule_of(record) return record:match('^s ([%w_.-]+)\n$') end
 
 -- Sorts a record into moves: those for a queue, those for a lane, and what cannot be moved and must not stop the others.
 local function plan(record, moves)
-    local header, entry = record:match('^([^\n]*)\n(.*)$')
+    local header, entry = header_of(record)
     local queue, name = (header or ''):match('^q %S+ ([%w_.-]+) ([%w_.-]+)$')
     local into = (header or ''):match('^l %S+ ([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
     local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and lane.wrong(into)
@@ -42,19 +52,57 @@ local function move(moves)
     end
 end
 
+-- Up to most jobs that are due, and the schedules among and before them: {record =, name =} each.
+local function read_due(most)
+    local jobs, schedules, at = {}, {}, 0
+    repeat
+        local asked = most - #jobs
+        local records = call('ZRANGEBYSCORE', P .. 'later', '-inf', us(now), 'LIMIT', at, asked)
+        for _, record in ipairs(records) do
+            local name = schedule_of(record)
+            if name then
+                schedules[#schedules + 1] = {record = record, name = name}
+            else
+                jobs[#jobs + 1] = record
+            end
+        end
+        at = at + #records
+    until #records < asked or #jobs == most or at >= READ_MOST
+    return jobs, schedules
+end
+
+-- Names those that are due; a record whose schedule is gone goes. A key of another kind holds none.
+local function name_schedules(schedules)
+    local named, bytes, gone = {}, 0, {}
+    local there = not check.wrong_kind('schedules', 'hash')
+    for i = 1, min(#schedules, NAMED_MOST) do
+        local s = schedules[i]
+        local definition = there and call('HGET', P .. 'schedules', s.name)
+        if not definition then
+            gone[#gone + 1] = s.record
+        else
+            named[#named + 1], named[#named + 2] = s.name, definition
+            named[#named + 1] = us(tonumber(call('ZSCORE', P .. 'later', s.record)))
+            bytes = bytes + #definition
+        end
+        if bytes >= NAMED_BYTES then break end
+    end
+    if #gone > 0 then call('ZREM', P .. 'later', unpack(gone)) end
+    return named
+end
+
 local function promote(ARGV)
     local most = tonumber(ARGV[2])
     if not is_whole(most, 1) or most > 1000 then return refuse('promote: most must be 1 to 1000') end
 
-    local records = call('ZRANGEBYSCORE', P .. 'later', '-inf', us(now), 'LIMIT', 0, most)
-    if #records == 0 then return 0 end
+    local jobs, schedules = read_due(most)
     local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}} -- entries: of each of the lanes
-    for _, record in ipairs(records) do plan(record, moves) end
+    for _, record in ipairs(jobs) do plan(record, moves) end
     local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset')
     if wrong then return check.refuse_key(wrong) end
     move(moves)
-    call('ZREM', P .. 'later', unpack(records))
-    return #records
+    if #jobs > 0 then call('ZREM', P .. 'later', unpack(jobs)) end
+    return {#jobs, us(now), name_schedules(schedules)}
 end
 
 return promote

@@ -1,0 +1,66 @@
+/* Adding and removing schedules. */
+#include "producer/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/client.h"
+#include "queue/schedule.h"
+
+/* Do both come at the same times? */
+static bool same_times(const struct schedule *a, const struct schedule *b)
+{
+    return strcmp(a->when, b->when) == 0 && strcmp(a->zone_name, b->zone_name) == 0;
+}
+
+/* Its next occurrence by Redis's clock. An occurrence that is due and that no worker has seen yet stays due
+ * when a schedule is added again, with other args perhaps; one that comes at other times begins anew. */
+static int put(struct weir *w, const char *name, const struct schedule *s, const char *text, bool *replaced)
+{
+    struct schedule_list old;
+    int64_t next_s, due_us;
+    int status = schedule_look(w, name, &old);
+    bool keep;
+
+    if (status != 0 && status != WEIR_ENOTFOUND) {
+        schedule_list_free(&old);
+        return status;
+    }
+    keep = old.count > 0 && old.rows[0].status == 0 && same_times(&old.rows[0].s, s);
+    next_s = schedule_next(s, old.now_us);
+    if (next_s == CRON_NEVER)
+        status =
+            error_set(&w->error, WEIR_EINPUT,
+                      "when '%.60s': never occurs before the year 2100; write a day that exists", s->when);
+    else
+        status = schedule_put(w, name, s, text, next_s * 1000000, keep, replaced, &due_us);
+    schedule_list_free(&old);
+    return status;
+}
+
+int schedule_add(struct weir *w, const char *name, const char *when, const char *zone,
+                 enum weir_missed missed, const struct weir_job_spec *job, bool *replaced)
+{
+    struct schedule s;
+    char *text;
+    int status = schedule_make(name, when, zone, missed, job, &s, &text, &w->error);
+
+    if (status == 0)
+        status = put(w, name, &s, text, replaced);
+    free(text);
+    schedule_free(&s);
+    return status;
+}
+
+int weir_schedule_add(struct weir *w, const char *name, const char *when, const char *zone,
+                      enum weir_missed missed, const struct weir_job_spec *job)
+{
+    bool replaced;
+
+    return schedule_add(w, name, when, zone, missed, job, &replaced);
+}
+
+int weir_schedule_remove(struct weir *w, const char *name)
+{
+    return schedule_take_out(w, name);
+}

@@ -1,0 +1,24 @@
+-- schedule_list: a page of the schedules; changes nothing.
+--
+-- KEYS[1] prefix
+-- ARGV: now, cursor ('0' at first; the last page answers '0')
+-- reply: [ now, cursor, [name, definition, next occurrence or '', ...] ]; one may be on two pages
+-- uses: check
+
+local PAGE = 100
+
+local function schedule_list(ARGV)
+    if #ARGV ~= 2 or not find(ARGV[2], '^%d+$') then return refuse('schedule_list: wants a cursor') end
+    local wrong = check.wrong_kind('schedules', 'hash') or check.wrong_kind('later', 'zset')
+    if wrong then return check.refuse_key(wrong) end
+
+    local page, rows = call('HSCAN', P .. 'schedules', ARGV[2], 'COUNT', PAGE), {}
+    for i = 1, #page[2], 2 do
+        local due = call('ZSCORE', P .. 'later', 's ' .. page[2][i] .. '\n')
+        rows[#rows + 1], rows[#rows + 2] = page[2][i], page[2][i + 1]
+        rows[#rows + 1] = due and us(tonumber(due)) or ''
+    end
+    return {us(now), page[1], rows}
+end
+
+return schedule_list

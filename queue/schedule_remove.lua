@@ -1,0 +1,17 @@
+-- schedule_remove: a schedule ends; the jobs that it has enqueued stay.
+--
+-- KEYS[1] prefix
+-- ARGV: now, name
+-- reply: 1 when there was one, else 0
+-- uses: check
+
+local function schedule_remove(ARGV)
+    if #ARGV ~= 2 or not is_name(ARGV[2]) then return refuse('schedule_remove: wants a name') end
+    local wrong = check.wrong_kind('schedules', 'hash') or check.wrong_kind('later', 'zset')
+    if wrong then return check.refuse_key(wrong) end
+
+    call('ZREM', P .. 'later', 's ' .. ARGV[2] .. '\n')
+    return call('HDEL', P .. 'schedules', ARGV[2])
+end
+
+return schedule_remove

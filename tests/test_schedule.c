@@ -1,0 +1,1035 @@
+/* Schedules: what each script does, under virtual time; which occurrences run, by the policy on missed ones;
+ * the command; and workers that keep them. */
+#include "queue/schedule.h"
+
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/script.h"
+#include "tests/scene.h"
+#include "tests/stage.h"
+
+#define MINUTE_US (60 * SECOND_US)
+#define FIRST_US (BEGIN_US + 20 * SECOND_US) /* a whole minute */
+#define FIRST_S (FIRST_US / SECOND_US)
+#define LATER PREFIX "later"
+#define SCHEDULES PREFIX "schedules"
+#define RECORD(name) "s " name "\n"
+
+/* ---- Steps */
+
+static int begin(void **state)
+{
+    scene_begin(state);
+    turns.now_us = FIRST_US;
+    return 0;
+}
+
+/* The definition of a schedule of type t; the caller's to free. */
+static char *definition(const char *name, const char *when, enum weir_missed missed, const char *args)
+{
+    struct weir_job_spec job = {.type = "t", .args = args};
+    struct schedule s;
+    struct error e;
+    char *text;
+
+    if (schedule_make(name, when, "UTC", missed, &job, &s, &text, &e) != 0)
+        fail_msg("%s", e.text);
+    schedule_free(&s);
+    return text;
+}
+
+/* schedule_add as it stands; returns its answer: was there one? */
+static bool put(const char *name, const char *text, int64_t next_us, bool keep)
+{
+    char next[32];
+    const char *words[] = {name, text, next, keep ? "1" : "0", "t", ""};
+
+    snprintf(next, sizeof next, "%lld", (long long)next_us);
+    must(turns_script("schedule_add", words, COUNT(words)));
+    return turns.reply->element[0]->integer == 1;
+}
+
+/* A schedule that is due at due_us. */
+static void add(const char *name, const char *when, enum weir_missed missed, int64_t due_us)
+{
+    char *text = definition(name, when, missed, NULL);
+
+    put(name, text, due_us, false);
+    free(text);
+}
+
+/* Due schedules, as a worker keeps them between promote and schedule_fire. */
+struct told {
+    char name[129], *text;
+    int64_t due_us, now_us;
+};
+
+/* promote; the first schedule that it names, which must be there. The text is the caller's to free. */
+static struct told told_of(int64_t moved)
+{
+    struct told told = {.now_us = turns.now_us};
+    const struct due_schedule *due;
+
+    promote(moved);
+    assert_int_equal(turns.promoted.now_us, turns.now_us);
+    assert_true(turns.promoted.due_count > 0);
+    due = &turns.promoted.due[0];
+    snprintf(told.name, sizeof told.name, "%.*s", (int)due->name.len, due->name.at);
+    told.text = strndup(due->definition.at, due->definition.len);
+    told.due_us = due->due_us;
+    return told;
+}
+
+/* schedule_fire, as a worker calls it: 1, 0, or the error. */
+static int fire(const struct told *told)
+{
+    struct span name = {told->name, strlen(told->name)}, text = {told->text, strlen(told->text)};
+    struct schedule_plan plan;
+    struct schedule s;
+    struct error e;
+    struct args a;
+    bool fired;
+    int rc = schedule_read(name, text, &s, &e);
+
+    if (rc == 0)
+        schedule_make_plan(&s, told->due_us, told->now_us, &plan);
+    args_init(&a);
+    schedule_fire_request(&a, PREFIX, turns.now_us, name, text, told->due_us, rc == 0 ? &s : NULL, &plan);
+    schedule_free(&s);
+    rc = turns_send(&a);
+    if (rc == 0)
+        rc = schedule_fire_reply(turns.reply, &fired, &turns.error);
+    return rc ? rc : fired;
+}
+
+/* promote and schedule_fire until nothing is due; returns how often. */
+static int fire_all(void)
+{
+    int times = 0;
+
+    for (promote(0); turns.promoted.due_count > 0; times++) {
+        struct told told = told_of(0);
+
+        assert_int_equal(fire(&told), 1);
+        free(told.text);
+        promote(0);
+    }
+    return times;
+}
+
+static void assert_due(const char *name, int64_t at_us)
+{
+    char record[200];
+
+    snprintf(record, sizeof record, "s %s\n", name);
+    assert_int_equal(redis_number("ZSCORE", LATER, record), at_us);
+}
+
+static void nothing_changed_since(char *before)
+{
+    char *after = turns_digest();
+
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+/* ---- Promote */
+
+static void test_promote_names_what_is_due(void **state)
+{
+    struct told told;
+
+    (void)state;
+    start("w");
+    must(turns_enqueue("default", "t", "before", 10 * SECOND_US));
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
+    must(turns_enqueue("default", "t", "behind", MINUTE_US + 1));
+    turns.now_us += MINUTE_US - 1;
+    promote(1);
+    assert_int_equal(turns.promoted.due_count, 0);
+    turns.now_us += 2;
+    told = told_of(1);
+    assert_int_equal(turns.promoted.due_count, 1);
+    assert_string_equal(told.name, "tick");
+    assert_int_equal(told.due_us, FIRST_US + MINUTE_US);
+    expect_list(QUEUE, "before behind");
+    assert_int_equal(redis_number("ZCARD", LATER), 1);
+    assert_int_equal(claim("w", 2, 0), 2);
+    assert_int_equal(turns.claim.later_us, FIRST_US + MINUTE_US);
+    free(told.text);
+    turns_check();
+}
+
+/* Due schedules that nobody fires keep no job waiting, and not all of them are named at once. */
+static void test_many_schedules_keep_nobody_waiting(void **state)
+{
+    int64_t moved;
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "s%d", i);
+        add(name, "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    }
+    for (int i = 0; i < 30; i++) {
+        char id[32];
+
+        snprintf(id, sizeof id, "j%d", i);
+        must(turns_enqueue("default", "t", id, 1));
+    }
+    turns.now_us += 1;
+    must(turns_promote(10, &moved));
+    assert_int_equal(moved, 10);
+    must(turns_promote(50, &moved));
+    assert_int_equal(moved, 20);
+    assert_int_equal(turns.promoted.due_count, 200);
+    assert_int_equal(redis_number("ZCARD", LATER), 300);
+}
+
+/* Large definitions come a few at a time. */
+static void test_an_answer_of_promote_is_bounded(void **state)
+{
+    size_t size = 1000 * 1000;
+    char *args = malloc(size + 3), *text;
+    int64_t moved;
+
+    (void)state;
+    memset(args, 'x', size + 2);
+    args[0] = args[size + 1] = '"';
+    args[size + 2] = '\0';
+    for (int i = 0; i < 8; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "s%d", i);
+        text = definition(name, "every 1m", WEIR_MISSED_ALL, args);
+        put(name, text, FIRST_US, false);
+        free(text);
+    }
+    must(turns_promote(10, &moved));
+    assert_int_equal(turns.promoted.due_count, 5);
+    free(args);
+}
+
+static void test_records_without_a_schedule_go(void **state)
+{
+    (void)state;
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    free(redis_text("ZADD", LATER, "1", RECORD("gone")));
+    promote(0);
+    assert_int_equal(turns.promoted.due_count, 1);
+    assert_int_equal(redis_number("ZCARD", LATER), 1);
+    free(redis_text("SET", SCHEDULES, "x"));
+    promote(0);
+    assert_int_equal(turns.promoted.due_count, 0);
+    assert_int_equal(redis_number("ZCARD", LATER), 0);
+    assert_int_equal(redis_number("EXISTS", PREFIX "dead"), 0);
+    free(redis_text("ZADD", LATER, "1", "s wrong name\n", "2", "s tick\n{}", "3", "s tick"));
+    promote(3); /* no record of ours */
+    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 3);
+}
+
+/* ---- Firing */
+
+static void test_one_of_two_workers_fires(void **state)
+{
+    struct told one, two;
+
+    (void)state;
+    start("w");
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
+    turns.now_us += MINUTE_US + 500000;
+    one = told_of(0);
+    two = told_of(0);
+    assert_int_equal(fire(&one), 1);
+    nothing_changed_since((assert_int_equal(fire(&two), 0), turns_digest()));
+    expect_list(QUEUE, "tick.1795000080");
+    expect_text("{\"id\":\"tick.1795000080\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
+    assert_due("tick", FIRST_US + 2 * MINUTE_US);
+    expect_counters("t", "enqueued 1");
+    expect_text("default", "SMEMBERS", PREFIX "queues");
+    assert_int_equal(redis_number("HEXISTS", PREFIX "types", "t"), 1);
+    assert_int_equal(claim("w", 2, 0), 1);
+    expect_leases("tick.1795000080");
+    assert_int_equal(turns.claim.later_us, FIRST_US + 2 * MINUTE_US);
+    promote(0);
+    assert_int_equal(turns.promoted.due_count, 0);
+    free(one.text);
+    free(two.text);
+    turns_check();
+}
+
+/* Every minute, seen so late: which occurrences run, counted from the first one that was missed. */
+static void test_what_was_missed_goes_by_policy(void **state)
+{
+    static const struct {
+        enum weir_missed missed;
+        int64_t late_us;
+        const char *runs; /* minutes after the first */
+        int next;
+    } cases[] = {
+        {WEIR_MISSED_ONCE, 0, "0", 1},
+        {WEIR_MISSED_ONCE, 150 * SECOND_US, "0", 3},
+        {WEIR_MISSED_ONCE, 3 * MINUTE_US, "0", 4},
+        {WEIR_MISSED_ALL, 0, "0", 1},
+        {WEIR_MISSED_ALL, 150 * SECOND_US, "0 1 2", 3},
+        {WEIR_MISSED_ALL, 3 * MINUTE_US, "0 1 2 3", 4},
+        {WEIR_MISSED_SKIP, 0, "0", 1},
+        {WEIR_MISSED_SKIP, 59 * SECOND_US, "0", 1},
+        {WEIR_MISSED_SKIP, MINUTE_US, "0 1", 2},
+        {WEIR_MISSED_SKIP, MINUTE_US + 1, "1", 2},
+        {WEIR_MISSED_SKIP, 150 * SECOND_US, "2", 3},
+        {WEIR_MISSED_SKIP, 3 * MINUTE_US, "2 3", 4},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char ids[200] = "", runs[40], *rest = runs, *minute;
+
+        begin(state);
+        add("tick", "* * * * *", cases[i].missed, FIRST_US + MINUTE_US);
+        turns.now_us += MINUTE_US + cases[i].late_us;
+        assert_int_equal(fire_all(), 1);
+        snprintf(runs, sizeof runs, "%s", cases[i].runs);
+        while ((minute = strsep(&rest, " ")))
+            snprintf(ids + strlen(ids), sizeof ids - strlen(ids), "%stick.%lld", *ids ? " " : "",
+                     (long long)(FIRST_S + 60 * (1 + atoi(minute))));
+        expect_list(QUEUE, ids);
+        assert_due("tick", FIRST_US + (1 + cases[i].next) * MINUTE_US);
+    }
+}
+
+/* An hourly one that is skipped whole: nothing runs, and it goes on. */
+static void test_nothing_may_be_left_to_run(void **state)
+{
+    (void)state;
+    add("tick", "every 1h", WEIR_MISSED_SKIP, FIRST_US);
+    turns.now_us += 10 * MINUTE_US;
+    assert_int_equal(fire_all(), 1);
+    assert_int_equal(redis_number("LLEN", QUEUE), 0);
+    assert_true(redis_number("ZSCORE", LATER, RECORD("tick")) > turns.now_us);
+}
+
+static void test_many_missed_ones_come_in_parts(void **state)
+{
+    char id[64];
+
+    (void)state;
+    add("tick", "every 1s", WEIR_MISSED_ALL, FIRST_US + SECOND_US);
+    turns.now_us += 2500 * SECOND_US;
+    assert_int_equal(fire_all(), 3);
+    assert_int_equal(redis_number("LLEN", QUEUE), 2500);
+    for (int i = 0; i < 2500; i += 833) { /* in order, none twice */
+        char at[16], *body;
+
+        snprintf(at, sizeof at, "%d", i);
+        snprintf(id, sizeof id, "{\"id\":\"tick.%lld\"", (long long)(FIRST_S + 1 + i));
+        body = redis_text("LINDEX", QUEUE, at);
+        assert_int_equal(strncmp(body, id, strlen(id)), 0);
+        free(body);
+    }
+    assert_due("tick", FIRST_US + 2501 * SECOND_US);
+    turns_check();
+}
+
+/* Large jobs come a few at a time. */
+static void test_a_fire_is_bounded_in_bytes(void **state)
+{
+    struct schedule s = {.job = {NULL, 1000 * 1000}, .missed = WEIR_MISSED_ALL, .cron = {.every_s = 1}};
+    struct schedule_plan plan;
+
+    (void)state;
+    schedule_make_plan(&s, FIRST_US, FIRST_US + 100 * SECOND_US, &plan);
+    assert_int_equal(plan.count, 5);
+    assert_int_equal(plan.next_s, FIRST_S + 5);
+}
+
+static void test_what_was_removed_or_changed_while_due_does_not_fire(void **state)
+{
+    const char *name[] = {"tick"};
+    struct told told;
+    char *changed;
+
+    (void)state;
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    told = told_of(0);
+    must(turns_script("schedule_remove", name, 1));
+    assert_int_equal(turns.reply->integer, 1);
+    assert_int_equal(fire(&told), 0);
+    must(turns_script("schedule_remove", name, 1));
+    assert_int_equal(turns.reply->integer, 0);
+    assert_int_equal(redis_number("DBSIZE"), 0);
+    free(told.text);
+
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    told = told_of(0);
+    changed = definition("tick", "every 1m", WEIR_MISSED_ONCE, "[1]");
+    assert_true(put("tick", changed, FIRST_US + MINUTE_US, true));
+    assert_due("tick", FIRST_US); /* the one that is due is not lost */
+    assert_int_equal(fire(&told), 0);
+    assert_int_equal(fire_all(), 1);
+    expect_text("{\"id\":\"tick.1795000020\",\"type\":\"t\",\"args\":[1]}", "LINDEX", QUEUE, "0");
+    assert_true(put("tick", changed, FIRST_US + 5 * MINUTE_US, false));
+    assert_due("tick", FIRST_US + 5 * MINUTE_US);
+    free(changed);
+    free(told.text);
+}
+
+static void test_a_clock_that_is_set_back_fires_nothing_twice(void **state)
+{
+    struct told told;
+
+    (void)state;
+    add("tick", "every 1m", WEIR_MISSED_ALL, FIRST_US + MINUTE_US);
+    turns.now_us += MINUTE_US;
+    told = told_of(0);
+    assert_int_equal(fire(&told), 1);
+    turns.now_us -= 60 * MINUTE_US;
+    assert_int_equal(fire(&told), 0);
+    assert_int_equal(fire_all(), 0);
+    turns.now_us += 61 * MINUTE_US;
+    assert_int_equal(fire_all(), 1);
+    expect_list(QUEUE, "tick.1795000080 tick.1795000140");
+    free(told.text);
+}
+
+#define DEFINITION_TEXT(when, missed, queue, job)                                                            \
+    "{\"when\":\"" when "\",\"zone\":\"UTC\",\"missed\":\"" missed "\",\"queue\":\"" queue                   \
+    "\",\"job\":\"" job "\"}"
+#define DEFINITION(when, missed, queue, job) (DEFINITION_TEXT(when, missed, queue, job))
+#define GOOD_JOB "{\\\"id\\\":\\\"a\\\",\\\"type\\\":\\\"t\\\"}"
+
+static void test_one_that_nobody_can_read_is_not_due_any_more(void **state)
+{
+    static const char *const garbage[] = {
+        "x",
+        "{}",
+        "[]",
+        "{\"when\":\"every 1m\"}",
+        DEFINITION("every", "once", "q", GOOD_JOB),
+        DEFINITION("every 1m", "never", "q", GOOD_JOB),
+        DEFINITION("every 1m", "once", "a/b", GOOD_JOB),
+        DEFINITION("every 1m", "once", "q", "{\\\"type\\\":\\\"t\\\"}"),
+        DEFINITION("every 1m", "once", "q", "{\\\"type\\\":\\\"t\\\",\\\"id\\\":\\\"a\\\"}"),
+    };
+
+    static const char good[] = DEFINITION_TEXT("every 1m", "once", "q", GOOD_JOB);
+    struct schedule readable;
+    struct error ignored;
+
+    (void)state;
+    assert_int_equal(
+        schedule_read((struct span){"tick", 4}, (struct span){good, strlen(good)}, &readable, &ignored), 0);
+    schedule_free(&readable);
+    for (size_t i = 0; i < COUNT(garbage); i++) {
+        struct span name = {"tick", 4}, text = {garbage[i], strlen(garbage[i])};
+        struct schedule s;
+        struct error e;
+
+        if (schedule_read(name, text, &s, &e) != WEIR_ECONFIG)
+            fail_msg("%s: taken", garbage[i]);
+        assert_string_equal(e.text,
+                            "schedule tick: its definition cannot be read; weir schedule add writes it anew");
+        schedule_free(&s);
+        put("tick", garbage[i], FIRST_US, false);
+        assert_int_equal(fire_all(), 1);
+        assert_int_equal(redis_number("EXISTS", LATER), 0);
+        assert_int_equal(redis_number("EXISTS", QUEUE), 0);
+        expect_text(garbage[i], "HGET", SCHEDULES, "tick");
+    }
+}
+
+/* What keeps jobs from their queue puts them among the dead ones; the schedule goes on. */
+static void test_keys_of_the_wrong_kind(void **state)
+{
+    static const char *const keys[] = {QUEUE, PREFIX "stats:t", PREFIX "types", PREFIX "queues"};
+    struct told told;
+    char *dead, *before;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        begin(state);
+        add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+        free(redis_text("SETRANGE", keys[i], "0", "x"));
+        assert_int_equal(fire_all(), 1);
+        dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+        assert_non_null(strstr(dead, keys[i]));
+        assert_non_null(strstr(dead, " is a string, not a "));
+        assert_non_null(strstr(dead, "\n{\"id\":\"tick.1795000020\",\"type\":\"t\"}"));
+        free(dead);
+        assert_due("tick", FIRST_US + MINUTE_US);
+    }
+    begin(state);
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    told = told_of(0);
+    free(redis_text("SET", QUEUE, "x"));
+    free(redis_text("SET", PREFIX "dead", "x"));
+    before = turns_digest();
+    assert_true(fire(&told) < 0);
+    assert_non_null(strstr(turns.error.text, PREFIX "dead is a string, not a zset"));
+    nothing_changed_since(before);
+    free(told.text);
+}
+
+static void test_registries_of_the_wrong_kind_are_refused(void **state)
+{
+    static const struct {
+        const char *script, *words[7];
+    } calls[] = {
+        {"schedule_add", {"tick", "{}", "1795000060000000", "0", "t", ""}},
+        {"schedule_remove", {"tick"}},
+        {"schedule_get", {"tick"}},
+        {"schedule_list", {"0"}},
+        {"schedule_fire", {"tick", "{}", "1795000000000000", ""}},
+    };
+    static const char *const keys[] = {SCHEDULES, LATER};
+
+    for (size_t k = 0; k < COUNT(keys); k++) {
+        begin(state);
+        free(redis_text("SET", keys[k], "x"));
+        for (size_t i = 0; i < COUNT(calls); i++) {
+            char *before = turns_digest();
+            size_t count = 0;
+
+            while (calls[i].words[count])
+                count++;
+            assert_true(turns_script(calls[i].script, calls[i].words, count) < 0);
+            assert_non_null(strstr(turns.error.text, keys[k]));
+            nothing_changed_since(before);
+        }
+    }
+}
+
+static void test_wrong_arguments_change_nothing(void **state)
+{
+    static const char *const calls[] = {
+        "schedule_add",
+        "schedule_add tick {} 1795000060000000 0 t",
+        "schedule_add tick {} 1795000060000000 0 t _ more",
+        "schedule_add ti/ck {} 1795000060000000 0 t _",
+        "schedule_add _ {} 1795000060000000 0 t _",
+        "schedule_add "
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "a "
+        "{} 1795000060000000 0 t _",
+        "schedule_add tick _ 1795000060000000 0 t _",
+        "schedule_add tick {} _ 0 t _",
+        "schedule_add tick {} nan 0 t _",
+        "schedule_add tick {} 1.5 0 t _",
+        "schedule_add tick {} 0 0 t _",
+        "schedule_add tick {} 1795000060000000 2 t _",
+        "schedule_add tick {} 1795000060000000 0 t/t _",
+        "schedule_add tick {} 1795000060000000 0 t x",
+        "schedule_add tick {} 1795000060000000 0 t 0",
+        "schedule_add tick {} 1795000060000000 0 t 999", /* its limit never grants that */
+        "schedule_remove",
+        "schedule_remove ti/ck",
+        "schedule_remove tick more",
+        "schedule_get",
+        "schedule_get _",
+        "schedule_get tick more",
+        "schedule_list",
+        "schedule_list x",
+        "schedule_list -1",
+        "schedule_list 0 0",
+        "schedule_fire",
+        "schedule_fire tick {} 1795000000000000",
+        "schedule_fire ti/ck {} 1795000000000000 _",
+        "schedule_fire tick {} _ _",
+        "schedule_fire tick {} nan _",
+        "schedule_fire tick {} 1795000000000000 1795000000000000",
+        "schedule_fire tick {} 1795000000000000 1794999999999999",
+        "schedule_fire tick {} 1795000000000000 nan",
+        "schedule_fire tick {} 1795000000000000 _ default",
+        "schedule_fire tick {} 1795000000000000 _ default t",
+        "schedule_fire tick {} 1795000000000000 _ de/fault t {\"id\":\"tick.1\",\"type\":\"t\"}",
+        "schedule_fire tick {} 1795000000000000 _ default t/t {\"id\":\"tick.1\",\"type\":\"t\"}",
+        "schedule_fire tick {} 1795000000000000 _ default t {\"id\":\"tock.1\",\"type\":\"t\"}",
+        "schedule_fire tick {} 1795000000000000 _ default t {\"type\":\"t\"}",
+    };
+
+    (void)state;
+    must(turns_rate("t", "10/60000000/10"));
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        char *before = turns_digest(), text[300], *rest = text, *script;
+        const char *words[12];
+        size_t count = 0;
+
+        snprintf(text, sizeof text, "%s", calls[i]);
+        script = strsep(&rest, " ");
+        while (rest && count < COUNT(words)) {
+            words[count] = strsep(&rest, " ");
+            if (strcmp(words[count], "_") == 0)
+                words[count] = "";
+            count++;
+        }
+        if (turns_script(script, words, count) == 0)
+            fail_msg("%s: not refused", calls[i]);
+        assert_int_equal(turns.error.status, WEIR_EINPUT);
+        nothing_changed_since(before);
+    }
+}
+
+/* Who sleeps until something later is woken, and only then. */
+static void test_a_schedule_that_comes_first_rings(void **state)
+{
+    (void)state;
+    start("w");
+    assert_int_equal(claim("w", 1, 0), 0); /* it takes the duty */
+    add("late", "every 1h", WEIR_MISSED_ONCE, FIRST_US + 60 * MINUTE_US);
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
+    free(redis_text("DEL", PREFIX "bell:g"));
+    add("later", "every 1h", WEIR_MISSED_ONCE, FIRST_US + 61 * MINUTE_US);
+    assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0);
+}
+
+static void test_the_list_has_all_of_them_once(void **state)
+{
+    struct weir *w = weir_new(turns.server.url, NULL);
+    struct schedule_list list;
+
+    (void)state;
+    for (int i = 0; i < 350; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "s%03d", i);
+        add(name, "every 1m", WEIR_MISSED_SKIP, FIRST_US + i);
+    }
+    free(redis_text("ZREM", LATER, RECORD("s007")));
+    assert_int_equal(schedule_look(w, NULL, &list), 0);
+    assert_int_equal(list.count, 350);
+    for (int i = 0; i < 350; i++) {
+        assert_int_equal(atoi(list.rows[i].name + 1), i);
+        assert_int_equal(list.rows[i].due_us, i == 7 ? -1 : FIRST_US + i);
+        assert_int_equal(list.rows[i].s.missed, WEIR_MISSED_SKIP);
+    }
+    schedule_list_free(&list);
+    weir_free(w);
+}
+
+/* ---- The library */
+
+static void test_specs_that_are_refused(void **state)
+{
+    static const struct {
+        const char *name;
+        struct weir_job_spec job;
+        int status;
+        const char *why;
+    } cases[] = {
+        {"a b", {.type = "t"}, WEIR_EINPUT, "schedule 'a b': no name; use 1 to 100 of A-Z a-z 0-9 _ . -"},
+        {"", {.type = "t"}, WEIR_EINPUT, "schedule '': no name; "},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "aa",
+         {.type = "t"},
+         WEIR_EINPUT,
+         "no name; "},
+        {"a", {.type = NULL}, WEIR_EINPUT, "its type is missing"},
+        {"a", {.type = "t/t"}, WEIR_EINPUT, "its type must be 1 to 128 of A-Z a-z 0-9 _ . -"},
+        {"a", {.type = "t", .queue = "q/q"}, WEIR_EINPUT, "queue 'q/q': no name; "},
+        {"a", {.type = "t", .args = "{x"}, WEIR_EINPUT, "wrong args, not JSON"},
+        {"a", {.type = "t", .id = "i"}, WEIR_EUSAGE, "have no id, time, unique key or batch of their own; "},
+        {"a", {.type = "t", .delay_s = 1}, WEIR_EUSAGE, "leave them out"},
+        {"a", {.type = "t", .at_s = 1}, WEIR_EUSAGE, "leave them out"},
+        {"a", {.type = "t", .unique = "u"}, WEIR_EUSAGE, "leave them out"},
+        {"a", {.type = "t", .batch = "b"}, WEIR_EUSAGE, "leave them out"},
+    };
+    struct weir *w = weir_new(turns.server.url, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int status = weir_schedule_add(w, cases[i].name, "@daily", NULL, WEIR_MISSED_ONCE, &cases[i].job);
+
+        if (status != cases[i].status || !strstr(weir_message(w), cases[i].why))
+            fail_msg("%d %s, not %s", status, weir_message(w), cases[i].why);
+    }
+    assert_int_equal(weir_schedule_add(w, "a", "@daily", NULL, 3, &cases[4].job), WEIR_EUSAGE);
+    assert_int_equal(redis_number("DBSIZE"), 0);
+    weir_free(w);
+}
+
+/* Nothing of a job's text changes on its way. */
+static void test_args_are_kept_byte_for_byte(void **state)
+{
+    static const char args[] =
+        "{\"a\":[], \"b\" : 12345678901234567890123.50, \"\\u00e4\":\"\xc3\xa4/\\/\", \"a\":{}}";
+    struct weir_job_spec job = {.type = "t", .args = args, .key = "k", .cost = 2, .timeout_s = 1.5};
+    struct weir *w = weir_new(turns.server.url, NULL);
+    char expected[300];
+
+    (void)state;
+    assert_int_equal(weir_schedule_add(w, "a", "every 1m", NULL, WEIR_MISSED_ONCE, &job), 0);
+    free(redis_text("ZADD", LATER, "1795000000000000", RECORD("a")));
+    assert_int_equal(fire_all(), 1);
+    snprintf(
+        expected, sizeof expected,
+        "{\"id\":\"a.1795000000\",\"type\":\"t\",\"key\":\"k\",\"cost\":2,\"args\":%s,\"timeout\":1.500000}",
+        args);
+    expect_text(expected, "LINDEX", QUEUE, "0");
+    weir_free(w);
+}
+
+/* ---- The command */
+
+static struct outcome o;
+
+/* Runs weir with these words; a blank within a word is written as '~'. */
+static int weir(struct stage *s, const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir")};
+    char text[1024], *rest = text;
+    int count = 1;
+
+    snprintf(text, sizeof text, "%s --redis %s", line, s->server.url);
+    while (count < WORDS_MAX && rest && *rest) {
+        char *word = strsep(&rest, " ");
+
+        for (char *at = word; (at = strchr(at, '~'));)
+            *at = ' ';
+        words[count++] = word;
+    }
+    program_run(&o, s->server.folder, words);
+    return o.code;
+}
+
+static void test_the_command_says_what_is_wrong(void **state)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *says;
+    } cases[] = {
+        {"schedule", 64, "schedule: what to do is missing; there are add, list, show, remove and run"},
+        {"schedule lst", 64, "schedule lst: unknown; did you mean schedule list?"},
+        {"schedule frobnicate", 64,
+         "schedule frobnicate: unknown; there are add, list, show, remove and run"},
+        {"schedule add a", 64,
+         "schedule add: takes NAME WHEN TYPE [ARGS], WHEN in quotes; weir help schedule"},
+        {"schedule add a @daily t 1 2", 64, "schedule add: takes NAME WHEN TYPE [ARGS], WHEN in quotes"},
+        {"schedule list a", 64, "schedule list: takes nothing more"},
+        {"schedule show", 64, "schedule show: takes NAME"},
+        {"schedule remove a b", 64, "schedule remove: takes NAME"},
+        {"schedule run", 64, "schedule run: takes NAME"},
+        {"schedule show a --tz UTC", 64, "schedule show: takes no flags of schedule add; leave them out"},
+        {"schedule run a --cost 2", 64, "schedule run: takes no flags of schedule add"},
+        {"schedule add a @daily t --cost 0", 64, "schedule add --cost: must be 1 to 1000000000"},
+        {"schedule add a @daily t --max-attempts 0", 64, "schedule add --max-attempts: must be 1 to 1000000"},
+        {"schedule add a @daily t --timeout 0s", 64, "schedule add --timeout: must be above 0"},
+        {"schedule add a @daily t --timeout soon", 64, "schedule --timeout: duration 'soon'"},
+        {"schedule add a @daily t --missed never", 64,
+         "schedule add --missed never: must be once, skip or all"},
+        {"schedule add a @daily t --zone UTC", 64, "unknown flag"},
+        {"schedule add a @daily t {x", 65, "args '{x': not JSON: "},
+        {"schedule add a @daily t/t", 65, "its type must be 1 to 128 of A-Z a-z 0-9 _ . -"},
+        {"schedule add a/b @daily t", 65, "schedule 'a/b': no name; use 1 to 100 of A-Z a-z 0-9 _ . -"},
+        {"schedule add a @daily t --queue a/b", 65, "queue 'a/b': no name; "},
+        {"schedule add a @daily t --tz Nowhere", 65,
+         "time zone 'Nowhere': this machine's tz database has none"},
+        {"schedule add a 61~*~*~*~* t", 65,
+         "when '61 * * * *': minute 61: must be 0 to 59; write minute hour"},
+        {"schedule add a every 15m t", 65, "when 'every': its time is missing; write 'every 15m', in quotes"},
+        {"schedule add a 0~0~30~2~* t", 65,
+         "when '0 0 30 2 *': never occurs before the year 2100; write a day that exists"},
+        {"schedule add a @daily dear --cost 11", 65, "dear"},
+        {"schedule show a", 66, "schedule a: there is none; weir schedule list shows them"},
+        {"schedule show a/b", 66, "schedule a/b: there is none"},
+        {"schedule remove a", 66, "schedule a: there is none"},
+        {"schedule remove a/b", 66, "schedule a/b: there is none"},
+        {"schedule run a", 66, "schedule a: there is none"},
+    };
+    struct stage *s = *state;
+
+    stage_rate(s, "dear", "10/1m");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (weir(s, cases[i].line) != cases[i].code || !strstr(o.err, cases[i].says))
+            fail_msg("weir %s: exit %d (not %d) and: %s(not: %s)", cases[i].line, o.code, cases[i].code,
+                     o.err, cases[i].says);
+        assert_string_equal(o.out, "");
+        assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
+    }
+    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "schedules"), NULL), 0);
+}
+
+/* The occurrences of "0 9 * * MON" in Berlin that were printed: Mondays at nine, a week apart. */
+static void assert_mondays(const char *text)
+{
+    const char *at = strstr(text, "  next      ");
+    int64_t before_s = 0;
+
+    for (int i = 0; i < 5; i++, at = strchr(at, '\n') + 1) {
+        struct tm t = {0};
+        const char *rest;
+        int64_t at_s;
+
+        assert_non_null(at);
+        rest = strptime(at + 12, "%Y-%m-%dT09:00:00+", &t);
+        assert_non_null(rest);
+        at_s = timegm(&t) - 3600 * atoi(rest);
+        assert_int_equal(t.tm_wday, 1);
+        assert_true(strncmp(rest, "01:00\n", 6) == 0 || strncmp(rest, "02:00\n", 6) == 0);
+        assert_true(i == 0 || (at_s > before_s && at_s - before_s < 8 * 86400));
+        before_s = at_s;
+    }
+    assert_string_equal(at, "");
+}
+
+static void test_the_command(void **state)
+{
+    struct stage *s = *state;
+    char id[64];
+
+    assert_int_equal(weir(s, "schedule list"), 0);
+    assert_string_equal(o.out, "no schedules; weir schedule add makes one\n");
+    assert_int_equal(weir(s, "schedule list --json"), 0);
+    assert_string_equal(o.out, "");
+    assert_int_equal(weir(s, "schedule add weekly 0~9~*~*~MON sum {\"a\":[]} --tz Europe/Berlin --queue low "
+                             "--key k --cost 2 --max-attempts 3 --timeout 5m --missed all"),
+                     0);
+    assert_int_equal(strncmp(o.out, "weekly: added\n", 14), 0);
+    assert_mondays(o.out);
+    assert_string_equal(o.err, "");
+    assert_int_equal(weir(s, "schedule add weekly 0~9~*~*~MON sum {\"a\":[]} --tz Europe/Berlin --queue low "
+                             "--key k --cost 2 --max-attempts 3 --timeout 5m --missed all"),
+                     0);
+    assert_int_equal(strncmp(o.out, "weekly: replaced; there was one of that name\n", 45), 0);
+    assert_int_equal(weir(s, "schedule add tick every~15m t --json"), 0);
+    assert_int_equal(strncmp(o.out, "{\"name\":\"tick\",\"replaced\":false,\"next\":[", 40), 0);
+    assert_int_equal(atoll(o.out + 40) % 900, 0);
+    assert_int_equal(weir(s, "schedule show weekly"), 0);
+    assert_int_equal(
+        strncmp(
+            o.out,
+            "weekly\n  when      0 9 * * MON, Europe/Berlin\n  missed    all\n  queue     low\n"
+            "  job       {\"id\":\"weekly\",\"type\":\"sum\",\"key\":\"k\",\"cost\":2,\"args\":{\"a\":[]},"
+            "\"max_attempts\":3,\"timeout\":300.000000}\n  next      ",
+            200),
+        0);
+    assert_mondays(o.out);
+    assert_int_equal(weir(s, "schedule show weekly --json"), 0);
+    assert_non_null(strstr(o.out, "\"job\":\"{\\\"id\\\":\\\"weekly\\\",\\\"type\\\":\\\"sum\\\""));
+    assert_int_equal(weir(s, "schedule list"), 0);
+    assert_non_null(strstr(o.out, "\ntick                 every 15m            UTC                  t "));
+    assert_non_null(strstr(o.out, "\nweekly               0 9 * * MON          Europe/Berlin        sum "));
+    assert_int_equal(weir(s, "schedule list --json"), 0);
+    assert_non_null(strstr(o.out,
+                           "{\"name\":\"tick\",\"when\":\"every 15m\",\"zone\":\"UTC\",\"missed\":\"once\","
+                           "\"queue\":\"default\",\"type\":\"t\",\"next\":"));
+    assert_int_equal(weir(s, "schedule run weekly"), 0);
+    snprintf(id, sizeof id, "{\"id\":\"%.16s\",\"type\":\"sum\",\"key\":\"k\"", o.out);
+    assert_int_equal(strlen(o.out), 17);
+    free(server_ask(&s->server, "RENAME", stage_key(s, "queue:low"), stage_key(s, "low"), NULL));
+    char *body = server_ask(&s->server, "LINDEX", stage_key(s, "low"), "0", NULL);
+
+    assert_int_equal(strncmp(body, id, strlen(id)), 0);
+    free(body);
+    assert_int_equal(weir(s, "schedule run weekly --json"), 0);
+    assert_int_equal(strncmp(o.out, "{\"id\":\"", 7), 0);
+    assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "later"), NULL), 2);
+    assert_int_equal(weir(s, "schedule remove tick --json"), 0);
+    assert_string_equal(o.out, "{\"name\":\"tick\",\"removed\":true}\n");
+    assert_int_equal(weir(s, "schedule remove weekly"), 0);
+    assert_string_equal(o.out, "weekly: removed; the jobs that it has enqueued stay\n");
+    assert_int_equal(weir(s, "schedule list --json"), 0);
+    assert_string_equal(o.out, "");
+    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "later"), NULL), 0);
+}
+
+/* One that is due and has no worker, one that never comes again, and two that cannot be read. */
+static void test_the_command_shows_what_is_not_well(void **state)
+{
+    struct stage *s = *state;
+    const char *later = stage_key(s, "later"), *schedules = stage_key(s, "schedules");
+    char *text;
+
+    assert_int_equal(weir(s, "schedule add due @daily t"), 0);
+    free(server_ask(&s->server, "ZADD", later, "1795000000000000", RECORD("due"), NULL));
+    assert_int_equal(weir(s, "schedule show due"), 0);
+    assert_non_null(strstr(o.out, "  next      2026-11-18T11:06:40+00:00, due: waits for a worker\n"));
+    assert_int_equal(weir(s, "schedule list"), 0);
+    assert_non_null(strstr(o.out, " 2026-11-18T11:06:40+00:00, due\n"));
+    free(server_ask(&s->server, "ZREM", later, RECORD("due"), NULL));
+    assert_int_equal(weir(s, "schedule show due"), 0);
+    assert_non_null(strstr(o.out, "  next      never again; weir schedule add sets it anew\n"));
+    assert_int_equal(weir(s, "schedule list"), 0);
+    assert_non_null(strstr(o.out, " never\n"));
+    assert_int_equal(weir(s, "schedule list --json"), 0);
+    assert_non_null(strstr(o.out, "\"next\":null}\n"));
+
+    free(server_ask(&s->server, "HSET", schedules, "due", "{}", NULL));
+    assert_int_equal(weir(s, "schedule show due"), 78);
+    assert_string_equal(o.err,
+                        "weir: schedule due: its definition cannot be read; weir schedule add writes it "
+                        "anew\n");
+    assert_int_equal(weir(s, "schedule list --json"), 0);
+    assert_non_null(
+        strstr(o.out, "{\"name\":\"due\",\"error\":\"schedule due: its definition cannot be read; "));
+    text = definition("due", "@daily", WEIR_MISSED_ONCE, NULL);
+    memcpy(strstr(text, "UTC"), "UTX", 3);
+    free(server_ask(&s->server, "HSET", schedules, "due", text, NULL));
+    free(text);
+    assert_int_equal(weir(s, "schedule run due"), 65);
+    assert_int_equal(weir(s, "schedule list"), 0);
+    assert_non_null(
+        strstr(o.out, "due                  time zone 'UTX': this machine's tz database has none"));
+    assert_int_equal(weir(s, "schedule add due @hourly t"), 0);
+    assert_non_null(strstr(o.out, "due: replaced"));
+    assert_int_equal(weir(s, "schedule remove due"), 0);
+}
+
+/* ---- With workers */
+
+/* The ids that workers have noted, one a line, in any order; returns how many there are. */
+static int read_ids(struct stage *s, long long ids[], int most)
+{
+    char text[8192], *rest = text, *line;
+    int count = 0;
+
+    if (!read_text(s->server.folder, "ids", text, sizeof text))
+        return 0;
+    while (count < most && (line = strsep(&rest, "\n")))
+        if (sscanf(line, "tick.%lld", &ids[count]) == 1)
+            count++;
+    return count;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    long long x = *(const long long *)a, y = *(const long long *)b;
+
+    return (x > y) - (x < y);
+}
+
+static pid_t noting_worker(struct stage *s, const char *name)
+{
+    write_text(s->server.folder, "note", "#!/bin/sh\necho $WEIR_JOB_ID >>ids\n");
+    assert_int_equal(program_end(program_start(s->server.folder, "chmod",
+                                               (const char *const[]){"/bin/chmod", "+x", "note", NULL})),
+                     0);
+    return stage_weir(s, name, "--exec", "t=./note", NULL);
+}
+
+static void test_two_workers_run_each_occurrence_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = noting_worker(s, "one"), two = noting_worker(s, "two");
+    long long ids[64];
+    int count;
+
+    stage_await_workers(s, 2);
+    assert_int_equal(weir(s, "schedule add tick every~1s t --missed all"), 0);
+    await(read_ids(s, ids, 64) >= 3);
+    assert_int_equal(stage_end(one), 0); /* the other one goes on */
+    count = read_ids(s, ids, 64);
+    await(read_ids(s, ids, 64) >= count + 3);
+    assert_int_equal(weir(s, "schedule remove tick"), 0);
+    await(stage_stat(s, "t", "done") == stage_stat(s, "t", "enqueued"));
+    assert_int_equal(stage_end(two), 0);
+    count = read_ids(s, ids, 64);
+    qsort(ids, (size_t)count, sizeof ids[0], by_number);
+    for (int i = 1; i < count; i++)
+        assert_int_equal(ids[i], ids[i - 1] + 1);
+}
+
+/* A worker without the tz database leaves the schedule to others, and runs jobs meanwhile. */
+static void test_a_worker_that_does_not_know_the_zone(void **state)
+{
+    struct stage *s = *state;
+    pid_t without, with;
+    long long ids[4];
+    int64_t begun_us;
+
+    setenv("TZDIR", "/nonexistent", 1);
+    without = noting_worker(s, "without");
+    unsetenv("TZDIR");
+    stage_await_workers(s, 1);
+    assert_int_equal(weir(s, "schedule add tick 0~0~1~1~* t --tz Europe/Berlin"), 0);
+    free(server_ask(&s->server, "ZADD", stage_key(s, "later"), "1795000000000000", RECORD("tick"), NULL));
+    free(server_ask(&s->server, "RPUSH", stage_key(s, "bell:x"), "1", NULL));
+    await_text(
+        s->server.folder, "without.err",
+        "time zone 'Europe/Berlin': this machine's tz database has none of that name; write one such as "
+        "Europe/Berlin, or UTC, and see that tzdata is installed; its occurrences are left to other "
+        "workers");
+    begun_us = clock_mono_us();
+    stage_enqueue(s, "t", NULL, 0, 20);
+    await(stage_stat(s, "t", "done") == 20);
+    assert_true(clock_mono_us() - begun_us < 10 * SECOND_US);
+    assert_int_equal(read_ids(s, ids, 4), 0);
+    with = noting_worker(s, "with");
+    await(read_ids(s, ids, 4) == 1);
+    assert_int_equal(ids[0], 1795000000);
+    assert_int_equal(stage_end(without), 0);
+    assert_int_equal(stage_end(with), 0);
+}
+
+/* One that nobody can read is told once and keeps no job waiting. */
+static void test_a_worker_tells_what_it_cannot_read(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = noting_worker(s, "worker");
+
+    stage_await_workers(s, 1);
+    assert_int_equal(weir(s, "schedule add tick every~1h t"), 0);
+    free(server_ask(&s->server, "HSET", stage_key(s, "schedules"), "tick", "{}", NULL));
+    free(server_ask(&s->server, "ZADD", stage_key(s, "later"), "1795000000000000", RECORD("tick"), NULL));
+    await_text(
+        s->server.folder, "worker.err",
+        "schedule tick: its definition cannot be read; weir schedule add writes it anew; it is not due any "
+        "more");
+    await(server_number(&s->server, "EXISTS", stage_key(s, "later"), NULL) == 0);
+    stage_enqueue(s, "t", NULL, 0, 1);
+    await(stage_stat(s, "t", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static int open_stage(void **state)
+{
+    static struct stage s;
+
+    stage_open(&s, false);
+    *state = &s;
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, begin)
+#define STAGED(name) cmocka_unit_test_setup_teardown(test_##name, open_stage, close_stage)
+    const struct CMUnitTest tests[] = {
+        TEST(promote_names_what_is_due),
+        TEST(many_schedules_keep_nobody_waiting),
+        TEST(an_answer_of_promote_is_bounded),
+        TEST(records_without_a_schedule_go),
+        TEST(one_of_two_workers_fires),
+        TEST(what_was_missed_goes_by_policy),
+        TEST(nothing_may_be_left_to_run),
+        TEST(many_missed_ones_come_in_parts),
+        TEST(a_fire_is_bounded_in_bytes),
+        TEST(what_was_removed_or_changed_while_due_does_not_fire),
+        TEST(a_clock_that_is_set_back_fires_nothing_twice),
+        TEST(one_that_nobody_can_read_is_not_due_any_more),
+        TEST(keys_of_the_wrong_kind),
+        TEST(registries_of_the_wrong_kind_are_refused),
+        TEST(wrong_arguments_change_nothing),
+        TEST(a_schedule_that_comes_first_rings),
+        TEST(the_list_has_all_of_them_once),
+        TEST(specs_that_are_refused),
+        TEST(args_are_kept_byte_for_byte),
+        STAGED(the_command_says_what_is_wrong),
+        STAGED(the_command),
+        STAGED(the_command_shows_what_is_not_well),
+        STAGED(two_workers_run_each_occurrence_once),
+        STAGED(a_worker_that_does_not_know_the_zone),
+        STAGED(a_worker_tells_what_it_cannot_read),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("schedule", tests, turns_start, turns_stop);
+}
