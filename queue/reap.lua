@@ -1,18 +1,24 @@
 -- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline go back
--- to the head of their lanes, each counted as interrupted; a job that was interrupted too often is dead.
+-- to the head of their lanes, each counted as interrupted; a job that was interrupted too often is dead. Of the dead jobs
+-- some of the oldest are forgotten where they are too many or too old. Marks of jobs that were cancelled while they ran are
+-- forgotten after a day.
 --
 -- `reap` keeps when this was done last and until when nobody is reaped. If the last time is more than half a lease ago, or
 -- in the future, there was an outage or the clock was set: every deadline is then late through no fault of its worker,
 -- so for one lease nobody is reaped. With a clock that was set back deadlines move back, and all that waits is looked at: gates
--- move with the clock when they are loaded, what was written down of them in wake does not.
+-- move with the clock when they are loaded, what was written down of them in wake does not. Behind these two times stands how
+-- far the marks were gone through, when that takes more than one call.
 --
 -- KEYS[1] prefix
--- ARGV: now, worker, lease_us, interrupted_most
--- reply: [ now, number of leases taken back, worker that was reaped, ... ]
+-- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us
+-- reply: [ now, number of leases taken back, dead jobs that were forgotten, those that are to be at the next calls,
+--          worker that was reaped, ... ]
 --        or, when a key holds something else, its name: what needs it stays where it is, all else is done
--- uses: bell check ends gate lane lease
+-- uses: bell check dead_records ends gate lane lease
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
+local MARKS = 100      -- looked at in one call, about
+local MARK_US = 86400 * 1000000
 
 -- Pauses of limits that were set at a time which has not come yet.
 local function pauses_back(back_us)
@@ -40,28 +46,32 @@ local function follow_clock(back_us)
     bell.ring()
 end
 
-local function amnesty_until(lease_us)
-    local last, till = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+)$')
+-- Returns the end of the amnesty, and how far the marks were gone through.
+local function read_last(lease_us)
+    local last, till, from = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+) ?(%d*)$')
     last, till = tonumber(last or 0), tonumber(till or 0)
     if now < last then follow_clock(last - now) end
     if now < last or now - last > lease_us / 2 then till = now + lease_us end
-    return min(till, now + lease_us)
+    return min(till, now + lease_us), from
+end
+
+-- A page of the marks: those of jobs whose end nobody told. Returns where the next page begins, '': anew.
+local function forget_marks(from)
+    local page = call_safe('HSCAN', P .. 'cancelled', (from or '') ~= '' and from or '0', 'COUNT', digits(MARKS))
+    if page.err then return '' end
+    local old = {}
+    for i = 1, #page[2], 2 do
+        local since = tonumber(page[2][i + 1]:match('^running (%d+)$'))
+        if since and now - since > MARK_US then old[#old + 1] = page[2][i] end
+    end
+    push('HDEL', P .. 'cancelled', old)
+    return page[1] ~= '0' and page[1] or ''
 end
 
 local function wrong_keys(jobs)
     local wrong = check.wrong_kind('dead', 'zset')
     for _, job in ipairs(jobs) do wrong = wrong or lane.wrong(job.lane) end
     return wrong
-end
-
--- Counts the interruption; false: it was one too many, and the job is dead.
-local function survives(id, job, interrupted_most)
-    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
-    interrupted = interrupted + 1
-    job.entry = lease.entry_write(attempts, interrupted, throttled, body, attrs)
-    if interrupted < interrupted_most then return true end
-    ends.bury(id .. ':' .. lease.token_head(job.token), job.lane, 'its worker died ' .. interrupted .. ' times', job.entry)
-    return false
 end
 
 -- Returns how many leases a worker had, or nil and what is wrong with the keys that this needs; then nothing was changed.
@@ -73,9 +83,8 @@ local function reap_one(id, interrupted_most)
     if wrong then return nil, wrong end
     local back = {}
     for _, job in ipairs(jobs) do
-        local lives = survives(id, job, interrupted_most)
-        if lives then back[#back + 1] = job end
-        lease.count(job.type, lives and 'back' or 'dead', 1)
+        local tag = id .. ':' .. lease.token_head(job.token)
+        if ends.interrupted(tag, job, interrupted_most, 'worker', '') then back[#back + 1] = job end
     end
     for _, job in ipairs(jobs) do lane.release(job.token) end
     ends.bury_unread(id, unread)
@@ -87,13 +96,18 @@ end
 
 local function reap(ARGV)
     local worker, lease_us, interrupted_most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-    if not worker or not is_whole(lease_us, 1) or not is_whole(interrupted_most, 1) then return refuse('reap: wrong arguments') end
+    local dead_most, dead_age_us = tonumber(ARGV[5]), tonumber(ARGV[6])
+    if not worker or not is_whole(lease_us, 1) or not is_whole(interrupted_most, 1) or not is_whole(dead_most)
+        or not is_whole(dead_age_us) then
+        return refuse('reap: wrong arguments')
+    end
     if not call('ZSCORE', P .. 'workers', worker) then return refuse('unregistered: worker %s', worker) end
 
-    local till = amnesty_until(lease_us)
+    local till, from = read_last(lease_us)
     call('ZADD', P .. 'workers', us(now + lease_us), worker)
-    call('SET', P .. 'reap', us(now) .. ' ' .. us(till))
-    local reply, first_wrong = {us(now), 0}, nil
+    local next_mark = forget_marks(from)
+    call('SET', P .. 'reap', us(now) .. ' ' .. us(till) .. (next_mark ~= '' and ' ' .. next_mark or ''))
+    local reply, first_wrong = {us(now), 0, 0, 0}, nil
     local late = now >= till and call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST) or {}
     for _, id in ipairs(late) do
         local taken, wrong = reap_one(id, interrupted_most)
@@ -104,7 +118,9 @@ local function reap(ARGV)
         end
     end
     gate.save()
-    return first_wrong and check.refuse_key(first_wrong) or reply
+    if first_wrong then return check.refuse_key(first_wrong) end
+    reply[3], reply[4] = dead_records.trim(dead_most, dead_age_us)
+    return reply
 end
 
 return reap

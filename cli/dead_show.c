@@ -1,0 +1,269 @@
+/* weir dead list and show: what died, and why. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/dead.h"
+#include "cli/json.h"
+
+#define REASON_MOST 120 /* characters of a reason in a line of a list, about */
+
+static int no_memory(struct cli *cli)
+{
+    return error_set(&cli->error, WEIR_EINTERNAL, "dead: out of memory; free some and try again");
+}
+
+/* ---- Any bytes as text */
+
+/* The bytes of the printable UTF-8 character at at; 0: there is none. */
+static size_t character(const unsigned char *at, size_t len)
+{
+    size_t n = at[0] < 0x80   ? 1
+               : at[0] < 0xc2 ? 0
+               : at[0] < 0xe0 ? 2
+               : at[0] < 0xf0 ? 3
+               : at[0] < 0xf5 ? 4
+                              : 0;
+
+    if (n == 0 || n > len || at[0] < ' ' || at[0] == 0x7f)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((at[0] == 0xc2 && at[1] < 0xa0) || (at[0] == 0xe0 && at[1] < 0xa0) ||
+        (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf0 && at[1] < 0x90) ||
+        (at[0] == 0xf4 && at[1] >= 0x90))
+        return 0; /* control characters, overlong forms, surrogates, beyond Unicode */
+    return n;
+}
+
+char *dead_text(struct span bytes)
+{
+    char *text = malloc(4 * bytes.len + 1), *to = text;
+
+    for (size_t i = 0; text && i < bytes.len;) {
+        size_t n = character((const unsigned char *)bytes.at + i, bytes.len - i);
+
+        if (n == 0)
+            to += sprintf(to, "\\x%02x", (unsigned char)bytes.at[i]);
+        memcpy(to, bytes.at + i, n);
+        to += n;
+        i += n ? n : 1;
+    }
+    if (text)
+        *to = '\0';
+    return text;
+}
+
+/* Prints it, cut after about most bytes; 0: all of it. What is empty is "-". */
+static void print_text(struct span bytes, size_t most)
+{
+    char *text = dead_text(bytes);
+    size_t len = text ? strlen(text) : 0;
+
+    if (most > 0 && len > most) {
+        while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
+            most--;
+        printf("%.*s...", (int)most, text);
+    } else {
+        fputs(len > 0 ? text : "-", stdout);
+    }
+    free(text);
+}
+
+/* ---- JSON */
+
+static json_t *text_json(struct span bytes)
+{
+    char *text = bytes.len > 0 ? dead_text(bytes) : NULL;
+    json_t *value = text ? json_string(text) : json_null();
+
+    free(text);
+    return value;
+}
+
+static json_t *job_json(const struct dead_job *job)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "died",
+                     json_seconds(job->died_us), "id", text_json(job->id), "type", text_json(job->type),
+                     "queue", text_json(job->queue), "key", text_json(job->key), "reason",
+                     text_json(job->reason), "attempts", (json_int_t)job->attempts, "interrupted",
+                     (json_int_t)job->interrupted, "throttled", (json_int_t)job->throttled, "batch",
+                     text_json(job->batch), "unique", text_json(job->unique), "failed_at",
+                     job->failed_us < 0 ? json_null() : json_seconds(job->failed_us), "failure",
+                     text_json(job->failure), "bytes", (json_int_t)job->size_bytes);
+}
+
+static void print_base64(struct span bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *at = (const unsigned char *)bytes.at;
+
+    for (size_t left = bytes.len; left > 0; left -= left > 3 ? 3 : left, at += 3) {
+        uint32_t bits =
+            (uint32_t)at[0] << 16 | (left > 1 ? (uint32_t)at[1] << 8 : 0) | (left > 2 ? at[2] : 0);
+
+        putchar(digits[bits >> 18]);
+        putchar(digits[bits >> 12 & 63]);
+        putchar(left > 1 ? digits[bits >> 6 & 63] : '=');
+        putchar(left > 2 ? digits[bits & 63] : '=');
+    }
+}
+
+/* The body as it stands, but for the newlines between its tokens: never decoded and encoded again. */
+static void print_body_json(struct span body)
+{
+    struct error ignored;
+
+    if (json_check(body.at, body.len, &ignored) == 0) {
+        fputs(",\"body\":", stdout);
+        for (size_t i = 0; i < body.len; i++)
+            putchar(body.at[i] == '\n' || body.at[i] == '\r' ? ' ' : body.at[i]);
+    } else {
+        fputs(",\"raw\":\"", stdout);
+        print_base64(body);
+        putchar('"');
+    }
+}
+
+static int print_job_json(struct cli *cli, const struct dead_job *job)
+{
+    json_t *doc = job_json(job);
+    char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16)) : NULL;
+
+    json_decref(doc);
+    if (!text)
+        return no_memory(cli);
+    printf("%.*s", (int)strlen(text) - 1, text); /* without the last brace */
+    print_body_json(job->body);
+    puts("}");
+    free(text);
+    return 0;
+}
+
+/* ---- list */
+
+static void print_line(const struct dead_job *job)
+{
+    char died[40];
+
+    cli_format_time(job->died_us, died);
+    printf("%s  ", died);
+    print_text(job->type, 0);
+    fputs("  ", stdout);
+    print_text(job->id, 0);
+    printf("  %" PRId64 " attempts  ", job->attempts);
+    print_text(job->reason, REASON_MOST);
+    putchar('\n');
+}
+
+/* Those of a page, as long as there are fewer than the limit. */
+static int list_page(struct cli *cli, const struct dead_walk *walk, int64_t limit, int64_t *shown)
+{
+    struct dead_job job;
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < walk->found && *shown < limit; i++, ++*shown) {
+        dead_job(walk, i, &job);
+        if (cli->json)
+            status = print_job_json(cli, &job);
+        else
+            print_line(&job);
+    }
+    return status;
+}
+
+int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+{
+    struct dead_walk walk = {.w = w, .now_us = -1, .verb = DEAD_LIST, .filter = flags->filter};
+    int64_t shown = 0, met = 0;
+    int status = 0;
+
+    walk.body_bytes = cli->json ? INT32_MAX : 0;
+    while (status == 0 && !walk.ended && met <= flags->limit) {
+        if (dead_next(&walk) < 0)
+            status = cli_failed(cli, w);
+        else
+            status = list_page(cli, &walk, flags->limit, &shown);
+        met += (int64_t)walk.found;
+    }
+    if (status == 0 && met > flags->limit)
+        fprintf(stderr, "weir: the oldest %" PRId64 " are shown; --limit N shows more\n", shown);
+    else if (status == 0 && met == 0)
+        fputs("weir: no dead jobs there\n", stderr);
+    dead_end(&walk);
+    return status;
+}
+
+/* ---- show */
+
+static void print_field(const char *name, struct span value)
+{
+    if (value.len == 0)
+        return;
+    printf("%-14s", name);
+    print_text(value, 0);
+    putchar('\n');
+}
+
+static void print_job(const struct dead_job *job)
+{
+    char died[40], failed[40];
+
+    cli_format_time(job->died_us, died);
+    print_field("job", job->id);
+    printf("%-14s%s\n", "died", died);
+    print_field("reason", job->reason);
+    print_field("type", job->type);
+    print_field("queue", job->queue);
+    print_field("key", job->key);
+    printf("%-14s%" PRId64 " before the last one; interrupted %" PRId64 ", throttled %" PRId64 " times\n",
+           "attempts", job->attempts, job->interrupted, job->throttled);
+    if (job->failed_us >= 0) {
+        cli_format_time(job->failed_us, failed);
+        printf("%-14s%s  ", "failed before", failed);
+        print_text(job->failure, 0);
+        putchar('\n');
+    }
+    print_field("batch", job->batch);
+    print_field("unique", job->unique);
+    printf("%-14s%" PRId64 " bytes\n", "body", job->size_bytes);
+    print_text(job->body, 0);
+    putchar('\n');
+}
+
+static int show_page(struct cli *cli, const struct dead_walk *walk, bool raw)
+{
+    struct dead_job job;
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < walk->found; i++) {
+        dead_job(walk, i, &job);
+        if (raw)
+            fwrite(job.body.at, 1, job.body.len, stdout);
+        else if (cli->json)
+            status = print_job_json(cli, &job);
+        else
+            print_job(&job);
+    }
+    return status;
+}
+
+int dead_run_show(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+{
+    struct dead_walk walk = {
+        .w = w, .now_us = -1, .verb = DEAD_LIST, .filter = flags->filter, .body_bytes = INT32_MAX};
+    bool met = false;
+    int status = 0;
+
+    while (status == 0 && !walk.ended) {
+        status = dead_next(&walk) < 0 ? cli_failed(cli, w) : show_page(cli, &walk, flags->raw);
+        met = met || walk.found > 0;
+    }
+    dead_end(&walk);
+    if (status == 0 && !met)
+        return error_set(&cli->error, WEIR_ENOTFOUND,
+                         "dead show %.150s: not among the dead jobs; weir dead list names them",
+                         flags->filter.ids[0]);
+    return status;
+}

@@ -1,0 +1,705 @@
+/* The dead jobs under virtual time: their bounds, walks through them while others add, retry and trim, what
+ * filters let through, the way back into a queue, and whatever a foreign client has put among them. The
+ * command from outside is in test_dead_command.c. */
+#include "tests/scene.h"
+
+#include "core/client.h"
+#include "queue/dead.h"
+#include "tests/random.h"
+
+#define DEAD PREFIX "dead"
+#define DAY_US (INT64_C(86400) * SECOND_US)
+#define FOR_EVER (2000000000 * SECOND_US)
+
+static struct weir *w;
+static char seen[200000]; /* what the last walk met: "id id id" */
+
+static int start_all(void **state)
+{
+    turns_start(state);
+    w = weir_new(turns.server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int stop_all(void **state)
+{
+    weir_free(w);
+    return turns_stop(state);
+}
+
+/* A record as ends.bury() writes it. */
+static void bury(const char *tag, const char *lane, const char *reason, const char *entry)
+{
+    char record[2000], score[32];
+
+    snprintf(record, sizeof record, "%s %s %s\n%s", tag, lane, reason, entry);
+    snprintf(score, sizeof score, "%lld", (long long)turns.now_us);
+    free(redis_text("ZADD", DEAD, score, record));
+}
+
+/* A job of type t by its id. */
+static void bury_job(const char *id, const char *reason)
+{
+    char tag[100], entry[200];
+
+    snprintf(tag, sizeof tag, "w:%s", id);
+    snprintf(entry, sizeof entry, "{\"id\":\"%s\",\"type\":\"t\",\"args\":{}}", id);
+    bury(tag, "default/t/", reason, entry);
+}
+
+static void bury_many(const char *name, int first, int count)
+{
+    char id[32];
+
+    for (int i = first; i < first + count; i++) {
+        snprintf(id, sizeof id, "%s%04d", name, i);
+        bury_job(id, "why");
+    }
+}
+
+static void add_seen(struct span id)
+{
+    size_t len = strlen(seen);
+
+    snprintf(seen + len, sizeof seen - len, "%s%.*s", len ? " " : "", (int)id.len, id.at);
+}
+
+static struct dead_walk walk_by(enum dead_verb verb, struct dead_filter filter)
+{
+    seen[0] = '\0';
+    return (struct dead_walk){
+        .w = w, .now_us = turns.now_us, .verb = verb, .filter = filter, .body_bytes = 1000};
+}
+
+static void must_next(struct dead_walk *walk)
+{
+    struct dead_job job;
+
+    if (dead_next(walk) != 0)
+        fail_msg("%s", w->error.text);
+    for (size_t i = 0; walk->verb == DEAD_LIST && i < walk->found; i++) {
+        dead_job(walk, i, &job);
+        add_seen(job.id);
+    }
+}
+
+static void walk_to_end(struct dead_walk *walk)
+{
+    while (!walk->ended)
+        must_next(walk);
+    dead_end(walk);
+}
+
+static void expect_listed(struct dead_filter filter, const char *ids)
+{
+    struct dead_walk walk = walk_by(DEAD_LIST, filter);
+
+    walk_to_end(&walk);
+    assert_string_equal(seen, ids);
+}
+
+/* All of the filter, by the verb; how many were moved, and how many have no queue. */
+static void expect_moved(enum dead_verb verb, struct dead_filter filter, const char *into, int64_t moved,
+                         int64_t left)
+{
+    struct dead_walk walk = walk_by(verb, filter);
+
+    walk.into = into;
+    walk_to_end(&walk);
+    assert_int_equal(walk.moved, moved);
+    assert_int_equal(walk.left, left);
+}
+
+/* The only one that the filter lets through; it stays readable until the walk ends. */
+static struct dead_walk only(struct dead_filter filter, struct dead_job *job)
+{
+    struct dead_walk walk = walk_by(DEAD_LIST, filter);
+
+    must_next(&walk);
+    assert_int_equal(walk.found, 1);
+    dead_job(&walk, 0, job);
+    return walk;
+}
+
+static void expect_span(struct span found, const char *text)
+{
+    if (found.len != strlen(text) || memcmp(found.at, text, found.len) != 0)
+        fail_msg("'%.*s', not '%s'", (int)found.len, found.at, text);
+}
+
+/* ---- Bounds */
+
+static struct reaped reap_with(int64_t most, int64_t age_us)
+{
+    struct reap_call call = {"w", LEASE_US, 3, most, age_us};
+    struct reaped reaped;
+    struct args a;
+
+    args_init(&a);
+    reap_request(&a, PREFIX, turns.now_us, &call);
+    must(turns_send(&a));
+    must(reap_reply(turns.reply, &reaped, &turns.error));
+    return reaped;
+}
+
+static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
+{
+    struct reaped r;
+
+    (void)state;
+    start("w");
+    bury_many("j", 0, 30);
+    turns.now_us++;
+    bury_many("k", 0, 5);
+    r = reap_with(35, FOR_EVER);
+    assert_int_equal(r.forgotten + r.too_many, 0);
+    r = reap_with(7, FOR_EVER);
+    assert_int_equal(r.forgotten, 28);
+    assert_int_equal(r.too_many, 0);
+    expect_listed((struct dead_filter){0}, "j0028 j0029 k0000 k0001 k0002 k0003 k0004");
+    expect_counters("t", "forgotten 28");
+    r = reap_with(0, FOR_EVER);
+    assert_int_equal(r.forgotten, 7);
+    assert_int_equal(redis_number("EXISTS", DEAD), 0);
+}
+
+static void test_the_oldest_are_forgotten_beyond_an_age(void **state)
+{
+    struct reaped r;
+
+    (void)state;
+    start("w");
+    bury_job("a", "why");
+    turns.now_us++;
+    bury_job("b", "why");
+    turns.now_us += 180 * DAY_US - 1;
+    bury_job("c", "why");
+    r = reap_with(100, 180 * DAY_US);
+    assert_int_equal(r.forgotten, 0); /* a is that old, and not older */
+    turns.now_us++;
+    free(redis_text("ZADD", PREFIX "workers", "1999999999999999", "w"));
+    r = reap_with(100, 180 * DAY_US);
+    assert_int_equal(r.forgotten, 1);
+    expect_listed((struct dead_filter){0}, "b c");
+}
+
+/* A heartbeat takes a bounded number, says how many are left, and catches up. */
+static void test_forgetting_goes_by_steps(void **state)
+{
+    struct reaped r;
+    int calls = 0;
+
+    (void)state;
+    start("w");
+    bury_many("j", 0, 1300);
+    do {
+        r = reap_with(100, FOR_EVER);
+        assert_in_range(r.forgotten, 1, 500);
+        assert_int_equal(r.too_many, server_number(&turns.server, "ZCARD", DEAD, NULL) - 100);
+        calls++;
+    } while (r.too_many > 0);
+    assert_int_equal(calls, 3);
+    expect_counters("t", "forgotten 1200");
+}
+
+static void test_large_ones_are_forgotten_a_few_at_a_time(void **state)
+{
+    char *entry = malloc(1 << 20);
+    struct reaped r;
+    struct args a;
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < 12; i++) {
+        snprintf(entry, 64, "w:%d default/t/ why\n", i);
+        memset(entry + strlen(entry), 'x', (1 << 20) - strlen(entry));
+        args_init(&a);
+        args_add(&a, "ZADD");
+        args_add(&a, DEAD);
+        args_add_int(&a, i);
+        args_add_bytes(&a, entry, 1 << 20);
+        must(turns_send(&a));
+    }
+    free(entry);
+    r = reap_with(2, FOR_EVER);
+    assert_in_range(r.forgotten, 1, 3);
+    assert_int_equal(r.too_many, 10 - r.forgotten);
+    while (r.too_many > 0)
+        r = reap_with(2, FOR_EVER);
+    assert_int_equal(redis_number("ZCARD", DEAD), 2);
+}
+
+static void test_a_heartbeat_goes_on_beside_what_is_not_ours(void **state)
+{
+    (void)state;
+    start("w");
+    free(redis_text("ZADD", DEAD, "5", "junk", "6", "w:1 //", "-inf", "", "7", "w:2 // why\n"));
+    assert_int_equal(reap_with(2, FOR_EVER).forgotten, 2);
+    assert_int_equal(reap_with(0, FOR_EVER).forgotten, 2);
+    free(redis_text("SET", DEAD, "somebody's"));
+    free(redis_text("SET", PREFIX "cancelled", "somebody's"));
+    assert_int_equal(reap_with(0, FOR_EVER).forgotten, 0);
+    expect_text("somebody's", "GET", DEAD);
+}
+
+/* Marks of jobs that were cancelled while they ran and whose end nobody told; of those that wait none. */
+static void test_marks_of_cancelled_jobs_are_forgotten_after_a_day(void **state)
+{
+    char id[32], old[40], young[40], waiting[40];
+
+    (void)state;
+    start("w");
+    snprintf(old, sizeof old, "running %lld", (long long)turns.now_us);
+    snprintf(waiting, sizeof waiting, "waiting %lld", (long long)turns.now_us);
+    snprintf(young, sizeof young, "running %lld", (long long)turns.now_us + 1);
+    for (int i = 0; i < 600; i++) {
+        snprintf(id, sizeof id, "j%d", i);
+        free(redis_text("HSET", PREFIX "cancelled", id, i % 3 == 0 ? waiting : i % 3 == 1 ? old : young));
+    }
+    free(redis_text("HSET", PREFIX "cancelled", "odd", "what"));
+    turns.now_us += DAY_US;
+    free(redis_text("ZADD", PREFIX "workers", "1999999999999999", "w"));
+    reap_with(1, 1);
+    assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 601);
+    turns.now_us++;
+    for (int i = 0; i < 20; i++)
+        reap_with(1, 1);
+    assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 401);
+    turns.now_us++;
+    for (int i = 0; i < 20; i++)
+        reap_with(1, 1);
+    assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 201);
+    assert_int_equal(reap_with(1, 1).taken, 0);
+}
+
+/* ---- Walks */
+
+/* Each that stays is met once and in order; none that died since is met. */
+static void test_a_walk_meets_each_once_whatever_others_do(void **state)
+{
+    enum { ALL = 700 };
+    uint64_t seed = random_seed(), random = seed;
+    struct dead_walk walk, other;
+    bool gone[ALL] = {false};
+    char id[32], *at;
+    const char *ids[] = {id};
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < ALL; i += 70) { /* ten times, in which seventy die at once */
+        bury_many("j", i, 70);
+        turns.now_us += i % 140 ? SECOND_US : 0;
+    }
+    walk = walk_by(DEAD_LIST, (struct dead_filter){0});
+    while (!walk.ended) {
+        must_next(&walk);
+        for (int k = 0; k < 40; k++) {
+            int i = (int)random_in(&random, 0, ALL - 1);
+            size_t len = strlen(seen);
+
+            snprintf(id, sizeof id, "j%04d", i);
+            other = (struct dead_walk){.w = w,
+                                       .now_us = turns.now_us,
+                                       .verb = k % 2 ? DEAD_RETRY : DEAD_REMOVE,
+                                       .filter = {.ids = ids, .id_count = 1}};
+            walk_to_end(&other);
+            assert_int_equal(strlen(seen), len);
+            gone[i] = true;
+        }
+        /* The last one that was met, too. */
+        memcpy(id, seen + strlen(seen) - 5, 6);
+        other = (struct dead_walk){
+            .w = w, .now_us = turns.now_us, .verb = DEAD_REMOVE, .filter = {.ids = ids, .id_count = 1}};
+        walk_to_end(&other);
+        turns.now_us++;
+        bury_many("new", (int)walk.looked_at, 3);
+        reap_with(server_number(&turns.server, "ZCARD", DEAD, NULL) - 5, FOR_EVER);
+    }
+    dead_end(&walk);
+    at = seen;
+    for (int i = 0, last = -1; *at; at += at[5] ? 6 : 5, last = i) {
+        assert_int_equal(sscanf(at, "j%4d", &i), 1);
+        assert_true(i > last);
+        for (int k = last + 1; k < i; k++)
+            if (!gone[k])
+                fail_msg("WEIR_SEED=%llu: j%04d was passed over", (unsigned long long)seed, k);
+    }
+    assert_null(strstr(seen, "new"));
+}
+
+static void test_a_walk_ends_though_jobs_die_again(void **state)
+{
+    struct dead_walk walk;
+
+    (void)state;
+    bury_many("j", 0, 450);
+    walk = walk_by(DEAD_RETRY, (struct dead_filter){0});
+    while (!walk.ended) {
+        must_next(&walk);
+        turns.now_us++;
+        bury_many("again", (int)walk.moved, 200);
+    }
+    dead_end(&walk);
+    assert_int_equal(walk.moved, 450);
+}
+
+static void test_scores_of_any_kind_are_walked_through(void **state)
+{
+    static const char *const scores[] = {"-inf", "-5", "0", "0.5", "1795000000000000.5", "1e300", "inf"};
+    char record[100];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scores); i++)
+        for (int k = 0; k < 150; k++) {
+            snprintf(record, sizeof record,
+                     "w:%zu.%03d default/t/ why\n{\"id\":\"j%zu.%03d\",\"type\":\"t\"}", i, k, i, k);
+            free(redis_text("ZADD", DEAD, scores[i], record));
+        }
+    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 150 * (int64_t)COUNT(scores), 0);
+    assert_int_equal(redis_number("LLEN", QUEUE), 150 * (long long)COUNT(scores));
+}
+
+/* A page stays small where records are large; what is as long is told apart by its last byte. */
+static void test_pages_of_large_records_are_short(void **state)
+{
+    const size_t size = 700000;
+    char *record = malloc(size);
+    struct dead_walk walk;
+    struct args a;
+    int pages = 0;
+
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        memset(record, 'x', size);
+        memcpy(record, "w:1 default/t/ why\n", 19);
+        record[size - 1] = (char)('0' + i);
+        args_init(&a);
+        args_add(&a, "ZADD");
+        args_add(&a, DEAD);
+        args_add_int(&a, turns.now_us);
+        args_add_bytes(&a, record, size);
+        must(turns_send(&a));
+    }
+    free(record);
+    walk = walk_by(DEAD_LIST, (struct dead_filter){0});
+    walk.body_bytes = INT32_MAX;
+    for (; !walk.ended; pages++) {
+        must_next(&walk);
+        assert_in_range(walk.found, 0, 2);
+    }
+    dead_end(&walk);
+    assert_int_equal(walk.looked_at, 9);
+    assert_in_range(pages, 5, 10);
+}
+
+/* ---- Which ones */
+
+static void test_filters(void **state)
+{
+    static const char *const some[] = {"b", "e", "nobody"}, *const none[] = {"nobody"};
+    static const struct {
+        struct dead_filter filter;
+        const char *ids;
+    } cases[] = {
+        {{0}, "a b c d e"},
+        {{.type = "t"}, "a b d"},
+        {{.type = "u"}, "c e"},
+        {{.type = "v"}, ""},
+        {{.queue = "default"}, "a b c"},
+        {{.queue = "mail"}, "d e"},
+        {{.batch = "night"}, "b e"},
+        {{.batch = "nigh"}, ""},
+        {{.batch = "day"}, ""}, /* what the body says of it counts for nothing */
+        {{.reason = "exit 1"}, "a b c"},
+        {{.reason = "exit 1: (no"}, "b"}, /* no pattern */
+        {{.reason = "."}, "e"},
+        {{.older_us = 10 * SECOND_US}, "a b c"},
+        {{.older_us = 20 * SECOND_US}, "a"},
+        {{.older_us = 20 * SECOND_US + 1}, ""},
+        {{.newer_us = 10 * SECOND_US}, "b c d e"},
+        {{.newer_us = 10 * SECOND_US - 1}, "d e"},
+        {{.newer_us = 15 * SECOND_US, .older_us = 5 * SECOND_US}, "b c"},
+        {{.ids = some, .id_count = 3}, "b e"},
+        {{.ids = none, .id_count = 1}, ""},
+        {{.type = "t", .queue = "default", .batch = "night", .reason = "luck", .ids = some, .id_count = 3},
+         "b"},
+    };
+
+    (void)state;
+    bury("w:1", "default/t/", "exit 1", "{\"id\":\"a\",\"type\":\"t\",\"batch\":\"day\"}");
+    turns.now_us += 10 * SECOND_US;
+    bury("w:2", "default/t/", "exit 1: (no luck)",
+         "@3,0,0,unight,bnight;{\"id\":\"b\",\"type\":\"t\",\"batch\":\"day\"}");
+    bury("w:3", "default/u/k", "exit 1", "{\"type\":\"u\",\"id\":\"c\"}");
+    turns.now_us += 10 * SECOND_US;
+    bury("w:4", "mail/t/", "exit 2", "{\"id\":\"d\",\"type\":\"t\"}");
+    bury("w:5", "mail/u/", "exit 3.", "@1,0,0,bnight,e5:exit 1;{\"id\":\"e\",\"type\":\"u\"}");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dead_walk walk = walk_by(DEAD_LIST, cases[i].filter);
+
+        walk_to_end(&walk);
+        if (strcmp(seen, cases[i].ids) != 0)
+            fail_msg("case %zu: '%s', not '%s'", i, seen, cases[i].ids);
+    }
+    for (size_t i = 0; i < COUNT(cases); i++) { /* the same for those that are counted */
+        struct dead_walk walk = walk_by(DEAD_COUNT, cases[i].filter);
+        struct dead_group group;
+        int64_t count = 0;
+
+        must_next(&walk);
+        for (size_t k = 0; k < walk.found; k++) {
+            dead_group(&walk, k, &group);
+            count += group.count;
+            assert_int_equal(group.without_queue, 0);
+        }
+        assert_int_equal(count, (strlen(cases[i].ids) + 1) / 2);
+        dead_end(&walk);
+    }
+}
+
+static void test_all_is_told_of_a_job(void **state)
+{
+    struct dead_walk walk;
+    struct dead_job job;
+
+    (void)state;
+    bury("w:1.00@5", "mail/t/k9", "failed 4 times: exit 1",
+         "@3,1,2,bnight,wonce,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
+    walk = only((struct dead_filter){0}, &job);
+    assert_int_equal(job.died_us, BEGIN_US);
+    expect_span(job.id, "j");
+    expect_span(job.type, "t");
+    expect_span(job.queue, "mail");
+    expect_span(job.key, "k9");
+    expect_span(job.reason, "failed 4 times: exit 1");
+    assert_int_equal(job.attempts, 3);
+    assert_int_equal(job.interrupted, 1);
+    assert_int_equal(job.throttled, 2);
+    expect_span(job.batch, "night");
+    expect_span(job.unique, "once");
+    assert_int_equal(job.failed_us, 1794000000000001);
+    expect_span(job.failure, "a, b\n");
+    assert_int_equal(job.size_bytes, 21);
+    expect_span(job.body, "{\"id\":\"j\",\"type\":\"t\"}");
+    dead_end(&walk);
+}
+
+/* ---- Back into a queue */
+
+static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **state)
+{
+    (void)state;
+    start("w");
+    free(redis_text("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1"));
+    free(redis_text("SET", PREFIX "unique:held", "another"));
+    enqueue("default", "t", "first");
+    bury("w:1", "default/t/", "why", "@24,2,7,e5:no%20luck;{\"id\":\"a\",\"type\":\"t\",\"args\":[]}");
+    bury("w:2", "default/t/", "why", "@1,0,0,bnight,uonce,e5:x;{\"id\":\"b\",\"type\":\"t\"}");
+    bury("w:3", "other/u/k", "why", "@0,3,0,bnight,wheld;{\"id\":\"c\",\"type\":\"u\",\"key\":\"k\"}");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "dead", "2"));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "pulled", "2"));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
+    turns_check();
+    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 3, 0);
+    expect_text("{\"id\":\"first\",\"type\":\"t\",\"args\":{}}\n"
+                "{\"id\":\"a\",\"type\":\"t\",\"args\":[]}\n"
+                "@0,0,0,bnight,uonce;{\"id\":\"b\",\"type\":\"t\"}",
+                "LRANGE", QUEUE, "0", "-1");
+    expect_text("@0,0,0,bnight,wheld;{\"id\":\"c\",\"type\":\"u\",\"key\":\"k\"}", "LRANGE",
+                PREFIX "queue:other", "0", "-1");
+    expect_text("0", "HGET", PREFIX "batch:night", "dead");
+    expect_text("b", "GET", PREFIX "unique:once");
+    expect_text("another", "GET", PREFIX "unique:held");
+    expect_text("1", "SISMEMBER", PREFIX "queues", "other");
+    expect_text("1", "HEXISTS", PREFIX "types", "u");
+    expect_counters("t", "enqueued 5, dead 2, revived 2");
+    expect_counters("u", "enqueued 1, revived 1");
+    assert_int_equal(turns_check().dead, 0);
+
+    assert_int_equal(claim("w", 3, 0), 3);
+    expect_leases("first a b");
+    assert_int_equal(turns.claim.leases[1].attempts, 0);
+    expect_span(lease_attr(turns.claim.leases[2].attrs, 'b'), "night");
+    turns_check();
+}
+
+/* By way of a queue and a worker, twice: the counters agree with what is there. */
+static void test_a_job_may_die_and_come_back_again_and_again(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    push("default", "{\"type\":\"t\",\"id\":\"foreign\"}");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(claim("w", 2, 0), 2);
+        keep_tokens();
+        settle("w", SETTLE_DEAD, tokens[0], 0, "no");
+        settle("w", SETTLE_DEAD, tokens[1], 0, "no");
+        assert_int_equal(turns_check().dead, 2);
+        expect_moved(DEAD_RETRY, (struct dead_filter){.type = "t"}, NULL, 2, 0);
+        turns_check();
+        turns.now_us += SECOND_US;
+    }
+    expect_counters("t", "enqueued 7, pulled 6, dead 6, revived 6");
+    expect_moved(DEAD_REMOVE, (struct dead_filter){0}, NULL, 0, 0);
+    claim("w", 2, 0);
+    keep_tokens();
+    settle("w", SETTLE_DEAD, tokens[0], 0, "no");
+    settle("w", SETTLE_DEAD, tokens[1], 0, "no");
+    expect_moved(DEAD_REMOVE, (struct dead_filter){0}, NULL, 2, 0);
+    expect_counters("t", "dead 8, revived 6, removed 2");
+    assert_int_equal(turns_check().dead, 0);
+}
+
+/* What nobody can read has no queue, or nobody knows it: it stays, until somebody names one. */
+static void test_what_has_no_queue_stays_until_one_is_named(void **state)
+{
+    struct dead_walk walk;
+    struct dead_job job;
+    char *id;
+
+    (void)state;
+    bury("w:1", "//", "its lease cannot be read: x", "@2,0,0;{\"id\":\"a\",\"type\":\"t\"}");
+    bury("w:2", "default//", "unreadable: no JSON", "what\n\nis this");
+    free(redis_text("ZADD", DEAD, "3", "junk"));
+    free(redis_text("ZADD", DEAD, "4", ""));
+    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 1, 3);
+    expect_text("what\n\nis this", "LRANGE", QUEUE, "0", "-1");
+    walk = only((struct dead_filter){.reason = "this record cannot be read", .older_us = BEGIN_US - 3}, &job);
+    assert_memory_equal(job.id.at, "raw:", 4);
+    expect_span(job.body, "junk");
+    id = strndup(job.id.at, job.id.len);
+    dead_end(&walk);
+    expect_moved(DEAD_RETRY, (struct dead_filter){.ids = (const char *const *)&id, .id_count = 1}, "other", 1,
+                 0);
+    free(id);
+    expect_moved(DEAD_RETRY, (struct dead_filter){.ids = (const char *const[]){"a"}, .id_count = 1}, "other",
+                 1, 0);
+    expect_text("junk\n{\"id\":\"a\",\"type\":\"t\"}", "LRANGE", PREFIX "queue:other", "0", "-1");
+    expect_moved(DEAD_REMOVE, (struct dead_filter){0}, NULL, 1, 0);
+    assert_int_equal(redis_number("EXISTS", DEAD), 0);
+}
+
+/* A scheduled or retried job that could not be moved, as its key was somebody else's. */
+static void test_a_record_of_later_knows_its_queue(void **state)
+{
+    int64_t moved;
+
+    (void)state;
+    start("w");
+    must(turns_enqueue("default", "t", "a", 1));
+    turns.now_us += SECOND_US;
+    free(redis_text("SET", QUEUE, "somebody's"));
+    must(turns_promote(10, &moved));
+    free(redis_text("DEL", QUEUE));
+    free(redis_text("ZADD", DEAD, "9",
+                    "later:2 // promote: why\nl w:1.00 default/slow/k\n@3,0,0;{\"id\":\"b\"}"));
+    expect_listed((struct dead_filter){.type = "t", .queue = "default"}, "a");
+    expect_listed((struct dead_filter){.type = "slow", .queue = "default"}, "b");
+    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 2, 0);
+    expect_text("{\"id\":\"b\"}\n{\"id\":\"a\",\"type\":\"t\",\"args\":{}}", "LRANGE", QUEUE, "0", "-1");
+}
+
+/* ---- What is refused */
+
+static void test_wrong_arguments_change_nothing(void **state)
+{
+    static const char *const calls[][14] = {
+        {"what", "1", "", "", "", "", "", "", "", "", "", ""},
+        {"retry", "0", "", "", "", "", "", "", "", "", "", ""},
+        {"retry", "201", "", "", "", "", "", "", "", "", "", ""},
+        {"retry", "x", "", "", "", "", "", "", "", "", "", ""},
+        {"retry", "1", "", "5", "", "", "", "", "", "", "", ""},
+        {"retry", "1", "x", "5", "", "", "", "", "", "", "", ""},
+        {"retry", "1", "5", "x", "", "", "", "", "", "", "", ""},
+        {"retry", "1", "", "", "", "", "", "", "", "x", "", ""},
+        {"retry", "1", "", "", "", "", "", "", "", "", "-5", ""},
+        {"retry", "1", "", "", "", "", "", "", "", "", "", "no queue"},
+        {"list", "1", "", "", "", "", "", "", "", "", "", ""},
+        {"list", "1", "", "", "", "", "", "", "", "", "", "-1"},
+        {"remove", "1", "", "", "", "", "", "", "", "", NULL},
+        {"remove", NULL},
+        {NULL},
+    };
+    char *before, *after;
+
+    (void)state;
+    bury_job("a", "why");
+    before = turns_digest();
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        size_t n = 0;
+
+        while (n < 14 && calls[i][n])
+            n++;
+        if (turns_script("dead", calls[i], n) != WEIR_EINPUT)
+            fail_msg("case %zu: %s", i, turns.error.text);
+    }
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void test_keys_of_another_kind_are_named(void **state)
+{
+    static const char *const keys[] = {QUEUE, PREFIX "queues", PREFIX "types"};
+    struct dead_walk walk;
+    char *before, *after;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        turns_flush(state);
+        bury_job("a", "why");
+        free(redis_text("SET", keys[i], "somebody's"));
+        before = turns_digest();
+        walk = walk_by(DEAD_RETRY, (struct dead_filter){0});
+        assert_int_equal(dead_next(&walk), WEIR_ECONFIG);
+        assert_non_null(strstr(w->error.text, keys[i]));
+        after = turns_digest();
+        assert_string_equal(before, after);
+        free(before);
+        free(after);
+        dead_end(&walk);
+    }
+    turns_flush(state);
+    free(redis_text("SET", DEAD, "somebody's"));
+    for (enum dead_verb verb = DEAD_COUNT; verb <= DEAD_REMOVE; verb++) {
+        walk = walk_by(verb, (struct dead_filter){0});
+        assert_int_equal(dead_next(&walk), WEIR_ECONFIG);
+        assert_non_null(strstr(w->error.text, DEAD " is a string, not a zset"));
+        dead_end(&walk);
+    }
+    /* Counters are only counted. */
+    turns_flush(state);
+    bury_job("a", "why");
+    free(redis_text("SET", PREFIX "stats:t", "somebody's"));
+    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 1, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(the_oldest_are_forgotten_beyond_a_number),
+        TEST(the_oldest_are_forgotten_beyond_an_age),
+        TEST(forgetting_goes_by_steps),
+        TEST(large_ones_are_forgotten_a_few_at_a_time),
+        TEST(a_heartbeat_goes_on_beside_what_is_not_ours),
+        TEST(marks_of_cancelled_jobs_are_forgotten_after_a_day),
+        TEST(a_walk_meets_each_once_whatever_others_do),
+        TEST(a_walk_ends_though_jobs_die_again),
+        TEST(scores_of_any_kind_are_walked_through),
+        TEST(pages_of_large_records_are_short),
+        TEST(filters),
+        TEST(all_is_told_of_a_job),
+        TEST(retried_jobs_begin_anew_and_keep_what_they_belong_to),
+        TEST(a_job_may_die_and_come_back_again_and_again),
+        TEST(what_has_no_queue_stays_until_one_is_named),
+        TEST(a_record_of_later_knows_its_queue),
+        TEST(wrong_arguments_change_nothing),
+        TEST(keys_of_another_kind_are_named),
+    };
+
+    return cmocka_run_group_tests_name("dead", tests, start_all, stop_all);
+}
