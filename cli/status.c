@@ -21,6 +21,7 @@ const struct command command_status = {
         "running    leased to a worker\n"
         "scheduled  runs later: it was enqueued so, or failed and is retried\n"
         "done       ended well; retried: attempts that failed and were retried; dead: will not run again\n"
+        "           queues that are paused say since when; weir queue resume ends that\n"
         "rate       starts a second that the limit allows, and how many there are now\n"
         "ends       when the last job that waits now starts, at the earliest\n"
         "\n"
@@ -38,11 +39,11 @@ static json_t *time_or_null(int64_t us)
 
 static json_t *type_json(const struct type_status *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}", "waiting",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}", "waiting",
                      (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held,
                      "running", (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done",
                      (json_int_t)t->done, "retried", (json_int_t)t->retried, "dead", (json_int_t)t->dead,
-                     "keyless", (json_int_t)t->keyless, "rate",
+                     "cancelled", (json_int_t)t->cancelled, "keyless", (json_int_t)t->keyless, "rate",
                      t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
                      time_or_null(t->next_start_us), "finish_at", time_or_null(t->finish_us),
                      "at_the_earliest", t->earliest);
@@ -53,8 +54,10 @@ static json_t *status_json(const struct status *s)
     json_t *queues = json_object(), *types = json_object(), *workers = json_array();
 
     for (size_t i = 0; i < s->queue_count; i++)
-        json_object_set_new(queues, s->queues[i].name,
-                            json_pack("{s:I}", "waiting", (json_int_t)s->queues[i].waiting));
+        json_object_set_new(
+            queues, s->queues[i].name,
+            json_pack("{s:I, s:o}", "waiting", (json_int_t)s->queues[i].waiting, "paused_since",
+                      s->queues[i].paused_us > 0 ? json_seconds(s->queues[i].paused_us) : json_null()));
     for (size_t i = 0; i < s->type_count; i++)
         json_object_set_new(types, s->types[i].name, type_json(&s->types[i]));
     for (size_t i = 0; i < s->worker_count; i++) {
@@ -94,6 +97,25 @@ static void print_types(const struct status *s)
     }
 }
 
+static void print_queue(const struct queue_status *q)
+{
+    char since[40] = "";
+
+    if (q->paused_us > 0)
+        cli_format_time(q->paused_us, since);
+    printf("%-24s %9" PRId64 "%s%s\n", q->name, q->waiting, *since ? "  paused since " : "", since);
+}
+
+static void print_cancelled(const struct status *s)
+{
+    int64_t cancelled = 0;
+
+    for (size_t i = 0; i < s->type_count; i++)
+        cancelled += s->types[i].cancelled;
+    if (cancelled > 0)
+        printf("\n%" PRId64 " jobs were cancelled\n", cancelled);
+}
+
 static void print_status(const struct status *s)
 {
     if (s->type_count == 0)
@@ -103,7 +125,7 @@ static void print_status(const struct status *s)
     if (s->queue_count > 0)
         printf("\n%-24s %9s\n", "queue", "waiting");
     for (size_t i = 0; i < s->queue_count; i++)
-        printf("%-24s %9" PRId64 "\n", s->queues[i].name, s->queues[i].waiting);
+        print_queue(&s->queues[i]);
     if (s->worker_count == 0)
         printf("\nno workers; start one with weir worker\n");
     else
@@ -116,6 +138,7 @@ static void print_status(const struct status *s)
     }
     if (s->dead > 0)
         printf("\n%" PRId64 " dead jobs\n", s->dead);
+    print_cancelled(s);
 }
 
 static int show(struct cli *cli, struct weir *w)

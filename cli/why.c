@@ -19,7 +19,8 @@ const struct command command_why = {
         "held       parked, and no worker that looked has a handler for its type\n"
         "running    leased to a worker\n"
         "scheduled  to be enqueued later; retry: it failed and runs again later\n"
-        "dead       will not run again\n"
+        "dead       will not run again; finished: it was done, and is remembered\n"
+        "aside      its batch is paused\n"
         "\n"
         "Of a job that waits, each gate is shown that must let it start; the one that opens last holds it. "
         "The time\n"
@@ -30,11 +31,6 @@ const struct command command_why = {
         "  weir why 3k0v8s1m2c9x4q7z\n"
         "  weir why --json 3k0v8s1m2c9x4q7z | jq .start\n",
     .run = run_why,
-};
-
-static const char *const state_names[] = {
-    [JOB_WAITING] = "waiting",     [JOB_PARKED] = "parked", [JOB_RUNNING] = "running",
-    [JOB_SCHEDULED] = "scheduled", [JOB_RETRY] = "retry",   [JOB_DEAD] = "dead",
 };
 
 static bool stands_in_line(const struct why *why)
@@ -117,11 +113,26 @@ static void print_place(const struct why *why)
     putchar('\n');
 }
 
+/* What keeps it besides its gates; "": nothing does. */
+static void format_halt(const struct found_job *job, char out[200])
+{
+    *out = '\0';
+    if (job->cancelled_us > 0 || job->batch_cancelled_us > 0)
+        snprintf(out, 200, "never: it is cancelled, and ends when a worker comes to it");
+    else if (job->batch_paused_us > 0)
+        snprintf(out, 200, "not before its batch goes on: weir batch resume %s", job->batch);
+    else if (job->queue_paused_us > 0)
+        snprintf(out, 200, "not before its queue goes on: weir queue resume %s", job->queue);
+}
+
 static void print_start(const struct why *why)
 {
-    char when[96];
+    char when[96], halt[200];
 
-    if (why->held)
+    format_halt(&why->job, halt);
+    if (*halt)
+        printf("%-10s %s\n", "starts", halt);
+    if (why->held || *halt)
         return;
     rate_format_when(why->now_us, why->start_us, when);
     if (!why->limited)
@@ -165,6 +176,13 @@ static void print_running(const struct why *why)
     }
 }
 
+static void print_aside(const struct why *why)
+{
+    printf("%-10s %" PRId64 " of %" PRId64 " that are aside\n", "place", why->job.before + 1,
+           why->job.length);
+    print_start(why);
+}
+
 /* What there is to say of a job besides its type and state. */
 static void print_rest(const struct why *why)
 {
@@ -174,9 +192,13 @@ static void print_rest(const struct why *why)
         print_line(why);
     else if (why->job.state == JOB_RUNNING)
         print_running(why);
-    else if (why->job.state == JOB_DEAD) {
+    else if (why->job.state == JOB_ASIDE)
+        print_aside(why);
+    else if (why->job.state == JOB_DEAD || why->job.state == JOB_FINISHED) {
         cli_format_time(why->job.at_us, when);
-        printf("%-10s %s\n%-10s %s\n", "since", when, "reason", why->job.reason);
+        printf("%-10s %s\n", "since", when);
+        if (why->job.state == JOB_DEAD)
+            printf("%-10s %s\n", "reason", why->job.reason);
     } else {
         rate_format_when(why->now_us, why->job.at_us, when);
         printf("%-10s %s, at the earliest\n", "starts", when);
@@ -192,7 +214,7 @@ static void print_why(const char *id, const struct why *why)
         printf(", key %s", job->key);
     if (*job->queue)
         printf(", queue %s", job->queue);
-    printf("\n%-10s %s\n", "state", why->held ? "held" : state_names[job->state]);
+    printf("\n%-10s %s\n", "state", why->held ? "held" : job_state_name(job->state));
     if (job->attempts > 0)
         printf("%-10s %" PRId64 "\n", job->state == JOB_DEAD ? "attempts" : "attempt",
                job->attempts + (job->state != JOB_DEAD));
@@ -266,15 +288,30 @@ static void add_running_json(json_t *doc, const struct found_job *job)
     json_object_set_new(doc, "lease_until", time_or_null(job->lease_us));
 }
 
+/* What keeps it besides its gates. */
+static void add_halt_json(json_t *doc, const struct found_job *job)
+{
+    json_object_set_new(doc, "queue_paused", time_or_null(job->queue_paused_us));
+    json_object_set_new(doc, "batch_paused", time_or_null(job->batch_paused_us));
+    json_object_set_new(doc, "cancelled",
+                        time_or_null(job->cancelled_us ? job->cancelled_us : job->batch_cancelled_us));
+}
+
 static json_t *why_json(const char *id, const struct why *why)
 {
     const struct found_job *job = &why->job;
-    json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:o, s:I}", "id", id, "state", state_names[job->state],
+    json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:o, s:I}", "id", id, "state", job_state_name(job->state),
                             "type", text_or_null(job->type), "queue", text_or_null(job->queue), "key",
                             text_or_null(job->key), "attempts", (json_int_t)job->attempts);
 
+    add_halt_json(doc, job);
     if (stands_in_line(why)) {
         add_line_json(doc, why);
+    } else if (job->state == JOB_ASIDE) {
+        json_object_set_new(doc, "place", json_integer(job->before + 1));
+        json_object_set_new(doc, "of", json_integer(job->length));
+    } else if (job->state == JOB_FINISHED) {
+        json_object_set_new(doc, "since", time_or_null(job->at_us));
     } else if (job->state == JOB_RUNNING) {
         add_running_json(doc, job);
     } else if (job->state == JOB_DEAD) {

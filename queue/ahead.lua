@@ -4,15 +4,7 @@
 -- ARGV: now, place (queue:<queue> or lane:<lane>), first, last (indexes, at most 1000), type
 -- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, bytes that were read ]
 --
--- uses: claim_grant types
-
--- The type of a job in a queue; of one that was written in another order than ours by the JSON.
-local function type_of(entry)
-    local name = entry:match('^{"id":"[^"\\]*","type":"([^"\\]*)"')
-    if name then return name end
-    local ok, job = pcall(json_read, entry)
-    return ok and type(job) == 'table' and job.type
-end
+-- uses: claim_grant lane types
 
 local function ahead(ARGV)
     local place, first, last, name = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -23,7 +15,7 @@ local function ahead(ARGV)
     local jobs, slots, least, most, bytes = 0, 0, 0, 0, 0
     for _, entry in ipairs(call('LRANGE', P .. place, us(first), us(last))) do
         bytes = bytes + #entry
-        if in_lane or type_of(entry) == name then
+        if in_lane or lane.type_of(entry) == name then
             local cost = claim_grant.cost(s, entry)
             least, most = jobs == 0 and cost or min(least, cost), max(most, cost)
             jobs, slots = jobs + 1, slots + cost

@@ -15,7 +15,7 @@
 --       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
---          [type that was set aside, ...], [limit whose rules cannot be read, ...] ]
+--          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...] ]
 --        next: when a gate opens for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --
@@ -24,11 +24,12 @@
 -- claim_wait   where types and lanes wait
 -- claim_park   the lane of a job; parking it
 -- claim_lanes  serving what is due
+-- claim_halt   what is paused or cancelled
 -- claim_queue  looking at the jobs of a queue
 -- claim_commit writing it all
 -- claim_duty   when the next look is, and whose
 --
--- uses: check claim_call claim_commit claim_duty claim_grant claim_lanes claim_park claim_queue claim_wait
+-- uses: check claim_call claim_commit claim_duty claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait
 
 local c = claim_call
 
@@ -65,7 +66,9 @@ local function serve_queues()
         used[queue], left = serve_queue(queue)
         more = more or left
     end
-    return used, more, claim_commit.wrong_keys()
+    local wrong = claim_commit.wrong_keys()
+    if not wrong then claim_commit.write_leases() end
+    return used, more, wrong
 end
 
 local function or_never(time) return time < huge and time or -1 end
@@ -73,6 +76,8 @@ local function or_never(time) return time < huge and time or -1 end
 local function claim(ARGV)
     local wrong = claim_call.begin(ARGV)
     if wrong then return refuse('%s', wrong) end
+    wrong = claim_halt.begin()
+    if wrong then return check.refuse_key(wrong) end
     claim_grant.begin()
     claim_park.begin()
     if c.has_option('h') then
@@ -87,7 +92,7 @@ local function claim(ARGV)
     claim_commit.write(used)
     local at, later, due, news = claim_duty.next_times()
     more = claim_duty.decide(more or due, news)
-    return {now, or_never(at), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken}
+    return {now, or_never(at), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused}
 end
 
 return claim

@@ -15,6 +15,7 @@ claim_call.AHEAD = gate.AHEAD
 
 local function read_names(ARGV, c, n)
     c.queues, c.mine, c.known = {}, {}, {}
+    c.all_queues = c.queues -- those that are paused too
     for i = 11, 10 + n do
         if not is_name(ARGV[i]) or c.known[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
         c.known[ARGV[i]] = true
@@ -41,7 +42,11 @@ function claim_call.begin(ARGV)
     c.worker, c.group, c.options = ARGV[2], ARGV[3], ARGV[9]
     local wrong = read_numbers(ARGV, c)
     if wrong then return wrong end
-    if call('HEXISTS', P .. 'active:' .. c.worker, '@') == 0 then return 'unregistered: worker ' .. c.worker end
+    -- One command for two questions: a key that is named three times counts three times.
+    local active = P .. 'active:' .. c.worker
+    local found = call('EXISTS', active, active, active, P .. 'halted', P .. 'cancelled')
+    if found < 3 then return 'unregistered: worker ' .. c.worker end
+    c.halts = found > 3 -- something is paused or cancelled; see claim_halt
     c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
     c.waking = 2 * c.free + WAKE_MOST
     -- What was decided, written by claim_commit.

@@ -1,16 +1,24 @@
 -- claim_commit: writing what was decided of jobs. Every key was read or checked before; what only counts may not fail.
 --
--- uses: check claim_call claim_grant ends gate lease
+-- uses: cancelled check claim_call claim_grant ends gate lease
 local claim_commit = {}
 
 local claim, grant = claim_call, claim_grant
 
 local MARK_US = 1000000 -- rates are measured over about a second
+local HALTED = {'cancelled', 'aside', 'dropped', 'back'} -- counters of jobs that are not to run
 
 -- What is wrong with the keys that write() writes and nothing has read so far; nil: nothing.
 function claim_commit.wrong_keys()
-    return #claim.dead > 0 and check.wrong_kind('dead', 'zset') or nil
+    local wrong = #claim.dead > 0 and check.wrong_kind('dead', 'zset') or nil
+    for _, job in ipairs(claim.halted) do
+        wrong = wrong or job.batch and check.wrong_kind('aside:' .. job.batch, 'list')
+    end
+    return wrong
 end
+
+-- The first write, of a key that nothing has read: as long as it has not succeeded, the claim can still fail.
+function claim_commit.write_leases() push('HSET', P .. 'active:' .. claim.worker, claim.leases) end
 
 -- Entries of list from the first on, at the tail of key.
 local function append(key, list, first)
@@ -47,6 +55,9 @@ local function count_moves(s)
     local pulled = s.pulled > 0 and lease.count(s.name, 'pulled', s.pulled)
     local parked = s.parked > 0 and lease.count(s.name, 'parked', s.parked)
     if s.served > 0 then lease.count(s.name, 'served', s.served) end
+    for _, what in ipairs(claim.halts and HALTED or {}) do
+        if s[what] then lease.count(s.name, what, s[what]) end
+    end
     if s.keyless then lease.count(s.name, 'keyless', s.keyless) end
     if pulled == s.pulled or parked == s.parked then call_safe('HSETNX', P .. 'types', s.name, '') end -- a new type
     if s.pulled + s.served == 0 then return end
@@ -64,10 +75,25 @@ local function write_dead()
     end
 end
 
+-- Jobs that were cancelled have ended; those of paused batches stand aside.
+local function write_halted()
+    local aside, ended = {}, {}
+    for _, job in ipairs(claim.halted) do
+        if job.batch then
+            aside[job.batch] = aside[job.batch] or {}
+            aside[job.batch][#aside[job.batch] + 1] = job.lane .. '\n' .. job.entry
+        else
+            ended[#ended + 1] = job.entry
+        end
+    end
+    for name, records in pairs(aside) do push('RPUSH', P .. 'aside:' .. name, records) end
+    if #ended > 0 then cancelled.finish(ended) end
+end
+
 -- used: how many jobs leave each queue.
 function claim_commit.write(used)
-    push('HSET', P .. 'active:' .. claim.worker, claim.leases)
     write_dead()
+    write_halted()
     for i = 1, #claim.started do ends.started(claim.started[i]) end
     write_lanes()
     gate.save()

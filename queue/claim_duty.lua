@@ -42,7 +42,7 @@ local function take_if_free(mine_still)
     end
     for _, queue in ipairs(mine_still and {} or claim.queues) do found = wait.take_back_all(queue) or found end
     claim.duty_until = now + DUTY_US
-    call_safe('HSET', P .. 'duty', claim.group, claim.worker .. ' ' .. us(claim.duty_until) .. ' ' .. concat(claim.queues, ','))
+    call_safe('HSET', P .. 'duty', claim.group, claim.worker .. ' ' .. us(claim.duty_until) .. ' ' .. concat(claim.all_queues, ','))
     return found
 end
 

@@ -27,11 +27,14 @@ local AT = 64 -- "@"
 -- What was leased: token, entry, token, entry ...
 local leases, leased
 
+-- A head that holds no lock until its job starts: that of the last one, mostly the next one's too.
+local plain_head
+
 claim_grant.states = nil -- [queue][type]
 claim_grant.order, claim_grant.lanes = nil, nil -- all types and lanes, in the order in which they were met
 function claim_grant.begin()
     high, low = 0, 64
-    leases, leased = {}, 0
+    leases, leased, plain_head = {}, 0, ';'
     claim.leases = leases
     now_of, now_left, now_used = nil, 0, 0
     claim_grant.states, claim_grant.order, claim_grant.lanes = {}, {}, {}
@@ -221,10 +224,15 @@ local function take(gates, start, cost)
     end
 end
 
+local function note_lock(entry)
+    local head = match(entry, '^@[^;]*;') or ';'
+    if find(head, ',w', 1, true) then claim.started[#claim.started + 1] = entry else plain_head = head end
+end
+
 local function lease_entry(token, entry)
     leases[leased + 1], leases[leased + 2] = token, entry
     leased = leased + 2
-    if byte(entry) == AT and match(entry, '^@[^;]*,w') then claim.started[#claim.started + 1] = entry end
+    if byte(entry) == AT and sub(entry, 1, #plain_head) ~= plain_head then note_lock(entry) end
 end
 
 -- Leases a job of a type without limits; unsafe: it must have an executor of its own.

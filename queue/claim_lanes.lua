@@ -1,9 +1,9 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_call claim_grant claim_park claim_wait gate lease
+-- uses: claim_call claim_grant claim_halt claim_park claim_wait gate lease
 local claim_lanes = {}
 
-local claim, grant, park, wait = claim_call, claim_grant, claim_park, claim_wait
+local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
 
 local DUE_MOST = 64            -- gates looked at in one pass
 
@@ -11,7 +11,7 @@ local DUE_MOST = 64            -- gates looked at in one pass
 local function serve_free(s, l, most)
     local n = 0
     while n < most and grant.room(s) > 0 and claim.bytes <= claim.BYTES do
-        local entry = grant.head(l, min(most - n, claim.look) + 1)
+        local entry = halt.head(s, l, min(most - n, claim.look) + 1)
         if not entry then break end
         -- A job that was running when its worker died is not prefetched: those leased beside it would share its blame.
         local _, interrupted = lease.entry_read(entry)
@@ -35,7 +35,7 @@ end
 local function serve_lane(s, l, ticket, lane_ticket, most)
     local n, ahead = 0, look_ahead(s, most)
     while n < most and claim.free > 0 and claim.bytes <= claim.BYTES do
-        local entry = grant.head(l, ahead)
+        local entry = halt.head(s, l, ahead)
         if not entry then break end
         local cost = grant.cost(s, entry)
         if grant.lease_now(s, l, entry, cost, ticket, lane_ticket) then
@@ -88,7 +88,7 @@ end
 -- A lane has its turn in the round. Returns how many of its jobs started, and as serve_lane the next job's cost and what closed gate
 -- of the type stopped it; done: the lane has left the ring.
 local function serve_turn(s, l, ticket, lane_ticket, others, most)
-    local share = others and weight(s, l.key) or huge
+    local share, left = others and weight(s, l.key) or huge, halt.left_lanes()
     local n, cost, of_type, of_lane, at
     if s.limited then
         n, cost, of_type, of_lane, at = serve_lane(s, l, ticket, lane_ticket, min(most, share))
@@ -106,7 +106,13 @@ local function serve_turn(s, l, ticket, lane_ticket, others, most)
         wait.lane_sleeps(s, l, cost, of_lane, at, n > 0 and claim.next_ticket() or lane_ticket)
         return n, nil, nil, nil, true
     end
-    if others and n > 0 then pass_on(s, l, n, share) else wait.stay(s) end
+    if others and n > 0 then
+        pass_on(s, l, n, share)
+    elseif others and halt.left_lanes() > left then
+        wait.go_behind(s, l)
+    else
+        wait.stay(s)
+    end
     return n, cost or not others and s.limited and grant.cost(s, entry) or nil, of_type, at, false
 end
 
@@ -155,7 +161,7 @@ end
 -- Serves those who wait at a due gate, up to share jobs. Returns how many started, and whether more could; or nil: they should come
 -- after the other due gates.
 local function visit(queue, name, share, is_last)
-    local started = 0
+    local started, left = 0, halt.left_lanes()
     while started < share and claim.free + claim.prefetch > 0 and claim.budget > 0 do
         local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
         claim.budget = claim.budget - 1
@@ -173,7 +179,7 @@ local function visit(queue, name, share, is_last)
             local n, gone, cost, e, at = run_type(s, ticket, share - started, alone)
             started = started + n
             if wait.after_turn(s, name, ticket, alone, n, gone, cost, e, at) then return started, not gone and not e end
-            if n == 0 and not gone and not e then return started, false end
+            if n == 0 and not gone and not e then return started, halt.left_lanes() > left end
         end
     end
     return started, started > 0

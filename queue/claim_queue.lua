@@ -1,9 +1,9 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: claim_call claim_grant claim_park claim_wait
+-- uses: claim_call claim_grant claim_halt claim_park claim_wait
 local claim_queue = {}
 
-local claim, grant, park, wait = claim_call, claim_grant, claim_park, claim_wait
+local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
 
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job.h
 
@@ -13,7 +13,7 @@ local QUICK = '^@?[^;{]*;?{"id":"[^"\\]*","type":"([%w_.-]+)"'
 
 -- The type of a job and its entry, with an id if it had none; or nil and what is wrong with it.
 local function read_job(entry)
-    if #entry > BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
+    if #entry > BODY_MOST and #entry - #(match(entry, '^@%d+,%d+,%d+[^;]*;') or '') > BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
     local name = match(entry, QUICK)
     if name and #name <= 128 then return name, entry end
     local head, body = match(entry, '^(@%d+,%d+,%d+[^;]*;)(.*)$')
@@ -79,6 +79,7 @@ end
 
 -- What becomes of one job at the head of a queue. False: it stays there until an executor is free for it.
 local function place_entry(s, entry)
+    if claim.halts and halt.from_queue(s, entry) then return true end
     if s.direct == nil then
         if s.mine then wait.take_back(s) end
         s.direct = s.mine and not s.limited and wait.members(s) == 0 or false

@@ -1,12 +1,12 @@
 -- drained: is anything left that a draining worker would wait for: in its queues and for its types, does anything wait, is
--- anything parked or running, is a retry due? Scheduled and held jobs do not count. Touches nothing.
+-- anything parked or running, is a retry due? Scheduled and held jobs do not count, nor those of paused queues. Touches nothing.
 --
 -- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
 -- reply: [ waiting, parked, running, due ]
 --        parked counts the lanes of a type in all queues, where one of these has any
 --
--- uses: lane
+-- uses: check lane
 
 local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back'}
 
@@ -23,14 +23,25 @@ local function parked_of(queue, name)
     return call('EXISTS', P .. 'sleep:' .. queue) == 1 and counted or 0
 end
 
+local function served_queues(ARGV, n)
+    local queues = {}
+    for i = 3, 2 + n do
+        if call('HEXISTS', P .. 'halted', 'q/' .. ARGV[i]) == 0 then queues[#queues + 1] = ARGV[i] end
+    end
+    return queues
+end
+
 local function drained(ARGV)
     local n = tonumber(ARGV[2])
     if not is_whole(n, 1) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
+    local wrong = check.wrong_kind('halted', 'hash')
+    if wrong then return check.refuse_key(wrong) end
     local waiting, parked, running = 0, 0, 0
-    for i = 3, 2 + n do waiting = waiting + call('LLEN', P .. 'queue:' .. ARGV[i]) end
+    local queues = served_queues(ARGV, n)
+    for _, queue in ipairs(queues) do waiting = waiting + call('LLEN', P .. 'queue:' .. queue) end
     for t = 3 + n, #ARGV do
         local most = 0
-        for i = 3, 2 + n do most = max(most, parked_of(ARGV[i], ARGV[t])) end
+        for _, queue in ipairs(queues) do most = max(most, parked_of(queue, ARGV[t])) end
         parked = parked + most
         running = running + running_of(ARGV[t])
     end

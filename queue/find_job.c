@@ -41,7 +41,7 @@ struct search {
 
 static int no_memory(struct search *s)
 {
-    return error_set(&s->w->error, WEIR_EINTERNAL, "why: out of memory; free some and try again");
+    return error_set(&s->w->error, WEIR_EINTERNAL, "find_job: out of memory; free some and try again");
 }
 
 static int push_place(struct search *s, const char *name)
@@ -79,6 +79,11 @@ static void copy(char *out, size_t size, const struct redisReply *r)
     snprintf(out, size, "%s", text_of(r));
 }
 
+static void copy_span(char *out, size_t size, struct span s)
+{
+    snprintf(out, size, "%.*s", (int)s.len, s.at ? s.at : "");
+}
+
 /* Queue, type and key of "queue/type/key". */
 static void read_lane(const char *lane, struct found_job *out)
 {
@@ -93,36 +98,78 @@ static void read_lane(const char *lane, struct found_job *out)
     }
 }
 
-static int read_body(const struct redisReply *r, struct found_job *out)
+/* "us:reason", the reason with %XX for what would end it. */
+static void read_failure(struct span text, struct found_job *out)
 {
+    const char *at = text.len ? memchr(text.at, ':', text.len) : NULL, *end = text.at + text.len;
+    size_t len = 0;
+
+    if (!at)
+        return;
+    out->failed_us = strtoll(text.at, NULL, 10);
+    for (at++; at < end && len < sizeof out->failure - 1; at++) {
+        unsigned code;
+
+        if (*at == '%' && end - at > 2 && sscanf(at + 1, "%2x", &code) == 1) {
+            out->failure[len++] = (char)code;
+            at += 2;
+        } else {
+            out->failure[len++] = *at;
+        }
+    }
+    out->failure[len] = '\0';
+}
+
+static void read_attrs(struct span attrs, struct found_job *out)
+{
+    struct span until_end = lease_attr(attrs, 'u'), until_start = lease_attr(attrs, 'w');
+
+    copy_span(out->batch, sizeof out->batch, lease_attr(attrs, 'b'));
+    copy_span(out->lock, sizeof out->lock, until_end.at ? until_end : until_start);
+    out->lock_until_start = until_start.at != NULL;
+    read_failure(lease_attr(attrs, 'e'), out);
+}
+
+static int read_entry(const struct redisReply *r, struct found_job *out)
+{
+    struct lease lease = {0};
     struct error ignored;
     struct job_view view;
 
-    out->body.at = malloc(r->len + 1);
-    if (!out->body.at)
+    out->entry = malloc(r->len + 1);
+    if (!out->entry)
         return WEIR_EINTERNAL;
-    memcpy(out->body.at, r->str, r->len + 1);
-    out->body.len = r->len;
-    out->body.capacity = r->len + 1;
-    if (job_read(out->body.at, out->body.len, &view, &ignored) < 0)
-        return 0;
-    if (!*out->type)
-        snprintf(out->type, sizeof out->type, "%.*s", (int)view.type.len, view.type.at);
+    memcpy(out->entry, r->str, r->len + 1);
+    if (!lease_read_entry((struct span){out->entry, r->len}, &lease))
+        lease = (struct lease){.body = {out->entry, r->len}};
+    out->body = lease.body;
+    out->attempts = lease.attempts;
+    out->interrupted = lease.interrupted;
+    out->throttled = lease.throttled;
+    read_attrs(lease.attrs, out);
+    if (job_read(out->body.at, out->body.len, &view, &ignored) == 0 && !*out->type)
+        copy_span(out->type, sizeof out->type, view.type);
     return 0;
 }
 
 static const char *const states[] = {
-    [JOB_WAITING] = "waiting",     [JOB_PARKED] = "parked", [JOB_RUNNING] = "running",
-    [JOB_SCHEDULED] = "scheduled", [JOB_RETRY] = "retry",   [JOB_DEAD] = "dead",
+    [JOB_WAITING] = "waiting",     [JOB_PARKED] = "parked",     [JOB_RUNNING] = "running",
+    [JOB_SCHEDULED] = "scheduled", [JOB_RETRY] = "retry",       [JOB_DEAD] = "dead",
+    [JOB_ASIDE] = "aside",         [JOB_FINISHED] = "finished",
 };
 #define STATE_COUNT (sizeof states / sizeof *states)
+
+const char *job_state_name(enum job_state state)
+{
+    return states[state];
+}
 
 /* What a and b are depends on the state. */
 static void read_numbers(const struct redisReply *row, struct found_job *out)
 {
-    int64_t a = reply_int(row->element[4], 0), b = reply_int(row->element[5], 0);
+    int64_t a = reply_int(row->element[3], 0), b = reply_int(row->element[4], 0);
 
-    if (out->state == JOB_WAITING || out->state == JOB_PARKED) {
+    if (out->state == JOB_WAITING || out->state == JOB_PARKED || out->state == JOB_ASIDE) {
         out->before = a;
         out->length = b;
     } else {
@@ -131,27 +178,72 @@ static void read_numbers(const struct redisReply *row, struct found_job *out)
     }
 }
 
-/* row: state, lane, attempts, body, a, b, text, host, pid. */
+/* What the text and the word of a row are, too. Returns WEIR_EINTERNAL when out of memory. */
+static int read_texts(const struct redisReply *row, struct found_job *out)
+{
+    const struct redisReply *text = row->element[5], *word = row->element[8];
+
+    switch (out->state) {
+    case JOB_WAITING:
+    case JOB_PARKED:
+    case JOB_ASIDE:
+        copy(out->place, sizeof out->place, text);
+        return 0;
+    case JOB_RUNNING:
+        copy(out->worker, sizeof out->worker, text);
+        copy(out->host, sizeof out->host, row->element[6]);
+        out->pid = reply_int(row->element[7], 0);
+        out->token = strdup(text_of(word));
+        return out->token ? 0 : WEIR_EINTERNAL;
+    case JOB_SCHEDULED:
+    case JOB_RETRY:
+        out->header = strdup(text_of(text));
+        return out->header ? 0 : WEIR_EINTERNAL;
+    case JOB_DEAD:
+        copy(out->reason, sizeof out->reason, text);
+        return 0;
+    case JOB_FINISHED:
+        copy(out->worker, sizeof out->worker, text);
+        copy(out->outcome, sizeof out->outcome, word);
+        return 0;
+    }
+    return 0;
+}
+
+/* The time behind that word; 0: it is another one. */
+static int64_t time_behind(const char *text, const char *word)
+{
+    size_t len = strlen(word);
+
+    return strncmp(text, word, len) == 0 ? strtoll(text + len, NULL, 10) : 0;
+}
+
+static void read_halts(const struct redisReply *row, struct found_job *out)
+{
+    const char *mark = text_of(row->element[9]), *halted = text_of(row->element[11]);
+
+    out->cancelled_us = time_behind(mark, "waiting ") + time_behind(mark, "running ");
+    out->queue_paused_us = reply_int(row->element[10], 0);
+    out->batch_paused_us = time_behind(halted, "paused ");
+    out->batch_cancelled_us = time_behind(halted, "cancelled ");
+}
+
+/* row: state, lane, entry, a, b, text, host, pid, word, mark, paused, halted. */
 static int read_found(const struct redisReply *row, struct found_job *out, struct error *e)
 {
     size_t state = 0;
 
     while (state < STATE_COUNT && strcmp(states[state], text_of(row->element[0])) != 0)
         state++;
-    if (state == STATE_COUNT || row->element[3]->type != REDIS_REPLY_STRING)
+    if (state == STATE_COUNT || row->element[2]->type != REDIS_REPLY_STRING)
         return error_set(e, WEIR_EINTERNAL,
                          "find_job: unexpected answer from Redis; is another version at work?");
     out->state = (enum job_state)state;
     read_lane(text_of(row->element[1]), out);
-    out->attempts = reply_int(row->element[2], 0);
     read_numbers(row, out);
-    copy(out->place, sizeof out->place, row->element[6]);
-    copy(out->worker, sizeof out->worker, row->element[6]);
-    copy(out->reason, sizeof out->reason, row->element[6]);
-    copy(out->host, sizeof out->host, row->element[7]);
-    out->pid = reply_int(row->element[8], 0);
-    if (read_body(row->element[3], out) < 0)
-        return error_set(e, WEIR_EINTERNAL, "why: out of memory; free some and try again");
+    read_halts(row, out);
+    if (read_texts(row, out) < 0 || read_entry(row->element[2], out) < 0)
+        return error_set(e, WEIR_EINTERNAL, "find_job: out of memory; free some and try again");
     return 0;
 }
 
@@ -167,7 +259,7 @@ static int read_page(struct search *s, const struct redisReply *r)
     found = r->element[4];
     s->found->now_us = reply_int(r->element[0], 0);
     s->page = page_next(s->page, reply_int(r->element[2], 0));
-    s->seen = found->type == REDIS_REPLY_ARRAY && found->elements >= 9;
+    s->seen = found->type == REDIS_REPLY_ARRAY && found->elements >= 12;
     if (s->seen)
         return read_found(found, s->found, &s->w->error);
     if (*text_of(r->element[1])) {
@@ -225,7 +317,7 @@ int find_job(struct weir *w, int64_t now_us, const char *id, struct found_job *o
     *out = (struct found_job){0};
     if (!name_is_valid(id, strlen(id)))
         return error_set(&w->error, WEIR_EINPUT,
-                         "why '%.60s': no id; weir enqueue prints one, 1 to 128 of A-Z a-z 0-9 _ . -", id);
+                         "job '%.60s': no id; weir enqueue prints one, 1 to 128 of A-Z a-z 0-9 _ . -", id);
     for (int look = 0; look < LOOKS && status == 0 && !s.seen; look++)
         status = look_everywhere(&s);
     while (s.count > 0)
@@ -233,7 +325,7 @@ int find_job(struct weir *w, int64_t now_us, const char *id, struct found_job *o
     free(s.places);
     if (status == 0 && !s.seen)
         return error_set(&w->error, WEIR_ENOTFOUND,
-                         "why %s: no such job here: it is done, or was never enqueued; check the id, "
+                         "job %s: no such job here: it is done, or was never enqueued; check the id, "
                          "--namespace and --redis",
                          id);
     return status;
@@ -241,5 +333,8 @@ int find_job(struct weir *w, int64_t now_us, const char *id, struct found_job *o
 
 void found_job_free(struct found_job *found)
 {
-    text_free(&found->body);
+    free(found->entry);
+    free(found->header);
+    free(found->token);
+    found->entry = found->header = found->token = NULL;
 }

@@ -6,14 +6,16 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, id, most (entries of one page, 1 to 1000), place, from
---       place: '' (names the others), queue:<queue>, rings:<queue> (names those that are there), ring:<queue>/<type> and
---              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, active:<worker>,
---              later, dead
+--       place: '' (names the others), finished, queue:<queue>, rings:<queue> (names those that are there), ring:<queue>/<type> and
+--              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, aside:<batch>,
+--              active:<worker>, later, dead
 -- reply: [ now, next, bytes that were read, [place, ...], found ]; found: [], or
---        [ state, lane, attempts, body, a, b, text, host, pid ]
---        waiting, parked: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key
---        running: its slot and the end of its lease, us; text: the worker
---        scheduled, retry: when it is due, us; dead: when it died, us; text: the reason
+--        [ state, lane, entry, a, b, text, host, pid, word, mark, paused, halted ]
+--        waiting, parked, aside: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key
+--        running: its slot and the end of its lease, us; text: the worker; word: the token
+--        scheduled, retry: when it is due, us; text: the header of its record
+--        dead: when it died, us; text: the reason. finished: when, us; text: the worker; word: as what
+--        mark: what `cancelled` says of it; paused: since when its queue is, us; halted: what `halted` says of its batch; or ''
 --
 -- uses: lease
 
@@ -31,15 +33,25 @@ local function is_it(entry)
     return ok and type(job) == 'table' and job.id == id
 end
 
-local function found(state, lane, entry, a, b, text, host, pid)
-    local attempts, _, _, body = lease.entry_read(entry)
-    return {state, lane, us(attempts), body, us(a), us(b), text, host or '', us(pid or 0)}
+local function text_of(key, field)
+    local text = call_safe('HGET', P .. key, field)
+    return type(text) == 'string' and text or ''
+end
+
+local function found(state, lane, entry, a, b, text, host, pid, word)
+    local _, _, _, _, attrs = lease.entry_read(entry)
+    return {state, lane, entry, us(a), us(b), text, host or '', us(pid or 0), word or '', text_of('cancelled', id),
+            text_of('halted', 'q/' .. lane:match('^[^/]*')), text_of('halted', 'b/' .. (lease.attr(attrs, 'b') or ''))}
 end
 
 -- It has so many entries of a list behind it.
 local function in_list(place, behind)
     local kind, name = place:match('^(%a+):(.*)$')
     local entry, length = call('LINDEX', P .. place, us(-behind - 1)), call('LLEN', P .. place)
+    if kind == 'aside' then
+        local from, aside = entry:match('^(%S*) ?\n(.*)$')
+        return found('aside', from or '//', aside or entry, length - behind - 1, length, place)
+    end
     if kind == 'lane' then return found('parked', name, entry, length - behind - 1, length, place) end
     return found('waiting', name .. '//', entry, length - behind - 1, length, place)
 end
@@ -47,9 +59,11 @@ end
 -- from: how many entries at the tail have been seen.
 local function look_at_list(place, most, from)
     from = tonumber(from) or 0
+    local aside = find(place, '^aside:')
     local entries = call('LRANGE', P .. place, us(-from - most), us(-from - 1))
     for i = 1, #entries do
-        if is_it(entries[i]) then return '', in_list(place, from + #entries - i) end
+        local entry = aside and entries[i]:match('^[^\n]*\n(.*)$') or entries[i]
+        if is_it(entry) then return '', in_list(place, from + #entries - i) end
     end
     return #entries < most and '' or us(from + #entries)
 end
@@ -105,7 +119,7 @@ local function running(worker, token, entry)
     info = ok and type(info) == 'table' and info or {}
     local deadline = tonumber(call('ZSCORE', P .. 'workers', worker) or 0)
     return found('running', lease.lane_of(token) or '//', entry, lease.slot_of(token), deadline, worker,
-                 type(info.host) == 'string' and info.host, is_whole(tonumber(info.pid)) and tonumber(info.pid))
+                 type(info.host) == 'string' and info.host, is_whole(tonumber(info.pid)) and tonumber(info.pid), token)
 end
 
 local function look_at_leases(place, most, from)
@@ -124,9 +138,19 @@ local function recorded(place, record, score, entry)
         local lane, reason = record:match('^%S+ (%S*) ?([^\n]*)')
         return found('dead', lane or '//', entry, score, 0, reason or '')
     end
-    local queue, kind = record:match('^q %S+ (%S+) ([^%s]+)')
-    if queue then return found('scheduled', queue .. '/' .. kind .. '/', entry, score, 0, '') end
-    return found('retry', record:match('^l %S+ ([^\n]+)') or '//', entry, score, 0, '')
+    local header = record:match('^[^\n]*')
+    local queue, kind = header:match('^q %S+ (%S+) (%S+)$')
+    if queue then return found('scheduled', queue .. '/' .. kind .. '/', entry, score, 0, header) end
+    return found('retry', header:match('^l %S+ (.+)$') or '//', entry, score, 0, header)
+end
+
+-- finished:<id>: "<state> <us> <worker> <attempts> <lane>\n<body>"
+local function look_at_finished()
+    local text = call('GET', P .. 'finished:' .. id) or ''
+    local state, at, worker, attempts, of_lane, body = text:match('^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
+    if not state then return '' end
+    bytes = bytes + #body
+    return '', found('finished', of_lane, lease.entry_write(tonumber(attempts), 0, 0, body), tonumber(at), 0, worker, '', 0, state)
 end
 
 local function look_at_records(place, most, from)
@@ -138,19 +162,30 @@ local function look_at_records(place, most, from)
     return rest
 end
 
+-- Paused batches, whose jobs may stand aside.
+local function name_asides()
+    for _, field in ipairs(call('HKEYS', P .. 'halted')) do
+        local batch = field:match('^b/(.+)$')
+        if batch and call('EXISTS', P .. 'aside:' .. batch) == 1 then places[#places + 1] = 'aside:' .. batch end
+    end
+end
+
 local function name_places()
     local queues = call('SMEMBERS', P .. 'queues')
+    places[1] = 'finished'
     for _, kind in ipairs({'queue:', 'rings:', 'sleep:'}) do
         for _, queue in ipairs(queues) do places[#places + 1] = kind .. queue end
     end
+    name_asides()
     for _, worker in ipairs(call('ZRANGE', P .. 'workers', '0', '-1')) do places[#places + 1] = 'active:' .. worker end
     places[#places + 1] = 'later'
     places[#places + 1] = 'dead'
     return ''
 end
 
-local ways = {[''] = name_places, queue = look_at_list, lane = look_at_list, rings = name_rings, ring = look_at_ring,
-              sleep = look_at_sleepers, active = look_at_leases, later = look_at_records, dead = look_at_records}
+local ways = {[''] = name_places, finished = look_at_finished, queue = look_at_list, lane = look_at_list, aside = look_at_list,
+              rings = name_rings, ring = look_at_ring, sleep = look_at_sleepers, active = look_at_leases, later = look_at_records,
+              dead = look_at_records}
 
 local function find_job(ARGV)
     local most, place, from = tonumber(ARGV[3]), ARGV[4], ARGV[5]

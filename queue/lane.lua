@@ -12,7 +12,7 @@
 --
 -- What is written here are the moves that know no gates; claim decides who waits where.
 --
--- uses: bell check lease gate
+-- uses: bell check lease gate types
 local lane = {}
 
 -- What is wrong with the keys that give_back writes; nil: nothing.
@@ -20,6 +20,7 @@ function lane.wrong(name)
     local queue, kind = lease.lane_parts(name)
     return check.wrong_kind('lane:' .. name, 'list') or check.wrong_kind('ring:' .. queue .. '/' .. kind, 'zset')
         or check.wrong_kind('wait:' .. queue .. '/-', 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
+        or check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
         or check.wrong_kind('held:' .. queue, 'zset')
 end
 
@@ -35,17 +36,74 @@ function lane.look_at(queue, kind, ticket)
     call('ZADD', P .. 'wake:' .. queue, us(now), '-')
 end
 
+local function names_cost(entry) return find(entry, '"cost"', 1, true) ~= nil end
+
+-- Another job is now the first of a lane that waits: when its gates open may have changed.
+local function look_again(queue, kind, key)
+    for _, spec in ipairs(types.specs(kind, key)) do
+        local keyed = spec.rule.by
+        if call('ZADD', P .. (keyed and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), spec.name) == 1 and keyed then
+            call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(now), '*')
+        end
+    end
+end
+
 -- Puts entries back at the head of their lane, in their order.
 function lane.give_back(name, entries)
     local queue, kind, key = lease.lane_parts(name)
     local reversed, ring = {}, P .. 'ring:' .. queue .. '/' .. kind
-    local before = call('LLEN', P .. 'lane:' .. name)
+    local first = call('LINDEX', P .. 'lane:' .. name, 0)
     for i = #entries, 1, -1 do reversed[#reversed + 1] = entries[i] end
     push('LPUSH', P .. 'lane:' .. name, reversed)
     lease.count(kind, 'returned', #entries)
-    if before > 0 then return end
+    if first then
+        if names_cost(first) or names_cost(entries[1]) then look_again(queue, kind, key) end
+        return
+    end
     call('ZADD', ring, us(now), key)
     if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.look_at(queue, kind, now) end
+end
+
+-- A type whose ring is empty leaves the gate at which it waits.
+local function leave_gates(queue, kind)
+    if call('ZREM', P .. 'held:' .. queue, kind) == 1 then return end
+    for _, name in ipairs(call('ZRANGE', P .. 'wake:' .. queue, '0', '-1')) do
+        local waiting = P .. 'wait:' .. queue .. '/' .. name
+        if call_safe('ZREM', waiting, kind) == 1 then
+            if call('EXISTS', waiting) == 0 then call('ZREM', P .. 'wake:' .. queue, name) end
+            return
+        end
+    end
+end
+
+local function forget_share(queue, kind, key) call_safe('HDEL', P .. 'credit:' .. queue .. '/' .. kind, key) end
+
+-- A lane that has no job left leaves its ring.
+function lane.leave_ring(queue, kind, key)
+    local ring = P .. 'ring:' .. queue .. '/' .. kind
+    call('ZREM', ring, key)
+    forget_share(queue, kind, key)
+    if call('EXISTS', ring) == 0 then leave_gates(queue, kind) end
+end
+
+-- The same for one that waits at the gate of a key; node: <type>/<key>.
+function lane.leave_gate(queue, name, node)
+    local waiting, sleep = P .. 'wait:' .. queue .. '/' .. name, P .. 'sleep:' .. queue
+    call('ZREM', waiting, node)
+    forget_share(queue, node:match('^([^/]+)/(.*)$'))
+    if call('EXISTS', waiting) == 1 then return end
+    call('ZREM', sleep, name)
+    if call('EXISTS', sleep) == 0 then call('ZREM', P .. 'wake:' .. queue, '*') end
+end
+
+-- The type of a job that stands in a queue; nil: it cannot be read.
+function lane.type_of(entry)
+    local name = match(entry, '^@?[^;{]*;?{"id":"[^"\\]*","type":"([%w_.-]+)"')
+    if name then return name end
+    local _, _, _, body = lease.entry_read(entry)
+    local ok, job = pcall(json_read, body)
+    name = ok and type(job) == 'table' and job.type
+    return type(name) == 'string' and is_name(name) and name or nil
 end
 
 local function granted_before(a, b) return a.turn < b.turn or a.turn == b.turn and a.index < b.index end

@@ -17,9 +17,9 @@ end
 
 -- Jobs of a type in queues, as they were counted where they came in.
 local function waiting(name)
-    local s = call('HMGET', P .. 'stats:' .. name, 'enqueued', 'pulled', 'parked')
-    for i = 1, 3 do s[i] = tonumber(s[i] or 0) or 0 end
-    return max(0, s[1] - s[2] - s[3])
+    local s = call('HMGET', P .. 'stats:' .. name, 'enqueued', 'pulled', 'parked', 'dropped')
+    for i = 1, 4 do s[i] = tonumber(s[i] or 0) or 0 end
+    return max(0, s[1] - s[2] - s[3] - s[4])
 end
 
 local function type_row(name, queues)

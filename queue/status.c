@@ -51,8 +51,10 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->done = number(stats, "done");
     t->retried = number(stats, "retried");
     t->dead = number(stats, "dead");
+    t->cancelled = number(stats, "cancelled");
     t->scheduled = positive(number(stats, "scheduled"));
-    t->waiting = positive(number(stats, "enqueued") - pulled - number(stats, "parked"));
+    t->waiting =
+        positive(number(stats, "enqueued") - pulled - number(stats, "parked") - number(stats, "dropped"));
     t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
     t->rate_now = rate_now(stats, pulled + served, now_us);
     t->keyless = number(stats, "keyless");
@@ -96,6 +98,7 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     json_object_foreach(queues, name, row)
     {
         copy(s->queues[s->queue_count].name, sizeof s->queues->name, name);
+        s->queues[s->queue_count].paused_us = number(json_object_get(root, "paused"), name);
         s->queues[s->queue_count++].waiting = json_integer_value(row);
     }
     json_object_foreach(types, name, row)

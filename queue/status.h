@@ -10,11 +10,12 @@
 struct queue_status {
     char name[129];
     int64_t waiting;
+    int64_t paused_us; /* since when; 0: it is not */
 };
 
 struct type_status {
     char name[129];
-    int64_t waiting, parked, held, running, scheduled, done, retried, dead; /* jobs */
+    int64_t waiting, parked, held, running, scheduled, done, retried, dead, cancelled; /* jobs */
     int64_t keyless; /* jobs that had no value for the key of its limits */
     bool limited;
     double rate;           /* starts a second that its limits allow; 0: no rate holds all of its jobs */

@@ -2,7 +2,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now
--- reply: JSON: {"now": "us", "queues": {queue: length}, "types": {type: {"stats": {counter: text}, "parked": n, "held": bool}},
+-- reply: JSON: {"now": "us", "queues": {queue: length}, "paused": {queue: "us", since when},
+--        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool}},
 --        "workers": {id: {"info": JSON text, "until": "us", "running": n}}, "dead": n, "later": n}. Times are text: JSON numbers
 --        here keep 14 digits.
 --
@@ -29,9 +30,12 @@ end
 
 local function status()
     local queues = call('SMEMBERS', P .. 'queues')
-    local reply = {now = us(now), queues = {}, types = {}, workers = {},
+    local reply = {now = us(now), queues = {}, paused = {}, types = {}, workers = {},
                    dead = call('ZCARD', P .. 'dead'), later = call('ZCARD', P .. 'later')}
-    for _, queue in ipairs(queues) do reply.queues[queue] = call('LLEN', P .. 'queue:' .. queue) end
+    for _, queue in ipairs(queues) do
+        reply.queues[queue] = call('LLEN', P .. 'queue:' .. queue)
+        reply.paused[queue] = call('HGET', P .. 'halted', 'q/' .. queue) or nil
+    end
     for _, name in ipairs(call('HKEYS', P .. 'types')) do reply.types[name] = type_of(name, queues) end
     local workers = call('ZRANGE', P .. 'workers', 0, -1, 'WITHSCORES')
     for i = 1, #workers, 2 do reply.workers[workers[i]] = worker_of(workers[i], workers[i + 1]) end

@@ -1,5 +1,6 @@
 #include "queue/turn.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "core/reply.h"
@@ -97,8 +98,7 @@ struct span lease_attr(struct span attrs, char letter)
     return (struct span){NULL, 0};
 }
 
-/* "@attempts,interrupted,throttled<attrs>;{...}" or the body alone */
-static bool read_entry(struct span entry, struct lease *lease)
+bool lease_read_entry(struct span entry, struct lease *lease)
 {
     int *numbers[] = {&lease->attempts, &lease->interrupted, &lease->throttled};
     const char *at = entry.at;
@@ -110,6 +110,8 @@ static bool read_entry(struct span entry, struct lease *lease)
     if (entry.len == 0 || *at != '@')
         return entry.len > 0;
     for (int i = 0; i < 3; i++) {
+        if (!isdigit((unsigned char)at[1]))
+            return false;
         *numbers[i] = (int)strtol(at + 1, &end, 10);
         at = end;
         if (*at != ',' && (i < 2 || *at != ';'))
@@ -132,11 +134,20 @@ static int read_leases(const struct redisReply *list, struct claim *claim, struc
         claim->lease_capacity = n;
     }
     claim->lease_count = n;
-    for (size_t i = 0; i < n; i++)
-        if (!read_token(span_of(list->element[2 * i]), &claim->leases[i]) ||
-            !read_entry(span_of(list->element[2 * i + 1]), &claim->leases[i]))
+    for (size_t i = 0; i < n; i++) {
+        struct lease *lease = &claim->leases[i];
+        struct span entry = span_of(list->element[2 * i + 1]);
+
+        if (!read_token(span_of(list->element[2 * i]), lease))
             return error_set(e, WEIR_EINTERNAL,
                              "claim: a lease that cannot be read; is another version at work?");
+        if (!lease_read_entry(entry, lease)) {
+            /* From outside: all of it is the body, and whoever reads that finds it wrong. */
+            lease->attempts = lease->interrupted = lease->throttled = 0;
+            lease->body = entry;
+            lease->attrs = (struct span){"", 0};
+        }
+    }
     return 0;
 }
 
@@ -155,14 +166,14 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 9, "claim", e);
+    int rc = reply_array(reply, 10, "claim", e);
 
-    for (int i = 5; rc == 0 && i < 9; i++)
+    for (int i = 5; rc == 0 && i < 10; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
     if (rc != 0)
         return rc;
     at = reply->element;
-    for (int i = 6; i < 9; i++)
+    for (int i = 6; i < 10; i++)
         n += at[i]->elements;
     if (n > claim->word_capacity) {
         if (!(words = realloc(claim->words, n * sizeof *words)))
@@ -179,6 +190,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->aside = read_words(at[7], &words, &claim->aside_count);
     claim->broken = read_words(at[8], &words, &claim->broken_count);
+    claim->paused = read_words(at[9], &words, &claim->paused_count);
     return read_leases(at[5], claim, e);
 }
 
@@ -220,9 +232,13 @@ void settle_cost(struct args *a, struct span token, int64_t cost)
 
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason)
 {
-    static const char *const verbs[] = {
-        [SETTLE_FINISH] = "finish", [SETTLE_RETRY] = "retry", [SETTLE_THROTTLED] = "throttled",
-        [SETTLE_BACK] = "back",     [SETTLE_DEAD] = "dead",   [SETTLE_CANCELLED] = "cancelled"};
+    static const char *const verbs[] = {[SETTLE_FINISH] = "finish",
+                                        [SETTLE_RETRY] = "retry",
+                                        [SETTLE_THROTTLED] = "throttled",
+                                        [SETTLE_BACK] = "back",
+                                        [SETTLE_DEAD] = "dead",
+                                        [SETTLE_CANCELLED] = "cancelled",
+                                        [SETTLE_INTERRUPTED] = "interrupted"};
 
     args_add(a, verbs[verb]);
     args_add_bytes(a, token.at, token.len);
@@ -253,9 +269,31 @@ void promote_request(struct args *a, const char *prefix, int64_t now_us, int mos
     args_add_int(a, most);
 }
 
-int promote_reply(const struct redisReply *reply, int64_t *moved, struct error *e)
+int promote_reply(const struct redisReply *reply, struct promoted *promoted, struct error *e)
 {
-    return number_reply(reply, "promote", moved, e);
+    int rc = reply_array(reply, 3, "promote", e);
+    struct redisReply **at;
+
+    *promoted = (struct promoted){0};
+    if (rc == 0)
+        rc = reply_array(reply->element[2], 0, "promote", e);
+    if (rc != 0)
+        return rc;
+    at = reply->element[2]->element;
+    promoted->moved = reply_int(reply->element[0], 0);
+    promoted->now_us = reply_int(reply->element[1], 0);
+    promoted->due_count = reply->element[2]->elements / 3;
+    if (!(promoted->due = calloc(promoted->due_count + 1, sizeof *promoted->due)))
+        return error_set(e, WEIR_EINTERNAL, "promote: out of memory");
+    for (size_t i = 0; i < promoted->due_count; i++, at += 3)
+        promoted->due[i] = (struct due_schedule){span_of(at[0]), span_of(at[1]), reply_int(at[2], 0)};
+    return 0;
+}
+
+void promoted_free(struct promoted *promoted)
+{
+    free(promoted->due);
+    promoted->due = NULL;
 }
 
 /* ---- adopt */
@@ -300,23 +338,26 @@ void adopt_free(struct adopt *adopt)
 
 /* ---- reap */
 
-void reap_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, int64_t lease_us,
-                  int interrupted_most)
+void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call)
 {
     script_begin(a, "reap", prefix, now_us);
-    args_add(a, worker);
-    args_add_int(a, lease_us);
-    args_add_int(a, interrupted_most);
+    args_add(a, call->worker);
+    args_add_int(a, call->lease_us);
+    args_add_int(a, call->interrupted_most);
+    args_add_int(a, call->dead_most);
+    args_add_int(a, call->dead_age_us);
 }
 
-int reap_reply(const struct redisReply *reply, int64_t *taken, int64_t *workers, struct error *e)
+int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 2, "reap", e);
+    int rc = reply_array(reply, 4, "reap", e);
 
     if (rc != 0)
         return rc;
-    *taken = reply_int(reply->element[1], 0);
-    *workers = (int64_t)reply->elements - 2;
+    reaped->taken = reply_int(reply->element[1], 0);
+    reaped->forgotten = reply_int(reply->element[2], 0);
+    reaped->too_many = reply_int(reply->element[3], 0);
+    reaped->workers = (int64_t)reply->elements - 4;
     return 0;
 }
 

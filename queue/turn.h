@@ -54,9 +54,12 @@ struct claim {
     struct span *words; /* the lists below point here */
     size_t word_capacity;
     const struct span *limits, *aside, *broken; /* limits: type, "limit=rules|limit=rules ...", type ... */
-    size_t limit_count, aside_count, broken_count;
+    const struct span *paused;                  /* queues that it was asked to serve, and did not */
+    size_t limit_count, aside_count, broken_count, paused_count;
 };
 
+/* Reads "@attempts,interrupted,throttled<attrs>;{...}", or the body alone, into those members of lease. */
+bool lease_read_entry(struct span entry, struct lease *lease);
 /* One of a lease's attrs by its letter; at NULL: it is not there. */
 struct span lease_attr(struct span attrs, char letter);
 
@@ -79,16 +82,29 @@ enum settle_verb {
     SETTLE_BACK,
     SETTLE_DEAD,
     SETTLE_FINISH,
-    SETTLE_CANCELLED
+    SETTLE_CANCELLED,
+    SETTLE_INTERRUPTED
 };
 /* number: the delay in us of RETRY and THROTTLED; of FINISH (done, one by itself) how long to remember it, in
- * ms; else 0. reason: of RETRY and DEAD; may be NULL. */
+ * ms; of INTERRUPTED (its handler died) after how many times the job is dead; else 0. reason: of RETRY,
+ * INTERRUPTED and DEAD; may be NULL. */
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
 /* stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
 
 void promote_request(struct args *a, const char *prefix, int64_t now_us, int most);
-WEIR_CHECKED int promote_reply(const struct redisReply *reply, int64_t *moved, struct error *e);
+/* A schedule that is due; see queue/schedule.h. */
+struct due_schedule {
+    struct span name, definition;
+    int64_t due_us;
+};
+struct promoted {
+    int64_t moved, now_us;
+    struct due_schedule *due; /* freed by promoted_free */
+    size_t due_count;
+};
+WEIR_CHECKED int promote_reply(const struct redisReply *reply, struct promoted *promoted, struct error *e);
+void promoted_free(struct promoted *promoted);
 
 struct adopt_call {
     const char *worker;     /* "": the old one leaves */
@@ -112,11 +128,18 @@ WEIR_CHECKED int adopt_reply(const struct redisReply *reply, int queue_count, st
                              struct error *e);
 void adopt_free(struct adopt *adopt);
 
-void reap_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, int64_t lease_us,
-                  int interrupted_most);
-/* taken: leases of dead workers; workers: how many of those. */
-WEIR_CHECKED int reap_reply(const struct redisReply *reply, int64_t *taken, int64_t *workers,
-                            struct error *e);
+struct reap_call {
+    const char *worker;
+    int64_t lease_us;
+    int interrupted_most;
+    int64_t dead_most, dead_age_us; /* bounds of the dead jobs */
+};
+void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
+struct reaped {
+    int64_t taken, workers;      /* leases of dead workers, and how many of those */
+    int64_t forgotten, too_many; /* dead jobs, the oldest; those that are to go too, by the next calls */
+};
+WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
 
 void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,
                      struct names types);

@@ -307,6 +307,12 @@ static int look_ahead(struct look *look)
     return foretell(look, line.slots + why->cost, 1); /* slot by slot: not later than job by job */
 }
 
+/* It does not start before somebody resumes its queue or batch, or not at all. */
+static bool is_halted(const struct found_job *job)
+{
+    return job->queue_paused_us || job->batch_paused_us || job->batch_cancelled_us || job->cancelled_us;
+}
+
 int why_read(struct weir *w, int64_t now_us, const char *id, struct why *out)
 {
     struct look look = {.w = w, .now_us = now_us, .out = out};
@@ -317,6 +323,10 @@ int why_read(struct weir *w, int64_t now_us, const char *id, struct why *out)
     out->now_us = out->job.now_us;
     if (status == 0 && (out->job.state == JOB_WAITING || out->job.state == JOB_PARKED) && *out->job.type)
         status = look_ahead(&look);
+    if (is_halted(&out->job)) {
+        out->start_us = GATE_NEVER;
+        out->earliest = true;
+    }
     for (size_t i = 0; i < look.gate_count; i++)
         gate_free(&look.gates[i]);
     limits_free(&look.limits);

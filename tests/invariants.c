@@ -57,9 +57,25 @@ static const char snapshot_text[] =
 #define PLACE_SIZE 400 /* three names and what joins them */
 
 /* Jobs of a type that were found, and what is counted of it. */
-enum counter { ENQUEUED, PULLED, PARKED, SERVED, DONE, RETRIED, DEAD, BACK, SCHEDULED, RETURNED, COUNTERS };
-static const char *const counter_names[] = {"enqueued", "pulled", "parked", "served",    "done",
-                                            "retried",  "dead",   "back",   "scheduled", "returned"};
+enum counter {
+    ENQUEUED,
+    PULLED,
+    PARKED,
+    SERVED,
+    DONE,
+    RETRIED,
+    DEAD,
+    BACK,
+    SCHEDULED,
+    RETURNED,
+    CANCELLED,
+    DROPPED,
+    ASIDE,
+    COUNTERS
+};
+static const char *const counter_names[] = {"enqueued",  "pulled",  "parked", "served",    "done",
+                                            "retried",   "dead",    "back",   "scheduled", "returned",
+                                            "cancelled", "dropped", "aside"};
 struct tally {
     struct span type;
     int64_t queued, in_lanes, leased, to_queue, to_lane;
@@ -381,6 +397,21 @@ static bool check_queue(struct check *c, const struct item *item, const char *re
     return true;
 }
 
+/* "<queue>/<type>/<key>\n<entry>" */
+static bool check_aside(struct check *c, const struct item *item, const char *rest)
+{
+    (void)rest;
+    for (size_t i = 0; i < item->count; i++) {
+        struct span record = span_of(item->at[i]), lane, queue, type, key, found;
+
+        if (!cut(&record, '\n', &lane) || !read_lane(lane, &queue, &type, &key))
+            return broken(c, "%s: a record that names no lane", item->name);
+        if (!find_job(c, item->name, record, &found))
+            return false;
+    }
+    return true;
+}
+
 static bool check_lane(struct check *c, const struct item *item, const char *rest)
 {
     struct span queue, type, key, found;
@@ -555,11 +586,13 @@ static bool check_workers(struct check *c, const struct item *item, const char *
     return true;
 }
 
-/* "q <tag> <queue> <type>\n<body>" or "l <tag> <queue>/<type>/<key>\n<entry>" */
+/* "q <tag> <queue> <type>\n<body>" or "l <tag> <queue>/<type>/<key>\n<entry>"; of a schedule "s <name>\n" */
 static bool check_record(struct check *c, struct span record)
 {
     struct span header, kind, tag, queue, type, key, found;
 
+    if (record.len > 3 && memcmp(record.at, "s ", 2) == 0 && record.at[record.len - 1] == '\n')
+        return snapshot_item(c->all, "schedules") || broken(c, "later: %.80s is of no schedule", record.at);
     if (!cut(&record, '\n', &header) || !cut(&header, ' ', &kind) || kind.len != 1 ||
         !cut(&header, ' ', &tag))
         return broken(c, "later: a record whose header cannot be read: %.80s", record.at);
@@ -624,19 +657,23 @@ static const struct {
     const char *kind;
     bool (*check)(struct check *c, const struct item *item, const char *rest);
 } kinds[] = {
-    {"queue:", "list", check_queue},    {"lane:", "list", check_lane},
-    {"ring:", "zset", check_ring},      {"wait:", "zset", check_wait},
-    {"wake:", "zset", check_wake},      {"sleep:", "zset", check_sleep},
-    {"held:", "zset", check_held},      {"credit:", "hash", check_credit},
-    {"gate:", "string", check_gate},    {"limits", "hash", check_nothing},
-    {"types", "hash", check_nothing},   {"weights", "hash", check_nothing},
-    {"stop:", "string", check_nothing}, {"changes", "list", check_nothing},
-    {"queues", "set", check_nothing},   {"later", "zset", check_later},
-    {"active:", "hash", check_active},  {"workers", "zset", check_workers},
-    {"reap", "string", check_nothing},  {"duty", "hash", check_nothing},
-    {"bell:", "list", check_nothing},   {"spare:", "list", check_nothing},
-    {"dead", "zset", check_dead},       {"batch:", "hash", check_nothing},
-    {"id:", "string", check_nothing},   {"stats:", "hash", check_stats},
+    {"queue:", "list", check_queue},      {"lane:", "list", check_lane},
+    {"ring:", "zset", check_ring},        {"wait:", "zset", check_wait},
+    {"wake:", "zset", check_wake},        {"sleep:", "zset", check_sleep},
+    {"held:", "zset", check_held},        {"credit:", "hash", check_credit},
+    {"gate:", "string", check_gate},      {"limits", "hash", check_nothing},
+    {"types", "hash", check_nothing},     {"weights", "hash", check_nothing},
+    {"stop:", "string", check_nothing},   {"changes", "list", check_nothing},
+    {"queues", "set", check_nothing},     {"later", "zset", check_later},
+    {"active:", "hash", check_active},    {"workers", "zset", check_workers},
+    {"reap", "string", check_nothing},    {"duty", "hash", check_nothing},
+    {"bell:", "list", check_nothing},     {"spare:", "list", check_nothing},
+    {"dead", "zset", check_dead},         {"batch:", "hash", check_nothing},
+    {"id:", "string", check_nothing},     {"stats:", "hash", check_stats},
+    {"schedules", "hash", check_nothing}, {"batches", "zset", check_nothing},
+    {"unique:", "string", check_nothing}, {"halted", "hash", check_nothing},
+    {"cancelled", "hash", check_nothing}, {"aside:", "list", check_aside},
+    {"told:", "list", check_nothing},     {"finished:", "string", check_nothing},
 };
 
 static bool check_item(struct check *c, const struct item *item)
@@ -661,14 +698,16 @@ static bool check_tally(struct check *c, const struct tally *t)
     const int64_t *n = t->counted;
     int64_t runs = n[PULLED] + n[SERVED] - n[DONE] - n[RETRIED] - n[DEAD] - n[BACK];
     int64_t waits = n[PARKED] + n[BACK] + n[RETRIED] - n[SERVED];
-    int64_t foreign = t->queued - (n[ENQUEUED] - n[PULLED] - n[PARKED]);
+    int64_t foreign = t->queued - (n[ENQUEUED] - n[PULLED] - n[PARKED] - n[DROPPED]);
+    int64_t gone =
+        waits - t->in_lanes - t->to_lane; /* cancelled, or set aside, from a lane, a lease or `later` */
     const char *type = t->type.at;
     int len = (int)t->type.len;
 
     if (runs != t->leased)
         return broken(c, "%.*s: %" PRId64 " run by the counters, %" PRId64 " are leased", len, type, runs,
                       t->leased);
-    if (waits != t->in_lanes + t->to_lane)
+    if (gone < 0 || gone > n[CANCELLED] + n[ASIDE])
         return broken(
             c, "%.*s: %" PRId64 " wait by the counters, %" PRId64 " are in lanes, %" PRId64 " return to them",
             len, type, waits, t->in_lanes, t->to_lane);

@@ -77,7 +77,7 @@ void enqueue_with(const char *type, const char *ids, const char *fields)
     snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));) {
         char body[600];
-        const char *words[] = {"default", type, id, "1000", "tag", "", "", "", body};
+        const char *words[] = {"default", type, id, "1000", "tag", "", "", "", "", "", "", body};
 
         snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",%s}", id, type, fields);
         must(turns_script("enqueue", words, COUNT(words)));

@@ -436,9 +436,9 @@ static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
 
 static void test_a_cost_that_never_fits_is_dead(void **state)
 {
-    static const char *const dear[] = {"default", "slow", "dear",
-                                       "1000",    "tag",  "",
-                                       "",        "6",    "{\"id\":\"dear\",\"type\":\"slow\",\"cost\":6}"};
+    static const char *const dear[] = {
+        "default", "slow", "dear", "1000", "tag", "",
+        "",        "6",    "",     "",     "",    "{\"id\":\"dear\",\"type\":\"slow\",\"cost\":6}"};
     char *dead;
 
     (void)state;

@@ -32,6 +32,31 @@ static void test_settle_ends_jobs_by_their_verbs(void **state)
     turns_check();
 }
 
+/* Handlers die under the same job: the third death is one too many. */
+static void test_settle_counts_interruptions(void **state)
+{
+    char *dead;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "poison next");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(claim("w", 1, 0), 1);
+        assert_int_equal(turns.claim.leases[0].interrupted, i);
+        assert_int_equal(turns.claim.leases[0].attempts, 0);
+        keep_tokens();
+        settle("w", SETTLE_INTERRUPTED, tokens[0], 3, i == 1 ? NULL : "exit 1: a, b");
+        turns_check();
+    }
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+    assert_string_equal(dead, "w:3.-- default/t/ its handler died 3 times: exit 1: a, b\n"
+                              "@0,3,0,e1795000000000000:exit 1: a%2C b;"
+                              "{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
+    free(dead);
+    expect_counters("t", "dead 1, back 2");
+    expect_stale("w", SETTLE_INTERRUPTED, tokens[0]);
+}
+
 static void test_a_lease_is_settled_once_and_by_its_worker(void **state)
 {
     struct span strange = {"1.xx/default/t/", 15}, done;
@@ -648,13 +673,16 @@ static void test_wrong_arguments_change_nothing(void **state)
         "reap",
         "reap w",
         "reap w 30000000",
-        "reap w 0 3",
-        "reap w -5 3",
-        "reap w nan 3",
-        "reap w 0.5 3",
-        "reap w 30000000 0",
-        "reap w 30000000 x",
-        "reap v 30000000 3",
+        "reap w 30000000 3 5",
+        "reap w 0 3 5 9",
+        "reap w -5 3 5 9",
+        "reap w nan 3 5 9",
+        "reap w 0.5 3 5 9",
+        "reap w 30000000 0 5 9",
+        "reap w 30000000 x 5 9",
+        "reap w 30000000 3 -1 9",
+        "reap w 30000000 3 5 x",
+        "reap v 30000000 3 5 9",
         "drained",
         "drained 0",
         "drained x default",
@@ -707,38 +735,36 @@ static void test_answers_are_checked(void **state)
         "return false",
         "return {}",
         "return {'1','','','0',0,{},{},{}}",
-        "return {'1','','','0',0,1,{},{},{}}",
-        "return {'1','','','0',0,{},{},{},'x'}",
-        "return {'1','','','0',0,{'token','{}'},{},{},{}}",
-        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{}}",
-        "return {'1','','','0',0,{1,'{}'},{},{},{}}",
-        "return {'1','','','0',0,{'1.1/q/t/',''},{},{},{}}",
-        "return {'1','','','0',0,{'1.1/q/t/',7},{},{},{}}",
-        "return {'1','','','0',0,{'1.1/q/t/','@1,2;{}'},{},{},{}}",
-        "return {'1','','','0',0,{'1.1/q/t/','@'},{},{},{}}",
-        "return {'1','','','0',0,{'1.1/q/t/','@1,2,3'},{},{},{}}",
-        "return {{},{},{},{},{},{},{},{},{{'x'}}, 7}",
+        "return {'1','','','0',0,1,{},{},{},{}}",
+        "return {'1','','','0',0,{},{},{},{},'x'}",
+        "return {'1','','','0',0,{'token','{}'},{},{},{},{}}",
+        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{}}",
+        "return {'1','','','0',0,{1,'{}'},{},{},{},{}}",
+        "return {{},{},{},{},{},{},{},{},{{'x'}},{}, 7}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};
     struct adopt adopt;
     struct drained drained;
+    struct promoted promoted;
+    struct reaped reaped;
     struct error e;
-    int64_t n, m;
+    int64_t n;
 
     (void)state;
     for (size_t i = 0; i < COUNT(claims); i++)
         if ((claim_reply(answer(claims[i]), &turns.claim, &e) == 0) != (i == COUNT(claims) - 1))
             fail_msg("%s: taken", claims[i]);
     assert_int_equal(turns.claim.next_us, -1);
-    assert_int_equal(claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{}}"),
-                                 &turns.claim, &e),
-                     0);
+    assert_int_equal(
+        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{}}"),
+                    &turns.claim, &e),
+        0);
     assert_int_equal(turns.claim.leases[0].interrupted, 22);
     assert_int_equal(turns.claim.leases[0].slot_us, 55);
     for (size_t i = 0; i < COUNT(numbers); i++) {
         assert_true(settle_reply(answer(numbers[i]), &n, &e) != 0);
-        assert_true(promote_reply(answer(numbers[i]), &n, &e) != 0);
-        assert_true(reap_reply(answer(numbers[i]), &n, &m, &e) != 0);
+        assert_true(promote_reply(answer(numbers[i]), &promoted, &e) != 0);
+        assert_true(reap_reply(answer(numbers[i]), &reaped, &e) != 0);
         assert_true(drained_reply(answer(numbers[i]), &drained, &e) != 0);
         assert_true(adopt_reply(answer(numbers[i]), 1, &adopt, &e) != 0);
     }
@@ -755,6 +781,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
     const struct CMUnitTest tests[] = {
         TEST(settle_ends_jobs_by_their_verbs),
+        TEST(settle_counts_interruptions),
         TEST(a_lease_is_settled_once_and_by_its_worker),
         TEST(a_lease_is_lost_with_its_worker),
         TEST(many_are_handed_back_in_order),

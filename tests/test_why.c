@@ -204,6 +204,40 @@ static void test_a_dead_job(void **state)
     assert_int_equal(why.job.at_us, BEGIN_US + SECOND_US);
 }
 
+/* What does not start before somebody resumes it. */
+static void test_what_is_halted(void **state)
+{
+    (void)state;
+    start_worker();
+    must(turns_rate("slow", "1/10000000/1"));
+    enqueue("default", "slow", "a");
+    push("default", "@0,0,0,bb;{\"id\":\"b\",\"type\":\"slow\"}");
+    free(redis_text("HSET", PREFIX "halted", "q/default", "7"));
+    ask_why("a", JOB_WAITING);
+    assert_int_equal(why.job.queue_paused_us, 7);
+    assert_int_equal(why.start_us, GATE_NEVER);
+    free(redis_text("DEL", PREFIX "halted"));
+    ask_why("a", JOB_WAITING);
+    assert_int_equal(why.start_us, turns.now_us);
+
+    free(redis_text("HSET", PREFIX "halted", "b/b", "paused 8"));
+    ask_why("b", JOB_WAITING);
+    assert_int_equal(why.job.batch_paused_us, 8);
+    assert_int_equal(why.start_us, GATE_NEVER);
+    claim("w", 5, 0);
+    ask_why("b", JOB_ASIDE);
+    expect_place(0, 1);
+    assert_string_equal(why.job.type, "slow");
+    assert_string_equal(why.job.batch, "b");
+
+    free(redis_text("SET", PREFIX "finished:c", "done 9 w 2 default/t/\n{\"id\":\"c\",\"type\":\"t\"}"));
+    ask_why("c", JOB_FINISHED);
+    assert_int_equal(why.job.at_us, 9);
+    assert_int_equal(why.job.attempts, 2);
+    assert_string_equal(why.job.worker, "w");
+    assert_string_equal(why.job.outcome, "done");
+}
+
 static void test_a_job_that_is_nowhere(void **state)
 {
     (void)state;
@@ -712,6 +746,7 @@ int main(void)
         TEST(a_job_that_runs),
         TEST(a_job_of_later),
         TEST(a_dead_job),
+        TEST(what_is_halted),
         TEST(a_job_that_is_nowhere),
         TEST(a_held_job),
         TEST(lanes_of_keys),

@@ -35,6 +35,7 @@ int turns_stop(void **state)
     (void)state;
     freeReplyObject(turns.reply);
     claim_free(&turns.claim);
+    promoted_free(&turns.promoted);
     redis_free(turns.redis);
     server_stop(&turns.server);
     return 0;
@@ -141,13 +142,21 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
 
 int turns_reap(const char *worker, int64_t *taken, int64_t *workers)
 {
+    struct reap_call call = {worker, LEASE_US, 3, 100000, 180 * 86400 * INT64_C(1000000)};
+    struct reaped reaped;
     struct args a;
     int rc;
 
     args_init(&a);
-    reap_request(&a, PREFIX, turns.now_us, worker, LEASE_US, 3);
+    reap_request(&a, PREFIX, turns.now_us, &call);
     rc = turns_send(&a);
-    return rc ? rc : reap_reply(turns.reply, taken, workers, &turns.error);
+    if (rc == 0)
+        rc = reap_reply(turns.reply, &reaped, &turns.error);
+    if (rc != 0)
+        return rc;
+    *taken = reaped.taken;
+    *workers = reaped.workers;
+    return 0;
 }
 
 int turns_promote(int most, int64_t *moved)
@@ -158,7 +167,10 @@ int turns_promote(int most, int64_t *moved)
     args_init(&a);
     promote_request(&a, PREFIX, turns.now_us, most);
     rc = turns_send(&a);
-    return rc ? rc : promote_reply(turns.reply, moved, &turns.error);
+    promoted_free(&turns.promoted);
+    rc = rc ? rc : promote_reply(turns.reply, &turns.promoted, &turns.error);
+    *moved = turns.promoted.moved;
+    return rc;
 }
 
 int turns_settle_end(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
@@ -204,8 +216,9 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
                           .tag = "tag",
                           .delay_us = delay_us,
                           .at_us = -1};
+    enum enqueue_result result;
+    struct span answered;
     struct args a;
-    bool is_new;
     int rc;
 
     snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",\"args\":{}}", id, type);
@@ -213,7 +226,7 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     rc = turns_send(&a);
-    return rc ? rc : enqueue_reply(turns.reply, &is_new, &turns.error);
+    return rc ? rc : enqueue_reply(turns.reply, &result, &answered, &turns.error);
 }
 
 /* ---- Limits */

@@ -21,6 +21,7 @@ struct turns {
     struct redisReply *reply; /* the last call's; the next one frees it */
     struct error error;       /* of the last call, when that failed */
     struct claim claim;       /* the last claim's */
+    struct promoted promoted; /* the last promote's */
     int calls;                /* so many were sent */
     char rules[600];          /* as the last turns_rate was kept */
 };

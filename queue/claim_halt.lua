@@ -1,0 +1,101 @@
+-- claim_halt: what is not to run now: queues that are paused, jobs that were cancelled, jobs of batches that are paused or cancelled.
+--
+--   halted     hash: "q/<queue>" -> us: paused; "b/<batch>" -> "paused <us>" or "cancelled <us>"
+--   cancelled  hash: id -> "waiting <us>" or "running <us>": its job ends where a claim meets it
+--   aside:<batch>  list of "<lane>\n<entry>": jobs of a paused batch that a claim met
+--
+-- A paused queue is not looked at, nor its lanes. A job that is not to run leaves its queue, or the head of its lane, before it takes
+-- a slot: decided here, written by claim_commit.
+--
+-- uses: check claim_call claim_grant lease
+local claim_halt = {}
+
+local claim, grant = claim_call, claim_grant
+
+local TURN_MOST = 100  -- jobs that leave a lane in one turn of it: then others have theirs
+local LANES_MOST = 250 -- and all lanes in one claim: half of its budget, the rest is for the queues
+
+local batches    -- name -> 'paused', 'cancelled' or false, as far as they were met
+local any_jobs   -- is any job cancelled by its id?
+local from_lanes -- how many jobs have left lanes
+
+local function pause_queues()
+    local fields, served = {}, {}
+    for i, queue in ipairs(claim.queues) do fields[i] = 'q/' .. queue end
+    local since = call('HMGET', P .. 'halted', unpack(fields))
+    for i, queue in ipairs(claim.queues) do
+        local list = since[i] and claim.paused or served
+        list[#list + 1] = queue
+    end
+    claim.queues = served
+end
+
+-- Reads what is paused; returns the key that holds something else.
+function claim_halt.begin()
+    batches, from_lanes = {}, 0
+    claim.paused, claim.halted = {}, {} -- halted: the jobs that leave, {entry =, lane =, batch = (nil: cancelled)} each
+    if not claim.halts then return nil end
+    local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('cancelled', 'hash')
+    if wrong then return wrong end
+    any_jobs = call('EXISTS', P .. 'cancelled') == 1
+    pause_queues()
+end
+
+local function batch_state(name)
+    if batches[name] == nil then
+        local state = call('HGET', P .. 'halted', 'b/' .. name)
+        batches[name] = state and match(state, '^%a+') or false
+    end
+    return batches[name]
+end
+
+-- May this entry not run? Then also the batch for which it stands aside; nil: it has ended.
+local function stops(entry)
+    local _, _, _, body, attrs = lease.entry_read(entry)
+    local batch = lease.attr(attrs, 'b')
+    local state = batch and batch_state(batch)
+    if state == 'cancelled' then return true end
+    if any_jobs then
+        local id = lease.id(body)
+        if id and call('HEXISTS', P .. 'cancelled', id) == 1 then return true end
+    end
+    return state == 'paused', batch
+end
+
+local function leave(s, entry, name, batch)
+    claim.halted[#claim.halted + 1] = {entry = entry, lane = name, batch = batch}
+    local what = batch and 'aside' or 'cancelled'
+    s[what] = (s[what] or 0) + 1
+end
+
+-- A job at the head of a queue. True: it leaves.
+function claim_halt.from_queue(s, entry)
+    local halted, batch = stops(entry)
+    if not halted then return false end
+    leave(s, entry, s.lane_head, batch)
+    s.dropped = (s.dropped or 0) + 1
+    return true
+end
+
+-- The next job of a lane that may run, as claim_grant.head; those before it leave. nil: there is none, or they are too many for
+-- this turn.
+function claim_halt.head(s, l, ahead)
+    local entry = grant.head(l, ahead)
+    if not claim.halts then return entry end
+    for _ = 1, TURN_MOST do
+        if not entry then return nil end
+        local halted, batch = stops(entry)
+        if not halted then return entry end
+        if claim.budget < 1 or from_lanes >= LANES_MOST then return nil end
+        leave(s, entry, l.name, batch)
+        grant.drop_head(l)
+        s.served, s.back = s.served + 1, (s.back or 0) + 1
+        claim.budget, from_lanes = claim.budget - 1, from_lanes + 1
+        entry = grant.head(l, TURN_MOST)
+    end
+end
+
+-- How many jobs have left lanes so far.
+function claim_halt.left_lanes() return from_lanes end
+
+return claim_halt

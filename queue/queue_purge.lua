@@ -1,0 +1,185 @@
+-- queue_purge: one page of the jobs of a queue and of its lanes: counted, or removed. What is removed has ended as cancelled.
+--
+-- Who purges goes through the places "queue", "rings" and "sleep", each from '' on until its next is ''; places that a page names
+-- come before the rest of it. Jobs of one type stand in a queue among others, where no list lets go of them: there they are marked,
+-- and claims drop them.
+--
+-- KEYS[1] prefix
+-- ARGV: now, queue, "count" or "remove", type ('': all), most (jobs of this page, 1 to 1000), place, from
+--       place: queue, rings (names those that are there), ring:<type>, sleep
+-- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
+--          read, [place, ...] ]
+--        [ "missing" ] when there is no such queue
+-- uses: cancelled check lane lease
+
+local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
+
+local queue, removes, kind, left      -- of one call; left: how many jobs this page may still take
+local jobs, marked, nameless, bytes, places
+
+local function scan(command, key, most, from)
+    local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(most))
+    return page[1] ~= '0' and page[1] or '', page[2]
+end
+
+-- Ends entries of a type, by what they were counted as where they stood.
+local function end_all(name, entries, counters)
+    for _, what in ipairs(counters) do lease.count(name, what, #entries) end
+    lease.count(name, 'cancelled', #entries)
+    cancelled.finish(entries)
+    jobs = jobs + #entries
+end
+
+-- ---- The queue
+
+local DROPPED = {'dropped'}
+
+local function remove_from_queue(key)
+    local entries, types = call('LRANGE', key, '0', digits(left - 1)), {}
+    for _, entry in ipairs(entries) do
+        local name = lane.type_of(entry)
+        bytes = bytes + #entry
+        if name then
+            types[name] = types[name] or {}
+            types[name][#types[name] + 1] = entry
+        else
+            jobs = jobs + 1
+        end
+    end
+    call('LTRIM', key, digits(#entries), '-1')
+    for name, list in pairs(types) do end_all(name, list, DROPPED) end
+    return call('EXISTS', key) == 1 and '0' or ''
+end
+
+local function mark(entry)
+    local _, _, _, body = lease.entry_read(entry)
+    local id = lease.id(body)
+    if not is_name(id) then
+        nameless = nameless + 1
+    else
+        call('HSETNX', P .. 'cancelled', id, 'waiting ' .. us(now))
+        marked = marked + 1
+    end
+end
+
+-- From the tail, so that none is passed over while others leave at the head; from: how many were seen.
+local function look_at_queue(key, from)
+    from = tonumber(from) or 0
+    local entries = call('LRANGE', key, us(-from - left), us(-from - 1))
+    for _, entry in ipairs(entries) do
+        bytes = bytes + #entry
+        if lane.type_of(entry) == kind then
+            if removes then mark(entry) else jobs = jobs + 1 end
+        end
+    end
+    return #entries < left and '' or us(from + #entries)
+end
+
+local function of_queue(from)
+    local key = P .. 'queue:' .. queue
+    if kind ~= '' then return look_at_queue(key, from) end
+    if removes then return remove_from_queue(key) end
+    jobs = call('LLEN', key)
+    return ''
+end
+
+-- ---- Lanes
+
+local PARKED = {'served', 'back'}
+
+-- Takes a lane's first jobs; returns whether it has none left.
+local function take_lane(name)
+    local entries = call('LRANGE', P .. 'lane:' .. name, '0', digits(left - 1))
+    local _, of_type = lease.lane_parts(name)
+    left = left - #entries
+    for _, entry in ipairs(entries) do bytes = bytes + #entry end
+    call('LTRIM', P .. 'lane:' .. name, digits(#entries), '-1')
+    end_all(of_type, entries, PARKED)
+    return call('EXISTS', P .. 'lane:' .. name) == 0
+end
+
+-- Counts a lane, or takes what this page may; returns whether it is gone.
+local function visit(name)
+    left = left - SHARE
+    if removes then
+        left = max(left, 1)
+        return take_lane(name)
+    end
+    jobs = jobs + call('LLEN', P .. 'lane:' .. name)
+    return false
+end
+
+local function of_rings(from)
+    local rest, names = scan('HSCAN', 'types', left, from)
+    for i = 1, #names, 2 do
+        local wanted = kind == '' or kind == names[i]
+        if wanted and call('EXISTS', P .. 'ring:' .. queue .. '/' .. names[i]) == 1 then places[#places + 1] = 'ring:' .. names[i] end
+    end
+    return rest
+end
+
+local function of_ring(from, name)
+    local ring = 'ring:' .. queue .. '/' .. name
+    if not removes then
+        local rest, keys = scan('ZSCAN', ring, ceil(left / SHARE), from)
+        for i = 1, #keys, 2 do visit(queue .. '/' .. name .. '/' .. keys[i]) end
+        return rest
+    end
+    for _, key in ipairs(call('ZRANGE', P .. ring, '0', us(ceil(left / SHARE) - 1))) do
+        if left < 1 or not visit(queue .. '/' .. name .. '/' .. key) then break end
+        lane.leave_ring(queue, name, key)
+    end
+    return call('EXISTS', P .. ring) == 1 and '0' or ''
+end
+
+-- The lanes that wait at the gate of a key; returns whether this page has come to their end.
+local function of_gate(gate_name)
+    for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gate_name, '0', '-1')) do
+        if kind == '' or node:match('^[^/]+') == kind then
+            if removes and left < 1 then return false end
+            local gone = visit(queue .. '/' .. node)
+            if gone then lane.leave_gate(queue, gate_name, node) elseif removes then return false end
+        end
+    end
+    return true
+end
+
+local function of_sleep(from)
+    local rest, gates = scan('ZSCAN', 'sleep:' .. queue, ceil(left / SHARE), from)
+    for i = 1, #gates, 2 do
+        -- The same page again: those that are gone are not in it any more.
+        if not of_gate(gates[i]) and removes then return from == '' and '0' or from end
+    end
+    return rest
+end
+
+-- ----
+
+local ways = {queue = of_queue, rings = of_rings, ring = of_ring, sleep = of_sleep}
+
+local function wrong_keys(way, name)
+    local wrong = check.wrong_kind('cancelled', 'hash') or check.wrong_kind('queue:' .. queue, 'list')
+        or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
+        or check.wrong_kind('held:' .. queue, 'zset')
+    if way == 'ring' then wrong = wrong or check.wrong_kind('ring:' .. queue .. '/' .. name, 'zset') end
+    return wrong
+end
+
+local function is_known() return call('SISMEMBER', P .. 'queues', queue) == 1 or call('EXISTS', P .. 'queue:' .. queue) == 1 end
+
+local function queue_purge(ARGV)
+    local most, way, name = tonumber(ARGV[5]), (ARGV[6] or ''):match('^(%a+):?(.*)$')
+    queue, removes, kind, left = ARGV[2], ARGV[3] == 'remove', ARGV[4], most
+    if #ARGV ~= 7 or not (is_name(queue) and (kind == '' or is_name(kind)) and is_whole(most, 1) and ways[way or ''])
+        or most > 1000 or not removes and ARGV[3] ~= 'count' then
+        return refuse('queue_purge: wants now, queue, count or remove, type, most from 1 to 1000, place, from')
+    end
+    local wrong = wrong_keys(way, name)
+    if wrong then return check.refuse_key(wrong) end
+    if not is_known() then return {'missing'} end
+    jobs, marked, nameless, bytes, places = 0, 0, 0, 0, {}
+    local rest = ways[way](ARGV[7], name)
+    return {rest, us(jobs), us(marked), us(nameless), us(bytes), places}
+end
+
+return queue_purge

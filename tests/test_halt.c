@@ -1,0 +1,695 @@
+/* What is not to run: paused queues, cancelled jobs, jobs of paused and cancelled batches, as claims meet
+ * them; and purging, under virtual time. */
+#include "tests/scene.h"
+
+#include "core/client.h"
+#include "queue/cancel.h"
+#include "queue/queues.h"
+#include "tests/random.h"
+
+#define HALTED PREFIX "halted"
+#define CANCELLED PREFIX "cancelled"
+#define BATCH PREFIX "batch:b"
+
+static struct weir *w;
+
+static int start_all(void **state)
+{
+    turns_start(state);
+    w = weir_new(turns.server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int stop_all(void **state)
+{
+    weir_free(w);
+    return turns_stop(state);
+}
+
+static void halt(const char *field, const char *value)
+{
+    free(redis_text("HSET", HALTED, field, value));
+}
+
+/* Jobs of a batch as Weir's producers write them, counted as enqueued. */
+static void enqueue_of_batch(const char *type, const char *batch, const char *ids)
+{
+    char text[400], *rest = text, stats[100];
+
+    snprintf(text, sizeof text, "%s", ids);
+    snprintf(stats, sizeof stats, PREFIX "stats:%s", type);
+    for (char *id; (id = strsep(&rest, " "));) {
+        char entry[300];
+
+        snprintf(entry, sizeof entry, "@0,0,0,b%s;{\"id\":\"%s\",\"type\":\"%s\"}", batch, id, type);
+        push("default", entry);
+        free(redis_text("HINCRBY", stats, "enqueued", "1"));
+    }
+}
+
+static void make_batch(const char *total)
+{
+    free(redis_text("HSET", BATCH, "total", total, "sealed", "1", "then", "default after"));
+}
+
+static void cancel_ids(const char *ids)
+{
+    char text[400], *rest = text;
+
+    snprintf(text, sizeof text, "%s", ids);
+    for (char *id; (id = strsep(&rest, " "));)
+        free(redis_text("HSET", CANCELLED, id, "waiting 1"));
+}
+
+/* ---- Queues */
+
+static void test_a_paused_queue_is_not_served(void **state)
+{
+    static const char *const names[] = {"other", "default"};
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/10000000/1"));
+    enqueue("default", "slow", "a b");
+    enqueue("default", "t", "c");
+    enqueue("other", "t", "d");
+    claim("w", 3, 0);
+    expect_leases("a c");
+    enqueue("default", "t", "e");
+    halt("q/default", "1");
+    turns.now_us += 20 * SECOND_US;
+    assert_int_equal(claim("w", 10, 10), 0); /* it has no other */
+    assert_false(turns.claim.more);
+    ask.queues = (struct names){names, 2};
+    claim("w", 10, 10);
+    expect_leases("d");
+    assert_int_equal(turns.claim.paused_count, 1);
+    assert_memory_equal(turns.claim.paused[0].at, "default", 7);
+    assert_false(turns.claim.more);
+    assert_int_equal(turns.claim.next_us, -1); /* though a gate of it is due */
+    turns_check();
+
+    free(redis_text("HDEL", HALTED, "q/default"));
+    claim("w", 10, 10);
+    expect_leases("b e");
+    assert_int_equal(turns.claim.paused_count, 0);
+    turns_check();
+}
+
+static void test_draining_does_not_wait_for_a_paused_queue(void **state)
+{
+    struct drained d;
+    struct args a;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue("default", "slow", "a b");
+    claim("w", 1, 0);
+    claim("w", 1, 0);
+    enqueue("default", "t", "c");
+    for (int paused = 0; paused < 2; paused++) {
+        args_init(&a);
+        drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
+        must(turns_send(&a));
+        must(drained_reply(turns.reply, &d, &turns.error));
+        assert_int_equal(d.waiting, !paused);
+        assert_int_equal(d.parked, !paused);
+        assert_int_equal(d.running, 1);
+        halt("q/default", "1");
+    }
+}
+
+/* ---- Jobs */
+
+static void test_a_cancelled_job_ends_at_the_head_of_its_queue(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b c");
+    push("default", " {\"type\":\"t\",\"id\":\"odd\"}");
+    cancel_ids("b odd");
+    claim("w", 10, 0);
+    expect_leases("a c");
+    expect_counters("t", "pulled 2, parked 0, cancelled 2, dropped 2");
+    assert_int_equal(redis_number("EXISTS", CANCELLED, QUEUE), 0);
+    turns_check();
+}
+
+/* It takes no slot, and what is behind it starts in its place; the last one ends its lane. */
+static void test_a_cancelled_job_ends_at_the_head_of_its_lane(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/10000000/1"));
+    enqueue("default", "slow", "a b c d");
+    claim("w", 2, 0);
+    expect_leases("a");
+    claim("w", 2, 0);
+    cancel_ids("b d");
+    claim("w", 2, 0);
+    expect_list(LANE("slow"), "b c d"); /* its gate is closed: nobody comes to it */
+    turns.now_us += 10 * SECOND_US;
+    claim("w", 2, 0);
+    expect_leases("c");
+    turns_check();
+    turns.now_us += 10 * SECOND_US;
+    claim("w", 2, 0);
+    expect_leases("");
+    assert_int_equal(redis_number("EXISTS", LANE("slow"), PREFIX "ring:default/slow", PREFIX "wake:default"),
+                     0);
+    expect_counters("slow", "parked 3, served 3, back 2, cancelled 2");
+    turns_check();
+    enqueue("default", "slow", "e");
+    claim("w", 2, 0);
+    expect_leases("e"); /* the slot that none of them took */
+}
+
+static void test_cancelled_jobs_of_keys_end_with_their_lanes(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", "gcra:1/10000000/1,by=key"));
+    enqueue_with("t", "a1 a2", "\"key\":\"a\"");
+    enqueue_with("t", "b1 b2 b3", "\"key\":\"b\"");
+    claim("w", 5, 0);
+    expect_leases("a1 b1");
+    cancel_ids("a2 b2");
+    turns.now_us += 10 * SECOND_US;
+    claim("w", 5, 0);
+    expect_leases("b3");
+    assert_int_equal(redis_number("EXISTS", LANE("t") "a", LANE("t") "b", PREFIX "sleep:default"), 0);
+    turns_check();
+}
+
+static void test_many_cancelled_jobs_keep_nobody_waiting(void **state)
+{
+    char id[32];
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue_many("slow", 1200);
+    for (int i = 0; i < 3; i++)
+        claim("w", 1, 0);
+    for (int i = 1; i < 1200; i++) {
+        snprintf(id, sizeof id, "slow%d", i);
+        free(redis_text("HSET", CANCELLED, id, "waiting 1"));
+    }
+    turns.now_us += SECOND_US;
+    enqueue_many("t", 3);
+    claim("w", 5, 0);
+    assert_true(turns.claim.more);
+    expect_leases("t0 t1 t2"); /* in the same claim as the first of those that end */
+    turns_check();
+    for (int i = 0; turns.claim.more && i < 20; i++)
+        assert_int_equal(claim("w", 5, 0), 0);
+    assert_false(turns.claim.more);
+    assert_int_equal(redis_number("EXISTS", LANE("slow"), QUEUE, CANCELLED), 0);
+    expect_counters("slow", "cancelled 1199");
+    turns_check();
+}
+
+/* ---- Batches */
+
+static void test_jobs_of_a_cancelled_batch_end(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/10000000/1"));
+    make_batch("5");
+    enqueue_of_batch("slow", "b", "a b c");
+    enqueue_of_batch("t", "b", "d e");
+    enqueue("default", "t", "f");
+    claim("w", 1, 0);
+    expect_leases("a");
+    claim("w", 1, 0);
+    halt("b/b", "cancelled 1");
+    turns.now_us += 20 * SECOND_US;
+    claim("w", 10, 0);
+    claim("w", 10, 0);
+    expect_text("3", "HGET", BATCH, "cancelled"); /* d runs too */
+    expect_counters("slow", "cancelled 2, dropped 0, back 2");
+    assert_int_equal(redis_number("LLEN", QUEUE), 0);
+    turns_check();
+}
+
+static void test_jobs_of_a_paused_batch_stand_aside(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/10000000/1"));
+    enqueue_of_batch("slow", "b", "a b c");
+    enqueue("default", "slow", "d");
+    claim("w", 1, 0);
+    claim("w", 1, 0);
+    expect_list(LANE("slow"), "b c d");
+    enqueue_of_batch("t", "b", "e f");
+    halt("b/b", "paused 1");
+    cancel_ids("f"); /* this one ends rather */
+    turns.now_us += 10 * SECOND_US;
+    claim("w", 2, 0);
+    expect_leases("d");
+    claim("w", 2, 0);
+    expect_text("default/slow/\n@0,0,0,bb;{\"id\":\"b\",\"type\":\"slow\"}\n"
+                "default/slow/\n@0,0,0,bb;{\"id\":\"c\",\"type\":\"slow\"}\n"
+                "default/t/\n@0,0,0,bb;{\"id\":\"e\",\"type\":\"t\"}",
+                "LRANGE", PREFIX "aside:b", "0", "-1");
+    expect_counters("slow", "aside 2, back 2, cancelled 0");
+    expect_counters("t", "aside 1, dropped 2, cancelled 1");
+    turns_check();
+}
+
+static void test_a_claim_that_fails_sets_nothing_aside(void **state)
+{
+    char *before, *after;
+
+    (void)state;
+    start("w");
+    enqueue_of_batch("t", "b", "a");
+    halt("b/b", "paused 1");
+    free(redis_text("SET", PREFIX "aside:b", "not ours"));
+    before = turns_digest();
+    assert_true(try_claim("w", 2, 0) != 0);
+    assert_non_null(strstr(turns.error.text, "aside:b is a string"));
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void test_what_is_not_ours_stops_the_claim(void **state)
+{
+    static const char *const names[] = {HALTED, CANCELLED, ACTIVE "w"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        scene_begin(NULL);
+        start("w");
+        enqueue("default", "t", "a");
+        free(redis_text("DEL", names[i]));
+        free(redis_text("SET", names[i], "x"));
+        assert_true(try_claim("w", 2, 0) != 0);
+        assert_non_null(strstr(turns.error.text, "WRONGTYPE"));
+        expect_list(QUEUE, "a");
+    }
+}
+
+/* ---- Purging */
+
+static void fill_everywhere(void)
+{
+    start("w");
+    must(turns_rate("slow", "1/10000000/1"));
+    must(turns_rate("t", "gcra:1/10000000/1,by=key"));
+    must(turns_weight("t", "a", 3));
+    enqueue("default", "slow", "s1 s2 s3");
+    enqueue_with("t", "a1 a2 a3", "\"key\":\"a\"");
+    enqueue_with("t", "b1 b2", "\"key\":\"b\"");
+    enqueue("default", "odd", "o1 o2"); /* held: no worker runs it */
+    claim("w", 9, 0);
+    expect_leases("s1 a1 b1");
+    enqueue("default", "slow", "s4");
+    enqueue("default", "odd", "o3");
+    enqueue_with("t", "b3", "\"key\":\"b\"");
+    turns_check();
+}
+
+static void expect_jobs(const struct queue_jobs *jobs, int64_t waiting, int64_t parked, int64_t marked)
+{
+    assert_int_equal(jobs->waiting, waiting);
+    assert_int_equal(jobs->parked, parked);
+    assert_int_equal(jobs->marked, marked);
+}
+
+static void purge(const char *type, struct queue_jobs *jobs)
+{
+    struct queue_jobs counted;
+
+    if (queue_count(w, turns.now_us, "default", type, &counted) < 0 ||
+        queue_purge(w, turns.now_us, "default", type, counted.waiting + counted.parked, jobs) < 0)
+        fail_msg("%s", w->error.text);
+}
+
+static void test_purging_a_queue_leaves_what_runs(void **state)
+{
+    struct queue_jobs jobs;
+
+    (void)state;
+    fill_everywhere();
+    must(turns_script("queue_purge", (const char *[]){"default", "count", "", "10", "sleep", ""}, 6));
+    if (queue_count(w, turns.now_us, "default", NULL, &jobs) < 0)
+        fail_msg("%s", w->error.text);
+    expect_jobs(&jobs, 3, 7, 0);
+    purge(NULL, &jobs);
+    expect_jobs(&jobs, 3, 7, 0);
+    assert_int_equal(redis_number("EXISTS", QUEUE, PREFIX "wake:default", PREFIX "sleep:default",
+                                  PREFIX "held:default", LANE("t") "a"),
+                     0);
+    expect_counters("t", "cancelled 4, dropped 1");
+    turns_check();
+    enqueue("default", "odd", "o4");
+    claim("w", 9, 0);
+    turns_check();
+}
+
+static void test_purging_one_type(void **state)
+{
+    struct queue_jobs jobs;
+
+    (void)state;
+    fill_everywhere();
+    push("default", "{\"type\":\"t\"}");
+    if (queue_count(w, turns.now_us, "default", "t", &jobs) < 0)
+        fail_msg("%s", w->error.text);
+    expect_jobs(&jobs, 2, 3, 0);
+    purge("t", &jobs);
+    expect_jobs(&jobs, 0, 3, 1);
+    assert_int_equal(jobs.nameless, 1);
+    turns_check();
+    purge("slow", &jobs);
+    expect_jobs(&jobs, 0, 2, 1);
+    purge("odd", &jobs);
+    expect_jobs(&jobs, 0, 2, 1);
+    turns_check();
+    assert_int_equal(claim("w", 9, 0), 1); /* those that were marked end, and the one without an id runs */
+    assert_int_equal(redis_number("EXISTS", QUEUE, CANCELLED), 0);
+    turns_check();
+}
+
+static void test_purging_long_lanes_page_by_page(void **state)
+{
+    struct queue_jobs jobs;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    must(turns_rate("t", "gcra:1/86400000000/1,by=key"));
+    enqueue_many("slow", 1500);
+    for (int i = 0; i < 300; i++) {
+        char fields[40], id[40];
+
+        snprintf(fields, sizeof fields, "\"key\":\"k%d\"", i);
+        snprintf(id, sizeof id, "k%da k%db", i, i);
+        enqueue_with("t", id, fields);
+    }
+    for (int i = 0; i < 12; i++)
+        claim("w", 500, 0);
+    enqueue_many("u", 700);
+    purge("t", &jobs);
+    expect_jobs(&jobs, 0, 300, 0);
+    turns_check();
+    purge(NULL, &jobs);
+    expect_jobs(&jobs, 700, 1499, 0);
+    turns_check();
+    assert_int_equal(queue_count(w, turns.now_us, "nope", NULL, &jobs), WEIR_ENOTFOUND);
+}
+
+/* The batch of those that are purged or cancelled has ended, and its locks are free. */
+static void test_purged_jobs_end_their_batch(void **state)
+{
+    struct queue_jobs jobs;
+
+    (void)state;
+    start("w");
+    make_batch("2");
+    enqueue_of_batch("t", "b", "a b");
+    push("default", "@0,0,0,ukey;{\"id\":\"c\",\"type\":\"t\"}");
+    free(redis_text("SET", PREFIX "unique:key", "c"));
+    purge(NULL, &jobs);
+    expect_jobs(&jobs, 3, 0, 0);
+    expect_text("2", "HGET", BATCH, "cancelled");
+    expect_list(QUEUE, "b.then"); /* what followed is new */
+    assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 0);
+}
+
+/* ---- All of it at random */
+
+enum { WORLD_JOBS = 400, WORLD_STEPS = 300 };
+
+static struct world {
+    uint64_t seed, random;
+    int jobs;
+    bool started[WORLD_JOBS];
+    char tokens[WORLD_JOBS][200]; /* of those that run */
+    int running;
+} world;
+
+static int pick(int n)
+{
+    return (int)(random_next(&world.random) % (uint64_t)n);
+}
+
+static const char *const world_queues[] = {"default", "other"};
+static const char *const world_types[] = {"t", "slow", "keyed"};
+
+static void world_enqueue(void)
+{
+    for (int i = pick(8); i >= 0 && world.jobs < WORLD_JOBS; i--) {
+        const char *type = world_types[pick(3)];
+        char entry[300], stats[100];
+
+        snprintf(entry, sizeof entry, "%s{\"id\":\"j%d\",\"type\":\"%s\",\"key\":\"k%d\"}",
+                 pick(2) ? "@0,0,0,bb;" : "", world.jobs++, type, pick(5));
+        snprintf(stats, sizeof stats, PREFIX "stats:%s", type);
+        push(world_queues[pick(2)], entry);
+        free(redis_text("HINCRBY", stats, "enqueued", "1"));
+    }
+}
+
+/* Every job starts once at most; it ends at once, or runs on. */
+static void world_claim(void)
+{
+    must(try_claim("w", 1 + pick(6), pick(4)));
+    for (size_t i = 0; i < turns.claim.lease_count; i++) {
+        const char *id = strstr(turns.claim.leases[i].body.at, "\"j");
+        int n = id ? atoi(id + 2) : -1;
+
+        assert_in_range(n, 0, WORLD_JOBS - 1);
+        if (world.started[n])
+            fail_msg("WEIR_SEED=%llu: j%d started twice", (unsigned long long)world.seed, n);
+        world.started[n] = true;
+        snprintf(world.tokens[world.running++], 200, "%.*s", (int)turns.claim.leases[i].token.len,
+                 turns.claim.leases[i].token.at);
+    }
+}
+
+static void world_settle(void)
+{
+    while (world.running > 0 && pick(8)) {
+        const char *text = world.tokens[--world.running], *type = strchr(strchr(text, '/') + 1, '/') + 1;
+        struct span token = {text, strlen(text)};
+        char name[20];
+        int64_t stale;
+
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(type, "/"), type);
+        if (pick(5) == 0)
+            must(turns_settle_end("w", SETTLE_CANCELLED, token, 0, NULL, &stale));
+        else
+            must(turns_settle_done("w", name, &token, 1, &stale));
+        assert_int_equal(stale, 0);
+    }
+}
+
+static void world_cancel(void)
+{
+    struct cancel cancel;
+    char id[20];
+    int status;
+
+    snprintf(id, sizeof id, "j%d", pick(world.jobs + 1));
+    status = cancel_job(w, turns.now_us, id, NULL, &cancel);
+    if (status != 0 && status != WEIR_ENOTFOUND)
+        fail_msg("WEIR_SEED=%llu: cancel %s: %s", (unsigned long long)world.seed, id, w->error.text);
+    cancel_free(&cancel);
+}
+
+static void world_pause(bool paused)
+{
+    int64_t ignored;
+
+    for (size_t i = 0; i < COUNT(world_queues); i++)
+        if (!paused || pick(2))
+            (void)!queue_pause(w, world_queues[i], paused, &ignored);
+    if (paused && pick(2))
+        halt("b/b", "paused 1");
+    else if (!paused)
+        must(turns_script("batch_resume", (const char *[]){"b", "500"}, 2));
+}
+
+static void world_purge(void)
+{
+    const char *type = pick(2) ? world_types[pick(3)] : NULL;
+    struct queue_jobs jobs;
+
+    if (pick(6) == 0 && queue_purge(w, turns.now_us, world_queues[pick(2)], type, 1 + pick(30), &jobs) < 0 &&
+        w->error.status != WEIR_ENOTFOUND)
+        fail_msg("WEIR_SEED=%llu: %s", (unsigned long long)world.seed, w->error.text);
+}
+
+static void world_step(void)
+{
+    switch (pick(8)) {
+    case 0:
+        world_enqueue();
+        break;
+    case 1:
+        world_cancel();
+        break;
+    case 2:
+        world_pause(pick(2));
+        break;
+    case 3:
+        world_purge();
+        break;
+    case 4:
+        world_settle();
+        break;
+    default:
+        turns.now_us += pick(400000);
+        world_claim();
+    }
+}
+
+static void world_check(const char *when)
+{
+    struct invariants seen;
+    const char *why = invariants_broken(turns.redis, PREFIX, turns.now_us, LEASE_US, &seen);
+
+    if (why || seen.foreign != 0)
+        fail_msg("WEIR_SEED=%llu: %s: %s", (unsigned long long)world.seed, when,
+                 why ? why : "what waits in queues is not what was counted");
+}
+
+static long long counted(const char *what)
+{
+    long long sum = 0;
+
+    for (size_t i = 0; i < COUNT(world_types); i++) {
+        char stats[100], *n;
+
+        snprintf(stats, sizeof stats, PREFIX "stats:%s", world_types[i]);
+        n = redis_text("HGET", stats, what);
+        sum += atoll(n);
+        free(n);
+    }
+    return sum;
+}
+
+/* Nothing is paused any more, and all that is left runs: each job has been done or cancelled, and counted
+ * once. */
+static void world_end(void)
+{
+    world_pause(false);
+    for (int i = 0; i < 2000 && redis_number("EXISTS", QUEUE, PREFIX "queue:other", PREFIX "wake:default",
+                                             PREFIX "wake:other");
+         i++) {
+        turns.now_us += SECOND_US / 2;
+        world_claim();
+        world_settle();
+    }
+    while (world.running > 0)
+        world_settle();
+    world_check("at the end");
+    assert_int_equal(redis_number("EXISTS", QUEUE, PREFIX "queue:other", PREFIX "wake:default",
+                                  PREFIX "wake:other", PREFIX "aside:b"),
+                     0);
+    if (counted("done") + counted("cancelled") != world.jobs)
+        fail_msg("WEIR_SEED=%llu: of %d jobs %lld are done and %lld cancelled",
+                 (unsigned long long)world.seed, world.jobs, counted("done"), counted("cancelled"));
+}
+
+static void run_world(uint64_t seed)
+{
+    static const char *const types[] = {"t", "slow", "keyed"};
+
+    world = (struct world){.seed = seed, .random = seed};
+    scene_begin(NULL);
+    ask.queues = (struct names){world_queues, 2};
+    ask.types = (struct names){types, 3};
+    must(turns_adopt("w", "", NULL, 0, ask.queues, NULL));
+    free(redis_text("HSET", BATCH, "total", "1000000"));
+    must(turns_rate("slow", "5/1000000/2"));
+    must(turns_rate("keyed", "gcra:2/1000000/1,by=key concurrency:3"));
+    must(turns_weight("keyed", "k1", 3));
+    for (int i = 0; i < WORLD_STEPS; i++) {
+        world_step();
+        world_check("in between");
+    }
+    world_end();
+}
+
+static void test_random_halts(void **state)
+{
+    const char *worlds = getenv("WEIR_WORLDS");
+    int count = worlds ? atoi(worlds) : 6;
+    uint64_t seed = random_seed();
+
+    (void)state;
+    for (int i = 0; i < count; i++)
+        run_world(seed + (uint64_t)i);
+}
+
+/* ---- Scripts refuse what is wrong */
+
+static void test_wrong_arguments(void **state)
+{
+    static const char *const calls[][7] = {
+        {"cancel"},
+        {"cancel", "no id", "mark"},
+        {"cancel", "a", "sing"},
+        {"cancel", "a", "mark", "x"},
+        {"cancel", "a", "tell", "w"},
+        {"queue_pause", "default"},
+        {"queue_pause", "de fault", "pause"},
+        {"queue_pause", "default", "stop"},
+        {"queue_purge", "default", "count", "", "0", "queue", ""},
+        {"queue_purge", "default", "count", "", "1001", "queue", ""},
+        {"queue_purge", "default", "count", "a b", "10", "queue", ""},
+        {"queue_purge", "default", "lose", "", "10", "queue", ""},
+        {"queue_purge", "default", "count", "", "10", "lane", ""},
+    };
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        char *before = turns_digest(), *after;
+        size_t n = 1;
+
+        while (n < COUNT(calls[0]) && calls[i][n])
+            n++;
+        if (turns_script(calls[i][0], calls[i] + 1, n - 1) == 0)
+            fail_msg("%s %s: taken", calls[i][0], n > 1 ? calls[i][1] : "");
+        after = turns_digest();
+        assert_string_equal(before, after);
+        free(before);
+        free(after);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(a_paused_queue_is_not_served),
+        TEST(draining_does_not_wait_for_a_paused_queue),
+        TEST(a_cancelled_job_ends_at_the_head_of_its_queue),
+        TEST(a_cancelled_job_ends_at_the_head_of_its_lane),
+        TEST(cancelled_jobs_of_keys_end_with_their_lanes),
+        TEST(many_cancelled_jobs_keep_nobody_waiting),
+        TEST(jobs_of_a_cancelled_batch_end),
+        TEST(jobs_of_a_paused_batch_stand_aside),
+        TEST(a_claim_that_fails_sets_nothing_aside),
+        TEST(what_is_not_ours_stops_the_claim),
+        TEST(purging_a_queue_leaves_what_runs),
+        TEST(purging_one_type),
+        TEST(purging_long_lanes_page_by_page),
+        TEST(purged_jobs_end_their_batch),
+        TEST(random_halts),
+        TEST(wrong_arguments),
+    };
+
+    return cmocka_run_group_tests_name("halt", tests, start_all, stop_all);
+}

@@ -1,0 +1,401 @@
+/* weir job show and cancel, from outside, of a job in each state; those that take a worker with a real one.
+ */
+#include "tests/scene.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+#include "weir.h"
+
+#define CANCELLED PREFIX "cancelled"
+
+static struct outcome said;
+
+/* weir job VERB and its words, split at blanks, on the scene's Redis. */
+static int job(const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir"), "job", "--redis", turns.server.url};
+    char text[400], *rest = text;
+    int count = 4;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    program_run(&said, NULL, words);
+    return said.code;
+}
+
+static void expect_said(const char *part)
+{
+    if (!strstr(said.out, part) && !strstr(said.err, part))
+        fail_msg("not said: %s\nbut: %s%s", part, said.out, said.err);
+}
+
+/* weir job show ID has each of these parts, separated by "|". */
+static void expect_shown(const char *id, const char *parts)
+{
+    char line[100], text[400], *rest = text;
+
+    snprintf(line, sizeof line, "show %s", id);
+    snprintf(text, sizeof text, "%s", parts);
+    if (job(line) != 0)
+        fail_msg("job show %s: %d: %s", id, said.code, said.err);
+    for (char *part; (part = strsep(&rest, "|"));)
+        expect_said(part);
+}
+
+static json_t *shown(const char *id)
+{
+    char line[100];
+    json_t *doc;
+
+    snprintf(line, sizeof line, "show --json %s", id);
+    assert_int_equal(job(line), 0);
+    doc = json_loads(said.out, 0, NULL);
+    assert_non_null(doc);
+    return doc;
+}
+
+static void expect_member(json_t *doc, const char *name, const char *value)
+{
+    char *text = json_dumps(json_object_get(doc, name), JSON_ENCODE_ANY | JSON_COMPACT);
+
+    assert_non_null(text);
+    assert_string_equal(text, value);
+    free(text);
+}
+
+static void expect_cancelled(const char *id, const char *says)
+{
+    char line[100];
+
+    snprintf(line, sizeof line, "cancel %s", id);
+    if (job(line) != 0)
+        fail_msg("job cancel %s: %d: %s", id, said.code, said.err);
+    expect_said(says);
+}
+
+static int begin_now(void **state)
+{
+    int rc = scene_begin(state);
+
+    turns.now_us = clock_wall_us();
+    return rc;
+}
+
+/* ---- Without a worker */
+
+static void test_a_job_that_waits(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    start("w");
+    push("default", "@2,1,3,bweek,ukey,e1795000000000000:it said%0Ano%2C twice;{\"id\":\"a\",\"type\":\"t\","
+                    "\"timeout\":1.5,\"max_attempts\":4,\"args\":{\"n\":[1,2]}}");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    expect_shown(
+        "a",
+        "state       waiting|type        t, queue default|batch       week|unique      key, until it ends|"
+        "place       1 of 1 in its queue|2 of 4 used|interrupted 1 times|throttled   3 times|"
+        "failed last|as          it said no, twice|timeout     1.5 s|\"n\": [\n");
+    doc = shown("a");
+    expect_member(doc, "state", "\"waiting\"");
+    expect_member(doc, "batch", "\"week\"");
+    expect_member(doc, "unique", "{\"key\":\"key\",\"until\":\"end\"}");
+    expect_member(doc, "attempts", "2");
+    expect_member(doc, "max_attempts", "4");
+    expect_member(doc, "cancelled", "null");
+    expect_member(json_object_get(doc, "body"), "args", "{\"n\":[1,2]}");
+    expect_member(json_object_get(doc, "last_failure"), "reason", "\"it said\\nno, twice\"");
+    json_decref(doc);
+
+    expect_cancelled(
+        "a",
+        "job a is cancelled: it is waiting in queue default, and ends there when a worker comes to it\n");
+    expect_shown("a", "state       waiting|cancelled|it ends when a worker comes to it");
+    expect_cancelled("a", "job a was already cancelled");
+    turns_check();
+    free(redis_text("SET", PREFIX "unique:key", "a"));
+    claim("w", 5, 0);
+    expect_leases("");
+    assert_int_equal(redis_number("EXISTS", PREFIX "unique:key", CANCELLED, QUEUE), 0);
+    assert_int_equal(job("show a"), 66);
+    assert_int_equal(job("cancel a"), 66);
+}
+
+static void test_a_job_that_is_parked(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    claim("w", 1, 0);
+    claim("w", 1, 0);
+    expect_shown("b", "state       parked|place       1 of 2 in its lane");
+    expect_cancelled("b", "it is parked in queue default, and ends there");
+    turns.now_us += SECOND_US;
+    claim("w", 2, 0);
+    expect_leases("c");
+    turns_check();
+}
+
+static void test_a_job_that_is_aside(void **state)
+{
+    (void)state;
+    start("w");
+    push("default", "@0,0,0,bb;{\"id\":\"a\",\"type\":\"t\"}");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    free(redis_text("HSET", PREFIX "halted", "b/b", "paused 1795000000000000"));
+    expect_shown("a", "state       waiting|batch b is paused; weir batch resume b");
+    claim("w", 2, 0);
+    expect_shown("a", "state       aside|place       1 of 1 of those aside|weir batch resume b");
+    expect_cancelled("a",
+                     "it is aside in queue default, and ends there when its batch is resumed or cancelled");
+    turns_check();
+}
+
+static void test_a_job_of_a_paused_queue(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    free(redis_text("HSET", PREFIX "halted", "q/default", "1795000000000000"));
+    expect_shown("a", "state       waiting|paused|weir queue resume default");
+}
+
+static void test_a_scheduled_job_is_gone_at_once(void **state)
+{
+    (void)state;
+    must(turns_enqueue("default", "t", "a", 3600 * SECOND_US));
+    must(turns_enqueue("default", "t", "b", 3600 * SECOND_US));
+    expect_shown("a", "state       scheduled|starts");
+    expect_cancelled("a", "job a is cancelled: it was scheduled and is gone\n");
+    assert_int_equal(redis_number("ZCARD", PREFIX "later"), 1);
+    expect_counters("t", "scheduled 1, cancelled 1");
+    turns_check();
+    assert_int_equal(job("cancel a"), 66);
+}
+
+static void test_a_job_that_is_to_be_retried(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    claim("w", 1, 0);
+    settle("w", SETTLE_RETRY, turns.claim.leases[0].token, 3600 * SECOND_US, "no; such\tluck");
+    expect_shown("a", "state       retry|starts|1 of 25 used|failed last|as          no; such luck");
+    expect_cancelled("a", "it was to be retried and is gone");
+    expect_counters("t", "scheduled 0, retried 1, cancelled 1");
+    turns_check();
+}
+
+static void test_a_dead_job_is_not_cancelled(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    claim("w", 1, 0);
+    settle("w", SETTLE_DEAD, turns.claim.leases[0].token, 0, "wrong address");
+    expect_shown("a", "state       dead|reason      wrong address");
+    assert_int_equal(job("cancel a"), 65);
+    expect_said("is dead already and will not run; weir dead remove takes it away");
+    assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
+}
+
+static void test_a_finished_job_is_remembered(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    claim("w", 1, 0);
+    settle("w", SETTLE_FINISH, turns.claim.leases[0].token, 60000, NULL);
+    expect_shown("a", "state       finished|type        t, queue default|done|worker      w|1 of 25 used");
+    assert_int_equal(job("cancel a"), 65);
+    expect_said("has finished already");
+}
+
+static void test_a_running_job_is_told(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    start("w");
+    must(turns_rate("t", "1/1000000/1"));
+    enqueue("default", "t", "a");
+    claim("w", 1, 0);
+    keep_tokens();
+    expect_shown("a", "state       running|worker      w|since|lease to");
+    expect_cancelled("a", "job a runs on worker w, which is told");
+    expect_text(token_texts[0], "LRANGE", PREFIX "told:w", "0", "-1");
+    expect_shown("a", "state       running|cancelled|its worker is told");
+    doc = shown("a");
+    assert_true(json_is_real(json_object_get(doc, "cancelled")));
+    json_decref(doc);
+    /* Handed back instead: it ends where the next claim meets it. */
+    settle("w", SETTLE_BACK, tokens[0], 0, NULL);
+    turns.now_us += 2 * SECOND_US;
+    claim("w", 1, 0);
+    expect_leases("");
+    assert_int_equal(redis_number("EXISTS", CANCELLED, LANE("t")), 0);
+    turns_check();
+}
+
+static void test_a_lock_whose_job_is_nowhere(void **state)
+{
+    (void)state;
+    free(redis_text("SET", PREFIX "unique:key", "a"));
+    assert_int_equal(job("cancel a"), 66);
+    assert_int_equal(job("cancel b --unique key"), 66);
+    assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 1);
+    assert_int_equal(job("cancel a --unique key"), 0);
+    expect_said("job a is nowhere; its unique key key is free");
+    assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 0);
+}
+
+static void test_answers_for_programs(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    enqueue("default", "t", "a");
+    assert_int_equal(job("cancel --json a"), 0);
+    doc = json_loads(said.out, 0, NULL);
+    expect_member(doc, "result", "\"marked\"");
+    expect_member(doc, "state", "\"waiting\"");
+    json_decref(doc);
+}
+
+static void test_long_args_are_cut(void **state)
+{
+    char body[6000], xs[5001];
+
+    (void)state;
+    start("w");
+    memset(xs, 'x', sizeof xs);
+    snprintf(body, sizeof body, "{\"id\":\"a\",\"type\":\"t\",\"args\":\"%.*s\"}", 5000, xs);
+    push("default", body);
+    expect_shown("a", "... cut here; --json has all");
+    assert_in_range(strlen(said.out), 2000, 2600);
+}
+
+static void test_what_is_wrong_is_said(void **state)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *says;
+    } cases[] = {
+        {"", 64, "there are show and cancel"},
+        {"shwo a", 64, "did you mean job show"},
+        {"frobnicate a", 64, "there are show and cancel"},
+        {"show", 64, "wants the id of one job"},
+        {"show a b", 64, "wants the id of one job"},
+        {"show a --unique k", 64, "only job cancel has it"},
+        {"show a/b", 65, "no id"},
+        {"cancel a --unique a/b", 65, "not a name"},
+        {"show nope", 66, "no such job"},
+        {"cancel nope", 66, "no such job"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (job(cases[i].line) != cases[i].code)
+            fail_msg("job %s: %d, not %d: %s", cases[i].line, said.code, cases[i].code, said.err);
+        expect_said(cases[i].says);
+        assert_string_equal(said.out, "");
+    }
+}
+
+/* ---- With a worker */
+
+static void write_handler(const char *name, const char *lines)
+{
+    char text[300];
+
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", lines);
+    write_text(turns.server.folder, name, text);
+    snprintf(text, sizeof text, "%s/%s", turns.server.folder, name);
+    assert_int_equal(chmod(text, 0755), 0);
+}
+
+static bool is_shown(const char *id, const char *part)
+{
+    char line[100];
+
+    snprintf(line, sizeof line, "show %s", id);
+    return job(line) == 0 && strstr(said.out, part);
+}
+
+static void test_with_a_real_worker(void **state)
+{
+    const char *words[] = {built("weir"),
+                           "worker",
+                           "--redis",
+                           turns.server.url,
+                           "--exec",
+                           "long=./long",
+                           "--exec",
+                           "bad=./bad",
+                           "--exec",
+                           "good=/bin/true",
+                           "--keep",
+                           "good=1m",
+                           "--kill-after",
+                           "2s",
+                           "-c",
+                           "3",
+                           NULL};
+    struct weir *w = weir_new(turns.server.url, NULL);
+    pid_t worker;
+
+    (void)state;
+    write_handler("long", "echo begun >> begun; exec sleep 60");
+    write_handler("bad", "echo broken >&2; exit 1");
+    worker = program_start(turns.server.folder, "worker", words);
+    enqueue("default", "long", "l");
+    enqueue("default", "bad", "b");
+    enqueue("default", "good", "g");
+    await(is_shown("g", "state       finished"));
+    await(is_shown("b", "state       retry"));
+    expect_said("broken");
+    await_text(turns.server.folder, "begun", "begun");
+    assert_true(is_shown("l", "state       running"));
+    expect_said("process");
+    assert_int_equal(weir_cancel(w, "b"), 0);
+    assert_int_equal(weir_cancel(w, "l"), 0);
+    await(job("show l") == 66);
+    expect_counters("long", "cancelled 1, done 0, dead 0, retried 0");
+    assert_int_equal(weir_cancel(w, "l"), WEIR_ENOTFOUND);
+    kill(worker, SIGTERM);
+    assert_int_equal(program_end(worker), 0);
+    turns.now_us = clock_wall_us();
+    turns_check();
+    weir_free(w);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_that_waits),
+        TEST(a_job_that_is_parked),
+        TEST(a_job_that_is_aside),
+        TEST(a_job_of_a_paused_queue),
+        TEST(a_scheduled_job_is_gone_at_once),
+        TEST(a_job_that_is_to_be_retried),
+        TEST(a_dead_job_is_not_cancelled),
+        TEST(a_finished_job_is_remembered),
+        TEST(a_running_job_is_told),
+        TEST(a_lock_whose_job_is_nowhere),
+        TEST(answers_for_programs),
+        TEST(long_args_are_cut),
+        TEST(what_is_wrong_is_said),
+        TEST(with_a_real_worker),
+    };
+
+    return cmocka_run_group_tests_name("job commands", tests, turns_start, turns_stop);
+}

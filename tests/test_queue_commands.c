@@ -1,0 +1,280 @@
+/* weir queue list, pause, resume and purge, from outside; what a real worker does then; strict order and
+ * weights. */
+#include "tests/scene.h"
+
+#include <jansson.h>
+#include <signal.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+static struct outcome said;
+
+/* weir with these words, split at blanks, on the scene's Redis. */
+static int weir(const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir")};
+    char text[400], *rest = text;
+    int count = 1;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX - 2 && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    words[count++] = "--redis";
+    words[count] = turns.server.url;
+    program_run(&said, NULL, words);
+    return said.code;
+}
+
+static void expect_said(const char *part)
+{
+    if (!strstr(said.out, part) && !strstr(said.err, part))
+        fail_msg("not said: %s\nbut: %s%s", part, said.out, said.err);
+}
+
+static void must_say(const char *line, const char *part)
+{
+    if (weir(line) != 0)
+        fail_msg("%s: %d: %s", line, said.code, said.err);
+    expect_said(part);
+}
+
+static pid_t start_worker(const char *name, const char *const *more)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir"), "worker", "--redis", turns.server.url};
+    int count = 4;
+
+    while (*more && count < WORDS_MAX)
+        words[count++] = *more++;
+    return program_start(turns.server.folder, name, words);
+}
+
+static int begin_now(void **state)
+{
+    int rc = scene_begin(state);
+
+    turns.now_us = clock_wall_us();
+    return rc;
+}
+
+static int64_t done_of(const char *type)
+{
+    char key[100], *n;
+    int64_t done;
+
+    snprintf(key, sizeof key, PREFIX "stats:%s", type);
+    n = redis_text("HGET", key, "done");
+    done = strtoll(n, NULL, 10);
+    free(n);
+    return done;
+}
+
+/* ---- The commands */
+
+static void test_list_and_pause(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    must_say("queue list", "no queues yet");
+    start("w");
+    free(redis_text("HSET", ACTIVE "w", "@",
+                    "{\"host\":\"h\",\"pid\":1,\"queues\":[\"default\"],\"types\":[]}"));
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue("default", "slow", "a b c");
+    enqueue("other", "t", "d");
+    claim("w", 1, 0);
+    claim("w", 1, 0);
+    must_say("queue pause other",
+             "queue other is paused: nothing of it starts until weir queue resume other\n");
+    must_say("queue pause other", "queue other was paused already, since 20");
+    must_say("queue list --json",
+             "{\"name\":\"default\",\"waiting\":0,\"parked\":2,\"paused_since\":null,\"workers\":1}\n");
+    doc = json_loads(strchr(said.out, '\n') + 1, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(doc, "name")), "other");
+    assert_int_equal(json_integer_value(json_object_get(doc, "waiting")), 1);
+    assert_true(json_is_real(json_object_get(doc, "paused_since")));
+    json_decref(doc);
+    must_say("queue list", "paused since");
+    must_say("status", "paused since 20");
+    must_say("status --json", "\"other\":{\"waiting\":1,\"paused_since\":1");
+    must_say("why d", "not before its queue goes on: weir queue resume other");
+    must_say("queue resume other --json", "\"paused\":false");
+    must_say("queue resume other", "queue other was not paused\n");
+    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
+}
+
+static void test_resuming_rings_the_bell_of_those_who_serve_it(void **state)
+{
+    (void)state;
+    start("w");
+    claim("w", 1, 0); /* has the duty now */
+    must_say("queue pause default", "is paused");
+    free(redis_text("DEL", PREFIX "bell:g"));
+    must_say("queue resume default", "goes on");
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
+}
+
+static void test_purge(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue("default", "slow", "a b c");
+    claim("w", 1, 0);
+    claim("w", 1, 0);
+    enqueue("default", "t", "d e");
+    must_say("queue purge default --dry-run", "queue default: 2 waiting and 2 parked jobs\n");
+    must_say("queue purge default --dry-run --type slow",
+             "queue default of type slow: 0 waiting and 2 parked jobs\n");
+    must_say("queue purge default --dry-run --json", "\"dry_run\":true,\"waiting\":2,\"parked\":2,");
+    assert_int_equal(redis_number("LLEN", QUEUE), 2);
+    must_say("queue purge default --type t --yes",
+             "2 that wait are marked, and end when a worker comes to them\n");
+    must_say("queue purge default --yes", "queue default: 2 waiting and 2 parked jobs removed\n");
+    assert_int_equal(redis_number("EXISTS", QUEUE, LANE("slow"), PREFIX "cancelled"), 0);
+    must_say("status --json", "\"cancelled\":2,");
+    turns_check();
+}
+
+static void test_what_is_wrong_is_said(void **state)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *says;
+    } cases[] = {
+        {"queue", 64, "there are list, pause, resume and purge"},
+        {"queue lsit", 64, "did you mean queue list"},
+        {"queue frobnicate", 64, "there are list"},
+        {"queue list default", 64, "takes nothing more"},
+        {"queue pause", 64, "takes the name of one queue"},
+        {"queue pause default --yes", 64, "only queue purge has it"},
+        {"queue list --type t", 64, "only queue purge has it"},
+        {"queue pause a/b", 65, "not a name"},
+        {"queue purge default --type a/b --yes", 65, "not a name"},
+        {"queue pause nope", 66, "there is none; weir queue list shows them"},
+        {"queue resume nope", 66, "there is none"},
+        {"queue purge nope --yes", 66, "there is none"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (weir(cases[i].line) != cases[i].code)
+            fail_msg("%s: %d, not %d: %s", cases[i].line, said.code, cases[i].code, said.err);
+        expect_said(cases[i].says);
+    }
+}
+
+/* ---- With workers */
+
+/* What a worker does: nothing starts, it does not look again and again, and resuming wakes it at once. */
+static void test_a_worker_leaves_a_paused_queue_alone(void **state)
+{
+    const char *const more[] = {"-q", "default,other", "--exec", "t=/bin/true", "-c", "2", NULL};
+    int64_t begun, calls;
+    pid_t worker;
+
+    (void)state;
+    enqueue("default", "t", "a");
+    worker = start_worker("worker", more);
+    await(done_of("t") == 1);
+    must_say("queue pause default", "is paused");
+    enqueue("default", "t", "b");
+    enqueue("other", "t", "c");
+    await(done_of("t") == 2); /* c */
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+    free(redis_text("CONFIG", "RESETSTAT"));
+    begun = clock_mono_us();
+    clock_sleep_until(begun + 500000);
+    {
+        char *info = redis_text("INFO", "commandstats"), *at = strstr(info, "cmdstat_fcall:calls=");
+
+        calls = at ? strtoll(at + strlen("cmdstat_fcall:calls="), NULL, 10) : 0;
+        free(info);
+    }
+    assert_in_range(calls, 0, 20);
+    must_say("queue resume default", "goes on");
+    await(done_of("t") == 3);
+    kill(worker, SIGTERM);
+    assert_int_equal(program_end(worker), 0);
+}
+
+static void test_draining_ends_beside_a_paused_queue(void **state)
+{
+    const char *const more[] = {"-q", "default,other", "--exec", "t=/bin/true", "--drain", NULL};
+
+    (void)state;
+    enqueue("default", "t", "a");
+    enqueue("other", "t", "b c");
+    must_say("queue pause default", "is paused");
+    assert_int_equal(program_end(start_worker("drain", more)), 0);
+    assert_int_equal(done_of("t"), 2);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+}
+
+/* One executor, so that starts are one after the other. */
+static void test_strict_order_is_strict(void **state)
+{
+    static const char *const names[] = {"high", "low"};
+
+    (void)state;
+    start("w");
+    ask.queues = (struct names){names, 2};
+    for (int i = 0; i < 20; i++) {
+        char id[40];
+
+        snprintf(id, sizeof id, "l%d", i);
+        enqueue("low", "t", id);
+        snprintf(id, sizeof id, "h%d", i);
+        enqueue("high", "t", id);
+    }
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(claim("w", 1, 0), 1);
+        assert_non_null(strstr(turns.claim.leases[0].token.at, i < 20 ? "/high/t/" : "/low/t/"));
+    }
+}
+
+/* Both are always full: 3 in 4 turns begin with the first, and the other one has its share. */
+static void test_with_weights_no_queue_starves(void **state)
+{
+    const char *const more[] = {
+        "-q", "big=3,small=1", "--exec", "b=/bin/true", "--exec", "s=/bin/true", "-c", "1", NULL};
+    pid_t worker;
+    int64_t big, small;
+
+    (void)state;
+    for (int i = 0; i < 600; i++) {
+        char id[40];
+
+        snprintf(id, sizeof id, "b%d", i);
+        enqueue("big", "b", id);
+        snprintf(id, sizeof id, "s%d", i);
+        enqueue("small", "s", id);
+    }
+    worker = start_worker("worker", more);
+    await(done_of("b") + done_of("s") >= 200);
+    big = done_of("b");
+    small = done_of("s");
+    kill(worker, SIGTERM);
+    assert_int_equal(program_end(worker), 0);
+    assert_in_range(big * 100 / (big + small), 40, 95);
+    assert_in_range(small, 10, 120);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
+    const struct CMUnitTest tests[] = {
+        TEST(list_and_pause),
+        TEST(resuming_rings_the_bell_of_those_who_serve_it),
+        TEST(purge),
+        TEST(what_is_wrong_is_said),
+        TEST(a_worker_leaves_a_paused_queue_alone),
+        TEST(draining_ends_beside_a_paused_queue),
+        TEST(strict_order_is_strict),
+        TEST(with_weights_no_queue_starves),
+    };
+
+    return cmocka_run_group_tests_name("queue commands", tests, turns_start, turns_stop);
+}
