@@ -50,14 +50,15 @@ local function begin(KEYS, ARGV, own_clock)
 end
 
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: only what fills it is refused then.
-local function script(name, run, full_refused, own_clock)
+-- read_only: Redis refuses each write of it.
+local function script(name, run, full_refused, own_clock, read_only)
     redis.register_function{
         function_name = 'weir_DIGEST_' .. name,
         callback = function(KEYS, ARGV)
             begin(KEYS, ARGV, own_clock)
             return run(ARGV)
         end,
-        flags = full_refused and {} or {'allow-oom'},
+        flags = read_only and {'no-writes'} or full_refused and {} or {'allow-oom'},
     }
 end
 

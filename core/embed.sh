@@ -4,8 +4,8 @@
 # core/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
 # line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
 # weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
-# itself. The digest is that of the text: two
-# versions of Weir have two libraries, and each calls its own.
+# itself, "-- writes: nothing" has Redis refuse its writes. The digest is that of the text: two versions of Weir have two
+# libraries, and each calls its own.
 set -eu
 
 name() { basename "$1" .lua; }
@@ -41,8 +41,14 @@ library() { # FILE...
         grep -q '^-- ARGV:' "$file" || continue
         if grep -q '^-- full: refused$' "$file"; then full=true; else full=false; fi
         if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
-        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock)"
+        if grep -q '^-- writes: nothing$' "$file"; then read_only=true; else read_only=false; fi
+        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, $read_only)"
     done
+}
+
+# The commands that scripts call, which a user needs the right to.
+commands() { # FILE...
+    grep -ohE "(call|call_safe|push|scan)\('[A-Z]+" "$@" | sed "s/.*'//" | sort -u | tr 'A-Z' 'a-z'
 }
 
 quoted() { sed 's/\\/\\\\/g; s/"/\\"/g; s/^/    "/; s/$/\\n"/'; }
@@ -55,3 +61,6 @@ echo "const char script_digest[] = \"$digest\";"
 echo 'const char script_library[] ='
 printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_${digest}_/" | quoted
 echo ';'
+echo 'const char *const script_commands[] = {'
+commands "$@" | sed 's/.*/    "&",/'
+echo '    0};'

@@ -22,6 +22,7 @@ struct redis {
     size_t awaited; /* answers under way */
     bool sent;      /* has a byte of what is under way left? */
     bool missed;    /* a function was not found since the library was loaded last */
+    bool plain;     /* does without the library */
 };
 
 struct redis *redis_new(const struct redis_address *address)
@@ -33,6 +34,15 @@ struct redis *redis_new(const struct redis_address *address)
     r->address = *address;
     wire_init(&r->wire, NULL);
     return r;
+}
+
+struct redis *redis_new_plain(const struct redis *r)
+{
+    struct redis *other = redis_new(&r->address);
+
+    if (other)
+        other->plain = true;
+    return other;
 }
 
 static void close_connection(struct redis *r)
@@ -169,7 +179,7 @@ static int open_connection(struct redis *r, struct error *e)
     status = connect_blocking(r, e);
     if (status)
         close_connection(r);
-    return status ? status : shake_hands(r, HANDSHAKE_AUTH, HANDSHAKE_LOAD, e);
+    return status ? status : shake_hands(r, HANDSHAKE_AUTH, r->plain ? HANDSHAKE_SELECT : HANDSHAKE_LOAD, e);
 }
 
 int redis_load_scripts(struct redis *r, struct error *e)

@@ -50,6 +50,9 @@ struct redis;
 /* A blocking connection that is opened at its first use and, when it was lost, at the next. Copies address.
  * NULL only when out of memory. */
 struct redis *redis_new(const struct redis_address *address);
+/* Another connection to the same Redis, which does without our functions: for looks at one that takes them
+ * not, such as a replica. */
+struct redis *redis_new_plain(const struct redis *r);
 void redis_free(struct redis *r);
 
 /* One command, one answer. *reply is the caller's to free (freeReplyObject); error replies become errors and

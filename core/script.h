@@ -9,6 +9,8 @@
 extern const char script_library[];
 /* 12 hex digits of the text: another version of Weir has another library, and both may be at work. */
 extern const char script_digest[];
+/* The Redis commands that they call, in small letters; ends with NULL. */
+extern const char *const script_commands[];
 
 /* Begins a call: FCALL weir_<digest>_<name> 1 <prefix> <now>. prefix is the namespace's key prefix
  * ("weir:{0}:"), KEYS[1] of every script; now_us < 0 means Redis TIME, a number is the virtual time of a

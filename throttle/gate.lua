@@ -10,6 +10,7 @@
 --   gate.give(g, s, cost)                       a job that was granted at s needed cost slots less
 --   gate.charge(g, cost)                        or more: they are taken though the gate may be full
 --   gate.release(name)                          concurrency, whatever the rule is now: one job in flight fewer
+--   gate.recount(name, rule, n)                 the same: so many are, whatever it counted
 --   gate.pause(g, until_us), gate.resume(g)     nothing starts until then
 --   gate.throttled(g)                           adapt=: the provider said stop. Before gate.pause: once a pause counts
 --   gate.hold(g, node, ticket, until_us)        against every other node that was served later (a larger ticket)
@@ -248,6 +249,13 @@ function gate.release(name)
         g.flight = g.flight - 1
         touch(g)
     end
+end
+
+-- So many jobs were found in flight; rule: under which it is written.
+function gate.recount(name, rule, n)
+    local g = gate.load(name, rule)
+    g.flight = n
+    touch(g)
 end
 
 -- ---- Stopping

@@ -1,0 +1,920 @@
+/* weir doctor: silent on all that workers leave behind, it names whatever was broken, and mends it: then
+ * workers run all jobs, and it is silent again. */
+#include "tests/scene.h"
+
+#include <jansson.h>
+
+#include "core/client.h"
+#include "core/clock.h"
+#include "core/script.h"
+#include "queue/doctor.h"
+#include "queue/settings.h"
+#include "tests/program.h"
+#include "tests/stage.h"
+
+#define KEYS_MOST 200
+#define ROUNDS_MOST 400
+
+static struct weir *w;
+static struct doctor doctor;
+
+static int start_all(void **state)
+{
+    turns_start(state);
+    w = weir_new(turns.server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int stop_all(void **state)
+{
+    doctor_free(&doctor);
+    weir_free(w);
+    return turns_stop(state);
+}
+
+/* ---- Asking the doctor */
+
+static void examine(bool repair)
+{
+    doctor_free(&doctor);
+    if (doctor_run(w, turns.now_us, repair, &doctor) != 0)
+        fail_msg("%s", w->error.text);
+}
+
+/* What it says besides of Redis itself, "state name text" a line. */
+static const char *findings(void)
+{
+    static char text[32768];
+    size_t len = 0;
+    bool structures = false;
+
+    *text = '\0';
+    for (size_t i = 0; i < doctor.count; i++) {
+        const struct doctor_check *c = &doctor.checks[i];
+        bool told = structures && c->state != DOCTOR_OK && strcmp(c->name, "structures") != 0;
+
+        if (told && len < sizeof text - 2000)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%d %s %s; %s\n", (int)c->state, c->name,
+                                    c->text, c->todo);
+        structures |= strcmp(c->name, "functions") == 0;
+    }
+    return text;
+}
+
+static bool tells(const char *text)
+{
+    return strstr(findings(), text) != NULL;
+}
+
+/* It changes nothing, and says that nothing is broken. */
+static void expect_health(const char *what)
+{
+    char *before = turns_digest(), *after;
+
+    examine(false);
+    after = turns_digest();
+    if (strcmp(before, after) != 0)
+        fail_msg("%s: looking has changed something", what);
+    free(before);
+    free(after);
+    if (doctor.broken)
+        fail_msg("%s: %s", what, findings());
+}
+
+/* It names it, in these words. */
+static void expect_finding(const char *what, const char *text)
+{
+    char *before = turns_digest(), *after;
+
+    examine(false);
+    after = turns_digest();
+    if (strcmp(before, after) != 0)
+        fail_msg("%s: looking has changed something", what);
+    free(before);
+    free(after);
+    if (!tells(text))
+        fail_msg("%s: not told: '%s', but: %s", what, text, findings());
+}
+
+static void repair(const char *what)
+{
+    examine(true);
+    if (doctor.broken)
+        fail_msg("%s: not mended: %s", what, findings());
+    expect_health(what);
+}
+
+/* ---- A populous state: queues, types, keys that sleep and keys that wait, a held type, leases, scheduled
+ * and dead jobs */
+
+static const char *const both_queues[] = {"default", "low"};
+static const char *const all_types[] = {"t", "slow", "keyed", "con", "two", "other"};
+
+static void use(const char *type, const char *limit)
+{
+    must(turns_use(type, "use", "", &limit, 1));
+}
+
+static void push_keyed(const char *queue, const char *type, const char *id, const char *key)
+{
+    char body[300];
+
+    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",\"key\":\"%s\"}", id, type, key);
+    push(queue, body);
+}
+
+static void set_limits(void)
+{
+    must(turns_rate("slow", "1/10000000/1"));
+    must(turns_rate("keyed", "gcra:1/20000000/1,by=key"));
+    must(turns_rate("con", "concurrency:2"));
+    must(turns_rate("two", "gcra:100/1000000/100,by=key gcra:1/7000000/1"));
+    must(turns_rate("shared", "1/5000000/1"));
+    use("t", "shared");
+    must(turns_weight("two", "a", 3));
+}
+
+/* other: nobody runs it here. */
+static void populate(void)
+{
+    scene_begin(NULL);
+    ask.queues = (struct names){both_queues, 2};
+    ask.types = (struct names){all_types, 5};
+    must(turns_adopt("w", "", NULL, 0, ask.queues, NULL));
+    pass("w", 0);
+    set_limits();
+    enqueue("default", "t", "t1 t2 t3");
+    enqueue("low", "t", "t4 t5");
+    enqueue("default", "slow", "s1 s2 s3");
+    enqueue("default", "con", "c1 c2 c3 c4");
+    enqueue("default", "other", "o1 o2");
+    for (int i = 0; i < 12; i++) {
+        char id[16], key[16];
+
+        snprintf(id, sizeof id, "k%d", i);
+        snprintf(key, sizeof key, "key%d", i / 2);
+        push_keyed(i % 2 ? "default" : "low", "keyed", id, key);
+        snprintf(id, sizeof id, "w%d", i);
+        push_keyed("default", "two", id, i % 3 ? "a" : "b");
+    }
+    for (int i = 0; i < 3; i++)
+        claim("w", 30, 0);
+    must(turns_enqueue("default", "slow", "later1", 30000000));
+    keep_tokens();
+    claim("w", 30, 0);
+}
+
+/* The first of some jobs that start now ends so. */
+static void end_one(enum settle_verb verb)
+{
+    turns.now_us += 6000000;
+    assert_true(claim("w", 5, 0) > 0);
+    keep_tokens();
+    settle("w", verb, tokens[0], 9000000, "no");
+}
+
+static void end_some(void)
+{
+    must(turns_enqueue("default", "t", "e1", -1));
+    end_one(SETTLE_RETRY);
+    end_one(SETTLE_DEAD);
+    enqueue("default", "slow", "q1 q2");
+    enqueue("low", "t", "q3");
+}
+
+static void scene(void)
+{
+    populate();
+    end_some();
+    turns_check();
+}
+
+/* A new worker that can run all, until nothing is left. */
+static void run_all(const char *what)
+{
+    struct invariants left = {0};
+    int64_t stale, moved;
+
+    must(turns_adopt("x", "", NULL, 0, ask.queues, NULL));
+    ask.types = (struct names){all_types, 6};
+    ask.held = true;
+    for (int round = 0; round < ROUNDS_MOST; round++) {
+        pass("x", 0);
+        must(turns_promote(100, &moved));
+        if (claim("x", 50, 0) > 0) {
+            keep_tokens();
+            for (size_t i = 0,
+                        n = turns.claim.lease_count < TOKENS_MOST ? turns.claim.lease_count : TOKENS_MOST;
+                 i < n; i++)
+                must(turns_settle_end("x", SETTLE_FINISH, tokens[i], 0, "", &stale));
+            continue;
+        }
+        turns.now_us += 5000000;
+        if (round % 8 == 7) {
+            (void)invariants_broken(turns.redis, PREFIX, turns.now_us, LEASE_US, &left);
+            if (left.queued + left.parked + left.leased + left.later == 0)
+                break;
+        }
+    }
+    if (left.queued + left.parked + left.leased + left.later != 0)
+        fail_msg("%s: jobs are left: %d queued, %d parked, %d leased, %d later", what, (int)left.queued,
+                 (int)left.parked, (int)left.leased, (int)left.later);
+    expect_health(what);
+}
+
+static void test_silent_on_what_workers_leave(void **state)
+{
+    (void)state;
+    scene_begin(NULL);
+    expect_health("nothing");
+    populate();
+    turns_check();
+    expect_health("populated");
+    assert_true(tells("type other of queue default is held"));
+    end_some();
+    expect_health("ended");
+    assert_true(tells("1 jobs are dead; weir dead list"));
+    examine(true);
+    assert_false(tells("mended"));
+    turns_check();
+    run_all("untouched");
+}
+
+/* ---- Keys that are deleted */
+
+static const struct loss {
+    const char *key;  /* the beginning, behind the prefix */
+    const char *told; /* NULL: nobody can know, and nothing is broken */
+    bool uncounted;   /* of what is scheduled, nobody can tell how many are retries */
+} losses[] = {
+    {"queue:", "jobs wait by the counters", false},
+    {"lane:", "which has no", false},
+    {"ring:", "stands in no ring and at no gate", false},
+    {"wait:default/keyed", "stands in no ring and at no gate", false},
+    {"wait:low/keyed", "stands in no ring and at no gate", false},
+    {"wait:", "waits at no gate and is not held", false},
+    {"wake:", "is not in wake", false},
+    {"sleep:", "is not in sleep", false},
+    {"held:", "waits at no gate and is not held", false},
+    {"gate:con#0", "gate con#0 counts 0 jobs in flight, 2 leases took it", false},
+    {"gate:", NULL, false},
+    {"limits", "type t uses limit shared, which is not there", false},
+    {"types", "is not in types", false},
+    {"weights", "limit two has weights, and none of them is there", false},
+    {"queues", "is not in queues", false},
+    {"later", "are scheduled; it is", true},
+    {"active:w", "worker w has a deadline and says nothing of itself", false},
+    {"workers", "worker w is not in workers", false},
+    {"stats:", "by its counters", true},
+    {"dead", NULL, false},
+    {"reap", NULL, false},
+    {"duty", NULL, false},
+    {"changes", NULL, false},
+    {"id:", NULL, false},
+    {"credit:", NULL, false},
+    {"bell:", NULL, false},
+    {"spare:", NULL, false},
+};
+
+static const struct loss *loss_of(const char *key)
+{
+    for (size_t i = 0; i < COUNT(losses); i++)
+        if (strncmp(key, losses[i].key, strlen(losses[i].key)) == 0)
+            return &losses[i];
+    fail_msg("what should the doctor say when %s is lost?", key);
+    return NULL;
+}
+
+/* The names of all keys, without the prefix; the caller's to free. */
+static char *all_keys(void)
+{
+    return redis_text("EVAL",
+                      "local keys = redis.call('KEYS', ARGV[1] .. '*')\n"
+                      "for i, key in ipairs(keys) do keys[i] = key:sub(#ARGV[1] + 1) end\n"
+                      "table.sort(keys)\n"
+                      "return keys",
+                      "0", PREFIX);
+}
+
+static void lose(const char *name)
+{
+    const struct loss *loss = loss_of(name);
+    char key[400];
+    bool beyond_repair = strcmp(name, "limits") == 0;
+
+    scene();
+    snprintf(key, sizeof key, PREFIX "%s", name);
+    assert_int_equal(redis_number("DEL", key), 1);
+    if (!loss->told) {
+        expect_health(name);
+    } else {
+        expect_finding(name, loss->told);
+        if (beyond_repair)
+            must(turns_rate("shared", "1/5000000/1"));
+        repair(name);
+    }
+    if (!loss->uncounted)
+        turns_check();
+    run_all(name);
+}
+
+static void test_each_key_lost(void **state)
+{
+    char *keys, *rest, *name;
+    int count = 0;
+
+    (void)state;
+    scene();
+    rest = keys = all_keys();
+    while ((name = strsep(&rest, "\n"))) {
+        lose(name);
+        count++;
+    }
+    free(keys);
+    assert_true(count > 30);
+}
+
+/* ---- Keys of a wrong kind */
+
+static void test_each_key_of_a_wrong_kind(void **state)
+{
+    char *keys, *rest, *name;
+
+    (void)state;
+    scene();
+    rest = keys = all_keys();
+    while ((name = strsep(&rest, "\n"))) {
+        char key[400], told[500], *kind;
+
+        scene();
+        snprintf(key, sizeof key, PREFIX "%s", name);
+        kind = redis_text("TYPE", key);
+        free(redis_text("DEL", key));
+        if (strcmp(kind, "string") == 0)
+            free(redis_text("RPUSH", key, "x"));
+        else
+            free(redis_text("SET", key, "x"));
+        snprintf(told, sizeof told, "%s is a %s, not a %s; somebody else writes here", key,
+                 strcmp(kind, "string") == 0 ? "list" : "string", kind);
+        free(kind);
+        expect_finding(name, told);
+        assert_true(doctor.broken);
+        examine(true);
+        assert_true(doctor.broken);
+        assert_true(tells(told));
+    }
+    free(keys);
+}
+
+/* ---- Damage that is planted */
+
+static void plant(const char *command)
+{
+    char text[600], *rest = text;
+    const char *words[12] = {NULL};
+    struct args a;
+
+    snprintf(text, sizeof text, "%s", command);
+    for (int i = 0; i < 12 && (words[i] = strsep(&rest, " "));)
+        i += *words[i] != '\0';
+    args_init(&a);
+    for (int i = 0; i < 12 && words[i]; i++) {
+        char key[400];
+
+        snprintf(key, sizeof key, "%s%s", i == 1 ? PREFIX : "", words[i]);
+        args_add(&a, key);
+    }
+    if (turns_send(&a) != 0)
+        fail_msg("%s: %s", command, turns.error.text);
+}
+
+static const struct damage {
+    const char *command[2]; /* the key without its prefix */
+    const char *told;
+} damages[] = {
+    {{"ZADD wait:default/keyed#0/ghost 5 keyed/ghost", NULL},
+     "gate keyed#0/ghost of queue default has waiters and is not in sleep"},
+    {{"ZADD wait:default/keyed#0/ghost 5 keyed/ghost", "ZADD sleep:default 1 keyed#0/ghost"},
+     "at gate keyed#0/ghost of queue default waits keyed/ghost, which has nothing there"},
+    {{"ZADD wait:default/- 5 ghost", NULL},
+     "at gate - of queue default waits ghost, which has nothing there"},
+    {{"ZADD ring:default/t 5 ghost", NULL}, "ring default/t names lane default/t/ghost, which has no jobs"},
+    {{"ZADD ring:low/ghost 5 key", NULL}, "type ghost of queue low waits at no gate and is not held"},
+    {{"ZADD ring:low/keyed 5 key0", NULL}, "lane low/keyed/key0 stands at several places: its ring"},
+    {{"ZADD held:default 5 slow", NULL},
+     "type slow of queue default stands at several places: held, gate slow#0"},
+    {{"ZADD wait:default/- 5 slow", "ZADD wake:default 5 -"},
+     "type slow of queue default stands at several places"},
+    {{"ZADD held:low 5 ghost", NULL}, "held:low names type ghost, which has nothing there"},
+    {{"ZADD wake:default 5 ghost#0", NULL}, "wake:default has gate ghost#0, where nobody waits"},
+    {{"ZADD sleep:low 5 keyed#0/ghost", NULL}, "sleep:low has gate keyed#0/ghost, where nobody waits"},
+    {{"ZADD wake:ghost 5 *", NULL}, "wake:ghost has *, and nothing sleeps"},
+    {{"ZREM wake:low *", NULL}, "wake:low has no *, and lanes sleep"},
+    {{"ZADD wake:low 1900000000000000 *", NULL}, "wake:low has * later than the first gate of sleep"},
+    {{"ZADD wait:default/slow#0 5 slow/key", NULL},
+     "at gate slow#0 of queue default waits slow/key, which cannot wait there"},
+    {{"ZADD wait:default/slow#0 5 {}", NULL}, "which cannot wait there"},
+    {{"RPUSH lane:low/slow/ x", NULL},
+     "lane low/slow/ stands in no ring and at no gate: nobody looks at its 1 jobs"},
+    {{"HSET active:ghost 1.A/default/t/ x", NULL},
+     "worker ghost is not in workers: nobody takes its 1 jobs back"},
+    {{"ZADD workers 1900000000000000 ghost", NULL}, "worker ghost has a deadline and says nothing of itself"},
+    {{"HDEL active:w @", NULL}, "worker w has a deadline and says nothing of itself"},
+    {{"HINCRBY stats:slow returned 3", NULL}, "type slow: by its counters"},
+    {{"HINCRBY stats:t done 3", NULL}, "type t: by its counters"},
+    {{"HINCRBY stats:t scheduled -2", NULL}, "type t: by its counters"},
+    {{"SREM queues low", NULL}, "queue low is not in queues"},
+    {{"HDEL types slow", NULL}, "type slow is not in types"},
+    {{"ZADD batches 5 ghost", NULL}, "batches names batch ghost, which is not there"},
+    {{"HSET batch:b total 3 done 2 dead 1 sealed 5", NULL},
+     "batch b: all of its jobs have ended, and it has not"},
+};
+
+/* These are named, and not mended. */
+static const struct damage beyond_repair[] = {
+    {{"HSET batch:b total 3 done 3 dead 1", NULL}, "batch b: 4 jobs have ended, of 3"},
+    {{"HSET limits broken 10/s", NULL},
+     "limit broken: its rules cannot be read, so its types stand still: 10/s; set it again"},
+    {{"HSET types slow use=ghost", NULL}, "type slow uses limit ghost, which is not there"},
+    {{"ZADD later 5 nonsense", NULL}, "later has a record that cannot be read: nonsense; when it is due"},
+    {{"HSET schedules weekly {}", NULL},
+     "schedule weekly has no next occurrence: it does not run any more; add it again"},
+    {{"HSET active:w nonsense x", NULL}, "a lease cannot be read: nonsense"},
+    {{"RPUSH lane:nonsense x", NULL}, "lane:nonsense: its name cannot be read; rename or delete it"},
+};
+
+static void plant_and_repair(const struct damage *d, bool beyond)
+{
+    scene();
+    for (int k = 0; k < 2 && d->command[k]; k++)
+        plant(d->command[k]);
+    expect_finding(d->command[0], d->told);
+    if (!doctor.broken)
+        fail_msg("%s: not broken", d->command[0]);
+    examine(true);
+    if (doctor.broken != beyond)
+        fail_msg("%s: broken: %d; %s", d->command[0], doctor.broken, findings());
+    if (!beyond)
+        expect_health(d->command[0]);
+}
+
+static void test_damage_that_is_planted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(damages); i++)
+        plant_and_repair(&damages[i], false);
+    for (size_t i = 0; i < COUNT(beyond_repair); i++)
+        plant_and_repair(&beyond_repair[i], true);
+}
+
+/* Jobs of an unregistered worker go back to the heads of their lanes. */
+static void test_leases_of_nobody_return(void **state)
+{
+    struct invariants seen;
+
+    (void)state;
+    scene();
+    seen = turns_check();
+    assert_true(seen.leased > 0);
+    free(redis_text("ZREM", PREFIX "workers", "w"));
+    expect_finding("w", "worker w is not in workers");
+    repair("w");
+    must(turns_adopt("x", "", NULL, 0, ask.queues, NULL));
+    assert_int_equal(pass("x", LEASE_US), seen.leased);
+    seen = turns_check();
+    assert_int_equal(seen.leased, 0);
+    run_all("w");
+}
+
+/* A slot that leaked is found, whichever way, while others are in use. */
+static void test_slots_that_leaked(void **state)
+{
+    static const char *const wrong[] = {"0", "1", "7"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        char state_text[200], told[200];
+
+        scene();
+        snprintf(state_text, sizeof state_text, "%lld 0 - - concurrency:2 %s", (long long)turns.now_us,
+                 wrong[i]);
+        free(redis_text("SET", PREFIX "gate:con#0", state_text));
+        snprintf(told, sizeof told, "gate con#0 counts %s jobs in flight, 2 leases took it", wrong[i]);
+        expect_finding(wrong[i], told);
+        repair(wrong[i]);
+        turns_check();
+        run_all(wrong[i]);
+    }
+}
+
+/* A lane that fell asleep under a rule that its type has no more is not lost. */
+static void test_a_lane_at_a_gate_of_former_rules(void **state)
+{
+    (void)state;
+    scene();
+    free(redis_text("HSET", PREFIX "limits", "keyed", "gcra:1/20000000/1"));
+    expect_health("no rule of keys");
+    free(redis_text("HDEL", PREFIX "limits", "keyed"));
+    expect_health("no limit");
+    assert_true(tells("held")); /* it looked */
+}
+
+static void test_notes(void **state)
+{
+    (void)state;
+    scene();
+    plant("SET nonsense:key x");
+    free(redis_text("HSET", PREFIX "duty", "gone", "w9 5 default"));
+    plant("RPUSH aside:b x");
+    turns.now_us += LEASE_US + 9 * SECOND_US;
+    expect_health("notes");
+    assert_true(tells("nonsense:key: not one of the keys of this version; somebody else's"));
+    assert_true(tells("worker w is silent, 9 s past its deadline") || tells("worker w is silent"));
+    assert_true(tells("batch b is not paused, and 1 of its jobs stand aside; weir batch resume"));
+    assert_true(tells("duty names group gone, whose last worker w9 is gone; weir doctor --repair"));
+    examine(true);
+    assert_true(tells("mended"));
+    assert_int_equal(redis_number("HEXISTS", PREFIX "duty", "gone"), 0);
+    assert_int_equal(redis_number("EXISTS", PREFIX "nonsense:key"), 1);
+}
+
+/* More of a kind than are told one by one, more than a page: all are mended. */
+static void test_many(void **state)
+{
+    (void)state;
+    scene_begin(NULL);
+    must(turns_adopt("w", "", NULL, 0, default_queue, NULL));
+    free(redis_text("EVAL",
+                    "for i = 1, 1500 do redis.call('RPUSH', ARGV[1] .. 'lane:default/t/k' .. i, '{\"id\":\"' "
+                    ".. i .. '\",\"type\":\"t\"}') end",
+                    "0", PREFIX));
+    free(redis_text("HSET", PREFIX "stats:t", "enqueued", "1500", "parked", "1500"));
+    expect_finding("many", "and 1480 more like these");
+    repair("many");
+    assert_int_equal(redis_number("ZCARD", PREFIX "ring:default/t"), 1500);
+    turns_check();
+}
+
+static void test_wrong_arguments(void **state)
+{
+    static const struct {
+        const char *script, *words[5];
+    } wrong[] = {
+        {"doctor", {"", "0", "0"}},
+        {"doctor", {"", "x", "1"}},
+        {"doctor", {"", "0", "1001"}},
+        {"doctor", {"limits:", "0", "1"}},
+        {"doctor", {"queue:default", "0", "1"}},
+        {"doctor_again", {"1"}},
+        {"doctor_again", {"0", "lane"}},
+        {"doctor_again", {"0", "nothing", "x"}},
+        {"doctor_flight", {"2", "a"}},
+        {"doctor_mend", {"thing", "lane"}},
+        {"doctor_mend", {"nothing", "a", "b"}},
+        {"doctor_mend", {"thing", "nothing", "a", "0"}},
+        {"doctor_mend", {"thing", "lane", "a", "1"}},
+    };
+
+    (void)state;
+    scene();
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        char *before = turns_digest(), *after;
+        size_t count = 0;
+
+        while (count < 5 && wrong[i].words[count])
+            count++;
+        if (turns_script(wrong[i].script, wrong[i].words, count) == 0)
+            fail_msg("%s %s: not refused", wrong[i].script, wrong[i].words[0]);
+        after = turns_digest();
+        assert_string_equal(before, after);
+        free(before);
+        free(after);
+    }
+}
+
+/* ---- Redis itself, and the command */
+
+struct stand {
+    struct server server;
+    struct outcome o;
+};
+
+static void weir(struct stand *s, const char *url, const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir"), "doctor", "--redis", url};
+    char text[300], *rest = text;
+    int count = 4;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    program_run(&s->o, s->server.folder, words);
+}
+
+static void expect_line(struct stand *s, int code, const char *line)
+{
+    if (s->o.code != code || !strstr(s->o.out, line))
+        fail_msg("exit %d (not %d), without '%s': %s%s", s->o.code, code, line, s->o.out, s->o.err);
+}
+
+static void test_exit_codes(void **state)
+{
+    struct stand s;
+
+    (void)state;
+    server_start(&s.server, true);
+    weir(&s, s.server.url, "");
+    expect_line(&s, 0, "ok: redis: it answers");
+    expect_line(&s, 0, "ok: aof: on");
+    expect_line(&s, 0, "ok: structures: 0 keys looked at");
+    assert_string_equal(s.o.err, "");
+    free(server_ask(&s.server, "ZADD", PREFIX "wake:default", "5", "ghost#0", NULL));
+    free(server_ask(&s.server, "CONFIG", "SET", "appendonly", "no", NULL));
+    weir(&s, s.server.url, "");
+    expect_line(
+        &s, 65,
+        "wrong: gates: wake:default has gate ghost#0, where nobody waits; weir doctor --repair mends it\n");
+    expect_line(&s, 65, "warning: aof: off");
+    assert_string_equal(s.o.err, "");
+    weir(&s, s.server.url, "--repair");
+    expect_line(
+        &s, 0,
+        "mended: gates: wake:default has gate ghost#0, where nobody waits; mended: the name was removed\n");
+    weir(&s, s.server.url, "");
+    expect_line(&s, 0, "what they hold agrees");
+    weir(&s, "unix:///nonexistent/redis.sock", "");
+    assert_int_equal(s.o.code, 69);
+    assert_string_equal(s.o.out, "");
+    weir(&s, s.server.url, "now");
+    assert_int_equal(s.o.code, 64);
+    weir(&s, s.server.url, "--help");
+    expect_line(&s, 0, "--repair");
+    server_stop(&s.server);
+}
+
+static void test_json(void **state)
+{
+    struct stand s;
+    json_t *doc, *check;
+    bool found = false;
+    size_t i;
+
+    (void)state;
+    server_start(&s.server, true);
+    free(server_ask(&s.server, "ZADD", PREFIX "wake:default", "5", "gho\xffst", NULL));
+    weir(&s, s.server.url, "--json");
+    assert_int_equal(s.o.code, 65);
+    doc = json_loads(s.o.out, 0, NULL);
+    assert_non_null(doc);
+    json_array_foreach(json_object_get(doc, "checks"), i, check)
+    {
+        found |=
+            strcmp(json_string_value(json_object_get(check, "name")), "gates") == 0 &&
+            strcmp(json_string_value(json_object_get(check, "state")), "wrong") == 0 &&
+            strcmp(json_string_value(json_object_get(check, "do")), "weir doctor --repair mends it") == 0 &&
+            strstr(json_string_value(json_object_get(check, "text")), "wake:default has gate gho?st");
+        assert_int_equal(json_object_size(check), 4);
+    }
+    assert_true(found);
+    json_decref(doc);
+    server_stop(&s.server);
+}
+
+static void test_wrong_settings(void **state)
+{
+    struct stand s, replica;
+    const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", s.server.url, NULL};
+
+    (void)state;
+    server_start(&s.server, false);
+    free(server_ask(&s.server, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", NULL));
+    weir(&s, s.server.url, "");
+    expect_line(&s, 0, "warning: eviction: maxmemory-policy is allkeys-lru: once a maxmemory is set");
+    free(server_ask(&s.server, "CONFIG", "SET", "maxmemory", "100mb", NULL));
+    weir(&s, s.server.url, "");
+    expect_line(&s, 78,
+                "wrong: eviction: maxmemory-policy is allkeys-lru: a full Redis deletes jobs and limits in "
+                "silence; workers "
+                "refuse to start; redis-cli CONFIG SET maxmemory-policy noeviction");
+    program_run(&s.o, s.server.folder, words);
+    assert_int_equal(s.o.code, 78);
+    assert_non_null(strstr(s.o.err, "its maxmemory-policy is allkeys-lru"));
+    assert_int_equal(server_number(&s.server, "EXISTS", PREFIX "workers", NULL), 0);
+
+    free(server_ask(&s.server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    server_start_with(&replica.server, false, (const char *const[]){"--masterauth", "x", NULL});
+    free(server_ask(&replica.server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    weir(&replica, replica.server.url, "");
+    expect_line(
+        &replica, 78,
+        "wrong: role: a replica, which takes no writes; name its master: --redis redis://127.0.0.1:1");
+    server_stop(&replica.server);
+    server_stop(&s.server);
+}
+
+static void test_cluster(void **state)
+{
+    struct stand s;
+
+    (void)state;
+    server_start_with(&s.server, false, (const char *const[]){"--cluster-enabled", "yes", NULL});
+    weir(&s, s.server.url, "");
+    expect_line(&s, 78, "wrong: cluster: a node of a cluster, which Weir does not support");
+    server_stop(&s.server);
+}
+
+/* A user's url. */
+static const char *as_user(struct stand *s, const char *user)
+{
+    static char url[300];
+
+    snprintf(url, sizeof url, "unix://%s:pw@%s", user, s->server.socket);
+    return url;
+}
+
+static void test_a_user_without_rights(void **state)
+{
+    struct stand s;
+    char *rule, *end, command[2000] = "";
+    const char *url;
+
+    (void)state;
+    server_start(&s.server, false);
+    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping", NULL));
+    url = as_user(&s, "poor");
+    weir(&s, url, "");
+    expect_line(&s, 77, "wrong: permissions: user USER lacks rights");
+    expect_line(
+        &s, 77,
+        "warning: info: not allowed to look: the user may not run info; redis-cli ACL SETUSER USER +info");
+
+    /* What it says is enough. */
+    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "+acl|whoami", NULL));
+    weir(&s, url, "");
+    rule = strstr(s.o.out, "redis-cli ACL SETUSER poor '~");
+    assert_non_null(rule);
+    end = strchr(rule, '\n');
+    assert_non_null(end);
+    snprintf(command, sizeof command, "redis-cli -s %s%.*s >/dev/null", s.server.socket,
+             (int)(end - rule) - 9, rule + 9);
+    assert_int_equal(system(command), 0);
+    weir(&s, url, "");
+    expect_line(&s, 0, "ok: permissions: user poor may run all that Weir uses");
+    expect_line(&s, 0,
+                "warning: latency: not allowed to look: the user may not run slowlog|get; redis-cli ACL "
+                "SETUSER poor '+slowlog|get'");
+
+    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "-zunionstore", "-blmove", "-info", NULL));
+    weir(&s, url, "");
+    expect_line(
+        &s, 77,
+        "wrong: permissions: user poor lacks rights; redis-cli ACL SETUSER poor +zunionstore +blmove\n");
+    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "+zunionstore", "+blmove", "resetkeys", "~other:*",
+                    NULL));
+    weir(&s, url, "");
+    expect_line(&s, 77, "redis-cli ACL SETUSER poor '~weir:{0}:*'\n");
+    server_stop(&s.server);
+}
+
+static void test_old_libraries(void **state)
+{
+    struct stand s;
+
+    (void)state;
+    server_start(&s.server, false);
+    free(server_ask(&s.server, "FUNCTION", "LOAD",
+                    "#!lua name=weir_0123456789ab\nredis.register_function('weir_0123456789ab_x', function() "
+                    "return 1 end)",
+                    NULL));
+    weir(&s, s.server.url, "");
+    expect_line(&s, 0,
+                "warning: functions: 1 older libraries that no worker uses are loaded; weir doctor --repair "
+                "deletes them");
+    free(server_ask(&s.server, "ZADD", PREFIX "workers", "1900000000000000", "v", NULL));
+    free(server_ask(&s.server, "HSET", PREFIX "active:v", "@", "{\"library\":\"0123456789ab\"}", NULL));
+    weir(&s, s.server.url, "--repair");
+    expect_line(&s, 0, "ok: functions: this version's are loaded; of 1 older ones all may be in use");
+    free(server_ask(&s.server, "HSET", PREFIX "active:v", "@", "{}", NULL));
+    weir(&s, s.server.url, "--repair");
+    expect_line(&s, 0, "of 1 older ones all may be in use");
+    free(server_ask(&s.server, "DEL", PREFIX "active:v", PREFIX "workers", NULL));
+    weir(&s, s.server.url, "--repair");
+    expect_line(&s, 0, "mended: functions: 1 older libraries that no worker uses were deleted");
+    weir(&s, s.server.url, "");
+    expect_line(&s, 0, "ok: functions: this version's are loaded\n");
+    server_stop(&s.server);
+}
+
+static void test_lost_limits(void **state)
+{
+    struct stand s;
+    struct outcome o;
+
+    (void)state;
+    server_start(&s.server, false);
+    run_in(&o, s.server.folder, built("weir"), "rate", "set", "mail", "100/1m", "--redis", s.server.url,
+           NULL);
+    assert_int_equal(o.code, 0);
+    weir(&s, s.server.url, "");
+    assert_null(strstr(s.o.out, "limits"));
+    free(server_ask(&s.server, "DEL", PREFIX "limits", NULL));
+    weir(&s, s.server.url, "");
+    expect_line(&s, 0,
+                "warning: limits: limit mail is not there, and nobody removed it; it was set to 100/1m");
+    server_stop(&s.server);
+}
+
+/* ---- While workers run */
+
+static void test_no_false_alarm_under_load(void **state)
+{
+    struct stage s;
+    pid_t workers[2];
+    struct stand stand;
+
+    (void)state;
+    stage_open(&s, false);
+    stand.server = s.server;
+    stage_rate(&s, "a", "400/1s,burst=5,by=key");
+    stage_rate(&s, "b", "concurrency=3");
+    stage_rate(&s, "c", "150/1s,burst=3");
+    for (int i = 0; i < 900; i++) {
+        char body[200];
+
+        snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"%c\",\"key\":\"k%d\",\"args\":{}}", i,
+                 "abc"[i % 3], i % 40);
+        stage_push_text(&s, body);
+    }
+    workers[0] = stage_actor(&s, "one", "types=a,b,c", "executors=8", NULL);
+    workers[1] = stage_actor(&s, "two", "types=a,b,c", "executors=8", NULL);
+    for (int i = 0; i < 8; i++) {
+        weir(&stand, s.server.url, "");
+        expect_line(&stand, 0, "what they hold agrees");
+    }
+    stage_await_done(&s, 900);
+    weir(&stand, s.server.url, "");
+    expect_line(&stand, 0, "what they hold agrees");
+    assert_int_equal(stage_end(workers[0]), 0);
+    assert_int_equal(stage_end(workers[1]), 0);
+    stage_close(&s);
+}
+
+/* ---- What INFO says */
+
+static void test_settings(void **state)
+{
+    char text[8];
+
+    (void)state;
+    assert_true(info_text("a:1\r\nab:two\r\nb:x", "ab", text, sizeof text));
+    assert_string_equal(text, "two");
+    assert_false(info_text("a:1\r\n", "b", text, sizeof text));
+    assert_string_equal(text, "");
+    assert_int_equal(info_number("# A\r\na:12\r\n", "a", -1), 12);
+    assert_int_equal(info_number("a:1x\r\n", "a", -1), -1);
+    assert_int_equal(info_number("", "a", -1), -1);
+    assert_true(settings_has_functions(""));
+    assert_true(settings_has_functions("redis_version:7.0.15\r\n"));
+    assert_true(settings_has_functions("redis_version:10.1\r\n"));
+    assert_false(settings_has_functions("redis_version:6.2.14\r\n"));
+    assert_true(settings_has_aof(""));
+    assert_false(settings_has_aof("aof_enabled:0\r\n"));
+    assert_int_equal(settings_eviction(""), EVICTS_NOTHING);
+    assert_int_equal(settings_eviction("maxmemory:5\r\nmaxmemory_policy:noeviction"), EVICTS_NOTHING);
+    assert_int_equal(settings_eviction("maxmemory:0\r\nmaxmemory_policy:volatile-ttl"), EVICTS_LATER);
+    assert_int_equal(settings_eviction("maxmemory:5\r\nmaxmemory_policy:volatile-ttl"), EVICTS);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest in_turns[] = {
+        cmocka_unit_test(test_silent_on_what_workers_leave),
+        cmocka_unit_test(test_each_key_lost),
+        cmocka_unit_test(test_each_key_of_a_wrong_kind),
+        cmocka_unit_test(test_damage_that_is_planted),
+        cmocka_unit_test(test_leases_of_nobody_return),
+        cmocka_unit_test(test_slots_that_leaked),
+        cmocka_unit_test(test_a_lane_at_a_gate_of_former_rules),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_wrong_arguments),
+    };
+    const struct CMUnitTest outside[] = {
+        cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_wrong_settings),
+        cmocka_unit_test(test_cluster),
+        cmocka_unit_test(test_a_user_without_rights),
+        cmocka_unit_test(test_old_libraries),
+        cmocka_unit_test(test_lost_limits),
+        cmocka_unit_test(test_no_false_alarm_under_load),
+        cmocka_unit_test(test_settings),
+    };
+    int code = stage_actor_main(argc, argv);
+
+    if (code >= 0)
+        return code;
+    return cmocka_run_group_tests(in_turns, start_all, stop_all) +
+           cmocka_run_group_tests(outside, NULL, NULL);
+}
