@@ -10,6 +10,8 @@
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
 --                                          where they are keyed; back to the head of its lane, no attempt used
 --         "back"  token "0" ""             handed back to the head of its lane as it is
+--         "interrupted" token most reason  its handler died: back to the head of its lane, counted as interrupted and not as an
+--                                          attempt; dead when that was so for the most-th time
 --         "dead"  token "0" reason
 --         "cancelled" token "0" ""         ended because it was cancelled: does not run again
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
@@ -122,6 +124,10 @@ function verbs.dead(job)
     lease.count(job.type, 'dead', 1)
 end
 
+function verbs.interrupted(job, back)
+    if ends.interrupted(job.tag, job, job.delay_us, 'handler', job.reason) then back[#back + 1] = job end
+end
+
 function verbs.back(job, back)
     back[#back + 1] = job
     lease.count(job.type, 'back', 1)
@@ -184,12 +190,13 @@ local function read_leases(active, leaving)
     return found, tokens
 end
 
-local KEYS_OF = {dead = 'dead', throttled = 'later', retry = 'later'}
+local KEYS_OF = {dead = 'dead', interrupted = 'dead', throttled = 'later', retry = 'later'}
+local GOES_BACK = {back = true, interrupted = true, throttled = true}
 
 local function wrong_keys(leaving)
     local wrong
     for _, job in ipairs(leaving) do
-        if job.verb == 'back' or job.verb == 'throttled' then wrong = wrong or lane.wrong(job.lane) end
+        if GOES_BACK[job.verb] then wrong = wrong or lane.wrong(job.lane) end
         if job.verb == 'throttled' then
             wrong = wrong or stop.wrong(job.type, job.key) or check.wrong_kind('dead', 'zset')
         end

@@ -1,0 +1,140 @@
+/* The handlers of examples/ in other languages, each under the same four jobs. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* "sms=<the source>/examples/<name>": the path of a program that a worker in another folder starts. */
+static const char *handler(const char *name)
+{
+    static char word[1100];
+    char here[1024];
+
+    assert_non_null(getcwd(here, sizeof here));
+    snprintf(word, sizeof word, "sms=%s/examples/%s", here, name);
+    return word;
+}
+
+static void enqueue(struct stage *s, const char *to)
+{
+    char args[128];
+    struct weir_job_spec job = {.type = "sms", .args = args};
+
+    snprintf(args, sizeof args, "{\"to\":\"%s\",\"text\":\"a \\\"b\\\" \xe2\x80\xa8 \\n c\"}", to);
+    if (weir_enqueue(s->client, &job, NULL) != 0)
+        fail_msg("%s", weir_message(s->client));
+}
+
+/* One is done, one dead with its reason, one comes again; the last one is throttled for two seconds. */
+static void assert_ends(struct stage *s, pid_t worker)
+{
+    int64_t start_us;
+    char *dead;
+
+    enqueue(s, "+4930123456");
+    enqueue(s, "+0");
+    enqueue(s, "+2");
+    await(stage_stat(s, "sms", "done") == 1 && stage_stat(s, "sms", "dead") == 1 &&
+          stage_stat(s, "sms", "retried") == 1);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "no such number"));
+    assert_non_null(strstr(dead, "\"to\":\"+0\""));
+    free(dead);
+    await_text(s->server.folder, "worker.err", "the provider is ill");
+    start_us = clock_mono_us();
+    enqueue(s, "+1");
+    await(stage_stat(s, "sms", "back") == 2);
+    assert_in_range(clock_mono_us() - start_us, 1900000, 30000000);
+    assert_int_equal(stage_stat(s, "sms", "retried"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void assert_pipe(struct stage *s, const char *name)
+{
+    assert_ends(s, stage_weir(s, "worker", "--pipe", handler(name), "-c", "4", "--in-flight", "4", NULL));
+}
+
+static void python(void **state)
+{
+    assert_pipe(*state, "handler.py");
+}
+
+static void shell(void **state)
+{
+    assert_pipe(*state, "handler.sh");
+}
+
+static void node(void **state)
+{
+    assert_pipe(*state, "handler.js");
+}
+
+static void one_process_a_job(void **state)
+{
+    struct stage *s = *state;
+
+    assert_ends(s, stage_weir(s, "worker", "--exec", handler("exec_handler.sh"), NULL));
+}
+
+static void http(void **state)
+{
+    struct stage *s = *state;
+    const char *program = strchr(handler("handler_http.py"), '=') + 1;
+    char text[128], url[128];
+    pid_t server;
+    int port;
+
+    server = program_start(s->server.folder, "endpoint", (const char *[]){program, "0", NULL});
+    await_text(s->server.folder, "endpoint.out", "\n");
+    assert_true(read_text(s->server.folder, "endpoint.out", text, sizeof text));
+    assert_int_equal(sscanf(text, "listening on port %d", &port), 1);
+    snprintf(url, sizeof url, "sms=http://127.0.0.1:%d/sms", port);
+    assert_ends(s, stage_weir(s, "worker", "--http", url, NULL));
+    kill(server, SIGKILL);
+    program_end(server);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(python), ON_STAGE(shell), ON_STAGE(one_process_a_job), ON_STAGE(http), ON_STAGE(node),
+    };
+    const struct CMUnitTest without_node[] = {
+        ON_STAGE(python),
+        ON_STAGE(shell),
+        ON_STAGE(one_process_a_job),
+        ON_STAGE(http),
+    };
+
+    if (system("command -v node >/dev/null") == 0)
+        return cmocka_run_group_tests_name("example_handlers", tests, NULL, NULL);
+    puts("examples/handler.js was not run: there is no node on this machine");
+    return cmocka_run_group_tests_name("example_handlers", without_node, NULL, NULL);
+}

@@ -1,0 +1,432 @@
+/* Jobs as POSTs to a URL (--http): what is sent, what each answer means, and what becomes of those that do
+ * not come. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+#define MS 1000
+#define SECOND 1000000
+
+/* A server that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body,
+ * chunked), "sleep" before, "drop" (closes without an answer), "half" (closes in the middle of one). It notes
+ * each request in the file requests, each connection in connections. */
+static const char server_text[] =
+    "import json, sys, time\n"
+    "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n"
+    "class Handler(BaseHTTPRequestHandler):\n"
+    "    protocol_version = 'HTTP/1.1'\n"
+    "    def setup(self):\n"
+    "        super().setup()\n"
+    "        open('connections', 'a').write('1\\n')\n"
+    "    def do_POST(self):\n"
+    "        body = self.rfile.read(int(self.headers['Content-Length']))\n"
+    "        names = ['Content-Type', 'User-Agent', 'Weir-Job-Id', 'Weir-Job-Type', 'Weir-Attempt', "
+    "'Expect',\n"
+    "                 'traceparent']\n"
+    "        lines = [self.command + ' ' + self.path] + [n + ': ' + str(self.headers[n]) for n in names]\n"
+    "        open('requests', 'ab').write('\\n'.join(lines).encode() + b'\\n' + body + b'\\n')\n"
+    "        args = json.loads(body).get('args') or {}\n"
+    "        time.sleep(args.get('sleep', 0))\n"
+    "        if 'drop' in args:\n"
+    "            self.close_connection = True\n"
+    "            return\n"
+    "        self.send_response_only(args.get('status', 200))\n"
+    "        for name, value in args.get('headers', {}).items():\n"
+    "            self.send_header(name, value)\n"
+    "        text = args.get('body', '').encode()\n"
+    "        if 'times' in args:\n"
+    "            self.send_header('Transfer-Encoding', 'chunked')\n"
+    "            self.end_headers()\n"
+    "            for i in range(args['times']):\n"
+    "                self.wfile.write(b'%x\\r\\n%s\\r\\n' % (len(text), text))\n"
+    "            self.wfile.write(b'0\\r\\n\\r\\n')\n"
+    "            return\n"
+    "        self.send_header('Content-Length', str(len(text) + ('half' in args)))\n"
+    "        self.end_headers()\n"
+    "        self.wfile.write(text)\n"
+    "        self.close_connection |= 'half' in args\n"
+    "    def log_message(self, *args):\n"
+    "        pass\n"
+    "class Server(ThreadingHTTPServer):\n"
+    "    request_queue_size = 500\n"
+    "    daemon_threads = True\n"
+    "server = Server(('127.0.0.1', 0), Handler)\n"
+    "print(server.server_port, flush=True)\n"
+    "server.serve_forever()\n";
+
+static struct {
+    pid_t pid;
+    int port;
+} server;
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+    char port[32];
+
+    *state = s;
+    stage_open(s, false);
+    write_text(s->server.folder, "server.py", server_text);
+    server.pid = program_start(s->server.folder, "server",
+                               (const char *[]){"/usr/bin/env", "python3", "server.py", NULL});
+    await_text(s->server.folder, "server.out", "\n");
+    assert_true(read_text(s->server.folder, "server.out", port, sizeof port));
+    server.port = atoi(port);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    kill(server.pid, SIGKILL);
+    program_end(server.pid);
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+static pid_t start_worker_for(struct stage *s, const char *scheme, int port, const char *executors)
+{
+    char handler[64];
+
+    snprintf(handler, sizeof handler, "run=%s://127.0.0.1:%d/jobs?x=1", scheme, port);
+    return stage_weir(s, "worker", "--http", handler, "-c", executors, "--grace", "1s", NULL);
+}
+
+static pid_t start_worker(struct stage *s, const char *executors)
+{
+    return start_worker_for(s, "http", server.port, executors);
+}
+
+static void enqueue(struct stage *s, int number, const char *args, int max_attempts, double timeout_s)
+{
+    char id[16];
+    struct weir_job_spec job = {
+        .type = "run", .id = id, .args = args, .max_attempts = max_attempts, .timeout_s = timeout_s};
+
+    snprintf(id, sizeof id, "j%d", number);
+    if (weir_enqueue(s->client, &job, NULL) != 0)
+        fail_msg("%s", weir_message(s->client));
+}
+
+static int count_lines(struct stage *s, const char *name)
+{
+    char text[16384];
+    int count = 0;
+
+    if (!read_text(s->server.folder, name, text, sizeof text))
+        return 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        count++;
+    return count;
+}
+
+/* The job is dead for that reason. */
+static void assert_death(struct stage *s, int number, const char *why)
+{
+    char *dead = stage_dead(s), id[24], *entry;
+
+    snprintf(id, sizeof id, "{\"id\":\"j%d\"", number);
+    entry = strstr(dead, id);
+    assert_non_null(entry);
+    while (entry > dead && *entry != '\n')
+        entry--;
+    *entry = '\0';
+    if (!strstr(strrchr(dead, '\n') ? strrchr(dead, '\n') : dead, why))
+        fail_msg("job %d died for: %s", number, dead);
+    free(dead);
+}
+
+/* In how many seconds the job that waits comes again. */
+static double due_in_s(struct stage *s)
+{
+    char *text = server_ask(&s->server, "ZRANGE", stage_key(s, "later"), "0", "0", "WITHSCORES", NULL);
+    double due_us = atof(strrchr(text, '\n') + 1);
+
+    free(text);
+    return (due_us - (double)clock_wall_us()) / 1e6;
+}
+
+/* ---- What is sent */
+
+static void a_job_is_a_post(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1");
+    char requests[4096], expected[4096];
+    static const char trace[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    static const char bodies[2][256] = {
+        "{\"id\":\"j0\",\"type\":\"run\",\"args\":{\"n\": 1.50,\n\"e\":[]},\"traceparent\":"
+        "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\"}",
+        "{\"id\":\"j1\",\"type\":\"run\",\"traceparent\":\"x: \xc3\xa4\"}",
+    };
+
+    stage_push_text(s, bodies[0]);
+    await(stage_stat(s, "run", "done") == 1);
+    stage_push_text(s, bodies[1]);
+    await(stage_stat(s, "run", "done") == 2);
+    assert_true(read_text(s->server.folder, "requests", requests, sizeof requests));
+    expected[0] = '\0';
+    for (int i = 0; i < 2; i++)
+        snprintf(
+            expected + strlen(expected), sizeof expected - strlen(expected),
+            "POST /jobs?x=1\nContent-Type: application/json\nUser-Agent: weir/" WEIR_VERSION
+            "\nWeir-Job-Id: j%d\nWeir-Job-Type: run\nWeir-Attempt: 1\nExpect: None\ntraceparent: %s\n%s\n",
+            i, i == 0 ? trace : "None", bodies[i]);
+    assert_string_equal(requests, expected);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void connections_are_kept(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1");
+
+    for (int i = 0; i < 50; i++)
+        enqueue(s, i, "{\"status\":200,\"body\":\"fine\"}", 0, 0);
+    await(stage_stat(s, "run", "done") == 50);
+    assert_int_equal(count_lines(s, "connections"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void many_at_a_time(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "200");
+    int64_t start_us = clock_mono_us();
+
+    for (int i = 0; i < 200; i++)
+        enqueue(s, i, "{\"sleep\":1}", 0, 0);
+    await(stage_stat(s, "run", "done") == 200);
+    assert_in_range(clock_mono_us() - start_us, SECOND, 20 * SECOND);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_large_job(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1");
+    char *args = malloc(900001);
+
+    memset(args, '7', 900000);
+    memcpy(args, "{\"x\":\"", 6);
+    memcpy(args + 899998, "\"}", 3);
+    enqueue(s, 0, args, 0, 0);
+    free(args);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* A proxy is not asked for this machine. */
+static void no_proxy_for_this_machine(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    worker = start_worker(s, "1");
+    unsetenv("http_proxy");
+    enqueue(s, 0, "{}", 1, 0);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- What an answer means */
+
+static void statuses(void **state)
+{
+    static const struct {
+        const char *args, *death; /* NULL: done */
+    } cases[] = {
+        {"{\"status\":200}", NULL},
+        {"{\"status\":201,\"body\":\"made\"}", NULL},
+        {"{\"status\":204}", NULL},
+        {"{\"status\":200,\"body\":\"0123456789\",\"times\":20000}", NULL},
+        {"{\"status\":400,\"body\":\"no\\nsuch customer\"}", "HTTP 400: no such customer"},
+        {"{\"status\":401}", "HTTP 401"},
+        {"{\"status\":404,\"body\":\"0123456789\",\"times\":20000}", "HTTP 404: 01234567890123"},
+        {"{\"status\":422}", "HTTP 422"},
+        {"{\"status\":500,\"body\":\"a\\u0007b\"}", "failed 1 times: HTTP 500: a b"},
+        {"{\"status\":502}", "failed 1 times: HTTP 502"},
+        {"{\"status\":300}", "failed 1 times: HTTP 300"},
+        {"{\"status\":307,\"headers\":{\"Location\":\"/there\"}}",
+         "failed 1 times: HTTP 307: a redirect to http://127.0.0.1:"},
+        {"{\"drop\":1}", "failed 1 times: no answer: Empty reply from server"},
+        {"{\"half\":1,\"body\":\"half of it\"}", "failed 1 times: no answer: "},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "4");
+    int done = 0;
+
+    for (int i = 0; i < CASES; i++) {
+        enqueue(s, i, cases[i].args, 1, 0);
+        done += cases[i].death == NULL;
+    }
+    await(stage_stat(s, "run", "done") + stage_stat(s, "run", "dead") == CASES);
+    assert_int_equal(stage_stat(s, "run", "done"), done);
+    for (int i = 0; i < CASES; i++)
+        if (cases[i].death)
+            assert_death(s, i, cases[i].death);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void failures_are_tried_again(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1");
+
+    enqueue(s, 0, "{\"status\":500,\"body\":\"ill\"}", 3, 0);
+    await(stage_stat(s, "run", "retried") == 1);
+    await_text(s->server.folder, "worker.err", "HTTP 500: ill");
+    free(server_ask(
+        &s->server, "EVAL",
+        "local r = redis.call('ZRANGE', KEYS[1], 0, 0) return redis.call('ZADD', KEYS[1], 1, r[1])", "1",
+        stage_key(s, "later"), NULL));
+    await(stage_stat(s, "run", "retried") == 2);
+    await_text(s->server.folder, "requests", "Weir-Attempt: 2");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Retry-After: seconds, a date by the server's clock, one that is over, nonsense, nothing. */
+static void throttled_as_long_as_it_says(void **state)
+{
+    static const struct {
+        const char *args;
+        double least_s, most_s;
+    } cases[] = {
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"300\"}}", 270, 300},
+        {"{\"status\":503,\"headers\":{\"retry-after\":\"  200  \"}}", 170, 200},
+        {"{\"status\":503,\"headers\":{\"Date\":\"Sun, 06 Nov 1994 08:49:37 GMT\","
+         "\"Retry-After\":\"Sun, 06 Nov 1994 08:51:37 GMT\"}}",
+         90, 120},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"Fri, 31 Dec 2060 00:00:00 GMT\"}}", 365 * 86400.0,
+         3651 * 86400.0},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"Sun, 06 Nov 1994 08:49:37 GMT\"}}", -30, 0},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"soon\"}}", -30, 1},
+        {"{\"status\":429}", -30, 1},
+        {"{\"status\":503}", -30, 1},
+    };
+    struct stage *s = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pid_t worker = start_worker(s, "1");
+        double in_s;
+
+        enqueue(s, (int)i, cases[i].args, 0, 0);
+        await(stage_stat(s, "run", "back") > 0);
+        kill(worker, SIGSTOP); /* it does not take the job again before we have looked */
+        in_s = server_number(&s->server, "ZCARD", stage_key(s, "later"), NULL) > 0 ? due_in_s(s) : 0;
+        if (in_s < cases[i].least_s || in_s > cases[i].most_s)
+            fail_msg("%s: comes again in %g s", cases[i].args, in_s);
+        kill(worker, SIGKILL);
+        assert_int_equal(program_end(worker), 1000 + SIGKILL);
+        free(server_ask(&s->server, "FLUSHALL", NULL));
+    }
+}
+
+/* ---- What does not answer */
+
+static void no_answer_in_time(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "2");
+
+    enqueue(s, 0, "{\"sleep\":1000}", 1, 0.3);
+    enqueue(s, 1, "{}", 1, 0.3);
+    await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
+    assert_death(s, 0, "over its time of 0.3 s: no answer");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void nobody_there(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    enqueue(s, 0, "{}", 1, 0);
+    kill(server.pid, SIGKILL);
+    worker = start_worker(s, "2");
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 0, "failed 1 times: no answer: ");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void no_tls_there(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker_for(s, "https", server.port, "2");
+
+    enqueue(s, 0, "{}", 1, 0);
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 0, "failed 1 times: no answer: ");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Answers that come within the grace count; the other jobs are given back as they were. */
+static void stopping(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "2");
+    int64_t start_us;
+
+    enqueue(s, 0, "{\"sleep\":0.3}", 0, 0);
+    enqueue(s, 1, "{\"sleep\":1000}", 0, 0);
+    await(count_lines(s, "requests") == 18);
+    start_us = clock_mono_us();
+    assert_int_equal(stage_end(worker), 0);
+    assert_in_range(clock_mono_us() - start_us, 900 * MS, 10 * SECOND);
+    assert_int_equal(stage_stat(s, "run", "done"), 1);
+    assert_int_equal(stage_judge(s, 2).present, 1);
+    assert_int_equal(stage_stat(s, "run", "retried") + stage_stat(s, "run", "dead"), 0);
+}
+
+/* ---- Setting up */
+
+static void wrong_set_ups(void **state)
+{
+    static const char *const urls[] = {"run=ftp://127.0.0.1/",   "run=127.0.0.1/x", "run=http://",
+                                       "run=file:///etc/passwd", "run=http://a b/", "run=x"};
+    struct stage *s = *state;
+
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        char err[1024];
+
+        assert_int_equal(program_end(stage_weir(s, "wrong", "--http", urls[i], NULL)), 64);
+        assert_true(read_text(s->server.folder, "wrong.err", err, sizeof err));
+        assert_non_null(strstr(err, "is no URL of http or https; use TYPE=http://"));
+        assert_int_equal(unlink((snprintf(err, sizeof err, "%s/wrong.err", s->server.folder), err)), 0);
+    }
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(a_job_is_a_post),
+        ON_STAGE(connections_are_kept),
+        ON_STAGE(many_at_a_time),
+        ON_STAGE(a_large_job),
+        ON_STAGE(no_proxy_for_this_machine),
+        ON_STAGE(statuses),
+        ON_STAGE(failures_are_tried_again),
+        ON_STAGE(throttled_as_long_as_it_says),
+        ON_STAGE(no_answer_in_time),
+        ON_STAGE(nobody_there),
+        ON_STAGE(no_tls_there),
+        ON_STAGE(stopping),
+        ON_STAGE(wrong_set_ups),
+    };
+
+    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+}

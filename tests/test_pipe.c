@@ -1,0 +1,712 @@
+/* Children that stay (--pipe): what they get, what their answers mean, how they die and what becomes of the
+ * jobs that were in them. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+#define MS 1000
+#define SECOND 1000000
+
+/* A child that does with a job what its args say, in this order:
+ *   "record"     appends the line to the file lines
+ *   "err":TEXT   writes to standard error
+ *   "hold":N     no answer until N jobs are held; then to all of them, the last one first
+ *   "say":TEXT   writes TEXT instead of its own answer; "times":N so often
+ *   "close"      closes standard output
+ *   "fork"       starts a process that stays, its number in the file grandchild
+ *   "sleep":S    takes so long
+ *   "exit":N, "kill":N      ends, by an exit code or a signal; "once":NAME only if there is no file NAME yet
+ *   "answer":{}  what it answers besides the id; {"status":"done"} */
+static const char child_text[] =
+    "import json, os, subprocess, sys, time\n"
+    "held = []\n"
+    "open('pids', 'a').write('%d\\n' % os.getpid())\n"
+    "def write(text):\n"
+    "    sys.stdout.write(text)\n"
+    "    sys.stdout.flush()\n"
+    "def is_first(name):\n"
+    "    try:\n"
+    "        return name is None or os.close(os.open(name, os.O_CREAT | os.O_EXCL)) is None\n"
+    "    except FileExistsError:\n"
+    "        return False\n"
+    "def run(line, job, args):\n"
+    "    if 'record' in args:\n"
+    "        open('lines', 'ab').write(line)\n"
+    "    if 'err' in args:\n"
+    "        sys.stderr.write(args['err'])\n"
+    "        sys.stderr.flush()\n"
+    "    answer = {'id': job['id'], **args.get('answer', {'status': 'done'})}\n"
+    "    text = args.get('say', json.dumps(answer) + '\\n') * args.get('times', 1)\n"
+    "    if 'hold' in args:\n"
+    "        held.insert(0, text)\n"
+    "        text = ''\n"
+    "        if len(held) == args['hold']:\n"
+    "            text = ''.join(held)\n"
+    "            held.clear()\n"
+    "    if 'close' in args:\n"
+    "        os.close(1)\n"
+    "        time.sleep(1000)\n"
+    "    if 'fork' in args:\n"
+    "        sleep = subprocess.Popen(['sleep', '1000'])\n"
+    "        open('grandchild', 'w').write('%d\\n' % sleep.pid)\n"
+    "    if 'sleep' in args:\n"
+    "        open('sleeping', 'a').write('%d\\n' % os.getpid())\n"
+    "        time.sleep(args['sleep'])\n"
+    "    if ('exit' in args or 'kill' in args) and is_first(args.get('once')):\n"
+    "        if 'kill' in args:\n"
+    "            os.kill(os.getpid(), args['kill'])\n"
+    "        os._exit(args['exit'])\n"
+    "    write(text)\n"
+    "for line in sys.stdin.buffer:\n"
+    "    job = json.loads(line)\n"
+    "    run(line, job, job.get('args') or {})\n"
+    "open('ended', 'a').write('%d\\n' % os.getpid())\n";
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    write_text(s->server.folder, "child.py", child_text);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* A worker whose jobs of type "run" go to such children. */
+static pid_t start_worker(struct stage *s, const char *executors, const char *in_flight)
+{
+    return stage_weir(s, "worker", "--pipe", "run=python3 child.py", "-c", executors, "--in-flight",
+                      in_flight, "--kill-after", "500ms", NULL);
+}
+
+static void enqueue(struct stage *s, int number, const char *args, int max_attempts, double timeout_s)
+{
+    char id[16];
+    struct weir_job_spec job = {
+        .type = "run", .id = id, .args = args, .max_attempts = max_attempts, .timeout_s = timeout_s};
+
+    snprintf(id, sizeof id, "j%d", number);
+    if (weir_enqueue(s->client, &job, NULL) != 0)
+        fail_msg("%s", weir_message(s->client));
+}
+
+static void push(struct stage *s, int number, const char *args)
+{
+    enqueue(s, number, args, 0, 0);
+}
+
+static int count_lines(struct stage *s, const char *name)
+{
+    char text[16384];
+    int count = 0;
+
+    if (!read_text(s->server.folder, name, text, sizeof text))
+        return 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        count++;
+    return count;
+}
+
+static bool is_running(pid_t pid)
+{
+    char name[32], stat[512];
+
+    snprintf(name, sizeof name, "%d/stat", (int)pid);
+    return read_text("/proc", name, stat, sizeof stat) && !strstr(stat, ") Z ");
+}
+
+static pid_t pid_in_file(struct stage *s, const char *name)
+{
+    char text[64];
+
+    await_text(s->server.folder, name, "\n");
+    read_text(s->server.folder, name, text, sizeof text);
+    return atoi(text);
+}
+
+/* Why that job is dead; "" when it is not. Static. */
+static const char *death_of(struct stage *s, int number)
+{
+    static char reason[2048];
+    char *dead = stage_dead(s), id[24], *entry, *header;
+
+    reason[0] = '\0';
+    snprintf(id, sizeof id, "{\"id\":\"j%d\"", number);
+    if ((entry = strstr(dead, id))) {
+        while (entry > dead && *entry != '\n')
+            entry--;
+        *entry = '\0';
+        header = strrchr(dead, '\n') ? strrchr(dead, '\n') + 1 : dead;
+        snprintf(reason, sizeof reason, "%s", header);
+    }
+    free(dead);
+    return reason;
+}
+
+static void assert_death(struct stage *s, int number, const char *why)
+{
+    if (!strstr(death_of(s, number), why))
+        fail_msg("job %d died for '%s', not for '%s'", number, death_of(s, number), why);
+}
+
+static void assert_told(struct stage *s, const char *text)
+{
+    await_text(s->server.folder, "worker.err", text);
+}
+
+static bool was_told(struct stage *s, const char *text)
+{
+    char log[65536];
+
+    return read_text(s->server.folder, "worker.err", log, sizeof log) && strstr(log, text);
+}
+
+/* ---- What it gets */
+
+/* One line whatever stands between the tokens, and nothing else of it changed. */
+static void a_job_is_one_line(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+    char lines[4096];
+
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\r\n\t\"args\":{\"record\": 1.50,\n\"e\":[]},"
+                       "\"text\":\"a\\n\xe2\x80\xa8\",\"other\":1234567890123456789}");
+    stage_push_text(s, " {\"type\":\"run\",\"attempt\":\"mine\",\"id\":\"j1\",\"args\":{\"record\":1}}");
+    await(stage_stat(s, "run", "done") == 2);
+    assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
+    assert_string_equal(lines,
+                        "{\"attempt\":1,\"id\":\"j0\",\"type\":\"run\",  \t\"args\":{\"record\": 1.50, "
+                        "\"e\":[]},\"text\":\"a\\n\xe2\x80\xa8\",\"other\":1234567890123456789}\n"
+                        " {\"type\":\"run\",\"attempt\":\"mine\",\"id\":\"j1\",\"args\":{\"record\":1}}\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_job_larger_than_a_pipe(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "8", "8");
+    char *args = malloc(900001);
+
+    memset(args, '7', 900000);
+    memcpy(args, "{\"x\":\"", 6);
+    memcpy(args + 899998, "\"}", 3);
+    for (int i = 0; i < 8; i++)
+        push(s, i, args);
+    free(args);
+    await(stage_stat(s, "run", "done") == 8);
+    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- What its answers mean */
+
+static void every_status(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+    char lines[4096];
+
+    push(s, 0, "{\"answer\":{\"status\":\"done\",\"reason\":\"not kept\"}}");
+    enqueue(s, 1, "{\"answer\":{\"status\":\"retry\",\"reason\":\"no\\nluck\"}}", 1, 0);
+    push(s, 2, "{\"answer\":{\"status\":\"dead\",\"reason\":\"no such customer\"}}");
+    push(s, 3, "{\"answer\":{\"status\":\"dead\"}}");
+    enqueue(s, 4, "{\"record\":1,\"answer\":{\"status\":\"retry\",\"after\":0.05}}", 3, 0);
+    await(stage_stat(s, "run", "dead") == 4);
+    assert_int_equal(stage_stat(s, "run", "done"), 1);
+    assert_death(s, 1, "failed 1 times: no luck");
+    assert_death(s, 2, "no such customer");
+    assert_death(s, 3, "failed for good");
+    assert_death(s, 4, "failed 3 times");
+    assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        char begin[32];
+
+        snprintf(begin, sizeof begin, "{\"attempt\":%d,\"id\"", attempt);
+        assert_non_null(strstr(lines, begin));
+    }
+    push(s, 5, "{\"record\":1,\"answer\":{\"status\":\"throttled\",\"after\":0.2}}");
+    await(count_lines(s, "lines") >= 5);
+    assert_int_equal(stage_stat(s, "run", "retried"), 2);
+    assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
+    assert_non_null(strstr(lines, "{\"attempt\":1,\"id\":\"j5\""));
+    assert_null(strstr(lines, "{\"attempt\":2,\"id\":\"j5\""));
+    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* What a job cost in truth goes to its limit. */
+static void the_true_cost(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    stage_rate(s, "run", "100/s");
+    worker = stage_weir(s, "worker", "--pipe", "run=python3 child.py", "--trace", "trace", NULL);
+    push(s, 0, "{\"answer\":{\"status\":\"done\",\"cost\":7}}");
+    push(s, 1, "{\"answer\":{\"status\":\"done\",\"cost\":-7}}");
+    await(stage_stat(s, "run", "done") == 2);
+    assert_int_equal(stage_end(worker), 0);
+    await_text(s->server.folder, "trace", "{\"spent\":7,");
+    await_text(s->server.folder, "trace", "{\"spent\":0,");
+}
+
+/* The line is told, the child stays, the job waits for its own answer. */
+static void lines_that_are_no_answers(void **state)
+{
+    static const struct {
+        const char *say, *told;
+    } cases[] = {
+        {"hello\\n", "wrong answer: no JSON object: hello"},
+        {"[1]\\n", "wrong answer: no JSON object: [1]"},
+        {"{\\\"id\\\":\\\"other\\\",\\\"status\\\":\\\"done\\\"}\\n",
+         "no job of that id waits for one: {\"id\":\"other\""},
+        {"{\\\"status\\\":\\\"done\\\"}\\n", "no job of that id waits for one: {\"status\""},
+        {"{\\\"id\\\":7,\\\"status\\\":\\\"done\\\"}\\n", "no job of that id waits for one: {\"id\":7"},
+        {"\\u0001\\u001b[31m\\n", "wrong answer: no JSON object: "},
+    };
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char args[512];
+
+        snprintf(args, sizeof args,
+                 "{\"say\":\"%s{\\\"id\\\":\\\"j%zu\\\",\\\"status\\\":\\\"done\\\"}\\n\"}", cases[i].say, i);
+        push(s, (int)i, args);
+        assert_told(s, cases[i].told);
+        await(stage_stat(s, "run", "done") == (int)i + 1);
+    }
+    push(s, 20, "{\"say\":\"\\n\\r\\n{\\\"id\\\":\\\"j20\\\",\\\"status\\\":\\\"done\\\"}\\r\\n\"}");
+    await(stage_stat(s, "run", "done") == 7);
+    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The job was answered, only how is not known: it failed. */
+static void an_unknown_status_is_a_failure(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+
+    enqueue(s, 0, "{\"answer\":{\"status\":\"ok\"}}", 1, 0);
+    enqueue(s, 1, "{\"answer\":{}}", 1, 0);
+    enqueue(s, 2, "{\"answer\":{\"status\":\"retry\",\"after\":\"soon\",\"reason\":[]}}", 1, 0);
+    await(stage_stat(s, "run", "dead") == 3);
+    assert_death(s, 0,
+                 "failed 1 times: its handler answered without a status of done, retry, dead, throttled");
+    assert_death(s, 1, "failed 1 times: its handler answered without a status");
+    assert_death(s, 2, "failed 1 times: ");
+    assert_told(s, "wrong answer: no such status: {\"id\": \"j0\", \"status\": \"ok\"}");
+    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_child_that_babbles_is_ended(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+
+    push(s, 0, "{\"say\":\"hello\\n\",\"times\":99999}");
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 0, "its handler died 3 times: it wrote 100 lines in a row that are no answers");
+    push(s, 1, "{}");
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(count_lines(s, "pids"), 4);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_line_without_end(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+
+    push(s, 0, "{\"say\":\"0123456789\",\"times\":300000}");
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 0, "its handler died 3 times: it wrote a line of more than 1 MiB");
+    push(s, 1, "{}");
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Several at a time */
+
+static void answers_in_any_order(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "100", "100");
+
+    for (int i = 0; i < 100; i++)
+        push(s, i, "{\"hold\":100}");
+    await(stage_stat(s, "run", "done") == 100);
+    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_false(was_told(s, "wrong answer"));
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Two jobs with one id: the first answer is for the first one. */
+static void the_same_id_twice(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "2", "2");
+
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"args\":{\"say\":\"\"}}");
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"n\":2,\"args\":{\"say\":"
+                       "\"{\\\"id\\\":\\\"j0\\\",\\\"status\\\":\\\"dead\\\",\\\"reason\\\":\\\"first\\\"}\\n"
+                       "{\\\"id\\\":\\\"j0\\\",\\\"status\\\":\\\"done\\\"}\\n\"}}");
+    await(stage_stat(s, "run", "done") == 1 && stage_stat(s, "run", "dead") == 1);
+    {
+        char *dead = stage_dead(s);
+
+        assert_non_null(strstr(dead, "first"));
+        assert_null(strstr(dead, "\"n\":2"));
+        free(dead);
+    }
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Full children first, and no more of them than the executors can fill. */
+static void children_on_demand(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "5", "2");
+
+    push(s, 0, "{}");
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(count_lines(s, "pids"), 1);
+    for (int i = 1; i <= 12; i++)
+        push(s, i, "{\"sleep\":0.1}");
+    await(stage_stat(s, "run", "done") == 13);
+    assert_int_equal(count_lines(s, "pids"), 3);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Its end */
+
+static void a_job_that_kills_its_child(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+
+    push(s, 0, "{\"exit\":3,\"err\":\"Traceback\\nKeyError: to\\n\"}");
+    push(s, 1, "{\"kill\":11,\"once\":\"crashed\"}");
+    await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
+    assert_death(s, 0, "its handler died 3 times: exit 3: Traceback KeyError: to");
+    assert_int_equal(stage_stat(s, "run", "retried"), 0);
+    assert_int_equal(count_lines(s, "pids"), 5);
+    assert_told(s, "died with 1 jobs: exit 3: Traceback");
+    assert_told(s, "died with 1 jobs: killed by signal 11");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Twenty in one child: the nineteen that were in it by chance all end well. */
+static void the_innocent_live(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    for (int i = 0; i < 20; i++)
+        push(s, i, i == 7 ? "{\"exit\":1}" : "{\"hold\":1}");
+    worker = start_worker(s, "20", "20");
+    await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 19);
+    assert_death(s, 7, "its handler died 3 times: exit 1");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* What it had not read is not counted as interrupted: it never met the child. */
+static void lines_not_taken_are_given_back(void **state)
+{
+    struct stage *s = *state;
+    char args[20001];
+    pid_t worker;
+
+    memset(args, '7', sizeof args - 1);
+    memcpy(args, "{\"exit\":1,\"once\":\"died\",\"x\":\"", 29);
+    memcpy(args + sizeof args - 3, "\"}", 3);
+    for (int i = 0; i < 20; i++)
+        push(s, i, args);
+    worker = start_worker(s, "20", "20");
+    await(stage_stat(s, "run", "done") == 20);
+    assert_int_equal(stage_stat(s, "run", "back"), 20);
+    /* Python reads a few of these lines ahead. */
+    assert_told(s, "died with ");
+    assert_false(was_told(s, "died with 20 jobs"));
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Jobs are not handed to what does not work: none is harmed, and the other types go on. */
+static void a_child_that_does_not_start(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+    char *entry;
+
+    write_text(s->server.folder, "broken.py", "import sys\nsys.exit('no module named sms')\n");
+    stage_push(s, "sms", NULL, 0, 30);
+    worker = stage_weir(s, "worker", "--pipe", "sms=python3 broken.py", "--exec", "other=/bin/true", "-c",
+                        "10", "--in-flight", "10", "--unknown", "dead", NULL);
+    for (int deaths = 1; deaths <= 3; deaths++)
+        await(stage_stat(s, "sms", "back") >= 10 * deaths);
+    stage_push(s, "other", NULL, 100, 20);
+    await(stage_stat(s, "other", "done") == 20);
+    assert_int_equal(stage_stat(s, "sms", "dead"), 0);
+    assert_int_equal(stage_judge(s, 30).present, 30);
+    assert_true(was_told(s, "died with 0 jobs: exit 1: no module named sms"));
+    assert_false(was_told(s, "wait for a worker that has a handler"));
+    write_text(s->server.folder, "broken.py", child_text);
+    await(stage_stat(s, "sms", "done") == 30);
+    entry = server_ask(&s->server, "ZCARD", stage_key(s, "dead"), NULL);
+    assert_string_equal(entry, "0");
+    free(entry);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* A program that is gone: as if it did not start. */
+static void a_program_that_goes_missing(void **state)
+{
+    struct stage *s = *state;
+    char path[160];
+    pid_t worker;
+
+    snprintf(path, sizeof path, "%s/handler", s->server.folder);
+    write_text(s->server.folder, "handler", "#!/bin/sh\nexec python3 child.py\n");
+    assert_int_equal(chmod(path, 0755), 0);
+    worker = stage_weir(s, "worker", "--pipe", "run=./handler", NULL);
+    push(s, 0, "{\"answer\":{\"status\":\"done\"},\"exit\":0}");
+    stage_await_workers(s, 1);
+    assert_int_equal(unlink(path), 0);
+    push(s, 1, "{}");
+    assert_told(s, "run: cannot run ./handler: No such file or directory; its jobs are given back");
+    write_text(s->server.folder, "handler", "#!/bin/sh\nexec python3 child.py\n");
+    assert_int_equal(chmod(path, 0755), 0);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_child_that_closes_its_output(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+
+    push(s, 0, "{\"close\":1}");
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 0, "its handler died 3 times: killed by signal 15");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* It ends after each job, as some do to be rid of what leaks: no death. */
+static void a_child_that_retires(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    write_text(s->server.folder, "once.sh",
+               "read -r job\necho '{\"id\":\"j'$(echo \"$job\" | sed "
+               "'s/.*\"id\":\"j\\([0-9]*\\).*/\\1/')'\",\"status\":\"done\"}'\n");
+    worker = stage_weir(s, "worker", "--pipe", "run=sh once.sh", "-c", "1", NULL);
+    for (int i = 0; i < 10; i++)
+        push(s, i, "{}");
+    await(stage_stat(s, "run", "done") == 10);
+    assert_false(was_told(s, "died"));
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* With all that it has started. */
+static void its_group_ends_with_it(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1"), grandchild;
+
+    push(s, 0, "{\"fork\":1,\"exit\":1,\"once\":\"crashed\"}");
+    await(stage_stat(s, "run", "done") == 1);
+    grandchild = pid_in_file(s, "grandchild");
+    assert_int_equal(stage_end(worker), 0);
+    await(!is_running(grandchild));
+}
+
+static void standard_error_goes_to_the_log(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+    char args[8192];
+
+    push(s, 0, "{\"err\":\"one\\ntw\\u001bo\\nthree\"}");
+    assert_told(s, "info  run: one\n");
+    assert_told(s, "info  run: tw\\x1bo\n");
+    memset(args, 'x', sizeof args);
+    memcpy(args, "{\"err\":\"four", 12);
+    memcpy(args + sizeof args - 5, "\\n\"}", 5);
+    push(s, 1, args);
+    assert_told(s, "info  run: threefourxxx");
+    push(s, 2, "{\"err\":\"five\\n\"}");
+    assert_told(s, "info  run: five\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Time, and stopping */
+
+/* TERM does not help against a child that ignores it; its other job runs again, and ends well. */
+static void a_job_over_its_time(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker, child;
+
+    write_text(s->server.folder, "deaf.py",
+               "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+               "exec(open('child.py').read())\n");
+    worker = stage_weir(s, "worker", "--pipe", "run=python3 deaf.py", "-c", "2", "--in-flight", "2",
+                        "--kill-after", "300ms", NULL);
+    enqueue(s, 0, "{\"sleep\":1000}", 1, 2);
+    child = pid_in_file(s, "sleeping");
+    push(s, 1, "{}");
+    await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
+    assert_death(s, 0, "over its time of 2 s: killed by signal 9");
+    assert_false(is_running(child));
+    assert_int_equal(count_lines(s, "pids"), 2);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* TERM: the jobs in it end; then it reads the end of its input and ends by itself. */
+static void stopping_lets_it_end(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "4", "2");
+
+    for (int i = 0; i < 4; i++)
+        push(s, i, "{\"sleep\":0.3}");
+    await(count_lines(s, "sleeping") == 2);
+    assert_int_equal(stage_end(worker), 0);
+    assert_int_equal(stage_stat(s, "run", "done"), 4);
+    assert_int_equal(count_lines(s, "ended"), 2);
+    assert_false(was_told(s, "died"));
+}
+
+/* Over its time before the child has read it. */
+static void a_job_that_was_never_read(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    write_text(s->server.folder, "slow.py", "import time\ntime.sleep(1000)\n");
+    worker = stage_weir(s, "worker", "--pipe", "run=python3 slow.py", "-c", "2", "--in-flight", "2", NULL);
+    enqueue(s, 0, "{}", 1, 0.3);
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 0, "over its time of 0.3 s: killed by signal 15");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void draining_ends_it_too(void **state)
+{
+    struct stage *s = *state;
+    int64_t start_us = clock_mono_us();
+
+    for (int i = 0; i < 10; i++)
+        push(s, i, "{}");
+    assert_int_equal(program_end(stage_weir(s, "worker", "--pipe", "run=python3 child.py", "--drain", NULL)),
+                     0);
+    assert_in_range(clock_mono_us() - start_us, 0, 4 * SECOND); /* below the grace of a child that is deaf */
+    assert_int_equal(stage_stat(s, "run", "done"), 10);
+    assert_int_equal(count_lines(s, "ended"), count_lines(s, "pids"));
+}
+
+/* The grace is over: the child is killed, its jobs are where they were. */
+static void stopping_does_not_wait_for_ever(void **state)
+{
+    struct stage *s = *state;
+    int64_t start_us;
+    pid_t worker, child;
+
+    write_text(s->server.folder, "deaf.py",
+               "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+               "exec(open('child.py').read())\n");
+    worker = stage_weir(s, "worker", "--pipe", "run=python3 deaf.py", "-c", "2", "--in-flight", "2",
+                        "--grace", "300ms", "--kill-after", "300ms", NULL);
+    push(s, 0, "{\"sleep\":1000}");
+    push(s, 1, "{}");
+    child = pid_in_file(s, "sleeping");
+    start_us = clock_mono_us();
+    assert_int_equal(stage_end(worker), 0);
+    assert_in_range(clock_mono_us() - start_us, 300 * MS, 10 * SECOND);
+    assert_false(is_running(child));
+    assert_int_equal(stage_judge(s, 2).present, 2);
+    assert_int_equal(stage_stat(s, "run", "retried") + stage_stat(s, "run", "dead"), 0);
+}
+
+static void children_end_with_their_worker(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1"), child;
+
+    push(s, 0, "{\"sleep\":1000}");
+    child = pid_in_file(s, "sleeping");
+    kill(worker, SIGKILL);
+    assert_int_equal(program_end(worker), 1000 + SIGKILL);
+    await(!is_running(child));
+}
+
+/* ---- Setting up */
+
+static void wrong_set_ups(void **state)
+{
+    struct stage *s = *state;
+
+    assert_int_equal(program_end(stage_weir(s, "a", "--pipe", "run=./nothing", NULL)), 78);
+    assert_int_equal(program_end(stage_weir(s, "b", "--pipe", "run=", NULL)), 64);
+    assert_int_equal(program_end(stage_weir(s, "c", "--pipe", "run=cat", "--in-flight", "10001", NULL)), 64);
+    assert_int_equal(program_end(stage_weir(s, "d", "--pipe", "run=cat", "--exec", "run=cat", NULL)), 64);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(a_job_is_one_line),
+        ON_STAGE(a_job_larger_than_a_pipe),
+        ON_STAGE(every_status),
+        ON_STAGE(the_true_cost),
+        ON_STAGE(lines_that_are_no_answers),
+        ON_STAGE(an_unknown_status_is_a_failure),
+        ON_STAGE(a_child_that_babbles_is_ended),
+        ON_STAGE(a_line_without_end),
+        ON_STAGE(answers_in_any_order),
+        ON_STAGE(the_same_id_twice),
+        ON_STAGE(children_on_demand),
+        ON_STAGE(a_job_that_kills_its_child),
+        ON_STAGE(the_innocent_live),
+        ON_STAGE(lines_not_taken_are_given_back),
+        ON_STAGE(a_child_that_does_not_start),
+        ON_STAGE(a_program_that_goes_missing),
+        ON_STAGE(a_child_that_closes_its_output),
+        ON_STAGE(a_child_that_retires),
+        ON_STAGE(its_group_ends_with_it),
+        ON_STAGE(standard_error_goes_to_the_log),
+        ON_STAGE(a_job_over_its_time),
+        ON_STAGE(stopping_lets_it_end),
+        ON_STAGE(a_job_that_was_never_read),
+        ON_STAGE(draining_ends_it_too),
+        ON_STAGE(stopping_does_not_wait_for_ever),
+        ON_STAGE(children_end_with_their_worker),
+        ON_STAGE(wrong_set_ups),
+    };
+
+    return cmocka_run_group_tests_name("pipe", tests, NULL, NULL);
+}

@@ -1,0 +1,544 @@
+/* --pipe: children that stay. A job is one line to a child, its answer one line from it:
+ *
+ *   {"attempt":1,"id":"...", ...}     the job as it is, blanks for its newlines. "attempt" is put in front
+ *                                     unless the job has a member of that name
+ *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","cost":n}     in any order
+ *
+ * Children are started when jobs need them, at most as many as the executors can fill. A job goes to an idle
+ * child, else to the one with the fewest jobs, else to a new one.
+ *
+ * When a child dies, the jobs whose lines it had not yet taken are given back as they are; those that it had
+ * are counted as interrupted. Who was interrupted before runs alone in its child, so that the innocent do not
+ * die with the guilty. If the child died without reason to think that the next one does better, the type
+ * rests, 0.1 s to 30 s: its jobs stay in Redis. After that the next child gets one job at first.
+ *
+ * A line that is no answer is told in the log; a child that writes only such lines is ended. To end one job,
+ * its child is ended. */
+#include "worker/pipe.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "queue/json.h"
+#include "worker/pipe_child.h"
+#include "worker/way.h"
+#include "worker/worker.h"
+
+#define REST_FIRST_S 0.1
+#define REST_MOST_S 30.0
+#define WRONG_MOST 100 /* lines in a row that are no answers; more would only fill the log */
+
+/* A job that waits for a child, or is in one. */
+struct flight {
+    struct flight *prev, *next;
+    struct flights *in; /* NULL: it has ended */
+    struct task *task;
+    struct member *member; /* NULL: it waits */
+    uint64_t begin;        /* of its line, in bytes that its child was sent before */
+};
+
+struct flights {
+    struct flight *head, *tail; /* the first one sent is the head */
+    int count;
+};
+
+/* One of the children. */
+struct member {
+    struct member *next;
+    struct pipe *pipe;
+    struct child *child;
+    struct flights flights;
+    bool alone;   /* its job was interrupted before: it gets no other beside it */
+    bool ordered; /* that it ends was our wish */
+    bool answered;
+    int wrong;
+};
+
+struct pipe {
+    struct handler *handler;
+    char **argv;
+    int in_flight, most;
+    struct member *members;
+    int count;
+    struct flights waiting;
+    int failures; /* deaths in a row without an answer in between */
+    ev_timer rest;
+};
+
+/* ---- Flights */
+
+static void add(struct flights *to, struct flight *flight)
+{
+    flight->in = to;
+    flight->next = NULL;
+    flight->prev = to->tail;
+    *(to->tail ? &to->tail->next : &to->head) = flight;
+    to->tail = flight;
+    to->count++;
+}
+
+static void add_first(struct flights *to, struct flight *flight)
+{
+    flight->in = to;
+    flight->prev = NULL;
+    flight->next = to->head;
+    *(to->head ? &to->head->prev : &to->tail) = flight;
+    to->head = flight;
+    to->count++;
+}
+
+static void take_out(struct flight *flight)
+{
+    struct flights *from = flight->in;
+
+    *(flight->prev ? &flight->prev->next : &from->head) = flight->next;
+    *(flight->next ? &flight->next->prev : &from->tail) = flight->prev;
+    from->count--;
+    flight->in = NULL;
+    flight->member = NULL;
+}
+
+static void end_flight(struct flight *flight, enum task_end end, double after_s, const char *reason)
+{
+    struct task *task = flight->task;
+
+    take_out(flight);
+    task_finish(task, end, after_s, reason);
+    task_ended(task);
+}
+
+static void give_back_waiting(struct pipe *p)
+{
+    while (p->waiting.head)
+        end_flight(p->waiting.head, END_BACK, 0, NULL);
+}
+
+/* ---- A job as a line */
+
+/* Newlines stand between tokens only: inside of strings JSON has none. */
+static void blank_newlines(char *line, size_t len)
+{
+    for (char *at = line; (at = memchr(at, '\n', len - (size_t)(at - line)));)
+        *at = ' ';
+    for (char *at = line; (at = memchr(at, '\r', len - (size_t)(at - line)));)
+        *at = ' ';
+}
+
+/* false: out of memory. */
+static bool send_job(struct member *member, struct flight *flight)
+{
+    const struct task *task = flight->task;
+    const char *rest = task->body.at;
+    char *line = child_line(member->child, task->body.len + 32);
+    size_t len = 0;
+
+    if (!line)
+        return false;
+    if (!json_find(rest, task->body.len, "attempt").at) {
+        len = (size_t)sprintf(line, "{\"attempt\":%d,", task->attempts + 1);
+        rest = (const char *)memchr(rest, '{', task->body.len) + 1;
+    }
+    memcpy(line + len, rest, (size_t)(task->body.at + task->body.len - rest));
+    len += (size_t)(task->body.at + task->body.len - rest);
+    blank_newlines(line, len);
+    line[len++] = '\n';
+    flight->begin = child_sent(member->child);
+    child_send(member->child, len);
+    take_out(flight);
+    add(&member->flights, flight);
+    flight->member = member;
+    member->alone = task->interrupted > 0;
+    return true;
+}
+
+/* ---- Which child gets it */
+
+static const struct child_events member_events;
+
+static bool rests(const struct pipe *p)
+{
+    return ev_is_active(&p->rest);
+}
+
+/* Until its jobs have a child to go to again: they stay in Redis. */
+static void begin_rest(struct pipe *p)
+{
+    double rest_s = fmin(REST_FIRST_S * pow(2, p->failures++), REST_MOST_S);
+
+    ev_now_update(p->handler->worker->loop);
+    ev_timer_set(&p->rest, rest_s * (0.5 + worker_random() / 2), 0);
+    ev_timer_start(p->handler->worker->loop, &p->rest);
+    worker_rest(p->handler, true);
+}
+
+static struct member *new_member(struct pipe *p)
+{
+    struct weir_worker *w = p->handler->worker;
+    struct member *member = calloc(1, sizeof *member);
+    int rc = 0;
+
+    if (member)
+        member->child =
+            child_start(w->loop, p->handler->type, p->argv, w->kill_after_us, &member_events, member, &rc);
+    if (!member || !member->child) {
+        log_line(LOG_LEVEL_ERROR, "%s: cannot run %s: %s; its jobs are given back", p->handler->type,
+                 p->argv[0], member ? strerror(rc) : "out of memory");
+        free(member);
+        begin_rest(p);
+        return NULL;
+    }
+    member->pipe = p;
+    member->next = p->members;
+    p->members = member;
+    p->count++;
+    return member;
+}
+
+static bool can_take(const struct member *member, bool suspect)
+{
+    bool unproven = member->pipe->failures > 0 && !member->answered;
+    int room = unproven || suspect ? 1 : member->pipe->in_flight;
+
+    return !child_is_ending(member->child) && !member->alone && member->flights.count < room;
+}
+
+static struct member *find_member(struct pipe *p, bool suspect)
+{
+    struct member *best = NULL;
+
+    for (struct member *m = p->members; m; m = m->next)
+        if (can_take(m, suspect) && (!best || m->flights.count < best->flights.count))
+            best = m;
+    if (!best && p->count < p->most && !rests(p))
+        best = new_member(p);
+    return best;
+}
+
+/* Is there, or will there soon be, a child for those that wait? */
+static bool has_hope(const struct pipe *p)
+{
+    const struct member *m = p->members;
+
+    while (m && child_is_ending(m->child))
+        m = m->next;
+    return m || !rests(p);
+}
+
+static void hand_out(struct pipe *p)
+{
+    while (p->waiting.head) {
+        struct flight *first = p->waiting.head;
+        struct member *member = find_member(p, first->task->interrupted > 0);
+
+        if (!member)
+            break;
+        if (!send_job(member, first))
+            end_flight(first, END_BACK, 0, NULL);
+    }
+    if (!has_hope(p))
+        give_back_waiting(p);
+}
+
+/* ---- Answers */
+
+static const struct status {
+    const char *name;
+    enum task_end end;
+} statuses[] = {{"done", END_DONE}, {"retry", END_RETRY}, {"dead", END_DEAD}, {"throttled", END_THROTTLED}};
+
+static const struct status *find_status(const json_t *answer)
+{
+    const char *name = json_string_value(json_object_get(answer, "status"));
+
+    for (size_t i = 0; name && i < sizeof statuses / sizeof *statuses; i++)
+        if (strcmp(statuses[i].name, name) == 0)
+            return &statuses[i];
+    return NULL;
+}
+
+/* The first that was sent of that id. */
+static struct flight *find_flight(const struct member *member, const json_t *answer)
+{
+    const char *id = json_string_value(json_object_get(answer, "id"));
+    size_t len = id ? strlen(id) : 0;
+    struct flight *flight = id ? member->flights.head : NULL;
+
+    while (flight && (flight->task->view.id.len != len || memcmp(flight->task->view.id.at, id, len) != 0))
+        flight = flight->next;
+    return flight;
+}
+
+static void complain(struct member *member, const char *what, const char *line, size_t len)
+{
+    log_line(LOG_LEVEL_WARN, "%s: child %d: wrong answer: %s: %.*s", member->pipe->handler->type,
+             child_pid(member->child), what, (int)(len < 200 ? len : 200), line);
+    if (++member->wrong == WRONG_MOST)
+        child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
+}
+
+static void apply(struct flight *flight, const struct status *status, const json_t *answer)
+{
+    double after_s = json_number_value(json_object_get(answer, "after"));
+    const json_t *cost = json_object_get(answer, "cost"), *reason = json_object_get(answer, "reason");
+    char text[1024] = "";
+
+    if (!json_is_number(json_object_get(answer, "after")) || !(after_s >= 0))
+        after_s = -1;
+    if (json_is_integer(cost))
+        flight->task->spent = (int64_t)fmax(0, fmin((double)json_integer_value(cost), JOB_COST_MOST));
+    if (json_is_string(reason))
+        snprintf(text, sizeof text, "%s", json_string_value(reason));
+    end_flight(flight, status->end, after_s, text);
+}
+
+static bool is_blank(const char *line, size_t len)
+{
+    return len == 0 || (len == 1 && *line == '\r');
+}
+
+static void on_line(void *arg, const char *line, size_t len)
+{
+    struct member *member = arg;
+    const struct status *status;
+    struct flight *flight;
+    json_t *answer;
+
+    if (is_blank(line, len))
+        return;
+    answer = json_loadb(line, len, 0, NULL);
+    flight = find_flight(member, answer);
+    status = find_status(answer);
+    if (!json_is_object(answer)) {
+        complain(member, "no JSON object", line, len);
+    } else if (!flight) {
+        complain(member, "no job of that id waits for one", line, len);
+    } else {
+        member->alone = false;
+        if (status) {
+            member->answered = true;
+            member->wrong = member->pipe->failures = 0;
+            apply(flight, status, answer);
+        } else {
+            complain(member, "no such status", line, len);
+            end_flight(flight, END_RETRY, -1,
+                       "its handler answered without a status of done, retry, dead, throttled");
+        }
+        hand_out(member->pipe);
+    }
+    json_decref(answer);
+}
+
+/* ---- The end of a child */
+
+static void unlink_member(struct member *member)
+{
+    struct member **at = &member->pipe->members;
+
+    while (*at != member)
+        at = &(*at)->next;
+    *at = member->next;
+    member->pipe->count--;
+}
+
+static bool was_asked(const struct flight *flight)
+{
+    return atomic_load(&flight->task->asked) != ASKED_NOTHING;
+}
+
+/* Those that it had not yet taken, the last ones, are the first to go to the next child. */
+static void take_back(struct member *member, const char *reason)
+{
+    uint64_t taken = child_taken(member->child);
+    struct flight *last;
+
+    while ((last = member->flights.tail) && last->begin >= taken) {
+        if (was_asked(last)) {
+            end_flight(last, END_RETRY, -1, reason);
+        } else {
+            take_out(last);
+            add_first(&member->pipe->waiting, last);
+        }
+    }
+}
+
+/* Those that it had. Returns how many of them were interrupted. */
+static int interrupt(struct member *member, const char *reason)
+{
+    int count = 0;
+
+    while (member->flights.head) {
+        struct flight *flight = member->flights.head;
+
+        count += !was_asked(flight);
+        end_flight(flight, was_asked(flight) ? END_RETRY : END_INTERRUPTED, -1, reason);
+    }
+    return count;
+}
+
+static void on_end(void *arg, const char *reason)
+{
+    struct member *member = arg;
+    struct pipe *p = member->pipe;
+    int pid = child_pid(member->child);
+    int begun;
+
+    unlink_member(member);
+    take_back(member, reason);
+    begun = interrupt(member, reason);
+    if (!member->ordered && (begun > 0 || !member->answered)) {
+        log_line(LOG_LEVEL_WARN, "%s: child %d died with %d jobs: %s", p->handler->type, pid, begun, reason);
+        begin_rest(p);
+    } else if (begun > 0) {
+        log_line(LOG_LEVEL_WARN, "%s: child %d was ended with %d other jobs", p->handler->type, pid, begun);
+    }
+    child_free(member->child);
+    free(member);
+    hand_out(p);
+}
+
+static const struct child_events member_events = {on_line, on_end};
+
+static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct pipe *p = timer->data;
+
+    (void)loop, (void)events;
+    worker_rest(p->handler, false);
+    hand_out(p);
+}
+
+/* ---- The way */
+
+static void start(struct task *task)
+{
+    struct pipe *p = task->handler->state;
+    struct flight *flight = calloc(1, sizeof *flight);
+
+    task->state = flight;
+    if (!flight) {
+        task_finish(task, END_BACK, 0, NULL);
+        task_ended(task);
+        return;
+    }
+    flight->task = task;
+    add(&p->waiting, flight);
+    hand_out(p);
+}
+
+static void end(struct task *task, bool force)
+{
+    struct flight *flight = task->state;
+
+    if (!flight || !flight->in)
+        return;
+    if (!flight->member) {
+        end_flight(flight, END_BACK, 0, NULL);
+        return;
+    }
+    flight->member->ordered = true;
+    child_end(flight->member->child, force);
+}
+
+static void release(struct task *task)
+{
+    free(task->state);
+}
+
+static int open_pipe(struct handler *handler, struct error *e)
+{
+    struct pipe *p = handler->state;
+
+    (void)e;
+    p->handler = handler;
+    p->most = (handler->worker->executors + p->in_flight - 1) / p->in_flight;
+    ev_timer_init(&p->rest, on_rested, 0, 0);
+    p->rest.data = p;
+    return 0;
+}
+
+/* The worker takes no more jobs: a child that reads the end of its input may end by itself. */
+static void stop(struct handler *handler)
+{
+    struct pipe *p = handler->state;
+
+    give_back_waiting(p);
+    for (struct member *m = p->members; m; m = m->next) {
+        m->ordered = true;
+        child_close(m->child);
+    }
+}
+
+/* Those that have not ended by themselves are ended; the loop does not run any more. */
+static void close_pipe(struct handler *handler)
+{
+    struct pipe *p = handler->state;
+    struct weir_worker *w = handler->worker;
+    int64_t until_us = clock_mono_us() + w->kill_after_us;
+    struct member *member;
+
+    ev_timer_stop(w->loop, &p->rest);
+    for (struct member *m = p->members; m; m = m->next) {
+        child_close(m->child);
+        if (m->flights.count > 0)
+            child_end(m->child, false);
+    }
+    for (struct member *m = p->members; m; m = m->next)
+        if (!child_wait(m->child, until_us))
+            child_end(m->child, false);
+    while ((member = p->members)) {
+        child_wait(member->child, until_us + w->kill_after_us);
+        while (member->flights.head)
+            take_out(member->flights.head);
+        unlink_member(member);
+        child_free(member->child);
+        free(member);
+    }
+    while (p->waiting.head)
+        take_out(p->waiting.head);
+}
+
+static void free_state(struct handler *handler)
+{
+    struct pipe *p = handler->state;
+
+    command_free(p->argv);
+    free(p);
+}
+
+static const struct way pipe_way = {
+    .name = "pipe",
+    .start = start,
+    .end = end,
+    .release = release,
+    .open = open_pipe,
+    .stop = stop,
+    .close = close_pipe,
+    .free = free_state,
+};
+
+int pipe_add(struct handlers *h, const char *type, const char *command, int in_flight, struct error *e)
+{
+    struct pipe *p;
+    int rc;
+
+    if (in_flight < 0 || in_flight > PIPE_IN_FLIGHT_MOST)
+        return error_set(e, WEIR_EUSAGE, "handler: %d jobs in flight in a child; use 1 to %d", in_flight,
+                         PIPE_IN_FLIGHT_MOST);
+    if (!(p = calloc(1, sizeof *p)))
+        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    p->in_flight = in_flight ? in_flight : 1;
+    if (!(p->argv = command_split(type, command, e))) {
+        free(p);
+        return e->status;
+    }
+    if ((rc = handlers_add(h, type, &pipe_way, p, e)) != 0) {
+        command_free(p->argv);
+        free(p);
+    }
+    return rc;
+}
