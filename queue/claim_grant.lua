@@ -22,6 +22,9 @@ end
 -- Slots of this very moment: of which type, what each job costs, how many are left and were used.
 local now_of, now_cost, now_left, now_used
 
+local NONE = {} -- not to be written: a table of its own for each would cost more than what is in it
+claim_grant.NONE = NONE
+
 local AT = 64 -- "@"
 
 -- What was leased: token, entry, token, entry ...
@@ -41,12 +44,12 @@ function claim_grant.begin()
     for _, queue in ipairs(claim.queues) do claim_grant.states[queue] = {} end
 end
 
--- The gates of a list of a type, loaded: {name =, g = | fixed = time} each.
+-- The gates of a list of a type, loaded; or what opens at a fixed time, {name =, fixed =}.
 local function load_gates(list, key)
     local gates = {}
-    for i, spec in ipairs(list) do
-        local name = key and spec.name .. '/' .. key or spec.name
-        gates[i] = {name = name, fixed = spec.fixed, g = not spec.fixed and gate.load(name, spec.rule) or nil}
+    for i = 1, #list do
+        local spec = list[i]
+        gates[i] = spec.fixed and spec or gate.load(key and spec.name .. '/' .. key or spec.name, spec.rule)
     end
     return gates
 end
@@ -64,7 +67,7 @@ end
 local function counting(gates)
     local names = ''
     for _, e in ipairs(gates) do
-        if e.g and e.g.base.in_flight then names = names .. ',' .. e.name end
+        if e.base and e.base.in_flight then names = names .. ',' .. e.name end
     end
     return names
 end
@@ -85,15 +88,15 @@ function claim_grant.state(queue, name)
     return s
 end
 
--- One lane of it. gates: those of its key.
+-- One lane of it. gates: those of its key; read: what was read of its jobs, parked: what goes to its tail.
 function claim_grant.lane(s, key)
     local l = s.lanes[key]
     if l then return l end
     if s.keyed then claim.budget = claim.budget - claim.LANE end
     local name = s.lane_head .. key
     l = {s = s, key = key, name = name, node = s.name .. '/' .. key,
-         gates = s.keyed and key ~= '' and load_gates(s.kind.keyed, key) or {},
-         read = {}, read_at = 1, fetched = 0, whole = false, parked = {}, parked_next = 1}
+         gates = s.keyed and key ~= '' and load_gates(s.kind.keyed, key) or NONE,
+         read = NONE, read_at = 1, fetched = 0, whole = false, parked = NONE, parked_next = 1}
     local names = s.counting .. counting(l.gates)
     l.tail = '/' .. name .. (names ~= '' and '~' .. sub(names, 2) or '')
     s.lanes[key] = l
@@ -116,13 +119,15 @@ function claim_grant.head(l, ahead)
     if entry then return entry end
     if not l.whole then
         local got = call('LRANGE', P .. 'lane:' .. l.name, digits(l.fetched), digits(l.fetched + ahead - 1))
-        l.whole = #got < ahead
-        for i = 1, #got do
+        local n = #got
+        l.whole = n < ahead
+        if l.fetched == 0 then l.read = got end
+        for i = 1, n do
             l.read[l.fetched + i] = got[i]
             claim.bytes = claim.bytes + #got[i]
         end
-        l.fetched = l.fetched + #got
-        if #got > 0 then return got[1] end
+        l.fetched = l.fetched + n
+        if n > 0 then return got[1] end
     end
     return l.parked[l.parked_next]
 end
@@ -154,7 +159,7 @@ end
 function claim_grant.take_used()
     if now_used > 0 then
         for _, e in ipairs(now_of.gates) do
-            if e.g then gate.take(e.g, now, now_used, now_cost) end
+            if not e.fixed then gate.take(e, now, now_used, now_cost) end
         end
     end
     now_of, now_left, now_used = nil, 0, 0
@@ -164,8 +169,8 @@ local function count_now(s, cost, ticket)
     claim_grant.take_used()
     local n = claim.free
     for _, e in ipairs(s.gates) do
-        if e.fixed or gate.start(e.g, cost, s.name, ticket) > now then return 0 end
-        n = gate.count(e.g, now, n, cost)
+        if e.fixed or gate.start(e, cost, s.name, ticket) > now then return 0 end
+        n = gate.count(e, now, n, cost)
     end
     return n
 end
@@ -183,9 +188,9 @@ function claim_grant.lease_now(s, l, entry, cost, ticket, lane_ticket)
     if claim.free < 1 or not has_slot_now(s, cost, ticket) then return false end
     local gates = l.gates
     for i = 1, #gates do
-        if gates[i].fixed or gate.start(gates[i].g, cost, l.node, lane_ticket) > now then return false end
+        if gates[i].fixed or gate.start(gates[i], cost, l.node, lane_ticket) > now then return false end
     end
-    for i = 1, #gates do gate.take(gates[i].g, now, 1, cost) end
+    for i = 1, #gates do gate.take(gates[i], now, 1, cost) end
     now_left, now_used = now_left - 1, now_used + 1
     claim_grant.lease_at(l, entry, now, cost)
     return true
@@ -200,7 +205,7 @@ function claim_grant.opens(gates, cost, node, ticket, at)
     if now_of then claim_grant.take_used() end
     for i = 1, #gates do
         local e = gates[i]
-        local t = e.fixed or gate.start(e.g, cost, node, ticket)
+        local t = e.fixed or gate.start(e, cost, node, ticket)
         if t > at then at, last = t, e end
     end
     return at, last
@@ -209,18 +214,17 @@ end
 -- A gate at which a job of that cost can never start; nil: there is none.
 function claim_grant.unfit(gates, cost)
     for i = 1, #gates do
-        if gates[i].g and not gate.fits(gates[i].g, cost) then return gates[i] end
+        if not gates[i].fixed and not gate.fits(gates[i], cost) then return gates[i] end
     end
 end
 
 function claim_grant.unfit_reason(e, cost)
-    return format('its cost of %d can never fit limit %s: %s', cost, e.name:match('^[^#]+'), e.g.base.text)
+    return format('its cost of %d can never fit limit %s: %s', cost, e.name:match('^[^#]+'), e.base.text)
 end
 
 local function take(gates, start, cost)
     for i = 1, #gates do
-        local g = gates[i].g -- none: a pause that ends within what is granted ahead
-        if g then gate.take(g, start, 1, cost) end
+        if not gates[i].fixed then gate.take(gates[i], start, 1, cost) end -- fixed: a pause that ends within what is granted ahead
     end
 end
 

@@ -26,7 +26,7 @@ end
 -- How many jobs to read of a lane that may start most: those for which there are slots, and the one behind.
 local function look_ahead(s, most)
     local n = min(most, claim.free, claim.look)
-    for _, e in ipairs(s.gates) do n = e.g and gate.count(e.g, now + claim.AHEAD, n, 1) or 0 end
+    for _, e in ipairs(s.gates) do n = e.fixed and 0 or gate.count(e, now + claim.AHEAD, n, 1) end
     return n + 1
 end
 
@@ -153,7 +153,7 @@ end
 -- Is a gate of s held for another, who may start at once? Then that one comes first.
 local function is_reserved(s, ticket)
     for _, e in ipairs(s.gates) do
-        local till = e.g and e.g.hold_ticket and gate.held_until(e.g, s.name, ticket) or 0
+        local till = e.hold_ticket and gate.held_until(e, s.name, ticket) or 0
         if till > now and till <= now + claim.AHEAD then return true end
     end
 end

@@ -51,6 +51,7 @@ function claim_park.park(l, entry)
         waiting[#waiting + 1] = l
         l.placed = true
     end
+    if l.parked == grant.NONE then l.parked = {} end
     l.parked[#l.parked + 1] = entry
 end
 

@@ -44,9 +44,9 @@ local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' ..
 -- itself, as long as that wastes less than one slot of theirs. A gate that counts what is in flight is not held.
 local function hold_open(gates, cost, node, ticket, till)
     for _, e in ipairs(gates) do
-        if e.g and not e.g.base.in_flight and gate.start(e.g, cost, node, ticket) <= now + claim.AHEAD then
-            local one_slot = now + e.g.base.period / e.g.base.count
-            if till == huge or till <= one_slot then gate.hold(e.g, node, ticket, floor(min(till, one_slot))) end
+        if e.base and not e.base.in_flight and gate.start(e, cost, node, ticket) <= now + claim.AHEAD then
+            local one_slot = now + e.base.period / e.base.count
+            if till == huge or till <= one_slot then gate.hold(e, node, ticket, floor(min(till, one_slot))) end
         end
     end
 end
@@ -180,7 +180,7 @@ local function has_gate(gates, name)
     end
 end
 
-local function first_opening(e) return e.fixed or gate.start(e.g, 1) end
+local function first_opening(e) return e.fixed or gate.start(e, 1) end
 
 -- A type was looked at, first of those who wait at the gate `name` since ticket; started: jobs of it. Its ring is empty (gone), or its
 -- gate e is closed until `at`, or (e nil) it could start more, but for executors. Returns whether the gate is now done with.

@@ -137,9 +137,9 @@ end
 function verbs.cost(job)
     local difference = job.delay_us - lease.cost_of(job.token)
     for _, e in ipairs(types.gates(job.type, job.key)) do
-        if difference > 0 then gate.charge(e.g, difference) end
+        if difference > 0 then gate.charge(e, difference) end
         if difference < 0 then
-            gate.give(e.g, lease.slot_of(job.token), -difference)
+            gate.give(e, lease.slot_of(job.token), -difference)
             lane.opened(e.name)
         end
     end

@@ -59,7 +59,7 @@ end
 function stop.pause(name, key, pause_us)
     local t = types.load(name)
     local paused = false
-    for _, e in ipairs(types.gates(name, key)) do gate.throttled(e.g) end
+    for _, e in ipairs(types.gates(name, key)) do gate.throttled(e) end
     for _, limit in ipairs(t.limits) do
         local g = gate_to_pause(t, limit, key)
         if g then

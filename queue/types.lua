@@ -7,7 +7,7 @@
 --   types.write(t)          puts use and cost back; what else stood there stays
 --   types.load(name)        -> what holds it
 --   types.specs(name, key)  -> the gates of one key, {name =, rule =} each
---   types.gates(name, key)  -> the same, loaded: {name =, g =} each
+--   types.gates(name, key)  -> the same, loaded
 --   types.wrong(name, key)  -> what is wrong with the keys that this reads; nil: nothing
 --
 -- uses: check gate rules
@@ -135,7 +135,7 @@ end
 
 function types.gates(name, key)
     local gates = types.specs(name, key)
-    for i, spec in ipairs(gates) do gates[i] = {name = spec.name, g = gate.load(spec.name, spec.rule)} end
+    for i, spec in ipairs(gates) do gates[i] = gate.load(spec.name, spec.rule) end
     return gates
 end
 

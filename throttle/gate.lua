@@ -19,7 +19,7 @@
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
 --
--- g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
+-- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
 --
 -- State: "<wrote_us> <pause_until_us> <hold> <adapt> <rule> <the algorithm's words>[ ~<n>]"; hold: "-" or
 -- "ticket,until_us,node"; adapt: "-" or "thousandths,since_us"; rule: under which the words were written; n: jobs in
@@ -40,7 +40,8 @@ gate.AHEAD = exact.AHEAD
 local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
 
--- Of this call: gates by name, those to be written, and now as text. Tables are made anew only where they were used.
+-- Of this call: gates by name, those to be written, and now as text. Tables are made anew only where they were used, and a member
+-- is set to nil only where it is not: Lua makes room for it, and a table that is full grows twice as large.
 local gates, expected, changed, stamp = {}, {}, {}, nil
 local loaded, touched = false, 0
 
@@ -66,7 +67,8 @@ local function growth_us(rule) return max(1000000, min(60000000, rule.period)) e
 local function adapt(g)
     local whole = g.base
     if not whole.adapt_low then
-        g.rule, g.factor = whole, nil
+        g.rule = whole
+        if g.factor then g.factor = nil end
         return
     end
     local rate = whole.adapt_high
@@ -80,7 +82,7 @@ end
 local function change(g, whole)
     local n = g.algorithm.used(g, now)
     g.base, g.rule, g.algorithm = whole, whole, whole.algorithm
-    g.hold_ticket = nil -- its time was that of the old rule
+    if g.hold_ticket then g.hold_ticket = nil end -- its time was that of the old rule
     g.algorithm.fresh(g)
     g.algorithm.fill(g, min(n, whole.burst))
     touch(g)
@@ -154,13 +156,14 @@ local function state_read(g, state)
 end
 
 local function unused(g, whole)
-    g.base, g.algorithm, g.flight = whole, whole.algorithm, nil
+    g.base, g.algorithm = whole, whole.algorithm
+    if g.flight then g.flight = nil end
     adapt(g)
     g.algorithm.fresh(g)
 end
 
-local function make(name, key, whole, state)
-    local g = {key = key, base = whole, rule = whole, algorithm = whole.algorithm, pause = 0, changed = false}
+local function make(name, whole, state)
+    local g = {name = name, base = whole, rule = whole, algorithm = whole.algorithm, pause = 0, changed = false}
     gates[name], loaded = g, true
     if not state then
         unused(g, whole)
@@ -182,9 +185,9 @@ end
 function gate.load(name, rule)
     local g = gates[name]
     if not g then
-        local key, state = P .. 'gate:' .. name, expected[name]
-        if state == nil then state = call('GET', key) end
-        return make(name, key, rule, state)
+        local state = expected[name]
+        if state == nil then state = call('GET', P .. 'gate:' .. name) end
+        return make(name, rule, state)
     end
     if g.base ~= rule then set_base(g, rule) end
     return g
@@ -222,7 +225,7 @@ end
 
 function gate.take(g, s, k, cost)
     g.algorithm.take(g, s, k, cost)
-    g.hold_ticket = nil
+    if g.hold_ticket then g.hold_ticket = nil end
     if not g.changed then touch(g) end
 end
 
@@ -239,11 +242,10 @@ end
 function gate.release(name)
     local g = gates[name]
     if not g then
-        local key = P .. 'gate:' .. name
-        local state = call('GET', key)
+        local state = call('GET', P .. 'gate:' .. name)
         local rule = state and rules.one(state:match('^%d+ %d+ %S+ %S+ (%S+) ') or '')
         if not rule then return end
-        g = make(name, key, rule, state)
+        g = make(name, rule, state)
     end
     if g.flight and g.flight > 0 then
         g.flight = g.flight - 1
@@ -333,9 +335,9 @@ local function write(g)
     if g.flight and g.flight > 0 and not g.base.in_flight then state = state .. ' ~' .. us(g.flight) end
     local at = VIRTUAL and huge or over(g)
     if at == huge then
-        call('SET', g.key, state)
+        call('SET', P .. 'gate:' .. g.name, state)
     else
-        call('SET', g.key, state, 'PX', us(ceil((at - now) / 1000) + 1))
+        call('SET', P .. 'gate:' .. g.name, state, 'PX', us(ceil((at - now) / 1000) + 1))
     end
     g.changed = false
 end
