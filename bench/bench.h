@@ -6,7 +6,7 @@
  *   server.c      a private redis-server; crew.c: worker processes, forked
  *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
  *   turns.c       the scripts without a worker around them
- *   throughput.c  latency.c  memory.c  pace.c  behind.c  keys.c  take.c: the groups
+ *   throughput.c  latency.c  memory.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -85,6 +85,25 @@ enum figure {
     TAKE_MANY,
     TAKE_MANY_OF_ONE,
     TAKE_DENIED,
+    BATCH_BULK_PLAIN,
+    BATCH_BULK,
+    BATCH_RUN_PLAIN,
+    BATCH_RUN,
+    BATCH_RUN_RATIO,
+    ENQUEUE_CALL,
+    ENQUEUE_CALL_UNIQUE,
+    ENQUEUE_CALL_LATER,
+    ENQUEUE_CALL_HELD,
+    ENQUEUE_PIPELINED,
+    ENQUEUE_PIPELINED_UNIQUE,
+    ENQUEUE_PIPELINED_LATER,
+    ENQUEUE_PIPELINED_BATCH,
+    PIPE_ALONE,
+    PIPE_RATE,
+    EXEC_ALONE,
+    EXEC_RATE,
+    EXEC_RATIO,
+    ASYNC_MEMORY,
     FIGURES
 };
 
@@ -133,6 +152,7 @@ void report_end(const struct bench *b);
 /* ---- throughput.c */
 
 #define NEVER_REACHED "1000000/s" /* a rule */
+#define EXECUTORS 10
 
 /* How fast something went: jobs in a second; CPU for each job, of Redis and of us. */
 struct speed {
@@ -163,12 +183,19 @@ WEIR_CHECKED int fill(struct bench *b, const char *url, const char *type, size_t
 /* The same with so many keys, in turn. */
 WEIR_CHECKED int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes,
                            size_t keys);
+/* The same as a batch. */
+WEIR_CHECKED int fill_batch(struct bench *b, const char *url, const char *batch, const char *type, size_t n,
+                            size_t body_bytes);
 /* Removes all keys, sets the limit of type (rule NULL: none), and fills its queue. */
 WEIR_CHECKED int prepare(struct bench *b, struct server *s, const char *type, const char *rule, size_t n);
 /* Waits until a counter of a type has reached n. */
 struct crew;
 WEIR_CHECKED int wait_for_count(struct bench *b, struct server *s, struct crew *crew, const char *type,
                                 const char *counter, size_t n);
+
+/* Runs the jobs of type noop with one worker; from its start until Redis has counted the last one done. */
+WEIR_CHECKED int time_worker(struct bench *b, struct server *s, int executors, size_t jobs,
+                             struct speed *speed);
 
 /* ---- ceiling.c */
 
@@ -195,5 +222,10 @@ int bench_behind(struct bench *b);
 int bench_keys(struct bench *b);
 int bench_gates(struct bench *b);
 int bench_take(struct bench *b);
+int bench_batch(struct bench *b);
+int bench_unique(struct bench *b);
+int bench_pipe(struct bench *b);
+int bench_exec(struct bench *b);
+int bench_async(struct bench *b);
 
 #endif

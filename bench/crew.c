@@ -32,6 +32,17 @@ static void on_term(int signal)
     weir_worker_stop(the_worker);
 }
 
+static int add_handler(const struct crew_plan *plan, const struct crew_type *type)
+{
+    if (plan->pipe)
+        return weir_worker_pipe(the_worker, type->name, plan->pipe, plan->in_flight);
+    if (plan->exec)
+        return weir_worker_exec(the_worker, type->name, plan->exec);
+    if (type->async)
+        return weir_worker_handle_async(the_worker, type->name, type->async, type->arg);
+    return weir_worker_handle(the_worker, type->name, type->handler, type->arg);
+}
+
 static int run_worker(const struct crew_plan *plan, int number)
 {
     char trace[128];
@@ -48,7 +59,7 @@ static int run_worker(const struct crew_plan *plan, int number)
         return WEIR_EINTERNAL;
     signal(SIGTERM, on_term);
     for (const struct crew_type *type = plan->types; rc == 0 && type->name; type++)
-        rc = weir_worker_handle(the_worker, type->name, type->handler, type->arg);
+        rc = add_handler(plan, type);
     if (rc == 0)
         rc = weir_worker_run(the_worker);
     if (rc != 0)
@@ -92,6 +103,8 @@ static int collect(struct crew *crew)
         }
         crew->pids[i] = 0;
         crew->failed += status != 0;
+        if (used.ru_maxrss > crew->memory_kb)
+            crew->memory_kb = used.ru_maxrss;
         crew->cpu_us += (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e6;
         crew->cpu_us += (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     }

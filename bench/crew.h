@@ -14,6 +14,7 @@ struct crew_type {
     const char *name; /* NULL: the end */
     weir_handler *handler;
     void *arg;
+    weir_async_handler *async; /* instead of handler */
 };
 
 struct crew_plan {
@@ -22,13 +23,17 @@ struct crew_plan {
     bool drain;
     const char *trace; /* worker n writes <trace>.<n>; NULL: no traces */
     struct crew_type types[3];
+    const char *exec; /* not NULL: instead of their handlers, a command for each job */
+    const char *pipe; /* not NULL: instead of their handlers, a command that takes in_flight jobs as lines */
+    int in_flight;
 };
 
 struct crew {
     pid_t pids[CREW_MOST]; /* 0: has ended */
     int count;
-    double cpu_us; /* of those that have ended */
-    int failed;    /* how many ended badly */
+    double cpu_us;  /* of those that have ended */
+    long memory_kb; /* the most that one of them had */
+    int failed;     /* how many ended badly */
 };
 
 WEIR_CHECKED int crew_start(struct crew *crew, const struct crew_plan *plan, struct error *e);

@@ -16,7 +16,6 @@
 
 #define ROUNDS 3
 #define JOBS 500000 /* in one of them */
-#define EXECUTORS 10
 /* A job with a limit is granted against an idle executor, so they bound what one turn can take. */
 #define EXECUTORS_LIMITED 512
 
@@ -122,11 +121,12 @@ static int add_all(struct bench *b, struct weir_bulk *bulk, const char *type, si
     return rc;
 }
 
-int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes, size_t keys)
+static int fill_bulk(struct bench *b, const char *url, const char *batch, const char *type, size_t n,
+                     size_t body_bytes, size_t keys)
 {
     struct weir *w = weir_new(url, NULL);
     struct weir_bulk *bulk = NULL;
-    int rc = w ? weir_bulk_open(w, NULL, &bulk) : WEIR_EINTERNAL;
+    int rc = w ? weir_bulk_open(w, batch, &bulk) : WEIR_EINTERNAL;
 
     if (rc == 0)
         rc = add_all(b, bulk, type, n, body_bytes, keys);
@@ -138,6 +138,17 @@ int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size
         error_set(&b->error, rc, "%.400s", w ? weir_message(w) : "out of memory");
     weir_free(w);
     return rc;
+}
+
+int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes, size_t keys)
+{
+    return fill_bulk(b, url, NULL, type, n, body_bytes, keys);
+}
+
+int fill_batch(struct bench *b, const char *url, const char *batch, const char *type, size_t n,
+               size_t body_bytes)
+{
+    return fill_bulk(b, url, batch, type, n, body_bytes, 0);
 }
 
 int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes)
@@ -290,8 +301,7 @@ int wait_for_count(struct bench *b, struct server *s, struct crew *crew, const c
     return rc;
 }
 
-/* From the worker's start until Redis has counted the last one done. */
-static int time_worker(struct bench *b, struct server *s, int executors, size_t jobs, struct speed *speed)
+int time_worker(struct bench *b, struct server *s, int executors, size_t jobs, struct speed *speed)
 {
     struct crew_plan plan = {.url = s->url,
                              .workers = 1,

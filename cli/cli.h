@@ -60,7 +60,8 @@ bool cli_is_terminal(FILE *stream);
 /* RFC 3339 in local time with offset, "2026-11-21T09:00:00+01:00", of microseconds since 1970. */
 void cli_format_time(int64_t us, char out[40]);
 
-extern const struct command command_enqueue, command_worker, command_rate, command_take, command_verify,
-    command_status, command_why, command_plan, command_serve, command_dev, command_version;
+extern const struct command command_enqueue, command_worker, command_job, command_queue, command_batch,
+    command_rate, command_take, command_verify, command_dead, command_status, command_why, command_plan,
+    command_serve, command_dev, command_doctor, command_version, command_schedule;
 
 #endif

@@ -412,7 +412,7 @@ static int run_dev(struct cli *cli, int argc, char **argv)
     if (status < 0)
         goto out;
     hold_signals(&d);
-    status = run_both(&d, f.load.count + f.exec.count > 0, argc - 1, given + 1);
+    status = run_both(&d, worker_flags_have_handlers(&f), argc - 1, given + 1);
     stop_redis(&d);
 out:
     if (d.lock_fd >= 0)

@@ -3,29 +3,46 @@
 #include "cli/worker.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
-#define EXECUTORS_MAX 1024 /* as weir.h says */
+#include "cli/init.h"
+#include "throttle/duration.h"
+
+#define EXECUTORS_MAX 65536 /* as weir.h says */
 #define UNSET (-1)
 
 static int run_worker(struct cli *cli, int argc, char **argv);
 
 const struct command command_worker = {
     .name = "worker",
-    .usage = "--load FILE.so | --exec TYPE=COMMAND ... [FLAGS]",
+    .usage = "--load FILE.so | --exec TYPE=COMMAND | --pipe TYPE=COMMAND | --http TYPE=URL ... [FLAGS]",
     .summary = "Runs jobs until told to stop.",
     .text =
-        "Handlers come from shared objects (--load; written in C against weir.h) and from commands (--exec: "
-        "one\n"
-        "process a job, no shell; the job as JSON on standard input and in WEIR_JOB_ID, WEIR_JOB_TYPE and\n"
-        "WEIR_JOB_ATTEMPT; exit 0 done, 75 throttled, 65 dead at once, others retry).\n"
+        "Handlers:\n"
+        "  --load   functions in a shared object, written in C against weir.h\n"
+        "  --exec   one process a job, no shell: the job as JSON on standard input, and WEIR_JOB_ID, _TYPE,\n"
+        "           _ATTEMPT, _QUEUE, _KEY, _BATCH and TRACEPARENT; exit 0 done, 75 throttled, 65 dead at "
+        "once,\n"
+        "           others retry\n"
+        "  --pipe   children that stay: a job is a line in, its answer a line out,\n"
+        "           {\"id\":...,\"status\":\"done|retry|dead|throttled\",\"after\":seconds,\"reason\":...}\n"
+        "  --http   a POST of the job: 2xx done, 429 and 503 throttled as Retry-After says, other 4xx dead,\n"
+        "           others retry\n"
+        "\n"
+        "A job over its time (its own, or --timeout of its type) gets TERM, its whole process group, and "
+        "KILL\n"
+        "after --kill-after; it has failed. A C function cannot be stopped: the worker then takes no more "
+        "jobs\n"
+        "and exits 70 when the others have ended.\n"
         "\n"
         "TERM or INT: takes no more jobs, finishes, and hands back what is not finished within --grace; a "
         "second\n"
         "one hands back now. TSTP: takes no more jobs and stays.\n"
         "\n"
         "  weir worker --load ./weekly_summary_handler.so -c 20 -q high,default\n"
-        "  weir worker --exec 'thumbnail=/usr/local/bin/make-thumbnail --size 400'\n",
+        "  weir worker --exec 'thumbnail=/usr/local/bin/make-thumbnail --size 400' --timeout thumbnail=30s\n"
+        "  weir worker --pipe 'mail=python3 mail.py' --in-flight 10 -c 40 --backoff mail=10s..1h\n",
     .run = run_worker,
 };
 
@@ -37,52 +54,192 @@ void worker_flags_init(struct worker_flags *f)
         {"executors", 'c', FLAG_INT, "N", "jobs at a time, 10", &f->executors},
         {"load", 0, FLAG_REPEATED, "FILE.so", "C handlers; may be given again", &f->load},
         {"exec", 0, FLAG_REPEATED, "TYPE=COMMAND", "a command as handler; may be given again", &f->exec},
+        {"pipe", 0, FLAG_REPEATED, "TYPE=COMMAND", "a command that stays and takes jobs as lines", &f->pipe},
+        {"in-flight", 0, FLAG_INT, "N", "jobs at a time in each of those, 1", &f->in_flight},
+        {"http", 0, FLAG_REPEATED, "TYPE=URL", "jobs are sent there; may be given again", &f->http},
+        {"timeout", 0, FLAG_REPEATED, "TYPE=DUR", "for jobs that name none: no limit", &f->timeout},
+        {"kill-after", 0, FLAG_DURATION, "DUR", "from TERM to KILL of such a job, 5s", &f->kill_after_us},
+        {"backoff", 0, FLAG_REPEATED, "TYPE=FIRST..MOST", "waits before retries, doubling", &f->backoff},
+        {"keep", 0, FLAG_REPEATED, "TYPE=DUR", "remembers done jobs, for weir job show", &f->keep},
         {"lease", 0, FLAG_DURATION, "DUR", "how long a silent worker keeps its jobs, 30s", &f->lease_us},
         {"grace", 0, FLAG_DURATION, "DUR", "how long handlers may go on after a stop, 25s", &f->grace_us},
         {"trace", 0, FLAG_TEXT, "FILE", "one line a start, appended, for weir verify", &f->trace},
         {"unknown", 0, FLAG_TEXT, "hold|dead", "jobs of types without a handler: hold", &f->unknown},
+        {"dead-most", 0, FLAG_INT, "N", "dead jobs that are kept, 100000", &f->dead_most},
+        {"dead-age", 0, FLAG_DURATION, "DUR", "how long, 180d", &f->dead_age_us},
         {"drain", 0, FLAG_BOOL, NULL, "end when nothing is left to do", &f->drain},
         {"drain-max", 0, FLAG_DURATION, "DUR", "give up draining after that long: exit 75", &f->drain_max_us},
         {.name = NULL},
     };
 
     _Static_assert(sizeof table == sizeof f->table, "WORKER_FLAG_COUNT");
-    *f = (struct worker_flags){
-        .unknown = "hold", .executors = 10, .lease_us = UNSET, .grace_us = UNSET, .drain_max_us = UNSET};
+    *f = (struct worker_flags){.unknown = "hold",
+                               .executors = 10,
+                               .in_flight = 1,
+                               .dead_most = 100000,
+                               .lease_us = UNSET,
+                               .grace_us = UNSET,
+                               .drain_max_us = UNSET,
+                               .kill_after_us = UNSET,
+                               .dead_age_us = UNSET};
     memcpy(f->table, table, sizeof table);
 }
 
-static int check_exec(struct cli *cli, const char *text)
+bool worker_flags_have_handlers(const struct worker_flags *f)
+{
+    return f->load.count + f->exec.count + f->pipe.count + f->http.count > 0;
+}
+
+/* ---- TYPE=VALUE */
+
+static void split(const char *text, char type[256], const char **value)
 {
     const char *equals = strchr(text, '=');
 
-    if (!equals || equals == text || !equals[1 + strspn(equals + 1, " ")])
+    snprintf(type, 256, "%.*s", (int)(equals - text), text);
+    *value = equals + 1;
+}
+
+static int check_pairs(struct cli *cli, const struct flag_values *given, const char *flag, const char *what,
+                       const char *example)
+{
+    for (int i = 0; i < given->count; i++) {
+        const char *text = given->at[i], *equals = strchr(text, '=');
+
+        if (!equals || equals == text || !equals[1 + strspn(equals + 1, " ")])
+            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.100s: not TYPE=%s; write --%s %s",
+                             cli->command->name, flag, text, what, flag, example);
+    }
+    return 0;
+}
+
+/* "30s" as seconds. */
+static int read_seconds(struct cli *cli, const char *flag, const char *text, double *seconds)
+{
+    struct error why;
+    int64_t us;
+
+    if (duration_parse(text, &us, &why) < 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: %s", cli->command->name, flag, why.text);
+    if (us == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.100s: no time at all; give more than 0s",
+                         cli->command->name, flag, text);
+    *seconds = (double)us / 1e6;
+    return 0;
+}
+
+/* "10s..1h" */
+static int read_backoff(struct cli *cli, const char *text, struct weir_type_options *o)
+{
+    const char *dots = strstr(text, "..");
+    char first[64];
+
+    if (!dots || (size_t)(dots - text) >= sizeof first)
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "%s --exec %.100s: not TYPE=COMMAND; write --exec 'thumbnail=./make-it'",
+                         "%s --backoff %.100s: not FIRST..MOST; write --backoff mail=10s..1h",
                          cli->command->name, text);
+    snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
+    if (read_seconds(cli, "backoff", first, &o->backoff_first_s) < 0)
+        return cli->error.status;
+    return read_seconds(cli, "backoff", dots + 2, &o->backoff_most_s);
+}
+
+/* The options of types, one by one: each is known by the type that it names. */
+struct types {
+    char name[3 * FLAG_VALUES_MAX][256];
+    struct weir_type_options options[3 * FLAG_VALUES_MAX];
+    int count;
+};
+
+static struct weir_type_options *options_of(struct types *t, const char *type)
+{
+    for (int i = 0; i < t->count; i++)
+        if (strcmp(t->name[i], type) == 0)
+            return &t->options[i];
+    strcpy(t->name[t->count], type);
+    t->options[t->count] = (struct weir_type_options){0};
+    return &t->options[t->count++];
+}
+
+static int read_types(struct cli *cli, const struct worker_flags *f, struct types *t)
+{
+    const char *value;
+    char type[256];
+    int status = 0;
+
+    t->count = 0;
+    for (int i = 0; status == 0 && i < f->timeout.count; i++) {
+        split(f->timeout.at[i], type, &value);
+        status = read_seconds(cli, "timeout", value, &options_of(t, type)->timeout_s);
+    }
+    for (int i = 0; status == 0 && i < f->keep.count; i++) {
+        split(f->keep.at[i], type, &value);
+        status = read_seconds(cli, "keep", value, &options_of(t, type)->keep_s);
+    }
+    for (int i = 0; status == 0 && i < f->backoff.count; i++) {
+        split(f->backoff.at[i], type, &value);
+        status = read_backoff(cli, value, options_of(t, type));
+    }
+    return status;
+}
+
+/* ---- Checked */
+
+static int check_numbers(struct cli *cli, const struct worker_flags *f)
+{
+    const struct {
+        const char *flag;
+        long long value, most;
+    } numbers[] = {
+        {"executors", f->executors, EXECUTORS_MAX},
+        {"in-flight", f->in_flight, 10000},
+        {"dead-most", f->dead_most, 1000000000},
+    };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value < 1 || numbers[i].value > numbers[i].most)
+            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %lld: out of range; give 1 to %lld",
+                             cli->command->name, numbers[i].flag, numbers[i].value, numbers[i].most);
+    return 0;
+}
+
+static int check_times(struct cli *cli, const struct worker_flags *f)
+{
+    const struct {
+        const char *flag;
+        int64_t us;
+    } times[] = {{"lease", f->lease_us},
+                 {"drain-max", f->drain_max_us},
+                 {"kill-after", f->kill_after_us},
+                 {"dead-age", f->dead_age_us}};
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i].us == 0)
+            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: no time at all; give more than 0s",
+                             cli->command->name, times[i].flag);
+    if (f->drain_max_us != UNSET && !f->drain)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "%s --drain-max: says how long --drain may take; add --drain", cli->command->name);
     return 0;
 }
 
 int worker_flags_check(struct cli *cli, const struct worker_flags *f)
 {
-    const char *name = cli->command->name;
+    struct types types;
 
-    if (f->executors < 1 || f->executors > EXECUTORS_MAX)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --executors %lld: out of range; give 1 to %d", name,
-                         f->executors, EXECUTORS_MAX);
-    if (f->lease_us == 0 || f->drain_max_us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: no time at all; give more than 0s", name,
-                         f->lease_us == 0 ? "lease" : "drain-max");
-    if (f->drain_max_us != UNSET && !f->drain)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "%s --drain-max: says how long --drain may take; add --drain", name);
+    if (check_numbers(cli, f) < 0 || check_times(cli, f) < 0)
+        return cli->error.status;
     if (strcmp(f->unknown, "hold") != 0 && strcmp(f->unknown, "dead") != 0)
         return error_set(&cli->error, WEIR_EUSAGE, "%s --unknown %.100s: unknown word; give hold or dead",
-                         name, f->unknown);
-    for (int i = 0; i < f->exec.count; i++)
-        if (check_exec(cli, f->exec.at[i]) < 0)
-            return cli->error.status;
-    return 0;
+                         cli->command->name, f->unknown);
+    if (check_pairs(cli, &f->exec, "exec", "COMMAND", "'thumbnail=./make-it'") < 0 ||
+        check_pairs(cli, &f->pipe, "pipe", "COMMAND", "'mail=python3 mail.py'") < 0 ||
+        check_pairs(cli, &f->http, "http", "URL", "'mail=http://127.0.0.1:8000/mail'") < 0 ||
+        check_pairs(cli, &f->timeout, "timeout", "DUR", "mail=30s") < 0 ||
+        check_pairs(cli, &f->keep, "keep", "DUR", "mail=1h") < 0 ||
+        check_pairs(cli, &f->backoff, "backoff", "FIRST..MOST", "mail=10s..1h") < 0)
+        return cli->error.status;
+    return read_types(cli, f, &types);
 }
 
 /* 0 means the default to the library, so that no grace at all is the shortest there is. */
@@ -104,22 +261,42 @@ static struct weir_worker *make_worker(const struct cli *cli, const struct worke
         .drain = f->drain,
         .drain_max_s = seconds(f->drain_max_us),
         .unknown_dead = strcmp(f->unknown, "dead") == 0,
+        .kill_after_s = seconds(f->kill_after_us),
+        .dead_most = f->dead_most,
+        .dead_age_s = seconds(f->dead_age_us),
     });
 }
 
 static int add_handlers(struct weir_worker *worker, const struct worker_flags *f)
 {
+    const char *value;
+    char type[256];
     int status = 0;
 
     for (int i = 0; status == 0 && i < f->load.count; i++)
         status = weir_worker_load(worker, f->load.at[i]);
     for (int i = 0; status == 0 && i < f->exec.count; i++) {
-        const char *equals = strchr(f->exec.at[i], '=');
-        char type[256];
-
-        snprintf(type, sizeof type, "%.*s", (int)(equals - f->exec.at[i]), f->exec.at[i]);
-        status = weir_worker_exec(worker, type, equals + 1);
+        split(f->exec.at[i], type, &value);
+        status = weir_worker_exec(worker, type, value);
     }
+    for (int i = 0; status == 0 && i < f->pipe.count; i++) {
+        split(f->pipe.at[i], type, &value);
+        status = weir_worker_pipe(worker, type, value, (int)f->in_flight);
+    }
+    for (int i = 0; status == 0 && i < f->http.count; i++) {
+        split(f->http.at[i], type, &value);
+        status = weir_worker_http(worker, type, value);
+    }
+    return status;
+}
+
+static int add_types(struct cli *cli, struct weir_worker *worker, const struct worker_flags *f)
+{
+    struct types types;
+    int status = read_types(cli, f, &types);
+
+    for (int i = 0; status == 0 && i < types.count; i++)
+        status = weir_worker_type(worker, types.name[i], &types.options[i]);
     return status;
 }
 
@@ -171,14 +348,19 @@ static int run_worker(struct cli *cli, int argc, char **argv)
     if (operands)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "worker %.100s: takes no arguments; weir help worker lists the flags", argv[0]);
-    if (f.load.count + f.exec.count == 0)
+    if (!worker_flags_have_handlers(&f))
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "worker: no handlers; give --load FILE.so or --exec TYPE=COMMAND");
+                         "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http "
+                         "TYPE=URL");
+    if (init_stay_behind(&cli->error) < 0)
+        return cli->error.status;
     worker = make_worker(cli, &f);
     if (!worker)
         return error_set(&cli->error, WEIR_EINTERNAL, "worker: out of memory; free some and try again");
     handle_signals(worker);
     status = add_handlers(worker, &f);
+    if (status == 0)
+        status = add_types(cli, worker, &f);
     if (status == 0)
         status = weir_worker_run(worker);
     if (status < 0)

@@ -4,13 +4,14 @@
 
 #include "cli/cli.h"
 
-#define WORKER_FLAG_COUNT 10
+#define WORKER_FLAG_COUNT 19
 
 struct worker_flags {
     const char *queues, *trace, *unknown;
-    long long executors;
-    struct flag_values load, exec;
-    int64_t lease_us, grace_us, drain_max_us;
+    long long executors, in_flight, dead_most;
+    struct flag_values load, exec, pipe, http;
+    struct flag_values timeout, backoff, keep; /* of types */
+    int64_t lease_us, grace_us, drain_max_us, kill_after_us, dead_age_us;
     bool drain;
     struct flag table[WORKER_FLAG_COUNT + 1]; /* for cli_parse; points into this struct */
 };
@@ -18,5 +19,7 @@ struct worker_flags {
 void worker_flags_init(struct worker_flags *f);
 /* Are the values in range? WEIR_EUSAGE and cli->error when not. */
 WEIR_CHECKED int worker_flags_check(struct cli *cli, const struct worker_flags *f);
+/* Was any handler given? */
+bool worker_flags_have_handlers(const struct worker_flags *f);
 
 #endif

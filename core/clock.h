@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 int64_t clock_mono_us(void); /* CLOCK_MONOTONIC */
+int64_t clock_boot_us(void); /* CLOCK_BOOTTIME: goes on while the machine sleeps */
 int64_t clock_wall_us(void); /* CLOCK_REALTIME, since 1970 */
 void clock_sleep_until(int64_t mono_us);
 

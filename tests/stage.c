@@ -8,7 +8,7 @@
  *   {"value":N}              returns that number
  *   {"kill":"before"}        kills its worker before its effect, or "after" it, where the actor was started
  * fragile Options of an actor are those of weir.h by their names (executors, lease, grace, queues, trace,
- * drain, drain_max, unknown_dead, url), and types=A,B (default "mark"), fragile=1. */
+ * drain, drain_max, unknown_dead, dead_most, dead_age, url), and types=A,B (default "mark"), fragile=1. */
 #include "tests/stage.h"
 
 #include <fcntl.h>
@@ -164,6 +164,8 @@ int stage_actor_main(int argc, char **argv)
         .drain = option(argv, "drain") != NULL,
         .drain_max_s = option_number(argv, "drain_max"),
         .unknown_dead = option(argv, "unknown_dead") != NULL,
+        .dead_most = (int64_t)option_number(argv, "dead_most"),
+        .dead_age_s = option_number(argv, "dead_age"),
     });
     if (!actor)
         return 70;

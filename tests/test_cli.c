@@ -100,10 +100,11 @@ static void test_wrong_worker(void **state)
 {
     (void)state;
     assert_misuses((const struct misuse[]){
-        {"worker", 64, "worker: no handlers; give --load FILE.so or --exec TYPE=COMMAND"},
+        {"worker", 64,
+         "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http TYPE=URL"},
         {"worker job", 64, "worker job: takes no arguments"},
-        {"worker -c 0 --exec a=b", 64, "worker --executors 0: out of range; give 1 to 1024"},
-        {"worker -c 1025 --exec a=b", 64, "give 1 to 1024"},
+        {"worker -c 0 --exec a=b", 64, "worker --executors 0: out of range; give 1 to 65536"},
+        {"worker -c 65537 --exec a=b", 64, "give 1 to 65536"},
         {"worker --lease 0s --exec a=b", 64, "worker --lease"},
         {"worker --drain-max 1s --exec a=b", 64, "add --drain"},
         {"worker --unknown maybe --exec a=b", 64, "worker --unknown maybe: unknown word; give hold or dead"},

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/proxy.h"
 #include "tests/stage.h"
 
 #define MS 1000
@@ -96,7 +97,8 @@ static void job_on_standard_input(void **state)
     stage_push_text(s, body);
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "body", body);
-    assert_file(s, "variables", "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_TYPE=run\n");
+    assert_file(s, "variables",
+                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -399,11 +401,238 @@ static void command_of_a_lost_lease(void **state)
     kill(away, SIGCONT);
     await(!is_running(command));
     stage_await_workers(s, 2);
-    await_text(s->server.folder, "worker.err", "1 jobs that run here were given to others");
+    await_text(s->server.folder, "worker.err", "1 jobs that run here are ended");
     assert_int_equal(stage_end(away), 0);
     assert_int_equal(stage_end(heir), 0);
     assert_int_equal(stage_stat(s, "run", "done"), 1);
     assert_int_equal(stage_judge(s, 0).left, 0);
+}
+
+/* ---- Time, and being told */
+
+/* TERM to the whole group, and KILL to what stays. */
+static void over_its_time(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker, command, child;
+
+    write_script(s, "stay",
+                 "trap '' TERM\nsleep 1000 &\necho $! >child; echo $$ >pid\necho the last words >&2\n"
+                 "while :; do sleep 0.1; done");
+    worker = stage_weir(s, "worker", "--exec", "run=./stay", "--timeout", "run=400ms", "--kill-after",
+                        "300ms", "--backoff", "run=100s..1h", NULL);
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    child = pid_in_file(s, "child");
+    await(stage_stat(s, "run", "retried") == 1);
+    assert_false(is_running(command));
+    await(!is_running(child));
+    await_text(s->server.folder, "worker.err", "run j0: over its time of 0.4 s: told to end");
+    await_text(s->server.folder, "worker.err", "over its time of 0.4 s: killed by signal 9: the last words");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* One that ends well when it is told has failed all the same; its own time goes before that of its type. */
+static void over_its_own_time(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    write_script(s, "polite", "trap 'exit 0' TERM\necho $$ >pid\nwhile :; do sleep 0.05; done");
+    worker = stage_weir(s, "worker", "--exec", "run=./polite", "--timeout", "run=1h", NULL);
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"timeout\":0.3}");
+    await(stage_stat(s, "run", "retried") == 1);
+    assert_int_equal(stage_stat(s, "run", "done"), 0);
+    await_text(s->server.folder, "worker.err", "over its time of 0.3 s: exit 0");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void cancelled(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "sleep 1000 &\necho $! >child; echo $$ >pid\nwait"), command, child;
+
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    child = pid_in_file(s, "child");
+    assert_int_equal(weir_cancel(s->client, "j0"), 0);
+    await(stage_stat(s, "run", "cancelled") == 1);
+    await(!is_running(command) && !is_running(child));
+    assert_int_equal(stage_stat(s, "run", "retried"), 0);
+    assert_int_equal(stage_judge(s, 0).left, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Silence for longer than the lease: the command is ended before anybody else can have finished with the job,
+ * and nothing of it is settled. The worker goes on when it is back. */
+static void ended_with_the_lease(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *p = proxy_start(&s->server);
+    pid_t worker, command;
+    char url[200];
+
+    write_script(s, "script", "mkdir first 2>&- || exit 0\ntrap '' TERM\necho $$ >pid\nsleep 1000");
+    snprintf(url, sizeof url, "%s", proxy_url(p));
+    worker = stage_weir(s, "worker", "--redis", url, "--exec", "run=./script", "--lease", "1s",
+                        "--kill-after", "200ms", NULL);
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    proxy_blackhole(p, true);
+    await(!is_running(command));
+    await_text(s->server.folder, "worker.err", "silent for longer than the lease of 1 s: 1 jobs");
+    proxy_blackhole(p, false);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(stage_stat(s, "run", "retried"), 0);
+    assert_int_equal(stage_judge(s, 0).left, 0);
+    assert_int_equal(stage_end(worker), 0);
+    proxy_stop(p);
+}
+
+/* All that a job has besides its body. */
+static void all_variables(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sort >variables");
+    struct weir_job_spec job = {
+        .type = "run",
+        .id = "j0",
+        .key = "k.1",
+        .batch = "b-1",
+        .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        .meta = "{\"traceparent\":\"no\"}",
+    };
+
+    assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_file(s, "variables",
+                "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n"
+                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_BATCH=b-1\nWEIR_JOB_ID=j0\nWEIR_JOB_KEY=k.1\n"
+                "WEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The wait doubles up to its bound; the usual one would be 15 s at least. */
+static void backoff_of_a_type(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+    char err[8192];
+    double wait_s;
+    int attempt = 0;
+
+    write_script(s, "script", "exit 1");
+    worker = stage_weir(s, "worker", "--exec", "run=./script", "--backoff", "run=100ms..300ms", "--keep",
+                        "run=1h", NULL);
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"max_attempts\":5}");
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_int_equal(stage_end(worker), 0);
+    assert_true(read_text(s->server.folder, "worker.err", err, sizeof err));
+    for (char *at = err; (at = strstr(at, "run j0: attempt ")); at++) {
+        if (sscanf(at, "run j0: attempt %d: failed, again in %lf s", &attempt, &wait_s) != 2)
+            continue;
+        assert_true(wait_s <= (attempt == 1 ? 0.11 : attempt == 2 ? 0.21 : 0.31));
+        assert_true(wait_s >= (attempt == 1 ? 0.0 : attempt == 2 ? 0.09 : 0.14));
+    }
+    assert_int_equal(attempt, 5);
+}
+
+static void done_is_remembered(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    write_script(s, "script", "exit 0");
+    worker = stage_weir(s, "worker", "--exec", "run=./script", "--keep", "run=1h", NULL);
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_in_range(server_number(&s->server, "PTTL", stage_key(s, "finished:j0"), NULL), 3590000, 3600000);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void wrong_flags(void **state)
+{
+    static const struct {
+        const char *flag, *value, *part;
+    } cases[] = {
+        {"--timeout", "5s", "--timeout 5s: not TYPE=DUR; write --timeout mail=30s"},
+        {"--timeout", "run=soon", "--timeout: "},
+        {"--timeout", "run=0s", "--timeout 0s: no time at all"},
+        {"--timeout", "other=5s", "options of type other, which has no handler here"},
+        {"--backoff", "run=5s", "--backoff 5s: not FIRST..MOST; write --backoff mail=10s..1h"},
+        {"--backoff", "run=5s..1s", "a backoff of 5 s that is 1 s at most"},
+        {"--keep", "run=", "--keep run=: not TYPE=DUR"},
+        {"--kill-after", "0s", "--kill-after: no time at all"},
+        {"--in-flight", "0", "--in-flight 0: out of range; give 1 to 10000"},
+        {"--dead-most", "0", "--dead-most 0: out of range"},
+        {"--pipe", "mail", "--pipe mail: not TYPE=COMMAND"},
+        {"--http", "mail", "--http mail: not TYPE=URL"},
+        {"-c", "1025", "1025 executors; use 1 to 1024 where functions or commands run on threads"},
+    };
+    struct stage *s = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct outcome o;
+
+        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--exec", "run=true",
+               cases[i].flag, cases[i].value, NULL);
+        if (o.code != 64 || !strstr(o.err, cases[i].part))
+            fail_msg("%s %s: %d %s", cases[i].flag, cases[i].value, o.code, o.err);
+    }
+}
+
+/* ---- Process 1 */
+
+/* Of the one child of a process that is there for it. */
+static pid_t child_of(pid_t parent)
+{
+    char name[64], text[64] = "";
+
+    snprintf(name, sizeof name, "%d/task/%d/children", (int)parent, (int)parent);
+    await(read_text("/proc", name, text, sizeof text) && atoi(text) > 0);
+    return atoi(text);
+}
+
+static bool are_there_namespaces(void)
+{
+    struct outcome o;
+
+    run_in(&o, NULL, "/usr/bin/unshare", "-r", "-p", "-f", "/bin/true", NULL);
+    return o.code == 0;
+}
+
+/* Orphans are waited for, the codes of commands come through, TERM stops, and the exit code is the worker's.
+ */
+static void process_one(void **state)
+{
+    struct stage *s = *state;
+    const char *const words[] = {"/usr/bin/unshare", "-r",           "-p",      "-f",
+                                 built("weir"),      "worker",       "--redis", s->server.url,
+                                 "--exec",           "run=./script", NULL};
+    pid_t outside, init;
+    char count[64];
+
+    if (!are_there_namespaces()) {
+        print_message("no namespaces here: not looked at\n");
+        return;
+    }
+    write_script(s, "script", "(setsid sh -c 'sleep 0.05; echo >>orphans' &)\nexit 3");
+    outside = program_start(s->server.folder, "worker", words);
+    stage_push(s, "run", NULL, 0, 20);
+    await(stage_stat(s, "run", "retried") == 20);
+    init = child_of(outside);
+    await(read_text(s->server.folder, "orphans", count, sizeof count) && strlen(count) == 20);
+    /* The worker is its only child. */
+    snprintf(count, sizeof count, "%d/task/%d/children", (int)init, (int)init);
+    {
+        char children[256];
+
+        await(read_text("/proc", count, children, sizeof children) &&
+              strchr(children, ' ') == strrchr(children, ' '));
+    }
+    kill(init, SIGTERM);
+    assert_int_equal(program_end(outside), 0);
+    await_text(s->server.folder, "worker.err", "stopping: 0 jobs run");
 }
 
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
@@ -428,6 +657,15 @@ int main(void)
         ON_STAGE(grace_is_the_longest_wait),
         ON_STAGE(command_ends_with_its_worker),
         ON_STAGE(command_of_a_lost_lease),
+        ON_STAGE(over_its_time),
+        ON_STAGE(over_its_own_time),
+        ON_STAGE(cancelled),
+        ON_STAGE(ended_with_the_lease),
+        ON_STAGE(all_variables),
+        ON_STAGE(backoff_of_a_type),
+        ON_STAGE(done_is_remembered),
+        ON_STAGE(wrong_flags),
+        ON_STAGE(process_one),
     };
 
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);

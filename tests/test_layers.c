@@ -38,14 +38,19 @@ static const struct folder {
 /* A text that only some files of the layers may have. where: beginnings of paths. */
 static const struct reserved {
     const char *text;
-    const char *where[5];
+    const char *where[9];
 } reserved[] = {
-    {"#include <ev.h>", {"core/link.c", "worker/worker.h", "serve/"}},
+    {"#include <ev.h>", {"core/link.c", "worker/worker.h", "worker/pipe_child.h", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/waking.c", "serve/taker.c"}},
     {"#include \"core/reply.h\"", {"throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
-    {"#include <jansson.h>", {"cli/json.h", "queue/status.c", "throttle/verify.c", "worker/adopt.c"}},
+    {"#include <jansson.h>",
+     {"cli/json.h", "queue/schedule.c", "queue/status.c", "throttle/verify.c", "worker/adopt.c",
+      "worker/pipe.c"}},
+    {"#include <curl/", {"worker/http.c"}},
+    {"#include <glib", {"queue/zone.c"}},
+    {"localtime", {"cli/"}}, /* the zone of the whole process; queue/zone.h has any */
     {"%s:{0}:", {"core/client.c"}},
     {"%sbatch:", {"queue/enqueue.c"}}, /* a look, for which no script is needed */
     {"FCALL", {"core/"}},

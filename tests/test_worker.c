@@ -89,7 +89,7 @@ static void done_retry_dead_throttled(void **state)
     history_free(&h);
     dead = stage_dead(s);
     assert_non_null(strstr(dead, "default/mark/ no such customer\n{\"id\":\"j2\""));
-    assert_non_null(strstr(dead, "default/mark/ failed 2 times: attempt 2 failed\n@1,0,0;{\"id\":\"j4\""));
+    assert_non_null(strstr(dead, "default/mark/ failed 2 times: attempt 2 failed\n@1,0,0,e"));
     free(dead);
 }
 
@@ -267,7 +267,8 @@ static double rate_kept(struct stage *s, const char *const *traces, int n, uint6
     assert_int_equal(verify_init(&v, &e), 0);
     for (int i = 0; i < n; i++) {
         snprintf(paths[i], sizeof paths[i], "%s/%s", s->server.folder, traces[i]);
-        assert_int_equal(verify_read(&v, paths[i], &torn, &e), 0);
+        if (verify_read(&v, paths[i], &torn, &e) != 0)
+            fail_msg("%s", e.text);
     }
     assert_int_equal(verify_replay(&v, &e), 0);
     assert_int_equal(v.violations, 0);
@@ -945,7 +946,8 @@ static void replica_for_a_while(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-/* Redis stood still for longer than all leases: that is no worker's fault, and no job runs twice. */
+/* Redis stood still for longer than all leases: that is no worker's fault. What ended meanwhile is settled
+ * afterwards, and no job runs twice. */
 static void redis_stands_still(void **state)
 {
     struct stage *s = *state;
@@ -955,10 +957,10 @@ static void redis_stands_still(void **state)
     stage_push(s, "mark", "{\"wait\":\"go\"}", 0, 4);
     await(history_count(s, "begin", -1) == 4);
     kill(s->server.pid, SIGSTOP);
+    make_file(s, "go");
     clock_sleep_until(clock_mono_us() + 2500 * MS); /* the time that passes is the test */
     kill(s->server.pid, SIGCONT);
     await_heartbeats(s, 8);
-    make_file(s, "go");
     assert_int_equal(stage_await_done(s, 4).twice, 0);
     assert_int_equal(history_count(s, "begin", -1), 4);
     assert_int_equal(stage_end(one), 0);

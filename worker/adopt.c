@@ -9,7 +9,10 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/script.h"
 #include "worker/worker.h"
+
+#define TOLD_KEY_SIZE (PREFIX_SIZE + WORKER_ID_SIZE + 8)
 
 /* The workers that are equal to Redis: same queues, same types. FNV-1a over their names, in any order. */
 static void make_group(struct weir_worker *w)
@@ -37,8 +40,9 @@ static int make_info(struct weir_worker *w)
         json_array_append_new(queues, json_string(w->queues[i]));
     for (int i = 0; i < w->handlers.count; i++)
         json_array_append_new(types, json_string(w->handlers.types[i]));
-    info = json_pack("{s:s, s:i, s:i, s:f, s:o, s:o}", "host", host, "pid", (int)getpid(), "executors",
-                     w->executors, "lease", (double)w->lease_us / 1e6, "queues", queues, "types", types);
+    info = json_pack("{s:s, s:i, s:i, s:f, s:s, s:o, s:o}", "host", host, "pid", (int)getpid(), "executors",
+                     w->executors, "lease", (double)w->lease_us / 1e6, "library", script_digest, "queues",
+                     queues, "types", types);
     text = info ? json_dumps(info, JSON_COMPACT) : NULL;
     json_decref(info);
     w->info = text;
@@ -76,11 +80,17 @@ static void mark_lost(struct task *task, void *arg)
         const struct span *token = &lost->adopt->lost[i];
 
         if (token->len == task->token.len && memcmp(token->at, task->token.at, token->len) == 0) {
-            task->lost = true;
+            atomic_store(&task->asked, ASKED_LOST);
             lost->count++;
-            command_kill(task, SIGTERM);
         }
     }
+}
+
+/* The list on which this worker is told of cancelled jobs. */
+static const char *told_key(const struct weir_worker *w, char key[TOLD_KEY_SIZE])
+{
+    snprintf(key, TOLD_KEY_SIZE, "%stold:%s", w->prefix, w->id);
+    return key;
 }
 
 static void on_adopted(void *arg, const struct redisReply *reply)
@@ -89,6 +99,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     int64_t now = clock_mono_us();
     struct adopt adopt;
     struct lost lost = {&adopt, 0};
+    char told[TOLD_KEY_SIZE];
     struct error e;
 
     w->awaited--;
@@ -100,13 +111,17 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         worker_refused(w, &e);
     } else {
         pool_each(w->pool, mark_lost, &lost);
-        if (lost.count > 0)
+        if (lost.count > 0) {
             log_line(LOG_LEVEL_WARN, "%d jobs that run here were given to others while this worker was away",
                      lost.count);
-        waking_name(w->waking, &adopt);
+            worker_end_lost(w);
+        }
         strcpy(w->id, w->next_id);
         w->next_id[0] = '\0';
-        w->adopted = w->look_now = w->look_held = true;
+        waking_name(w->waking, &adopt, told_key(w, told));
+        w->adopted = !w->adopt_again;
+        worker_lives(w);
+        w->look_now = w->look_held = true;
         w->duty_until_us = w->duty_until_redis_us = w->pause_until_us = 0;
         w->tick_us = now + w->lease_us / 4;
     }
@@ -116,7 +131,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
 
 static void add_token(struct task *task, void *arg)
 {
-    if (!task->lost)
+    if (atomic_load(&task->asked) != ASKED_LOST)
         settle_token(arg, task->token);
 }
 
@@ -140,6 +155,8 @@ void worker_adopt(struct weir_worker *w)
     }
     args_init(&a);
     w->awaited++; /* nothing else until the answer */
+    w->adopt_again = false;
+    w->beat_us = clock_boot_us();
     adopt_request(&a, w->prefix, -1, &call);
     pool_each(w->pool, add_token, &a);
     for (struct task *task = w->finished.head; task; task = task->next)
@@ -156,7 +173,8 @@ static void on_up(void *arg)
         log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
                  (double)(clock_mono_us() - w->down_since_us) / 1e6);
     w->down_since_us = 0;
-    worker_look(w);
+    if (worker_precheck(w))
+        worker_look(w);
 }
 
 static void on_down(void *arg, const struct error *why)

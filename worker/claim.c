@@ -120,7 +120,7 @@ static struct span limits_of(const struct claim *claim, struct span type)
 static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t offset_us,
                       struct task_list *tasks)
 {
-    const struct handler *handler = NULL;
+    struct handler *handler = NULL;
     struct span type = {"", 0}, limits = {"", 0};
 
     for (size_t i = 0; i < claim->lease_count; i++) {
@@ -133,9 +133,8 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
             if (w->trace)
                 limits = limits_of(claim, type);
         }
-        if (!(task = task_new(lease, limits)))
+        if (!(task = task_new(lease, handler, limits)))
             return -1;
-        task->handler = handler;
         if (lease->slot_us > claim->now_us)
             task->start_us = lease->slot_us + offset_us;
         w->body_bytes += 0.01 * ((double)lease->body.len - w->body_bytes);
@@ -144,8 +143,8 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
     return 0;
 }
 
-/* Is it new? Names come from outside: after too many of them, none is. */
-static bool remember(struct weir_worker *w, const char *line)
+/* Names come from outside: after too many of them, none is new. */
+bool worker_remember(struct weir_worker *w, const char *line)
 {
     size_t size = strlen(line) + 1;
     struct told *told;
@@ -162,13 +161,16 @@ static bool remember(struct weir_worker *w, const char *line)
     return true;
 }
 
+static const char no_handler[] = "jobs of type %.*s wait for a worker that has a handler for it";
+
+/* Those that have not been told yet; not of types of our own, which only rest. */
 static void tell_once(struct weir_worker *w, const struct span *names, size_t count, const char *what)
 {
     char line[512];
 
     for (size_t i = 0; i < count; i++) {
         snprintf(line, sizeof line, what, (int)names[i].len, names[i].at);
-        if (remember(w, line))
+        if (!(what == no_handler && handlers_find(&w->handlers, names[i])) && worker_remember(w, line))
             log_line(LOG_LEVEL_WARN, "%s", line);
     }
 }
@@ -204,16 +206,19 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     w->hungry_us = w->more ? now : 0;
     w->next_us = local_time(w->claim.next_us, offset_us);
     w->later_us = local_time(w->claim.later_us, offset_us);
+    if (w->later_us && w->left_us && w->later_us < w->left_us)
+        w->later_us = w->left_us;
     w->duty_until_redis_us = w->claim.duty_until_us;
     w->duty_until_us = local_time(w->claim.duty_until_us, offset_us);
-    tell_once(w, w->claim.aside, w->claim.aside_count,
-              "jobs of type %.*s wait for a worker that has a handler for it");
+    waking_pause(w->waking, w->claim.paused, w->claim.paused_count);
+    tell_once(w, w->claim.aside, w->claim.aside_count, no_handler);
     tell_once(w, w->claim.broken, w->claim.broken_count,
               "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set");
-    if (w->stopping_us || w->leaving || now - w->looked_us > w->lease_us)
+    if (w->stopping_us || w->leaving || !w->adopted || lease_is_over(&w->conditions))
         worker_give_back(w, &tasks); /* on its way out, or back from an absence that cost it its leases */
     else if (tasks.head)
         pool_add(w->pool, &tasks);
+    worker_begin(w);
     worker_answered(w);
 }
 
@@ -239,6 +244,28 @@ static void shuffle_queues(struct weir_worker *w)
     }
 }
 
+void worker_rest(struct handler *handler, bool rests)
+{
+    struct weir_worker *w = handler->worker;
+
+    handler->rests = rests;
+    if (!rests) {
+        w->look_now = w->look_held = true;
+        worker_look(w);
+    }
+}
+
+/* The types whose jobs may come now. */
+static struct names awake_types(struct weir_worker *w)
+{
+    struct names types = {w->handlers.awake, 0};
+
+    for (int i = 0; i < w->handlers.count; i++)
+        if (!w->handlers.at[i].rests)
+            w->handlers.awake[types.count++] = w->handlers.types[i];
+    return types;
+}
+
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now)
 {
     int most = (int)fmax(16, fmin(1000, LOOK_BYTES / fmax(64, w->body_bytes)));
@@ -254,14 +281,14 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
                               : look,
         .duty_until_us = w->duty_until_redis_us,
         .held = w->look_held,
-        .unknown_dead = w->unknown_dead,
         .mark = now - w->mark_us >= MARK_US,
     };
 
     if (w->weighted)
         shuffle_queues(w);
     call.queues = worker_queues(w);
-    call.types = worker_types(w);
+    call.types = awake_types(w);
+    call.unknown_dead = w->unknown_dead && call.types.count == w->handlers.count;
     if (call.mark)
         w->mark_us = now;
     w->looked_us = now;
@@ -275,7 +302,7 @@ int64_t worker_claim_time(struct weir_worker *w, struct room room)
     bool on_duty = w->duty_until_us != 0;
     int64_t at = w->looked_us + (on_duty ? POLL_DUTY_US : POLL_US);
 
-    if (!worker_takes_jobs(w) || room.free + room.prefetch < 1)
+    if (!worker_takes_jobs(w) || room.free + room.prefetch < 1 || awake_types(w).count == 0)
         return NEVER;
     if (w->look_now)
         return 0;

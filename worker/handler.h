@@ -1,40 +1,55 @@
-/* Handlers: which type is run by what, and running one task: a C function, or a command. */
+/* Handlers: which type is run in which way, with which options; and running one task. */
 #ifndef WORKER_HANDLER_H
 #define WORKER_HANDLER_H
+
+#include <stdatomic.h>
 
 #include "core/error.h"
 #include "worker/task.h"
 
 struct trace;
+struct way;
+
+/* What all tasks of a worker run under. */
+struct conditions {
+    struct trace *trace;          /* NULL: none is written */
+    _Atomic int64_t lease_end_us; /* by clock_boot_us(): from then on the jobs may be others'; 0: they are */
+};
+
+/* May a job still be begun, by the clock of this machine? */
+bool lease_is_over(const struct conditions *conditions);
 
 struct handler {
     char type[129];
-    weir_handler *function; /* NULL: a command */
-    void *arg;
-    char **argv; /* of the command, ended by NULL, owned */
+    const struct way *way;
+    void *state; /* the way's own, of this type */
+    struct weir_worker *worker;
+    bool rests;                                /* see worker_rest */
+    int64_t timeout_us, keep_us;               /* 0: none */
+    int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
 };
 
 struct handlers {
     struct handler *at;
     int count;
     const char **types; /* at[i].type, for struct names */
+    const char **awake; /* room for as many */
 };
 
 void handlers_free(struct handlers *h);
-/* WEIR_EUSAGE: no valid type, a type that has a handler, an empty command. */
-WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, weir_handler *function, void *arg,
+/* Takes over state when it returns 0. WEIR_EUSAGE: no valid type, a type that has a handler. */
+WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, const struct way *way, void *state,
                               struct error *e);
-WEIR_CHECKED int handlers_add_command(struct handlers *h, const char *type, const char *command,
-                                      struct error *e);
-const struct handler *handlers_find(const struct handlers *h, struct span type);
+struct handler *handlers_find(const struct handlers *h, struct span type);
 
-/* Runs a task on the calling thread until it has ended, by task_finish: checks the body, waits for the start
- * time, writes the trace (may be NULL), calls the function or runs the command. */
-void handler_run(struct task *task, struct trace *trace);
+/* Splits a command at blanks; a NULL ends the words. NULL and *e: there is none (WEIR_EUSAGE), no such
+ * program (WEIR_ECONFIG). */
+char **command_split(const char *type, const char *command, struct error *e);
+void command_free(char **argv);
 
-/* Runs handler's command for the job (worker/command.c). */
-void command_run(struct task *task, const struct job_view *view);
-/* Ends the process group of a task's command; nothing if none runs. */
-void command_kill(struct task *task, int signal);
+/* Runs a task on the calling thread until it has ended, by task_finish. */
+void handler_run(struct task *task, struct conditions *conditions);
+/* Begins a task on the loop, at its start time. */
+void handler_start(struct task *task, struct conditions *conditions);
 
 #endif

@@ -6,7 +6,10 @@
 #include "worker/worker.h"
 
 #define EXECUTORS_DEFAULT 10
-#define EXECUTORS_MOST 1024
+#define EXECUTORS_MOST 65536
+#define KILL_AFTER_S 5.0
+#define DEAD_MOST 100000
+#define DEAD_AGE_S (180 * 86400.0)
 #define LEASE_S 30.0
 #define LEASE_LEAST_S 1.0
 #define GRACE_S 25.0
@@ -71,6 +74,9 @@ int worker_read_options(struct weir_worker *w, const struct weir_worker_options 
                          LEASE_LEAST_S);
     w->lease_us = (int64_t)(lease_s * 1e6);
     w->grace_us = (int64_t)((o->grace_s > 0 ? o->grace_s : GRACE_S) * 1e6);
+    w->kill_after_us = (int64_t)((o->kill_after_s > 0 ? o->kill_after_s : KILL_AFTER_S) * 1e6);
+    w->dead_most = o->dead_most > 0 ? o->dead_most : DEAD_MOST;
+    w->dead_age_us = (int64_t)((o->dead_age_s > 0 ? o->dead_age_s : DEAD_AGE_S) * 1e6);
     w->drain_max_us = (int64_t)(o->drain_max_s * 1e6);
     w->drain = o->drain;
     w->unknown_dead = o->unknown_dead;
@@ -81,4 +87,55 @@ int worker_read_options(struct weir_worker *w, const struct weir_worker_options 
     if ((rc = client_prefix(o->ns, w->prefix, &w->error)) != 0)
         return rc;
     return read_queues(w, o->queues ? o->queues : "default");
+}
+
+/* ---- Of types */
+
+#define YEAR_S (366 * 86400.0)
+
+static bool is_time(double seconds)
+{
+    return seconds >= 0 && seconds <= 10 * YEAR_S;
+}
+
+int weir_worker_type(struct weir_worker *w, const char *type, const struct weir_type_options *o)
+{
+    struct type_options *types;
+
+    if (!type || !name_is_valid(type, strlen(type)))
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "worker: options of '%.64s', which is no type; use 1 to 128 of A-Z a-z 0-9 _ . -",
+                         type ? type : "");
+    if (!is_time(o->timeout_s) || !is_time(o->keep_s) || !is_time(o->backoff_first_s) ||
+        !is_time(o->backoff_most_s))
+        return error_set(&w->error, WEIR_EUSAGE, "worker: type %s: a time is not from 0 to ten years", type);
+    if (o->backoff_most_s > 0 && o->backoff_most_s < o->backoff_first_s)
+        return error_set(
+            &w->error, WEIR_EUSAGE,
+            "worker: type %s: a backoff of %g s that is %g s at most; give the smaller one first", type,
+            o->backoff_first_s, o->backoff_most_s);
+    if (!(types = realloc(w->types, (size_t)(w->type_count + 1) * sizeof *types)))
+        return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
+    w->types = types;
+    types[w->type_count] = (struct type_options){.options = *o};
+    strcpy(types[w->type_count++].type, type);
+    return 0;
+}
+
+int worker_spread_options(struct weir_worker *w)
+{
+    for (int i = 0; i < w->type_count; i++) {
+        const struct type_options *t = &w->types[i];
+        struct handler *handler = handlers_find(&w->handlers, (struct span){t->type, strlen(t->type)});
+
+        if (!handler)
+            return error_set(&w->error, WEIR_EUSAGE, "worker: options of type %s, which has no handler here",
+                             t->type);
+        handler->timeout_us = (int64_t)(t->options.timeout_s * 1e6);
+        handler->keep_us = (int64_t)(t->options.keep_s * 1e6);
+        handler->backoff_first_us = (int64_t)(t->options.backoff_first_s * 1e6);
+        handler->backoff_most_us =
+            t->options.backoff_most_s > 0 ? (int64_t)(t->options.backoff_most_s * 1e6) : INT64_MAX;
+    }
+    return 0;
 }

@@ -6,19 +6,28 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "worker/handler.h"
+#include "worker/way.h"
+
+/* What waits for one kind of executor. */
+struct line {
+    struct task_list timed; /* of the loop: by start time, linked both ways */
+    struct task_list prefetched;
+};
 
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct task_list timed, prefetched, finished;
-    struct task **running; /* by thread; NULL: idle */
+    struct line thread, loop;
+    struct task_list finished;
+    struct task **running;        /* by thread; NULL: idle */
+    struct task *afloat, *strays; /* on the loop: running; given up. Linked both ways */
     pthread_t *threads;
-    int executors, started, idle, busy;
+    int executors, threads_most, started, idle;
+    int busy_threads, busy_loop, given_up;
     uint64_t begun;
     bool waking; /* a thread was called and has not come yet */
     bool stopping;
-    struct trace *trace;
+    struct conditions *conditions;
     void (*on_finished)(void *arg);
     void *arg;
 };
@@ -28,10 +37,71 @@ struct seat {
     int number;
 };
 
-static bool has_work(const struct pool *p)
+static int busy(const struct pool *p)
 {
-    return p->timed.head || p->prefetched.head;
+    return p->busy_threads + p->busy_loop;
 }
+
+static int timed(const struct pool *p)
+{
+    return p->thread.timed.count + p->loop.timed.count;
+}
+
+/* The list of this line whose head may begin now: an executor is free for it, and prefetched ones leave those
+ * alone that were granted to timed ones. NULL: none. */
+static struct task_list *next_of(const struct pool *p, struct line *line)
+{
+    if (line->timed.head && busy(p) < p->executors)
+        return &line->timed;
+    if (line->prefetched.head && busy(p) + timed(p) < p->executors)
+        return &line->prefetched;
+    return NULL;
+}
+
+/* ---- Lists that are linked both ways */
+
+static void link_in(struct task **head, struct task *task)
+{
+    task->prev = NULL;
+    task->next = *head;
+    if (*head)
+        (*head)->prev = task;
+    *head = task;
+}
+
+static void link_out(struct task **head, struct task *task)
+{
+    if (task->prev)
+        task->prev->next = task->next;
+    else
+        *head = task->next;
+    if (task->next)
+        task->next->prev = task->prev;
+}
+
+/* Behind those that start no later; nearly always at the end. */
+static void insert_by_time(struct task_list *list, struct task *last, struct task *task)
+{
+    struct task *before = last;
+
+    while (before && before->start_us > task->start_us)
+        before = before->prev;
+    task->prev = before;
+    task->next = before ? before->next : list->head;
+    if (task->next)
+        task->next->prev = task;
+    else
+        list->tail = &task->next;
+    *(before ? &before->next : &list->head) = task;
+    list->count++;
+}
+
+static struct task *last_of(const struct task_list *list)
+{
+    return list->head ? (struct task *)((char *)list->tail - offsetof(struct task, next)) : NULL;
+}
+
+/* ---- Threads */
 
 static void *thread_main(void *arg);
 
@@ -39,12 +109,12 @@ static void *thread_main(void *arg);
  * run are faster than a wake-up: one at a time is enough, each calls the next. Called with the lock held. */
 static void call_one(struct pool *p)
 {
-    if (p->waking || !has_work(p))
+    if (p->waking || p->stopping || !next_of(p, &p->thread))
         return;
     if (p->idle > 0) {
         p->waking = true;
         pthread_cond_signal(&p->work);
-    } else if (p->started < p->executors) {
+    } else if (p->started < p->threads_most) {
         struct seat *seat = malloc(sizeof *seat);
 
         if (!seat)
@@ -63,18 +133,46 @@ static void call_one(struct pool *p)
 
 static struct task *wait_for_task(struct pool *p)
 {
-    struct task *task;
+    struct task_list *list;
 
-    while (!has_work(p) && !p->stopping) {
+    while (!(list = next_of(p, &p->thread)) && !p->stopping) {
         p->idle++;
         pthread_cond_wait(&p->work, &p->lock);
         p->idle--;
         p->waking = false;
     }
-    task = task_list_pop(p->timed.head ? &p->timed : &p->prefetched);
-    if (task)
-        call_one(p);
-    return task;
+    return list && !p->stopping ? task_list_pop(list) : NULL;
+}
+
+/* Takes the task out of the hands of whoever ran it. */
+static void hand_in(struct pool *p, struct task *task)
+{
+    bool first = !p->finished.head;
+
+    task->ended = true;
+    task_list_push(&p->finished, task);
+    if (first || p->loop.timed.head || p->loop.prefetched.head)
+        p->on_finished(p->arg);
+}
+
+static void run_one(struct pool *p, struct task *task, int seat)
+{
+    p->running[seat] = task;
+    p->busy_threads++;
+    p->begun++;
+    call_one(p);
+    pthread_mutex_unlock(&p->lock);
+    handler_run(task, p->conditions);
+    task->finished_us = clock_mono_us();
+    pthread_mutex_lock(&p->lock);
+    p->running[seat] = NULL;
+    p->busy_threads--;
+    if (task->stray) {
+        p->given_up--;
+        task_free(task);
+    } else {
+        hand_in(p, task);
+    }
 }
 
 static void *thread_main(void *arg)
@@ -83,40 +181,29 @@ static void *thread_main(void *arg)
     struct pool *p = seat.pool;
     struct task *task;
     sigset_t all;
-    bool first;
 
     free(arg);
     sigfillset(&all); /* signals are for the loop; a command that does not read its input is no SIGPIPE */
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     pthread_mutex_lock(&p->lock);
     p->waking = false;
-    while ((task = wait_for_task(p))) {
-        p->running[seat.number] = task;
-        p->busy++;
-        p->begun++;
-        pthread_mutex_unlock(&p->lock);
-        handler_run(task, p->trace);
-        task->finished_us = clock_mono_us();
-        pthread_mutex_lock(&p->lock);
-        p->running[seat.number] = NULL;
-        p->busy--;
-        first = !p->finished.head;
-        task_list_push(&p->finished, task);
-        if (first)
-            p->on_finished(p->arg);
-    }
+    while ((task = wait_for_task(p)))
+        run_one(p, task, seat.number);
     pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
-struct pool *pool_new(int executors, struct trace *trace, void (*on_finished)(void *arg), void *arg)
+/* ---- Made and freed */
+
+struct pool *pool_new(int executors, int threads, struct conditions *conditions,
+                      void (*on_finished)(void *arg), void *arg)
 {
     struct pool *p = calloc(1, sizeof *p);
 
     if (!p)
         return NULL;
-    p->running = calloc((size_t)executors, sizeof *p->running);
-    p->threads = calloc((size_t)executors, sizeof *p->threads);
+    p->running = calloc((size_t)threads + 1, sizeof *p->running);
+    p->threads = calloc((size_t)threads + 1, sizeof *p->threads);
     if (!p->running || !p->threads) {
         free(p->running);
         free(p->threads);
@@ -125,37 +212,53 @@ struct pool *pool_new(int executors, struct trace *trace, void (*on_finished)(vo
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
-    task_list_init(&p->timed);
-    task_list_init(&p->prefetched);
+    task_list_init(&p->thread.timed);
+    task_list_init(&p->thread.prefetched);
+    task_list_init(&p->loop.timed);
+    task_list_init(&p->loop.prefetched);
     task_list_init(&p->finished);
     p->executors = executors;
-    p->trace = trace;
+    p->threads_most = threads;
+    p->conditions = conditions;
     p->on_finished = on_finished;
     p->arg = arg;
     return p;
 }
 
-static void free_tasks(struct task_list *list)
+void pool_stop(struct pool *p)
 {
-    struct task *task;
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->stopping = true;
+    pthread_cond_broadcast(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->started; i++)
+        pthread_join(p->threads[i], NULL);
+    p->started = 0;
+}
 
-    while ((task = task_list_pop(list)))
+static void free_linked(struct task *task)
+{
+    while (task) {
+        struct task *next = task->next;
+
         task_free(task);
+        task = next;
+    }
 }
 
 void pool_free(struct pool *p)
 {
     if (!p)
         return;
-    pthread_mutex_lock(&p->lock);
-    p->stopping = true;
-    free_tasks(&p->timed);
-    free_tasks(&p->prefetched);
-    pthread_cond_broadcast(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->started; i++)
-        pthread_join(p->threads[i], NULL);
-    free_tasks(&p->finished);
+    task_list_free(&p->thread.timed);
+    task_list_free(&p->thread.prefetched);
+    task_list_free(&p->loop.timed);
+    task_list_free(&p->loop.prefetched);
+    task_list_free(&p->finished);
+    free_linked(p->afloat);
+    free_linked(p->strays);
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
     free(p->running);
@@ -163,13 +266,60 @@ void pool_free(struct pool *p)
     free(p);
 }
 
+/* ---- In and out */
+
 void pool_add(struct pool *p, struct task_list *tasks)
 {
     struct task *task;
 
     pthread_mutex_lock(&p->lock);
-    while ((task = task_list_pop(tasks)))
-        task_list_push(task->slot_us ? &p->timed : &p->prefetched, task);
+    while ((task = task_list_pop(tasks))) {
+        struct line *line = task->handler->way->run ? &p->thread : &p->loop;
+
+        if (task->slot_us && line == &p->loop)
+            insert_by_time(&line->timed, last_of(&line->timed), task);
+        else
+            task_list_push(task->slot_us ? &line->timed : &line->prefetched, task);
+    }
+    call_one(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+struct task *pool_begin(struct pool *p, int64_t now_us, int64_t *next_us)
+{
+    struct task_list *list;
+    struct task *task = NULL;
+
+    *next_us = INT64_MAX;
+    pthread_mutex_lock(&p->lock);
+    list = next_of(p, &p->loop);
+    if (list == &p->loop.timed && list->head->start_us > now_us) {
+        *next_us = list->head->start_us;
+        list = p->loop.prefetched.head && busy(p) + timed(p) < p->executors ? &p->loop.prefetched : NULL;
+    }
+    if (list && !p->stopping) {
+        task = task_list_pop(list);
+        link_in(&p->afloat, task);
+        p->busy_loop++;
+        p->begun++;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return task;
+}
+
+void pool_end(struct pool *p, struct task *task)
+{
+    pthread_mutex_lock(&p->lock);
+    if (task->stray) {
+        link_out(&p->strays, task);
+        pthread_mutex_unlock(&p->lock);
+        task_free(task);
+        return;
+    }
+    link_out(&p->afloat, task);
+    p->busy_loop--;
+    task->finished_us = clock_mono_us();
+    hand_in(p, task);
     call_one(p);
     pthread_mutex_unlock(&p->lock);
 }
@@ -181,36 +331,108 @@ void pool_collect(struct pool *p, struct task_list *finished)
     pthread_mutex_unlock(&p->lock);
 }
 
-void pool_withdraw(struct pool *p, struct task_list *tasks, bool all)
+/* Moves n of from, from its head, to the end of to. */
+static void move(struct task_list *to, struct task_list *from, int n)
 {
-    struct task_list kept;
     struct task *task;
 
+    for (; n > 0 && (task = task_list_pop(from)); n--)
+        task_list_push(to, task);
+}
+
+/* Takes what is prefetched, but for the first *stay. */
+static void withdraw_prefetched(struct line *line, struct task_list *tasks, int *stay)
+{
+    struct task_list kept;
+
     task_list_init(&kept);
+    move(&kept, &line->prefetched, *stay);
+    *stay -= kept.count;
+    task_list_append(tasks, &line->prefetched);
+    task_list_append(&line->prefetched, &kept);
+}
+
+void pool_withdraw(struct pool *p, struct task_list *tasks, bool all)
+{
+    int stay;
+
     pthread_mutex_lock(&p->lock);
-    if (all)
-        task_list_append(tasks, &p->timed);
-    for (int stay = all ? 0 : p->executors - p->busy - p->timed.count; stay > 0; stay--)
-        if ((task = task_list_pop(&p->prefetched)))
-            task_list_push(&kept, task);
-    task_list_append(tasks, &p->prefetched);
-    task_list_append(&p->prefetched, &kept);
+    if (all) {
+        task_list_append(tasks, &p->thread.timed);
+        task_list_append(tasks, &p->loop.timed);
+    }
+    stay = all ? 0 : p->executors - busy(p) - timed(p);
+    withdraw_prefetched(&p->thread, tasks, &stay);
+    withdraw_prefetched(&p->loop, tasks, &stay);
     pthread_mutex_unlock(&p->lock);
+}
+
+bool pool_give_up(struct pool *p, struct task *task)
+{
+    bool runs;
+
+    pthread_mutex_lock(&p->lock);
+    runs = !task->ended && !task->stray;
+    if (runs) {
+        task->stray = true;
+        if (task->handler->way->run) {
+            p->given_up++;
+        } else {
+            link_out(&p->afloat, task);
+            link_in(&p->strays, task);
+            p->busy_loop--;
+            call_one(p);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return runs;
+}
+
+/* ---- A look at them */
+
+bool pool_is_running(struct pool *p, const struct task *task)
+{
+    bool runs;
+
+    pthread_mutex_lock(&p->lock);
+    runs = !task->ended && !task->stray;
+    pthread_mutex_unlock(&p->lock);
+    return runs;
+}
+
+static void visit_list(struct task *head, void (*visit)(struct task *task, void *arg), void *arg)
+{
+    for (struct task *task = head; task; task = task->next)
+        visit(task, arg);
 }
 
 void pool_each(struct pool *p, void (*visit)(struct task *task, void *arg), void *arg)
 {
     pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->started; i++)
-        if (p->running[i])
+        if (p->running[i] && !p->running[i]->stray)
             visit(p->running[i], arg);
-    for (struct task *task = p->timed.head; task; task = task->next)
-        visit(task, arg);
-    for (struct task *task = p->prefetched.head; task; task = task->next)
-        visit(task, arg);
-    for (struct task *task = p->finished.head; task; task = task->next)
-        visit(task, arg);
+    visit_list(p->afloat, visit, arg);
+    visit_list(p->thread.timed.head, visit, arg);
+    visit_list(p->thread.prefetched.head, visit, arg);
+    visit_list(p->loop.timed.head, visit, arg);
+    visit_list(p->loop.prefetched.head, visit, arg);
+    visit_list(p->finished.head, visit, arg);
     pthread_mutex_unlock(&p->lock);
+}
+
+size_t pool_running(struct pool *p, struct task **tasks)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->started; i++)
+        if (p->running[i] && !p->running[i]->stray)
+            tasks[n++] = p->running[i];
+    for (struct task *task = p->afloat; task; task = task->next)
+        tasks[n++] = task;
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }
 
 struct pool_load pool_load(struct pool *p)
@@ -218,7 +440,13 @@ struct pool_load pool_load(struct pool *p)
     struct pool_load load;
 
     pthread_mutex_lock(&p->lock);
-    load = (struct pool_load){p->busy, p->timed.count + p->prefetched.count, p->begun};
+    load = (struct pool_load){
+        .running = busy(p) - p->given_up,
+        .queued = timed(p) + p->thread.prefetched.count + p->loop.prefetched.count,
+        .threads = p->busy_threads - p->given_up,
+        .given_up = p->given_up,
+        .begun = p->begun,
+    };
     pthread_mutex_unlock(&p->lock);
     return load;
 }

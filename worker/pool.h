@@ -1,33 +1,54 @@
-/* The executors: up to c threads that run tasks. A job with a limit was granted against an idle executor, so
- * it goes before those that were prefetched; its thread waits for the start time. Threads are started when
- * they are needed.
+/* The executors: c of them, each runs one task at a time. A task whose way is a thread's runs on a thread,
+ * which is started when it is needed; any other runs on the loop, and its executor is a mere number.
  *
- * All functions are for the worker's loop, but for on_finished, which a thread calls. */
+ * A job with a limit was granted against an idle executor, so it goes before those that were prefetched, and
+ * its executor waits for its start time.
+ *
+ * A running task can be given up (pool_give_up): it is then nobody's job any more, but its handler still
+ * holds it; it is freed when the handler lets go.
+ *
+ * All functions are for the worker's loop, but for pool_end; on_finished is called on any thread. */
 #ifndef WORKER_POOL_H
 #define WORKER_POOL_H
 
+#include "worker/handler.h"
 #include "worker/task.h"
 
 struct pool;
-struct trace;
 
-/* on_finished(arg) is called on a thread when the list of finished tasks is no longer empty. NULL: out of
+/* on_finished(arg) is called on a thread when the list of finished tasks is no longer empty, and when a
+ * thread has left its executor while tasks wait for the loop. threads: how many to run at most. NULL: out of
  * memory. */
-struct pool *pool_new(int executors, struct trace *trace, void (*on_finished)(void *arg), void *arg);
-/* Waits for running tasks. */
+struct pool *pool_new(int executors, int threads, struct conditions *conditions,
+                      void (*on_finished)(void *arg), void *arg);
+/* Waits for threads to end their tasks; starts none any more. */
+void pool_stop(struct pool *pool);
+/* After pool_stop. Frees all tasks. */
 void pool_free(struct pool *pool);
 /* Takes all of tasks. */
 void pool_add(struct pool *pool, struct task_list *tasks);
+/* Begins the next task of the loop whose time has come, by taking an executor for it. NULL: there is none;
+ * *next_us is then the start time of the next one, INT64_MAX: none waits for its time. */
+struct task *pool_begin(struct pool *pool, int64_t now_us, int64_t *next_us);
+/* A task of the loop has ended. From any thread. */
+void pool_end(struct pool *pool, struct task *task);
 /* Hands over what has finished. */
 void pool_collect(struct pool *pool, struct task_list *finished);
-/* Takes back tasks that no thread has begun: those beyond the executors that are free for them, or (all)
- * every one. */
+/* Takes back tasks that have not begun: those beyond the executors that are free for them, or (all) every
+ * one. */
 void pool_withdraw(struct pool *pool, struct task_list *tasks, bool all);
+/* Gives a running task up. False: it has ended meanwhile. */
+bool pool_give_up(struct pool *pool, struct task *task);
+bool pool_is_running(struct pool *pool, const struct task *task);
 /* Calls visit for each task that waits, runs or was not yet collected; threads are held meanwhile. */
 void pool_each(struct pool *pool, void (*visit)(struct task *task, void *arg), void *arg);
+/* The tasks that run; room for all executors. They live until the loop collects or gives them up. */
+size_t pool_running(struct pool *pool, struct task **tasks);
 
 struct pool_load {
     int running, queued;
+    int threads;    /* of the running, those on threads */
+    int given_up;   /* tasks that threads still hold */
     uint64_t begun; /* tasks begun so far: does it move? */
 };
 struct pool_load pool_load(struct pool *pool);

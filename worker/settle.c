@@ -27,39 +27,61 @@ static int64_t asked_delay_us(const struct task *task)
     return (int64_t)(fmin(task->after_s, 3650 * 86400.0) * 1e6);
 }
 
-static void tell(const struct task *task, const struct job_view *view, const char *what)
+static void tell(const struct task *task, const char *what)
 {
-    log_line(LOG_LEVEL_INFO, "%s %.*s: attempt %d: %s%s%s", task->handler->type, (int)view->id.len,
-             view->id.at ? view->id.at : "", task->attempts + 1, what, task->reason ? ": " : "",
+    task_log(LOG_LEVEL_INFO, task, "attempt %d: %s%s%s", task->attempts + 1, what, task->reason ? ": " : "",
              task->reason ? task->reason : "");
+}
+
+/* A doubling wait, and at random from half of it to all of it. */
+static int64_t backoff_us(const struct handler *handler, int n)
+{
+    double wait_us = (double)handler->backoff_first_us * pow(2, fmin(n - 1, 60));
+
+    return (int64_t)(fmin(wait_us, (double)handler->backoff_most_us) * (0.5 + 0.5 * worker_random()));
+}
+
+static int64_t next_try_us(const struct task *task)
+{
+    if (task->after_s >= 0)
+        return asked_delay_us(task);
+    if (task->handler->backoff_first_us)
+        return backoff_us(task->handler, task->attempts + 1);
+    return retry_delay_us(task->attempts + 1);
 }
 
 /* A failed job: again, or not any more. */
 static void settle_failed(struct args *a, struct task *task)
 {
-    struct job_view view = {.max_attempts = JOB_MAX_ATTEMPTS};
     struct error e;
     char what[64];
     int64_t delay_us;
+    int readable = task->view.type.at ? 0 : job_read(task->body.at, task->body.len, &task->view, &e);
 
-    if (job_read(task->body.at, task->body.len, &view, &e) != 0 || task->end == END_DEAD) {
-        tell(task, &view, "dead");
+    if (readable != 0 || task->end == END_DEAD) {
+        tell(task, "dead");
         settle_end(a, SETTLE_DEAD, task->token, 0, task->reason ? task->reason : "failed for good");
         return;
     }
-    if (task->attempts + 1 >= view.max_attempts) {
+    if (task->attempts + 1 >= task->view.max_attempts) {
         char reason[1200];
 
         snprintf(reason, sizeof reason, "failed %d times: %s", task->attempts + 1,
                  task->reason ? task->reason : "");
-        tell(task, &view, "dead, its last attempt");
+        tell(task, "dead, its last attempt");
         settle_end(a, SETTLE_DEAD, task->token, 0, reason);
         return;
     }
-    delay_us = task->after_s >= 0 ? asked_delay_us(task) : retry_delay_us(task->attempts + 1);
+    delay_us = next_try_us(task);
     snprintf(what, sizeof what, "failed, again in %.1f s", (double)delay_us / 1e6);
-    tell(task, &view, what);
-    settle_end(a, SETTLE_RETRY, task->token, delay_us, NULL);
+    tell(task, what);
+    settle_end(a, SETTLE_RETRY, task->token, delay_us, task->reason);
+}
+
+/* Is it done, and settled with the others of its type and batch? */
+static bool is_plain(const struct task *task)
+{
+    return task->end == END_DONE && !task->unique && task->handler->keep_us == 0;
 }
 
 static void settle_one(struct args *a, struct task *task)
@@ -67,7 +89,17 @@ static void settle_one(struct args *a, struct task *task)
     int64_t delay_us;
 
     switch (task->end) {
-    case END_DONE: /* with the others of its type */
+    case END_DONE:
+        if (!is_plain(task))
+            settle_end(a, SETTLE_FINISH, task->token, (task->handler->keep_us + MS - 1) / MS, NULL);
+        break;
+    case END_INTERRUPTED:
+        tell(task, "interrupted");
+        settle_end(a, SETTLE_INTERRUPTED, task->token, INTERRUPTED_MOST, task->reason);
+        break;
+    case END_CANCELLED:
+        tell(task, "cancelled");
+        settle_end(a, SETTLE_CANCELLED, task->token, 0, NULL);
         break;
     case END_BACK:
         settle_end(a, SETTLE_BACK, task->token, 0, NULL);
@@ -83,18 +115,60 @@ static void settle_one(struct args *a, struct task *task)
     }
 }
 
-static void settle_done_of(struct args *a, const struct task_list *list, const struct handler *handler)
+/* The done ones of the type and batch of first, the first of them. */
+static void settle_done_like(struct args *a, struct task *first)
 {
+    struct span batch = first->batch;
     size_t n = 0;
 
-    for (const struct task *task = list->head; task; task = task->next)
-        n += task->handler == handler && task->end == END_DONE;
-    if (n == 0)
+    for (int pass = 0; pass < 2; pass++) {
+        for (struct task *task = first; task; task = task->next) {
+            if (task->told || task->handler != first->handler || !is_plain(task) ||
+                task->batch.len != batch.len || memcmp(task->batch.at, batch.at, batch.len) != 0)
+                continue;
+            if (pass == 0) {
+                n++;
+            } else {
+                settle_token(a, task->token);
+                task->told = true;
+            }
+        }
+        if (pass == 0)
+            settle_done(a, first->handler->type, batch, n);
+    }
+}
+
+/* ---- What the handler did not decide */
+
+void worker_take_end(struct task *task)
+{
+    char reason[1200];
+
+    if (task->end == END_DONE)
         return;
-    settle_done(a, handler->type, (struct span){"", 0}, n);
-    for (const struct task *task = list->head; task; task = task->next)
-        if (task->handler == handler && task->end == END_DONE)
-            settle_token(a, task->token);
+    switch (atomic_load(&task->asked)) {
+    case ASKED_OVER_TIME:
+        snprintf(reason, sizeof reason, "over its time of %g s%s%s", (double)task->timeout_us / 1e6,
+                 task->reason ? ": " : "", task->reason ? task->reason : "");
+        task_finish(task, END_RETRY, -1, reason);
+        break;
+    case ASKED_CANCELLED:
+        task->end = END_CANCELLED;
+        break;
+    }
+}
+
+void worker_collect(struct weir_worker *w)
+{
+    struct task_list ended;
+    struct task *task;
+
+    task_list_init(&ended);
+    pool_collect(w->pool, &ended);
+    w->ended += (uint64_t)ended.count;
+    for (task = ended.head; task; task = task->next)
+        worker_take_end(task);
+    task_list_append(&w->finished, &ended);
 }
 
 /* ---- All of them */
@@ -132,7 +206,8 @@ void worker_settle(struct weir_worker *w, struct args *a)
     struct task *task;
 
     while (w->settling.count < SETTLE_MOST && (task = task_list_pop(&w->finished))) {
-        if (task->lost)
+        task->told = false;
+        if (atomic_load(&task->asked) == ASKED_LOST)
             task_free(task);
         else
             task_list_push(&w->settling, task);
@@ -143,8 +218,9 @@ void worker_settle(struct weir_worker *w, struct args *a)
     for (task = w->settling.head; task; task = task->next)
         if (task_settles_up(task))
             settle_cost(a, task->token, task->spent);
-    for (int i = 0; i < w->handlers.count; i++)
-        settle_done_of(a, &w->settling, &w->handlers.at[i]);
+    for (task = w->settling.head; task; task = task->next)
+        if (is_plain(task) && !task->told)
+            settle_done_like(a, task);
     for (task = w->settling.head; task; task = task->next)
         settle_one(a, task);
     worker_send(w, a, on_settled);

@@ -19,16 +19,6 @@ void weir_worker_quiet(struct weir_worker *w)
     atomic_store(&w->quiet, true);
 }
 
-static void kill_one(struct task *task, void *arg)
-{
-    command_kill(task, *(int *)arg);
-}
-
-static void kill_commands(struct weir_worker *w, int signal)
-{
-    pool_each(w->pool, kill_one, &signal);
-}
-
 /* reply NULL: Redis is away; what is still leased returns when the lease ends. */
 static void on_left(void *arg, const struct redisReply *reply)
 {
@@ -39,7 +29,7 @@ static void on_left(void *arg, const struct redisReply *reply)
     struct error e = {.text = "Redis is away"};
 
     w->awaited--;
-    if ((!reply || adopt_reply(reply, w->queue_count, &adopt, &e) != 0) && kept > 0)
+    if ((!reply || adopt_reply(reply, w->queue_count, &adopt, &e) != 0) && kept > 0 && w->result == 0)
         w->result =
             error_set(&w->error, WEIR_EUNREACHABLE,
                       "worker: stopped with %d jobs that could not be given back (%.200s); they return when "
@@ -79,21 +69,27 @@ static void force(struct weir_worker *w)
 
     if (!w->forced && load.running > 0)
         log_line(LOG_LEVEL_WARN, "stopping now: %d jobs are given back", load.running);
+    if (!w->forced)
+        worker_ask_all(w, ASKED_STOP);
     w->forced = true;
-    kill_commands(w, SIGTERM);
     worker_leave(w);
 }
 
-static void begin_stop(struct weir_worker *w, int64_t now)
+void worker_begin_stop(struct weir_worker *w)
 {
     struct task_list waiting;
 
-    w->stopping_us = now;
+    if (w->stopping_us)
+        return;
+    w->stopping_us = clock_mono_us();
     task_list_init(&waiting);
     pool_withdraw(w->pool, &waiting, true);
     log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
              pool_load(w->pool).running, waiting.count);
     worker_give_back(w, &waiting);
+    for (int i = 0; i < w->handlers.count; i++)
+        if (w->handlers.at[i].way->stop)
+            w->handlers.at[i].way->stop(&w->handlers.at[i]);
 }
 
 void worker_check_stop(struct weir_worker *w)
@@ -104,10 +100,10 @@ void worker_check_stop(struct weir_worker *w)
     if (w->drain_max_us && !w->stopping_us && now - w->started_us > w->drain_max_us) {
         w->result = error_set(&w->error, WEIR_ENOTNOW, "worker: not drained in %.1f s; run it again",
                               (double)w->drain_max_us / 1e6);
-        begin_stop(w, now);
+        worker_begin_stop(w);
     }
     if (calls > 0 && !w->stopping_us)
-        begin_stop(w, now);
+        worker_begin_stop(w);
     if (w->stopping_us && (calls > 1 || now - w->stopping_us > w->grace_us))
         force(w);
     else if (w->stopping_us && !link_is_up(w->link) && worker_is_idle(w))
@@ -116,19 +112,35 @@ void worker_check_stop(struct weir_worker *w)
         worker_look(w);
 }
 
-static void count_functions(struct task *task, void *arg)
+/* The functions on threads that still run. */
+static int functions(struct weir_worker *w)
 {
-    *(int *)arg += task->handler->function != NULL;
+    size_t n = pool_running(w->pool, w->watched);
+    int count = pool_load(w->pool).given_up;
+
+    for (size_t i = 0; i < n; i++)
+        count += w->watched[i]->handler->way->run && !w->watched[i]->handler->way->end;
+    return count;
+}
+
+static void kill_all(struct weir_worker *w)
+{
+    size_t n = pool_running(w->pool, w->watched);
+
+    for (size_t i = 0; i < n; i++)
+        if (w->watched[i]->handler->way->end)
+            w->watched[i]->handler->way->end(w->watched[i], true);
 }
 
 void worker_end_running(struct weir_worker *w)
 {
-    int64_t deadline_us = clock_mono_us() + KILL_AFTER_US;
-    int functions = 0;
+    int64_t deadline_us = clock_mono_us() + (w->hurried ? 0 : KILL_AFTER_US);
+    struct pool_load load = pool_load(w->pool);
 
-    pool_each(w->pool, count_functions, &functions);
-    while (pool_load(w->pool).running > functions && clock_mono_us() < deadline_us)
+    while (load.threads + load.given_up > functions(w) && clock_mono_us() < deadline_us) {
         clock_sleep_until(clock_mono_us() + 10000);
-    kill_commands(w, SIGKILL);
-    w->abandoned = functions > 0;
+        load = pool_load(w->pool);
+    }
+    kill_all(w);
+    w->abandoned = functions(w) > 0;
 }

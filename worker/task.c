@@ -1,8 +1,12 @@
 #include "worker/task.h"
 
 #include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "worker/way.h"
 
 /* A copy at *at, ended by a NUL; moves *at behind it. */
 static struct span copy(struct span text, char **at)
@@ -15,19 +19,25 @@ static struct span copy(struct span text, char **at)
     return copied;
 }
 
-struct task *task_new(const struct lease *lease, struct span limits)
+struct task *task_new(const struct lease *lease, struct handler *handler, struct span limits)
 {
-    struct task *task = malloc(sizeof *task + lease->token.len + lease->body.len + limits.len + 3);
+    struct span batch = lease_attr(lease->attrs, 'b');
+    size_t size = sizeof(struct task) + lease->token.len + lease->body.len + limits.len +
+                  (batch.at ? batch.len : 0) + 4;
+    struct task *task = malloc(size);
     char *at;
 
     if (!task)
         return NULL;
     *task = (struct task){
+        .handler = handler,
+        .size = size,
         .cost = lease->cost,
         .slot_us = lease->slot_us,
         .attempts = lease->attempts,
         .interrupted = lease->interrupted,
         .throttled = lease->throttled,
+        .unique = lease_attr(lease->attrs, 'u').at != NULL,
         .after_s = -1,
         .spent = -1,
     };
@@ -35,15 +45,58 @@ struct task *task_new(const struct lease *lease, struct span limits)
     task->token = copy(lease->token, &at);
     task->key = (struct span){task->token.at + (lease->key.at - lease->token.at), lease->key.len};
     task->body = copy(lease->body, &at);
+    task->batch = copy(batch.at ? batch : (struct span){"", 0}, &at);
     task->limits = copy(limits, &at).at;
     return task;
 }
 
+struct task *task_copy(const struct task *task)
+{
+    struct task *again = malloc(task->size);
+
+    if (!again)
+        return NULL;
+    *again = (struct task){
+        .handler = task->handler,
+        .size = task->size,
+        .cost = task->cost,
+        .slot_us = task->slot_us,
+        .attempts = task->attempts,
+        .interrupted = task->interrupted,
+        .throttled = task->throttled,
+        .unique = task->unique,
+        .after_s = -1,
+        .spent = -1,
+    };
+    memcpy(again->bytes, task->bytes, task->size - sizeof *task);
+    again->token = (struct span){again->bytes + (task->token.at - task->bytes), task->token.len};
+    again->key = (struct span){again->bytes + (task->key.at - task->bytes), task->key.len};
+    again->body = (struct span){again->bytes + (task->body.at - task->bytes), task->body.len};
+    again->batch = (struct span){again->bytes + (task->batch.at - task->bytes), task->batch.len};
+    again->limits = again->bytes + (task->limits - task->bytes);
+    return again;
+}
+
 void task_free(struct task *task)
 {
+    if (task && task->state)
+        task->handler->way->release(task);
     if (task)
         free(task->reason);
     free(task);
+}
+
+void task_log(enum log_level level, const struct task *task, const char *fmt, ...)
+{
+    const struct span *id = &task->view.id;
+    char text[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    log_line(level, "%s%s%.*s: %s", task->handler->type, id->at ? " " : "", (int)id->len,
+             id->at ? id->at : "", text);
 }
 
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason)
@@ -88,7 +141,9 @@ struct task *task_list_pop(struct task_list *list)
     if (!task)
         return NULL;
     list->head = task->next;
-    if (!list->head)
+    if (list->head)
+        list->head->prev = NULL;
+    else
         list->tail = &list->head;
     list->count--;
     return task;
@@ -102,4 +157,12 @@ void task_list_append(struct task_list *to, struct task_list *from)
     to->tail = from->tail;
     to->count += from->count;
     task_list_init(from);
+}
+
+void task_list_free(struct task_list *list)
+{
+    struct task *task;
+
+    while ((task = task_list_pop(list)))
+        task_free(task);
 }

@@ -15,7 +15,8 @@
 #define DRAINED_US (50 * MS)    /* between questions whether anything is left */
 #define DRAINING_US (5000 * MS) /* between lines that say what is left */
 #define PROMOTE_MOST 200
-#define INTERRUPTED_MOST 3
+#define FORGET_US (10 * MS)       /* to the next heartbeat while dead jobs are too many: 50,000 a second go */
+#define FORGOTTEN_US (60000 * MS) /* between lines that say how many did */
 
 struct names worker_queues(struct weir_worker *w)
 {
@@ -63,29 +64,61 @@ void worker_refused(struct weir_worker *w, const struct error *e)
         clock_mono_us() + (int64_t)fmin(PAUSE_US, (double)w->lease_us / 8); /* heartbeats wait too */
 }
 
+void worker_lives(struct weir_worker *w)
+{
+    if (w->adopted)
+        atomic_store(&w->conditions.lease_end_us, w->beat_us + w->lease_us);
+}
+
 static void on_promoted(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
+    struct promoted promoted;
     struct error e;
-    int64_t moved;
 
-    if (reply && promote_reply(reply, &moved, &e) != 0)
+    if (reply && promote_reply(reply, &promoted, &e) != 0) {
         worker_refused(w, &e);
+    } else if (reply) {
+        worker_fire(w, &promoted);
+        promoted_free(&promoted);
+    }
     worker_answered(w);
+}
+
+/* The oldest dead jobs were forgotten: said once a minute; while more are to go, a heartbeat follows soon. */
+static void forget_dead(struct weir_worker *w, const struct reaped *r)
+{
+    int64_t now = clock_mono_us();
+
+    w->forgotten += r->forgotten;
+    if (w->forgotten > 0 && (w->forgotten_us == 0 || now - w->forgotten_us > FORGOTTEN_US)) {
+        log_line(LOG_LEVEL_WARN,
+                 "reap: the %" PRId64
+                 " oldest dead jobs were forgotten: too many (--dead-most), or too old (--dead-age)",
+                 w->forgotten);
+        w->forgotten = 0;
+        w->forgotten_us = now;
+    }
+    if (r->too_many > 0 && w->tick_us > now + FORGET_US)
+        w->tick_us = now + FORGET_US;
 }
 
 static void on_reaped(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
-    int64_t taken, workers;
+    struct reaped r;
     struct error e;
 
-    if (reply && reap_reply(reply, &taken, &workers, &e) != 0)
+    if (reply && reap_reply(reply, &r, &e) != 0) {
         worker_refused(w, &e);
-    else if (reply && workers > 0)
-        log_line(LOG_LEVEL_WARN,
-                 "reap: %" PRId64 " workers were silent for a lease; %" PRId64 " jobs taken back", workers,
-                 taken);
+    } else if (reply) {
+        worker_lives(w);
+        if (r.workers > 0)
+            log_line(LOG_LEVEL_WARN,
+                     "reap: %" PRId64 " workers were silent for a lease; %" PRId64 " jobs taken back",
+                     r.workers, r.taken);
+        forget_dead(w, &r);
+    }
     worker_answered(w);
 }
 
@@ -143,6 +176,19 @@ static int64_t next_look(struct weir_worker *w, struct room room)
     return at > w->pause_until_us ? at : w->pause_until_us;
 }
 
+static void beat(struct weir_worker *w, struct args *a)
+{
+    struct reap_call call = {.worker = w->id,
+                             .lease_us = w->lease_us,
+                             .interrupted_most = INTERRUPTED_MOST,
+                             .dead_most = w->dead_most,
+                             .dead_age_us = w->dead_age_us};
+
+    w->beat_us = clock_boot_us();
+    reap_request(a, w->prefix, -1, &call);
+    worker_send(w, a, on_reaped);
+}
+
 static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
 {
     struct args a;
@@ -155,8 +201,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
         worker_send(w, &a, on_promoted);
     }
     if (w->tick_us <= now) {
-        reap_request(&a, w->prefix, -1, w->id, w->lease_us, INTERRUPTED_MOST);
-        worker_send(w, &a, on_reaped);
+        beat(w, &a);
         w->tick_us = now + w->lease_us / 4;
     }
     if (worker_claim_time(w, room) <= now || (drained_time(w) <= now && room.free > 0)) {
@@ -184,10 +229,9 @@ void worker_look(struct weir_worker *w)
 {
     struct room room;
     int64_t now, at;
-    int before = w->finished.count;
 
-    pool_collect(w->pool, &w->finished);
-    w->ended += (uint64_t)(w->finished.count - before);
+    worker_begin(w);
+    worker_collect(w);
     trace_flush(w->trace);
     if (w->awaited > 0 || !link_is_up(w->link) || w->leaving)
         return;

@@ -16,14 +16,14 @@ struct wait {
     struct link *link;
     enum wake kind;
     char *key;
-    bool started, wanted, blocked, refused;
+    bool started, wanted, blocked, refused, paused;
 };
 
 struct waking {
-    bool (*on_wake)(void *arg, enum wake why);
+    const struct waking_events *events;
     void *arg;
     int count;
-    struct wait waits[]; /* bell, spare, the queues */
+    struct wait waits[]; /* bell, spare, told, the queues */
 };
 
 static void block(struct wait *w);
@@ -50,6 +50,19 @@ static void pass_on(struct wait *w)
     args_free(&a);
 }
 
+/* There may be more of them; nothing for half a minute: whoever wants to be told asks again. */
+static void on_told(struct wait *w, const struct redisReply *reply)
+{
+    const struct redisReply *token =
+        reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? reply->element[1] : NULL;
+
+    if (token && token->type == REDIS_REPLY_STRING) {
+        w->waking->events->on_told(w->waking->arg, (struct span){token->str, token->len});
+        block(w);
+    }
+    w->wanted = token != NULL;
+}
+
 static void on_answer(void *arg, const struct redisReply *reply)
 {
     struct wait *w = arg;
@@ -64,9 +77,11 @@ static void on_answer(void *arg, const struct redisReply *reply)
         return;
     }
     w->refused = false;
-    if (woken) {
+    if (w->kind == WAKE_TOLD) {
+        on_told(w, reply);
+    } else if (woken) {
         w->wanted = false;
-        if (!w->waking->on_wake(w->waking->arg, w->kind) && w->kind != WAKE_QUEUE)
+        if (!w->waking->events->on_wake(w->waking->arg, w->kind) && w->kind != WAKE_QUEUE)
             pass_on(w);
     } else if (reply) {
         block(w);
@@ -104,23 +119,23 @@ static void on_down(void *arg, const struct error *why)
     (void)why;
 }
 
-static const struct link_events events = {.on_up = on_up, .on_down = on_down};
+static const struct link_events link_events = {.on_up = on_up, .on_down = on_down};
 
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address, int queue_count,
-                          bool (*on_wake)(void *arg, enum wake why), void *arg)
+                          const struct waking_events *events, void *arg)
 {
-    struct waking *w = calloc(1, sizeof *w + (size_t)(2 + queue_count) * sizeof *w->waits);
+    struct waking *w = calloc(1, sizeof *w + (size_t)(3 + queue_count) * sizeof *w->waits);
 
     if (!w)
         return NULL;
-    w->on_wake = on_wake;
+    w->events = events;
     w->arg = arg;
-    for (w->count = 0; w->count < 2 + queue_count; w->count++) {
+    for (w->count = 0; w->count < 3 + queue_count; w->count++) {
         struct wait *wait = &w->waits[w->count];
 
         wait->waking = w;
-        wait->kind = w->count == 0 ? WAKE_BELL : w->count == 1 ? WAKE_SPARE : WAKE_QUEUE;
-        if (!(wait->link = link_new(loop, address, &events, wait))) {
+        wait->kind = w->count < WAKE_QUEUE ? (enum wake)w->count : WAKE_QUEUE;
+        if (!(wait->link = link_new(loop, address, &link_events, wait))) {
             waking_free(w);
             return NULL;
         }
@@ -128,13 +143,64 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
     return w;
 }
 
-void waking_name(struct waking *w, const struct adopt *adopt)
+/* That of told changes with the worker's id: who waits for the old one begins anew. */
+static void name_told(struct wait *w, const char *key)
 {
-    for (int i = 0; i < w->count; i++) {
-        const struct span *key = &adopt->words[i]; /* bell, spare, queues: in our order */
+    if (w->key && strcmp(w->key, key) == 0)
+        return;
+    free(w->key);
+    w->key = strdup(key);
+    if (w->blocked && link_is_up(w->link))
+        link_drop(w->link, "a new name");
+}
 
+void waking_name(struct waking *w, const struct adopt *adopt, const char *told)
+{
+    const struct span *key = adopt->words; /* bell, spare, queues: in our order */
+
+    for (int i = 0; i < w->count; i++) {
+        if (w->waits[i].kind == WAKE_TOLD) {
+            name_told(&w->waits[i], told);
+            continue;
+        }
         if (!w->waits[i].key)
             w->waits[i].key = strndup(key->at, key->len);
+        key++;
+    }
+}
+
+static void want(struct wait *wait)
+{
+    wait->wanted = true;
+    if (!wait->started) {
+        wait->started = true;
+        link_start(wait->link);
+    }
+    block(wait);
+}
+
+void waking_listen(struct waking *w)
+{
+    want(&w->waits[WAKE_TOLD]);
+}
+
+/* "weir:{0}:queue:<name>" */
+static bool is_queue(const char *key, struct span name)
+{
+    size_t len = strlen(key);
+
+    return len > name.len && key[len - name.len - 1] == ':' &&
+           memcmp(key + len - name.len, name.at, name.len) == 0;
+}
+
+void waking_pause(struct waking *w, const struct span *queues, size_t count)
+{
+    for (int i = 0; i < w->count; i++) {
+        struct wait *wait = &w->waits[i];
+
+        wait->paused = false;
+        for (size_t k = 0; k < count && wait->kind == WAKE_QUEUE && wait->key; k++)
+            wait->paused |= is_queue(wait->key, queues[k]);
     }
 }
 
@@ -143,12 +209,11 @@ void waking_wait(struct waking *w, bool on_duty)
     for (int i = 0; i < w->count; i++) {
         struct wait *wait = &w->waits[i];
 
-        wait->wanted = (wait->kind != WAKE_SPARE) == on_duty;
-        if (wait->wanted && !wait->started) {
-            wait->started = true;
-            link_start(wait->link);
-        }
-        block(wait);
+        if (wait->kind == WAKE_TOLD)
+            continue;
+        wait->wanted = (wait->kind != WAKE_SPARE) == on_duty && !wait->paused;
+        if (wait->wanted)
+            want(wait);
     }
 }
 

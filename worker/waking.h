@@ -3,9 +3,13 @@
  *   bell:<group>   on duty: "look again", something became due earlier than the worker on duty knew
  *   queue:<queue>  on duty: a job was pushed, by anyone; BLMOVE of a queue onto itself does not pop it
  *   spare:<group>  off duty: the worker on duty has more than it can take, or gave up the duty
+ *   told:<worker>  while jobs run that take long: the token of one that was cancelled
  *
  * Bell and spare hold one token for whoever comes first. A worker that is called and can do nothing, because
  * it has filled up or lost the duty since it went to wait, passes the token on.
+ *
+ * A queue that is paused is not peeked at: it would answer at once, again and again. Its resuming rings the
+ * bell.
  *
  * All are hints: a lost one costs latency until the worker looks again by itself, never a job. */
 #ifndef WORKER_WAKING_H
@@ -17,13 +21,24 @@
 struct ev_loop;
 struct waking;
 
-enum wake { WAKE_BELL, WAKE_SPARE, WAKE_QUEUE };
+enum wake { WAKE_BELL, WAKE_SPARE, WAKE_TOLD, WAKE_QUEUE };
 
-/* on_wake(arg, why): look now. False: of no use here, for others. NULL: out of memory. */
+struct waking_events {
+    /* Look now. False: of no use here, for others. */
+    bool (*on_wake)(void *arg, enum wake why);
+    /* The job of this lease was cancelled. */
+    void (*on_told)(void *arg, struct span token);
+};
+
+/* events is borrowed. NULL: out of memory. */
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address, int queue_count,
-                          bool (*on_wake)(void *arg, enum wake why), void *arg);
+                          const struct waking_events *events, void *arg);
 /* The names of the keys, after each adopt. */
-void waking_name(struct waking *w, const struct adopt *adopt);
+void waking_name(struct waking *w, const struct adopt *adopt, const char *told);
+/* Waits to be told, for half a minute at least. */
+void waking_listen(struct waking *w);
+/* The queues that are paused now, by their names; no others are. */
+void waking_pause(struct waking *w, const struct span *queues, size_t count);
 /* The worker goes idle: waits for what its duty asks. */
 void waking_wait(struct waking *w, bool on_duty);
 void waking_free(struct waking *w);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/clock.h"
-
-#define STOP_TICK_S 0.1
+#include "worker/http.h"
+#include "worker/pipe.h"
 
 /* ---- Made and freed */
 
@@ -28,13 +28,15 @@ static void on_stop(struct ev_loop *loop, ev_async *async, int events)
     worker_check_stop(async->data);
 }
 
-static void on_stop_tick(struct ev_loop *loop, ev_timer *timer, int events)
+static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir_worker *w = timer->data;
 
     (void)loop, (void)events;
     if (w->stopping_us || w->drain_max_us)
         worker_check_stop(w);
+    if (!w->leaving)
+        worker_watch(w);
 }
 
 struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
@@ -60,21 +62,15 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
     return w;
 }
 
-static void free_tasks(struct task_list *list)
-{
-    struct task *task;
-
-    while ((task = task_list_pop(list)))
-        task_free(task);
-}
-
 void weir_worker_free(struct weir_worker *w)
 {
     if (!w || w->abandoned)
         return;
+    pool_free(w->pool);
+    trace_close(w->trace);
+    task_list_free(&w->finished);
+    task_list_free(&w->settling);
     ev_loop_destroy(w->loop);
-    free_tasks(&w->finished);
-    free_tasks(&w->settling);
     while (w->told) {
         struct told *next = w->told->next;
 
@@ -83,6 +79,8 @@ void weir_worker_free(struct weir_worker *w)
     }
     claim_free(&w->claim);
     handlers_free(&w->handlers);
+    free(w->watched);
+    free(w->types);
     free(w->queue_names);
     free(w->trace_file);
     free(w->info);
@@ -98,12 +96,32 @@ const char *weir_worker_message(const struct weir_worker *w)
 
 int weir_worker_handle(struct weir_worker *w, const char *type, weir_handler *handler, void *arg)
 {
-    return handlers_add(&w->handlers, type, handler, arg, &w->error);
+    return function_add(&w->handlers, type, handler, arg, &w->error);
+}
+
+int weir_worker_handle_async(struct weir_worker *w, const char *type, weir_async_handler *handler, void *arg)
+{
+    return async_add(&w->handlers, type, handler, arg, &w->error);
 }
 
 int weir_worker_exec(struct weir_worker *w, const char *type, const char *command)
 {
-    return handlers_add_command(&w->handlers, type, command, &w->error);
+    return command_add(&w->handlers, type, command, &w->error);
+}
+
+int weir_worker_pipe(struct weir_worker *w, const char *type, const char *command, int in_flight)
+{
+    return pipe_add(&w->handlers, type, command, in_flight, &w->error);
+}
+
+int weir_worker_http(struct weir_worker *w, const char *type, const char *url)
+{
+    return http_add(&w->handlers, type, url, &w->error);
+}
+
+struct ev_loop *weir_worker_loop(struct weir_worker *w)
+{
+    return w->loop;
 }
 
 int weir_worker_load(struct weir_worker *w, const char *file)
@@ -148,6 +166,61 @@ static bool on_wake(void *arg, enum wake why)
     return true;
 }
 
+static void on_told(void *arg, struct span token)
+{
+    worker_cancel(arg, token);
+}
+
+static const struct waking_events waking_events = {.on_wake = on_wake, .on_told = on_told};
+
+static int count_thread_types(const struct weir_worker *w)
+{
+    int n = 0;
+
+    for (int i = 0; i < w->handlers.count; i++)
+        n += w->handlers.at[i].way->run != NULL;
+    return n;
+}
+
+static int make_executors(struct weir_worker *w)
+{
+    bool threads = count_thread_types(w) > 0;
+
+    if (threads && w->executors > THREADS_MOST)
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "worker: %d executors; use 1 to %d where functions or commands run on threads",
+                         w->executors, THREADS_MOST);
+    w->conditions.trace = w->trace;
+    w->pool = pool_new(w->executors, threads ? w->executors : 0, &w->conditions, notify_finished, w);
+    w->watched = calloc((size_t)w->executors, sizeof(struct task *));
+    if (!w->pool || !w->watched)
+        return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
+    return worker_begin_open(w);
+}
+
+static int open_handlers(struct weir_worker *w)
+{
+    for (int i = 0; i < w->handlers.count; i++) {
+        struct handler *handler = &w->handlers.at[i];
+
+        handler->worker = w;
+        if (handler->way->open && handler->way->open(handler, &w->error) != 0)
+            return w->error.status;
+        w->opened++;
+    }
+    return 0;
+}
+
+static void close_handlers(struct weir_worker *w)
+{
+    for (; w->opened > 0; w->opened--) {
+        struct handler *handler = &w->handlers.at[w->opened - 1];
+
+        if (handler->way->close)
+            handler->way->close(handler);
+    }
+}
+
 static int prepare(struct weir_worker *w)
 {
     if (w->setup_failed)
@@ -155,46 +228,52 @@ static int prepare(struct weir_worker *w)
     if (w->handlers.count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
-    if (worker_describe(w) != 0)
+    if (worker_spread_options(w) != 0 || worker_describe(w) != 0)
         return w->error.status;
     if (w->trace_file && !(w->trace = trace_open(w->trace_file, &w->error)))
         return w->error.status;
-    w->pool = pool_new(w->executors, w->trace, notify_finished, w);
-    w->waking = waking_new(w->loop, &w->address, w->queue_count, on_wake, w);
+    if (make_executors(w) != 0 || open_handlers(w) != 0)
+        return w->error.status;
+    w->waking = waking_new(w->loop, &w->address, w->queue_count, &waking_events, w);
     w->link = link_new(w->loop, &w->address, &worker_link_events, w);
-    if (!w->pool || !w->waking || !w->link)
+    if (!w->waking || !w->link)
         return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
     return 0;
 }
 
 static void finish(struct weir_worker *w)
 {
+    struct pool_load load = w->pool ? pool_load(w->pool) : (struct pool_load){.running = 0};
+
     if (w->waking)
         waking_free(w->waking);
     if (w->link)
         link_free(w->link);
-    if (w->pool && pool_load(w->pool).running > 0)
+    if (load.running + load.given_up > 0)
         worker_end_running(w);
+    close_handlers(w);
+    worker_begin_close(w);
     trace_flush(w->trace);
     if (w->abandoned)
         return;
-    pool_free(w->pool);
-    trace_close(w->trace);
+    pool_stop(w->pool);
 }
 
 int weir_worker_run(struct weir_worker *w)
 {
-    ev_timer stop_tick;
     int rc = prepare(w);
+    ev_timer tick;
 
     if (rc == 0) {
         w->started_us = w->rate_us = clock_mono_us();
-        ev_timer_init(&stop_tick, on_stop_tick, STOP_TICK_S, STOP_TICK_S);
-        stop_tick.data = w;
-        ev_timer_start(w->loop, &stop_tick);
+        ev_timer_init(&tick, on_tick, WATCH_S, WATCH_S);
+        ev_set_priority(&tick,
+                        EV_MINPRI); /* behind the answers that have come: a lease may be renewed by one */
+        tick.data = w;
+        ev_timer_start(w->loop, &tick);
         link_start(w->link);
         ev_run(w->loop, 0);
-        ev_timer_stop(w->loop, &stop_tick);
+        ev_timer_stop(w->loop, &tick);
         ev_timer_stop(w->loop, &w->timer);
         rc = w->result;
     }

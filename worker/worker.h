@@ -1,11 +1,13 @@
 /* The inside of a worker: one event loop that talks to Redis in turns, a pool of executors that run the jobs.
  *
  *   worker.c   made, run, freed; options.c
+ *   precheck.c before joining, once: Redis's settings
  *   adopt.c    joining, under a new id after each connect; stop.c: finishing and leaving
  *   turn.c     one turn: what goes into it, and when the next one is
- *   settle.c   what has ended; claim.c: what to run next
+ *   settle.c   what has ended; claim.c: what to run next; schedule.c: schedules that are due
  *   waking.c   what an idle worker waits for
- *   pool.c     executor threads; handler.c, command.c: running one job; trace.c
+ *   pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over
+ *   handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
  *
  * Everything but the pool's threads runs on the loop. */
 #ifndef WORKER_WORKER_H
@@ -20,9 +22,12 @@
 #include "worker/pool.h"
 #include "worker/trace.h"
 #include "worker/waking.h"
+#include "worker/way.h"
 
 #define WORKER_ID_SIZE 64
 #define QUEUES_MOST 64
+#define INTERRUPTED_MOST 3
+#define THREADS_MOST 1024
 #define REQUEST_TIMEOUT_S 5.0
 #define MS INT64_C(1000)
 #define NEVER INT64_MAX
@@ -31,6 +36,12 @@
 struct told {
     struct told *next;
     char line[];
+};
+
+/* Of a type that may have no handler yet. */
+struct type_options {
+    char type[129];
+    struct weir_type_options options;
 };
 
 struct weir_worker {
@@ -46,13 +57,19 @@ struct weir_worker {
     int queue_count;
     bool weighted;
     int executors;
-    int64_t lease_us, grace_us, drain_max_us;
+    int64_t lease_us, grace_us, drain_max_us, kill_after_us;
+    int64_t dead_most, dead_age_us;
     bool drain, unknown_dead;
+    struct type_options *types; /* to be given to the handlers */
+    int type_count;
+    int opened;              /* handlers whose way was opened */
     char *trace_file, *info; /* info: what others may know of this worker, JSON */
     char group[24];
 
     struct ev_loop *loop;
     ev_timer timer;          /* the next look */
+    ev_io begin_io;          /* a task of the loop is to begin: a timerfd, -1: there are no such types */
+    int64_t begin_us;        /* what it is set to */
     ev_async finished_async; /* executors have finished something */
     ev_async stop_async;
     atomic_int stop_calls; /* 1: drain, 2: now */
@@ -60,11 +77,16 @@ struct weir_worker {
     struct link *link;
     struct waking *waking;
     struct pool *pool;
+    struct task **watched; /* room for pool_running */
     struct trace *trace;
+    struct conditions conditions;
 
     /* Who we are to Redis. */
     char id[WORKER_ID_SIZE], next_id[WORKER_ID_SIZE]; /* next_id: while it is being adopted */
-    bool adopted, adopting;
+    bool checked;                                     /* worker_precheck is done */
+    bool adopted;
+    bool adopt_again;      /* what was named to it is given up meanwhile */
+    int64_t beat_us;       /* when Redis was told last that we live, by clock_boot_us() */
     int64_t down_since_us; /* 0: connected */
     int64_t turn;
     int awaited;            /* answers of the turn that is under way */
@@ -78,7 +100,9 @@ struct weir_worker {
     struct claim claim;
     bool more, look_now, look_held;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
+    int64_t left_us; /* schedules are due that are for others: until then, what is due is not looked at */
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
+    int64_t forgotten, forgotten_us; /* dead jobs, since the last line that said so, and when that was */
     int64_t offset_us, offset_before_us, offset_since_us; /* clock_offset() in claim.c */
     struct told *told;
     int told_count;
@@ -94,11 +118,18 @@ struct weir_worker {
     int64_t started_us, stopping_us; /* stopping_us: since when; 0: not */
     bool leaving, forced;
     bool abandoned; /* a C function runs on: nothing that it uses may be freed */
+    bool hurried;   /* the process is to end at once */
     int result;
 };
 
 /* options.c: 0, or w->error. */
 int worker_read_options(struct weir_worker *w, const struct weir_worker_options *options);
+/* Gives each handler the options of its type. */
+WEIR_CHECKED int worker_spread_options(struct weir_worker *w);
+
+/* precheck.c */
+/* Asks once whether Redis is one to run on; false: look again when the answer has come. */
+bool worker_precheck(struct weir_worker *w);
 
 /* adopt.c */
 /* What Redis is told of this worker: its info and its group. */
@@ -117,12 +148,36 @@ struct names worker_types(const struct weir_worker *w);
 /* Each part of a turn is sent, and its answer ends with worker_answered. */
 void worker_send(struct weir_worker *w, struct args *a, link_reply *on_reply);
 void worker_answered(struct weir_worker *w);
+/* Redis has answered the last heartbeat: the lease goes on. */
+void worker_lives(struct weir_worker *w);
 /* An error answer: told once, and a pause. */
 void worker_refused(struct weir_worker *w, const struct error *e);
 /* At random, from 0 to below 1. */
 double worker_random(void);
 
+/* begin.c */
+/* Begins the tasks of the loop whose time has come, and sets a timer to the next one. */
+void worker_begin(struct weir_worker *w);
+int worker_begin_open(struct weir_worker *w);
+void worker_begin_close(struct weir_worker *w);
+
+/* watch.c */
+/* Every WATCH_S: ends what runs over its time, what was told to end and has not, and, when the lease is over,
+ * all. */
+#define WATCH_S 0.1
+void worker_watch(struct weir_worker *w);
+/* The job of this lease was cancelled. */
+void worker_cancel(struct weir_worker *w, struct span token);
+/* What runs and was asked to end because its lease is lost; C functions on threads run on. */
+void worker_end_lost(struct weir_worker *w);
+/* All that runs is asked to end. */
+void worker_ask_all(struct weir_worker *w, enum task_asked why);
+
 /* settle.c */
+/* Takes what has ended from the pool. */
+void worker_collect(struct weir_worker *w);
+/* What a task that has ended was asked to end for decides over its end. */
+void worker_take_end(struct task *task);
 /* When to settle what has ended, NEVER: nothing has. */
 int64_t worker_settle_time(const struct weir_worker *w);
 /* Sends what has ended, if anything has. */
@@ -130,7 +185,13 @@ void worker_settle(struct weir_worker *w, struct args *a);
 /* Hands these back at the next turn: to the head of their lanes, with no attempt used. Empties the list. */
 void worker_give_back(struct weir_worker *w, struct task_list *tasks);
 
+/* schedule.c */
+/* Fires the schedules that promote named. */
+void worker_fire(struct weir_worker *w, const struct promoted *promoted);
+
 /* claim.c */
+/* Is it new, as a line to be logged once? */
+bool worker_remember(struct weir_worker *w, const char *line);
 struct room {
     int free, prefetch;
     bool worth_it; /* enough for a turn of its own when there is more to take */
@@ -150,6 +211,8 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
 /* stop.c */
 /* Begins or goes on to stop when it was asked to, or draining takes too long; else a look. */
 void worker_check_stop(struct weir_worker *w);
+/* Takes no more jobs, gives back those that wait, and ends when the others have ended. */
+void worker_begin_stop(struct weir_worker *w);
 /* Everything has ended or was given back: leaves and ends the loop. */
 void worker_leave(struct weir_worker *w);
 /* Ends what still runs after a stop that was forced: commands by TERM, already sent, and KILL. A C function

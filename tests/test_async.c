@@ -1,0 +1,390 @@
+/* Asynchronous handlers: thousands in flight, ended from any thread, at their start times, beside functions
+ * on threads, given up and given back. */
+#include <ev.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+#include "throttle/verify.h"
+
+#define MS 1000
+
+/* ---- The worker: this program, started again */
+
+/* Types: "wait", ended on the loop when the file go is there, or it was told to end; "thread", ended by
+ * another thread at once; "now", ended within its handler; "block", a function that waits for go. All write
+ * begin, end, told to the file notes. */
+static struct weir_worker *worker;
+
+static void on_stop(int number)
+{
+    (void)number;
+    weir_worker_stop(worker);
+}
+
+static void note(const struct weir_job *job, const char *what)
+{
+    FILE *f = fopen("notes", "a");
+
+    fprintf(f, "%s %s\n", what, weir_job_id(job));
+    fclose(f);
+}
+
+struct wait {
+    struct wait *next, **prev;
+    ev_timer timer;
+    struct weir_job *job;
+};
+static struct wait *waits;
+
+static void end_wait(struct wait *wait, int result)
+{
+    *wait->prev = wait->next;
+    if (wait->next)
+        wait->next->prev = wait->prev;
+    weir_job_end(wait->job, result);
+    free(wait);
+}
+
+static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct wait *wait = timer->data;
+    bool told = weir_job_is_cancelled(wait->job);
+
+    (void)events;
+    if (!told && access("go", F_OK) != 0)
+        return;
+    ev_timer_stop(loop, timer);
+    note(wait->job, told ? "told" : "end");
+    end_wait(wait, WEIR_DONE);
+}
+
+static void wait_for_go(struct weir_job *job, void *arg)
+{
+    struct wait *wait = calloc(1, sizeof *wait);
+
+    (void)arg;
+    note(job, "begin");
+    wait->job = job;
+    wait->next = waits;
+    wait->prev = &waits;
+    if (waits)
+        waits->prev = &wait->next;
+    waits = wait;
+    ev_timer_init(&wait->timer, on_tick, 0.01, 0.01);
+    wait->timer.data = wait;
+    ev_timer_start(weir_worker_loop(worker), &wait->timer);
+}
+
+static void *end_it(void *job)
+{
+    weir_job_end(job, weir_job_attempt(job) == 1 ? weir_job_retry(job, 0, "once more") : WEIR_DONE);
+    return NULL;
+}
+
+static void end_by_thread(struct weir_job *job, void *arg)
+{
+    pthread_t thread;
+
+    (void)arg;
+    if (pthread_create(&thread, NULL, end_it, job) == 0)
+        pthread_detach(thread);
+    else
+        weir_job_end(job, WEIR_RETRY);
+}
+
+static const char *or_none(const char *text)
+{
+    return text ? text : "none";
+}
+
+static void end_now(struct weir_job *job, void *arg)
+{
+    char seen[512];
+
+    (void)arg;
+    snprintf(seen, sizeof seen, "%s %s %s %d of", or_none(weir_job_key(job)), or_none(weir_job_batch(job)),
+             or_none(weir_job_traceparent(job)), weir_job_is_cancelled(job));
+    if (strcmp(weir_job_args(job), "\"look\"") == 0)
+        note(job, seen);
+    weir_job_end(job, WEIR_DONE);
+}
+
+static int block(struct weir_job *job, void *arg)
+{
+    (void)arg;
+    note(job, "begin");
+    while (access("go", F_OK) != 0)
+        clock_sleep_until(clock_mono_us() + 5 * MS);
+    note(job, "end");
+    return WEIR_DONE;
+}
+
+static int add_handlers(const char *types)
+{
+    int rc = weir_worker_handle_async(worker, "wait", wait_for_go, NULL);
+
+    if (rc == 0)
+        rc = weir_worker_handle_async(worker, "thread", end_by_thread, NULL);
+    if (rc == 0)
+        rc = weir_worker_handle_async(worker, "now", end_now, NULL);
+    if (rc == 0 && strcmp(types, "all") == 0)
+        rc = weir_worker_handle(worker, "block", block, NULL);
+    return rc;
+}
+
+static int worker_main(char **argv) /* "worker" URL EXECUTORS GRACE TYPES */
+{
+    int rc;
+
+    worker = weir_worker_new(&(struct weir_worker_options){.redis_url = argv[2],
+                                                           .executors = atoi(argv[3]),
+                                                           .lease_s = 1,
+                                                           .grace_s = atof(argv[4]),
+                                                           .trace_file = "trace"});
+    signal(SIGTERM, on_stop);
+    rc = add_handlers(argv[5]);
+    if (rc == 0)
+        rc = weir_worker_run(worker);
+    if (rc != 0)
+        fprintf(stderr, "%s\n", weir_worker_message(worker));
+    signal(SIGTERM, SIG_IGN);
+    while (waits) /* given back: only what belongs to them is freed */
+        end_wait(waits, WEIR_DONE);
+    weir_worker_free(worker);
+    return -rc;
+}
+
+static pid_t start_worker(struct stage *s, const char *name, const char *executors, const char *grace,
+                          const char *types)
+{
+    const char *const words[] = {"/proc/self/exe", "worker", s->server.url, executors, grace, types, NULL};
+
+    return program_start(s->server.folder, name, words);
+}
+
+/* ---- The stage */
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+static int notes(struct stage *s, const char *what)
+{
+    char text[8192];
+    int n = 0;
+
+    if (!read_text(s->server.folder, "notes", text, sizeof text))
+        return 0;
+    for (char *at = text; (at = strstr(at, what)); at++)
+        n += at == text || at[-1] == '\n';
+    return n;
+}
+
+static long long leased(struct stage *s)
+{
+    return stage_judge(s, 0).left;
+}
+
+/* ---- The tests */
+
+/* The example: 10,000 jobs at a time in one process, in less than 100 MB. */
+static void ten_thousand_at_a_time(void **state)
+{
+    struct stage *s = *state;
+    struct outcome o;
+    long mb = 0;
+    int ended = 0, most = 0;
+
+    run_in(&o, s->server.folder, built("examples/async_worker"), s->server.url, "10000", "4", NULL);
+    assert_int_equal(o.code, 0);
+    assert_int_equal(sscanf(o.out, "%d jobs, %d of them at a time, %ld MB", &ended, &most, &mb), 3);
+    assert_int_equal(ended, 10000);
+    assert_int_equal(most, 10000);
+#if !defined __SANITIZE_THREAD__ && !defined __SANITIZE_ADDRESS__
+    assert_in_range(mb, 1, 99);
+#endif
+}
+
+static void ended_by_threads_and_at_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = start_worker(s, "one", "20", "25", "async");
+
+    stage_enqueue(s, "thread", NULL, 0, 300);
+    stage_enqueue(s, "now", NULL, 300, 3000);
+    await(stage_stat(s, "thread", "done") == 300 && stage_stat(s, "now", "done") == 3000);
+    assert_int_equal(stage_stat(s, "thread", "retried"), 300);
+    assert_int_equal(stage_end(one), 0);
+}
+
+static void what_a_handler_sees(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = start_worker(s, "one", "20", "25", "async");
+    struct weir_job_spec job = {.type = "now",
+                                .args = "\"look\"",
+                                .id = "j0",
+                                .key = "k",
+                                .batch = "b",
+                                .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"};
+
+    assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
+    stage_push_text(s, "{\"id\":\"j1\",\"type\":\"now\",\"args\":\"look\",\"meta\":{\"traceparent\":\"x\"},"
+                       "\"batch\":\"mine\",\"traceparent\":7}");
+    await(stage_stat(s, "now", "done") == 2);
+    await_text(s->server.folder, "notes",
+               "k b 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 0 of j0\n");
+    await_text(s->server.folder, "notes", "none none none 0 of j1\n");
+    assert_int_equal(stage_end(one), 0);
+}
+
+/* Functions on threads and jobs of the loop have the executors in common. */
+static void executors_in_common(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = start_worker(s, "one", "3", "25", "all");
+
+    for (int i = 0; i < 4; i++) {
+        stage_push(s, "wait", NULL, 2 * i, 1);
+        stage_push(s, "block", NULL, 2 * i + 1, 1);
+    }
+    await(notes(s, "begin") == 3);
+    clock_sleep_until(clock_mono_us() + 300 * MS); /* that no fourth one begins */
+    assert_int_equal(notes(s, "begin"), 3);
+    write_text(s->server.folder, "go", "");
+    await(stage_stat(s, "wait", "done") == 4 && stage_stat(s, "block", "done") == 4);
+    assert_int_equal(stage_end(one), 0);
+}
+
+/* Each starts at its slot, not before, and all of the rate is used. */
+static void starts_at_their_slots(void **state)
+{
+    struct stage *s = *state;
+    pid_t one;
+    struct verify v;
+    struct error e;
+    char path[160];
+    size_t torn;
+
+    stage_rate(s, "now", "500/s,burst=5");
+    stage_enqueue(s, "now", NULL, 0, 1000);
+    one = start_worker(s, "one", "20", "25", "async");
+    await(stage_stat(s, "now", "done") == 1000);
+    assert_int_equal(stage_end(one), 0);
+    snprintf(path, sizeof path, "%s/trace", s->server.folder);
+    assert_int_equal(verify_init(&v, &e), 0);
+    assert_int_equal(verify_read(&v, path, &torn, &e), 0);
+    assert_int_equal(verify_replay(&v, &e), 0);
+    assert_int_equal(v.violations, 0);
+    assert_int_equal(v.types[0].starts, 1000);
+    if (v.rules[0].worst.kept < 0.8)
+        fail_msg("rate kept: %.4f", v.rules[0].worst.kept);
+    verify_free(&v);
+}
+
+/* Told to stop, the worker waits for what is in flight; then it gives back. */
+static void stopping_waits_and_gives_back(void **state)
+{
+    static const char *const grace[] = {"25", "0.3"};
+
+    for (int i = 0; i < 2; i++) {
+        struct stage *s = *state;
+        pid_t one = start_worker(s, i ? "hasty" : "patient", "5", grace[i], "async");
+
+        stage_push(s, "wait", NULL, 10 * i, 3);
+        await(notes(s, "begin") == 3 * (i + 1));
+        kill(one, SIGTERM);
+        await_text(s->server.folder, i ? "hasty.err" : "patient.err", "stopping: 3 jobs run to their end");
+        if (i == 0)
+            write_text(s->server.folder, "go", "");
+        assert_int_equal(program_end(one), 0);
+        assert_int_equal(stage_stat(s, "wait", "done"), 3);
+        assert_int_equal(leased(s), i == 0 ? 0 : 3);
+        if (i == 0) {
+            char path[160];
+
+            snprintf(path, sizeof path, "%s/go", s->server.folder);
+            assert_int_equal(unlink(path), 0);
+        }
+    }
+}
+
+/* Past its lease the worker gives them up: their handlers are told, and what they say is not settled. The
+ * process lives on. */
+static void stopped_longer_than_the_lease(void **state)
+{
+    struct stage *s = *state;
+    pid_t away = start_worker(s, "away", "5", "25", "async"), heir;
+
+    stage_push(s, "wait", NULL, 0, 2);
+    await(notes(s, "begin") == 2);
+    kill(away, SIGSTOP);
+    heir = start_worker(s, "heir", "5", "25", "async");
+    await(notes(s, "begin") == 4);
+    kill(away, SIGCONT);
+    await(notes(s, "told") == 2);
+    await_text(s->server.folder, "away.err", "2 jobs that run here are ended");
+    stage_await_workers(s, 2);
+    assert_int_equal(stage_stat(s, "wait", "done"), 0);
+    write_text(s->server.folder, "go", "");
+    await(stage_stat(s, "wait", "done") == 2);
+    stage_push(s, "now", NULL, 2, 30);
+    await(stage_stat(s, "now", "done") == 30);
+    assert_int_equal(stage_end(away), 0);
+    assert_int_equal(stage_end(heir), 0);
+    assert_int_equal(stage_stat(s, "wait", "done"), 2);
+}
+
+/* At most 1024 with threads, 65536 without. */
+static void how_many_executors(void **state)
+{
+    struct stage *s = *state;
+    pid_t one;
+
+    assert_int_equal(program_end(start_worker(s, "many", "1025", "25", "all")), 64);
+    await_text(s->server.folder, "many.err", "1025 executors; use 1 to 1024 where functions or commands");
+    assert_int_equal(program_end(start_worker(s, "more", "65537", "25", "async")), 64);
+    one = start_worker(s, "one", "65536", "25", "async");
+    stage_push(s, "now", NULL, 0, 10);
+    await(stage_stat(s, "now", "done") == 10);
+    assert_int_equal(stage_end(one), 0);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(ten_thousand_at_a_time),        ON_STAGE(ended_by_threads_and_at_once),
+        ON_STAGE(what_a_handler_sees),           ON_STAGE(executors_in_common),
+        ON_STAGE(starts_at_their_slots),         ON_STAGE(stopping_waits_and_gives_back),
+        ON_STAGE(stopped_longer_than_the_lease), ON_STAGE(how_many_executors),
+    };
+
+    if (argc == 6 && strcmp(argv[1], "worker") == 0)
+        return worker_main(argv);
+    return cmocka_run_group_tests_name("async", tests, NULL, NULL);
+}

@@ -1,0 +1,534 @@
+/* All ends that a job can have, for every kind of handler: the rows of ends[] times those of kinds[]. A job's
+ * type is the name of its row, and every kind of handler plays it by that. Kinds and ends that take the
+ * worker with them are run apart. */
+#include <ev.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+#define MS 1000
+
+/* Where a job is to be found, and what was kept with it. */
+enum state { DONE, LATER, DEAD, CANCELLED, LANE, NOT_HERE };
+
+struct end {
+    enum state state;
+    const char *reason;     /* part of it; NULL: none */
+    double least_s, most_s; /* LATER: in how long */
+    const char *counts;     /* LATER, LANE: the head of its entry */
+    int exit;               /* of the worker that is run apart for it; 0: it goes on */
+};
+
+#define LATER_AND_EXIT(reason_, least, most, counts_, code)                                                  \
+    {                                                                                                        \
+        .state = LATER, .reason = reason_, .least_s = least, .most_s = most, .counts = counts_, .exit = code \
+    }
+#define RUNS_LATER(reason_, least, most, counts_) LATER_AND_EXIT(reason_, least, most, counts_, 0)
+#define IN_LANE(counts_, code)                                                                               \
+    {                                                                                                        \
+        .state = LANE, .counts = counts_, .exit = code                                                       \
+    }
+
+enum row {
+    ROW_DONE,
+    RETRY,
+    RETRY_AFTER,
+    DIE,
+    THROTTLED,
+    THROTTLED_AFTER,
+    ODD,
+    CRASH,
+    OVER_TIME,
+    CANCEL,
+    ROWS
+};
+
+static const struct {
+    const char *name, *members;
+    struct end usual;
+} ends[ROWS] = {
+    [ROW_DONE] = {"done", "", {.state = DONE}},
+    [RETRY] = {"retry", "", RUNS_LATER("no luck", 10, 26, "@1,0,0,")},
+    [RETRY_AFTER] = {"retry_after", "", RUNS_LATER("no luck", 990, 1001, "@1,0,0,")},
+    [DIE] = {"dead", "", {.state = DEAD, .reason = "no such customer"}},
+    [THROTTLED] = {"throttled", "", RUNS_LATER(NULL, 0, 301, "@0,0,")},
+    [THROTTLED_AFTER] = {"throttled_after", "", RUNS_LATER(NULL, 590, 601, "@0,0,1;")},
+    [ODD] = {"odd", "", RUNS_LATER(NULL, 10, 26, "@1,0,0")},
+    [CRASH] = {"crash", "", IN_LANE("@0,1,0;", 1000 + SIGKILL)},
+    [OVER_TIME] = {"over_time", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
+    [CANCEL] = {"cancelled", "", {.state = CANCELLED}},
+};
+
+/* What is of another kind than usual; what stands there has a reason or a count. */
+static const struct kind {
+    const char *name;
+    struct end unlike[ROWS];
+    bool differs[ROWS];
+} kinds[] = {
+    {.name = "function",
+     .differs = {[OVER_TIME] = true},
+     .unlike = {[OVER_TIME] = LATER_AND_EXIT("over its time of 0.3 s", 5, 26, "@1,0,0,", 70)}},
+    {.name = "async"},
+    {.name = "exec",
+     .differs = {[RETRY_AFTER] = true, [CRASH] = true, [ODD] = true},
+     .unlike = {[RETRY_AFTER] = {.state = NOT_HERE},
+                [CRASH] = RUNS_LATER("killed by signal 9", 5, 26, "@1,0,0,"),
+                [ODD] = RUNS_LATER("exit 42", 5, 26, "@1,0,0,")}},
+    {.name = "pipe",
+     .differs = {[CRASH] = true, [ODD] = true},
+     .unlike = {[CRASH] = {.state = DEAD, .reason = "its handler died 3 times: killed by signal 9"},
+                [ODD] = RUNS_LATER("answered without a status", 5, 26, "@1,0,0,")}},
+    {.name = "http",
+     .differs = {[RETRY_AFTER] = true, [CRASH] = true, [ODD] = true},
+     .unlike = {[RETRY_AFTER] = {.state = NOT_HERE},
+                [CRASH] = RUNS_LATER("no answer: ", 5, 26, "@1,0,0,"),
+                [ODD] = RUNS_LATER("HTTP 304", 5, 26, "@1,0,0,")}},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static const char exec_script[] = "#!/bin/sh\n"
+                                  "touch $WEIR_JOB_TYPE.begun\n"
+                                  "case $WEIR_JOB_TYPE in\n"
+                                  "done) exit 0;;\n"
+                                  "retry) echo no luck >&2; exit 1;;\n"
+                                  "dead) echo no such customer >&2; exit 65;;\n"
+                                  "throttled) exit 75;;\n"
+                                  "throttled_after) echo 600; exit 75;;\n"
+                                  "odd) exit 42;;\n"
+                                  "crash) kill -9 $$;;\n"
+                                  "*) sleep 1000;;\n"
+                                  "esac\n";
+
+static const char pipe_script[] =
+    "#!/usr/bin/env python3\n"
+    "import json, os, sys, time\n"
+    "answers = {'done': {'status': 'done'}, 'retry': {'status': 'retry', 'reason': 'no luck'},\n"
+    "           'retry_after': {'status': 'retry', 'after': 1000, 'reason': 'no luck'},\n"
+    "           'dead': {'status': 'dead', 'reason': 'no such customer'}, 'odd': {'status': 42},\n"
+    "           'throttled': {'status': 'throttled'}, 'throttled_after': {'status': 'throttled', 'after': "
+    "600}}\n"
+    "for line in sys.stdin:\n"
+    "    job = json.loads(line)\n"
+    "    open(job['type'] + '.begun', 'w').close()\n"
+    "    if job['type'] == 'crash':\n"
+    "        os.kill(os.getpid(), 9)\n"
+    "    if job['type'] not in answers:\n"
+    "        time.sleep(1000)\n"
+    "    print(json.dumps({'id': job['id'], **answers[job['type']]}), flush=True)\n";
+
+static const char http_script[] = "#!/usr/bin/env python3\n"
+                                  "import time\n"
+                                  "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n"
+                                  "answers = {'done': (200, '', {}), 'retry': (500, 'no luck', {}), 'dead': "
+                                  "(404, 'no such customer', {}),\n"
+                                  "           'odd': (304, '', {}), 'throttled': (429, '', {}),\n"
+                                  "           'throttled_after': (503, '', {'Retry-After': '600'})}\n"
+                                  "class Handler(BaseHTTPRequestHandler):\n"
+                                  "    def do_POST(self):\n"
+                                  "        name = self.headers['Weir-Job-Type']\n"
+                                  "        open(name + '.begun', 'w').close()\n"
+                                  "        if name == 'crash':\n"
+                                  "            return\n"
+                                  "        if name not in answers:\n"
+                                  "            time.sleep(1000)\n"
+                                  "        status, body, headers = answers[name]\n"
+                                  "        self.send_response(status)\n"
+                                  "        for header in headers.items():\n"
+                                  "            self.send_header(*header)\n"
+                                  "        self.end_headers()\n"
+                                  "        self.wfile.write(body.encode())\n"
+                                  "server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)\n"
+                                  "print(server.server_port, flush=True)\n"
+                                  "server.serve_forever()\n";
+
+static const struct end *expected(const struct kind *kind, enum row row)
+{
+    return kind->differs[row] ? &kind->unlike[row] : &ends[row].usual;
+}
+
+/* ---- The worker in C: this program, started again */
+
+static struct weir_worker *worker;
+
+static void on_stop(int number)
+{
+    (void)number;
+    weir_worker_stop(worker);
+}
+
+/* Those that end at once; -1: another one. */
+static int play(struct weir_job *job)
+{
+    const char *type = weir_job_type(job);
+
+    if (strcmp(type, "done") == 0)
+        return WEIR_DONE;
+    if (strcmp(type, "retry") == 0)
+        return weir_job_retry(job, -1, "no luck");
+    if (strcmp(type, "retry_after") == 0)
+        return weir_job_retry(job, 1000, "no luck");
+    if (strcmp(type, "dead") == 0)
+        return weir_job_dead(job, "no such customer");
+    if (strcmp(type, "throttled") == 0)
+        return weir_job_throttled(job, -1);
+    if (strcmp(type, "throttled_after") == 0)
+        return weir_job_throttled(job, 600);
+    if (strcmp(type, "odd") == 0)
+        return 42;
+    if (strcmp(type, "crash") == 0)
+        kill(getpid(), SIGKILL);
+    return -1;
+}
+
+static void note_begin(struct weir_job *job)
+{
+    char name[160];
+
+    snprintf(name, sizeof name, "%s.begun", weir_job_type(job));
+    write_text(".", name, "");
+}
+
+static int function(struct weir_job *job, void *arg)
+{
+    int result;
+
+    (void)arg;
+    note_begin(job);
+    result = play(job);
+    while (result < 0 && (strcmp(weir_job_type(job), "over_time") == 0 || !weir_job_is_cancelled(job)))
+        clock_sleep_until(clock_mono_us() + 5 * MS);
+    return result < 0 ? weir_job_retry(job, -1, "told to end") : result;
+}
+
+struct wait {
+    ev_timer timer;
+    struct weir_job *job;
+    int ticks_left;
+};
+
+/* The end of one that the worker has given up comes late, and changes nothing. */
+static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct wait *wait = timer->data;
+
+    (void)events;
+    if (!weir_job_is_cancelled(wait->job) || wait->ticks_left-- > 0)
+        return;
+    ev_timer_stop(loop, timer);
+    weir_log(wait->job, "told to end");
+    weir_job_end(wait->job, weir_job_dead(wait->job, "too late"));
+    free(wait);
+}
+
+static void async(struct weir_job *job, void *arg)
+{
+    int result = play(job);
+    struct wait *wait;
+
+    (void)arg;
+    if (result >= 0) {
+        weir_job_end(job, result);
+        return;
+    }
+    note_begin(job);
+    wait = calloc(1, sizeof *wait);
+    wait->job = job;
+    wait->ticks_left = strcmp(weir_job_type(job), "over_time") == 0 ? 30 : 0;
+    wait->timer.data = wait;
+    ev_timer_init(&wait->timer, on_tick, 0.01, 0.01);
+    wait->timer.data = wait;
+    ev_timer_start(weir_worker_loop(worker), &wait->timer);
+}
+
+static int worker_main(char **argv) /* "worker" KIND URL NAMESPACE */
+{
+    bool on_loop = strcmp(argv[2], "async") == 0;
+    int rc = 0;
+
+    worker = weir_worker_new(
+        &(struct weir_worker_options){.redis_url = argv[3], .ns = argv[4], .executors = ROWS, .lease_s = 1});
+    signal(SIGTERM, on_stop);
+    for (int row = 0; rc == 0 && row < ROWS; row++)
+        rc = on_loop ? weir_worker_handle_async(worker, ends[row].name, async, NULL)
+                     : weir_worker_handle(worker, ends[row].name, function, NULL);
+    if (rc == 0)
+        rc = weir_worker_run(worker);
+    if (rc != 0)
+        fprintf(stderr, "%s\n", weir_worker_message(worker));
+    signal(SIGTERM, SIG_IGN);
+    weir_worker_free(worker);
+    return -rc;
+}
+
+/* ---- The stage */
+
+static void write_script(struct stage *s, const char *text)
+{
+    char path[160];
+
+    write_text(s->server.folder, "script", text);
+    snprintf(path, sizeof path, "%s/script", s->server.folder);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* weir worker with this handler for each type: "--exec", "--pipe", "--http". */
+static pid_t start_weir(struct stage *s, const char *flag, const char *handler)
+{
+    char pairs[ROWS][64];
+    const char *words[8 + 2 * ROWS + 1] = {built("weir"), "worker", "--redis", s->server.url,
+                                           "--namespace", s->ns,    "-c",      "16"};
+    int count = 8;
+
+    for (int row = 0; row < ROWS; row++) {
+        snprintf(pairs[row], sizeof pairs[row], "%s=%s", ends[row].name, handler);
+        words[count++] = flag;
+        words[count++] = pairs[row];
+    }
+    words[count] = NULL;
+    return program_start(s->server.folder, "worker", words);
+}
+
+/* The server ends with this program. */
+static pid_t start_http(struct stage *s)
+{
+    char path[160], port[16], url[32];
+
+    write_script(s, http_script);
+    snprintf(path, sizeof path, "%s/script", s->server.folder);
+    program_start(s->server.folder, "server", (const char *[]){path, NULL});
+    await_text(s->server.folder, "server.out", "\n");
+    assert_true(read_text(s->server.folder, "server.out", port, sizeof port));
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/", atoi(port));
+    return start_weir(s, "--http", url);
+}
+
+static pid_t start_worker(struct stage *s, const struct kind *kind)
+{
+    const char *const words[] = {"/proc/self/exe", "worker", kind->name, s->server.url, s->ns, NULL};
+
+    if (strcmp(kind->name, "http") == 0)
+        return start_http(s);
+    if (strcmp(kind->name, "exec") == 0 || strcmp(kind->name, "pipe") == 0) {
+        bool stays = strcmp(kind->name, "pipe") == 0;
+
+        write_script(s, stays ? pipe_script : exec_script);
+        return start_weir(s, stays ? "--pipe" : "--exec", "./script");
+    }
+    return program_start(s->server.folder, "worker", words);
+}
+
+static void push(struct stage *s, enum row row)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "{\"id\":\"%s\",\"type\":\"%s\"%s}", ends[row].name, ends[row].name,
+             ends[row].members);
+    stage_push_text(s, text);
+}
+
+/* The entry of this row in a text of "header\nentry\nscore\n...", its end cut off; *score is what follows. */
+static char *entry_of(char *text, enum row row, double *score)
+{
+    char mark[64], *at, *begin, *end;
+
+    snprintf(mark, sizeof mark, "{\"id\":\"%s\"", ends[row].name);
+    if (!(at = strstr(text, mark)))
+        return NULL;
+    for (begin = at; begin > text && begin[-1] != '\n';)
+        begin--;
+    end = strchr(at, '\n');
+    *score = end ? atof(end + 1) : 0;
+    *at = '\0';
+    return begin;
+}
+
+static bool is_later(struct stage *s, enum row row, const struct end *end)
+{
+    char *text = server_ask(&s->server, "ZRANGE", stage_key(s, "later"), "0", "-1", "WITHSCORES", NULL);
+    double due_us = 0, in_s;
+    char *head = entry_of(text, row, &due_us);
+    bool found = head != NULL;
+
+    if (found) {
+        in_s = due_us / 1e6 - (double)clock_wall_us() / 1e6;
+        if (strncmp(head, end->counts, strlen(end->counts)) != 0 || in_s > end->most_s ||
+            in_s < end->least_s - 8 || (end->reason && !strstr(head, end->reason)))
+            fail_msg("%s %s: in %.1f s, entry %s", s->ns, ends[row].name, in_s, head);
+    }
+    free(text);
+    return found;
+}
+
+static bool is_dead(struct stage *s, enum row row, const struct end *end)
+{
+    char *text = stage_dead(s), mark[64], *at;
+    bool found;
+
+    snprintf(mark, sizeof mark, "default/%s/ ", ends[row].name);
+    at = strstr(text, mark);
+    found = at != NULL;
+    if (found && !strstr(at, end->reason))
+        fail_msg("%s %s: %s", s->ns, ends[row].name, at);
+    free(text);
+    return found;
+}
+
+static bool is_in_lane(struct stage *s, enum row row, const struct end *end)
+{
+    char *head =
+        server_ask(&s->server, "LINDEX", stage_key(s, "lane:default/%s/", ends[row].name), "0", NULL);
+    bool found = strncmp(head, end->counts, strlen(end->counts)) == 0;
+
+    free(head);
+    return found;
+}
+
+static bool has_ended(struct stage *s, enum row row, const struct end *end)
+{
+    switch (end->state) {
+    case DONE:
+        return stage_stat(s, ends[row].name, "done") == 1;
+    case CANCELLED:
+        return stage_stat(s, ends[row].name, "cancelled") == 1;
+    case LATER:
+        return is_later(s, row, end);
+    case DEAD:
+        return is_dead(s, row, end);
+    case LANE:
+        return is_in_lane(s, row, end);
+    case NOT_HERE:
+        break;
+    }
+    return true;
+}
+
+static bool has_begun(struct stage *s, enum row row)
+{
+    char name[64], text[8];
+
+    snprintf(name, sizeof name, "%s.begun", ends[row].name);
+    return read_text(s->server.folder, name, text, sizeof text);
+}
+
+/* ---- The tests */
+
+static void begin_kind(struct stage *s, const struct kind *kind)
+{
+    for (enum row row = 0; row < ROWS; row++)
+        if (expected(kind, row)->exit == 0 && expected(kind, row)->state != NOT_HERE)
+            push(s, row);
+}
+
+static void end_kind(struct stage *s, const struct kind *kind)
+{
+    await(has_begun(s, CANCEL));
+    assert_int_equal(weir_cancel(s->client, ends[CANCEL].name), 0);
+    for (enum row row = 0; row < ROWS; row++) {
+        const struct end *end = expected(kind, row);
+
+        if (end->exit == 0)
+            await(has_ended(s, row, end));
+    }
+    if (strcmp(kind->name, "async") == 0) /* weir_log, of both jobs that are told */
+        for (enum row row = OVER_TIME; row <= CANCEL; row++) {
+            char line[64];
+
+            snprintf(line, sizeof line, "%s %s: told to end", ends[row].name, ends[row].name);
+            await_text(s->server.folder, "worker.err", line);
+        }
+}
+
+/* All kinds side by side. */
+static void all_ends_of_all_kinds(void **state)
+{
+    struct stage root, branches[KINDS];
+    pid_t workers[KINDS];
+
+    (void)state;
+    stage_open(&root, false);
+    for (size_t i = 0; i < KINDS; i++) {
+        stage_branch(&root, kinds[i].name, &branches[i]);
+        workers[i] = start_worker(&branches[i], &kinds[i]);
+        begin_kind(&branches[i], &kinds[i]);
+    }
+    for (size_t i = 0; i < KINDS; i++)
+        end_kind(&branches[i], &kinds[i]);
+    for (size_t i = 0; i < KINDS; i++) {
+        assert_int_equal(stage_end(workers[i]), 0);
+        stage_close(&branches[i]);
+    }
+    stage_close(&root);
+}
+
+/* One end that takes the worker with it. */
+struct fatal {
+    struct stage stage;
+    const struct end *end;
+    enum row row;
+    pid_t worker, heir;
+};
+
+static void begin_fatal(struct stage *root, struct fatal *f, const struct kind *kind, enum row row)
+{
+    char ns[24];
+
+    snprintf(ns, sizeof ns, "%s-%s", kind->name, ends[row].name);
+    stage_branch(root, ns, &f->stage);
+    f->row = row;
+    f->end = expected(kind, row);
+    f->worker = start_worker(&f->stage, kind);
+    push(&f->stage, row);
+}
+
+static void end_fatal(struct fatal *f)
+{
+    assert_int_equal(program_end(f->worker), f->end->exit);
+    if (f->end->state == LANE) {
+        f->heir = stage_weir(&f->stage, "heir", "--exec", "other=true", "--lease", "1s", NULL);
+        await(has_ended(&f->stage, f->row, f->end));
+        assert_int_equal(stage_end(f->heir), 0);
+    } else {
+        assert_true(has_ended(&f->stage, f->row, f->end));
+    }
+    stage_close(&f->stage);
+}
+
+static void ends_that_take_the_worker_along(void **state)
+{
+    struct fatal fatal[KINDS * ROWS];
+    struct stage root;
+    size_t count = 0;
+
+    (void)state;
+    stage_open(&root, false);
+    for (size_t i = 0; i < KINDS; i++)
+        for (enum row row = 0; row < ROWS; row++)
+            if (expected(&kinds[i], row)->exit != 0)
+                begin_fatal(&root, &fatal[count++], &kinds[i], row);
+    for (size_t i = 0; i < count; i++)
+        end_fatal(&fatal[i]);
+    stage_close(&root);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_ends_of_all_kinds),
+        cmocka_unit_test(ends_that_take_the_worker_along),
+    };
+
+    if (argc == 5 && strcmp(argv[1], "worker") == 0)
+        return worker_main(argv);
+    return cmocka_run_group_tests_name("handlers", tests, NULL, NULL);
+}
