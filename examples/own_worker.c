@@ -4,7 +4,7 @@
  *   own_worker [REDIS_URL]
  *
  * Enqueues 100 jobs under a limit of 50 a second, runs them, and ends when none is left. Build your own with
- *   cc -Iinclude own.c build/libweir.a -lhiredis -lev -ljansson -ldl -lm -pthread */
+ *   cc -Iinclude own.c build/libweir.a -lhiredis -lev -ljansson -lglib-2.0 -ldl -lm -pthread */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
