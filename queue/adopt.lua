@@ -4,7 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), n, queue * n, token * the rest:
 --       what it still runs
--- reply: [ now, bell key, spare key, n queue keys, token that is no longer its own, ... ]
+-- reply: [ now, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 -- uses: bell check ends gate lane lease
 
 -- Which leases of the old id are kept, as a list of token, entry, token, ...; the others go back. Those found leave running.
@@ -71,7 +71,7 @@ local function adopt(ARGV)
     end
     if new ~= '' then register(new, lease_us, info) end
     gate.save()
-    local reply = {us(now), P .. 'bell:' .. group, P .. 'spare:' .. group}
+    local reply = {us(now), P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 8, 7 + n do
         if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]

@@ -312,7 +312,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
 
 int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
 {
-    size_t fixed = 2 + (size_t)queue_count;
+    size_t fixed = 3 + (size_t)queue_count;
     int rc = reply_array(reply, 1 + fixed, "adopt", e);
 
     memset(adopt, 0, sizeof *adopt);
@@ -322,9 +322,7 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
         return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");
     for (size_t i = 1; i < reply->elements; i++)
         adopt->words[i - 1] = span_of(reply->element[i]);
-    adopt->bell = adopt->words[0];
-    adopt->spare = adopt->words[1];
-    adopt->queues = adopt->words + 2;
+    adopt->keys = adopt->words;
     adopt->lost = adopt->words + fixed;
     adopt->lost_count = reply->elements - 1 - fixed;
     return 0;

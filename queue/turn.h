@@ -116,13 +116,12 @@ struct adopt_call {
 };
 /* Then settle_token for each job that still runs. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
-/* reply's words: bell, spare, the queue keys, then the tokens that are lost. words holds up to most spans. */
 struct adopt {
-    struct span bell, spare;
-    const struct span *queues; /* as many as the call named */
-    const struct span *lost;
+    const struct span
+        *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
+    const struct span *lost; /* tokens that are no longer its own */
     size_t lost_count;
-    struct span *words;
+    struct span *words; /* owns both */
 };
 WEIR_CHECKED int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt,
                              struct error *e);

@@ -768,8 +768,8 @@ static void test_answers_are_checked(void **state)
         assert_true(drained_reply(answer(numbers[i]), &drained, &e) != 0);
         assert_true(adopt_reply(answer(numbers[i]), 1, &adopt, &e) != 0);
     }
-    assert_true(adopt_reply(answer("return {'1','b','s'}"), 1, &adopt, &e) != 0);
-    assert_int_equal(adopt_reply(answer("return {'1','b',{},'q', 4}"), 1, &adopt, &e), 0);
+    assert_true(adopt_reply(answer("return {'1','b','s','t'}"), 1, &adopt, &e) != 0);
+    assert_int_equal(adopt_reply(answer("return {'1','b',{},'t','q', 4}"), 1, &adopt, &e), 0);
     assert_int_equal(adopt.lost_count, 1);
     adopt_free(&adopt);
     assert_true(claim_reply(NULL, &turns.claim, &e) != 0);

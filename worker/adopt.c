@@ -12,8 +12,6 @@
 #include "core/script.h"
 #include "worker/worker.h"
 
-#define TOLD_KEY_SIZE (PREFIX_SIZE + WORKER_ID_SIZE + 8)
-
 /* The workers that are equal to Redis: same queues, same types. FNV-1a over their names, in any order. */
 static void make_group(struct weir_worker *w)
 {
@@ -86,20 +84,12 @@ static void mark_lost(struct task *task, void *arg)
     }
 }
 
-/* The list on which this worker is told of cancelled jobs. */
-static const char *told_key(const struct weir_worker *w, char key[TOLD_KEY_SIZE])
-{
-    snprintf(key, TOLD_KEY_SIZE, "%stold:%s", w->prefix, w->id);
-    return key;
-}
-
 static void on_adopted(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
     int64_t now = clock_mono_us();
     struct adopt adopt;
     struct lost lost = {&adopt, 0};
-    char told[TOLD_KEY_SIZE];
     struct error e;
 
     w->awaited--;
@@ -118,7 +108,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         }
         strcpy(w->id, w->next_id);
         w->next_id[0] = '\0';
-        waking_name(w->waking, &adopt, told_key(w, told));
+        waking_name(w->waking, &adopt);
         w->adopted = !w->adopt_again;
         worker_lives(w);
         w->look_now = w->look_held = true;

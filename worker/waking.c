@@ -144,29 +144,20 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
 }
 
 /* That of told changes with the worker's id: who waits for the old one begins anew. */
-static void name_told(struct wait *w, const char *key)
+static void name(struct wait *w, struct span key)
 {
-    if (w->key && strcmp(w->key, key) == 0)
+    if (w->key && strlen(w->key) == key.len && memcmp(w->key, key.at, key.len) == 0)
         return;
     free(w->key);
-    w->key = strdup(key);
+    w->key = strndup(key.at, key.len);
     if (w->blocked && link_is_up(w->link))
         link_drop(w->link, "a new name");
 }
 
-void waking_name(struct waking *w, const struct adopt *adopt, const char *told)
+void waking_name(struct waking *w, const struct adopt *adopt)
 {
-    const struct span *key = adopt->words; /* bell, spare, queues: in our order */
-
-    for (int i = 0; i < w->count; i++) {
-        if (w->waits[i].kind == WAKE_TOLD) {
-            name_told(&w->waits[i], told);
-            continue;
-        }
-        if (!w->waits[i].key)
-            w->waits[i].key = strndup(key->at, key->len);
-        key++;
-    }
+    for (int i = 0; i < w->count; i++) /* in our order */
+        name(&w->waits[i], adopt->keys[i]);
 }
 
 static void want(struct wait *wait)

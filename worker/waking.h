@@ -34,7 +34,7 @@ struct waking_events {
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address, int queue_count,
                           const struct waking_events *events, void *arg);
 /* The names of the keys, after each adopt. */
-void waking_name(struct waking *w, const struct adopt *adopt, const char *told);
+void waking_name(struct waking *w, const struct adopt *adopt);
 /* Waits to be told, for half a minute at least. */
 void waking_listen(struct waking *w);
 /* The queues that are paused now, by their names; no others are. */
