@@ -1060,7 +1060,7 @@ static void test_killed_workers(void **state)
     (void)state;
     write_jobs_with("jobs", "{\"sleep\":0.002}", 2000);
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next");
-    steady = stage_actor(&stage, "steady", "types=t,next", "executors=2", "lease=1", NULL);
+    steady = stage_actor(&stage, "steady", "types=t,next", "executors=2", "lease=5", NULL);
     for (int i = 0; i < 4 && field("b", "done") < 1500; i++) {
         pid_t victim = stage_actor(&stage, "victim", "types=t", "executors=2", "lease=1", NULL);
         long long before;

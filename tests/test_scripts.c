@@ -248,7 +248,7 @@ static void test_adopt_takes_over(void **state)
     running[2] = (struct span){"7.--/default/t/", 15};
     must(turns_adopt("w2", "w1", running, 3, default_queue, &lost));
     assert_int_equal(lost, 1);
-    assert_memory_equal(turns.reply->element[4]->str, "7.--/default/t/", 15);
+    assert_memory_equal(turns.reply->element[5]->str, "7.--/default/t/", 15);
     expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[1]->str);
     expect_list(LANE("t"), "a c e");
     assert_int_equal(redis_number("EXISTS", ACTIVE "w1"), 0);
