@@ -318,11 +318,14 @@ static void handle_signals(struct weir_worker *worker)
 {
     struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     struct sigaction quiet = {.sa_handler = on_quiet, .sa_flags = SA_RESTART};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, hangup;
 
     running = worker;
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 &&
+        hangup.sa_handler != SIG_IGN) /* of nohup, it stays ignored */
+        sigaction(SIGHUP, &stop, NULL);
     sigaction(SIGTSTP, &quiet, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
 }
@@ -333,6 +336,7 @@ static void ignore_signals(void)
 
     sigaction(SIGTERM, &ignore, NULL);
     sigaction(SIGINT, &ignore, NULL);
+    sigaction(SIGHUP, &ignore, NULL);
     sigaction(SIGTSTP, &ignore, NULL);
 }
 

@@ -50,6 +50,7 @@ enum row {
     ODD,
     CRASH,
     OVER_TIME,
+    OBEYS, /* as soon as it is told that it is over its time; the one before does not */
     CANCEL,
     ROWS
 };
@@ -67,6 +68,7 @@ static const struct {
     [ODD] = {"odd", "", RUNS_LATER(NULL, 10, 26, "@1,0,0")},
     [CRASH] = {"crash", "", IN_LANE("@0,1,0;", 1000 + SIGKILL)},
     [OVER_TIME] = {"over_time", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
+    [OBEYS] = {"obeys", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
     [CANCEL] = {"cancelled", "", {.state = CANCELLED}},
 };
 
@@ -256,8 +258,8 @@ static int worker_main(char **argv) /* "worker" KIND URL NAMESPACE */
     bool on_loop = strcmp(argv[2], "async") == 0;
     int rc = 0;
 
-    worker = weir_worker_new(
-        &(struct weir_worker_options){.redis_url = argv[3], .ns = argv[4], .executors = ROWS, .lease_s = 1});
+    worker = weir_worker_new(&(struct weir_worker_options){
+        .redis_url = argv[3], .ns = argv[4], .executors = ROWS, .lease_s = 1, .kill_after_s = 0.5});
     signal(SIGTERM, on_stop);
     for (int row = 0; rc == 0 && row < ROWS; row++)
         rc = on_loop ? weir_worker_handle_async(worker, ends[row].name, async, NULL)

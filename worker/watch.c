@@ -2,8 +2,8 @@
  *
  * Commands and children get TERM, and KILL when they have not ended some seconds later. A C handler can only
  * be told. One on the loop that is over its time is given up: its job failed, whatever it says later. So is
- * one on a thread, and then the worker stops: its executor is gone, and only the end of the process stops the
- * function.
+ * one on a thread that has not ended some seconds after it was told, and then the worker stops: its executor
+ * is gone, and only the end of the process stops the function.
  *
  * Past the end of its lease, which is one lease after the last heartbeat that Redis answered was sent,
  * another worker may run what runs here. Then everything is ended and nothing of it settled; a function on a
@@ -78,7 +78,7 @@ static void give_up(struct weir_worker *w, struct task *task, int64_t now)
 
 static void over_time(struct weir_worker *w, struct task *task, int64_t now)
 {
-    if (!task->handler->way->end) {
+    if (task->handler->way->start && !task->handler->way->end) {
         give_up(w, task, now);
         return;
     }
@@ -108,8 +108,12 @@ static void watch_one(struct weir_worker *w, struct task *task, int64_t now)
             over_time(w, task, now);
     } else if (atomic_load(&task->asked) != ASKED_NOTHING && task->asked_us != NEVER &&
                now - task->asked_us >= w->kill_after_us) {
-        task->asked_us = NEVER;
-        end(w, task, true);
+        if (is_function(task) && atomic_load(&task->asked) == ASKED_OVER_TIME) {
+            give_up(w, task, now);
+        } else {
+            task->asked_us = NEVER;
+            end(w, task, true);
+        }
     }
 }
 
