@@ -126,7 +126,7 @@ static void print_follower(const struct batch *b)
 
 static void print_batch(const struct batch *b)
 {
-    char aside[64] = "", number[32];
+    char aside[64] = "", number[32], rate[40];
 
     if (b->aside > 0)
         snprintf(aside, sizeof aside, ", %s of them aside%s", grouped((uint64_t)b->aside, number),
@@ -142,7 +142,7 @@ static void print_batch(const struct batch *b)
     print_count("cancelled", b->cancelled, "");
     print_count("failed", b->failed, b->failed == 1 ? " attempt" : " attempts");
     if (b->left > 0)
-        printf("%-10s %11.4g/s\n", "rate", b->rate);
+        printf("%-10s %13s\n", "rate", per_second(b->rate, rate));
     print_time("ends", batch_finish_us(b), ", at that rate");
     print_time("created", b->created_us, "");
     print_time("sealed", b->sealed_us, "");
@@ -198,16 +198,15 @@ static int print_one(struct cli *cli, const struct batch *b)
 /* "1,990 of 10,000 ended  99.8/s  ends 2026-11-21T09:00:00+01:00" */
 static void print_progress(const struct batch *b, bool bar)
 {
-    char ended[32], total[32], when[40] = "", line[200];
+    char ended[32], total[32], rate[40], when[40] = "", line[200];
     int64_t finish_us = batch_finish_us(b);
     double part = b->total > 0 ? (double)(b->total - b->left) / (double)b->total : -1;
 
     if (finish_us > 0)
         cli_format_time(finish_us, when);
-    snprintf(line, sizeof line, "%s of %s ended  %.4g/s%s%s%s%s",
-             grouped((uint64_t)(b->total - b->left), ended), grouped((uint64_t)b->total, total), b->rate,
-             *when ? "  ends " : "", when, b->phase == BATCH_SEALED ? "" : "  ",
-             b->phase == BATCH_SEALED ? "" : phases[b->phase]);
+    snprintf(line, sizeof line, "%s of %s ended  %s%s%s%s%s", grouped((uint64_t)(b->total - b->left), ended),
+             grouped((uint64_t)b->total, total), per_second(b->rate, rate), *when ? "  ends " : "", when,
+             b->phase == BATCH_SEALED ? "" : "  ", b->phase == BATCH_SEALED ? "" : phases[b->phase]);
     if (bar)
         bar_show(part, "%s", line);
     else

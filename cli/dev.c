@@ -38,8 +38,7 @@ const struct command command_dev = {
     .summary = "Runs a private Redis with its data in ./.weir, and a worker.",
     .text = "Everything on one machine, until Ctrl-C; the data stays, and the next weir dev in this folder "
             "goes on with\n"
-            "it. Other commands in the same folder find its Redis by themselves. Without --load and --exec "
-            "there is\n"
+            "it. Other commands in the same folder find its Redis by themselves. Without a handler there is\n"
             "only the Redis, and workers are started as one likes.\n"
             "\n"
             "  weir dev --load ./weekly_summary_handler.so\n"

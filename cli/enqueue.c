@@ -121,6 +121,11 @@ static int read_input(struct cli *cli, char **args)
     (*args)[len] = '\0';
     if (ferror(stdin))
         return error_set(&cli->error, WEIR_EINPUT, "standard input: cannot be read");
+    if (len > JOB_BODY_MAX)
+        return error_set(
+            &cli->error, WEIR_EINPUT,
+            "standard input: more than %d bytes; keep large data elsewhere and enqueue where it is",
+            JOB_BODY_MAX);
     if (strlen(*args) < len)
         return error_set(&cli->error, WEIR_EINPUT, "wrong args, not JSON: a NUL byte at byte %zu",
                          strlen(*args) + 1);
@@ -192,29 +197,31 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
 
 static int check_flags(struct cli *cli, const struct enqueue_flags *f)
 {
+    static const char line[] = "is for one job; write it into the lines of the file",
+                      alone[] = "is for one job, and no line of a file says it; enqueue such jobs one by one",
+                      bulk[] = "is for many jobs; name their file with --from";
     const struct {
         const char *flag;
-        bool given, of_bulk;
+        bool given;
+        const char *use;
     } given[] = {
-        {"id", f->id, false},
-        {"in", f->in_us >= 0, false},
-        {"at", f->at, false},
-        {"key", f->key, false},
-        {"cost", f->cost != -1, false},
-        {"max-attempts", f->max_attempts >= 0, false},
-        {"timeout", f->timeout_us >= 0, false},
-        {"unique", f->unique, false},
-        {"traceparent", f->traceparent, false},
-        {"meta", f->meta, false},
-        {"then", f->then, true},
-        {"skip-invalid", f->skip_invalid, true},
+        {"id", f->id, line},
+        {"in", f->in_us >= 0, alone},
+        {"at", f->at, alone},
+        {"key", f->key, line},
+        {"cost", f->cost != -1, line},
+        {"max-attempts", f->max_attempts >= 0, line},
+        {"timeout", f->timeout_us >= 0, line},
+        {"unique", f->unique, alone},
+        {"traceparent", f->traceparent, line},
+        {"meta", f->meta, line},
+        {"then", f->then, bulk},
+        {"skip-invalid", f->skip_invalid, bulk},
     };
 
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i].given && given[i].of_bulk != (f->from != NULL))
-            return error_set(&cli->error, WEIR_EUSAGE, "enqueue --%s: %s", given[i].flag,
-                             f->from ? "is for one job; write it into the lines of the file"
-                                     : "is for many jobs; name their file with --from");
+        if (given[i].given && (given[i].use == bulk) != (f->from != NULL))
+            return error_set(&cli->error, WEIR_EUSAGE, "enqueue --%s: %s", given[i].flag, given[i].use);
     if (f->then && !f->batch)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "enqueue --then: follows a batch; give the bulk a name with --batch");

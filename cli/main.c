@@ -25,9 +25,9 @@ static const struct command command_help = {
 };
 
 static const struct command *const commands[] = {
-    &command_enqueue, &command_worker, &command_job,    &command_queue, &command_batch,   &command_dead,
-    &command_rate,    &command_take,   &command_status, &command_why,   &command_plan,    &command_verify,
-    &command_serve,   &command_dev,    &command_doctor, &command_help,  &command_version, &command_schedule,
+    &command_enqueue,  &command_worker, &command_job,  &command_queue,  &command_batch, &command_dead,
+    &command_schedule, &command_rate,   &command_take, &command_status, &command_why,   &command_plan,
+    &command_verify,   &command_serve,  &command_dev,  &command_doctor, &command_help,  &command_version,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

@@ -21,6 +21,18 @@ const char *grouped(uint64_t n, char out[32])
     return out;
 }
 
+const char *per_second(double rate, char out[40])
+{
+    char number[32];
+
+    if (rate < 9999.5 || rate >= 1e15)
+        snprintf(number, sizeof number, "%.4g", rate);
+    else
+        grouped((uint64_t)(rate + 0.5), number);
+    snprintf(out, 40, "%s/s", number);
+    return out;
+}
+
 /* ---- Reading */
 
 /* What a job costs on average, rather too low than too high. */
@@ -101,13 +113,12 @@ json_t *outlook_json(const struct outlook *o)
 
 void outlook_print(const struct outlook *o)
 {
-    char count[32], rate[40] = "", first[40], last[40];
+    char count[32], rate[40], first[40], last[40];
 
     if (!o->limited)
         return;
-    if (o->rate > 0)
-        snprintf(rate, sizeof rate, " at %.6g/s", o->rate);
-    printf("%s: %s%s: ", o->type, grouped(o->count, count), rate);
+    printf("%s: %s%s%s: ", o->type, grouped(o->count, count), o->rate > 0 ? " at " : "",
+           o->rate > 0 ? per_second(o->rate, rate) : "");
     if (o->last_us == GATE_NEVER) {
         puts("when they start hangs on their keys or on what is in flight");
         return;

@@ -23,4 +23,7 @@ void outlook_print(const struct outlook *o);
 /* 1234567 as "1,234,567". */
 const char *grouped(uint64_t n, char out[32]);
 
+/* A rate for people: "12.34/s", "97,070/s". */
+const char *per_second(double rate, char out[40]);
+
 #endif

@@ -151,7 +151,7 @@ static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *
                 "queue %s%s%s: %" PRId64 " waiting and %" PRId64 " parked jobs\n", queue, of_type, type,
                 counted.waiting, counted.parked);
     if (!flags->dry_run) {
-        status = cli_confirm(cli, flags->yes, "remove them?");
+        status = cli_confirm(cli, flags->yes || counted.waiting + counted.parked == 0, "remove them?");
         if (status != 0)
             return status;
         if (queue_purge(w, -1, queue, flags->type, counted.waiting + counted.parked, &jobs) < 0)

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "cli/outlook.h"
 #include "queue/status.h"
 
 static int run_status(struct cli *cli, int argc, char **argv);
@@ -72,28 +73,23 @@ static json_t *status_json(const struct status *s)
 
 /* ---- Text */
 
-static void format_rate(const struct type_status *t, char out[32])
-{
-    snprintf(out, 32, "-");
-    if (t->rate > 0)
-        snprintf(out, 32, "%.4g/s", t->rate);
-}
-
 static void print_types(const struct status *s)
 {
     printf("%-24s %9s %9s %7s %8s %9s %10s %8s %6s %10s %9s  %s\n", "type", "waiting", "parked", "held",
            "running", "scheduled", "done", "retried", "dead", "rate", "now", "ends");
     for (size_t i = 0; i < s->type_count; i++) {
         const struct type_status *t = &s->types[i];
-        char rate[32], ends[40] = "-";
+        char rate[40] = "-", rate_now[40], ends[40] = "-";
 
-        format_rate(t, rate);
+        if (t->rate > 0)
+            per_second(t->rate, rate);
         if (t->finish_us >= 0)
             cli_format_time(t->finish_us, ends);
         printf("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64 " %10" PRId64
-               " %8" PRId64 " %6" PRId64 " %10s %7.4g/s  %s%s\n",
+               " %8" PRId64 " %6" PRId64 " %10s %9s  %s%s\n",
                t->name, t->waiting, t->parked, t->held, t->running, t->scheduled, t->done, t->retried,
-               t->dead, rate, t->rate_now, ends, t->earliest && t->finish_us >= 0 ? " at the earliest" : "");
+               t->dead, rate, per_second(t->rate_now, rate_now), ends,
+               t->earliest && t->finish_us >= 0 ? " at the earliest" : "");
     }
 }
 

@@ -65,8 +65,8 @@ static const struct {
     [REDIS_FAULT_AUTH] = {WEIR_EREFUSED,
                           "Redis: refused: %s; check user and password of the address, and their ACL"},
     [REDIS_FAULT_WRONGTYPE] = {WEIR_ECONFIG,
-                               "Redis: a key of this namespace is somebody else's: %s; choose another "
-                               "namespace or delete that key"},
+                               "Redis: a key of this namespace is somebody else's: %s; weir doctor names "
+                               "it: delete it, or choose another namespace"},
     [REDIS_FAULT_CLIENTS] = {WEIR_EUNREACHABLE,
                              "Redis: has no room for another client; raise its maxclients"},
     [REDIS_FAULT_CLUSTER] = {WEIR_ECONFIG,

@@ -135,6 +135,8 @@ int64_t batch_finish_us(const struct batch *b)
 {
     double left_us = b->rate > 0 ? (double)b->left / b->rate * 1e6 : 0;
 
+    if (b->phase == BATCH_PAUSED)
+        return -1;
     return b->left > 0 && left_us > 0 && left_us < 1e16 ? b->now_us + (int64_t)left_us : -1;
 }
 

@@ -39,7 +39,7 @@ WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out)
 /* All, the oldest first, without what runs; *batches is the caller's to free, also after a failure. */
 WEIR_CHECKED int batch_list(struct weir *w, struct batch **batches, size_t *count);
 
-/* When the last one ends at the present rate; -1: that cannot be told. */
+/* When the last one ends at the present rate; -1: that cannot be told, or it is paused. */
 int64_t batch_finish_us(const struct batch *b);
 
 /* What a batch was when it was to be halted or resumed, and how many jobs that concerns. */

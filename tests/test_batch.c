@@ -692,6 +692,8 @@ static void test_rate(void **state)
     assert_int_equal(b.left, 5);
     assert_true(b.rate > 1.9 && b.rate < 2.1);
     assert_int_equal(batch_finish_us(&b) - turns.now_us, 2500000);
+    b.phase = BATCH_PAUSED;
+    assert_int_equal(batch_finish_us(&b), -1);
     must(batch_row(turns.reply->element[1], turns.now_us + 100 * SECOND_US, &b, &turns.error));
     assert_true(b.rate < 0.1); /* it stands still */
 }

@@ -714,6 +714,9 @@ static void test_command_forecast(void **state)
     weir("many");
     assert_says(o.out, "t: 1,000 at 100/s: the first starts at 20");
     assert_null(strstr(o.out, "at the earliest"));
+    check(weir_rate_set(w, "t", "1000000/s"));
+    weir("many");
+    assert_says(o.out, "t: 1,000 at 1,000,000/s: the first starts at 20");
 }
 
 /* Several limits, which other types use too; costs; keys. */

@@ -398,7 +398,7 @@ static void wrong_usage(void **state)
     free(server_ask(&s->server, "SET", stage_key(s, "dead"), "somebody's", NULL));
     for (int i = 0; i < 3; i++) {
         dead(&o, s, i == 0 ? "list" : i == 1 ? "retry" : "remove", i ? "--all" : NULL, NULL);
-        expect(&o, 78, "", ":dead is a string, not a zset; choose another namespace or delete that key");
+        expect(&o, 78, "", ":dead is a string, not a zset; weir doctor names it: delete it, or choose another namespace");
         assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
     }
 }
