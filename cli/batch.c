@@ -11,7 +11,6 @@
 #include "cli/json.h"
 #include "cli/outlook.h"
 #include "core/clock.h"
-#include "core/likely.h"
 
 #define LOOK_EVERY_US 500000
 
@@ -372,25 +371,6 @@ static const struct action {
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
 
-static const struct action *find_action(struct cli *cli, const char *word)
-{
-    const char *names[ACTION_COUNT + 1] = {NULL};
-    const char *likely;
-
-    for (size_t i = 0; i < ACTION_COUNT; i++) {
-        if (strcmp(actions[i].name, word) == 0)
-            return &actions[i];
-        names[i] = actions[i].name;
-    }
-    likely = likely_word(word, names);
-    if (likely)
-        error_set(&cli->error, WEIR_EUSAGE, "batch %.60s: unknown; did you mean batch %s?", word, likely);
-    else
-        error_set(&cli->error, WEIR_EUSAGE,
-                  "batch %.60s: unknown; there are list, show, cancel, pause, resume and seal", word);
-    return NULL;
-}
-
 static int check_call(struct cli *cli, const struct action *action, const struct batch_flags *f, int operands)
 {
     const struct {
@@ -428,16 +408,14 @@ static int run_batch(struct cli *cli, int argc, char **argv)
     };
     const struct action *action;
     struct weir *w;
-    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+    int chosen, operands, status = cli_parse(cli, flags, argc, argv, &operands);
 
     if (status)
         return status;
-    if (operands == 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "batch: needs list, show, cancel, pause, resume or seal; weir help batch says more");
-    action = find_action(cli, argv[0]);
-    if (!action)
+    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    if (chosen < 0)
         return cli->error.status;
+    action = &actions[chosen];
     status = check_call(cli, action, &f, operands - 1);
     if (status)
         return status;

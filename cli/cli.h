@@ -48,6 +48,9 @@ struct command {
  * operands in argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h.
  * WEIR_EUSAGE with the likely flag for a mistyped one. Call it first thing in run(). */
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
+/* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with
+ * its name. -1 and cli->error when there is none: which one is likely, or all of them. */
+int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count);
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
  * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
 struct weir *cli_client(struct cli *cli);

@@ -9,7 +9,6 @@
 #include "cli/json.h"
 #include "cli/outlook.h"
 #include "core/clock.h"
-#include "core/likely.h"
 
 #define IDS_MOST 1000
 #define LIMIT_DEFAULT 50
@@ -422,25 +421,6 @@ static const struct action {
      .run = run_remove},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
-#define ACTION_NAMES "list, show, retry and remove"
-
-static const struct action *find_action(struct cli *cli, const char *word)
-{
-    const char *names[ACTION_COUNT + 1] = {NULL};
-    const char *likely;
-
-    for (size_t i = 0; i < ACTION_COUNT; i++) {
-        if (strcmp(actions[i].name, word) == 0)
-            return &actions[i];
-        names[i] = actions[i].name;
-    }
-    likely = likely_word(word, names);
-    if (likely)
-        error_set(&cli->error, WEIR_EUSAGE, "dead %.60s: unknown; did you mean dead %s?", word, likely);
-    else
-        error_set(&cli->error, WEIR_EUSAGE, "dead %.60s: unknown; there are " ACTION_NAMES, word);
-    return NULL;
-}
 
 static bool has_filter(const struct dead_filter *f)
 {
@@ -511,13 +491,14 @@ static int check_limit(struct cli *cli, struct dead_flags *f)
 static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **argv)
 {
     const struct action *action;
+    int chosen = cli_choose(cli, argc ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
     struct weir *w;
     int status;
 
-    if (argc == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "dead: what to do is missing; there are " ACTION_NAMES);
-    action = find_action(cli, argv[0]);
-    if (!action || check_flags(cli, action, f) < 0 || check_choice(cli, action, f, argc - 1) < 0 ||
+    if (chosen < 0)
+        return cli->error.status;
+    action = &actions[chosen];
+    if (check_flags(cli, action, f) < 0 || check_choice(cli, action, f, argc - 1) < 0 ||
         check_limit(cli, f) < 0)
         return cli->error.status;
     f->filter.ids = (const char *const *)argv + 1;

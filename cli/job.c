@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/rate.h"
-#include "core/likely.h"
 #include "queue/cancel.h"
 
 #define ARGS_SHOWN 2000 /* bytes of args that are printed for a person; --json has all */
@@ -365,16 +364,10 @@ static int run_cancel(struct cli *cli, struct weir *w, const char *id, const cha
 
 static int check_words(struct cli *cli, int operands, char **argv, const char *lock)
 {
-    static const char *const names[] = {"show", "cancel", NULL};
-    const char *likely;
+    static const char *const names[] = {"show", "cancel"};
 
-    if (operands == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "job: what to do is missing; there are show and cancel");
-    if (strcmp(argv[0], "show") != 0 && strcmp(argv[0], "cancel") != 0) {
-        likely = likely_word(argv[0], names);
-        return error_set(&cli->error, WEIR_EUSAGE, "job %.60s: unknown; %s%s", argv[0],
-                         likely ? "did you mean job " : "there are show and cancel", likely ? likely : "");
-    }
+    if (cli_choose(cli, operands ? argv[0] : NULL, names, sizeof *names, 2) < 0)
+        return cli->error.status;
     if (operands != 2)
         return error_set(&cli->error, WEIR_EUSAGE, "job %s: wants the id of one job; weir enqueue prints it",
                          argv[0]);

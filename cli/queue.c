@@ -7,7 +7,6 @@
 
 #include "cli/confirm.h"
 #include "cli/json.h"
-#include "core/likely.h"
 
 static int run_queue(struct cli *cli, int argc, char **argv);
 
@@ -178,25 +177,6 @@ static const struct action {
     {.name = "purge", .operands = 1, .destroys = true, .run = run_purge},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
-#define ACTION_NAMES "list, pause, resume and purge"
-
-static const struct action *find_action(struct cli *cli, const char *word)
-{
-    const char *names[ACTION_COUNT + 1] = {NULL};
-    const char *likely;
-
-    for (size_t i = 0; i < ACTION_COUNT; i++) {
-        if (strcmp(actions[i].name, word) == 0)
-            return &actions[i];
-        names[i] = actions[i].name;
-    }
-    likely = likely_word(word, names);
-    if (likely)
-        error_set(&cli->error, WEIR_EUSAGE, "queue %.60s: unknown; did you mean queue %s?", word, likely);
-    else
-        error_set(&cli->error, WEIR_EUSAGE, "queue %.60s: unknown; there are " ACTION_NAMES, word);
-    return NULL;
-}
 
 static int check_call(struct cli *cli, const struct action *action, const struct queue_flags *flags,
                       int operands)
@@ -226,14 +206,15 @@ static int run_queue(struct cli *cli, int argc, char **argv)
         {.name = NULL}};
     const struct action *action;
     struct weir *w;
-    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+    int chosen, operands, status = cli_parse(cli, flags, argc, argv, &operands);
 
     if (status != 0)
         return status;
-    if (operands == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "queue: what to do is missing; there are " ACTION_NAMES);
-    action = find_action(cli, argv[0]);
-    if (!action || check_call(cli, action, &given, operands - 1) < 0)
+    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    if (chosen < 0)
+        return cli->error.status;
+    action = &actions[chosen];
+    if (check_call(cli, action, &given, operands - 1) < 0)
         return cli->error.status;
     if (!(w = cli_client(cli)))
         return cli->error.status;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/likely.h"
 #include "queue/rate.h"
 
 #define COST_NOT_GIVEN LLONG_MIN
@@ -217,25 +216,6 @@ static const struct action {
     {.name = "log", .operands = "nothing more", .run = rate_run_log},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
-#define ACTION_NAMES "set, use, unuse, weight, pause, resume, list, show, remove and log"
-
-static const struct action *find_action(struct cli *cli, const char *word)
-{
-    const char *names[ACTION_COUNT + 1] = {NULL};
-    const char *likely;
-
-    for (size_t i = 0; i < ACTION_COUNT; i++) {
-        if (strcmp(actions[i].name, word) == 0)
-            return &actions[i];
-        names[i] = actions[i].name;
-    }
-    likely = likely_word(word, names);
-    if (likely)
-        error_set(&cli->error, WEIR_EUSAGE, "rate %.60s: unknown; did you mean rate %s?", word, likely);
-    else
-        error_set(&cli->error, WEIR_EUSAGE, "rate %.60s: unknown; there are " ACTION_NAMES, word);
-    return NULL;
-}
 
 /* Are there as many operands as the action takes, and only its flags? A cost alone is enough to use. */
 static int check_call(struct cli *cli, const struct action *action, const struct rate_flags *flags,
@@ -282,7 +262,7 @@ static int run_rate(struct cli *cli, int argc, char **argv)
                                  {.name = NULL}};
     const struct action *action;
     struct weir *w;
-    int operands, status;
+    int chosen, operands, status;
 
     if (check_negative(cli, argv) < 0 || cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
@@ -290,10 +270,11 @@ static int run_rate(struct cli *cli, int argc, char **argv)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "rate use --cost %lld: below 1; give the slots a job takes", given.cost);
     given.cost = given.cost == COST_NOT_GIVEN ? 0 : given.cost;
-    if (operands == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "rate: what to do is missing; there are " ACTION_NAMES);
-    action = find_action(cli, argv[0]);
-    if (!action || check_call(cli, action, &given, operands - 1) < 0)
+    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    if (chosen < 0)
+        return cli->error.status;
+    action = &actions[chosen];
+    if (check_call(cli, action, &given, operands - 1) < 0)
         return cli->error.status;
     w = cli_client(cli);
     if (!w)

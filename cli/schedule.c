@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "core/likely.h"
 #include "producer/schedule.h"
 #include "queue/schedule.h"
 
@@ -279,26 +278,6 @@ static const struct action {
     {"run", "NAME", 1, 1, run_run},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
-#define ACTION_NAMES "add, list, show, remove and run"
-
-static const struct action *find_action(struct cli *cli, const char *word)
-{
-    const char *names[ACTION_COUNT + 1] = {NULL};
-    const char *likely;
-
-    for (size_t i = 0; i < ACTION_COUNT; i++) {
-        if (strcmp(actions[i].name, word) == 0)
-            return &actions[i];
-        names[i] = actions[i].name;
-    }
-    likely = likely_word(word, names);
-    if (likely)
-        error_set(&cli->error, WEIR_EUSAGE, "schedule %.60s: unknown; did you mean schedule %s?", word,
-                  likely);
-    else
-        error_set(&cli->error, WEIR_EUSAGE, "schedule %.60s: unknown; there are " ACTION_NAMES, word);
-    return NULL;
-}
 
 static int check_flags(struct cli *cli, const struct action *action, const struct schedule_flags *f)
 {
@@ -321,14 +300,12 @@ static int run_action(struct cli *cli, const struct schedule_flags *f, int opera
 {
     const struct action *action;
     struct weir *w;
-    int status;
+    int chosen, status;
 
-    if (operands == 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "schedule: what to do is missing; there are " ACTION_NAMES);
-    action = find_action(cli, argv[0]);
-    if (!action)
+    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    if (chosen < 0)
         return cli->error.status;
+    action = &actions[chosen];
     if (operands - 1 < action->least || operands - 1 > action->most)
         return error_set(&cli->error, WEIR_EUSAGE, "schedule %s: takes %s; weir help schedule has examples",
                          action->name, action->operands);
