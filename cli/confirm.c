@@ -3,12 +3,17 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+bool cli_asks(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
 int cli_confirm(struct cli *cli, bool yes, const char *question, ...)
 {
     char answer[16];
     va_list values;
 
-    if (yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    if (yes || !cli_asks())
         return 0;
     va_start(values, question);
     vfprintf(stderr, question, values);

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "cli/confirm.h"
 #include "cli/json.h"
 #include "cli/outlook.h"
 #include "core/clock.h"
@@ -223,29 +223,24 @@ static int print_dry(struct cli *cli, const struct deed *deed, const struct dead
     return status;
 }
 
-static bool is_asked_for(void)
-{
-    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-}
-
-/* Shows what is to be removed and asks; 1: yes, 0: no, or an error. */
-static int ask(struct cli *cli, struct weir *w, const struct dead_filter *filter)
+/* Shows what is to be removed and asks, where that is asked: 0: go on. */
+static int confirm(struct cli *cli, struct weir *w, const struct dead_flags *flags)
 {
     struct summary s;
     struct line *lines;
     size_t count;
-    char number[32], answer[16] = "";
-    int status = summarize(cli, w, filter, &s);
+    char number[32];
+    int status;
 
+    if (flags->yes || !cli_asks())
+        return 0;
+    status = summarize(cli, w, &flags->filter, &s);
     lines = status == 0 ? sort_lines(&s, &count) : NULL;
-    if (lines && s.jobs == 0) {
-        status = 1; /* the removing says so */
-    } else if (lines) {
+    if (lines && s.jobs > 0) { /* of none, the removing says so */
         print_lines(stderr, lines, count);
-        fprintf(stderr, "remove %s dead job%s for good? [y/N] ", grouped((uint64_t)s.jobs, number),
-                plural(s.jobs));
-        status = fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
-    } else if (status == 0) {
+        status = cli_confirm(cli, false, "remove %s dead job%s for good?", grouped((uint64_t)s.jobs, number),
+                             plural(s.jobs));
+    } else if (!lines && status == 0) {
         status = no_memory(cli);
     }
     free(lines);
@@ -365,7 +360,7 @@ static int move(struct cli *cli, struct weir *w, const struct deed *deed, const 
 static int run_deed(struct cli *cli, struct weir *w, const struct deed *deed, const struct dead_flags *flags)
 {
     struct summary s;
-    int status = 1;
+    int status;
 
     if (flags->dry_run) {
         status = summarize(cli, w, &flags->filter, &s);
@@ -374,11 +369,8 @@ static int run_deed(struct cli *cli, struct weir *w, const struct deed *deed, co
         json_decref(s.types);
         return status;
     }
-    if (deed->verb == DEAD_REMOVE && !flags->yes && is_asked_for())
-        status = ask(cli, w, &flags->filter);
-    if (status == 0)
-        fputs("weir: nothing was removed\n", stderr);
-    return status > 0 ? move(cli, w, deed, flags) : status;
+    status = deed->verb == DEAD_REMOVE ? confirm(cli, w, flags) : 0;
+    return status == 0 ? move(cli, w, deed, flags) : status;
 }
 
 static int run_retry(struct cli *cli, struct weir *w, const struct dead_flags *flags)
