@@ -5,7 +5,8 @@
 -- behind the record where the last one ended, whether that is still there or not: none is passed over and none comes twice while
 -- others die, are trimmed or retried. Jobs that die after the first page are not met.
 --
--- A retried job keeps its batch, and takes its lock again unless another job has it. Its counts begin anew.
+-- A retried job keeps its batch, and takes its lock again unless another job has it. Its counts begin anew, and that it was
+-- cancelled before it died counts no more.
 --
 -- KEYS[1] prefix
 -- ARGV: now, verb, most (records to look at, 1 to 200), till, score, record (the place),
@@ -134,7 +135,7 @@ end
 
 function verbs.retry(jobs, asked)
     local able, queues, entries = choose_queues(jobs, asked)
-    local wrong, names = arrival.wrong_registries(), {}
+    local wrong, names, ids = arrival.wrong_registries(), {}, {}
     for _, queue in ipairs(queues) do wrong = wrong or check.wrong_kind('queue:' .. queue, 'list') end
     if wrong then return nil, wrong end
     for _, queue in ipairs(queues) do
@@ -145,7 +146,9 @@ function verbs.retry(jobs, asked)
         names[i] = job.type
         if is_name(job.type) then call('HSETNX', P .. 'types', job.type, '') end
         ends.revive(job.entry)
+        ids[#ids + 1] = lease.id(job.body)
     end
+    if #ids > 0 then call_safe('HDEL', P .. 'cancelled', unpack(ids)) end
     dead_records.count(names, 'enqueued')
     return take_out(able, 'revived', #jobs - #able, asked)
 end

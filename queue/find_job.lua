@@ -8,7 +8,7 @@
 -- ARGV: now, id, most (entries of one page, 1 to 1000), place, from
 --       place: '' (names the others), finished, queue:<queue>, rings:<queue> (names those that are there), ring:<queue>/<type> and
 --              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, aside:<batch>,
---              active:<worker>, later, dead
+--              asides (names those of batches that are not paused), active:<worker>, later, dead
 -- reply: [ now, next, bytes that were read, [place, ...], found ]; found: [], or
 --        [ state, lane, entry, a, b, text, host, pid, word, mark, paused, halted ]
 --        waiting, parked, aside: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key
@@ -170,6 +170,18 @@ local function name_asides()
     end
 end
 
+-- The others, from which a resume that broke off left some aside.
+local function name_other_asides(_, most, from)
+    local rest, names = scan('ZSCAN', 'batches', most, from)
+    for i = 1, #names, 2 do
+        local aside = 'aside:' .. names[i]
+        if call('EXISTS', P .. aside) == 1 and call('HEXISTS', P .. 'halted', 'b/' .. names[i]) == 0 then
+            places[#places + 1] = aside
+        end
+    end
+    return rest
+end
+
 local function name_places()
     local queues = call('SMEMBERS', P .. 'queues')
     places[1] = 'finished'
@@ -177,6 +189,7 @@ local function name_places()
         for _, queue in ipairs(queues) do places[#places + 1] = kind .. queue end
     end
     name_asides()
+    places[#places + 1] = 'asides'
     for _, worker in ipairs(call('ZRANGE', P .. 'workers', '0', '-1')) do places[#places + 1] = 'active:' .. worker end
     places[#places + 1] = 'later'
     places[#places + 1] = 'dead'
@@ -184,8 +197,8 @@ local function name_places()
 end
 
 local ways = {[''] = name_places, finished = look_at_finished, queue = look_at_list, lane = look_at_list, aside = look_at_list,
-              rings = name_rings, ring = look_at_ring, sleep = look_at_sleepers, active = look_at_leases, later = look_at_records,
-              dead = look_at_records}
+              asides = name_other_asides, rings = name_rings, ring = look_at_ring, sleep = look_at_sleepers,
+              active = look_at_leases, later = look_at_records, dead = look_at_records}
 
 local function find_job(ARGV)
     local most, place, from = tonumber(ARGV[3]), ARGV[4], ARGV[5]

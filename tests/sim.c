@@ -81,7 +81,7 @@ static void list_insert(struct sim_list *list, int at, int n)
     list->count++;
 }
 
-static void list_remove(struct sim_list *list, int at, int count)
+void sim_list_remove(struct sim_list *list, int at, int count)
 {
     if (count == 0)
         return;
@@ -89,7 +89,12 @@ static void list_remove(struct sim_list *list, int at, int count)
     memmove(list->at + at, list->at + at + count, (size_t)(list->count - at) * sizeof *list->at);
 }
 
-static int list_find(const struct sim_list *list, int n)
+void sim_list_add(struct sim_list *list, int n)
+{
+    list_insert(list, list->count, n);
+}
+
+int sim_list_find(const struct sim_list *list, int n)
 {
     for (int i = 0; i < list->count; i++)
         if (list->at[i] == n)
@@ -149,7 +154,8 @@ int sim_new_job(int queue, int type, int64_t cost)
 {
     int n = sim.job_count++;
 
-    sim_jobs[n] = (struct sim_job){.queue = queue, .type = type, .cost = cost, .place = SIM_DONE};
+    sim_jobs[n] = (struct sim_job){
+        .queue = queue, .type = type, .cost = cost, .place = SIM_DONE, .batch = -1, .lock = -1};
     for (int path = 0; path < SIM_PATHS; path++)
         sim_jobs[n].values[path] = random_value(path);
     return n;
@@ -171,7 +177,7 @@ void sim_body(int n, char *out, size_t size)
         snprintf(k, sizeof k, ",\"k\":%s", json[0]);
     if (*json[1])
         snprintf(deep, sizeof deep, ",\"deep\":{\"x\":[],\"id\":%s}", json[1]);
-    if (n % 4)
+    if (n % 4 || job->in_order)
         snprintf(out, size, "{\"id\":\"j%d\",\"type\":\"%s\"%s%s,\"args\":{\"to\":[1,2]%s%s}}", n, type, key,
                  cost, k, deep);
     else
@@ -179,7 +185,7 @@ void sim_body(int n, char *out, size_t size)
                  deep, n, key, type, cost);
 }
 
-static struct sim_list *lane_of(int n)
+struct sim_list *sim_lane_of(int n)
 {
     return &sim.lanes[sim_jobs[n].queue][sim_jobs[n].type][sim_jobs[n].key];
 }
@@ -196,8 +202,14 @@ void sim_return(const int *list, int count)
 {
     for (int i = count - 1; i >= 0; i--) {
         sim_jobs[list[i]].place = SIM_WAITING;
-        list_insert(lane_of(list[i]), 0, list[i]);
+        list_insert(sim_lane_of(list[i]), 0, list[i]);
     }
+}
+
+void sim_to_head(int n)
+{
+    sim_jobs[n].place = SIM_WAITING;
+    list_insert(&sim.queues[sim_jobs[n].queue], 0, n);
 }
 
 /* By turn and index of their tokens. */
@@ -611,7 +623,7 @@ void sim_true_cost(int n, int64_t cost)
 /* ---- Redis against the model */
 
 /* The number in "id":"j123"; -1: it has none. */
-static int job_in(struct span entry)
+int sim_job_in(struct span entry)
 {
     static const char id[] = "\"j";
     const char *at = memmem(entry.at, entry.len, id, sizeof id - 1);
@@ -632,10 +644,14 @@ static void check_list(const struct snapshot *all, const char *name, const struc
     const struct item *item = snapshot_item(all, name);
     int count = item ? (int)item->count : 0;
 
-    for (int i = 0; i < count && i < list->count; i++)
-        if (job_in(text_of(item->at[i])) != list->at[i])
-            sim_fail("%s has job %d in place %d, not job %d", name, job_in(text_of(item->at[i])), i,
-                     list->at[i]);
+    for (int i = 0; i < count && i < list->count; i++) {
+        int n = sim_job_in(text_of(item->at[i])), at = sim_list_find(list, n);
+
+        if (n != list->at[i] && (at < 0 || !sim_may_swap(n, list->at[i])))
+            sim_fail("%s has job %d in place %d, not job %d", name, n, i, list->at[i]);
+        list->at[at] = list->at[i];
+        list->at[i] = n;
+    }
     if (count != list->count)
         sim_fail("%s has %d jobs, not %d", name, count, list->count);
 }
@@ -659,7 +675,7 @@ static void check_lists(const struct snapshot *all)
 
 static void check_lease(const struct item *active, const char *token, struct span entry)
 {
-    int n = job_in(entry);
+    int n = sim_job_in(entry);
     const struct sim_job *job = &sim_jobs[n];
 
     if (job->place != SIM_LEASED || strcmp(job->token, token) != 0 ||
@@ -683,7 +699,7 @@ static void check_leases(const struct snapshot *all)
 
 static void check_counts(const struct invariants *seen)
 {
-    int64_t places[SIM_DEAD + 1] = {0};
+    int64_t places[SIM_PLACES] = {0};
 
     for (int n = 0; n < sim.job_count; n++)
         places[sim_jobs[n].place]++;
@@ -725,6 +741,23 @@ static bool is_text(struct span span, const char *text)
     return strlen(text) == span.len && memcmp(text, span.at, span.len) == 0;
 }
 
+/* The same type of another queue may hold a gate: that it passes a hold of its own name is of use to those
+ * only who come to the gate after it; before, another may have held it. */
+static bool is_shared(const char *node)
+{
+    size_t len = strcspn(node, "/");
+    int queues = 0, type = *node ? limit_named(node, len) : -1;
+
+    for (int q = 0; q < sim.queue_count && type >= 0; q++) {
+        bool has_lane = false;
+
+        for (int key = 0; key <= NO_KEY; key++)
+            has_lane |= sim.lanes[q][type][key].count > 0;
+        queues += has_lane;
+    }
+    return queues > 1;
+}
+
 static void read_gate(const struct item *item)
 {
     struct gate_state state;
@@ -748,6 +781,8 @@ static void read_gate(const struct item *item)
     shadow(gate, gate->hold_until_us, gate->hold_node);
     gate->hold_until_us = state.hold_until_us;
     snprintf(gate->hold_node, sizeof gate->hold_node, "%.*s", (int)state.hold_node.len, state.hold_node.at);
+    if (is_shared(gate->hold_node))
+        shadow(gate, gate->hold_until_us, "");
 }
 
 static void read_held(const struct snapshot *all)
@@ -767,7 +802,7 @@ static void read_later(const struct snapshot *all)
 
     sim.later_us = later ? atoll(later->at[1]->str) : -1;
     for (size_t i = 0; later && i < later->count; i += 2) {
-        struct sim_job *job = &sim_jobs[job_in(text_of(later->at[i]))];
+        struct sim_job *job = &sim_jobs[sim_job_in(text_of(later->at[i]))];
         int64_t due_us = atoll(later->at[i + 1]->str);
 
         if (job->place != SIM_LATER || (job->due_us >= 0 && job->due_us != due_us))
@@ -814,6 +849,8 @@ static void compare(struct snapshot *all)
             read_gate(&all->items[i]);
     read_held(all);
     read_later(all);
+    if (sim.lives)
+        sim_check_life(all);
     snapshot_free(sim.all);
     sim.all = all;
 }
@@ -833,6 +870,17 @@ static bool has_name(const struct names *names, const char *name)
     return false;
 }
 
+/* How many jobs at the tail of a queue have followed their batches since the last look. */
+static int new_followers(const struct item *queue)
+{
+    int count = 0;
+
+    while (queue && count < (int)queue->count &&
+           sim_is_new_follower(sim_job_in(text_of(queue->at[queue->count - 1 - (size_t)count]))))
+        count++;
+    return count;
+}
+
 /* What left the front of a queue goes to the ends of its lanes. */
 static void absorb_queue(const struct snapshot *all, int q, struct sim_list *gone_jobs)
 {
@@ -843,17 +891,17 @@ static void absorb_queue(const struct snapshot *all, int q, struct sim_list *gon
 
     snprintf(name, sizeof name, "queue:%s", sim_queue_names[q]);
     item = snapshot_item(all, name);
-    gone = queue->count - (item ? (int)item->count : 0);
+    gone = queue->count + new_followers(item) - (item ? (int)item->count : 0);
     if (gone < 0)
         sim_fail("%s has grown by %d", name, -gone);
     for (int i = 0; i < gone; i++) {
         int n = queue->at[i];
 
         sim_jobs[n].key = key_of(n);
-        list_insert(lane_of(n), lane_of(n)->count, n);
+        list_insert(sim_lane_of(n), sim_lane_of(n)->count, n);
         list_insert(gone_jobs, gone_jobs->count, n);
     }
-    list_remove(queue, 0, gone);
+    sim_list_remove(queue, 0, gone);
 }
 
 /* Lanes from before their type had keys: what leaves them goes to the lanes of its keys. */
@@ -873,10 +921,10 @@ static bool absorb_unkeyed(const struct snapshot *all, int q, int type)
         int n = lane->at[i];
 
         sim_jobs[n].key = key_of(n);
-        list_insert(lane_of(n), lane_of(n)->count, n);
+        list_insert(sim_lane_of(n), sim_lane_of(n)->count, n);
     }
     if (gone > 0)
-        list_remove(lane, 0, gone);
+        sim_list_remove(lane, 0, gone);
     return gone > 0;
 }
 
@@ -887,7 +935,7 @@ static void actual_lane(const struct snapshot *all, int q, int type, int key, st
     const struct item *item;
 
     for (size_t i = 0; i < turns.claim.lease_count; i++) {
-        int n = job_in(turns.claim.leases[i].body);
+        int n = sim_job_in(turns.claim.leases[i].body);
 
         if (sim_jobs[n].queue == q && sim_jobs[n].type == type && sim_jobs[n].key == key)
             list_insert(actual, actual->count, n);
@@ -895,7 +943,7 @@ static void actual_lane(const struct snapshot *all, int q, int type, int key, st
     snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[type], sim_key_text(key));
     item = snapshot_item(all, name);
     for (size_t i = 0; item && i < item->count; i++)
-        list_insert(actual, actual->count, job_in(text_of(item->at[i])));
+        list_insert(actual, actual->count, sim_job_in(text_of(item->at[i])));
 }
 
 /* A lane that got jobs both of the lane that had no key and of the queue, in one claim: each in their order,
@@ -908,10 +956,10 @@ static void merge_lane(const struct snapshot *all, int q, int type, int key,
 
     actual_lane(all, q, type, key, &actual);
     for (int i = 0; i < actual.count && actual.count == lane->count; i++) {
-        bool of_queue = list_find(from_queue, actual.at[i]) >= 0;
+        bool of_queue = sim_list_find(from_queue, actual.at[i]) >= 0;
         int *at = &next[of_queue];
 
-        while (*at < lane->count && (list_find(from_queue, lane->at[*at]) >= 0) != of_queue)
+        while (*at < lane->count && (sim_list_find(from_queue, lane->at[*at]) >= 0) != of_queue)
             (*at)++;
         if (*at == lane->count || lane->at[(*at)++] != actual.at[i])
             sim_fail("lane %s/%s/%s: job %d is not in its order", sim_queue_names[q], sim_type_names[type],
@@ -924,10 +972,28 @@ static void merge_lane(const struct snapshot *all, int q, int type, int key,
     *lane = actual;
 }
 
+/* What stands in the head of its entry; and it may run. */
+static void check_attrs(int n, const struct lease *lease)
+{
+    const struct sim_job *job = &sim_jobs[n];
+    char attrs[200];
+
+    sim_attrs(n, attrs);
+    if (!is_text(lease->attrs, attrs))
+        sim_fail("job %d: its head has %.*s, not %s", n, (int)lease->attrs.len, lease->attrs.at, attrs);
+    if (job->follows && !is_text(lease->body, sim.batches[job->batch_followed].body))
+        sim_fail("job %d is %.*s, not %s", n, (int)lease->body.len, lease->body.at,
+                 sim.batches[job->batch_followed].body);
+    if (sim.paused[job->queue])
+        sim_fail("job %d starts, and its queue is paused", n);
+    if (sim_stops(n) != SIM_RUNS)
+        sim_fail("job %d starts; it was cancelled, or its batch is paused or was", n);
+}
+
 /* A lease: the job at the head of its lane. */
 static void grant(const struct claim_call *call, int owner, const struct lease *lease)
 {
-    int n = job_in(lease->body);
+    int n = sim_job_in(lease->body);
     struct sim_job *job = &sim_jobs[n];
     struct token token;
     int key, place;
@@ -943,16 +1009,18 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
     if (key < 0 || key != job->key)
         sim_fail("job %d has the key %s, not %.*s", n, sim_key_text(job->key), (int)token.key.len,
                  token.key.at);
-    place = list_find(lane_of(n), n);
+    place = sim_list_find(sim_lane_of(n), n);
     if (place != 0)
-        sim_fail("job %d was leased before job %d of %s/%s/%s", n, lane_of(n)->at[0],
+        sim_fail("job %d was leased before job %d of %s/%s/%s", n, sim_lane_of(n)->at[0],
                  sim_queue_names[job->queue], sim_type_names[job->type], sim_key_text(key));
     if (lease->attempts != job->attempts || lease->interrupted != job->interrupted ||
         lease->throttled != job->throttled)
         sim_fail("job %d: @%d,%d,%d, not @%d,%d,%d", n, lease->attempts, lease->interrupted, lease->throttled,
                  job->attempts, job->interrupted, job->throttled);
+    check_attrs(n, lease);
     check_slot(n, &token);
-    list_remove(lane_of(n), 0, 1);
+    sim_list_remove(sim_lane_of(n), 0, 1);
+    sim_started(n);
     job->place = SIM_LEASED;
     job->owner = owner;
     job->slot_us = token.slot_us;
@@ -972,17 +1040,19 @@ static void absorb_dead(const struct snapshot *all, const struct claim_call *cal
     const struct item *dead = snapshot_item(all, "dead");
 
     for (size_t i = 0; dead && i < dead->count; i += 2) {
-        int n = job_in(text_of(dead->at[i])), place;
+        int n = sim_job_in(text_of(dead->at[i])), place;
 
         if (sim_jobs[n].place != SIM_WAITING)
             continue;
         if (!is_lost(call, n))
             sim_fail("job %d is dead: %s", n, dead->at[i]->str);
-        place = list_find(lane_of(n), n);
+        if (sim_stops(n) != SIM_RUNS)
+            sim_fail("job %d is dead: %s; it was not to run", n, dead->at[i]->str);
+        place = sim_list_find(sim_lane_of(n), n);
         if (place < 0)
             sim_fail("job %d is dead and in its queue", n);
-        list_remove(lane_of(n), place, 1);
-        sim_jobs[n].place = SIM_DEAD;
+        sim_list_remove(sim_lane_of(n), place, 1);
+        sim_end_job(n, SIM_DEAD);
     }
 }
 
@@ -1027,44 +1097,13 @@ static void check_queue_waits(const struct look *look, int q)
     for (int i = 0; i < sim.queues[q].count; i++) {
         int n = sim.queues[q].at[i], type = sim_jobs[n].type, key = key_of(n);
 
+        if (sim_jobs[n].follows && sim_jobs[n].fired_call == turns.calls)
+            continue; /* it has come with this claim: a peek at the queue sees it */
         if (!seen[type][key] && sim.lanes[q][type][key].count == 0 &&
             has_name(&look->call->types, sim_type_names[type]))
             check_idle_job(look, n, key, false);
         seen[type][key] = true;
     }
-}
-
-/* The job that a node stands for at a gate: the head of its lane, or of the first lane in its ring. */
-static int job_of_node(int q, const char *node)
-{
-    size_t len = strcspn(node, "/");
-    const char *key = node + len + 1;
-    char name[64];
-    int type = limit_named(node, len), n;
-    const struct item *ring;
-
-    if (!node[len]) {
-        snprintf(name, sizeof name, "ring:%s/%s", sim_queue_names[q], node);
-        ring = snapshot_item(sim.all, name);
-        key = ring->at[0]->str;
-    }
-    n = key_named(key, strlen(key));
-    return sim.lanes[q][type][n].at[0];
-}
-
-/* Who waits at a gate, first: a job that costs more than it, and is to start before it? */
-static bool waits_behind(int q, const char *node, int64_t cost)
-{
-    for (size_t i = 0; i < sim.all->count; i++) {
-        const struct item *wait = &sim.all->items[i];
-
-        if (strncmp(wait->name, "wait:", 5) != 0 ||
-            strncmp(wait->name + 5, sim_queue_names[q], strlen(sim_queue_names[q])) != 0 ||
-            !item_value(wait, node))
-            continue;
-        return strcmp(wait->at[0]->str, node) != 0 && sim_cost(job_of_node(q, wait->at[0]->str)) > cost;
-    }
-    return false;
 }
 
 /* The most that the first job of a lane in the ring of a type costs. */
@@ -1082,6 +1121,34 @@ static int64_t dearest_in_ring(int q, int type)
         dearest = later_of(dearest, sim_cost(sim.lanes[q][type][key].at[0]));
     }
     return dearest;
+}
+
+/* The most that a job costs for which a node may wait at a gate: the head of its lane, or of those in its
+ * ring. */
+static int64_t dearest_of_node(int q, const char *node)
+{
+    size_t len = strcspn(node, "/");
+    const char *key = node + len + 1;
+    int type = limit_named(node, len);
+
+    if (!node[len])
+        return dearest_in_ring(q, type);
+    return sim_cost(sim.lanes[q][type][key_named(key, strlen(key))].at[0]);
+}
+
+/* Who waits at a gate, first: a job that costs more than it, and is to start before it? */
+static bool waits_behind(int q, const char *node, int64_t cost)
+{
+    for (size_t i = 0; i < sim.all->count; i++) {
+        const struct item *wait = &sim.all->items[i];
+
+        if (strncmp(wait->name, "wait:", 5) != 0 ||
+            strncmp(wait->name + 5, sim_queue_names[q], strlen(sim_queue_names[q])) != 0 ||
+            !item_value(wait, node))
+            continue;
+        return strcmp(wait->at[0]->str, node) != 0 && dearest_of_node(q, wait->at[0]->str) > cost;
+    }
+    return false;
 }
 
 /* Is it the turn of the first job of a lane? Who waits for a job that costs more waits as long as that: the
@@ -1125,6 +1192,21 @@ static void check_lane(const struct look *look, int q, int type, int key)
     check_idle_job(look, n, key, true);
 }
 
+/* It names those of its queues that are paused. */
+static void check_paused(const struct claim_call *call)
+{
+    size_t paused = 0;
+
+    for (int q = 0; q < sim.queue_count; q++)
+        paused += sim.paused[q] && has_name(&call->queues, sim_queue_names[q]);
+    if (turns.claim.paused_count != paused)
+        sim_fail("claim names %zu queues as paused, not %zu", turns.claim.paused_count, paused);
+    for (size_t i = 0; i < paused; i++)
+        for (int q = 0; q < sim.queue_count; q++)
+            if (is_text(turns.claim.paused[i], sim_queue_names[q]) && !sim.paused[q])
+                sim_fail("claim names %s as paused", sim_queue_names[q]);
+}
+
 /* Nothing that could start waits while there is room for it, and the next look is in time. */
 static void check_waits(const struct claim_call *call)
 {
@@ -1133,13 +1215,14 @@ static void check_waits(const struct claim_call *call)
 
     if (claim->later_us != sim.later_us)
         sim_fail("later is %lld, not %lld", (long long)claim->later_us, (long long)sim.later_us);
+    check_paused(call);
     if (claim->more)
         return;
     if (claim->next_us >= 0 && claim->next_us <= turns.now_us)
         sim_fail("next is now + %lld, but there is no more to take",
                  (long long)(claim->next_us - turns.now_us));
     for (int q = 0; q < sim.queue_count && sim.models_gates; q++) {
-        if (!has_name(&call->queues, sim_queue_names[q]))
+        if (!has_name(&call->queues, sim_queue_names[q]) || sim.paused[q])
             continue;
         check_queue_waits(&look, q);
         for (int t = 0; t < sim.type_count; t++)
@@ -1161,7 +1244,7 @@ int64_t sim_opens(const struct names *queues, const struct names *types)
                 int64_t opens_us;
                 int n;
 
-                if (sim.lanes[q][t][key].count == 0 || sim.held[q][t] ||
+                if (sim.lanes[q][t][key].count == 0 || sim.held[q][t] || sim.paused[q] ||
                     !has_name(queues, sim_queue_names[q]) || !has_name(types, sim_type_names[t]))
                     continue;
                 n = sim.lanes[q][t][key].at[0];
@@ -1190,6 +1273,8 @@ void sim_claimed(const struct claim_call *call, int owner)
         absorb_queue(all, q, &from_queue);
     }
     absorb_dead(all, call);
+    if (sim.lives)
+        sim_absorb_halted(all, &from_queue);
     for (int q = 0; q < sim.queue_count; q++)
         for (int t = 0; t < sim.type_count; t++)
             for (int key = 0; mixed[q][t] && key < NO_KEY; key++)
@@ -1197,6 +1282,7 @@ void sim_claimed(const struct claim_call *call, int owner)
     free(from_queue.at);
     for (size_t i = 0; i < turns.claim.lease_count; i++)
         grant(call, owner, &turns.claim.leases[i]);
+    sim_check_halted();
     compare(all);
     check_waits(call);
 }
@@ -1212,6 +1298,7 @@ void sim_begin(uint64_t seed)
         sim_limit_is(i, "");
     for (int t = 0; t < SIM_TYPES; t++)
         sim.types[t] = (struct sim_type){.name = sim_type_names[t], .cost = 1};
+    sim_life_begin();
 }
 
 static void free_lists(struct sim_list *lists, int count)
@@ -1232,6 +1319,7 @@ void sim_end(void)
         }
     snapshot_free(sim.all);
     sim.all = NULL;
+    sim_life_end();
     free_lists(sim.queues, SIM_QUEUES);
     free_lists(&sim.lanes[0][0][0], SIM_QUEUES * SIM_TYPES * (SIM_KEYS + 1));
 }

@@ -1,5 +1,6 @@
 /* A model of all that a namespace holds, under virtual time: jobs in queues, lanes and leases, limits and
- * their gates (tests/naive.h). A test does something to Redis and the same to the model; then sim_look reads
+ * their gates (tests/naive.h); and, in worlds that have them, batches, unique locks and what is paused or
+ * cancelled (tests/sim_life.c). A test does something to Redis and the same to the model; then sim_look reads
  * all of Redis at once, checks the invariants and that each job is where the model has it. What a claim
  * answers is checked against the model by sim_claimed: each start, the order of each lane, that no slot is
  * left, that the next look is not too late. A failure names the seed. */
@@ -20,10 +21,26 @@ enum {
     SIM_KEYS = 25, /* with those that are special */
     SIM_JOBS = 6000,
     SIM_IDS = 200,
+    SIM_BATCHES = 2,
+    SIM_LOCKS = 2,
+    SIM_TOLD = 200,
     SIM_AHEAD = 5000 /* us, as in gate.lua */
 };
 
-enum sim_place { SIM_WAITING, SIM_LEASED, SIM_LATER, SIM_DONE, SIM_DEAD };
+enum sim_place {
+    SIM_WAITING,
+    SIM_LEASED,
+    SIM_LATER,
+    SIM_ASIDE,
+    SIM_DEAD,
+    SIM_DONE, /* also: not there yet */
+    SIM_CANCELLED,
+    SIM_REMOVED, /* from the dead jobs */
+    SIM_PLACES
+};
+
+/* What the hash `cancelled` says of a job. */
+enum sim_mark { SIM_UNMARKED, SIM_MARKED_WAITING, SIM_MARKED_RUNNING };
 
 struct sim_job {
     int queue, type;
@@ -37,6 +54,33 @@ struct sim_job {
     int64_t slot_us, taken;
     int64_t due_us;
     bool scheduled; /* SIM_LATER: goes to the tail of its queue, not to the head of its lane */
+
+    int batch, lock; /* -1: none */
+    bool lock_until_start;
+    char failure[80]; /* its last one, as its entry has it */
+    enum sim_mark mark;
+    bool ending;     /* it is done, in the settle that is being built */
+    bool remembered; /* as finished:<id> */
+    bool in_order;   /* its body has id, type, key and cost first */
+    bool follows;    /* it is enqueued when that batch has ended, by the call with that number */
+    int batch_followed, fired_call;
+};
+
+struct sim_list {
+    int *at;
+    int count, capacity;
+};
+
+enum sim_halt { SIM_GOES_ON, SIM_PAUSED, SIM_HALTED };
+struct sim_batch {
+    char name[16];
+    int follower; /* the job; its id is <batch>.then */
+    bool there, sealed, ended, fired, cancelled, has_follower;
+    enum sim_halt halt;
+    int64_t total, ends[SIM_PLACES], failed;
+    struct sim_list aside;
+    uint64_t lines, sum; /* of what was appended */
+    char body[200];      /* of the follower, when it has come */
 };
 
 struct sim_rule {
@@ -73,11 +117,6 @@ struct sim_type {
     int64_t cost;
 };
 
-struct sim_list {
-    int *at;
-    int count, capacity;
-};
-
 /* A worker's name in Redis: no longer registered when it was reaped or left. */
 struct sim_id {
     char name[24];
@@ -98,6 +137,17 @@ struct sim {
     bool held[SIM_QUEUES][SIM_TYPES];
     int64_t later_us;     /* when the first job of later is due; -1: none */
     struct snapshot *all; /* the last look */
+
+    bool lives; /* has what follows */
+    struct sim_batch batches[SIM_BATCHES];
+    int locks[SIM_LOCKS]; /* the job that holds it; -1: none */
+    bool paused[SIM_QUEUES];
+    struct sim_told {
+        int id;
+        char token[500];
+    } told[SIM_TOLD];
+    int told_count;
+    int64_t cancelled[SIM_TYPES], aside[SIM_TYPES]; /* as their counters */
 };
 extern struct sim sim;
 extern struct sim_job sim_jobs[SIM_JOBS];
@@ -106,6 +156,7 @@ extern const char *const sim_queue_names[SIM_QUEUES], *const sim_type_names[SIM_
 extern const char *const sim_limit_names[SIM_LIMITS], *const sim_paths[SIM_PATHS];
 extern struct sim_totals {
     long long claims, starts, slots, holds;
+    long long cancelled, aside, fired, revived;
 } sim_totals;
 
 void sim_begin(uint64_t seed);
@@ -131,6 +182,39 @@ struct span sim_token(int n);
 int64_t sim_cost(int n);
 /* Its cost was another. */
 void sim_true_cost(int n, int64_t cost);
+
+/* ---- What is not to run, and what is counted when a job ends: tests/sim_life.c */
+
+void sim_life_begin(void);
+void sim_life_end(void);
+enum sim_stop { SIM_RUNS, SIM_STANDS_ASIDE, SIM_ENDS };
+/* What becomes of it where a claim meets it. */
+enum sim_stop sim_stops(int n);
+/* It has ended, as done, dead or cancelled: it is in that place, its batch counts it, its lock is free. */
+void sim_end_job(int n, enum sim_place as);
+void sim_started(int n);
+/* reason: one of a few; keep: "" leaves what is known. */
+const char *sim_reason(int i);
+void sim_fails(int n, int reason, bool keep);
+void sim_to_head(int n);
+void sim_seal(struct sim_batch *b);
+/* ",b" batch and so on, as its entry has it. */
+void sim_attrs(int n, char out[200]);
+const char *sim_id(int n, char out[24]);
+/* After a claim: those that have left queues and lanes without starting; from_queue: they were in one until
+ * now. sim_check_halted, once all starts are known: they were first of their lanes. */
+void sim_absorb_halted(const struct snapshot *all, const struct sim_list *from_queue);
+void sim_check_halted(void);
+/* Is this a job that follows a batch and has come with this claim? */
+bool sim_is_new_follower(int n);
+/* Two that came by the same call may stand in either order. */
+bool sim_may_swap(int n, int other);
+void sim_check_life(const struct snapshot *all);
+int sim_job_in(struct span entry);
+struct sim_list *sim_lane_of(int n);
+void sim_list_add(struct sim_list *list, int n);
+void sim_list_remove(struct sim_list *list, int at, int count);
+int sim_list_find(const struct sim_list *list, int n);
 
 /* ---- Limits: the model's part; text as it was stored, "" removes the limit. */
 void sim_limit_is(int limit, const char *text);

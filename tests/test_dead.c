@@ -524,6 +524,21 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
     turns_check();
 }
 
+/* It was cancelled while it ran or waited, and died all the same: who retries it wants it to run. */
+static void test_a_retried_job_is_cancelled_no_more(void **state)
+{
+    (void)state;
+    start("w");
+    bury_job("a", "why");
+    bury_job("b", "why");
+    bury_job("c", "why");
+    free(redis_text("HSET", PREFIX "cancelled", "a", "running 1", "b", "waiting 1", "other", "waiting 1"));
+    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 3, 0);
+    expect_text("other", "HKEYS", PREFIX "cancelled");
+    assert_int_equal(claim("w", 3, 0), 3);
+    expect_leases("a b c");
+}
+
 /* By way of a queue and a worker, twice: the counters agree with what is there. */
 static void test_a_job_may_die_and_come_back_again_and_again(void **state)
 {
@@ -694,6 +709,7 @@ int main(void)
         TEST(filters),
         TEST(all_is_told_of_a_job),
         TEST(retried_jobs_begin_anew_and_keep_what_they_belong_to),
+        TEST(a_retried_job_is_cancelled_no_more),
         TEST(a_job_may_die_and_come_back_again_and_again),
         TEST(what_has_no_queue_stays_until_one_is_named),
         TEST(a_record_of_later_knows_its_queue),

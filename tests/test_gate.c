@@ -851,6 +851,17 @@ static void test_a_rate_below_one_is_where_it_begins(void **state)
     assert_int_equal(take(BEGIN_US, rule, 1, 1).start_us, BEGIN_US + 40000);
 }
 
+/* What was in use stays so at the rate that the new rule has now, not at that which it may reach. */
+static void test_a_rate_below_one_takes_over_what_is_in_use(void **state)
+{
+    const char *rule = "gcra:100/1000000/10,adapt=100..500";
+
+    (void)state;
+    assert_int_equal(take(BEGIN_US, "gcra:200/1000000/10", 1, 10).k, 10);
+    assert_int_equal(take(BEGIN_US, rule, 1, 10).k, 0);
+    assert_int_equal(take(BEGIN_US, rule, 1, 10).start_us, BEGIN_US + 20000);
+}
+
 /* ---- What is stored */
 
 static void test_states_are_these_words(void **state)
@@ -1159,6 +1170,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_gate_is_read_and_written_once_in_a_call, flush),
         cmocka_unit_test_setup(test_throttled_halves_the_rate_and_it_grows_again, flush),
         cmocka_unit_test_setup(test_a_window_adapts_by_its_count, flush),
+        cmocka_unit_test_setup(test_a_rate_below_one_takes_over_what_is_in_use, flush),
         cmocka_unit_test_setup(test_a_rate_below_one_is_where_it_begins, flush),
         cmocka_unit_test_setup(test_states_are_these_words, flush),
         cmocka_unit_test_setup(test_a_log_stays_bounded, flush),

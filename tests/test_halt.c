@@ -1,11 +1,10 @@
 /* What is not to run: paused queues, cancelled jobs, jobs of paused and cancelled batches, as claims meet
- * them; and purging, under virtual time. */
+ * them; and purging, under virtual time. tests/test_throttle.c has all of it at random. */
 #include "tests/scene.h"
 
 #include "core/client.h"
 #include "queue/cancel.h"
 #include "queue/queues.h"
-#include "tests/random.h"
 
 #define HALTED PREFIX "halted"
 #define CANCELLED PREFIX "cancelled"
@@ -261,6 +260,31 @@ static void test_jobs_of_a_paused_batch_stand_aside(void **state)
     turns_check();
 }
 
+/* A resume that broke off leaves the rest aside, of a batch that is paused no more. */
+static void test_what_a_resume_left_aside_is_found(void **state)
+{
+    struct cancel cancel;
+
+    (void)state;
+    start("w");
+    enqueue_of_batch("t", "b", "a b c");
+    free(redis_text("HSET", BATCH, "total", "3"));
+    free(redis_text("ZADD", PREFIX "batches", "1", "b"));
+    halt("b/b", "paused 1");
+    assert_int_equal(claim("w", 5, 0), 0);
+    must(turns_script("batch_resume", (const char *[]){"b", "1"}, 2));
+    if (cancel_job(w, turns.now_us, "a", NULL, &cancel) != 0)
+        fail_msg("%s", w->error.text);
+    assert_int_equal(cancel.job.state, JOB_ASIDE);
+    assert_int_equal(cancel.result, CANCEL_MARKED);
+    cancel_free(&cancel);
+    must(turns_script("batch_resume", (const char *[]){"b", "500"}, 2));
+    claim("w", 5, 0);
+    expect_leases("b c");
+    assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
+    turns_check();
+}
+
 static void test_a_claim_that_fails_sets_nothing_aside(void **state)
 {
     char *before, *after;
@@ -424,213 +448,6 @@ static void test_purged_jobs_end_their_batch(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 0);
 }
 
-/* ---- All of it at random */
-
-enum { WORLD_JOBS = 400, WORLD_STEPS = 300 };
-
-static struct world {
-    uint64_t seed, random;
-    int jobs;
-    bool started[WORLD_JOBS];
-    char tokens[WORLD_JOBS][200]; /* of those that run */
-    int running;
-} world;
-
-static int pick(int n)
-{
-    return (int)(random_next(&world.random) % (uint64_t)n);
-}
-
-static const char *const world_queues[] = {"default", "other"};
-static const char *const world_types[] = {"t", "slow", "keyed"};
-
-static void world_enqueue(void)
-{
-    for (int i = pick(8); i >= 0 && world.jobs < WORLD_JOBS; i--) {
-        const char *type = world_types[pick(3)];
-        char entry[300], stats[100];
-
-        snprintf(entry, sizeof entry, "%s{\"id\":\"j%d\",\"type\":\"%s\",\"key\":\"k%d\"}",
-                 pick(2) ? "@0,0,0,bb;" : "", world.jobs++, type, pick(5));
-        snprintf(stats, sizeof stats, PREFIX "stats:%s", type);
-        push(world_queues[pick(2)], entry);
-        free(redis_text("HINCRBY", stats, "enqueued", "1"));
-    }
-}
-
-/* Every job starts once at most; it ends at once, or runs on. */
-static void world_claim(void)
-{
-    must(try_claim("w", 1 + pick(6), pick(4)));
-    for (size_t i = 0; i < turns.claim.lease_count; i++) {
-        const char *id = strstr(turns.claim.leases[i].body.at, "\"j");
-        int n = id ? atoi(id + 2) : -1;
-
-        assert_in_range(n, 0, WORLD_JOBS - 1);
-        if (world.started[n])
-            fail_msg("WEIR_SEED=%llu: j%d started twice", (unsigned long long)world.seed, n);
-        world.started[n] = true;
-        snprintf(world.tokens[world.running++], 200, "%.*s", (int)turns.claim.leases[i].token.len,
-                 turns.claim.leases[i].token.at);
-    }
-}
-
-static void world_settle(void)
-{
-    while (world.running > 0 && pick(8)) {
-        const char *text = world.tokens[--world.running], *type = strchr(strchr(text, '/') + 1, '/') + 1;
-        struct span token = {text, strlen(text)};
-        char name[20];
-        int64_t stale;
-
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(type, "/"), type);
-        if (pick(5) == 0)
-            must(turns_settle_end("w", SETTLE_CANCELLED, token, 0, NULL, &stale));
-        else
-            must(turns_settle_done("w", name, &token, 1, &stale));
-        assert_int_equal(stale, 0);
-    }
-}
-
-static void world_cancel(void)
-{
-    struct cancel cancel;
-    char id[20];
-    int status;
-
-    snprintf(id, sizeof id, "j%d", pick(world.jobs + 1));
-    status = cancel_job(w, turns.now_us, id, NULL, &cancel);
-    if (status != 0 && status != WEIR_ENOTFOUND)
-        fail_msg("WEIR_SEED=%llu: cancel %s: %s", (unsigned long long)world.seed, id, w->error.text);
-    cancel_free(&cancel);
-}
-
-static void world_pause(bool paused)
-{
-    int64_t ignored;
-
-    for (size_t i = 0; i < COUNT(world_queues); i++)
-        if (!paused || pick(2))
-            (void)!queue_pause(w, world_queues[i], paused, &ignored);
-    if (paused && pick(2))
-        halt("b/b", "paused 1");
-    else if (!paused)
-        must(turns_script("batch_resume", (const char *[]){"b", "500"}, 2));
-}
-
-static void world_purge(void)
-{
-    const char *type = pick(2) ? world_types[pick(3)] : NULL;
-    struct queue_jobs jobs;
-
-    if (pick(6) == 0 && queue_purge(w, turns.now_us, world_queues[pick(2)], type, 1 + pick(30), &jobs) < 0 &&
-        w->error.status != WEIR_ENOTFOUND)
-        fail_msg("WEIR_SEED=%llu: %s", (unsigned long long)world.seed, w->error.text);
-}
-
-static void world_step(void)
-{
-    switch (pick(8)) {
-    case 0:
-        world_enqueue();
-        break;
-    case 1:
-        world_cancel();
-        break;
-    case 2:
-        world_pause(pick(2));
-        break;
-    case 3:
-        world_purge();
-        break;
-    case 4:
-        world_settle();
-        break;
-    default:
-        turns.now_us += pick(400000);
-        world_claim();
-    }
-}
-
-static void world_check(const char *when)
-{
-    struct invariants seen;
-    const char *why = invariants_broken(turns.redis, PREFIX, turns.now_us, LEASE_US, &seen);
-
-    if (why || seen.foreign != 0)
-        fail_msg("WEIR_SEED=%llu: %s: %s", (unsigned long long)world.seed, when,
-                 why ? why : "what waits in queues is not what was counted");
-}
-
-static long long counted(const char *what)
-{
-    long long sum = 0;
-
-    for (size_t i = 0; i < COUNT(world_types); i++) {
-        char stats[100], *n;
-
-        snprintf(stats, sizeof stats, PREFIX "stats:%s", world_types[i]);
-        n = redis_text("HGET", stats, what);
-        sum += atoll(n);
-        free(n);
-    }
-    return sum;
-}
-
-/* Nothing is paused any more, and all that is left runs: each job has been done or cancelled, and counted
- * once. */
-static void world_end(void)
-{
-    world_pause(false);
-    for (int i = 0; i < 2000 && redis_number("EXISTS", QUEUE, PREFIX "queue:other", PREFIX "wake:default",
-                                             PREFIX "wake:other");
-         i++) {
-        turns.now_us += SECOND_US / 2;
-        world_claim();
-        world_settle();
-    }
-    while (world.running > 0)
-        world_settle();
-    world_check("at the end");
-    assert_int_equal(redis_number("EXISTS", QUEUE, PREFIX "queue:other", PREFIX "wake:default",
-                                  PREFIX "wake:other", PREFIX "aside:b"),
-                     0);
-    if (counted("done") + counted("cancelled") != world.jobs)
-        fail_msg("WEIR_SEED=%llu: of %d jobs %lld are done and %lld cancelled",
-                 (unsigned long long)world.seed, world.jobs, counted("done"), counted("cancelled"));
-}
-
-static void run_world(uint64_t seed)
-{
-    static const char *const types[] = {"t", "slow", "keyed"};
-
-    world = (struct world){.seed = seed, .random = seed};
-    scene_begin(NULL);
-    ask.queues = (struct names){world_queues, 2};
-    ask.types = (struct names){types, 3};
-    must(turns_adopt("w", "", NULL, 0, ask.queues, NULL));
-    free(redis_text("HSET", BATCH, "total", "1000000"));
-    must(turns_rate("slow", "5/1000000/2"));
-    must(turns_rate("keyed", "gcra:2/1000000/1,by=key concurrency:3"));
-    must(turns_weight("keyed", "k1", 3));
-    for (int i = 0; i < WORLD_STEPS; i++) {
-        world_step();
-        world_check("in between");
-    }
-    world_end();
-}
-
-static void test_random_halts(void **state)
-{
-    const char *worlds = getenv("WEIR_WORLDS");
-    int count = worlds ? atoi(worlds) : 6;
-    uint64_t seed = random_seed();
-
-    (void)state;
-    for (int i = 0; i < count; i++)
-        run_world(seed + (uint64_t)i);
-}
-
 /* ---- Scripts refuse what is wrong */
 
 static void test_wrong_arguments(void **state)
@@ -681,13 +498,13 @@ int main(void)
         TEST(many_cancelled_jobs_keep_nobody_waiting),
         TEST(jobs_of_a_cancelled_batch_end),
         TEST(jobs_of_a_paused_batch_stand_aside),
+        TEST(what_a_resume_left_aside_is_found),
         TEST(a_claim_that_fails_sets_nothing_aside),
         TEST(what_is_not_ours_stops_the_claim),
         TEST(purging_a_queue_leaves_what_runs),
         TEST(purging_one_type),
         TEST(purging_long_lanes_page_by_page),
         TEST(purged_jobs_end_their_batch),
-        TEST(random_halts),
         TEST(wrong_arguments),
     };
 

@@ -225,16 +225,12 @@ int gate_change(struct gate *g, const struct rule *rule, int64_t now_us)
 {
     int64_t slots = ops_of(g)->used(g, now_us);
     bool same = same_words(&g->base, rule);
-    int status = 0;
 
     g->base = *rule;
-    if (!same) {
+    if (!same)
         empty(g);
-        g->rule = *rule;
-        status = ops_of(g)->fill(g, now_us, least(slots, rule->burst));
-    }
-    adapt(g, now_us);
-    return status;
+    adapt(g, now_us); /* first: slots of a lower rate take longer to come back */
+    return same ? 0 : ops_of(g)->fill(g, now_us, least(slots, rule->burst));
 }
 
 /* ---- The stored state: "WROTE_US PAUSE_UNTIL_US HOLD ADAPT RULE WORDS[ ~IN_FLIGHT]" */

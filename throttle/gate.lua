@@ -81,7 +81,8 @@ end
 
 local function change(g, whole)
     local n = g.algorithm.used(g, now)
-    g.base, g.rule, g.algorithm = whole, whole, whole.algorithm
+    g.base, g.algorithm = whole, whole.algorithm
+    adapt(g) -- first: slots of a lower rate take longer to come back
     if g.hold_ticket then g.hold_ticket = nil end -- its time was that of the old rule
     g.algorithm.fresh(g)
     g.algorithm.fill(g, min(n, whole.burst))
@@ -89,7 +90,7 @@ local function change(g, whole)
 end
 
 local function set_base(g, whole)
-    if whole.text ~= g.base.text then change(g, whole) end
+    if whole.text ~= g.base.text then return change(g, whole) end
     g.base = whole
     adapt(g)
 end
@@ -151,7 +152,7 @@ local function state_read(g, state)
     g.pause = pause
     if hold ~= '-' then hold_read(g, hold, back) end
     if adapted ~= '-' then factor_read(g, adapted, back) end
-    if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low then adapt(g) end
+    if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low or g.factor then adapt(g) end
     return true
 end
 

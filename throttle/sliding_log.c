@@ -129,7 +129,7 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
 /* The debt is at most the count, so that the log stays bounded. */
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
-    int64_t taken = least(slots, 2 * g->rule.count - used(g, now_us));
+    int64_t taken = least(slots, 2 * g->base.count - used(g, now_us));
 
     return taken > 0 ? take(g, most(now_us, g->word[LAST_US]), taken) : 0;
 }

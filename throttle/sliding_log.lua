@@ -113,10 +113,10 @@ function sliding_log.take(g, s, k, cost)
     g.last, g.used = s, g.used + k * cost
 end
 
--- The debt is at most the count, so that the log stays bounded.
+-- The debt is at most the count of the rule as it was set, so that the log stays bounded.
 function sliding_log.charge(g, cost)
     forget(g)
-    cost = min(cost, 2 * g.rule.count - g.used)
+    cost = min(cost, 2 * g.base.count - g.used)
     if cost > 0 then sliding_log.take(g, max(now, g.last), 1, cost) end
 end
 

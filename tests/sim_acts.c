@@ -1,0 +1,803 @@
+#include "tests/sim_acts.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/client.h"
+#include "core/script.h"
+#include "queue/batch.h"
+#include "queue/cancel.h"
+#include "queue/enqueue.h"
+
+struct acts_totals acts_totals;
+static struct weir *w;
+static int favourite; /* which act this world has most of */
+
+static struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+static const char *text_at(size_t i)
+{
+    return turns.reply->element[i]->str;
+}
+
+static int64_t number_at(size_t i)
+{
+    const struct redisReply *r = turns.reply->element[i];
+
+    return r->type == REDIS_REPLY_INTEGER ? r->integer : atoll(r->str);
+}
+
+static bool is_broken_off(void)
+{
+    bool broken_off = sim_chance(5);
+
+    acts_totals.broken_off += broken_off;
+    return broken_off;
+}
+
+static int any_queue(void)
+{
+    return (int)sim_pick(0, sim.queue_count - 1);
+}
+
+static int any_type(void)
+{
+    return (int)sim_pick(0, sim.type_count - 1);
+}
+
+static struct sim_batch *any_batch(void)
+{
+    return &sim.batches[sim_pick(0, SIM_BATCHES - 1)];
+}
+
+enum { ACTS = 24 };
+
+void acts_begin(void)
+{
+    favourite = (int)sim_pick(0, ACTS - 1);
+    for (int i = 0; i < SIM_BATCHES; i++) {
+        struct sim_batch *b = &sim.batches[i];
+
+        b->follower = sim_new_job(any_queue(), any_type(), 0);
+        snprintf(b->name, sizeof b->name, "j%d", b->follower);
+        sim_jobs[b->follower].follows = true;
+        sim_jobs[b->follower].batch_followed = i;
+        for (int path = 0; path < SIM_PATHS; path++)
+            sim_jobs[b->follower].values[path] = 0; /* there is nothing at any of them */
+    }
+    if (!w)
+        w = weir_new(turns.server.url, NULL);
+}
+
+void acts_stop(void)
+{
+    weir_free(w);
+    w = NULL;
+}
+
+/* ---- Jobs in */
+
+static bool is_closed(const struct sim_batch *b)
+{
+    return b->sealed || b->cancelled;
+}
+
+/* A job with a batch, a lock, or a delay; maybe none of them. */
+static int make_job(int queue, int type)
+{
+    int64_t most = sim_cost_most(type);
+    int n = sim_new_job(queue, type, sim_chance(3) ? sim_pick(1, most < 4 ? most : 4) : 0);
+
+    sim_jobs[n].in_order = true;
+    return n;
+}
+
+static void fill_in(struct enqueue *out, int n, const char *id, const char *body, const char *lock)
+{
+    const struct sim_job *job = &sim_jobs[n];
+
+    *out = (struct enqueue){.queue = span_of(sim_queue_names[job->queue]),
+                            .type = span_of(sim_type_names[job->type]),
+                            .id = span_of(id),
+                            .body = span_of(body),
+                            .cost = job->cost,
+                            .keep_ms = 1000,
+                            .tag = "tag",
+                            .delay_us = sim_chance(4) ? sim_pick(1, 3000000) : -1,
+                            .at_us = -1};
+    if (job->batch >= 0)
+        out->batch = span_of(sim.batches[job->batch].name);
+    if (job->lock >= 0) {
+        out->unique = span_of(lock);
+        out->lock_ms = job->lock_until_start ? LOCK_UNTIL_START : LOCK_UNTIL_END;
+    }
+}
+
+static int send_enqueue(const struct enqueue *enqueue, enum enqueue_result *result, struct span *id)
+{
+    struct args a;
+    int rc;
+
+    args_init(&a);
+    enqueue_request(&a, PREFIX, turns.now_us, enqueue);
+    rc = turns_send(&a);
+    return rc ? rc : enqueue_reply(turns.reply, result, id, &turns.error);
+}
+
+static void enters(int n, const struct enqueue *enqueue)
+{
+    struct sim_job *job = &sim_jobs[n];
+
+    acts_totals.enqueued++;
+    if (job->batch >= 0) {
+        sim.batches[job->batch].there = true;
+        sim.batches[job->batch].total++;
+    }
+    if (job->lock >= 0)
+        sim.locks[job->lock] = n;
+    if (enqueue->delay_us < 0) {
+        sim_to_queue(n);
+        return;
+    }
+    job->place = SIM_LATER;
+    job->scheduled = true;
+    job->due_us = turns.now_us + enqueue->delay_us;
+}
+
+/* Sometimes sent again, as after a lost answer: nothing more happens. */
+static void enqueue_one(void)
+{
+    int n = make_job(any_queue(), any_type());
+    struct sim_job *job = &sim_jobs[n];
+    char id[24], holder[24] = "", body[400], lock[16];
+    struct enqueue enqueue;
+    enum enqueue_result result;
+    struct span answered;
+    bool held, closed;
+
+    job->batch = sim_chance(3) ? -1 : (int)sim_pick(0, SIM_BATCHES - 1);
+    job->lock = sim_chance(3) ? (int)sim_pick(0, SIM_LOCKS - 1) : -1;
+    job->lock_until_start = job->lock >= 0 && sim_chance(3);
+    snprintf(lock, sizeof lock, "lock%d", job->lock);
+    sim_body(n, body, sizeof body);
+    fill_in(&enqueue, n, sim_id(n, id), body, lock);
+    held = job->lock >= 0 && sim.locks[job->lock] >= 0;
+    closed = !held && job->batch >= 0 && is_closed(&sim.batches[job->batch]);
+    if (held)
+        sim_id(sim.locks[job->lock], holder);
+    for (int64_t i = sim_pick(0, 4) / 4; i >= 0; i--) {
+        int rc = send_enqueue(&enqueue, &result, &answered);
+
+        if ((rc != 0) != closed)
+            sim_fail("enqueue of job %d: %s", n, rc ? turns.error.text : "its batch takes no more");
+        if (!closed && (result != (held ? ENQUEUE_HELD : ENQUEUE_NEW) ||
+                        strncmp(answered.at, held ? holder : id, answered.len) != 0))
+            sim_fail("enqueue of job %d: %d, %.*s", n, result, (int)answered.len, answered.at);
+    }
+    acts_totals.refused += held || closed;
+    if (held || closed)
+        job->batch = job->lock = -1;
+    else
+        enters(n, &enqueue);
+}
+
+/* The next chunk of a batch: jobs of one queue. */
+static void append_some(struct sim_batch *b)
+{
+    struct name_count types[SIM_TYPES], queue = {.count = (uint64_t)sim_pick(1, 6)};
+    struct append chunk = {.batch = b->name, .types = types, .queues = &queue, .queue_count = 1};
+    char bodies[6][500], head[BATCH_HEAD_SIZE];
+    int first = sim.job_count, q = any_queue();
+    bool closed = is_closed(b), accepted;
+
+    batch_head(b->name, head);
+    queue.name = span_of(sim_queue_names[q]);
+    chunk.before = (struct batch_state){b->lines, b->lines ? b->sum : CHECKSUM_NONE};
+    chunk.after = (struct batch_state){b->lines + queue.count, (uint64_t)sim_pick(1, INT64_MAX - 1)};
+    for (uint64_t i = 0; i < queue.count; i++) {
+        int n = make_job(q, any_type());
+        size_t len = (size_t)snprintf(bodies[i], sizeof bodies[i], "%s", head), t = 0;
+
+        sim_body(n, bodies[i] + len, sizeof bodies[i] - len);
+        while (t < chunk.type_count &&
+               strncmp(types[t].name.at, sim_type_names[sim_jobs[n].type], types[t].name.len) != 0)
+            t++;
+        if (t == chunk.type_count)
+            types[chunk.type_count++] = (struct name_count){span_of(sim_type_names[sim_jobs[n].type]), 0};
+        types[t].count++;
+    }
+    for (int times = (int)sim_pick(1, 4) / 4, i = 0; i <= times; i++) {
+        struct batch_state state;
+        struct args a;
+        int rc;
+
+        args_init(&a);
+        append_request(&a, PREFIX, turns.now_us, &chunk);
+        for (uint64_t k = 0; k < queue.count; k++)
+            args_add(&a, bodies[k]);
+        rc = turns_send(&a);
+        if ((rc != 0) != closed)
+            sim_fail("append to %s: %s", b->name, rc ? turns.error.text : "it takes no more");
+        if (closed)
+            return;
+        sim_must(append_reply(turns.reply, &state, &accepted, &turns.error), "append");
+        if (accepted != (i == 0))
+            sim_fail("append to %s: accepted %d", b->name, accepted);
+    }
+    b->there = true;
+    b->total += (int64_t)queue.count;
+    b->lines = chunk.after.lines;
+    b->sum = chunk.after.sum;
+    for (int n = first; n < sim.job_count; n++) {
+        sim_jobs[n].batch = (int)(b - sim.batches);
+        sim_to_queue(n);
+    }
+}
+
+/* ---- Batches */
+
+static void seal(struct sim_batch *b, bool create)
+{
+    const struct sim_job *follower = &sim_jobs[b->follower];
+    bool follows = sim_chance(2), refused = follows && b->sealed && !b->has_follower;
+    struct batch_sealed sealed;
+    struct args a;
+    int rc;
+
+    args_init(&a);
+    batch_seal_request(&a, PREFIX, turns.now_us, b->name, create,
+                       follows ? sim_queue_names[follower->queue] : "",
+                       follows ? sim_type_names[follower->type] : "");
+    rc = turns_send(&a);
+    if (rc == 0)
+        rc = batch_seal_reply(turns.reply, b->name, &sealed, &turns.error);
+    if ((rc != 0) != (refused || (!b->there && !create)))
+        sim_fail("batch seal %s: %s", b->name, rc ? turns.error.text : "it cannot be followed");
+    if (rc != 0)
+        return;
+    b->there = true;
+    b->has_follower |= follows;
+    if (!b->sealed)
+        sim_seal(b);
+}
+
+static int64_t left_of(const struct sim_batch *b)
+{
+    return b->total - b->ends[SIM_DONE] - b->ends[SIM_DEAD] - b->ends[SIM_CANCELLED];
+}
+
+static const char *state_of(const struct sim_batch *b)
+{
+    if (!b->there)
+        return "none";
+    if (b->cancelled)
+        return "cancelled";
+    if (b->sealed && left_of(b) == 0)
+        return "ended";
+    return b->halt == SIM_PAUSED ? "paused" : "open";
+}
+
+static void drop_aside(struct sim_batch *b, bool whole)
+{
+    while (b->aside.count > 0 && (whole || !is_broken_off())) {
+        int most = (int)(sim_chance(2) ? sim_pick(1, 4) : 500);
+        int count = most < b->aside.count ? most : b->aside.count;
+        char number[8];
+
+        snprintf(number, sizeof number, "%d", most);
+        sim_must(turns_script("batch_drop", (const char *[]){b->name, number}, 2), "batch_drop");
+        if (number_at(0) != count || number_at(1) != b->aside.count - count)
+            sim_fail("batch_drop %s: %lld, %lld left", b->name, (long long)number_at(0),
+                     (long long)number_at(1));
+        for (int i = 0; i < count; i++) {
+            sim.aside[sim_jobs[b->aside.at[i]].type]--;
+            sim_end_job(b->aside.at[i], SIM_CANCELLED);
+        }
+        sim_list_remove(&b->aside, 0, count);
+    }
+}
+
+static void halt(struct sim_batch *b, const char *verb)
+{
+    const char *was = state_of(b), *dry = sim_chance(8) ? "1" : "0";
+    bool cancels = strcmp(verb, "cancel") == 0;
+
+    sim_must(turns_script("batch_halt", (const char *[]){b->name, verb, dry}, 3), "batch_halt");
+    if (strcmp(text_at(0), was) != 0)
+        sim_fail("batch %s %s: it was %s, not %s", verb, b->name, text_at(0), was);
+    if (b->there && (number_at(1) != left_of(b) || number_at(2) != b->aside.count))
+        sim_fail("batch %s %s: %lld left, %lld aside", verb, b->name, (long long)number_at(1),
+                 (long long)number_at(2));
+    if (*dry == '0' && (strcmp(was, "open") == 0 || (cancels && strcmp(was, "paused") == 0))) {
+        b->halt = cancels ? SIM_HALTED : SIM_PAUSED;
+        b->cancelled = cancels;
+        if (cancels)
+            sim_seal(b);
+    }
+    if (b->cancelled)
+        drop_aside(b, false);
+}
+
+/* The last ones of the list, so that all stand in their order in the end. */
+static void resume_page(struct sim_batch *b, int most)
+{
+    const char *was = b->halt == SIM_PAUSED ? "paused" : "open";
+    char number[8];
+
+    snprintf(number, sizeof number, "%d", most);
+    sim_must(turns_script("batch_resume", (const char *[]){b->name, number}, 2), "batch_resume");
+    if (!b->there || b->cancelled) {
+        if (strcmp(text_at(0), b->there ? "cancelled" : "none") != 0)
+            sim_fail("batch resume %s: %s", b->name, text_at(0));
+        return;
+    }
+    if (strcmp(text_at(0), was) != 0)
+        sim_fail("batch resume %s: it was %s, not %s", b->name, text_at(0), was);
+    b->halt = SIM_GOES_ON;
+    for (; most > 0 && b->aside.count > 0; most--) {
+        sim_to_head(b->aside.at[b->aside.count - 1]);
+        b->aside.count--;
+    }
+}
+
+static void resume(struct sim_batch *b, bool whole)
+{
+    do
+        resume_page(b, (int)(sim_chance(2) ? sim_pick(1, 4) : 500));
+    while (b->there && !b->cancelled && b->aside.count > 0 && (whole || !is_broken_off()));
+}
+
+/* ---- Queues */
+
+static void pause_queue(int q, bool pauses)
+{
+    sim_must(
+        turns_script("queue_pause", (const char *[]){sim_queue_names[q], pauses ? "pause" : "resume"}, 2),
+        "queue_pause");
+    if (strcmp(text_at(0), "missing") == 0) {
+        if (sim.paused[q] || sim.queues[q].count > 0)
+            sim_fail("queue_pause: %s is missing", sim_queue_names[q]);
+        return;
+    }
+    if ((*text_at(0) != '\0') != sim.paused[q])
+        sim_fail("queue_pause: %s was paused since '%s'", sim_queue_names[q], text_at(0));
+    sim.paused[q] = pauses;
+}
+
+static int length_of(const struct snapshot *all, int q, int type, int key)
+{
+    char name[200];
+    const struct item *lane;
+
+    snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[type], sim_key_text(key));
+    lane = snapshot_item(all, name);
+    return lane ? (int)lane->count : 0;
+}
+
+/* What a page took from the heads of lanes; type: -1 any. */
+static int64_t take_from_lanes(int q, int type)
+{
+    struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
+    int64_t taken = 0;
+
+    for (int t = 0; t < sim.type_count; t++)
+        for (int key = 0; key <= SIM_KEYS && (type < 0 || t == type); key++) {
+            struct sim_list *lane = &sim.lanes[q][t][key];
+            int gone = lane->count > 0 ? lane->count - length_of(all, q, t, key) : 0;
+
+            for (int i = 0; i < gone; i++)
+                sim_end_job(lane->at[i], SIM_CANCELLED);
+            if (gone > 0)
+                sim_list_remove(lane, 0, gone);
+            taken += gone;
+        }
+    snapshot_free(all);
+    return taken;
+}
+
+static int64_t take_from_queue(int q, int most)
+{
+    struct sim_list *queue = &sim.queues[q];
+    int count = most < queue->count ? most : queue->count, ends[SIM_JOBS];
+
+    memcpy(ends, queue->at, (size_t)count * sizeof *ends);
+    sim_list_remove(queue, 0, count);
+    for (int i = 0; i < count; i++)
+        sim_end_job(ends[i], SIM_CANCELLED);
+    return count;
+}
+
+/* Marks those of a type, from the tail on; from: how many were seen. */
+static int64_t mark_in_queue(int q, int type, int most, int from)
+{
+    struct sim_list *queue = &sim.queues[q];
+    int64_t marked = 0;
+
+    for (int i = queue->count - from - 1; i >= 0 && most > 0; i--, most--) {
+        struct sim_job *job = &sim_jobs[queue->at[i]];
+
+        if (job->type != type)
+            continue;
+        if (job->mark == SIM_UNMARKED)
+            job->mark = SIM_MARKED_WAITING;
+        marked++;
+    }
+    return marked;
+}
+
+enum { PLACES = 3 + SIM_TYPES, PAGES_MOST = 500 };
+
+/* One page; what it names is added to places. */
+static void purge_page(int q, int type, const char *place, char from[40], char places[PLACES][40], int *count)
+{
+    int most = (int)(sim_chance(2) ? sim_pick(1, 6) : 500);
+    int64_t jobs = 0, marked = 0;
+    char number[8];
+
+    snprintf(number, sizeof number, "%d", most);
+    sim_must(turns_script("queue_purge",
+                          (const char *[]){sim_queue_names[q], "remove", type < 0 ? "" : sim_type_names[type],
+                                           number, place, from},
+                          6),
+             "queue_purge");
+    if (strcmp(text_at(0), "missing") == 0) {
+        *from = '\0';
+        return;
+    }
+    if (strcmp(place, "queue") != 0)
+        jobs = take_from_lanes(q, type);
+    else if (type < 0)
+        jobs = take_from_queue(q, most);
+    else
+        marked = mark_in_queue(q, type, most, atoi(from));
+    if (number_at(1) != jobs || number_at(2) != marked || number_at(3) != 0)
+        sim_fail("queue_purge: %lld jobs, %lld marked, not %lld, %lld", (long long)number_at(1),
+                 (long long)number_at(2), (long long)jobs, (long long)marked);
+    acts_totals.purged += jobs + marked;
+    snprintf(from, 40, "%s", text_at(0));
+    for (size_t i = 0; i < turns.reply->element[5]->elements && *count < PLACES; i++)
+        snprintf(places[(*count)++], 40, "%s", turns.reply->element[5]->element[i]->str);
+}
+
+/* since: the calls before it; a job that has followed a batch meanwhile may stand behind what was looked at.
+ */
+static void check_purged(int q, int type, int since)
+{
+    for (int t = 0; t < sim.type_count; t++)
+        for (int key = 0; key <= SIM_KEYS && (type < 0 || t == type); key++)
+            if (sim.lanes[q][t][key].count > 0)
+                sim_fail("%s/%s/%s is left by a purge", sim_queue_names[q], sim_type_names[t],
+                         sim_key_text(key));
+    for (int i = 0; i < sim.queues[q].count; i++) {
+        const struct sim_job *job = &sim_jobs[sim.queues[q].at[i]];
+
+        if ((type < 0 || job->type == type) && job->mark == SIM_UNMARKED && job->fired_call <= since)
+            sim_fail("job %d in %s is left by a purge", sim.queues[q].at[i], sim_queue_names[q]);
+    }
+}
+
+static void purge(int q, int type)
+{
+    char places[PLACES][40] = {"sleep", "rings", "queue"};
+    int count = 3, pages = 0, since = turns.calls;
+
+    while (count > 0) {
+        char place[40], from[40] = "";
+
+        snprintf(place, sizeof place, "%s", places[--count]);
+        do {
+            if (++pages > PAGES_MOST)
+                sim_fail("queue_purge: %s, page by page", place);
+            if (is_broken_off())
+                return;
+            purge_page(q, type, place, from, places, &count);
+            sim_look();
+        } while (*from);
+    }
+    check_purged(q, type, since);
+}
+
+/* ---- Jobs out */
+
+static int any_job(void)
+{
+    int n = (int)sim_pick(0, sim.job_count - 1);
+
+    for (int i = 0; i < 5 && (sim_jobs[n].place == SIM_DONE || sim_jobs[n].place == SIM_CANCELLED); i++)
+        n = (int)sim_pick(0, sim.job_count - 1);
+    return n;
+}
+
+static void told(int n)
+{
+    sim_jobs[n].mark = SIM_MARKED_RUNNING;
+    sim.told[sim.told_count].id = sim_jobs[n].owner;
+    snprintf(sim.told[sim.told_count++].token, sizeof sim.told[0].token, "%s", sim_jobs[n].token);
+}
+
+/* As weir job cancel does it. */
+static void cancel(int n)
+{
+    struct sim_job *job = &sim_jobs[n];
+    bool waits = job->place == SIM_WAITING || job->place == SIM_ASIDE;
+    int expected = waits || job->place == SIM_LEASED || job->place == SIM_LATER ? 0
+                   : job->place == SIM_DEAD || job->remembered                  ? WEIR_EINPUT
+                                                                                : WEIR_ENOTFOUND;
+    enum cancel_result result = job->place == SIM_LATER    ? CANCEL_REMOVED
+                                : job->place == SIM_LEASED ? CANCEL_TOLD
+                                : job->mark                ? CANCEL_BEFORE
+                                                           : CANCEL_MARKED;
+    struct cancel out;
+    char id[24];
+    int rc = cancel_job(w, turns.now_us, sim_id(n, id), NULL, &out);
+
+    if (rc != expected || (rc == 0 && out.result != result))
+        sim_fail("cancel of job %d in place %d: %d, %d: %s", n, job->place, rc, out.result,
+                 rc ? w->error.text : "");
+    cancel_free(&out);
+    acts_totals.cancels += rc == 0;
+    if (rc != 0)
+        return;
+    if (job->place == SIM_LATER)
+        sim_end_job(n, SIM_CANCELLED);
+    else if (job->place == SIM_LEASED)
+        told(n);
+    else if (!job->mark)
+        job->mark = SIM_MARKED_WAITING;
+}
+
+/* Whoever cancels saw the job waiting; when it is marked it is somewhere else, and nobody looks again. */
+static void mark_only(int n)
+{
+    char id[24];
+
+    sim_must(turns_script("cancel", (const char *[]){sim_id(n, id), "mark"}, 2), "cancel");
+    if ((turns.reply->integer == 1) != (sim_jobs[n].mark == SIM_UNMARKED))
+        sim_fail("the mark of job %d: %lld", n, turns.reply->integer);
+    if (!sim_jobs[n].mark)
+        sim_jobs[n].mark = SIM_MARKED_WAITING;
+}
+
+/* Into a queue that only a foreign client knows nobody looks. */
+static bool is_known(int q)
+{
+    const struct item *queues = sim.all ? snapshot_item(sim.all, "queues") : NULL;
+
+    for (size_t i = 0; queues && i < queues->count; i++)
+        if (strcmp(queues->at[i]->str, sim_queue_names[q]) == 0)
+            return true;
+    return false;
+}
+
+static void cancel_some(void)
+{
+    int n = any_job();
+
+    if ((sim_jobs[n].place == SIM_LEASED && sim.told_count == SIM_TOLD) || !is_known(sim_jobs[n].queue))
+        return;
+    if (sim_jobs[n].place <= SIM_ASIDE && sim_chance(10))
+        mark_only(n);
+    else
+        cancel(n);
+}
+
+/* ---- The dead */
+
+struct filter {
+    int type, queue, batch, id; /* -1: any */
+    const char *text;
+    char id_text[24];
+};
+
+static struct filter any_filter(void)
+{
+    struct filter f = {-1, -1, -1, -1, "", ""};
+
+    switch (sim_pick(0, 5)) {
+    case 0:
+        f.type = any_type();
+        break;
+    case 1:
+        f.queue = any_queue();
+        break;
+    case 2:
+        f.batch = (int)sim_pick(0, SIM_BATCHES - 1);
+        break;
+    case 3:
+        f.id = any_job();
+        sim_id(f.id, f.id_text);
+        break;
+    case 4:
+        f.text = "died";
+        break;
+    default:
+        break;
+    }
+    return f;
+}
+
+static bool is_wanted(const struct filter *f, int n, const char *record)
+{
+    const struct sim_job *job = &sim_jobs[n];
+
+    return (f->type < 0 || job->type == f->type) && (f->queue < 0 || job->queue == f->queue) &&
+           (f->batch < 0 || job->batch == f->batch) && (f->id < 0 || n == f->id) &&
+           (!*f->text || strcspn(record, "\n") > strlen(f->text)) &&
+           (!*f->text || (strstr(record, f->text) && strstr(record, f->text) < strchr(record, '\n')));
+}
+
+static void revive(int n, int into)
+{
+    struct sim_job *job = &sim_jobs[n];
+
+    if (into >= 0)
+        job->queue = into;
+    job->attempts = job->interrupted = job->throttled = 0;
+    job->failure[0] = '\0';
+    job->mark = SIM_UNMARKED;
+    if (job->batch >= 0) {
+        sim.batches[job->batch].ends[SIM_DEAD]--;
+        sim.batches[job->batch].ended = false;
+    }
+    if (job->lock >= 0 && sim.locks[job->lock] < 0)
+        sim.locks[job->lock] = n;
+    sim_to_queue(n);
+    sim_totals.revived++;
+}
+
+/* One page of the dead, as it stood before; returns how many of it were wanted. */
+static int64_t follow_page(const struct filter *f, const struct item *dead, size_t first, size_t looked_at,
+                           bool retries, int into)
+{
+    int64_t moved = 0;
+
+    for (size_t i = first; i < first + looked_at; i++) {
+        const char *record = dead->at[2 * i]->str;
+        int n = sim_job_in((struct span){record, dead->at[2 * i]->len});
+
+        if (!is_wanted(f, n, record))
+            continue;
+        moved++;
+        if (retries)
+            revive(n, into);
+        else
+            sim_jobs[n].place = SIM_REMOVED;
+    }
+    return moved;
+}
+
+/* The order of `dead` is that of the last look. */
+static void walk_dead(struct filter f, bool retries)
+{
+    int into = retries && sim_chance(4) ? any_queue() : -1;
+    char till[40] = "", score[40] = "", record[2000] = "", number[8];
+    struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
+    const struct item *dead = snapshot_item(all, "dead");
+    size_t seen = 0;
+
+    do {
+        const char *words[] = {retries ? "retry" : "remove",
+                               number,
+                               till,
+                               score,
+                               record,
+                               f.type < 0 ? "" : sim_type_names[f.type],
+                               f.queue < 0 ? "" : sim_queue_names[f.queue],
+                               f.batch < 0 ? "" : sim.batches[f.batch].name,
+                               f.text,
+                               "",
+                               "",
+                               into < 0 ? "" : sim_queue_names[into],
+                               f.id_text};
+        int64_t looked_at, moved;
+
+        snprintf(number, sizeof number, "%d", (int)(sim_chance(2) ? sim_pick(1, 4) : 200));
+        sim_must(turns_script("dead", words, f.id < 0 ? 12 : 13), "dead");
+        looked_at = number_at(4);
+        if (seen + (size_t)looked_at > (dead ? dead->count / 2 : 0))
+            sim_fail("dead: looked at %lld more than %zu", (long long)looked_at, seen);
+        moved = follow_page(&f, dead, seen, (size_t)looked_at, retries, into);
+        if (atoll(turns.reply->element[5]->element[0]->str ? turns.reply->element[5]->element[0]->str : "0") +
+                turns.reply->element[5]->element[0]->integer !=
+            moved)
+            sim_fail("dead: not %lld jobs", (long long)moved);
+        seen += (size_t)looked_at;
+        snprintf(till, sizeof till, "%s", text_at(1));
+        snprintf(score, sizeof score, "%s", text_at(2));
+        snprintf(record, sizeof record, "%s", text_at(3));
+    } while (*score && !is_broken_off());
+    if (!*score && seen != (dead ? dead->count / 2 : 0))
+        sim_fail("dead: %zu were looked at, not all", seen);
+    snapshot_free(all);
+}
+
+/* ---- */
+
+void acts_do(bool may_add_jobs)
+{
+    switch (sim_chance(3) ? favourite : (int)sim_pick(0, ACTS - 1)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+        for (int64_t i = may_add_jobs ? sim_pick(1, 5) : 0; i > 0; i--)
+            enqueue_one();
+        break;
+    case 5:
+    case 6:
+        if (may_add_jobs)
+            append_some(any_batch());
+        break;
+    case 7:
+        seal(any_batch(), sim_chance(4));
+        break;
+    case 8:
+    case 9:
+    case 10:
+        halt(any_batch(), sim_chance(10) ? "cancel" : "pause");
+        break;
+    case 11:
+    case 12:
+        resume(any_batch(), false);
+        break;
+    case 13:
+    case 14:
+        pause_queue(any_queue(), sim_chance(2));
+        break;
+    case 15:
+        if (sim_chance(2))
+            purge(any_queue(), sim_chance(2) ? any_type() : -1);
+        break;
+    case 16:
+    case 17:
+    case 18:
+        walk_dead(any_filter(), sim_chance(2));
+        break;
+    default:
+        cancel_some();
+    }
+}
+
+void acts_retry_dead(void)
+{
+    walk_dead((struct filter){-1, -1, -1, -1, "", ""}, true);
+}
+
+void acts_finish(void)
+{
+    for (int q = 0; q < sim.queue_count; q++)
+        if (sim.paused[q])
+            pause_queue(q, false);
+    for (int i = 0; i < SIM_BATCHES; i++) {
+        struct sim_batch *b = &sim.batches[i];
+
+        if (b->cancelled)
+            drop_aside(b, true);
+        else if (b->there)
+            resume(b, true);
+        if (b->there)
+            seal(b, false);
+        if (b->there && !b->sealed)
+            seal(b, false);
+    }
+    if (sim_chance(2))
+        walk_dead(any_filter(), sim_chance(2));
+}
+
+void acts_check_end(void)
+{
+    for (int i = 0; i < SIM_BATCHES; i++) {
+        const struct sim_batch *b = &sim.batches[i];
+
+        if (b->there && (!b->ended || left_of(b) != 0 || b->fired != (b->has_follower && !b->cancelled)))
+            if (!b->cancelled || !b->fired) /* it was cancelled after it had ended and been followed */
+                sim_fail("batch %s: ended %d, %lld left, followed %d", b->name, b->ended,
+                         (long long)left_of(b), b->fired);
+    }
+}
