@@ -146,6 +146,15 @@ static int add_types(char **words)
     return rc;
 }
 
+static void block_term(bool block, sigset_t *before)
+{
+    sigset_t term;
+
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &term, before);
+}
+
 int stage_actor_main(int argc, char **argv)
 {
     int rc;
@@ -173,6 +182,7 @@ int stage_actor_main(int argc, char **argv)
     signal(SIGINT, on_stop);
     signal(SIGTSTP, on_quiet);
     signal(SIGPIPE, SIG_IGN);
+    block_term(false, NULL);
     rc = add_types(argv);
     if (rc == 0)
         rc = weir_worker_run(actor);
@@ -222,7 +232,9 @@ pid_t stage_actor(struct stage *s, const char *name, ...)
     const char *word;
     bool has_url = false;
     int count = 2;
+    sigset_t before;
     va_list rest;
+    pid_t pid;
 
     va_start(rest, name);
     while (count < ACTOR_WORDS - 3 && (word = va_arg(rest, const char *))) {
@@ -235,7 +247,10 @@ pid_t stage_actor(struct stage *s, const char *name, ...)
     if (!has_url)
         words[count++] = url;
     words[count++] = ns;
-    return program_start(s->server.folder, name, words);
+    block_term(true, &before); /* the actor lets it in when it can take it */
+    pid = program_start(s->server.folder, name, words);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
 }
 
 pid_t stage_weir(struct stage *s, const char *name, ...)
