@@ -405,6 +405,8 @@ static int64_t take_from_queue(int q, int most)
     struct sim_list *queue = &sim.queues[q];
     int count = most < queue->count ? most : queue->count, ends[SIM_JOBS];
 
+    if (count == 0)
+        return 0;
     memcpy(ends, queue->at, (size_t)count * sizeof *ends);
     sim_list_remove(queue, 0, count);
     for (int i = 0; i < count; i++)
