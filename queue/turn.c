@@ -354,7 +354,7 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
         return rc;
     reaped->taken = reply_int(reply->element[1], 0);
     reaped->forgotten = reply_int(reply->element[2], 0);
-    reaped->too_many = reply_int(reply->element[3], 0);
+    reaped->left = reply_int(reply->element[3], 0);
     reaped->workers = (int64_t)reply->elements - 4;
     return 0;
 }

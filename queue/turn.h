@@ -135,8 +135,9 @@ struct reap_call {
 };
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
 struct reaped {
-    int64_t taken, workers;      /* leases of dead workers, and how many of those */
-    int64_t forgotten, too_many; /* dead jobs, the oldest; those that are to go too, by the next calls */
+    int64_t taken, workers; /* leases of dead workers, and of how many none is left */
+    int64_t forgotten;      /* dead jobs, the oldest */
+    int64_t left;           /* what the next calls have to do: leases to take back, dead jobs to forget */
 };
 WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
 

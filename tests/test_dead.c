@@ -153,10 +153,10 @@ static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
     turns.now_us++;
     bury_many("k", 0, 5);
     r = reap_with(35, FOR_EVER);
-    assert_int_equal(r.forgotten + r.too_many, 0);
+    assert_int_equal(r.forgotten + r.left, 0);
     r = reap_with(7, FOR_EVER);
     assert_int_equal(r.forgotten, 28);
-    assert_int_equal(r.too_many, 0);
+    assert_int_equal(r.left, 0);
     expect_listed((struct dead_filter){0}, "j0028 j0029 k0000 k0001 k0002 k0003 k0004");
     expect_counters("t", "forgotten 28");
     r = reap_with(0, FOR_EVER);
@@ -196,9 +196,9 @@ static void test_forgetting_goes_by_steps(void **state)
     do {
         r = reap_with(100, FOR_EVER);
         assert_in_range(r.forgotten, 1, 500);
-        assert_int_equal(r.too_many, server_number(&turns.server, "ZCARD", DEAD, NULL) - 100);
+        assert_int_equal(r.left, server_number(&turns.server, "ZCARD", DEAD, NULL) - 100);
         calls++;
-    } while (r.too_many > 0);
+    } while (r.left > 0);
     assert_int_equal(calls, 3);
     expect_counters("t", "forgotten 1200");
 }
@@ -224,8 +224,8 @@ static void test_large_ones_are_forgotten_a_few_at_a_time(void **state)
     free(entry);
     r = reap_with(2, FOR_EVER);
     assert_in_range(r.forgotten, 1, 3);
-    assert_int_equal(r.too_many, 10 - r.forgotten);
-    while (r.too_many > 0)
+    assert_int_equal(r.left, 10 - r.forgotten);
+    while (r.left > 0)
         r = reap_with(2, FOR_EVER);
     assert_int_equal(redis_number("ZCARD", DEAD), 2);
 }

@@ -465,6 +465,38 @@ static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
     assert_int_equal(turns_check().parked, 20);
 }
 
+/* A call takes back about 1,000 leases: however many a worker had, Redis is not kept from the others. */
+static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
+{
+    enum { MANY = 2500 };
+    int64_t taken = 0, workers = 0, all = 0;
+    int calls = 0;
+
+    (void)state;
+    start("w");
+    start("big");
+    for (int i = 0; i < MANY; i++) {
+        char id[16];
+
+        snprintf(id, sizeof id, "j%d", i);
+        must(turns_enqueue("default", "t", id, -1));
+    }
+    while (redis_number("LLEN", PREFIX "queue:default") > 0)
+        claim("big", 0, 500);
+    pass("w", LEASE_US - 1);
+    for (turns.now_us++; workers == 0 && calls < 10; calls++) {
+        must(turns_reap("w", &taken, &workers));
+        assert_in_range(taken, 1, 1200);
+        all += taken;
+        assert_int_equal(redis_number("EXISTS", ACTIVE "big"), workers == 0);
+        turns_check();
+    }
+    assert_in_range(calls, 3, 4);
+    assert_int_equal(all, MANY);
+    assert_int_equal(turns_check().parked, MANY);
+    expect_counters("t", "back 2500");
+}
+
 /* ---- Drained, status */
 
 static void test_drained_counts_what_a_draining_worker_waits_for(void **state)
@@ -797,6 +829,7 @@ int main(void)
         TEST(after_an_outage_nobody_is_reaped_for_a_lease),
         TEST(a_clock_that_was_set_back_strands_nothing),
         TEST(many_dead_workers_are_reaped_bit_by_bit),
+        TEST(a_worker_with_many_leases_is_reaped_bit_by_bit),
         TEST(drained_counts_what_a_draining_worker_waits_for),
         TEST(status_says_what_there_is),
         TEST(wrong_arguments_change_nothing),

@@ -15,7 +15,7 @@
 #define DRAINED_US (50 * MS)    /* between questions whether anything is left */
 #define DRAINING_US (5000 * MS) /* between lines that say what is left */
 #define PROMOTE_MOST 200
-#define FORGET_US (10 * MS)       /* to the next heartbeat while dead jobs are too many: 50,000 a second go */
+#define REAP_AGAIN_US (10 * MS)   /* to the next heartbeat while one did not do all */
 #define FORGOTTEN_US (60000 * MS) /* between lines that say how many did */
 
 struct names worker_queues(struct weir_worker *w)
@@ -85,7 +85,7 @@ static void on_promoted(void *arg, const struct redisReply *reply)
     worker_answered(w);
 }
 
-/* The oldest dead jobs were forgotten: said once a minute; while more are to go, a heartbeat follows soon. */
+/* The oldest dead jobs were forgotten: said once a minute. */
 static void forget_dead(struct weir_worker *w, const struct reaped *r)
 {
     int64_t now = clock_mono_us();
@@ -99,8 +99,6 @@ static void forget_dead(struct weir_worker *w, const struct reaped *r)
         w->forgotten = 0;
         w->forgotten_us = now;
     }
-    if (r->too_many > 0 && w->tick_us > now + FORGET_US)
-        w->tick_us = now + FORGET_US;
 }
 
 static void on_reaped(void *arg, const struct redisReply *reply)
@@ -113,11 +111,16 @@ static void on_reaped(void *arg, const struct redisReply *reply)
         worker_refused(w, &e);
     } else if (reply) {
         worker_lives(w);
-        if (r.workers > 0)
+        w->reaped += r.taken;
+        if (r.workers > 0) {
             log_line(LOG_LEVEL_WARN,
                      "reap: %" PRId64 " workers were silent for a lease; %" PRId64 " jobs taken back",
-                     r.workers, r.taken);
+                     r.workers, w->reaped);
+            w->reaped = 0;
+        }
         forget_dead(w, &r);
+        if (r.left > 0 && w->tick_us > clock_mono_us() + REAP_AGAIN_US)
+            w->tick_us = clock_mono_us() + REAP_AGAIN_US;
     }
     worker_answered(w);
 }

@@ -102,6 +102,7 @@ struct weir_worker {
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
     int64_t left_us; /* schedules are due that are for others: until then, what is due is not looked at */
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
+    int64_t reaped;                  /* leases, of workers of which some are left */
     int64_t forgotten, forgotten_us; /* dead jobs, since the last line that said so, and when that was */
     int64_t offset_us, offset_before_us, offset_since_us; /* clock_offset() in claim.c */
     struct told *told;
