@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pty.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -120,6 +121,29 @@ pid_t program_start(const char *folder, const char *name, const char *const *wor
     close(out);
     close(err);
     return pid;
+}
+
+int program_on_terminal(const char *const *words, const char *answer, char *text, size_t size)
+{
+    size_t len = 0;
+    int fd, status;
+    ssize_t n;
+    pid_t pid = forkpty(&fd, NULL, NULL, NULL);
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        unsetenv("NO_COLOR");
+        execv(words[0], (char **)words);
+        _exit(127);
+    }
+    assert_int_equal(write(fd, answer, strlen(answer)), strlen(answer));
+    while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close(fd);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 bool read_text(const char *folder, const char *name, char *text, size_t size)

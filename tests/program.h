@@ -27,6 +27,10 @@ pid_t program_start(const char *folder, const char *name, const char *const *wor
 /* Waits for its end; the code as in struct outcome. */
 int program_end(pid_t pid);
 
+/* Runs it on a terminal of its own, types answer, and returns its exit code. text: what it shows, cut at
+ * size. */
+int program_on_terminal(const char *const *words, const char *answer, char *text, size_t size);
+
 /* Waits until folder/name contains text; fails the test after twenty seconds. */
 void await_text(const char *folder, const char *name, const char *text);
 /* The file's text, cut at size; false when there is no such file. */

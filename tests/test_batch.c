@@ -2,7 +2,6 @@
  * The scripts under a clock of the test's own, then the command with real workers, which also die. */
 #include "tests/scene.h"
 
-#include <pty.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -981,25 +980,8 @@ static int on_terminal(const char *answer, char *text, size_t size, const char *
                        const char *flag)
 {
     const char *words[] = {built("weir"), "batch", "--redis", stage.server.url, word, name, flag, NULL};
-    size_t len = 0;
-    int fd, status;
-    ssize_t n;
-    pid_t pid = forkpty(&fd, NULL, NULL, NULL);
 
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        setenv("TERM", "xterm", 1);
-        unsetenv("NO_COLOR");
-        execv(words[0], (char **)words);
-        _exit(127);
-    }
-    assert_int_equal(write(fd, answer, strlen(answer)), strlen(answer));
-    while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
-        len += (size_t)n;
-    text[len] = '\0';
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    close(fd);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return program_on_terminal(words, answer, text, size);
 }
 
 static void test_command_on_a_terminal(void **state)

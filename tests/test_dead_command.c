@@ -3,7 +3,6 @@
 #include "tests/stage.h"
 
 #include <jansson.h>
-#include <pty.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -409,25 +408,8 @@ static int on_terminal(struct stage *s, const char *answer, const char *word, ch
 {
     const char *words[] = {built("weir"), "dead",   "--redis", s->server.url, "--namespace",
                            s->ns,         "remove", "--all",   word,          NULL};
-    size_t len = 0;
-    int fd, status;
-    ssize_t n;
-    pid_t pid = forkpty(&fd, NULL, NULL, NULL);
 
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        setenv("TERM", "xterm", 1);
-        unsetenv("NO_COLOR");
-        execv(words[0], (char **)words);
-        _exit(127);
-    }
-    assert_int_equal(write(fd, answer, strlen(answer)), strlen(answer));
-    while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
-        len += (size_t)n;
-    text[len] = '\0';
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    close(fd);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return program_on_terminal(words, answer, text, size);
 }
 
 static void removing_asks_on_a_terminal(void **state)
