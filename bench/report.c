@@ -64,7 +64,7 @@ static const struct {
     [KEYS_CPU_1000] = {"  1,000 keys, in that of 10", "x", 2, LOWER, 1.3, 1.3, NULL},
     [KEYS_CPU_100000] = {"  100,000 keys, in that of 10", "x", 2, LOWER, 1.3, 1.3, NULL},
     [KEYS_CPU_1000000] = {"  1,000,000 keys, in that of 10", "x", 2, LOWER, 1.3, 1.3, NULL},
-    [KEYS_FLOOD_CPU] = {"100,000 keys wait, claims of 100: CPU per job run", "us", 2, LOWER, 15, 15, NULL},
+    [KEYS_FLOOD_CPU] = {"100,000 keys wait, 100 executors: CPU per job run", "us", 2, LOWER, 15, 15, NULL},
     [KEYS_OPEN_WORST] = {"100,000 keys open at once: worst claim", "ms", 2, LOWER, 5, 5, NULL},
     [KEYS_OPEN_CPU] = {"  Redis CPU per job run", "us", 2, FREE, 0, 0, NULL},
     [KEYS_PARK_WORST] = {"  worst claim while they are parked", "ms", 2, FREE, 0, 0, NULL},

@@ -27,18 +27,19 @@ end
 
 -- ended: the keys of lanes that have no job left.
 local function write_lane(l, ended)
-    append(P .. 'lane:' .. l.name, l.parked, l.parked_next)
+    local lane, more = P .. 'lane:' .. l.name, l.parked[l.parked_next]
+    if more then append(lane, l.parked, l.parked_next) end
     if l.read_at == 1 then return end
-    if l.whole and l.read_at > l.fetched and not l.parked[l.parked_next] then
-        ended[#ended + 1] = P .. 'lane:' .. l.name
+    if l.whole and l.read_at > l.fetched and not more then
+        ended[#ended + 1] = lane
     else
-        call('LTRIM', P .. 'lane:' .. l.name, digits(l.read_at - 1), '-1')
+        call('LTRIM', lane, digits(l.read_at - 1), '-1')
     end
 end
 
 local function write_lanes()
     local ended = {}
-    for _, l in ipairs(grant.lanes) do write_lane(l, ended) end
+    for i = 1, #grant.lanes do write_lane(grant.lanes[i], ended) end
     for i = 1, #ended, 4000 do call('DEL', unpack(ended, i, min(i + 3999, #ended))) end
 end
 

@@ -10,14 +10,17 @@ local claim = claim_call
 local DIGITS = {}
 for digit in ('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'):gmatch('.') do DIGITS[#DIGITS + 1] = digit end
 local high, low, token_head
-local function next_token(tail)
+local function next_token(slot, tail)
     if low == 64 then
         high, low = high + 1, 0
         token_head = us(claim.turn) .. '.' .. DIGITS[high]
     end
     low = low + 1
-    return token_head .. DIGITS[low] .. tail
+    return token_head .. DIGITS[low] .. slot .. tail
 end
+
+-- "@slot*cost" of the last token: mostly the next one's too.
+local slot_at, slot_cost, slot_text
 
 -- Slots of this very moment: of which type, what each job costs, how many are left and were used.
 local now_of, now_cost, now_left, now_used
@@ -33,14 +36,16 @@ local leases, leased
 -- A head that holds no lock until its job starts: that of the last one, mostly the next one's too.
 local plain_head
 
+local lanes
 claim_grant.states = nil -- [queue][type]
 claim_grant.order, claim_grant.lanes = nil, nil -- all types and lanes, in the order in which they were met
 function claim_grant.begin()
     high, low = 0, 64
     leases, leased, plain_head = {}, 0, ';'
     claim.leases = leases
-    now_of, now_left, now_used = nil, 0, 0
-    claim_grant.states, claim_grant.order, claim_grant.lanes = {}, {}, {}
+    now_of, now_left, now_used, slot_at = nil, 0, 0, nil
+    lanes = {}
+    claim_grant.states, claim_grant.order, claim_grant.lanes = {}, {}, lanes
     for _, queue in ipairs(claim.queues) do claim_grant.states[queue] = {} end
 end
 
@@ -66,8 +71,9 @@ end
 -- ",gate,gate": those of the gates that count what is in flight.
 local function counting(gates)
     local names = ''
-    for _, e in ipairs(gates) do
-        if e.base and e.base.in_flight then names = names .. ',' .. e.name end
+    for i = 1, #gates do
+        local base = gates[i].base
+        if base and base.in_flight then names = names .. ',' .. gates[i].name end
     end
     return names
 end
@@ -81,7 +87,7 @@ function claim_grant.state(queue, name)
     s = {queue = queue, name = name, kind = t, gates = t.limited and global_gates(t) or t.global, ring = P .. 'ring:' .. path,
          mine = claim.mine[name], limited = t.limited, keyed = t.path ~= nil, lanes = {}, lane_head = path .. '/', free_tail = '/' .. path .. '/',
          members = nil, pulled = 0, served = 0, parked = 0}
-    s.counting = counting(s.gates)
+    s.counting = t.in_flight and counting(s.gates)
     claim_grant.states[queue][name] = s
     claim_grant.order[#claim_grant.order + 1] = s
     for _, limit in ipairs(t.broken) do claim.broken[#claim.broken + 1] = limit end
@@ -92,25 +98,33 @@ end
 function claim_grant.lane(s, key)
     local l = s.lanes[key]
     if l then return l end
-    if s.keyed then claim.budget = claim.budget - claim.LANE end
-    local name = s.lane_head .. key
-    l = {s = s, key = key, name = name, node = s.name .. '/' .. key,
-         gates = s.keyed and key ~= '' and load_gates(s.kind.keyed, key) or NONE,
+    local name, gates = s.lane_head .. key, NONE
+    if s.keyed then
+        claim.budget = claim.budget - claim.LANE
+        if key ~= '' then gates = load_gates(s.kind.keyed, key) end
+    end
+    l = {s = s, key = key, name = name, node = s.name .. '/' .. key, tail = '/' .. name, gates = gates,
          read = NONE, read_at = 1, fetched = 0, whole = false, parked = NONE, parked_next = 1}
-    local names = s.counting .. counting(l.gates)
-    l.tail = '/' .. name .. (names ~= '' and '~' .. sub(names, 2) or '')
+    if s.counting then
+        local names = s.counting .. counting(gates)
+        if names ~= '' then l.tail = l.tail .. '~' .. sub(names, 2) end
+    end
     s.lanes[key] = l
-    claim_grant.lanes[#claim_grant.lanes + 1] = l
+    lanes[#lanes + 1] = l
     return l
 end
 
--- Lanes of these keys, {key, ticket, key, ticket ...}, will be looked at: reads the states of their gates at once.
-function claim_grant.expect_lanes(s, keys)
-    local names = {}
-    for i = 1, #keys, 2 do
-        for _, spec in ipairs(s.lanes[keys[i]] and {} or s.kind.keyed) do names[#names + 1] = spec.name .. '/' .. keys[i] end
+-- Lanes of these keys will be looked at: reads the states of their gates at once.
+function claim_grant.load_gates_of(s, keys)
+    local names, wanted, n, keyed = {}, {}, 0, s.kind.keyed
+    for i = 1, #keys do
+        local key = keys[i]
+        if not s.lanes[key] then
+            for j = 1, #keyed do names[n + j], wanted[n + j] = keyed[j].name .. '/' .. key, keyed[j].rule end
+            n = n + #keyed
+        end
     end
-    if #names > 0 then gate.expect(names) end
+    if n > 0 then gate.load_all(names, wanted) end
 end
 
 -- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked.
@@ -119,14 +133,15 @@ function claim_grant.head(l, ahead)
     if entry then return entry end
     if not l.whole then
         local got = call('LRANGE', P .. 'lane:' .. l.name, digits(l.fetched), digits(l.fetched + ahead - 1))
-        local n = #got
+        local n, fetched, bytes = #got, l.fetched, 0
         l.whole = n < ahead
-        if l.fetched == 0 then l.read = got end
+        if fetched == 0 then l.read = got end
         for i = 1, n do
-            l.read[l.fetched + i] = got[i]
-            claim.bytes = claim.bytes + #got[i]
+            bytes = bytes + #got[i]
+            if fetched > 0 then l.read[fetched + i] = got[i] end
         end
-        l.fetched = l.fetched + n
+        claim.bytes = claim.bytes + bytes
+        l.fetched = fetched + n
         if n > 0 then return got[1] end
     end
     return l.parked[l.parked_next]
@@ -141,7 +156,7 @@ function claim_grant.room(s) return s.limited and claim.free or claim.free + cla
 
 -- The cost of a job: its own, else its type's.
 function claim_grant.cost(s, entry)
-    if not find(entry, '"cost"', 1, true) then return s.kind.cost end
+    if not find(entry, 'cost"', 1, true) then return s.kind.cost end -- with a quote in front it would stop at each quote
     local cost = entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')
         or entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"[^"]*","cost":(%d+)[,}]')
     if not cost then
@@ -158,8 +173,9 @@ end
 
 function claim_grant.take_used()
     if now_used > 0 then
-        for _, e in ipairs(now_of.gates) do
-            if not e.fixed then gate.take(e, now, now_used, now_cost) end
+        local gates = now_of.gates
+        for i = 1, #gates do
+            if not gates[i].fixed then gate.take(gates[i], now, now_used, now_cost) end
         end
     end
     now_of, now_left, now_used = nil, 0, 0
@@ -167,8 +183,9 @@ end
 
 local function count_now(s, cost, ticket)
     claim_grant.take_used()
-    local n = claim.free
-    for _, e in ipairs(s.gates) do
+    local n, gates = claim.free, s.gates
+    for i = 1, #gates do
+        local e = gates[i]
         if e.fixed or gate.start(e, cost, s.name, ticket) > now then return 0 end
         n = gate.count(e, now, n, cost)
     end
@@ -241,7 +258,7 @@ end
 
 -- Leases a job of a type without limits; unsafe: it must have an executor of its own.
 function claim_grant.lease_free(tail, entry, unsafe)
-    lease_entry(next_token(tail), entry)
+    lease_entry(next_token('', tail), entry)
     if claim.prefetch > 0 and not unsafe then claim.prefetch = claim.prefetch - 1 else claim.free = claim.free - 1 end
 end
 
@@ -254,11 +271,11 @@ end
 
 -- Leases a job whose slots are taken.
 function claim_grant.lease_at(l, entry, start, cost)
-    if start ~= l.slot or cost ~= l.slot_cost then
-        l.slot, l.slot_cost = start, cost
-        l.slot_tail = '@' .. us(start) .. (cost ~= 1 and '*' .. us(cost) or '') .. l.tail
+    if start ~= slot_at or cost ~= slot_cost then
+        slot_at, slot_cost = start, cost
+        slot_text = '@' .. us(start) .. (cost ~= 1 and '*' .. us(cost) or '')
     end
-    lease_entry(next_token(l.slot_tail), entry)
+    lease_entry(next_token(slot_text, l.tail), entry)
     claim.free = claim.free - 1
 end
 

@@ -25,8 +25,9 @@ end
 
 -- How many jobs to read of a lane that may start most: those for which there are slots, and the one behind.
 local function look_ahead(s, most)
-    local n = min(most, claim.free, claim.look)
-    for _, e in ipairs(s.gates) do n = e.fixed and 0 or gate.count(e, now + claim.AHEAD, n, 1) end
+    if most == 1 then return 2 end
+    local n, gates = min(most, claim.free, claim.look), s.gates
+    for i = 1, #gates do n = gates[i].fixed and 0 or gate.count(gates[i], now + claim.AHEAD, n, 1) end
     return n + 1
 end
 
@@ -64,9 +65,9 @@ end
 
 -- A key's share: how many starts it has in its turn among others.
 local function weight(s, key)
-    local most = 1
-    for _, limit in ipairs(s.kind.weighted) do
-        most = max(most, tonumber(call('HGET', P .. 'weights', limit .. '/' .. key) or 1) or 1)
+    local most, weighted = 1, s.kind.weighted
+    for i = 1, #weighted do
+        most = max(most, tonumber(call('HGET', P .. 'weights', weighted[i] .. '/' .. key) or 1) or 1)
     end
     return most
 end
@@ -85,15 +86,23 @@ local function forget_share(s, l)
     if #s.kind.weighted > 0 then call('HDEL', P .. 'credit:' .. s.lane_head:sub(1, -2), l.key) end
 end
 
+local function is_held(gates)
+    for i = 1, #gates do
+        if gates[i].hold_ticket then return true end
+    end
+end
+
 -- A lane has its turn in the round. Returns how many of its jobs started, and as serve_lane the next job's cost and what closed gate
 -- of the type stopped it; done: the lane has left the ring.
-local function serve_turn(s, l, ticket, lane_ticket, others, most)
-    local share, left = others and weight(s, l.key) or huge, halt.left_lanes()
+local function serve_turn(s, l, ticket, others, most)
+    local lane_ticket = is_held(l.gates) and wait.lane_ticket(s, l) or nil
+    local share, left = others and (#s.kind.weighted > 0 and weight(s, l.key) or 1) or huge, halt.left_lanes()
     local n, cost, of_type, of_lane, at
+    if share < most then most = share end
     if s.limited then
-        n, cost, of_type, of_lane, at = serve_lane(s, l, ticket, lane_ticket, min(most, share))
+        n, cost, of_type, of_lane, at = serve_lane(s, l, ticket, lane_ticket, most)
     else
-        n = serve_free(s, l, min(most, share))
+        n = serve_free(s, l, most)
         s.served = s.served + n
     end
     local entry = grant.head(l, 1)
@@ -103,7 +112,7 @@ local function serve_turn(s, l, ticket, lane_ticket, others, most)
         return n, nil, nil, nil, true
     end
     if of_lane then
-        wait.lane_sleeps(s, l, cost, of_lane, at, n > 0 and claim.next_ticket() or lane_ticket)
+        wait.lane_sleeps(s, l, cost, of_lane, at, n > 0 and claim.next_ticket() or wait.lane_ticket(s, l))
         return n, nil, nil, nil, true
     end
     if others and n > 0 then
@@ -121,14 +130,14 @@ end
 local function serve_round(s, ticket, most, alone)
     local started, cost, closed, at = 0, nil, nil, nil
     while started < most and grant.room(s) > 0 and claim.budget > 0 do
-        local l, lane_ticket, others = wait.next_lane(s)
+        local l, others = wait.next_lane(s)
         if not l then return started, false end
         claim.budget = claim.budget - 1
         if s.keyed and l.key == '' then
             park.sort_again(s, l)
         else
             local n, left
-            n, cost, closed, at, left = serve_turn(s, l, ticket, lane_ticket, others, alone and most - started or 1)
+            n, cost, closed, at, left = serve_turn(s, l, ticket, others, alone and most - started or 1)
             started = started + n
             if closed or n == 0 and not left or n > 0 and not alone then return started, true, cost, closed, at end
         end

@@ -114,18 +114,22 @@ local ROUND_MOST = 64 -- lanes read at once
 -- Begins a round over the first lanes of the ring; most: so many may start.
 function claim_wait.open_ring(s, most)
     local n = min(most, ROUND_MOST) + 1
-    s.front, s.front_at = call('ZRANGE', s.ring, '0', digits(n - 1), 'WITHSCORES'), 1
-    s.whole, s.staying, s.leaving, s.behind = #s.front < 2 * n, 0, {}, {}
-    if s.keyed and #s.front > 2 then grant.expect_lanes(s, s.front) end
+    if s.keyed then n = min(n, ceil(claim.budget / (claim.LANE + 1)) + 1) end -- what it would not come to is not read
+    s.front, s.front_at = call('ZRANGE', s.ring, '0', digits(n - 1)), 1
+    s.whole, s.staying, s.leaving, s.behind = #s.front < n, 0, {}, {}
+    if s.keyed and #s.front > 1 then grant.load_gates_of(s, s.front) end
 end
 
--- The next lane of the round, its ticket, and whether the ring has others; nil: there is none.
+-- The next lane of the round, and whether the ring has others; nil: there is none.
 function claim_wait.next_lane(s)
     local i = s.front_at
     if i > #s.front then return nil end
-    s.front_at = i + 2
-    return grant.lane(s, s.front[i]), tonumber(s.front[i + 1]), not s.whole or s.staying > 0 or i + 2 < #s.front
+    s.front_at = i + 1
+    return grant.lane(s, s.front[i]), not s.whole or s.staying > 0 or i < #s.front
 end
+
+-- Since when it is there. Few are asked: Redis writes a score with all its digits, which takes as long as reading a job.
+function claim_wait.lane_ticket(s, l) return tonumber(call('ZSCORE', s.ring, l.key)) end
 
 function claim_wait.leave_ring(s, l) s.leaving[#s.leaving + 1] = l.key end
 

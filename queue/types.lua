@@ -67,12 +67,13 @@ local function add_limit(t, name, text)
         list[#list + 1] = {name = name .. '#' .. rule.index, rule = rule}
     end
     t.path = t.path or set.path
+    t.in_flight = t.in_flight or set.in_flight
     if set.weighted then t.weighted[#t.weighted + 1] = name end
     if set.pause_until then t.paused[#t.paused + 1] = {name = name .. '#pause', set = set} end
 end
 
 local function build(name, options, names, texts)
-    local t = {name = name, cost = options.cost, limits = {}, text = {}, global = {}, keyed = {}, path = nil,
+    local t = {name = name, cost = options.cost, limits = {}, text = {}, global = {}, keyed = {}, path = nil, in_flight = nil,
                paused = {}, weighted = {}, broken = {}}
     for i, text in ipairs(texts) do
         if text then add_limit(t, names[i], text) end
@@ -95,7 +96,7 @@ local function built(name, text, options, names, texts)
     return kept[id]
 end
 
--- The type as it is held now: {name, cost, path (nil: no keyed rule), limited, limits = {name...}, text (the limits with their
+-- The type as it is held now: {name, cost, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited, limits = {name...}, text (the limits with their
 -- rules), global = {{name, rule | fixed}...}, keyed = {...}, paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}.
 -- Not to be changed: it is shared by calls.
 function types.load(name)

@@ -1,7 +1,7 @@
 -- gate: one rule's live state, whatever its algorithm; each is read once and written once in a call.
 --
 --   local g = gate.load(name, rule)             name: "<limit>#<index>[/<key>]"; rule: of rules.lua
---   gate.expect(names)                          those will be loaded: one command for all, at most 1,000
+--   gate.load_all(names, rules)                 those not yet loaded, with one command: at most 1,000
 --   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
 --                                               does not fit, or (concurrency) not before another job ends
 --   gate.fits(g, cost)                          could it ever?
@@ -42,11 +42,11 @@ local GROWTH = 10 -- thousandths
 
 -- Of this call: gates by name, those to be written, and now as text. Tables are made anew only where they were used, and a member
 -- is set to nil only where it is not: Lua makes room for it, and a table that is full grows twice as large.
-local gates, expected, changed, stamp = {}, {}, {}, nil
+local gates, changed, stamp = {}, {}, nil
 local loaded, touched = false, 0
 
 each_call(function()
-    if loaded then gates, expected, loaded = {}, {}, false end
+    if loaded then gates, loaded = {}, false end
     if touched > 0 then changed, touched = {}, 0 end
     stamp = nil
 end)
@@ -167,29 +167,26 @@ local function make(name, whole, state)
     local g = {name = name, base = whole, rule = whole, algorithm = whole.algorithm, pause = 0, changed = false}
     gates[name], loaded = g, true
     if not state then
-        unused(g, whole)
+        if whole.adapt_low then adapt(g) end
+        g.algorithm.fresh(g)
     elseif whole.adapt_low or not state_read_fast(g, state) then
         if not state_read(g, state) then unused(g, whole) end
     end
     return g
 end
 
--- Reads the states of gates that will be loaded, at once.
-function gate.expect(names)
+function gate.load_all(names, wanted)
     local keys = {}
     for i = 1, #names do keys[i] = P .. 'gate:' .. names[i] end
     local states = call('MGET', unpack(keys))
-    loaded = true
-    for i = 1, #names do expected[names[i]] = states[i] end
+    for i = 1, #names do
+        if not gates[names[i]] then make(names[i], wanted[i], states[i]) end
+    end
 end
 
 function gate.load(name, rule)
     local g = gates[name]
-    if not g then
-        local state = expected[name]
-        if state == nil then state = call('GET', P .. 'gate:' .. name) end
-        return make(name, rule, state)
-    end
+    if not g then return make(name, rule, call('GET', P .. 'gate:' .. name)) end
     if g.base ~= rule then set_base(g, rule) end
     return g
 end
@@ -338,7 +335,7 @@ local function write(g)
     if at == huge then
         call('SET', P .. 'gate:' .. g.name, state)
     else
-        call('SET', P .. 'gate:' .. g.name, state, 'PX', us(ceil((at - now) / 1000) + 1))
+        call('SET', P .. 'gate:' .. g.name, state, 'PX', digits(ceil((at - now) / 1000) + 1))
     end
     g.changed = false
 end

@@ -44,7 +44,7 @@ function gcra.load(g, first, rest)
     return true
 end
 
-function gcra.store(g) return format('%d %d', g.tat_us, g.tat_rem) end
+function gcra.store(g) return us(g.tat_us) .. ' ' .. digits(g.tat_rem) end
 
 function gcra.back(g, us) g.tat_us = max(0, g.tat_us - us) end
 
