@@ -56,8 +56,8 @@ local function count_moves(s)
     local pulled = s.pulled > 0 and lease.count(s.name, 'pulled', s.pulled)
     local parked = s.parked > 0 and lease.count(s.name, 'parked', s.parked)
     if s.served > 0 then lease.count(s.name, 'served', s.served) end
-    for _, what in ipairs(claim.halts and HALTED or {}) do
-        if s[what] then lease.count(s.name, what, s[what]) end
+    for i = 1, claim.halts and #HALTED or 0 do
+        if s[HALTED[i]] then lease.count(s.name, HALTED[i], s[HALTED[i]]) end
     end
     if s.keyless then lease.count(s.name, 'keyless', s.keyless) end
     if pulled == s.pulled or parked == s.parked then call_safe('HSETNX', P .. 'types', s.name, '') end -- a new type
@@ -78,6 +78,7 @@ end
 
 -- Jobs that were cancelled have ended; those of paused batches stand aside.
 local function write_halted()
+    if #claim.halted == 0 then return end
     local aside, ended = {}, {}
     for _, job in ipairs(claim.halted) do
         if job.batch then

@@ -265,7 +265,7 @@ end
 -- Takes the slots of a job at all of its gates, from that start, and leases it.
 function claim_grant.lease_slot(s, l, entry, start, cost)
     take(s.gates, start, cost)
-    take(l.gates, start, cost)
+    if #l.gates > 0 then take(l.gates, start, cost) end
     claim_grant.lease_at(l, entry, start, cost)
 end
 

@@ -23,30 +23,40 @@ local function serve_free(s, l, most)
     return n
 end
 
+-- About how many slots of e, at most n, may be granted: those that are free at the end, or, at a small burst, come one after the other.
+local function slots_ahead(e, n)
+    local till, base = now + claim.AHEAD, e.base
+    local free = gate.count(e, till, n, 1)
+    if base.in_flight then return free end
+    return max(free, floor((till - gate.start(e, 1)) * base.count / base.period) + 1)
+end
+
 -- How many jobs to read of a lane that may start most: those for which there are slots, and the one behind.
 local function look_ahead(s, most)
     if most == 1 then return 2 end
     local n, gates = min(most, claim.free, claim.look), s.gates
-    for i = 1, #gates do n = gates[i].fixed and 0 or gate.count(gates[i], now + claim.AHEAD, n, 1) end
+    for i = 1, #gates do n = gates[i].fixed and 0 or min(n, slots_ahead(gates[i], n)) end
     return n + 1
 end
 
 -- Leases up to most jobs from the head of the lane, each when all gates let it start. Returns how many, and of what stopped it: cost
 -- of the next job, the gate of the type, the gate of the key that opens last (nil: none is closed), and when it opens.
 local function serve_lane(s, l, ticket, lane_ticket, most)
-    local n, ahead = 0, look_ahead(s, most)
+    local n, ahead, open_now = 0, look_ahead(s, most), true -- not once a job starts later: those behind it do too, mostly
     while n < most and claim.free > 0 and claim.bytes <= claim.BYTES do
         local entry = halt.head(s, l, ahead)
         if not entry then break end
         local cost = grant.cost(s, entry)
-        if grant.lease_now(s, l, entry, cost, ticket, lane_ticket) then
+        if open_now and grant.lease_now(s, l, entry, cost, ticket, lane_ticket) then
             n = n + 1
         else
-            local lane_at, of_lane = grant.opens(l.gates, cost, l.node, lane_ticket, now)
             local at, of_type = grant.opens(s.gates, cost, s.name, ticket, now)
-            if max(at, lane_at) <= now + claim.AHEAD then
-                grant.lease_slot(s, l, entry, max(at, lane_at), cost)
-                n = n + 1
+            local lane_at, of_lane = now, nil
+            if #l.gates > 0 then lane_at, of_lane = grant.opens(l.gates, cost, l.node, lane_ticket, now) end
+            local start = lane_at > at and lane_at or at
+            if start <= now + claim.AHEAD then
+                grant.lease_slot(s, l, entry, start, cost)
+                n, open_now = n + 1, false
             else
                 local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
                 if not never then

@@ -157,9 +157,15 @@ end
 
 -- Writes what has become of the lanes so far.
 function claim_wait.write_ring(s)
-    push('ZADD', s.ring, s.behind)
-    push('ZREM', s.ring, s.leaving)
-    s.members, s.leaving, s.behind = nil, {}, {}
+    s.members = nil
+    if #s.behind > 0 then
+        push('ZADD', s.ring, s.behind)
+        s.behind = {}
+    end
+    if #s.leaving > 0 then
+        push('ZREM', s.ring, s.leaving)
+        s.leaving = {}
+    end
 end
 
 -- Ends the round; returns whether the ring is empty now, and whether it has lanes that were not in this round.

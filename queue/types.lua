@@ -84,16 +84,34 @@ local function build(name, options, names, texts)
 end
 
 -- What was built of the same texts is kept: it changes seldom and is needed in each call.
-local kept, kept_count = {}, 0
-local function built(name, text, options, names, texts)
-    local id = {name, text}
-    for i, limit in ipairs(texts) do id[i + 2] = limit or '' end
-    id = concat(id, '\n')
-    if not kept[id] then
-        if kept_count >= 1000 then kept, kept_count = {}, 0 end
-        kept[id], kept_count = build(name, options, names, texts), kept_count + 1
+local MOST_KEPT = 1000
+local kept, kept_count = {}, 0 -- name -> {text =, own =, shared =, type =}, as it was last
+
+local function keep(name, text, own, shared, t)
+    if not kept[name] then
+        if kept_count >= MOST_KEPT then kept, kept_count = {}, 0 end
+        kept_count = kept_count + 1
     end
-    return kept[id]
+    kept[name] = {text = text, own = own, shared = shared, type = t}
+    return t
+end
+
+-- A type that only the limit of its own name holds.
+local function load_simple(name)
+    local own, known = call('HGET', P .. 'limits', name), kept[name]
+    if known and known.text == '' and known.own == own then return known.type end
+    return keep(name, '', own, '', build(name, {use = {}, cost = 1}, {name}, {own}))
+end
+
+local function load_shared(name, text)
+    local options, known = types.parse(name, text), kept[name]
+    local names = {name, unpack(options.use)}
+    local texts = call('HMGET', P .. 'limits', unpack(names))
+    local shared = {}
+    for i = 2, #names do shared[i - 1] = texts[i] or '' end
+    shared = concat(shared, '\n')
+    if known and known.text == text and known.own == texts[1] and known.shared == shared then return known.type end
+    return keep(name, text, texts[1], shared, build(name, options, names, texts))
 end
 
 -- The type as it is held now: {name, cost, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited, limits = {name...}, text (the limits with their
@@ -103,13 +121,7 @@ function types.load(name)
     local t = loaded[name]
     if t then return t end
     local text = call('HGET', P .. 'types', name) or ''
-    if text == '' then
-        t = built(name, text, {use = {}, cost = 1}, {name}, {call('HGET', P .. 'limits', name)})
-    else
-        local options = types.parse(name, text)
-        local names = {name, unpack(options.use)}
-        t = built(name, text, options, names, call('HMGET', P .. 'limits', unpack(names)))
-    end
+    t = text == '' and load_simple(name) or load_shared(name, text)
     loaded[name] = t
     return t
 end
