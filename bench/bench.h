@@ -34,6 +34,7 @@ enum figure {
     CEILING_WAKE_P99,
     CEILING_MEMORY,
     CEILING_EVALSHA,
+    CEILING_COMMANDS,
     BULK_RATE,
     LINES_RATE,
     RUN_RATE,
@@ -79,6 +80,8 @@ enum figure {
     GATES_CPU_4,
     GATES_CPU_KEYED,
     CEILING_CALL,
+    CEILING_ONE,
+    CEILING_MANY,
     TAKE_CALL,
     TAKE_CALL_RATIO,
     TAKE_PIPELINED,
@@ -174,7 +177,7 @@ struct trial {
     int (*run)(struct bench *b, size_t jobs, struct speed *speed);
     const char *note;
 };
-#define TRIALS_MOST 4
+#define TRIALS_MOST 5
 /* The median of three rounds, in which the trials take turns. */
 WEIR_CHECKED int measure_trials(struct bench *b, const struct trial *trials, int count, size_t jobs);
 

@@ -164,34 +164,15 @@ static int call_minimal(struct bench *b, struct args *a, const char *sha)
     return rc;
 }
 
-static int load_minimal(struct bench *b, char sha[64])
-{
-    struct redisReply *reply;
-    struct args a;
-    int rc;
-
-    args_init(&a);
-    args_add(&a, "SCRIPT");
-    args_add(&a, "LOAD");
-    args_add(&a, minimal);
-    rc = redis_call(b->server.redis, &a, &reply, NULL, &b->error);
-    if (rc == 0)
-        snprintf(sha, 64, "%s", reply->str);
-    if (rc == 0)
-        freeReplyObject(reply);
-    args_free(&a);
-    return rc;
-}
-
 int ceiling_lua(struct bench *b, size_t jobs, struct speed *speed)
 {
     struct stopwatch watch;
-    char sha[64];
+    char sha[SHA_SIZE];
     struct args a;
     int n = prepare(b, &b->server, "noop", NULL, jobs);
 
     if (n == 0)
-        n = load_minimal(b, sha);
+        n = server_load(&b->server, minimal, sha, &b->error);
     if (n == 0)
         n = stopwatch_start(b, &b->server, &watch);
     if (n != 0)

@@ -129,6 +129,24 @@ int server_ask(struct server *s, long long *number, struct error *e, const char 
     return rc;
 }
 
+int server_load(struct server *s, const char *script, char sha[SHA_SIZE], struct error *e)
+{
+    struct redisReply *reply;
+    struct args a;
+    int rc;
+
+    args_init(&a);
+    for (const char *const *word = (const char *const[]){"SCRIPT", "LOAD", script, NULL}; *word; word++)
+        args_add(&a, *word);
+    rc = redis_call(s->redis, &a, &reply, NULL, e);
+    args_free(&a);
+    if (rc == 0) {
+        snprintf(sha, SHA_SIZE, "%s", reply->str);
+        freeReplyObject(reply);
+    }
+    return rc;
+}
+
 /* The text of INFO; *reply is the caller's. */
 static int ask_info(struct server *s, struct redisReply **reply, struct error *e)
 {

@@ -23,6 +23,10 @@ void server_stop(struct server *s);
 WEIR_CHECKED int server_ask(struct server *s, long long *number, struct error *e, const char *word, ...)
     __attribute__((sentinel));
 
+/* Loads a script for EVALSHA. */
+#define SHA_SIZE 41
+WEIR_CHECKED int server_load(struct server *s, const char *script, char sha[SHA_SIZE], struct error *e);
+
 /* What Redis has used since it was started. */
 struct usage {
     double cpu_us;

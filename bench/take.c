@@ -78,19 +78,13 @@ static int run_bare(struct bench *b, size_t n, struct speed *speed)
     struct redisReply *reply;
     struct stopwatch watch;
     struct args a;
-    char sha[64] = "";
-    int rc;
+    char sha[SHA_SIZE];
+    int rc = server_load(&b->server, "return 1", sha, &b->error);
 
+    if (rc != 0)
+        return rc;
+    rc = stopwatch_start(b, &b->server, &watch);
     args_init(&a);
-    for (const char *const *word = (const char *const[]){"SCRIPT", "LOAD", "return 1", NULL}; *word; word++)
-        args_add(&a, *word);
-    rc = redis_call(b->server.redis, &a, &reply, NULL, &b->error);
-    if (rc == 0) {
-        snprintf(sha, sizeof sha, "%s", reply->str);
-        freeReplyObject(reply);
-        rc = stopwatch_start(b, &b->server, &watch);
-    }
-    args_clear(&a);
     for (const char *const *word = (const char *const[]){"EVALSHA", sha, "0", NULL}; *word; word++)
         args_add(&a, *word);
     for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -111,6 +105,95 @@ static int run_calls(struct bench *b, size_t n, struct speed *speed)
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = take_one(b, w, targets[i % KEYS], true);
     return end(b, rc, w, &watch, n, speed);
+}
+
+/* ---- What a take cannot do without: the clock, its limit's rules, and the state of a gate, read and written
+ */
+
+static const char minimal[] =
+    "#!lua name=weir_bench\n"
+    "redis.register_function('weir_bench_take', function(KEYS, ARGV)\n"
+    "    local reply, n = {}, 0\n"
+    "    redis.call('TIME')\n"
+    "    redis.call('HGET', KEYS[1] .. 'limits', 'api')\n"
+    "    for i = 1, #ARGV do\n"
+    "        local key = KEYS[1] .. 'gate:' .. ARGV[i]\n"
+    "        redis.call('GET', key)\n"
+    "        redis.call('SET', key, '1795000000000000 0 - - gcra:1000000/1000000/1000000 1795000000000001 0',"
+    " 'PX', '1001')\n"
+    "        reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = 1, 1000000, 999999, -1, "
+    "1\n"
+    "        n = n + 5\n"
+    "    end\n"
+    "    return reply\n"
+    "end)\n";
+
+static void call_minimal(struct args *a, size_t first, size_t keys)
+{
+    args_clear(a);
+    for (const char *const *word = (const char *const[]){"FCALL", "weir_bench_take", "1", PREFIX, NULL};
+         *word; word++)
+        args_add(a, *word);
+    for (size_t i = 0; i < keys; i++)
+        args_add(a, targets[(first + i) % KEYS]);
+}
+
+static int send_minimal(struct bench *b, size_t calls, size_t keys, struct args *a)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < calls; i++) {
+        call_minimal(a, i, keys);
+        rc = redis_append(b->server.redis, a, &b->error);
+    }
+    return rc == 0 ? redis_flush(b->server.redis, &b->error) : rc;
+}
+
+static int receive_minimal(struct bench *b, size_t calls)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < calls; i++) {
+        struct redisReply *reply;
+
+        rc = redis_result(b->server.redis, &reply, &b->error);
+        if (rc == 0)
+            freeReplyObject(reply);
+    }
+    return rc == 0 ? bench_check(b) : rc;
+}
+
+/* So many calls are sent at once, while those before are served. */
+static int run_minimal(struct bench *b, size_t calls, size_t keys, size_t n, struct speed *speed)
+{
+    struct stopwatch watch;
+    struct args a;
+    int rc = server_ask(&b->server, NULL, &b->error, "FUNCTION", "LOAD", "REPLACE", minimal, NULL);
+
+    if (rc == 0)
+        rc = stopwatch_start(b, &b->server, &watch);
+    args_init(&a);
+    if (rc == 0)
+        rc = send_minimal(b, calls, keys, &a);
+    for (size_t sent = calls * keys; rc == 0 && sent < n; sent += calls * keys) {
+        rc = send_minimal(b, calls, keys, &a);
+        if (rc == 0)
+            rc = receive_minimal(b, calls);
+    }
+    if (rc == 0)
+        rc = receive_minimal(b, calls);
+    args_free(&a);
+    return rc == 0 ? stopwatch_stop(b, &b->server, &watch, n, speed) : rc;
+}
+
+static int run_minimal_one(struct bench *b, size_t n, struct speed *speed)
+{
+    return run_minimal(b, HALF, 1, n, speed);
+}
+
+static int run_minimal_many(struct bench *b, size_t n, struct speed *speed)
+{
+    return run_minimal(b, 1, MANY, n, speed);
 }
 
 /* ---- Pipelined */
@@ -219,8 +302,10 @@ int bench_take(struct bench *b)
 {
     static const struct trial calls[] = {{CEILING_CALL, FIGURES, run_bare, ""},
                                          {TAKE_CALL, CEILING_CALL, run_calls, ""}};
-    static const struct trial takes[] = {{TAKE_PIPELINED, FIGURES, run_pipelined, ""},
-                                         {TAKE_MANY, FIGURES, run_many, ""},
+    static const struct trial takes[] = {{CEILING_ONE, FIGURES, run_minimal_one, ""},
+                                         {TAKE_PIPELINED, CEILING_ONE, run_pipelined, ""},
+                                         {CEILING_MANY, FIGURES, run_minimal_many, ""},
+                                         {TAKE_MANY, CEILING_MANY, run_many, ""},
                                          {TAKE_MANY_OF_ONE, FIGURES, run_many_of_one, ""}};
     static const struct trial denied[] = {{TAKE_DENIED, FIGURES, run_denied, ""}};
     int rc = measure_trials(b, calls, 2, bench_size(b, CALLS));
@@ -228,6 +313,6 @@ int bench_take(struct bench *b)
     if (rc != 0)
         return rc;
     report(b, TAKE_CALL_RATIO, b->results[TAKE_CALL].value / b->results[CEILING_CALL].value, 0, "%s", "");
-    rc = measure_trials(b, takes, 3, bench_size(b, TAKES));
+    rc = measure_trials(b, takes, 5, bench_size(b, TAKES));
     return rc == 0 ? measure_trials(b, denied, 1, bench_size(b, DENIALS)) : rc;
 }
