@@ -459,6 +459,12 @@ static bool is_own(const char *node, const char *type, const char *lane)
     return strcmp(node, type) == 0 || strcmp(node, lane) == 0;
 }
 
+/* Is the rate never that of the rule itself? */
+static bool is_slow(const struct sim_rule *rule)
+{
+    return rule->adapt_high > 0 && rule->adapt_high < 1000;
+}
+
 /* When a job starts at the latest, for all that these gates do; INT64_MAX: nobody knows. parked: it stands in
  * its lane, whose own holds do not keep it. */
 enum which { GLOBAL_GATES = 1, KEY_GATES = 2, ALL_GATES = 3 };
@@ -475,7 +481,7 @@ static int64_t job_opens(int n, int key, bool parked, enum which which)
 
         if (!(which & (needs[i].rule->keyed ? KEY_GATES : GLOBAL_GATES)))
             continue;
-        if (gate->adapted || (needs[i].rule->adapt_high > 0 && needs[i].rule->adapt_high < 1000))
+        if (gate->slow_until_us > turns.now_us || is_slow(needs[i].rule))
             return INT64_MAX;
         opens_us = later_of(opens_us, gate_opens(&needs[i], sim_cost(n)));
         if (gate->hold_until_us > turns.now_us && !(parked && is_own(gate->hold_node, type, lane))) {
@@ -758,6 +764,12 @@ static bool is_shared(const char *node)
     return queues > 1;
 }
 
+/* All slots of a gate, at a tenth of its rate. */
+static int64_t slowest_us(const struct naive_rule *rule)
+{
+    return 10 * (rule->period_us * rule->burst / rule->count + 1);
+}
+
 static void read_gate(const struct item *item)
 {
     struct gate_state state;
@@ -775,7 +787,8 @@ static void read_gate(const struct item *item)
         gate_follow(gate, rule);
     }
     gate->adapts |= rule && rule->adapt_high > 0;
-    gate->adapted = state.adapted;
+    if (rule && (state.adapted || is_slow(rule)))
+        gate->slow_until_us = turns.now_us + slowest_us(&rule->rule);
     gate->pause_until_us = state.pause_until_us;
     check_hold(item, gate, &state);
     shadow(gate, gate->hold_until_us, gate->hold_node);
