@@ -1,8 +1,10 @@
 /* doctor: looks at a Redis and at what a namespace has in it, says what is not as it should be and what to
  * do, and mends what is safe to mend.
  *
- * doctor_setup.c   Redis itself: role, version, settings, rights
- * doctor.c         the structures, page by page: of doctor.lua's answers */
+ * doctor_setup.c    Redis itself: role, version, settings, rights
+ * doctor.c          the structures: passes over all of them, and what is told
+ * doctor_pages.c    asking page by page what is wrong, a second look at it, and having it mended
+ * doctor_counts.c   what adds up over pages: the counters of types, jobs in flight */
 #ifndef QUEUE_DOCTOR_H
 #define QUEUE_DOCTOR_H
 
