@@ -1,25 +1,27 @@
 -- adopt: a worker begins under a new id, after each connect, and takes over what it had under its old one: it keeps the jobs
--- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back.
+-- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 1,000 jobs
+-- go back in one call; as long as more are left it is called again with the same ids and without tokens.
 --
 -- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), n, queue * n, token * the rest:
 --       what it still runs
--- reply: [ now, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
--- uses: bell check ends gate lane lease
+-- reply: [ now, how many are left, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+-- uses: bell check ends gate lane lease leases
 
--- Which leases of the old id are kept, as a list of token, entry, token, ...; the others go back. Those found leave running.
+-- Which leases of the old id are kept, which go back now, and how many later. Those found leave running.
 local function sort_out(jobs, running)
-    local kept, back = {}, {}
+    local kept, back, left = {}, {}, 0
     for _, job in ipairs(jobs) do
         if running[job.token] then
-            kept[#kept + 1] = job.token
-            kept[#kept + 1] = job.entry
+            kept[#kept + 1] = job
             running[job.token] = nil
-        else
+        elseif #back < leases.MOST then
             back[#back + 1] = job
+        else
+            left = left + 1
         end
     end
-    return kept, back
+    return kept, back, left
 end
 
 local function wrong_keys(group, back)
@@ -29,14 +31,15 @@ local function wrong_keys(group, back)
         or check.wrong_kind('duty', 'hash') or check.wrong_kind('spare:' .. group, 'list')
 end
 
-local function take_over(new, old, kept, back, unread)
-    push('HSET', P .. 'active:' .. new, kept)
+local function take_over(new, old, kept, back, unread, left)
+    local moved = {}
+    for i, job in ipairs(kept) do moved[2 * i - 1], moved[2 * i] = job.token, job.entry end
+    push('HSET', P .. 'active:' .. new, moved)
     ends.bury_unread(old, unread)
     for _, job in ipairs(back) do lane.release(job.token) end
     lane.give_all_back(back)
     for _, job in ipairs(back) do lease.count(job.type, 'back', 1) end
-    call('ZREM', P .. 'workers', old)
-    call('DEL', P .. 'active:' .. old)
+    leases.drop(old, left, kept, back, unread)
 end
 
 local function pass_duty(group, old)
@@ -60,18 +63,20 @@ local function adopt(ARGV)
     for i = 8 + n, #ARGV do running[ARGV[i]] = true end
 
     local wrong = check.wrong_kind('active:' .. old, 'hash') or check.wrong_kind('active:' .. new, 'hash')
-    local jobs, unread = lease.list(old ~= '' and not wrong and call('HGETALL', P .. 'active:' .. old) or {})
-    local kept, back = sort_out(jobs, new ~= '' and running or {})
+    local jobs, unread, left = {}, {}, 0
+    if old ~= '' and not wrong then jobs, unread, left = leases.read(old, #ARGV > 7 + n and huge or leases.MOST) end
+    local kept, back, later = sort_out(jobs, new ~= '' and running or {})
+    left = left + later
     wrong = wrong or wrong_keys(group, back)
     if wrong then return check.refuse_key(wrong) end
 
     if old ~= '' then
-        take_over(new, old, kept, back, unread)
+        take_over(new, old, kept, back, unread, left)
         pass_duty(group, old)
     end
     if new ~= '' then register(new, lease_us, info) end
     gate.save()
-    local reply = {us(now), P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
+    local reply = {us(now), left, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 8, 7 + n do
         if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]

@@ -14,10 +14,9 @@
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
 --          forgotten and leases, worker of which none is left, ... ]
 --        or, when a key holds something else, its name: what needs it stays where it is, all else is done
--- uses: bell check dead_records ends gate lane lease
+-- uses: bell check dead_records ends gate lane lease leases
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
-local LEASES_MOST = 1000 -- taken back in one call, about: 20 ms. Of a worker that had more they come back in any order
 local MARKS = 100      -- looked at in one call, about
 local MARK_US = 86400 * 1000000
 
@@ -75,30 +74,12 @@ local function wrong_keys(jobs)
     return wrong
 end
 
--- Leases that have been taken back leave; a worker of which none is left is forgotten.
-local function forget(id, whole, ...)
-    local active = P .. 'active:' .. id
-    if whole then
-        call('ZREM', P .. 'workers', id)
-        call('DEL', active)
-        return
-    end
-    for _, jobs in ipairs({...}) do
-        local tokens = {}
-        for i, job in ipairs(jobs) do tokens[i] = job.token end
-        push('HDEL', active, tokens)
-    end
-end
-
 -- Takes back about most of a worker's leases. Returns how many, and how many are left; or nil and what is wrong with the keys that this
 -- needs: then nothing was changed.
 local function reap_one(id, most, interrupted_most)
-    local active = P .. 'active:' .. id
     local wrong = check.wrong_kind('active:' .. id, 'hash')
     if wrong then return nil, wrong end
-    local count = call('HLEN', active)
-    local whole = count <= most + 1
-    local jobs, unread = lease.list(whole and call('HGETALL', active) or call('HSCAN', active, '0', 'COUNT', us(most))[2])
+    local jobs, unread, left = leases.read(id, most)
     wrong = wrong_keys(jobs)
     if wrong then return nil, wrong end
     local back = {}
@@ -109,8 +90,8 @@ local function reap_one(id, most, interrupted_most)
     for _, job in ipairs(jobs) do lane.release(job.token) end
     ends.bury_unread(id, unread)
     lane.give_all_back(back)
-    forget(id, whole, jobs, unread)
-    return #jobs + #unread, whole and 0 or count - 1 - #jobs - #unread
+    leases.drop(id, left, jobs, unread)
+    return #jobs + #unread, left
 end
 
 local function reap(ARGV)
@@ -129,11 +110,11 @@ local function reap(ARGV)
     local reply, first_wrong = {us(now), 0, 0, 0}, nil
     local late = now >= till and call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST) or {}
     for _, id in ipairs(late) do
-        if reply[2] >= LEASES_MOST then
+        if reply[2] >= leases.MOST then
             reply[4] = reply[4] + 1 -- at least
             break
         end
-        local taken, left = reap_one(id, LEASES_MOST - reply[2], interrupted_most)
+        local taken, left = reap_one(id, leases.MOST - reply[2], interrupted_most)
         if taken then
             reply[2], reply[4] = reply[2] + taken, reply[4] + left
             if left == 0 then reply[#reply + 1] = id end

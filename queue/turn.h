@@ -114,9 +114,10 @@ struct adopt_call {
     const char *info; /* JSON: host, pid, queues, lease_s */
     struct names queues;
 };
-/* Then settle_token for each job that still runs. */
+/* Then settle_token for each job that still runs; for what is left after an answer, the same call without. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
 struct adopt {
+    int64_t left; /* jobs of the old one that are still to go back, in further calls */
     const struct span
         *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
     const struct span *lost; /* tokens that are no longer its own */

@@ -232,6 +232,66 @@ static void test_promote_buries_what_it_cannot_read(void **state)
 
 /* ---- Adopt */
 
+#define MANY 2500
+
+/* A worker with that many leases; turns.claim has the last of them. */
+static void start_big(void)
+{
+    static int jobs;
+
+    start("big");
+    for (int i = 0; i < MANY; i++) {
+        char id[16];
+
+        snprintf(id, sizeof id, "j%d", jobs++);
+        must(turns_enqueue("default", "t", id, -1));
+    }
+    while (redis_number("LLEN", PREFIX "queue:default") > 0)
+        claim("big", 0, 500);
+}
+
+/* Adopt as often as it is needed, first with that many tokens; returns how many calls that took. */
+static int adopt_all(const char *new, const char *old, size_t running)
+{
+    char active[64];
+    int calls = 0;
+
+    snprintf(active, sizeof active, "%s%s", ACTIVE, old);
+    do {
+        int64_t before = turns_check().leased;
+        size_t lost;
+
+        must(turns_adopt(new, old, tokens, calls ? 0 : running, default_queue, &lost));
+        assert_int_equal(lost, 0);
+        assert_in_range(before - turns_check().leased, 1, 1200);
+        assert_int_equal(redis_number("EXISTS", active), turns.left > 0);
+        calls++;
+    } while (turns.left > 0 && calls < 10);
+    return calls;
+}
+
+/* A call gives back about 1,000 jobs: however many a worker had, Redis is not kept from the others. */
+static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **state)
+{
+    int calls;
+
+    (void)state;
+    start_big();
+    keep_tokens();
+    calls = adopt_all("new", "big", 2);
+    assert_in_range(calls, 3, 4);
+    assert_int_equal(redis_number("HLEN", ACTIVE "new"), 1 + 2);
+    assert_int_equal(turns_check().parked, MANY - 2);
+    expect_text("new", "ZRANGE", PREFIX "workers", "0", "-1");
+    calls = adopt_all("", "new", 0);
+    assert_int_equal(calls, 1);
+    start_big();
+    calls = adopt_all("", "big", 0);
+    assert_in_range(calls, 2, 6);
+    assert_int_equal(turns_check().parked, 2 * MANY);
+    assert_int_equal(redis_number("EXISTS", PREFIX "workers"), 0);
+}
+
 static void test_adopt_takes_over(void **state)
 {
     struct span running[4];
@@ -248,8 +308,8 @@ static void test_adopt_takes_over(void **state)
     running[2] = (struct span){"7.--/default/t/", 15};
     must(turns_adopt("w2", "w1", running, 3, default_queue, &lost));
     assert_int_equal(lost, 1);
-    assert_memory_equal(turns.reply->element[5]->str, "7.--/default/t/", 15);
-    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[1]->str);
+    assert_memory_equal(turns.reply->element[6]->str, "7.--/default/t/", 15);
+    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[2]->str);
     expect_list(LANE("t"), "a c e");
     assert_int_equal(redis_number("EXISTS", ACTIVE "w1"), 0);
     assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 3);
@@ -468,21 +528,12 @@ static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
 /* A call takes back about 1,000 leases: however many a worker had, Redis is not kept from the others. */
 static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
 {
-    enum { MANY = 2500 };
     int64_t taken = 0, workers = 0, all = 0;
     int calls = 0;
 
     (void)state;
     start("w");
-    start("big");
-    for (int i = 0; i < MANY; i++) {
-        char id[16];
-
-        snprintf(id, sizeof id, "j%d", i);
-        must(turns_enqueue("default", "t", id, -1));
-    }
-    while (redis_number("LLEN", PREFIX "queue:default") > 0)
-        claim("big", 0, 500);
+    start_big();
     pass("w", LEASE_US - 1);
     for (turns.now_us++; workers == 0 && calls < 10; calls++) {
         must(turns_reap("w", &taken, &workers));
@@ -800,8 +851,9 @@ static void test_answers_are_checked(void **state)
         assert_true(drained_reply(answer(numbers[i]), &drained, &e) != 0);
         assert_true(adopt_reply(answer(numbers[i]), 1, &adopt, &e) != 0);
     }
-    assert_true(adopt_reply(answer("return {'1','b','s','t'}"), 1, &adopt, &e) != 0);
-    assert_int_equal(adopt_reply(answer("return {'1','b',{},'t','q', 4}"), 1, &adopt, &e), 0);
+    assert_true(adopt_reply(answer("return {'1',7,'b','s','t'}"), 1, &adopt, &e) != 0);
+    assert_int_equal(adopt_reply(answer("return {'1',7,'b',{},'t','q', 4}"), 1, &adopt, &e), 0);
+    assert_int_equal(adopt.left, 7);
     assert_int_equal(adopt.lost_count, 1);
     adopt_free(&adopt);
     assert_true(claim_reply(NULL, &turns.claim, &e) != 0);
@@ -821,6 +873,7 @@ int main(void)
         TEST(promote_keeps_the_order_of_due_times),
         TEST(promote_buries_what_it_cannot_read),
         TEST(adopt_takes_over),
+        TEST(a_worker_with_many_leases_comes_and_leaves_bit_by_bit),
         TEST(adopt_after_being_reaped_has_lost_all),
         TEST(who_leaves_hands_all_back_and_the_duty_on),
         TEST(a_lease_that_cannot_be_read_is_dead),

@@ -136,6 +136,7 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
     rc = adopt_reply(turns.reply, queues.count, &adopt, &turns.error);
     if (rc == 0 && lost)
         *lost = adopt.lost_count;
+    turns.left = adopt.left;
     adopt_free(&adopt);
     return rc;
 }

@@ -22,6 +22,7 @@ struct turns {
     struct error error;       /* of the last call, when that failed */
     struct claim claim;       /* the last claim's */
     struct promoted promoted; /* the last promote's */
+    int64_t left;             /* what the last adopt left */
     int calls;                /* so many were sent */
     char rules[600];          /* as the last turns_rate was kept */
 };

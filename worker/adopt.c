@@ -84,6 +84,8 @@ static void mark_lost(struct task *task, void *arg)
     }
 }
 
+static void adopt_rest(struct weir_worker *w);
+
 static void on_adopted(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -106,6 +108,11 @@ static void on_adopted(void *arg, const struct redisReply *reply)
                      lost.count);
             worker_end_lost(w);
         }
+        if (adopt.left > 0) {
+            adopt_free(&adopt);
+            adopt_rest(w);
+            return;
+        }
         strcpy(w->id, w->next_id);
         w->next_id[0] = '\0';
         waking_name(w->waking, &adopt);
@@ -125,9 +132,8 @@ static void add_token(struct task *task, void *arg)
         settle_token(arg, task->token);
 }
 
-/* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
- * knows which of the two ids holds the leases. */
-void worker_adopt(struct weir_worker *w)
+/* The request, without the jobs that run. */
+static void ask_adopt(struct weir_worker *w, struct args *a)
 {
     struct adopt_call call = {.worker = w->next_id,
                               .old_worker = w->id,
@@ -135,6 +141,26 @@ void worker_adopt(struct weir_worker *w)
                               .lease_us = w->lease_us,
                               .info = w->info,
                               .queues = {w->queues, w->queue_count}};
+
+    args_init(a);
+    w->awaited++; /* nothing else until the answer */
+    w->beat_us = clock_boot_us();
+    adopt_request(a, w->prefix, -1, &call);
+}
+
+static void adopt_rest(struct weir_worker *w)
+{
+    struct args a;
+
+    ask_adopt(w, &a);
+    link_send(w->link, &a, REQUEST_TIMEOUT_S, on_adopted, w);
+    args_free(&a);
+}
+
+/* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
+ * knows which of the two ids holds the leases. */
+void worker_adopt(struct weir_worker *w)
+{
     struct args a;
 
     if (!w->next_id[0]) { /* a repeated adopt keeps its id */
@@ -143,11 +169,8 @@ void worker_adopt(struct weir_worker *w)
         job_make_id(random);
         snprintf(w->next_id, sizeof w->next_id, "w%s", random);
     }
-    args_init(&a);
-    w->awaited++; /* nothing else until the answer */
     w->adopt_again = false;
-    w->beat_us = clock_boot_us();
-    adopt_request(&a, w->prefix, -1, &call);
+    ask_adopt(w, &a);
     pool_each(w->pool, add_token, &a);
     for (struct task *task = w->finished.head; task; task = task->next)
         add_token(task, &a);

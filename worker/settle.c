@@ -10,6 +10,7 @@
 
 #define SETTLE_DELAY_US (10 * MS) /* what has ended waits that long for a turn that is due anyway */
 #define SETTLE_MOST 2000          /* jobs in one settle */
+#define COSTLY_MOST 200           /* of them such as are not simply done: each takes Redis some 25 us */
 #define SETTLE_SOON 500           /* so many do not wait */
 
 /* ---- How each one ended */
@@ -204,13 +205,16 @@ static void on_settled(void *arg, const struct redisReply *reply)
 void worker_settle(struct weir_worker *w, struct args *a)
 {
     struct task *task;
+    int costly = 0;
 
-    while (w->settling.count < SETTLE_MOST && (task = task_list_pop(&w->finished))) {
+    while (w->settling.count < SETTLE_MOST && costly < COSTLY_MOST && (task = task_list_pop(&w->finished))) {
         task->told = false;
-        if (atomic_load(&task->asked) == ASKED_LOST)
+        if (atomic_load(&task->asked) == ASKED_LOST) {
             task_free(task);
-        else
+        } else {
             task_list_push(&w->settling, task);
+            costly += !is_plain(task) || task_settles_up(task);
+        }
     }
     if (!w->settling.head)
         return;

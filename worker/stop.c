@@ -19,6 +19,8 @@ void weir_worker_quiet(struct weir_worker *w)
     atomic_store(&w->quiet, true);
 }
 
+static void ask_to_leave(struct weir_worker *w);
+
 /* reply NULL: Redis is away; what is still leased returns when the lease ends. */
 static void on_left(void *arg, const struct redisReply *reply)
 {
@@ -36,10 +38,13 @@ static void on_left(void *arg, const struct redisReply *reply)
                       "their lease ends",
                       kept, e.text);
     adopt_free(&adopt);
-    ev_break(w->loop, EVBREAK_ALL);
+    if (adopt.left > 0)
+        ask_to_leave(w);
+    else
+        ev_break(w->loop, EVBREAK_ALL);
 }
 
-void worker_leave(struct weir_worker *w)
+static void ask_to_leave(struct weir_worker *w)
 {
     struct adopt_call call = {.worker = "",
                               .old_worker = w->id,
@@ -48,18 +53,22 @@ void worker_leave(struct weir_worker *w)
                               .queues = {w->queues, w->queue_count}};
     struct args a;
 
-    if (w->leaving)
-        return;
-    w->leaving = true;
-    if (!w->adopted || !link_is_up(w->link)) {
-        on_left(w, (w->awaited++, NULL));
-        return;
-    }
     args_init(&a);
     w->awaited++;
     adopt_request(&a, w->prefix, -1, &call);
     link_send(w->link, &a, REQUEST_TIMEOUT_S, on_left, w);
     args_free(&a);
+}
+
+void worker_leave(struct weir_worker *w)
+{
+    if (w->leaving)
+        return;
+    w->leaving = true;
+    if (w->adopted && link_is_up(w->link))
+        ask_to_leave(w);
+    else
+        on_left(w, (w->awaited++, NULL));
 }
 
 /* The grace is over, or somebody is impatient: commands are ended, their jobs given back. */
