@@ -41,11 +41,24 @@ function arrival.closed(name)
     if b[1] then return 'batch ' .. name .. ' is sealed: it takes no more jobs; use another name' end
 end
 
+local LOOKS = 4
+
+-- Names of batches that are no longer remembered leave the list when others come, found by chance: they are never many more than
+-- a quarter of it.
+local function forget_names()
+    for _, name in ipairs(call('ZRANDMEMBER', P .. 'batches', LOOKS)) do
+        if call('EXISTS', P .. 'batch:' .. name) == 0 then call('ZREM', P .. 'batches', name) end
+    end
+end
+
 -- n more jobs of a batch, which the first ones begin. It is remembered for delay_us more.
 function arrival.join(name, n, delay_us)
     local batch, keep_ms = P .. 'batch:' .. name, ends.KEPT_MS + ceil(delay_us / 1000)
     local begun = call('HINCRBY', batch, 'total', n) == n and call('HSETNX', batch, 'created', us(now)) == 1
-    if begun then call('ZADD', P .. 'batches', us(now), name) end
+    if begun then
+        call('ZADD', P .. 'batches', us(now), name)
+        forget_names()
+    end
     ends.keep(name, keep_ms, begun)
 end
 

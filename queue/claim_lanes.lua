@@ -23,7 +23,8 @@ local function serve_free(s, l, most)
     return n
 end
 
--- About how many slots of e, at most n, may be granted: those that are free at the end, or, at a small burst, come one after the other.
+-- About how many slots of e, at most n, may be granted: those that are free at the end of what is granted ahead, or, at a small
+-- burst, those that come one after the other until then.
 local function slots_ahead(e, n)
     local till, base = now + claim.AHEAD, e.base
     local free = gate.count(e, till, n, 1)

@@ -83,7 +83,7 @@ local function build(name, options, names, texts)
     return t
 end
 
--- What was built of the same texts is kept: it changes seldom and is needed in each call.
+-- What was built of the same texts is kept: they change seldom.
 local MOST_KEPT = 1000
 local kept, kept_count = {}, 0 -- name -> {text =, own =, shared =, type =}, as it was last
 
@@ -96,13 +96,14 @@ local function keep(name, text, own, shared, t)
     return t
 end
 
--- A type that only the limit of its own name holds.
-local function load_simple(name)
+-- A type that only the limit of its own name holds: most are, and this is asked in each call.
+local function load_own(name)
     local own, known = call('HGET', P .. 'limits', name), kept[name]
     if known and known.text == '' and known.own == own then return known.type end
     return keep(name, '', own, '', build(name, {use = {}, cost = 1}, {name}, {own}))
 end
 
+-- One with attributes: further limits, a cost.
 local function load_shared(name, text)
     local options, known = types.parse(name, text), kept[name]
     local names = {name, unpack(options.use)}
@@ -114,14 +115,14 @@ local function load_shared(name, text)
     return keep(name, text, texts[1], shared, build(name, options, names, texts))
 end
 
--- The type as it is held now: {name, cost, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited, limits = {name...}, text (the limits with their
--- rules), global = {{name, rule | fixed}...}, keyed = {...}, paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}.
--- Not to be changed: it is shared by calls.
+-- The type as it is held now: {name, cost, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
+-- limits = {name...}, text (the limits with their rules), global = {{name, rule | fixed}...}, keyed = {...},
+-- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)
     local t = loaded[name]
     if t then return t end
     local text = call('HGET', P .. 'types', name) or ''
-    t = text == '' and load_simple(name) or load_shared(name, text)
+    t = text == '' and load_own(name) or load_shared(name, text)
     loaded[name] = t
     return t
 end

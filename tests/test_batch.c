@@ -238,6 +238,23 @@ static void test_forgotten(void **state)
     expect_text("foreign", "GET", BATCH);
 }
 
+/* The list of batches does not grow by those that are no longer remembered. */
+static void test_names_are_forgotten(void **state)
+{
+    char name[16], key[64];
+
+    (void)state;
+    for (int i = 0; i < 250; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        must(try_join(name, name, "t", -1));
+        snprintf(key, sizeof key, PREFIX "batch:%s", name);
+        if (i < 50)
+            free(redis_text("DEL", key));
+    }
+    assert_in_range(redis_number("ZCARD", PREFIX "batches"), 200,
+                    210); /* of those 50, each is seen in all likelihood */
+}
+
 /* A body of the largest size has room for its head. */
 static void test_a_large_job(void **state)
 {
@@ -1145,6 +1162,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_counts_groups, scene_begin),
         cmocka_unit_test_setup(test_counts_a_job_once, scene_begin),
         cmocka_unit_test_setup(test_forgotten, scene_begin),
+        cmocka_unit_test_setup(test_names_are_forgotten, scene_begin),
         cmocka_unit_test_setup(test_a_large_job, scene_begin),
         cmocka_unit_test_setup(test_follows_once, scene_begin),
         cmocka_unit_test_setup(test_follows_once_though_revived, scene_begin),
