@@ -156,7 +156,7 @@ function claim_grant.room(s) return s.limited and claim.free or claim.free + cla
 
 -- The cost of a job: its own, else its type's.
 function claim_grant.cost(s, entry)
-    if not find(entry, 'cost"', 1, true) then return s.kind.cost end -- with a quote in front it would stop at each quote
+    if not find(entry, '"cost"', 1, true) then return s.kind.cost end
     local cost = entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')
         or entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"[^"]*","cost":(%d+)[,}]')
     if not cost then
