@@ -217,6 +217,21 @@ static void move_checks(struct doctor *d, struct doctor *part)
     doctor_free(part);
 }
 
+static void conclude(const struct sweep *s, struct doctor *d, bool mended, double seconds)
+{
+    bool settled = s->mended_count == 0; /* by the last pass */
+    enum doctor_state state = s->broken ? DOCTOR_WRONG : settled ? DOCTOR_OK : DOCTOR_WARNING;
+    const char *todo = s->broken ? "see above" : settled ? NULL : "look once more: weir doctor";
+    const char *verdict = s->broken  ? "; some of what they hold does not agree"
+                          : !settled ? "; the last look still mended some of what they hold"
+                          : mended   ? "; what they hold agrees now"
+                                     : "; what they hold agrees";
+
+    doctor_add(d, "structures", state, todo,
+               "%" PRId64 " keys looked at in %.1f s by %" PRId64 " calls, the longest took %.1f ms%s",
+               s->keys, seconds, s->calls, (double)s->longest_us / 1e3, verdict);
+}
+
 static int look_at_structures(struct sweep *s, struct doctor *d)
 {
     int64_t begin_us = clock_mono_us();
@@ -235,12 +250,7 @@ static int look_at_structures(struct sweep *s, struct doctor *d)
     move_checks(d, &s->mended);
     move_checks(d, &s->found);
     if (status == 0)
-        doctor_add(d, "structures", s->broken ? DOCTOR_WRONG : DOCTOR_OK, s->broken ? "see above" : NULL,
-                   "%" PRId64 " keys looked at in %.1f s by %" PRId64 " calls, the longest took %.1f ms%s",
-                   s->keys, (double)(clock_mono_us() - begin_us) / 1e6, s->calls, (double)s->longest_us / 1e3,
-                   s->broken    ? "; some of what they hold does not agree"
-                   : mended > 0 ? "; what they hold agrees now"
-                                : "; what they hold agrees");
+        conclude(s, d, mended > 0, (double)(clock_mono_us() - begin_us) / 1e6);
     return status;
 }
 
