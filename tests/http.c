@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+/* -1: nobody listens; errno says why. */
 static int dial(const char *where)
 {
     struct sockaddr_un path = {.sun_family = AF_UNIX};
@@ -29,9 +30,21 @@ static int dial(const char *where)
         address.sin_port = htons((uint16_t)atoi(where));
         failed = connect(fd, (struct sockaddr *)&address, sizeof address);
     }
-    if (failed)
-        fail_msg("cannot connect to %s: %s", where, strerror(errno));
-    return fd;
+    if (!failed)
+        return fd;
+    failed = errno;
+    close(fd);
+    errno = failed;
+    return -1;
+}
+
+bool http_listens(const char *where)
+{
+    int fd = dial(where);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 int http_open(const char *where)
@@ -39,6 +52,8 @@ int http_open(const char *where)
     const struct timeval patience = {.tv_sec = 30};
     int fd = dial(where);
 
+    if (fd < 0)
+        fail_msg("cannot connect to %s: %s", where, strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return fd;
 }

@@ -13,6 +13,7 @@ struct http_reply {
 
 /* Where: a path, or a port of 127.0.0.1. Fails the test when it cannot connect. */
 int http_open(const char *where);
+bool http_listens(const char *where);
 /* Sends text as it is. false: the other side has closed. */
 bool http_send(int fd, const char *text, size_t len);
 /* Asks for a path on a connection that stays open. */

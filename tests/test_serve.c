@@ -723,7 +723,7 @@ static pid_t start_nginx(void)
     snprintf(text, sizeof text, "%s/backend.sock", folder);
     unlink(text);
     proxying = program_start(folder, "nginx", words);
-    while (access(nginx_socket, F_OK) != 0) {
+    while (!http_listens(nginx_socket)) { /* the socket is there before it listens */
         if (clock_mono_us() > limit_us)
             fail_msg("nginx does not start; is nginx-light installed? see %s", log);
         clock_sleep_until(clock_mono_us() + 5000);
