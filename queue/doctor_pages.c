@@ -115,7 +115,7 @@ int sweep_call(struct sweep *s, struct args *a, struct redisReply **reply)
     s->longest_us = took_us > s->longest_us ? took_us : s->longest_us;
     if (took_us < SHORT_US)
         s->page = 2 * s->page < PAGE_MOST ? 2 * s->page : PAGE_MOST;
-    else if (took_us > LONG_US)
+    else if (took_us > LONG_US && s->page > PAGE_LEAST) /* large members may have made it smaller still */
         s->page = s->page / 2 > PAGE_LEAST ? s->page / 2 : PAGE_LEAST;
     if (took_us > REST_FROM_US)
         clock_sleep_until(clock_mono_us() + (took_us < LONG_US ? took_us : LONG_US));

@@ -232,9 +232,9 @@ static void test_promote_buries_what_it_cannot_read(void **state)
 
 /* ---- Adopt */
 
-#define MANY 2500
+#define MANY 30000
 
-/* A worker with that many leases; turns.claim has the last of them. */
+/* A worker with that many leases, as it may have them on a loop; turns.claim has the last of them. */
 static void start_big(void)
 {
     static int jobs;
@@ -258,15 +258,16 @@ static int adopt_all(const char *new, const char *old, size_t running)
 
     snprintf(active, sizeof active, "%s%s", ACTIVE, old);
     do {
-        int64_t before = turns_check().leased;
+        int64_t before = redis_number("HLEN", active);
         size_t lost;
 
         must(turns_adopt(new, old, tokens, calls ? 0 : running, default_queue, &lost));
         assert_int_equal(lost, 0);
-        assert_in_range(before - turns_check().leased, 1, 1200);
+        assert_in_range(before - redis_number("HLEN", active), 1, 1200);
         assert_int_equal(redis_number("EXISTS", active), turns.left > 0);
-        calls++;
-    } while (turns.left > 0 && calls < 10);
+        if (calls++ % 8 == 0)
+            turns_check();
+    } while (turns.left > 0 && calls < 60);
     return calls;
 }
 
@@ -279,7 +280,7 @@ static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **st
     start_big();
     keep_tokens();
     calls = adopt_all("new", "big", 2);
-    assert_in_range(calls, 3, 4);
+    assert_in_range(calls, MANY / 1000, MANY / 1000 + 2);
     assert_int_equal(redis_number("HLEN", ACTIVE "new"), 1 + 2);
     assert_int_equal(turns_check().parked, MANY - 2);
     expect_text("new", "ZRANGE", PREFIX "workers", "0", "-1");
@@ -287,7 +288,7 @@ static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **st
     assert_int_equal(calls, 1);
     start_big();
     calls = adopt_all("", "big", 0);
-    assert_in_range(calls, 2, 6);
+    assert_in_range(calls, 2, 2 * MANY / 1000 + 2);
     assert_int_equal(turns_check().parked, 2 * MANY);
     assert_int_equal(redis_number("EXISTS", PREFIX "workers"), 0);
 }
@@ -535,17 +536,18 @@ static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
     start("w");
     start_big();
     pass("w", LEASE_US - 1);
-    for (turns.now_us++; workers == 0 && calls < 10; calls++) {
+    for (turns.now_us++; workers == 0 && calls < 60; calls++) {
         must(turns_reap("w", &taken, &workers));
         assert_in_range(taken, 1, 1200);
         all += taken;
         assert_int_equal(redis_number("EXISTS", ACTIVE "big"), workers == 0);
-        turns_check();
+        if (calls % 8 == 0)
+            turns_check();
     }
-    assert_in_range(calls, 3, 4);
+    assert_in_range(calls, MANY / 1000, MANY / 1000 + 2);
     assert_int_equal(all, MANY);
     assert_int_equal(turns_check().parked, MANY);
-    expect_counters("t", "back 2500");
+    expect_counters("t", "back 30000");
 }
 
 /* ---- Drained, status */
