@@ -10,7 +10,7 @@
 
 #define SETTLE_DELAY_US (10 * MS) /* what has ended waits that long for a turn that is due anyway */
 #define SETTLE_MOST 2000          /* jobs in one settle */
-#define COSTLY_MOST 200           /* of them such as are not simply done: each takes Redis some 25 us */
+#define COSTLY_MOST 500           /* of them such as are not simply done: each takes Redis 10 to 25 us */
 #define SETTLE_SOON 500           /* so many do not wait */
 
 /* ---- How each one ended */
