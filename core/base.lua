@@ -2,8 +2,8 @@
 --
 -- All .lua files are one library of Redis functions: this one at its top level, each of the others as the body of a
 -- function whose value gets the name of the file. The library is loaded once, so a local outside of functions lives as
--- long as the server. What belongs to one call is set at its beginning: by begin(), by what each_call() was given, or
--- by the script itself.
+-- long as the server. What belongs to one call is set at its beginning, by begin() or the script itself, or forgotten
+-- when the next one begins: at_next_call().
 
 -- While a library loads, Redis 7.0 hides all globals from it. They are taken over at the first call, and only here: a local
 -- costs 3 ns, a global, which Redis finds by way of another table, 40.
@@ -26,8 +26,13 @@ end
 -- expires by Redis's clock.
 local P, now, VIRTUAL
 
-local beginnings = {}
-local function each_call(reset) beginnings[#beginnings + 1] = reset end
+local forgets, forgets_count = {}, 0
+
+-- forget() is called when the next call begins, whatever becomes of this one.
+local function at_next_call(forget)
+    forgets_count = forgets_count + 1
+    forgets[forgets_count] = forget
+end
 
 -- time: the first argument of a script, '' for Redis TIME.
 local function read_clock(time)
@@ -46,7 +51,8 @@ local function begin(KEYS, ARGV, own_clock)
     P = KEYS[1]
     now = nil
     if not own_clock then read_clock(ARGV[1]) end
-    for i = 1, #beginnings do beginnings[i]() end
+    for i = 1, forgets_count do forgets[i]() end
+    forgets_count = 0
 end
 
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: only what fills it is refused then.

@@ -3,11 +3,16 @@
 
 local check = {}
 
-local kinds
-each_call(function() kinds = {} end)
+local kinds -- of keys, in this call
+
+local function forget() kinds = nil end
 
 -- What is wrong when key holds something else than kind; nil when it is right or not there.
 function check.wrong_kind(key, kind)
+    if not kinds then
+        kinds = {}
+        at_next_call(forget)
+    end
     local found = kinds[key] or call('TYPE', P .. key).ok
     kinds[key] = found
     if found ~= kind and found ~= 'none' then return P .. key .. ' is a ' .. found .. ', not a ' .. kind end

@@ -48,8 +48,9 @@ end
 
 -- ---- What holds the jobs of a type: its limits with all their rules, and so its gates. All keyed rules go by one path.
 
-local loaded
-each_call(function() loaded = {} end)
+local loaded -- in this call
+
+local function forget() loaded = nil end
 
 -- One gate that holds a type: {name =, rule =}; of a keyed rule the key is still to be added to its name. fixed: it is no
 -- gate but opens at that time: a pause, or a limit whose rules cannot be read.
@@ -119,6 +120,10 @@ end
 -- limits = {name...}, text (the limits with their rules), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)
+    if not loaded then
+        loaded = {}
+        at_next_call(forget)
+    end
     local t = loaded[name]
     if t then return t end
     local text = call('HGET', P .. 'types', name) or ''

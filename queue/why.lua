@@ -33,7 +33,7 @@ local function gate_row(spec, name, cost, node, ticket)
     if spec.fixed then return {spec.name:match('^[^#]+'), -2, '', -2, 0, 0} end
     local g = gate.load(name, spec.rule)
     return {spec.name:match('^[^#]+'), spec.rule.index, call('GET', P .. 'gate:' .. name) or '',
-            us(opens(g, cost, node, ticket)), us(g.pause > now and g.pause or 0), us(gate.held_until(g, node, ticket))}
+            us(opens(g, cost, node, ticket)), us(g.pause or 0), us(gate.held_until(g, node, ticket))}
 end
 
 local function gate_rows(t, queue, key, cost)

@@ -555,22 +555,64 @@ static void test_wrong_arguments_change_nothing(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-static void test_keys_of_another_kind_are_an_error(void **state)
+/* Each is an answer of its own: those before and behind it are served. */
+static void test_keys_of_another_kind_are_told(void **state)
 {
-    redisReply *reply = NULL;
-    struct args a;
+    static const char *const rules[] = {"gcra:1/1000000/1", "gcra:1/1000000/1 gcra:9/1000000/9",
+                                        "gcra:1/1000000/1,adapt=1..2"};
 
     (void)state;
     free(server_ask(&server, "RPUSH", PREFIX "gate:mail#0/b", "x", NULL));
-    args_init(&a);
-    begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
-    add_item(&a, "mail", "a", 1);
-    add_item(&a, "mail", "b", 1);
-    assert_int_equal(client_call(w, &a, &reply, NULL), WEIR_ECONFIG);
-    args_free(&a);
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-    /* What that call had loaded is not known to the next. */
-    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "mail", "a", 1).status, 1);
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        redisReply *reply;
+        struct args a;
+
+        free(server_ask(&server, "DEL", PREFIX "gate:mail#0/a", PREFIX "gate:mail#0/c", NULL));
+        args_init(&a);
+        begin(&a, BEGIN_US, false, rules[i]);
+        add_item(&a, "mail", "a", 1);
+        add_item(&a, "mail", "b", 1);
+        add_item(&a, "mail", "c", 1);
+        reply = ask(&a, 3);
+        assert_int_equal(answer_of(reply, 0).status, 1);
+        assert_string_equal(answer_of(reply, 1).word, "foreign");
+        assert_int_equal(answer_of(reply, 2).status, 1);
+        freeReplyObject(reply);
+        assert_int_equal(take(BEGIN_US, false, rules[i], "mail", "a", 1).status, 0);
+        assert_int_equal(server_number(&server, "LLEN", PREFIX "gate:mail#0/b", NULL), 1);
+    }
+}
+
+/* Of one call: a gate that is asked for twice, and whose pause the first of them ends by the clock. */
+static void test_a_key_may_come_twice(void **state)
+{
+    static const char *const states[] = {
+        NULL,
+        "1795000000000000 0 - - gcra:1/1000000/2 1795000000000000 0",
+        "1795000000000000 1795000000000001 - - gcra:1/1000000/2 1795000000000000 0",
+        "1795000000000000 0 7,1795000000000001,mail - gcra:1/1000000/2 1795000000000000 0",
+        "1795000900000000 0 - - gcra:1/1000000/2 1795000900000000 0",
+        "1795000000000000 0 - - gcra:5/1000000/5 1795000000000000 0",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(states); i++) {
+        redisReply *reply;
+        struct args a;
+
+        free(server_ask(&server, "FLUSHALL", NULL));
+        if (states[i])
+            free(server_ask(&server, "SET", PREFIX "gate:mail#0/a", states[i], NULL));
+        args_init(&a);
+        begin(&a, BEGIN_US + 1, false, "gcra:1/1000000/2");
+        for (int j = 0; j < 3; j++)
+            add_item(&a, "mail", "a", 1);
+        reply = ask(&a, 3);
+        assert_int_equal(answer_of(reply, 0).status, 1);
+        assert_int_equal(answer_of(reply, 1).status, 1);
+        assert_int_equal(answer_of(reply, 2).status, 0);
+        freeReplyObject(reply);
+    }
 }
 
 int main(void)
@@ -586,7 +628,8 @@ int main(void)
         cmocka_unit_test_setup(test_what_is_wrong_with_an_item, flush),
         cmocka_unit_test_setup(test_a_thousand_items_and_no_more, flush),
         cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
-        cmocka_unit_test_setup(test_keys_of_another_kind_are_an_error, flush),
+        cmocka_unit_test_setup(test_keys_of_another_kind_are_told, flush),
+        cmocka_unit_test_setup(test_a_key_may_come_twice, flush),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -54,7 +54,13 @@ exact.times = times
 -- too low.
 function exact.slots(span, left_us, left_rem)
     if left_us < 0 or left_us == 0 and left_rem == 0 then return 0 end
-    if left_us < span.step_us then return 1 end
+    local step_us = span.step_us
+    if left_us < step_us then return 1 end
+    if span.step_rem == 0 then
+        local n = floor(left_us / step_us)
+        if left_rem > 0 or n * step_us < left_us then n = n + 1 end
+        return n < MOST and n or MOST
+    end
     local n = floor((left_us + left_rem / span.count) * span.count / span.period) - 1
     if n >= MOST then return MOST end
     if n < 0 then n = 0 end

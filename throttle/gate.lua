@@ -1,6 +1,7 @@
 -- gate: one rule's live state, whatever its algorithm; each is read once and written once in a call.
 --
 --   local g = gate.load(name, rule)             name: "<limit>#<index>[/<key>]"; rule: of rules.lua
+--   gate.load_safe(name, rule)                  nil when the key holds something else, where load fails
 --   gate.load_all(names, rules)                 those not yet loaded, with one command: at most 1,000
 --   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
 --                                               does not fit, or (concurrency) not before another job ends
@@ -18,6 +19,10 @@
 --   gate.limit(g), gate.remaining(g)            the most slots that are free at once, and those that are now
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
+--   gate.spend(name, rule, cost, peek)          load, start, take, count, resets and save in one, for takes: the start,
+--                                               what remains then, when it resets; taken when it starts now, and not
+--                                               with peek. nil, and nothing done: its state is not plain, or it is
+--                                               loaded. The rule has no adapt=
 --
 -- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
 --
@@ -45,11 +50,11 @@ local GROWTH = 10 -- thousandths
 local gates, changed, stamp = {}, {}, nil
 local loaded, touched = false, 0
 
-each_call(function()
+local function forget()
     if loaded then gates, loaded = {}, false end
     if touched > 0 then changed, touched = {}, 0 end
     stamp = nil
-end)
+end
 
 local function touch(g)
     if not g.changed then
@@ -119,12 +124,12 @@ local function factor_read(g, adapted, back)
     if factor then g.since = g.since - back end
 end
 
--- The same for the state that nearly all have: of this rule, neither paused, held nor slowed, by a clock that did not
+-- The same for a plain state, which nearly all have: of this rule, neither paused, held nor slowed, by a clock that did not
 -- step back.
-local function state_read_fast(g, state)
+local function state_read_plain(g, state)
     local wrote, first, rest = state:match(g.base.pattern)
     wrote, first = tonumber(wrote), tonumber(first)
-    return wrote and wrote <= now and first < WHOLE and g.algorithm.load(g, first, rest)
+    return wrote and wrote <= now and first < WHOLE and g.base.algorithm.load(g, first, rest)
 end
 
 -- Puts the state into g, whose rule may be another; returns false when it cannot be read.
@@ -149,7 +154,7 @@ local function state_read(g, state)
     else
         back = 0
     end
-    g.pause = pause
+    if pause > now then g.pause = pause end
     if hold ~= '-' then hold_read(g, hold, back) end
     if adapted ~= '-' then factor_read(g, adapted, back) end
     if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low or g.factor then adapt(g) end
@@ -163,13 +168,17 @@ local function unused(g, whole)
     g.algorithm.fresh(g)
 end
 
-local function make(name, whole, state)
-    local g = {name = name, base = whole, rule = whole, algorithm = whole.algorithm, pause = 0, changed = false}
-    gates[name], loaded = g, true
+local function make(name, key, whole, state)
+    local g = {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false}
+    gates[name] = g
+    if not loaded then
+        loaded = true
+        at_next_call(forget)
+    end
     if not state then
         if whole.adapt_low then adapt(g) end
         g.algorithm.fresh(g)
-    elseif whole.adapt_low or not state_read_fast(g, state) then
+    elseif whole.adapt_low or not state_read_plain(g, state) then
         if not state_read(g, state) then unused(g, whole) end
     end
     return g
@@ -180,15 +189,26 @@ function gate.load_all(names, wanted)
     for i = 1, #names do keys[i] = P .. 'gate:' .. names[i] end
     local states = call('MGET', unpack(keys))
     for i = 1, #names do
-        if not gates[names[i]] then make(names[i], wanted[i], states[i]) end
+        if not gates[names[i]] then make(names[i], keys[i], wanted[i], states[i]) end
     end
 end
 
 function gate.load(name, rule)
     local g = gates[name]
-    if not g then return make(name, rule, call('GET', P .. 'gate:' .. name)) end
+    if not g then
+        local key = P .. 'gate:' .. name
+        return make(name, key, rule, call('GET', key))
+    end
     if g.base ~= rule then set_base(g, rule) end
     return g
+end
+
+function gate.load_safe(name, rule)
+    if gates[name] then return gate.load(name, rule) end
+    local key = P .. 'gate:' .. name
+    local state = call_safe('GET', key)
+    if state and type(state) ~= 'string' then return nil end
+    return make(name, key, rule, state)
 end
 
 -- ---- Starting
@@ -212,13 +232,13 @@ end
 function gate.start(g, cost, node, ticket)
     local s = g.algorithm.start(g, cost)
     if s == huge and g.factor and gate.fits(g, cost) then s = max(grown(g), now + gate.AHEAD + 1) end
-    if g.pause > s then s = g.pause end
+    if g.pause and g.pause > s then s = g.pause end
     if g.hold_ticket then s = max(s, gate.held_until(g, node, ticket)) end
     return s
 end
 
 function gate.count(g, s, most, cost)
-    return s < g.pause and 0 or g.algorithm.count(g, s, most, cost)
+    return g.pause and s < g.pause and 0 or g.algorithm.count(g, s, most, cost)
 end
 
 function gate.take(g, s, k, cost)
@@ -240,10 +260,11 @@ end
 function gate.release(name)
     local g = gates[name]
     if not g then
-        local state = call('GET', P .. 'gate:' .. name)
+        local key = P .. 'gate:' .. name
+        local state = call('GET', key)
         local rule = state and rules.one(state:match('^%d+ %d+ %S+ %S+ (%S+) ') or '')
         if not rule then return end
-        g = make(name, rule, state)
+        g = make(name, key, rule, state)
     end
     if g.flight and g.flight > 0 then
         g.flight = g.flight - 1
@@ -262,18 +283,18 @@ end
 
 -- The later of two pauses holds.
 function gate.pause(g, until_us)
-    g.pause = max(g.pause, until_us)
+    if until_us > (g.pause or now) then g.pause = until_us end
     touch(g)
 end
 
 function gate.resume(g)
-    g.pause = 0
+    g.pause = nil
     touch(g)
 end
 
 function gate.throttled(g)
     local whole = g.base
-    if not whole.adapt_low or g.pause > now then return end
+    if not whole.adapt_low or g.pause then return end
     local n = g.algorithm.used(g, now)
     g.factor, g.since = max(whole.adapt_low, floor(g.rate / 2)), now
     adapt(g)
@@ -300,49 +321,85 @@ end
 
 function gate.resets(g)
     local at = g.algorithm.resets(g)
-    if g.pause > at then at = g.pause end
+    if g.pause and g.pause > at then at = g.pause end
     return at > now and at or now
 end
 
 -- ---- Saving
 
+-- What stands before the algorithm's words of a gate that is paused, held or slowed, and when that is over.
 local function head(g)
-    if g.pause <= now and not g.hold_ticket and not g.factor then return g.rule.head end
-    local hold, adapted = '-', '-'
+    local hold, adapted, at = '-', '-', gate.resets(g)
     if g.hold_ticket and g.hold_until > now then
         hold = format('%d,%d,%s', g.hold_ticket, g.hold_until, g.holder)
+        at = max(at, g.hold_until)
     end
-    if g.factor then adapted = format('%d,%d', g.factor, g.since) end
-    return format(' %d %s %s %s ', g.pause > now and g.pause or 0, hold, adapted, g.rule.text)
-end
-
--- When the state says nothing more.
-local function over(g)
-    local at = gate.resets(g)
-    if g.hold_ticket then at = max(at, g.hold_until) end
-    if g.factor and g.base.adapt_high then -- else released by its name, under a state's rule
-        at = max(at, g.since + ceil((g.base.adapt_high - g.factor) / GROWTH) * growth_us(g.base))
+    if g.factor then
+        adapted = format('%d,%d', g.factor, g.since)
+        if g.base.adapt_high then -- else released by its name, under a state's rule
+            at = max(at, g.since + ceil((g.base.adapt_high - g.factor) / GROWTH) * growth_us(g.base))
+        end
     end
-    return g.flight and g.flight > 0 and huge or at
+    return format(' %d %s %s %s ', g.pause or 0, hold, adapted, g.rule.text), at
 end
 
 -- The key outlives what it says: rounded up, and 1 ms more.
-local function write(g)
-    stamp = stamp or us(now)
-    local state = stamp .. head(g) .. g.algorithm.store(g)
-    if g.flight and g.flight > 0 and not g.base.in_flight then state = state .. ' ~' .. us(g.flight) end
-    local at = VIRTUAL and huge or over(g)
-    if at == huge then
-        call('SET', P .. 'gate:' .. g.name, state)
-    else
-        call('SET', P .. 'gate:' .. g.name, state, 'PX', digits(ceil((at - now) / 1000) + 1))
+local function put(key, head_text, words, at)
+    if not stamp then
+        stamp = us(now)
+        at_next_call(forget)
     end
+    local state = stamp .. head_text .. words
+    if VIRTUAL or at == huge then
+        call('SET', key, state)
+    else
+        call('SET', key, state, 'PX', digits(at > now and ceil((at - now) / 1000) + 1 or 1))
+    end
+end
+
+local function write(g)
+    local head_text, words, at = g.rule.head, g.algorithm.store(g), nil
+    if g.pause or g.hold_ticket or g.factor then head_text, at = head(g) else at = g.algorithm.resets(g) end
+    if g.flight and g.flight > 0 then
+        at = huge
+        if not g.base.in_flight then words = words .. ' ~' .. us(g.flight) end
+    end
+    put(g.key, head_text, words, at)
     g.changed = false
 end
 
 function gate.save()
     for i = 1, touched do write(changed[i]) end
     touched = 0
+end
+
+-- ---- All at once
+
+local passing = {} -- a gate of that rule, as it was last
+
+function gate.spend(name, rule, cost, peek)
+    if loaded and gates[name] then return nil end
+    local key, algorithm, g = P .. 'gate:' .. name, rule.algorithm, passing
+    local state = call_safe('GET', key)
+    if g.rule ~= rule then
+        g = {rule = rule, base = rule}
+        passing = g
+    end
+    if not state then
+        algorithm.fresh(g)
+    elseif type(state) ~= 'string' or not state_read_plain(g, state) then
+        return nil
+    end
+    local start = algorithm.start(g, cost)
+    if start > now then
+        local remaining = cost > 1 and algorithm.start(g, 1) <= now and algorithm.count(g, now, rule.burst, 1) or 0
+        return start, remaining, max(now, algorithm.resets(g))
+    end
+    if peek then return now, algorithm.count(g, now, rule.burst, 1), max(now, algorithm.resets(g)) end
+    algorithm.take(g, now, 1, cost)
+    local resets = algorithm.resets(g)
+    put(key, rule.head, algorithm.store(g), resets)
+    return now, algorithm.count(g, now, rule.burst, 1), max(now, resets)
 end
 
 return gate

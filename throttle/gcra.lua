@@ -4,7 +4,7 @@
 -- max(s, TAT) + cost T. The functions are described in rules.lua.
 -- uses: exact
 
-local times = exact.times
+local times, slots = exact.times, exact.slots
 
 local gcra = {}
 
@@ -44,7 +44,7 @@ function gcra.load(g, first, rest)
     return true
 end
 
-function gcra.store(g) return us(g.tat_us) .. ' ' .. digits(g.tat_rem) end
+function gcra.store(g) return format('%d %d', g.tat_us, g.tat_rem) end
 
 function gcra.back(g, us) g.tat_us = max(0, g.tat_us - us) end
 
@@ -61,19 +61,20 @@ function gcra.start(g, cost)
     return opens > now and opens or now
 end
 
-function gcra.used(g, at) return exact.slots(g.rule, g.tat_us - at, g.tat_rem) end
+function gcra.used(g, at) return slots(g.rule, g.tat_us - at, g.tat_rem) end
 
 function gcra.count(g, s, most, cost)
-    local free = g.rule.burst - gcra.used(g, s)
+    local rule = g.rule
+    local free = rule.burst - slots(rule, g.tat_us - s, g.tat_rem)
     if cost > 1 then free = floor(free / cost) end
     if free > most then return most end
     return free > 0 and free or 0
 end
 
-local function advance(g, slots)
+local function advance(g, n)
     local rule = g.rule
     local q, r = rule.step_us, rule.step_rem
-    if slots ~= 1 then q, r = times(rule, slots) end
+    if n ~= 1 then q, r = times(rule, n) end
     q, r = g.tat_us + q, g.tat_rem + r
     if r >= rule.count then q, r = q + 1, r - rule.count end
     g.tat_us, g.tat_rem = q, r

@@ -95,6 +95,8 @@ static const struct refusal {
     {"differs", WEIR_EINPUT, "the limit has other rules; leave yours out, or take from another name"},
     {"concurrency", WEIR_EINPUT, "a concurrency rule counts jobs in flight, which a take cannot give back"},
     {"unreadable", WEIR_ECONFIG, "the limit's rules cannot be read; set them again with weir rate set"},
+    {"foreign", WEIR_ECONFIG,
+     "its key in Redis, gate:LIMIT#..., holds something that is not Weir's; move it away"},
 };
 
 static int refused(const struct redisReply *word, const char **why)

@@ -8,7 +8,7 @@
 --                              or a word, and then four zeros: missing (no such limit), unkeyed (a key, but no rule of
 --                              the limit has by=), keyless (a rule has by=, and no key), differs (rules were given and
 --                              the limit has others), unreadable (the limit's rules), concurrency (a rule that takes
---                              have nothing to give back to)
+--                              have nothing to give back to), foreign (the key of a gate holds something else)
 --        limit                 the burst of the gate that has the smallest
 --        remaining             slots that are left, the least of the gates; after the take
 --        retry_after_us        denied: from now (Redis TIME of the call); -1: allowed, or never
@@ -37,7 +37,7 @@ local known, known_count = {}, 0 -- name -> its limit as it was last
 
 -- The word that says what is wrong with it is in .wrong.
 local function limit_make(name, own, given)
-    local limit = {own = own, given = given, names = {}}
+    local limit = {own = own, given = given, names = {}, keyed = {}}
     local set = rules.read(own or given)
     limit.set = set
     if not set then
@@ -47,7 +47,11 @@ local function limit_make(name, own, given)
     elseif set.in_flight then
         limit.wrong = 'concurrency'
     else
-        for i = 1, #set do limit.names[i] = name .. '#' .. set[i].index end
+        for i, rule in ipairs(set) do
+            limit.names[i] = name .. '#' .. rule.index
+            limit.keyed[i] = (rule.by or not set.path) and limit.names[i] .. '/'
+        end
+        limit.one = #set == 1 and not set.pause_until and not set[1].adapt_low and set[1]
     end
     return limit
 end
@@ -68,25 +72,22 @@ end
 
 local gates = {} -- of the item
 
--- Loads the gates of an item; returns what is wrong instead.
-local function load_gates(limit, key)
-    local set, all_keyed = limit.set, false
-    if key == '' then
-        if set.path then return 'keyless' end
-    elseif not set.path then
-        if limit.own then return 'unkeyed' end
-        all_keyed = true
-    end
-    for i = 1, #set do
-        local name, rule = limit.names[i], set[i]
-        if all_keyed or rule.by then name = name .. '/' .. key end
-        gates[i] = gate.load(name, rule)
-    end
+local function wrong_key(limit, key)
+    if key == '' then return limit.set.path and 'keyless' end
+    return not limit.set.path and limit.own and 'unkeyed'
+end
+
+local function gate_name(limit, i, key)
+    return key ~= '' and limit.keyed[i] and limit.keyed[i] .. key or limit.names[i]
 end
 
 -- The five elements of the reply.
-local function decide(limit, cost)
+local function decide(limit, key, cost)
     local set = limit.set
+    for i = 1, #set do
+        gates[i] = gate.load_safe(gate_name(limit, i, key), set[i])
+        if not gates[i] then return 'foreign', 0, 0, 0, 0 end
+    end
     local paused = set.pause_until and max(now, rules.paused(set)) or now
     local start = paused
     for i = 1, #set do
@@ -103,6 +104,7 @@ local function decide(limit, cost)
         if left < remaining then remaining = left end
         if full > resets then resets = full end
     end
+    gate.save()
     if paused > now then remaining = 0 end
     if allowed then return 1, burst, remaining, -1, resets - now end
     if start == huge then return 2, burst, remaining, -1, resets - now end
@@ -110,13 +112,20 @@ local function decide(limit, cost)
 end
 
 local function item(limit, key, cost)
-    local wrong = limit.wrong or load_gates(limit, key)
+    local wrong = limit.wrong or wrong_key(limit, key)
     if wrong then return wrong, 0, 0, 0, 0 end
-    return decide(limit, cost)
+    local rule = limit.one
+    if not rule then return decide(limit, key, cost) end
+    local start, remaining, resets = gate.spend(gate_name(limit, 1, key), rule, cost, peek)
+    if start == now then return 1, rule.burst, remaining, -1, resets - now end
+    if not start then return decide(limit, key, cost) end
+    if start == huge then return 2, rule.burst, remaining, -1, resets - now end
+    return 0, rule.burst, remaining, start - now, resets - now
 end
 
 -- ---- The call
 
+-- Makes the costs in ARGV numbers.
 local function wrong_arguments(ARGV, given)
     local items = (#ARGV - 3) / 3
     if items < 1 or items > MOST_ITEMS or items % 1 ~= 0 or ARGV[2] ~= '0' and ARGV[2] ~= '1' then
@@ -133,6 +142,7 @@ local function wrong_arguments(ARGV, given)
         end
         if key ~= '' and not is_name(key) then return 'wrong name of a limit or key' end
         if not cost or cost < 1 or cost % 1 ~= 0 then return 'wrong cost' end
+        ARGV[i + 2] = cost
     end
 end
 
@@ -143,7 +153,7 @@ local function take(ARGV)
     peek = ARGV[2] == '1'
 
     local name, limit = ARGV[4], limit_of(ARGV[4], given)
-    local reply = {item(limit, ARGV[5], tonumber(ARGV[6]))}
+    local reply = {item(limit, ARGV[5], ARGV[6])}
     local at = 6
     for i = 7, #ARGV, 3 do
         if ARGV[i] ~= name then
@@ -151,10 +161,9 @@ local function take(ARGV)
             limit = limit_of(name, given)
         end
         reply[at], reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] =
-            item(limit, ARGV[i + 1], tonumber(ARGV[i + 2]))
+            item(limit, ARGV[i + 1], ARGV[i + 2])
         at = at + 5
     end
-    gate.save()
     return reply
 end
 
