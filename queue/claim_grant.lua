@@ -10,14 +10,6 @@ local claim = claim_call
 local DIGITS = {}
 for digit in ('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'):gmatch('.') do DIGITS[#DIGITS + 1] = digit end
 local high, low, token_head
-local function next_token(slot, tail)
-    if low == 64 then
-        high, low = high + 1, 0
-        token_head = us(claim.turn) .. '.' .. DIGITS[high]
-    end
-    low = low + 1
-    return token_head .. DIGITS[low] .. slot .. tail
-end
 
 -- "@slot*cost" of the last token: mostly the next one's too.
 local slot_at, slot_cost, slot_text
@@ -168,6 +160,25 @@ function claim_grant.cost(s, entry)
     return is_whole(cost, 1) and cost or s.kind.cost
 end
 
+local function note_lock(entry)
+    local head = match(entry, '^@[^;]*;') or ';'
+    if find(head, ',w', 1, true) then claim.started[#claim.started + 1] = entry else plain_head = head end
+end
+
+-- Leases a job whose slots are taken; slot: as its token says it. Nothing else is counted.
+local function lease_entry(slot, tail, entry)
+    if low == 64 then
+        high, low = high + 1, 0
+        token_head = us(claim.turn) .. '.' .. DIGITS[high]
+    end
+    low = low + 1
+    leases[leased + 1], leases[leased + 2] = token_head .. DIGITS[low] .. slot .. tail, entry
+    leased = leased + 2
+    if byte(entry) == AT and sub(entry, 1, #plain_head) ~= plain_head then note_lock(entry) end
+end
+
+claim_grant.lease_entry = lease_entry
+
 -- ---- Starting at this very moment. The slots that all gates of a type have now are counted once, and those that were used are taken
 -- from them at once, before anybody asks these gates again.
 
@@ -213,6 +224,22 @@ function claim_grant.lease_now(s, l, entry, cost, ticket, lane_ticket)
     return true
 end
 
+-- Of a type, or of its lane l, a job has just been leased to start at once. How many more may be leased as it was, by lease_entry and
+-- without a question for each, and their slot: those of the type's own cost, which nothing but its gates holds.
+function claim_grant.alike(s, l)
+    if claim.halts then return 0 end
+    if not s.limited then return claim.free + claim.prefetch, '' end
+    if now_of ~= s or now_cost ~= s.kind.cost or slot_at ~= now or slot_cost ~= now_cost or #l.gates > 0 then return 0 end
+    return min(now_left, claim.free), slot_text
+end
+
+-- So many were.
+function claim_grant.count_alike(s, n)
+    local ahead = s.limited and 0 or min(n, claim.prefetch)
+    claim.prefetch, claim.free = claim.prefetch - ahead, claim.free - (n - ahead)
+    if s.limited then now_left, now_used = now_left - n, now_used + n end
+end
+
 -- ---- Starting when the gates say
 
 -- When a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who
@@ -245,20 +272,9 @@ local function take(gates, start, cost)
     end
 end
 
-local function note_lock(entry)
-    local head = match(entry, '^@[^;]*;') or ';'
-    if find(head, ',w', 1, true) then claim.started[#claim.started + 1] = entry else plain_head = head end
-end
-
-local function lease_entry(token, entry)
-    leases[leased + 1], leases[leased + 2] = token, entry
-    leased = leased + 2
-    if byte(entry) == AT and sub(entry, 1, #plain_head) ~= plain_head then note_lock(entry) end
-end
-
 -- Leases a job of a type without limits; unsafe: it must have an executor of its own.
 function claim_grant.lease_free(tail, entry, unsafe)
-    lease_entry(next_token('', tail), entry)
+    lease_entry('', tail, entry)
     if claim.prefetch > 0 and not unsafe then claim.prefetch = claim.prefetch - 1 else claim.free = claim.free - 1 end
 end
 
@@ -275,7 +291,7 @@ function claim_grant.lease_at(l, entry, start, cost)
         slot_at, slot_cost = start, cost
         slot_text = '@' .. us(start) .. (cost ~= 1 and '*' .. us(cost) or '')
     end
-    lease_entry(next_token(slot_text, l.tail), entry)
+    lease_entry(slot_text, l.tail, entry)
     claim.free = claim.free - 1
 end
 

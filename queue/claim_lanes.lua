@@ -40,6 +40,23 @@ local function look_ahead(s, most)
     return n + 1
 end
 
+-- A job was leased to start at once: the same for up to most of those that were read behind it. Returns how many.
+local function serve_alike(s, l, most)
+    local n, slot = grant.alike(s, l)
+    if n < 1 then return 0 end
+    local read, first, tail = l.read, l.read_at, l.tail
+    local at, behind = first, first + min(n, most)
+    while at < behind do
+        local entry = read[at]
+        if not entry or find(entry, '"cost"', 1, true) then break end
+        grant.lease_entry(slot, tail, entry)
+        at = at + 1
+    end
+    l.read_at = at
+    grant.count_alike(s, at - first)
+    return at - first
+end
+
 -- Leases up to most jobs from the head of the lane, each when all gates let it start. Returns how many, and of what stopped it: cost
 -- of the next job, the gate of the type, the gate of the key that opens last (nil: none is closed), and when it opens.
 local function serve_lane(s, l, ticket, lane_ticket, most)
@@ -47,9 +64,9 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
     while n < most and claim.free > 0 and claim.bytes <= claim.BYTES do
         local entry = halt.head(s, l, ahead)
         if not entry then break end
-        local cost = grant.cost(s, entry)
+        local cost, alike = grant.cost(s, entry), false
         if open_now and grant.lease_now(s, l, entry, cost, ticket, lane_ticket) then
-            n = n + 1
+            n, alike = n + 1, true
         else
             local at, of_type = grant.opens(s.gates, cost, s.name, ticket, now)
             local lane_at, of_lane = now, nil
@@ -69,7 +86,8 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
             end
         end
         grant.drop_head(l)
-        s.served = s.served + 1
+        local more = alike and n < most and serve_alike(s, l, most - n) or 0
+        n, s.served = n + more, s.served + 1 + more
     end
     return n
 end

@@ -111,22 +111,40 @@ local function place_odd(queue, body)
     return place_entry(grant.state(queue, name), entry)
 end
 
+-- jobs[i - 1], of type s, was placed: leases those behind it that may be leased as it was. Returns the index behind them.
+local function place_alike(s, jobs, i)
+    local l = s.lanes['']
+    if not (s.direct or s.clear and l and l.clear) then return i end
+    local n, slot = grant.alike(s, l)
+    if n < 1 then return i end
+    local first, name, limited, tail, bytes = i, s.name, s.limited, l and l.tail or s.free_tail, claim.bytes
+    local behind = i + min(n, claim.budget, #jobs - i + 1)
+    while i < behind and bytes <= claim.BYTES do
+        local body = jobs[i]
+        if #body > BODY_MOST or match(body, QUICK) ~= name or limited and find(body, '"cost"', 1, true) then break end
+        grant.lease_entry(slot, tail, body)
+        bytes, i = bytes + #body, i + 1
+    end
+    grant.count_alike(s, i - first)
+    s.pulled, claim.bytes, claim.budget = s.pulled + i - first, bytes, claim.budget - (i - first)
+    return i
+end
+
 -- Places jobs in their order as far as there is room; returns how many.
 local function place_all(queue, jobs)
-    local states, bytes, placed = grant.states[queue], claim.bytes, 0
-    for i = 1, #jobs do
+    local states, i = grant.states[queue], 1
+    while i <= #jobs do
         local body = jobs[i]
         local s = #body <= BODY_MOST and states[match(body, QUICK) or '']
-        if claim.free + claim.prefetch < 1 or claim.budget < 1 or bytes > claim.BYTES
+        if claim.free + claim.prefetch < 1 or claim.budget < 1 or claim.bytes > claim.BYTES
             or not (s and place_entry(s, body) or not s and place_odd(queue, body)) then
             break
         end
-        bytes, placed = bytes + #body, i
-        claim.budget = claim.budget - 1
+        i, claim.bytes, claim.budget = i + 1, claim.bytes + #body, claim.budget - 1
+        if s then i = place_alike(s, jobs, i) end
     end
     grant.take_used()
-    claim.bytes = bytes
-    return placed
+    return i - 1
 end
 
 -- Looks at jobs from the head of the queue while there is room; jobs: the first of them. Returns how many leave it, and whether

@@ -424,6 +424,38 @@ static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
     assert_int_equal(turns.claim.leases[0].cost, 1);
 }
 
+/* Jobs that are alike are leased without a question for each, as far as nothing else stands between them. */
+static void test_alike_jobs_keep_their_order_among_others(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/10"));
+    enqueue("default", "slow", "a b");
+    enqueue_with("slow", "c", "\"cost\":3");
+    enqueue("default", "slow", "d e");
+    enqueue("default", "t", "f g");
+    enqueue("default", "slow", "h i j k");
+    claim("w", 20, 0);
+    expect_leases("a b c d e f g h i j");
+    expect_token(2, "@1795000000000000*3/default/slow/");
+    expect_token(4, "@1795000000000000/default/slow/");
+    expect_list(LANE("slow"), "k");
+    expect_next(100000);
+    enqueue("default", "slow", "l m");
+    enqueue_with("slow", "n", "\"cost\":3");
+    enqueue("default", "slow", "o p q r s");
+    claim("w", 20, 0);
+    expect_leases("");
+    turns.now_us += 10 * 100000;
+    claim("w", 20, 0);
+    expect_leases("k l m n o p q r");
+    expect_token(3, "@1795000001000000*3/default/slow/");
+    expect_token(7, "@1795000001000000/default/slow/");
+    expect_list(LANE("slow"), "s");
+    expect_next(100000);
+    expect_counters("slow", "pulled 8, parked 9, served 8");
+}
+
 static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
 {
     (void)state;
@@ -635,6 +667,7 @@ int main(void)
         TEST(who_no_longer_uses_a_limit_does_not_wait_for_it),
         TEST(a_limit_that_came_holds_what_is_parked),
         TEST(a_job_takes_as_many_slots_as_it_costs),
+        TEST(alike_jobs_keep_their_order_among_others),
         TEST(a_job_in_flight_is_one_whatever_it_costs),
         TEST(a_cost_that_never_fits_is_dead),
         TEST(the_true_cost_is_taken_or_given_back),
