@@ -40,7 +40,7 @@ local function look_ahead(s, most)
     return n + 1
 end
 
--- A job was leased to start at once: the same for up to most of those that were read behind it. Returns how many.
+-- A job of a lane was leased to start at once: so are up to most of those that were read behind it. Returns how many.
 local function serve_alike(s, l, most)
     local n, slot = grant.alike(s, l)
     if n < 1 then return 0 end
@@ -57,6 +57,23 @@ local function serve_alike(s, l, most)
     return at - first
 end
 
+-- The same for one that was leased to start later: each of them when the gates of its type open next.
+local function serve_ahead(s, l, most, cost, ticket)
+    if claim.halts or #l.gates > 0 or cost ~= s.kind.cost then return 0 end
+    local read, gates, name, till = l.read, s.gates, s.name, now + claim.AHEAD
+    local first, at, behind = l.read_at, l.read_at, l.read_at + min(most, claim.free)
+    while at < behind do
+        local entry = read[at]
+        if not entry or find(entry, '"cost"', 1, true) then break end
+        local start = grant.opens(gates, cost, name, ticket, now)
+        if start > till then break end
+        grant.lease_slot(s, l, entry, start, cost)
+        at = at + 1
+    end
+    l.read_at = at
+    return at - first
+end
+
 -- Leases up to most jobs from the head of the lane, each when all gates let it start. Returns how many, and of what stopped it: cost
 -- of the next job, the gate of the type, the gate of the key that opens last (nil: none is closed), and when it opens.
 local function serve_lane(s, l, ticket, lane_ticket, most)
@@ -64,9 +81,9 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
     while n < most and claim.free > 0 and claim.bytes <= claim.BYTES do
         local entry = halt.head(s, l, ahead)
         if not entry then break end
-        local cost, alike = grant.cost(s, entry), false
+        local cost, serve_behind = grant.cost(s, entry), nil
         if open_now and grant.lease_now(s, l, entry, cost, ticket, lane_ticket) then
-            n, alike = n + 1, true
+            n, serve_behind = n + 1, serve_alike
         else
             local at, of_type = grant.opens(s.gates, cost, s.name, ticket, now)
             local lane_at, of_lane = now, nil
@@ -74,7 +91,7 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
             local start = lane_at > at and lane_at or at
             if start <= now + claim.AHEAD then
                 grant.lease_slot(s, l, entry, start, cost)
-                n, open_now = n + 1, false
+                n, open_now, serve_behind = n + 1, false, serve_ahead
             else
                 local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
                 if not never then
@@ -86,7 +103,7 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
             end
         end
         grant.drop_head(l)
-        local more = alike and n < most and serve_alike(s, l, most - n) or 0
+        local more = serve_behind and n < most and serve_behind(s, l, most - n, cost, ticket) or 0
         n, s.served = n + more, s.served + 1 + more
     end
     return n

@@ -456,6 +456,37 @@ static void test_alike_jobs_keep_their_order_among_others(void **state)
     expect_counters("slow", "pulled 8, parked 9, served 8");
 }
 
+/* The same where their slots come one after the other. */
+static void test_alike_jobs_start_when_their_slots_come(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1000/1000000/2"));
+    enqueue("default", "slow", "1 2 3 4 5 6 7 a b");
+    enqueue_with("slow", "c", "\"cost\":2");
+    enqueue("default", "slow", "d e f g");
+    claim("w", 20, 0);
+    expect_leases("1 2 3 4 5 6 7");
+    turns.now_us += 100000;
+    claim("w", 4, 0);
+    expect_leases("a b c d");
+    expect_token(1, "@1795000000100000/default/slow/");
+    expect_token(2, "@1795000000102000*2/default/slow/");
+    expect_token(3, "@1795000000103000/default/slow/");
+    claim("w", 20, 0);
+    expect_leases("e f");
+    expect_token(0, "@1795000000104000/default/slow/");
+    expect_token(1, "@1795000000105000/default/slow/");
+    expect_list(LANE("slow"), "g");
+    expect_next(6000);
+    turns.now_us += 6000;
+    enqueue("default", "slow", "h i j k");
+    claim("w", 20, 0);
+    expect_leases("g h i j k");
+    expect_token(0, "@1795000000106000/default/slow/");
+    expect_token(4, "@1795000000110000/default/slow/");
+}
+
 static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
 {
     (void)state;
@@ -668,6 +699,7 @@ int main(void)
         TEST(a_limit_that_came_holds_what_is_parked),
         TEST(a_job_takes_as_many_slots_as_it_costs),
         TEST(alike_jobs_keep_their_order_among_others),
+        TEST(alike_jobs_start_when_their_slots_come),
         TEST(a_job_in_flight_is_one_whatever_it_costs),
         TEST(a_cost_that_never_fits_is_dead),
         TEST(the_true_cost_is_taken_or_given_back),
