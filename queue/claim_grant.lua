@@ -106,19 +106,6 @@ function claim_grant.lane(s, key)
     return l
 end
 
--- Lanes of these keys will be looked at: reads the states of their gates at once.
-function claim_grant.load_gates_of(s, keys)
-    local names, wanted, n, keyed = {}, {}, 0, s.kind.keyed
-    for i = 1, #keys do
-        local key = keys[i]
-        if not s.lanes[key] then
-            for j = 1, #keyed do names[n + j], wanted[n + j] = keyed[j].name .. '/' .. key, keyed[j].rule end
-            n = n + #keyed
-        end
-    end
-    if n > 0 then gate.load_all(names, wanted) end
-end
-
 -- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked.
 function claim_grant.head(l, ahead)
     local entry = l.read[l.read_at]

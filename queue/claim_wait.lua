@@ -117,7 +117,6 @@ function claim_wait.open_ring(s, most)
     if s.keyed then n = min(n, ceil(claim.budget / (claim.LANE + 1)) + 1) end -- what it would not come to is not read
     s.front, s.front_at = call('ZRANGE', s.ring, '0', digits(n - 1)), 1
     s.whole, s.staying, s.leaving, s.behind = #s.front < n, 0, {}, {}
-    if s.keyed and #s.front > 1 then grant.load_gates_of(s, s.front) end
 end
 
 -- The next lane of the round, and whether the ring has others; nil: there is none.

@@ -2,7 +2,6 @@
 --
 --   local g = gate.load(name, rule)             name: "<limit>#<index>[/<key>]"; rule: of rules.lua
 --   gate.load_safe(name, rule)                  nil when the key holds something else, where load fails
---   gate.load_all(names, rules)                 those not yet loaded, with one command: at most 1,000
 --   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
 --                                               does not fit, or (concurrency) not before another job ends
 --   gate.fits(g, cost)                          could it ever?
@@ -182,15 +181,6 @@ local function make(name, key, whole, state)
         if not state_read(g, state) then unused(g, whole) end
     end
     return g
-end
-
-function gate.load_all(names, wanted)
-    local keys = {}
-    for i = 1, #names do keys[i] = P .. 'gate:' .. names[i] end
-    local states = call('MGET', unpack(keys))
-    for i = 1, #names do
-        if not gates[names[i]] then make(names[i], keys[i], wanted[i], states[i]) end
-    end
 end
 
 function gate.load(name, rule)
