@@ -1,6 +1,6 @@
 -- claim_commit: writing what was decided of jobs. Every key was read or checked before; what only counts may not fail.
 --
--- uses: cancelled check claim_call claim_grant ends gate lease
+-- uses: cancelled check claim_call claim_grant ends gate lease types
 local claim_commit = {}
 
 local claim, grant = claim_call, claim_grant
@@ -69,6 +69,13 @@ local function count_moves(s)
     end
 end
 
+-- What others are to know of a type: written once.
+local function note(s)
+    local t = s.kind
+    if s.own_costs and not t.own_costs then types.note(s.name, 'costs', 'own') end
+    if s.has_keys and t.lanes ~= t.path and t.lanes ~= '*' then types.note(s.name, 'lanes', t.lanes and '*' or t.path) end
+end
+
 local function write_dead()
     for i, d in ipairs(claim.dead) do
         ends.bury(format('%s:%d.d%d', claim.worker, claim.turn, i), d.lane, d.reason, d.entry)
@@ -102,7 +109,10 @@ function claim_commit.write(used)
     for queue, n in pairs(used) do
         if n > 0 then call('LTRIM', P .. 'queue:' .. queue, digits(n), '-1') end
     end
-    for _, s in ipairs(grant.order) do count_moves(s) end
+    for _, s in ipairs(grant.order) do
+        count_moves(s)
+        note(s)
+    end
 end
 
 return claim_commit

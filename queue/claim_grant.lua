@@ -77,9 +77,10 @@ function claim_grant.state(queue, name)
     local t = types.load(name)
     local path = queue .. '/' .. name
     s = {queue = queue, name = name, kind = t, gates = t.limited and global_gates(t) or t.global, ring = P .. 'ring:' .. path,
-         mine = claim.mine[name], limited = t.limited, keyed = t.path ~= nil, lanes = {}, lane_head = path .. '/', free_tail = '/' .. path .. '/',
-         members = nil, pulled = 0, served = 0, parked = 0}
+         mine = claim.mine[name], limited = t.limited, keyed = t.path ~= nil, lanes = {}, lane_head = path .. '/',
+         free_tail = '/' .. path .. '/', members = nil, pulled = 0, served = 0, parked = 0}
     s.counting = t.in_flight and counting(s.gates)
+    s.resorts = s.keyed and t.lanes and t.lanes ~= t.path -- there may be lanes whose keys were found by another path
     claim_grant.states[queue][name] = s
     claim_grant.order[#claim_grant.order + 1] = s
     for _, limit in ipairs(t.broken) do claim.broken[#claim.broken + 1] = limit end
@@ -93,7 +94,10 @@ function claim_grant.lane(s, key)
     local name, gates = s.lane_head .. key, NONE
     if s.keyed then
         claim.budget = claim.budget - claim.LANE
-        if key ~= '' then gates = load_gates(s.kind.keyed, key) end
+        if key ~= '' then
+            gates = load_gates(s.kind.keyed, key)
+            s.has_keys = true
+        end
     end
     l = {s = s, key = key, name = name, node = s.name .. '/' .. key, tail = '/' .. name, gates = gates,
          read = NONE, read_at = 1, fetched = 0, whole = false, parked = NONE, parked_next = 1}
@@ -144,7 +148,9 @@ function claim_grant.cost(s, entry)
         cost = ok and type(job) == 'table' and job.cost
     end
     cost = tonumber(cost)
-    return is_whole(cost, 1) and cost or s.kind.cost
+    if not is_whole(cost, 1) then return s.kind.cost end
+    s.own_costs = true
+    return cost
 end
 
 local function note_lock(entry)

@@ -179,11 +179,11 @@ local function serve_round(s, ticket, most, alone)
         local l, others = wait.next_lane(s)
         if not l then return started, false end
         claim.budget = claim.budget - 1
-        if s.keyed and l.key == '' then
+        if not park.is_sorted(s, l, 2) then
             park.sort_again(s, l)
         else
             local n, left
-            n, cost, closed, at, left = serve_turn(s, l, ticket, others, alone and most - started or 1)
+            n, cost, closed, at, left = serve_turn(s, l, ticket, others, alone and not s.resorts and most - started or 1)
             started = started + n
             if closed or n == 0 and not left or n > 0 and not alone then return started, true, cost, closed, at end
         end

@@ -14,8 +14,7 @@ local function key_name(value)
     return '-'
 end
 
-local function value_at(path, entry)
-    local _, _, _, body = lease.entry_read(entry)
+local function value_in(path, body)
     local ok, value = pcall(json_read, body)
     if not ok then return nil end
     for member in path:gmatch('[^.]+') do
@@ -25,13 +24,47 @@ local function value_at(path, entry)
     return value
 end
 
+local SAME_MOST = 16 -- numbers of a body that are looked at
+
+-- Reading JSON rounds a number above 2^53: its digits are those in the text which, made a string, make the value one.
+local function exact_value(path, body, value)
+    local looked = 0
+    for first, digits, behind in body:gmatch('()(%-?%d+)()') do
+        if #digits > 15 and tonumber(digits) == value and looked < SAME_MOST then
+            looked = looked + 1
+            local exact = value_in(path, sub(body, 1, first - 1) .. '"' .. digits .. '"' .. sub(body, behind))
+            if type(exact) == 'string' then return exact end
+        end
+    end
+    return value
+end
+
+local function value_at(path, entry)
+    local _, _, _, body = lease.entry_read(entry)
+    local value = value_in(path, body)
+    if type(value) ~= 'number' or value % 1 ~= 0 or max(value, -value) < 2 ^ 53 then return value end
+    return exact_value(path, body, value)
+end
+
+local function key_at(s, entry)
+    local key = s.kind.path == 'key' and entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"([^"\\]*)"')
+    return key_name(key or value_at(s.kind.path, entry))
+end
+
 -- The key of a job of type s.
 function claim_park.key_of(s, entry)
     if not s.keyed then return '' end
-    local key = s.kind.path == 'key' and entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"([^"\\]*)"')
-    key = key_name(key or value_at(s.kind.path, entry))
+    local key = key_at(s, entry)
     if key == '-' then s.keyless = (s.keyless or 0) + 1 end
     return key
+end
+
+-- Is the first job of a lane in that of its key? Not when it came before its type had keys, or when they were found by another path.
+function claim_park.is_sorted(s, l, ahead)
+    if not s.keyed then return true end
+    if l.key ~= '' and not s.resorts then return true end
+    local entry = grant.head(l, ahead)
+    return not entry or key_at(s, entry) == l.key
 end
 
 -- Is nothing in the lane but what this claim has leased?
@@ -51,6 +84,7 @@ function claim_park.park(l, entry)
         waiting[#waiting + 1] = l
         l.placed = true
     end
+    if l.s.limited then grant.cost(l.s, entry) end
     if l.parked == grant.NONE then l.parked = {} end
     l.parked[#l.parked + 1] = entry
 end
@@ -65,11 +99,11 @@ function claim_park.place()
     end
 end
 
--- A lane from before its type had keys has its turn: its jobs go to the lanes of their keys, a few at a time.
+-- A lane that is not sorted has its turn: its jobs go to the lanes of their keys, a few at a time.
 function claim_park.sort_again(s, l)
     for _ = 1, 100 do
-        local entry = grant.head(l, 100)
-        if not entry then break end
+        if claim_park.is_sorted(s, l, 100) then break end
+        local entry = grant.head(l, 1)
         grant.drop_head(l)
         claim_park.park(grant.lane(s, claim_park.key_of(s, entry)), entry)
         claim.budget = claim.budget - 1

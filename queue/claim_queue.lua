@@ -13,7 +13,9 @@ local QUICK = '^@?[^;{]*;?{"id":"[^"\\]*","type":"([%w_.-]+)"'
 
 -- The type of a job and its entry, with an id if it had none; or nil and what is wrong with it.
 local function read_job(entry)
-    if #entry > BODY_MOST and #entry - #(match(entry, '^@%d+,%d+,%d+[^;]*;') or '') > BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
+    if #entry > BODY_MOST and #entry - #(match(entry, '^@%d+,%d+,%d+[^;]*;') or '') > BODY_MOST then
+        return nil, format('larger than %d bytes', BODY_MOST)
+    end
     local name = match(entry, QUICK)
     if name and #name <= 128 then return name, entry end
     local head, body = match(entry, '^(@%d+,%d+,%d+[^;]*;)(.*)$')

@@ -1,10 +1,12 @@
 -- types: what Redis keeps of each type: the limits that hold it besides the one of its own name, and what a job costs.
 --
---   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n>
+--   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n>, and what claims noted:
+--          lanes=<path>: the path by which keys of lanes were found, * for several; costs=own: jobs of it named their cost
 --
---   types.parse(name, text) -> {name =, use = {limit, ...}, cost =}
+--   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =}
 --   types.read(name)        -> the same, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.write(t)          puts use and cost back; what else stood there stays
+--   types.note(name, attribute, value)  sets another one
 --   types.load(name)        -> what holds it
 --   types.specs(name, key)  -> the gates of one key, {name =, rule =} each
 --   types.gates(name, key)  -> the same, loaded
@@ -22,6 +24,8 @@ function types.parse(name, text)
         elseif attribute == 'cost' and is_whole(tonumber(value), 1) then
             t.cost = tonumber(value)
         else
+            if attribute == 'lanes' then t.lanes = value end
+            if word == 'costs=own' then t.own_costs = true end
             t.others[#t.others + 1] = word
         end
     end
@@ -44,6 +48,16 @@ function types.write(t)
     if t.cost ~= 1 then words[#words + 1] = 'cost=' .. us(t.cost) end
     for _, word in ipairs(t.others) do words[#words + 1] = word end
     call('HSET', P .. 'types', t.name, concat(words, ' '))
+end
+
+function types.note(name, attribute, value)
+    local t = types.parse(name, call('HGET', P .. 'types', name) or '')
+    local others = {attribute .. '=' .. value}
+    for _, word in ipairs(t.others) do
+        if sub(word, 1, #attribute + 1) ~= attribute .. '=' then others[#others + 1] = word end
+    end
+    t.others = others
+    types.write(t)
 end
 
 -- ---- What holds the jobs of a type: its limits with all their rules, and so its gates. All keyed rules go by one path.
@@ -74,8 +88,8 @@ local function add_limit(t, name, text)
 end
 
 local function build(name, options, names, texts)
-    local t = {name = name, cost = options.cost, limits = {}, text = {}, global = {}, keyed = {}, path = nil, in_flight = nil,
-               paused = {}, weighted = {}, broken = {}}
+    local t = {name = name, cost = options.cost, lanes = options.lanes, own_costs = options.own_costs, path = nil, in_flight = nil,
+               limits = {}, text = {}, global = {}, keyed = {}, paused = {}, weighted = {}, broken = {}}
     for i, text in ipairs(texts) do
         if text then add_limit(t, names[i], text) end
     end
@@ -116,7 +130,7 @@ local function load_shared(name, text)
     return keep(name, text, texts[1], shared, build(name, options, names, texts))
 end
 
--- The type as it is held now: {name, cost, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
+-- The type as it is held now: {name, cost, lanes, own_costs, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
 -- limits = {name...}, text (the limits with their rules), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)

@@ -200,6 +200,13 @@ static void test_keys_come_from_a_path(void **state)
         {"{\"who\":{\"id\":42}}", "42"},
         {"{\"who\":{\"id\":-7}}", "-7"},
         {"{\"who\":{\"id\":1e3}}", "1000"},
+        {"{\"who\":{\"id\":1234567890123456789}}", "1234567890123456789"},
+        {"{\"n\":9007199254740992,\"t\":\":9007199254740993,\",\"who\":{\"id\":-9007199254740993}}",
+         "-9007199254740993"},
+        {"{\"n\":[9007199254740992,9007199254740993],\"t\":\":9007199254740993,\",\"who\":{\"id\":"
+         "9007199254740993}}",
+         "9007199254740993"},
+        {"{\"who\":{\"id\":90071992547409930e0}}", "90071992547409936"},
         {"{\"who\":{\"id\":true}}", "true"},
         {"{\"who\":{\"id\":false}}", "false"},
         {"{\"who\":{\"id\":1.5}}", "-"},
@@ -256,6 +263,34 @@ static void test_jobs_are_sorted_when_their_type_gets_keys(void **state)
     enqueue_with("slow", "a4", KEY("a"));
     expect_claim("a3 c2 a4");
     assert_int_equal(turns_check().parked, 0);
+}
+
+/* Whatever path their keys were found by when they were put there; a retry comes back to its old lane. */
+static void test_jobs_are_sorted_when_their_path_changes(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE " gcra:9/1000000/9,by=args.n"));
+    enqueue_with("slow", "a1 a2 b1", KEY("a") ",\"args\":{\"n\":1}");
+    enqueue_with("slow", "a3 a4", KEY("a") ",\"args\":{\"n\":2}");
+    enqueue_with("slow", "c1", KEY("c") ",\"args\":{\"n\":2}");
+    expect_claim("a1");
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
+    expect_list(LANE("slow") "1", "a2 b1");
+    expect_list(LANE("slow") "2", "a3 a4 c1");
+    expect_text("lanes=args.n", "HGET", PREFIX "types", "slow");
+    must(turns_rate("slow", "9/1000000/9 gcra:1/86400000000/1,by=key"));
+    turns.now_us += SECOND_US;
+    expect_claim("");
+    expect_list(LANE("slow") "a", "a2 b1 a3 a4");
+    expect_list(LANE("slow") "c", "c1");
+    expect_claim("a2 c1");
+    expect_text("lanes=*", "HGET", PREFIX "types", "slow");
+    promote(1);
+    expect_claim("");
+    assert_int_equal(redis_number("EXISTS", LANE("slow") "1", LANE("slow") "2"), 0);
+    assert_int_equal(turns_check().parked, 4);
 }
 
 /* ---- Jobs in flight */
@@ -454,6 +489,7 @@ static void test_alike_jobs_keep_their_order_among_others(void **state)
     expect_list(LANE("slow"), "s");
     expect_next(100000);
     expect_counters("slow", "pulled 8, parked 9, served 8");
+    expect_text("costs=own", "HGET", PREFIX "types", "slow");
 }
 
 /* The same where their slots come one after the other. */
@@ -692,6 +728,7 @@ int main(void)
         TEST(a_weight_is_a_share),
         TEST(keys_come_from_a_path),
         TEST(jobs_are_sorted_when_their_type_gets_keys),
+        TEST(jobs_are_sorted_when_their_path_changes),
         TEST(jobs_in_flight_are_counted_by_their_leases),
         TEST(who_dies_or_leaves_frees_what_it_had_in_flight),
         TEST(what_is_in_flight_outlives_a_change_of_the_limit),
