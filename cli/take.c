@@ -12,7 +12,7 @@
 #include "throttle/rule.h"
 #include "throttle/take.h"
 
-#define LINE_MOST 512 /* NAME/KEY COST */
+#define LINE_MOST (64 * 1024) /* bytes of NAME/KEY COST; a thousand of them are held at a time */
 
 static int run_take(struct cli *cli, int argc, char **argv);
 
@@ -185,7 +185,8 @@ static void tell_assumed(const struct weir *w)
 
 /* ---- One */
 
-/* Takes; with --wait again when the gate opens, unless that is later than the wait may last. */
+/* Takes; with --wait again when the gate opens, unless that is later than the wait may last. An assumed
+ * denial has no gate that opens. */
 static int take_or_wait(struct weir *w, const char *target, const struct take_flags *f,
                         struct weir_take *take)
 {
@@ -195,7 +196,8 @@ static int take_or_wait(struct weir *w, const char *target, const struct take_fl
         int status = weir_take(w, target, rule_of(f), f->cost, f->weir_flags, take);
         int64_t again_us = clock_mono_us() + rounded_up_us(take->retry_after_s);
 
-        if (status < 0 || take->allowed || take->never || !f->wait || again_us - begun_us > f->wait_max_us)
+        if (status < 0 || take->allowed || take->never || take->assumed || !f->wait ||
+            again_us - begun_us > f->wait_max_us)
             return status;
         clock_sleep_until(again_us);
     }
@@ -231,10 +233,15 @@ struct many {
     const struct take_flags *f;
     size_t count;
     struct weir_take_item item[TAKE_MOST];
-    char target[TAKE_MOST][LINE_MOST];
+    char *line[TAKE_MOST]; /* which the items point into */
     bool denied, told_assumed;
     struct error wrong; /* of the first line without an answer */
 };
+
+static int out_of_memory(struct cli *cli)
+{
+    return error_set(&cli->error, WEIR_EINTERNAL, "take --from: out of memory; free some and try again");
+}
 
 static int print_unanswered(struct many *m, const struct weir_take_item *item)
 {
@@ -267,46 +274,79 @@ static int print_item(struct many *m, const struct weir_take_item *item)
     return 0;
 }
 
+static void forget_lines(struct many *m)
+{
+    while (m->count > 0)
+        free(m->line[--m->count]);
+}
+
 /* Asks for the lines that were read and prints their answers. */
 static int answer_lines(struct many *m)
 {
     int status = 0;
 
-    if (m->count == 0)
-        return 0;
     if (weir_take_many(m->w, m->item, m->count, rule_of(m->f), m->f->weir_flags) < 0)
         return cli_failed(m->cli, m->w);
     for (size_t i = 0; status == 0 && i < m->count; i++)
         status = print_item(m, &m->item[i]);
-    m->count = 0;
+    forget_lines(m);
     if (status == 0 && (fflush(stdout) == EOF || ferror(stdout)))
         status = error_set(&m->cli->error, WEIR_EINTERNAL,
                            "take --from: standard output is closed; what was to be printed is not complete");
     return status;
 }
 
-/* NAME[/KEY] [COST]; a cost that is none becomes one that weir_take_many refuses. */
-static void add_line(struct many *m, const struct span *line)
+/* Answers a line that cannot be asked, behind those before it. */
+static int refuse_line(struct many *m, uint64_t number, const char *why)
 {
-    struct weir_take_item *item = &m->item[m->count];
-    char *target = m->target[m->count], *cost, *end;
-    int len = (int)(line->len < LINE_MOST ? line->len : LINE_MOST - 1);
+    int status = answer_lines(m);
 
-    snprintf(target, LINE_MOST, "%.*s", len, line->at);
-    target += strspn(target, " \t\r");
-    cost = target + strcspn(target, " \t\r");
-    if (!*target)
-        return;
+    if (status < 0)
+        return status;
+    if (!m->wrong.status)
+        error_set(&m->wrong, WEIR_EINPUT, "take --from: line %" PRIu64 ": %s", number, why);
+    if (m->cli->json)
+        return json_print(m->cli,
+                          json_pack("{s:n,s:I,s:s}", "target", "line", (json_int_t)number, "error", why));
+    printf("line %" PRIu64 ": no answer: %s\n", number, why);
+    return 0;
+}
+
+/* NAME[/KEY] [COST]; a cost that is none becomes one that weir_take_many refuses. */
+static struct weir_take_item read_item(char *line, int64_t usual_cost)
+{
+    char *target = line + strspn(line, " \t\r"), *cost = target + strcspn(target, " \t\r"), *end;
+    struct weir_take_item item = {.target = target, .cost = usual_cost};
+
     if (*cost)
         *cost++ = '\0';
     cost += strspn(cost, " \t\r");
-    *item = (struct weir_take_item){.target = target, .cost = m->f->cost};
     if (*cost) {
-        item->cost = strtoll(cost, &end, 10);
-        if (item->cost < 1 || end[strspn(end, " \t\r")] || line->len >= LINE_MOST)
-            item->cost = -1;
+        item.cost = strtoll(cost, &end, 10);
+        if (item.cost < 1 || end[strspn(end, " \t\r")])
+            item.cost = -1;
     }
-    m->count++;
+    return item;
+}
+
+static int add_line(struct many *m, const struct span *line, uint64_t number)
+{
+    char *text;
+
+    if (line->len > LINE_MOST)
+        return refuse_line(m, number, "it is longer than 64 KiB; give a shorter key");
+    if (memchr(line->at, '\0', line->len))
+        return refuse_line(m, number, "it holds a NUL byte; give lines of text");
+    text = strndup(line->at, line->len);
+    if (!text)
+        return out_of_memory(m->cli);
+    m->item[m->count] = read_item(text, m->f->cost);
+    if (!*m->item[m->count].target) {
+        free(text);
+        return 0;
+    }
+    m->line[m->count++] = text;
+    return 0;
 }
 
 static int read_lines(struct many *m, struct lines *lines)
@@ -319,8 +359,8 @@ static int read_lines(struct many *m, struct lines *lines)
         if (result == LINES_FAILED)
             return m->cli->error.status;
         if (result == LINES_ONE)
-            add_line(m, &line);
-        if (m->count == TAKE_MOST || result == LINES_IDLE)
+            status = add_line(m, &line, lines->number);
+        if (status == 0 && (m->count == TAKE_MOST || result == LINES_IDLE))
             status = answer_lines(m);
     }
     return status ? status : answer_lines(m);
@@ -334,7 +374,7 @@ static int run_many(struct cli *cli, struct weir *w, const struct take_flags *f)
     int status;
 
     if (!m)
-        return error_set(&cli->error, WEIR_EINTERNAL, "take --from: out of memory; free some and try again");
+        return out_of_memory(cli);
     m->cli = cli;
     m->w = w;
     m->f = f;
@@ -349,6 +389,7 @@ static int run_many(struct cli *cli, struct weir *w, const struct take_flags *f)
     }
     if (status == 0 && m->denied)
         status = WEIR_ENOTNOW;
+    forget_lines(m);
     free(m);
     return status;
 }

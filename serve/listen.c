@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #define BACKLOG 1024
+#define PORT_MOST 65535
 
 static int cannot_listen(struct listener *l, const char *where, struct error *e)
 {
@@ -53,6 +55,8 @@ static int open_path(struct listener *l, const char *path, int mode, struct erro
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int status;
 
+    if (!*path)
+        return error_set(e, WEIR_EUSAGE, "serve --listen: unix: without a path; write unix:/run/weir.sock");
     if (strlen(path) >= sizeof address.sun_path)
         return error_set(e, WEIR_ECONFIG,
                          "serve --listen %.200s: longer than the %zu bytes of a unix socket's path", path,
@@ -137,6 +141,9 @@ static int open_address(struct listener *l, const char *where, bool open_to_all,
         return error_set(e, WEIR_EUSAGE,
                          "serve --listen %.200s: no address; write unix:/run/weir.sock or 127.0.0.1:8379",
                          where);
+    if (atol(port) > PORT_MOST)
+        return error_set(e, WEIR_EUSAGE, "serve --listen %.200s: no port; give one from 1 to %d", where,
+                         PORT_MOST);
     failed = getaddrinfo(host, port, &hints, &found);
     if (failed)
         return error_set(e, WEIR_ECONFIG,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define TAKE "/take/"
+#define SCHEME "http://"
 
 /* The arguments behind the "?". */
 struct arguments {
@@ -79,12 +80,23 @@ static unsigned read_take(struct MHD_Connection *connection, const char *what, s
     return MHD_HTTP_OK;
 }
 
+/* Without the "http://HOST" that a client may put in front (RFC 9112, 3.2.2). */
+static const char *own_path(const char *path)
+{
+    const char *host = path + strlen(SCHEME);
+
+    if (strncasecmp(path, SCHEME, strlen(SCHEME)) != 0 || !*host || *host == '/')
+        return path;
+    return host + strcspn(host, "/");
+}
+
 unsigned request_read(struct MHD_Connection *connection, const char *method, const char *path,
                       struct wanted *wanted, const char **why)
 {
     *why = "only GET and HEAD are answered";
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return MHD_HTTP_METHOD_NOT_ALLOWED;
+    path = own_path(path);
     wanted->wish = WISH_HEALTH;
     if (strcmp(path, "/healthz") == 0)
         return MHD_HTTP_OK;

@@ -261,6 +261,41 @@ static void test_wrong_requests(void **state)
     end_serve(pid);
 }
 
+/* As a client asks that takes it for a proxy (RFC 9112, 3.2.2). */
+static void test_whole_addresses(void **state)
+{
+    static const struct {
+        const char *address;
+        int status;
+    } asks[] = {
+        {"http://h/take/api/alice", 200},
+        {"/take/api/alice", 429},
+        {"http://h/take/api/alice?denied=403", 403},
+        {"HTTP://127.0.0.1:8379/take/api?key=bob", 200},
+        {"hTTp://[::1]:8379/take/api/bob", 429},
+        {"http://h/take/api/http://h/take", 200},
+        {"http://h/healthz", 200},
+        {"http://h", 404},
+        {"http://h/", 404},
+        {"http://h?cost=1", 404},
+        {"http:///take/api/carol", 404},
+        {"http://", 404},
+        {"ftp://h/take/api/carol", 404},
+        {"/take/api/carol", 200},
+    };
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    set_limit("api", "1/1h,by=key");
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        http_get(socket_path, asks[i].address, &r);
+        if (r.status != asks[i].status)
+            fail_msg("%s: %d, not %d: %s", asks[i].address, r.status, asks[i].status, r.body);
+    }
+    end_serve(pid);
+}
+
 static void test_head(void **state)
 {
     struct http_reply r;
@@ -625,6 +660,11 @@ static void test_wrong_flags(void **state)
         {"--listen", "nowhere", 64, "no address"},
         {"--listen", ":80", 64, "no address"},
         {"--listen", "127.0.0.1:", 64, "no address"},
+        {"--listen", "127.0.0.1:65536", 64, "127.0.0.1:65536: no port; give one from 1 to 65535"},
+        {"--listen", "127.0.0.1:99999", 64, "no port"},
+        {"--listen", "[::1]:9999999", 64, "no port"},
+        {"--listen", "65536", 64, "no port"},
+        {"--listen", "unix:", 64, "unix: without a path"},
         {"--listen", "unix:/no/such/folder/x.sock", 78, "No such file or directory"},
         {"--on-error", "ignore", 64, "give allow, deny or error"},
         {"--socket-mode", "999", 64, "no permissions"},
@@ -803,6 +843,7 @@ int main(void)
         cmocka_unit_test_setup(test_allowed_and_denied, flush),
         cmocka_unit_test_setup(test_each_key_has_its_gate, flush),
         cmocka_unit_test_setup(test_wrong_requests, flush),
+        cmocka_unit_test_setup(test_whole_addresses, flush),
         cmocka_unit_test_setup(test_head, flush),
         cmocka_unit_test_setup(test_connections_are_kept, flush),
         cmocka_unit_test_setup(test_garbage, flush),

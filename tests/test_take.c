@@ -514,6 +514,9 @@ static void test_the_command_without_redis(void **state)
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--json",
            NULL);
     expect(&o, 75, "\"assumed\":true}", "no such socket");
+    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--wait",
+           NULL);
+    expect(&o, 75, "mail: denied, for Redis is away; nothing was counted\n", "no such socket");
 }
 
 static void test_lines_of_a_file(void **state)
@@ -558,6 +561,63 @@ static void test_lines_of_a_file(void **state)
            NULL);
     expect(&o, 0, "mail: allowed, for Redis is away", "no such socket");
     folder_remove(folder);
+}
+
+/* A key is told from others by its last byte, however long it is. */
+static void test_long_lines(void **state)
+{
+    enum { MOST = 64 * 1024 };
+    static const size_t lengths[] = {511, 512, 5000, MOST};
+    static char text[2 * MOST + 4];
+    struct outcome o;
+    char folder[64], path[96];
+
+    (void)state;
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/answers", folder);
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        char *second = text + lengths[i] + 1;
+
+        memset(text, 'k', sizeof text);
+        memcpy(text, "x/", 2);
+        memcpy(second - 2, "1\nx/", 4);
+        strcpy(second + lengths[i] - 1, "2\n");
+        write_text(folder, "lines", text);
+        run_in(&o, folder, "/bin/sh", "-c", "\"$1\" take --redis \"$2\" --rule 1/1h --from lines >answers",
+               "sh", built("weir"), server.url, NULL);
+        if (o.code != 0)
+            fail_msg("%zu bytes: %d: %s", lengths[i], o.code, o.err);
+        assert_true(read_text(folder, "answers", text, sizeof text));
+        assert_int_equal(strcspn(text, ":"), lengths[i]);
+    }
+    memset(text, 'k', MOST + 1);
+    memcpy(text, "x/", 2);
+    strcpy(text + MOST + 1, "\nx/a\n");
+    write_text(folder, "lines", text);
+    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--rule", "1/1h", "--from", "lines",
+           NULL);
+    expect(&o, 65, "line 1: no answer: it is longer than 64 KiB; give a shorter key\nx/a: allowed; ",
+           "weir: take --from: line 1: it is longer than 64 KiB");
+    folder_remove(folder);
+}
+
+static void test_lines_with_a_nul_byte(void **state)
+{
+    static const char script[] = "printf 'x/a\\nx/b\\0c\\n\\0\\nx/b\\n' | "
+                                 "\"$1\" take --redis \"$2\" --rule 1/1h --from - $3";
+    struct outcome o;
+
+    (void)state;
+    run_in(&o, NULL, "/bin/sh", "-c", script, "sh", built("weir"), server.url, NULL);
+    expect(&o, 65,
+           "x/a: allowed; 0 of 1 slots left\n"
+           "line 2: no answer: it holds a NUL byte; give lines of text\n"
+           "line 3: no answer: it holds a NUL byte; give lines of text\n"
+           "x/b: allowed; 0 of 1 slots left\n",
+           "weir: take --from: line 2: it holds a NUL byte");
+    run_in(&o, NULL, "/bin/sh", "-c", script, "sh", built("weir"), server.url, "--json", NULL);
+    expect(&o, 65, "\n{\"target\":null,\"line\":2,\"error\":\"it holds a NUL byte; give lines of text\"}\n",
+           "line 2");
 }
 
 static void test_thousands_of_lines(void **state)
@@ -639,6 +699,8 @@ int main(void)
         cmocka_unit_test_setup(test_the_command_waits, flush),
         cmocka_unit_test_setup(test_the_command_without_redis, flush),
         cmocka_unit_test_setup(test_lines_of_a_file, flush),
+        cmocka_unit_test_setup(test_long_lines, flush),
+        cmocka_unit_test_setup(test_lines_with_a_nul_byte, flush),
         cmocka_unit_test_setup(test_thousands_of_lines, flush),
         cmocka_unit_test_setup(test_wrong_flags, flush),
     };

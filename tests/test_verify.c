@@ -14,6 +14,7 @@
 
 #include "tests/gate_model.h"
 #include "tests/naive.h"
+#include "tests/program.h"
 #include "throttle/gate.h"
 #include "throttle/verify.h"
 
@@ -99,7 +100,7 @@ static struct verify replay(int files)
     return v;
 }
 
-static void write_text(const char *text)
+static void write_trace(const char *text)
 {
     FILE *f = fopen(paths[0], "w");
 
@@ -336,11 +337,11 @@ static void test_types_without_a_limit(void **state)
     struct verify v;
 
     (void)state;
-    write_text("{\"slot\":0,\"start\":1795000000000000,\"type\":\"b\",\"id\":\"1\",\"limits\":\"\"}\n"
-               "{\"start\":1795000002000000,\"type\":\"b\"}\n"
-               "{\"start\":1795000001000000,\"type\":\"a\",\"slot\":0}\n"
-               "{\"slot\":1795000001000000,\"start\":1795000001000300,\"type\":\"a\",\"limits\":\"a=gcra:1/"
-               "1000000/1\"}\n");
+    write_trace("{\"slot\":0,\"start\":1795000000000000,\"type\":\"b\",\"id\":\"1\",\"limits\":\"\"}\n"
+                "{\"start\":1795000002000000,\"type\":\"b\"}\n"
+                "{\"start\":1795000001000000,\"type\":\"a\",\"slot\":0}\n"
+                "{\"slot\":1795000001000000,\"start\":1795000001000300,\"type\":\"a\",\"limits\":\"a=gcra:1/"
+                "1000000/1\"}\n");
     v = replay(1);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.type_count, 2);
@@ -373,6 +374,44 @@ static void test_lateness(void **state)
     assert_int_equal(l->p999_us, 998);
     assert_int_equal(l->max_us, 999);
     verify_free(&v);
+}
+
+/* Clocks differ by less than that; the slots alone keep the rate. */
+static void test_handlers_that_started_before_their_slots(void **state)
+{
+    struct outcome o;
+    struct traces t;
+    struct verify v;
+
+    (void)state;
+    traces_open(&t);
+    for (int i = 0; i < 20; i++)
+        add_start(&t, 0, "mail", BEGIN_US + i * 100000, -i * 100000, "gcra:10/1000000/1");
+    add_start(&t, 1, "sms", BEGIN_US, -1000000, "gcra:10/1000000/1");
+    add_start(&t, 1, "sms", BEGIN_US + 100000, -1000001, "gcra:10/1000000/1");
+    add_start(&t, 2, "fax", BEGIN_US, -1000000, "gcra:10/1000000/1");
+    traces_close(&t);
+    v = replay(3);
+    assert_int_equal(v.violations, 0);
+    assert_int_equal(v.before_slot, 10);
+    assert_int_equal(v.types[0].before_slot, 0);
+    assert_int_equal(v.types[1].before_slot, 9);
+    assert_int_equal(v.types[2].before_slot, 1);
+    verify_free(&v);
+
+    run_in(&o, NULL, built("weir"), "verify", paths[0], NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.out, "mail: 20 starts in 1.900s, 0 too early\n"));
+    assert_non_null(strstr(o.out, "\n  9 handlers started more than 1 s before their slots\n"));
+    assert_non_null(
+        strstr(o.err, "weir: verify: 9 of 20 handlers started more than 1 s before their slots; "));
+    run_in(&o, NULL, built("weir"), "verify", "--json", paths[0], NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.out, "{\"ok\":false,\"starts\":20,\"violations\":0,\"before_slot\":9,"));
+    assert_non_null(strstr(o.out, "\"violations\":0,\"before_slot\":9}"));
+    run_in(&o, NULL, built("weir"), "verify", paths[2], NULL);
+    assert_int_equal(o.code, 0);
+    assert_null(strstr(o.out, "before their slots"));
 }
 
 /* ---- Every algorithm */
@@ -574,7 +613,7 @@ static void test_traces_by_hand(void **state)
         char found[BY_HAND_MAX];
         struct verify v;
 
-        write_text(by_hand[i].text);
+        write_trace(by_hand[i].text);
         v = replay(1);
         describe(&v, found);
         if (strcmp(found, by_hand[i].finds) != 0) {
@@ -628,19 +667,19 @@ static void test_the_fullest_key(void **state)
     struct verify v;
 
     (void)state;
-    write_text(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
-                   START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
-                       START(102, KEY(y), "a=sliding-log:3/10000000,by=key") START(103, "", "a=concurrency:2")
-                           START(104, "", "a=concurrency:2"));
+    write_trace(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
+                    START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
+                        START(102, KEY(y), "a=sliding-log:3/10000000,by=key")
+                            START(103, "", "a=concurrency:2") START(104, "", "a=concurrency:2"));
     v = replay(1);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.rule_count, 1);
     assert_int_equal(v.rules[0].keys, 3);
     verify_free(&v);
 
-    write_text(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
-                   START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
-                       START(102, KEY(y), "a=sliding-log:3/10000000,by=key"));
+    write_trace(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
+                    START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
+                        START(102, KEY(y), "a=sliding-log:3/10000000,by=key"));
     v = replay(1);
     assert_int_equal(v.rules[0].keys, 2);
     assert_string_equal(v.rules[0].worst_key, "y");
@@ -751,7 +790,7 @@ static void test_malformed_lines_are_named(void **state)
 
         snprintf(text, sizeof text, "{\"start\":1,\"type\":\"a\"}\n%s\n{\"start\":1,\"type\":\"a\"}\n",
                  cases[i].line);
-        write_text(text);
+        write_trace(text);
         snprintf(where, sizeof where, "%s:2: ", paths[0]);
         assert_int_equal(verify_init(&v, &error), 0);
         assert_int_equal(verify_read(&v, paths[0], &torn_line, &error), WEIR_EINPUT);
@@ -759,6 +798,27 @@ static void test_malformed_lines_are_named(void **state)
             fail_msg("%s: %s", cases[i].line, error.text);
         verify_free(&v);
     }
+}
+
+static void test_an_end_long_before_its_start_is_named(void **state)
+{
+    static const char *const set_back = START(100, ID(1), "a=concurrency:1") END(99, 1);
+    static const char *const before =
+        START(100, ID(1), "a=concurrency:1") "{\"end\":98999999,\"type\":\"mail\",\"id\":\"1\"}\n";
+    char says[128];
+    size_t torn_line;
+    struct verify v;
+
+    (void)state;
+    write_trace(set_back);
+    v = replay(1);
+    verify_free(&v);
+    write_trace(before);
+    snprintf(says, sizeof says, "%s:2: end is before the job's start in line 1; ", paths[0]);
+    assert_int_equal(verify_init(&v, &error), 0);
+    assert_int_equal(verify_read(&v, paths[0], &torn_line, &error), WEIR_EINPUT);
+    assert_memory_equal(error.text, says, strlen(says));
+    verify_free(&v);
 }
 
 static void test_a_torn_last_line_is_passed_over(void **state)
@@ -779,7 +839,7 @@ static void test_a_torn_last_line_is_passed_over(void **state)
         size_t torn_line;
         struct verify v;
 
-        write_text(cases[i].text);
+        write_trace(cases[i].text);
         assert_int_equal(verify_init(&v, &error), 0);
         assert_int_equal(verify_read(&v, paths[0], &torn_line, &error), 0);
         assert_int_equal(torn_line, cases[i].torn_line);
@@ -813,12 +873,14 @@ int main(void)
         cmocka_unit_test(test_a_rule_that_changed),
         cmocka_unit_test(test_types_without_a_limit),
         cmocka_unit_test(test_lateness),
+        cmocka_unit_test(test_handlers_that_started_before_their_slots),
         cmocka_unit_test(test_every_algorithm_finds_what_was_put_in),
         cmocka_unit_test(test_traces_by_hand),
         cmocka_unit_test(test_a_shared_limit_in_any_order_of_files),
         cmocka_unit_test(test_the_fullest_key),
         cmocka_unit_test(test_changes_accuse_nobody),
         cmocka_unit_test(test_malformed_lines_are_named),
+        cmocka_unit_test(test_an_end_long_before_its_start_is_named),
         cmocka_unit_test(test_a_torn_last_line_is_passed_over),
         cmocka_unit_test(test_a_file_that_cannot_be_read),
     };

@@ -1,6 +1,7 @@
 #include "throttle/verify.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,10 +284,12 @@ static int read_end(struct reading *r, const struct line *line, struct error *e)
         return e->status;
     if (!read_time(line, "end", &end_us))
         return error_set(e, WEIR_EINPUT, "end is no time in microseconds");
+    if (s && end_us < s->start_us - VERIFY_CLOCKS_US)
+        return error_set(e, WEIR_EINPUT, "end is before the job's start in line %" PRIu64, s->line);
     if (end_us > r->last_us)
         r->last_us = end_us;
     if (s && !s->ended) {
-        s->end_us = end_us > s->start_us ? end_us : s->start_us;
+        s->end_us = end_us > s->start_us ? end_us : s->start_us; /* a clock may have been set back a little */
         s->ended = true;
     }
     return 0;

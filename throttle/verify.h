@@ -19,7 +19,9 @@
  * - adapt= only lowers a rate: starts are judged by the rate that was set.
  * - In flight is a job from its slot for as long as its handler ran by one clock: never longer than in truth,
  * and no matter what two machines' clocks say. A start without an end (its worker was killed) ended at the
- * same job's next start, or at the last time that its worker wrote, whichever was first. */
+ * same job's next start, or at the last time that its worker wrote, whichever was first.
+ * - Clocks of machines differ by milliseconds: a handler may start before its slot, by up to
+ * VERIFY_CLOCKS_US. */
 #ifndef THROTTLE_VERIFY_H
 #define THROTTLE_VERIFY_H
 
@@ -31,6 +33,7 @@
 
 #define VERIFY_NAMED_MAX 20 /* violations that are named one by one */
 #define VERIFY_SETTLE_US 1000000
+#define VERIFY_CLOCKS_US 1000000 /* more than this between two clocks, or set back, is a fault */
 #define VERIFY_NEVER INT64_MAX
 
 struct verify_violation {
@@ -78,8 +81,9 @@ struct verify_lateness {
 struct verify_type {
     const char *name;
     uint64_t starts, violations;
-    int64_t span_us; /* from the first to the last of them */
-    bool limited;    /* some had a slot; else there is no lateness */
+    uint64_t before_slot; /* handlers that started more than VERIFY_CLOCKS_US before their slots */
+    int64_t span_us;      /* from the first to the last of them */
+    bool limited;         /* some had a slot; else there is no lateness */
     struct verify_lateness lateness;
 };
 
@@ -90,6 +94,7 @@ struct verify {
     size_t rule_count;
     struct verify_violation named[VERIFY_NAMED_MAX]; /* the first violations, by slot */
     uint64_t starts, violations;                     /* a start may be too early for several rules */
+    uint64_t before_slot;                            /* of all types */
     struct verify_input *input;
 };
 
@@ -101,7 +106,8 @@ void verify_free(struct verify *v);
  * A torn last line, as a killed worker leaves it, is passed over: *torn_line is its number, else 0. */
 WEIR_CHECKED int verify_read(struct verify *v, const char *path, size_t *torn_line, struct error *e);
 
-/* Replays what was read. WEIR_EINTERNAL: out of memory. Violations are no failure: see v->violations. */
+/* Replays what was read. WEIR_EINTERNAL: out of memory. What was found is no failure: see v->violations and
+ * v->before_slot. */
 WEIR_CHECKED int verify_replay(struct verify *v, struct error *e);
 
 #endif

@@ -281,6 +281,8 @@ static void measure_lateness(struct verify_type *type, int64_t *late_us, size_t 
     if (n == 0)
         return;
     qsort(late_us, n, sizeof *late_us, compare_lateness);
+    while (type->before_slot < n && late_us[type->before_slot] < -VERIFY_CLOCKS_US)
+        type->before_slot++;
     type->lateness = (struct verify_lateness){
         .min_us = late_us[0],
         .p50_us = percentile(late_us, n, 500),
@@ -337,6 +339,7 @@ static int measure_types(struct verify *v, const struct broken_list *broken, str
         status = input_grow(&v->types, v->type_count, &capacity, sizeof *v->types, e);
         if (status == 0) {
             measure_type(input, &v->types[v->type_count], name, late_us);
+            v->before_slot += v->types[v->type_count].before_slot;
             number_of[name] = (uint32_t)++v->type_count;
         }
     }
