@@ -47,6 +47,8 @@ enum row {
     DIE,
     THROTTLED,
     THROTTLED_AFTER,
+    THROTTLED_LONG,  /* longer than any pause */
+    THROTTLED_WRONG, /* by a time that is none */
     ODD,
     CRASH,
     OVER_TIME,
@@ -65,6 +67,9 @@ static const struct {
     [DIE] = {"dead", "", {.state = DEAD, .reason = "no such customer"}},
     [THROTTLED] = {"throttled", "", RUNS_LATER(NULL, 0, 301, "@0,0,")},
     [THROTTLED_AFTER] = {"throttled_after", "", RUNS_LATER(NULL, 590, 601, "@0,0,1;")},
+    [THROTTLED_LONG] = {"throttled_long", "",
+                        RUNS_LATER(NULL, 3650 * 86400.0, 3650 * 86400.0 + 1, "@0,0,1;")},
+    [THROTTLED_WRONG] = {"throttled_wrong", "", RUNS_LATER(NULL, 0, 301, "@0,0,")},
     [ODD] = {"odd", "", RUNS_LATER(NULL, 10, 26, "@1,0,0")},
     [CRASH] = {"crash", "", IN_LANE("@0,1,0;", 1000 + SIGKILL)},
     [OVER_TIME] = {"over_time", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
@@ -75,6 +80,7 @@ static const struct {
 /* What is of another kind than usual; what stands there has a reason or a count. */
 static const struct kind {
     const char *name;
+    bool writes; /* its answers are text: wrong ones are told */
     struct end unlike[ROWS];
     bool differs[ROWS];
 } kinds[] = {
@@ -83,15 +89,18 @@ static const struct kind {
      .unlike = {[OVER_TIME] = LATER_AND_EXIT("over its time of 0.3 s", 5, 26, "@1,0,0,", 70)}},
     {.name = "async"},
     {.name = "exec",
+     .writes = true,
      .differs = {[RETRY_AFTER] = true, [CRASH] = true, [ODD] = true},
      .unlike = {[RETRY_AFTER] = {.state = NOT_HERE},
                 [CRASH] = RUNS_LATER("killed by signal 9", 5, 26, "@1,0,0,"),
                 [ODD] = RUNS_LATER("exit 42", 5, 26, "@1,0,0,")}},
     {.name = "pipe",
+     .writes = true,
      .differs = {[CRASH] = true, [ODD] = true},
      .unlike = {[CRASH] = {.state = DEAD, .reason = "its handler died 3 times: killed by signal 9"},
                 [ODD] = RUNS_LATER("answered without a status", 5, 26, "@1,0,0,")}},
     {.name = "http",
+     .writes = true,
      .differs = {[RETRY_AFTER] = true, [CRASH] = true, [ODD] = true},
      .unlike = {[RETRY_AFTER] = {.state = NOT_HERE},
                 [CRASH] = RUNS_LATER("no answer: ", 5, 26, "@1,0,0,"),
@@ -107,6 +116,8 @@ static const char exec_script[] = "#!/bin/sh\n"
                                   "dead) echo no such customer >&2; exit 65;;\n"
                                   "throttled) exit 75;;\n"
                                   "throttled_after) echo 600; exit 75;;\n"
+                                  "throttled_long) echo 99999999999; exit 75;;\n"
+                                  "throttled_wrong) echo -1; exit 75;;\n"
                                   "odd) exit 42;;\n"
                                   "crash) kill -9 $$;;\n"
                                   "*) sleep 1000;;\n"
@@ -119,7 +130,9 @@ static const char pipe_script[] =
     "           'retry_after': {'status': 'retry', 'after': 1000, 'reason': 'no luck'},\n"
     "           'dead': {'status': 'dead', 'reason': 'no such customer'}, 'odd': {'status': 42},\n"
     "           'throttled': {'status': 'throttled'}, 'throttled_after': {'status': 'throttled', 'after': "
-    "600}}\n"
+    "600},\n"
+    "           'throttled_long': {'status': 'throttled', 'after': 99999999999},\n"
+    "           'throttled_wrong': {'status': 'throttled', 'after': -1}}\n"
     "for line in sys.stdin:\n"
     "    job = json.loads(line)\n"
     "    open(job['type'] + '.begun', 'w').close()\n"
@@ -135,7 +148,9 @@ static const char http_script[] = "#!/usr/bin/env python3\n"
                                   "answers = {'done': (200, '', {}), 'retry': (500, 'no luck', {}), 'dead': "
                                   "(404, 'no such customer', {}),\n"
                                   "           'odd': (304, '', {}), 'throttled': (429, '', {}),\n"
-                                  "           'throttled_after': (503, '', {'Retry-After': '600'})}\n"
+                                  "           'throttled_after': (503, '', {'Retry-After': '600'}),\n"
+                                  "           'throttled_long': (429, '', {'Retry-After': '99999999999'}),\n"
+                                  "           'throttled_wrong': (429, '', {'Retry-After': '-1'})}\n"
                                   "class Handler(BaseHTTPRequestHandler):\n"
                                   "    def do_POST(self):\n"
                                   "        name = self.headers['Weir-Job-Type']\n"
@@ -186,6 +201,10 @@ static int play(struct weir_job *job)
         return weir_job_throttled(job, -1);
     if (strcmp(type, "throttled_after") == 0)
         return weir_job_throttled(job, 600);
+    if (strcmp(type, "throttled_long") == 0)
+        return weir_job_throttled(job, 99999999999);
+    if (strcmp(type, "throttled_wrong") == 0)
+        return weir_job_throttled(job, -1);
     if (strcmp(type, "odd") == 0)
         return 42;
     if (strcmp(type, "crash") == 0)
@@ -442,6 +461,8 @@ static void end_kind(struct stage *s, const struct kind *kind)
         if (end->exit == 0)
             await(has_ended(s, row, end));
     }
+    if (kind->writes)
+        await_text(s->server.folder, "worker.err", "throttled_wrong throttled_wrong: wrong answer: ");
     if (strcmp(kind->name, "async") == 0) /* weir_log, of both jobs that are told */
         for (enum row row = OVER_TIME; row <= CANCEL; row++) {
             char line[64];

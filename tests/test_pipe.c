@@ -262,7 +262,7 @@ static void the_true_cost(void **state)
     stage_rate(s, "run", "100/s");
     worker = stage_weir(s, "worker", "--pipe", "run=python3 child.py", "--trace", "trace", NULL);
     push(s, 0, "{\"answer\":{\"status\":\"done\",\"cost\":7}}");
-    push(s, 1, "{\"answer\":{\"status\":\"done\",\"cost\":-7}}");
+    push(s, 1, "{\"answer\":{\"status\":\"done\",\"cost\":0}}");
     await(stage_stat(s, "run", "done") == 2);
     assert_int_equal(stage_end(worker), 0);
     await_text(s->server.folder, "trace", "{\"spent\":7,");
@@ -318,6 +318,59 @@ static void an_unknown_status_is_a_failure(void **state)
     assert_told(s, "wrong answer: no such status: {\"id\": \"j0\", \"status\": \"ok\"}");
     assert_int_equal(count_lines(s, "pids"), 1);
     assert_int_equal(stage_end(worker), 0);
+}
+
+/* The member is told and left out, the status stands. */
+static void wrong_members_are_left_out(void **state)
+{
+    static const struct {
+        const char *member, *told; /* NULL: nothing */
+    } cases[] = {
+        {"\"cost\":null,\"after\":null,\"reason\":null", NULL},
+        {"\"cost\":-3", "\"cost\" must be a whole number from 0 to 1000000000"},
+        {"\"cost\":1.5", "\"cost\" must"},
+        {"\"cost\":\"x\"", "\"cost\" must"},
+        {"\"cost\":true", "\"cost\" must"},
+        {"\"cost\":1000000001", "\"cost\" must"},
+        {"\"after\":-1", "\"after\" must be a number of seconds, 0 or more"},
+        {"\"after\":\"soon\"", "\"after\" must"},
+        {"\"reason\":[]", "\"reason\" must be a string"},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    struct stage *s = *state;
+    pid_t worker;
+    char log[65536], trace[16384];
+
+    stage_rate(s, "run", "100/s");
+    worker = stage_weir(s, "worker", "--pipe", "run=python3 child.py", "--trace", "trace", NULL);
+    for (int i = 0; i < CASES; i++) {
+        char args[256];
+
+        snprintf(args, sizeof args, "{\"answer\":{\"status\":\"done\",%s}}", cases[i].member);
+        push(s, i, args);
+    }
+    push(s, CASES,
+         "{\"say\":\"{\\\"id\\\":\\\"j9\\\",\\\"status\\\":\\\"done\\\",\\\"cost\\\":99999999999999999999}"
+         "\\n\"}");
+    await(stage_stat(s, "run", "done") == CASES + 1);
+    push(s, CASES + 1,
+         "{\"answer\":{\"status\":\"done\",\"cost\":1000000000}}"); /* no other starts after it */
+    await(stage_stat(s, "run", "done") == CASES + 2);
+    assert_int_equal(stage_end(worker), 0);
+    assert_true(read_text(s->server.folder, "worker.err", log, sizeof log));
+    for (int i = 0; i < CASES; i++) {
+        char told[128];
+
+        snprintf(told, sizeof told, "run j%d: wrong answer: %s", i, cases[i].told ? cases[i].told : "");
+        if (!strstr(log, told) != !cases[i].told)
+            fail_msg("%s: %s in the log: %s", cases[i].member, told, log);
+    }
+    assert_non_null(
+        strstr(log, ", and counts as left out: {\"id\": \"j1\", \"status\": \"done\", \"cost\": -3}"));
+    assert_non_null(strstr(log, "run j9: wrong answer: \"cost\" must"));
+    assert_true(read_text(s->server.folder, "trace", trace, sizeof trace));
+    assert_non_null(strstr(trace, "{\"spent\":1000000000,"));
+    assert_null(strstr(strstr(trace, "{\"spent\":") + 1, "{\"spent\":"));
 }
 
 static void a_child_that_babbles_is_ended(void **state)
@@ -685,6 +738,7 @@ int main(void)
         ON_STAGE(the_true_cost),
         ON_STAGE(lines_that_are_no_answers),
         ON_STAGE(an_unknown_status_is_a_failure),
+        ON_STAGE(wrong_members_are_left_out),
         ON_STAGE(a_child_that_babbles_is_ended),
         ON_STAGE(a_line_without_end),
         ON_STAGE(answers_in_any_order),

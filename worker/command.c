@@ -4,6 +4,7 @@
  * last line of standard output of a throttled job is the seconds for which its limit is paused. The command
  * has ended when its process has: a grandchild that keeps a pipe open is not waited for. */
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -147,9 +148,11 @@ static void converse(struct command *c)
 
 /* ---- Ending */
 
-/* The number that is the last line of standard output, or -1. */
-static double last_number(struct tail *t)
+/* The number that is the last line of standard output, the seconds of a pause; -1: there is none, or a wrong
+ * one, which is told. */
+static double asked_pause_s(struct command *c)
 {
+    struct tail *t = &c->out_tail;
     char line[64], *end;
     size_t from;
     double value;
@@ -163,7 +166,14 @@ static double last_number(struct tail *t)
     memcpy(line, t->at + from, t->len - from);
     line[t->len - from] = '\0';
     value = strtod(line, &end);
-    return *end == '\0' && value >= 0 && value < 366 * 86400.0 ? value : -1;
+    if (*end != '\0')
+        return -1;
+    if (isfinite(value) && value >= 0)
+        return value;
+    task_log(LOG_LEVEL_WARN, c->task,
+             "wrong answer: its last line must be a number of seconds, 0 or more, and counts as left out: %s",
+             line);
+    return -1;
 }
 
 static void end(struct command *c, int status)
@@ -175,7 +185,7 @@ static void end(struct command *c, int status)
     if (code == 0 && atomic_load(&c->task->asked) != ASKED_OVER_TIME)
         task_finish(c->task, END_DONE, -1, NULL);
     else if (code == EXIT_THROTTLED)
-        task_finish(c->task, END_THROTTLED, last_number(&c->out_tail), reason);
+        task_finish(c->task, END_THROTTLED, asked_pause_s(c), reason);
     else
         task_finish(c->task, code == EXIT_DEAD ? END_DEAD : END_RETRY, -1, reason);
 }

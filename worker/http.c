@@ -126,7 +126,8 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
     task_ended(task);
 }
 
-/* Seconds, or a date, which counts from the answer's own; -1: none that can be read. */
+/* Seconds, or a date, which counts from the answer's own; -1: none, or one that cannot be read, which is
+ * told. */
 static double retry_after_s(const struct request *r)
 {
     char *end;
@@ -141,7 +142,12 @@ static double retry_after_s(const struct request *r)
     now = r->date[0] ? curl.getdate(r->date, NULL) : -1;
     if (now < 0)
         now = time(NULL);
-    return till < 0 ? -1 : till > now ? (double)(till - now) : 0;
+    if (till >= 0)
+        return till > now ? (double)(till - now) : 0;
+    task_log(LOG_LEVEL_WARN, r->task,
+             "wrong answer: Retry-After: %s: must be a number of seconds or a date, and counts as left out",
+             r->retry_after);
+    return -1;
 }
 
 static void answered(struct request *r, long status)

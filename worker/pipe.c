@@ -12,7 +12,8 @@
  * die with the guilty. If the child died without reason to think that the next one does better, the type
  * rests, 0.1 s to 30 s: its jobs stay in Redis. After that the next child gets one job at first.
  *
- * A line that is no answer is told in the log; a child that writes only such lines is ended. To end one job,
+ * A line that is no answer is told in the log; a child that writes only such lines is ended. A wrong member
+ * of an answer is told too and counts as left out: the job has run, and its status stands. To end one job,
  * its child is ended. */
 #include "worker/pipe.h"
 
@@ -281,19 +282,61 @@ static void complain(struct member *member, const char *what, const char *line, 
         child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
 }
 
-static void apply(struct flight *flight, const struct status *status, const json_t *answer)
+static bool is_time(const json_t *value)
 {
-    double after_s = json_number_value(json_object_get(answer, "after"));
-    const json_t *cost = json_object_get(answer, "cost"), *reason = json_object_get(answer, "reason");
+    return json_is_number(value) && json_number_value(value) >= 0;
+}
+
+static bool is_cost(const json_t *value)
+{
+    double cost = json_number_value(value);
+
+    return json_is_number(value) && cost >= 0 && cost <= JOB_COST_MOST && cost == floor(cost);
+}
+
+static bool is_text(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+enum { AFTER, COST, REASON };
+
+static const struct {
+    const char *name;
+    bool (*is_right)(const json_t *value);
+    const char *must_be;
+} optional[] = {
+    [AFTER] = {"after", is_time, "a number of seconds, 0 or more"},
+    [COST] = {"cost", is_cost, "a whole number from 0 to 1000000000"},
+    [REASON] = {"reason", is_text, "a string"},
+};
+
+/* NULL: it was left out, or null, or wrong, which is told. */
+static const json_t *find_optional(const struct task *task, const json_t *answer, struct span line, int which)
+{
+    const json_t *value = json_object_get(answer, optional[which].name);
+
+    if (!value || json_is_null(value))
+        return NULL;
+    if (optional[which].is_right(value))
+        return value;
+    task_log(LOG_LEVEL_WARN, task, "wrong answer: \"%s\" must be %s, and counts as left out: %.*s",
+             optional[which].name, optional[which].must_be, (int)(line.len < 200 ? line.len : 200), line.at);
+    return NULL;
+}
+
+static void apply(struct flight *flight, const struct status *status, const json_t *answer, struct span line)
+{
+    const json_t *after = find_optional(flight->task, answer, line, AFTER);
+    const json_t *cost = find_optional(flight->task, answer, line, COST);
+    const json_t *reason = find_optional(flight->task, answer, line, REASON);
     char text[1024] = "";
 
-    if (!json_is_number(json_object_get(answer, "after")) || !(after_s >= 0))
-        after_s = -1;
-    if (json_is_integer(cost))
-        flight->task->spent = (int64_t)fmax(0, fmin((double)json_integer_value(cost), JOB_COST_MOST));
-    if (json_is_string(reason))
+    if (cost)
+        flight->task->spent = (int64_t)json_number_value(cost);
+    if (reason)
         snprintf(text, sizeof text, "%s", json_string_value(reason));
-    end_flight(flight, status->end, after_s, text);
+    end_flight(flight, status->end, after ? json_number_value(after) : -1, text);
 }
 
 static bool is_blank(const char *line, size_t len)
@@ -310,7 +353,7 @@ static void on_line(void *arg, const char *line, size_t len)
 
     if (is_blank(line, len))
         return;
-    answer = json_loadb(line, len, 0, NULL);
+    answer = json_loadb(line, len, JSON_DECODE_INT_AS_REAL, NULL); /* an integer of any size */
     flight = find_flight(member, answer);
     status = find_status(answer);
     if (!json_is_object(answer)) {
@@ -322,7 +365,7 @@ static void on_line(void *arg, const char *line, size_t len)
         if (status) {
             member->answered = true;
             member->wrong = member->pipe->failures = 0;
-            apply(flight, status, answer);
+            apply(flight, status, answer, (struct span){line, len});
         } else {
             complain(member, "no such status", line, len);
             end_flight(flight, END_RETRY, -1,
