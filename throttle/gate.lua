@@ -358,38 +358,52 @@ local function write(g)
     g.changed = false
 end
 
-function gate.save()
-    for i = 1, touched do write(changed[i]) end
-    touched = 0
-end
-
 -- ---- All at once
 
-local passing = {} -- a gate of that rule, as it was last
+-- The gate that was asked last: its name and key as long as the call lasts, and when it resets if it is to be written.
+local passing, passing_name, passing_key, passing_resets = {}, nil, nil, nil
+
+local function forget_passing() passing_name, passing_resets = nil, nil end
+
+local function write_passing()
+    put(passing_key, passing.rule.head, passing.rule.algorithm.store(passing), passing_resets)
+    passing_resets = nil
+end
+
+-- False: what is there is not plain.
+local function pass_to(name, rule)
+    if passing_resets then write_passing() end
+    if passing.rule ~= rule then passing = {rule = rule, base = rule} end
+    if not passing_name then at_next_call(forget_passing) end
+    passing_name, passing_key = name, P .. 'gate:' .. name
+    local state = call_safe('GET', passing_key)
+    if not state then
+        rule.algorithm.fresh(passing)
+    elseif type(state) ~= 'string' or not state_read_plain(passing, state) then
+        passing_name = nil
+        return false
+    end
+    return true
+end
 
 function gate.spend(name, rule, cost, peek)
-    if loaded and gates[name] then return nil end
-    local key, algorithm, g = P .. 'gate:' .. name, rule.algorithm, passing
-    local state = call_safe('GET', key)
-    if g.rule ~= rule then
-        g = {rule = rule, base = rule}
-        passing = g
-    end
-    if not state then
-        algorithm.fresh(g)
-    elseif type(state) ~= 'string' or not state_read_plain(g, state) then
-        return nil
-    end
+    if loaded and gates[name] or passing_name ~= name and not pass_to(name, rule) then return nil end
+    local g, algorithm = passing, rule.algorithm
     local start = algorithm.start(g, cost)
     if start > now then
         local remaining = cost > 1 and algorithm.start(g, 1) <= now and algorithm.count(g, now, rule.burst, 1) or 0
         return start, remaining, max(now, algorithm.resets(g))
     end
-    if peek then return now, algorithm.count(g, now, rule.burst, 1), max(now, algorithm.resets(g)) end
-    algorithm.take(g, now, 1, cost)
+    if not peek then algorithm.take(g, now, 1, cost) end
     local resets = algorithm.resets(g)
-    put(key, rule.head, algorithm.store(g), resets)
-    return now, algorithm.count(g, now, rule.burst, 1), max(now, resets)
+    if not peek then passing_resets = resets end
+    return now, algorithm.count(g, now, rule.burst, 1), resets > now and resets or now
+end
+
+function gate.save()
+    if passing_resets then write_passing() end
+    for i = 1, touched do write(changed[i]) end
+    touched = 0
 end
 
 return gate

@@ -164,6 +164,7 @@ local function take(ARGV)
             item(limit, ARGV[i + 1], ARGV[i + 2])
         at = at + 5
     end
+    gate.save()
     return reply
 end
 
