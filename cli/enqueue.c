@@ -171,8 +171,8 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
                                  .batch = f->batch,
                                  .traceparent = f->traceparent,
                                  .meta = f->meta,
-                                 .cost = f->cost < 0 ? 0 : f->cost,
-                                 .max_attempts = f->max_attempts < 0 ? 0 : (int)f->max_attempts,
+                                 .cost = f->cost == NOT_GIVEN ? 0 : f->cost,
+                                 .max_attempts = f->max_attempts == NOT_GIVEN ? 0 : (int)f->max_attempts,
                                  .timeout_s = f->timeout_us < 0 ? 0 : (double)f->timeout_us / 1e6,
                                  .delay_s = f->in_us < 0 ? 0 : (double)f->in_us / 1e6};
     char id[WEIR_ID_SIZE], *input = NULL;
@@ -209,8 +209,8 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
         {"in", f->in_us >= 0, alone},
         {"at", f->at, alone},
         {"key", f->key, line},
-        {"cost", f->cost != -1, line},
-        {"max-attempts", f->max_attempts >= 0, line},
+        {"cost", f->cost != NOT_GIVEN, line},
+        {"max-attempts", f->max_attempts != NOT_GIVEN, line},
         {"timeout", f->timeout_us >= 0, line},
         {"unique", f->unique, alone},
         {"traceparent", f->traceparent, line},
@@ -227,12 +227,15 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
                          "enqueue --then: follows a batch; give the bulk a name with --batch");
     if (f->in_us >= 0 && f->at)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --in --at: give one of them");
-    if (f->max_attempts == 0 || f->max_attempts > 1000000)
+    if (f->max_attempts != NOT_GIVEN && (f->max_attempts < 1 || f->max_attempts > 1000000))
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --max-attempts: must be 1 to 1000000");
-    if (f->cost != -1 && (f->cost < 1 || f->cost > JOB_COST_MOST))
+    if (f->cost != NOT_GIVEN && (f->cost < 1 || f->cost > JOB_COST_MOST))
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --cost: must be 1 to %d", JOB_COST_MOST);
     if (f->timeout_us == 0)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --timeout: must be above 0");
+    if (f->from && f->type && !name_is_valid(f->type, strlen(f->type)))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue TYPE '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", f->type);
     if (f->queue && !name_is_valid(f->queue, strlen(f->queue)))
         return error_set(&cli->error, WEIR_EINPUT,
                          "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", f->queue);
@@ -241,7 +244,7 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
 
 static int run_enqueue(struct cli *cli, int argc, char **argv)
 {
-    struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = -1, .cost = -1};
+    struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN, .cost = NOT_GIVEN};
     const struct flag flags[] = {
         {"queue", 'q', FLAG_TEXT, "Q", "the queue: default", &f.queue},
         {"id", 0, FLAG_TEXT, "ID", "an id of one's own, accepted once a day", &f.id},

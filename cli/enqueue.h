@@ -2,7 +2,11 @@
 #ifndef CLI_ENQUEUE_H
 #define CLI_ENQUEUE_H
 
+#include <limits.h>
+
 #include "cli/cli.h"
+
+#define NOT_GIVEN LLONG_MIN
 
 struct enqueue_flags {
     const char *type;  /* operand; NULL: each line of a bulk names its own */
@@ -11,7 +15,7 @@ struct enqueue_flags {
     /* one job */
     const char *args, *id, *at, *key, *unique, *traceparent, *meta;
     int64_t in_us, timeout_us;    /* -1: not given */
-    long long max_attempts, cost; /* -1: not given */
+    long long max_attempts, cost; /* NOT_GIVEN */
     /* a bulk */
     const char *from, *then;
     bool skip_invalid;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,7 +143,7 @@ static int set_int(struct parser *p, const struct flag *f, const char *text)
 
     errno = 0;
     value = strtoll(text, &end, 10);
-    if (end == text || *end || errno)
+    if (end == text || *end || errno || value == LLONG_MIN) /* a mark for not given */
         return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s %.60s: not a whole number; write --%s 10",
                          p->where, f->name, text, f->name);
     *(long long *)f->target = value;
@@ -238,11 +239,47 @@ static int parse_all(struct parser *p, int argc, char **argv)
     return status;
 }
 
+/* ---- The password of --redis */
+
+/* What stands between :// and the last @; no login when a path begins there. */
+static char *find_login(char *url, size_t *len)
+{
+    char *login = strstr(url, "://"), *at = strrchr(url, '@');
+
+    if (!login || login[3] == '/' || !at || at < login + 3)
+        return NULL;
+    *len = (size_t)(at - (login + 3));
+    return login + 3;
+}
+
+/* Everybody can read the arguments of a process: the password goes on in a copy. */
+static int hide_login(struct cli *cli)
+{
+    static char *copy;
+    char *url = (char *)cli->redis_url, *login; /* a word of argv */
+    size_t len;
+
+    login = url ? find_login(url, &len) : NULL;
+    if (!login)
+        return 0;
+    free(copy); /* of the command before */
+    copy = strdup(url);
+    if (!copy)
+        return error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
+                         cli->command->name);
+    memset(login, '*', len);
+    cli->redis_url = copy;
+    fputs("weir: --redis: its password was in the list of processes for all to read; put the address into "
+          "REDIS_URL\n",
+          stderr);
+    return 0;
+}
+
 int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands)
 {
     bool help = false;
     const struct flag common[] = {
-        {"redis", 0, FLAG_TEXT, "URL", "redis://[user:pass@]host:port/db, unix:///path or a path",
+        {"redis", 0, FLAG_TEXT, "URL", "redis://[user:pass@]host:port/db, unix:///path, /path or ./path",
          &cli->redis_url},
         {"namespace", 0, FLAG_TEXT, "NAME", "what all keys begin with; else $WEIR_NAMESPACE, else weir",
          &cli->ns},
@@ -264,6 +301,8 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
         print_help(&p);
         exit(0);
     }
+    if (status == 0)
+        status = hide_login(cli);
     if (status < 0)
         return status;
     *operands = argc - optind;

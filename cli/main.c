@@ -1,8 +1,10 @@
 /* weir: the table of commands, their dispatch, help and version. An error is printed here, once, as one line;
  * the exit code is the negated status. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "core/likely.h"
@@ -151,11 +153,26 @@ static void print_error(const char *text)
     fputc('\n', stderr);
 }
 
+/* What is opened later must not become standard input, output or error. The stand-in is opened the wrong way
+ * round: reading from a closed standard input still fails, and so does writing to a closed output. */
+static int fill_closed_streams(struct error *e)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return error_set(e, WEIR_EINTERNAL,
+                             "/dev/null: cannot stand in for a closed standard stream: %s; leave input, "
+                             "output and error open",
+                             strerror(errno));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct error e = {.text = ""};
-    int status = dispatch(argc, argv, &e);
+    int status = fill_closed_streams(&e);
 
+    if (status == 0)
+        status = dispatch(argc, argv, &e);
     if (status == 0 && (fflush(stdout) == EOF || ferror(stdout)))
         status = error_set(&e, WEIR_EINTERNAL, "standard output: %s; what was to be printed is not complete",
                            strerror(errno));

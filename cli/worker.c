@@ -67,7 +67,8 @@ void worker_flags_init(struct worker_flags *f)
         {"unknown", 0, FLAG_TEXT, "hold|dead", "jobs of types without a handler: hold", &f->unknown},
         {"dead-most", 0, FLAG_INT, "N", "dead jobs that are kept, 100000", &f->dead_most},
         {"dead-age", 0, FLAG_DURATION, "DUR", "how long, 180d", &f->dead_age_us},
-        {"drain", 0, FLAG_BOOL, NULL, "end when nothing is left to do", &f->drain},
+        {"drain", 0, FLAG_BOOL, NULL, "end when nothing waits or runs; later retries do not count",
+         &f->drain},
         {"drain-max", 0, FLAG_DURATION, "DUR", "give up draining after that long: exit 75", &f->drain_max_us},
         {.name = NULL},
     };

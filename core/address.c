@@ -8,7 +8,8 @@
 
 #define DEFAULT_PORT 6379
 #define FORMS                                                                                                \
-    "write redis://[user:password@]host[:port][/database], unix://[user:password@]/path[?db=n] or /path"
+    "write redis://[user:password@]host[:port][/database], unix://[user:password@]/path[?db=n], /path or "   \
+    "./path"
 
 static int malformed(struct error *e, const char *why)
 {
@@ -134,12 +135,17 @@ static int read_redis(const char *text, struct redis_address *a, struct error *e
 
 static int read_path(const char *path, size_t len, struct redis_address *a, struct error *e)
 {
-    if (len < 2 || *path != '/')
-        return malformed(e, "the path of the socket is not absolute");
     if (len >= sizeof a->socket_path)
         return malformed(e, "the path of the socket is longer than 107 bytes");
     memcpy(a->socket_path, path, len);
     return 0;
+}
+
+static int read_absolute_path(const char *path, size_t len, struct redis_address *a, struct error *e)
+{
+    if (len < 2 || *path != '/')
+        return malformed(e, "the path of the socket is not absolute");
+    return read_path(path, len, a, e);
 }
 
 static int read_unix(const char *text, struct redis_address *a, struct error *e)
@@ -153,7 +159,7 @@ static int read_unix(const char *text, struct redis_address *a, struct error *e)
     else if (login > 0)
         return malformed(e, "the path of the socket is not absolute");
     if (!status)
-        status = read_path(path, (size_t)(query - path), a, e);
+        status = read_absolute_path(path, (size_t)(query - path), a, e);
     if (status || !*query)
         return status;
     if (strncmp(query, "?db=", 4) != 0 || !read_number(query + 4, strlen(query + 4), &a->database))
@@ -180,6 +186,8 @@ int redis_address_parse(const char *url, struct redis_address *address, struct e
 {
     *address = (struct redis_address){.port = DEFAULT_PORT};
     if (*url == '/')
+        return read_absolute_path(url, strlen(url), address, e);
+    if (strncmp(url, "./", 2) == 0 || strncmp(url, "../", 3) == 0)
         return read_path(url, strlen(url), address, e);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t len = strlen(schemes[i].scheme);
@@ -187,7 +195,7 @@ int redis_address_parse(const char *url, struct redis_address *address, struct e
         if (strncasecmp(url, schemes[i].scheme, len) == 0)
             return schemes[i].read(url + len, address, e);
     }
-    return malformed(e, "it begins with none of redis://, unix:// and /");
+    return malformed(e, "it begins with none of redis://, unix://, /, ./ and ../");
 }
 
 void redis_address_format(const struct redis_address *address, char *out, size_t size)
@@ -200,5 +208,5 @@ void redis_address_format(const struct redis_address *address, char *out, size_t
     else if (address->database)
         snprintf(out, size, "unix://%s?db=%d", address->socket_path, address->database);
     else
-        snprintf(out, size, "unix://%s", address->socket_path);
+        snprintf(out, size, "%s%s", *address->socket_path == '/' ? "unix://" : "", address->socket_path);
 }

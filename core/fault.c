@@ -17,8 +17,8 @@ static const struct {
     {"OOM", REDIS_FAULT_OOM},
     {"BUSY", REDIS_FAULT_BUSY},
     {"MISCONF", REDIS_FAULT_DISK},
-    {"NOAUTH", REDIS_FAULT_AUTH},
-    {"ERR Protocol error: unauthenticated", REDIS_FAULT_AUTH}, /* of the library, which is long */
+    {"NOAUTH", REDIS_FAULT_NO_LOGIN},
+    {"ERR Protocol error: unauthenticated", REDIS_FAULT_NO_LOGIN}, /* of the library, which is long */
     {"WRONGPASS", REDIS_FAULT_AUTH},
     {"NOPERM", REDIS_FAULT_AUTH},
     {"DENIED", REDIS_FAULT_AUTH}, /* protected mode */
@@ -62,6 +62,9 @@ static const struct {
         {WEIR_ENOTNOW,
          "Redis: busy with somebody's long script; wait, or end it with SCRIPT KILL or FUNCTION KILL"},
     [REDIS_FAULT_DISK] = {WEIR_ENOTNOW, "Redis: cannot write to its disk: %s; make room there or mend it"},
+    [REDIS_FAULT_NO_LOGIN] = {WEIR_EREFUSED,
+                              "Redis: wants a password (%s); put it into the address, REDIS_URL: "
+                              "redis://[user]:password@host or unix://[user]:password@/path"},
     [REDIS_FAULT_AUTH] = {WEIR_EREFUSED,
                           "Redis: refused: %s; check user and password of the address, and their ACL"},
     [REDIS_FAULT_WRONGTYPE] = {WEIR_ECONFIG,

@@ -120,15 +120,15 @@ static int connect_blocking(struct redis *r, struct error *e)
 static int send_steps(struct redis *r, enum handshake_step first, enum handshake_step last, struct args *a,
                       struct error *e)
 {
-    struct error ignored;
     int status = 0;
 
     for (enum handshake_step step = first; !status && step <= last; step++) {
         handshake_request(&r->address, step, a);
         status = a->count > 0 ? wire_add(&r->wire, a, e) : 0;
     }
-    if (!status)
-        (void)send_all(r, &ignored); /* when it fails: Redis may have said why before it closed */
+    /* A Redis that closed may have said why before. */
+    if (!status && send_all(r, e) < 0 && !wire_is_stale(&r->wire))
+        status = e->status;
     return status;
 }
 

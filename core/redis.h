@@ -19,11 +19,12 @@ struct redis_address {
     int database;
 };
 
-/* Reads redis://[user:pass@]host[:port][/db], redis://:pass@host, unix://[user:pass@]/path[?db=n] or a bare
- * /path; parts of user:pass are percent-decoded, IPv6 hosts stand in brackets. rediss:// is refused with what
- * to use instead. WEIR_ECONFIG with a line that never shows the password. */
+/* Reads redis://[user:pass@]host[:port][/db], redis://:pass@host, unix://[user:pass@]/path[?db=n], or the
+ * bare path of a socket that begins with /, ./ or ../; parts of user:pass are percent-decoded, IPv6 hosts
+ * stand in brackets. rediss:// is refused with what to use instead. WEIR_ECONFIG with a line that never shows
+ * the password. */
 WEIR_CHECKED int redis_address_parse(const char *url, struct redis_address *address, struct error *e);
-/* "redis://host:port/db" or "unix:///path", without login, for messages. */
+/* "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */
 void redis_address_format(const struct redis_address *address, char *out, size_t size);
 
 /* What kind of failure an error reply is; the first word decides, for "ERR" the text behind it. */
@@ -34,7 +35,8 @@ enum redis_fault {
     REDIS_FAULT_OOM,         /* over maxmemory */
     REDIS_FAULT_BUSY,        /* somebody's script runs long: wait */
     REDIS_FAULT_DISK,        /* MISCONF: Redis cannot persist */
-    REDIS_FAULT_AUTH,        /* NOAUTH, WRONGPASS, NOPERM, "can't run this command" inside scripts */
+    REDIS_FAULT_NO_LOGIN,    /* it wants a password and was given none */
+    REDIS_FAULT_AUTH,        /* WRONGPASS, NOPERM, "can't run this command" inside scripts */
     REDIS_FAULT_CLIENTS,     /* maxclients reached */
     REDIS_FAULT_CLUSTER,     /* a cluster node (MOVED, CROSSSLOT, ...), which is not supported */
     REDIS_FAULT_WRONGTYPE,   /* a key of ours holds something else */

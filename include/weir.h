@@ -45,9 +45,9 @@ enum weir_status {
 /* A connection to one Redis and one namespace. */
 struct weir;
 
-/* Makes a client; connects at the first use. url: redis://[user:pass@]host:port/db, unix:///path or a path;
- * NULL means $REDIS_URL, else redis://127.0.0.1:6379. ns NULL means $WEIR_NAMESPACE, else "weir".
- * A malformed url or namespace is reported by the first call. Returns NULL only when out of memory. */
+/* Makes a client; connects at the first use. url: redis://[user:pass@]host:port/db, unix:///path or /path or
+ * ./path; NULL means $REDIS_URL, else redis://127.0.0.1:6379. ns NULL means $WEIR_NAMESPACE, else "weir". A
+ * malformed url or namespace is reported by the first call. Returns NULL only when out of memory. */
 WEIR_API struct weir *weir_new(const char *url, const char *ns);
 WEIR_API void weir_free(struct weir *w);
 /* The last failure of w in one line. Never NULL. */

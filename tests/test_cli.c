@@ -1,17 +1,18 @@
 /* The weir command from outside: help, exit codes, and one clear line for whatever is wrong. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "tests/program.h"
-#include "tests/server.h"
-#include "weir.h"
+#include "core/clock.h"
+#include "tests/stage.h"
 
 #define NOWHERE "/nonexistent/redis.sock"
 
@@ -195,15 +196,103 @@ static void test_wrong_password(void **state)
     const char *const options[] = {"--requirepass", "secret", NULL};
     struct server s;
     struct outcome o;
-    char flags[256], line[512];
+    char flags[256], url[256];
 
     (void)state;
     server_start_with(&s, false, options);
-    snprintf(flags, sizeof flags, "--redis unix://:wrong@%s", s.socket);
-    assert_all(flags, 77, "password");
-    snprintf(line, sizeof line, "rate list --redis unix://:secret@%s", s.socket);
-    weir(&o, NULL, line);
+    snprintf(flags, sizeof flags, "--redis %s", s.socket);
+    assert_all(flags, 77,
+               "wants a password (ERR Protocol error: unauthenticated bulk length); put it into the "
+               "address, REDIS_URL");
+    snprintf(url, sizeof url, "unix://:wrong@%s", s.socket);
+    setenv("REDIS_URL", url, 1);
+    assert_all("", 77, "check user and password");
+    snprintf(url, sizeof url, "unix://:secret@%s", s.socket);
+    setenv("REDIS_URL", url, 1);
+    weir(&o, NULL, "rate list");
+    unsetenv("REDIS_URL");
     assert_int_equal(o.code, 0);
+    assert_string_equal(o.err, "");
+    server_stop(&s);
+}
+
+/* What ps shows of a process; the words are separated by NUL. */
+static size_t arguments_of(pid_t pid, char *text, size_t size)
+{
+    char path[64];
+    FILE *file;
+    size_t len;
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    len = fread(text, 1, size, file);
+    fclose(file);
+    return len;
+}
+
+static void test_password_in_the_arguments(void **state)
+{
+    static const char warning[] = "weir: --redis: its password was in the list of processes for all to "
+                                  "read; put the address into REDIS_URL\n";
+    const char *const options[] = {"--requirepass", "secret", NULL};
+    const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", NULL, NULL};
+    struct server s;
+    char url[256], text[1024];
+    size_t len;
+    pid_t pid;
+
+    (void)state;
+    server_start_with(&s, false, options);
+    snprintf(url, sizeof url, "unix://default:secret@%s", s.socket);
+    words[5] = url;
+    pid = program_start(s.folder, "worker", words);
+    await_text(s.folder, "worker.err", warning);
+    len = arguments_of(pid, text, sizeof text);
+    assert_non_null(memmem(text, len, s.socket, strlen(s.socket)));
+    assert_null(memmem(text, len, "secret", strlen("secret")));
+    await_text(s.folder, "worker.err", "Redis keeps no AOF"); /* it has logged in */
+    kill(pid, SIGTERM);
+    assert_int_equal(program_end(pid), 0);
+    server_stop(&s);
+}
+
+/* What is opened while 0, 1 or 2 are closed must not become standard input, output or error. */
+static void test_closed_streams(void **state)
+{
+    struct server s;
+    struct outcome o;
+    char line[1024];
+    pid_t pid;
+
+    (void)state;
+    server_start(&s, false);
+    setenv("REDIS_URL", s.url, 1);
+    snprintf(line, sizeof line, "exec '%s' enqueue mail - <&-", built("weir"));
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 65);
+    assert_string_equal(o.err, "weir: standard input: cannot be read\n");
+    snprintf(line, sizeof line, "exec timeout -k 1 20 '%s' enqueue --from - mail <&-", built("weir"));
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.err, "standard input: cannot be read: Bad file descriptor"));
+    snprintf(line, sizeof line, "exec '%s' enqueue mail 1 --id x >&-", built("weir"));
+    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    assert_int_equal(o.code, 70);
+    assert_non_null(strstr(o.err, "standard output: Bad file descriptor"));
+    snprintf(line, sizeof line, "exec '%s' worker --exec mail=true <&- >&- 2>&-", built("weir"));
+    pid = program_start(s.folder, "worker", (const char *const[]){"/bin/sh", "-c", line, NULL});
+    await(server_number(&s, "HEXISTS", "weir:{0}:stats:mail", "done", NULL) == 1);
+    for (int fd = 0; fd < 3; fd++) {
+        char path[64], file[64] = "";
+
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+        assert_true(readlink(path, file, sizeof file - 1) > 0);
+        assert_string_equal(file, "/dev/null");
+    }
+    kill(pid, SIGTERM);
+    assert_int_equal(program_end(pid), 0);
+    unsetenv("REDIS_URL");
     server_stop(&s);
 }
 
@@ -270,6 +359,11 @@ static void test_redis_url(void **state)
     unsetenv("REDIS_URL");
     assert_int_equal(o.code, 0);
     assert_int_equal(server_number(&s, "HEXISTS", "other:{0}:limits", "a", NULL), 1);
+    weir(&o, s.folder, "rate show a --redis ./redis.sock");
+    assert_int_equal(o.code, 0);
+    weir(&o, s.folder, "rate show a --redis ./none.sock");
+    assert_int_equal(o.code, 69);
+    assert_non_null(strstr(o.err, "redis ./none.sock: no such socket"));
     server_stop(&s);
 }
 
@@ -283,6 +377,8 @@ int main(void)
         cmocka_unit_test(test_wrong_use_of_the_others),
         cmocka_unit_test(test_no_redis),
         cmocka_unit_test(test_wrong_password),
+        cmocka_unit_test(test_password_in_the_arguments),
+        cmocka_unit_test(test_closed_streams),
         cmocka_unit_test(test_version_and_help),
         cmocka_unit_test(test_full_output),
         cmocka_unit_test(test_redis_url),

@@ -45,6 +45,8 @@ static void good_addresses(void **state)
         {"unix:///r?db=12", {.socket_path = "/r", .port = 6379, .database = 12}, "unix:///r?db=12"},
         {"unix://u:p%25@/r", {.socket_path = "/r", .port = 6379, .user = "u", .password = "p%"}, "unix:///r"},
         {"/run/r.sock", {.socket_path = "/run/r.sock", .port = 6379}, "unix:///run/r.sock"},
+        {"./r.sock", {.socket_path = "./r.sock", .port = 6379}, "./r.sock"},
+        {"../run/r.sock", {.socket_path = "../run/r.sock", .port = 6379}, "../run/r.sock"},
     };
     struct redis_address a;
     struct error e;
@@ -71,6 +73,9 @@ static void bad_addresses(void **state)
     } cases[] = {
         {"", "begins with none of"},
         {"localhost:6379", "begins with none of"},
+        {"run/r.sock", "begins with none of"},
+        {".r.sock", "begins with none of"},
+        {"unix://./r.sock", "not absolute"},
         {"http://h", "begins with none of"},
         {"rediss://:sesame@h", "stunnel"},
         {"redis://", "host is missing"},
@@ -104,6 +109,7 @@ static void bad_addresses(void **state)
         {"unix:///r?x=1", "?db=n"},
         {"unix:///r?db=1&x", "?db=n"},
         {LONG_PATH "x", "longer"},
+        {"." LONG_PATH, "longer"},
     };
     struct redis_address a;
     struct error e;
@@ -259,8 +265,9 @@ static void faults_are_told_apart(void **state)
         {"BUSY Redis is busy running a script.", REDIS_FAULT_BUSY, WEIR_ENOTNOW, "SCRIPT KILL"},
         {"MISCONF Errors writing to the AOF file: No space left on device", REDIS_FAULT_DISK, WEIR_ENOTNOW,
          "No space"},
-        {"NOAUTH Authentication required.", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
-        {"ERR Protocol error: unauthenticated bulk length", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
+        {"NOAUTH Authentication required.", REDIS_FAULT_NO_LOGIN, WEIR_EREFUSED, "wants a password"},
+        {"ERR Protocol error: unauthenticated bulk length", REDIS_FAULT_NO_LOGIN, WEIR_EREFUSED,
+         "bulk length); put it into the address, REDIS_URL"},
         {"WRONGPASS invalid username-password pair", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
         {"NOPERM this user has no permissions to run the 'fcall' command", REDIS_FAULT_AUTH, WEIR_EREFUSED,
          "fcall"},

@@ -357,6 +357,21 @@ static void a_silent_redis_times_out(void **state)
     freeReplyObject(f->reply);
 }
 
+/* The library is larger than what a socket takes: it is not waited for twice. */
+static void a_silent_redis_times_out_from_the_start(void **state)
+{
+    struct fixture *f = *state;
+    int64_t began_us = clock_mono_us();
+
+    proxy_blackhole(f->proxy, true);
+    assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+    assert_in_range(clock_mono_us() - began_us, 4900000, 7000000);
+    says(f, WEIR_EUNREACHABLE, "no answer within 5 s");
+    assert_false(f->sent);
+    proxy_blackhole(f->proxy, false);
+    counts_to(f, f->proxied, "n", 1);
+}
+
 static void slow_links_are_only_slow(void **state)
 {
     struct fixture *f = *state;
@@ -482,7 +497,7 @@ static void logins(void **state)
         {":sesame@", "", 0, NULL},
         {":sesame@", "?db=3", 0, NULL},
         {"default:sesame@", "", 0, NULL},
-        {"", "", WEIR_EREFUSED, "unauthenticated"},
+        {"", "", WEIR_EREFUSED, "wants a password"},
         {":wrong@", "", WEIR_EREFUSED, "WRONGPASS"},
         {"nobody:sesame@", "", WEIR_EREFUSED, "WRONGPASS"},
         {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
@@ -635,6 +650,7 @@ int main(void)
         TEST(a_request_that_was_cut_is_in_doubt_too),
         TEST(cuts_within_the_handshake),
         TEST(a_silent_redis_times_out),
+        TEST(a_silent_redis_times_out_from_the_start),
         TEST(slow_links_are_only_slow),
         TEST(signals_do_not_matter),
         TEST(strangers_are_recognized),

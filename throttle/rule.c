@@ -91,8 +91,8 @@ static bool check_bounds(struct reading *r)
 
 static bool is_member(const char *name, size_t len)
 {
-    static const char *const members[] = {"args", "meta",  "id",      "type",         "queue",      "cost",
-                                          "key",  "batch", "timeout", "max_attempts", "traceparent"};
+    static const char *const members[] = {"args", "meta",    "id",           "type",       "cost",
+                                          "key",  "timeout", "max_attempts", "traceparent"};
 
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (strlen(members[i]) == len && memcmp(members[i], name, len) == 0)
@@ -227,10 +227,13 @@ enum { BURST, ALGORITHM, OFFSET, BY, ADAPT, OPTIONS };
 static const struct option {
     const char *name;
     bool (*read)(struct reading *r);
+    const char *wants;
 } options[OPTIONS] = {
-    [BURST] = {"burst=", read_burst},    [ALGORITHM] = {"algorithm=", read_algorithm},
-    [OFFSET] = {"offset=", read_offset}, [BY] = {"by=", read_by},
-    [ADAPT] = {"adapt=", read_adapt},
+    [BURST] = {"burst=", read_burst, "a number; write burst=20"},
+    [ALGORITHM] = {"algorithm=", read_algorithm, "a name; write algorithm=token-bucket"},
+    [OFFSET] = {"offset=", read_offset, "a duration; write offset=6h"},
+    [BY] = {"by=", read_by, "key, or a path of names; write by=key or by=args.customer"},
+    [ADAPT] = {"adapt=", read_adapt, "LOW..HIGH, parts of the rate; write adapt=0.5..1"},
 };
 
 static bool has(const struct reading *r, int option)
@@ -245,8 +248,11 @@ static bool unknown_option(struct reading *r)
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(r->at, "=,"), r->at);
     strncat(name, "=", sizeof name - strlen(name) - 1);
-    for (int i = 0; i < OPTIONS; i++)
+    for (int i = 0; i < OPTIONS; i++) {
+        if (strcmp(name, options[i].name) == 0)
+            return wrong(r, "%s wants %s", options[i].name, options[i].wants);
         names[i] = options[i].name;
+    }
     likely = likely_word(name, names);
     if (likely)
         return wrong(r, "unknown '%s'; did you mean %s?", name, likely);
