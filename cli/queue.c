@@ -38,6 +38,20 @@ struct queue_flags {
 
 /* ---- list */
 
+/* us: not 0. */
+static void format_since(int64_t us, char out[40])
+{
+    if (us > 0)
+        cli_format_time(us, out);
+    else
+        strcpy(out, "an unknown time");
+}
+
+static json_t *since_json(int64_t us)
+{
+    return us == 0 ? json_null() : json_seconds(us > 0 ? us : 0);
+}
+
 static void print_rows(const struct queue_row *rows, size_t count)
 {
     if (count == 0)
@@ -47,8 +61,8 @@ static void print_rows(const struct queue_row *rows, size_t count)
     for (size_t i = 0; i < count; i++) {
         char since[40] = "-";
 
-        if (rows[i].paused_us > 0)
-            cli_format_time(rows[i].paused_us, since);
+        if (rows[i].paused_us != 0)
+            format_since(rows[i].paused_us, since);
         printf("%-24s %11" PRId64 " %11" PRId64 " %8" PRId64 "  %s\n", rows[i].name, rows[i].waiting,
                rows[i].parked, rows[i].workers, since);
     }
@@ -57,8 +71,7 @@ static void print_rows(const struct queue_row *rows, size_t count)
 static json_t *row_json(const struct queue_row *row)
 {
     return json_pack("{s:s, s:I, s:I, s:o, s:I}", "name", row->name, "waiting", (json_int_t)row->waiting,
-                     "parked", (json_int_t)row->parked, "paused_since",
-                     row->paused_us > 0 ? json_seconds(row->paused_us) : json_null(), "workers",
+                     "parked", (json_int_t)row->parked, "paused_since", since_json(row->paused_us), "workers",
                      (json_int_t)row->workers);
 }
 
@@ -90,14 +103,14 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause, "paused_before",
-                                         before_us > 0 ? json_seconds(before_us) : json_null()));
-    if (before_us > 0)
-        cli_format_time(before_us, since);
-    if (pause && before_us > 0)
+                                         since_json(before_us)));
+    if (before_us != 0)
+        format_since(before_us, since);
+    if (pause && before_us != 0)
         printf("queue %s was paused already, since %s\n", queue, since);
     else if (pause)
         printf("queue %s is paused: nothing of it starts until weir queue resume %s\n", queue, queue);
-    else if (before_us > 0)
+    else if (before_us != 0)
         printf("queue %s goes on; it was paused since %s\n", queue, since);
     else
         printf("queue %s was not paused\n", queue);

@@ -15,6 +15,7 @@ function claim_duty.next_times()
         for _, opens in pairs(claim.wakes[queue]) do at = min(at, opens) end
     end
     local later = tonumber(call_safe('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')[2]) or huge
+    later = max(later, 1) -- a negative number says never
     return at, later, at <= now + claim.AHEAD, claim.soonest <= min(at, later) and claim.soonest < huge
 end
 
@@ -33,6 +34,12 @@ local function pass_on(mine_still, more)
     claim.duty_until = 0
 end
 
+-- By now the leases are written: what holds something else is passed over.
+local function take_back_all(queue)
+    local ok, found = pcall(wait.take_back_all, queue)
+    return ok and found
+end
+
 -- Returns whether a type was taken back: while this worker had no duty, nobody rang for it when one was set aside.
 local function take_if_free(mine_still)
     local holder, found = duty_holder(), false
@@ -40,7 +47,7 @@ local function take_if_free(mine_still)
         claim.duty_until = 0
         return false
     end
-    for _, queue in ipairs(mine_still and {} or claim.queues) do found = wait.take_back_all(queue) or found end
+    for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_all(queue) or found end
     claim.duty_until = now + DUTY_US
     call_safe('HSET', P .. 'duty', claim.group, claim.worker .. ' ' .. us(claim.duty_until) .. ' ' .. concat(claim.all_queues, ','))
     return found

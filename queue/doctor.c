@@ -93,6 +93,7 @@ static const struct kind {
     {"star", "gates", DOCTOR_WRONG, true, NULL},
     {"slots", "slots", DOCTOR_WRONG, true, NULL},
     {"counters", "counters", DOCTOR_WRONG, true, NULL},
+    {"counter", "counters", DOCTOR_WRONG, true, NULL},
     {"worker-unlisted", "workers", DOCTOR_WRONG, true, NULL},
     {"worker-bare", "workers", DOCTOR_WRONG, true, NULL},
     {"silent", "workers", DOCTOR_WARNING, false,

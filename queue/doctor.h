@@ -2,6 +2,7 @@
  * do, and mends what is safe to mend.
  *
  * doctor_setup.c    Redis itself: role, version, settings, rights
+ * doctor_access.c   which rights the user lacks; workers ask it too
  * doctor.c          the structures: passes over all of them, and what is told
  * doctor_pages.c    asking page by page what is wrong, a second look at it, and having it mended
  * doctor_counts.c   what adds up over pages: the counters of types, jobs in flight */

@@ -7,7 +7,7 @@
 --   wait QUEUE/GATE      the gate is in wake, or in sleep               waiter QUEUE/GATE NODE  who waits there has something
 --   wake QUEUE GATE, sleep QUEUE GATE   somebody waits there            star QUEUE       `*` of wake stands for sleep
 --   active WORKER, worker WORKER        a worker has its leases and its deadline
---   queue QUEUE, type TYPE              it is registered
+--   queue QUEUE          it is registered                                type TYPE        so is it, and it counts in numbers
 --   limit LIMIT          its rules can be read                          use TYPE         the limits that it uses are there
 --   change LIMIT         it is there when the log of changes says so
 --   record HEADER        it can be read                                 occurrence SCHEDULE, schedule SCHEDULE
@@ -256,9 +256,24 @@ function look.queue(name)
     return 'unregistered', format('queue %s is not in queues: status and changes of limits pass it over', name)
 end
 
+local COUNTERS = {'enqueued', 'pulled', 'parked', 'returned', 'served', 'done', 'retried', 'dead', 'back', 'scheduled', 'dropped'}
+
+-- The counters of a type that are no whole numbers, or too large for one.
+function doctor_judge.no_counters(name)
+    local values, wrong = call('HMGET', P .. 'stats:' .. name, unpack(COUNTERS)), {}
+    for i = 1, #COUNTERS do
+        if values[i] and values[i] ~= '0' and lease.counted(values[i]) == 0 then wrong[#wrong + 1] = COUNTERS[i] end
+    end
+    return wrong
+end
+
 function look.type(name)
-    if not exists('stats:' .. name) or call('HEXISTS', P .. 'types', name) == 1 then return nil end
-    return 'unregistered', format('type %s is not in types: status passes it over', name)
+    if not exists('stats:' .. name) then return nil end
+    if call('HEXISTS', P .. 'types', name) == 0 then
+        return 'unregistered', format('type %s is not in types: status passes it over', name)
+    end
+    local wrong = doctor_judge.no_counters(name)
+    if #wrong > 0 then return 'counter', format('type %s: what it counts as %s is no whole number', name, concat(wrong, ', ')) end
 end
 
 function look.limit(name)
@@ -347,12 +362,10 @@ end
 
 -- ----
 
-local COUNTERS = {'enqueued', 'pulled', 'parked', 'returned', 'served', 'done', 'retried', 'dead', 'back', 'scheduled', 'dropped'}
-
 -- The counters of a type, as text: "enqueued,pulled,parked,returned,served,done,retried,dead,back,scheduled,dropped".
 function doctor_judge.counters(name)
     local values, texts = call_safe('HMGET', P .. 'stats:' .. name, unpack(COUNTERS)), {}
-    for i = 1, #COUNTERS do texts[i] = us(tonumber(values[i] or 0) or 0) end
+    for i = 1, #COUNTERS do texts[i] = us(lease.counted(values[i])) end
     return concat(texts, ',')
 end
 

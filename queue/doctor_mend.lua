@@ -150,6 +150,11 @@ mend['unregistered'] = function(name, family)
     return 'it is registered now'
 end
 
+mend['counter'] = function(name)
+    for _, counter in ipairs(doctor_judge.no_counters(name)) do call('HSET', P .. 'stats:' .. name, counter, '0') end
+    return 'it counts from 0'
+end
+
 mend['occurrence'] = function(name)
     call('ZREM', P .. 'later', 's ' .. name .. '\n')
     return REMOVED

@@ -11,6 +11,7 @@
 #include "core/reply.h"
 #include "core/script.h"
 #include "queue/doctor.h"
+#include "queue/doctor_access.h"
 #include "queue/settings.h"
 
 #define ROUND_TRIPS 5
@@ -18,7 +19,6 @@
 #define CLOCK_US 1000000 /* a difference of clocks that times in messages show */
 #define SLOWLOG_MOST "128"
 #define LIBRARIES_MOST 64
-#define RULE_SIZE 1600
 
 struct setup {
     struct weir *w;
@@ -55,20 +55,18 @@ static bool is_lost(const struct setup *s)
     return s->error.status == WEIR_EUNREACHABLE;
 }
 
-/* Adds a right to an ACL rule, quoted for a shell where it needs that. */
-static void add_right(char rule[RULE_SIZE], const char *word)
+/* The user is logged in, and may not ask that. */
+static bool is_forbidden(const struct setup *s)
 {
-    size_t len = strlen(rule);
-
-    snprintf(rule + len, RULE_SIZE - len, strchr(word, '|') ? " '+%s'" : " +%s", word);
+    return s->error.status == WEIR_EREFUSED && strstr(s->error.text, "NOPERM");
 }
 
 /* The user may not ask that. */
 static void add_hidden(struct setup *s, const char *name, const char *command)
 {
-    char todo[RULE_SIZE + 200], rule[RULE_SIZE] = "";
+    char todo[ACCESS_RULE_SIZE + 200], rule[ACCESS_RULE_SIZE] = "";
 
-    add_right(rule, command);
+    access_add(rule, command);
     snprintf(todo, sizeof todo, "redis-cli ACL SETUSER %s%s", s->user, rule);
     doctor_add(s->d, name, DOCTOR_WARNING, todo, "not allowed to look: the user may not run %s", command);
 }
@@ -91,7 +89,7 @@ static int check_reach(struct setup *s)
         int64_t begin_us = clock_mono_us(), took_us;
 
         freeReplyObject(ask(s, "PING", NULL));
-        if (is_lost(s) || (i == 0 && s->error.status && s->error.status != WEIR_EREFUSED))
+        if (is_lost(s) || (i == 0 && s->error.status && !is_forbidden(s)))
             return s->error.status;
         took_us = clock_mono_us() - begin_us;
         if (i > 0 && took_us > worst_us)
@@ -344,7 +342,7 @@ static void check_latency(struct setup *s)
 
 /* Commands that workers call themselves, tried with a time that is none: Redis looks at the user's rights
  * first. */
-static void try_blocking(struct setup *s, char rule[RULE_SIZE])
+static void try_blocking(struct setup *s, char rule[ACCESS_RULE_SIZE])
 {
     char key[PREFIX_SIZE + 16];
 
@@ -354,51 +352,43 @@ static void try_blocking(struct setup *s, char rule[RULE_SIZE])
              s->w->prefix);
     freeReplyObject(ask(s, "BLPOP", key, "never", NULL));
     if (s->error.status == WEIR_EREFUSED)
-        add_right(rule, "blpop");
+        access_add(rule, "blpop");
     freeReplyObject(ask(s, "BLMOVE", key, key, "LEFT", "LEFT", "never", NULL));
     if (s->error.status == WEIR_EREFUSED)
-        add_right(rule, "blmove");
+        access_add(rule, "blmove");
 }
 
 /* All that a user needs. */
-static void add_all_rights(char rule[RULE_SIZE])
+static void add_all_rights(char rule[ACCESS_RULE_SIZE])
 {
     static const char *const others[] = {"fcall", "function|load", "blpop", "blmove", "info", "ping"};
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        add_right(rule, others[i]);
+        access_add(rule, others[i]);
     for (const char *const *command = script_commands; *command; command++)
-        add_right(rule, *command);
+        access_add(rule, *command);
 }
 
 /* Which of the commands of scripts it may not run; -1: it may run no script. */
-static int try_scripts(struct setup *s, char rule[RULE_SIZE])
+static int try_scripts(struct setup *s, char rule[ACCESS_RULE_SIZE])
 {
     struct redisReply *reply = NULL;
     struct args a;
     int status;
 
     args_init(&a);
-    script_begin(&a, "doctor_access", s->w->prefix, s->now_us);
-    for (const char *const *command = script_commands; *command; command++)
-        args_add(&a, *command);
+    access_request(&a, s->w->prefix, s->now_us);
     status = client_call(s->w, &a, &reply, NULL);
     args_free(&a);
-    for (size_t i = 0; status == 0 && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
-        const char *word = reply->element[i]->str;
-
-        if (strcmp(word, "~") != 0)
-            add_right(rule, word);
-        else
-            snprintf(rule + strlen(rule), RULE_SIZE - strlen(rule), " '~%s*'", s->w->prefix);
-    }
+    if (status == 0)
+        status = access_reply(reply, s->w->prefix, rule, &s->w->error);
     freeReplyObject(reply);
     return status;
 }
 
 static int check_rights(struct setup *s)
 {
-    char rule[RULE_SIZE] = "", todo[RULE_SIZE + 200];
+    char rule[ACCESS_RULE_SIZE] = "", todo[ACCESS_RULE_SIZE + 200];
     int status = try_scripts(s, rule);
 
     if (status != 0 && status != WEIR_EREFUSED)

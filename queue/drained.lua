@@ -6,13 +6,13 @@
 -- reply: [ waiting, parked, running, due ]
 --        parked counts the lanes of a type in all queues, where one of these has any
 --
--- uses: check lane
+-- uses: check lane lease
 
 local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back'}
 
 local function running_of(name)
     local s = call('HMGET', P .. 'stats:' .. name, unpack(COUNTERS))
-    for i = 1, #COUNTERS do s[i] = tonumber(s[i] or 0) or 0 end
+    for i = 1, #COUNTERS do s[i] = lease.counted(s[i]) end
     return max(0, s[1] + s[2] - s[3] - s[4] - s[5] - s[6])
 end
 

@@ -27,7 +27,7 @@ end
 -- How many jobs of a type are in lanes, by what was counted.
 function lane.parked(kind)
     local s = call('HMGET', P .. 'stats:' .. kind, 'parked', 'returned', 'served')
-    return max(0, (tonumber(s[1] or 0) or 0) + (tonumber(s[2] or 0) or 0) - (tonumber(s[3] or 0) or 0))
+    return max(0, lease.counted(s[1]) + lease.counted(s[2]) - lease.counted(s[3]))
 end
 
 -- Has the next claim look at a type whose ring is not empty.

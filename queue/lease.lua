@@ -87,4 +87,10 @@ end
 -- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.
 function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, digits(n)) end
 
+-- A counter as it was read, or what one adds to; 0 where that is no whole number.
+function lease.counted(text)
+    local n = find(text or '', '^-?[1-9]%d*$') and tonumber(text)
+    return n and n > -2 ^ 53 and n < 2 ^ 53 and n or 0
+end
+
 return lease

@@ -2,7 +2,9 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now
--- reply: [ now, [ queue, jobs that wait, since when it is paused, us, or '', workers that serve it ], ... ]
+-- reply: [ now, [ queue, jobs that wait, since when it is paused, as paused.since tells it, workers that serve it ],
+--        ... ]
+-- uses: paused
 
 -- How many workers that are alive serve each queue.
 local function servers()
@@ -19,8 +21,7 @@ local function queue_list()
     local queues, counts, reply = call('SMEMBERS', P .. 'queues'), servers(), {us(now)}
     sort(queues)
     for _, queue in ipairs(queues) do
-        reply[#reply + 1] = {queue, call('LLEN', P .. 'queue:' .. queue), call('HGET', P .. 'halted', 'q/' .. queue) or '',
-                             counts[queue] or 0}
+        reply[#reply + 1] = {queue, call('LLEN', P .. 'queue:' .. queue), paused.since(queue), counts[queue] or 0}
     end
     return reply
 end

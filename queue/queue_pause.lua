@@ -2,9 +2,9 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, queue, "pause" or "resume"
--- reply: [ since when it was paused before this call, us; '' when it was not ]
+-- reply: [ since when it was paused before this call, as paused.since tells it ]
 --        [ "missing" ] when there is no such queue
--- uses: bell check
+-- uses: bell check paused
 
 local function is_known(queue)
     return call('SISMEMBER', P .. 'queues', queue) == 1 or call('EXISTS', P .. 'queue:' .. queue) == 1
@@ -17,15 +17,15 @@ local function queue_pause(ARGV)
     end
     local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('queues', 'set')
     if wrong then return check.refuse_key(wrong) end
-    local since = call('HGET', P .. 'halted', 'q/' .. queue)
-    if not since and not is_known(queue) then return {'missing'} end
+    local since = paused.since(queue)
+    if since == '' and not is_known(queue) then return {'missing'} end
     if verb == 'pause' then
         call('HSETNX', P .. 'halted', 'q/' .. queue, us(now))
-    elseif since then
+    elseif since ~= '' then
         call('HDEL', P .. 'halted', 'q/' .. queue)
         bell.ring(queue)
     end
-    return {since or ''}
+    return {since}
 end
 
 return queue_pause

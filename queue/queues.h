@@ -10,14 +10,14 @@
 struct queue_row {
     char name[LIMIT_NAME_SIZE];
     int64_t waiting, parked;
-    int64_t paused_us; /* since when; 0: it is not */
+    int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
     int64_t workers;   /* that are alive and serve it */
 };
 
 /* All queues by name; *rows is the caller's to free. Fills w->error on failure, as the others do. */
 WEIR_CHECKED int queues_read(struct weir *w, struct queue_row **rows, size_t *count);
 
-/* Pauses it, or resumes. *before_us: since when it was paused before; 0: it was not. WEIR_ENOTFOUND: there is
+/* Pauses it, or resumes. *before_us: since when it was paused before, as paused_us. WEIR_ENOTFOUND: there is
  * no such queue. */
 WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_us);
 

@@ -5,7 +5,7 @@
 -- reply: [ now, gates at which lanes sleep, limits, types ], each by name:
 --        limit: [ name, its text, state of gate #0, of gate #1, ... ]; the state is '' where there is none or it is keyed
 --        type: [ name, cost, waiting, parked, held (0/1), limit, ... ]; without its limits' own it would be missing a gate
--- uses: lane rates rules types
+-- uses: lane lease rates rules types
 
 local function limit_row(name, text)
     local row, set = {name, text}, rules.read(text)
@@ -18,7 +18,7 @@ end
 -- Jobs of a type in queues, as they were counted where they came in.
 local function waiting(name)
     local s = call('HMGET', P .. 'stats:' .. name, 'enqueued', 'pulled', 'parked', 'dropped')
-    for i = 1, 4 do s[i] = tonumber(s[i] or 0) or 0 end
+    for i = 1, 4 do s[i] = lease.counted(s[i]) end
     return max(0, s[1] - s[2] - s[3] - s[4])
 end
 

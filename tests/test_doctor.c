@@ -424,6 +424,9 @@ static const struct damage {
     {{"HINCRBY stats:slow returned 3", NULL}, "type slow: by its counters"},
     {{"HINCRBY stats:t done 3", NULL}, "type t: by its counters"},
     {{"HINCRBY stats:t scheduled -2", NULL}, "type t: by its counters"},
+    {{"HSET stats:t pulled abc", NULL}, "type t: what it counts as pulled is no whole number"},
+    {{"HSET stats:t done 9007199254740993 dead 00", NULL},
+     "type t: what it counts as done, dead is no whole number"},
     {{"SREM queues low", NULL}, "queue low is not in queues"},
     {{"HDEL types slow", NULL}, "type slow is not in types"},
     {{"ZADD batches 5 ghost", NULL}, "batches names batch ghost, which is not there"},
@@ -777,6 +780,24 @@ static void test_a_user_without_rights(void **state)
     server_stop(&s.server);
 }
 
+static void test_a_missing_password(void **state)
+{
+    static const char *const options[] = {"--requirepass", "secret", NULL};
+    struct stand s;
+    char url[200];
+
+    (void)state;
+    server_start_with(&s.server, false, options);
+    for (int wrong = 0; wrong < 2; wrong++) {
+        snprintf(url, sizeof url, "unix://%s%s", wrong ? ":guess@" : "", s.server.socket);
+        weir(&s, url, "");
+        assert_int_equal(s.o.code, 77);
+        assert_string_equal(s.o.out, "");
+        assert_non_null(strstr(s.o.err, wrong ? "WRONGPASS" : "password"));
+    }
+    server_stop(&s.server);
+}
+
 static void test_old_libraries(void **state)
 {
     struct stand s;
@@ -906,6 +927,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_wrong_settings),
         cmocka_unit_test(test_cluster),
         cmocka_unit_test(test_a_user_without_rights),
+        cmocka_unit_test(test_a_missing_password),
         cmocka_unit_test(test_old_libraries),
         cmocka_unit_test(test_lost_limits),
         cmocka_unit_test(test_no_false_alarm_under_load),

@@ -427,6 +427,35 @@ static void test_a_key_that_was_mended_works_again(void **state)
     }
 }
 
+/* What is written behind the leases may not fail: nobody would run these jobs. */
+static void test_a_claim_that_has_leased_succeeds(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    free(redis_text("SET", PREFIX "held:default", "foreign"));
+    assert_int_equal(claim("w", 2, 0), 1);
+    expect_leases("a");
+    expect_text("foreign", "GET", PREFIX "held:default");
+    free(redis_text("DEL", PREFIX "held:default"));
+}
+
+static void test_what_is_due_since_before_time_began_is_due(void **state)
+{
+    static const char *const scores[] = {"-5", "-inf", "0"};
+
+    (void)state;
+    start("w");
+    for (size_t i = 0; i < COUNT(scores); i++) {
+        free(redis_text("ZADD", PREFIX "later", scores[i], "garbage"));
+        claim("w", 1, 0);
+        assert_int_equal(turns.claim.later_us, 1);
+        promote(1);
+        assert_int_equal(redis_number("ZCARD", PREFIX "dead"), i + 1);
+        turns.now_us++;
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
@@ -438,6 +467,8 @@ int main(void)
         TEST(a_full_redis_is_drained),
         TEST(what_is_not_ours_is_left_alone),
         TEST(a_key_that_was_mended_works_again),
+        TEST(a_claim_that_has_leased_succeeds),
+        TEST(what_is_due_since_before_time_began_is_due),
     };
 
     return cmocka_run_group_tests_name("foreign", tests, turns_start, turns_stop);

@@ -104,6 +104,40 @@ static void test_list_and_pause(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
 }
 
+static void test_paused_since_an_unknown_time(void **state)
+{
+    static const char *const times[] = {"garbage", "", "-1", "1e300"};
+
+    (void)state;
+    enqueue("default", "t", "a");
+    for (size_t i = 0; i < COUNT(times); i++) {
+        free(redis_text("HSET", PREFIX "halted", "q/default", times[i]));
+        must_say("queue list", "an unknown time");
+        must_say("queue list --json", "\"paused_since\":0.0,");
+        must_say("status", "paused since an unknown time\n");
+        must_say("status --json", "\"paused_since\":0.0}");
+        must_say("queue pause default", "was paused already, since an unknown time\n");
+        must_say("queue resume default", "queue default goes on; it was paused since an unknown time\n");
+        assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
+    }
+}
+
+static void test_counters_that_are_no_numbers_count_nothing(void **state)
+{
+    static const char *const counters[] = {"1e300", "abc", "9223372036854775807", "99999999999999999999",
+                                           "inf"};
+
+    (void)state;
+    must(turns_rate("t", CLOSED_RULE));
+    enqueue("default", "t", "a");
+    for (size_t i = 0; i < COUNT(counters); i++) {
+        free(redis_text("HSET", PREFIX "stats:t", "enqueued", counters[i], "returned", counters[i], "pulled",
+                        counters[i]));
+        must_say("status --json", "\"t\":{\"waiting\":0,\"parked\":0,\"held\":0,\"running\":0,");
+        must_say("rate list --json", "\"waiting\":0,\"parked\":0,");
+    }
+}
+
 static void test_resuming_rings_the_bell_of_those_who_serve_it(void **state)
 {
     (void)state;
@@ -267,6 +301,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
     const struct CMUnitTest tests[] = {
         TEST(list_and_pause),
+        TEST(paused_since_an_unknown_time),
+        TEST(counters_that_are_no_numbers_count_nothing),
         TEST(resuming_rings_the_bell_of_those_who_serve_it),
         TEST(purge),
         TEST(what_is_wrong_is_said),

@@ -814,7 +814,7 @@ static void wrong_password(void **state)
     server_start_with(&s.server, false, options);
     assert_int_equal(program_end(stage_weir(&s, "worker", "--exec", "mark=/bin/true", NULL)), 77);
     read_text(s.server.folder, "worker.err", o.err, sizeof o.err);
-    assert_non_null(strstr(o.err, "weir: Redis: refused"));
+    assert_non_null(strstr(o.err, "password"));
     assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
     server_stop(&s.server);
 }
@@ -835,6 +835,30 @@ static void missing_permission(void **state)
     assert_int_equal(program_end(stage_weir(s, "loader", "--redis", url, "--exec", "mark=/bin/true", NULL)),
                      77);
     log_has(s, "loader.err", "+function|load");
+}
+
+/* A script that is refused one command halfway would leave jobs at two places: nothing is moved. */
+static void missing_right_of_scripts(void **state)
+{
+    static const char *const commands[] = {"ltrim", "set", "rpush", "pexpire", "hdel", "hincrby"};
+    struct stage *s = *state;
+    char url[200], right[32], told[200];
+
+    stage_push(s, "mark", NULL, 0, 3);
+    snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        snprintf(right, sizeof right, "-%s", commands[i]);
+        free(server_ask(&s->server, "ACL", "SETUSER", "poor", "reset", "on", ">pw", "~*", "&*", "+@all",
+                        right, NULL));
+        assert_int_equal(
+            program_end(stage_weir(s, commands[i], "--redis", url, "--exec", "mark=/bin/true", NULL)), 77);
+        snprintf(right, sizeof right, "%s.err", commands[i]);
+        snprintf(told, sizeof told, "weir: Redis: user poor lacks rights; redis-cli ACL SETUSER poor +%s\n",
+                 commands[i]);
+        log_has(s, right, told);
+    }
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL), 3);
+    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "workers"), NULL), 0);
 }
 
 static void waits_for_redis(void **state)
@@ -986,6 +1010,30 @@ static void permission_lost_and_found(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* One claim that is refused halfway may run its jobs twice; there is no second one. */
+static void right_of_scripts_lost_and_found(void **state)
+{
+    struct stage *s = *state;
+    struct verdict verdict;
+    char url[200];
+    pid_t worker;
+
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", NULL));
+    snprintf(url, sizeof url, "url=unix://poor:pw@%s", s->server.socket);
+    worker = stage_actor(s, "worker", url, "executors=2", NULL);
+    stage_await_workers(s, 1);
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "-ltrim", NULL));
+    stage_push(s, "mark", NULL, 0, 20);
+    log_has(s, "worker.err", "user poor lacks rights; redis-cli ACL SETUSER poor +ltrim");
+    clock_sleep_until(clock_mono_us() + 2500 * MS); /* the time that passes is the test */
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL), 20);
+    assert_int_equal(history_count(s, "begin", -1), 0);
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+ltrim", NULL));
+    verdict = stage_await_done(s, 20);
+    assert_in_range(verdict.twice, 1, 20);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* ---- The program */
 
 static void handlers_from_a_shared_object(void **state)
@@ -1088,6 +1136,7 @@ int main(int argc, char **argv)
         ON_STAGE(quiet_takes_no_more),
         cmocka_unit_test(wrong_password),
         ON_STAGE(missing_permission),
+        ON_STAGE(missing_right_of_scripts),
         ON_STAGE(waits_for_redis),
         ON_STAGE(foreign_key),
         ON_STAGE(functions_flushed_under_load),
@@ -1096,6 +1145,7 @@ int main(int argc, char **argv)
         ON_STAGE(replica_for_a_while),
         ON_STAGE(redis_stands_still),
         ON_STAGE(permission_lost_and_found),
+        ON_STAGE(right_of_scripts_lost_and_found),
         ON_STAGE(handlers_from_a_shared_object),
         ON_STAGE(status_of_a_running_worker),
     };

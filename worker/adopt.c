@@ -53,9 +53,7 @@ int worker_describe(struct weir_worker *w)
     return make_info(w);
 }
 
-/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake:
- * ends the worker. */
-static bool is_hopeless(struct weir_worker *w, const struct error *why)
+bool worker_is_hopeless(struct weir_worker *w, const struct error *why)
 {
     if (w->id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG))
         return false;
@@ -98,7 +96,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     if (!reply)
         return;
     if (adopt_reply(reply, w->queue_count, &adopt, &e) != 0) {
-        if (is_hopeless(w, &e))
+        if (worker_is_hopeless(w, &e))
             return;
         worker_refused(w, &e);
     } else {
@@ -186,8 +184,8 @@ static void on_up(void *arg)
         log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
                  (double)(clock_mono_us() - w->down_since_us) / 1e6);
     w->down_since_us = 0;
-    if (worker_precheck(w))
-        worker_look(w);
+    w->permitted = false;
+    worker_look(w);
 }
 
 static void on_down(void *arg, const struct error *why)
@@ -195,7 +193,7 @@ static void on_down(void *arg, const struct error *why)
     struct weir_worker *w = arg;
 
     w->adopted = false;
-    if (is_hopeless(w, why))
+    if (worker_is_hopeless(w, why))
         return;
     if (!w->down_since_us) {
         log_line(LOG_LEVEL_WARN, "%s; running jobs go on, connecting again until it answers", why->text);

@@ -1,6 +1,9 @@
 /* Before the first job: is this a Redis on which jobs are kept and rates hold? One that evicts keys would
- * lose jobs in silence, so a worker does not begin there. */
+ * lose jobs in silence, so a worker does not begin there. And after each connect, and whenever Redis has
+ * refused a right: may the user run all that scripts call? A script that is refused a command halfway leaves
+ * jobs at two places, so nothing is moved before it may. */
 #include "core/log.h"
+#include "queue/doctor_access.h"
 #include "queue/settings.h"
 #include "worker/worker.h"
 
@@ -25,28 +28,49 @@ static void on_settings(void *arg, const struct redisReply *reply)
     if (!reply)
         return;
     status = settings_reply(reply, &settings, &e);
-    if (status == WEIR_ECONFIG) {
-        w->error = e;
-        w->result = status;
-        ev_break(w->loop, EVBREAK_ALL);
+    if (status == WEIR_ECONFIG && worker_is_hopeless(w, &e))
         return;
-    }
     if (status == 0)
         tell(&settings);
     w->checked = true;
     worker_look(w);
 }
 
+static void on_access(void *arg, const struct redisReply *reply)
+{
+    struct weir_worker *w = arg;
+    struct error e;
+    int status;
+
+    w->awaited--;
+    if (!reply)
+        return;
+    status = access_check(reply, w->prefix, w->address.user, &e);
+    w->permitted = status == 0;
+    if (status != 0) {
+        if (worker_is_hopeless(w, &e))
+            return;
+        worker_refused(w, &e);
+    }
+    worker_look(w);
+}
+
 bool worker_precheck(struct weir_worker *w)
 {
+    bool done = w->checked && w->permitted;
     struct args a;
 
-    if (w->checked)
-        return true;
     args_init(&a);
-    settings_request(&a);
-    w->awaited++; /* nothing else until the answer */
-    link_send(w->link, &a, REQUEST_TIMEOUT_S, on_settings, w);
+    if (!w->checked) {
+        settings_request(&a);
+        w->awaited++; /* nothing else until the answers */
+        link_send(w->link, &a, REQUEST_TIMEOUT_S, on_settings, w);
+    }
+    if (!w->permitted) {
+        access_request(&a, w->prefix, -1);
+        w->awaited++;
+        link_send(w->link, &a, REQUEST_TIMEOUT_S, on_access, w);
+    }
     args_free(&a);
-    return false;
+    return done;
 }

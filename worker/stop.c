@@ -115,7 +115,7 @@ void worker_check_stop(struct weir_worker *w)
         worker_begin_stop(w);
     if (w->stopping_us && (calls > 1 || now - w->stopping_us > w->grace_us))
         force(w);
-    else if (w->stopping_us && !link_is_up(w->link) && worker_is_idle(w))
+    else if (w->stopping_us && !(link_is_up(w->link) && w->permitted) && worker_is_idle(w))
         worker_leave(w);
     else
         worker_look(w);

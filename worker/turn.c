@@ -56,8 +56,12 @@ void worker_refused(struct weir_worker *w, const struct error *e)
         w->adopted = false; /* reaped, or Redis lost its memory: begin anew under another id */
         return;
     }
+    /* A script may have leased jobs before it was refused: once all rights are there, adopt hands them back.
+     */
+    if (e->status == WEIR_EREFUSED)
+        w->permitted = w->adopted = false;
     if (strcmp(w->last_error, e->text) != 0) {
-        snprintf(w->last_error, sizeof w->last_error, "%.255s", e->text);
+        strcpy(w->last_error, e->text);
         log_line(LOG_LEVEL_ERROR, "%s; trying again every second", e->text);
     }
     w->pause_until_us =
@@ -242,7 +246,7 @@ void worker_look(struct weir_worker *w)
     if (!w->adopted) {
         if (now < w->pause_until_us)
             look_at(w, w->pause_until_us, now);
-        else
+        else if (worker_precheck(w))
             worker_adopt(w);
         return;
     }

@@ -1,7 +1,7 @@
 /* The inside of a worker: one event loop that talks to Redis in turns, a pool of executors that run the jobs.
  *
  *   worker.c   made, run, freed; options.c
- *   precheck.c before joining, once: Redis's settings
+ *   precheck.c before joining: Redis's settings, once, and the user's rights
  *   adopt.c    joining, under a new id after each connect; stop.c: finishing and leaving
  *   turn.c     one turn: what goes into it, and when the next one is
  *   settle.c   what has ended; claim.c: what to run next; schedule.c: schedules that are due
@@ -83,7 +83,8 @@ struct weir_worker {
 
     /* Who we are to Redis. */
     char id[WORKER_ID_SIZE], next_id[WORKER_ID_SIZE]; /* next_id: while it is being adopted */
-    bool checked;                                     /* worker_precheck is done */
+    bool checked;                                     /* Redis's settings are */
+    bool permitted;                                   /* the user has all rights, as far as we know */
     bool adopted;
     bool adopt_again;      /* what was named to it is given up meanwhile */
     int64_t beat_us;       /* when Redis was told last that we live, by clock_boot_us() */
@@ -91,7 +92,7 @@ struct weir_worker {
     int64_t turn;
     int awaited;            /* answers of the turn that is under way */
     int64_t pause_until_us; /* after an error answer */
-    char last_error[256];
+    char last_error[sizeof((struct error *)0)->text];
 
     struct task_list finished; /* to be settled */
     struct task_list settling; /* in the turn that is under way */
@@ -129,12 +130,16 @@ int worker_read_options(struct weir_worker *w, const struct weir_worker_options 
 WEIR_CHECKED int worker_spread_options(struct weir_worker *w);
 
 /* precheck.c */
-/* Asks once whether Redis is one to run on; false: look again when the answer has come. */
+/* Asks, as far as that is not known, whether Redis is one to run on and lets us; false: look again when the
+ * answer has come. */
 bool worker_precheck(struct weir_worker *w);
 
 /* adopt.c */
 /* What Redis is told of this worker: its info and its group. */
 int worker_describe(struct weir_worker *w);
+/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake:
+ * ends the worker. */
+bool worker_is_hopeless(struct weir_worker *w, const struct error *why);
 void worker_adopt(struct weir_worker *w);
 extern const struct link_events worker_link_events;
 

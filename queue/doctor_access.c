@@ -1,0 +1,57 @@
+#include "queue/doctor_access.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/reply.h"
+#include "core/script.h"
+
+#define RULE_TOLD 150 /* a longer rule makes no line that anybody reads */
+
+void access_add(char rule[ACCESS_RULE_SIZE], const char *command)
+{
+    size_t len = strlen(rule);
+
+    snprintf(rule + len, ACCESS_RULE_SIZE - len, strchr(command, '|') ? " '+%s'" : " +%s", command);
+}
+
+void access_request(struct args *a, const char *prefix, int64_t now_us)
+{
+    script_begin(a, "doctor_access", prefix, now_us);
+    for (const char *const *command = script_commands; *command; command++)
+        args_add(a, *command);
+}
+
+int access_reply(const struct redisReply *reply, const char *prefix, char rule[ACCESS_RULE_SIZE],
+                 struct error *e)
+{
+    int status = reply_array(reply, 0, "doctor_access", e);
+
+    rule[0] = '\0';
+    for (size_t i = 0; status == 0 && i < reply->elements; i++) {
+        const struct redisReply *word = reply->element[i];
+
+        if (word->type != REDIS_REPLY_STRING)
+            continue;
+        if (strcmp(word->str, "~") != 0)
+            access_add(rule, word->str);
+        else
+            snprintf(rule + strlen(rule), ACCESS_RULE_SIZE - strlen(rule), " '~%s*'", prefix);
+    }
+    return status;
+}
+
+int access_check(const struct redisReply *reply, const char *prefix, const char *user, struct error *e)
+{
+    char rule[ACCESS_RULE_SIZE];
+    int status = access_reply(reply, prefix, rule, e);
+
+    if (status != 0 || !*rule)
+        return status;
+    if (!*user)
+        user = "default";
+    if (strlen(rule) > RULE_TOLD)
+        return error_set(e, WEIR_EREFUSED, "Redis: user %s lacks rights; weir doctor names them", user);
+    return error_set(e, WEIR_EREFUSED, "Redis: user %s lacks rights; redis-cli ACL SETUSER %s%s", user, user,
+                     rule);
+}

@@ -1,0 +1,26 @@
+/* doctor_access: which rights of those that scripts need the user lacks, in words of ACL SETUSER. Redis does
+ * not roll back a script that is refused a command halfway, so a worker asks before it moves a job. */
+#ifndef QUEUE_DOCTOR_ACCESS_H
+#define QUEUE_DOCTOR_ACCESS_H
+
+#include <stdint.h>
+
+#include "core/args.h"
+#include "core/error.h"
+
+struct redisReply;
+
+#define ACCESS_RULE_SIZE 1600
+
+/* Adds the right to run a command, quoted for a shell where it needs that. */
+void access_add(char rule[ACCESS_RULE_SIZE], const char *command);
+
+void access_request(struct args *a, const char *prefix, int64_t now_us);
+/* rule: " +hset '~weir:{0}:*'", what the user lacks; "": nothing. An error: it may run no script. */
+WEIR_CHECKED int access_reply(const struct redisReply *reply, const char *prefix, char rule[ACCESS_RULE_SIZE],
+                              struct error *e);
+/* The same; WEIR_EREFUSED when it lacks any: the line names them. user "": default. */
+WEIR_CHECKED int access_check(const struct redisReply *reply, const char *prefix, const char *user,
+                              struct error *e);
+
+#endif
