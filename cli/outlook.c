@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "queue/limits.h"
+#include "queue/status.h"
 
 const char *grouped(uint64_t n, char out[32])
 {
@@ -78,6 +79,8 @@ int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outloo
     size_t types = 0;
 
     *n = 0;
+    if (status == 0)
+        status = status_costs(w, &limits);
     while (bulk_type(bulk, types, &jobs))
         types++;
     *outlooks = calloc(types + 1, sizeof **outlooks);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "queue/rate.h"
+#include "queue/status.h"
 
 #define COST_NOT_GIVEN LLONG_MIN
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
@@ -49,6 +50,13 @@ const struct command command_rate = {
     .run = run_rate,
 };
 
+int rate_read(struct weir *w, const char *name, struct limits *limits)
+{
+    int status = limits_read(w, name, limits);
+
+    return status == 0 ? status_costs(w, limits) : status;
+}
+
 /* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
 
 /* The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
@@ -81,24 +89,52 @@ static void print_rules(const char *name, const struct rule_set *set)
     }
 }
 
+/* What to say of rules before they are set. */
+static int read_note(struct weir *w, const char *name, const struct rule_set *kept, char note[RATE_NOTE_SIZE])
+{
+    struct limits limits;
+    int status = rate_read(w, NULL, &limits);
+
+    if (status == 0)
+        rate_note(&limits, name, kept, note);
+    limits_free(&limits);
+    return status;
+}
+
+static int print_set(struct cli *cli, const char *name, const struct rule_set *kept, const char *note)
+{
+    json_t *doc;
+
+    if (cli->json) {
+        doc = json_pack("{s:s,s:o}", "name", name, "rules", rate_rules_json(kept));
+        rate_add_note(doc, note);
+        return json_print(cli, doc);
+    }
+    print_rules(name, kept);
+    if (*note)
+        puts(note);
+    return 0;
+}
+
 static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char *rules = join(argv + 2);
+    char *rules = join(argv + 2), note[RATE_NOTE_SIZE];
     struct rule_set kept;
     int status;
 
     if (!rules)
         return no_memory(cli);
-    status = rate_set(w, argv[1], rules, flags->dry_run, &kept);
+    status = rate_set(w, argv[1], rules, true, &kept);
+    if (status == 0 && !flags->dry_run)
+        status = read_note(w, argv[1], &kept, note);
+    if (status == 0 && !flags->dry_run)
+        status = rate_set(w, argv[1], rules, false, &kept);
     free(rules);
     if (status < 0)
         return cli_failed(cli, w);
     if (flags->dry_run)
         return rate_print_dry(cli, w, argv[1], &kept);
-    if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:o}", "name", argv[1], "rules", rate_rules_json(&kept)));
-    print_rules(argv[1], &kept);
-    return 0;
+    return print_set(cli, argv[1], &kept, note);
 }
 
 /* use and unuse. */

@@ -11,6 +11,9 @@ struct rate_flags {
     long long cost; /* 0: not given */
 };
 
+/* Reads limits (queue/limits.h), and what is known of the costs of jobs. */
+WEIR_CHECKED int rate_read(struct weir *w, const char *name, struct limits *limits);
+
 /* cli/rate_show.c: argv[0] is the action's name. */
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
@@ -26,6 +29,12 @@ void rate_format_when(int64_t now_us, int64_t us, char out[96]);
 json_t *rate_time_json(int64_t us);
 
 /* cli/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
+#define RATE_NOTE_SIZE 400
+/* Of jobs that were accepted and will not fit; "": of none. limits: as they were before. */
+void rate_note(const struct limits *limits, const char *name, const struct rule_set *kept,
+               char out[RATE_NOTE_SIZE]);
+/* Adds it to what is printed, where there is one. */
+void rate_add_note(json_t *doc, const char *note);
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept);
 
 #endif

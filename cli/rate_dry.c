@@ -10,6 +10,34 @@ struct outlook {
     struct forecast now, then;
 };
 
+/* Has it jobs that may cost more than the limit will hold? */
+static bool may_misfit(const struct limit_type *type, bool was_set)
+{
+    return type->own_costs || (was_set && !type->met && type->waiting > 0);
+}
+
+void rate_note(const struct limits *limits, const char *name, const struct rule_set *kept,
+               char out[RATE_NOTE_SIZE])
+{
+    const struct limit *before = limits_find(limits, name);
+    int64_t was = before && before->readable ? limit_most_cost(&before->set) : GATE_NEVER;
+    int64_t most = limit_most_cost(kept);
+
+    *out = '\0';
+    for (size_t i = 0; most < was && !*out && i < limits->type_count; i++)
+        if (limit_holds(&limits->types[i], name) && may_misfit(&limits->types[i], before))
+            snprintf(out, RATE_NOTE_SIZE,
+                     "%s: waiting jobs that cost more than %" PRId64
+                     " can never fit and end among the dead jobs; raise the burst or the count to keep them",
+                     name, most);
+}
+
+void rate_add_note(json_t *doc, const char *note)
+{
+    if (doc && *note)
+        json_object_set_new(doc, "note", json_string(note));
+}
+
 static void format_end(int64_t now_us, const struct forecast *f, char out[128])
 {
     char when[96];
@@ -57,18 +85,20 @@ static int look_out(struct cli *cli, const struct limits *limits, const struct l
 }
 
 static int print_json(struct cli *cli, const struct limit *after, const struct outlook *outlooks,
-                      size_t count)
+                      size_t count, const char *note)
 {
-    json_t *types = json_array();
+    json_t *types = json_array(), *doc;
 
     for (size_t i = 0; i < count; i++)
         json_array_append_new(types, outlook_json(&outlooks[i]));
-    return json_print(cli, json_pack("{s:s,s:b,s:o,s:o}", "name", after->name, "dry_run", 1, "rules",
-                                     rate_rules_json(&after->set), "types", types));
+    doc = json_pack("{s:s,s:b,s:o,s:o}", "name", after->name, "dry_run", 1, "rules",
+                    rate_rules_json(&after->set), "types", types);
+    rate_add_note(doc, note);
+    return json_print(cli, doc);
 }
 
 static void print_text(const struct limits *limits, const struct limit *after, const struct outlook *outlooks,
-                       size_t count)
+                       size_t count, const char *note)
 {
     const struct limit *before = limits_find(limits, after->name);
     char old[RULE_SET_TEXT_SIZE] = "no rules", new[RULE_SET_TEXT_SIZE];
@@ -81,21 +111,25 @@ static void print_text(const struct limits *limits, const struct limit *after, c
         print_outlook(limits, &outlooks[i]);
     if (count == 0)
         puts("  no job that it holds is waiting");
+    if (*note)
+        puts(note);
 }
 
 static int print_outlooks(struct cli *cli, const struct limits *limits, const struct limit *after)
 {
     struct outlook *outlooks = calloc(limits->type_count + 1, sizeof *outlooks);
+    char note[RATE_NOTE_SIZE];
     size_t count;
     int status;
 
     if (!outlooks)
         return error_set(&cli->error, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
+    rate_note(limits, after->name, &after->set, note);
     status = look_out(cli, limits, after, outlooks, &count);
     if (status == 0 && cli->json)
-        status = print_json(cli, after, outlooks, count);
+        status = print_json(cli, after, outlooks, count, note);
     else if (status == 0)
-        print_text(limits, after, outlooks, count);
+        print_text(limits, after, outlooks, count, note);
     free(outlooks);
     return status;
 }
@@ -104,7 +138,7 @@ int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const stru
 {
     struct limits limits;
     struct limit after;
-    int status = limits_read(w, NULL, &limits);
+    int status = rate_read(w, NULL, &limits);
 
     if (status < 0) {
         limits_free(&limits);

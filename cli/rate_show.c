@@ -108,6 +108,30 @@ static bool is_stopped(const struct limit *limit, size_t i)
     return limit->gates[i].pause_until_us > limit->now_us;
 }
 
+/* What is parked for a limit. */
+struct parked {
+    int64_t jobs;
+    bool dear; /* some may cost more than one slot: the last one starts later than so many slots say */
+};
+
+static struct parked parked_of(const struct limits *limits, const char *limit)
+{
+    struct parked parked = {.jobs = limits_parked(limits, limit)};
+
+    for (size_t i = 0; i < limits->type_count; i++) {
+        const struct limit_type *t = &limits->types[i];
+
+        parked.dear |= limit_holds(t, limit) && t->parked > 0 && (t->own_costs || t->cost > 1);
+    }
+    return parked;
+}
+
+/* Is the last start that a rule tells the earliest possible? */
+static bool is_earliest(const struct rule *rule, const struct parked *parked)
+{
+    return parked->dear && rule->algorithm != ALGORITHM_CONCURRENCY;
+}
+
 /* ---- show: text */
 
 static void print_span(const char *label, const struct rule *rule, int64_t n)
@@ -126,6 +150,15 @@ static void print_time(int indent, const char *label, int64_t now_us, int64_t us
     printf("%*s%-*s%s\n", indent, "", 16 - indent, label, text);
 }
 
+static void print_last(const struct limit *limit, size_t i, const struct parked *parked)
+{
+    char when[96];
+
+    rate_format_when(limit->now_us, limit_nth_start(limit, i, parked->jobs), when);
+    printf("    %-12s%s%s\n", "last start", when,
+           is_earliest(&limit->set.at[i], parked) ? " at the earliest" : "");
+}
+
 static void print_gcra(const struct limit *limit, size_t i)
 {
     const struct rule *rule = &limit->set.at[i];
@@ -138,8 +171,8 @@ static void print_gcra(const struct limit *limit, size_t i)
         puts("    TAT         passed");
 }
 
-/* A rule and its gate. parked: jobs that wait in lanes for the limit. */
-static void print_gate(const struct limit *limit, size_t i, int64_t parked)
+/* A rule and its gate. */
+static void print_gate(const struct limit *limit, size_t i, const struct parked *parked)
 {
     const struct rule *rule = &limit->set.at[i];
 
@@ -157,8 +190,8 @@ static void print_gate(const struct limit *limit, size_t i, int64_t parked)
         print_gcra(limit, i);
     printf("    %-12s%" PRId64 " of %" PRId64 "\n", "slots left", limit_slots(limit, i), rule->burst);
     print_time(4, "next start", limit->now_us, limit_nth_start(limit, i, 1));
-    if (parked)
-        print_time(4, "last start", limit->now_us, limit_nth_start(limit, i, parked));
+    if (parked->jobs)
+        print_last(limit, i, parked);
     if (is_stopped(limit, i))
         print_time(4, "paused to", limit->now_us, limit->gates[i].pause_until_us);
     if (limit->factor[i])
@@ -183,14 +216,14 @@ static void print_types(const struct limits *limits)
 static void print_limit(const struct limits *limits)
 {
     const struct limit *limit = &limits->at[0];
-    int64_t parked = limits_parked(limits, limit->name);
+    struct parked parked = parked_of(limits, limit->name);
 
     puts(limit->name);
     if (!limit->readable)
         puts("  its rules cannot be read and no job that it holds starts; set it again with weir rate set");
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
-        print_gate(limit, i, parked);
-    printf("  parked        %" PRId64 "\n", parked);
+        print_gate(limit, i, &parked);
+    printf("  parked        %" PRId64 "\n", parked.jobs);
     if (*rule_set_path(&limit->set))
         printf("  keys asleep   %" PRId64 " over all keyed limits\n", limits->asleep);
     if (is_paused(limit))
@@ -233,15 +266,16 @@ static json_t *future_json(int64_t us, int64_t now_us)
     return us > now_us ? rate_time_json(us) : json_null();
 }
 
-static json_t *gate_json(const struct limit *limit, size_t i, int64_t parked)
+static json_t *gate_json(const struct limit *limit, size_t i, const struct parked *parked)
 {
     json_t *doc = rate_rule_json(&limit->set.at[i]), *state;
 
     if (*limit->set.at[i].by)
         return doc;
-    state = json_pack("{s:I,s:o,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
+    state = json_pack("{s:I,s:o,s:o,s:b,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
                       rate_time_json(limit_nth_start(limit, i, 1)), "last_start",
-                      parked ? rate_time_json(limit_nth_start(limit, i, parked)) : json_null(),
+                      parked->jobs ? rate_time_json(limit_nth_start(limit, i, parked->jobs)) : json_null(),
+                      "at_the_earliest", parked->jobs && is_earliest(&limit->set.at[i], parked),
                       "paused_until", future_json(limit->gates[i].pause_until_us, limit->now_us));
     if (is_gcra(&limit->set.at[i]))
         json_object_set_new(state, "tat", future_json(tat_of(limit, i), limit->now_us));
@@ -269,13 +303,13 @@ static json_t *types_json(const struct limits *limits, const char *limit)
 
 static json_t *limit_json(const struct limits *limits, const struct limit *limit)
 {
-    int64_t parked = limits_parked(limits, limit->name);
+    struct parked parked = parked_of(limits, limit->name);
     json_t *rules = limit->readable ? json_array() : json_null();
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
-        json_array_append_new(rules, gate_json(limit, i, parked));
+        json_array_append_new(rules, gate_json(limit, i, &parked));
     return json_pack(
-        "{s:s,s:o,s:I,s:o,s:o,s:o}", "name", limit->name, "rules", rules, "parked", (json_int_t)parked,
+        "{s:s,s:o,s:I,s:o,s:o,s:o}", "name", limit->name, "rules", rules, "parked", (json_int_t)parked.jobs,
         "next_start", limit->readable ? rate_time_json(limit_next_start(limit)) : json_null(), "paused_until",
         future_json(limit->pause_until_us, limit->now_us), "types", types_json(limits, limit->name));
 }
@@ -283,7 +317,7 @@ static json_t *limit_json(const struct limits *limits, const struct limit *limit
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     struct limits limits;
-    int status = limits_read(w, argv[1], &limits);
+    int status = rate_read(w, argv[1], &limits);
 
     (void)flags;
     if (status < 0)
@@ -355,7 +389,7 @@ static void print_table(const struct limits *limits)
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     struct limits limits;
-    int status = limits_read(w, NULL, &limits);
+    int status = rate_read(w, NULL, &limits);
 
     (void)flags;
     (void)argv;

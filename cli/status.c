@@ -1,5 +1,6 @@
 /* weir status: queues, types, workers. */
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -50,15 +51,19 @@ static json_t *type_json(const struct type_status *t)
                      "at_the_earliest", t->earliest);
 }
 
+static json_t *paused_json(int64_t since_us)
+{
+    return since_us == 0 ? json_null() : json_seconds(since_us > 0 ? since_us : 0);
+}
+
 static json_t *status_json(const struct status *s)
 {
     json_t *queues = json_object(), *types = json_object(), *workers = json_array();
 
     for (size_t i = 0; i < s->queue_count; i++)
-        json_object_set_new(
-            queues, s->queues[i].name,
-            json_pack("{s:I, s:o}", "waiting", (json_int_t)s->queues[i].waiting, "paused_since",
-                      s->queues[i].paused_us > 0 ? json_seconds(s->queues[i].paused_us) : json_null()));
+        json_object_set_new(queues, s->queues[i].name,
+                            json_pack("{s:I, s:o}", "waiting", (json_int_t)s->queues[i].waiting,
+                                      "paused_since", paused_json(s->queues[i].paused_us)));
     for (size_t i = 0; i < s->type_count; i++)
         json_object_set_new(types, s->types[i].name, type_json(&s->types[i]));
     for (size_t i = 0; i < s->worker_count; i++) {
@@ -97,7 +102,9 @@ static void print_queue(const struct queue_status *q)
 {
     char since[40] = "";
 
-    if (q->paused_us > 0)
+    if (q->paused_us < 0)
+        strcpy(since, "an unknown time");
+    else if (q->paused_us > 0)
         cli_format_time(q->paused_us, since);
     printf("%-24s %9" PRId64 "%s%s\n", q->name, q->waiting, *since ? "  paused since " : "", since);
 }

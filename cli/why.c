@@ -208,6 +208,7 @@ static void print_rest(const struct why *why)
 static void print_why(const char *id, const struct why *why)
 {
     const struct found_job *job = &why->job;
+    bool over = job->state == JOB_DEAD || job->state == JOB_FINISHED;
 
     printf("%-10s %s\n%-10s %s", "job", id, "type", *job->type ? job->type : "-");
     if (*job->key)
@@ -216,8 +217,7 @@ static void print_why(const char *id, const struct why *why)
         printf(", queue %s", job->queue);
     printf("\n%-10s %s\n", "state", why->held ? "held" : job_state_name(job->state));
     if (job->attempts > 0)
-        printf("%-10s %" PRId64 "\n", job->state == JOB_DEAD ? "attempts" : "attempt",
-               job->attempts + (job->state != JOB_DEAD));
+        printf("%-10s %" PRId64 "\n", over ? "attempts" : "attempt", job->attempts + !over);
     print_rest(why);
 }
 

@@ -280,6 +280,21 @@ int limit_change(const struct limit *before, const char *name, const struct rule
     return error_set(e, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
 }
 
+int64_t limit_most_cost(const struct rule_set *rules)
+{
+    int64_t most = GATE_NEVER;
+
+    for (size_t i = 0; i < rules->count; i++) {
+        struct gate g;
+
+        gate_init(&g, &rules->at[i]);
+        if (g.rule.algorithm != ALGORITHM_CONCURRENCY && g.rule.burst < most)
+            most = g.rule.burst;
+        gate_free(&g);
+    }
+    return most;
+}
+
 /* ---- When a backlog has started */
 
 /* The gates of a type that a forecast goes by: copies, which it uses up. */
@@ -397,6 +412,7 @@ int limits_forecast(const struct limits *limits, const struct limit_type *type, 
         out->last_us = GATE_NEVER;
     else if (status == 0 && jobs > 0)
         status = line_last(&line, jobs, type->cost, out);
+    out->earliest |= type->own_costs && line.count > 0;
     line_free(&line);
     if (status < 0)
         return error_set(e, WEIR_EINTERNAL, "rate: out of memory; free some and try again");

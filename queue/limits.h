@@ -28,6 +28,7 @@ struct limit_type {
     char name[LIMIT_NAME_SIZE];
     int64_t cost, waiting, parked;
     bool held;                       /* no worker that looked has a handler for it */
+    bool own_costs, met;             /* as in struct type_status; status_costs tells, else false */
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
     size_t limit_count;
 };
@@ -67,11 +68,13 @@ int64_t limit_next_start(const struct limit *limit);
 WEIR_CHECKED int limit_change(const struct limit *before, const char *name, const struct rule_set *rules,
                               int64_t now_us, struct limit *after, struct error *e);
 void limit_free(struct limit *limit);
+/* The most that a job may cost to start at all under these rules. GATE_NEVER: any cost fits. */
+int64_t limit_most_cost(const struct rule_set *rules);
 
 /* When the last job of a type that waits now has started. */
 struct forecast {
     int64_t last_us; /* GATE_NEVER: it cannot be said, all hangs on keys or on what ends */
-    bool earliest;   /* keys, jobs in flight, other types or pauses can delay it */
+    bool earliest;   /* keys, costs, jobs in flight, other types or pauses can delay it */
 };
 /* instead (may be NULL) stands in for the limit of its name, or beside the others when there is none yet. */
 WEIR_CHECKED int limits_forecast(const struct limits *limits, const struct limit_type *type,

@@ -8,6 +8,16 @@
 #include "core/script.h"
 #include "queue/limits.h"
 
+/* A whole number as Lua has them, below 2^53; else 0. */
+static int64_t whole(const char *text)
+{
+    const int64_t most = INT64_C(1) << 53;
+    char *end;
+    long long n = strtoll(text, &end, 10);
+
+    return !*end && n > -most && n < most ? n : 0;
+}
+
 /* A member as a number, whether it is one or text. */
 static int64_t number(const json_t *object, const char *name)
 {
@@ -15,7 +25,7 @@ static int64_t number(const json_t *object, const char *name)
 
     if (json_is_integer(value))
         return json_integer_value(value);
-    return json_is_string(value) ? strtoll(json_string_value(value), NULL, 10) : 0;
+    return json_is_string(value) ? whole(json_string_value(value)) : 0;
 }
 
 static void copy(char *out, size_t size, const char *text)
@@ -58,6 +68,8 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
     t->rate_now = rate_now(stats, pulled + served, now_us);
     t->keyless = number(stats, "keyless");
+    t->own_costs = json_is_true(json_object_get(type, "own_costs"));
+    t->met = pulled + number(stats, "parked") > 0;
     t->next_start_us = t->finish_us = -1;
     *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = number(type, "parked");
 }
@@ -128,6 +140,7 @@ static int foretell(struct type_status *t, const struct limits *limits, struct e
     t->rate = limits_rate(limits, type, backlog > 0 ? backlog : 1);
     if (backlog == 0 || t->held)
         return 0;
+    type->own_costs = t->own_costs;
     type->parked = t->parked;
     type->waiting = t->waiting;
     if (limits_forecast(limits, type, NULL, &last, e) < 0)
@@ -153,7 +166,8 @@ static int read_limits(struct weir *w, struct status *s)
     return rc;
 }
 
-int status_read(struct weir *w, struct status *status)
+/* All but what follows from the limits. */
+static int ask(struct weir *w, struct status *status)
 {
     struct redisReply *reply = NULL;
     json_t *root = NULL;
@@ -176,7 +190,31 @@ int status_read(struct weir *w, struct status *status)
     else
         rc = read_rows(status, root, &w->error);
     json_decref(root);
+    return rc;
+}
+
+int status_read(struct weir *w, struct status *status)
+{
+    int rc = ask(w, status);
+
     return rc == 0 ? read_limits(w, status) : rc;
+}
+
+int status_costs(struct weir *w, struct limits *limits)
+{
+    struct status status;
+    int rc = ask(w, &status);
+
+    for (size_t i = 0; rc == 0 && i < status.type_count; i++) {
+        struct limit_type *type = limits_type(limits, status.types[i].name);
+
+        if (type) {
+            type->own_costs = status.types[i].own_costs;
+            type->met = status.types[i].met;
+        }
+    }
+    status_free(&status);
+    return rc;
 }
 
 void status_free(struct status *status)

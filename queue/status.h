@@ -7,10 +7,12 @@
 
 #include "core/client.h"
 
+struct limits;
+
 struct queue_status {
     char name[129];
     int64_t waiting;
-    int64_t paused_us; /* since when; 0: it is not */
+    int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
 };
 
 struct type_status {
@@ -18,11 +20,13 @@ struct type_status {
     int64_t waiting, parked, held, running, scheduled, done, retried, dead, cancelled; /* jobs */
     int64_t keyless; /* jobs that had no value for the key of its limits */
     bool limited;
+    bool own_costs;        /* jobs of it name what they cost */
+    bool met;              /* a claim has looked at a job of it */
     double rate;           /* starts a second that its limits allow; 0: no rate holds all of its jobs */
     double rate_now;       /* starts a second, over the last second or two */
     int64_t next_start_us; /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;     /* when the last one that waits starts; -1: unknown, or none waits */
-    bool earliest;         /* it may become later: keys, jobs in flight, other types or pauses can delay it */
+    bool earliest; /* it may become later: keys, costs, jobs in flight, other types or pauses can delay it */
 };
 
 struct worker_status {
@@ -41,6 +45,8 @@ struct status {
 /* Asks Redis. status_free frees what *status holds, also after a failure. Sorted by name. */
 WEIR_CHECKED int status_read(struct weir *w, struct status *status);
 void status_free(struct status *status);
+/* Asks Redis what it knows of costs, and says so in the types of limits. */
+WEIR_CHECKED int status_costs(struct weir *w, struct limits *limits);
 /* The row of a type, or NULL. */
 const struct type_status *status_type(const struct status *status, const char *name);
 

@@ -986,6 +986,52 @@ static void test_forecasts_of_a_type_with_a_cost(void **state)
     expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 60000000 + 9 * 500000, true);
 }
 
+/* Slots a second are what costs delay; concurrency counts jobs, and a type without a limit has no forecast.
+ */
+static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
+{
+    static const struct {
+        const char *rules;
+        bool earliest;
+    } cases[] = {{"10/s,burst=1", true}, {"", false}};
+    struct forecast f;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct limit_type type = {.name = "mail", .cost = 1, .parked = 11, .own_costs = true};
+        struct limits limits = {.now_us = BEGIN_US};
+        struct limit after = {0};
+
+        if (*cases[i].rules) {
+            struct rule_set set = rules_of(cases[i].rules);
+
+            assert_int_equal(limit_change(NULL, "mail", &set, BEGIN_US, &after, &error), 0);
+        }
+        assert_int_equal(limits_forecast(&limits, &type, after.readable ? &after : NULL, &f, &error), 0);
+        expect_forecast(__LINE__, f, after.readable ? 1000000 : 0, cases[i].earliest);
+        limit_free(&after);
+    }
+}
+
+static void test_the_most_that_a_job_may_cost(void **state)
+{
+    static const struct {
+        const char *rules;
+        int64_t most;
+    } cases[] = {{"10/s,burst=4", 4},
+                 {"10/s 7/1h,algorithm=sliding-window concurrency=2", 7},
+                 {"concurrency=2", GATE_NEVER},
+                 {"10/s,by=key", 10},
+                 {"10/s,algorithm=sliding-log,adapt=0.1..0.5", 5}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct rule_set set = rules_of(cases[i].rules);
+
+        assert_int_equal(limit_most_cost(&set), cases[i].most);
+    }
+}
+
 /* What was used stays used in the outlook too. */
 static void test_a_forecast_goes_on_with_the_gate(void **state)
 {
@@ -1129,6 +1175,8 @@ int main(void)
         cmocka_unit_test_setup(test_the_list_changes_nothing, flush),
         cmocka_unit_test_setup(test_forecasts, flush),
         cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, flush),
+        cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, flush),
+        cmocka_unit_test_setup(test_the_most_that_a_job_may_cost, flush),
         cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),
         cmocka_unit_test_setup(test_weir_rate, flush),
         cmocka_unit_test_setup(test_weir_rate_use_and_the_others, flush),

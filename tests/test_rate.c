@@ -397,6 +397,152 @@ static void test_dry_run(void **state)
     says("show mail", "1/1m; at most 1 in any 1m");
 }
 
+/* ---- Jobs with costs of their own */
+
+static bool member(json_t *doc, const char *name)
+{
+    assert_true(json_is_boolean(json_object_get(doc, name)));
+    return json_is_true(json_object_get(doc, name));
+}
+
+/* All that foretells w3's jobs says "at the earliest", or nothing of it does. */
+static void expect_earliest(int line, bool earliest)
+{
+    json_t *doc, *type;
+    struct outcome o;
+
+    run_in(&o, NULL, built("weir"), "status", "--json", NULL);
+    doc = json_loads(o.out, 0, NULL);
+    type = json_object_get(json_object_get(doc, "types"), "w3");
+    if (member(type, "at_the_earliest") != earliest)
+        fail_msg("line %d: status: %s", line, o.out);
+    json_decref(doc);
+    run_in(&o, NULL, built("weir"), "status", NULL);
+    if (!strstr(o.out, " at the earliest\n") == earliest)
+        fail_msg("line %d: status: %s", line, o.out);
+    doc = json_line("show w3 --json", 0);
+    if (member(rule_at(doc, 0), "at_the_earliest") != earliest)
+        fail_msg("line %d: show --json", line);
+    json_decref(doc);
+    if (!strstr(rate("show w3")->out, " at the earliest\n") == earliest)
+        fail_msg("line %d: show: %s", line, rate("show w3")->out);
+    doc = json_line("set w3 10/s,burst=5 --dry-run --json", 0);
+    type = json_array_get(json_object_get(doc, "types"), 0);
+    if (member(type, "at_the_earliest") != earliest || member(type, "new_at_the_earliest") != earliest)
+        fail_msg("line %d: set --dry-run --json", line);
+    json_decref(doc);
+}
+
+static void test_costs_of_their_own_are_at_the_earliest(void **state)
+{
+    (void)state;
+    assert_int_equal(rate("set w3 5/s,burst=5")->code, 0);
+    add_parked("w3", "20");
+    put("SADD", "queues", "default", NULL);
+    expect_earliest(__LINE__, false);
+    put("HSET", "types", "w3", "costs=own");
+    expect_earliest(__LINE__, true);
+    assert_int_equal(rate("use w3 --cost 2")->code, 0);
+    expect_earliest(__LINE__, true);
+    put("HSET", "types", "w3", "");
+    expect_earliest(__LINE__, false);
+    put("RPUSH", "queue:default", "{\"id\":\"x\",\"type\":\"other\",\"cost\":4}", NULL);
+    for (int i = 0; i < 20; i++)
+        put("RPUSH", "queue:default", "{\"id\":\"a\",\"type\":\"w3\"}", NULL);
+    expect_earliest(__LINE__, false);
+    put("RPUSH", "queue:default", "{\"id\":\"b\",\"type\":\"w3\",\"cost\":4}", NULL);
+    expect_earliest(__LINE__, true);
+}
+
+/* Jobs without costs, behind others that name theirs. */
+static void test_a_bulk_behind_costs_is_at_the_earliest(void **state)
+{
+    char path[128];
+    struct outcome o;
+
+    (void)state;
+    assert_int_equal(rate("set w3 5/s,burst=5")->code, 0);
+    snprintf(path, sizeof path, "%s/jobs", server.folder);
+    write_text(server.folder, "jobs", "1\n2\n");
+    run_in(&o, NULL, built("weir"), "enqueue", "--from", path, "w3", NULL);
+    assert_null(strstr(o.out, "at the earliest"));
+    put("HSET", "types", "w3", "costs=own");
+    run_in(&o, NULL, built("weir"), "enqueue", "--from", path, "w3", NULL);
+    assert_non_null(strstr(o.out, "at the earliest"));
+}
+
+#define NEVER_FITS                                                                                           \
+    "q: waiting jobs that cost more than 5 can never fit and end among the dead jobs; raise the burst or "   \
+    "the count to keep them\n"
+
+static void enqueue(const char *cost)
+{
+    struct outcome o;
+
+    run_in(&o, NULL, built("weir"), "enqueue", "q", "{}", cost ? "--cost" : NULL, cost, NULL);
+    assert_int_equal(o.code, 0);
+}
+
+/* Does setting these rules of q say that jobs end among the dead? */
+static bool warns(const char *rules)
+{
+    char line[128];
+    struct outcome *o;
+
+    snprintf(line, sizeof line, "set q %s", rules);
+    o = rate(line);
+    assert_int_equal(o->code, 0);
+    return strstr(o->out, "among the dead jobs") != NULL;
+}
+
+static void test_a_tighter_limit_says_which_jobs_die(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    assert_int_equal(rate("set q 50/s,burst=10")->code, 0);
+    enqueue("10");
+    says("set q 50/s,burst=5 --dry-run", "\n" NEVER_FITS);
+    doc = json_line("set q 50/s,burst=5 --dry-run --json", 0);
+    assert_non_null(strstr(text(doc, "note"), "more than 5 can never fit"));
+    json_decref(doc);
+    prints("set q 50/s,burst=5", "q: 50/1s,burst=5; at most 54 in any 1s\n" NEVER_FITS);
+    assert_false(warns("50/s,burst=5"));
+    assert_false(warns("50/s,burst=10"));
+    assert_false(warns("50/s,burst=10 concurrency=1"));
+    assert_true(warns("50/s,burst=10 5/1d,algorithm=fixed-window"));
+    assert_true(warns("50/s,burst=10,adapt=0.1..0.5 4/1d,algorithm=fixed-window"));
+    doc = json_line("set q 3/s --json", 0);
+    assert_non_null(strstr(text(doc, "note"), "more than 3 can never fit"));
+    json_decref(doc);
+    doc = json_line("set q 4/s --json", 0);
+    assert_null(json_object_get(doc, "note"));
+    json_decref(doc);
+}
+
+/* Nobody is told who need not be: of jobs that were looked at and name no cost, nor of none at all. */
+static void test_a_tighter_limit_says_nothing_without_need(void **state)
+{
+    (void)state;
+    assert_false(warns("10/s"));
+    assert_false(warns("9/s"));
+    assert_int_equal(rate("remove q")->code, 0);
+    enqueue(NULL);
+    assert_false(warns("8/s")); /* the first limit */
+    assert_true(warns("7/s"));
+    put("HINCRBY", "stats:q", "pulled", "1");
+    put("HINCRBY", "stats:q", "enqueued", "1");
+    put("DEL", "queue:default", NULL, NULL);
+    assert_false(warns("6/s"));
+    put("HSET", "types", "q", "costs=own");
+    assert_true(warns("5/s"));
+    put("HSET", "types", "other", "costs=own");
+    put("HSET", "types", "q", "");
+    assert_false(warns("4/s"));
+    put("HSET", "types", "other", "use=q costs=own");
+    assert_true(warns("3/s"));
+}
+
 /* ---- A change reaches what waits: a worker drains 6 jobs of 3 keys, which the slow rules let out only
  * within hours */
 
@@ -481,6 +627,10 @@ int main(void)
         cmocka_unit_test_setup(test_pause_and_resume, flush),
         cmocka_unit_test_setup(test_log, flush),
         cmocka_unit_test_setup(test_dry_run, flush),
+        cmocka_unit_test_setup(test_costs_of_their_own_are_at_the_earliest, flush),
+        cmocka_unit_test_setup(test_a_bulk_behind_costs_is_at_the_earliest, flush),
+        cmocka_unit_test_setup(test_a_tighter_limit_says_which_jobs_die, flush),
+        cmocka_unit_test_setup(test_a_tighter_limit_says_nothing_without_need, flush),
         cmocka_unit_test_setup(test_a_change_reaches_what_waits, flush),
     };
 

@@ -697,6 +697,17 @@ static void test_the_command_says_it_in_words(void **state)
     assert_int_equal(o.code, 64);
 }
 
+static void test_attempts_of_a_finished_job(void **state)
+{
+    (void)state;
+    free(redis_text("SET", "weir:{0}:finished:x",
+                    "done 1795000000000000 w 1 default/t/\n{\"id\":\"x\",\"type\":\"t\"}"));
+    run_in(&o, NULL, built("weir"), "why", "x", "--redis", turns.server.url, NULL);
+    assert_int_equal(o.code, 0);
+    if (!strstr(o.out, "finished\nattempts   1\n"))
+        fail_msg("%s", o.out);
+}
+
 static void test_the_command_says_it_in_json(void **state)
 {
     json_t *doc, *gate;
@@ -766,6 +777,7 @@ int main(void)
         TEST(many_lanes_are_paged),
         TEST(wrong_calls_are_refused),
         TEST(the_command_says_it_in_words),
+        TEST(attempts_of_a_finished_job),
         TEST(the_command_says_it_in_json),
     };
 
