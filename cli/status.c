@@ -15,20 +15,20 @@ const struct command command_status = {
     .usage = "",
     .summary =
         "Shows queues, types and workers: what waits, runs and has ended, rates, and when each backlog ends.",
-    .text =
-        "waiting    in a queue, no worker has looked at it yet (approximate where others push into the "
-        "queues)\n"
-        "parked     denied by its limit, in its lane\n"
-        "held       parked, and no worker that looked has a handler for its type\n"
-        "running    leased to a worker\n"
-        "scheduled  runs later: it was enqueued so, or failed and is retried\n"
-        "done       ended well; retried: attempts that failed and were retried; dead: will not run again\n"
-        "           queues that are paused say since when; weir queue resume ends that\n"
-        "rate       starts a second that the limit allows, and how many there are now\n"
-        "ends       when the last job that waits now starts, at the earliest\n"
-        "\n"
-        "  weir status --watch\n"
-        "  weir status --json | jq .types\n",
+    .text = "waiting    in a queue, no worker has looked at it yet (approximate where others push into the "
+            "queues)\n"
+            "parked     denied by its limit, in its lane\n"
+            "held       parked, and no worker that looked has a handler for its type\n"
+            "running    leased to a worker\n"
+            "scheduled  runs later: it was enqueued so, or failed and is retried\n"
+            "done       ended well; retried: attempts that failed and were retried; dead: those that died,\n"
+            "           also when they were removed or retried since; weir dead list has what is kept\n"
+            "           queues that are paused say since when; weir queue resume ends that\n"
+            "rate       starts a second that the limit allows, and how many there are now\n"
+            "ends       when the last job that waits now starts, at the earliest\n"
+            "\n"
+            "  weir status --watch\n"
+            "  weir status --json | jq .types\n",
     .run = run_status,
 };
 

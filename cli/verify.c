@@ -22,13 +22,13 @@ const struct command command_verify = {
     .run = run_verify,
 };
 
-/* Is the rule's own period one of the windows before it? */
-static bool is_repeated(const struct verify_use *use)
+/* The last window is the rule's own period, which may be one of those before it. */
+static size_t window_count(const struct verify_use *use)
 {
     for (size_t i = 0; i + 1 < VERIFY_WINDOWS; i++)
         if (use->windows[i].window_us == use->windows[VERIFY_WINDOWS - 1].window_us)
-            return true;
-    return false;
+            return VERIFY_WINDOWS - 1;
+    return VERIFY_WINDOWS;
 }
 
 static double rate_of(const struct rule *rule)
@@ -55,14 +55,13 @@ static void print_lateness(const struct verify_lateness *l)
 
 static void print_windows(const struct verify_use *use)
 {
+    size_t count = window_count(use);
     char window[32];
 
-    for (size_t i = 0; i < VERIFY_WINDOWS; i++) {
+    for (size_t i = 0; i < count; i++) {
         duration_format(use->windows[i].window_us, window);
         printf("%s in any %s: %" PRId64 " of %" PRId64 " allowed", i ? ";" : "  most", window,
                use->windows[i].most, use->windows[i].allowed);
-        if (i + 2 == VERIFY_WINDOWS && is_repeated(use))
-            break;
     }
     putchar('\n');
 }
@@ -145,8 +144,9 @@ static json_t *real_or_null(double value)
 static json_t *windows_json(const struct verify_use *use)
 {
     json_t *windows = json_array();
+    size_t count = window_count(use);
 
-    for (size_t i = 0; i < VERIFY_WINDOWS; i++)
+    for (size_t i = 0; i < count; i++)
         json_array_append_new(windows,
                               json_pack("{s:o,s:I,s:I}", "window", json_seconds(use->windows[i].window_us),
                                         "most", (json_int_t)use->windows[i].most, "allowed",
