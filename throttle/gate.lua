@@ -18,10 +18,10 @@
 --   gate.limit(g), gate.remaining(g)            the most slots that are free at once, and those that are now
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
---   gate.spend(name, rule, cost, peek)          load, start, take, count, resets and save in one, for takes: the start,
---                                               what remains then, when it resets; taken when it starts now, and not
---                                               with peek. nil, and nothing done: its state is not plain, or it is
---                                               loaded. The rule has no adapt=
+--   gate.spend(name, rule, cost, peek)          load, start, take, count and resets in one, for takes: the start, what
+--                                               remains then, when it resets; taken when it starts now, and not with
+--                                               peek; written by save, or before another is asked. nil, and nothing
+--                                               done: its state is not plain, or it is loaded. The rule has no adapt=
 --
 -- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
 --
