@@ -192,6 +192,8 @@ static const struct {
     {"10/s,by=meta", "name one of its members, as in by=meta.customer"},
     {"10/s,by=business_id", "write by=args.business_id"},
     {"10/s,by=arg.business_id", "a job has no member 'arg'"},
+    {"10/s,by=queue", "a job has no member 'queue'"}, /* its list has it, and its head the batch */
+    {"10/s,by=batch", "a job has no member 'batch'"},
     {"10/s,adapt=", "write adapt=0.5..1"},
     {"10/s,adapt=0.5", "write adapt=0.5..1"},
     {"10/s,adapt=0..1", "0 < LOW < HIGH <= 1"},
