@@ -89,16 +89,16 @@ static void print_rules(const char *name, const struct rule_set *set)
     }
 }
 
-/* What to say of rules before they are set. */
-static int read_note(struct weir *w, const char *name, const struct rule_set *kept, char note[RATE_NOTE_SIZE])
+/* What to say of rules before they are set. A Redis where that cannot be read must still take a rate. */
+static void read_note(struct weir *w, const char *name, const struct rule_set *kept,
+                      char note[RATE_NOTE_SIZE])
 {
     struct limits limits;
-    int status = rate_read(w, NULL, &limits);
 
-    if (status == 0)
+    *note = '\0';
+    if (rate_read(w, NULL, &limits) == 0)
         rate_note(&limits, name, kept, note);
     limits_free(&limits);
-    return status;
 }
 
 static int print_set(struct cli *cli, const char *name, const struct rule_set *kept, const char *note)
@@ -126,7 +126,7 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
         return no_memory(cli);
     status = rate_set(w, argv[1], rules, true, &kept);
     if (status == 0 && !flags->dry_run)
-        status = read_note(w, argv[1], &kept, note);
+        read_note(w, argv[1], &kept, note);
     if (status == 0 && !flags->dry_run)
         status = rate_set(w, argv[1], rules, false, &kept);
     free(rules);

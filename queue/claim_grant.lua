@@ -137,7 +137,7 @@ end
 -- Jobs of this type could be leased, whatever its gates say.
 function claim_grant.room(s) return s.limited and claim.free or claim.free + claim.prefetch end
 
--- The cost of a job: its own, else its type's.
+-- The cost of a job: its own, which is noted, else its type's.
 function claim_grant.cost(s, entry)
     if not find(entry, '"cost"', 1, true) then return s.kind.cost end
     local cost = entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')

@@ -26,12 +26,14 @@ end
 
 local SAME_MOST = 16 -- numbers of a body that are looked at
 
--- Reading JSON rounds a number above 2^53: its digits are those in the text which, made a string, make the value one.
+-- Reading JSON rounds a number above 2^53: its digits are those in the text which, made a string, make the value one. Beyond 64 bits
+-- it is a broken one.
 local function exact_value(path, body, value)
     local looked = 0
     for first, digits, behind in body:gmatch('()(%-?%d+)()') do
         if #digits > 15 and tonumber(digits) == value and looked < SAME_MOST then
             looked = looked + 1
+            claim.bytes = claim.bytes + #body -- so that a claim reads no more of large bodies than it may
             local exact = value_in(path, sub(body, 1, first - 1) .. '"' .. digits .. '"' .. sub(body, behind))
             if type(exact) == 'string' then return exact end
         end
@@ -42,7 +44,9 @@ end
 local function value_at(path, entry)
     local _, _, _, body = lease.entry_read(entry)
     local value = value_in(path, body)
-    if type(value) ~= 'number' or value % 1 ~= 0 or max(value, -value) < 2 ^ 53 then return value end
+    if type(value) ~= 'number' or value % 1 ~= 0 or max(value, -value) < 2 ^ 53 or max(value, -value) > 2 ^ 63 then
+        return value
+    end
     return exact_value(path, body, value)
 end
 
@@ -84,7 +88,7 @@ function claim_park.park(l, entry)
         waiting[#waiting + 1] = l
         l.placed = true
     end
-    if l.s.limited then grant.cost(l.s, entry) end
+    if l.s.limited then grant.cost(l.s, entry) end -- it notes who names a cost
     if l.parked == grant.NONE then l.parked = {} end
     l.parked[#l.parked + 1] = entry
 end

@@ -543,6 +543,16 @@ static void test_a_tighter_limit_says_nothing_without_need(void **state)
     assert_true(warns("3/s"));
 }
 
+/* A rate can be tightened whatever else is wrong there: what cannot be read is only not told. */
+static void test_a_note_that_cannot_be_read_stops_no_rate(void **state)
+{
+    (void)state;
+    put("SET", "queue:broken", "x", NULL);
+    put("SADD", "queues", "broken", NULL);
+    assert_int_equal(rate("set q 50/s,burst=10")->code, 0);
+    prints("set q 50/s,burst=5", "q: 50/1s,burst=5; at most 54 in any 1s\n");
+}
+
 /* ---- A change reaches what waits: a worker drains 6 jobs of 3 keys, which the slow rules let out only
  * within hours */
 
@@ -631,6 +641,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_bulk_behind_costs_is_at_the_earliest, flush),
         cmocka_unit_test_setup(test_a_tighter_limit_says_which_jobs_die, flush),
         cmocka_unit_test_setup(test_a_tighter_limit_says_nothing_without_need, flush),
+        cmocka_unit_test_setup(test_a_note_that_cannot_be_read_stops_no_rate, flush),
         cmocka_unit_test_setup(test_a_change_reaches_what_waits, flush),
     };
 
