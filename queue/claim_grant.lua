@@ -265,6 +265,17 @@ local function take(gates, start, cost)
     end
 end
 
+-- After a job of s has taken its slots: takes those of one more of that cost from when it may start, and returns when; nil: not until
+-- `till`.
+function claim_grant.take_next(s, cost, ticket, till)
+    local gates = s.gates
+    if #gates == 1 and not gates[1].fixed then return gate.take_next(gates[1], cost, till) end
+    local start = claim_grant.opens(gates, cost, s.name, ticket, now)
+    if start > till then return nil end
+    take(gates, start, cost)
+    return start
+end
+
 -- Leases a job of a type without limits; unsafe: it must have an executor of its own.
 function claim_grant.lease_free(tail, entry, unsafe)
     lease_entry('', tail, entry)
@@ -282,7 +293,7 @@ end
 function claim_grant.lease_at(l, entry, start, cost)
     if start ~= slot_at or cost ~= slot_cost then
         slot_at, slot_cost = start, cost
-        slot_text = '@' .. us(start) .. (cost ~= 1 and '*' .. us(cost) or '')
+        slot_text = cost == 1 and format('@%d', start) or format('@%d*%d', start, cost)
     end
     lease_entry(slot_text, l.tail, entry)
     claim.free = claim.free - 1

@@ -60,14 +60,14 @@ end
 -- The same for one that was leased to start later: each of them when the gates of its type open next.
 local function serve_ahead(s, l, most, cost, ticket)
     if claim.halts or #l.gates > 0 or cost ~= s.kind.cost then return 0 end
-    local read, gates, name, till = l.read, s.gates, s.name, now + claim.AHEAD
+    local read, till = l.read, now + claim.AHEAD
     local first, at, behind = l.read_at, l.read_at, l.read_at + min(most, claim.free)
     while at < behind do
         local entry = read[at]
         if not entry or find(entry, '"cost"', 1, true) then break end
-        local start = grant.opens(gates, cost, name, ticket, now)
-        if start > till then break end
-        grant.lease_slot(s, l, entry, start, cost)
+        local start = grant.take_next(s, cost, ticket, till)
+        if not start then break end
+        grant.lease_at(l, entry, start, cost)
         at = at + 1
     end
     l.read_at = at

@@ -7,6 +7,7 @@
 --   gate.fits(g, cost)                          could it ever?
 --   gate.count(g, s, most, cost)                how many of most jobs may start at s
 --   gate.take(g, s, k, cost)                    k jobs start at s, which start and count allowed; ends a hold
+--   gate.take_next(g, cost, till)               after a take: one more starts as soon as it may, and when; nil: not until then
 --   gate.give(g, s, cost)                       a job that was granted at s needed cost slots less
 --   gate.charge(g, cost)                        or more: they are taken though the gate may be full
 --   gate.release(name)                          concurrency, whatever the rule is now: one job in flight fewer
@@ -235,6 +236,14 @@ function gate.take(g, s, k, cost)
     g.algorithm.take(g, s, k, cost)
     if g.hold_ticket then g.hold_ticket = nil end
     if not g.changed then touch(g) end
+end
+
+function gate.take_next(g, cost, till)
+    local s = g.algorithm.start(g, cost)
+    if g.pause and g.pause > s then s = g.pause end
+    if s > till then return nil end
+    g.algorithm.take(g, s, 1, cost)
+    return s
 end
 
 function gate.give(g, s, cost)
