@@ -59,11 +59,6 @@ static const char *const phases[] = {[BATCH_OPEN] = "open",
 
 /* ---- JSON */
 
-static json_t *time_json(int64_t us)
-{
-    return us > 0 ? json_seconds(us) : json_null();
-}
-
 static json_t *number_json(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
@@ -74,7 +69,7 @@ static json_t *follower_json(const struct batch *b)
     if (!*b->type)
         return json_null();
     return json_pack("{s:s, s:s, s:o}", "type", b->type, "queue", b->queue, "enqueued",
-                     time_json(b->fired_us));
+                     json_time(b->fired_us));
 }
 
 static json_t *batch_json(const struct batch *b)
@@ -85,8 +80,8 @@ static json_t *batch_json(const struct batch *b)
                      "running", number_json(b->running), "aside", (json_int_t)b->aside, "done",
                      (json_int_t)b->done, "failed", (json_int_t)b->failed, "dead", (json_int_t)b->dead,
                      "cancelled", (json_int_t)b->cancelled, "rate", b->rate, "finish_at",
-                     time_json(batch_finish_us(b)), "created", time_json(b->created_us), "sealed",
-                     time_json(b->sealed_us), "ended", time_json(b->ended_us), "then", follower_json(b));
+                     json_time(batch_finish_us(b)), "created", json_time(b->created_us), "sealed",
+                     json_time(b->sealed_us), "ended", json_time(b->ended_us), "then", follower_json(b));
 }
 
 /* ---- Text */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/confirm.h"
-#include "cli/json.h"
 #include "cli/outlook.h"
+#include "cli/text.h"
 #include "core/clock.h"
 
 #define IDS_MOST 1000
@@ -77,7 +77,7 @@ static json_t *member(json_t *object, const char *name, json_t *fresh)
 static int add_group(struct summary *s, const struct dead_group *group)
 {
     size_t len = group->reason.len < REASON_KEPT ? group->reason.len : REASON_KEPT;
-    char *type = dead_text(group->type), *reason = dead_text((struct span){group->reason.at, len});
+    char *type = text_of(group->type), *reason = text_of((struct span){group->reason.at, len});
     json_t *none = json_object(), *zero = json_integer(0), *reasons, *count;
     int status = -1;
 

@@ -15,8 +15,5 @@ struct dead_flags {
 /* dead_show.c */
 int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 int dead_run_show(struct cli *cli, struct weir *w, const struct dead_flags *flags);
-/* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid
- * stay. The caller's to free; NULL: out of memory. */
-char *dead_text(struct span bytes);
 
 #endif

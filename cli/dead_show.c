@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/dead.h"
-#include "cli/json.h"
+#include "cli/text.h"
 
 #define REASON_MOST 120 /* characters of a reason in a line of a list, about */
 
@@ -13,74 +13,7 @@ static int no_memory(struct cli *cli)
     return error_set(&cli->error, WEIR_EINTERNAL, "dead: out of memory; free some and try again");
 }
 
-/* ---- Any bytes as text */
-
-/* The bytes of the printable UTF-8 character at at; 0: there is none. */
-static size_t character(const unsigned char *at, size_t len)
-{
-    size_t n = at[0] < 0x80   ? 1
-               : at[0] < 0xc2 ? 0
-               : at[0] < 0xe0 ? 2
-               : at[0] < 0xf0 ? 3
-               : at[0] < 0xf5 ? 4
-                              : 0;
-
-    if (n == 0 || n > len || at[0] < ' ' || at[0] == 0x7f)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((at[0] == 0xc2 && at[1] < 0xa0) || (at[0] == 0xe0 && at[1] < 0xa0) ||
-        (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf0 && at[1] < 0x90) ||
-        (at[0] == 0xf4 && at[1] >= 0x90))
-        return 0; /* control characters, overlong forms, surrogates, beyond Unicode */
-    return n;
-}
-
-char *dead_text(struct span bytes)
-{
-    char *text = malloc(4 * bytes.len + 1), *to = text;
-
-    for (size_t i = 0; text && i < bytes.len;) {
-        size_t n = character((const unsigned char *)bytes.at + i, bytes.len - i);
-
-        if (n == 0)
-            to += sprintf(to, "\\x%02x", (unsigned char)bytes.at[i]);
-        memcpy(to, bytes.at + i, n);
-        to += n;
-        i += n ? n : 1;
-    }
-    if (text)
-        *to = '\0';
-    return text;
-}
-
-/* Prints it, cut after about most bytes; 0: all of it. What is empty is "-". */
-static void print_text(struct span bytes, size_t most)
-{
-    char *text = dead_text(bytes);
-    size_t len = text ? strlen(text) : 0;
-
-    if (most > 0 && len > most) {
-        while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
-            most--;
-        printf("%.*s...", (int)most, text);
-    } else {
-        fputs(len > 0 ? text : "-", stdout);
-    }
-    free(text);
-}
-
 /* ---- JSON */
-
-static json_t *text_json(struct span bytes)
-{
-    char *text = bytes.len > 0 ? dead_text(bytes) : NULL;
-    json_t *value = text ? json_string(text) : json_null();
-
-    free(text);
-    return value;
-}
 
 static json_t *job_json(const struct dead_job *job)
 {
@@ -149,11 +82,11 @@ static void print_line(const struct dead_job *job)
 
     cli_format_time(job->died_us, died);
     printf("%s  ", died);
-    print_text(job->type, 0);
+    text_print(job->type, 0);
     fputs("  ", stdout);
-    print_text(job->id, 0);
+    text_print(job->id, 0);
     printf("  %" PRId64 " attempts  ", job->attempts);
-    print_text(job->reason, REASON_MOST);
+    text_print(job->reason, REASON_MOST);
     putchar('\n');
 }
 
@@ -202,7 +135,7 @@ static void print_field(const char *name, struct span value)
     if (value.len == 0)
         return;
     printf("%-14s", name);
-    print_text(value, 0);
+    text_print(value, 0);
     putchar('\n');
 }
 
@@ -222,13 +155,13 @@ static void print_job(const struct dead_job *job)
     if (job->failed_us >= 0) {
         cli_format_time(job->failed_us, failed);
         printf("%-14s%s  ", "failed before", failed);
-        print_text(job->failure, 0);
+        text_print(job->failure, 0);
         putchar('\n');
     }
     print_field("batch", job->batch);
     print_field("unique", job->unique);
     printf("%-14s%" PRId64 " bytes\n", "body", job->size_bytes);
-    print_text(job->body, 0);
+    text_print(job->body, 0);
     putchar('\n');
 }
 

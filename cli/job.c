@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/rate.h"
+#include "cli/text.h"
 #include "queue/cancel.h"
 
 #define ARGS_SHOWN 2000 /* bytes of args that are printed for a person; --json has all */
@@ -39,30 +40,6 @@ const struct command command_job = {
 
 /* ---- JSON */
 
-static json_t *text_or_null(const char *text)
-{
-    return *text ? json_string(text) : json_null();
-}
-
-/* What handlers print need not be UTF-8. */
-static json_t *words_json(const char *words)
-{
-    json_t *text = json_string(words);
-    char plain[sizeof((struct found_job *)0)->reason];
-    size_t len = 0;
-
-    if (text)
-        return text;
-    for (; *words && len < sizeof plain; words++)
-        plain[len++] = (unsigned char)*words < 0x80 ? *words : '?';
-    return json_stringn(plain, len);
-}
-
-static json_t *time_or_null(int64_t us)
-{
-    return us > 0 ? rate_time_json(us) : json_null();
-}
-
 /* As JSON; a body that is none as text, or null. */
 static json_t *body_json(struct span body)
 {
@@ -84,7 +61,8 @@ static json_t *failure_json(const struct found_job *job)
 {
     if (job->failed_us == 0)
         return json_null();
-    return json_pack("{s:o, s:o}", "at", rate_time_json(job->failed_us), "reason", words_json(job->failure));
+    return json_pack("{s:o, s:o}", "at", json_time(job->failed_us), "reason",
+                     text_json(span_str(job->failure)));
 }
 
 static void add_place_json(json_t *doc, const struct found_job *job)
@@ -103,21 +81,21 @@ static void add_state_json(json_t *doc, const struct found_job *job)
         break;
     case JOB_RUNNING:
         json_object_set_new(doc, "worker",
-                            json_pack("{s:s, s:o, s:I}", "name", job->worker, "host", text_or_null(job->host),
-                                      "pid", (json_int_t)job->pid));
-        json_object_set_new(doc, "since", time_or_null(job->at_us));
-        json_object_set_new(doc, "lease_until", time_or_null(job->lease_us));
+                            json_pack("{s:s, s:o, s:I}", "name", job->worker, "host",
+                                      text_json(span_str(job->host)), "pid", (json_int_t)job->pid));
+        json_object_set_new(doc, "since", json_time(job->at_us));
+        json_object_set_new(doc, "lease_until", json_time(job->lease_us));
         break;
     case JOB_SCHEDULED:
     case JOB_RETRY:
-        json_object_set_new(doc, "start", time_or_null(job->at_us));
+        json_object_set_new(doc, "start", json_time(job->at_us));
         break;
     case JOB_DEAD:
-        json_object_set_new(doc, "since", time_or_null(job->at_us));
-        json_object_set_new(doc, "reason", words_json(job->reason));
+        json_object_set_new(doc, "since", json_time(job->at_us));
+        json_object_set_new(doc, "reason", text_json(span_str(job->reason)));
         break;
     case JOB_FINISHED:
-        json_object_set_new(doc, "since", time_or_null(job->at_us));
+        json_object_set_new(doc, "since", json_time(job->at_us));
         json_object_set_new(doc, "outcome", json_string(job->outcome));
         json_object_set_new(doc, "worker", json_pack("{s:s}", "name", job->worker));
         break;
@@ -128,14 +106,15 @@ static json_t *job_json(const char *id, const struct found_job *job, const struc
 {
     json_t *doc = json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-        id, "state", job_state_name(job->state), "queue", text_or_null(job->queue), "type",
-        text_or_null(job->type), "key", text_or_null(job->key), "batch", text_or_null(job->batch), "unique",
-        lock_json(job), "attempts", (json_int_t)job->attempts, "max_attempts", (json_int_t)view->max_attempts,
-        "interrupted", (json_int_t)job->interrupted, "throttled", (json_int_t)job->throttled, "timeout",
+        id, "state", job_state_name(job->state), "queue", text_json(span_str(job->queue)), "type",
+        text_json(span_str(job->type)), "key", text_json(span_str(job->key)), "batch",
+        text_json(span_str(job->batch)), "unique", lock_json(job), "attempts", (json_int_t)job->attempts,
+        "max_attempts", (json_int_t)view->max_attempts, "interrupted", (json_int_t)job->interrupted,
+        "throttled", (json_int_t)job->throttled, "timeout",
         view->timeout_us > 0 ? json_seconds(view->timeout_us) : json_null(), "last_failure",
-        failure_json(job), "cancelled", time_or_null(job->cancelled_us), "queue_paused",
-        time_or_null(job->queue_paused_us), "batch_paused", time_or_null(job->batch_paused_us),
-        "batch_cancelled", time_or_null(job->batch_cancelled_us), "body", body_json(job->body));
+        failure_json(job), "cancelled", json_time(job->cancelled_us), "queue_paused",
+        json_time(job->queue_paused_us), "batch_paused", json_time(job->batch_paused_us), "batch_cancelled",
+        json_time(job->batch_cancelled_us), "body", body_json(job->body));
 
     add_state_json(doc, job);
     return doc;
@@ -153,12 +132,10 @@ static void print_time(const char *what, int64_t us)
     printf("%-11s %s\n", what, when);
 }
 
-/* Words of others, on one line. */
-static void print_words(const char *what, const char *words)
+static void print_words(const char *what, const char *text)
 {
     printf("%-11s ", what);
-    for (; *words; words++)
-        putchar((unsigned char)*words < ' ' || *words == 0x7f ? ' ' : *words);
+    text_print(span_str(text), 0);
     putchar('\n');
 }
 
@@ -344,7 +321,7 @@ static json_t *cancel_json(const char *id, const struct cancel *cancel)
     return json_pack("{s:s, s:s, s:o, s:o}", "id", id, "result", results[cancel->result], "state",
                      cancel->result == CANCEL_UNLOCKED ? json_null()
                                                        : json_string(job_state_name(cancel->job.state)),
-                     "worker", text_or_null(cancel->job.worker));
+                     "worker", text_json(span_str(cancel->job.worker)));
 }
 
 static int run_cancel(struct cli *cli, struct weir *w, const char *id, const char *lock)

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "throttle/gate.h"
 
 /* Prints doc as one line and frees it; NULL: there was no memory to make it. */
 static inline int json_print(struct cli *cli, json_t *doc)
@@ -22,6 +23,18 @@ static inline int json_print(struct cli *cli, json_t *doc)
 static inline json_t *json_seconds(int64_t us)
 {
     return json_real((double)us / 1e6);
+}
+
+/* A time in seconds; null when it is none or unknown. */
+static inline json_t *json_time(int64_t us)
+{
+    return us <= 0 || us == GATE_NEVER ? json_null() : json_seconds(us);
+}
+
+/* Since when something is so; 0 when it is, and that cannot be read (us below 0); null: it is not. */
+static inline json_t *json_since(int64_t us)
+{
+    return us == 0 ? json_null() : json_seconds(us > 0 ? us : 0);
 }
 
 #endif

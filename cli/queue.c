@@ -47,11 +47,6 @@ static void format_since(int64_t us, char out[40])
         strcpy(out, "an unknown time");
 }
 
-static json_t *since_json(int64_t us)
-{
-    return us == 0 ? json_null() : json_seconds(us > 0 ? us : 0);
-}
-
 static void print_rows(const struct queue_row *rows, size_t count)
 {
     if (count == 0)
@@ -71,7 +66,7 @@ static void print_rows(const struct queue_row *rows, size_t count)
 static json_t *row_json(const struct queue_row *row)
 {
     return json_pack("{s:s, s:I, s:I, s:o, s:I}", "name", row->name, "waiting", (json_int_t)row->waiting,
-                     "parked", (json_int_t)row->parked, "paused_since", since_json(row->paused_us), "workers",
+                     "parked", (json_int_t)row->parked, "paused_since", json_since(row->paused_us), "workers",
                      (json_int_t)row->workers);
 }
 
@@ -103,7 +98,7 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause, "paused_before",
-                                         since_json(before_us)));
+                                         json_since(before_us)));
     if (before_us != 0)
         format_since(before_us, since);
     if (pause && before_us != 0)

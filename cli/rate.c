@@ -89,15 +89,18 @@ static void print_rules(const char *name, const struct rule_set *set)
     }
 }
 
-/* What to say of rules before they are set. A Redis where that cannot be read must still take a rate. */
-static void read_note(struct weir *w, const char *name, const struct rule_set *kept,
-                      char note[RATE_NOTE_SIZE])
+/* What to say before it is done; kept NULL: of rate use. A Redis where that cannot be read must still take a
+ * rate. */
+static void read_note(struct weir *w, char **argv, const struct rule_set *kept, char note[RATE_NOTE_SIZE])
 {
     struct limits limits;
+    bool known = rate_read(w, NULL, &limits) == 0;
 
     *note = '\0';
-    if (rate_read(w, NULL, &limits) == 0)
-        rate_note(&limits, name, kept, note);
+    if (known && kept)
+        rate_set_note(&limits, argv[1], kept, note);
+    else if (known)
+        rate_use_note(&limits, argv[1], argv + 2, note);
     limits_free(&limits);
 }
 
@@ -126,7 +129,7 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
         return no_memory(cli);
     status = rate_set(w, argv[1], rules, true, &kept);
     if (status == 0 && !flags->dry_run)
-        read_note(w, argv[1], &kept, note);
+        read_note(w, argv, &kept, note);
     if (status == 0 && !flags->dry_run)
         status = rate_set(w, argv[1], rules, false, &kept);
     free(rules);
@@ -137,25 +140,38 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
     return print_set(cli, argv[1], &kept, note);
 }
 
+static int print_use(struct cli *cli, char **argv, const char *limits, long long cost, const char *note)
+{
+    json_t *doc;
+
+    if (cli->json) {
+        doc = json_pack("{s:s,s:s,s:s}", "type", argv[1], "action", argv[0], "limits", limits);
+        rate_add_note(doc, note);
+        return json_print(cli, doc);
+    }
+    if (*limits)
+        printf("%s: %s held by %s\n", argv[1], strcmp(argv[0], "use") == 0 ? "now also" : "no longer",
+               limits);
+    if (cost)
+        printf("%s: a job costs %lld\n", argv[1], cost);
+    if (*note)
+        puts(note);
+    return 0;
+}
+
 /* use and unuse. */
 static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     bool use = strcmp(argv[0], "use") == 0;
-    char *limits = join(argv + 2);
+    char *limits = join(argv + 2), note[RATE_NOTE_SIZE] = "";
     int status;
 
     if (!limits)
         return no_memory(cli);
+    if (use)
+        read_note(w, argv, NULL, note);
     status = rate_use(w, argv[1], use, limits, flags->cost);
-    if (status < 0)
-        status = cli_failed(cli, w);
-    else if (cli->json)
-        status =
-            json_print(cli, json_pack("{s:s,s:s,s:s}", "type", argv[1], "action", argv[0], "limits", limits));
-    else if (*limits)
-        printf("%s: %s held by %s\n", argv[1], use ? "now also" : "no longer", limits);
-    if (status == 0 && !cli->json && flags->cost)
-        printf("%s: a job costs %lld\n", argv[1], flags->cost);
+    status = status < 0 ? cli_failed(cli, w) : print_use(cli, argv, limits, flags->cost, note);
     free(limits);
     return status;
 }

@@ -25,16 +25,17 @@ json_t *rate_rule_json(const struct rule *rule);
 json_t *rate_rules_json(const struct rule_set *set);
 /* "now", or a time and how long it is until then, or that it hangs on what ends. */
 void rate_format_when(int64_t now_us, int64_t us, char out[96]);
-/* Seconds; null when it is unknown. */
-json_t *rate_time_json(int64_t us);
 
-/* cli/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
+/* cli/rate_note.c: what rate set and rate use do to jobs that were accepted and will not fit; "": there are
+ * none. limits: as they were before; kept: the rules as they are kept; names: of limits, NULL behind them. */
 #define RATE_NOTE_SIZE 400
-/* Of jobs that were accepted and will not fit; "": of none. limits: as they were before. */
-void rate_note(const struct limits *limits, const char *name, const struct rule_set *kept,
-               char out[RATE_NOTE_SIZE]);
+void rate_set_note(const struct limits *limits, const char *name, const struct rule_set *kept,
+                   char out[RATE_NOTE_SIZE]);
+void rate_use_note(const struct limits *limits, const char *type, char **names, char out[RATE_NOTE_SIZE]);
 /* Adds it to what is printed, where there is one. */
 void rate_add_note(json_t *doc, const char *note);
+
+/* cli/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept);
 
 #endif

@@ -10,34 +10,6 @@ struct outlook {
     struct forecast now, then;
 };
 
-/* Has it jobs that may cost more than the limit will hold? */
-static bool may_misfit(const struct limit_type *type, bool was_set)
-{
-    return type->own_costs || (was_set && !type->met && type->waiting > 0);
-}
-
-void rate_note(const struct limits *limits, const char *name, const struct rule_set *kept,
-               char out[RATE_NOTE_SIZE])
-{
-    const struct limit *before = limits_find(limits, name);
-    int64_t was = before && before->readable ? limit_most_cost(&before->set) : GATE_NEVER;
-    int64_t most = limit_most_cost(kept);
-
-    *out = '\0';
-    for (size_t i = 0; most < was && !*out && i < limits->type_count; i++)
-        if (limit_holds(&limits->types[i], name) && may_misfit(&limits->types[i], before))
-            snprintf(out, RATE_NOTE_SIZE,
-                     "%s: waiting jobs that cost more than %" PRId64
-                     " can never fit and end among the dead jobs; raise the burst or the count to keep them",
-                     name, most);
-}
-
-void rate_add_note(json_t *doc, const char *note)
-{
-    if (doc && *note)
-        json_object_set_new(doc, "note", json_string(note));
-}
-
 static void format_end(int64_t now_us, const struct forecast *f, char out[128])
 {
     char when[96];
@@ -60,8 +32,8 @@ static json_t *outlook_json(const struct outlook *o)
 {
     return json_pack("{s:s,s:I,s:I,s:o,s:b,s:o,s:b}", "type", o->type->name, "waiting",
                      (json_int_t)o->type->waiting, "parked", (json_int_t)o->type->parked, "finish_at",
-                     rate_time_json(o->now.last_us), "at_the_earliest", o->now.earliest, "new_finish_at",
-                     rate_time_json(o->then.last_us), "new_at_the_earliest", o->then.earliest);
+                     json_time(o->now.last_us), "at_the_earliest", o->now.earliest, "new_finish_at",
+                     json_time(o->then.last_us), "new_at_the_earliest", o->then.earliest);
 }
 
 /* Both forecasts of each type that the limit holds and that has jobs waiting; *count of them. */
@@ -124,7 +96,7 @@ static int print_outlooks(struct cli *cli, const struct limits *limits, const st
 
     if (!outlooks)
         return error_set(&cli->error, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
-    rate_note(limits, after->name, &after->set, note);
+    rate_set_note(limits, after->name, &after->set, note);
     status = look_out(cli, limits, after, outlooks, &count);
     if (status == 0 && cli->json)
         status = print_json(cli, after, outlooks, count, note);

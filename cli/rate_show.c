@@ -48,11 +48,6 @@ void rate_format_when(int64_t now_us, int64_t us, char out[96])
     snprintf(out, 96, "%s, in %s", time, in);
 }
 
-json_t *rate_time_json(int64_t us)
-{
-    return us == GATE_NEVER ? json_null() : json_seconds(us);
-}
-
 void rate_print_rule(const struct rule *rule)
 {
     char text[RULE_TEXT_SIZE], period[32];
@@ -263,7 +258,7 @@ json_t *rate_rules_json(const struct rule_set *set)
 /* A time that has passed is null. */
 static json_t *future_json(int64_t us, int64_t now_us)
 {
-    return us > now_us ? rate_time_json(us) : json_null();
+    return us > now_us ? json_time(us) : json_null();
 }
 
 static json_t *gate_json(const struct limit *limit, size_t i, const struct parked *parked)
@@ -273,8 +268,8 @@ static json_t *gate_json(const struct limit *limit, size_t i, const struct parke
     if (*limit->set.at[i].by)
         return doc;
     state = json_pack("{s:I,s:o,s:o,s:b,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
-                      rate_time_json(limit_nth_start(limit, i, 1)), "last_start",
-                      parked->jobs ? rate_time_json(limit_nth_start(limit, i, parked->jobs)) : json_null(),
+                      json_time(limit_nth_start(limit, i, 1)), "last_start",
+                      parked->jobs ? json_time(limit_nth_start(limit, i, parked->jobs)) : json_null(),
                       "at_the_earliest", parked->jobs && is_earliest(&limit->set.at[i], parked),
                       "paused_until", future_json(limit->gates[i].pause_until_us, limit->now_us));
     if (is_gcra(&limit->set.at[i]))
@@ -310,7 +305,7 @@ static json_t *limit_json(const struct limits *limits, const struct limit *limit
         json_array_append_new(rules, gate_json(limit, i, &parked));
     return json_pack(
         "{s:s,s:o,s:I,s:o,s:o,s:o}", "name", limit->name, "rules", rules, "parked", (json_int_t)parked.jobs,
-        "next_start", limit->readable ? rate_time_json(limit_next_start(limit)) : json_null(), "paused_until",
+        "next_start", limit->readable ? json_time(limit_next_start(limit)) : json_null(), "paused_until",
         future_json(limit->pause_until_us, limit->now_us), "types", types_json(limits, limit->name));
 }
 

@@ -34,11 +34,6 @@ const struct command command_status = {
 
 /* ---- JSON */
 
-static json_t *time_or_null(int64_t us)
-{
-    return us < 0 ? json_null() : json_seconds(us);
-}
-
 static json_t *type_json(const struct type_status *t)
 {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}", "waiting",
@@ -47,13 +42,8 @@ static json_t *type_json(const struct type_status *t)
                      (json_int_t)t->done, "retried", (json_int_t)t->retried, "dead", (json_int_t)t->dead,
                      "cancelled", (json_int_t)t->cancelled, "keyless", (json_int_t)t->keyless, "rate",
                      t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
-                     time_or_null(t->next_start_us), "finish_at", time_or_null(t->finish_us),
-                     "at_the_earliest", t->earliest);
-}
-
-static json_t *paused_json(int64_t since_us)
-{
-    return since_us == 0 ? json_null() : json_seconds(since_us > 0 ? since_us : 0);
+                     json_time(t->next_start_us), "finish_at", json_time(t->finish_us), "at_the_earliest",
+                     t->earliest);
 }
 
 static json_t *status_json(const struct status *s)
@@ -63,7 +53,7 @@ static json_t *status_json(const struct status *s)
     for (size_t i = 0; i < s->queue_count; i++)
         json_object_set_new(queues, s->queues[i].name,
                             json_pack("{s:I, s:o}", "waiting", (json_int_t)s->queues[i].waiting,
-                                      "paused_since", paused_json(s->queues[i].paused_us)));
+                                      "paused_since", json_since(s->queues[i].paused_us)));
     for (size_t i = 0; i < s->type_count; i++)
         json_object_set_new(types, s->types[i].name, type_json(&s->types[i]));
     for (size_t i = 0; i < s->worker_count; i++) {

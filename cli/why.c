@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/rate.h"
+#include "cli/text.h"
 #include "queue/why.h"
 
 static int run_why(struct cli *cli, int argc, char **argv);
@@ -197,8 +198,11 @@ static void print_rest(const struct why *why)
     else if (why->job.state == JOB_DEAD || why->job.state == JOB_FINISHED) {
         cli_format_time(why->job.at_us, when);
         printf("%-10s %s\n", "since", when);
-        if (why->job.state == JOB_DEAD)
-            printf("%-10s %s\n", "reason", why->job.reason);
+        if (why->job.state == JOB_DEAD) {
+            printf("%-10s ", "reason");
+            text_print(span_str(why->job.reason), 0);
+            putchar('\n');
+        }
     } else {
         rate_format_when(why->now_us, why->job.at_us, when);
         printf("%-10s %s, at the earliest\n", "starts", when);
@@ -223,30 +227,6 @@ static void print_why(const char *id, const struct why *why)
 
 /* ---- JSON */
 
-static json_t *text_or_null(const char *text)
-{
-    return *text ? json_string(text) : json_null();
-}
-
-/* Reasons quote what handlers print, which need not be UTF-8. */
-static json_t *reason_json(const char *reason)
-{
-    json_t *text = json_string(reason);
-    char plain[sizeof((struct found_job *)0)->reason];
-    size_t len = 0;
-
-    if (text)
-        return text;
-    for (; *reason; reason++)
-        plain[len++] = (unsigned char)*reason < 0x80 ? *reason : '?';
-    return json_stringn(plain, len);
-}
-
-static json_t *time_or_null(int64_t us)
-{
-    return us > 0 ? rate_time_json(us) : json_null();
-}
-
 static json_t *gate_json(const struct why *why, size_t i)
 {
     const struct why_gate *g = &why->gates[i];
@@ -257,9 +237,9 @@ static json_t *gate_json(const struct why *why, size_t i)
     format_rule(g, rule);
     return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:b}", "gate", name, "limit", g->limit, "rule",
                      g->kind == WHY_GATE ? json_string(rule) : json_null(), "open", open, "opens_at",
-                     open ? json_null() : rate_time_json(g->opens_us), "paused_until",
-                     time_or_null(g->pause_until_us), "held_until", time_or_null(g->held_until_us),
-                     "holds_it", (int)i == why->holder && !why->held);
+                     open ? json_null() : json_time(g->opens_us), "paused_until",
+                     json_time(g->pause_until_us), "held_until", json_time(g->held_until_us), "holds_it",
+                     (int)i == why->holder && !why->held);
 }
 
 static void add_line_json(json_t *doc, const struct why *why)
@@ -274,7 +254,7 @@ static void add_line_json(json_t *doc, const struct why *why)
                      told ? json_integer(why->ahead) : json_null(), "turns_before",
                      why->turns < 0 ? json_null() : json_integer(why->turns), "cost", (json_int_t)why->cost,
                      "held", why->held, "served", why->served, "gates", gates, "start",
-                     told ? rate_time_json(why->start_us) : json_null(), "at_the_earliest", why->earliest);
+                     told ? json_time(why->start_us) : json_null(), "at_the_earliest", why->earliest);
     json_object_update(doc, line);
     json_decref(line);
 }
@@ -282,27 +262,27 @@ static void add_line_json(json_t *doc, const struct why *why)
 static void add_running_json(json_t *doc, const struct found_job *job)
 {
     json_object_set_new(doc, "worker",
-                        json_pack("{s:s, s:o, s:I}", "name", job->worker, "host", text_or_null(job->host),
-                                  "pid", (json_int_t)job->pid));
-    json_object_set_new(doc, "since", time_or_null(job->at_us));
-    json_object_set_new(doc, "lease_until", time_or_null(job->lease_us));
+                        json_pack("{s:s, s:o, s:I}", "name", job->worker, "host",
+                                  text_json(span_str(job->host)), "pid", (json_int_t)job->pid));
+    json_object_set_new(doc, "since", json_time(job->at_us));
+    json_object_set_new(doc, "lease_until", json_time(job->lease_us));
 }
 
 /* What keeps it besides its gates. */
 static void add_halt_json(json_t *doc, const struct found_job *job)
 {
-    json_object_set_new(doc, "queue_paused", time_or_null(job->queue_paused_us));
-    json_object_set_new(doc, "batch_paused", time_or_null(job->batch_paused_us));
+    json_object_set_new(doc, "queue_paused", json_time(job->queue_paused_us));
+    json_object_set_new(doc, "batch_paused", json_time(job->batch_paused_us));
     json_object_set_new(doc, "cancelled",
-                        time_or_null(job->cancelled_us ? job->cancelled_us : job->batch_cancelled_us));
+                        json_time(job->cancelled_us ? job->cancelled_us : job->batch_cancelled_us));
 }
 
 static json_t *why_json(const char *id, const struct why *why)
 {
     const struct found_job *job = &why->job;
     json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:o, s:I}", "id", id, "state", job_state_name(job->state),
-                            "type", text_or_null(job->type), "queue", text_or_null(job->queue), "key",
-                            text_or_null(job->key), "attempts", (json_int_t)job->attempts);
+                            "type", text_json(span_str(job->type)), "queue", text_json(span_str(job->queue)),
+                            "key", text_json(span_str(job->key)), "attempts", (json_int_t)job->attempts);
 
     add_halt_json(doc, job);
     if (stands_in_line(why)) {
@@ -311,14 +291,14 @@ static json_t *why_json(const char *id, const struct why *why)
         json_object_set_new(doc, "place", json_integer(job->before + 1));
         json_object_set_new(doc, "of", json_integer(job->length));
     } else if (job->state == JOB_FINISHED) {
-        json_object_set_new(doc, "since", time_or_null(job->at_us));
+        json_object_set_new(doc, "since", json_time(job->at_us));
     } else if (job->state == JOB_RUNNING) {
         add_running_json(doc, job);
     } else if (job->state == JOB_DEAD) {
-        json_object_set_new(doc, "since", time_or_null(job->at_us));
-        json_object_set_new(doc, "reason", reason_json(job->reason));
+        json_object_set_new(doc, "since", json_time(job->at_us));
+        json_object_set_new(doc, "reason", text_json(span_str(job->reason)));
     } else {
-        json_object_set_new(doc, "start", time_or_null(job->at_us));
+        json_object_set_new(doc, "start", json_time(job->at_us));
         json_object_set_new(doc, "at_the_earliest", json_true());
     }
     return doc;

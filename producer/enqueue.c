@@ -64,7 +64,7 @@ static int read_extras(const struct weir_job_spec *spec, struct enqueue *job, st
         status = read_unique(spec->unique, job, e);
     if (status || !spec->batch)
         return status;
-    job->batch = (struct span){spec->batch, strlen(spec->batch)};
+    job->batch = span_str(spec->batch);
     if (!name_is_valid(job->batch.at, job->batch.len))
         return error_set(e, WEIR_EINPUT, "batch '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -",
                          spec->batch);

@@ -311,7 +311,7 @@ static int spec_name(const char *what, const char *name, struct span *out, struc
 {
     if (!name)
         return 0;
-    *out = (struct span){name, strlen(name)};
+    *out = span_str(name);
     if (name_is_valid(out->at, out->len))
         return 0;
     return error_set(e, WEIR_EINPUT, "wrong job: its %s must be 1 to 128 of A-Z a-z 0-9 _ . -", what);
@@ -361,7 +361,7 @@ static int view_context(const struct weir_job_spec *spec, struct job_view *view,
             "wrong job: its traceparent must be VERSION-TRACE-SPAN-FLAGS in lower-case hex, as in "
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     if (spec->traceparent)
-        view->traceparent = (struct span){spec->traceparent, strlen(spec->traceparent)};
+        view->traceparent = span_str(spec->traceparent);
     return spec->meta ? read_json(spec->meta, strlen(spec->meta), "wrong meta, not JSON", &view->meta, e) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/error.h"
 
@@ -18,6 +19,11 @@ struct span {
     const char *at;
     size_t len;
 };
+
+static inline struct span span_str(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
 
 /* What a body says; the spans point into it. Absent members have at == NULL. */
 struct job_view {

@@ -133,11 +133,6 @@ static bool equal(struct span a, struct span b)
     return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
-static struct span text_span(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
-
 static int item_order(const void *a, const void *b)
 {
     return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
@@ -260,7 +255,7 @@ static bool is_gate(struct span text)
 
     if (!cut(&text, '#', &limit) || !is_name(limit))
         return false;
-    if (equal(text, text_span("pause")))
+    if (equal(text, span_str("pause")))
         return true;
     return cut(&text, '/', &index) ? is_number(index) && (text.len == 0 || is_name(text)) : is_number(text);
 }
@@ -383,7 +378,7 @@ static bool check_queue(struct check *c, const struct item *item, const char *re
 {
     struct span type;
 
-    if (!is_name(text_span(rest)))
+    if (!is_name(span_str(rest)))
         return broken(c, "%s: its queue is no name", item->name);
     for (size_t i = 0; i < item->count; i++) {
         if (!find_job(c, item->name, span_of(item->at[i]), &type))
@@ -416,7 +411,7 @@ static bool check_lane(struct check *c, const struct item *item, const char *res
 {
     struct span queue, type, key, found;
 
-    if (!read_lane(text_span(rest), &queue, &type, &key))
+    if (!read_lane(span_str(rest), &queue, &type, &key))
         return broken(c, "%s: not of the form queue/type/key", item->name);
     add_lane(&c->lanes, item->name, queue, type, key);
     for (size_t i = 0; i < item->count; i++) {
@@ -433,7 +428,7 @@ static bool check_lane(struct check *c, const struct item *item, const char *res
 /* ring:<queue>/<type>: key -> ticket */
 static bool check_ring(struct check *c, const struct item *item, const char *rest)
 {
-    struct span type = text_span(rest), queue;
+    struct span type = span_str(rest), queue;
 
     if (!cut(&type, '/', &queue) || !is_name(queue) || !is_name(type))
         return broken(c, "%s: not of the form queue/type", item->name);
@@ -446,7 +441,7 @@ static bool check_ring(struct check *c, const struct item *item, const char *res
 /* wait:<queue>/<gate>: types at a gate for all, lanes at a gate of a key; the queue knows when it opens. */
 static bool check_wait(struct check *c, const struct item *item, const char *rest)
 {
-    struct span gate = text_span(rest), queue;
+    struct span gate = span_str(rest), queue;
     bool keyed = false;
     char order[PLACE_SIZE];
 
@@ -512,7 +507,7 @@ static bool check_sleep(struct check *c, const struct item *item, const char *re
 static bool check_held(struct check *c, const struct item *item, const char *rest)
 {
     for (size_t i = 0; i < item->count; i += 2)
-        add_type(&c->waiting_types, item->name, text_span(rest), span_of(item->at[i]));
+        add_type(&c->waiting_types, item->name, span_str(rest), span_of(item->at[i]));
     return true;
 }
 
@@ -535,7 +530,7 @@ static bool check_gate(struct check *c, const struct item *item, const char *res
 {
     struct gate_state state;
 
-    if (!is_gate(text_span(rest)))
+    if (!is_gate(span_str(rest)))
         return broken(c, "%s: not of the form limit#index/key", item->name);
     if (!gate_state_read(span_of(item->at[0]), &state))
         return broken(c, "%s: its state cannot be read: %s", item->name, item->at[0]->str);
@@ -552,7 +547,7 @@ static bool check_active(struct check *c, const struct item *item, const char *r
     if (!has_field(c, "workers", rest))
         return broken(c, "%s: a worker without a deadline", item->name);
     for (size_t i = 0; i + 1 < item->count; i += 2) {
-        if (equal(span_of(item->at[i]), text_span("@")))
+        if (equal(span_of(item->at[i]), span_str("@")))
             continue;
         if (!token_read(span_of(item->at[i]), &token))
             return broken(c, "%s: token %s cannot be read", item->name, item->at[i]->str);
@@ -637,7 +632,7 @@ static bool check_dead(struct check *c, const struct item *item, const char *res
 
 static bool check_stats(struct check *c, const struct item *item, const char *rest)
 {
-    struct tally *tally = tally_of(c, text_span(rest));
+    struct tally *tally = tally_of(c, span_str(rest));
 
     for (size_t i = 0; i + 1 < item->count; i += 2)
         for (int k = 0; k < COUNTERS; k++)

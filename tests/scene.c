@@ -125,7 +125,7 @@ void expect_list(const char *key, const char *ids)
         char *body = strchr(entry, '{');
 
         assert_non_null(body);
-        add_id(found, (struct span){body, strlen(body)});
+        add_id(found, span_str(body));
     }
     free(text);
     assert_string_equal(found, ids);

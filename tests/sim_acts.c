@@ -15,11 +15,6 @@ struct acts_totals acts_totals;
 static struct weir *w;
 static int favourite; /* which act this world has most of */
 
-static struct span span_of(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
-
 static const char *text_at(size_t i)
 {
     return turns.reply->element[i]->str;
@@ -101,19 +96,19 @@ static void fill_in(struct enqueue *out, int n, const char *id, const char *body
 {
     const struct sim_job *job = &sim_jobs[n];
 
-    *out = (struct enqueue){.queue = span_of(sim_queue_names[job->queue]),
-                            .type = span_of(sim_type_names[job->type]),
-                            .id = span_of(id),
-                            .body = span_of(body),
+    *out = (struct enqueue){.queue = span_str(sim_queue_names[job->queue]),
+                            .type = span_str(sim_type_names[job->type]),
+                            .id = span_str(id),
+                            .body = span_str(body),
                             .cost = job->cost,
                             .keep_ms = 1000,
                             .tag = "tag",
                             .delay_us = sim_chance(4) ? sim_pick(1, 3000000) : -1,
                             .at_us = -1};
     if (job->batch >= 0)
-        out->batch = span_of(sim.batches[job->batch].name);
+        out->batch = span_str(sim.batches[job->batch].name);
     if (job->lock >= 0) {
-        out->unique = span_of(lock);
+        out->unique = span_str(lock);
         out->lock_ms = job->lock_until_start ? LOCK_UNTIL_START : LOCK_UNTIL_END;
     }
 }
@@ -196,7 +191,7 @@ static void append_some(struct sim_batch *b)
     bool closed = is_closed(b), accepted;
 
     batch_head(b->name, head);
-    queue.name = span_of(sim_queue_names[q]);
+    queue.name = span_str(sim_queue_names[q]);
     chunk.before = (struct batch_state){b->lines, b->lines ? b->sum : CHECKSUM_NONE};
     chunk.after = (struct batch_state){b->lines + queue.count, (uint64_t)sim_pick(1, INT64_MAX - 1)};
     for (uint64_t i = 0; i < queue.count; i++) {
@@ -208,7 +203,7 @@ static void append_some(struct sim_batch *b)
                strncmp(types[t].name.at, sim_type_names[sim_jobs[n].type], types[t].name.len) != 0)
             t++;
         if (t == chunk.type_count)
-            types[chunk.type_count++] = (struct name_count){span_of(sim_type_names[sim_jobs[n].type]), 0};
+            types[chunk.type_count++] = (struct name_count){span_str(sim_type_names[sim_jobs[n].type]), 0};
         types[t].count++;
     }
     for (int times = (int)sim_pick(1, 4) / 4, i = 0; i <= times; i++) {

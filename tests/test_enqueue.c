@@ -316,7 +316,7 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
     struct args a;
 
     snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
-    job.body = (struct span){body, strlen(body)};
+    job.body = span_str(body);
     args_init(&a);
     enqueue_request(&a, P, now_us, &job);
     assert_int_equal(client_call(w, &a, &reply, NULL), 0);

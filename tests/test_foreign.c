@@ -91,9 +91,9 @@ static void test_what_is_no_job_is_dead_with_its_bytes(void **state)
     }
     memset(name, 0, sizeof name);
     snprintf(name, sizeof name, "{\"type\":\"%0129d\"}", 1);
-    push_bytes((struct span){name, strlen(name)});
+    push_bytes(span_str(name));
     assert_int_equal(claim("w", 1, 0), 0);
-    expect_buried((struct span){name, strlen(name)}, "unreadable: ");
+    expect_buried(span_str(name), "unreadable: ");
     memset(deep, '[', sizeof deep);
     memcpy(deep, "{\"type\":\"t\",\"args\":", 19);
     push_bytes((struct span){deep, sizeof deep});

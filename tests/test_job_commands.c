@@ -101,7 +101,7 @@ static void test_a_job_that_waits(void **state)
         "a",
         "state       waiting|type        t, queue default|batch       week|unique      key, until it ends|"
         "place       1 of 1 in its queue|2 of 4 used|interrupted 1 times|throttled   3 times|"
-        "failed last|as          it said no, twice|timeout     1.5 s|\"n\": [\n");
+        "failed last|as          it said\\x0ano, twice|timeout     1.5 s|\"n\": [\n");
     doc = shown("a");
     expect_member(doc, "state", "\"waiting\"");
     expect_member(doc, "batch", "\"week\"");
@@ -110,7 +110,7 @@ static void test_a_job_that_waits(void **state)
     expect_member(doc, "max_attempts", "4");
     expect_member(doc, "cancelled", "null");
     expect_member(json_object_get(doc, "body"), "args", "{\"n\":[1,2]}");
-    expect_member(json_object_get(doc, "last_failure"), "reason", "\"it said\\nno, twice\"");
+    expect_member(json_object_get(doc, "last_failure"), "reason", "\"it said\\\\x0ano, twice\"");
     json_decref(doc);
 
     expect_cancelled(
@@ -187,7 +187,7 @@ static void test_a_job_that_is_to_be_retried(void **state)
     enqueue("default", "t", "a");
     claim("w", 1, 0);
     settle("w", SETTLE_RETRY, turns.claim.leases[0].token, 3600 * SECOND_US, "no; such\tluck");
-    expect_shown("a", "state       retry|starts|1 of 25 used|failed last|as          no; such luck");
+    expect_shown("a", "state       retry|starts|1 of 25 used|failed last|as          no; such\\x09luck");
     expect_cancelled("a", "it was to be retried and is gone");
     expect_counters("t", "scheduled 0, retried 1, cancelled 1");
     turns_check();

@@ -89,7 +89,7 @@ static void end_jobs(void)
             continue;
         }
         settle_done(&a, r->type, (struct span){"", 0}, 1);
-        settle_token(&a, (struct span){r->token, strlen(r->token)});
+        settle_token(&a, span_str(r->token));
     }
     if (kept == shop.running_count) {
         args_free(&a);

@@ -471,9 +471,10 @@ static void test_a_bulk_behind_costs_is_at_the_earliest(void **state)
     assert_non_null(strstr(o.out, "at the earliest"));
 }
 
-#define NEVER_FITS                                                                                           \
-    "q: waiting jobs that cost more than 5 can never fit and end among the dead jobs; raise the burst or "   \
-    "the count to keep them\n"
+#define NEVER_FITS(limit)                                                                                    \
+    limit ": waiting jobs that cost more than 5 can never fit and end among the dead jobs; raise the burst " \
+          "or "                                                                                              \
+          "the count to keep them\n"
 
 static void enqueue(const char *cost)
 {
@@ -502,11 +503,11 @@ static void test_a_tighter_limit_says_which_jobs_die(void **state)
     (void)state;
     assert_int_equal(rate("set q 50/s,burst=10")->code, 0);
     enqueue("10");
-    says("set q 50/s,burst=5 --dry-run", "\n" NEVER_FITS);
+    says("set q 50/s,burst=5 --dry-run", "\n" NEVER_FITS("q"));
     doc = json_line("set q 50/s,burst=5 --dry-run --json", 0);
     assert_non_null(strstr(text(doc, "note"), "more than 5 can never fit"));
     json_decref(doc);
-    prints("set q 50/s,burst=5", "q: 50/1s,burst=5; at most 54 in any 1s\n" NEVER_FITS);
+    prints("set q 50/s,burst=5", "q: 50/1s,burst=5; at most 54 in any 1s\n" NEVER_FITS("q"));
     assert_false(warns("50/s,burst=5"));
     assert_false(warns("50/s,burst=10"));
     assert_false(warns("50/s,burst=10 concurrency=1"));
@@ -518,6 +519,25 @@ static void test_a_tighter_limit_says_which_jobs_die(void **state)
     doc = json_line("set q 4/s --json", 0);
     assert_null(json_object_get(doc, "note"));
     json_decref(doc);
+}
+
+static void test_one_more_limit_says_which_jobs_die(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    assert_int_equal(rate("set q 50/s,burst=10")->code, 0);
+    assert_int_equal(rate("set large 50/s,burst=20")->code, 0);
+    assert_int_equal(rate("set small 50/s,burst=5")->code, 0);
+    enqueue("10");
+    prints("use q large", "q: now also held by large\n");
+    prints("use q large small", "q: now also held by large small\n" NEVER_FITS("small"));
+    prints("use q small", "q: now also held by small\n");
+    prints("unuse q small", "q: no longer held by small\n");
+    doc = json_line("use q small --json", 0);
+    assert_non_null(strstr(text(doc, "note"), "more than 5 can never fit"));
+    json_decref(doc);
+    prints("use other small", "other: now also held by small\n");
 }
 
 /* Nobody is told who need not be: of jobs that were looked at and name no cost, nor of none at all. */
@@ -640,6 +660,7 @@ int main(void)
         cmocka_unit_test_setup(test_costs_of_their_own_are_at_the_earliest, flush),
         cmocka_unit_test_setup(test_a_bulk_behind_costs_is_at_the_earliest, flush),
         cmocka_unit_test_setup(test_a_tighter_limit_says_which_jobs_die, flush),
+        cmocka_unit_test_setup(test_one_more_limit_says_which_jobs_die, flush),
         cmocka_unit_test_setup(test_a_tighter_limit_says_nothing_without_need, flush),
         cmocka_unit_test_setup(test_a_note_that_cannot_be_read_stops_no_rate, flush),
         cmocka_unit_test_setup(test_a_change_reaches_what_waits, flush),

@@ -131,7 +131,7 @@ static void test_many_are_handed_back_in_order(void **state)
     for (int i = 0; i < 150; i++) { /* in any order */
         const char *token = many[(i * 77 + 5) % 150];
 
-        settle_end(&a, SETTLE_BACK, (struct span){token, strlen(token)}, 0, NULL);
+        settle_end(&a, SETTLE_BACK, span_str(token), 0, NULL);
     }
     must(turns_send(&a));
     for (int i = 0; i < 150; i++)

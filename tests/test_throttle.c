@@ -527,7 +527,7 @@ static void end_group(struct args *a, const int *list, int count, int type, int 
         done += is_of(list[i], type, batch);
     if (done == 0)
         return;
-    settle_done(a, sim_type_names[type], (struct span){name, strlen(name)}, done);
+    settle_done(a, sim_type_names[type], span_str(name), done);
     for (int i = 0; i < count; i++)
         if (is_of(list[i], type, batch)) {
             settle_token(a, sim_token(list[i]));
@@ -614,7 +614,7 @@ static void settle_in_vain(struct worker *worker)
     const char *token = "1.--/high/t0/";
     int64_t stale;
 
-    sim_must(turns_settle_end(id_of(worker)->name, SETTLE_DEAD, (struct span){token, strlen(token)}, 0, "x",
+    sim_must(turns_settle_end(id_of(worker)->name, SETTLE_DEAD, span_str(token), 0, "x",
                               &stale),
              "settle");
     if (stale != 1)

@@ -744,7 +744,7 @@ static void test_the_command_says_it_in_json(void **state)
     json_decref(doc);
     doc = json_of("d");
     expect_member(doc, "state", "dead");
-    expect_member(doc, "reason", "caf?");
+    expect_member(doc, "reason", "caf\\xe9");
     json_decref(doc);
 }
 

@@ -202,17 +202,12 @@ int turns_settle_done(const char *worker, const char *type, const struct span *t
     return rc ? rc : settle_reply(turns.reply, stale, &turns.error);
 }
 
-static struct span span_of(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
-
 int turns_enqueue(const char *queue, const char *type, const char *id, int64_t delay_us)
 {
     char body[512];
-    struct enqueue job = {.queue = span_of(queue),
-                          .type = span_of(type),
-                          .id = span_of(id),
+    struct enqueue job = {.queue = span_str(queue),
+                          .type = span_str(type),
+                          .id = span_str(id),
                           .keep_ms = 1000,
                           .tag = "tag",
                           .delay_us = delay_us,
@@ -223,7 +218,7 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
     int rc;
 
     snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",\"args\":{}}", id, type);
-    job.body = span_of(body);
+    job.body = span_str(body);
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     rc = turns_send(&a);

@@ -60,7 +60,7 @@ static void make_variables(struct variables *v, const struct task *task)
     v->count = 0;
     add_variable(v, "WEIR_JOB_ID", task->view.id);
     add_variable(v, "WEIR_JOB_TYPE", task->view.type);
-    add_variable(v, "WEIR_JOB_ATTEMPT", (struct span){attempt, strlen(attempt)});
+    add_variable(v, "WEIR_JOB_ATTEMPT", span_str(attempt));
     add_variable(v, "WEIR_JOB_KEY", task->view.key);
     add_variable(v, "WEIR_JOB_BATCH", task->batch);
     add_variable(v, "WEIR_JOB_QUEUE", (struct span){queue + 1, strcspn(queue + 1, "/")});

@@ -126,7 +126,7 @@ int worker_spread_options(struct weir_worker *w)
 {
     for (int i = 0; i < w->type_count; i++) {
         const struct type_options *t = &w->types[i];
-        struct handler *handler = handlers_find(&w->handlers, (struct span){t->type, strlen(t->type)});
+        struct handler *handler = handlers_find(&w->handlers, span_str(t->type));
 
         if (!handler)
             return error_set(&w->error, WEIR_EUSAGE, "worker: options of type %s, which has no handler here",

@@ -1,0 +1,16 @@
+/* Words of others, which may be any bytes: a handler's reason, what stands in a broken job. */
+#ifndef CLI_TEXT_H
+#define CLI_TEXT_H
+
+#include "cli/json.h"
+#include "queue/job.h"
+
+/* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid
+ * stay. The caller's to free; NULL: out of memory. */
+char *text_of(struct span bytes);
+/* Prints it, cut after about most bytes; 0: all of it. What is empty is "-". */
+void text_print(struct span bytes, size_t most);
+/* The same as JSON; null when it is empty. */
+json_t *text_json(struct span bytes);
+
+#endif
