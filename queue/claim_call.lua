@@ -5,7 +5,7 @@ local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
 
-claim_call.LANE = 6             -- of it, for a lane of a key: its list and its gates are read
+claim_call.LANE = 8             -- of it, for a lane of a key: its list and its gates are read
 local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
