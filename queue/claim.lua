@@ -16,7 +16,7 @@
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...] ]
---        next: when a gate opens for what is parked, later: when a scheduled job is due; -1: never
+--        next: when to look at what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --
 -- claim_call   the arguments, and what is decided while it runs
@@ -90,9 +90,9 @@ local function claim(ARGV)
         return type(used) == 'table' and used or refuse('claim: %s', used)
     end
     claim_commit.write(used)
-    local at, later, due, news = claim_duty.next_times()
+    local look, later, due, news = claim_duty.next_times()
     more = claim_duty.decide(more or due, news)
-    return {now, or_never(at), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused}
+    return {now, or_never(look), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused}
 end
 
 return claim

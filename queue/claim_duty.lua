@@ -1,22 +1,29 @@
 -- claim_duty: when the next look is, and whose: the pacing duty.
 --
--- uses: bell claim_call claim_wait
+-- uses: bell claim_call claim_wait gate
 local claim_duty = {}
 
 local claim, wait = claim_call, claim_wait
 
 local DUTY_US = 2000000 -- the pacing duty passes to another when its holder is silent for that long
 
--- When the next gate opens, when the first job of `later` is due, whether something is due already, and whether what this claim
+-- A look that comes late loses slots, unless the gate keeps them: half of what is granted ahead is left for looking early, half for
+-- being late.
+local LEAD_US = claim.AHEAD / 2
+
+-- When to look at what waits, when the first job of `later` is due, whether something is due already, and whether what this claim
 -- parked opens before all that the worker on duty knows of.
 function claim_duty.next_times()
-    local at = huge
+    local at, look = huge, huge
     for _, queue in ipairs(claim.queues) do
-        for _, opens in pairs(claim.wakes[queue]) do at = min(at, opens) end
+        for name, opens in pairs(claim.wakes[queue]) do
+            at = min(at, opens)
+            look = min(look, opens, gate.loses(name, opens) - LEAD_US)
+        end
     end
     local later = tonumber(call_safe('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')[2]) or huge
     later = max(later, 1) -- a negative number says never
-    return at, later, at <= now + claim.AHEAD, claim.soonest <= min(at, later) and claim.soonest < huge
+    return look, later, at <= now + claim.AHEAD, claim.soonest <= min(at, later) and claim.soonest < huge
 end
 
 -- Who holds the pacing duty of this group; nil: nobody. By now the leases are written: a duty that holds something else is

@@ -284,8 +284,7 @@ static int read_one(const struct redisReply *r, const char *name, struct schedul
     list->now_us = reply_int(r->element[0], 0);
     if (span_of(r->element[1]).len == 0)
         return no_schedule(name, e);
-    return add_row(list, span_str(name), span_of(r->element[1]),
-                   reply_int(r->element[2], -1), e);
+    return add_row(list, span_str(name), span_of(r->element[1]), reply_int(r->element[2], -1), e);
 }
 
 static int by_name(const void *a, const void *b)

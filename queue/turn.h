@@ -45,7 +45,7 @@ struct lease {
 /* A claim's answer. The arrays are reused by the next claim_reply; claim_free frees them. */
 struct claim {
     int64_t now_us;
-    int64_t next_us;  /* when a gate opens for what is parked; -1: never */
+    int64_t next_us;  /* when to look at what is parked; -1: never */
     int64_t later_us; /* when a scheduled or retried job is due; -1: never */
     int64_t duty_until_us;
     bool more;

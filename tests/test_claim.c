@@ -36,7 +36,7 @@ static void test_claim_leases_what_it_grants(void **state)
     assert_int_equal(lease[2].body.len, sizeof odd - 1);
     assert_memory_equal(lease[2].body.at, odd, sizeof odd - 1);
     assert_int_equal(turns.claim.now_us, BEGIN_US);
-    assert_int_equal(turns.claim.next_us, BEGIN_US + 100000);
+    assert_int_equal(turns.claim.next_us, BEGIN_US + 100000 - LEAD_US);
     assert_int_equal(turns.claim.later_us, -1);
     assert_false(turns.claim.more);
     assert_int_equal(turns.claim.limit_count, 2);
@@ -56,7 +56,7 @@ static void test_slots_are_granted_five_ms_ahead(void **state)
     assert_int_equal(claim("w", 20, 0), 6);
     for (int i = 0; i < 6; i++)
         assert_int_equal(turns.claim.leases[i].slot_us, BEGIN_US + i * 1000);
-    assert_int_equal(turns.claim.next_us, BEGIN_US + 6000);
+    assert_int_equal(turns.claim.next_us, BEGIN_US + 6000 - LEAD_US);
     turns.now_us += 1000;
     assert_int_equal(claim("w", 20, 0), 1);
     assert_int_equal(turns.claim.leases[0].slot_us, BEGIN_US + 6000);
@@ -485,11 +485,11 @@ static void test_a_changed_limit_takes_effect_at_once(void **state)
     must(turns_rate("slow", "1/3600000000/1"));
     enqueue_many("slow", 20);
     assert_int_equal(claim("w", 20, 0), 1);
-    assert_int_equal(turns.claim.next_us, BEGIN_US + INT64_C(3600000000));
+    assert_int_equal(turns.claim.next_us, BEGIN_US + INT64_C(3600000000) - LEAD_US);
     turns.now_us += SECOND_US;
     must(turns_rate("slow", "10/1000000/1"));
     assert_int_equal(claim("w", 20, 0), 0); /* the slot that is in use is one of the new rule's */
-    assert_int_equal(turns.claim.next_us, turns.now_us + 100000);
+    assert_int_equal(turns.claim.next_us, turns.now_us + 100000 - LEAD_US);
     turns.now_us += 100000;
     assert_int_equal(claim("w", 20, 0), 1);
     must(turns_rate("slow", "10/1000000/5"));

@@ -15,7 +15,7 @@ static void use(const char *type, const char *limit)
     must(turns_use(type, "use", "", &limit, 1));
 }
 
-/* All that the last claim did not lease is parked, and opens that much later. */
+/* All that the last claim did not lease is parked, and is to be looked at that much later. */
 static void expect_next(int64_t after_us)
 {
     if (turns.claim.next_us != turns.now_us + after_us)
@@ -41,7 +41,7 @@ static void expect_in_turn(const char *ids)
         expect_leases(id);
         turns_check();
         if (rest)
-            turns.now_us = turns.claim.next_us;
+            turns.now_us = turns.claim.next_us + LEAD_US;
     }
 }
 
@@ -84,7 +84,7 @@ static void test_a_job_takes_a_slot_of_all_its_limits_or_of_none(void **state)
     expect_claim("a");
     expect_text("t=gcra:1/1000000/1|acct=gcra:10/1000000/1", "ECHO",
                 turns.reply->element[6]->element[1]->str);
-    expect_next(SECOND_US);
+    expect_next(SECOND_US - LEAD_US);
     expect_text("t#0", "ZRANGE", WAKE, "0", "-1");
     expect_text("t", "ZRANGE", PREFIX "wait:default/t#0", "0", "-1");
     turns.now_us += SECOND_US / 2;
@@ -116,15 +116,15 @@ static void test_an_older_waiter_holds_what_is_open_for_one_slot(void **state)
     must(turns_pause("other", 50000));
     enqueue("default", "slow", "c");
     expect_claim("");
-    expect_next(50000);
-    turns.now_us += 50000 - 2500; /* as workers look */
+    expect_next(50000 - LEAD_US);
+    turns.now_us = turns.claim.next_us;
     expect_claim("b");
     turns.now_us += 100000;
     expect_claim("c");
     /* Not for longer than a slot. */
     enqueue("default", "t", "d");
     expect_claim("");
-    turns.now_us = turns.claim.next_us;
+    turns.now_us = turns.claim.next_us + LEAD_US;
     must(turns_pause("other", 150000));
     enqueue("default", "slow", "e");
     expect_claim("e");
@@ -145,7 +145,7 @@ static void test_keyed_lanes_sleep_until_their_gates_open(void **state)
     expect_token(2, "@1795000000000000/default/slow/-");
     assert_memory_equal(turns.claim.leases[1].key.at, "b", 1);
     assert_int_equal(turns.claim.leases[1].key.len, 1);
-    expect_next(SECOND_US);
+    expect_next(SECOND_US - LEAD_US);
     expect_list(LANE("slow") "a", "a2");
     expect_list(LANE("slow") "-", "n2");
     assert_int_equal(redis_number("EXISTS", PREFIX "ring:default/slow"), 0);
@@ -171,7 +171,7 @@ static void test_keys_take_turns_at_a_limit_for_all(void **state)
     expect_claim("a1");
     expect_text("a\nb\nc", "ZRANGE", PREFIX "ring:default/slow", "0", "-1");
     expect_text("slow#0", "ZRANGE", WAKE, "0", "-1"); /* nobody sleeps: no * */
-    turns.now_us = turns.claim.next_us;
+    turns.now_us = turns.claim.next_us + LEAD_US;
     expect_in_turn("a2 b1 c1 a3 b2 a4");
     assert_int_equal(redis_number("EXISTS", PREFIX "ring:default/slow", WAKE, SLEEP), 0);
 }
@@ -450,7 +450,7 @@ static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
     expect_token(0, "@1795000000000000*3/default/slow/");
     expect_token(1, "@1795000000000000*2/default/slow/");
     assert_int_equal(turns.claim.leases[0].cost, 3);
-    expect_next(5 * 100000);
+    expect_next(5 * 100000 - LEAD_US);
     turns.now_us += 5 * 100000;
     expect_claim("five");
     expect_next(100000);
@@ -515,13 +515,50 @@ static void test_alike_jobs_start_when_their_slots_come(void **state)
     expect_token(0, "@1795000000104000/default/slow/");
     expect_token(1, "@1795000000105000/default/slow/");
     expect_list(LANE("slow"), "g");
-    expect_next(6000);
+    expect_next(6000 - LEAD_US + 1000);
     turns.now_us += 6000;
     enqueue("default", "slow", "h i j k");
     claim("w", 20, 0);
     expect_leases("g h i j k");
     expect_token(0, "@1795000000106000/default/slow/");
     expect_token(4, "@1795000000110000/default/slow/");
+}
+
+/* Where a burst makes up for a late look there is no need to look early. */
+static void test_a_look_is_early_as_far_as_slots_would_be_lost(void **state)
+{
+    static const struct {
+        const char *rule;
+        int64_t opens_us, early_us;
+    } cases[] = {
+        {"gcra:100/1000000/1", 10000, LEAD_US},
+        {"gcra:1000/1000000/2", 6000, LEAD_US - 1000},
+        {"gcra:1000/1000000/3", 6000, LEAD_US - 2000},
+        {"gcra:1000/1000000/4", 6000, 0},
+        {"gcra:100/1000000/2", 10000, 0},
+        {"token-bucket:100/1000000/2", 10000, 0},
+        {"fixed-window:100/1000000/0", SECOND_US, LEAD_US},
+        {"sliding-log:100/1000000", SECOND_US, LEAD_US},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        scene_begin(state);
+        start("w");
+        must(turns_rate("slow", cases[i].rule));
+        enqueue_many("slow", 101);
+        claim("w", 200, 0);
+        expect_next(cases[i].opens_us - cases[i].early_us);
+        turns.now_us = turns.claim.next_us;
+        assert_true(claim("w", 1, 0) == 1);
+        assert_int_equal(turns.claim.leases[0].slot_us, BEGIN_US + cases[i].opens_us);
+    }
+    /* A job that takes the whole burst loses by being late; so does one after a pause. */
+    scene_begin(state);
+    start("w");
+    must(turns_rate("slow", "10/1000000/5"));
+    enqueue_with("slow", "a b", "\"cost\":5");
+    expect_claim("a");
+    expect_next(5 * 100000 - LEAD_US);
 }
 
 static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
@@ -609,11 +646,11 @@ static void test_a_throttled_job_pauses_its_limits(void **state)
     expect_list(LANE("slow"), "a");
     enqueue("default", "t", "x");
     expect_claim("");
-    expect_next(3 * SECOND_US);
+    expect_next(3 * SECOND_US - LEAD_US);
     expect_list(LANE("slow"), "a c");
     settle("w", SETTLE_THROTTLED, tokens[1], SECOND_US, NULL); /* the later of two holds */
     expect_claim("");
-    expect_next(3 * SECOND_US);
+    expect_next(3 * SECOND_US - LEAD_US);
     expect_counters("slow", "pulled 2, parked 1, returned 2, back 2, scheduled 0");
     turns.now_us += 3 * SECOND_US;
     claim("w", 10, 0);
@@ -636,7 +673,7 @@ static void test_a_throttled_job_of_a_key_pauses_that_key_only(void **state)
     settle("w", SETTLE_THROTTLED, tokens[0], 3 * SECOND_US, NULL);
     expect_claim("b1 b2");
     expect_list(LANE("slow") "a", "a1 a2");
-    expect_next(3 * SECOND_US);
+    expect_next(3 * SECOND_US - LEAD_US);
     expect_text("slow#1/a\n1795000003000000", "ZRANGE", SLEEP, "0", "-1", "WITHSCORES");
     turns.now_us += 3 * SECOND_US;
     expect_claim("a1 a2");
@@ -659,8 +696,8 @@ static void test_without_a_time_the_pause_doubles(void **state)
         turns.now_us += 400000;
         settle("w", SETTLE_THROTTLED, tokens[1], SETTLE_NO_TIME, NULL); /* one stop, not two */
         expect_claim("");
-        expect_next(seconds[i] * SECOND_US - 400000);
-        turns.now_us = turns.claim.next_us;
+        expect_next(seconds[i] * SECOND_US - 400000 - LEAD_US);
+        turns.now_us = turns.claim.next_us + LEAD_US;
     }
     claim("w", 1, 0);
     keep_tokens();
@@ -669,7 +706,7 @@ static void test_without_a_time_the_pause_doubles(void **state)
     keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
     expect_claim("");
-    expect_next(SECOND_US);
+    expect_next(SECOND_US - LEAD_US);
 }
 
 static void test_throttled_for_a_day_counts_as_attempts(void **state)
@@ -690,7 +727,7 @@ static void test_throttled_for_a_day_counts_as_attempts(void **state)
         settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
         counted += counts;
         if (claim("w", 1, 0) == 0 && turns.claim.next_us > 0)
-            turns.now_us = turns.claim.next_us;
+            turns.now_us = turns.claim.next_us + LEAD_US;
     }
     assert_int_equal(counted, 3);
     dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
@@ -738,6 +775,7 @@ int main(void)
         TEST(a_job_takes_as_many_slots_as_it_costs),
         TEST(alike_jobs_keep_their_order_among_others),
         TEST(alike_jobs_start_when_their_slots_come),
+        TEST(a_look_is_early_as_far_as_slots_would_be_lost),
         TEST(a_job_in_flight_is_one_whatever_it_costs),
         TEST(a_cost_that_never_fits_is_dead),
         TEST(the_true_cost_is_taken_or_given_back),

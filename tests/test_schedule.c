@@ -419,8 +419,7 @@ static void test_one_that_nobody_can_read_is_not_due_any_more(void **state)
     struct error ignored;
 
     (void)state;
-    assert_int_equal(
-        schedule_read((struct span){"tick", 4}, span_str(good), &readable, &ignored), 0);
+    assert_int_equal(schedule_read((struct span){"tick", 4}, span_str(good), &readable, &ignored), 0);
     schedule_free(&readable);
     for (size_t i = 0; i < COUNT(garbage); i++) {
         struct span name = {"tick", 4}, text = {garbage[i], strlen(garbage[i])};

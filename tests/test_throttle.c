@@ -614,9 +614,7 @@ static void settle_in_vain(struct worker *worker)
     const char *token = "1.--/high/t0/";
     int64_t stale;
 
-    sim_must(turns_settle_end(id_of(worker)->name, SETTLE_DEAD, span_str(token), 0, "x",
-                              &stale),
-             "settle");
+    sim_must(turns_settle_end(id_of(worker)->name, SETTLE_DEAD, span_str(token), 0, "x", &stale), "settle");
     if (stale != 1)
         sim_fail("settle: a worker that was reaped settles");
 }

@@ -17,6 +17,8 @@
 --   gate.hold(g, node, ticket, until_us)        against every other node that was served later (a larger ticket)
 --   gate.held_until(g, node, ticket)            when it is held against that node; else 0
 --   gate.limit(g), gate.remaining(g)            the most slots that are free at once, and those that are now
+--   gate.loses(name, opens)                     of a gate that opens then: from when on slots are lost if none is taken,
+--                                               as far as this call has seen it; opens: at once
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
 --   gate.spend(name, rule, cost, peek)          load, start, take, count and resets in one, for takes: the start, what
@@ -322,6 +324,11 @@ function gate.resets(g)
     local at = g.algorithm.resets(g)
     if g.pause and g.pause > at then at = g.pause end
     return at > now and at or now
+end
+
+function gate.loses(name, opens)
+    local g = gates[name]
+    return g and g.algorithm.full and max(opens, g.algorithm.full(g)) or opens
 end
 
 -- ---- Saving

@@ -117,6 +117,8 @@ function gcra.slowed(g, n)
     cut(g)
 end
 
+function gcra.full(g) return g.tat_us end
+
 -- At TAT itself its remainder still counts.
 function gcra.resets(g) return g.tat_rem > 0 and g.tat_us + 1 or g.tat_us end
 

@@ -29,6 +29,7 @@
 --   used(g, at)             slots in use, rounded up
 --   fill(g, n)              of a fresh g: n slots are in use, taken now
 --   slowed(g, n)            where words are times: n slots were in use when the rate fell
+--   full(g)                 where a burst keeps slots that nobody takes: until when
 --   resets(g)               when all is as if never used; may have passed; huge: not by time
 -- uses: concurrency fixed_window gcra sliding_log sliding_window token_bucket
 

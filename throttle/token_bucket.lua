@@ -6,7 +6,7 @@
 local token_bucket = {
     read = gcra.read, scale = gcra.scale, fresh = gcra.fresh, load = gcra.load, store = gcra.store, back = gcra.back,
     start = gcra.start, count = gcra.count, take = gcra.take, give = gcra.give, charge = gcra.charge,
-    used = gcra.used, fill = gcra.fill, slowed = gcra.slowed, resets = gcra.resets,
+    used = gcra.used, fill = gcra.fill, slowed = gcra.slowed, full = gcra.full, resets = gcra.resets,
 }
 
 return token_bucket

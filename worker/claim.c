@@ -8,9 +8,6 @@
 #include "core/log.h"
 #include "worker/worker.h"
 
-/* Slots are granted up to 5 ms ahead: looking half of that before a gate opens leaves half for being late,
- * and at high rates makes one turn of many slots. */
-#define LEAD_US INT64_C(2500)
 /* With more to take than executors: how long to wait for half of them to be free. */
 #define HUNGRY_US (MS / 2)
 #define POLL_DUTY_US (1000 * MS) /* hints may be lost: the worker on duty looks at least that often, */
@@ -308,8 +305,8 @@ int64_t worker_claim_time(struct weir_worker *w, struct room room)
         return 0;
     if (w->more && (room.worth_it || room.free > 0))
         return room.worth_it ? 0 : w->hungry_us + HUNGRY_US;
-    if (on_duty && w->next_us && w->next_us - LEAD_US < at)
-        at = w->next_us - LEAD_US;
+    if (on_duty && w->next_us && w->next_us < at)
+        at = w->next_us;
     if (on_duty && w->later_us && w->later_us < at)
         at = w->later_us;
     return at;
