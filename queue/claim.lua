@@ -12,12 +12,14 @@
 --       prefetch     jobs without a limit that may be leased beyond those
 --       look         how many jobs of a queue to read at first (the worker knows how large they are)
 --       duty_until   until when this worker holds the pacing duty of its group, us; 0: it does not
---       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second
+--       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second,
+--                    r none of the idle executors is for jobs without a limit
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
---          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...] ]
+--          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...], starved (0/1) ]
 --        next: when to look at what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
+--        starved: a job with a limit could have started, had there been an idle executor
 --
 -- claim_call   the arguments, and what is decided while it runs
 -- claim_grant  types and lanes with their gates; leasing one job
@@ -36,7 +38,7 @@ local c = claim_call
 -- What the lanes must leave for the queue: executors, and places to prefetch.
 local function keep_for_queue()
     local kept = c.free == 1 and c.turn % 2 or floor(c.free / 2)
-    return kept, floor(c.prefetch / 2)
+    return c.reserved and 0 or kept, floor(c.prefetch / 2)
 end
 
 -- Serves one queue; returns how many jobs leave it, and whether it has more.
@@ -48,7 +50,9 @@ local function serve_queue(queue)
         local kept, kept_prefetch = 0, 0
         if #jobs > 0 then kept, kept_prefetch = keep_for_queue() end
         c.free, c.prefetch = c.free - kept, c.prefetch - kept_prefetch
+        c.kept = kept
         claim_lanes.serve(queue, due)
+        c.kept = 0
         c.free, c.prefetch = c.free + kept, c.prefetch + kept_prefetch
     end
     if #jobs == 0 then return 0, false end
@@ -92,7 +96,8 @@ local function claim(ARGV)
     claim_commit.write(used)
     local look, later, due, news = claim_duty.next_times()
     more = claim_duty.decide(more or due, news)
-    return {now, or_never(look), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused}
+    return {now, or_never(look), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused,
+            c.starved and 1 or 0}
 end
 
 return claim

@@ -51,6 +51,8 @@ function claim_call.begin(ARGV)
     c.waking = 2 * c.free + WAKE_MOST
     -- What was decided, written by claim_commit.
     c.dead, c.started, c.rules, c.aside, c.broken = {}, {}, {}, {}, {} -- started: entries whose lock ends with that
+    c.reserved = c.has_option('r')
+    c.starved, c.kept = false, 0 -- kept: executors that are not in free, but left for the queue
     c.bytes, c.budget, c.tick, c.soonest, c.named = 0, BUDGET, now, huge, 0
     c.wakes = {} -- of each queue: gate -> opening time, as far as they were read or written
     for _, queue in ipairs(c.queues) do c.wakes[queue] = {} end

@@ -135,7 +135,10 @@ function claim_grant.drop_head(l)
 end
 
 -- Jobs of this type could be leased, whatever its gates say.
-function claim_grant.room(s) return s.limited and claim.free or claim.free + claim.prefetch end
+function claim_grant.room(s)
+    if s.limited then return claim.free end
+    return claim.reserved and claim.prefetch or claim.free + claim.prefetch
+end
 
 -- The cost of a job: its own, which is noted, else its type's.
 function claim_grant.cost(s, entry)
@@ -221,7 +224,7 @@ end
 -- without a question for each, and their slot: those of the type's own cost, which nothing but its gates holds.
 function claim_grant.alike(s, l)
     if claim.halts then return 0 end
-    if not s.limited then return claim.free + claim.prefetch, '' end
+    if not s.limited then return claim_grant.room(s), '' end
     if now_of ~= s or now_cost ~= s.kind.cost or slot_at ~= now or slot_cost ~= now_cost or #l.gates > 0 then return 0 end
     return min(now_left, claim.free), slot_text
 end

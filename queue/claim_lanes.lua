@@ -229,7 +229,10 @@ local function visit(queue, name, share, is_last)
             wait.hold_aside(s, name, ticket, alone)
             if alone then return started, false end
         else
-            if grant.room(s) < 1 then return started, false end
+            if grant.room(s) < 1 then
+                claim.starved = claim.starved or claim.kept < 1
+                return started, false
+            end
             if not is_last and is_reserved(s, ticket) then return nil end
             local n, gone, cost, e, at = run_type(s, ticket, share - started, alone)
             started = started + n

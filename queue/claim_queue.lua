@@ -87,6 +87,7 @@ local function place_entry(s, entry)
         s.direct = s.mine and not s.limited and wait.members(s) == 0 or false
     end
     if s.direct then
+        if grant.room(s) < 1 then return false end
         grant.lease_free(s.free_tail, entry)
         s.pulled = s.pulled + 1
         return true

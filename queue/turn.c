@@ -26,7 +26,7 @@ bool turn_is_unregistered(const struct error *e)
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
 {
-    char options[4] = "";
+    char options[5] = "";
 
     if (call->held)
         strcat(options, "h");
@@ -34,6 +34,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "d");
     if (call->mark)
         strcat(options, "m");
+    if (call->reserved)
+        strcat(options, "r");
     script_begin(a, "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);
@@ -98,11 +100,14 @@ struct span lease_attr(struct span attrs, char letter)
     return (struct span){NULL, 0};
 }
 
+#define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
+
 bool lease_read_entry(struct span entry, struct lease *lease)
 {
     int *numbers[] = {&lease->attempts, &lease->interrupted, &lease->throttled};
     const char *at = entry.at;
     char *end;
+    long number;
 
     lease->attempts = lease->interrupted = lease->throttled = 0;
     lease->body = entry;
@@ -112,7 +117,10 @@ bool lease_read_entry(struct span entry, struct lease *lease)
     for (int i = 0; i < 3; i++) {
         if (!isdigit((unsigned char)at[1]))
             return false;
-        *numbers[i] = (int)strtol(at + 1, &end, 10);
+        number = strtol(at + 1, &end, 10);
+        if (number > COUNT_MOST)
+            return false;
+        *numbers[i] = (int)number;
         at = end;
         if (*at != ',' && (i < 2 || *at != ';'))
             return false;
@@ -166,7 +174,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 10, "claim", e);
+    int rc = reply_array(reply, 11, "claim", e);
 
     for (int i = 5; rc == 0 && i < 10; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
@@ -186,6 +194,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->later_us = reply_int(at[2], -1);
     claim->duty_until_us = reply_int(at[3], 0);
     claim->more = reply_int(at[4], 0) != 0;
+    claim->starved = reply_int(at[10], 0) != 0;
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->aside = read_words(at[7], &words, &claim->aside_count);

@@ -27,6 +27,7 @@ struct claim_call {
     int prefetch;          /* jobs without a limit that may be leased beyond those */
     int look;              /* jobs of a queue to read at first, 1 to 1000 */
     int64_t duty_until_us; /* as the last claim answered */
+    bool reserved;         /* none of the idle executors is for jobs without a limit */
     bool held;             /* look at held types */
     bool unknown_dead;     /* types that no handler is known for are dead */
     bool mark;             /* once a second: mark the rates */
@@ -49,6 +50,7 @@ struct claim {
     int64_t later_us; /* when a scheduled or retried job is due; -1: never */
     int64_t duty_until_us;
     bool more;
+    bool starved; /* a job with a limit could have started, had there been an idle executor */
     struct lease *leases;
     size_t lease_count, lease_capacity;
     struct span *words; /* the lists below point here */

@@ -347,6 +347,31 @@ static void test_adopt_after_being_reaped_has_lost_all(void **state)
     turns_check();
 }
 
+/* Whoever is the first to come back to a Redis that has lost all hears of it. */
+static void test_adopt_after_all_data_are_lost_says_so(void **state)
+{
+    size_t lost;
+
+    (void)state;
+    start("w");
+    start("v");
+    enqueue("default", "t", "a b");
+    claim("w", 2, 0);
+    keep_tokens();
+    free(redis_text("FLUSHALL"));
+    must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
+    assert_int_equal(lost, 2);
+    assert_string_equal(turns.reply->element[6]->str, "@");
+    must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
+    assert_int_equal(lost, 1);
+    must(turns_adopt("v2", "v", NULL, 0, default_queue, &lost));
+    assert_int_equal(lost, 0);
+    free(redis_text("FLUSHALL"));
+    start("new");
+    assert_int_equal(turns.reply->elements, 6);
+    turns_check();
+}
+
 static void test_who_leaves_hands_all_back_and_the_duty_on(void **state)
 {
     (void)state;
@@ -500,6 +525,79 @@ static void test_a_clock_that_was_set_back_strands_nothing(void **state)
     free(redis_text("SET", PREFIX "reap", far));
     pass("w", LEASE_US + SECOND_US);
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+}
+
+/* A job of a type with one start a second waits, the clock goes back: after a heartbeat it waits a second
+ * again. */
+static void expect_clock_is_followed(int64_t back_us)
+{
+    turns.now_us -= back_us;
+    tick("w");
+    turns_check();
+    assert_int_equal(claim("w", 3, 0), 0);
+    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US);
+}
+
+static void test_a_clock_set_back_before_the_first_heartbeat_strands_nothing(void **state)
+{
+    (void)state;
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    start("w");
+    assert_int_equal(claim("w", 3, 0), 1);
+    expect_clock_is_followed(60 * SECOND_US);
+    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
+    turns.now_us += 7200 * SECOND_US; /* no worker for longer than the clock goes back */
+    start("w");
+    assert_int_equal(claim("w", 3, 0), 1);
+    expect_clock_is_followed(1800 * SECOND_US);
+    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
+    turns.now_us -= 600 * SECOND_US; /* nor while it was set back */
+    start("w");
+    assert_int_equal(claim("w", 3, 0), 0);
+    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US);
+}
+
+/* Retries wait so long, scheduled jobs for a time of day. */
+static void test_a_clock_that_was_set_back_takes_retries_along(void **state)
+{
+    enum { BOUND = 10000 };
+    char *later, first[40], *many;
+
+    (void)state;
+    start("w");
+    must(turns_enqueue("default", "t", "scheduled", 8 * SECOND_US));
+    enqueue("default", "t", "a b");
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], 7 * SECOND_US, NULL);
+    settle("w", SETTLE_THROTTLED, tokens[1], 3 * SECOND_US, NULL);
+    free(redis_text("ZADD", PREFIX "later", "1795000005000000", "s nightly\n"));
+    turns.now_us -= 3600 * SECOND_US;
+    tick("w");
+    later = redis_text("ZRANGE", PREFIX "later", "0", "-1", "WITHSCORES");
+    assert_non_null(strstr(later, "\"b\",\"type\":\"t\",\"args\":{}}\n1794996403000000\nl "));
+    assert_non_null(strstr(later, "\"a\",\"type\":\"t\",\"args\":{}}\n1794996407000000\ns "));
+    assert_non_null(strstr(later, "s nightly\n\n1795000005000000\nq "));
+    assert_non_null(strstr(later, "\"scheduled\",\"type\":\"t\",\"args\":{}}\n1795000008000000"));
+    free(later);
+    claim("w", 0, 0);
+    assert_int_equal(turns.claim.later_us, turns.now_us + 3 * SECOND_US);
+
+    /* Of very many the first ones. */
+    free(redis_text("DEL", PREFIX "later"));
+    many = redis_text(
+        "EVAL",
+        "for i = 1, ARGV[1] + 300 do redis.call('ZADD', KEYS[1], string.format('%.0f', ARGV[2] + i), "
+        "'l x:' .. i .. ' default/t/\\n{}') end return redis.call('ZCARD', KEYS[1])",
+        "1", PREFIX "later", "10000", "1795000000000000");
+    assert_int_equal(atoi(many), BOUND + 300);
+    free(many);
+    turns.now_us -= 3600 * SECOND_US;
+    tick("w");
+    snprintf(first, sizeof first, "(%lld", (long long)(1795000000000000 - 3600 * SECOND_US + BOUND));
+    assert_int_equal(redis_number("ZCOUNT", PREFIX "later", "-inf", first), BOUND - 1);
+    assert_int_equal(redis_number("ZCOUNT", PREFIX "later", "1795000000000000", "+inf"), 300);
 }
 
 static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
@@ -820,12 +918,13 @@ static void test_answers_are_checked(void **state)
         "return false",
         "return {}",
         "return {'1','','','0',0,{},{},{}}",
-        "return {'1','','','0',0,1,{},{},{},{}}",
-        "return {'1','','','0',0,{},{},{},{},'x'}",
-        "return {'1','','','0',0,{'token','{}'},{},{},{},{}}",
-        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{}}",
-        "return {'1','','','0',0,{1,'{}'},{},{},{},{}}",
-        "return {{},{},{},{},{},{},{},{},{{'x'}},{}, 7}",
+        "return {'1','','','0',0,1,{},{},{},{},0}",
+        "return {'1','','','0',0,{},{},{},{},'x',0}",
+        "return {'1','','','0',0,{'token','{}'},{},{},{},{},0}",
+        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},0}",
+        "return {'1','','','0',0,{1,'{}'},{},{},{},{},0}",
+        "return {'1','','','0',0,{},{},{},{},{}}",
+        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{}, 7}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};
     struct adopt adopt;
@@ -841,11 +940,12 @@ static void test_answers_are_checked(void **state)
             fail_msg("%s: taken", claims[i]);
     assert_int_equal(turns.claim.next_us, -1);
     assert_int_equal(
-        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{}}"),
+        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},1}"),
                     &turns.claim, &e),
         0);
     assert_int_equal(turns.claim.leases[0].interrupted, 22);
     assert_int_equal(turns.claim.leases[0].slot_us, 55);
+    assert_true(turns.claim.starved);
     for (size_t i = 0; i < COUNT(numbers); i++) {
         assert_true(settle_reply(answer(numbers[i]), &n, &e) != 0);
         assert_true(promote_reply(answer(numbers[i]), &promoted, &e) != 0);
@@ -877,12 +977,15 @@ int main(void)
         TEST(adopt_takes_over),
         TEST(a_worker_with_many_leases_comes_and_leaves_bit_by_bit),
         TEST(adopt_after_being_reaped_has_lost_all),
+        TEST(adopt_after_all_data_are_lost_says_so),
         TEST(who_leaves_hands_all_back_and_the_duty_on),
         TEST(a_lease_that_cannot_be_read_is_dead),
         TEST(the_silent_are_reaped_and_the_others_live),
         TEST(a_job_that_kills_its_workers_is_dead),
         TEST(after_an_outage_nobody_is_reaped_for_a_lease),
         TEST(a_clock_that_was_set_back_strands_nothing),
+        TEST(a_clock_set_back_before_the_first_heartbeat_strands_nothing),
+        TEST(a_clock_that_was_set_back_takes_retries_along),
         TEST(many_dead_workers_are_reaped_bit_by_bit),
         TEST(a_worker_with_many_leases_is_reaped_bit_by_bit),
         TEST(drained_counts_what_a_draining_worker_waits_for),

@@ -31,8 +31,8 @@ static int read_lease(const char *token, const char *entry, const char *limits)
                       none = {.type = REDIS_REPLY_ARRAY};
     struct redisReply leases = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = lease};
     struct redisReply list = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = limit};
-    struct redisReply *all[] = {&number, &number, &number, &number, &number,
-                                &leases, &list,   &none,   &none,   &none};
+    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases,
+                                &list,   &none,   &none,   &none,   &number};
     struct redisReply reply = {.type = REDIS_REPLY_ARRAY, .elements = COUNT(all), .element = all};
 
     return claim_reply(&reply, &claim, &error);
@@ -82,7 +82,16 @@ static void test_no_tokens(void **state)
 /* Heads come from outside too: one that cannot be read is part of the body, which its reader finds wrong. */
 static void test_wrong_heads(void **state)
 {
-    static const char *const cases[] = {"", "@", "@1,2;{}", "@1,2,3", "@1,2,3x;{}", "@x,2,3;{}", "@,,;{}"};
+    static const char *const cases[] = {"",
+                                        "@",
+                                        "@1,2;{}",
+                                        "@1,2,3",
+                                        "@1,2,3x;{}",
+                                        "@x,2,3;{}",
+                                        "@,,;{}",
+                                        "@2147483647,0,0;{}",
+                                        "@1,4294967297,0;{}",
+                                        "@1,0,99999999999999999999;{}"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -349,6 +349,26 @@ static void parked_jobs_delay_nobody(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* Jobs without a limit are prefetched and wait for each executor: some are kept from them all the same. */
+static void a_flood_leaves_executors_to_limits(void **state)
+{
+    static const char *const executors[] = {"executors=4", "executors=1"};
+    struct stage *s = *state;
+
+    stage_rate(s, "mark", "100/s,burst=1");
+    stage_enqueue(s, "mark", NULL, 0, 60);
+    stage_enqueue(s, "flood", "{\"sleep\":0.001}", 60, 20000);
+    for (int i = 0; i < 2; i++) {
+        pid_t worker = stage_actor(s, "worker", "types=mark,flood", executors[i], NULL);
+        long long flooded = stage_stat(s, "flood", "done");
+
+        await(stage_stat(s, "mark", "done") == 30 * (i + 1));
+        flooded = stage_stat(s, "flood", "done") - flooded;
+        assert_in_range(flooded, 10, 7000); /* of 0.3 s, or of a busy machine */
+        stage_end(worker);
+    }
+}
+
 /* Parked for an hour, and then the rate is set faster, or the limit removed. */
 static void changed_rate_applies_at_once(void **state)
 {
@@ -1117,6 +1137,7 @@ int main(int argc, char **argv)
         ON_STAGE(two_workers_keep_one_rate),
         ON_STAGE(few_executors_keep_a_high_rate),
         ON_STAGE(parked_jobs_delay_nobody),
+        ON_STAGE(a_flood_leaves_executors_to_limits),
         ON_STAGE(changed_rate_applies_at_once),
         ON_STAGE(unknown_type_waits),
         ON_STAGE(unknown_type_dies_if_told_so),

@@ -19,23 +19,61 @@
 #define PREFETCH_MOST 1000 /* two budgets of a claim: one runs while the next is under way */
 #define LEASE_MOST 500     /* in one claim: its budget */
 #define LOOK_BYTES (2 * 1024 * 1024)
+#define RESERVE_US (1000 * MS)    /* executors that are not used stay reserved for that long */
 #define OFFSET_US (2000 * MS)     /* how long the quickest answer tells of Redis's clock */
 #define OFFSET_STEP_US (100 * MS) /* no answer takes that long more than another */
 #define TOLD_MOST 1000
 
 /* ---- How much there is room for */
 
+static int at_most(int n, int most)
+{
+    return n < most ? n : most;
+}
+
+static int at_least(int n, int least)
+{
+    return n > least ? n : least;
+}
+
 struct room worker_room(struct weir_worker *w)
 {
     struct pool_load load = pool_load(w->pool);
     int target = (int)fmin(w->rate * PREFETCH_S, PREFETCH_MOST);
-    int taken = load.running + load.queued;
-    int excess = taken > w->executors ? taken - w->executors : 0;
-    struct room room = {.free = taken < w->executors ? w->executors - taken : 0,
-                        .prefetch = target > excess ? (int)fmin(target - excess, LEASE_MOST) : 0};
+    int idle = at_least(w->executors - load.running - (load.queued - load.prefetched), 0);
+    int open = at_least(at_most(w->executors - w->reserve - load.unlimited, idle), 0);
+    int beginning = at_most(load.prefetched, open), excess = load.prefetched - beginning;
+    struct room room = {.free = idle - beginning,
+                        .open = open - beginning,
+                        .prefetch = target > excess ? at_most(target - excess, LEASE_MOST) : 0};
 
-    room.worth_it = room.free >= (w->executors + 1) / 2 || (target > 0 && excess <= target / 2);
+    room.worth_it = room.open >= (w->executors - w->reserve + 1) / 2 || (target > 0 && excess <= target / 2);
     return room;
+}
+
+static void reserve(struct weir_worker *w, int executors)
+{
+    w->reserve = executors;
+    pool_reserve(w->pool, executors);
+}
+
+/* Prefetched jobs take each executor as it becomes free. When a job with a limit found none idle, some are
+ * kept from them: up to half, and of one every other turn. Once a second they become as few as were used. */
+static void adapt_reserve(struct weir_worker *w, bool starved, int64_t now)
+{
+    struct pool_load load = pool_load(w->pool);
+
+    w->reserve_used =
+        at_least(w->reserve_used, load.running - load.unlimited + load.queued - load.prefetched);
+    if (w->executors == 1) {
+        reserve(w, starved && !w->reserve);
+    } else if (starved) {
+        reserve(w, at_most(at_least(2 * w->reserve, 1), w->executors / 2));
+    } else if (now - w->reserve_us > RESERVE_US) {
+        reserve(w, at_most(w->reserve, w->reserve_used));
+        w->reserve_used = 0;
+        w->reserve_us = now;
+    }
 }
 
 bool worker_has_room(struct weir_worker *w)
@@ -49,7 +87,7 @@ void worker_measure_rate(struct weir_worker *w, int64_t now)
 
     if (seconds < 0.0002)
         return;
-    w->rate += 0.3 * ((double)w->ended / seconds - w->rate);
+    w->rate += seconds / (seconds + PREFETCH_S) * ((double)w->ended / seconds - w->rate);
     w->rate_us = now;
     w->ended = 0;
 }
@@ -187,10 +225,12 @@ static void on_claimed(void *arg, const struct redisReply *reply)
 
     task_list_init(&tasks);
     if (!reply) {
+        reserve(w, 0);
         worker_answered(w); /* what it leased under this id is handed back when the next id is adopted */
         return;
     }
     if (claim_reply(reply, &w->claim, &e) != 0) {
+        reserve(w, 0);
         worker_refused(w, &e);
         worker_answered(w);
         return;
@@ -200,6 +240,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         link_drop(w->link, "out of memory"); /* the next adopt hands back what did not fit */
     w->last_error[0] = '\0';
     w->more = w->claim.more;
+    w->starved = w->claim.starved;
     w->hungry_us = w->more ? now : 0;
     w->next_us = local_time(w->claim.next_us, offset_us);
     w->later_us = local_time(w->claim.later_us, offset_us);
@@ -215,6 +256,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         worker_give_back(w, &tasks); /* on its way out, or back from an absence that cost it its leases */
     else if (tasks.head)
         pool_add(w->pool, &tasks);
+    adapt_reserve(w, w->starved, now);
     worker_begin(w);
     worker_answered(w);
 }
@@ -277,6 +319,7 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
                 : look > most ? most
                               : look,
         .duty_until_us = w->duty_until_redis_us,
+        .reserved = room.free > 0 && room.open == 0,
         .held = w->look_held,
         .mark = now - w->mark_us >= MARK_US,
     };
@@ -289,7 +332,7 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
     if (call.mark)
         w->mark_us = now;
     w->looked_us = now;
-    w->look_now = w->look_held = w->more = false;
+    w->look_now = w->look_held = w->more = w->starved = false;
     claim_request(a, w->prefix, -1, &call);
     worker_send(w, a, on_claimed);
 }
@@ -301,11 +344,11 @@ int64_t worker_claim_time(struct weir_worker *w, struct room room)
 
     if (!worker_takes_jobs(w) || room.free + room.prefetch < 1 || awake_types(w).count == 0)
         return NEVER;
-    if (w->look_now)
+    if (w->look_now || (w->starved && room.free > 0))
         return 0;
-    if (w->more && (room.worth_it || room.free > 0))
+    if (w->more && (room.worth_it || room.open > 0))
         return room.worth_it ? 0 : w->hungry_us + HUNGRY_US;
-    if (on_duty && w->next_us && w->next_us < at)
+    if ((on_duty || w->reserve > 0) && w->next_us && w->next_us < at)
         at = w->next_us;
     if (on_duty && w->later_us && w->later_us < at)
         at = w->later_us;

@@ -23,7 +23,9 @@ struct pool {
     struct task *afloat, *strays; /* on the loop: running; given up. Linked both ways */
     pthread_t *threads;
     int executors, threads_most, started, idle;
+    int reserved; /* executors that run no prefetched task */
     int busy_threads, busy_loop, given_up;
+    int unlimited; /* of the busy: with a prefetched task */
     uint64_t begun;
     bool waking; /* a thread was called and has not come yet */
     bool stopping;
@@ -47,13 +49,28 @@ static int timed(const struct pool *p)
     return p->thread.timed.count + p->loop.timed.count;
 }
 
-/* The list of this line whose head may begin now: an executor is free for it, and prefetched ones leave those
- * alone that were granted to timed ones. NULL: none. */
+/* How many executors are free for prefetched tasks, which leave those alone that were granted to timed ones.
+ */
+static int free_for_prefetched(const struct pool *p)
+{
+    int idle = p->executors - busy(p) - timed(p), open = p->executors - p->reserved - p->unlimited;
+
+    return idle < open ? idle : open;
+}
+
+static void count_busy(struct pool *p, const struct task *task, int *busy_there, int n)
+{
+    *busy_there += n;
+    if (!task->slot_us)
+        p->unlimited += n;
+}
+
+/* The list of this line whose head may begin now: an executor is free for it. NULL: none. */
 static struct task_list *next_of(const struct pool *p, struct line *line)
 {
     if (line->timed.head && busy(p) < p->executors)
         return &line->timed;
-    if (line->prefetched.head && busy(p) + timed(p) < p->executors)
+    if (line->prefetched.head && free_for_prefetched(p) > 0)
         return &line->prefetched;
     return NULL;
 }
@@ -158,7 +175,7 @@ static void hand_in(struct pool *p, struct task *task)
 static void run_one(struct pool *p, struct task *task, int seat)
 {
     p->running[seat] = task;
-    p->busy_threads++;
+    count_busy(p, task, &p->busy_threads, 1);
     p->begun++;
     call_one(p);
     pthread_mutex_unlock(&p->lock);
@@ -166,7 +183,7 @@ static void run_one(struct pool *p, struct task *task, int seat)
     task->finished_us = clock_mono_us();
     pthread_mutex_lock(&p->lock);
     p->running[seat] = NULL;
-    p->busy_threads--;
+    count_busy(p, task, &p->busy_threads, -1);
     if (task->stray) {
         p->given_up--;
         task_free(task);
@@ -295,12 +312,12 @@ struct task *pool_begin(struct pool *p, int64_t now_us, int64_t *next_us)
     list = next_of(p, &p->loop);
     if (list == &p->loop.timed && list->head->start_us > now_us) {
         *next_us = list->head->start_us;
-        list = p->loop.prefetched.head && busy(p) + timed(p) < p->executors ? &p->loop.prefetched : NULL;
+        list = p->loop.prefetched.head && free_for_prefetched(p) > 0 ? &p->loop.prefetched : NULL;
     }
     if (list && !p->stopping) {
         task = task_list_pop(list);
         link_in(&p->afloat, task);
-        p->busy_loop++;
+        count_busy(p, task, &p->busy_loop, 1);
         p->begun++;
     }
     pthread_mutex_unlock(&p->lock);
@@ -317,9 +334,17 @@ void pool_end(struct pool *p, struct task *task)
         return;
     }
     link_out(&p->afloat, task);
-    p->busy_loop--;
+    count_busy(p, task, &p->busy_loop, -1);
     task->finished_us = clock_mono_us();
     hand_in(p, task);
+    call_one(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pool_reserve(struct pool *p, int executors)
+{
+    pthread_mutex_lock(&p->lock);
+    p->reserved = executors;
     call_one(p);
     pthread_mutex_unlock(&p->lock);
 }
@@ -361,7 +386,7 @@ void pool_withdraw(struct pool *p, struct task_list *tasks, bool all)
         task_list_append(tasks, &p->thread.timed);
         task_list_append(tasks, &p->loop.timed);
     }
-    stay = all ? 0 : p->executors - busy(p) - timed(p);
+    stay = all ? 0 : free_for_prefetched(p);
     withdraw_prefetched(&p->thread, tasks, &stay);
     withdraw_prefetched(&p->loop, tasks, &stay);
     pthread_mutex_unlock(&p->lock);
@@ -380,7 +405,7 @@ bool pool_give_up(struct pool *p, struct task *task)
         } else {
             link_out(&p->afloat, task);
             link_in(&p->strays, task);
-            p->busy_loop--;
+            count_busy(p, task, &p->busy_loop, -1);
             call_one(p);
         }
     }
@@ -443,6 +468,8 @@ struct pool_load pool_load(struct pool *p)
     load = (struct pool_load){
         .running = busy(p) - p->given_up,
         .queued = timed(p) + p->thread.prefetched.count + p->loop.prefetched.count,
+        .prefetched = p->thread.prefetched.count + p->loop.prefetched.count,
+        .unlimited = p->unlimited,
         .threads = p->busy_threads - p->given_up,
         .given_up = p->given_up,
         .begun = p->begun,

@@ -32,6 +32,9 @@ void pool_add(struct pool *pool, struct task_list *tasks);
 struct task *pool_begin(struct pool *pool, int64_t now_us, int64_t *next_us);
 /* A task of the loop has ended. From any thread. */
 void pool_end(struct pool *pool, struct task *task);
+/* So many executors run no prefetched task: they are for jobs with a limit. Where there are fewer than before
+ * pool_begin is to be asked again. */
+void pool_reserve(struct pool *pool, int executors);
 /* Hands over what has finished. */
 void pool_collect(struct pool *pool, struct task_list *finished);
 /* Takes back tasks that have not begun: those beyond the executors that are free for them, or (all) every
@@ -47,6 +50,8 @@ size_t pool_running(struct pool *pool, struct task **tasks);
 
 struct pool_load {
     int running, queued;
+    int prefetched; /* of the queued: those without a limit, which may have to wait */
+    int unlimited;  /* of the running: those without a limit */
     int threads;    /* of the running, those on threads */
     int given_up;   /* tasks that threads still hold */
     uint64_t begun; /* tasks begun so far: does it move? */

@@ -99,7 +99,9 @@ struct weir_worker {
 
     /* What the last claim said; times by this machine's monotonic clock, 0: unknown or never. */
     struct claim claim;
-    bool more, look_now, look_held;
+    bool more, starved, look_now, look_held;
+    int reserve, reserve_used; /* executors for jobs with a limit alone; the most that were used since */
+    int64_t reserve_us;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
     int64_t left_us; /* schedules are due that are for others: until then, what is due is not looked at */
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
@@ -200,6 +202,7 @@ void worker_fire(struct weir_worker *w, const struct promoted *promoted);
 bool worker_remember(struct weir_worker *w, const char *line);
 struct room {
     int free, prefetch;
+    int open;      /* of the free: not reserved for jobs with a limit */
     bool worth_it; /* enough for a turn of its own when there is more to take */
 };
 struct room worker_room(struct weir_worker *w);
