@@ -248,11 +248,21 @@ static int confirm(struct cli *cli, struct weir *w, const struct dead_flags *fla
     return status;
 }
 
+static struct span id_met(const struct dead_walk *walk, size_t i)
+{
+    struct dead_job job;
+
+    if (walk->verb != DEAD_LIST)
+        return dead_moved(walk, i);
+    dead_job(walk, i, &job);
+    return job.id;
+}
+
 /* Ids that were asked for and are still to be met. */
 static void strike_out(const struct dead_walk *walk, bool *met)
 {
     for (size_t i = 0; i < walk->found; i++) {
-        struct span id = dead_moved(walk, i);
+        struct span id = id_met(walk, i);
 
         for (size_t k = 0; k < walk->filter.id_count; k++)
             if (strlen(walk->filter.ids[k]) == id.len && memcmp(walk->filter.ids[k], id.at, id.len) == 0)
@@ -357,6 +367,29 @@ static int move(struct cli *cli, struct weir *w, const struct deed *deed, const 
     return status;
 }
 
+/* Are all ids there that were given? */
+static int look_for_ids(struct cli *cli, struct weir *w, const struct deed *deed,
+                        const struct dead_flags *flags)
+{
+    struct dead_walk walk = {.w = w, .now_us = -1, .verb = DEAD_LIST, .filter = flags->filter};
+    bool *met = calloc(flags->filter.id_count + 1, sizeof *met);
+    int status = 0;
+
+    if (!met)
+        return no_memory(cli);
+    while (status == 0 && flags->filter.id_count > 0 && !walk.ended) {
+        if (dead_next(&walk) < 0)
+            status = cli_failed(cli, w);
+        else
+            strike_out(&walk, met);
+    }
+    if (status == 0)
+        status = check_met(cli, deed, &walk, met);
+    dead_end(&walk);
+    free(met);
+    return status;
+}
+
 static int run_deed(struct cli *cli, struct weir *w, const struct deed *deed, const struct dead_flags *flags)
 {
     struct summary s;
@@ -366,6 +399,8 @@ static int run_deed(struct cli *cli, struct weir *w, const struct deed *deed, co
         status = summarize(cli, w, &flags->filter, &s);
         if (status == 0)
             status = print_dry(cli, deed, flags, &s);
+        if (status == 0)
+            status = look_for_ids(cli, w, deed, flags);
         json_decref(s.types);
         return status;
     }
@@ -442,8 +477,9 @@ static int check_flags(struct cli *cli, const struct action *action, const struc
         return error_set(&cli->error, WEIR_EUSAGE,
                          "dead retry --into %.60s: no queue; use 1 to 128 of A-Z a-z 0-9 _ . -", f->into);
     if (f->raw && cli->json)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "dead show --raw: its bytes are no JSON; leave out --json");
+        return error_set(
+            &cli->error, WEIR_EUSAGE,
+            "dead show --raw: writes the bytes of the body and nothing else; leave out --json or --raw");
     return 0;
 }
 

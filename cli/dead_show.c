@@ -8,11 +8,6 @@
 
 #define REASON_MOST 120 /* characters of a reason in a line of a list, about */
 
-static int no_memory(struct cli *cli)
-{
-    return error_set(&cli->error, WEIR_EINTERNAL, "dead: out of memory; free some and try again");
-}
-
 /* ---- JSON */
 
 static json_t *job_json(const struct dead_job *job)
@@ -25,53 +20,6 @@ static json_t *job_json(const struct dead_job *job)
                      text_json(job->batch), "unique", text_json(job->unique), "failed_at",
                      job->failed_us < 0 ? json_null() : json_seconds(job->failed_us), "failure",
                      text_json(job->failure), "bytes", (json_int_t)job->size_bytes);
-}
-
-static void print_base64(struct span bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *at = (const unsigned char *)bytes.at;
-
-    for (size_t left = bytes.len; left > 0; left -= left > 3 ? 3 : left, at += 3) {
-        uint32_t bits =
-            (uint32_t)at[0] << 16 | (left > 1 ? (uint32_t)at[1] << 8 : 0) | (left > 2 ? at[2] : 0);
-
-        putchar(digits[bits >> 18]);
-        putchar(digits[bits >> 12 & 63]);
-        putchar(left > 1 ? digits[bits >> 6 & 63] : '=');
-        putchar(left > 2 ? digits[bits & 63] : '=');
-    }
-}
-
-/* The body as it stands, but for the newlines between its tokens: never decoded and encoded again. */
-static void print_body_json(struct span body)
-{
-    struct error ignored;
-
-    if (json_check(body.at, body.len, &ignored) == 0) {
-        fputs(",\"body\":", stdout);
-        for (size_t i = 0; i < body.len; i++)
-            putchar(body.at[i] == '\n' || body.at[i] == '\r' ? ' ' : body.at[i]);
-    } else {
-        fputs(",\"raw\":\"", stdout);
-        print_base64(body);
-        putchar('"');
-    }
-}
-
-static int print_job_json(struct cli *cli, const struct dead_job *job)
-{
-    json_t *doc = job_json(job);
-    char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16)) : NULL;
-
-    json_decref(doc);
-    if (!text)
-        return no_memory(cli);
-    printf("%.*s", (int)strlen(text) - 1, text); /* without the last brace */
-    print_body_json(job->body);
-    puts("}");
-    free(text);
-    return 0;
 }
 
 /* ---- list */
@@ -99,7 +47,7 @@ static int list_page(struct cli *cli, const struct dead_walk *walk, int64_t limi
     for (size_t i = 0; status == 0 && i < walk->found && *shown < limit; i++, ++*shown) {
         dead_job(walk, i, &job);
         if (cli->json)
-            status = print_job_json(cli, &job);
+            status = text_print_with_body(cli, job_json(&job), job.body);
         else
             print_line(&job);
     }
@@ -175,7 +123,7 @@ static int show_page(struct cli *cli, const struct dead_walk *walk, bool raw)
         if (raw)
             fwrite(job.body.at, 1, job.body.len, stdout);
         else if (cli->json)
-            status = print_job_json(cli, &job);
+            status = text_print_with_body(cli, job_json(&job), job.body);
         else
             print_job(&job);
     }

@@ -40,16 +40,6 @@ const struct command command_job = {
 
 /* ---- JSON */
 
-/* As JSON; a body that is none as text, or null. */
-static json_t *body_json(struct span body)
-{
-    json_t *json = json_loadb(body.at, body.len, JSON_DECODE_ANY, NULL);
-
-    if (!json)
-        json = json_stringn(body.at, body.len);
-    return json ? json : json_null();
-}
-
 static json_t *lock_json(const struct found_job *job)
 {
     if (!*job->lock)
@@ -114,7 +104,7 @@ static json_t *job_json(const char *id, const struct found_job *job, const struc
         view->timeout_us > 0 ? json_seconds(view->timeout_us) : json_null(), "last_failure",
         failure_json(job), "cancelled", json_time(job->cancelled_us), "queue_paused",
         json_time(job->queue_paused_us), "batch_paused", json_time(job->batch_paused_us), "batch_cancelled",
-        json_time(job->batch_cancelled_us), "body", body_json(job->body));
+        json_time(job->batch_cancelled_us), "unreadable", text_json(span_str(job->wrong)));
 
     add_state_json(doc, job);
     return doc;
@@ -214,6 +204,11 @@ static void print_past(const struct found_job *job, const struct job_view *view)
         printf("%-11s %g s\n", "timeout", (double)view->timeout_us / 1e6);
 }
 
+static bool is_over(const struct found_job *job)
+{
+    return job->state == JOB_DEAD || job->state == JOB_FINISHED;
+}
+
 static void print_cancelled(const struct found_job *job)
 {
     print_time("cancelled", job->cancelled_us);
@@ -224,20 +219,17 @@ static void print_cancelled(const struct found_job *job)
         print_time("batch ended", job->batch_cancelled_us);
 }
 
-/* Its args on lines of their own, cut where they are long. */
-static void print_args(struct span args)
+/* As they stand; all of a body that is no job. */
+static void print_args(const struct found_job *job, struct span args)
 {
-    json_t *json = args.at ? json_loadb(args.at, args.len, JSON_DECODE_ANY, NULL) : NULL;
-    char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+    struct span shown = *job->wrong ? job->body : args;
 
-    if (text) {
-        size_t len = strlen(text);
-
-        printf("%-11s %.*s%s\n", "args", ARGS_SHOWN, text,
-               len > ARGS_SHOWN ? "\n            ... cut here; --json has all" : "");
-    }
-    free(text);
-    json_decref(json);
+    if (!shown.at)
+        return;
+    printf("%-11s ", *job->wrong ? "body" : "args");
+    if (text_print(shown, ARGS_SHOWN))
+        printf("\n%-11s cut here; --json has all", "");
+    putchar('\n');
 }
 
 static void print_job(const char *id, const struct found_job *job, const struct job_view *view)
@@ -254,9 +246,12 @@ static void print_job(const char *id, const struct found_job *job, const struct 
     if (*job->lock)
         printf("%-11s %s, until it %s\n", "unique", job->lock, job->lock_until_start ? "starts" : "ends");
     print_state(job);
+    if (*job->wrong && !is_over(job))
+        printf("%-11s %s\n%-11s it ends among the dead when a worker comes to it\n", "unreadable", job->wrong,
+               "");
     print_cancelled(job);
     print_past(job, view);
-    print_args(view->args);
+    print_args(job, view->args);
 }
 
 /* ---- The actions */
@@ -274,10 +269,8 @@ static int run_show(struct cli *cli, struct weir *w, const char *id)
     }
     if (job_read(job.body.at, job.body.len, &view, &ignored) < 0)
         view = (struct job_view){.max_attempts = JOB_MAX_ATTEMPTS};
-    if (!*job.key && view.key.at)
-        snprintf(job.key, sizeof job.key, "%.*s", (int)view.key.len, view.key.at);
     if (cli->json)
-        status = json_print(cli, job_json(id, &job, &view));
+        status = text_print_with_body(cli, job_json(id, &job, &view), job.body);
     else
         print_job(id, &job, &view);
     found_job_free(&job);

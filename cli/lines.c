@@ -13,6 +13,12 @@
 #define CAPACITY (LINE_MOST + READ_BYTES)
 #define WAIT_MS 100
 
+static int cannot_read(const struct lines *l, int error, struct error *e)
+{
+    return error_set(e, WEIR_EINPUT, "%.200s: cannot be read: %s; name another file, or - for standard input",
+                     l->name, strerror(error));
+}
+
 int lines_open(struct lines *l, const char *path, const volatile sig_atomic_t *stop, struct error *e)
 {
     bool is_input = strcmp(path, "-") == 0;
@@ -21,14 +27,14 @@ int lines_open(struct lines *l, const char *path, const volatile sig_atomic_t *s
     *l = (struct lines){.name = is_input ? "standard input" : path, .stop = stop};
     l->fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (l->fd < 0)
-        return error_set(e, WEIR_EINPUT, "%s: cannot be read: %s", l->name, strerror(errno));
+        return cannot_read(l, errno, e);
     if (fstat(l->fd, &s) == 0 && S_ISREG(s.st_mode))
         l->size_bytes = (uint64_t)s.st_size;
     l->buffer = malloc(CAPACITY);
     if (l->buffer)
         return 0;
     lines_close(l);
-    return error_set(e, WEIR_EINTERNAL, "%s: out of memory", l->name);
+    return error_set(e, WEIR_EINTERNAL, "%.200s: out of memory; free some and try again", l->name);
 }
 
 void lines_close(struct lines *l)
@@ -69,7 +75,7 @@ static enum lines_result fill(struct lines *l, struct error *e)
     l->told_idle = false;
     n = read(l->fd, l->buffer + l->end, READ_BYTES);
     if (n < 0 && errno != EINTR && errno != EAGAIN) {
-        error_set(e, WEIR_EINPUT, "%s: cannot be read: %s", l->name, strerror(errno));
+        cannot_read(l, errno, e);
         return LINES_FAILED;
     }
     l->end += n > 0 ? (size_t)n : 0;

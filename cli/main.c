@@ -166,16 +166,28 @@ static int fill_closed_streams(struct error *e)
     return 0;
 }
 
+/* Also behind the help of a command, which exits at once. */
+static void check_output(int code, void *arg)
+{
+    struct error e;
+
+    (void)arg;
+    if (code != 0 || (fflush(stdout) != EOF && !ferror(stdout)))
+        return;
+    error_set(&e, WEIR_EINTERNAL, "standard output: %s; what was to be printed is not complete",
+              strerror(errno));
+    print_error(e.text);
+    _exit(-e.status);
+}
+
 int main(int argc, char **argv)
 {
     struct error e = {.text = ""};
     int status = fill_closed_streams(&e);
 
+    on_exit(check_output, NULL);
     if (status == 0)
         status = dispatch(argc, argv, &e);
-    if (status == 0 && (fflush(stdout) == EOF || ferror(stdout)))
-        status = error_set(&e, WEIR_EINTERNAL, "standard output: %s; what was to be printed is not complete",
-                           strerror(errno));
     if (status < 0 && *e.text)
         print_error(e.text);
     return -status;

@@ -1,5 +1,6 @@
 /* weir take: a slot for a caller of any kind; with --from many, one answer a line in the order of the lines.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -292,7 +293,8 @@ static int answer_lines(struct many *m)
     forget_lines(m);
     if (status == 0 && (fflush(stdout) == EOF || ferror(stdout)))
         status = error_set(&m->cli->error, WEIR_EINTERNAL,
-                           "take --from: standard output is closed; what was to be printed is not complete");
+                           "take --from: standard output: %s; what was to be printed is not complete",
+                           strerror(errno));
     return status;
 }
 

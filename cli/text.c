@@ -4,34 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes of the printable UTF-8 character at at; 0: there is none. */
-static size_t character(const unsigned char *at, size_t len)
-{
-    size_t n = at[0] < 0x80   ? 1
-               : at[0] < 0xc2 ? 0
-               : at[0] < 0xe0 ? 2
-               : at[0] < 0xf0 ? 3
-               : at[0] < 0xf5 ? 4
-                              : 0;
-
-    if (n == 0 || n > len || at[0] < ' ' || at[0] == 0x7f)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((at[0] == 0xc2 && at[1] < 0xa0) || (at[0] == 0xe0 && at[1] < 0xa0) ||
-        (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf0 && at[1] < 0x90) ||
-        (at[0] == 0xf4 && at[1] >= 0x90))
-        return 0; /* control characters, overlong forms, surrogates, beyond Unicode */
-    return n;
-}
+#include "core/utf8.h"
 
 char *text_of(struct span bytes)
 {
     char *text = malloc(4 * bytes.len + 1), *to = text;
 
     for (size_t i = 0; text && i < bytes.len;) {
-        size_t n = character((const unsigned char *)bytes.at + i, bytes.len - i);
+        size_t n = utf8_printable(bytes.at + i, bytes.len - i);
 
         if (n == 0)
             to += sprintf(to, "\\x%02x", (unsigned char)bytes.at[i]);
@@ -44,12 +24,13 @@ char *text_of(struct span bytes)
     return text;
 }
 
-void text_print(struct span bytes, size_t most)
+bool text_print(struct span bytes, size_t most)
 {
     char *text = text_of(bytes);
     size_t len = text ? strlen(text) : 0;
+    bool cut = most > 0 && len > most;
 
-    if (most > 0 && len > most) {
+    if (cut) {
         while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
             most--;
         printf("%.*s...", (int)most, text);
@@ -57,6 +38,7 @@ void text_print(struct span bytes, size_t most)
         fputs(len > 0 ? text : "-", stdout);
     }
     free(text);
+    return cut;
 }
 
 json_t *text_json(struct span bytes)
@@ -66,4 +48,51 @@ json_t *text_json(struct span bytes)
 
     free(text);
     return value;
+}
+
+static void print_base64(struct span bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *at = (const unsigned char *)bytes.at;
+
+    for (size_t left = bytes.len; left > 0; left -= left > 3 ? 3 : left, at += 3) {
+        uint32_t bits =
+            (uint32_t)at[0] << 16 | (left > 1 ? (uint32_t)at[1] << 8 : 0) | (left > 2 ? at[2] : 0);
+
+        putchar(digits[bits >> 18]);
+        putchar(digits[bits >> 12 & 63]);
+        putchar(left > 1 ? digits[bits >> 6 & 63] : '=');
+        putchar(left > 2 ? digits[bits & 63] : '=');
+    }
+}
+
+/* Never decoded and encoded again. */
+static void print_body(struct span body)
+{
+    struct error ignored;
+
+    if (json_check(body.at, body.len, &ignored) == 0) {
+        fputs(",\"body\":", stdout);
+        for (size_t i = 0; i < body.len; i++)
+            putchar(body.at[i] == '\n' || body.at[i] == '\r' ? ' ' : body.at[i]);
+    } else {
+        fputs(",\"raw\":\"", stdout);
+        print_base64(body);
+        putchar('"');
+    }
+}
+
+int text_print_with_body(struct cli *cli, json_t *doc, struct span body)
+{
+    char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16)) : NULL;
+
+    json_decref(doc);
+    if (!text)
+        return error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
+                         cli->command->name);
+    fwrite(text, 1, strlen(text) - 1, stdout); /* without the last brace */
+    print_body(body);
+    puts("}");
+    free(text);
+    return 0;
 }

@@ -8,9 +8,13 @@
 /* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid
  * stay. The caller's to free; NULL: out of memory. */
 char *text_of(struct span bytes);
-/* Prints it, cut after about most bytes; 0: all of it. What is empty is "-". */
-void text_print(struct span bytes, size_t most);
+/* Prints it, cut after about most bytes; 0: all of it. What is empty is "-". Returns whether it was cut. */
+bool text_print(struct span bytes, size_t most);
 /* The same as JSON; null when it is empty. */
 json_t *text_json(struct span bytes);
+/* Prints doc as one line and frees it, its last member the body of a job: "body", as it stands but for the
+ * newlines between its tokens, when it is JSON; else "raw", its bytes in base64. doc NULL: there was no
+ * memory to make it. */
+int text_print_with_body(struct cli *cli, json_t *doc, struct span body);
 
 #endif

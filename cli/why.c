@@ -120,6 +120,8 @@ static void format_halt(const struct found_job *job, char out[200])
     *out = '\0';
     if (job->cancelled_us > 0 || job->batch_cancelled_us > 0)
         snprintf(out, 200, "never: it is cancelled, and ends when a worker comes to it");
+    else if (*job->wrong)
+        snprintf(out, 200, "never: it ends among the dead when a worker comes to it");
     else if (job->batch_paused_us > 0)
         snprintf(out, 200, "not before its batch goes on: weir batch resume %s", job->batch);
     else if (job->queue_paused_us > 0)
@@ -151,7 +153,7 @@ static void print_line(const struct why *why)
     if (why->held)
         printf("%-10s by its type: no worker that looked can run it; start one that has a handler for %s\n",
                "held", why->job.type);
-    else if (!why->served)
+    else if (!why->served && *why->job.type)
         printf("%-10s takes %s from queue %s now; start one\n", "no worker", why->job.type, why->job.queue);
     print_start(why);
 }
@@ -222,6 +224,8 @@ static void print_why(const char *id, const struct why *why)
     printf("\n%-10s %s\n", "state", why->held ? "held" : job_state_name(job->state));
     if (job->attempts > 0)
         printf("%-10s %" PRId64 "\n", over ? "attempts" : "attempt", job->attempts + !over);
+    if (*job->wrong && !over)
+        printf("%-10s %s\n", "unreadable", job->wrong);
     print_rest(why);
 }
 
@@ -284,6 +288,7 @@ static json_t *why_json(const char *id, const struct why *why)
                             "type", text_json(span_str(job->type)), "queue", text_json(span_str(job->queue)),
                             "key", text_json(span_str(job->key)), "attempts", (json_int_t)job->attempts);
 
+    json_object_set_new(doc, "unreadable", text_json(span_str(job->wrong)));
     add_halt_json(doc, job);
     if (stands_in_line(why)) {
         add_line_json(doc, why);

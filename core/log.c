@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/utf8.h"
 
 #define LINE_SIZE 2048 /* below PIPE_BUF: a line of one process is never torn by another's */
 
@@ -31,23 +32,19 @@ static void read_level(void)
             highest = (enum log_level)i;
 }
 
-/* Writes the first character of text to piece, a control character (C0, DEL, C1 as UTF-8) as its escape;
- * returns how many bytes of text that took. */
-static int escape(const char *text, char piece[12])
+/* Writes the first character of text to piece, as its escape when it is not printable; returns how many bytes
+ * of text that took. */
+static size_t escape(const char *text, char piece[12])
 {
-    const unsigned char *at = (const unsigned char *)text;
+    size_t len = utf8_printable(text, strnlen(text, 4));
 
-    if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f) {
-        snprintf(piece, 12, "\\x%02x\\x%02x", at[0], at[1]);
-        return 2;
-    }
-    if (at[0] == '\n')
+    if (len > 0)
+        snprintf(piece, 12, "%.*s", (int)len, text);
+    else if (*text == '\n')
         snprintf(piece, 12, "\\n");
-    else if (at[0] < 0x20 || at[0] == 0x7f)
-        snprintf(piece, 12, "\\x%02x", at[0]);
     else
-        snprintf(piece, 12, "%c", at[0]);
-    return 1;
+        snprintf(piece, 12, "\\x%02x", (unsigned char)*text);
+    return len > 0 ? len : 1;
 }
 
 /* Appends text to line from len on, escaped, cut off with "..." where it does not fit; returns the new
@@ -58,7 +55,7 @@ static size_t append_escaped(char line[LINE_SIZE], size_t len, const char *text)
 
     while (*text) {
         char piece[12];
-        int taken = escape(text, piece);
+        size_t taken = escape(text, piece);
 
         if (len + strlen(piece) > last) {
             memcpy(line + len, "...", 3);

@@ -6,6 +6,7 @@
 #include "core/client.h"
 #include "core/reply.h"
 #include "core/script.h"
+#include "queue/json.h"
 
 #define PAGE_MOST 1000
 #define PAGE_BYTES (1024 * 1024) /* about; half a millisecond of Redis */
@@ -130,10 +131,20 @@ static void read_attrs(struct span attrs, struct found_job *out)
     read_failure(lease_attr(attrs, 'e'), out);
 }
 
+/* A name that a body has as that member, though a worker cannot read it. */
+static struct span name_in(struct span body, const char *member)
+{
+    struct span value = json_find(body.at, body.len, member);
+
+    if (value.len < 2 || *value.at != '"' || !name_is_valid(value.at + 1, value.len - 2))
+        return (struct span){NULL, 0};
+    return (struct span){value.at + 1, value.len - 2};
+}
+
 static int read_entry(const struct redisReply *r, struct found_job *out)
 {
     struct lease lease = {0};
-    struct error ignored;
+    struct error why;
     struct job_view view;
 
     out->entry = malloc(r->len + 1);
@@ -147,8 +158,14 @@ static int read_entry(const struct redisReply *r, struct found_job *out)
     out->interrupted = lease.interrupted;
     out->throttled = lease.throttled;
     read_attrs(lease.attrs, out);
-    if (job_read(out->body.at, out->body.len, &view, &ignored) == 0 && !*out->type)
+    if (job_read(out->body.at, out->body.len, &view, &why) < 0) {
+        snprintf(out->wrong, sizeof out->wrong, "%.150s", why.text);
+        view = (struct job_view){.type = name_in(out->body, "type")};
+    }
+    if (!*out->type)
         copy_span(out->type, sizeof out->type, view.type);
+    if (!*out->key)
+        copy_span(out->key, sizeof out->key, view.key);
     return 0;
 }
 

@@ -38,6 +38,7 @@ struct found_job {
     char failure[1024];                                 /* why; cut where it does not fit, as all of these */
     char *entry;                                        /* as it stands there; owns body */
     struct span body;                                   /* as it was enqueued */
+    char wrong[160];                                    /* why a worker cannot read it; "": it can */
     char place[PLACE_SIZE];                             /* waiting, parked, aside: the list in which it is */
     int64_t before, length;                             /* the same: jobs before it there, and all */
     int64_t at_us; /* scheduled, retry: when it is due; dead, finished: since when; running: the time of its

@@ -104,7 +104,6 @@ static int read_why(struct look *look, const struct redisReply *r)
     if (reply_array(r, 11, "why", &look->w->error) < 0)
         return look->w->error.status;
     why->now_us = reply_int(r->element[0], 0);
-    snprintf(why->job.key, sizeof why->job.key, "%s", text_of(r->element[1]));
     snprintf(look->lane, sizeof look->lane, "%s", text_of(r->element[2]));
     look->lane_length = reply_int(r->element[3], 0);
     why->cost = reply_int(r->element[4], 1);
@@ -116,6 +115,8 @@ static int read_why(struct look *look, const struct redisReply *r)
     for (size_t i = 0; gates->type == REDIS_REPLY_ARRAY && i < gates->elements; i++)
         if (gates->element[i]->elements >= 6 && why->gate_count < WHY_GATES_MAX)
             read_gate(look, gates->element[i]);
+    if (look->keyed)
+        snprintf(why->job.key, sizeof why->job.key, "%s", text_of(r->element[1]));
     why->limited = why->gate_count > 0;
     why->holder = find_holder(why);
     return 0;
@@ -310,7 +311,8 @@ static int look_ahead(struct look *look)
 /* It does not start before somebody resumes its queue or batch, or not at all. */
 static bool is_halted(const struct found_job *job)
 {
-    return job->queue_paused_us || job->batch_paused_us || job->batch_cancelled_us || job->cancelled_us;
+    return *job->wrong || job->queue_paused_us || job->batch_paused_us || job->batch_cancelled_us ||
+           job->cancelled_us;
 }
 
 int why_read(struct weir *w, int64_t now_us, const char *id, struct why *out)

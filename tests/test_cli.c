@@ -328,17 +328,46 @@ static void test_version_and_help(void **state)
     }
 }
 
-static void test_full_output(void **state)
+static void expect_output_fails(const char *line, const char *why)
 {
     struct outcome o;
-    char line[600];
+    char text[600], says[200];
+
+    snprintf(text, sizeof text, "exec '%s' %s", built("weir"), line);
+    snprintf(says, sizeof says, "weir: standard output: %s; what was to be printed is not complete\n", why);
+    run_in(&o, NULL, "/bin/sh", "-c", text, NULL);
+    assert_int_equal(o.code, 70);
+    assert_string_equal(o.err, says);
+}
+
+static void test_full_output(void **state)
+{
+    (void)state;
+    expect_output_fails("version >/dev/full", "No space left on device");
+    expect_output_fails("help >/dev/full", "No space left on device");
+    expect_output_fails("help rate >/dev/full", "No space left on device");
+    expect_output_fails("rate --help >&-", "Bad file descriptor");
+}
+
+static void test_files_that_cannot_be_read(void **state)
+{
+    struct outcome o;
+    char path[3001];
 
     (void)state;
-    snprintf(line, sizeof line, "'%s' version >/dev/full", built("weir"));
-    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
-    assert_int_equal(o.code, 70);
-    assert_string_equal(
-        o.err, "weir: standard output: No space left on device; what was to be printed is not complete\n");
+    assert_misuses((const struct misuse[]){
+        {"enqueue --from ./no-such-file a", 65,
+         "No such file or directory; name another file, or - for standard input"},
+        {"take --from ./no-such-file", 65,
+         "No such file or directory; name another file, or - for standard input"},
+        {"take --from /", 65, "weir: /: cannot be read: Is a directory; name another file, or -"},
+        {NULL, 0, NULL},
+    });
+    memset(path, '/', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    run_in(&o, NULL, built("weir"), "take", "--from", path, NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.err, "/: cannot be read: Is a directory; name another file"));
 }
 
 static void test_redis_url(void **state)
@@ -381,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_closed_streams),
         cmocka_unit_test(test_version_and_help),
         cmocka_unit_test(test_full_output),
+        cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_redis_url),
     };
 

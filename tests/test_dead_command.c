@@ -341,6 +341,13 @@ static void ids_that_are_not_there(void **state)
     bury(s, "mark", 5);
     dead(&o, s, "show", "mark9", NULL);
     expect(&o, 66, "", "weir: dead show mark9: not among the dead jobs");
+    dead(&o, s, "retry", "mark9", "--dry-run", NULL);
+    expect(&o, 66, "0 dead jobs would be retried\n", "weir: dead retry mark9: not among the dead jobs;");
+    dead(&o, s, "remove", "mark9", "mark2", "mark8", "--dry-run", "--json", NULL);
+    expect(&o, 66, NULL, "weir: dead remove mark9: not among the dead jobs, and 1 more are not");
+    assert_non_null(strstr(o.out, "{\"dry_run\":true,\"jobs\":1,"));
+    dead(&o, s, "retry", "mark1", "mark2", "--dry-run", NULL);
+    expect(&o, 0, NULL, "");
     dead(&o, s, "retry", "mark0", "mark9", "mark1", NULL);
     expect(&o, 66, "2 dead jobs retried\n", "weir: dead retry mark9: not among the dead jobs;");
     dead(&o, s, "remove", "mark9", "mark2", "mark0", NULL);
@@ -368,7 +375,9 @@ static void wrong_usage(void **state)
         {{"show"}, 64, "dead show: which one?"},
         {{"show", "a", "b"}, 64, "dead show: more than 1 IDs"},
         {{"show", "a", "--type", "t"}, 64, "dead show: it takes no --type"},
-        {{"show", "a", "--raw", "--json"}, 64, "leave out --json"},
+        {{"show", "a", "--raw", "--json"},
+         64,
+         "the bytes of the body and nothing else; leave out --json or --raw"},
         {{"retry"}, 64, "dead retry: which ones?"},
         {{"retry", "--dry-run"}, 64, "dead retry: which ones?"},
         {{"retry", "--all", "--yes"}, 64, "dead retry: it takes no --yes"},

@@ -101,7 +101,7 @@ static void test_a_job_that_waits(void **state)
         "a",
         "state       waiting|type        t, queue default|batch       week|unique      key, until it ends|"
         "place       1 of 1 in its queue|2 of 4 used|interrupted 1 times|throttled   3 times|"
-        "failed last|as          it said\\x0ano, twice|timeout     1.5 s|\"n\": [\n");
+        "failed last|as          it said\\x0ano, twice|timeout     1.5 s|args        {\"n\":[1,2]}\n");
     doc = shown("a");
     expect_member(doc, "state", "\"waiting\"");
     expect_member(doc, "batch", "\"week\"");
@@ -278,8 +278,52 @@ static void test_long_args_are_cut(void **state)
     memset(xs, 'x', sizeof xs);
     snprintf(body, sizeof body, "{\"id\":\"a\",\"type\":\"t\",\"args\":\"%.*s\"}", 5000, xs);
     push("default", body);
-    expect_shown("a", "... cut here; --json has all");
+    expect_shown("a", "xxx...\n            cut here; --json has all\n");
     assert_in_range(strlen(said.out), 2000, 2600);
+}
+
+/* Never decoded and encoded again: numbers keep their digits, and what is no JSON its bytes. */
+static void test_a_body_is_shown_byte_for_byte(void **state)
+{
+    static const char args[] = "{\"a\":1.10,\"b\":12345678901234567.123,\"c\":1e2,\"\xc3\xa4\":\"\xc3\xbc\"}";
+    char body[200], part[240];
+
+    (void)state;
+    start("w");
+    snprintf(body, sizeof body, "{\"id\":\"a\",\"type\":\"t\",\"args\":%s}", args);
+    push("default", body);
+    push("default", "{\"id\":\"b\",\"type\":\"t\",\"args\":\"\xff\"}");
+    push("default", "{\"id\":\"c\", oops");
+
+    snprintf(part, sizeof part, "args        %s\n", args);
+    expect_shown("a", part);
+    assert_int_equal(job("show --json a"), 0);
+    snprintf(part, sizeof part, ",\"body\":%s}\n", body);
+    expect_said(part);
+    expect_shown("b", "body        {\"id\":\"b\",\"type\":\"t\",\"args\":\"\\xff\"}\n");
+    assert_int_equal(job("show --json b"), 0);
+    expect_said(",\"raw\":\"eyJpZCI6ImIiLCJ0eXBlIjoidCIsImFyZ3MiOiL/In0=\"}\n");
+    expect_shown("c", "body        {\"id\":\"c\", oops\n");
+    assert_int_equal(job("show --json c"), 0);
+    expect_said(",\"raw\":\"eyJpZCI6ImMiLCBvb3Bz\"}\n");
+}
+
+static void test_a_job_that_cannot_be_read(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    start("w");
+    push("default", "{\"type\":\"g\",\"id\":\"a\",\"key\":5}");
+    push("default", "{\"type\":\"g\",\"id\":\"b\",\"key\":\"k\"}");
+    expect_shown("a", "type        g, queue default|unreadable  wrong job: \"key\" must be a string|"
+                      "it ends among the dead when a worker comes to it");
+    doc = shown("a");
+    expect_member(doc, "unreadable",
+                  "\"wrong job: \\\"key\\\" must be a string of 1 to 128 of A-Z a-z 0-9 _ . -\"");
+    json_decref(doc);
+    expect_shown("b", "type        g, key k, queue default");
+    assert_null(strstr(said.out, "unreadable"));
 }
 
 static void test_what_is_wrong_is_said(void **state)
@@ -393,6 +437,8 @@ int main(void)
         TEST(a_lock_whose_job_is_nowhere),
         TEST(answers_for_programs),
         TEST(long_args_are_cut),
+        TEST(a_body_is_shown_byte_for_byte),
+        TEST(a_job_that_cannot_be_read),
         TEST(what_is_wrong_is_said),
         TEST(with_a_real_worker),
     };

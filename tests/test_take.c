@@ -555,6 +555,11 @@ static void test_lines_of_a_file(void **state)
     run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
     expect(&o, 0, "", "");
     write_text(folder, "lines", "mail\nmail\n");
+    run_in(&o, folder, "/bin/sh", "-c", "exec \"$1\" take --redis \"$2\" --from lines >/dev/full", "sh",
+           built("weir"), server.url, NULL);
+    expect(&o, 70, "",
+           "weir: take --from: standard output: No space left on device; what was to be printed is not "
+           "complete");
     run_in(&o, folder, built("weir"), "take", "--redis", "/nowhere", "--from", "lines", NULL);
     expect(&o, 69, "", "no such socket");
     run_in(&o, folder, built("weir"), "take", "--redis", "/nowhere", "--from", "lines", "--on-error", "allow",

@@ -204,6 +204,30 @@ static void test_a_dead_job(void **state)
     assert_int_equal(why.job.at_us, BEGIN_US + SECOND_US);
 }
 
+/* Foreign, of a member that a worker refuses. */
+static void test_a_job_that_cannot_be_read(void **state)
+{
+    (void)state;
+    start_worker();
+    must(turns_rate("slow", "1/10000000/1"));
+    push_job("default", "slow", "a", ",\"key\":5");
+    push_job("default", "t", "b", ",\"type\":\"t\"");
+    push("default", "{\"id\":\"c\",\"type\":7}");
+    ask_why("a", JOB_WAITING);
+    assert_string_equal(why.job.wrong,
+                        "wrong job: \"key\" must be a string of 1 to 128 of A-Z a-z 0-9 _ . -");
+    assert_string_equal(why.job.type, "slow");
+    assert_int_equal(why.start_us, GATE_NEVER);
+    ask_why("b", JOB_WAITING);
+    assert_non_null(strstr(why.job.wrong, "a member comes twice"));
+    assert_int_equal(why.start_us, GATE_NEVER);
+    ask_why("c", JOB_WAITING);
+    assert_non_null(strstr(why.job.wrong, "\"type\" must be a string"));
+    assert_string_equal(why.job.type, "");
+    assert_int_equal(claim("w", 9, 0), 2); /* a and b: the worker that has them says they are dead */
+    ask_why("c", JOB_DEAD);
+}
+
 /* What does not start before somebody resumes it. */
 static void test_what_is_halted(void **state)
 {
@@ -302,6 +326,28 @@ static void test_lanes_of_keys(void **state)
     assert_int_equal(why.gates[0].opens_us, BEGIN_US);
     assert_true(why.earliest);
     assert_int_equal(why.start_us, BEGIN_US + 20 * SECOND_US);
+}
+
+/* The gates are of no key then, or of another one than the job's own. */
+static void test_a_key_that_no_limit_asks_for(void **state)
+{
+    (void)state;
+    start_worker();
+    must(turns_rate("slow", "1/10000000/1"));
+    must(turns_rate("t", "gcra:1/10000000/1,by=args.customer"));
+    push_job("default", "slow", "a", ",\"key\":\"ann\"");
+    push_job("default", "slow", "b", ",\"key\":\"bob\"");
+    push_job("default", "t", "c", ",\"key\":\"eve\"");
+    push_job("default", "other", "d", ",\"key\":\"dan\"");
+    ask_why("b", JOB_WAITING);
+    assert_string_equal(why.job.key, "bob");
+    ask_why("d", JOB_WAITING);
+    assert_string_equal(why.job.key, "dan");
+    ask_why("c", JOB_WAITING);
+    assert_string_equal(why.job.key, "-");
+    assert_int_equal(claim("w", 9, 0), 2);
+    ask_why("b", JOB_PARKED);
+    assert_string_equal(why.job.key, "bob");
 }
 
 /* Lanes whose gates are open, one behind the other at the gate of their type. */
@@ -697,6 +743,29 @@ static void test_the_command_says_it_in_words(void **state)
     assert_int_equal(o.code, 64);
 }
 
+static void test_the_command_says_that_it_cannot_be_read(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    turns.now_us = -1;
+    start("w");
+    push("default", "{\"type\":\"g\",\"id\":\"f10\",\"key\":5}");
+    push("default", "{\"type\":5,\"id\":\"f11\"}");
+    run_in(&o, NULL, built("weir"), "why", "f10", "--redis", turns.server.url, NULL);
+    assert_int_equal(o.code, 0);
+    if (!strstr(o.out, "unreadable wrong job: \"key\" must be a string of") ||
+        !strstr(o.out, "starts     never: it ends among the dead when a worker comes to it\n"))
+        fail_msg("%s", o.out);
+    run_in(&o, NULL, built("weir"), "why", "f11", "--redis", turns.server.url, NULL);
+    assert_non_null(strstr(o.out, "unreadable wrong job: \"type\" must be a string of"));
+    assert_null(strstr(o.out, "no worker"));
+    doc = json_of("f10");
+    assert_non_null(strstr(json_string_value(json_object_get(doc, "unreadable")), "\"key\" must be"));
+    assert_true(json_is_null(json_object_get(doc, "start")));
+    json_decref(doc);
+}
+
 static void test_attempts_of_a_finished_job(void **state)
 {
     (void)state;
@@ -757,10 +826,12 @@ int main(void)
         TEST(a_job_that_runs),
         TEST(a_job_of_later),
         TEST(a_dead_job),
+        TEST(a_job_that_cannot_be_read),
         TEST(what_is_halted),
         TEST(a_job_that_is_nowhere),
         TEST(a_held_job),
         TEST(lanes_of_keys),
+        TEST(a_key_that_no_limit_asks_for),
         TEST(turns_of_other_keys),
         TEST(a_full_concurrency_gate),
         TEST(a_paused_limit),
@@ -777,6 +848,7 @@ int main(void)
         TEST(many_lanes_are_paged),
         TEST(wrong_calls_are_refused),
         TEST(the_command_says_it_in_words),
+        TEST(the_command_says_that_it_cannot_be_read),
         TEST(attempts_of_a_finished_job),
         TEST(the_command_says_it_in_json),
     };

@@ -1,0 +1,23 @@
+#include "core/utf8.h"
+
+size_t utf8_printable(const char *text, size_t len)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t n = at[0] < 0x80   ? 1
+               : at[0] < 0xc2 ? 0
+               : at[0] < 0xe0 ? 2
+               : at[0] < 0xf0 ? 3
+               : at[0] < 0xf5 ? 4
+                              : 0;
+
+    if (n == 0 || n > len || at[0] < ' ' || at[0] == 0x7f)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((at[0] == 0xc2 && at[1] < 0xa0) || (at[0] == 0xe0 && at[1] < 0xa0) ||
+        (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf0 && at[1] < 0x90) ||
+        (at[0] == 0xf4 && at[1] >= 0x90))
+        return 0; /* control characters, overlong forms, surrogates, beyond Unicode */
+    return n;
+}

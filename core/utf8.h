@@ -1,0 +1,11 @@
+/* What may be shown as it is of text that can be any bytes. */
+#ifndef CORE_UTF8_H
+#define CORE_UTF8_H
+
+#include <stddef.h>
+
+/* The bytes of the printable UTF-8 character with which text, of at least one byte, begins; 0: it begins with
+ * none: a control character (C0, DEL, C1), or no UTF-8. */
+size_t utf8_printable(const char *text, size_t len);
+
+#endif
