@@ -26,7 +26,7 @@ json_t *rate_rules_json(const struct rule_set *set);
 /* "now", or a time and how long it is until then, or that it hangs on what ends. */
 void rate_format_when(int64_t now_us, int64_t us, char out[96]);
 
-/* cli/rate_note.c: what rate set and rate use do to jobs that were accepted and will not fit; "": there are
+/* cli/rate_note.c: what rate set and rate use say of jobs that were accepted and may never fit; "": there are
  * none. limits: as they were before; kept: the rules as they are kept; names: of limits, NULL behind them. */
 #define RATE_NOTE_SIZE 400
 void rate_set_note(const struct limits *limits, const char *name, const struct rule_set *kept,

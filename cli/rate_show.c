@@ -166,6 +166,14 @@ static void print_gcra(const struct limit *limit, size_t i)
         puts("    TAT         passed");
 }
 
+static void print_hold(int64_t now_us, int64_t until_us)
+{
+    char when[96];
+
+    rate_format_when(now_us, until_us, when);
+    printf("    %-12s%s, for a job that waits at other gates too\n", "held to", when);
+}
+
 /* A rule and its gate. */
 static void print_gate(const struct limit *limit, size_t i, const struct parked *parked)
 {
@@ -189,6 +197,8 @@ static void print_gate(const struct limit *limit, size_t i, const struct parked 
         print_last(limit, i, parked);
     if (is_stopped(limit, i))
         print_time(4, "paused to", limit->now_us, limit->gates[i].pause_until_us);
+    if (limit->held_until_us[i])
+        print_hold(limit->now_us, limit->held_until_us[i]);
     if (limit->factor[i])
         printf("    %-12s%.3g of its rate\n", "adapted to", (double)limit->factor[i] / 1000);
 }
@@ -267,11 +277,12 @@ static json_t *gate_json(const struct limit *limit, size_t i, const struct parke
 
     if (*limit->set.at[i].by)
         return doc;
-    state = json_pack("{s:I,s:o,s:o,s:b,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
-                      json_time(limit_nth_start(limit, i, 1)), "last_start",
+    state = json_pack("{s:I,s:o,s:o,s:b,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i),
+                      "next_start", json_time(limit_nth_start(limit, i, 1)), "last_start",
                       parked->jobs ? json_time(limit_nth_start(limit, i, parked->jobs)) : json_null(),
                       "at_the_earliest", parked->jobs && is_earliest(&limit->set.at[i], parked),
-                      "paused_until", future_json(limit->gates[i].pause_until_us, limit->now_us));
+                      "paused_until", future_json(limit->gates[i].pause_until_us, limit->now_us),
+                      "held_until", future_json(limit->held_until_us[i], limit->now_us));
     if (is_gcra(&limit->set.at[i]))
         json_object_set_new(state, "tat", future_json(tat_of(limit, i), limit->now_us));
     if (limit->factor[i])

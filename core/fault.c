@@ -58,9 +58,8 @@ static const struct {
     [REDIS_FAULT_LOADING] = {WEIR_EUNREACHABLE,
                              "Redis: is loading its data after a start; wait and try again"},
     [REDIS_FAULT_OOM] = {WEIR_ENOTNOW, "Redis: over its maxmemory; raise it or drain the queue"},
-    [REDIS_FAULT_BUSY] =
-        {WEIR_ENOTNOW,
-         "Redis: busy with somebody's long script; wait, or end it with SCRIPT KILL or FUNCTION KILL"},
+    [REDIS_FAULT_BUSY] = {WEIR_ENOTNOW, "Redis: busy with a long script, Weir's own or another's; wait, or "
+                                        "end it with SCRIPT KILL or FUNCTION KILL"},
     [REDIS_FAULT_DISK] = {WEIR_ENOTNOW, "Redis: cannot write to its disk: %s; make room there or mend it"},
     [REDIS_FAULT_NO_LOGIN] = {WEIR_EREFUSED,
                               "Redis: wants a password (%s); put it into the address, REDIS_URL: "

@@ -64,6 +64,21 @@ static int64_t factor_of(const struct gate *g)
     return g->base.adapt_high ? llround(1000 * (double)g->rule.count / (double)g->rule.period_us / full) : 0;
 }
 
+/* The end of a gate's hold; state: one that gate_read took. */
+static int64_t held_until(const char *state, int64_t now_us)
+{
+    int64_t wrote_us, ticket, until_us;
+    const char *at = state;
+
+    if (!number_read(&at, INT64_MAX, &wrote_us) || !(at = strchr(at + 1, ' ')))
+        return 0;
+    at++;
+    if (!number_read(&at, INT64_MAX, &ticket) || *at++ != ',' || !number_read(&at, INT64_MAX, &until_us))
+        return 0;
+    until_us -= wrote_us > now_us ? wrote_us - now_us : 0;
+    return until_us > now_us ? until_us : 0;
+}
+
 /* row: name, text, a state for each rule; one that cannot be read counts as never used. */
 static void read_limit(const struct redisReply *row, int64_t now_us, struct limit *limit)
 {
@@ -78,7 +93,8 @@ static void read_limit(const struct redisReply *row, int64_t now_us, struct limi
         const char *state = row->element[2 + i]->type == REDIS_REPLY_STRING ? row->element[2 + i]->str : "";
 
         gate_init(&limit->gates[i], &limit->set.at[i]);
-        (void)!gate_read(&limit->gates[i], state, now_us, &ignored);
+        if (gate_read(&limit->gates[i], state, now_us, &ignored) == 0 && *state)
+            limit->held_until_us[i] = held_until(state, now_us);
         limit->factor[i] = factor_of(&limit->gates[i]);
     }
     limit->pause_until_us = limit->readable ? pause_end(&limit->set, now_us) : 0;
@@ -106,6 +122,11 @@ static int unexpected(struct error *e)
                      "rate_list: unexpected answer from Redis; is another version at work?");
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b); /* each row begins with its name */
+}
+
 static int read_rows(const struct redisReply *limits, const struct redisReply *types, struct limits *out,
                      struct error *e)
 {
@@ -124,6 +145,8 @@ static int read_rows(const struct redisReply *limits, const struct redisReply *t
         if (read_type(types->element[i], &out->types[out->type_count++], e) < 0)
             return e->status;
     }
+    qsort(out->at, out->count, sizeof *out->at, by_name);
+    qsort(out->types, out->type_count, sizeof *out->types, by_name);
     return 0;
 }
 
@@ -166,10 +189,7 @@ int limits_read(struct weir *w, const char *name, struct limits *out)
 
 const struct limit *limits_find(const struct limits *limits, const char *name)
 {
-    for (size_t i = 0; i < limits->count; i++)
-        if (strcmp(limits->at[i].name, name) == 0)
-            return &limits->at[i];
-    return NULL;
+    return limits->count ? bsearch(name, limits->at, limits->count, sizeof *limits->at, by_name) : NULL;
 }
 
 bool limit_holds(const struct limit_type *type, const char *limit)
@@ -200,14 +220,17 @@ int64_t limit_slots(const struct limit *limit, size_t rule)
 {
     const struct gate *g = &limit->gates[rule];
 
-    if (limit->pause_until_us > limit->now_us || g->pause_until_us > limit->now_us)
+    if (limit->pause_until_us > limit->now_us || g->pause_until_us > limit->now_us ||
+        limit->held_until_us[rule])
         return 0;
     return gate_count(g, limit->now_us, limit->set.at[rule].burst, 1);
 }
 
 int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n)
 {
-    return gate_nth_start(&limit->gates[rule], looked_at(limit), n, 1);
+    int64_t from_us = looked_at(limit), held_us = limit->held_until_us[rule];
+
+    return gate_nth_start(&limit->gates[rule], held_us > from_us ? held_us : from_us, n, 1);
 }
 
 int64_t limit_next_start(const struct limit *limit)
@@ -454,8 +477,7 @@ double limits_rate(const struct limits *limits, const struct limit_type *type, i
 
 struct limit_type *limits_type(const struct limits *limits, const char *name)
 {
-    for (size_t i = 0; i < limits->type_count; i++)
-        if (strcmp(limits->types[i].name, name) == 0)
-            return &limits->types[i];
-    return NULL;
+    return limits->type_count
+               ? bsearch(name, limits->types, limits->type_count, sizeof *limits->types, by_name)
+               : NULL;
 }

@@ -20,25 +20,26 @@ struct limit {
     struct rule_set set;
     struct gate gates[RULES_MAX]; /* of its rules; a keyed rule has many, and here one that was never used */
     int64_t factor[RULES_MAX]; /* thousandths of the rate that are granted now; 0: the rule does not adapt */
-    int64_t pause_until_us;    /* of the limit as a whole; not above now_us: it is not paused */
-    int64_t now_us;            /* Redis's time when it was read */
+    int64_t held_until_us[RULES_MAX]; /* of its gates, for a job that waits for others too; 0: not held */
+    int64_t pause_until_us;           /* of the limit as a whole; not above now_us: it is not paused */
+    int64_t now_us;                   /* Redis's time when it was read */
 };
 
 struct limit_type {
     char name[LIMIT_NAME_SIZE];
     int64_t cost, waiting, parked;
     bool held;                       /* no worker that looked has a handler for it */
-    bool own_costs, met;             /* as in struct type_status; status_costs tells, else false */
+    bool own_costs, may_differ;      /* as in struct type_status; status_costs tells, else false */
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
     size_t limit_count;
 };
 
 struct limits {
     int64_t now_us;
-    int64_t asleep; /* keyed gates at which lanes sleep, of all limits */
-    struct limit *at;
+    int64_t asleep;   /* keyed gates at which lanes sleep, of all limits */
+    struct limit *at; /* by name */
     size_t count;
-    struct limit_type *types;
+    struct limit_type *types; /* by name */
     size_t type_count;
 };
 
@@ -57,7 +58,8 @@ bool limit_holds(const struct limit_type *type, const char *limit);
 int64_t limits_parked(const struct limits *limits, const char *limit);
 
 /* Of one rule that is not keyed: the slots that could be taken now; when the next and the n-th of what waits
- * for it starts at the earliest. GATE_NEVER: when something ends. */
+ * for it starts at the earliest. GATE_NEVER: when something ends. A gate that is held is as good as closed:
+ * who may pass nevertheless is not known here. */
 int64_t limit_slots(const struct limit *limit, size_t rule);
 int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n);
 /* When the next job starts at the earliest, as far as the rules that are not keyed go. */

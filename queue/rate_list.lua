@@ -22,12 +22,9 @@ local function waiting(name)
     return max(0, s[1] - s[2] - s[3] - s[4])
 end
 
-local function type_row(name, queues)
-    local t, held = types.read(name), 0
-    for _, queue in ipairs(queues) do
-        if call('ZSCORE', P .. 'held:' .. queue, name) then held = 1 end
-    end
-    return rates.reply(t.limits, name, t.cost, waiting(name), lane.parked(name), held)
+local function type_row(name, held)
+    local t = types.read(name)
+    return rates.reply(t.limits, name, t.cost, waiting(name), lane.parked(name), held and 1 or 0)
 end
 
 local function names_of_types(limit)
@@ -50,7 +47,8 @@ local function rate_list(ARGV)
     end
     names = names_of_types(only)
     sort(names)
-    for _, name in ipairs(names) do kinds[#kinds + 1] = type_row(name, queues) end
+    local held = rates.held(queues)
+    for _, name in ipairs(names) do kinds[#kinds + 1] = type_row(name, held[name]) end
     return {us(now), asleep, limits, kinds}
 end
 

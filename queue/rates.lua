@@ -72,6 +72,16 @@ function rates.users(limit)
     return users
 end
 
+-- The types that are held in any of these queues, as a set. Each queue is asked once: a question for each type in each of
+-- them would stop a Redis that has thousands of both.
+function rates.held(queues)
+    local held = {}
+    for _, queue in ipairs(queues) do
+        for _, name in ipairs(call('ZRANGE', P .. 'held:' .. queue, '0', '-1')) do held[name] = true end
+    end
+    return held
+end
+
 -- What is wrong with a rule of a limit for the jobs of a type.
 local function wrong_cost(t, limit, rule)
     local most = (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst

@@ -52,6 +52,14 @@ static double rate_now(const json_t *stats, int64_t started, int64_t now_us)
     return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
 }
 
+/* looked_at: so many of those in queues; more: jobs that may be of this type stand behind them. */
+static bool may_differ(const struct type_status *t, int64_t looked_at, bool more)
+{
+    bool unknown = more || t->waiting > looked_at || t->scheduled > 0;
+
+    return unknown || (t->own_costs && looked_at + t->waiting + t->parked + t->held + t->running > 0);
+}
+
 static void read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us)
 {
     const json_t *stats = json_object_get(type, "stats");
@@ -69,9 +77,9 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->rate_now = rate_now(stats, pulled + served, now_us);
     t->keyless = number(stats, "keyless");
     t->own_costs = json_is_true(json_object_get(type, "own_costs"));
-    t->met = pulled + number(stats, "parked") > 0;
     t->next_start_us = t->finish_us = -1;
     *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = number(type, "parked");
+    t->may_differ = may_differ(t, number(type, "looked_at"), json_is_true(json_object_get(type, "more")));
 }
 
 static void read_worker(struct worker_status *row, const char *name, const json_t *worker)
@@ -210,7 +218,7 @@ int status_costs(struct weir *w, struct limits *limits)
 
         if (type) {
             type->own_costs = status.types[i].own_costs;
-            type->met = status.types[i].met;
+            type->may_differ = status.types[i].may_differ;
         }
     }
     status_free(&status);

@@ -20,10 +20,10 @@ struct type_status {
     int64_t waiting, parked, held, running, scheduled, done, retried, dead, cancelled; /* jobs */
     int64_t keyless; /* jobs that had no value for the key of its limits */
     bool limited;
-    bool own_costs;        /* jobs of it name what they cost */
-    bool met;              /* a claim has looked at a job of it */
-    double rate;           /* starts a second that its limits allow; 0: no rate holds all of its jobs */
-    double rate_now;       /* starts a second, over the last second or two */
+    bool own_costs;  /* jobs of it name what they cost */
+    bool may_differ; /* of those that wait, run or are scheduled some name their cost, or it is not known */
+    double rate;     /* starts a second that its limits allow; 0: no rate holds all of its jobs */
+    double rate_now; /* starts a second, over the last second or two */
     int64_t next_start_us; /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;     /* when the last one that waits starts; -1: unknown, or none waits */
     bool earliest; /* it may become later: keys, costs, jobs in flight, other types or pauses can delay it */

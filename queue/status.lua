@@ -3,11 +3,12 @@
 -- KEYS[1] prefix
 -- ARGV: now
 -- reply: JSON: {"now": "us", "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
---        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool}},
+--        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool, "looked_at": n, "more": bool}},
 --        "workers": {id: {"info": JSON text, "until": "us", "running": n}}, "dead": n, "later": n}. Times are text: JSON numbers
---        here keep 14 digits. own_costs: jobs of it name their cost, by what claims noted and by the first jobs of the queues
+--        here keep 14 digits. own_costs: jobs of it name their cost, by what claims noted and by the first jobs of the queues;
+--        looked_at: how many of it are among those; more: where it was found, jobs stand behind that were not looked at
 --
--- uses: lane paused types
+-- uses: lane paused rates types
 
 local LOOKED_AT, PAGE = 100, 10 -- jobs of each queue, so many at a time
 local BYTES_MOST = 1048576      -- of all queues: no more pages are read then
@@ -18,38 +19,31 @@ local function pairs_of(list)
     return t
 end
 
--- Adds the types of entries that seem to name their cost; returns the bytes of all.
-local function note_costs(entries, costed)
-    local bytes = 0
-    for _, entry in ipairs(entries) do
-        bytes = bytes + #entry
-        local name = find(entry, '"cost"', 1, true) and match(entry, '"type"%s*:%s*"([%w_.-]+)"')
-        if name then costed[name] = true end
-    end
-    return bytes
-end
-
--- The types of jobs that no claim has looked at yet and that seem to name their cost.
-local function costed_types(queues)
-    local costed, bytes = {}, 0
-    for _, queue in ipairs(queues) do
-        for first = 0, LOOKED_AT - PAGE, PAGE do
-            if bytes > BYTES_MOST then return costed end
-            local entries = call('LRANGE', P .. 'queue:' .. queue, digits(first), digits(first + PAGE - 1))
-            bytes = bytes + note_costs(entries, costed)
-            if #entries < PAGE then break end
+-- Looks at the first jobs of a queue. found: {bytes =, types = {type -> {looked_at =, own_costs =, more =}}}; more: there
+-- are jobs behind them that were not looked at.
+local function look(queue, length, found)
+    local here, looked_at = {}, 0
+    while looked_at < min(length, LOOKED_AT) and found.bytes <= BYTES_MOST do
+        for _, entry in ipairs(call('LRANGE', P .. 'queue:' .. queue, digits(looked_at), digits(looked_at + PAGE - 1))) do
+            local name = match(entry, '"type"%s*:%s*"([%w_.-]+)"')
+            if name then
+                local t = found.types[name] or {looked_at = 0, own_costs = false, more = false}
+                t.looked_at = t.looked_at + 1
+                t.own_costs = t.own_costs or find(entry, '"cost"', 1, true) ~= nil
+                found.types[name], here[name] = t, t
+            end
+            found.bytes = found.bytes + #entry
         end
+        looked_at = looked_at + PAGE
     end
-    return costed
+    if looked_at >= length then return end
+    for _, t in pairs(here) do t.more = true end
 end
 
-local function type_of(name, text, queues, costed)
-    local t = {stats = pairs_of(call('HGETALL', P .. 'stats:' .. name)), parked = lane.parked(name), held = false,
-               own_costs = costed[name] or types.parse(name, text).own_costs or false}
-    for _, queue in ipairs(queues) do
-        if call('ZSCORE', P .. 'held:' .. queue, name) then t.held = true end
-    end
-    return t
+local function type_of(name, text, held, found)
+    return {stats = pairs_of(call('HGETALL', P .. 'stats:' .. name)), parked = lane.parked(name), held = held or false,
+            own_costs = types.parse(name, text).own_costs or found and found.own_costs or false,
+            looked_at = found and found.looked_at or 0, more = found and found.more or false}
 end
 
 local function worker_of(id, deadline)
@@ -58,16 +52,20 @@ local function worker_of(id, deadline)
 end
 
 local function status()
-    local queues = call('SMEMBERS', P .. 'queues')
-    local costed = costed_types(queues)
+    local queues, found = call('SMEMBERS', P .. 'queues'), {bytes = 0, types = {}}
     local reply = {now = us(now), queues = {}, paused = {}, types = {}, workers = {},
                    dead = call('ZCARD', P .. 'dead'), later = call('ZCARD', P .. 'later')}
     for _, queue in ipairs(queues) do
-        reply.queues[queue] = call('LLEN', P .. 'queue:' .. queue)
+        local length = call('LLEN', P .. 'queue:' .. queue)
+        look(queue, length, found)
+        reply.queues[queue] = length
         local since = paused.since(queue)
         reply.paused[queue] = since ~= '' and since or nil
     end
-    for name, text in pairs(pairs_of(call('HGETALL', P .. 'types'))) do reply.types[name] = type_of(name, text, queues, costed) end
+    local held = rates.held(queues)
+    for name, text in pairs(pairs_of(call('HGETALL', P .. 'types'))) do
+        reply.types[name] = type_of(name, text, held[name], found.types[name])
+    end
     local workers = call('ZRANGE', P .. 'workers', 0, -1, 'WITHSCORES')
     for i = 1, #workers, 2 do reply.workers[workers[i]] = worker_of(workers[i], workers[i + 1]) end
     return json_write(reply)

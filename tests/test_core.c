@@ -262,7 +262,7 @@ static void faults_are_told_apart(void **state)
         {"LOADING Redis is loading the dataset in memory", REDIS_FAULT_LOADING, WEIR_EUNREACHABLE, "loading"},
         {"OOM command not allowed when used memory > 'maxmemory'.", REDIS_FAULT_OOM, WEIR_ENOTNOW,
          "maxmemory; raise"},
-        {"BUSY Redis is busy running a script.", REDIS_FAULT_BUSY, WEIR_ENOTNOW, "SCRIPT KILL"},
+        {"BUSY Redis is busy running a script.", REDIS_FAULT_BUSY, WEIR_ENOTNOW, "Weir's own or another's"},
         {"MISCONF Errors writing to the AOF file: No space left on device", REDIS_FAULT_DISK, WEIR_ENOTNOW,
          "No space"},
         {"NOAUTH Authentication required.", REDIS_FAULT_NO_LOGIN, WEIR_EREFUSED, "wants a password"},
@@ -412,6 +412,8 @@ static void log_lines(void **state)
     assert_string_equal(out + at, "info  hello\n");
     capture(out, LOG_LEVEL_ERROR, "a\nb\tc\x1b[31m\x7f\xc2\x9b\xc3\xa4");
     assert_string_equal(out + at, "error a\\nb\\x09c\\x1b[31m\\x7f\\xc2\\x9b\xc3\xa4\n");
+    capture(out, LOG_LEVEL_WARN, "caf\xe9 \xe2\x82\xac \xed\xa0\x80 \xc3");
+    assert_string_equal(out + at, "warn  caf\\xe9 \xe2\x82\xac \\xed\\xa0\\x80 \\xc3\n");
     capture(out, LOG_LEVEL_DEBUG, "dropped");
     assert_string_equal(out, "");
     memset(text, '\n', sizeof text - 1);

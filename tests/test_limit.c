@@ -901,6 +901,28 @@ static void test_a_pause_of_a_gate_shows(void **state)
     limits_free(&limits);
 }
 
+/* It is closed to all but its holder, until the hold ends; a clock that stepped back takes that along. */
+static void test_a_hold_of_a_gate_shows(void **state)
+{
+    struct limits limits;
+
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/5");
+    push_text(
+        "SET", "gate:mail#0",
+        "1795000001000000 0 1794999999000000,1795000001080000,fax - gcra:10/1000000/5 1795000000000000 0",
+        NULL);
+    list_at(BEGIN_US, "mail", &limits);
+    assert_int_equal(limits.at[0].held_until_us[0], BEGIN_US + 80000);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 80000);
+    limits_free(&limits);
+    list_at(BEGIN_US + 1080000, "mail", &limits);
+    assert_int_equal(limits.at[0].held_until_us[0], 0);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 5);
+    limits_free(&limits);
+}
+
 static void test_the_list_changes_nothing(void **state)
 {
     const char *gate =
@@ -1172,6 +1194,7 @@ int main(void)
         cmocka_unit_test_setup(test_the_log_is_capped, flush),
         cmocka_unit_test_setup(test_the_list, flush),
         cmocka_unit_test_setup(test_a_pause_of_a_gate_shows, flush),
+        cmocka_unit_test_setup(test_a_hold_of_a_gate_shows, flush),
         cmocka_unit_test_setup(test_the_list_changes_nothing, flush),
         cmocka_unit_test_setup(test_forecasts, flush),
         cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, flush),

@@ -472,9 +472,9 @@ static void test_a_bulk_behind_costs_is_at_the_earliest(void **state)
 }
 
 #define NEVER_FITS(limit)                                                                                    \
-    limit ": waiting jobs that cost more than 5 can never fit and end among the dead jobs; raise the burst " \
-          "or "                                                                                              \
-          "the count to keep them\n"
+    limit                                                                                                    \
+        ": jobs that cost more than 5, if any wait or are scheduled, can never fit and end among the dead "  \
+        "jobs; raise the burst or the count to keep them\n"
 
 static void enqueue(const char *cost)
 {
@@ -505,7 +505,7 @@ static void test_a_tighter_limit_says_which_jobs_die(void **state)
     enqueue("10");
     says("set q 50/s,burst=5 --dry-run", "\n" NEVER_FITS("q"));
     doc = json_line("set q 50/s,burst=5 --dry-run --json", 0);
-    assert_non_null(strstr(text(doc, "note"), "more than 5 can never fit"));
+    assert_non_null(strstr(text(doc, "note"), "more than 5, if any wait"));
     json_decref(doc);
     prints("set q 50/s,burst=5", "q: 50/1s,burst=5; at most 54 in any 1s\n" NEVER_FITS("q"));
     assert_false(warns("50/s,burst=5"));
@@ -514,7 +514,7 @@ static void test_a_tighter_limit_says_which_jobs_die(void **state)
     assert_true(warns("50/s,burst=10 5/1d,algorithm=fixed-window"));
     assert_true(warns("50/s,burst=10,adapt=0.1..0.5 4/1d,algorithm=fixed-window"));
     doc = json_line("set q 3/s --json", 0);
-    assert_non_null(strstr(text(doc, "note"), "more than 3 can never fit"));
+    assert_non_null(strstr(text(doc, "note"), "more than 3, if any wait"));
     json_decref(doc);
     doc = json_line("set q 4/s --json", 0);
     assert_null(json_object_get(doc, "note"));
@@ -535,32 +535,85 @@ static void test_one_more_limit_says_which_jobs_die(void **state)
     prints("use q small", "q: now also held by small\n");
     prints("unuse q small", "q: no longer held by small\n");
     doc = json_line("use q small --json", 0);
-    assert_non_null(strstr(text(doc, "note"), "more than 5 can never fit"));
+    assert_non_null(strstr(text(doc, "note"), "more than 5, if any wait"));
     json_decref(doc);
     prints("use other small", "other: now also held by small\n");
+}
+
+/* The most that a job may cost is the least of all its limits. */
+static void test_a_limit_that_is_not_the_tightest_kills_no_jobs(void **state)
+{
+    (void)state;
+    assert_int_equal(rate("set q 50/s,burst=20")->code, 0);
+    assert_int_equal(rate("set small 50/s,burst=6")->code, 0);
+    assert_int_equal(rate("use q small")->code, 0);
+    enqueue("6");
+    assert_false(warns("50/s,burst=10"));
+    assert_false(warns("50/s,burst=6"));
+    prints("set q 50/s,burst=5", "q: 50/1s,burst=5; at most 54 in any 1s\n" NEVER_FITS("q"));
+    assert_false(warns("50/s,burst=20"));
+    says("set small 50/s,burst=5", NEVER_FITS("small"));
+}
+
+static void set_stats(const char *counter, const char *value)
+{
+    put("HSET", "stats:q", counter, value);
 }
 
 /* Nobody is told who need not be: of jobs that were looked at and name no cost, nor of none at all. */
 static void test_a_tighter_limit_says_nothing_without_need(void **state)
 {
     (void)state;
-    assert_false(warns("10/s"));
-    assert_false(warns("9/s"));
+    assert_false(warns("12/s"));
+    assert_false(warns("11/s"));
     assert_int_equal(rate("remove q")->code, 0);
     enqueue(NULL);
-    assert_false(warns("8/s")); /* the first limit */
-    assert_true(warns("7/s"));
-    put("HINCRBY", "stats:q", "pulled", "1");
-    put("HINCRBY", "stats:q", "enqueued", "1");
-    put("DEL", "queue:default", NULL, NULL);
-    assert_false(warns("6/s"));
-    put("HSET", "types", "q", "costs=own");
-    assert_true(warns("5/s"));
+    assert_false(warns("10/s")); /* the first limit */
+    assert_false(warns("9/s"));
     put("HSET", "types", "other", "costs=own");
-    put("HSET", "types", "q", "");
-    assert_false(warns("4/s"));
+    assert_false(warns("8/s"));
+    put("HSET", "types", "q", "costs=own");
+    assert_true(warns("7/s"));
+    put("DEL", "queue:default", NULL, NULL);
+    set_stats("pulled", "1");
+    assert_true(warns("6/s")); /* it runs */
+    set_stats("done", "1");
+    assert_false(warns("5/s"));
+    prints("set q 4/s --dry-run",
+           "q: nothing was changed; now: 5/1s; then: 4/1s\n  no job that it holds is waiting\n");
     put("HSET", "types", "other", "use=q costs=own");
+    assert_false(warns("4/s"));
+    put("HSET", "stats:other", "enqueued", "3");
+    put("HSET", "stats:other", "parked", "3");
     assert_true(warns("3/s"));
+}
+
+/* Costs of which nobody can know: of jobs far behind in a queue, counted or pushed by others, and of
+ * scheduled ones. */
+static void test_a_tighter_limit_says_which_jobs_may_die(void **state)
+{
+    (void)state;
+    put("HSET", "types", "q", "");
+    for (int i = 0; i < 100; i++)
+        put("RPUSH", "queue:default", "{\"id\":\"a\",\"type\":\"q\"}", NULL);
+    put("SADD", "queues", "default", NULL);
+    set_stats("enqueued", "100");
+    assert_false(warns("20/s"));
+    put("RPUSH", "queue:default", "{\"id\":\"b\",\"type\":\"q\",\"cost\":9}", NULL);
+    assert_true(warns("19/s"));
+    set_stats("enqueued", "102");
+    set_stats("pulled", "1");
+    assert_true(warns("18/s"));
+    assert_int_equal(rate("remove q")->code, 0);
+    says("set q 5/s --dry-run", NEVER_FITS("q"));
+    says("set q 5/s", NEVER_FITS("q"));
+    put("DEL", "queue:default", NULL, NULL);
+    set_stats("pulled", "102");
+    assert_false(warns("4/s"));
+    set_stats("scheduled", "1");
+    assert_true(warns("3/s"));
+    set_stats("scheduled", "0");
+    assert_false(warns("2/s"));
 }
 
 /* A rate can be tightened whatever else is wrong there: what cannot be read is only not told. */
@@ -571,6 +624,82 @@ static void test_a_note_that_cannot_be_read_stops_no_rate(void **state)
     put("SADD", "queues", "broken", NULL);
     assert_int_equal(rate("set q 50/s,burst=10")->code, 0);
     prints("set q 50/s,burst=5", "q: 50/1s,burst=5; at most 54 in any 1s\n");
+}
+
+/* ---- A hold */
+
+static void test_a_gate_that_is_held_says_so(void **state)
+{
+    long long now_us = clock_wall_us();
+    char gate[200];
+    struct outcome o;
+    json_t *doc;
+
+    (void)state;
+    assert_int_equal(rate("set slog 30/1h")->code, 0);
+    assert_null(strstr(rate("show slog")->out, "held to"));
+    snprintf(gate, sizeof gate, "%lld 0 %lld,%lld,cc - gcra:30/3600000000/30 %lld 0", now_us - 1000,
+             now_us - 2000, now_us + 100000000, now_us - 1000);
+    put("SET", "gate:slog#0", gate, NULL);
+    run_in(&o, NULL, built("weir"), "take", "slog", "--peek", NULL);
+    assert_int_equal(o.code, 75);
+    says("show slog", "    slots left  0 of 30\n    next start  20");
+    says("show slog", ", in 1m 40s, for a job that waits at other gates too\n");
+    says("list", "30/1h          0          0  20");
+    doc = json_line("show slog --json", 0);
+    assert_int_equal(number(rule_at(doc, 0), "slots_left"), 0);
+    assert_true(number(doc, "next_start") > (double)now_us / 1e6 + 99);
+    assert_true(number(rule_at(doc, 0), "held_until") > (double)now_us / 1e6 + 99);
+    json_decref(doc);
+}
+
+/* ---- Many types and many queues */
+
+#define MANY 100
+
+/* The commands that Redis has run since CONFIG RESETSTAT, within scripts too. */
+static long long commands_run(void)
+{
+    char *info = server_ask(&server, "INFO", "commandstats", NULL);
+    long long sum = 0;
+
+    for (const char *at = info; (at = strstr(at, ":calls=")); at += 7)
+        sum += strtoll(at + 7, NULL, 10);
+    free(info);
+    return sum;
+}
+
+/* No command asks for each type in each queue. */
+static void test_types_and_queues_add_up(void **state)
+{
+    static const char *const lines[][6] = {{"status"},
+                                           {"rate", "list"},
+                                           {"rate", "show", "lim"},
+                                           {"rate", "set", "lim", "9/s"},
+                                           {"rate", "use", "type1", "lim"}};
+
+    (void)state;
+    assert_int_equal(rate("set lim 10/s")->code, 0);
+    for (int i = 0; i < MANY; i++) {
+        char type[16], queue[16], held[24];
+
+        snprintf(type, sizeof type, "type%d", i);
+        snprintf(queue, sizeof queue, "queue%d", i);
+        snprintf(held, sizeof held, "held:%s", queue);
+        put("HSET", "types", type, "use=lim");
+        put("SADD", "queues", queue, NULL);
+        put("ZADD", held, "1", type);
+    }
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const char *const *w = lines[i];
+        struct outcome o;
+
+        free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+        run_in(&o, NULL, built("weir"), w[0], w[1], w[2], w[3], w[4], NULL);
+        assert_int_equal(o.code, 0);
+        if (commands_run() >= MANY * MANY)
+            fail_msg("%s %s: %lld commands", w[0], w[1] ? w[1] : "", commands_run());
+    }
 }
 
 /* ---- A change reaches what waits: a worker drains 6 jobs of 3 keys, which the slow rules let out only
@@ -661,8 +790,12 @@ int main(void)
         cmocka_unit_test_setup(test_a_bulk_behind_costs_is_at_the_earliest, flush),
         cmocka_unit_test_setup(test_a_tighter_limit_says_which_jobs_die, flush),
         cmocka_unit_test_setup(test_one_more_limit_says_which_jobs_die, flush),
+        cmocka_unit_test_setup(test_a_limit_that_is_not_the_tightest_kills_no_jobs, flush),
         cmocka_unit_test_setup(test_a_tighter_limit_says_nothing_without_need, flush),
+        cmocka_unit_test_setup(test_a_tighter_limit_says_which_jobs_may_die, flush),
         cmocka_unit_test_setup(test_a_note_that_cannot_be_read_stops_no_rate, flush),
+        cmocka_unit_test_setup(test_a_gate_that_is_held_says_so, flush),
+        cmocka_unit_test_setup(test_types_and_queues_add_up, flush),
         cmocka_unit_test_setup(test_a_change_reaches_what_waits, flush),
     };
 
