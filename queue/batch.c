@@ -7,6 +7,7 @@
 #include "core/client.h"
 #include "core/reply.h"
 #include "core/script.h"
+#include "queue/rate.h"
 
 #define PAGE 500 /* jobs aside or leases that one script looks at */
 #define LIST_PAGE 100
@@ -332,6 +333,8 @@ static int halt(struct weir *w, const char *name, const char *verb, bool dry, st
     status = ask(w, &a, &reply);
     if (!status)
         status = read_change(reply, name, "batch_halt", &change->was, n, &w->error);
+    if (!status)
+        status = rate_apply_all(w, reply, 3, "batch_halt");
     change->left = n[0];
     change->aside = n[1];
     freeReplyObject(reply);

@@ -4,7 +4,7 @@
 --   halted         hash: "b/<batch>" -> "paused <us>" or "cancelled <us>": claim sets its jobs aside, or drops them
 --   aside:<batch>  list of "<lane>\n<entry>": what claim met while it was paused, in that order
 --
--- uses: check ends lease
+-- uses: bell check ends lease
 local batch = {}
 
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
@@ -55,6 +55,34 @@ function batch.aside(name, first, last)
         end
     end
     return jobs, unread
+end
+
+-- May jobs of one type differ in what they cost?
+local function costs_differ()
+    for _, text in ipairs(call_safe('HVALS', P .. 'types')) do
+        if find(text, 'costs=own', 1, true) then return true end
+    end
+end
+
+-- Jobs of a batch are not to run now: those for whom gates are closed until later than for those behind them. Has the types that
+-- wait looked at; returns the queues in which lanes sleep that may be concerned, which are for rate_apply. Nothing here may fail.
+function batch.look_again()
+    local asleep, differ = {}, costs_differ()
+    for _, queue in ipairs(call_safe('SMEMBERS', P .. 'queues')) do
+        local times, wake = {}, P .. 'wake:' .. queue
+        for _, name in ipairs(call_safe('ZRANGEBYSCORE', wake, '(' .. us(now), '+inf')) do
+            if name ~= '*' then
+                times[#times + 1] = us(now)
+                times[#times + 1] = name
+            end
+        end
+        if #times > 0 then
+            push('ZADD', wake, times)
+            bell.ring(queue)
+        end
+        if differ and call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
+    end
+    return asleep
 end
 
 function batch.bury(name, unread)

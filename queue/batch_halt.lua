@@ -4,7 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
 -- reply: [ what it was: "ended", "cancelled" (then nothing was changed), "paused" or "open"; its jobs that have not ended;
---          those of them that are aside ]; [ "none" ] when there is no such batch
+--          those of them that are aside; queue with sleeping lanes, ... ]: for rate_apply; [ "none" ] when there is no such batch
 -- uses: batch check ends
 
 local function state(name, b)
@@ -28,12 +28,13 @@ local function batch_halt(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
     if not b then return {'none'} end
-    local was = state(name, b)
+    local was, asleep = state(name, b), {}
     if dry == '0' and (was == 'open' or was == 'paused' and verb == 'cancel') then
         if not VIRTUAL then call('PERSIST', P .. 'batch:' .. name) end
         if verb == 'cancel' then cancel(name) else call('HSET', P .. 'halted', 'b/' .. name, 'paused ' .. us(now)) end
+        asleep = batch.look_again()
     end
-    return {was, us(b.left), us(call('LLEN', P .. 'aside:' .. name))}
+    return {was, us(b.left), us(call('LLEN', P .. 'aside:' .. name)), unpack(asleep)}
 end
 
 return batch_halt

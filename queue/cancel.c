@@ -102,6 +102,17 @@ static int take(struct attempt *at)
     return end_call(at, &a, &at->over);
 }
 
+/* Others may wait behind it, and for longer than they need. */
+static int look_at_lane(struct attempt *at)
+{
+    struct args a;
+    bool ignored;
+
+    begin_call(at, &a, "look");
+    args_add(&a, at->out->job.place);
+    return end_call(at, &a, &ignored);
+}
+
 /* Once it is marked, one more look: only who was still there then will meet a claim that sees it. */
 static int wait_for_claim(struct attempt *at)
 {
@@ -109,7 +120,7 @@ static int wait_for_claim(struct attempt *at)
         return mark(at);
     at->out->result = at->marked ? CANCEL_MARKED : CANCEL_BEFORE;
     at->over = true;
-    return 0;
+    return at->out->job.state == JOB_PARKED ? look_at_lane(at) : 0;
 }
 
 static int refuse(struct attempt *at, const char *why)

@@ -287,7 +287,8 @@ function claim_wait.sleep_on(queue)
     if first[2] then set_wake(queue, '*', tonumber(first[2])) else drop_wake(queue, '*') end
 end
 
--- A gate of a key is due: its first waiters go back to the rings of their types, or wait where it opens last. Returns how many.
+-- A gate of a key is due: its first waiters go back to the rings of their types, or wait where it opens last. Returns how many. Where
+-- jobs may have another key than their lane, the gate says nothing of them: the ring is where they are sorted.
 function claim_wait.wake_lanes(queue, name)
     local W, list = wait_key(queue, name), P .. 'sleep:' .. queue
     local waiters = call('ZRANGE', W, 0, 15, 'WITHSCORES')
@@ -298,8 +299,10 @@ function claim_wait.wake_lanes(queue, name)
         local kind, key = waiters[i]:match('^([^/]+)/(.*)$')
         local s, ticket = grant.state(queue, kind), tonumber(waiters[i + 1])
         local l = grant.lane(s, key)
-        if not closed or not has_gate(l.gates, name) then
-            local at, last = grant.opens(l.gates, 1, l.node, ticket, now) -- 1: its job may need more, and is looked at then
+        if not closed or s.resorts or not has_gate(l.gates, name) then
+            local at, last = now, nil
+            -- 1: its job may need more, and is looked at then
+            if not s.resorts then at, last = grant.opens(l.gates, 1, l.node, ticket, now) end
             if at > now + claim.AHEAD and last.name == name then
                 call('ZADD', list, score(at), name)
                 closed = true

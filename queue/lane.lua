@@ -38,39 +38,57 @@ end
 
 local function names_cost(entry) return find(entry, '"cost"', 1, true) ~= nil end
 
--- Another job is now the first of a lane that waits: when its gates open may have changed.
-local function look_again(queue, kind, key)
-    for _, spec in ipairs(types.specs(kind, key)) do
-        local keyed = spec.rule.by
-        if call('ZADD', P .. (keyed and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), spec.name) == 1 and keyed then
-            call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(now), '*')
-        end
+-- Those who wait at a gate are looked at: when it opens for the first of them may have changed.
+function lane.look_at_gate(queue, name)
+    local asleep = find(name, '/', 1, true)
+    if call('ZADD', P .. (asleep and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), name) == 1 and asleep then
+        call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(now), '*')
     end
+end
+
+-- Another job is now the first of a lane that waits, or of the lanes of a type (key '').
+function lane.look_again(queue, kind, key)
+    for _, spec in ipairs(types.specs(kind, key)) do lane.look_at_gate(queue, spec.name) end
+end
+
+-- May the jobs of a type stand in lanes of keys that were found by another path?
+local function resorts(kind)
+    local t = types.load(kind)
+    return t.path and t.lanes and t.lanes ~= t.path
+end
+
+local function join_ring(queue, kind, key, ticket)
+    local ring = P .. 'ring:' .. queue .. '/' .. kind
+    call('ZADD', ring, us(ticket), key)
+    if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.look_at(queue, kind, now) end
 end
 
 -- Puts entries back at the head of their lane, in their order.
 function lane.give_back(name, entries)
     local queue, kind, key = lease.lane_parts(name)
-    local reversed, ring = {}, P .. 'ring:' .. queue .. '/' .. kind
+    local reversed = {}
     local first = call('LINDEX', P .. 'lane:' .. name, 0)
     for i = #entries, 1, -1 do reversed[#reversed + 1] = entries[i] end
     push('LPUSH', P .. 'lane:' .. name, reversed)
     lease.count(kind, 'returned', #entries)
     if first then
-        if names_cost(first) or names_cost(entries[1]) then look_again(queue, kind, key) end
+        if names_cost(first) or names_cost(entries[1]) or resorts(kind) then lane.look_again(queue, kind, key) end
         return
     end
-    call('ZADD', ring, us(now), key)
-    if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.look_at(queue, kind, now) end
+    join_ring(queue, kind, key, now)
 end
 
--- A type whose ring is empty leaves the gate at which it waits.
+-- A type whose ring is empty leaves the gate at which it waits: that is looked at for those behind it.
 local function leave_gates(queue, kind)
     if call('ZREM', P .. 'held:' .. queue, kind) == 1 then return end
     for _, name in ipairs(call('ZRANGE', P .. 'wake:' .. queue, '0', '-1')) do
         local waiting = P .. 'wait:' .. queue .. '/' .. name
         if call_safe('ZREM', waiting, kind) == 1 then
-            if call('EXISTS', waiting) == 0 then call('ZREM', P .. 'wake:' .. queue, name) end
+            if call('EXISTS', waiting) == 0 then
+                call('ZREM', P .. 'wake:' .. queue, name)
+            else
+                lane.look_at_gate(queue, name)
+            end
             return
         end
     end
@@ -86,14 +104,33 @@ function lane.leave_ring(queue, kind, key)
     if call('EXISTS', ring) == 0 then leave_gates(queue, kind) end
 end
 
--- The same for one that waits at the gate of a key; node: <type>/<key>.
-function lane.leave_gate(queue, name, node)
+local function stop_waiting(queue, name, node)
     local waiting, sleep = P .. 'wait:' .. queue .. '/' .. name, P .. 'sleep:' .. queue
     call('ZREM', waiting, node)
-    forget_share(queue, node:match('^([^/]+)/(.*)$'))
     if call('EXISTS', waiting) == 1 then return end
     call('ZREM', sleep, name)
     if call('EXISTS', sleep) == 0 then call('ZREM', P .. 'wake:' .. queue, '*') end
+end
+
+-- The same for one that waits at the gate of a key; node: <type>/<key>. When others wait there, the gate opens in time for the
+-- first of them already.
+function lane.leave_gate(queue, name, node)
+    stop_waiting(queue, name, node)
+    forget_share(queue, node:match('^([^/]+)/(.*)$'))
+end
+
+-- A job of a lane is not to run any more: if it is the first, the next claim is to meet it. A lane that sleeps goes to its ring.
+function lane.wake(queue, kind, key)
+    local node = kind .. '/' .. key
+    for _, spec in ipairs(types.specs(kind, key)) do
+        local ticket = call('ZSCORE', P .. 'wait:' .. queue .. '/' .. spec.name, node)
+        if ticket then
+            join_ring(queue, kind, key, tonumber(ticket))
+            stop_waiting(queue, spec.name, node)
+            break
+        end
+    end
+    lane.look_again(queue, kind, '')
 end
 
 -- The type of a job that stands in a queue; nil: it cannot be read.

@@ -10,7 +10,7 @@
 -- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
 --          read, [place, ...] ]
 --        [ "missing" ] when there is no such queue
--- uses: cancelled check lane lease
+-- uses: bell cancelled check lane lease
 
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
 
@@ -129,7 +129,9 @@ local function of_ring(from, name)
         if left < 1 or not visit(queue .. '/' .. name .. '/' .. key) then break end
         lane.leave_ring(queue, name, key)
     end
-    return call('EXISTS', P .. ring) == 1 and '0' or ''
+    if call('EXISTS', P .. ring) == 0 then return '' end
+    lane.look_again(queue, name, '')
+    return '0'
 end
 
 -- The lanes that wait at the gate of a key; returns whether this page has come to their end.
@@ -138,7 +140,12 @@ local function of_gate(gate_name)
         if kind == '' or node:match('^[^/]+') == kind then
             if removes and left < 1 then return false end
             local gone = visit(queue .. '/' .. node)
-            if gone then lane.leave_gate(queue, gate_name, node) elseif removes then return false end
+            if gone then
+                lane.leave_gate(queue, gate_name, node)
+            elseif removes then
+                lane.look_at_gate(queue, gate_name)
+                return false
+            end
         end
     end
     return true
@@ -160,7 +167,7 @@ local ways = {queue = of_queue, rings = of_rings, ring = of_ring, sleep = of_sle
 local function wrong_keys(way, name)
     local wrong = check.wrong_kind('cancelled', 'hash') or check.wrong_kind('queue:' .. queue, 'list')
         or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
-        or check.wrong_kind('held:' .. queue, 'zset')
+        or check.wrong_kind('held:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
     if way == 'ring' then wrong = wrong or check.wrong_kind('ring:' .. queue .. '/' .. name, 'zset') end
     return wrong
 end
@@ -179,6 +186,7 @@ local function queue_purge(ARGV)
     if not is_known() then return {'missing'} end
     jobs, marked, nameless, bytes, places = 0, 0, 0, 0, {}
     local rest = ways[way](ARGV[7], name)
+    if removes and jobs > 0 then bell.ring(queue) end
     return {rest, us(jobs), us(marked), us(nameless), us(bytes), places}
 end
 

@@ -235,6 +235,17 @@ static int apply(struct weir *w, const struct rate_change *change, const char *t
     return status;
 }
 
+int rate_apply_all(struct weir *w, const struct redisReply *r, size_t first, const char *script)
+{
+    struct rate_change change = {0};
+    int status = read_asleep(r, first, script, &change, &w->error);
+
+    if (status == 0)
+        status = apply(w, &change, NULL, NULL, false);
+    rate_change_free(&change);
+    return status;
+}
+
 /* Sends a; script NULL: it is rate_set's. Whatever happens, *change is to be freed. */
 static int call_change(struct weir *w, struct args *a, const char *script, struct rate_change *change)
 {

@@ -3,7 +3,7 @@
  *
  * The script that makes a change has the types that wait at its gates looked at; lanes that sleep at keyed
  * gates may be a million, so it names their queues and whoever made the change runs rate_apply over them,
- * page by page. Who dies before the end leaves late wake-ups only. */
+ * page by page. Who dies before the end leaves late wake-ups only. A batch that is halted does the same. */
 #ifndef QUEUE_RATE_H
 #define QUEUE_RATE_H
 
@@ -43,11 +43,15 @@ WEIR_CHECKED int rate_change_reply(const struct redisReply *r, const char *scrip
                                    struct error *e);
 void rate_change_free(struct rate_change *change);
 
-/* One page of a queue; cursor begins as "0" and ends so. Either type or limit is NULL: what changed. */
+/* One page of a queue; cursor begins as "0" and ends so. Either type or limit is NULL: what changed; both:
+ * all limits are meant. */
 #define RATE_CURSOR_SIZE 24
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
                         const char *cursor, const char *type, const char *limit, bool resume);
 WEIR_CHECKED int rate_apply_reply(const struct redisReply *r, char cursor[RATE_CURSOR_SIZE], struct error *e);
+
+/* All pages of the queues that the answer of a script names from element first on. */
+WEIR_CHECKED int rate_apply_all(struct weir *w, const struct redisReply *r, size_t first, const char *script);
 
 /* The changes, those whose rules or names are words of rules joined by blanks. They do all of it, rate_apply
  * too; what weir.h has are these. dry: nothing is changed; kept (may be NULL) is how the rules would stand.

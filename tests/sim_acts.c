@@ -297,6 +297,24 @@ static void drop_aside(struct sim_batch *b, bool whole)
     }
 }
 
+/* The queues that batch_halt names: their lanes that sleep. */
+static void apply_pages(void)
+{
+    char queues[SIM_QUEUES][24], cursor[32];
+    int count = 0;
+
+    for (size_t i = 3; i < turns.reply->elements; i++)
+        snprintf(queues[count++], sizeof *queues, "%s", text_at(i));
+    for (int i = 0; i < count; i++) {
+        snprintf(cursor, sizeof cursor, "0");
+        do {
+            sim_must(turns_script("rate_apply", (const char *[]){queues[i], cursor, "", "0"}, 4),
+                     "rate_apply");
+            snprintf(cursor, sizeof cursor, "%s", text_at(0));
+        } while (strcmp(cursor, "0") != 0);
+    }
+}
+
 static void halt(struct sim_batch *b, const char *verb)
 {
     const char *was = state_of(b), *dry = sim_chance(8) ? "1" : "0";
@@ -313,6 +331,7 @@ static void halt(struct sim_batch *b, const char *verb)
         b->cancelled = cancels;
         if (cancels)
             sim_seal(b);
+        apply_pages();
     }
     if (b->cancelled)
         drop_aside(b, false);

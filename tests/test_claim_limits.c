@@ -240,6 +240,19 @@ static void test_keys_come_from_a_path(void **state)
     turns_check();
 }
 
+/* A long number is found again in the text of its job: by who asks before any claim, too. */
+static void test_why_reads_long_numbers(void **state)
+{
+    static const char *const words[] = {"queue:default", "slow",
+                                        "{\"id\":\"a\",\"type\":\"slow\",\"args\":{\"n\":9007199254740993}}"};
+
+    (void)state;
+    must(turns_rate("slow", CLOSED_RULE ",by=args.n"));
+    free(redis_text("FUNCTION", "FLUSH"));
+    must(turns_script("why", words, COUNT(words)));
+    assert_string_equal(turns.reply->element[1]->str, "9007199254740993");
+}
+
 static void test_jobs_are_sorted_when_their_type_gets_keys(void **state)
 {
     (void)state;
@@ -292,6 +305,99 @@ static void test_jobs_are_sorted_when_their_path_changes(void **state)
     expect_claim("");
     assert_int_equal(redis_number("EXISTS", LANE("slow") "1", LANE("slow") "2"), 0);
     assert_int_equal(turns_check().parked, 4);
+}
+
+/* Lanes that sleep too: they do not wait for the gates of their old keys. */
+static void test_lanes_that_sleep_are_sorted_when_their_path_changes(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/86400000000/1,by=args.a"));
+    for (int i = 2; i < 5; i++) {
+        char id[4], args[40];
+
+        snprintf(id, sizeof id, "j%d", i);
+        snprintf(args, sizeof args, "\"args\":{\"a\":1,\"b\":%d}", i);
+        enqueue_with("slow", id, args);
+    }
+    enqueue_with("slow", "k2 k5", "\"args\":{\"a\":7,\"b\":7}");
+    expect_claim("j2 k2");
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], 1, "again");
+    expect_list(LANE("slow") "1", "j3 j4");
+    must(turns_rate("slow", "1/86400000000/1,by=args.b"));
+    expect_text("1795086400000000", "ZSCORE", SLEEP, "slow#0/7"); /* a value that is its key by both paths */
+    enqueue_with("slow", "new", "\"args\":{\"b\":3}");
+    expect_claim("j3 j4");
+    expect_list(LANE("slow") "3", "new");
+    expect_list(LANE("slow") "7", "k5");
+    assert_int_equal(redis_number("EXISTS", LANE("slow") "1"), 0);
+
+    /* One that comes back to its old lane, where others sleep by now: what key 1 of the old path used stays
+     * used. */
+    enqueue_with("slow", "m", "\"args\":{\"b\":1}");
+    expect_claim("");
+    turns.now_us += 1;
+    promote(1);
+    expect_claim("");
+    assert_true(turns.claim.more);
+    expect_claim("j2");
+    expect_list(LANE("slow") "1", "m");
+    assert_int_equal(redis_number("EXISTS", PREFIX "ring:default/slow"), 0);
+    turns_check();
+
+    /* Another rate by the same path wakes nobody before its time. */
+    must(turns_rate("slow", "1/86400000001/1,by=args.b"));
+    assert_true(redis_number("ZSCORE", SLEEP, "slow#0/1") > turns.now_us);
+    turns_check();
+}
+
+/* No more than a claim may read: the lane that is left is looked at by one. */
+static void test_large_jobs_that_sleep_are_read_up_to_a_bound(void **state)
+{
+    size_t size = 1000000;
+    char *body = malloc(size + 1);
+
+    (void)state;
+    assert_non_null(body);
+    start("w");
+    must(turns_rate("slow", "1/86400000000/1,by=args.a"));
+    for (int i = 0; i < 20; i++) {
+        int len =
+            snprintf(body, size, "{\"id\":\"%d\",\"type\":\"slow\",\"args\":{\"a\":%d,\"b\":%d,\"x\":\"", i,
+                     i / 2, i / 2);
+
+        memset(body + len, 'x', size - (size_t)len);
+        strcpy(body + size - 3, "\"}}");
+        push("default", body);
+    }
+    free(body);
+    while (redis_number("EXISTS", QUEUE))
+        claim("w", 20, 0);
+    assert_int_equal(redis_number("ZCARD", SLEEP), 10);
+    must(turns_rate("slow", "1/86400000000/1,by=args.b"));
+    assert_int_equal(redis_number("ZCOUNT", SLEEP, "-inf", "1795000000000000"), 1);
+    claim("w", 20, 0);
+    assert_int_equal(redis_number("ZCOUNT", SLEEP, "-inf", "1795000000000000"), 0);
+    turns_check();
+}
+
+/* A pause that a provider asked for ends all the same. */
+static void test_a_resume_reaches_lanes_that_are_to_be_sorted(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "9/1000000/9,by=args.a"));
+    enqueue_with("slow", "x y", "\"args\":{\"a\":1,\"b\":2}");
+    claim("w", 1, 0);
+    keep_tokens();
+    settle("w", SETTLE_THROTTLED, tokens[0], DAY_US, "busy");
+    expect_claim("");
+    assert_int_equal(redis_number("ZCARD", SLEEP), 1);
+    must(turns_rate("slow", "9/1000000/9,by=args.b"));
+    must(turns_pause("slow", 0));
+    enqueue_with("slow", "z", "\"args\":{\"a\":1,\"b\":1}");
+    expect_claim("x z y"); /* keys take turns */
 }
 
 /* ---- Jobs in flight */
@@ -765,8 +871,12 @@ int main(void)
         TEST(keys_take_turns_at_a_limit_for_all),
         TEST(a_weight_is_a_share),
         TEST(keys_come_from_a_path),
+        TEST(why_reads_long_numbers),
         TEST(jobs_are_sorted_when_their_type_gets_keys),
         TEST(jobs_are_sorted_when_their_path_changes),
+        TEST(lanes_that_sleep_are_sorted_when_their_path_changes),
+        TEST(large_jobs_that_sleep_are_read_up_to_a_bound),
+        TEST(a_resume_reaches_lanes_that_are_to_be_sorted),
         TEST(jobs_in_flight_are_counted_by_their_leases),
         TEST(who_dies_or_leaves_frees_what_it_had_in_flight),
         TEST(what_is_in_flight_outlives_a_change_of_the_limit),

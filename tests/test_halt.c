@@ -2,7 +2,10 @@
  * them; and purging, under virtual time. tests/test_throttle.c has all of it at random. */
 #include "tests/scene.h"
 
+#include <time.h>
+
 #include "core/client.h"
+#include "queue/batch.h"
 #include "queue/cancel.h"
 #include "queue/queues.h"
 
@@ -448,6 +451,187 @@ static void test_purged_jobs_end_their_batch(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 0);
 }
 
+/* ---- Who waits behind a job that is not to run, and that costs more */
+
+#define WAKE PREFIX "wake:default"
+#define SLEEP PREFIX "sleep:default"
+#define DUTY "w 9000000000000000 default"
+
+/* A slot a second, of which one is left. First a job of "slow", which costs sixty; behind it those of "t". */
+static void park_behind_a_dear_job(const char *ids)
+{
+    start("w");
+    must(turns_rate("L", "gcra:60/60000000/60"));
+    must(turns_use("slow", "use", "60", (const char *[]){"L"}, 1));
+    must(turns_use("t", "use", "", (const char *[]){"L"}, 1));
+    enqueue_many("t", 60);
+    assert_int_equal(claim("w", 60, 0), 60);
+    push("default", "@0,0,0,ukey;{\"id\":\"dear\",\"type\":\"slow\"}");
+    free(redis_text("HINCRBY", PREFIX "stats:slow", "enqueued", "1"));
+    free(redis_text("SET", PREFIX "unique:key", "dear"));
+    claim("w", 9, 0);
+    enqueue("default", "t", ids);
+    claim("w", 9, 0);
+    turns.now_us += SECOND_US;
+    claim("w", 9, 0);
+    expect_text("1795000060000000", "ZSCORE", WAKE, "L#0");
+    free(redis_text("HSET", PREFIX "duty", "g", DUTY));
+    free(redis_text("DEL", PREFIX "bell:g"));
+}
+
+/* The worker on duty is called, and a job starts every second. */
+static void expect_one_a_second(const char *ids)
+{
+    char text[100], *rest = text;
+
+    snprintf(text, sizeof text, "%s", ids);
+    assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 1);
+    turns_check();
+    for (char *id; (id = strsep(&rest, " ")); turns.now_us += SECOND_US) {
+        claim("w", 9, 0);
+        expect_leases(id);
+        assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 0);
+    }
+    turns_check();
+}
+
+static void test_who_waits_behind_a_purged_type_starts(void **state)
+{
+    struct queue_jobs jobs;
+
+    (void)state;
+    park_behind_a_dear_job("b c");
+    purge("slow", &jobs);
+    expect_jobs(&jobs, 0, 1, 0);
+    expect_one_a_second("b c");
+}
+
+static void test_who_waits_behind_a_cancelled_job_starts(void **state)
+{
+    struct cancel cancel;
+
+    (void)state;
+    park_behind_a_dear_job("b c");
+    if (cancel_job(w, turns.now_us, "dear", NULL, &cancel) < 0)
+        fail_msg("%s", w->error.text);
+    assert_int_equal(cancel.result, CANCEL_MARKED);
+    cancel_free(&cancel);
+    expect_one_a_second("b c");
+    expect_counters("slow", "cancelled 1");
+}
+
+/* Its page was the last one: who purged has died. */
+static void test_who_waits_behind_a_purged_job_starts(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "24/86400000000/24"));
+    enqueue_many("slow", 24);
+    claim("w", 24, 0);
+    enqueue_with("slow", "dear", "\"cost\":24");
+    enqueue("default", "slow", "b c");
+    claim("w", 9, 0);
+    must(turns_script("queue_purge", (const char *[]){"default", "remove", "", "1", "ring:slow", ""}, 6));
+    expect_list(LANE("slow"), "b c");
+    turns.now_us += 3600 * SECOND_US;
+    claim("w", 9, 0);
+    expect_leases("b");
+    turns_check();
+}
+
+/* The same at the gates of keys: purged in part, cancelled, of a batch that is paused. */
+static void park_in_lanes_that_sleep(void)
+{
+    start("w");
+    must(turns_rate("slow", "24/86400000000/24,by=key"));
+    for (int i = 0; i < 24; i++) {
+        char id[20];
+
+        snprintf(id, sizeof id, "x%d", i);
+        enqueue_with("slow", id, "\"key\":\"k\"");
+    }
+    assert_int_equal(claim("w", 24, 0), 24);
+    free(redis_text("HSET", BATCH, "total", "1"));
+    push("default", "@0,0,0,bb;{\"id\":\"dear\",\"type\":\"slow\",\"key\":\"k\",\"cost\":24}");
+    free(redis_text("HINCRBY", PREFIX "stats:slow", "enqueued", "1"));
+    enqueue_with("slow", "c d", "\"key\":\"k\"");
+    claim("w", 9, 0);
+    expect_list(LANE("slow") "k", "dear c d");
+    assert_true(redis_number("ZSCORE", SLEEP, "slow#0/k") == turns.now_us + 24 * 3600 * SECOND_US);
+}
+
+static void expect_one_an_hour(void)
+{
+    turns_check();
+    turns.now_us += 3600 * SECOND_US;
+    claim("w", 9, 0);
+    expect_leases("c");
+    turns_check();
+}
+
+static void test_a_lane_that_sleeps_is_purged_in_part(void **state)
+{
+    (void)state;
+    park_in_lanes_that_sleep();
+    must(turns_script("queue_purge", (const char *[]){"default", "remove", "", "1", "sleep", ""}, 6));
+    expect_one_an_hour();
+}
+
+static void test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once(void **state)
+{
+    struct cancel cancel;
+
+    (void)state;
+    park_in_lanes_that_sleep();
+    for (int i = 0; i < 2; i++) {
+        if (cancel_job(w, turns.now_us, "dear", NULL, &cancel) < 0)
+            fail_msg("%s", w->error.text);
+        assert_int_equal(cancel.result, i == 0 ? CANCEL_MARKED : CANCEL_BEFORE);
+        cancel_free(&cancel);
+        turns_check();
+    }
+    claim("w", 9, 0);
+    expect_leases("");
+    expect_list(LANE("slow") "k", "c d");
+    assert_int_equal(redis_number("ZCARD", SLEEP), 1);
+    expect_one_an_hour();
+}
+
+static void test_a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps(void **state)
+{
+    struct batch_change change;
+
+    (void)state;
+    turns.now_us = (int64_t)time(NULL) * SECOND_US; /* that of batch_pause */
+    park_in_lanes_that_sleep();
+    if (batch_pause(w, "b", &change) < 0)
+        fail_msg("%s", w->error.text);
+    assert_in_range(redis_number("ZSCORE", SLEEP, "slow#0/k"), turns.now_us, turns.now_us + 3601 * SECOND_US);
+    expect_one_an_hour();
+    expect_counters("slow", "aside 1");
+}
+
+/* Where jobs of a type cost the same, other lanes sleep on. */
+static void test_who_waits_behind_a_batch_starts(void **state)
+{
+    static const char *const verbs[] = {"pause", "cancel"};
+
+    for (size_t i = 0; i < COUNT(verbs); i++) {
+        scene_begin(state);
+        park_behind_a_dear_job("b c");
+        free(redis_text("DEL", PREFIX "unique:key"));
+        free(redis_text("LSET", LANE("slow"), "0", "@0,0,0,bb;{\"id\":\"dear\",\"type\":\"slow\"}"));
+        make_batch("1");
+        free(redis_text("ZADD", SLEEP, "9000000000000000", "t#0/k"));
+        must(turns_script("batch_halt", (const char *[]){"b", verbs[i], "1"}, 3));
+        expect_text("1795000060000000", "ZSCORE", WAKE, "L#0");
+        must(turns_script("batch_halt", (const char *[]){"b", verbs[i], "0"}, 3));
+        assert_int_equal(turns.reply->elements, 3);
+        free(redis_text("DEL", SLEEP));
+        expect_one_a_second("b c");
+    }
+}
+
 /* ---- Scripts refuse what is wrong */
 
 static void test_wrong_arguments(void **state)
@@ -457,6 +641,9 @@ static void test_wrong_arguments(void **state)
         {"cancel", "no id", "mark"},
         {"cancel", "a", "sing"},
         {"cancel", "a", "mark", "x"},
+        {"cancel", "a", "look"},
+        {"cancel", "a", "look", "queue:default"},
+        {"cancel", "a", "look", "lane:default"},
         {"cancel", "a", "tell", "w"},
         {"queue_pause", "default"},
         {"queue_pause", "de fault", "pause"},
@@ -505,6 +692,13 @@ int main(void)
         TEST(purging_one_type),
         TEST(purging_long_lanes_page_by_page),
         TEST(purged_jobs_end_their_batch),
+        TEST(who_waits_behind_a_purged_type_starts),
+        TEST(who_waits_behind_a_cancelled_job_starts),
+        TEST(who_waits_behind_a_purged_job_starts),
+        TEST(a_lane_that_sleeps_is_purged_in_part),
+        TEST(a_cancelled_job_of_a_lane_that_sleeps_ends_at_once),
+        TEST(a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps),
+        TEST(who_waits_behind_a_batch_starts),
         TEST(wrong_arguments),
     };
 
