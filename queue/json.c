@@ -156,7 +156,9 @@ static const char *string(struct json *j, const char *at)
             return fault(j, at, "the string does not end");
         if (*at == '"')
             return at + 1;
-        if (*at == '\\')
+        if (j->lax)
+            at += *at == '\\' && j->end - at > 1 ? 2 : 1;
+        else if (*at == '\\')
             at = escape(j, at, &ignored);
         else if ((unsigned char)*at < 0x20)
             return fault(j, at, "a control character in a string");
@@ -254,7 +256,7 @@ static const char *real(struct json *j, const char *begin, const char *at)
         if (at == digits)
             return fault(j, at, "a digit is missing");
     }
-    if ((exponent || at - begin > DBL_MAX_10_EXP) &&
+    if (!j->lax && (exponent || at - begin > DBL_MAX_10_EXP) &&
         real_overflows((struct span){begin, (size_t)(at - begin)}))
         return fault(j, begin, "a number too large for a double");
     return at;
@@ -271,7 +273,7 @@ static const char *number(struct json *j, const char *begin)
         return fault(j, digits, "a number with a leading zero");
     if (at < j->end && (*at == '.' || *at == 'e' || *at == 'E'))
         return real(j, begin, at);
-    if (!fits_int64(digits, (size_t)(at - digits), negative))
+    if (!j->lax && !fits_int64(digits, (size_t)(at - digits), negative))
         return fault(j, begin, "an integer that does not fit 64 bits");
     return at;
 }
@@ -437,12 +439,54 @@ static char *utf8_write(char *out, unsigned character)
     return out;
 }
 
-/* Decodes the escapes of a checked name into m->decoded, which holds all names that the rest of the text can
- * have. */
+/* The character of a string that begins at at, decoded, and where it ends. */
+static const char *read_character(struct json *j, const char *at, char room[4], struct span *decoded)
+{
+    unsigned code;
+    const char *end;
+
+    if (*at == '\\') {
+        if ((end = escape(j, at, &code))) {
+            *decoded = (struct span){room, (size_t)(utf8_write(room, code) - room)};
+            return end;
+        }
+        end = at + (hex_code(j, at) < 0 ? 2 : 6);
+    } else {
+        end = (unsigned char)*at < 0x80 ? at + 1 : utf8_character(j, at);
+        if (end && *at != '\0') {
+            *decoded = (struct span){at, (size_t)(end - at)};
+            return end;
+        }
+        end = at + 1;
+    }
+    *decoded = (struct span){"?", 1};
+    return end;
+}
+
+size_t json_text(struct span string, char *out, size_t size)
+{
+    struct json j;
+    struct span decoded;
+    char room[4];
+    size_t len = 0;
+
+    json_begin(&j, string.at + 1, string.len - 2);
+    for (const char *at = j.begin; at < j.end;) {
+        at = read_character(&j, at, room, &decoded);
+        if (len + decoded.len >= size)
+            break;
+        memcpy(out + len, decoded.at, decoded.len);
+        len += decoded.len;
+    }
+    out[len] = '\0';
+    return len;
+}
+
+/* Decodes the escapes of a name, given as it stands, into m->decoded, which holds all names that the rest of
+ * the text can have. */
 static bool decode_name(struct json *j, struct json_members *m, struct span *name)
 {
-    const char *at = name->at, *end = name->at + name->len;
-    char *begin, *out;
+    char *begin;
 
     if (!m->decoded)
         m->decoded = malloc((size_t)(j->end - name->at));
@@ -450,19 +494,9 @@ static bool decode_name(struct json *j, struct json_members *m, struct span *nam
         j->status = WEIR_EINTERNAL;
         return false;
     }
-    begin = out = m->decoded + m->decoded_len;
-    while (at < end) {
-        unsigned character = (unsigned char)*at;
-
-        if (*at != '\\') {
-            *out++ = *at++;
-            continue;
-        }
-        at = escape(j, at, &character);
-        out = utf8_write(out, character);
-    }
-    *name = (struct span){begin, (size_t)(out - begin)};
-    m->decoded_len += name->len;
+    begin = m->decoded + m->decoded_len;
+    *name = (struct span){begin, json_text(*name, begin, name->len)};
+    m->decoded_len += name->len + 1;
     return true;
 }
 
@@ -493,8 +527,9 @@ static const char *member(struct json *j, const char *at, struct json_members *m
     end = value ? json_value(j, value, JSON_DEPTH - 1) : NULL;
     if (!end)
         return NULL;
-    name = (struct span){name.at + 1, name.len - 2};
-    if (memchr(name.at, '\\', name.len) && !decode_name(j, m, &name))
+    if (!memchr(name.at, '\\', name.len))
+        name = (struct span){name.at + 1, name.len - 2};
+    else if (!decode_name(j, m, &name))
         return fault(j, at, "out of memory");
     added = new_member(j, m);
     if (!added)
@@ -561,8 +596,8 @@ const char *json_members(struct json *j, const char *at, struct json_members *m)
         if (at)
             at = separator(j, at, '}', &done);
     }
-    if (!at)
-        return NULL;
+    if (!at || j->lax)
+        return at;
     twin = find_twin(j, m);
     return twin ? fault(j, twin->begin, "a member comes twice") : at;
 }
@@ -572,6 +607,16 @@ void json_members_free(struct json_members *m)
     if (m->at != m->few)
         free(m->at);
     free(m->decoded);
+}
+
+struct span json_member(const struct json_members *m, const char *name)
+{
+    struct span value = {NULL, 0};
+
+    for (size_t i = 0; i < m->count; i++)
+        if (m->at[i].name.len == strlen(name) && memcmp(m->at[i].name.at, name, m->at[i].name.len) == 0)
+            value = m->at[i].value;
+    return value;
 }
 
 struct span json_find(const char *text, size_t len, const char *name)
@@ -584,9 +629,7 @@ struct span json_find(const char *text, size_t len, const char *name)
         return value;
     json_begin(&j, text, len);
     if (json_members(&j, space(&j, text), &m))
-        for (size_t i = 0; i < m.count; i++)
-            if (m.at[i].name.len == strlen(name) && memcmp(m.at[i].name.at, name, m.at[i].name.len) == 0)
-                value = m.at[i].value;
+        value = json_member(&m, name);
     json_members_free(&m);
     return value;
 }

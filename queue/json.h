@@ -4,6 +4,9 @@
  * nanosecond a byte; jansson needs fifty times that, more than a worker has for a whole job. Two differences:
  * at most JSON_DEPTH levels, and duplicate names are refused in the outermost object only.
  *
+ * What programs of others answer is read with lax set: of a text with a single wrong character the rest is
+ * to be had all the same.
+ *
  * Each function reads from at, which lies in [begin, end], and returns where it stopped; NULL means that
  * fault says what is wrong at fault_at. */
 #ifndef QUEUE_JSON_H
@@ -17,6 +20,7 @@ struct json {
     const char *begin, *end;
     const char *fault, *fault_at;
     int status; /* of the fault: WEIR_EINPUT, or WEIR_EINTERNAL when out of memory */
+    bool lax;   /* strings of any bytes and escapes, numbers of any size, names that come twice */
 };
 
 void json_begin(struct json *j, const char *text, size_t len);
@@ -43,12 +47,20 @@ struct json_members {
     struct json_member few[JSON_MEMBERS_FEW];
 };
 
-/* The members of the object that begins at at. Refuses a name that comes twice. */
+/* The members of the object that begins at at; with NULL those before the fault. Refuses a name that comes
+ * twice, unless j is lax. */
 const char *json_members(struct json *j, const char *at, struct json_members *m);
 void json_members_free(struct json_members *m);
+/* The value of the last one of that name; at NULL: there is none. */
+struct span json_member(const struct json_members *m, const char *name);
 /* The value, as it stands, of the member of that name of text, an object that was checked; at NULL: it has
  * none. */
 struct span json_find(const char *text, size_t len, const char *name);
+
+/* The text of a string, given as it stands, with a NUL behind it: as many whole characters as fit into size
+ * bytes, '?' for what is none (half a surrogate pair, an unknown escape, a NUL, invalid UTF-8). Returns its
+ * length. */
+size_t json_text(struct span string, char *out, size_t size);
 
 /* A JSON number, already checked: false when it is no integer from least to most. */
 bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out);

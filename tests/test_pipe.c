@@ -282,6 +282,9 @@ static void lines_that_are_no_answers(void **state)
         {"{\\\"status\\\":\\\"done\\\"}\\n", "no job of that id waits for one: {\"status\""},
         {"{\\\"id\\\":7,\\\"status\\\":\\\"done\\\"}\\n", "no job of that id waits for one: {\"id\":7"},
         {"\\u0001\\u001b[31m\\n", "wrong answer: no JSON object: "},
+        {"{\\\"id\\\":\\\"j6\\\\udcff\\\",\\\"status\\\":\\\"done\\\"}\\n",
+         "no job of that id waits for one: {\"id\":\"j6\\udcff\""},
+        {"{\\\"status\\\":\\\"done\\\",\\\"id\\\":\\\"j7\\n", "wrong answer: no JSON object: {\"status\""},
     };
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -296,7 +299,7 @@ static void lines_that_are_no_answers(void **state)
         await(stage_stat(s, "run", "done") == (int)i + 1);
     }
     push(s, 20, "{\"say\":\"\\n\\r\\n{\\\"id\\\":\\\"j20\\\",\\\"status\\\":\\\"done\\\"}\\r\\n\"}");
-    await(stage_stat(s, "run", "done") == 7);
+    await(stage_stat(s, "run", "done") == sizeof cases / sizeof *cases + 1);
     assert_int_equal(count_lines(s, "pids"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
@@ -314,9 +317,56 @@ static void an_unknown_status_is_a_failure(void **state)
     assert_death(s, 0,
                  "failed 1 times: its handler answered without a status of done, retry, dead, throttled");
     assert_death(s, 1, "failed 1 times: its handler answered without a status");
-    assert_death(s, 2, "failed 1 times: ");
+    assert_death(s, 2, "failed 1 times");
     assert_told(s, "wrong answer: no such status: {\"id\": \"j0\", \"status\": \"ok\"}");
     assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Answers as they are given, one for each job. The first fault of a line is nobody else's: the job that it
+ * names has ended. */
+static void answers_with_wrong_characters(void **state)
+{
+    static const struct {
+        const char *answer, *death; /* NULL: done */
+    } cases[] = {
+        {"{\"id\":\"j0\",\"status\":\"dead\",\"reason\":\"it said \\udcff\\ud83d.\"}", "it said ??."},
+        {"{\"reason\":\"a\\u0000b\",\"status\":\"dead\",\"id\":\"j1\"}", " a?b"},
+        {"{\"id\":\"j2\",\"status\":\"dead\",\"reason\":\"caf\xe9\t\xc3\xa9 \\q\"}", "caf? \xc3\xa9 ?"},
+        {"{\"id\":\"j3\",\"x\":[\"\\ud83d\"],\"\\udcff\":\"\xff\",\"n\":1e999,\"status\":\"done\"}", NULL},
+        {"{\"\\u0069d\":\"\\u006a4\",\"status\":\"done\",\"after\":1e999}", NULL},
+        {"{\"id\":\"j5\",\"status\":\"done\"",
+         "failed 1 times: its handler's answer is no JSON: a comma or } is missing at byte 27"},
+        {"{\"id\":\"j6\",\"status\":done}", "answer is no JSON: no JSON value begins here at byte 21"},
+        {"{\"id\":\"j7\",\"status\":\"done\"}!", "answer is no JSON: something follows"},
+        {"{\"id\":\"j8\",\"status\":\"done\",\"status\":\"dead\"}", "failed for good"},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    struct stage *s = *state;
+    char answers[2048] = "";
+    pid_t worker;
+
+    for (int i = 0; i < CASES; i++) {
+        strcat(strcat(answers, cases[i].answer), "\n");
+        enqueue(s, i, "{}", 1, 0);
+    }
+    write_text(s->server.folder, "answers", answers);
+    write_text(s->server.folder, "answer.py",
+               "import sys\n"
+               "answers = open('answers', 'rb')\n"
+               "for line in sys.stdin:\n"
+               "    sys.stdout.buffer.write(answers.readline())\n"
+               "    sys.stdout.buffer.flush()\n");
+    worker = stage_weir(s, "worker", "--pipe", "run=python3 answer.py", "-c", "1", NULL);
+    await(stage_stat(s, "run", "dead") + stage_stat(s, "run", "done") == CASES);
+    for (int i = 0; i < CASES; i++)
+        if (cases[i].death)
+            assert_death(s, i, cases[i].death);
+        else
+            assert_string_equal(death_of(s, i), "");
+    assert_told(s, "run j4: wrong answer: \"after\" must");
+    assert_told(s, "wrong answer: no JSON: a comma or } is missing at byte 27: {\"id\":\"j5\"");
+    assert_false(was_told(s, "died"));
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -738,6 +788,7 @@ int main(void)
         ON_STAGE(the_true_cost),
         ON_STAGE(lines_that_are_no_answers),
         ON_STAGE(an_unknown_status_is_a_failure),
+        ON_STAGE(answers_with_wrong_characters),
         ON_STAGE(wrong_members_are_left_out),
         ON_STAGE(a_child_that_babbles_is_ended),
         ON_STAGE(a_line_without_end),

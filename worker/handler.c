@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -58,6 +59,18 @@ int handlers_add(struct handlers *h, const char *type, const struct way *way, vo
 
 /* ---- Commands */
 
+static bool is_file(const char *path)
+{
+    struct stat found;
+
+    return stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+static bool is_program(const char *path)
+{
+    return is_file(path) && access(path, X_OK) == 0;
+}
+
 /* Is there such a program, by its path or in $PATH? */
 static bool can_run(const char *program)
 {
@@ -65,16 +78,25 @@ static bool can_run(const char *program)
     char file[4096];
 
     if (strchr(program, '/'))
-        return access(program, X_OK) == 0;
+        return is_program(program);
     while (path && *path) {
         size_t len = strcspn(path, ":");
 
         snprintf(file, sizeof file, "%.*s/%s", (int)len, path, program);
-        if (access(file, X_OK) == 0)
+        if (is_program(file))
             return true;
         path += len + (path[len] == ':');
     }
     return false;
+}
+
+static void refuse(const char *type, const char *program, struct error *e)
+{
+    if (strchr(program, '/') && is_file(program))
+        error_set(e, WEIR_ECONFIG, "handler %s: %s: not executable; chmod +x it", type, program);
+    else
+        error_set(e, WEIR_ECONFIG, "handler %s: %s: no such program; name one in $PATH or by its path", type,
+                  program);
 }
 
 void command_free(char **argv)
@@ -107,8 +129,7 @@ char **command_split(const char *type, const char *command, struct error *e)
     if (!argv) {
         error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     } else if (!can_run(argv[0])) {
-        error_set(e, WEIR_ECONFIG, "handler %s: %s: no such program; name one in $PATH or by its path", type,
-                  argv[0]);
+        refuse(type, argv[0], e);
         command_free(argv);
         argv = NULL;
     }

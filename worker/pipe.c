@@ -13,11 +13,12 @@
  * rests, 0.1 s to 30 s: its jobs stay in Redis. After that the next child gets one job at first.
  *
  * A line that is no answer is told in the log; a child that writes only such lines is ended. A wrong member
- * of an answer is told too and counts as left out: the job has run, and its status stands. To end one job,
- * its child is ended. */
+ * of an answer is told too and counts as left out: the job has run, and its status stands. An answer that
+ * cannot be read from behind the id on is a failure of that job: it waits for no other. To end one job, its
+ * child is ended. */
 #include "worker/pipe.h"
 
-#include <jansson.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,23 +253,54 @@ static const struct status {
     enum task_end end;
 } statuses[] = {{"done", END_DONE}, {"retry", END_RETRY}, {"dead", END_DEAD}, {"throttled", END_THROTTLED}};
 
-static const struct status *find_status(const json_t *answer)
+static bool is_text(struct span value)
 {
-    const char *name = json_string_value(json_object_get(answer, "status"));
+    return *value.at == '"';
+}
 
-    for (size_t i = 0; name && i < sizeof statuses / sizeof *statuses; i++)
+/* NAN: it is none. What stands behind it ends it. */
+static double read_number(struct span value)
+{
+    return *value.at == '-' || isdigit((unsigned char)*value.at) ? strtod(value.at, NULL) : NAN;
+}
+
+static bool is_time(struct span value)
+{
+    return isfinite(read_number(value)) && read_number(value) >= 0;
+}
+
+static bool is_cost(struct span value)
+{
+    double cost = read_number(value);
+
+    return cost >= 0 && cost <= JOB_COST_MOST && cost == floor(cost);
+}
+
+static const struct status *find_status(const struct json_members *answer)
+{
+    struct span value = json_member(answer, "status");
+    char name[16];
+
+    if (!value.at || !is_text(value))
+        return NULL;
+    json_text(value, name, sizeof name);
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
         if (strcmp(statuses[i].name, name) == 0)
             return &statuses[i];
     return NULL;
 }
 
 /* The first that was sent of that id. */
-static struct flight *find_flight(const struct member *member, const json_t *answer)
+static struct flight *find_flight(const struct member *member, const struct json_members *answer)
 {
-    const char *id = json_string_value(json_object_get(answer, "id"));
-    size_t len = id ? strlen(id) : 0;
-    struct flight *flight = id ? member->flights.head : NULL;
+    struct span value = json_member(answer, "id");
+    struct flight *flight = member->flights.head;
+    char id[160]; /* one that does not fit is nobody's */
+    size_t len;
 
+    if (!value.at || !is_text(value))
+        return NULL;
+    len = json_text(value, id, sizeof id);
     while (flight && (flight->task->view.id.len != len || memcmp(flight->task->view.id.at, id, len) != 0))
         flight = flight->next;
     return flight;
@@ -282,28 +314,11 @@ static void complain(struct member *member, const char *what, const char *line, 
         child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
 }
 
-static bool is_time(const json_t *value)
-{
-    return json_is_number(value) && json_number_value(value) >= 0;
-}
-
-static bool is_cost(const json_t *value)
-{
-    double cost = json_number_value(value);
-
-    return json_is_number(value) && cost >= 0 && cost <= JOB_COST_MOST && cost == floor(cost);
-}
-
-static bool is_text(const json_t *value)
-{
-    return json_is_string(value);
-}
-
 enum { AFTER, COST, REASON };
 
 static const struct {
     const char *name;
-    bool (*is_right)(const json_t *value);
+    bool (*is_right)(struct span value);
     const char *must_be;
 } optional[] = {
     [AFTER] = {"after", is_time, "a number of seconds, 0 or more"},
@@ -311,32 +326,34 @@ static const struct {
     [REASON] = {"reason", is_text, "a string"},
 };
 
-/* NULL: it was left out, or null, or wrong, which is told. */
-static const json_t *find_optional(const struct task *task, const json_t *answer, struct span line, int which)
+/* false: it was left out, or null, or wrong, which is told. */
+static bool find_optional(const struct task *task, const struct json_members *answer, struct span line,
+                          int which, struct span *value)
 {
-    const json_t *value = json_object_get(answer, optional[which].name);
-
-    if (!value || json_is_null(value))
-        return NULL;
-    if (optional[which].is_right(value))
-        return value;
+    *value = json_member(answer, optional[which].name);
+    if (!value->at || *value->at == 'n')
+        return false;
+    if (optional[which].is_right(*value))
+        return true;
     task_log(LOG_LEVEL_WARN, task, "wrong answer: \"%s\" must be %s, and counts as left out: %.*s",
              optional[which].name, optional[which].must_be, (int)(line.len < 200 ? line.len : 200), line.at);
-    return NULL;
+    return false;
 }
 
-static void apply(struct flight *flight, const struct status *status, const json_t *answer, struct span line)
+static void apply(struct flight *flight, const struct status *status, const struct json_members *answer,
+                  struct span line)
 {
-    const json_t *after = find_optional(flight->task, answer, line, AFTER);
-    const json_t *cost = find_optional(flight->task, answer, line, COST);
-    const json_t *reason = find_optional(flight->task, answer, line, REASON);
-    char text[1024] = "";
+    struct span value;
+    double after_s = -1;
+    char reason[1024] = "";
 
-    if (cost)
-        flight->task->spent = (int64_t)json_number_value(cost);
-    if (reason)
-        snprintf(text, sizeof text, "%s", json_string_value(reason));
-    end_flight(flight, status->end, after ? json_number_value(after) : -1, text);
+    if (find_optional(flight->task, answer, line, AFTER, &value))
+        after_s = read_number(value);
+    if (find_optional(flight->task, answer, line, COST, &value))
+        flight->task->spent = (int64_t)read_number(value);
+    if (find_optional(flight->task, answer, line, REASON, &value))
+        json_text(value, reason, sizeof reason);
+    end_flight(flight, status->end, after_s, reason);
 }
 
 static bool is_blank(const char *line, size_t len)
@@ -344,36 +361,57 @@ static bool is_blank(const char *line, size_t len)
     return len == 0 || (len == 1 && *line == '\r');
 }
 
+/* wrong: the line is no JSON; NULL: it is. */
+static void end_answered(struct member *member, struct flight *flight, const struct json_members *answer,
+                         struct span line, const char *wrong)
+{
+    const struct status *status = find_status(answer);
+    char reason[sizeof(struct error) + 32];
+
+    member->alone = false;
+    if (wrong) {
+        complain(member, wrong, line.at, line.len);
+        snprintf(reason, sizeof reason, "its handler's answer is %s", wrong);
+        end_flight(flight, END_RETRY, -1, reason);
+    } else if (!status) {
+        complain(member, "no such status", line.at, line.len);
+        end_flight(flight, END_RETRY, -1,
+                   "its handler answered without a status of done, retry, dead, throttled");
+    } else {
+        member->answered = true;
+        member->wrong = member->pipe->failures = 0;
+        apply(flight, status, answer, line);
+    }
+    hand_out(member->pipe);
+}
+
 static void on_line(void *arg, const char *line, size_t len)
 {
     struct member *member = arg;
-    const struct status *status;
+    struct json_members answer;
     struct flight *flight;
-    json_t *answer;
+    struct error e = {0};
+    struct json j;
+    const char *at;
 
     if (is_blank(line, len))
         return;
-    answer = json_loadb(line, len, JSON_DECODE_INT_AS_REAL, NULL); /* an integer of any size */
-    flight = find_flight(member, answer);
-    status = find_status(answer);
-    if (!json_is_object(answer)) {
+    json_begin(&j, line, len);
+    j.lax = true;
+    at = json_space(&j, line);
+    if (at == j.end || *at != '{') {
         complain(member, "no JSON object", line, len);
-    } else if (!flight) {
-        complain(member, "no job of that id waits for one", line, len);
-    } else {
-        member->alone = false;
-        if (status) {
-            member->answered = true;
-            member->wrong = member->pipe->failures = 0;
-            apply(flight, status, answer, (struct span){line, len});
-        } else {
-            complain(member, "no such status", line, len);
-            end_flight(flight, END_RETRY, -1,
-                       "its handler answered without a status of done, retry, dead, throttled");
-        }
-        hand_out(member->pipe);
+        return;
     }
-    json_decref(answer);
+    at = json_members(&j, at, &answer);
+    if (!at || !json_end(&j, at))
+        json_error(&j, "no JSON", &e);
+    flight = find_flight(member, &answer);
+    if (flight)
+        end_answered(member, flight, &answer, (struct span){line, len}, e.status ? e.text : NULL);
+    else
+        complain(member, e.status ? "no JSON object" : "no job of that id waits for one", line, len);
+    json_members_free(&answer);
 }
 
 /* ---- The end of a child */
