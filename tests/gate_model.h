@@ -23,6 +23,7 @@ typedef __int128 ticks;
 struct model {
     struct rule rule;
     ticks level, last; /* what was in the bucket at that time */
+    int64_t latest_us; /* the latest start */
 };
 
 static inline void model_init(struct model *m, const struct rule *rule)
@@ -59,6 +60,8 @@ static inline void model_take(struct model *m, int64_t s_us, int64_t cost)
     else
         m->last = (ticks)s_us * m->rule.count + left;
     m->level += (ticks)cost * m->rule.period_us;
+    if (s_us > m->latest_us)
+        m->latest_us = s_us;
 }
 
 /* Found by halving, not by a formula; INT64_MAX: never. */
@@ -98,11 +101,13 @@ static inline int64_t model_count(const struct model *m, int64_t s_us, int64_t m
 static inline void model_step_back(struct model *m, int64_t us)
 {
     m->last -= (ticks)us * m->rule.count;
+    m->latest_us -= us;
 }
 
 static inline void model_change(struct model *m, const struct rule *rule, int64_t now_us)
 {
-    ticks left = model_left(m, now_us);
+    int64_t at_us = now_us > m->latest_us ? now_us : m->latest_us;
+    ticks left = model_left(m, at_us);
     ticks used = 0;
 
     while (left > 0 && used < rule->burst) {
@@ -115,7 +120,10 @@ static inline void model_change(struct model *m, const struct rule *rule, int64_
         left -= slots * m->rule.period_us;
         used += slots;
     }
-    *m = (struct model){.rule = *rule, .last = (ticks)now_us * rule->count, .level = used * rule->period_us};
+    *m = (struct model){.rule = *rule,
+                        .last = (ticks)at_us * rule->count,
+                        .level = used * rule->period_us,
+                        .latest_us = at_us};
 }
 
 /* ---- Random rules */

@@ -55,6 +55,11 @@ bool naive_rule_equal(const struct naive_rule *a, const struct naive_rule *b)
            a->burst == b->burst && a->offset_us == b->offset_us;
 }
 
+static int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
+
 static bool is_bucket(const struct naive *n)
 {
     return n->rule.kind <= NAIVE_TOKEN_BUCKET;
@@ -331,10 +336,8 @@ void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, in
         return;
     }
     for (size_t i = 0; i < n->count; i++)
-        if (n->starts[i].forced) {
-            n->starts[i].least -= cost < n->starts[i].least ? cost : n->starts[i].least;
-            return;
-        }
+        if (n->starts[i].forced)
+            n->starts[i].least -= at_most(cost, n->starts[i].least);
 }
 
 void naive_charge(struct naive *n, int64_t now_us, int64_t cost)
@@ -348,19 +351,17 @@ void naive_charge(struct naive *n, int64_t now_us, int64_t cost)
     bucket_pour(n, at_us, cost);
 }
 
-/* What is in use at least: so much does not fit any more. */
-static int64_t used_at_least(const struct naive *n, int64_t now_us)
+/* What is in use at least at a time that is not before the last start: so much does not fit any more. */
+static int64_t used_at_least(const struct naive *n, int64_t at_us)
 {
     int64_t low = 0, high = n->rule.burst;
 
-    if (n->last_us > now_us)
-        return 0;
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
         struct naive tried;
 
         naive_copy(&tried, n);
-        if (exceeded(&tried, insert(&tried, (struct naive_start){now_us, middle, middle, -1, false})))
+        if (exceeded(&tried, insert(&tried, (struct naive_start){at_us, middle, middle, -1, false})))
             high = middle - 1;
         else
             low = middle;
@@ -375,26 +376,29 @@ static int64_t rounded_up(ticks whole, int64_t part)
 }
 
 /* And at most; that can be more than ever fits, where a job cost more. */
-static int64_t used_at_most(const struct naive *n, int64_t now_us)
+static int64_t used_at_most(const struct naive *n, int64_t at_us)
 {
-    int64_t at_us = now_us > n->last_us ? now_us : n->last_us, period_us = n->rule.period_us;
+    int64_t period_us = n->rule.period_us;
 
     if (is_bucket(n))
-        return rounded_up(bucket_left(n, now_us), period_us);
+        return rounded_up(bucket_left(n, at_us), period_us);
     if (n->rule.kind == NAIVE_SLIDING_WINDOW)
         return rounded_up(weighed(n, at_us, true), period_us);
     if (n->rule.kind == NAIVE_SLIDING_LOG)
-        return taken(n, now_us - period_us + 1, INT64_MAX, true);
-    return taken(n, window_of(n, now_us), INT64_MAX, true);
+        return taken(n, at_us - period_us + 1, INT64_MAX, true);
+    return taken(n, window_of(n, at_us), INT64_MAX, true);
 }
 
-static int64_t at_most(int64_t value, int64_t most)
+/* Slots are granted ahead: what is in use starts by then. */
+static int64_t last_of(const struct naive *n, int64_t now_us)
 {
-    return value < most ? value : most;
+    return now_us > n->last_us ? now_us : n->last_us;
 }
 
 void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t least, int64_t most)
 {
+    int64_t at_us = last_of(n, now_us);
+
     n->rule = *rule;
     n->count = 0;
     n->last_us = 0;
@@ -402,12 +406,14 @@ void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, 
     least = at_most(least, rule->burst);
     most = at_most(most, rule->burst);
     if (most > 0) {
-        insert(n, (struct naive_start){now_us, least, most, -1, true});
-        bucket_pour(n, now_us, most);
+        insert(n, (struct naive_start){at_us, least, most, -1, true});
+        bucket_pour(n, at_us, most);
     }
 }
 
 void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us)
 {
-    naive_fill(n, rule, now_us, used_at_least(n, now_us), used_at_most(n, now_us));
+    int64_t at_us = last_of(n, now_us);
+
+    naive_fill(n, rule, now_us, used_at_least(n, at_us), used_at_most(n, at_us));
 }

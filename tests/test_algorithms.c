@@ -174,7 +174,8 @@ static void pour(struct naive *m, int64_t at_us)
 static void naive_take(struct naive *m, int64_t at_us, int64_t cost)
 {
     assert_true(m->count < STARTS_MOST);
-    m->starts[m->count].at_us = m->last_us = at_us;
+    m->starts[m->count].at_us = at_us;
+    m->last_us = at_us > m->last_us ? at_us : m->last_us;
     m->starts[m->count++].slots = cost;
     m->in_flight++;
     if (is_bucket(&m->rule)) {
@@ -244,10 +245,10 @@ static int64_t naive_used(const struct naive *m, int64_t now_us)
 
 static void naive_change(struct naive *m, const struct rule *rule, int64_t now_us)
 {
-    int64_t in_use = naive_used(m, now_us);
+    int64_t last_us = now_us > m->last_us ? now_us : m->last_us, in_use = naive_used(m, last_us);
 
     m->rule = *rule;
-    naive_fill(m, now_us, in_use < rule->burst ? in_use : rule->burst);
+    naive_fill(m, last_us, in_use < rule->burst ? in_use : rule->burst);
 }
 
 /* The log moves start by start; of windows only the sums are known, and they stay with the last start. */
@@ -738,7 +739,8 @@ static void test_what_is_no_state_counts_as_never_used(void **state)
         "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000",
         "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 10",
         "1795000000000000 0 - - gcra:10/1000000/10 -5 0",
-        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 4",
+        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 x",
+        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 4 5",
         "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~x",
         "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~",
         "1795000000000000 0 - - gcra:10/1000000/10,by=key 1795000000250000 3",

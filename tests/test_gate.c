@@ -14,6 +14,7 @@
 #include "core/redis.h"
 #include "tests/gate_model.h"
 #include "tests/library.h"
+#include "tests/naive.h"
 #include "tests/server.h"
 #include "throttle/gate.h"
 
@@ -863,6 +864,104 @@ static void test_a_rate_below_one_takes_over_what_is_in_use(void **state)
     assert_int_equal(take(BEGIN_US, rule, 1, 10).start_us, BEGIN_US + 20000);
 }
 
+/* ---- Another rule */
+
+/* Takes all that starts within 5 ms; returns how much of it is in the second after BEGIN_US. */
+static int64_t take_all(int64_t now_us, const char *rule)
+{
+    int64_t taken = 0;
+
+    for (;;) {
+        struct answer a = take(now_us, rule, 1, 100);
+
+        if (a.k == 0)
+            return taken;
+        if (a.start_us >= BEGIN_US && a.start_us < BEGIN_US + 1000000)
+            taken += a.k;
+    }
+}
+
+/* A rule that changes while slots are granted ahead: they count from when they start, by the old rule and by
+ * the new one. */
+static void test_what_was_granted_ahead_stays_where_it_starts(void **state)
+{
+    static const struct {
+        const char *before, *after;
+        int64_t ahead, most; /* granted ahead; that start in the second */
+    } cases[] = {
+        {"fixed-window:10/1000000/0", "fixed-window:12/1000000/0", 10, 12},
+        {"fixed-window:10/1000000/0", "fixed-window:10/1000000/500000", 10, 20},
+        {"fixed-window:10/1000000/0", "sliding-log:12/1000000", 10, 12},
+        {"fixed-window:10/1000000/0", "sliding-window:12/1000000", 10, 12},
+        {"fixed-window:10/1000000/0", "gcra:10/1000000/10", 10, 19},
+        {"fixed-window:10/1000000/0", "fixed-window:5/1000000/0", 10, 10},
+        {"sliding-log:10/1000000", "sliding-log:12/1000000", 10, 12},
+        {"sliding-log:10/1000000", "fixed-window:12/1000000/0", 10, 12},
+        {"sliding-log:10/1000000", "token-bucket:10/1000000/1", 10, 19},
+        {"sliding-window:1000/1000000", "sliding-window:1200/1000000", 3, 1200},
+        {"gcra:10/1000000/10", "fixed-window:12/1000000/0", 1, 12},
+        {"gcra:1000/1000000/1", "gcra:1001/1000000/1", 4, 1001},
+        {"gcra:1000/1000000/1", "fixed-window:10/1000000/0", 4, 13},
+        {"token-bucket:1000/1000000/1", "sliding-log:10/1000000", 4, 13},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t ahead, all;
+
+        free(server_ask(&server, "DEL", GATE, NULL));
+        take_all(BEGIN_US - 1000000, cases[i].before);
+        ahead = take_all(BEGIN_US - 2000, cases[i].before);
+        all = ahead + take_all(BEGIN_US - 1900, cases[i].after);
+        for (int64_t at_us = BEGIN_US - 1500; at_us < BEGIN_US + 1000000; at_us += 500)
+            all += take_all(at_us, cases[i].after);
+        if (ahead != cases[i].ahead || all > cases[i].most)
+            fail_msg("%s to %s: %" PRId64 " ahead, %" PRId64 " in a second", cases[i].before, cases[i].after,
+                     ahead, all);
+    }
+}
+
+/* So do they in the model that judges test_throttle's worlds. */
+static void test_the_naive_model_keeps_what_was_granted_ahead(void **state)
+{
+    static const char *const rules[][2] = {
+        {"fixed-window:10/1000000/0", "fixed-window:12/1000000/0"},
+        {"sliding-log:10/1000000", "sliding-log:12/1000000"},
+        {"sliding-window:10/1000000", "fixed-window:12/1000000/0"},
+        {"gcra:10/1000000/10", "sliding-log:12/1000000"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        struct naive_rule before, after;
+        struct naive model;
+
+        assert_non_null(naive_rule_read(rules[i][0], &before));
+        assert_non_null(naive_rule_read(rules[i][1], &after));
+        naive_init(&model, &before);
+        assert_null(naive_start(&model, BEGIN_US, 10, 0));
+        naive_change(&model, &after, BEGIN_US - 2000);
+        assert_int_equal(naive_opens(&model, BEGIN_US - 2000, 2), BEGIN_US);
+        assert_null(naive_start(&model, BEGIN_US, 2, 1));
+        assert_non_null(naive_start(&model, BEGIN_US, 1, 2));
+        naive_free(&model);
+    }
+}
+
+/* What is in use is counted at the last start, and none of it is lost by counting. */
+static void test_a_change_wastes_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(take_all(BEGIN_US - 1000, "gcra:1000/1000000/1"), 5);
+    assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:500/1000000/1", 0).start_us, BEGIN_US + 6000);
+    assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:2000/1000000/1", 0).start_us, BEGIN_US + 4500);
+    assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:1000/1000000/10", 0).start_us, BEGIN_US - 1000);
+    free(server_ask(&server, "DEL", GATE, NULL));
+    take_all(BEGIN_US - 1000000, "sliding-log:10/1000000");
+    assert_int_equal(take_all(BEGIN_US - 2000, "sliding-log:10/1000000"), 10);
+    assert_int_equal(take_all(BEGIN_US - 1900, "sliding-log:12/1000000"), 2);
+}
+
 /* ---- What is stored */
 
 static void test_states_are_these_words(void **state)
@@ -890,6 +989,25 @@ static void test_states_are_these_words(void **state)
         assert_string_equal(left, cases[i].left);
         free(left);
     }
+}
+
+/* A bucket's last start is kept as long as it is ahead. */
+static void test_a_bucket_keeps_a_start_that_is_ahead(void **state)
+{
+    const char *rule = "gcra:1000/1000000/1";
+    char *left;
+
+    (void)state;
+    assert_int_equal(take(BEGIN_US, rule, 1, 1).k, 1);
+    assert_int_equal(take(BEGIN_US, rule, 1, 1).start_us, BEGIN_US + 1000);
+    left = server_ask(&server, "GET", GATE, NULL);
+    assert_string_equal(left,
+                        "1795000000000000 0 - - gcra:1000/1000000/1 1795000000002000 0 1795000000001000");
+    free(left);
+    assert_int_equal(take(BEGIN_US + 2000, rule, 1, 1).start_us, BEGIN_US + 2000);
+    left = server_ask(&server, "GET", GATE, NULL);
+    assert_string_equal(left, "1795000000002000 0 - - gcra:1000/1000000/1 1795000000003000 0");
+    free(left);
 }
 
 /* A log is forgotten from its front, and as long as its count at most. */
@@ -926,7 +1044,9 @@ static void test_garbage_counts_as_unused(void **state)
         {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000"},
         {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 10"},
         {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 -1"},
-        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 0 1"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 0 x"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 0 1 1"},
+        {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 0 9007199254740994"},
         {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 nan 0"},
         {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 nan"},
         {"gcra:10/1000000/5", "1795000000000000 0 - - gcra:10/1000000/5 1795000009000000 0 ~x"},
@@ -1173,7 +1293,11 @@ int main(void)
         cmocka_unit_test_setup(test_a_window_adapts_by_its_count, flush),
         cmocka_unit_test_setup(test_a_rate_below_one_takes_over_what_is_in_use, flush),
         cmocka_unit_test_setup(test_a_rate_below_one_is_where_it_begins, flush),
+        cmocka_unit_test_setup(test_what_was_granted_ahead_stays_where_it_starts, flush),
+        cmocka_unit_test_setup(test_the_naive_model_keeps_what_was_granted_ahead, flush),
+        cmocka_unit_test_setup(test_a_change_wastes_nothing, flush),
         cmocka_unit_test_setup(test_states_are_these_words, flush),
+        cmocka_unit_test_setup(test_a_bucket_keeps_a_start_that_is_ahead, flush),
         cmocka_unit_test_setup(test_a_log_stays_bounded, flush),
         cmocka_unit_test_setup(test_garbage_counts_as_unused, flush),
         cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, flush),

@@ -26,8 +26,10 @@ struct algorithm_ops {
     int (*take)(struct gate *g, int64_t s_us, int64_t slots);
     int (*charge)(struct gate *g, int64_t now_us, int64_t slots);
     void (*give)(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots);
-    /* Of a gate that was never used: so many slots are in use, taken now. */
-    int (*fill)(struct gate *g, int64_t now_us, int64_t slots);
+    /* The last start; any time that has passed when it is not known to be ahead. */
+    int64_t (*last)(const struct gate *g);
+    /* Of a gate that was never used: so many slots are in use, taken at that time. */
+    int (*fill)(struct gate *g, int64_t at_us, int64_t slots);
     void (*step_back)(struct gate *g, int64_t us);
     /* May have passed. */
     int64_t (*resets)(const struct gate *g);

@@ -21,6 +21,12 @@ static int64_t used(const struct gate *g, int64_t at_us)
     return g->in_flight;
 }
 
+static int64_t last(const struct gate *g)
+{
+    (void)g;
+    return 0;
+}
+
 static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {
     (void)slots;
@@ -70,6 +76,7 @@ const struct algorithm_ops concurrency_ops = {
     .take = take,
     .charge = charge,
     .give = give,
+    .last = last,
     .fill = charge, /* other slots in use are no jobs in flight */
     .step_back = step_back,
     .resets = resets,

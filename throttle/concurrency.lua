@@ -27,7 +27,7 @@ function concurrency.count(g, _, most) return max(0, min(most, g.rule.count - g.
 function concurrency.take(g, _, k) g.flight = g.flight + k end
 function concurrency.charge() end
 function concurrency.give() end
-function concurrency.used(g) return g.flight end
+function concurrency.used(g) return g.flight, now end
 function concurrency.fill() end
 function concurrency.resets(g) return g.flight > 0 and huge or 0 end
 

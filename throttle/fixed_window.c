@@ -57,9 +57,14 @@ static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
         g->word[USED] = most(0, g->word[USED] - slots);
 }
 
-static int fill(struct gate *g, int64_t now_us, int64_t slots)
+static int64_t last(const struct gate *g)
 {
-    g->word[LAST_US] = now_us;
+    return g->word[LAST_US];
+}
+
+static int fill(struct gate *g, int64_t at_us, int64_t slots)
+{
+    g->word[LAST_US] = at_us;
     g->word[USED] = slots;
     return 0;
 }
@@ -98,6 +103,7 @@ const struct algorithm_ops fixed_window_ops = {
     .take = take,
     .charge = charge,
     .give = give,
+    .last = last,
     .fill = fill,
     .step_back = step_back,
     .resets = resets,

@@ -31,24 +31,29 @@ function fixed_window.back(g, us) g.last = max(0, g.last - us) end
 
 local function window(rule, at) return at - (at - rule.offset) % rule.period end
 
-function fixed_window.used(g, at)
+local function used_at(g, at)
     return window(g.rule, at) > window(g.rule, g.last) and 0 or g.used
+end
+
+function fixed_window.used(g)
+    local at = max(now, g.last)
+    return used_at(g, at), at
 end
 
 function fixed_window.start(g, cost)
     local rule = g.rule
     if cost > rule.count then return huge end
     local s = max(now, g.last)
-    if fixed_window.used(g, s) + cost <= rule.count then return s end
+    if used_at(g, s) + cost <= rule.count then return s end
     return window(rule, s) + rule.period
 end
 
 function fixed_window.count(g, s, most, cost)
-    return max(0, min(most, floor((g.rule.count - fixed_window.used(g, s)) / cost)))
+    return max(0, min(most, floor((g.rule.count - used_at(g, s)) / cost)))
 end
 
 function fixed_window.take(g, s, k, cost)
-    g.last, g.used = s, min(exact.MOST, fixed_window.used(g, s) + k * cost)
+    g.last, g.used = s, min(exact.MOST, used_at(g, s) + k * cost)
 end
 
 function fixed_window.charge(g, cost) fixed_window.take(g, max(now, g.last), 1, cost) end
@@ -57,7 +62,7 @@ function fixed_window.give(g, s, cost)
     if window(g.rule, s) == window(g.rule, g.last) then g.used = max(0, g.used - cost) end
 end
 
-function fixed_window.fill(g, n) g.last, g.used = now, n end
+function fixed_window.fill(g, n, at) g.last, g.used = at, n end
 
 function fixed_window.resets(g)
     return g.used > 0 and window(g.rule, g.last) + g.rule.period or 0

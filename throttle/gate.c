@@ -221,16 +221,18 @@ static bool same_words(const struct rule *a, const struct rule *b)
     return rule_equal(&bare[0], &bare[1]);
 }
 
+/* Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
+ */
 int gate_change(struct gate *g, const struct rule *rule, int64_t now_us)
 {
-    int64_t slots = ops_of(g)->used(g, now_us);
+    int64_t at_us = most(now_us, ops_of(g)->last(g)), slots = ops_of(g)->used(g, at_us);
     bool same = same_words(&g->base, rule);
 
     g->base = *rule;
     if (!same)
         empty(g);
     adapt(g, now_us); /* first: slots of a lower rate take longer to come back */
-    return same ? 0 : ops_of(g)->fill(g, now_us, least(slots, rule->burst));
+    return same ? 0 : ops_of(g)->fill(g, at_us, least(slots, rule->burst));
 }
 
 /* ---- The stored state: "WROTE_US PAUSE_UNTIL_US HOLD ADAPT RULE WORDS[ ~IN_FLIGHT]" */

@@ -86,13 +86,14 @@ local function adapt(g)
     g.rule, g.rate = rules.scaled(whole, rate), rate
 end
 
+-- Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
 local function change(g, whole)
-    local n = g.algorithm.used(g, now)
+    local n, at = g.algorithm.used(g)
     g.base, g.algorithm = whole, whole.algorithm
     adapt(g) -- first: slots of a lower rate take longer to come back
     if g.hold_ticket then g.hold_ticket = nil end -- its time was that of the old rule
     g.algorithm.fresh(g)
-    g.algorithm.fill(g, min(n, whole.burst))
+    g.algorithm.fill(g, min(n, whole.burst), at)
     touch(g)
 end
 
@@ -296,10 +297,10 @@ end
 function gate.throttled(g)
     local whole = g.base
     if not whole.adapt_low or g.pause then return end
-    local n = g.algorithm.used(g, now)
+    local n, at = g.algorithm.used(g)
     g.factor, g.since = max(whole.adapt_low, floor(g.rate / 2)), now
     adapt(g)
-    if g.algorithm.slowed then g.algorithm.slowed(g, n) end
+    if g.algorithm.slowed then g.algorithm.slowed(g, n, at) end
     touch(g)
 end
 

@@ -14,7 +14,11 @@
 
 typedef __int128 wide;
 
-enum word { TAT_US, TAT_REM }; /* TAT = TAT_US + TAT_REM / count */
+enum word {
+    TAT_US,
+    TAT_REM,
+    LAST_US
+}; /* TAT = TAT_US + TAT_REM / count; the last start, as far as it counts */
 
 #define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000)
 /* How far ahead debt can put TAT. All that a rule can grant is half of it at most. */
@@ -64,7 +68,8 @@ static void cut(struct gate *g, int64_t now_us)
 
 int gcra_load(struct gate *g, const char *words, int64_t now_us)
 {
-    if (!words_read(words, 2, g->word) || g->word[TAT_REM] >= g->rule.count)
+    if ((!words_read(words, 2, g->word) && !words_read(words, 3, g->word)) ||
+        g->word[TAT_REM] >= g->rule.count)
         return WEIR_EINPUT;
     cut(g, now_us);
     return 0;
@@ -90,6 +95,7 @@ int gcra_take(struct gate *g, int64_t s_us, int64_t slots)
     wide tat = s_us > tat_rounded_up(g) ? (wide)s_us * g->rule.count : tat_parts(g);
 
     set_tat(g, tat + (wide)slots * g->rule.period_us);
+    g->word[LAST_US] = most(g->word[LAST_US], s_us);
     return 0;
 }
 
@@ -113,15 +119,22 @@ void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
         set_tat(g, tat > 0 ? tat : 0);
 }
 
-int gcra_fill(struct gate *g, int64_t now_us, int64_t slots)
+int64_t gcra_last(const struct gate *g)
 {
-    set_tat(g, (wide)now_us * g->rule.count + (wide)slots * g->rule.period_us);
+    return g->word[LAST_US];
+}
+
+int gcra_fill(struct gate *g, int64_t at_us, int64_t slots)
+{
+    g->word[LAST_US] = at_us;
+    set_tat(g, (wide)at_us * g->rule.count + (wide)slots * g->rule.period_us);
     return 0;
 }
 
 void gcra_step_back(struct gate *g, int64_t us)
 {
     g->word[TAT_US] = most(0, g->word[TAT_US] - us);
+    g->word[LAST_US] = most(0, g->word[LAST_US] - us);
 }
 
 /* At TAT itself its remainder still counts. */
@@ -152,6 +165,7 @@ const struct algorithm_ops gcra_ops = {
     .take = gcra_take,
     .charge = gcra_charge,
     .give = gcra_give,
+    .last = gcra_last,
     .fill = gcra_fill,
     .step_back = gcra_step_back,
     .resets = gcra_resets,

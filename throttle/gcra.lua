@@ -1,7 +1,7 @@
 -- gcra: the generic cell rate algorithm in exact integers, the same arithmetic as throttle/gcra.c.
 --
--- Words: "tat_us tat_rem": TAT = tat_us + tat_rem / count. A start at s wants s >= TAT - (burst - cost) T; then TAT =
--- max(s, TAT) + cost T. The functions are described in rules.lua.
+-- Words: "tat_us tat_rem[ last_us]": TAT = tat_us + tat_rem / count. A start at s wants s >= TAT - (burst - cost) T; then
+-- TAT = max(s, TAT) + cost T. last_us: the last start, where it was granted ahead. The functions are described in rules.lua.
 -- uses: exact
 
 local times, slots = exact.times, exact.slots
@@ -35,18 +35,27 @@ function gcra.scale(rule, thousandths)
     derive(rule)
 end
 
-function gcra.fresh(g) g.tat_us, g.tat_rem = 0, 0 end
+function gcra.fresh(g) g.tat_us, g.tat_rem, g.last = 0, 0, 0 end
 
 function gcra.load(g, first, rest)
-    local tat_rem = tonumber(rest)
-    if not tat_rem or tat_rem < 0 or tat_rem >= g.rule.count or tat_rem % 1 ~= 0 then return false end
-    g.tat_us, g.tat_rem = first, tat_rem
+    local tat_rem, last = tonumber(rest), 0
+    if not tat_rem then
+        tat_rem, last = rest:match('^(%d+) (%d+)$')
+        tat_rem, last = tonumber(tat_rem), tonumber(last)
+    end
+    if not tat_rem or tat_rem < 0 or tat_rem >= g.rule.count or tat_rem % 1 ~= 0 or last > 2 ^ 53 then return false end
+    g.tat_us, g.tat_rem, g.last = first, tat_rem, last
     return true
 end
 
-function gcra.store(g) return format('%d %d', g.tat_us, g.tat_rem) end
+function gcra.store(g)
+    if g.last > now then return format('%d %d %d', g.tat_us, g.tat_rem, g.last) end
+    return format('%d %d', g.tat_us, g.tat_rem)
+end
 
-function gcra.back(g, us) g.tat_us = max(0, g.tat_us - us) end
+function gcra.back(g, us)
+    g.tat_us, g.last = max(0, g.tat_us - us), max(0, g.last - us)
+end
 
 -- TAT + (cost - 1) T - tau = TAT - (burst - cost) T, rounded up to a whole microsecond.
 function gcra.start(g, cost)
@@ -61,7 +70,10 @@ function gcra.start(g, cost)
     return opens > now and opens or now
 end
 
-function gcra.used(g, at) return slots(g.rule, g.tat_us - at, g.tat_rem) end
+function gcra.used(g)
+    local at = max(now, g.last)
+    return slots(g.rule, g.tat_us - at, g.tat_rem), at
+end
 
 function gcra.count(g, s, most, cost)
     local rule = g.rule
@@ -83,6 +95,7 @@ end
 -- A start at TAT rounded up counts as a start at TAT itself, so that rounding loses nothing.
 function gcra.take(g, s, k, cost)
     if s > g.tat_us + (g.tat_rem > 0 and 1 or 0) then g.tat_us, g.tat_rem = s, 0 end
+    if s > now and s > g.last then g.last = s end
     advance(g, k * cost)
 end
 
@@ -106,14 +119,14 @@ function gcra.give(g, s, cost)
     g.tat_us, g.tat_rem = max(0, g.tat_us - q - borrow), r + borrow * g.rule.count
 end
 
-function gcra.fill(g, n)
-    g.tat_us, g.tat_rem = now, 0
+function gcra.fill(g, n, at)
+    g.tat_us, g.tat_rem, g.last = at, 0, at
     advance(g, n)
 end
 
 -- As many slots, each of which now takes longer to come back.
-function gcra.slowed(g, n)
-    gcra.fill(g, n)
+function gcra.slowed(g, n, at)
+    gcra.fill(g, n, at)
     cut(g)
 end
 

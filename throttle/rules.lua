@@ -26,9 +26,9 @@
 --   take(g, s, k, cost)     k jobs start at s, which start() and count() allowed
 --   charge(g, cost)         slots are taken now though none may be free
 --   give(g, s, cost)        slots that were taken at s were not needed
---   used(g, at)             slots in use, rounded up
---   fill(g, n)              of a fresh g: n slots are in use, taken now
---   slowed(g, n)            where words are times: n slots were in use when the rate fell
+--   used(g)                 slots in use, rounded up; and when the last of them starts, not before now
+--   fill(g, n, at)          of a fresh g: n slots are in use, taken at that time
+--   slowed(g, n, at)        where words are times: n slots were in use at that time when the rate fell
 --   full(g)                 where a burst keeps slots that nobody takes: until when
 --   resets(g)               when all is as if never used; may have passed; huge: not by time
 -- uses: concurrency fixed_window gcra sliding_log sliding_window token_bucket

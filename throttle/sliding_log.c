@@ -147,10 +147,15 @@ static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
     }
 }
 
-static int fill(struct gate *g, int64_t now_us, int64_t slots)
+static int64_t last(const struct gate *g)
 {
-    g->word[LAST_US] = now_us;
-    return slots ? add(g, now_us, slots) : 0;
+    return g->word[LAST_US];
+}
+
+static int fill(struct gate *g, int64_t at_us, int64_t slots)
+{
+    g->word[LAST_US] = at_us;
+    return slots ? add(g, at_us, slots) : 0;
 }
 
 static void step_back(struct gate *g, int64_t us)
@@ -185,6 +190,7 @@ const struct algorithm_ops sliding_log_ops = {
     .take = take,
     .charge = charge,
     .give = give,
+    .last = last,
     .fill = fill,
     .step_back = step_back,
     .resets = resets,

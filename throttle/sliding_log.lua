@@ -77,7 +77,7 @@ local function forget(g)
     set_log(g, g.last, '')
 end
 
-function sliding_log.used(g, at)
+local function used_at(g, at)
     local over = at - g.rule.period
     local used, pos, time = g.used, g.pos, g.origin
     while used > 0 do
@@ -86,6 +86,11 @@ function sliding_log.used(g, at)
         used, pos, time = used - slots, after, time + delta
     end
     return used
+end
+
+function sliding_log.used(g)
+    local at = max(now, g.last)
+    return used_at(g, at), at
 end
 
 function sliding_log.start(g, cost)
@@ -104,7 +109,7 @@ function sliding_log.start(g, cost)
 end
 
 function sliding_log.count(g, s, most, cost)
-    return max(0, min(most, floor((g.rule.count - sliding_log.used(g, s)) / cost)))
+    return max(0, min(most, floor((g.rule.count - used_at(g, s)) / cost)))
 end
 
 function sliding_log.take(g, s, k, cost)
@@ -140,13 +145,13 @@ function sliding_log.give(g, s, cost)
     set_log(g, g.origin, concat(kept))
 end
 
-function sliding_log.fill(g, n)
+function sliding_log.fill(g, n, at)
     sliding_log.fresh(g)
-    if n > 0 then sliding_log.take(g, now, 1, n) else g.last = now end
+    if n > 0 then sliding_log.take(g, at, 1, n) else g.last = at end
 end
 
 function sliding_log.resets(g)
-    return sliding_log.used(g, now) > 0 and g.last + g.rule.period or 0
+    return used_at(g, now) > 0 and g.last + g.rule.period or 0
 end
 
 return sliding_log

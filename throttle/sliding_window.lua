@@ -58,7 +58,7 @@ function sliding_window.start(g, cost)
 end
 
 -- The estimate, rounded up.
-function sliding_window.used(g, at)
+local function used_at(g, at)
     local period = g.rule.period
     at = max(at, g.last)
     local begin, current, previous = buckets(g, at)
@@ -67,8 +67,13 @@ function sliding_window.used(g, at)
     return min(exact.MOST, current + exact.slots(exact.span({}, previous, period), left, 0))
 end
 
+function sliding_window.used(g)
+    local at = max(now, g.last)
+    return used_at(g, at), at
+end
+
 function sliding_window.count(g, s, most, cost)
-    return max(0, min(most, floor((g.rule.count - sliding_window.used(g, s)) / cost)))
+    return max(0, min(most, floor((g.rule.count - used_at(g, s)) / cost)))
 end
 
 function sliding_window.take(g, s, k, cost)
@@ -88,7 +93,7 @@ function sliding_window.give(g, s, cost)
     end
 end
 
-function sliding_window.fill(g, n) g.last, g.current, g.previous = now, n, 0 end
+function sliding_window.fill(g, n, at) g.last, g.current, g.previous = at, n, 0 end
 
 function sliding_window.resets(g)
     local period = g.rule.period

@@ -73,7 +73,8 @@ static void free_models(struct replay *r)
 
 /* When the rule changed is not known, only between which two times. What was in use then stayed in use: at
  * least what still was at the second of them, and no gate that was filled with more or later lets more
- * through than one that was filled with that at the first. */
+ * through than one that was filled with that at the first. A start under the new rule may lie before the
+ * last one under the old rule, at which what is in use was counted. */
 static int change_gate(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us)
 {
     int64_t slots = algorithm_of(g->rule.algorithm)->used(g, to_us);
@@ -86,9 +87,10 @@ static int change_gate(struct gate *g, const struct rule *rule, int64_t from_us,
 static int change_rule(struct replay *r, const struct rule *rule, const struct start *s)
 {
     int64_t from_us = r->last_us > GATE_AHEAD_US ? r->last_us - GATE_AHEAD_US : 0;
+    int64_t to_us = most(r->last_us, s->at_us);
 
     for (int i = 0; i < r->model_count; i++)
-        if (change_gate(&r->models[i], rule, from_us, s->at_us) < 0)
+        if (change_gate(&r->models[i], rule, from_us, to_us) < 0)
             return verify_out_of_memory(r->error);
     if (r->model_count == 0) {
         gate_init(&r->models[0], rule);
