@@ -35,6 +35,13 @@ static int64_t least_most_cost(const struct limits *limits, const struct limit_t
     return least;
 }
 
+/* Of jobs under their first limit nothing is said unless some are known to name their cost: nearly none does.
+ */
+static bool may_misfit(const struct limit_type *type, int64_t was)
+{
+    return type->may_differ && (type->own_costs || was != GATE_NEVER);
+}
+
 void rate_set_note(const struct limits *limits, const char *name, const struct rule_set *kept,
                    char out[RATE_NOTE_SIZE])
 {
@@ -43,8 +50,9 @@ void rate_set_note(const struct limits *limits, const char *name, const struct r
     *out = '\0';
     for (size_t i = 0; !*out && i < limits->type_count; i++) {
         const struct limit_type *type = &limits->types[i];
+        int64_t was = least_most_cost(limits, type);
 
-        if (type->may_differ && limit_holds(type, name) && most < least_most_cost(limits, type))
+        if (limit_holds(type, name) && most < was && may_misfit(type, was))
             write_note(name, most, out);
     }
 }
@@ -53,9 +61,10 @@ void rate_use_note(const struct limits *limits, const char *type, char **names, 
 {
     const struct limit_type *t = limits_type(limits, type);
     int64_t most = t ? least_most_cost(limits, t) : 0;
+    bool may = t && may_misfit(t, most);
 
     *out = '\0';
-    for (; t && t->may_differ && *names; names++)
+    for (; may && *names; names++)
         if (most_cost(limits, *names) < most)
             write_note(*names, most = most_cost(limits, *names), out);
 }

@@ -605,6 +605,7 @@ static void test_a_tighter_limit_says_which_jobs_may_die(void **state)
     set_stats("pulled", "1");
     assert_true(warns("18/s"));
     assert_int_equal(rate("remove q")->code, 0);
+    assert_false(warns("17/s")); /* the first limit, and nothing known */
     says("set q 5/s --dry-run", NEVER_FITS("q"));
     says("set q 5/s", NEVER_FITS("q"));
     put("DEL", "queue:default", NULL, NULL);
