@@ -1,11 +1,13 @@
 -- adopt: a worker begins under a new id, after each connect, and takes over what it had under its old one: it keeps the jobs
 -- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 1,000 jobs
--- go back in one call; as long as more are left it is called again with the same ids and without tokens.
+-- go back in one call; as long as more are left it is called again with the same ids and without tokens. Who begins is heard of, as by
+-- a heartbeat: a clock that is set back before the first of these is noticed.
 --
 -- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), n, queue * n, token * the rest:
 --       what it still runs
 -- reply: [ now, how many are left, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+--        among these "@" when Weir's data are gone, the old id with them: a Redis that began empty, or was flushed
 -- uses: bell check ends gate lane lease leases
 
 -- Which leases of the old id are kept, which go back now, and how many later. Those found leave running.
@@ -48,7 +50,13 @@ local function pass_duty(group, old)
     bell.ring_spare(group)
 end
 
+-- Each worker that began has its own key and has written `reap`.
+local function is_data_lost(new, old)
+    return new ~= '' and old ~= '' and call('EXISTS', P .. 'active:' .. old, P .. 'reap') == 0
+end
+
 local function register(new, lease_us, info)
+    leases.heard(leases.follow(lease_us))
     call('HSET', P .. 'active:' .. new, '@', info)
     call('ZADD', P .. 'workers', us(now + lease_us), new)
 end
@@ -67,9 +75,10 @@ local function adopt(ARGV)
     if old ~= '' and not wrong then jobs, unread, left = leases.read(old, #ARGV > 7 + n and huge or leases.MOST) end
     local kept, back, later = sort_out(jobs, new ~= '' and running or {})
     left = left + later
-    wrong = wrong or wrong_keys(group, back)
+    wrong = wrong or wrong_keys(group, back) or new ~= '' and check.wrong_kind('reap', 'string')
     if wrong then return check.refuse_key(wrong) end
 
+    local data_lost = is_data_lost(new, old)
     if old ~= '' then
         take_over(new, old, kept, back, unread, left)
         pass_duty(group, old)
@@ -81,6 +90,7 @@ local function adopt(ARGV)
         if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]
     end
+    if data_lost then reply[#reply + 1] = '@' end
     for token in pairs(running) do -- a repeated adopt, whose first answer was lost, finds them moved already
         if new == '' or call('HEXISTS', P .. 'active:' .. new, token) == 0 then reply[#reply + 1] = token end
     end

@@ -3,61 +3,20 @@
 -- some of the oldest are forgotten where they are too many or too old. Marks of jobs that were cancelled while they ran are
 -- forgotten after a day.
 --
--- `reap` keeps when this was done last and until when nobody is reaped. If the last time is more than half a lease ago, or
--- in the future, there was an outage or the clock was set: every deadline is then late through no fault of its worker,
--- so for one lease nobody is reaped. With a clock that was set back deadlines move back, and all that waits is looked at: gates
--- move with the clock when they are loaded, what was written down of them in wake does not. Behind these two times stands how
--- far the marks were gone through, when that takes more than one call.
---
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
 --          forgotten and leases, worker of which none is left, ... ]
 --        or, when a key holds something else, its name: what needs it stays where it is, all else is done
--- uses: bell check dead_records ends gate lane lease leases
+-- uses: check dead_records ends gate lane lease leases
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
 local MARK_US = 86400 * 1000000
 
--- Pauses of limits that were set at a time which has not come yet.
-local function pauses_back(back_us)
-    local limits = call_safe('HGETALL', P .. 'limits')
-    for i = 1, #limits, 2 do
-        local head, till, set_at, tail = limits[i + 1]:match('^(.* pause:)(%d+)/(%d+)(.*)$')
-        if head and tonumber(set_at) > now then
-            till, set_at = max(0, tonumber(till) - back_us), max(0, tonumber(set_at) - back_us)
-            call('HSET', P .. 'limits', limits[i], head .. us(till) .. '/' .. us(set_at) .. tail)
-        end
-    end
-end
-
-local function follow_clock(back_us)
-    pauses_back(back_us)
-    for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, -1)) do call('ZINCRBY', P .. 'workers', us(-back_us), id) end
-    for _, queue in ipairs(call_safe('SMEMBERS', P .. 'queues')) do
-        for _, name in ipairs(call_safe('ZRANGE', P .. 'wake:' .. queue, 0, -1)) do
-            call('ZADD', P .. 'wake:' .. queue, us(now), name)
-        end
-        -- Keys may be many: their times move back as a whole, all by the same factor, which is right to microseconds a second.
-        local sleep = P .. 'sleep:' .. queue
-        call_safe('ZUNIONSTORE', sleep, 1, sleep, 'WEIGHTS', format('%.17g', now / (now + back_us)))
-    end
-    bell.ring()
-end
-
--- Returns the end of the amnesty, and how far the marks were gone through.
-local function read_last(lease_us)
-    local last, till, from = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+) ?(%d*)$')
-    last, till = tonumber(last or 0), tonumber(till or 0)
-    if now < last then follow_clock(last - now) end
-    if now < last or now - last > lease_us / 2 then till = now + lease_us end
-    return min(till, now + lease_us), from
-end
-
 -- A page of the marks: those of jobs whose end nobody told. Returns where the next page begins, '': anew.
 local function forget_marks(from)
-    local page = call_safe('HSCAN', P .. 'cancelled', (from or '') ~= '' and from or '0', 'COUNT', digits(MARKS))
+    local page = call_safe('HSCAN', P .. 'cancelled', from ~= '' and from or '0', 'COUNT', digits(MARKS))
     if page.err then return '' end
     local old = {}
     for i = 1, #page[2], 2 do
@@ -103,10 +62,9 @@ local function reap(ARGV)
     end
     if not call('ZSCORE', P .. 'workers', worker) then return refuse('unregistered: worker %s', worker) end
 
-    local till, from = read_last(lease_us)
+    local till, from = leases.follow(lease_us)
     call('ZADD', P .. 'workers', us(now + lease_us), worker)
-    local next_mark = forget_marks(from)
-    call('SET', P .. 'reap', us(now) .. ' ' .. us(till) .. (next_mark ~= '' and ' ' .. next_mark or ''))
+    leases.heard(till, forget_marks(from))
     local reply, first_wrong = {us(now), 0, 0, 0}, nil
     local late = now >= till and call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST) or {}
     for _, id in ipairs(late) do

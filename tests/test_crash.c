@@ -256,10 +256,10 @@ static void workers_killed_under_load(void **state)
 
 /* ---- Redis is killed */
 
-/* The field of INFO persistence. */
-static int persistence(struct stage *s, const char *field)
+/* The number behind field in that section of INFO; -1: it is not there. */
+static int info_number(struct stage *s, const char *section, const char *field)
 {
-    char *info = server_ask(&s->server, "INFO", "persistence", NULL), *at = strstr(info, field);
+    char *info = server_ask(&s->server, "INFO", section, NULL), *at = strstr(info, field);
     int n = at ? atoi(at + strlen(field)) : -1;
 
     free(info);
@@ -279,7 +279,8 @@ static void redis_killed_under_load(void **state)
     }
     /* Redis may hold a write back while it waits for the disk: those are answered, and lost when it is
      * killed. */
-    await(persistence(s, "aof_buffer_length:") == 0 && persistence(s, "aof_pending_bio_fsync:") == 0);
+    await(info_number(s, "persistence", "aof_buffer_length:") == 0 &&
+          info_number(s, "persistence", "aof_pending_bio_fsync:") == 0);
     for (int i = 0; i < 2; i++)
         workers[i] = stage_actor(s, i ? "two" : "one", "types=mark,timed", "executors=4", NULL);
     for (int i = 0; i < 5; i++) {
@@ -293,6 +294,61 @@ static void redis_killed_under_load(void **state)
         await_text(s->server.folder, i ? "two.err" : "one.err", "Redis is back after");
         assert_int_equal(stage_end(workers[i]), 0);
     }
+}
+
+/* What a worker's log says, and how often. */
+static int times_said(struct stage *s, const char *file, const char *what)
+{
+    char log[16384];
+    int n = 0;
+
+    assert_true(read_text(s->server.folder, file, log, sizeof log));
+    for (const char *at = log; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+/* The first worker that comes back says it, once. */
+static void redis_forgets_all(void **state)
+{
+    struct stage *s = *state;
+    pid_t busy = stage_actor(s, "busy", "types=mark", "executors=1", "lease=1", NULL), idle;
+
+    stage_rate(s, "timed", "1/s");
+    stage_push(s, "mark", "{\"sleep\":1}", 0, 1);
+    await(history_count(s, "begin", -1) == 1);
+    free(server_ask(&s->server, "FLUSHALL", NULL));
+    await_text(
+        s->server.folder, "busy.err",
+        "Redis has lost Weir's data: its jobs, 1 that run here among them, and its limits, so types run "
+        "without; set these again (weir rate set), and enqueue what is missing");
+    assert_int_equal(times_said(s, "busy.err", "given to others"), 0);
+    idle = stage_actor(s, "idle", "types=mark", "executors=1", NULL);
+    stage_push(s, "mark", NULL, 1, 1);
+    await(history_count(s, "effect", 1) == 1);
+    assert_int_equal(stage_end(idle), 0);
+    assert_int_equal(stage_end(busy), 0);
+    assert_int_equal(times_said(s, "idle.err", "lost Weir's data"), 0);
+    assert_int_equal(times_said(s, "busy.err", "lost Weir's data"), 1);
+}
+
+/* Down until a call succeeds, though each connect does. */
+static void redis_full_without_its_functions(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "types=mark", "executors=1", "lease=1", NULL);
+
+    stage_await_workers(s, 1);
+    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    free(server_ask(&s->server, "FUNCTION", "FLUSH", NULL));
+    await(info_number(s, "errorstats", "errorstat_OOM:count=") >= 8); /* two of each connection */
+    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    await_text(s->server.folder, "worker.err", "Redis is back after");
+    stage_push(s, "mark", NULL, 0, 1);
+    await(history_count(s, "effect", 0) == 1);
+    assert_int_equal(times_said(s, "worker.err", "without the functions"), 1);
+    assert_int_equal(times_said(s, "worker.err", "Redis is back after"), 1);
+    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- The connection is cut */
@@ -645,6 +701,8 @@ int main(int argc, char **argv)
         ON_STAGE(poison),
         ON_STAGE(workers_killed_under_load),
         cmocka_unit_test_setup_teardown(redis_killed_under_load, open_durable_stage, close_stage),
+        ON_STAGE(redis_forgets_all),
+        ON_STAGE(redis_full_without_its_functions),
         ON_STAGE(cut_at_each_message),
         ON_STAGE(cut_within_messages),
         ON_STAGE(answers_lost_on_the_way_back),

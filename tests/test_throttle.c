@@ -671,10 +671,26 @@ static void promote_some(void)
 
 /* ---- Workers */
 
+/* A worker was heard of: by its heartbeat, or as it began. */
+static void model_heard(void)
+{
+    int64_t back_us = tick_us - turns.now_us;
+
+    for (int i = 0; i < sim.id_count && back_us > 0; i++)
+        sim_ids[i].deadline_us -= back_us;
+    for (int n = 0; n < sim.job_count && back_us > 0; n++)
+        if (sim_jobs[n].place == SIM_LATER && !sim_jobs[n].scheduled)
+            sim_jobs[n].due_us -= back_us;
+    if (back_us > 0 || -back_us > LEASE_US / 2 || amnesty_us > turns.now_us + LEASE_US)
+        amnesty_us = turns.now_us + LEASE_US;
+    tick_us = turns.now_us;
+}
+
 static void new_id(struct worker *worker)
 {
     struct sim_id *id = &sim_ids[sim.id_count];
 
+    model_heard();
     worker->id = sim.id_count++;
     snprintf(id->name, sizeof id->name, "w%d", (int)sim_pick(0, 9) * 1000 + worker->id);
     id->registered = true;
@@ -762,13 +778,7 @@ static void model_reap(struct sim_id *id)
 
 static void model_tick(struct sim_id *self)
 {
-    if (turns.now_us < tick_us)
-        for (int i = 0; i < sim.id_count; i++)
-            sim_ids[i].deadline_us -= tick_us - turns.now_us;
-    if (turns.now_us < tick_us || turns.now_us - tick_us > LEASE_US / 2 ||
-        amnesty_us > turns.now_us + LEASE_US)
-        amnesty_us = turns.now_us + LEASE_US;
-    tick_us = turns.now_us;
+    model_heard();
     self->deadline_us = turns.now_us + LEASE_US;
 }
 

@@ -82,6 +82,38 @@ static void mark_lost(struct task *task, void *arg)
     }
 }
 
+/* "@", which is this worker itself, is among the tokens when all that Weir had in Redis is gone. */
+static bool is_data_lost(const struct adopt *adopt)
+{
+    for (size_t i = 0; i < adopt->lost_count; i++)
+        if (adopt->lost[i].len == 1 && *adopt->lost[i].at == '@')
+            return true;
+    return false;
+}
+
+static void tell_lost(const struct lost *lost)
+{
+    if (is_data_lost(lost->adopt))
+        log_line(
+            LOG_LEVEL_WARN,
+            "Redis has lost Weir's data: its jobs, %d that run here among them, and its limits, so types "
+            "run without; set these again (weir rate set), and enqueue what is missing",
+            lost->count);
+    else if (lost->count > 0)
+        log_line(LOG_LEVEL_WARN,
+                 "%d jobs that run here were given to others while this worker was away, or Redis has lost "
+                 "them",
+                 lost->count);
+}
+
+static void tell_back(struct weir_worker *w)
+{
+    if (w->down_since_us)
+        log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
+                 (double)(clock_mono_us() - w->down_since_us) / 1e6);
+    w->down_since_us = 0;
+}
+
 static void adopt_rest(struct weir_worker *w);
 
 static void on_adopted(void *arg, const struct redisReply *reply)
@@ -101,11 +133,10 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         worker_refused(w, &e);
     } else {
         pool_each(w->pool, mark_lost, &lost);
-        if (lost.count > 0) {
-            log_line(LOG_LEVEL_WARN, "%d jobs that run here were given to others while this worker was away",
-                     lost.count);
+        tell_back(w);
+        tell_lost(&lost);
+        if (lost.count > 0)
             worker_end_lost(w);
-        }
         if (adopt.left > 0) {
             adopt_free(&adopt);
             adopt_rest(w);
@@ -176,14 +207,11 @@ void worker_adopt(struct weir_worker *w)
     args_free(&a);
 }
 
+/* A connection alone is not enough: a full Redis without its functions is down again at the first call. */
 static void on_up(void *arg)
 {
     struct weir_worker *w = arg;
 
-    if (w->down_since_us)
-        log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
-                 (double)(clock_mono_us() - w->down_since_us) / 1e6);
-    w->down_since_us = 0;
     w->permitted = false;
     worker_look(w);
 }

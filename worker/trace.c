@@ -23,8 +23,9 @@ struct trace {
     char lines[64 * 1024];
 };
 
-/* A worker that was killed may have left half a line: without this the next one would be joined to it. */
-static void cut_torn_line(int fd)
+/* A worker that was killed, or a disk that was full, may have left half a line: without this the next one
+ * would be joined to it. */
+static bool cut_torn_line(int fd)
 {
     char tail[LINE_MAX_BYTES];
     off_t size = lseek(fd, 0, SEEK_END);
@@ -32,27 +33,35 @@ static void cut_torn_line(int fd)
     ssize_t n = pread(fd, tail, (size_t)(size - from), from);
     const char *newline = n > 0 ? memrchr(tail, '\n', (size_t)n) : NULL;
 
-    if (n <= 0 || tail[n - 1] == '\n')
-        return;
-    if (ftruncate(fd, newline ? from + (newline + 1 - tail) : from) != 0)
-        log_line(LOG_LEVEL_WARN, "trace: its last line is torn: %s", strerror(errno));
+    return n <= 0 || tail[n - 1] == '\n' || ftruncate(fd, newline ? from + (newline + 1 - tail) : from) == 0;
 }
 
-static void write_lines(struct trace *t)
+static bool write_all(const struct trace *t)
 {
     for (size_t done = 0; done < t->len;) {
         ssize_t n = write(t->fd, t->lines + done, t->len - done);
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            if (!t->failed)
-                log_line(LOG_LEVEL_WARN, "trace: %s; lines are lost, jobs run on", strerror(errno));
-            t->failed = true;
-            break;
-        }
+        if (n < 0)
+            return false;
         done += (size_t)n;
     }
+    return true;
+}
+
+static void write_lines(struct trace *t)
+{
+    bool failed;
+
+    if (t->len == 0)
+        return;
+    failed = (t->failed && !cut_torn_line(t->fd)) || !write_all(t);
+    if (failed && !t->failed)
+        log_line(LOG_LEVEL_WARN, "trace: %s; lines are lost, jobs run on", strerror(errno));
+    else if (!failed && t->failed)
+        log_line(LOG_LEVEL_INFO, "trace: lines are kept again");
+    t->failed = failed;
     t->len = 0;
 }
 
@@ -86,7 +95,8 @@ struct trace *trace_open(const char *file, struct error *e)
         free(t);
         return NULL;
     }
-    cut_torn_line(t->fd);
+    if (!cut_torn_line(t->fd))
+        log_line(LOG_LEVEL_WARN, "trace %s: its last line is torn: %s", file, strerror(errno));
     pthread_mutex_init(&t->lock, NULL);
     add_line(t, "{\"opened\":%" PRId64 "}\n", clock_wall_us());
     return t;

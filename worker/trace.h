@@ -24,7 +24,8 @@ struct trace *trace_open(const char *file, struct error *e);
 void trace_start(struct trace *trace, const struct task *task, const struct job_view *view);
 /* The handler has returned. */
 void trace_end(struct trace *trace, const struct task *task, const struct job_view *view);
-/* Writes what was collected; a failure is logged once. */
+/* Writes what was collected. Where that fails, lines are lost, whole ones; logged when it begins and when it
+ * ends. */
 void trace_flush(struct trace *trace);
 void trace_close(struct trace *trace);
 
