@@ -1,9 +1,10 @@
 /* libmicrohttpd has an epoll descriptor of its own, which the loop watches; MHD_run does what is due there,
- * and a timer stands at the next connection's time-out. */
+ * and a timer stands at the next connection's time-out, or soon after what was done last. */
 #include "serve/http.h"
 
 #include <ev.h>
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 
 #define CONNECTIONS_MOST 8192u
 #define SPARE_FILES 64     /* descriptors for all else */
+#define AGAIN_S 0.05       /* a request with too many arguments is given up in one run, closed in the next */
 #define IDLE_TIMEOUT_S 75u /* proxies keep idle connections for 60 s and close them first */
 
 struct http {
@@ -23,6 +25,7 @@ struct http {
     size_t waiting;
     struct ev_io io;
     struct ev_timer timer;
+    bool again; /* the timer stands at a run without need */
 };
 
 struct request {
@@ -93,28 +96,34 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **ow
 
 /* ---- On the loop */
 
-static void run(struct http *h)
+/* The next run is when libmicrohttpd wants it; without need soon, if again, to close what this one gave up.
+ */
+static void run(struct http *h, bool again)
 {
+    double wait_s = again ? AGAIN_S : IDLE_TIMEOUT_S;
     MHD_UNSIGNED_LONG_LONG timeout_ms;
 
     MHD_run(h->daemon);
+    h->again = again;
+    if (MHD_get_timeout(h->daemon, &timeout_ms) == MHD_YES && (double)timeout_ms / 1e3 < wait_s) {
+        wait_s = (double)timeout_ms / 1e3;
+        h->again = false;
+    }
     ev_timer_stop(h->loop, &h->timer);
-    if (MHD_get_timeout(h->daemon, &timeout_ms) != MHD_YES)
-        return;
-    ev_timer_set(&h->timer, (double)timeout_ms / 1e3, 0);
+    ev_timer_set(&h->timer, wait_s, 0);
     ev_timer_start(h->loop, &h->timer);
 }
 
 static void on_io(struct ev_loop *loop, struct ev_io *io, int revents)
 {
     (void)loop, (void)revents;
-    run(io->data);
+    run(io->data, true);
 }
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
 {
     (void)loop, (void)revents;
-    run(timer->data);
+    run(timer->data, !((struct http *)timer->data)->again);
 }
 
 static struct request *request_of(struct asked *a)
@@ -132,7 +141,7 @@ void http_answer(struct http *h, struct asked *first)
         h->waiting--;
         MHD_resume_connection(q->connection);
     }
-    run(h);
+    run(h, true);
 }
 
 /* ---- Beginning and end */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -140,6 +141,8 @@ static int add_handlers(const char *types)
         rc = weir_worker_handle_async(worker, "now", end_now, NULL);
     if (rc == 0 && strcmp(types, "all") == 0)
         rc = weir_worker_handle(worker, "block", block, NULL);
+    if (rc == 0 && strcmp(types, "pipe") == 0)
+        rc = weir_worker_pipe(worker, "deaf", "./deaf", 1);
     return rc;
 }
 
@@ -153,6 +156,7 @@ static int worker_main(char **argv) /* "worker" URL EXECUTORS GRACE TYPES */
                                                            .grace_s = atof(argv[4]),
                                                            .trace_file = "trace"});
     signal(SIGTERM, on_stop);
+    signal(SIGPIPE, SIG_DFL); /* as of a program that does not think of it */
     rc = add_handlers(argv[5]);
     if (rc == 0)
         rc = weir_worker_run(worker);
@@ -358,6 +362,28 @@ static void stopped_longer_than_the_lease(void **state)
     assert_int_equal(stage_stat(s, "wait", "done"), 2);
 }
 
+/* A child that closes its input takes only itself along. */
+static void a_child_that_does_not_listen(void **state)
+{
+    struct stage *s = *state;
+    char *args = malloc(900001), path[160];
+    pid_t one;
+
+    write_text(s->server.folder, "deaf", "#!/bin/sh\nexec <&-\necho deaf >&2\nsleep 0.3\n");
+    snprintf(path, sizeof path, "%s/deaf", s->server.folder);
+    assert_int_equal(chmod(path, 0755), 0);
+    memset(args, '7', 900000); /* more than a pipe holds: it is still being written */
+    args[0] = args[899999] = '"';
+    args[900000] = '\0';
+    stage_enqueue(s, "deaf", args, 0, 1);
+    free(args);
+    one = start_worker(s, "one", "2", "1", "pipe");
+    await_text(s->server.folder, "one.err", "exit 0: deaf");
+    stage_push(s, "now", NULL, 1, 1);
+    await(stage_stat(s, "now", "done") == 1);
+    assert_int_equal(stage_end(one), 0);
+}
+
 /* At most 1024 with threads, 65536 without. */
 static void how_many_executors(void **state)
 {
@@ -382,6 +408,7 @@ int main(int argc, char **argv)
         ON_STAGE(what_a_handler_sees),           ON_STAGE(executors_in_common),
         ON_STAGE(starts_at_their_slots),         ON_STAGE(stopping_waits_and_gives_back),
         ON_STAGE(stopped_longer_than_the_lease), ON_STAGE(how_many_executors),
+        ON_STAGE(a_child_that_does_not_listen),
     };
 
     if (argc == 6 && strcmp(argv[1], "worker") == 0)

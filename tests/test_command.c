@@ -280,15 +280,29 @@ static void throttled_without_a_time(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void missing_command(void **state)
+/* The worker does not start. */
+static void commands_that_cannot_run(void **state)
 {
+    static const struct {
+        const char *command, *told;
+    } cases[] = {
+        {"run=./nothing --at all", "./nothing: no such program; name one in $PATH or by its path\n"},
+        {"run=.", ".: no such program; name one in $PATH or by its path\n"},
+        {"run=./", "./: no such program; name one in $PATH or by its path\n"},
+        {"run=./plain", "./plain: not executable; chmod +x it\n"},
+        {"run=plain", "plain: no such program; name one in $PATH or by its path\n"},
+    };
     struct stage *s = *state;
-    char err[2048];
 
-    assert_int_equal(program_end(stage_weir(s, "worker", "--exec", "run=./nothing --at all", NULL)), 78);
-    assert_true(read_text(s->server.folder, "worker.err", err, sizeof err));
-    assert_string_equal(err,
-                        "weir: handler run: ./nothing: no such program; name one in $PATH or by its path\n");
+    write_text(s->server.folder, "plain", "#!/bin/sh\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char err[2048], told[256];
+
+        assert_int_equal(program_end(stage_weir(s, "worker", "--exec", cases[i].command, NULL)), 78);
+        assert_true(read_text(s->server.folder, "worker.err", err, sizeof err));
+        snprintf(told, sizeof told, "weir: handler run: %s", cases[i].told);
+        assert_string_equal(err, told);
+    }
 }
 
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
@@ -514,6 +528,117 @@ static void all_variables(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* A worker that another job started shows nothing of that job. */
+static void variables_of_another_job(void **state)
+{
+    static const char *const outer[] = {"WEIR_JOB_ID", "WEIR_JOB_KEY", "WEIR_JOB_BATCH", "WEIR_JOB_ATTEMPT",
+                                        "TRACEPARENT"};
+    struct stage *s = *state;
+    pid_t worker;
+
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+        setenv(outer[i], "outer", 1);
+    worker = start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sort >variables");
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+        unsetenv(outer[i]);
+    stage_push(s, "run", NULL, 0, 1);
+    await(stage_stat(s, "run", "done") == 1);
+    assert_file(s, "variables",
+                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static double due_in_days(struct stage *s, const char *id)
+{
+    char *text =
+        server_ask(&s->server, "EVAL",
+                   "for _, r in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
+                   "if r:find(ARGV[1], 1, true) then return redis.call('ZSCORE', KEYS[1], r) end end",
+                   "1", stage_key(s, "later"), id, NULL);
+    double due_us = atof(text);
+
+    free(text);
+    return (due_us - (double)clock_wall_us()) / 86400e6;
+}
+
+/* n^4 seconds, and never more than ten years. */
+static void after_hundreds_of_attempts(void **state)
+{
+    static const struct {
+        int attempts;
+        double days;
+    } cases[] = {{50, 72}, {300, 3650}, {400, 3650}, {1744, 3650}, {999998, 3650}};
+    enum { CASES = sizeof cases / sizeof *cases };
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "exit 1");
+
+    for (int i = 0; i < CASES; i++) {
+        char text[128];
+
+        snprintf(text, sizeof text, "@%d,0,0;{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1000000}",
+                 cases[i].attempts, i);
+        stage_push_text(s, text);
+    }
+    await(stage_stat(s, "run", "retried") == CASES);
+    for (int i = 0; i < CASES; i++) {
+        char id[16];
+        double days;
+
+        snprintf(id, sizeof id, "\"j%d\"", i);
+        days = due_in_days(s, id);
+        if (days < cases[i].days - 1 || days > cases[i].days + 1)
+            fail_msg("after %d attempts: again in %g days", cases[i].attempts, days);
+    }
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static long refusals(struct stage *s)
+{
+    char *info = server_ask(&s->server, "INFO", "commandstats", NULL), *at = strstr(info, "cmdstat_fcall:");
+    long n = at && (at = strstr(at, "failed_calls=")) ? atol(strchr(at, '=') + 1) : 0;
+
+    free(info);
+    return n;
+}
+
+/* When it comes again is decided once, and told once, however often Redis refuses to hear it. */
+static void decided_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "exit 1");
+    char err[8192], *told;
+
+    free(server_ask(&s->server, "SET", stage_key(s, "later"), "mine", NULL));
+    stage_push(s, "run", NULL, 0, 1);
+    await(refusals(s) >= 4);
+    free(server_ask(&s->server, "DEL", stage_key(s, "later"), NULL));
+    await(stage_stat(s, "run", "retried") == 1);
+    assert_true(read_text(s->server.folder, "worker.err", err, sizeof err));
+    told = strstr(err, "j0: attempt 1: failed, again in ");
+    assert_non_null(told);
+    assert_null(strstr(strchr(told, '\n'), "attempt 1"));
+    assert_float_equal(atof(strstr(told, " in ") + 4), due_in_days(s, "\"j0\"") * 86400, 5);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* A job that Redis refuses to settle holds back none of those that are settled with it. */
+static void one_refused_among_others(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    free(server_ask(&s->server, "SET", stage_key(s, "later"), "mine", NULL));
+    stage_push(s, "run", NULL, 0, 5);
+    write_script(s, "script", "case $WEIR_JOB_ID in\nj0) exit 1;;\nj1) exit 65;;\nesac\nsleep 0.2");
+    worker = stage_weir(s, "worker", "--exec", "run=./script", "-c", "5", "--lease", "1s", NULL);
+    await(stage_stat(s, "run", "done") == 3 && stage_stat(s, "run", "dead") == 1);
+    assert_int_equal(stage_stat(s, "run", "retried"), 0);
+    free(server_ask(&s->server, "DEL", stage_key(s, "later"), NULL));
+    await(stage_stat(s, "run", "retried") == 1);
+    assert_int_equal(stage_judge(s, 5).present, 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* The wait doubles up to its bound; the usual one would be 15 s at least. */
 static void backoff_of_a_type(void **state)
 {
@@ -650,7 +775,7 @@ int main(void)
         ON_STAGE(other_exit_codes_retry),
         ON_STAGE(throttled_by_exit_code),
         ON_STAGE(throttled_without_a_time),
-        ON_STAGE(missing_command),
+        ON_STAGE(commands_that_cannot_run),
 #ifndef __SANITIZE_THREAD__
         ON_STAGE(command_goes_missing),
 #endif
@@ -664,6 +789,10 @@ int main(void)
         ON_STAGE(cancelled),
         ON_STAGE(ended_with_the_lease),
         ON_STAGE(all_variables),
+        ON_STAGE(variables_of_another_job),
+        ON_STAGE(after_hundreds_of_attempts),
+        ON_STAGE(decided_once),
+        ON_STAGE(one_refused_among_others),
         ON_STAGE(backoff_of_a_type),
         ON_STAGE(done_is_remembered),
         ON_STAGE(wrong_flags),

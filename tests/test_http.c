@@ -313,6 +313,10 @@ static void throttled_as_long_as_it_says(void **state)
          3651 * 86400.0},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"Sun, 06 Nov 1994 08:49:37 GMT\"}}", -30, 0},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"soon\"}}", -30, 1},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"1e400\"}}", -30, 1},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"0x100\"}}", -30, 1},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"300.5\"}}", -30, 1},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"+300\"}}", -30, 1},
         {"{\"status\":429}", -30, 1},
         {"{\"status\":503}", -30, 1},
     };

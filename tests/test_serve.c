@@ -837,6 +837,31 @@ static void test_redis_away_behind_nginx(void **state)
     }
 }
 
+/* libmicrohttpd has no room for so many arguments, nor for an answer: the connection ends, and not with
+ * somebody else's request. */
+static void test_more_arguments_than_there_is_room_for(void **state)
+{
+    static const int counts[] = {300, 600, 5000};
+    pid_t pid = serve(NULL, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        char *text = malloc(32000), *end = text + sprintf(text, "GET /take/mail?");
+        int fd = http_open(socket_path);
+        struct http_reply r;
+
+        for (int n = 0; n < counts[i]; n++)
+            end += sprintf(end, "a=1&");
+        end += sprintf(end, " HTTP/1.1\r\nHost: x\r\n\r\n");
+        (void)http_send(fd, text, (size_t)(end - text));
+        if (http_receive(fd, false, &r))
+            assert_in_range(r.status, 400, 431);
+        close(fd);
+        free(text);
+    }
+    end_serve(pid);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -847,6 +872,7 @@ int main(void)
         cmocka_unit_test_setup(test_head, flush),
         cmocka_unit_test_setup(test_connections_are_kept, flush),
         cmocka_unit_test_setup(test_garbage, flush),
+        cmocka_unit_test_setup(test_more_arguments_than_there_is_room_for, flush),
         cmocka_unit_test_setup(test_exactly_as_many_as_the_limit_grants, flush),
         cmocka_unit_test_setup(test_a_hot_denied_key_costs_no_round_trip, flush),
         cmocka_unit_test_setup(test_what_comes_together_is_asked_together, flush),

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,6 +20,7 @@
 #include "tests/program.h"
 #include "throttle/gate.h"
 #include "throttle/verify.h"
+#include "worker/trace.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)
@@ -849,6 +853,97 @@ static void test_a_torn_last_line_is_passed_over(void **state)
     }
 }
 
+/* Members that nobody knows, however many, are passed over; twice, and the one slot of a minute is violated.
+ */
+static void test_many_members(void **state)
+{
+    enum { LEAST = 10, MOST = 60 };
+
+    (void)state;
+    for (int count = LEAST; count < MOST; count++) {
+        char text[4096] = "";
+        struct verify v;
+
+        for (int line = 0; line < 2; line++) {
+            strcat(text, "{\"slot\":1795000000000000,\"start\":1795000000000000");
+            for (int i = 0; i < count; i++)
+                sprintf(text + strlen(text), ",\"member%d\":%d", i, i);
+            strcat(text, ",\"type\":\"a\",\"id\":\"1\",\"limits\":\"a=sliding-log:1/60000000\"}\n");
+        }
+        write_trace(text);
+        v = replay(1);
+        assert_int_equal(v.starts, 2);
+        assert_int_equal(v.violations, 1);
+        verify_free(&v);
+    }
+}
+
+/* So many bytes may a file have: a disk that is full in the middle of a line. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void trace_some(struct trace *trace, int n)
+{
+    struct task task = {.limits = "a=gcra:10/1000000/1", .cost = 1, .slot_us = BEGIN_US};
+    struct job_view view = {.type = {"mail", 4}, .id = {"j1", 2}};
+
+    for (int i = 0; i < n; i++, task.slot_us += 1000000)
+        trace_start(trace, &task, &view);
+    trace_flush(trace);
+}
+
+static void test_a_full_disk_costs_whole_lines(void **state)
+{
+    static const char *const says[] = {"lines are lost", "kept again", "lines are lost", "kept again"};
+    char log[4096], *at = log;
+    int ends[2], standard_error = dup(STDERR_FILENO);
+    struct trace *trace;
+    struct stat file;
+    struct verify v;
+    ssize_t len;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    unlink(paths[0]);
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    trace = trace_open(paths[0], &error);
+    for (int times = 0; trace && times < 2; times++) {
+        trace_some(trace, 1);
+        stat(paths[0], &file);
+        limit_files((rlim_t)file.st_size + 200); /* a line has some 120 bytes */
+        trace_some(trace, 3);
+        trace_some(trace, 3);
+        trace_flush(trace);
+        limit_files(RLIM_INFINITY);
+        trace_some(trace, 2);
+    }
+    trace_close(trace);
+    dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+    close(ends[1]);
+    len = read(ends[0], log, sizeof log - 1);
+    close(ends[0]);
+    assert_true(trace && len > 0);
+    log[len] = '\0';
+    v = replay(1);
+    assert_int_equal(v.starts, 2 * (1 + 1 + 2));
+    verify_free(&v);
+    for (size_t i = 0; i < COUNT(says); i++) {
+        at = strstr(at, says[i]);
+        if (!at)
+            fail_msg("%zu: no \"%s\" in %s", i, says[i], log);
+        at = strchr(at, '\n');
+    }
+    assert_null(strstr(at, "trace"));
+}
+
 static void test_a_file_that_cannot_be_read(void **state)
 {
     size_t torn_line;
@@ -882,6 +977,8 @@ int main(void)
         cmocka_unit_test(test_malformed_lines_are_named),
         cmocka_unit_test(test_an_end_long_before_its_start_is_named),
         cmocka_unit_test(test_a_torn_last_line_is_passed_over),
+        cmocka_unit_test(test_many_members),
+        cmocka_unit_test(test_a_full_disk_costs_whole_lines),
         cmocka_unit_test(test_a_file_that_cannot_be_read),
     };
 

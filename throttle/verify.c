@@ -107,8 +107,10 @@ static bool scan_line(char *at, struct line *line)
     for (char mark = '{'; *at == mark; mark = ',') {
         struct member *m = &line->at[line->count];
 
+        if (line->count == MEMBERS_MAX)
+            return false;
         *m = (struct member){0};
-        if (line->count == MEMBERS_MAX || !(m->name = scan_text(at + 1, &ends[end_count])))
+        if (!(m->name = scan_text(at + 1, &ends[end_count])))
             return false;
         at = ends[end_count++] + 1;
         if (*at++ != ':')

@@ -126,18 +126,16 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
     task_ended(task);
 }
 
-/* Seconds, or a date, which counts from the answer's own; -1: none, or one that cannot be read, which is
- * told. */
+/* Digits, the seconds, or a date, which counts from the answer's own; -1: none, or one that cannot be read,
+ * which is told. */
 static double retry_after_s(const struct request *r)
 {
-    char *end;
-    double after_s = strtod(r->retry_after, &end);
     time_t till, now;
 
     if (!r->retry_after[0])
         return -1;
-    if (isdigit((unsigned char)r->retry_after[0]) && *end == '\0')
-        return after_s;
+    if (r->retry_after[strspn(r->retry_after, "0123456789")] == '\0')
+        return strtod(r->retry_after, NULL);
     till = curl.getdate(r->retry_after, NULL);
     now = r->date[0] ? curl.getdate(r->date, NULL) : -1;
     if (now < 0)

@@ -291,10 +291,33 @@ static void end_input(struct child *c)
         close_fd(&c->process.in);
 }
 
+/* Without a SIGPIPE for the host program when the child reads no more; one that was pending before is its
+ * own. */
+static ssize_t write_quietly(int fd, const char *bytes, size_t len)
+{
+    static const struct timespec at_once;
+    sigset_t pipe_signal, before, pending;
+    ssize_t n;
+    int failed;
+
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    sigpending(&pending);
+    n = write(fd, bytes, len);
+    failed = errno;
+    if (n < 0 && failed == EPIPE && !sigismember(&pending, SIGPIPE))
+        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+            ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = failed;
+    return n;
+}
+
 static void on_in(struct ev_loop *loop, ev_io *io, int events)
 {
     struct child *c = io->data;
-    ssize_t n = write(c->process.in, c->in.at + c->in.from, c->in.to - c->in.from);
+    ssize_t n = write_quietly(c->process.in, c->in.at + c->in.from, c->in.to - c->in.from);
 
     (void)loop, (void)events;
     if (n > 0) {

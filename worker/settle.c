@@ -8,25 +8,46 @@
 #include "core/log.h"
 #include "worker/worker.h"
 
-#define SETTLE_DELAY_US (10 * MS) /* what has ended waits that long for a turn that is due anyway */
-#define SETTLE_MOST 2000          /* jobs in one settle */
-#define COSTLY_MOST 500           /* of them such as are not simply done: each takes Redis 10 to 25 us */
-#define SETTLE_SOON 500           /* so many do not wait */
+#define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
+#define SETTLE_DELAY_US (10 * MS)     /* what has ended waits that long for a turn that is due anyway */
+#define SETTLE_MOST 2000              /* jobs in one settle */
+#define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
+#define SETTLE_SOON 500               /* so many do not wait */
 
-/* ---- How each one ended */
+/* ---- When to try again */
 
 /* After the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed
  * together does not come back together. 25 attempts take about 17 days. */
-static int64_t retry_delay_us(int n)
+static double retry_delay_s(int n)
 {
-    return (int64_t)((15 + pow(n - 1, 4) + worker_random() * 10 * n) * 1e6);
+    return 15 + pow(n - 1, 4) + worker_random() * 10 * n;
 }
 
-/* What the handler asked for, ten years at most. */
-static int64_t asked_delay_us(const struct task *task)
+/* A doubling wait, and at random from half of it to all of it. */
+static double backoff_s(const struct handler *handler, int n)
 {
-    return (int64_t)(fmin(task->after_s, 3650 * 86400.0) * 1e6);
+    double wait_us = (double)handler->backoff_first_us * pow(2, fmin(n - 1, 60));
+
+    return fmin(wait_us, (double)handler->backoff_most_us) * (0.5 + 0.5 * worker_random()) / 1e6;
 }
+
+static double next_try_s(const struct task *task)
+{
+    double delay_s = task->after_s;
+
+    if (delay_s < 0 && task->handler->backoff_first_us)
+        delay_s = backoff_s(task->handler, task->attempts + 1);
+    else if (delay_s < 0)
+        delay_s = retry_delay_s(task->attempts + 1);
+    return fmin(delay_s, DELAY_MOST_S);
+}
+
+static int64_t delay_us(const struct task *task)
+{
+    return (int64_t)(fmin(task->after_s, DELAY_MOST_S) * 1e6);
+}
+
+/* ---- How each one ended */
 
 static void tell(const struct task *task, const char *what)
 {
@@ -34,49 +55,47 @@ static void tell(const struct task *task, const char *what)
              task->reason ? task->reason : "");
 }
 
-/* A doubling wait, and at random from half of it to all of it. */
-static int64_t backoff_us(const struct handler *handler, int n)
-{
-    double wait_us = (double)handler->backoff_first_us * pow(2, fmin(n - 1, 60));
-
-    return (int64_t)(fmin(wait_us, (double)handler->backoff_most_us) * (0.5 + 0.5 * worker_random()));
-}
-
-static int64_t next_try_us(const struct task *task)
-{
-    if (task->after_s >= 0)
-        return asked_delay_us(task);
-    if (task->handler->backoff_first_us)
-        return backoff_us(task->handler, task->attempts + 1);
-    return retry_delay_us(task->attempts + 1);
-}
-
 /* A failed job: again, or not any more. */
-static void settle_failed(struct args *a, struct task *task)
+static void decide_failed(struct task *task)
 {
     struct error e;
-    char what[64];
-    int64_t delay_us;
+    char text[1200];
     int readable = task->view.type.at ? 0 : job_read(task->body.at, task->body.len, &task->view, &e);
 
     if (readable != 0 || task->end == END_DEAD) {
         tell(task, "dead");
-        settle_end(a, SETTLE_DEAD, task->token, 0, task->reason ? task->reason : "failed for good");
-        return;
-    }
-    if (task->attempts + 1 >= task->view.max_attempts) {
-        char reason[1200];
-
-        snprintf(reason, sizeof reason, "failed %d times: %s", task->attempts + 1,
-                 task->reason ? task->reason : "");
+        task->end = END_DEAD;
+    } else if (task->attempts + 1 >= task->view.max_attempts) {
         tell(task, "dead, its last attempt");
-        settle_end(a, SETTLE_DEAD, task->token, 0, reason);
-        return;
+        snprintf(text, sizeof text, "failed %d times%s%s", task->attempts + 1, task->reason ? ": " : "",
+                 task->reason ? task->reason : "");
+        task_finish(task, END_DEAD, -1, text);
+    } else {
+        task->after_s = next_try_s(task);
+        snprintf(text, sizeof text, "failed, again in %.1f s", task->after_s);
+        tell(task, text);
     }
-    delay_us = next_try_us(task);
-    snprintf(what, sizeof what, "failed, again in %.1f s", (double)delay_us / 1e6);
-    tell(task, what);
-    settle_end(a, SETTLE_RETRY, task->token, delay_us, task->reason);
+}
+
+/* Once, however often it is sent. */
+static void decide(struct task *task)
+{
+    switch (task->end) {
+    case END_RETRY:
+    case END_DEAD:
+        decide_failed(task);
+        break;
+    case END_INTERRUPTED:
+        tell(task, "interrupted");
+        break;
+    case END_CANCELLED:
+        tell(task, "cancelled");
+        break;
+    case END_DONE:
+    case END_BACK:
+    case END_THROTTLED:
+        break;
+    }
 }
 
 /* Is it done, and settled with the others of its type and batch? */
@@ -85,33 +104,31 @@ static bool is_plain(const struct task *task)
     return task->end == END_DONE && !task->unique && task->handler->keep_us == 0;
 }
 
-static void settle_one(struct args *a, struct task *task)
+static void settle_one(struct args *a, const struct task *task)
 {
-    int64_t delay_us;
-
     switch (task->end) {
     case END_DONE:
         if (!is_plain(task))
             settle_end(a, SETTLE_FINISH, task->token, (task->handler->keep_us + MS - 1) / MS, NULL);
         break;
     case END_INTERRUPTED:
-        tell(task, "interrupted");
         settle_end(a, SETTLE_INTERRUPTED, task->token, INTERRUPTED_MOST, task->reason);
         break;
     case END_CANCELLED:
-        tell(task, "cancelled");
         settle_end(a, SETTLE_CANCELLED, task->token, 0, NULL);
         break;
     case END_BACK:
         settle_end(a, SETTLE_BACK, task->token, 0, NULL);
         break;
     case END_THROTTLED:
-        delay_us = task->after_s >= 0 ? asked_delay_us(task) : SETTLE_NO_TIME;
-        settle_end(a, SETTLE_THROTTLED, task->token, delay_us, NULL);
+        settle_end(a, SETTLE_THROTTLED, task->token, task->after_s >= 0 ? delay_us(task) : SETTLE_NO_TIME,
+                   NULL);
         break;
     case END_RETRY:
+        settle_end(a, SETTLE_RETRY, task->token, delay_us(task), task->reason);
+        break;
     case END_DEAD:
-        settle_failed(a, task);
+        settle_end(a, SETTLE_DEAD, task->token, 0, task->reason ? task->reason : "failed for good");
         break;
     }
 }
@@ -141,12 +158,10 @@ static void settle_done_like(struct args *a, struct task *first)
 
 /* ---- What the handler did not decide */
 
-void worker_take_end(struct task *task)
+static void take_asked(struct task *task)
 {
     char reason[1200];
 
-    if (task->end == END_DONE)
-        return;
     switch (atomic_load(&task->asked)) {
     case ASKED_OVER_TIME:
         snprintf(reason, sizeof reason, "over its time of %g s%s%s", (double)task->timeout_us / 1e6,
@@ -157,6 +172,14 @@ void worker_take_end(struct task *task)
         task->end = END_CANCELLED;
         break;
     }
+}
+
+void worker_take_end(struct task *task)
+{
+    if (task->end == END_DONE || atomic_load(&task->asked) == ASKED_LOST)
+        return;
+    take_asked(task);
+    decide(task);
 }
 
 void worker_collect(struct weir_worker *w)
@@ -174,6 +197,82 @@ void worker_collect(struct weir_worker *w)
 
 /* ---- All of them */
 
+static void tell_stale(int64_t stale)
+{
+    if (stale > 0)
+        log_line(LOG_LEVEL_WARN,
+                 "settle: %" PRId64
+                 " leases were no longer ours: given to others, settled just before the connection was "
+                 "lost, or gone with Redis's data",
+                 stale);
+}
+
+/* To be sent again, with the same tokens; a token settles once. */
+static void keep_settling(struct weir_worker *w)
+{
+    task_list_append(&w->settling, &w->finished);
+    task_list_append(&w->finished, &w->settling);
+}
+
+/* Nearly always it is the first. */
+static void take_out(struct task_list *list, const struct task *task)
+{
+    struct task *other;
+
+    while ((other = task_list_pop(list)) != task)
+        task_list_push(list, other);
+}
+
+static void on_settled_alone(void *arg, const struct redisReply *reply)
+{
+    struct task *task = arg;
+    struct weir_worker *w = task->handler->worker;
+    struct error e;
+    int64_t stale;
+    int rc = reply ? settle_reply(reply, &stale, &e) : WEIR_EUNREACHABLE;
+
+    take_out(&w->settling, task);
+    if (rc == 0) {
+        tell_stale(stale);
+        task_free(task);
+    } else {
+        if (reply)
+            worker_refused(w, &e);
+        task_list_push(&w->finished, task);
+    }
+    worker_answered(w);
+}
+
+static void settle_alone(struct weir_worker *w, struct task *task)
+{
+    struct args a;
+
+    args_init(&a);
+    settle_request(&a, w->prefix, -1, w->id);
+    if (task_settles_up(task))
+        settle_cost(&a, task->token, task->spent);
+    if (is_plain(task)) {
+        settle_done(&a, task->handler->type, task->batch, 1);
+        settle_token(&a, task->token);
+    }
+    settle_one(&a, task);
+    w->awaited++;
+    link_send(w->link, &a, REQUEST_TIMEOUT_S, on_settled_alone, task);
+    args_free(&a);
+}
+
+/* One job whose keys are somebody else's, say, holds back no other: each is sent alone. */
+static void on_settle_refused(struct weir_worker *w, const struct error *e)
+{
+    if (w->settling.count == 1 || e->status == WEIR_EREFUSED || turn_is_unregistered(e)) {
+        worker_refused(w, e);
+        keep_settling(w);
+        return;
+    }
+    for (struct task *task = w->settling.head; task; task = task->next)
+        settle_alone(w, task);
+}
+
 static void on_settled(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -182,20 +281,11 @@ static void on_settled(void *arg, const struct redisReply *reply)
     int64_t stale;
 
     if (!reply) {
-        /* Nobody knows whether it was settled: again, with the same tokens; a token settles once. */
-        task_list_append(&w->settling, &w->finished);
-        task_list_append(&w->finished, &w->settling);
+        keep_settling(w); /* nobody knows whether it was settled */
     } else if (settle_reply(reply, &stale, &e) != 0) {
-        worker_refused(w, &e);
-        task_list_append(&w->settling, &w->finished);
-        task_list_append(&w->finished, &w->settling);
+        on_settle_refused(w, &e);
     } else {
-        if (stale > 0)
-            log_line(LOG_LEVEL_WARN,
-                     "settle: %" PRId64
-                     " leases were no longer ours: given to others, or settled just before the "
-                     "connection was lost",
-                     stale);
+        tell_stale(stale);
         while ((task = task_list_pop(&w->settling)))
             task_free(task);
     }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,18 @@ static void close_pipes(struct pipes *p)
         close_fd(all[i]);
 }
 
-/* environ with these variables in front; the array alone is the caller's to free. */
+/* Of a job: of another one, when the worker itself was started with it. */
+static bool is_of_a_job(const char *variable)
+{
+    static const char *const begins[] = {"WEIR_JOB_", "TRACEPARENT="};
+
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(variable, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
+/* These variables, and environ without those of a job; the array alone is the caller's to free. */
 static char **make_environment(char *const variables[], size_t n)
 {
     size_t count = 0;
@@ -51,9 +63,11 @@ static char **make_environment(char *const variables[], size_t n)
         count++;
     if (!(env = calloc(count + n + 1, sizeof *env)))
         return NULL;
-    if (n > 0)
-        memcpy(env, variables, n * sizeof *env);
-    memcpy(env + n, environ, count * sizeof *env);
+    for (size_t i = 0; i < n; i++)
+        env[i] = variables[i];
+    for (size_t i = 0; i < count; i++)
+        if (!is_of_a_job(environ[i]))
+            env[n++] = environ[i];
     return env;
 }
 
