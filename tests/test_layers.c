@@ -46,8 +46,7 @@ static const struct reserved {
     {"#include \"core/reply.h\"", {"throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
-     {"cli/json.h", "queue/schedule.c", "queue/status.c", "throttle/verify.c", "worker/adopt.c",
-      "worker/pipe.c"}},
+     {"cli/json.h", "queue/schedule.c", "queue/status.c", "throttle/verify.c", "worker/adopt.c"}},
     {"#include <curl/", {"worker/http.c"}},
     {"#include <glib", {"queue/zone.c"}},
     {"localtime", {"cli/"}}, /* the zone of the whole process; queue/zone.h has any */

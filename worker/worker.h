@@ -184,7 +184,8 @@ void worker_ask_all(struct weir_worker *w, enum task_asked why);
 /* settle.c */
 /* Takes what has ended from the pool. */
 void worker_collect(struct weir_worker *w);
-/* What a task that has ended was asked to end for decides over its end. */
+/* How a task that has ended is settled, decided and told once: what it was asked to end for counts more than
+ * what its handler said. */
 void worker_take_end(struct task *task);
 /* When to settle what has ended, NEVER: nothing has. */
 int64_t worker_settle_time(const struct weir_worker *w);
