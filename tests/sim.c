@@ -1069,13 +1069,17 @@ static void absorb_dead(const struct snapshot *all, const struct claim_call *cal
     }
 }
 
-/* Strictly: a job with a gate takes an executor. */
+/* Strictly: a job with a gate takes an executor, and where they are reserved no other does. */
 static void check_room(const struct claim_call *call)
 {
-    int limited = 0;
+    int limited = 0, unlimited = 0;
 
-    for (size_t i = 0; i < turns.claim.lease_count; i++)
+    for (size_t i = 0; i < turns.claim.lease_count; i++) {
         limited += turns.claim.leases[i].slot_us != 0;
+        unlimited += turns.claim.leases[i].slot_us == 0 && turns.claim.leases[i].interrupted == 0;
+    }
+    if (call->reserved && unlimited > call->prefetch)
+        sim_fail("%d leases without limits, for %d in advance", unlimited, call->prefetch);
     if (limited > call->free || turns.claim.lease_count > (size_t)(call->free + call->prefetch))
         sim_fail("%zu leases, %d with limits, for %d executors and %d in advance", turns.claim.lease_count,
                  limited, call->free, call->prefetch);

@@ -325,6 +325,7 @@ static struct claim_call call_of(struct worker *worker, int free, int prefetch)
                                .prefetch = prefetch,
                                .look = (int)(sim_chance(3) ? sim_pick(1, 16) : sim_pick(16, 1000)),
                                .duty_until_us = worker->duty_until_us,
+                               .reserved = sim_chance(5),
                                .held = sim_chance(3),
                                .mark = sim_chance(5),
                                .queues = {worker->queues, worker->queue_count},
