@@ -314,7 +314,7 @@ static void test_lanes_that_sleep_are_sorted_when_their_path_changes(void **stat
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=args.a"));
     for (int i = 2; i < 5; i++) {
-        char id[4], args[40];
+        char id[16], args[40];
 
         snprintf(id, sizeof id, "j%d", i);
         snprintf(args, sizeof args, "\"args\":{\"a\":1,\"b\":%d}", i);
