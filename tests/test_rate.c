@@ -682,7 +682,7 @@ static void test_types_and_queues_add_up(void **state)
     (void)state;
     assert_int_equal(rate("set lim 10/s")->code, 0);
     for (int i = 0; i < MANY; i++) {
-        char type[16], queue[16], held[24];
+        char type[24], queue[24], held[40];
 
         snprintf(type, sizeof type, "type%d", i);
         snprintf(queue, sizeof queue, "queue%d", i);
