@@ -7,10 +7,6 @@ local claim, wait = claim_call, claim_wait
 
 local DUTY_US = 2000000 -- the pacing duty passes to another when its holder is silent for that long
 
--- A look that comes late loses slots, unless the gate keeps them: half of what is granted ahead is left for looking early, half for
--- being late.
-local LEAD_US = claim.AHEAD / 2
-
 -- When to look at what waits, when the first job of `later` is due, whether something is due already, and whether what this claim
 -- parked opens before all that the worker on duty knows of.
 function claim_duty.next_times()
@@ -18,7 +14,7 @@ function claim_duty.next_times()
     for _, queue in ipairs(claim.queues) do
         for name, opens in pairs(claim.wakes[queue]) do
             at = min(at, opens)
-            look = min(look, opens, gate.loses(name, opens) - LEAD_US)
+            look = min(look, gate.look_time(name, opens))
         end
     end
     local later = tonumber(call_safe('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')[2]) or huge

@@ -17,8 +17,7 @@
 --   gate.hold(g, node, ticket, until_us)        against every other node that was served later (a larger ticket)
 --   gate.held_until(g, node, ticket)            when it is held against that node; else 0
 --   gate.limit(g), gate.remaining(g)            the most slots that are free at once, and those that are now
---   gate.loses(name, opens)                     of a gate that opens then: from when on slots are lost if none is taken,
---                                               as far as this call has seen it; opens: at once
+--   gate.look_time(name, opens)                 when to look at a gate that opens then, by what this call has seen of it
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
 --   gate.spend(name, rule, cost, peek)          load, start, take, count and resets in one, for takes: the start, what
@@ -327,9 +326,14 @@ function gate.resets(g)
     return at > now and at or now
 end
 
-function gate.loses(name, opens)
+-- Early, half of what is granted ahead, and half is left for being late: no slot is lost, and a job starts at its very time. Where
+-- slots come so fast that a later look serves more of them at once: only as early as the burst does not make up for being late.
+local LEAD_US = gate.AHEAD / 2
+
+function gate.look_time(name, opens)
     local g = gates[name]
-    return g and g.algorithm.full and max(opens, g.algorithm.full(g)) or opens
+    if not g or not g.algorithm.full or g.rule.period > gate.AHEAD * g.rule.count then return opens - LEAD_US end
+    return min(opens, max(opens, g.algorithm.full(g)) - LEAD_US)
 end
 
 -- ---- Saving

@@ -68,6 +68,8 @@ static void adapt_reserve(struct weir_worker *w, bool starved, int64_t now)
     if (w->executors == 1) {
         reserve(w, starved && !w->reserve);
     } else if (starved) {
+        if (w->reserve == 0)
+            w->reserve_us = now;
         reserve(w, at_most(at_least(2 * w->reserve, 1), w->executors / 2));
     } else if (now - w->reserve_us > RESERVE_US) {
         reserve(w, at_most(w->reserve, w->reserve_used));
