@@ -69,7 +69,14 @@ $(BUILD)/examples/%: examples/%.c include/weir.h $(BUILD)/libweir.a
 TEST_PROGRAMS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
 TEST_HELPERS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/test_%,$(wildcard tests/*.c)))
 
-$(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS)
+# Loaded into programs that tests start (LD_PRELOAD), such as redis-server; so never sanitized.
+TEST_PRELOADS = $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
+
+$(BUILD)/tests/preload/%.so: tests/preload/%.c
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=c11 -O2 -g $(WARNINGS) -fPIC -fvisibility=hidden -shared -o $@ $<
+
+$(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | $(TEST_PRELOADS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 test-programs: $(TEST_PROGRAMS)

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,13 +37,20 @@ struct framer {
     size_t len;
 };
 
+/* Bytes that came together and go on together. */
+struct chunk {
+    size_t len;
+    int64_t due_us;
+};
+
 struct flow {
     enum proxy_side side;
     int from, to;
     struct framer framer;
     char *bytes; /* read, not yet written */
     size_t len, capacity;
-    int64_t hold_until_us;
+    struct chunk *chunks; /* the same, oldest first */
+    size_t count, room;
     bool ending; /* nothing more is read; to be cut when all is written */
 };
 
@@ -58,7 +66,7 @@ struct orders {
     pid_t victim; /* killed at the cut; 0: nobody */
     bool has_cut, cut_all;
     bool blackhole, trickle;
-    int delay_ms;
+    int64_t delay_us[SIDES], stalled_until_us[SIDES];
     char inject[256];
 };
 
@@ -108,7 +116,7 @@ static void framer_take(struct framer *f, char c)
 
 /* ---- Flows */
 
-static void flow_append(struct flow *f, const char *bytes, size_t len)
+static void flow_append(struct flow *f, const char *bytes, size_t len, int64_t due_us)
 {
     while (f->len + len > f->capacity) {
         f->capacity = f->capacity ? f->capacity * 2 : 65536;
@@ -118,6 +126,38 @@ static void flow_append(struct flow *f, const char *bytes, size_t len)
     }
     memcpy(f->bytes + f->len, bytes, len);
     f->len += len;
+    if (f->count == f->room) {
+        f->room = f->room ? f->room * 2 : 16;
+        f->chunks = realloc(f->chunks, f->room * sizeof *f->chunks);
+        if (!f->chunks)
+            abort();
+    }
+    f->chunks[f->count++] = (struct chunk){len, due_us};
+}
+
+/* Forgets the first n bytes. */
+static void flow_drop(struct flow *f, size_t n)
+{
+    size_t gone = 0;
+
+    f->len -= n;
+    memmove(f->bytes, f->bytes + n, f->len);
+    while (gone < f->count && f->chunks[gone].len <= n)
+        n -= f->chunks[gone++].len;
+    f->count -= gone;
+    memmove(f->chunks, f->chunks + gone, f->count * sizeof *f->chunks);
+    if (f->count > 0)
+        f->chunks[0].len -= n;
+}
+
+/* When something of it may be written; INT64_MAX: there is nothing. */
+static int64_t next_due_us(const struct proxy *p, const struct flow *f)
+{
+    int64_t stalled_us = p->orders.stalled_until_us[f->side];
+
+    if (f->count == 0 || p->orders.blackhole)
+        return INT64_MAX;
+    return f->chunks[0].due_us > stalled_us ? f->chunks[0].due_us : stalled_us;
 }
 
 /* How many of these bytes may pass before the cut that the test has ordered; sets f->ending at the cut. */
@@ -151,26 +191,25 @@ static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
         f->ending = true;
         return;
     }
-    if (f->len == 0)
-        f->hold_until_us = clock_mono_us() + (f->side == PROXY_REPLIES ? p->orders.delay_ms * 1000 : 0);
     n = (ssize_t)allowed(p, f, bytes, (size_t)n);
     if (n > 0)
-        flow_append(f, bytes, (size_t)n);
+        flow_append(f, bytes, (size_t)n, clock_mono_us() + p->orders.delay_us[f->side]);
     if (f->ending && f->side == PROXY_REQUESTS)
         c->flows[PROXY_REPLIES].ending = true;
 }
 
-static void flow_write(struct proxy *p, struct flow *f)
+/* All that is due by now. */
+static void flow_write(struct proxy *p, struct flow *f, int64_t now_us)
 {
-    ssize_t n =
-        send(f->to, f->bytes, p->orders.trickle && f->side == PROXY_REPLIES ? 1 : f->len, MSG_NOSIGNAL);
+    size_t due = 0;
+    ssize_t n;
 
+    for (size_t i = 0; i < f->count && f->chunks[i].due_us <= now_us; i++)
+        due += f->chunks[i].len;
+    n = send(f->to, f->bytes, p->orders.trickle && f->side == PROXY_REPLIES ? 1 : due, MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n < 0)
-        n = (ssize_t)f->len; /* gone; what it said before it went is still to be passed on */
-    memmove(f->bytes, f->bytes + n, f->len - (size_t)n);
-    f->len -= (size_t)n;
+    flow_drop(f, n < 0 ? f->len : (size_t)n); /* gone; what it said before it went is still to be passed on */
 }
 
 /* ---- Connections */
@@ -179,8 +218,10 @@ static void close_connection(struct connection *c)
 {
     close(c->flows[PROXY_REQUESTS].from);
     close(c->flows[PROXY_REPLIES].from);
-    for (int side = 0; side < SIDES; side++)
+    for (int side = 0; side < SIDES; side++) {
         free(c->flows[side].bytes);
+        free(c->flows[side].chunks);
+    }
     *c = (struct connection){0};
 }
 
@@ -234,8 +275,8 @@ static void inject(struct proxy *p)
          c++) {
         if (!c->open)
             continue;
-        flow_append(&c->flows[PROXY_REPLIES], p->orders.inject, strlen(p->orders.inject));
-        flow_write(p, &c->flows[PROXY_REPLIES]);
+        flow_append(&c->flows[PROXY_REPLIES], p->orders.inject, strlen(p->orders.inject), 0);
+        flow_write(p, &c->flows[PROXY_REPLIES], clock_mono_us());
         p->orders.inject[0] = '\0';
     }
 }
@@ -247,21 +288,16 @@ struct polled {
     struct flow *flows[CONNECTIONS_MAX * SIDES];
     struct connection *connections[CONNECTIONS_MAX * SIDES];
     nfds_t count; /* of flows; the flow i reads at fds[3 + i] */
-    int timeout_ms;
+    int64_t timeout_us;
 };
-
-static bool may_write(const struct proxy *p, const struct flow *f, int64_t now_us)
-{
-    return f->len > 0 && !p->orders.blackhole && f->hold_until_us <= now_us;
-}
 
 static void prepare(struct proxy *p, struct polled *q)
 {
-    int64_t now_us = clock_mono_us();
+    int64_t now_us = clock_mono_us(), due_us, wait_us;
     struct flow *f;
 
     q->count = 0;
-    q->timeout_ms = 1000;
+    q->timeout_us = 1000000;
     q->fds[0] = (struct pollfd){.fd = p->wake, .events = POLLIN};
     q->fds[1] = (struct pollfd){.fd = p->listeners[0], .events = POLLIN};
     q->fds[2] = (struct pollfd){.fd = p->listeners[1], .events = POLLIN};
@@ -272,23 +308,26 @@ static void prepare(struct proxy *p, struct polled *q)
             q->connections[q->count] = c;
             q->fds[3 + q->count++] =
                 (struct pollfd){.fd = p->orders.blackhole || f->ending ? -1 : f->from, .events = POLLIN};
-            if (may_write(p, f, now_us))
-                q->timeout_ms = p->orders.trickle ? 0 : 1; /* 1: a full socket */
-            else if (f->len > 0 && !p->orders.blackhole && (f->hold_until_us - now_us) / 1000 < q->timeout_ms)
-                q->timeout_ms = (int)((f->hold_until_us - now_us) / 1000) + 1;
+            due_us = next_due_us(p, f);
+            wait_us = due_us == INT64_MAX ? INT64_MAX
+                      : due_us > now_us   ? due_us - now_us
+                      : p->orders.trickle ? 0
+                                          : 1000; /* a full socket */
+            q->timeout_us = wait_us < q->timeout_us ? wait_us : q->timeout_us;
         }
     }
 }
 
 static void work(struct proxy *p, struct polled *q)
 {
-    int64_t now_us = clock_mono_us();
+    int64_t now_us;
 
     for (nfds_t i = 0; i < q->count; i++) {
         if (q->fds[3 + i].revents && !q->flows[i]->ending && !p->orders.blackhole)
             flow_read(p, q->connections[i], q->flows[i]);
-        if (may_write(p, q->flows[i], now_us))
-            flow_write(p, q->flows[i]);
+        now_us = clock_mono_us();
+        if (next_due_us(p, q->flows[i]) <= now_us)
+            flow_write(p, q->flows[i], now_us);
     }
     for (struct connection *c = p->connections; c < p->connections + CONNECTIONS_MAX; c++)
         for (int side = 0; c->open && side < SIDES; side++)
@@ -301,6 +340,7 @@ static void *run(void *arg)
 {
     struct proxy *p = arg;
     struct polled *q = calloc(1, sizeof *q);
+    struct timespec timeout;
     uint64_t woken;
 
     pthread_mutex_lock(&p->mutex);
@@ -308,7 +348,9 @@ static void *run(void *arg)
         inject(p);
         prepare(p, q);
         pthread_mutex_unlock(&p->mutex);
-        if (poll(q->fds, 3 + q->count, q->timeout_ms) < 0)
+        timeout =
+            (struct timespec){.tv_sec = q->timeout_us / 1000000, .tv_nsec = q->timeout_us % 1000000 * 1000};
+        if (ppoll(q->fds, 3 + q->count, &timeout, NULL) < 0)
             for (nfds_t i = 0; i < 3 + q->count; i++)
                 q->fds[i].revents = 0;
         pthread_mutex_lock(&p->mutex);
@@ -347,11 +389,12 @@ static void listen_on(struct proxy *p)
 
 struct proxy *proxy_start(const struct server *s)
 {
+    static atomic_uint started;
     struct proxy *p = calloc(1, sizeof *p);
 
     assert_non_null(p);
     snprintf(p->server_socket, sizeof p->server_socket, "%s", s->socket);
-    snprintf(p->socket, sizeof p->socket, "%s/proxy.sock", s->folder);
+    snprintf(p->socket, sizeof p->socket, "%s/proxy%u.sock", s->folder, atomic_fetch_add(&started, 1));
     snprintf(p->url, sizeof p->url, "unix://%s", p->socket);
     listen_on(p);
     snprintf(p->tcp_url, sizeof p->tcp_url, "redis://127.0.0.1:%d", p->port);
@@ -438,9 +481,15 @@ void proxy_blackhole(struct proxy *p, bool on)
     end_orders(p);
 }
 
-void proxy_delay(struct proxy *p, int delay_ms)
+void proxy_delay(struct proxy *p, enum proxy_side side, int64_t delay_us)
 {
-    begin_orders(p)->delay_ms = delay_ms;
+    begin_orders(p)->delay_us[side] = delay_us;
+    end_orders(p);
+}
+
+void proxy_stall(struct proxy *p, enum proxy_side side, int64_t for_us)
+{
+    begin_orders(p)->stalled_until_us[side] = clock_mono_us() + for_us;
     end_orders(p);
 }
 

@@ -1,10 +1,16 @@
 /* A fault proxy: a thread between the clients and the redis-server of a test. It passes everything on until
- * it is told to misbehave; each call counts from now on, over all connections together. */
+ * it is told to misbehave; each call counts from now on, over all connections together. A server may have
+ * several: give each worker its own, and one of them alone is cut off, or far away.
+ *
+ *     a link of 10 ms of round trip    proxy_delay(p, PROXY_REQUESTS, 5000), proxy_delay(p, PROXY_REPLIES,
+ * 5000) answers 3 s late, once           proxy_stall(p, PROXY_REPLIES, 3000000) a partition, and its end
+ * proxy_blackhole(p, true), proxy_blackhole(p, false) */
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct server;
@@ -32,8 +38,10 @@ void proxy_cut_after_bytes(struct proxy *p, enum proxy_side side, size_t n);
 /* Accepts and keeps connections, but lets nothing through in either direction; what came in between goes on
  * when it ends. */
 void proxy_blackhole(struct proxy *p, bool on);
-/* Holds what Redis answers for so long. */
-void proxy_delay(struct proxy *p, int delay_ms);
+/* Every byte of that side comes so much later than it was sent, whatever came before it. */
+void proxy_delay(struct proxy *p, enum proxy_side side, int64_t delay_us);
+/* Lets nothing of that side through for so long; then all that came meanwhile goes on, in order. */
+void proxy_stall(struct proxy *p, enum proxy_side side, int64_t for_us);
 /* Passes what Redis answers in single bytes. */
 void proxy_trickle(struct proxy *p, bool on);
 /* Says this to a client, as if it came from Redis: to one that is connected, else to the next. */

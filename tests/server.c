@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/clock_shift.h"
 
 #define START_S 20 /* a machine that is busy with other tests */
 #define WORDS_MAX 64
@@ -51,14 +52,22 @@ static void write_config(const struct server *s, const char *const *options)
     fclose(f);
 }
 
+static const char *clock_file(const struct server *s, char file[128])
+{
+    snprintf(file, 128, "%s/clock", s->folder);
+    return file;
+}
+
 static void run_server(const struct server *s, pid_t parent)
 {
-    char config[128];
+    char config[128], clock[128];
     int null = open("/dev/null", O_RDWR);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    if (s->shifted)
+        clock_shift_enter(clock_file(s, clock));
     snprintf(config, sizeof config, "%s/redis.conf", s->folder);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
@@ -130,7 +139,7 @@ void server_start(struct server *s, bool aof)
     server_start_with(s, aof, NULL);
 }
 
-void server_start_with(struct server *s, bool aof, const char *const *options)
+static void make_server(struct server *s, bool aof, const char *const *options)
 {
     *s = (struct server){.aof = aof, .folder = "/tmp/weir-test-XXXXXX"};
     if (!mkdtemp(s->folder))
@@ -138,7 +147,28 @@ void server_start_with(struct server *s, bool aof, const char *const *options)
     snprintf(s->socket, sizeof s->socket, "%s/redis.sock", s->folder);
     snprintf(s->url, sizeof s->url, "unix://%s", s->socket);
     write_config(s, options);
+}
+
+void server_start_with(struct server *s, bool aof, const char *const *options)
+{
+    make_server(s, aof, options);
     launch(s);
+}
+
+void server_start_shifted(struct server *s, bool aof, const char *const *options)
+{
+    make_server(s, aof, options);
+    s->shifted = true;
+    server_shift_clock(s, 0);
+    launch(s);
+}
+
+void server_shift_clock(struct server *s, int64_t shift_us)
+{
+    char clock[128];
+
+    assert_true(s->shifted);
+    clock_shift_set(clock_file(s, clock), shift_us);
 }
 
 void server_kill(struct server *s)

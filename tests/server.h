@@ -3,6 +3,7 @@
 #define TESTS_SERVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct server {
@@ -11,6 +12,7 @@ struct server {
     char url[160];    /* unix://... */
     pid_t pid;
     bool aof;
+    bool shifted; /* its clock goes by folder/clock */
 };
 
 /* Starts one and waits until it answers; fails the test otherwise. aof: appendonly yes, appendfsync everysec.
@@ -18,6 +20,10 @@ struct server {
 void server_start(struct server *s, bool aof);
 /* Sends one setting at start, such as "--requirepass", "secret"; ends with NULL. */
 void server_start_with(struct server *s, bool aof, const char *const *options);
+/* The same with a wall clock of its own, which is the machine's at first. */
+void server_start_shifted(struct server *s, bool aof, const char *const *options);
+/* Its clock is so far before the machine's from now on, at once and after a restart; below 0: behind it. */
+void server_shift_clock(struct server *s, int64_t shift_us);
 /* kill -9, and a start over the same folder. */
 void server_kill(struct server *s);
 void server_restart(struct server *s);

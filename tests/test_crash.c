@@ -576,7 +576,7 @@ static pid_t start_unanswered(struct stage *s, struct proxy *p, const char *leas
     pid_t worker = proxied_actor(s, p, "worker", lease);
 
     stage_await_blocked(s, 2);
-    proxy_delay(p, 400);
+    proxy_delay(p, PROXY_REPLIES, 400000);
     stage_push(s, "mark", NULL, 0, 1);
     await(leased(s) == 1);
     return worker;
@@ -618,7 +618,7 @@ static void answered_after_the_lease(void **state)
     kill(away, SIGSTOP);
     heir = stage_actor(s, "heir", "executors=2", "lease=1", NULL);
     await(stage_stat(s, "mark", "done") == 1);
-    proxy_delay(p, 0);
+    proxy_delay(p, PROXY_REPLIES, 0);
     kill(away, SIGCONT);
     stage_await_workers(s, 2);
     stage_push(s, "mark", "{\"sleep\":0.01}", 1, 20);

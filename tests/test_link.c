@@ -416,7 +416,7 @@ static void late_answers_are_nobodys(void **state)
     struct args args;
 
     bring_up(f, proxy_url(f->proxy));
-    proxy_delay(f->proxy, 400);
+    proxy_delay(f->proxy, PROXY_REPLIES, 400000);
     args_init(&args);
     args_add(&args, "ECHO");
     args_add(&args, "late");
@@ -424,7 +424,7 @@ static void late_answers_are_nobodys(void **state)
     RUN_UNTIL(f, f->downs == 1);
     assert_true(late->lost);
     works(f); /* its handshake is slow too */
-    proxy_delay(f->proxy, 0);
+    proxy_delay(f->proxy, PROXY_REPLIES, 0);
     works(f);
     assert_int_equal(f->downs, 1);
 }

@@ -379,7 +379,7 @@ static void slow_links_are_only_slow(void **state)
     proxy_trickle(f->proxy, true);
     counts_to(f, f->proxied, "n", 1);
     proxy_trickle(f->proxy, false);
-    proxy_delay(f->proxy, 50);
+    proxy_delay(f->proxy, PROXY_REPLIES, 50000);
     counts_to(f, f->proxied, "n", 2);
 }
 
@@ -394,7 +394,7 @@ static void signals_do_not_matter(void **state)
     const struct sigaction act = {.sa_handler = on_alarm};
     const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
 
-    proxy_delay(f->proxy, 20);
+    proxy_delay(f->proxy, PROXY_REPLIES, 20000);
     sigaction(SIGALRM, &act, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
     for (int i = 1; i <= 10; i++) {
