@@ -67,6 +67,8 @@ void worker_flags_init(struct worker_flags *f)
         {"unknown", 0, FLAG_TEXT, "hold|dead", "jobs of types without a handler: hold", &f->unknown},
         {"dead-most", 0, FLAG_INT, "N", "dead jobs that are kept, 100000", &f->dead_most},
         {"dead-age", 0, FLAG_DURATION, "DUR", "how long, 180d", &f->dead_age_us},
+        {"pause-most", 0, FLAG_DURATION, "DUR", "the longest pause that a handler may ask for, 1d",
+         &f->pause_most_us},
         {"drain", 0, FLAG_BOOL, NULL, "end when nothing waits or runs; later retries do not count",
          &f->drain},
         {"drain-max", 0, FLAG_DURATION, "DUR", "give up draining after that long: exit 75", &f->drain_max_us},
@@ -82,7 +84,8 @@ void worker_flags_init(struct worker_flags *f)
                                .grace_us = UNSET,
                                .drain_max_us = UNSET,
                                .kill_after_us = UNSET,
-                               .dead_age_us = UNSET};
+                               .dead_age_us = UNSET,
+                               .pause_most_us = UNSET};
     memcpy(f->table, table, sizeof table);
 }
 
@@ -212,7 +215,8 @@ static int check_times(struct cli *cli, const struct worker_flags *f)
     } times[] = {{"lease", f->lease_us},
                  {"drain-max", f->drain_max_us},
                  {"kill-after", f->kill_after_us},
-                 {"dead-age", f->dead_age_us}};
+                 {"dead-age", f->dead_age_us},
+                 {"pause-most", f->pause_most_us}};
 
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i].us == 0)
@@ -265,6 +269,7 @@ static struct weir_worker *make_worker(const struct cli *cli, const struct worke
         .kill_after_s = seconds(f->kill_after_us),
         .dead_most = f->dead_most,
         .dead_age_s = seconds(f->dead_age_us),
+        .pause_most_s = seconds(f->pause_most_us),
     });
 }
 

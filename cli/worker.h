@@ -4,14 +4,14 @@
 
 #include "cli/cli.h"
 
-#define WORKER_FLAG_COUNT 19
+#define WORKER_FLAG_COUNT 20
 
 struct worker_flags {
     const char *queues, *trace, *unknown;
     long long executors, in_flight, dead_most;
     struct flag_values load, exec, pipe, http;
     struct flag_values timeout, backoff, keep; /* of types */
-    int64_t lease_us, grace_us, drain_max_us, kill_after_us, dead_age_us;
+    int64_t lease_us, grace_us, drain_max_us, kill_after_us, dead_age_us, pause_most_us;
     bool drain;
     struct flag table[WORKER_FLAG_COUNT + 1]; /* for cli_parse; points into this struct */
 };

@@ -223,13 +223,15 @@ WEIR_API void weir_log(const struct weir_job *job, const char *fmt, ...) WEIR_PR
 enum weir_outcome { WEIR_DONE = 0, WEIR_RETRY = 1, WEIR_DEAD = 2, WEIR_THROTTLED = 3 };
 
 /* A handler returns one of these calls' results, or WEIR_DONE. Any other value counts as WEIR_RETRY.
- * after_s < 0: the usual backoff. The reason is kept with the job. */
+ * after_s < 0: the usual backoff. More than ten years, or NAN, counts as that and is logged. The reason is
+ * kept with the job. */
 WEIR_API int weir_job_retry(struct weir_job *job, double after_s, const char *reason, ...) WEIR_PRINTF(3, 4);
 /* The job will never succeed: it goes to the dead jobs at once. */
 WEIR_API int weir_job_dead(struct weir_job *job, const char *reason, ...) WEIR_PRINTF(2, 3);
 /* The provider said stop: its limit, or only its key of that, is paused for after_s and the job comes back to
  * the head of its lane; no attempt is used. after_s < 0, the provider gave no time: 1 s, doubled up to 5 min
- * until a job is done; after 24 hours of nothing but such ends each one uses an attempt. */
+ * until a job is done; after 24 hours of nothing but such ends each one uses an attempt. More than
+ * pause_most_s counts as pause_most_s, NAN as no time; both are logged. */
 WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
 /* The job's true cost, which is known only now: when it ends, its limits take the difference, or give it
  * back. 0 to 10^9. */
@@ -264,6 +266,7 @@ struct weir_worker_options {
     double kill_after_s;    /* 5: from TERM to KILL for a job over its time, or cancelled */
     int64_t dead_most;      /* 100,000 dead jobs are kept, */
     double dead_age_s;      /* and 180 days long */
+    double pause_most_s;    /* 86400: the longest pause that a handler may ask for, at most ten years */
 };
 
 /* Of one type; members that are 0 take their default. */

@@ -2,6 +2,7 @@
  * type is the name of its row, and every kind of handler plays it by that. Kinds and ends that take the
  * worker with them are run apart. */
 #include <ev.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -49,6 +50,8 @@ enum row {
     THROTTLED_AFTER,
     THROTTLED_LONG,  /* longer than any pause */
     THROTTLED_WRONG, /* by a time that is none */
+    RETRY_WRONG,     /* the same; and the next one */
+    RETRY_LONG,
     ODD,
     CRASH,
     OVER_TIME,
@@ -67,9 +70,10 @@ static const struct {
     [DIE] = {"dead", "", {.state = DEAD, .reason = "no such customer"}},
     [THROTTLED] = {"throttled", "", RUNS_LATER(NULL, 0, 301, "@0,0,")},
     [THROTTLED_AFTER] = {"throttled_after", "", RUNS_LATER(NULL, 590, 601, "@0,0,1;")},
-    [THROTTLED_LONG] = {"throttled_long", "",
-                        RUNS_LATER(NULL, 3650 * 86400.0, 3650 * 86400.0 + 1, "@0,0,1;")},
+    [THROTTLED_LONG] = {"throttled_long", "", RUNS_LATER(NULL, 86390, 86401, "@0,0,1;")},
     [THROTTLED_WRONG] = {"throttled_wrong", "", RUNS_LATER(NULL, 0, 301, "@0,0,")},
+    [RETRY_WRONG] = {"retry_wrong", "", RUNS_LATER("no luck", 5, 26, "@1,0,0,")},
+    [RETRY_LONG] = {"retry_long", "", RUNS_LATER("no luck", 5, 26, "@1,0,0,")},
     [ODD] = {"odd", "", RUNS_LATER(NULL, 10, 26, "@1,0,0")},
     [CRASH] = {"crash", "", IN_LANE("@0,1,0;", 1000 + SIGKILL)},
     [OVER_TIME] = {"over_time", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
@@ -90,8 +94,11 @@ static const struct kind {
     {.name = "async"},
     {.name = "exec",
      .writes = true,
-     .differs = {[RETRY_AFTER] = true, [CRASH] = true, [ODD] = true},
+     .differs =
+         {[RETRY_AFTER] = true, [RETRY_WRONG] = true, [RETRY_LONG] = true, [CRASH] = true, [ODD] = true},
      .unlike = {[RETRY_AFTER] = {.state = NOT_HERE},
+                [RETRY_WRONG] = {.state = NOT_HERE},
+                [RETRY_LONG] = {.state = NOT_HERE},
                 [CRASH] = RUNS_LATER("killed by signal 9", 5, 26, "@1,0,0,"),
                 [ODD] = RUNS_LATER("exit 42", 5, 26, "@1,0,0,")}},
     {.name = "pipe",
@@ -101,8 +108,11 @@ static const struct kind {
                 [ODD] = RUNS_LATER("answered without a status", 5, 26, "@1,0,0,")}},
     {.name = "http",
      .writes = true,
-     .differs = {[RETRY_AFTER] = true, [CRASH] = true, [ODD] = true},
+     .differs =
+         {[RETRY_AFTER] = true, [RETRY_WRONG] = true, [RETRY_LONG] = true, [CRASH] = true, [ODD] = true},
      .unlike = {[RETRY_AFTER] = {.state = NOT_HERE},
+                [RETRY_WRONG] = {.state = NOT_HERE},
+                [RETRY_LONG] = {.state = NOT_HERE},
                 [CRASH] = RUNS_LATER("no answer: ", 5, 26, "@1,0,0,"),
                 [ODD] = RUNS_LATER("HTTP 304", 5, 26, "@1,0,0,")}},
 };
@@ -132,7 +142,9 @@ static const char pipe_script[] =
     "           'throttled': {'status': 'throttled'}, 'throttled_after': {'status': 'throttled', 'after': "
     "600},\n"
     "           'throttled_long': {'status': 'throttled', 'after': 99999999999},\n"
-    "           'throttled_wrong': {'status': 'throttled', 'after': -1}}\n"
+    "           'throttled_wrong': {'status': 'throttled', 'after': -1},\n"
+    "           'retry_wrong': {'status': 'retry', 'after': -1, 'reason': 'no luck'},\n"
+    "           'retry_long': {'status': 'retry', 'after': 1795000000, 'reason': 'no luck'}}\n"
     "for line in sys.stdin:\n"
     "    job = json.loads(line)\n"
     "    open(job['type'] + '.begun', 'w').close()\n"
@@ -204,7 +216,11 @@ static int play(struct weir_job *job)
     if (strcmp(type, "throttled_long") == 0)
         return weir_job_throttled(job, 99999999999);
     if (strcmp(type, "throttled_wrong") == 0)
-        return weir_job_throttled(job, -1);
+        return weir_job_throttled(job, NAN);
+    if (strcmp(type, "retry_wrong") == 0)
+        return weir_job_retry(job, NAN, "no luck");
+    if (strcmp(type, "retry_long") == 0)
+        return weir_job_retry(job, 1795000000, "no luck");
     if (strcmp(type, "odd") == 0)
         return 42;
     if (strcmp(type, "crash") == 0)
@@ -461,8 +477,14 @@ static void end_kind(struct stage *s, const struct kind *kind)
         if (end->exit == 0)
             await(has_ended(s, row, end));
     }
-    if (kind->writes)
-        await_text(s->server.folder, "worker.err", "throttled_wrong throttled_wrong: wrong answer: ");
+    await_text(s->server.folder, "worker.err",
+               kind->writes ? "throttled_wrong throttled_wrong: wrong answer: "
+                            : "throttled_wrong throttled_wrong: a pause of nan s: is no time");
+    await_text(s->server.folder, "worker.err",
+               "throttled_long throttled_long: a pause of 99999999999 s: 86400 s is the most (--pause-most)");
+    if (expected(kind, RETRY_LONG)->state == LATER)
+        await_text(s->server.folder, "worker.err",
+                   "retry_long retry_long: a retry after 1795000000 s: must be");
     if (strcmp(kind->name, "async") == 0) /* weir_log, of both jobs that are told */
         for (enum row row = OVER_TIME; row <= CANCEL; row++) {
             char line[64];

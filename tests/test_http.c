@@ -309,8 +309,8 @@ static void throttled_as_long_as_it_says(void **state)
         {"{\"status\":503,\"headers\":{\"Date\":\"Sun, 06 Nov 1994 08:49:37 GMT\","
          "\"Retry-After\":\"Sun, 06 Nov 1994 08:51:37 GMT\"}}",
          90, 120},
-        {"{\"status\":429,\"headers\":{\"Retry-After\":\"Fri, 31 Dec 2060 00:00:00 GMT\"}}", 365 * 86400.0,
-         3651 * 86400.0},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"Fri, 31 Dec 2060 00:00:00 GMT\"}}", 86370, 86400},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"1795000000\"}}", 86370, 86400},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"Sun, 06 Nov 1994 08:49:37 GMT\"}}", -30, 0},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"soon\"}}", -30, 1},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"1e400\"}}", -30, 1},

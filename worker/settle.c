@@ -9,6 +9,7 @@
 #include "worker/worker.h"
 
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
+#define LEFT_OUT (-1)                 /* a time that the handler did not give */
 #define SETTLE_DELAY_US (10 * MS)     /* what has ended waits that long for a turn that is due anyway */
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
@@ -44,7 +45,34 @@ static double next_try_s(const struct task *task)
 
 static int64_t delay_us(const struct task *task)
 {
-    return (int64_t)(fmin(task->after_s, DELAY_MOST_S) * 1e6);
+    return (int64_t)(task->after_s * 1e6);
+}
+
+/* A time that no handler can mean, such as an epoch or NAN, counts as left out. */
+static void check_retry_time(struct task *task)
+{
+    if (task->after_s <= DELAY_MOST_S)
+        return;
+    task_log(LOG_LEVEL_WARN, task, "a retry after %.15g s: must be ten years at most, and counts as left out",
+             task->after_s);
+    task->after_s = LEFT_OUT;
+}
+
+/* A pause holds all jobs of the limit. */
+static void check_pause_time(struct task *task)
+{
+    double most_s = (double)task->handler->worker->pause_most_us / 1e6;
+
+    if (task->after_s <= most_s)
+        return;
+    if (isnan(task->after_s)) {
+        task_log(LOG_LEVEL_WARN, task, "a pause of nan s: is no time, and counts as left out");
+        task->after_s = LEFT_OUT;
+    } else {
+        task_log(LOG_LEVEL_WARN, task, "a pause of %.15g s: %g s is the most (--pause-most)", task->after_s,
+                 most_s);
+        task->after_s = most_s;
+    }
 }
 
 /* ---- How each one ended */
@@ -71,6 +99,7 @@ static void decide_failed(struct task *task)
                  task->reason ? task->reason : "");
         task_finish(task, END_DEAD, -1, text);
     } else {
+        check_retry_time(task);
         task->after_s = next_try_s(task);
         snprintf(text, sizeof text, "failed, again in %.1f s", task->after_s);
         tell(task, text);
@@ -91,9 +120,11 @@ static void decide(struct task *task)
     case END_CANCELLED:
         tell(task, "cancelled");
         break;
+    case END_THROTTLED:
+        check_pause_time(task);
+        break;
     case END_DONE:
     case END_BACK:
-    case END_THROTTLED:
         break;
     }
 }

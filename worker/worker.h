@@ -59,6 +59,7 @@ struct weir_worker {
     int executors;
     int64_t lease_us, grace_us, drain_max_us, kill_after_us;
     int64_t dead_most, dead_age_us;
+    int64_t pause_most_us; /* that a handler may ask for */
     bool drain, unknown_dead;
     struct type_options *types; /* to be given to the handlers */
     int type_count;
