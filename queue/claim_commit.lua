@@ -79,7 +79,6 @@ end
 local function write_dead()
     for i, d in ipairs(claim.dead) do
         ends.bury(format('%s:%d.d%d', claim.worker, claim.turn, i), d.lane, d.reason, d.entry)
-        if d.name then lease.count(d.name, 'dead', 1) end
     end
 end
 

@@ -98,8 +98,7 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
                     if lane_at > now + claim.AHEAD then return n, cost, nil, of_lane, lane_at end
                     return n, cost, of_type, nil, at
                 end
-                claim.dead[#claim.dead + 1] =
-                    {name = s.name, lane = s.lane_head, entry = entry, reason = grant.unfit_reason(never, cost)}
+                claim.dead[#claim.dead + 1] = {lane = s.lane_head, entry = entry, reason = grant.unfit_reason(never, cost)}
             end
         end
         grant.drop_head(l)

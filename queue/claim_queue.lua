@@ -33,7 +33,7 @@ local function read_job(entry)
 end
 
 local function bury(s, entry, reason)
-    claim.dead[#claim.dead + 1] = {name = s.name, lane = s.lane_head, reason = reason, entry = entry}
+    claim.dead[#claim.dead + 1] = {lane = s.lane_head, reason = reason, entry = entry}
     s.pulled = s.pulled + 1
     return true
 end

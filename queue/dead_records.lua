@@ -7,25 +7,13 @@ local BYTES_MOST = 1024 * 1024 -- of a page, about: half a millisecond of Redis
 local SLICE_MOST = 50          -- records that are read at once; the first one is read alone, as nothing is known of their size
 local STEP_MOST = 500          -- forgotten in one call; about 2 ms
 
--- The parts of a record of `later`, which promote could not move.
-local function read_later(entry)
-    local queue, name, at = match(entry, '^q %S+ ([%w_.-]+) ([%w_.-]+)\n()')
-    if queue then return queue, name, '', sub(entry, at) end
-    local key
-    queue, name, key, at = match(entry, '^l %S+ ([%w_.-]+)/([%w_.-]+)/([%w_.-]*)\n()')
-    return queue, name, key, queue and sub(entry, at)
-end
-
 -- {queue =, type =, key =, reason =, entry =}; what is not known is ''.
 function dead_records.read(record)
     local lane, reason, at = match(record, '^%S+ (%S+) ([^\n]*)\n()')
     if not lane then return {queue = '', type = '', key = '', reason = 'this record cannot be read', entry = record} end
     local r = {reason = reason, entry = sub(record, at)}
-    r.queue, r.type, r.key = match(lane, '^([^/]*)/([^/]*)/(.*)$')
-    if (r.queue or '') == '' then
-        local queue, name, key, entry = read_later(r.entry)
-        r.queue, r.type, r.key, r.entry = queue or '', name or '', key or '', entry or r.entry
-    end
+    local queue, name, key = match(lane, '^([^/]*)/([^/]*)/(.*)$')
+    r.queue, r.type, r.key = queue or '', name or '', key or ''
     return r
 end
 

@@ -7,7 +7,7 @@
 --                  its rate), next, sum (append). It expires, but not while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
--- uses: lease
+-- uses: check lease
 local ends = {}
 
 ends.KEPT_MS = 30 * 86400 * 1000  -- a batch is remembered so long after it last moved
@@ -25,13 +25,19 @@ local function read_batch(name)
     return b
 end
 
--- One job of the type that was to follow, with what the batch counted as its args.
+-- One job of the type that was to follow, with what the batch counted as its args. Where its queue is none it is dead.
 local function enqueue_next(b)
     local queue, name = b['then']:match('^(%S+) (%S+)$')
     if not (is_name(queue) and is_name(name)) then return false end
     local body = format('{"id":"%s.then","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
                         sub(b.name, 1, ID_MOST - 5), name, b.name, b.total, b.done, b.dead, b.cancelled)
-    if type(call_safe('RPUSH', P .. 'queue:' .. queue, body)) ~= 'number' then return false end
+    local wrong = check.wrong_kind('queue:' .. queue, 'list')
+    if wrong then
+        if check.wrong_kind('dead', 'zset') then return false end
+        ends.bury_new('then:' .. b.name .. ':' .. us(now), queue, name, 'the end of its batch: ' .. wrong, body)
+        return true
+    end
+    call('RPUSH', P .. 'queue:' .. queue, body)
     call_safe('SADD', P .. 'queues', queue)
     call_safe('HSETNX', P .. 'types', name, '')
     lease.count(name, 'enqueued', 1)
@@ -122,10 +128,20 @@ function ends.revive(entry)
     if key then call_safe('SET', P .. 'unique:' .. key, lease.id(body) or '', 'NX') end
 end
 
--- Keeps what will not run again without a person, with the reason in one line.
+-- Keeps what will not run again without a person, with the reason in one line: the only way into the dead jobs. Its type, its
+-- batch and its lock know of it; lane: "<queue>//" or "//" where the type is not known.
 function ends.bury(tag, lane, reason, entry)
     call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lane .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
+    local _, name = lease.lane_parts(lane)
+    if name then lease.count(name, 'dead', 1) end
     ends.job(entry, 'dead')
+end
+
+-- The same for one that could not come into its queue. Its type counts it as if it had, and been taken from it then.
+function ends.bury_new(tag, queue, name, reason, entry)
+    lease.count(name, 'enqueued', 1)
+    lease.count(name, 'pulled', 1)
+    ends.bury(tag, queue .. '/' .. name .. '/', reason, entry)
 end
 
 -- A job {token =, lane =, type =, entry =, ...} whose worker or handler died while it ran: counted in its entry, and in type's
@@ -135,9 +151,10 @@ function ends.interrupted(tag, job, most, who, reason)
     interrupted = interrupted + 1
     if reason ~= '' then attrs = lease.failed(attrs, reason) end
     job.entry = lease.entry_write(attempts, interrupted, throttled, body, attrs)
-    local lives = interrupted < most
-    lease.count(job.type, lives and 'back' or 'dead', 1)
-    if lives then return true end
+    if interrupted < most then
+        lease.count(job.type, 'back', 1)
+        return true
+    end
     local told = reason ~= '' and ': ' .. reason or ''
     ends.bury(tag, job.lane, format('its %s died %d times', who, interrupted) .. told, job.entry)
     return false

@@ -21,8 +21,11 @@ local function plan(record, moves)
     local queue, name = (header or ''):match('^q %S+ ([%w_.-]+) ([%w_.-]+)$')
     local into = (header or ''):match('^l %S+ ([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
     local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and lane.wrong(into)
-    if wrong or not queue and not into then
-        moves.dead[#moves.dead + 1] = {reason = wrong or 'this record of `later` cannot be read', record = record}
+    if not queue and not into then
+        moves.dead[#moves.dead + 1] = {lane = '//', reason = 'this record of `later` cannot be read', entry = record}
+    elseif wrong then
+        local _, kind = lease.lane_parts(into or '')
+        moves.dead[#moves.dead + 1] = {queue = queue, type = name or kind, lane = into, reason = wrong, entry = entry}
     elseif queue then
         moves.to_queue[#moves.to_queue + 1] = {queue = queue, type = name, entry = entry}
     else
@@ -33,6 +36,18 @@ local function plan(record, moves)
         end
         entries[#entries + 1] = entry
     end
+end
+
+-- It cannot be moved. Its type counts it as if it had been, and been leased then.
+local function bury(d, i)
+    local tag, reason = 'later:' .. us(now) .. '.' .. i, 'promote: ' .. d.reason
+    if d.type then lease.count(d.type, 'scheduled', -1) end
+    if d.queue then return ends.bury_new(tag, d.queue, d.type, reason, d.entry) end
+    if d.type then
+        lease.count(d.type, 'returned', 1)
+        lease.count(d.type, 'served', 1)
+    end
+    ends.bury(tag, d.lane, reason, d.entry)
 end
 
 local function move(moves)
@@ -47,9 +62,7 @@ local function move(moves)
         lease.count(name, 'scheduled', -#moves.entries[into])
         bell.ring(queue)
     end
-    for i, d in ipairs(moves.dead) do
-        ends.bury('later:' .. us(now) .. '.' .. i, '//', 'promote: ' .. d.reason, d.record)
-    end
+    for i, d in ipairs(moves.dead) do bury(d, i) end
 end
 
 -- Up to most jobs that are due, and the schedules among and before them: {record =, name =} each.

@@ -35,9 +35,9 @@ local function put(queue, name, bodies)
 end
 
 -- It goes on, and who looks at the dead jobs sees why nothing came.
-local function bury(schedule, bodies, wrong)
+local function bury(schedule, queue, name, bodies, wrong)
     for i, body in ipairs(bodies) do
-        ends.bury(format('schedule:%s:%s.%d', schedule, us(now), i), '//', 'schedule_fire: ' .. wrong, body)
+        ends.bury_new(format('schedule:%s:%s.%d', schedule, us(now), i), queue, name, 'schedule_fire: ' .. wrong, body)
     end
 end
 
@@ -56,7 +56,7 @@ local function schedule_fire(ARGV)
     if wrong then return check.refuse_key(wrong) end
 
     if unwanted then
-        bury(name, bodies, unwanted)
+        bury(name, ARGV[6], ARGV[7], bodies, unwanted)
     elseif #bodies > 0 then
         put(ARGV[6], ARGV[7], bodies)
     end

@@ -99,7 +99,6 @@ end
 
 local function bury_stopped(job)
     ends.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up', job.entry)
-    lease.count(job.type, 'dead', 1)
 end
 
 function verbs.throttled(job, back)
@@ -119,10 +118,7 @@ function verbs.throttled(job, back)
     end
 end
 
-function verbs.dead(job)
-    ends.bury(job.tag, job.lane, job.reason, job.entry)
-    lease.count(job.type, 'dead', 1)
-end
+function verbs.dead(job) ends.bury(job.tag, job.lane, job.reason, job.entry) end
 
 function verbs.interrupted(job, back)
     if ends.interrupted(job.tag, job, job.delay_us, 'handler', job.reason) then back[#back + 1] = job end

@@ -298,6 +298,23 @@ static void test_follows_once(void **state)
     turns_check();
 }
 
+/* Its queue is somebody else's: it is dead, and can be retried. */
+static void test_a_follower_without_a_queue_is_not_lost(void **state)
+{
+    (void)state;
+    start("w");
+    join("a");
+    seal("next");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    free(redis_text("SET", QUEUE, "x"));
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_ended(true);
+    expect_counters("next", "enqueued 1, pulled 1, dead 1");
+    free(redis_text("DEL", QUEUE));
+    assert_int_equal(turns_check().dead, 1);
+}
+
 /* A dead job that is retried later counts anew, and nothing follows twice. */
 static void test_follows_once_though_revived(void **state)
 {
@@ -1165,6 +1182,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_names_are_forgotten, scene_begin),
         cmocka_unit_test_setup(test_a_large_job, scene_begin),
         cmocka_unit_test_setup(test_follows_once, scene_begin),
+        cmocka_unit_test_setup(test_a_follower_without_a_queue_is_not_lost, scene_begin),
         cmocka_unit_test_setup(test_follows_once_though_revived, scene_begin),
         cmocka_unit_test_setup(test_seals_what_has_ended, scene_begin),
         cmocka_unit_test_setup(test_seals_nothing, scene_begin),

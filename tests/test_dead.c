@@ -5,6 +5,7 @@
 
 #include "core/client.h"
 #include "queue/dead.h"
+#include "queue/enqueue.h"
 #include "tests/random.h"
 
 #define DEAD PREFIX "dead"
@@ -596,24 +597,141 @@ static void test_what_has_no_queue_stays_until_one_is_named(void **state)
     assert_int_equal(redis_number("EXISTS", DEAD), 0);
 }
 
-/* A scheduled or retried job that could not be moved, as its key was somebody else's. */
-static void test_a_record_of_later_knows_its_queue(void **state)
-{
-    int64_t moved;
+/* ---- Ways into the dead jobs: a job of batch b and lock k, scheduled for now, goes one of them. */
 
+static void promote_into(const char *key)
+{
+    free(redis_text("SET", key, "somebody's"));
+    promote(1);
+    free(redis_text("DEL", key));
+}
+
+static void lease_it(void)
+{
+    promote(1);
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+}
+
+static void by_promote_to_its_queue(void)
+{
+    promote_into(QUEUE);
+}
+
+static void by_promote_to_its_lane(void)
+{
+    lease_it();
+    settle("w", SETTLE_RETRY, tokens[0], 0, "why");
+    promote_into(LANE("t"));
+}
+
+static void by_settle(void)
+{
+    lease_it();
+    settle("w", SETTLE_DEAD, tokens[0], 0, "why");
+}
+
+static void by_interruption(void)
+{
+    lease_it();
+    settle("w", SETTLE_INTERRUPTED, tokens[0], 1, "why");
+}
+
+static void by_unread_lease(void)
+{
+    char *entry;
+
+    lease_it();
+    entry = redis_text("HGET", ACTIVE "w", token_texts[0]);
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    free(redis_text("HINCRBY", PREFIX "batch:b", "done", "-1"));
+    free(redis_text("SET", PREFIX "unique:k", "a"));
+    free(redis_text("HSET", ACTIVE "w", "what is this", entry));
+    must(turns_adopt("w2", "w", NULL, 0, default_queue, NULL));
+    free(entry);
+}
+
+static void as_unknown(void)
+{
+    ask.unknown_dead = true;
+    ask.types.count = 0;
+    promote(1);
+    assert_int_equal(claim("w", 1, 0), 0);
+}
+
+static void as_unfit(void)
+{
+    must(turns_rate("t", "1/1000000/1"));
+    promote(1);
+    assert_int_equal(claim("w", 1, 0), 0);
+}
+
+static void schedule_for_now(void)
+{
+    struct enqueue job = {.queue = span_str("default"),
+                          .type = span_str("t"),
+                          .id = span_str("a"),
+                          .body = span_str("{\"id\":\"a\",\"type\":\"t\",\"cost\":2}"),
+                          .keep_ms = 1000,
+                          .tag = "tag",
+                          .delay_us = 1,
+                          .at_us = -1,
+                          .batch = span_str("b"),
+                          .unique = span_str("k"),
+                          .lock_ms = LOCK_UNTIL_END};
+    struct args a;
+
+    args_init(&a);
+    enqueue_request(&a, PREFIX, turns.now_us, &job);
+    must(turns_send(&a));
+    turns.now_us += SECOND_US;
+}
+
+static void test_every_way_into_the_dead_jobs_is_counted(void **state)
+{
+    static void (*const ways[])(void) = {by_promote_to_its_queue,
+                                         by_promote_to_its_lane,
+                                         by_settle,
+                                         by_interruption,
+                                         by_unread_lease,
+                                         as_unknown,
+                                         as_unfit};
+    static const char *const seal[] = {"b", "0", "other", "next"};
+
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        scene_begin(state);
+        start("w");
+        schedule_for_now();
+        must(turns_script("batch_seal", seal, COUNT(seal)));
+        ways[i]();
+        assert_int_equal(turns_check().dead, 1);
+        expect_text("1", "HGET", PREFIX "batch:b", "dead");
+        expect_counters("next", "enqueued 1");
+        assert_int_equal(redis_number("EXISTS", PREFIX "unique:k"), 0);
+        expect_moved(DEAD_RETRY, (struct dead_filter){0}, "default", 1, 0);
+        expect_text("0", "HGET", PREFIX "batch:b", "dead");
+        expect_text("a", "GET", PREFIX "unique:k");
+        expect_text("@0,0,0,bb,uk;{\"id\":\"a\",\"type\":\"t\",\"cost\":2}", "LRANGE", QUEUE, "0", "-1");
+        assert_int_equal(turns_check().dead, 0);
+    }
+}
+
+/* Their lane is in their record. */
+static void test_what_promote_buries_knows_its_queue(void **state)
+{
     (void)state;
     start("w");
     must(turns_enqueue("default", "t", "a", 1));
+    must(turns_enqueue("default", "slow", "b", 1));
     turns.now_us += SECOND_US;
     free(redis_text("SET", QUEUE, "somebody's"));
-    must(turns_promote(10, &moved));
+    promote(2);
     free(redis_text("DEL", QUEUE));
-    free(redis_text("ZADD", DEAD, "9",
-                    "later:2 // promote: why\nl w:1.00 default/slow/k\n@3,0,0;{\"id\":\"b\"}"));
     expect_listed((struct dead_filter){.type = "t", .queue = "default"}, "a");
     expect_listed((struct dead_filter){.type = "slow", .queue = "default"}, "b");
     expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 2, 0);
-    expect_text("{\"id\":\"b\"}\n{\"id\":\"a\",\"type\":\"t\",\"args\":{}}", "LRANGE", QUEUE, "0", "-1");
+    expect_text("{\"id\":\"a\",\"type\":\"t\",\"args\":{}}\n{\"id\":\"b\",\"type\":\"slow\",\"args\":{}}",
+                "LRANGE", QUEUE, "0", "-1");
 }
 
 /* ---- What is refused */
@@ -712,7 +830,8 @@ int main(void)
         TEST(a_retried_job_is_cancelled_no_more),
         TEST(a_job_may_die_and_come_back_again_and_again),
         TEST(what_has_no_queue_stays_until_one_is_named),
-        TEST(a_record_of_later_knows_its_queue),
+        TEST(every_way_into_the_dead_jobs_is_counted),
+        TEST(what_promote_buries_knows_its_queue),
         TEST(wrong_arguments_change_nothing),
         TEST(keys_of_another_kind_are_named),
     };

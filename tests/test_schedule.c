@@ -455,7 +455,10 @@ static void test_keys_of_the_wrong_kind(void **state)
         assert_non_null(strstr(dead, keys[i]));
         assert_non_null(strstr(dead, " is a string, not a "));
         assert_non_null(strstr(dead, "\n{\"id\":\"tick.1795000020\",\"type\":\"t\"}"));
+        assert_non_null(strstr(dead, " default/t/ schedule_fire: "));
         free(dead);
+        if (strcmp(keys[i], PREFIX "stats:t") != 0)
+            expect_counters("t", "enqueued 1, pulled 1, dead 1");
         assert_due("tick", FIRST_US + MINUTE_US);
     }
     begin(state);
