@@ -31,7 +31,9 @@ const struct command command_batch = {
         "cancel   what runs ends as it may; all else is dropped as workers meet it, scheduled and retried "
         "jobs "
         "when they\n"
-        "         are due. No more jobs come in, and nothing follows the batch\n"
+        "         are due. No more jobs come in, and nothing follows the batch. It asks; without a terminal "
+        "it "
+        "needs --yes\n"
         "pause    what runs ends; all else is set aside as workers meet it, until resume puts it back at the "
         "head of its\n"
         "         queues\n"
@@ -287,8 +289,9 @@ static int run_cancel(struct cli *cli, struct weir *w, const struct batch_flags 
     if (flags->dry_run || change.was == BATCH_ENDED)
         return print_cancel(cli, argv[1], true, &change);
     if (change.was != BATCH_CANCELLED)
-        status = cli_confirm(cli, flags->yes, "cancel batch %s, of which %s jobs have not ended?", argv[1],
-                             grouped((uint64_t)change.left, left));
+        status =
+            cli_confirm(cli, flags->yes, "batch cancel", "cancel batch %s, of which %s jobs have not ended",
+                        argv[1], grouped((uint64_t)change.left, left));
     if (status)
         return status;
     if (batch_cancel(w, argv[1], false, &change))

@@ -3,25 +3,31 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-bool cli_asks(void)
+#define DEED_SIZE 400
+
+static bool is_on_terminal(void)
 {
     return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
-int cli_confirm(struct cli *cli, bool yes, const char *question, ...)
+int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed, ...)
 {
-    char answer[16];
+    char text[DEED_SIZE], answer[16];
     va_list values;
 
-    if (yes || !cli_asks())
+    if (yes)
         return 0;
-    va_start(values, question);
-    vfprintf(stderr, question, values);
+    va_start(values, deed);
+    vsnprintf(text, sizeof text, deed, values);
     va_end(values);
-    fputs(" [y/N] ", stderr);
+    if (!is_on_terminal())
+        return error_set(
+            &cli->error, WEIR_EUSAGE,
+            "%s: would %s, and nobody can be asked here; add --yes, or --dry-run to change nothing", action,
+            text);
+    fprintf(stderr, "%s? [y/N] ", text);
     fflush(stderr);
     if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y'))
         return 0;
-    return error_set(&cli->error, WEIR_ENOTNOW, "%s: nothing was changed; answer y, or give --yes",
-                     cli->command->name);
+    return error_set(&cli->error, WEIR_ENOTNOW, "%s: nothing was changed; answer y, or give --yes", action);
 }

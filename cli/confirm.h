@@ -4,9 +4,10 @@
 
 #include "cli/cli.h"
 
-/* Would it ask? On a terminal only. */
-bool cli_asks(void);
-/* Asks on a terminal, unless yes; elsewhere it goes on. 0: go on; WEIR_ENOTNOW: the answer was no. */
-WEIR_CHECKED int cli_confirm(struct cli *cli, bool yes, const char *question, ...) WEIR_PRINTF(3, 4);
+/* deed: what would be done, and to how many, as in "remove 3 dead jobs for good". yes: --yes was given, and
+ * nothing is asked. Else it asks on a terminal, WEIR_ENOTNOW when the answer is no; elsewhere nobody can
+ * answer, and that is WEIR_EUSAGE. action: "queue purge", for the message. */
+WEIR_CHECKED int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed, ...)
+    WEIR_PRINTF(4, 5);
 
 #endif

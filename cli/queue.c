@@ -21,9 +21,9 @@ const struct command command_queue = {
         "         still come in. weir worker --drain does not wait for it\n"
         "purge    removes what waits and what is parked there, not what runs, is scheduled or is to be "
         "retried. It counts\n"
-        "         first, and asks on a terminal. Batches count those jobs as cancelled. With --type, those "
-        "that wait among\n"
-        "         others are marked, and end when a worker comes to them\n"
+        "         them and asks; without a terminal it needs --yes. Batches count those jobs as cancelled. "
+        "With --type,\n"
+        "         those that wait among others are marked, and end when a worker comes to them\n"
         "\n"
         "  weir queue list\n"
         "  weir queue pause mail\n"
@@ -158,7 +158,9 @@ static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *
                 "queue %s%s%s: %" PRId64 " waiting and %" PRId64 " parked jobs\n", queue, of_type, type,
                 counted.waiting, counted.parked);
     if (!flags->dry_run) {
-        status = cli_confirm(cli, flags->yes || counted.waiting + counted.parked == 0, "remove them?");
+        status = cli_confirm(cli, flags->yes || counted.waiting + counted.parked == 0, "queue purge",
+                             "remove %" PRId64 " jobs%s%s of queue %s", counted.waiting + counted.parked,
+                             of_type, type, queue);
         if (status != 0)
             return status;
         if (queue_purge(w, -1, queue, flags->type, counted.waiting + counted.parked, &jobs) < 0)
@@ -210,7 +212,7 @@ static int run_queue(struct cli *cli, int argc, char **argv)
          .kind = FLAG_BOOL,
          .help = "purge: count, and change nothing",
          .target = &given.dry_run},
-        {.name = "yes", .kind = FLAG_BOOL, .help = "purge: do not ask", .target = &given.yes},
+        {.name = "yes", .letter = 'y', .kind = FLAG_BOOL, .help = "purge: do not ask", .target = &given.yes},
         {.name = NULL}};
     const struct action *action;
     struct weir *w;

@@ -17,8 +17,10 @@ static int run_rate(struct cli *cli, int argc, char **argv);
 const struct command command_rate = {
     .name = "rate",
     .usage =
-        "set NAME RULE... [--dry-run]\nuse TYPE NAME... [--cost N]\nunuse TYPE NAME...\nweight NAME KEY N\n"
-        "pause NAME DURATION\nresume NAME\nlist\nshow NAME\nremove NAME\nlog",
+        "set NAME RULE... [--dry-run]\nuse TYPE NAME... [--cost N]\nunuse TYPE NAME... [--dry-run] [--yes]\n"
+        "weight NAME KEY N\npause NAME DURATION\nresume NAME\nlist\nshow NAME\nremove NAME [--dry-run] "
+        "[--yes]\n"
+        "log",
     .summary = "Sets, lists, shows and removes limits; a type is held by the limit of its own name.",
     .text =
         "RULE: COUNT/PERIOD, as in 10/s, 100/1m, 5000/1d or 1/1.5s, then any of\n"
@@ -41,6 +43,10 @@ const struct command command_rate = {
         "use      holds TYPE by further limits, which types may share; --cost: the slots that a job takes\n"
         "weight   the share of a key where keys take turns: 3 has three starts for one of others\n"
         "pause    nothing of NAME starts for so long; resume ends that, and what providers asked for\n"
+        "unuse, remove   what waits for the limit alone starts at once: both say how many, and ask; without "
+        "a "
+        "terminal\n"
+        "         they then need --yes\n"
         "log      who changed what and when, the newest last\n"
         "\n"
         "  weir rate set mail 100/1m,burst=20\n"
@@ -59,8 +65,7 @@ int rate_read(struct weir *w, const char *name, struct limits *limits)
 
 /* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
 
-/* The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
-static char *join(char **argv)
+char *rate_join(char **argv)
 {
     size_t size = 1;
     char *text;
@@ -76,7 +81,7 @@ static char *join(char **argv)
     return text;
 }
 
-static int no_memory(struct cli *cli)
+int rate_no_memory(struct cli *cli)
 {
     return error_set(&cli->error, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
 }
@@ -121,12 +126,12 @@ static int print_set(struct cli *cli, const char *name, const struct rule_set *k
 
 static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char *rules = join(argv + 2), note[RATE_NOTE_SIZE];
+    char *rules = rate_join(argv + 2), note[RATE_NOTE_SIZE];
     struct rule_set kept;
     int status;
 
     if (!rules)
-        return no_memory(cli);
+        return rate_no_memory(cli);
     status = rate_set(w, argv[1], rules, true, &kept);
     if (status == 0 && !flags->dry_run)
         read_note(w, argv, &kept, note);
@@ -150,8 +155,7 @@ static int print_use(struct cli *cli, char **argv, const char *limits, long long
         return json_print(cli, doc);
     }
     if (*limits)
-        printf("%s: %s held by %s\n", argv[1], strcmp(argv[0], "use") == 0 ? "now also" : "no longer",
-               limits);
+        printf("%s: now also held by %s\n", argv[1], limits);
     if (cost)
         printf("%s: a job costs %lld\n", argv[1], cost);
     if (*note)
@@ -159,18 +163,15 @@ static int print_use(struct cli *cli, char **argv, const char *limits, long long
     return 0;
 }
 
-/* use and unuse. */
 static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    bool use = strcmp(argv[0], "use") == 0;
-    char *limits = join(argv + 2), note[RATE_NOTE_SIZE] = "";
+    char *limits = rate_join(argv + 2), note[RATE_NOTE_SIZE];
     int status;
 
     if (!limits)
-        return no_memory(cli);
-    if (use)
-        read_note(w, argv, NULL, note);
-    status = rate_use(w, argv[1], use, limits, flags->cost);
+        return rate_no_memory(cli);
+    read_note(w, argv, NULL, note);
+    status = rate_use(w, argv[1], true, limits, flags->cost);
     status = status < 0 ? cli_failed(cli, w) : print_use(cli, argv, limits, flags->cost, note);
     free(limits);
     return status;
@@ -228,23 +229,12 @@ static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *
     return 0;
 }
 
-static int run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
-{
-    (void)flags;
-    if (weir_rate_remove(w, argv[1]) < 0)
-        return cli_failed(cli, w);
-    if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "removed", 1));
-    printf("%s: removed; the type of that name is not held by it any more\n", argv[1]);
-    return 0;
-}
-
 static const struct action {
     const char *name;
     const char *operands;
     int least, most; /* operands */
     int (*run)(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-    bool dry_run, cost; /* has it these flags? */
+    bool dry_run, cost, yes; /* has it these flags? */
 } actions[] = {
     {.name = "set",
      .operands = "NAME RULE...",
@@ -258,13 +248,25 @@ static const struct action {
      .most = OPERANDS_MAX,
      .run = run_use,
      .cost = true},
-    {.name = "unuse", .operands = "TYPE NAME...", .least = 2, .most = OPERANDS_MAX, .run = run_use},
+    {.name = "unuse",
+     .operands = "TYPE NAME...",
+     .least = 2,
+     .most = OPERANDS_MAX,
+     .run = rate_run_unuse,
+     .dry_run = true,
+     .yes = true},
     {.name = "weight", .operands = "NAME KEY N", .least = 3, .most = 3, .run = run_weight},
     {.name = "pause", .operands = "NAME DURATION", .least = 2, .most = 2, .run = run_pause},
     {.name = "resume", .operands = "NAME", .least = 1, .most = 1, .run = run_resume},
     {.name = "list", .operands = "nothing more", .run = rate_run_list},
     {.name = "show", .operands = "NAME", .least = 1, .most = 1, .run = rate_run_show},
-    {.name = "remove", .operands = "NAME", .least = 1, .most = 1, .run = run_remove},
+    {.name = "remove",
+     .operands = "NAME",
+     .least = 1,
+     .most = 1,
+     .run = rate_run_remove,
+     .dry_run = true,
+     .yes = true},
     {.name = "log", .operands = "nothing more", .run = rate_run_log},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
@@ -273,17 +275,24 @@ static const struct action {
 static int check_call(struct cli *cli, const struct action *action, const struct rate_flags *flags,
                       int operands)
 {
+    const struct {
+        const char *flag;
+        bool given, taken;
+        const char *who;
+    } given[] = {
+        {"dry-run", flags->dry_run, action->dry_run, "rate set, unuse and remove have"},
+        {"yes", flags->yes, action->yes, "rate unuse and remove have"},
+        {"cost", flags->cost != 0, action->cost, "rate use has"},
+    };
     int least = action->least - (action->cost && flags->cost);
 
     if (operands < least || operands > action->most)
         return error_set(&cli->error, WEIR_EUSAGE, "rate %s: takes %s; weir help rate has examples",
                          action->name, action->operands);
-    if (flags->dry_run && !action->dry_run)
-        return error_set(&cli->error, WEIR_EUSAGE, "rate %s --dry-run: only rate set has it; leave it out",
-                         action->name);
-    if (flags->cost && !action->cost)
-        return error_set(&cli->error, WEIR_EUSAGE, "rate %s --cost: only rate use has it; leave it out",
-                         action->name);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i].given && !given[i].taken)
+            return error_set(&cli->error, WEIR_EUSAGE, "rate %s --%s: only %s it; leave it out", action->name,
+                             given[i].flag, given[i].who);
     return 0;
 }
 
@@ -304,8 +313,14 @@ static int run_rate(struct cli *cli, int argc, char **argv)
     struct rate_flags given = {.cost = COST_NOT_GIVEN};
     const struct flag flags[] = {{.name = "dry-run",
                                   .kind = FLAG_BOOL,
-                                  .help = "set: change nothing, show when what waits would have started",
+                                  .help = "change nothing; set: show when what waits would have started, "
+                                          "unuse, remove: how many would go",
                                   .target = &given.dry_run},
+                                 {.name = "yes",
+                                  .letter = 'y',
+                                  .kind = FLAG_BOOL,
+                                  .help = "unuse, remove: do not ask",
+                                  .target = &given.yes},
                                  {.name = "cost",
                                   .kind = FLAG_INT,
                                   .value = "N",

@@ -7,10 +7,14 @@
 
 /* What was given besides the flags that all commands take. */
 struct rate_flags {
-    bool dry_run;
+    bool dry_run, yes;
     long long cost; /* 0: not given */
 };
 
+/* The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
+char *rate_join(char **argv);
+/* WEIR_EINTERNAL, and says so. */
+int rate_no_memory(struct cli *cli);
 /* Reads limits (queue/limits.h), and what is known of the costs of jobs. */
 WEIR_CHECKED int rate_read(struct weir *w, const char *name, struct limits *limits);
 
@@ -34,6 +38,10 @@ void rate_set_note(const struct limits *limits, const char *name, const struct r
 void rate_use_note(const struct limits *limits, const char *type, char **names, char out[RATE_NOTE_SIZE]);
 /* Adds it to what is printed, where there is one. */
 void rate_add_note(json_t *doc, const char *note);
+
+/* cli/rate_release.c: rate remove and rate unuse, which let go what waits there. */
+int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 
 /* cli/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept);

@@ -318,7 +318,7 @@ int weir_rate_set(struct weir *w, const char *name, const char *rules)
     return rate_set(w, name, rules, false, NULL);
 }
 
-int weir_rate_remove(struct weir *w, const char *name)
+int rate_remove(struct weir *w, const char *name, bool dry)
 {
     struct rate_change change;
     struct args a;
@@ -327,14 +327,19 @@ int weir_rate_remove(struct weir *w, const char *name)
     if (limit_name_check("limit", name, &w->error) < 0)
         return w->error.status;
     args_init(&a);
-    rate_set_request(&a, w->prefix, -1, name, NULL, false);
+    rate_set_request(&a, w->prefix, -1, name, NULL, dry);
     status = call_change(w, &a, NULL, &change);
     if (status == 0 && !change.was)
         status = no_limit(w, name);
-    if (status == 0)
+    if (status == 0 && !dry)
         status = apply(w, &change, NULL, name, false);
     rate_change_free(&change);
     return status;
+}
+
+int weir_rate_remove(struct weir *w, const char *name)
+{
+    return rate_remove(w, name, false);
 }
 
 static int check_uses(struct weir *w, const char *type, const char *const *limits, size_t count)

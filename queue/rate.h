@@ -58,6 +58,7 @@ WEIR_CHECKED int rate_apply_all(struct weir *w, const struct redisReply *r, size
  */
 WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, bool dry,
                           struct rule_set *kept);
+WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* cost 0: as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);
 /* *was (may be NULL): was it paused? */

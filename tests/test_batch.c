@@ -1028,7 +1028,7 @@ static void test_command_on_a_terminal(void **state)
     succeed("enqueue", "--from", "jobs", "--batch", "b");
     assert_int_equal(on_terminal("n\n", text, sizeof text, "cancel", "b", NULL), 75);
     expect_says(text, "cancel batch b, of which 400 jobs have not ended? [y/N]");
-    expect_says(text, "weir: batch: nothing was changed; answer y, or give --yes");
+    expect_says(text, "weir: batch cancel: nothing was changed; answer y, or give --yes");
     assert_int_equal(field("b", "cancel"), 0);
     assert_int_equal(on_terminal("", text, sizeof text, "cancel", "b", "--dry-run"), 0);
     assert_null(strstr(text, "[y/N]"));

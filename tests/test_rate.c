@@ -184,7 +184,7 @@ static void test_wrong_use(void **state)
     fails("unuse mail --cost 3", 64, "rate unuse: takes TYPE NAME...");
     fails("unuse mail acct --cost 3", 64, "rate unuse --cost: only rate use has it");
     fails("use mail --cost 0", 64, "rate use --cost 0: below 1");
-    fails("show mail --dry-run", 64, "rate show --dry-run: only rate set has it");
+    fails("show mail --dry-run", 64, "rate show --dry-run: only rate set, unuse and remove have it");
     fails("weight mail 42", 64, "rate weight: takes NAME KEY N");
     fails("weight mail 42 x", 65, "rate weight x: no weight; give 1 to 1000");
     fails("weight mail 42 1001", 65, "give 1 to 1000");
@@ -533,7 +533,7 @@ static void test_one_more_limit_says_which_jobs_die(void **state)
     prints("use q large", "q: now also held by large\n");
     prints("use q large small", "q: now also held by large small\n" NEVER_FITS("small"));
     prints("use q small", "q: now also held by small\n");
-    prints("unuse q small", "q: no longer held by small\n");
+    prints("unuse q small --yes", "q: no longer held by small\n");
     doc = json_line("use q small --json", 0);
     assert_non_null(strstr(text(doc, "note"), "more than 5, if any wait"));
     json_decref(doc);
@@ -604,7 +604,7 @@ static void test_a_tighter_limit_says_which_jobs_may_die(void **state)
     set_stats("enqueued", "102");
     set_stats("pulled", "1");
     assert_true(warns("18/s"));
-    assert_int_equal(rate("remove q")->code, 0);
+    assert_int_equal(rate("remove q -y")->code, 0);
     assert_false(warns("17/s")); /* the first limit, and nothing known */
     says("set q 5/s --dry-run", NEVER_FITS("q"));
     says("set q 5/s", NEVER_FITS("q"));
@@ -742,8 +742,8 @@ static void test_a_change_reaches_what_waits(void **state)
         {"set mail 1/1h,by=args.k", 3, "set mail 1000/s,by=args.k"},
         {"set mail 1/1h,by=args.k", 3, "set mail 1000/s"},
         {"set mail 1/1h,by=args.k 1000/s", 3, "set mail 1000/s"},
-        {"set mail 1000/s\nset acct 1/1h\nuse mail acct", 5, "unuse mail acct"},
-        {"set mail 1000/s\nset acct 1/1h,by=args.k\nuse mail acct", 3, "unuse mail acct"},
+        {"set mail 1000/s\nset acct 1/1h\nuse mail acct", 5, "unuse mail acct --yes"},
+        {"set mail 1000/s\nset acct 1/1h,by=args.k\nuse mail acct", 3, "unuse mail acct --yes"},
         {"set mail 2/1h,burst=2\nuse mail --cost 2", 5, "set mail 1000/s"},
         {"set mail 1000/s\npause mail 1h", 6, "resume mail"},
         {"set mail 1000/s,by=args.k\npause mail 1h", 6, "resume mail"},

@@ -1,0 +1,166 @@
+/* What commands ask, refuse or warn of before something cannot be undone. */
+#include "tests/scene.h"
+
+#include "core/clock.h"
+#include "tests/program.h"
+
+static struct outcome said;
+
+/* weir with these words, split at blanks, on the scene's Redis. */
+static int weir(const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir")};
+    char text[400], *rest = text;
+    int count = 1;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX - 2 && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    words[count++] = "--redis";
+    words[count] = turns.server.url;
+    program_run(&said, NULL, words);
+    return said.code;
+}
+
+static void expect_said(const char *part)
+{
+    if (!strstr(said.out, part) && !strstr(said.err, part))
+        fail_msg("not said: %s\nbut: %s%s", part, said.out, said.err);
+}
+
+static void must_end(const char *line, int code, const char *part)
+{
+    if (weir(line) != code)
+        fail_msg("%s: %d, not %d: %s%s", line, said.code, code, said.out, said.err);
+    expect_said(part);
+}
+
+/* Runs "weir" and line on a terminal, types answer, and returns the exit code; what it shows is in said.out.
+ */
+static int on_terminal(const char *answer, const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir")};
+    char text[400], *rest = text;
+    int count = 1;
+
+    snprintf(text, sizeof text, "%s --redis %s", line, turns.server.url);
+    while (count < WORDS_MAX && rest && *rest)
+        words[count++] = strsep(&rest, " ");
+    *said.err = '\0';
+    return program_on_terminal(words, answer, said.out, sizeof said.out);
+}
+
+static int begin_now(void **state)
+{
+    int rc = scene_begin(state);
+
+    turns.now_us = clock_wall_us();
+    return rc;
+}
+
+/* ---- What destroys */
+
+static void test_purge_needs_yes_where_nobody_can_answer(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue("default", "slow", "a b c");
+    claim("w", 1, 0);
+    claim("w", 1, 0);
+    enqueue("default", "t", "d");
+    must_end("queue purge default", 64, "queue default: 1 waiting and 2 parked jobs\n");
+    expect_said(
+        "weir: queue purge: would remove 3 jobs of queue default, and nobody can be asked here; add --yes, "
+        "or --dry-run to change nothing\n");
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+    assert_int_equal(redis_number("LLEN", LANE("slow")), 2);
+    assert_int_equal(on_terminal("n\n", "queue purge default"), 75);
+    expect_said("remove 3 jobs of queue default? [y/N] weir: queue purge: nothing was changed");
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+    assert_int_equal(on_terminal("y\n", "queue purge default --type slow"), 0);
+    expect_said("remove 2 jobs of type slow of queue default? [y/N]");
+    must_end("queue purge default -y", 0, "queue default: 1 waiting and 0 parked jobs removed\n");
+    must_end("queue purge default", 0,
+             "0 waiting and 0 parked jobs removed\n"); /* there is nothing to ask about */
+    turns_check();
+}
+
+static void test_cancelling_a_batch_needs_yes(void **state)
+{
+    (void)state;
+    must_end("enqueue t 1 --id a --batch b", 0, "a");
+    must_end("batch cancel b", 64,
+             "weir: batch cancel: would cancel batch b, of which 1 jobs have not ended, and nobody");
+    must_end("batch show b", 0, "b: open");
+    must_end("batch cancel b -y", 0, "b: cancelled");
+}
+
+/* ---- Limits with a backlog */
+
+static void park_three(void)
+{
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue("default", "slow", "a b c d");
+    claim("w", 1, 0);
+    claim("w", 1, 0);
+    enqueue("default", "slow", "e");
+}
+
+static void test_removing_a_limit_with_a_backlog_asks(void **state)
+{
+    (void)state;
+    park_three();
+    must_end("rate remove slow", 64,
+             "weir: rate remove: would let go 4 jobs that slow holds (4 of them have no other limit and "
+             "start at once), "
+             "and nobody can be asked here; add --yes");
+    must_end("rate remove slow --dry-run", 0,
+             "slow: nothing was changed; it would let go 4 jobs: 4 of them have no other limit and start at "
+             "once\n");
+    must_end("rate remove slow --dry-run --json", 0,
+             "{\"name\":\"slow\",\"dry_run\":true,\"jobs\":4,\"without_limit\":4}\n");
+    assert_int_equal(on_terminal("n\n", "rate remove slow"), 75);
+    expect_said("let go 4 jobs that slow holds (4 of them have no other limit and start at once)? [y/N]");
+    assert_int_equal(redis_number("HEXISTS", PREFIX "limits", "slow"), 1);
+    assert_int_equal(claim("w", 10, 0), 0);
+    must_end("rate remove slow -y", 0, "slow: removed");
+    turns.now_us = clock_wall_us();
+    assert_int_equal(claim("w", 10, 0), 4);
+    must_end("rate remove slow --dry-run", 66, "limit slow: there is none");
+    must_end("rate set slow 1/s", 0, "slow: 1/1s");
+    must_end("rate remove slow", 0, "slow: removed"); /* nothing waits */
+}
+
+static void test_unuse_with_a_backlog_asks(void **state)
+{
+    (void)state;
+    must_end("rate set acct 1/1d", 0, "acct");
+    must_end("rate set more 1/1d", 0, "more");
+    must_end("rate use slow acct more", 0, "now also held by acct more");
+    park_three();
+    must_end("rate unuse slow acct", 64,
+             "would let go 4 jobs that acct holds (other limits still hold them), and nobody");
+    must_end("rate unuse slow acct --dry-run", 0, "it would let go 4 jobs: other limits still hold them\n");
+    must_end("rate unuse slow nope --dry-run", 66, "type slow: does not use limit nope");
+    must_end("rate unuse slow acct --yes", 0, "slow: no longer held by acct\n");
+    must_end("rate remove slow --yes", 0, "slow: removed");
+    must_end("rate unuse slow more", 64, "(4 of them have no other limit and start at once)");
+    must_end("rate unuse slow more -y", 0, "slow: no longer held by more\n");
+    must_end("rate unuse slow more", 66, "type slow: does not use limit more");
+    must_end("rate list --yes", 64, "rate list --yes: only rate unuse and remove have it");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
+    const struct CMUnitTest tests[] = {
+        TEST(purge_needs_yes_where_nobody_can_answer),
+        TEST(cancelling_a_batch_needs_yes),
+        TEST(removing_a_limit_with_a_backlog_asks),
+        TEST(unuse_with_a_backlog_asks),
+    };
+
+    return cmocka_run_group_tests_name("guards", tests, turns_start, turns_stop);
+}
