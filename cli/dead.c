@@ -14,6 +14,7 @@
 #define LIMIT_DEFAULT 50
 #define SHOW_EVERY_US 100000
 #define GROUPS_SHOWN 20
+#define NOT_GIVEN (-1)
 #define REASON_KEPT 200 /* bytes by which reasons are told apart */
 
 static int run_dead(struct cli *cli, int argc, char **argv);
@@ -36,7 +37,7 @@ const struct command command_dead = {
         "retry    back to the tail of its queue, with all attempts before it. A job keeps its batch, and "
         "takes its\n"
         "         unique lock unless another job holds it now. What has no queue needs --into QUEUE\n"
-        "remove   gone for good; asks on a terminal, unless --yes\n"
+        "remove   gone for good; it says how many and asks, and without a terminal it needs --yes\n"
         "\n"
         "ID is what list names: the id of the job, or raw:... for what has none. Filters hold together. "
         "--dry-run\n"
@@ -232,14 +233,14 @@ static int confirm(struct cli *cli, struct weir *w, const struct dead_flags *fla
     char number[32];
     int status;
 
-    if (flags->yes || !cli_asks())
+    if (flags->yes)
         return 0;
     status = summarize(cli, w, &flags->filter, &s);
     lines = status == 0 ? sort_lines(&s, &count) : NULL;
     if (lines && s.jobs > 0) { /* of none, the removing says so */
         print_lines(stderr, lines, count);
-        status = cli_confirm(cli, false, "remove %s dead job%s for good?", grouped((uint64_t)s.jobs, number),
-                             plural(s.jobs));
+        status = cli_confirm(cli, false, "dead remove", "remove %s dead job%s for good",
+                             grouped((uint64_t)s.jobs, number), plural(s.jobs));
     } else if (!lines && status == 0) {
         status = no_memory(cli);
     }
@@ -507,6 +508,15 @@ static int check_choice(struct cli *cli, const struct action *action, const stru
     return 0;
 }
 
+/* An age of nothing would be no filter at all. */
+static int check_age(struct cli *cli, const char *flag, int64_t *us)
+{
+    if (*us == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "dead --%s: no time at all; give more than 0s", flag);
+    *us = *us == NOT_GIVEN ? 0 : *us;
+    return 0;
+}
+
 static int check_limit(struct cli *cli, struct dead_flags *f)
 {
     if (f->limit < 0)
@@ -526,8 +536,9 @@ static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **ar
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
-    if (check_flags(cli, action, f) < 0 || check_choice(cli, action, f, argc - 1) < 0 ||
-        check_limit(cli, f) < 0)
+    if (check_age(cli, "older", &f->filter.older_us) < 0 ||
+        check_age(cli, "newer", &f->filter.newer_us) < 0 || check_flags(cli, action, f) < 0 ||
+        check_choice(cli, action, f, argc - 1) < 0 || check_limit(cli, f) < 0)
         return cli->error.status;
     f->filter.ids = (const char *const *)argv + 1;
     f->filter.id_count = (size_t)argc - 1;
@@ -541,7 +552,7 @@ static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **ar
 
 static int run_dead(struct cli *cli, int argc, char **argv)
 {
-    struct dead_flags f = {.limit = 0};
+    struct dead_flags f = {.filter = {.older_us = NOT_GIVEN, .newer_us = NOT_GIVEN}};
     struct dead_filter *only = &f.filter;
     const struct flag flags[] = {
         {"type", 0, FLAG_TEXT, "TYPE", "of this type", &only->type},
@@ -555,7 +566,7 @@ static int run_dead(struct cli *cli, int argc, char **argv)
         {"into", 0, FLAG_TEXT, "QUEUE", "retry: into this queue, instead of each its own", &f.into},
         {"all", 0, FLAG_BOOL, NULL, "retry, remove: all of them", &f.all},
         {"dry-run", 0, FLAG_BOOL, NULL, "retry, remove: say how many, change nothing", &f.dry_run},
-        {"yes", 0, FLAG_BOOL, NULL, "remove: do not ask", &f.yes},
+        {"yes", 'y', FLAG_BOOL, NULL, "remove: do not ask", &f.yes},
         {.name = NULL},
     };
     int operands;

@@ -136,6 +136,13 @@ static int missing_value(struct parser *p, const char *word)
                      word, p->cli->command->name);
 }
 
+/* As of a shell variable that is not set: nobody means by that what leaving the flag out means. */
+static int empty_value(struct parser *p, const struct flag *f)
+{
+    return error_set(&p->cli->error, WEIR_EUSAGE,
+                     "%s --%s: its value is empty; give one, or leave the flag out", p->where, f->name);
+}
+
 static int set_int(struct parser *p, const struct flag *f, const char *text)
 {
     char *end;
@@ -172,6 +179,8 @@ static int add_value(struct parser *p, const struct flag *f, const char *text)
 
 static int set_flag(struct parser *p, const struct flag *f, const char *text)
 {
+    if (text && !*text)
+        return empty_value(p, f);
     switch (f->kind) {
     case FLAG_BOOL:
         *(bool *)f->target = true;

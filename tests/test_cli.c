@@ -97,6 +97,49 @@ static void test_wrong_flags(void **state)
     });
 }
 
+/* Does the line of a help text name a flag that takes a value? Then which. */
+static bool reads_value(const char *line, char name[64])
+{
+    size_t len;
+
+    if (strncmp(line, "      --", 8) != 0 &&
+        (strncmp(line, "  -", 3) != 0 || strncmp(line + 4, ", --", 4) != 0))
+        return false;
+    len = strcspn(line + 6, " [");
+    snprintf(name, 64, "%.*s", (int)len, line + 6);
+    return line[6 + len] == '[' || (line[6 + len] == ' ' && line[7 + len] != ' ');
+}
+
+/* What a script writes whose variable is not set: "--type $TYPE" must not mean all types. */
+static void test_empty_values(void **state)
+{
+    static const char *const commands[] = {"enqueue",  "worker", "job",  "queue",  "batch", "dead",
+                                           "schedule", "rate",   "take", "status", "why",   "plan",
+                                           "verify",   "serve",  "dev",  "doctor"};
+    struct outcome help, o;
+    int flags = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char *rest = help.out, *line, name[64], word[80];
+
+        run_in(&help, NULL, built("weir"), commands[i], "--help", NULL);
+        while ((line = strsep(&rest, "\n")))
+            if (reads_value(line, name)) {
+                snprintf(word, sizeof word, "%s=", name);
+                run_in(&o, NULL, built("weir"), commands[i], word, NULL);
+                if (o.code != 64 || !strstr(o.err, ": its value is empty; give one, or leave the flag out"))
+                    fail_msg("%s %s: exit %d: %s", commands[i], word, o.code, o.err);
+                flags++;
+            }
+    }
+    assert_true(flags > 70);
+    run_in(&o, NULL, built("weir"), "dead", "remove", "--type", "", NULL);
+    assert_int_equal(o.code, 64);
+    run_in(&o, NULL, built("weir"), "queue", "purge", "default", "--type", "", NULL);
+    assert_int_equal(o.code, 64);
+}
+
 static void test_wrong_worker(void **state)
 {
     (void)state;
@@ -401,6 +444,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_commands),
         cmocka_unit_test(test_wrong_flags),
+        cmocka_unit_test(test_empty_values),
         cmocka_unit_test(test_wrong_worker),
         cmocka_unit_test(test_wrong_dev),
         cmocka_unit_test(test_wrong_use_of_the_others),

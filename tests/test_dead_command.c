@@ -277,7 +277,12 @@ static void many_are_counted_retried_and_removed(void **state)
     assert_int_equal(dead_count(s), 4001);
     dead(&o, s, "retry", "--type", "mark", "--reason", "exit 2", "--json", NULL);
     expect(&o, 0, "{\"retried\":1000,\"without_queue\":0}\n", "");
-    dead(&o, s, "remove", "--type", "other", NULL); /* nobody to ask */
+    dead(&o, s, "remove", "--type", "other", NULL);
+    expect(&o, 64, "", "       666  other                 exit 1: no luck\n");
+    expect(&o, 64, "",
+           "weir: dead remove: would remove 1,000 dead jobs for good, and nobody can be asked here;");
+    assert_int_equal(dead_count(s), 3001);
+    dead(&o, s, "remove", "--type", "other", "-y", NULL);
     expect(&o, 0, "1,000 dead jobs removed\n", "");
     dead(&o, s, "retry", "--all", NULL);
     expect(&o, 0, "2,000 dead jobs retried\n1 without a queue left: name one with --into QUEUE\n", "");
@@ -350,10 +355,10 @@ static void ids_that_are_not_there(void **state)
     expect(&o, 0, NULL, "");
     dead(&o, s, "retry", "mark0", "mark9", "mark1", NULL);
     expect(&o, 66, "2 dead jobs retried\n", "weir: dead retry mark9: not among the dead jobs;");
-    dead(&o, s, "remove", "mark9", "mark2", "mark0", NULL);
+    dead(&o, s, "remove", "mark9", "mark2", "mark0", "--yes", NULL);
     expect(&o, 66, "1 dead job removed\n",
            "weir: dead remove mark9: not among the dead jobs, and 1 more are not");
-    dead(&o, s, "remove", "mark3", "mark4", NULL);
+    dead(&o, s, "remove", "mark3", "mark4", "--yes", NULL);
     expect(&o, 0, "2 dead jobs removed\n", "");
     assert_int_equal(dead_count(s), 0);
 }
@@ -372,6 +377,8 @@ static void wrong_usage(void **state)
         {{"list", "--all"}, 64, "dead list: it takes no --all"},
         {{"list", "--limit", "-1"}, 64, "below 1"},
         {{"list", "--older", "soon"}, 64, "--older"},
+        {{"list", "--newer", "0s"}, 64, "dead --newer: no time at all"},
+        {{"remove", "--type", ""}, 64, "dead --type: its value is empty"},
         {{"show"}, 64, "dead show: which one?"},
         {{"show", "a", "b"}, 64, "dead show: more than 1 IDs"},
         {{"show", "a", "--type", "t"}, 64, "dead show: it takes no --type"},
