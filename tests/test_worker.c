@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/proxy.h"
 #include "tests/stage.h"
 #include "throttle/verify.h"
 
@@ -790,6 +791,32 @@ static void second_term_leaves_functions(void **state)
     assert_int_equal(stage_stat(s, "mark", "back"), 1);
 }
 
+/* What has ended while an answer was on its way is settled before the rest is given back. */
+static void second_term_settles_first(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *p = proxy_start(&s->server);
+    char url[200];
+    pid_t worker;
+
+    snprintf(url, sizeof url, "url=%s", proxy_url(p));
+    stage_enqueue(s, "mark", "{\"wait\":\"first\"}", 0, 1);
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 20);
+    worker = stage_actor(s, "worker", url, "executors=21", NULL);
+    await(history_count(s, "begin", -1) == 21);
+    proxy_delay(p, PROXY_REPLIES, 400 * MS);
+    make_file(s, "first"); /* its end is being settled while the others end */
+    await(stage_stat(s, "mark", "done") == 1);
+    make_file(s, "go");
+    await(history_count(s, "effect", -1) == 21);
+    kill(worker, SIGTERM);
+    log_has(s, "worker.err", "stopping: ");
+    assert_int_equal(stage_end(worker), 0);
+    proxy_stop(p);
+    assert_int_equal(stage_stat(s, "mark", "done"), 21);
+    assert_int_equal(stage_stat(s, "mark", "back"), 0);
+}
+
 static void await_heartbeats(struct stage *s, int n)
 {
     char *before = NULL, *now;
@@ -1154,6 +1181,7 @@ int main(int argc, char **argv)
         ON_STAGE(term_finishes_and_gives_back),
         ON_STAGE(term_at_any_time),
         ON_STAGE(second_term_leaves_functions),
+        ON_STAGE(second_term_settles_first),
         ON_STAGE(quiet_takes_no_more),
         cmocka_unit_test(wrong_password),
         ON_STAGE(missing_permission),

@@ -202,6 +202,9 @@ static void take_asked(struct task *task)
     case ASKED_CANCELLED:
         task->end = END_CANCELLED;
         break;
+    case ASKED_STOP:
+        task_finish(task, END_BACK, 0, NULL);
+        break;
     }
 }
 

@@ -6,7 +6,8 @@
 #include "core/log.h"
 #include "worker/worker.h"
 
-#define KILL_AFTER_US 2000000 /* from TERM to KILL for commands that are over the grace */
+#define KILL_AFTER_US 2000000    /* from TERM to KILL for commands that are over the grace */
+#define SETTLE_WITHIN_US 2000000 /* what has ended by then, from a forced stop on, is not run again */
 
 void weir_worker_stop(struct weir_worker *w)
 {
@@ -71,17 +72,26 @@ void worker_leave(struct weir_worker *w)
         on_left(w, (w->awaited++, NULL));
 }
 
-/* The grace is over, or somebody is impatient: commands are ended, their jobs given back. */
-static void force(struct weir_worker *w)
+static void begin_force(struct weir_worker *w, int64_t now)
 {
-    struct pool_load load = pool_load(w->pool);
+    int running = pool_load(w->pool).running;
 
-    if (!w->forced && load.running > 0)
-        log_line(LOG_LEVEL_WARN, "stopping now: %d jobs are given back", load.running);
-    if (!w->forced)
-        worker_ask_all(w, ASKED_STOP);
-    w->forced = true;
-    worker_leave(w);
+    if (running > 0)
+        log_line(LOG_LEVEL_WARN, "stopping now: %d jobs are given back", running);
+    w->forced_us = now;
+    worker_ask_all(w, ASKED_STOP);
+}
+
+/* The grace is over, or somebody is impatient: commands are ended, and jobs that have not ended are given
+ * back. Those that have are settled first. */
+static void force(struct weir_worker *w, int64_t now)
+{
+    if (!w->forced_us)
+        begin_force(w, now);
+    if (w->adopted && link_is_up(w->link) && now - w->forced_us < SETTLE_WITHIN_US)
+        worker_look(w);
+    else
+        worker_leave(w);
 }
 
 void worker_begin_stop(struct weir_worker *w)
@@ -114,7 +124,7 @@ void worker_check_stop(struct weir_worker *w)
     if (calls > 0 && !w->stopping_us)
         worker_begin_stop(w);
     if (w->stopping_us && (calls > 1 || now - w->stopping_us > w->grace_us))
-        force(w);
+        force(w, now);
     else if (w->stopping_us && !(link_is_up(w->link) && w->permitted) && worker_is_idle(w))
         worker_leave(w);
     else

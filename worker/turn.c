@@ -252,7 +252,7 @@ void worker_look(struct weir_worker *w)
     }
     worker_measure_rate(w, now);
     worker_give_back_stuck(w, now);
-    if (w->stopping_us && worker_is_idle(w)) {
+    if (w->forced_us ? !w->finished.head : w->stopping_us && worker_is_idle(w)) {
         worker_leave(w);
         return;
     }

@@ -125,7 +125,7 @@ static void end_at_once(struct weir_worker *w, const struct task *task)
                           "worker: silent for longer than its lease while %s %.*s ran, and a C function "
                           "cannot be stopped; start the worker again",
                           task->handler->type, (int)task->view.id.len, task->view.id.at);
-    w->hurried = w->forced = true;
+    w->hurried = true;
     ev_break(w->loop, EVBREAK_ALL);
 }
 

@@ -121,7 +121,8 @@ struct weir_worker {
     int64_t stuck_us;
 
     int64_t started_us, stopping_us; /* stopping_us: since when; 0: not */
-    bool leaving, forced;
+    int64_t forced_us;               /* since when what runs is not waited for any more; 0: it is */
+    bool leaving;
     bool abandoned; /* a C function runs on: nothing that it uses may be freed */
     bool hurried;   /* the process is to end at once */
     int result;
