@@ -62,7 +62,7 @@ struct weir_job_spec {
     const char *key;         /* the value a keyed limit goes by */
     int64_t cost;            /* how many slots it takes of each rate; the type's, else 1 */
     int max_attempts;        /* 25 */
-    double timeout_s;        /* none */
+    double timeout_s;        /* none; a job that runs longer has failed, whatever it reports then */
     double delay_s;          /* run at the earliest that long from now */
     double at_s;             /* run at the earliest at this time, in seconds since 1970 */
     const char *unique;      /* "KEY": one job of that key until it ends; "KEY:waiting": until it starts;

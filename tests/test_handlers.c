@@ -55,7 +55,8 @@ enum row {
     ODD,
     CRASH,
     OVER_TIME,
-    OBEYS, /* as soon as it is told that it is over its time; the one before does not */
+    OBEYS,     /* as soon as it is told that it is over its time; the one before does not */
+    SAYS_DONE, /* obeys too */
     CANCEL,
     ROWS
 };
@@ -78,6 +79,7 @@ static const struct {
     [CRASH] = {"crash", "", IN_LANE("@0,1,0;", 1000 + SIGKILL)},
     [OVER_TIME] = {"over_time", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
     [OBEYS] = {"obeys", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
+    [SAYS_DONE] = {"says_done", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
     [CANCEL] = {"cancelled", "", {.state = CANCELLED}},
 };
 
@@ -130,12 +132,16 @@ static const char exec_script[] = "#!/bin/sh\n"
                                   "throttled_wrong) echo -1; exit 75;;\n"
                                   "odd) exit 42;;\n"
                                   "crash) kill -9 $$;;\n"
+                                  "says_done) trap 'exit 0' TERM; sleep 1000 & wait;;\n"
                                   "*) sleep 1000;;\n"
                                   "esac\n";
 
 static const char pipe_script[] =
     "#!/usr/bin/env python3\n"
-    "import json, os, sys, time\n"
+    "import json, os, signal, sys, time\n"
+    "def say_done(*args):\n"
+    "    print(json.dumps({'id': 'says_done', 'status': 'done'}), flush=True)\n"
+    "    sys.exit()\n"
     "answers = {'done': {'status': 'done'}, 'retry': {'status': 'retry', 'reason': 'no luck'},\n"
     "           'retry_after': {'status': 'retry', 'after': 1000, 'reason': 'no luck'},\n"
     "           'dead': {'status': 'dead', 'reason': 'no such customer'}, 'odd': {'status': 42},\n"
@@ -150,6 +156,8 @@ static const char pipe_script[] =
     "    open(job['type'] + '.begun', 'w').close()\n"
     "    if job['type'] == 'crash':\n"
     "        os.kill(os.getpid(), 9)\n"
+    "    if job['type'] == 'says_done':\n"
+    "        signal.signal(signal.SIGTERM, say_done)\n"
     "    if job['type'] not in answers:\n"
     "        time.sleep(1000)\n"
     "    print(json.dumps({'id': job['id'], **answers[job['type']]}), flush=True)\n";
@@ -245,6 +253,8 @@ static int function(struct weir_job *job, void *arg)
     result = play(job);
     while (result < 0 && (strcmp(weir_job_type(job), "over_time") == 0 || !weir_job_is_cancelled(job)))
         clock_sleep_until(clock_mono_us() + 5 * MS);
+    if (strcmp(weir_job_type(job), "says_done") == 0)
+        return WEIR_DONE;
     return result < 0 ? weir_job_retry(job, -1, "told to end") : result;
 }
 

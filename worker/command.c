@@ -182,8 +182,8 @@ static void end(struct command *c, int status)
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
     process_reason(reason, status, &c->err_tail);
-    if (code == 0 && atomic_load(&c->task->asked) != ASKED_OVER_TIME)
-        task_finish(c->task, END_DONE, -1, NULL);
+    if (code == 0)
+        task_finish(c->task, END_DONE, -1, reason);
     else if (code == EXIT_THROTTLED)
         task_finish(c->task, END_THROTTLED, asked_pause_s(c), reason);
     else

@@ -189,30 +189,32 @@ static void settle_done_like(struct args *a, struct task *first)
 
 /* ---- What the handler did not decide */
 
-static void take_asked(struct task *task)
+static void fail_over_time(struct task *task)
 {
     char reason[1200];
 
-    switch (atomic_load(&task->asked)) {
-    case ASKED_OVER_TIME:
-        snprintf(reason, sizeof reason, "over its time of %g s%s%s", (double)task->timeout_us / 1e6,
-                 task->reason ? ": " : "", task->reason ? task->reason : "");
-        task_finish(task, END_RETRY, -1, reason);
-        break;
-    case ASKED_CANCELLED:
-        task->end = END_CANCELLED;
-        break;
-    case ASKED_STOP:
-        task_finish(task, END_BACK, 0, NULL);
-        break;
-    }
+    snprintf(reason, sizeof reason, "over its time of %g s%s%s", (double)task->timeout_us / 1e6,
+             task->reason ? ": " : "", task->reason ? task->reason : "");
+    task_finish(task, END_RETRY, -1, reason);
 }
 
 void worker_take_end(struct task *task)
 {
-    if (task->end == END_DONE || atomic_load(&task->asked) == ASKED_LOST)
+    switch (atomic_load(&task->asked)) {
+    case ASKED_LOST:
         return;
-    take_asked(task);
+    case ASKED_OVER_TIME:
+        fail_over_time(task);
+        break;
+    case ASKED_CANCELLED:
+        if (task->end != END_DONE)
+            task->end = END_CANCELLED;
+        break;
+    case ASKED_STOP:
+        if (task->end != END_DONE)
+            task_finish(task, END_BACK, 0, NULL);
+        break;
+    }
     decide(task);
 }
 

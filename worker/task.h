@@ -27,9 +27,9 @@ enum task_end {
 /* Why a task was asked to end. */
 enum task_asked {
     ASKED_NOTHING,
-    ASKED_OVER_TIME, /* unless it is done: failed */
+    ASKED_OVER_TIME, /* failed, whatever it says */
     ASKED_CANCELLED, /* unless it is done: not run again */
-    ASKED_STOP,      /* the worker leaves, and gives it back */
+    ASKED_STOP,      /* the worker leaves: unless it is done, given back */
     ASKED_LOST,      /* the lease is gone: nothing is settled */
 };
 
