@@ -1112,6 +1112,18 @@ static json_t *status_of(struct stage *s)
     return status;
 }
 
+/* What was wrong before the library is loaded is still told. */
+static void wrong_options_with_a_shared_object(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    run_in(&o, NULL, built("weir"), "worker", "--load", built("examples/weekly_summary_handler.so"), "-q",
+           "a,b,a", NULL);
+    assert_int_equal(o.code, 64);
+    assert_string_equal(o.err, "weir: worker: queue a is named twice\n");
+}
+
 static void status_of_a_running_worker(void **state)
 {
     struct stage *s = *state;
@@ -1196,6 +1208,7 @@ int main(int argc, char **argv)
         ON_STAGE(permission_lost_and_found),
         ON_STAGE(right_of_scripts_lost_and_found),
         ON_STAGE(handlers_from_a_shared_object),
+        cmocka_unit_test(wrong_options_with_a_shared_object),
         ON_STAGE(status_of_a_running_worker),
     };
     int rc = stage_actor_main(argc, argv);

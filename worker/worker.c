@@ -52,7 +52,8 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
     }
     task_list_init(&w->finished);
     task_list_init(&w->settling);
-    w->setup_failed = worker_read_options(w, options ? options : &defaults) != 0;
+    if (worker_read_options(w, options ? options : &defaults) != 0)
+        w->setup = w->error;
     ev_init(&w->timer, on_timer);
     ev_async_init(&w->finished_async, on_finished);
     ev_async_init(&w->stop_async, on_stop);
@@ -223,8 +224,10 @@ static void close_handlers(struct weir_worker *w)
 
 static int prepare(struct weir_worker *w)
 {
-    if (w->setup_failed)
+    if (w->setup.status != 0) {
+        w->error = w->setup;
         return w->error.status;
+    }
     if (w->handlers.count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");

@@ -46,8 +46,7 @@ struct type_options {
 
 struct weir_worker {
     /* Set up before the loop runs. */
-    struct error error; /* of the last call; setup_failed: reported by run */
-    bool setup_failed;
+    struct error error, setup; /* of the last call; of wrong options, which run reports */
     struct handlers handlers;
     struct redis_address address;
     char prefix[PREFIX_SIZE];
