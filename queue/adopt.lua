@@ -1,6 +1,7 @@
 -- adopt: a worker begins under a new id, after each connect, and takes over what it had under its old one: it keeps the jobs
 -- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 1,000 jobs
--- go back in one call; as long as more are left it is called again with the same ids and without tokens. Who begins is heard of, as by
+-- go back in one call; as long as more are left it is called again with the same ids and without tokens. What a key of a wrong kind
+-- keeps from its lane stays under the old id, which is reaped when its time is over. Who begins is heard of, as by
 -- a heartbeat: a clock that is set back before the first of these is noticed.
 --
 -- KEYS[1] prefix
@@ -10,42 +11,41 @@
 --        among these "@" when Weir's data are gone, the old id with them: a Redis that began empty, or was flushed
 -- uses: bell check ends gate lane lease leases
 
--- Which leases of the old id are kept, which go back now, and how many later. Those found leave running.
-local function sort_out(jobs, running)
-    local kept, back, left = {}, {}, 0
+-- Of the leases of the old id: kept, back (those that go now), later (how many go by the next call), stuck (some stay), unread. Those
+-- found leave running.
+local function sort_out(jobs, unread, left, running)
+    local found = {kept = {}, back = {}, later = left, unread = unread}
     for _, job in ipairs(jobs) do
         if running[job.token] then
-            kept[#kept + 1] = job
+            found.kept[#found.kept + 1] = job
             running[job.token] = nil
-        elseif #back < leases.MOST then
-            back[#back + 1] = job
+        elseif lane.wrong(job.lane) then
+            found.stuck = true
+        elseif #found.back < leases.MOST then
+            found.back[#found.back + 1] = job
         else
-            left = left + 1
+            found.later = found.later + 1
         end
     end
-    return kept, back, left
+    if #unread > 0 and check.wrong_kind('dead', 'zset') then found.unread, found.stuck = {}, true end
+    if found.stuck and #found.back == 0 then found.later = 0 end
+    return found
 end
 
-local function wrong_keys(group, back)
-    local wrong
-    for _, job in ipairs(back) do wrong = wrong or lane.wrong(job.lane) end
-    return wrong or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or check.wrong_kind('dead', 'zset')
-        or check.wrong_kind('duty', 'hash') or check.wrong_kind('spare:' .. group, 'list')
-end
-
-local function take_over(new, old, kept, back, unread, left)
+local function take_over(new, old, found)
     local moved = {}
-    for i, job in ipairs(kept) do moved[2 * i - 1], moved[2 * i] = job.token, job.entry end
+    for i, job in ipairs(found.kept) do moved[2 * i - 1], moved[2 * i] = job.token, job.entry end
     push('HSET', P .. 'active:' .. new, moved)
-    ends.bury_unread(old, unread)
-    for _, job in ipairs(back) do lane.release(job.token) end
-    lane.give_all_back(back)
-    for _, job in ipairs(back) do lease.count(job.type, 'back', 1) end
-    leases.drop(old, left, kept, back, unread)
+    ends.bury_unread(old, found.unread)
+    for _, job in ipairs(found.back) do lane.release(job.token) end
+    lane.give_all_back(found.back)
+    for _, job in ipairs(found.back) do lease.count(job.type, 'back', 1) end
+    leases.drop(old, found.stuck and 1 or found.later, found.kept, found.back, found.unread)
 end
 
 local function pass_duty(group, old)
-    if (call('HGET', P .. 'duty', group) or ''):match('^%S+') ~= old then return end
+    local held = call_safe('HGET', P .. 'duty', group)
+    if type(held) ~= 'string' or held:match('^%S+') ~= old then return end
     call('HDEL', P .. 'duty', group)
     bell.ring_spare(group)
 end
@@ -71,21 +71,20 @@ local function adopt(ARGV)
     for i = 8 + n, #ARGV do running[ARGV[i]] = true end
 
     local wrong = check.wrong_kind('active:' .. old, 'hash') or check.wrong_kind('active:' .. new, 'hash')
-    local jobs, unread, left = {}, {}, 0
-    if old ~= '' and not wrong then jobs, unread, left = leases.read(old, #ARGV > 7 + n and huge or leases.MOST) end
-    local kept, back, later = sort_out(jobs, new ~= '' and running or {})
-    left = left + later
-    wrong = wrong or wrong_keys(group, back) or new ~= '' and check.wrong_kind('reap', 'string')
+        or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and check.wrong_kind('reap', 'string')
     if wrong then return check.refuse_key(wrong) end
+    local jobs, unread, left = {}, {}, 0
+    if old ~= '' then jobs, unread, left = leases.read(old, #ARGV > 7 + n and huge or leases.MOST) end
+    local found = sort_out(jobs, unread, left, new ~= '' and running or {})
 
     local data_lost = is_data_lost(new, old)
     if old ~= '' then
-        take_over(new, old, kept, back, unread, left)
+        take_over(new, old, found)
         pass_duty(group, old)
     end
     if new ~= '' then register(new, lease_us, info) end
     gate.save()
-    local reply = {us(now), left, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
+    local reply = {us(now), found.later, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 8, 7 + n do
         if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]

@@ -98,6 +98,8 @@ static const struct kind {
     {"worker-bare", "workers", DOCTOR_WRONG, true, NULL},
     {"silent", "workers", DOCTOR_WARNING, false,
      "start a worker: its heartbeats take back the jobs of those that are silent"},
+    {"kept", "workers", DOCTOR_WRONG, false,
+     "somebody else writes here: rename or delete that key; then a heartbeat takes them back"},
     {"token", "workers", DOCTOR_WRONG, false, "when its worker ends, its job goes to the dead jobs"},
     {"duty", "duty", DOCTOR_WARNING, true, NULL},
     {"held", "held", DOCTOR_WARNING, false, "start a worker that has a handler for it"},

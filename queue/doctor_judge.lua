@@ -18,7 +18,7 @@
 -- before it says that somebody stands nowhere.
 -- Nothing is written. What is judged is read in the same call, so workers may go on.
 --
--- uses: lease rules types
+-- uses: check lane lease leases rules types
 local doctor_judge = {}
 
 -- Names of limits that gates are named after and that are not there: what waits at their gates waits all the same.
@@ -230,6 +230,15 @@ function look.active(id)
     end
 end
 
+local LEASES_MOST = 200 -- of a silent worker, looked at
+
+-- What is wrong with the first key that keeps its jobs from being taken back.
+local function kept_by(id)
+    local wrong = check.wrong_kind('reap', 'string') or check.wrong_kind('dead', 'zset')
+    for _, job in ipairs(wrong and {} or leases.read(id, LEASES_MOST)) do wrong = wrong or lane.wrong(job.lane) end
+    return wrong
+end
+
 function look.worker(id)
     local till = score('workers', id)
     if not till then return nil end
@@ -237,8 +246,9 @@ function look.worker(id)
         return 'worker-bare', format('worker %s has a deadline and says nothing of itself', id)
     end
     if till < now then
-        local leases = call('HLEN', P .. 'active:' .. id) - 1
-        return 'silent', format('worker %s is silent, %d s past its deadline; it has %d jobs', id, floor((now - till) / 1000000), leases)
+        local jobs, wrong = call('HLEN', P .. 'active:' .. id) - 1, kept_by(id)
+        if wrong then return 'kept', format('worker %s is silent, and its %d jobs cannot be taken back: %s', id, jobs, wrong) end
+        return 'silent', format('worker %s is silent, %d s past its deadline; it has %d jobs', id, floor((now - till) / 1000000), jobs)
     end
 end
 

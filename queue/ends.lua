@@ -144,6 +144,12 @@ function ends.bury_new(tag, queue, name, reason, entry)
     ends.bury(tag, queue .. '/' .. name .. '/', reason, entry)
 end
 
+-- Would one more interruption be the last one of a job?
+function ends.is_last(entry, most)
+    local _, interrupted = lease.entry_read(entry)
+    return interrupted + 1 >= most
+end
+
 -- A job {token =, lane =, type =, entry =, ...} whose worker or handler died while it ran: counted in its entry, and in type's
 -- counters. true: it goes back to its lane; false: that was once too often, and it is dead. reason: the last words, or ''.
 function ends.interrupted(tag, job, most, who, reason)

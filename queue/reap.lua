@@ -6,8 +6,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
---          forgotten and leases, worker of which none is left, ... ]
---        or, when a key holds something else, its name: what needs it stays where it is, all else is done
+--          forgotten and leases, [worker of which none is left, ...], [what is wrong with a key, ...] ]
+--        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
 -- uses: check dead_records ends gate lane lease leases
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
@@ -27,20 +27,24 @@ local function forget_marks(from)
     return page[1] ~= '0' and page[1] or ''
 end
 
-local function wrong_keys(jobs)
-    local wrong = check.wrong_kind('dead', 'zset')
-    for _, job in ipairs(jobs) do wrong = wrong or lane.wrong(job.lane) end
-    return wrong
+-- What is wrong with the keys that a job needs which goes back.
+local function wrong_keys(job, interrupted_most)
+    local wrong = lane.wrong(job.lane)
+    if wrong or not ends.is_last(job.entry, interrupted_most) then return wrong end
+    return check.wrong_kind('dead', 'zset')
 end
 
--- Takes back about most of a worker's leases. Returns how many, and how many are left; or nil and what is wrong with the keys that this
--- needs: then nothing was changed.
-local function reap_one(id, most, interrupted_most)
-    local wrong = check.wrong_kind('active:' .. id, 'hash')
-    if wrong then return nil, wrong end
-    local jobs, unread, left = leases.read(id, most)
-    wrong = wrong_keys(jobs)
-    if wrong then return nil, wrong end
+-- Those of jobs that can be taken back, and what is wrong with the keys of the others; nil: there are none.
+local function sort_out(jobs, interrupted_most)
+    local able, first_wrong = {}, nil
+    for _, job in ipairs(jobs) do
+        local wrong = wrong_keys(job, interrupted_most)
+        if wrong then first_wrong = first_wrong or wrong else able[#able + 1] = job end
+    end
+    return able, first_wrong
+end
+
+local function take_back(id, jobs, unread, interrupted_most)
     local back = {}
     for _, job in ipairs(jobs) do
         local tag = id .. ':' .. lease.token_head(job.token)
@@ -49,8 +53,49 @@ local function reap_one(id, most, interrupted_most)
     for _, job in ipairs(jobs) do lane.release(job.token) end
     ends.bury_unread(id, unread)
     lane.give_all_back(back)
-    leases.drop(id, left, jobs, unread)
-    return #jobs + #unread, left
+end
+
+-- Takes back about most of a worker's leases, as far as their keys let it. Returns how many, how many are left to the next call, and
+-- what is wrong with the keys that keep others.
+local function reap_one(id, most, interrupted_most)
+    local wrong = check.wrong_kind('active:' .. id, 'hash')
+    if wrong then return 0, 0, wrong end
+    local jobs, unread, left = leases.read(id, most)
+    jobs, wrong = sort_out(jobs, interrupted_most)
+    if #unread > 0 and check.wrong_kind('dead', 'zset') then unread, wrong = {}, wrong or check.wrong_kind('dead', 'zset') end
+    take_back(id, jobs, unread, interrupted_most)
+    leases.drop(id, wrong and 1 or left, jobs, unread)
+    local taken = #jobs + #unread
+    return taken, taken > 0 and left or 0, wrong
+end
+
+-- Who keeps some goes behind all others that are late: however many such there are, they keep nobody waiting for long.
+local function reap_late(interrupted_most, reply)
+    for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST)) do
+        if reply[2] >= leases.MOST then
+            reply[4] = reply[4] + 1 -- at least
+            return
+        end
+        local ok, taken, left, wrong = pcall(reap_one, id, leases.MOST - reply[2], interrupted_most)
+        if not ok then taken, left, wrong = 0, 0, 'worker ' .. id .. ': ' .. (type(taken) == 'table' and taken.err or taken) end
+        reply[2], reply[4] = reply[2] + taken, reply[4] + left
+        if wrong then
+            call('ZADD', P .. 'workers', us(now), id)
+            reply[6][#reply[6] + 1] = wrong
+        elseif left == 0 then
+            reply[5][#reply[5] + 1] = id
+        end
+    end
+end
+
+-- The heartbeat itself. Returns whether those may be reaped that are late, and what is wrong with the key that says so.
+local function beat(worker, lease_us)
+    local wrong, till, from = check.wrong_kind('reap', 'string'), nil, nil
+    if not wrong then till, from = leases.follow(lease_us) end
+    call('ZADD', P .. 'workers', us(now + lease_us), worker)
+    if wrong then return false, wrong end
+    leases.heard(till, forget_marks(from))
+    return now >= till
 end
 
 local function reap(ARGV)
@@ -62,26 +107,10 @@ local function reap(ARGV)
     end
     if not call('ZSCORE', P .. 'workers', worker) then return refuse('unregistered: worker %s', worker) end
 
-    local till, from = leases.follow(lease_us)
-    call('ZADD', P .. 'workers', us(now + lease_us), worker)
-    leases.heard(till, forget_marks(from))
-    local reply, first_wrong = {us(now), 0, 0, 0}, nil
-    local late = now >= till and call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST) or {}
-    for _, id in ipairs(late) do
-        if reply[2] >= leases.MOST then
-            reply[4] = reply[4] + 1 -- at least
-            break
-        end
-        local taken, left = reap_one(id, leases.MOST - reply[2], interrupted_most)
-        if taken then
-            reply[2], reply[4] = reply[2] + taken, reply[4] + left
-            if left == 0 then reply[#reply + 1] = id end
-        else
-            first_wrong = first_wrong or left
-        end
-    end
+    local reaps, wrong = beat(worker, lease_us)
+    local reply = {us(now), 0, 0, 0, {}, {wrong}}
+    if reaps then reap_late(interrupted_most, reply) end
     gate.save()
-    if first_wrong then return check.refuse_key(first_wrong) end
     local forgotten, excess = dead_records.trim(dead_most, dead_age_us)
     reply[3], reply[4] = forgotten, reply[4] + excess
     return reply

@@ -358,14 +358,18 @@ void reap_request(struct args *a, const char *prefix, int64_t now_us, const stru
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 4, "reap", e);
+    int rc = reply_array(reply, 6, "reap", e);
 
+    for (int i = 4; rc == 0 && i < 6; i++)
+        rc = reply_array(reply->element[i], 0, "reap", e);
     if (rc != 0)
         return rc;
-    reaped->taken = reply_int(reply->element[1], 0);
-    reaped->forgotten = reply_int(reply->element[2], 0);
-    reaped->left = reply_int(reply->element[3], 0);
-    reaped->workers = (int64_t)reply->elements - 4;
+    *reaped = (struct reaped){.taken = reply_int(reply->element[1], 0),
+                              .forgotten = reply_int(reply->element[2], 0),
+                              .left = reply_int(reply->element[3], 0),
+                              .workers = (int64_t)reply->element[4]->elements};
+    for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
+        reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
     return 0;
 }
 

@@ -137,10 +137,13 @@ struct reap_call {
     int64_t dead_most, dead_age_us; /* bounds of the dead jobs */
 };
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
+enum { REAPED_WRONG_MOST = 9 };
 struct reaped {
     int64_t taken, workers; /* leases of dead workers, and of how many none is left */
     int64_t forgotten;      /* dead jobs, the oldest */
     int64_t left;           /* what the next calls have to do: leases to take back, dead jobs to forget */
+    struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
+    size_t wrong_count;
 };
 WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
 

@@ -392,6 +392,32 @@ static void test_who_leaves_hands_all_back_and_the_duty_on(void **state)
     turns_check();
 }
 
+/* What a key of a wrong kind keeps stays with the old id; the rest goes, and the worker begins. */
+static void test_adopt_leaves_what_cannot_go_back(void **state)
+{
+    size_t lost;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b");
+    enqueue("default", "slow", "c");
+    assert_int_equal(claim("w", 3, 0), 3);
+    keep_tokens();
+    free(redis_text("SET", LANE("t"), "foreign"));
+    must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
+    assert_int_equal(lost, 0);
+    assert_int_equal(turns.left, 0);
+    expect_list(LANE("slow"), "c");
+    assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 2);
+    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 2); /* "@" and b */
+    assert_int_equal(pass("w2", LEASE_US), 0);
+    free(redis_text("DEL", LANE("t")));
+    assert_int_equal(pass("w2", 0), 1);
+    expect_list(LANE("t"), "b");
+    expect_text("w2", "ZRANGE", PREFIX "workers", "0", "-1");
+    turns_check();
+}
+
 static void test_a_lease_that_cannot_be_read_is_dead(void **state)
 {
     char *dead;
@@ -442,6 +468,111 @@ static void test_the_silent_are_reaped_and_the_others_live(void **state)
     assert_true(turns_reap("dead", &(int64_t){0}, &(int64_t){0}) != 0 && turn_is_unregistered(&turns.error));
     assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
     turns_check();
+}
+
+static const char *reap_fault(size_t i)
+{
+    const struct redisReply *faults = turns.reply->element[5];
+
+    return i < faults->elements ? faults->element[i]->str : "";
+}
+
+/* One key of a wrong kind: a worker that lives goes on to live, and what does not need that key goes back. */
+static void test_a_heartbeat_counts_whatever_keys_hold(void **state)
+{
+    static const struct {
+        const char *key;
+        int taken; /* of the two jobs: t and slow */
+    } cases[] = {{"lane:default/t/", 1}, {"ring:default/t", 1}, {"wait:default/-", 0}, {"wake:default", 0},
+                 {"sleep:default", 0},   {"held:default", 0},   {"limits", 0},         {"types", 0},
+                 {"active:dead", 0},     {"reap", 0},           {"dead", 2},           {"cancelled", 2},
+                 {"later", 2},           {"duty", 2},           {"queues", 2},         {"bell:g", 2},
+                 {"stats:t", 2}};
+    int64_t taken, workers;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char key[100];
+
+        scene_begin(state);
+        start("w");
+        start("dead");
+        enqueue("default", "t", "a");
+        enqueue("default", "slow", "b");
+        assert_int_equal(claim("dead", 2, 0), 2);
+        pass("w", LEASE_US - 1);
+        snprintf(key, sizeof key, PREFIX "%s", cases[i].key);
+        free(redis_text("DEL", key));
+        free(redis_text(strcmp(cases[i].key, "reap") == 0 ? "SADD" : "PFADD", key, "x"));
+        turns.now_us++;
+        must(turns_reap("w", &taken, &workers));
+        assert_int_equal(redis_number("ZSCORE", PREFIX "workers", "w"), turns.now_us + LEASE_US);
+        if (taken != cases[i].taken || (cases[i].taken < 2 && !strstr(reap_fault(0), key)))
+            fail_msg("%s: %d taken back; %s", key, (int)taken, reap_fault(0));
+        free(redis_text("DEL", key));
+        must(turns_reap("w", &taken, &workers));
+        if (strcmp(cases[i].key, "reap") != 0) /* that says when a worker was last heard of */
+            assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+    }
+}
+
+/* Of the jobs of one worker, those that would be dead stay where `dead` is somebody else's. */
+static void test_what_cannot_be_buried_stays(void **state)
+{
+    int64_t taken, workers;
+
+    (void)state;
+    start("w");
+    start("dead");
+    push("default", "@0,2,0;{\"id\":\"a\",\"type\":\"t\"}");
+    push("default", "{\"id\":\"b\",\"type\":\"t\"}");
+    assert_int_equal(claim("dead", 2, 0), 2);
+    free(redis_text("HSET", ACTIVE "dead", "what is this", "{}"));
+    pass("w", LEASE_US - 1);
+    free(redis_text("SET", PREFIX "dead", "foreign"));
+    turns.now_us++;
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(taken, 1);
+    assert_string_equal(reap_fault(0), PREFIX "dead is a string, not a zset");
+    expect_list(LANE("t"), "b");
+    free(redis_text("DEL", PREFIX "dead"));
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(taken, 2);
+    assert_int_equal(workers, 1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 2);
+}
+
+/* More workers than a heartbeat looks at cannot be reaped: one that can be is, two heartbeats later. */
+static void test_who_cannot_be_reaped_stands_behind_the_others(void **state)
+{
+    int64_t taken, workers, all = 0;
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < 12; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "d%d", i);
+        start(name);
+        must(turns_enqueue("default", i < 11 ? "t" : "slow", name, -1));
+        assert_int_equal(claim(name, 1, 0), 1);
+        turns.now_us++;
+    }
+    pass("w", LEASE_US - 13);
+    free(redis_text("SET", LANE("t"), "foreign"));
+    turns.now_us += 13;
+    for (int beats = 0; beats < 3; beats++, turns.now_us++) {
+        must(turns_reap("w", &taken, &workers));
+        all += workers;
+        assert_int_equal(turns.reply->element[3]->type, REDIS_REPLY_INTEGER);
+        assert_int_equal(turns.reply->element[3]->integer, 0); /* no hurry */
+    }
+    assert_int_equal(all, 1);
+    expect_list(LANE("slow"), "d11");
+    free(redis_text("DEL", LANE("t")));
+    for (int beats = 0; beats < 2; beats++)
+        must(turns_reap("w", &taken, &workers));
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+    assert_int_equal(turns_check().parked, 12);
 }
 
 static void test_a_job_that_kills_its_workers_is_dead(void **state)
@@ -979,8 +1110,12 @@ int main(void)
         TEST(adopt_after_being_reaped_has_lost_all),
         TEST(adopt_after_all_data_are_lost_says_so),
         TEST(who_leaves_hands_all_back_and_the_duty_on),
+        TEST(adopt_leaves_what_cannot_go_back),
         TEST(a_lease_that_cannot_be_read_is_dead),
         TEST(the_silent_are_reaped_and_the_others_live),
+        TEST(a_heartbeat_counts_whatever_keys_hold),
+        TEST(what_cannot_be_buried_stays),
+        TEST(who_cannot_be_reaped_stands_behind_the_others),
         TEST(a_job_that_kills_its_workers_is_dead),
         TEST(after_an_outage_nobody_is_reaped_for_a_lease),
         TEST(a_clock_that_was_set_back_strands_nothing),

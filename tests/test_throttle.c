@@ -793,9 +793,9 @@ static void tick(struct worker *worker)
         due += sim_ids[i].registered && sim_ids[i].deadline_us <= turns.now_us;
     if (count != (due < 8 ? due : 8))
         sim_fail("reap: %lld workers, %lld are due", (long long)count, (long long)due);
-    for (size_t i = 4; i < turns.reply->elements; i++)
+    for (size_t i = 0; i < turns.reply->element[4]->elements; i++)
         for (int k = 0; k < sim.id_count; k++)
-            if (strcmp(sim_ids[k].name, turns.reply->element[i]->str) == 0) {
+            if (strcmp(sim_ids[k].name, turns.reply->element[4]->element[i]->str) == 0) {
                 if (!sim_ids[k].registered || sim_ids[k].deadline_us > turns.now_us)
                     sim_fail("reap: %s is alive", sim_ids[k].name);
                 model_reap(&sim_ids[k]);

@@ -1038,6 +1038,24 @@ static void redis_stands_still(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
+/* A dead worker whose jobs a foreign key keeps: others say so and live. */
+static void dead_worker_that_cannot_be_reaped(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    free(server_ask(&s->server, "SET", stage_key(s, "lane:default/mark/"), "foreign", NULL));
+    free(server_ask(&s->server, "HSET", stage_key(s, "active:gone"), "@", "{}", "1.--/default/mark/",
+                    "{\"id\":\"j0\",\"type\":\"mark\"}", NULL));
+    free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1", "gone", NULL));
+    worker = stage_actor(s, "worker", "lease=1", NULL);
+    log_has(s, "worker.err", "cannot be taken back: weir:{0}:lane:default/mark/ is a string, not a list");
+    await_heartbeats(s, 5); /* more than a lease */
+    free(server_ask(&s->server, "DEL", stage_key(s, "lane:default/mark/"), NULL));
+    assert_int_equal(stage_await_done(s, 1).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* Permissions that were there at the start and are taken away: the worker says so and waits. */
 static void permission_lost_and_found(void **state)
 {
@@ -1205,6 +1223,7 @@ int main(int argc, char **argv)
         ON_STAGE(full_redis_is_worked_off),
         ON_STAGE(replica_for_a_while),
         ON_STAGE(redis_stands_still),
+        ON_STAGE(dead_worker_that_cannot_be_reaped),
         ON_STAGE(permission_lost_and_found),
         ON_STAGE(right_of_scripts_lost_and_found),
         ON_STAGE(handlers_from_a_shared_object),

@@ -105,6 +105,21 @@ static void forget_dead(struct weir_worker *w, const struct reaped *r)
     }
 }
 
+/* Each key once. */
+static void tell_wrong_keys(struct weir_worker *w, const struct reaped *r)
+{
+    char line[512];
+
+    for (size_t i = 0; i < r->wrong_count; i++) {
+        snprintf(line, sizeof line,
+                 "reap: jobs of silent workers cannot be taken back: %.*s; somebody else writes here: rename "
+                 "or delete it (weir doctor)",
+                 (int)r->wrong[i].len, r->wrong[i].at);
+        if (worker_remember(w, line))
+            log_line(LOG_LEVEL_ERROR, "%s", line);
+    }
+}
+
 static void on_reaped(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -123,6 +138,7 @@ static void on_reaped(void *arg, const struct redisReply *reply)
             w->reaped = 0;
         }
         forget_dead(w, &r);
+        tell_wrong_keys(w, &r);
         if (r.left > 0 && w->tick_us > clock_mono_us() + REAP_AGAIN_US)
             w->tick_us = clock_mono_us() + REAP_AGAIN_US;
     }
