@@ -3,7 +3,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, most
--- reply: [ how many were moved; most of them: there may be more, now, [schedule, definition, due, ...] ]
+-- reply: [ how many were moved; most of them: there may be more, now, [schedule, definition, due, ...],
+--          when the first record that is left is due; -1: there is none ]
 -- uses: bell check ends lane lease
 
 local NAMED_MOST = 200                -- schedules in one answer,
@@ -115,7 +116,9 @@ local function promote(ARGV)
     if wrong then return check.refuse_key(wrong) end
     move(moves)
     if #jobs > 0 then call('ZREM', P .. 'later', unpack(jobs)) end
-    return {#jobs, us(now), name_schedules(schedules)}
+    local named = name_schedules(schedules)
+    local first = tonumber(call('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')[2])
+    return {#jobs, us(now), named, first and us(max(first, 1)) or '-1'}
 end
 
 return promote

@@ -102,6 +102,7 @@ struct due_schedule {
 };
 struct promoted {
     int64_t moved, now_us;
+    int64_t later_us;         /* as a claim's */
     struct due_schedule *due; /* freed by promoted_free */
     size_t due_count;
 };

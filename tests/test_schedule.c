@@ -2,6 +2,7 @@
  * the command; and workers that keep them. */
 #include "queue/schedule.h"
 
+#include <signal.h>
 #include <time.h>
 
 #include "core/clock.h"
@@ -933,6 +934,44 @@ static void test_two_workers_run_each_occurrence_once(void **state)
         assert_int_equal(ids[i], ids[i - 1] + 1);
 }
 
+/* What is due needs no free executor, and none of the workers in particular. */
+static void test_busy_workers_promote(void **state)
+{
+    struct stage *s = *state;
+    pid_t workers[2];
+    int64_t count;
+
+    for (int i = 0; i < 2; i++) {
+        workers[i] = stage_actor(s, i ? "two" : "one", "executors=1", "lease=120", NULL);
+        stage_enqueue(s, "mark", "{\"wait\":\"go\"}", i, 1);
+        await(history_count(s, "begin", i) == 1);
+    }
+    assert_int_equal(weir(s, "enqueue t --in 1s"), 0);
+    assert_int_equal(weir(s, "schedule add tick every~1s t"), 0);
+    await(stage_stat(s, "t", "enqueued") >= 2);
+    kill(workers[0], SIGKILL);
+    assert_int_equal(program_end(workers[0]), 1000 + SIGKILL);
+    count = stage_stat(s, "t", "enqueued");
+    await(stage_stat(s, "t", "enqueued") >= count + 2);
+    assert_int_equal(history_count(s, "effect", -1), 0);
+    write_text(s->server.folder, "go", "");
+    assert_int_equal(stage_end(workers[1]), 0);
+}
+
+/* Nor a claim that succeeds. */
+static void test_refused_claims_keep_nothing_in_later(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    free(server_ask(&s->server, "SET", stage_key(s, "halted"), "x", NULL));
+    worker = stage_actor(s, "worker", "lease=120", NULL);
+    await_text(s->server.folder, "worker.err", "halted is a string");
+    assert_int_equal(weir(s, "enqueue t --in 1s"), 0);
+    await(stage_stat(s, "t", "enqueued") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* A worker without the tz database leaves the schedule to others, and runs jobs meanwhile. */
 static void test_a_worker_that_does_not_know_the_zone(void **state)
 {
@@ -1028,6 +1067,8 @@ int main(int argc, char **argv)
         STAGED(the_command),
         STAGED(the_command_shows_what_is_not_well),
         STAGED(two_workers_run_each_occurrence_once),
+        STAGED(busy_workers_promote),
+        STAGED(refused_claims_keep_nothing_in_later),
         STAGED(a_worker_that_does_not_know_the_zone),
         STAGED(a_worker_tells_what_it_cannot_read),
     };

@@ -218,6 +218,16 @@ static int64_t local_time(int64_t redis_us, int64_t offset_us)
     return redis_us <= 0 ? 0 : redis_us + offset_us;
 }
 
+void worker_hear_later(struct weir_worker *w, int64_t redis_us, int64_t later_us)
+{
+    int64_t now = clock_mono_us();
+
+    w->later_us = local_time(later_us, clock_offset(w, redis_us, now));
+    if (w->later_us && w->left_us && w->later_us < w->left_us)
+        w->later_us = w->left_us;
+    w->later_heard_us = now;
+}
+
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -245,9 +255,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     w->starved = w->claim.starved;
     w->hungry_us = w->more ? now : 0;
     w->next_us = local_time(w->claim.next_us, offset_us);
-    w->later_us = local_time(w->claim.later_us, offset_us);
-    if (w->later_us && w->left_us && w->later_us < w->left_us)
-        w->later_us = w->left_us;
+    worker_hear_later(w, w->claim.now_us, w->claim.later_us);
     w->duty_until_redis_us = w->claim.duty_until_us;
     w->duty_until_us = local_time(w->claim.duty_until_us, offset_us);
     waking_pause(w->waking, w->claim.paused, w->claim.paused_count);

@@ -23,7 +23,7 @@ static void on_fired(void *arg, const struct redisReply *reply)
     if (reply && schedule_fire_reply(reply, &fired, &e) != 0) {
         worker_refused(w, &e);
     } else if (reply) {
-        w->later_us = 0;
+        w->later_us = w->later_heard_us = 0;
         w->look_now = true;
     }
     worker_answered(w);

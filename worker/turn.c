@@ -15,6 +15,8 @@
 #define DRAINED_US (50 * MS)    /* between questions whether anything is left */
 #define DRAINING_US (5000 * MS) /* between lines that say what is left */
 #define PROMOTE_MOST 200
+#define DUE_US (1250 * MS)        /* who promotes asks again after no news of `later` for that long, */
+#define DUE_OTHERS_US (1750 * MS) /* the others after that: they take over. Idle workers claim before */
 #define REAP_AGAIN_US (10 * MS)   /* to the next heartbeat while one did not do all */
 #define FORGOTTEN_US (60000 * MS) /* between lines that say how many did */
 
@@ -74,6 +76,12 @@ void worker_lives(struct weir_worker *w)
         atomic_store(&w->conditions.lease_end_us, w->beat_us + w->lease_us);
 }
 
+/* Is there anything in `later` that is due, as far as is known? */
+static bool is_due(const struct weir_worker *w)
+{
+    return w->later_us && w->later_us <= clock_mono_us();
+}
+
 static void on_promoted(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -83,7 +91,10 @@ static void on_promoted(void *arg, const struct redisReply *reply)
     if (reply && promote_reply(reply, &promoted, &e) != 0) {
         worker_refused(w, &e);
     } else if (reply) {
+        if (promoted.moved > 0 || promoted.due_count > 0 || is_due(w))
+            w->promotes = promoted.moved > 0 || promoted.due_count > 0;
         worker_fire(w, &promoted);
+        worker_hear_later(w, promoted.now_us, promoted.later_us);
         promoted_free(&promoted);
     }
     worker_answered(w);
@@ -187,10 +198,20 @@ static int64_t drained_time(struct weir_worker *w)
                                                                              : NEVER;
 }
 
+/* Claims tell when something is due, and on duty come then. Where none comes, as no executor is free or Redis
+ * refuses them, the worker asks by itself: in time if nobody was faster the last time, else now and then. */
+static int64_t promote_time(const struct weir_worker *w)
+{
+    int64_t at = w->later_heard_us + (w->promotes ? DUE_US : DUE_OTHERS_US);
+
+    return w->promotes && w->later_us && w->later_us < at ? w->later_us : at;
+}
+
 /* When must the worker look again? */
 static int64_t next_look(struct weir_worker *w, struct room room)
 {
-    int64_t times[] = {worker_claim_time(w, room), worker_settle_time(w), w->tick_us, drained_time(w)};
+    int64_t times[] = {worker_claim_time(w, room), worker_settle_time(w), w->tick_us, drained_time(w),
+                       worker_takes_jobs(w) ? promote_time(w) : NEVER};
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -219,7 +240,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
     args_init(&a);
     w->awaited++; /* until all is sent */
     worker_settle(w, &a);
-    if (w->later_us && w->later_us <= now && worker_takes_jobs(w)) {
+    if (worker_takes_jobs(w) && (is_due(w) || promote_time(w) <= now)) {
         promote_request(&a, w->prefix, -1, PROMOTE_MOST);
         worker_send(w, &a, on_promoted);
     }

@@ -103,6 +103,8 @@ struct weir_worker {
     int reserve, reserve_used; /* executors for jobs with a limit alone; the most that were used since */
     int64_t reserve_us;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
+    int64_t later_heard_us; /* when Redis said so */
+    bool promotes;          /* what was due last was moved by this worker */
     int64_t left_us; /* schedules are due that are for others: until then, what is due is not looked at */
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
     int64_t reaped;                  /* leases, of workers of which some are left */
@@ -218,6 +220,8 @@ int64_t worker_stuck_time(struct weir_worker *w); /* when to see to that; NEVER:
  * after the last look. */
 int64_t worker_claim_time(struct weir_worker *w, struct room room);
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now);
+/* At that time by Redis's clock the first record of `later` is due then; -1: there is none. */
+void worker_hear_later(struct weir_worker *w, int64_t redis_us, int64_t later_us);
 
 /* stop.c */
 /* Begins or goes on to stop when it was asked to, or draining takes too long; else a look. */
