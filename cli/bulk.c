@@ -13,7 +13,8 @@
 #include "producer/bulk.h"
 
 #define SHOW_EVERY_US 100000
-#define LOOK_EVERY 256 /* lines between looks at the clock */
+#define REPORTED_MOST 20 /* wrong lines that are named; more are only counted */
+#define LOOK_EVERY 256   /* lines between looks at the clock */
 
 static volatile sig_atomic_t stopped;
 
@@ -82,6 +83,17 @@ static int skip_line(struct run *r, struct span line, uint64_t *count)
     return weir_bulk_skip_line(r->bulk, line.at, line.len) ? cli_failed(r->cli, r->w) : 0;
 }
 
+static void report_line(struct run *r, const char *why)
+{
+    if (r->invalid > REPORTED_MOST)
+        return;
+    clear_bar(r);
+    if (r->invalid == REPORTED_MOST)
+        fputs("weir: further wrong lines are left out and only counted\n", stderr);
+    else
+        fprintf(stderr, "weir: %s:%" PRIu64 ": %s; left out\n", r->lines.name, r->lines.number, why);
+}
+
 /* The line was refused: reported and left out, or the end. */
 static int refused_line(struct run *r, struct span line)
 {
@@ -93,8 +105,7 @@ static int refused_line(struct run *r, struct span line)
                          ": %.150s; the lines before it are sent, none after it; mend it, or leave "
                          "such lines out with --skip-invalid",
                          r->lines.name, r->lines.number, why);
-    clear_bar(r);
-    fprintf(stderr, "weir: %s:%" PRIu64 ": %s; left out\n", r->lines.name, r->lines.number, why);
+    report_line(r, why);
     return skip_line(r, line, &r->invalid);
 }
 
@@ -110,8 +121,18 @@ static int take_line(struct run *r, struct span line)
     return status ? cli_failed(r->cli, r->w) : 0;
 }
 
+/* Were there wrong lines, and no job at all? Then nothing is sent, so that the mended file is no other input
+ * of its batch. */
+static bool is_all_wrong(struct run *r)
+{
+    weir_bulk_count(r->bulk, &r->counts);
+    return r->invalid > 0 && r->counts.lines == r->invalid + r->blank;
+}
+
 static int flush(struct run *r)
 {
+    if (is_all_wrong(r))
+        return 0;
     return bulk_flush(r->bulk) ? cli_failed(r->cli, r->w) : 0;
 }
 
@@ -195,6 +216,13 @@ static int interrupted(struct run *r)
                      r->lines.number);
 }
 
+static int all_wrong(struct run *r)
+{
+    return error_set(&r->cli->error, WEIR_EINPUT,
+                     "%.200s: no job in it: each of its %" PRIu64 " lines is wrong; nothing was sent",
+                     r->lines.name, r->invalid);
+}
+
 /* What can go on later says how. */
 static int add_advice(struct run *r, int status)
 {
@@ -230,7 +258,7 @@ static int send_rest(struct run *r, int status)
 {
     int sent;
 
-    if (bulk_has_failed(r->bulk))
+    if (bulk_has_failed(r->bulk) || is_all_wrong(r))
         return status;
     sent = status || stopped ? bulk_flush(r->bulk) : bulk_end(r->bulk);
     return sent ? cli_failed(r->cli, r->w) : status;
@@ -250,6 +278,8 @@ static int run_bulk(struct run *r)
     }
     if (!status && stopped)
         status = interrupted(r);
+    if (!status && is_all_wrong(r))
+        status = all_wrong(r);
     return status ? add_advice(r, status) : 0;
 }
 

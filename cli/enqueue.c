@@ -32,6 +32,7 @@ const struct command command_enqueue = {
         "{\"type\":\"mail\",\"args\":{...}}, or\n"
         "with TYPE the job's args. Blank lines are passed over. At a wrong line it stops; those before it "
         "are sent.\n"
+        "A line with \"at\", \"in\" or \"unique\" is wrong: only single jobs have these.\n"
         "With --batch it can be run again after any failure: it goes on where it stopped, nothing twice; at "
         "the "
         "end of\n"
@@ -261,7 +262,8 @@ static int run_enqueue(struct cli *cli, int argc, char **argv)
         {"batch", 0, FLAG_TEXT, "NAME", "counts it there; with --from: it can be run again", &f.batch},
         {"from", 'f', FLAG_TEXT, "FILE", "many jobs, one a line; - is standard input", &f.from},
         {"then", 0, FLAG_TEXT, "TYPE", "with --from --batch: a job of TYPE when all have ended", &f.then},
-        {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: report wrong lines and go on", &f.skip_invalid},
+        {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: report wrong lines, the first 20, and go on",
+         &f.skip_invalid},
         {.name = NULL},
     };
     struct weir *w;

@@ -483,6 +483,36 @@ static void put_run(struct text *out, const struct json_member *first, const str
     move_span(&view->traceparent, first->begin, end, moved.at);
 }
 
+#define ALONE "enqueue such jobs one by one"
+#define SINGLE(name_, instead_)                                                                              \
+    {                                                                                                        \
+        .name = {name_, sizeof name_ - 1}, .instead = instead_                                               \
+    }
+
+/* What a single job is told by a flag of weir enqueue or in struct weir_job_spec, and no line can say so. */
+static const struct single {
+    struct span name;
+    const char *instead;
+} singles[] = {
+    SINGLE("at", ALONE),
+    SINGLE("in", ALONE),
+    SINGLE("at_s", ALONE),
+    SINGLE("delay_s", ALONE),
+    SINGLE("unique", ALONE),
+    SINGLE("timeout_s", "write \"timeout\", in seconds"),
+    SINGLE("max-attempts", "write \"max_attempts\""),
+};
+
+static int check_single(const struct json_members *m, struct error *e)
+{
+    for (size_t i = 0; i < m->count; i++)
+        for (const struct single *s = singles; s < singles + sizeof singles / sizeof *singles; s++)
+            if (m->at[i].name.len == s->name.len && memcmp(m->at[i].name.at, s->name.at, s->name.len) == 0)
+                return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" in a line would be ignored; %s",
+                                 s->name.at, s->instead);
+    return 0;
+}
+
 static bool is_front(const struct json_member *m)
 {
     const struct known *k = known_named(m->name);
@@ -497,6 +527,8 @@ int job_rewrite(struct text *out, const char *line, size_t len, struct job_view 
     size_t begin = out->len;
     int status = job_scan(line, len, &members, &v, e);
 
+    if (!status)
+        status = check_single(&members, e);
     if (!status && !text_reserve(out, FRONT_MOST + len + 128))
         status = error_set(e, WEIR_EINTERNAL, "out of memory");
     if (status)

@@ -64,8 +64,9 @@ WEIR_CHECKED int text_add(struct text *t, const char *bytes, size_t len, struct 
 /* Appends the body of a job to out in Weir's own order: id, type, key, cost first, so that claim.lua reads
  * them by pattern. job_write: from a spec, args and meta checked. job_wrap: of that type, with the line as
  * its args. job_rewrite: from a job object as a person wrote it, with those four first (an id is made when it
- * has none) and every other member as it stands; view (of the new body, its spans relative to out->at + the
- * old out->len) may be NULL. On failure out is as before. WEIR_EINPUT, WEIR_EINTERNAL (memory). */
+ * has none) and every other member as it stands, but those refused that only weir enqueue and weir_job_spec
+ * have for a single job; view (of the new body, its spans relative to out->at + the old out->len) may be
+ * NULL. On failure out is as before. WEIR_EINPUT, WEIR_EINTERNAL (memory). */
 WEIR_CHECKED int job_write(struct text *out, const struct weir_job_spec *spec, struct job_view *view,
                            struct error *e);
 WEIR_CHECKED int job_wrap(struct text *out, const char *type, const char *line, size_t len,

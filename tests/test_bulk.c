@@ -807,6 +807,35 @@ static void test_command_wrong_line(void **state)
     }
 }
 
+/* Wrong lines are counted, the first of them named. A file of nothing else is no input, and the batch has
+ * none of it. */
+static void test_command_wrong_lines_are_counted(void **state)
+{
+    static const char wrong[] = "{\"type\":\"t\",\"in\":\"2h\"}\n";
+    char text[25 * sizeof wrong + 40] = "";
+
+    (void)state;
+    for (int i = 0; i < 25; i++)
+        strcat(text, wrong);
+    write_bytes("jobs", text, strlen(text));
+    weir("jobs", "--skip-invalid", "--batch", "b");
+    assert_int_equal(o.code, 65);
+    assert_says(
+        o.err,
+        "jobs:20: wrong job: \"in\" in a line would be ignored; enqueue such jobs one by one; left out\n"
+        "weir: further wrong lines are left out and only counted\n"
+        "weir: jobs: no job in it: each of its 25 lines is wrong; nothing was sent\n");
+    assert_says(o.out, "0 jobs in ");
+    assert_int_equal(server_number(&server, "EXISTS", "weir:{0}:batch:b", NULL), 0);
+    strcat(text, "{\"type\":\"t\",\"args\":0}\n");
+    write_bytes("jobs", text, strlen(text));
+    weir("jobs", "--skip-invalid", "--batch", "b");
+    assert_int_equal(o.code, 0);
+    assert_says(o.out, "1 job in ");
+    assert_says(o.out, "; 25 wrong lines left out");
+    assert_all(QUEUE, 1);
+}
+
 /* After a wrong line was mended the batch goes on there. */
 static void test_command_mended_line(void **state)
 {
@@ -988,6 +1017,7 @@ int main(void)
         cmocka_unit_test_setup(test_command_forecast, flush),
         cmocka_unit_test_setup(test_command_forecast_of_limits, flush),
         cmocka_unit_test_setup(test_command_wrong_line, flush),
+        cmocka_unit_test_setup(test_command_wrong_lines_are_counted, flush),
         cmocka_unit_test_setup(test_command_mended_line, flush),
         cmocka_unit_test_setup(test_command_long_line, flush),
         cmocka_unit_test_setup(test_command_killed, flush),

@@ -607,6 +607,28 @@ static void test_rewrite(void **state)
     text_free(&t);
 }
 
+/* What only a single job can be told is not passed on as if it were kept. */
+static void test_rewrite_ignores_nothing(void **state)
+{
+    static const char *const refused[] = {"\"at\":1795242599", "\"in\":\"2h\"", "\"u\\u006eique\":\"k\"",
+                                          "\"at_s\":1",        "\"delay_s\":1", "\"timeout_s\":1",
+                                          "\"max-attempts\":3"};
+    static const char inside[] = "{\"type\":\"t\",\"args\":{\"at\":1}}";
+    struct text t = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        char line[100];
+        int len = snprintf(line, sizeof line, "{\"type\":\"t\",\"args\":{\"at\":1},%s}", refused[i]);
+
+        assert_int_equal(job_rewrite(&t, line, (size_t)len, NULL, &error), WEIR_EINPUT);
+        assert_non_null(strstr(error.text, "in a line would be ignored; "));
+        assert_int_equal(t.len, 0);
+    }
+    assert_int_equal(job_rewrite(&t, inside, strlen(inside), NULL, &error), 0);
+    text_free(&t);
+}
+
 /* An id that is put in can make a body too long. */
 static void test_rewrite_too_long(void **state)
 {
@@ -721,6 +743,7 @@ int main(void)
         cmocka_unit_test(test_write_context),
         cmocka_unit_test(test_write_refuses),
         cmocka_unit_test(test_rewrite),
+        cmocka_unit_test(test_rewrite_ignores_nothing),
         cmocka_unit_test(test_rewrite_too_long),
         cmocka_unit_test(test_rewrite_keeps_all),
         cmocka_unit_test(test_ids),
