@@ -21,10 +21,9 @@ const struct command command_worker = {
     .text =
         "Handlers:\n"
         "  --load   functions in a shared object, written in C against weir.h\n"
-        "  --exec   one process a job, no shell: the job as JSON on standard input, and WEIR_JOB_ID, _TYPE,\n"
-        "           _ATTEMPT, _QUEUE, _KEY, _BATCH and TRACEPARENT; exit 0 done, 75 throttled, 65 dead at "
-        "once,\n"
-        "           others retry\n"
+        "  --exec   one process a job; COMMAND is split at blanks, no shell reads it. The job as JSON on\n"
+        "           standard input, and WEIR_JOB_ID, _TYPE, _ATTEMPT, _QUEUE, _KEY, _BATCH and TRACEPARENT;\n"
+        "           exit 0 done, 75 throttled, 65 dead at once, others retry\n"
         "  --pipe   children that stay: a job is a line in, its answer a line out,\n"
         "           {\"id\":...,\"status\":\"done|retry|dead|throttled\",\"after\":seconds,\"reason\":...}\n"
         "  --http   a POST of the job: 2xx done, 429 and 503 throttled as Retry-After says, other 4xx dead,\n"
@@ -247,6 +246,33 @@ int worker_flags_check(struct cli *cli, const struct worker_flags *f)
     return read_types(cli, f, &types);
 }
 
+/* ---- Commands that look as if a shell read them */
+
+/* The first sign in it that only a shell would heed; NULL: there is none. One & within a word is part of an
+ * address. */
+static const char *find_shell_sign(const char *command)
+{
+    const char *sign = strpbrk(command, "'\"`\\$|;<>*"), *and = strchr(command, '&');
+
+    while (and&&and[1] && !strchr(" &", and[1]))
+        and = strchr(and+1, '&');
+    return !sign || (and&&and < sign) ? and : sign;
+}
+
+static void warn_of_shell_signs(const char *flag, const struct flag_values *given)
+{
+    for (int i = 0; i < given->count; i++) {
+        const char *equals = strchr(given->at[i], '='), *sign = find_shell_sign(equals + 1);
+
+        if (sign)
+            fprintf(stderr,
+                    "weir: worker --%s %.*s: no shell reads COMMAND, it is split at blanks, and %c means "
+                    "nothing in "
+                    "it; put what needs a shell into a script\n",
+                    flag, (int)(equals - given->at[i]), given->at[i], *sign);
+    }
+}
+
 /* 0 means the default to the library, so that no grace at all is the shortest there is. */
 static double seconds(int64_t us)
 {
@@ -364,6 +390,8 @@ static int run_worker(struct cli *cli, int argc, char **argv)
                          "TYPE=URL");
     if (init_stay_behind(&cli->error) < 0)
         return cli->error.status;
+    warn_of_shell_signs("exec", &f.exec);
+    warn_of_shell_signs("pipe", &f.pipe);
     worker = make_worker(cli, &f);
     if (!worker)
         return error_set(&cli->error, WEIR_EINTERNAL, "worker: out of memory; free some and try again");

@@ -152,6 +152,27 @@ static void test_unuse_with_a_backlog_asks(void **state)
     must_end("rate list --yes", 64, "rate list --yes: only rate unuse and remove have it");
 }
 
+/* ---- Commands */
+
+static void test_signs_that_no_shell_reads(void **state)
+{
+    static const char *const signs[] = {"t=sh -c 'true'", "t=true | cat", "t=true \"a\"",
+                                        "t=true $HOME",   "t=true >out",  "t=true &",
+                                        "t=true a;b",     "t=true `id`",  "t=cat *.txt"};
+    static const char *const none[] = {"t=true --to=a@b,c %d {} ~", "t=true http://h/?a=1&b=2"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(signs) + COUNT(none); i++) {
+        bool sign = i < COUNT(signs);
+
+        run_in(&said, NULL, built("weir"), "worker", i % 2 ? "--exec" : "--pipe",
+               sign ? signs[i] : none[i - COUNT(signs)], "--drain", "--redis", turns.server.url, NULL);
+        assert_int_equal(said.code, 0);
+        if (!strstr(said.err, "t: no shell reads COMMAND, it is split at blanks, and ") != !sign)
+            fail_msg("%s: %s", sign ? signs[i] : none[i - COUNT(signs)], said.err);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
@@ -160,6 +181,7 @@ int main(void)
         TEST(cancelling_a_batch_needs_yes),
         TEST(removing_a_limit_with_a_backlog_asks),
         TEST(unuse_with_a_backlog_asks),
+        TEST(signs_that_no_shell_reads),
     };
 
     return cmocka_run_group_tests_name("guards", tests, turns_start, turns_stop);
