@@ -36,7 +36,7 @@ const struct command command_batch = {
         "needs --yes\n"
         "pause    what runs ends; all else is set aside as workers meet it, until resume puts it back at the "
         "head of its\n"
-        "         queues\n"
+        "         queues. It may come before the first job\n"
         "seal     no more jobs come in; when all have ended, one of TYPE is enqueued, with what the batch "
         "counted as its\n"
         "         args. weir enqueue --from does this at the end of its file\n"
@@ -310,8 +310,12 @@ static int run_pause(struct cli *cli, struct weir *w, const struct batch_flags *
         return print_change(cli, argv[1], "pause", &change);
     if (tell_over(argv[1], &change))
         return 0;
-    printf("%s: %s; what runs ends, weir batch resume %s goes on with the others\n", argv[1],
-           change.was == BATCH_PAUSED ? "was paused before" : "paused", argv[1]);
+    if (change.left == 0 && change.was != BATCH_PAUSED)
+        printf("%s: paused; it has no jobs now, and those that come wait for weir batch resume %s\n", argv[1],
+               argv[1]);
+    else
+        printf("%s: %s; what runs ends, weir batch resume %s goes on with the others\n", argv[1],
+               change.was == BATCH_PAUSED ? "was paused before" : "paused", argv[1]);
     return 0;
 }
 

@@ -18,7 +18,7 @@ const struct command command_queue = {
         "pause    nothing of the queue starts any more, neither what waits nor what is parked; what runs "
         "goes "
         "on, and jobs\n"
-        "         still come in. weir worker --drain does not wait for it\n"
+        "         still come in. It may come before the first job. weir worker --drain does not wait for it\n"
         "purge    removes what waits and what is parked there, not what runs, is scheduled or is to be "
         "retried. It counts\n"
         "         them and asks; without a terminal it needs --yes. Batches count those jobs as cancelled. "
@@ -93,8 +93,9 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
 {
     int64_t before_us;
     char since[40];
+    bool known;
 
-    if (queue_pause(w, queue, pause, &before_us) < 0)
+    if (queue_pause(w, queue, pause, &before_us, &known) < 0)
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause, "paused_before",
@@ -104,7 +105,8 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
     if (pause && before_us != 0)
         printf("queue %s was paused already, since %s\n", queue, since);
     else if (pause)
-        printf("queue %s is paused: nothing of it starts until weir queue resume %s\n", queue, queue);
+        printf("queue %s is paused: nothing of it starts until weir queue resume %s%s\n", queue, queue,
+               known ? "" : "; it has had no job yet");
     else if (before_us != 0)
         printf("queue %s goes on; it was paused since %s\n", queue, since);
     else

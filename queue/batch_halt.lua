@@ -1,11 +1,12 @@
--- batch_halt: pauses a batch: claims set its jobs aside as they meet them; or cancels it: claims drop them, it takes no more, and
--- nothing follows it. What runs is left to end.
+-- batch_halt: pauses a batch: claims set its jobs aside as they meet them, and one that is not there is begun without jobs; or cancels
+-- it: claims drop them, it takes no more, and nothing follows it. What runs is left to end.
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
 -- reply: [ what it was: "ended", "cancelled" (then nothing was changed), "paused" or "open"; its jobs that have not ended;
---          those of them that are aside; queue with sleeping lanes, ... ]: for rate_apply; [ "none" ] when there is no such batch
--- uses: batch check ends
+--          those of them that are aside; queue with sleeping lanes, ... ]: for rate_apply; [ "none" ] when there is no such batch to
+--          cancel
+-- uses: arrival batch check ends
 
 local function state(name, b)
     if b.cancelled then return 'cancelled' end
@@ -24,10 +25,12 @@ local function batch_halt(ARGV)
     if #ARGV ~= 4 or not is_name(name) or verb ~= 'pause' and verb ~= 'cancel' or dry ~= '0' and dry ~= '1' then
         return refuse('batch_halt: wants a name, pause or cancel, 0 or 1')
     end
-    local wrong = batch.wrong(name)
+    local wrong = batch.wrong(name) or arrival.wrong_batch(name)
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
-    if not b then return {'none'} end
+    if not b and verb == 'cancel' then return {'none'} end
+    if not b and dry == '0' then arrival.join(name, 0, 0) end
+    b = b or {left = 0}
     local was, asleep = state(name, b), {}
     if dry == '0' and (was == 'open' or was == 'paused' and verb == 'cancel') then
         if not VIRTUAL then call('PERSIST', P .. 'batch:' .. name) end

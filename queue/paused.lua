@@ -1,4 +1,4 @@
--- paused: since when a queue is paused: the field "q/<queue>" of the hash `halted`.
+-- paused: since when a queue is paused: the field "q/<queue>" of the hash `halted`, which may be there before its first job.
 
 local paused = {}
 
@@ -7,6 +7,23 @@ function paused.since(queue)
     local since = call('HGET', P .. 'halted', 'q/' .. queue)
     if not since then return '' end
     return find(since, '^%d+$') and is_whole(tonumber(since), 1) and since or '-1'
+end
+
+-- Is there such a queue: did it have a job or a worker, or is it paused?
+function paused.is_known(queue)
+    return call('SISMEMBER', P .. 'queues', queue) == 1 or call('EXISTS', P .. 'queue:' .. queue) == 1
+        or call('HEXISTS', P .. 'halted', 'q/' .. queue) == 1
+end
+
+-- The queues, with those that are paused before their first job.
+function paused.queues()
+    local names, known = call('SMEMBERS', P .. 'queues'), {}
+    for _, name in ipairs(names) do known[name] = true end
+    for _, field in ipairs(call('HKEYS', P .. 'halted')) do
+        local name = match(field, '^q/(.+)$')
+        if name and not known[name] then names[#names + 1] = name end
+    end
+    return names
 end
 
 return paused

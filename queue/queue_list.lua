@@ -18,7 +18,7 @@ local function servers()
 end
 
 local function queue_list()
-    local queues, counts, reply = call('SMEMBERS', P .. 'queues'), servers(), {us(now)}
+    local queues, counts, reply = paused.queues(), servers(), {us(now)}
     sort(queues)
     for _, queue in ipairs(queues) do
         reply[#reply + 1] = {queue, call('LLEN', P .. 'queue:' .. queue), paused.since(queue), counts[queue] or 0}

@@ -10,7 +10,7 @@
 -- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
 --          read, [place, ...] ]
 --        [ "missing" ] when there is no such queue
--- uses: bell cancelled check lane lease
+-- uses: bell cancelled check lane lease paused
 
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
 
@@ -165,14 +165,13 @@ end
 local ways = {queue = of_queue, rings = of_rings, ring = of_ring, sleep = of_sleep}
 
 local function wrong_keys(way, name)
-    local wrong = check.wrong_kind('cancelled', 'hash') or check.wrong_kind('queue:' .. queue, 'list')
+    local wrong = check.wrong_kind('cancelled', 'hash') or check.wrong_kind('halted', 'hash') or check.wrong_kind('queues', 'set')
+        or check.wrong_kind('queue:' .. queue, 'list')
         or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
         or check.wrong_kind('held:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
     if way == 'ring' then wrong = wrong or check.wrong_kind('ring:' .. queue .. '/' .. name, 'zset') end
     return wrong
 end
-
-local function is_known() return call('SISMEMBER', P .. 'queues', queue) == 1 or call('EXISTS', P .. 'queue:' .. queue) == 1 end
 
 local function queue_purge(ARGV)
     local most, way, name = tonumber(ARGV[5]), (ARGV[6] or ''):match('^(%a+):?(.*)$')
@@ -183,7 +182,7 @@ local function queue_purge(ARGV)
     end
     local wrong = wrong_keys(way, name)
     if wrong then return check.refuse_key(wrong) end
-    if not is_known() then return {'missing'} end
+    if not paused.is_known(queue) then return {'missing'} end
     jobs, marked, nameless, bytes, places = 0, 0, 0, 0, {}
     local rest = ways[way](ARGV[7], name)
     if removes and jobs > 0 then bell.ring(queue) end

@@ -48,7 +48,7 @@ static int call(struct weir *w, struct args *a, const char *queue, size_t n, str
 
 /* ---- Pausing */
 
-int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_us)
+int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_us, bool *known)
 {
     struct redisReply *reply = NULL;
     struct args a;
@@ -61,8 +61,10 @@ int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_u
     args_add(&a, queue);
     args_add(&a, pause ? "pause" : "resume");
     status = call(w, &a, queue, 1, &reply);
-    if (status == 0)
+    if (status == 0) {
         *before_us = reply_int(reply->element[0], 0);
+        *known = reply->elements < 2 || reply_int(reply->element[1], 1) != 0;
+    }
     if (reply)
         freeReplyObject(reply);
     return status;

@@ -17,9 +17,9 @@ struct queue_row {
 /* All queues by name; *rows is the caller's to free. Fills w->error on failure, as the others do. */
 WEIR_CHECKED int queues_read(struct weir *w, struct queue_row **rows, size_t *count);
 
-/* Pauses it, or resumes. *before_us: since when it was paused before, as paused_us. WEIR_ENOTFOUND: there is
- * no such queue. */
-WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_us);
+/* Pauses it, also before its first job, or resumes. *before_us: since when it was paused before, as
+ * paused_us. *known: it had a job or a worker before. WEIR_ENOTFOUND: there is no such queue to resume. */
+WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_us, bool *known);
 
 struct queue_jobs {
     int64_t waiting, parked;

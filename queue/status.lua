@@ -52,7 +52,7 @@ local function worker_of(id, deadline)
 end
 
 local function status()
-    local queues, found = call('SMEMBERS', P .. 'queues'), {bytes = 0, types = {}}
+    local queues, found = paused.queues(), {bytes = 0, types = {}}
     local reply = {now = us(now), queues = {}, paused = {}, types = {}, workers = {},
                    dead = call('ZCARD', P .. 'dead'), later = call('ZCARD', P .. 'later')}
     for _, queue in ipairs(queues) do

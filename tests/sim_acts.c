@@ -320,6 +320,10 @@ static void halt(struct sim_batch *b, const char *verb)
     const char *was = state_of(b), *dry = sim_chance(8) ? "1" : "0";
     bool cancels = strcmp(verb, "cancel") == 0;
 
+    if (!b->there && !cancels) { /* a pause begins it */
+        was = "open";
+        b->there = *dry == '0';
+    }
     sim_must(turns_script("batch_halt", (const char *[]){b->name, verb, dry}, 3), "batch_halt");
     if (strcmp(text_at(0), was) != 0)
         sim_fail("batch %s %s: it was %s, not %s", verb, b->name, text_at(0), was);
@@ -374,7 +378,7 @@ static void pause_queue(int q, bool pauses)
         turns_script("queue_pause", (const char *[]){sim_queue_names[q], pauses ? "pause" : "resume"}, 2),
         "queue_pause");
     if (strcmp(text_at(0), "missing") == 0) {
-        if (sim.paused[q] || sim.queues[q].count > 0)
+        if (pauses || sim.paused[q] || sim.queues[q].count > 0)
             sim_fail("queue_pause: %s is missing", sim_queue_names[q]);
         return;
     }

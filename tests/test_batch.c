@@ -926,7 +926,6 @@ static void test_command_refuses(void **state)
         {{"show", "a", "--watch"}, 66, "batch a: there is none"},
         {{"cancel", "a"}, 66, "batch a: there is none"},
         {{"cancel", "a", "--dry-run"}, 66, "batch a: there is none"},
-        {{"pause", "a"}, 66, "batch a: there is none"},
         {{"resume", "a"}, 66, "batch a: there is none"},
         {{"seal", "a"}, 66, "batch a: there is none"},
         {{"show", "a b"}, 65, "no name"},

@@ -152,6 +152,46 @@ static void test_unuse_with_a_backlog_asks(void **state)
     must_end("rate list --yes", 64, "rate list --yes: only rate unuse and remove have it");
 }
 
+/* ---- Load paused, then release */
+
+static void test_a_queue_is_paused_before_its_first_job(void **state)
+{
+    (void)state;
+    start("w");
+    must_end("queue pause default", 0, "weir queue resume default\n");
+    must_end("queue resume default", 0, "default goes on");
+    free(redis_text("DEL", PREFIX "queues"));
+    must_end("queue pause default", 0,
+             "nothing of it starts until weir queue resume default; it has had no job yet\n");
+    must_end("queue list --json", 0, "{\"name\":\"default\",\"waiting\":0,\"parked\":0,\"paused_since\":1");
+    must_end("status --json", 0, "\"queues\":{\"default\":{\"waiting\":0,\"paused_since\":1");
+    must_end("queue purge default", 0, "0 waiting and 0 parked jobs");
+    enqueue("default", "t", "a");
+    assert_int_equal(claim("w", 1, 0), 0);
+    must_end("queue list", 0, "default                            1           0");
+    must_end("queue resume default", 0, "queue default goes on");
+    assert_int_equal(claim("w", 1, 0), 1);
+}
+
+static void test_a_batch_is_paused_before_its_first_job(void **state)
+{
+    (void)state;
+    start("w");
+    must_end("batch pause b", 0,
+             "b: paused; it has no jobs now, and those that come wait for weir batch resume b\n");
+    must_end("batch pause b", 0, "b: was paused before");
+    must_end("batch list", 0, "b                                paused              0");
+    must_end("batch cancel c", 66, "batch c: there is none");
+    must_end("enqueue t 1 --id a --batch b", 0, "a");
+    assert_int_equal(redis_number("TTL", PREFIX "batch:b"), -1);
+    turns.now_us = clock_wall_us();
+    assert_int_equal(claim("w", 1, 0), 0);
+    must_end("batch show b", 0, "waiting              1, 1 of them aside");
+    must_end("batch resume b", 0, "b: goes on; 1 job that had been set aside is back in its queue");
+    assert_int_equal(claim("w", 1, 0), 1);
+    turns_check();
+}
+
 /* ---- Commands */
 
 static void test_signs_that_no_shell_reads(void **state)
@@ -181,6 +221,8 @@ int main(void)
         TEST(cancelling_a_batch_needs_yes),
         TEST(removing_a_limit_with_a_backlog_asks),
         TEST(unuse_with_a_backlog_asks),
+        TEST(a_queue_is_paused_before_its_first_job),
+        TEST(a_batch_is_paused_before_its_first_job),
         TEST(signs_that_no_shell_reads),
     };
 

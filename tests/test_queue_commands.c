@@ -187,8 +187,7 @@ static void test_what_is_wrong_is_said(void **state)
         {"queue list --type t", 64, "only queue purge has it"},
         {"queue pause a/b", 65, "not a name"},
         {"queue purge default --type a/b --yes", 65, "not a name"},
-        {"queue pause nope", 66, "there is none; weir queue list shows them"},
-        {"queue resume nope", 66, "there is none"},
+        {"queue resume nope", 66, "there is none; weir queue list shows them"},
         {"queue purge nope --yes", 66, "there is none"},
     };
 
