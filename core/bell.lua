@@ -15,18 +15,26 @@ local function put_token(key)
     call('PEXPIRE', key, 60000)
 end
 
--- Rings for the groups that serve queue; nil: for all. but: not for this one.
-function bell.ring(queue, but)
+local function serves(queues, wanted)
+    for queue in queues:gmatch('[^,]+') do
+        if wanted[queue] then return true end
+    end
+end
+
+-- Rings for the groups that serve one of the queues, a set; nil: for all. but: not for this one.
+function bell.ring_all(wanted, but)
     local duty = call_safe('HGETALL', P .. 'duty')
     for i = 1, #duty, 2 do
         local until_us, queues = duty[i + 1]:match('^%S+ (%d+) (%S+)$')
         if not until_us or tonumber(until_us) < now - DAY_US then
             call('HDEL', P .. 'duty', duty[i])
-        elseif duty[i] ~= but and (not queue or find(',' .. queues .. ',', ',' .. queue .. ',', 1, true)) then
+        elseif duty[i] ~= but and (not wanted or serves(queues, wanted)) then
             put_token(P .. 'bell:' .. duty[i])
         end
     end
 end
+
+function bell.ring(queue, but) bell.ring_all(queue and {[queue] = true}, but) end
 
 function bell.ring_spare(group) put_token(P .. 'spare:' .. group) end
 

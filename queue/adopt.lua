@@ -84,6 +84,7 @@ local function adopt(ARGV)
     end
     if new ~= '' then register(new, lease_us, info) end
     gate.save()
+    lane.wake_opened()
     local reply = {us(now), found.later, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 8, 7 + n do
         if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end

@@ -1,6 +1,6 @@
 -- claim_park: the lane of a job, and jobs that go to the tail of theirs.
 --
--- uses: claim_call claim_grant claim_wait lease
+-- uses: claim_call claim_grant claim_wait lease registry
 local claim_park = {}
 
 local claim, grant, wait = claim_call, claim_grant, claim_wait
@@ -98,6 +98,7 @@ function claim_park.place()
     local lanes = waiting
     waiting = {}
     for _, l in ipairs(lanes) do
+        registry.add(l.s.queue)
         l.placed = false
         wait.place_lane(l.s, l, claim.next_ticket())
     end

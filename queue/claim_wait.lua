@@ -54,12 +54,25 @@ end
 -- When to look at a waiter again: a job that its gates can never let start is buried by the next look.
 local function look_time(gates, cost, at) return at == huge and grant.unfit(gates, cost) and now or at end
 
+-- Somebody of the queue waits at the gate e until then: who makes room there before that, wakes it. What opens by time does that for a
+-- gate of a key only where the jobs of s are known to give back what they did not spend.
+local function wait_at(s, e, at)
+    local rule = e.base
+    if not rule then return end -- fixed
+    if rule.in_flight then
+        if at == huge then lane.wait_at(s.queue, e.name) end
+    elseif s.kind.spends or not rule.by then
+        lane.wait_at(s.queue, e.name, true)
+    end
+end
+
 -- s joins those who wait at its gate e (nil: none is closed), which opens for it at that time.
 local function wait_type(s, e, at, cost, ticket)
     local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
     call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
     s.gone = false
     set_sooner(s.queue, name, e and look_time(s.gates, cost, at) or now)
+    if e then wait_at(s, e, at) end
 end
 
 -- A type that this worker cannot run waits in held.
@@ -93,6 +106,7 @@ end
 local function sleep(s, l, cost, e, at, ticket)
     hold_open(l.gates, cost, l.node, ticket, at)
     call('ZADD', wait_key(s.queue, e.name), us(ticket), l.node)
+    wait_at(s, e, at)
     at = look_time(l.gates, cost, at)
     call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name)
     set_sooner(s.queue, '*', at)
@@ -219,6 +233,7 @@ function claim_wait.after_turn(s, name, ticket, alone, started, gone, cost, e, a
         set_wake(s.queue, name, min(claim.next_ticket(), now + 1000)) -- open still: behind the other due gates
         return false
     end
+    wait_at(s, e, at)
     at = look_time(s.gates, cost, at)
     if started > 0 and not alone then at = min(at, first_opening(e)) end -- it goes behind others, whose jobs may cost less
     set_wake(s.queue, name, at)
@@ -305,6 +320,7 @@ function claim_wait.wake_lanes(queue, name)
             if not s.resorts then at, last = grant.opens(l.gates, 1, l.node, ticket, now) end
             if at > now + claim.AHEAD and last.name == name then
                 call('ZADD', list, score(at), name)
+                wait_at(s, last, at)
                 closed = true
             else
                 claim_wait.place_woken(s, l, ticket, at, last)

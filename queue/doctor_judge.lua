@@ -5,6 +5,7 @@
 --   credit LANE          it has starts of its share, so it has jobs
 --   ring QUEUE/TYPE      its type waits at one gate or is held          held QUEUE/TYPE  it is held, so its ring has lanes
 --   wait QUEUE/GATE      the gate is in wake, or in sleep               waiter QUEUE/GATE NODE  who waits there has something
+--                        and lists the queue where only an end opens it
 --   wake QUEUE GATE, sleep QUEUE GATE   somebody waits there            star QUEUE       `*` of wake stands for sleep
 --   active WORKER, worker WORKER        a worker has its leases and its deadline
 --   queue QUEUE          it is registered                                type TYPE        so is it, and it counts in numbers
@@ -40,11 +41,12 @@ local families = {
     gate = {'string', whole(NAME .. '#%d/?[%w_.-]*')}, stop = {'string', whole(NAME .. '/[%w_.-]*')},
     active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
     batch = {'hash', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
-    finished = {'string', ONE}, stats = {'hash', ONE},
+    finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#%d/?[%w_.-]*')},
 }
 local singles = {
     limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
+    opened = 'set',
 }
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.
@@ -179,11 +181,23 @@ end
 
 local function order_of(gate_name) return find(gate_name, '/', 1, true) and 'sleep' or 'wake' end
 
+-- Does only an end open the gate?
+local function counts_in_flight(gate_name)
+    return find(call('GETRANGE', P .. 'gate:' .. gate_name, '0', '199'), '^%d+ %d+ %S+ %S+ concurrency:') ~= nil
+end
+
 function look.wait(name)
     local queue, gate_name = match(name, '^([^/]+)/(.*)$')
-    if not exists('wait:' .. name) or score(order_of(gate_name) .. ':' .. queue, gate_name) then return nil end
-    return 'gate-unlisted', format('gate %s of queue %s has waiters and is not in %s: it never opens for them', gate_name, queue,
-                                   order_of(gate_name))
+    if not exists('wait:' .. name) then return nil end
+    local opens = score(order_of(gate_name) .. ':' .. queue, gate_name)
+    if not opens then
+        return 'gate-unlisted', format('gate %s of queue %s has waiters and is not in %s: it never opens for them', gate_name, queue,
+                                       order_of(gate_name))
+    end
+    if opens == huge and counts_in_flight(gate_name) and call('SISMEMBER', P .. 'at:' .. gate_name, queue) == 0 then
+        return 'gate-unlisted', format('gate %s does not list queue %s, which has waiters there: no end of a job wakes them',
+                                       gate_name, queue)
+    end
 end
 
 function look.waiter(name)

@@ -188,6 +188,7 @@ local function mend_gate(ARGV)
     gate.recount(name, rule, counts[name])
     gate.save()
     lane.opened(name)
+    lane.wake_opened()
     return {1, format('it counts %d now', counts[name])}
 end
 

@@ -5,6 +5,9 @@
 --   sleep:<queue>         when the gates open at which lanes wait
 --   wake:<queue>          when the gates open at which types wait; and `*`, as long as a lane sleeps: not later than the first of sleep
 --   held:<queue>          due types that no worker which looked can run
+--   at:<gate>             queues in which somebody waits at a gate, to be woken when somebody else makes room there: always where only
+--                         that opens it. A queue leaves when it is woken
+--   opened                gates that have room while not all of their queues are woken yet
 --
 -- A ticket is the time of the last service: the least recently served comes first. A lane is not empty exactly when it is in
 -- its ring or waits at one gate; a ring is not empty exactly when its type waits at one gate or is held. The gate `-` is
@@ -12,7 +15,7 @@
 --
 -- What is written here are the moves that know no gates; claim decides who waits where.
 --
--- uses: bell check lease gate types
+-- uses: bell check lease gate registry types
 local lane = {}
 
 -- What is wrong with the keys that give_back writes; nil: nothing.
@@ -60,6 +63,7 @@ end
 local function join_ring(queue, kind, key, ticket)
     local ring = P .. 'ring:' .. queue .. '/' .. kind
     call('ZADD', ring, us(ticket), key)
+    registry.add(queue)
     if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.look_at(queue, kind, now) end
 end
 
@@ -154,16 +158,64 @@ local function sort_by_grant(jobs)
     sort(jobs, granted_before)
 end
 
--- A gate has room again: who waits there is due, and the groups that serve them are woken. Jobs are moved in the same call, so
--- this may not fail.
+-- ---- Gates that open because somebody makes room there. Jobs are moved in the same call, so nothing here may fail.
+
+local WOKEN_MOST = 500  -- queues woken in one call, about 5 us each
+local AT_MS = 3600000   -- a queue is listed for so long at a gate of a key that opens by time: its own wake-up comes before
+
+local opened = {} -- gates, in this call
+
+local function forget_opened() opened = {} end
+
+-- Somebody of the queue waits at a gate until another makes room there. by_time: it opens without that too, if later.
+function lane.wait_at(queue, name, by_time)
+    local at = P .. 'at:' .. name
+    call('SADD', at, queue)
+    if VIRTUAL or not find(name, '/', 1, true) then return end
+    if by_time then call('PEXPIRE', at, AT_MS) else call('PERSIST', at) end
+end
+
+-- A gate has room again: lane.wake_opened wakes those who wait there.
 function lane.opened(name)
-    for _, queue in ipairs(call_safe('SMEMBERS', P .. 'queues')) do
-        local asleep = find(name, '/', 1, true)
-        if call_safe('ZADD', P .. (asleep and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), name) == 1 then
-            if asleep then call_safe('ZADD', P .. 'wake:' .. queue, 'LT', us(now), '*') end
-            bell.ring(queue)
+    if #opened == 0 then at_next_call(forget_opened) end
+    if opened[name] then return end
+    opened[name] = true
+    opened[#opened + 1] = name
+end
+
+local function wake_at(queue, name)
+    local asleep = find(name, '/', 1, true)
+    if call_safe('ZADD', P .. (asleep and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), name) ~= 1 then return false end
+    if asleep then call_safe('ZADD', P .. 'wake:' .. queue, 'LT', us(now), '*') end
+    return true
+end
+
+-- At most `most` queues that wait at a gate, by chance; they leave its list.
+local function take_waiting(name, most)
+    local queues = call_safe('SPOP', P .. 'at:' .. name, digits(most))
+    return queues.err and {} or queues
+end
+
+-- Who waits at the gates that were opened is due, and the groups that serve them are woken. What is too much for one call is left to
+-- the next one that opens a gate, and to heartbeats (rest). Returns whether something is.
+function lane.wake_opened(rest)
+    if #opened == 0 and not rest then return false end
+    local left = call_safe('SPOP', P .. 'opened', digits(WOKEN_MOST))
+    for _, name in ipairs(left.err and {} or left) do lane.opened(name) end
+    local woken, any, most, more = {}, false, WOKEN_MOST, false
+    for i, name in ipairs(opened) do
+        local queues = most > 0 and take_waiting(name, most) or {}
+        most = most - #queues
+        for _, queue in ipairs(queues) do
+            if wake_at(queue, name) then woken[queue], any = true, true end
+        end
+        if most < 1 and call('EXISTS', P .. 'at:' .. name) == 1 then
+            call_safe('SADD', P .. 'opened', name)
+            more = true
         end
     end
+    if any then bell.ring_all(woken) end
+    return more
 end
 
 -- A lease ends: gives back what its token says it took of concurrency gates. What holds something else counts nothing.
@@ -193,7 +245,7 @@ function lane.give_all_back(jobs)
         lane.give_back(name, entries[name])
         queues[lease.lane_parts(name)] = true
     end
-    for queue in pairs(queues) do bell.ring(queue) end
+    if #order > 0 then bell.ring_all(queues) end
 end
 
 return lane

@@ -5,7 +5,7 @@
 -- ARGV: now, most
 -- reply: [ how many were moved; most of them: there may be more, now, [schedule, definition, due, ...],
 --          when the first record that is left is due; -1: there is none ]
--- uses: bell check ends lane lease
+-- uses: bell check ends lane lease registry
 
 local NAMED_MOST = 200                -- schedules in one answer,
 local NAMED_BYTES = 4 * 1024 * 1024   -- and their definitions in all, one more or less
@@ -54,6 +54,7 @@ end
 local function move(moves)
     for _, job in ipairs(moves.to_queue) do
         call('RPUSH', P .. 'queue:' .. job.queue, job.entry)
+        registry.add(job.queue)
         lease.count(job.type, 'scheduled', -1)
         lease.count(job.type, 'enqueued', 1)
     end

@@ -1,14 +1,15 @@
 -- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline go back
 -- to the head of their lanes, each counted as interrupted; a job that was interrupted too often is dead. Of the dead jobs
 -- some of the oldest are forgotten where they are too many or too old. Marks of jobs that were cancelled while they ran are
--- forgotten after a day.
+-- forgotten after a day, queues that nobody needs at once.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
---          forgotten and leases, [worker of which none is left, ...], [what is wrong with a key, ...] ]
+--          forgotten, leases and queues to be woken at gates that have opened, [worker of which none is left, ...],
+--          [what is wrong with a key, ...] ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
--- uses: check dead_records ends gate lane lease leases
+-- uses: check dead_records ends gate lane lease leases registry
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -110,9 +111,11 @@ local function reap(ARGV)
     local reaps, wrong = beat(worker, lease_us)
     local reply = {us(now), 0, 0, 0, {}, {wrong}}
     if reaps then reap_late(interrupted_most, reply) end
+    registry.follow(worker)
     gate.save()
+    local unwoken = lane.wake_opened(true)
     local forgotten, excess = dead_records.trim(dead_most, dead_age_us)
-    reply[3], reply[4] = forgotten, reply[4] + excess
+    reply[3], reply[4] = forgotten, reply[4] + excess + (unwoken and 1 or 0)
     return reply
 end
 

@@ -129,13 +129,15 @@ function verbs.back(job, back)
     lease.count(job.type, 'back', 1)
 end
 
--- The job cost that much in truth.
+-- The job cost that much in truth. As long as nobody knows that jobs of its type do, who waits for what they give back may not be
+-- listed: its own queue is looked at all the same.
 function verbs.cost(job)
-    local difference = job.delay_us - lease.cost_of(job.token)
+    local difference, known = job.delay_us - lease.cost_of(job.token), types.load(job.type).spends
     for _, e in ipairs(types.gates(job.type, job.key)) do
         if difference > 0 then gate.charge(e, difference) end
         if difference < 0 then
             gate.give(e, lease.slot_of(job.token), -difference)
+            if not known then lane.wait_at(job.queue, e.name, true) end
             lane.opened(e.name)
         end
     end
@@ -217,6 +219,15 @@ local function settle_ends(worker, leaving)
     return #leaving - #found
 end
 
+-- Others are to know that jobs of these types say what they cost in truth.
+local function note_spends(jobs)
+    local noted = {}
+    for _, job in ipairs(jobs) do
+        if not noted[job.type] and not types.load(job.type).spends then types.note(job.type, 'spends', 'own') end
+        noted[job.type] = true
+    end
+end
+
 -- True costs, of leases that are there; returns what is wrong: then nothing was changed.
 local function settle_costs(worker, costs)
     local wrong, found = check.wrong_kind('active:' .. worker, 'hash'), {}
@@ -228,6 +239,7 @@ local function settle_costs(worker, costs)
     end
     if wrong then return wrong end
     for _, job in ipairs(found) do verbs.cost(job) end
+    note_spends(found)
 end
 
 local function settle(ARGV)
@@ -248,6 +260,7 @@ local function settle(ARGV)
         stale = stale + end_done(ARGV, P .. 'active:' .. worker, done[i], done[i + 1])
     end
     gate.save()
+    lane.wake_opened()
     return stale
 end
 

@@ -1,9 +1,10 @@
 -- types: what Redis keeps of each type: the limits that hold it besides the one of its own name, and what a job costs.
 --
 --   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n>, and what claims noted:
---          lanes=<path>: the path by which keys of lanes were found, * for several; costs=own: jobs of it named their cost
+--          lanes=<path>: the path by which keys of lanes were found, * for several; costs=own: jobs of it named their cost;
+--          spends=own: jobs of it said what they cost in truth
 --
---   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =}
+--   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}
 --   types.read(name)        -> the same, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.write(t)          puts use and cost back; what else stood there stays
 --   types.note(name, attribute, value)  sets another one
@@ -26,6 +27,7 @@ function types.parse(name, text)
         else
             if attribute == 'lanes' then t.lanes = value end
             if word == 'costs=own' then t.own_costs = true end
+            if word == 'spends=own' then t.spends = true end
             t.others[#t.others + 1] = word
         end
     end
@@ -88,8 +90,8 @@ local function add_limit(t, name, text)
 end
 
 local function build(name, options, names, texts)
-    local t = {name = name, cost = options.cost, lanes = options.lanes, own_costs = options.own_costs, path = nil, in_flight = nil,
-               limits = {}, text = {}, global = {}, keyed = {}, paused = {}, weighted = {}, broken = {}}
+    local t = {name = name, cost = options.cost, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
+               path = nil, in_flight = nil, limits = {}, text = {}, global = {}, keyed = {}, paused = {}, weighted = {}, broken = {}}
     for i, text in ipairs(texts) do
         if text then add_limit(t, names[i], text) end
     end
@@ -130,7 +132,7 @@ local function load_shared(name, text)
     return keep(name, text, texts[1], shared, build(name, options, names, texts))
 end
 
--- The type as it is held now: {name, cost, lanes, own_costs, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
+-- The type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
 -- limits = {name...}, text (the limits with their rules), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)

@@ -24,7 +24,7 @@ static const char snapshot_text[] =
     "               stop = 'string', reap = 'string', limits = 'hash', types = 'hash', weights = 'hash',\n"
     "               queues = 'set', later = 'zset', dead = 'zset', workers = 'zset', duty = 'hash', bell = "
     "'list',\n"
-    "               spare = 'list', changes = 'log'}\n"
+    "               spare = 'list', changes = 'log', at = 'set', opened = 'set'}\n"
     "local function add(key, kind, value)\n"
     "  all[#all + 1] = key:sub(#KEYS[1] + 1)\n"
     "  all[#all + 1] = kind\n"
@@ -461,6 +461,25 @@ static bool check_wait(struct check *c, const struct item *item, const char *res
     return true;
 }
 
+/* A gate that only an end opens wakes the queues that are listed at it. */
+static bool is_listed(const struct check *c, const char *gate, const char *queue)
+{
+    static const char rule[] = " - - concurrency:";
+    char name[PLACE_SIZE];
+    const struct item *item;
+
+    snprintf(name, sizeof name, "gate:%s", gate);
+    item = snapshot_item(c->all, name);
+    if (!item || !strstr(item->at[0]->str, rule))
+        return true;
+    snprintf(name, sizeof name, "at:%s", gate);
+    item = snapshot_item(c->all, name);
+    for (size_t i = 0; item && i < item->count; i++)
+        if (strcmp(item->at[i]->str, queue) == 0)
+            return true;
+    return false;
+}
+
 /* wake, sleep: at each gate something waits. */
 static bool check_order(struct check *c, const struct item *item, const char *rest)
 {
@@ -469,6 +488,9 @@ static bool check_order(struct check *c, const struct item *item, const char *re
     for (size_t i = 0; i < item->count; i += 2) {
         if (strcmp(item->at[i]->str, "*") == 0)
             continue;
+        if (strcmp(item->at[i + 1]->str, "inf") == 0 && !is_listed(c, item->at[i]->str, rest))
+            return broken(c, "%s: %s opens by an end only, and nobody would wake %s", item->name,
+                          item->at[i]->str, rest);
         snprintf(wait, sizeof wait, "wait:%s/%s", rest, item->at[i]->str);
         if (!snapshot_item(c->all, wait))
             return broken(c, "%s has %s, where nothing waits", item->name, item->at[i]->str);
@@ -502,6 +524,17 @@ static bool check_sleep(struct check *c, const struct item *item, const char *re
         return broken(c, "%s: its first gate opens at %s, * of %s at %s", item->name, item->at[1]->str, wake,
                       star ? star : "no time");
     return check_order(c, item, rest);
+}
+
+/* at:<gate>: queues, maybe such as have nobody there any more. */
+static bool check_at(struct check *c, const struct item *item, const char *rest)
+{
+    if (!is_gate(span_str(rest)))
+        return broken(c, "%s: not of the form limit#index/key", item->name);
+    for (size_t i = 0; i < item->count; i++)
+        if (!is_name(span_of(item->at[i])))
+            return broken(c, "%s: %s is no queue", item->name, item->at[i]->str);
+    return true;
 }
 
 static bool check_held(struct check *c, const struct item *item, const char *rest)
@@ -652,23 +685,42 @@ static const struct {
     const char *kind;
     bool (*check)(struct check *c, const struct item *item, const char *rest);
 } kinds[] = {
-    {"queue:", "list", check_queue},      {"lane:", "list", check_lane},
-    {"ring:", "zset", check_ring},        {"wait:", "zset", check_wait},
-    {"wake:", "zset", check_wake},        {"sleep:", "zset", check_sleep},
-    {"held:", "zset", check_held},        {"credit:", "hash", check_credit},
-    {"gate:", "string", check_gate},      {"limits", "hash", check_nothing},
-    {"types", "hash", check_nothing},     {"weights", "hash", check_nothing},
-    {"stop:", "string", check_nothing},   {"changes", "list", check_nothing},
-    {"queues", "set", check_nothing},     {"later", "zset", check_later},
-    {"active:", "hash", check_active},    {"workers", "zset", check_workers},
-    {"reap", "string", check_nothing},    {"duty", "hash", check_nothing},
-    {"bell:", "list", check_nothing},     {"spare:", "list", check_nothing},
-    {"dead", "zset", check_dead},         {"batch:", "hash", check_nothing},
-    {"id:", "string", check_nothing},     {"stats:", "hash", check_stats},
-    {"schedules", "hash", check_nothing}, {"batches", "zset", check_nothing},
-    {"unique:", "string", check_nothing}, {"halted", "hash", check_nothing},
-    {"cancelled", "hash", check_nothing}, {"aside:", "list", check_aside},
-    {"told:", "list", check_nothing},     {"finished:", "string", check_nothing},
+    {"queue:", "list", check_queue},
+    {"lane:", "list", check_lane},
+    {"ring:", "zset", check_ring},
+    {"wait:", "zset", check_wait},
+    {"wake:", "zset", check_wake},
+    {"sleep:", "zset", check_sleep},
+    {"held:", "zset", check_held},
+    {"credit:", "hash", check_credit},
+    {"gate:", "string", check_gate},
+    {"limits", "hash", check_nothing},
+    {"types", "hash", check_nothing},
+    {"weights", "hash", check_nothing},
+    {"stop:", "string", check_nothing},
+    {"changes", "list", check_nothing},
+    {"queues", "set", check_nothing},
+    {"later", "zset", check_later},
+    {"active:", "hash", check_active},
+    {"workers", "zset", check_workers},
+    {"reap", "string", check_nothing},
+    {"duty", "hash", check_nothing},
+    {"bell:", "list", check_nothing},
+    {"spare:", "list", check_nothing},
+    {"dead", "zset", check_dead},
+    {"batch:", "hash", check_nothing},
+    {"id:", "string", check_nothing},
+    {"stats:", "hash", check_stats},
+    {"schedules", "hash", check_nothing},
+    {"batches", "zset", check_nothing},
+    {"unique:", "string", check_nothing},
+    {"halted", "hash", check_nothing},
+    {"cancelled", "hash", check_nothing},
+    {"aside:", "list", check_aside},
+    {"told:", "list", check_nothing},
+    {"finished:", "string", check_nothing},
+    {"at:", "set", check_at},
+    {"opened", "set", check_nothing},
 };
 
 static bool check_item(struct check *c, const struct item *item)

@@ -257,6 +257,8 @@ static const struct loss {
     {"wake:", "is not in wake", false},
     {"sleep:", "is not in sleep", false},
     {"held:", "waits at no gate and is not held", false},
+    {"at:con#0", "gate con#0 does not list queue default", false},
+    {"at:", NULL, false},
     {"gate:con#0", "gate con#0 counts 0 jobs in flight, 2 leases took it", false},
     {"gate:", NULL, false},
     {"limits", "type t uses limit shared, which is not there", false},

@@ -1130,9 +1130,9 @@ static bool is_marked_in_vain(void)
 
 static void check_nothing_left(void)
 {
-    static const char *const stay[] = {"queues",  "types",   "limits", "gate:",   "stats:", "reap",
-                                       "dead",    "id:",     "bell:",  "spare:",  "duty",   "stop:",
-                                       "changes", "weights", "batch:", "batches", "told:",  "finished:"};
+    static const char *const stay[] = {
+        "queues", "types", "limits",  "gate:",   "stats:", "reap",    "dead",  "id:",       "bell:", "spare:",
+        "duty",   "stop:", "changes", "weights", "batch:", "batches", "told:", "finished:", "at:"};
     char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
 
     for (char *key; (key = strsep(&rest, "\n"));) {

@@ -1,0 +1,70 @@
+-- registry: the set `queues`: each queue that has something, is paused, or is served by a worker. One that nobody needs any more
+-- leaves it: heartbeats look at some by chance.
+--
+-- Who puts something into a queue, or into a lane of it, registers it in the same call.
+local registry = {}
+
+local LOOKS = 20        -- queues in one heartbeat
+local WORKERS_MOST = 64 -- whose queues are read for that, by chance: with more of them a queue may leave until its worker's next heartbeat
+
+local added -- the last one, in this call
+
+local function forget() added = nil end
+
+function registry.add(queue)
+    if added == queue then return end
+    if not added then at_next_call(forget) end
+    added = queue
+    call_safe('SADD', P .. 'queues', queue)
+end
+
+-- The queues that a worker serves, by what it says of itself.
+local function served_by(worker)
+    local info = call_safe('HGET', P .. 'active:' .. worker, '@')
+    local ok, said = pcall(json_read, type(info) == 'string' and info or '')
+    return ok and type(said) == 'table' and type(said.queues) == 'table' and said.queues or {}
+end
+
+local function is_empty(queue)
+    return call('EXISTS', P .. 'queue:' .. queue, P .. 'wake:' .. queue, P .. 'sleep:' .. queue, P .. 'held:' .. queue) == 0
+        and call_safe('HEXISTS', P .. 'halted', 'q/' .. queue) == 0
+end
+
+-- Takes those out of a set of queues that a group served within the last day.
+local function keep_of_groups(queues)
+    local duty = call_safe('HVALS', P .. 'duty')
+    for i = 1, #duty do
+        for queue in (match(duty[i], '^%S+ %d+ (%S+)$') or ''):gmatch('[^,]+') do
+            if queues[queue] then queues[queue] = nil end
+        end
+    end
+end
+
+-- The same for those that a worker serves.
+local function keep_of_workers(queues)
+    local workers = call_safe('ZRANDMEMBER', P .. 'workers', WORKERS_MOST)
+    for i = 1, #workers do
+        for _, queue in ipairs(served_by(workers[i])) do
+            if queues[queue] then queues[queue] = nil end
+        end
+    end
+end
+
+-- A worker is heard of: its queues are there, and some that nobody needs leave.
+function registry.follow(worker)
+    local empty, found = {}, false
+    local some = call_safe('SRANDMEMBER', P .. 'queues', LOOKS)
+    for i = 1, #some do
+        if is_empty(some[i]) then empty[some[i]], found = true, true end
+    end
+    if found then
+        keep_of_groups(empty)
+        keep_of_workers(empty)
+        for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
+    end
+    for _, queue in ipairs(served_by(worker)) do
+        if type(queue) == 'string' and is_name(queue) then call_safe('SADD', P .. 'queues', queue) end
+    end
+end
+
+return registry
