@@ -130,6 +130,17 @@ static int count_lines(struct stage *s, const char *name)
     return count;
 }
 
+static int count_posts(struct stage *s)
+{
+    char text[16384];
+    int count = 0;
+
+    read_text(s->server.folder, "requests", text, sizeof text);
+    for (const char *at = text; (at = strstr(at, "POST ")); at++)
+        count++;
+    return count;
+}
+
 /* The job is dead for that reason. */
 static void assert_death(struct stage *s, int number, const char *why)
 {
@@ -260,7 +271,7 @@ static void statuses(void **state)
         {"{\"status\":300}", "failed 1 times: HTTP 300"},
         {"{\"status\":307,\"headers\":{\"Location\":\"/there\"}}",
          "failed 1 times: HTTP 307: a redirect to http://127.0.0.1:"},
-        {"{\"drop\":1}", "failed 1 times: no answer: Empty reply from server"},
+        {"{\"drop\":1}", "failed 1 times: no answer: the connection was closed after the job was sent"},
         {"{\"half\":1,\"body\":\"half of it\"}", "failed 1 times: no answer: "},
     };
     enum { CASES = sizeof cases / sizeof *cases };
@@ -339,6 +350,26 @@ static void throttled_as_long_as_it_says(void **state)
 }
 
 /* ---- What does not answer */
+
+/* An endpoint reads a job on a kept connection and goes away: the job is not sent on the next one. */
+static void one_attempt_is_one_post(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "4");
+
+    for (int i = 0; i < 4; i++)
+        enqueue(s, i, "{\"sleep\":0.3}", 0, 0);
+    await(stage_stat(s, "run", "done") == 4);
+    assert_int_equal(count_lines(s, "connections"), 4);
+    enqueue(s, 4, "{\"drop\":true}", 1, 0);
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 4, "failed 1 times: no answer: the connection was closed after the job was sent");
+    assert_int_equal(count_posts(s), 5);
+    enqueue(s, 5, NULL, 1, 0); /* on one of the others */
+    await(stage_stat(s, "run", "done") == 5);
+    assert_int_equal(count_lines(s, "connections"), 4);
+    assert_int_equal(stage_end(worker), 0);
+}
 
 static void no_answer_in_time(void **state)
 {
@@ -425,6 +456,7 @@ int main(void)
         ON_STAGE(statuses),
         ON_STAGE(failures_are_tried_again),
         ON_STAGE(throttled_as_long_as_it_says),
+        ON_STAGE(one_attempt_is_one_post),
         ON_STAGE(no_answer_in_time),
         ON_STAGE(nobody_there),
         ON_STAGE(no_tls_there),

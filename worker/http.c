@@ -5,6 +5,9 @@
  *   any other 4xx     dead
  *   all else          retry: 5xx, a redirect (none is followed), no connection, no answer in time
  *
+ * One attempt is one POST. libcurl would send a request again when a kept connection ends without an answer,
+ * though the endpoint may have read the job: it cannot rewind a body that it is handed piece by piece.
+ *
  * libcurl does it, by its multi interface on the worker's loop: it names the sockets and the time that it
  * waits for, and is called when one comes. It keeps connections open for the next job. It is loaded when a
  * type needs it: with it, starting the program takes three times as long. A proxy is used as the environment
@@ -36,7 +39,7 @@ struct request {
     CURL *easy; /* NULL: it has ended */
     struct curl_slist *headers;
     char error[CURL_ERROR_SIZE], body[REASON_MOST + 1], retry_after[64], date[64];
-    size_t body_len, answer_len;
+    size_t body_len, answer_len, sent; /* sent: of the task's body */
 };
 
 /* Where the jobs of a type are sent. */
@@ -177,7 +180,10 @@ static void completed(struct request *r, CURLcode code)
         answered(r, status);
         return;
     }
-    snprintf(reason, sizeof reason, "no answer: %s", r->error[0] ? r->error : curl.easy_strerror(code));
+    if (code == CURLE_SEND_FAIL_REWIND || code == CURLE_GOT_NOTHING)
+        snprintf(reason, sizeof reason, "no answer: the connection was closed after the job was sent");
+    else
+        snprintf(reason, sizeof reason, "no answer: %s", r->error[0] ? r->error : curl.easy_strerror(code));
     end_request(r, END_RETRY, -1, reason);
 }
 
@@ -249,6 +255,18 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *
     ev_io_set(&watcher->io, fd, (what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
     ev_io_start(loop, &watcher->io);
     return 0;
+}
+
+/* ---- The job as it goes */
+
+static size_t on_send(char *to, size_t size, size_t n, void *arg)
+{
+    struct request *r = arg;
+    size_t left = r->task->body.len - r->sent, len = size * n < left ? size * n : left;
+
+    memcpy(to, r->task->body.at + r->sent, len);
+    r->sent += len;
+    return len;
 }
 
 /* ---- The answer as it comes */
@@ -331,8 +349,10 @@ static void set_options(struct request *r)
 
     curl.easy_setopt(easy, CURLOPT_PRIVATE, r);
     curl.easy_setopt(easy, CURLOPT_URL, r->push->url);
+    curl.easy_setopt(easy, CURLOPT_POST, 1L);
     curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)task->body.len);
-    curl.easy_setopt(easy, CURLOPT_POSTFIELDS, task->body.at); /* not copied: the task lives as long */
+    curl.easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
+    curl.easy_setopt(easy, CURLOPT_READDATA, r);
     curl.easy_setopt(easy, CURLOPT_HTTPHEADER, r->headers);
     curl.easy_setopt(easy, CURLOPT_USERAGENT, "weir/" WEIR_VERSION);
     curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
