@@ -1,9 +1,13 @@
 /* The worker, end to end: what handlers answer, limits, waking, queues, draining, stopping, and a Redis that
  * is late, locked or forgetful. Commands as handlers are in test_command.c, crashes in test_crash.c. */
+#include <dlfcn.h>
+#include <errno.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +38,29 @@ static int close_stage(void **state)
     stage_close(*state);
     free(*state);
     return 0;
+}
+
+/* That of all code here: in a worker it fails FAILING_THREADS times before it works. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+    static atomic_int tries;
+    const char *failing = getenv("FAILING_THREADS");
+    __typeof__(pthread_create) *create;
+
+    if (failing && atomic_fetch_add(&tries, 1) < atoi(failing))
+        return EAGAIN;
+    *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    return create(thread, attr, run, arg);
+}
+
+static pid_t start_without_threads(struct stage *s, const char *failing)
+{
+    pid_t worker;
+
+    setenv("FAILING_THREADS", failing, 1);
+    worker = stage_actor(s, "worker", "executors=1", NULL);
+    unsetenv("FAILING_THREADS");
+    return worker;
 }
 
 static void log_has(struct stage *s, const char *file, const char *text)
@@ -669,6 +696,34 @@ static void weighted_queues(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* ---- No threads */
+
+static void a_thread_is_tried_again(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_without_threads(s, "4");
+
+    stage_rate(s, "mark", "100/s");
+    stage_push(s, "mark", NULL, 0, 1);
+    await(stage_stat(s, "mark", "done") == 1);
+    assert_int_equal(stage_stat(s, "mark", "back"), 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Another worker may have one. */
+static void a_job_without_a_thread_is_given_back(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_without_threads(s, "1000000");
+
+    stage_rate(s, "mark", "100/s");
+    stage_push(s, "mark", NULL, 0, 1);
+    await(stage_stat(s, "mark", "back") == 1);
+    log_has(s, "worker.err", "worker: cannot start a thread: Resource temporarily unavailable; raise");
+    assert_int_equal(stage_end(worker), 0);
+    assert_int_equal(stage_judge(s, 1).present, 1);
+}
+
 /* ---- Draining */
 
 static void drain_ends(void **state)
@@ -1205,6 +1260,8 @@ int main(int argc, char **argv)
         ON_STAGE(duty_passes_on),
         ON_STAGE(strict_queues),
         ON_STAGE(weighted_queues),
+        ON_STAGE(a_thread_is_tried_again),
+        ON_STAGE(a_job_without_a_thread_is_given_back),
         ON_STAGE(drain_ends),
         ON_STAGE(drain_waits_for_others),
         ON_STAGE(drain_gives_up),

@@ -1,12 +1,16 @@
 #include "worker/pool.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/log.h"
 #include "worker/way.h"
+
+#define LACKING_US 2000000 /* tasks wait that long for a thread that cannot be started */
 
 /* What waits for one kind of executor. */
 struct line {
@@ -27,7 +31,8 @@ struct pool {
     int busy_threads, busy_loop, given_up;
     int unlimited; /* of the busy: with a prefetched task */
     uint64_t begun;
-    bool waking; /* a thread was called and has not come yet */
+    int64_t lacking_us; /* since when tasks wait for a thread that cannot be started; 0: none do */
+    bool waking;        /* a thread was called and has not come yet */
     bool stopping;
     struct conditions *conditions;
     void (*on_finished)(void *arg);
@@ -122,6 +127,29 @@ static struct task *last_of(const struct task_list *list)
 
 static void *thread_main(void *arg);
 
+static void start_thread(struct pool *p)
+{
+    struct seat *seat = malloc(sizeof *seat);
+    int failed = ENOMEM;
+
+    if (seat) {
+        *seat = (struct seat){p, p->started};
+        failed = pthread_create(&p->threads[p->started], NULL, thread_main, seat);
+    }
+    if (failed == 0) {
+        p->lacking_us = 0;
+        p->started++;
+        p->waking = true;
+        return;
+    }
+    free(seat);
+    if (p->lacking_us)
+        return;
+    p->lacking_us = clock_mono_us();
+    log_line(LOG_LEVEL_ERROR, "worker: cannot start a thread: %s; raise the limit on processes",
+             strerror(failed));
+}
+
 /* Gets one more thread going if tasks wait and nobody is on the way. With very short tasks the threads that
  * run are faster than a wake-up: one at a time is enough, each calls the next. Called with the lock held. */
 static void call_one(struct pool *p)
@@ -132,19 +160,7 @@ static void call_one(struct pool *p)
         p->waking = true;
         pthread_cond_signal(&p->work);
     } else if (p->started < p->threads_most) {
-        struct seat *seat = malloc(sizeof *seat);
-
-        if (!seat)
-            return;
-        *seat = (struct seat){p, p->started};
-        if (pthread_create(&p->threads[p->started], NULL, thread_main, seat) != 0) {
-            free(seat);
-            if (p->started == 0)
-                log_line(LOG_LEVEL_ERROR, "worker: cannot start a thread; raise the limit on processes");
-            return;
-        }
-        p->started++;
-        p->waking = true;
+        start_thread(p);
     }
 }
 
@@ -389,6 +405,20 @@ void pool_withdraw(struct pool *p, struct task_list *tasks, bool all)
     stay = all ? 0 : free_for_prefetched(p);
     withdraw_prefetched(&p->thread, tasks, &stay);
     withdraw_prefetched(&p->loop, tasks, &stay);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pool_retry(struct pool *p, int64_t now_us, struct task_list *tasks)
+{
+    pthread_mutex_lock(&p->lock);
+    call_one(p);
+    if (!next_of(p, &p->thread))
+        p->lacking_us = 0;
+    if (p->lacking_us && now_us - p->lacking_us >= LACKING_US) {
+        task_list_append(tasks, &p->thread.timed);
+        task_list_append(tasks, &p->thread.prefetched);
+        p->lacking_us = 0;
+    }
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -40,6 +40,9 @@ void pool_collect(struct pool *pool, struct task_list *finished);
 /* Takes back tasks that have not begun: those beyond the executors that are free for them, or (all) every
  * one. */
 void pool_withdraw(struct pool *pool, struct task_list *tasks, bool all);
+/* To be called now and then: a thread that could not be started is tried again, and tasks that have waited
+ * for it too long are handed over. */
+void pool_retry(struct pool *pool, int64_t now_us, struct task_list *tasks);
 /* Gives a running task up. False: it has ended meanwhile. */
 bool pool_give_up(struct pool *pool, struct task *task);
 bool pool_is_running(struct pool *pool, const struct task *task);

@@ -177,11 +177,21 @@ static void cut_off(struct weir_worker *w, int64_t now)
     worker_look(w);
 }
 
+static void give_back_lacking(struct weir_worker *w, int64_t now)
+{
+    struct task_list lacking;
+
+    task_list_init(&lacking);
+    pool_retry(w->pool, now, &lacking);
+    worker_give_back(w, &lacking);
+}
+
 void worker_watch(struct weir_worker *w)
 {
     int64_t now = clock_mono_us();
     size_t n;
 
+    give_back_lacking(w, now);
     if (atomic_load(&w->conditions.lease_end_us) != 0 && lease_is_over(&w->conditions) && !w->leaving)
         cut_off(w, now);
     n = pool_running(w->pool, w->watched);
