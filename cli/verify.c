@@ -18,7 +18,10 @@ const struct command command_verify = {
             "when Redis's\n"
             "own clock was set back: what was started on both sides of that looks too early. A handler that "
             "started more\n"
-            "than 1 s before its slot is a fault too, for clocks of machines differ by milliseconds.\n",
+            "than 1 s before its slot is a fault too, for clocks of machines differ by milliseconds. Lines "
+            "that a "
+            "worker could\n"
+            "not write are missing: how many is said, and their starts are not judged.\n",
     .run = run_verify,
 };
 
@@ -230,14 +233,16 @@ static json_t *report_json(const struct verify *v)
         json_object_set_new(types, v->types[i].name, type_json(&v->types[i]));
     for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++)
         json_array_append_new(named, violation_json(&v->named[i]));
-    return json_pack("{s:b,s:I,s:I,s:I,s:o,s:o,s:o}", "ok", v->violations == 0 && v->before_slot == 0,
+    return json_pack("{s:b,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "ok", v->violations == 0 && v->before_slot == 0,
                      "starts", (json_int_t)v->starts, "violations", (json_int_t)v->violations, "before_slot",
-                     (json_int_t)v->before_slot, "types", types, "limits", limits_json(v), "named", named);
+                     (json_int_t)v->before_slot, "lost", (json_int_t)v->lost, "types", types, "limits",
+                     limits_json(v), "named", named);
 }
 
 static int read_traces(struct cli *cli, struct verify *v, char **paths, int count)
 {
     for (int i = 0; i < count; i++) {
+        uint64_t lost = v->lost;
         size_t torn_line;
 
         if (verify_read(v, paths[i], &torn_line, &cli->error) < 0)
@@ -245,6 +250,11 @@ static int read_traces(struct cli *cli, struct verify *v, char **paths, int coun
         if (torn_line)
             fprintf(stderr, "weir: %s:%zu: torn last line: its worker was killed; passed over\n", paths[i],
                     torn_line);
+        if (v->lost > lost)
+            fprintf(stderr,
+                    "weir: %s: it has a gap: %" PRIu64
+                    " lines could not be written; starts that are missing are not judged\n",
+                    paths[i], v->lost - lost);
     }
     return verify_replay(v, &cli->error);
 }

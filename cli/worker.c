@@ -2,11 +2,14 @@
  * they name, and the signals. */
 #include "cli/worker.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/init.h"
+#include "core/log.h"
 #include "throttle/duration.h"
 
 #define EXECUTORS_MAX 65536 /* as weir.h says */
@@ -372,6 +375,15 @@ static void ignore_signals(void)
     sigaction(SIGTSTP, &ignore, NULL);
 }
 
+/* Nobody reads standard error: the last words must not keep the worker from ending. */
+static void leave_standard_error(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    if (null >= 0)
+        dup2(null, STDERR_FILENO);
+}
+
 static int run_worker(struct cli *cli, int argc, char **argv)
 {
     struct weir_worker *worker;
@@ -405,5 +417,7 @@ static int run_worker(struct cli *cli, int argc, char **argv)
         error_set(&cli->error, status, "%s", weir_worker_message(worker));
     ignore_signals();
     weir_worker_free(worker);
+    if (!log_flush())
+        leave_standard_error();
     return status;
 }

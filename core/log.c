@@ -1,18 +1,23 @@
 #include "core/log.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/sink.h"
 #include "core/utf8.h"
 
-#define LINE_SIZE 2048 /* below PIPE_BUF: a line of one process is never torn by another's */
+#define LINE_SIZE 2048        /* below PIPE_BUF: a line of one process is never torn by another's */
+#define KEPT_SIZE (64 * 1024) /* as much as a pipe holds */
 
 static const char *const names[] = {
     [LOG_LEVEL_ERROR] = "error",
@@ -68,13 +73,70 @@ static size_t append_escaped(char line[LINE_SIZE], size_t len, const char *text)
     return len;
 }
 
+/* Makes a line of text, of LINE_SIZE bytes at most, its newline included; returns its length. */
+static size_t make_line(char line[LINE_SIZE], enum log_level level, const char *text)
+{
+    int64_t now_us = clock_wall_us();
+    time_t now_s = now_us / 1000000;
+    struct tm tm;
+    size_t len;
+
+    gmtime_r(&now_s, &tm);
+    len = strftime(line, LINE_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    len += (size_t)snprintf(line + len, LINE_SIZE - len, ".%03dZ %-5s ", (int)(now_us / 1000 % 1000),
+                            names[level]);
+    len = append_escaped(line, len, text);
+    line[len++] = '\n';
+    return len;
+}
+
+/* ---- Standard error */
+
+static size_t mark(char line[SINK_MARK_SIZE], uint64_t dropped)
+{
+    char text[100], whole[LINE_SIZE];
+    size_t len;
+
+    snprintf(text, sizeof text, "log: %" PRIu64 " lines were dropped: nobody read them", dropped);
+    len = make_line(whole, LOG_LEVEL_WARN, text);
+    memcpy(line, whole, len);
+    return len;
+}
+
+static char kept[KEPT_SIZE];
+static struct sink sink = {.lines = kept, .size = sizeof kept, .mark = mark, .fd = -1};
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A descriptor of our own for the pipe or terminal that is standard error, which does not block: a flag of
+ * its own descriptor would be shared with other processes. Where there is none, standard error itself. */
+static int open_own(const struct stat *found)
+{
+    int fd = -1;
+
+    if (S_ISFIFO(found->st_mode) || S_ISCHR(found->st_mode))
+        fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return fd >= 0 ? fd : STDERR_FILENO;
+}
+
+/* Standard error may have become another one. */
+static void follow_standard_error(void)
+{
+    static struct stat last;
+    struct stat found = {0};
+
+    fstat(STDERR_FILENO, &found);
+    if (sink.fd >= 0 && found.st_dev == last.st_dev && found.st_ino == last.st_ino)
+        return;
+    if (sink.fd > STDERR_FILENO)
+        close(sink.fd);
+    sink_to(&sink, open_own(&found));
+    last = found;
+}
+
 void log_line(enum log_level level, const char *fmt, ...)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char text[LINE_SIZE], line[LINE_SIZE];
-    int64_t now_us = clock_wall_us();
-    time_t now_s = now_us / 1000000;
-    struct tm tm;
     size_t len;
     va_list args;
 
@@ -84,12 +146,24 @@ void log_line(enum log_level level, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    gmtime_r(&now_s, &tm);
-    len = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &tm);
-    len += (size_t)snprintf(line + len, sizeof line - len, ".%03dZ %-5s ", (int)(now_us / 1000 % 1000),
-                            names[level]);
-    len = append_escaped(line, len, text);
-    line[len++] = '\n';
-    if (write(STDERR_FILENO, line, len) < 0)
-        return;
+    len = make_line(line, level, text);
+    pthread_mutex_lock(&sink_lock);
+    follow_standard_error();
+    sink_add(&sink, line, len);
+    sink_flush(&sink);
+    pthread_mutex_unlock(&sink_lock);
+}
+
+bool log_flush(void)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    int failed = 0;
+
+    pthread_mutex_lock(&sink_lock);
+    if (sink_missing(&sink) > 0) {
+        follow_standard_error();
+        failed = sink_flush(&sink);
+    }
+    pthread_mutex_unlock(&sink_lock);
+    return failed == 0 && poll(&out, 1, 0) == 1;
 }

@@ -1,4 +1,5 @@
 /* Commands as handlers (--exec): what they get, what their ends mean, and how they are ended. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -728,6 +729,41 @@ static bool are_there_namespaces(void)
     return o.code == 0;
 }
 
+/* ---- Nobody reads its log */
+
+static pid_t start_unread(struct stage *s)
+{
+    write_script(s, "script",
+                 "[ $WEIR_JOB_ID = j0 ] && exec sleep 1000\n"
+                 "printf %0900d 0 >&2\nexit 1");
+    return program_start(s->server.folder, "worker",
+                         (const char *[]){"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>unread", built("weir"),
+                                          "worker", "--redis", s->server.url, "--exec", "run=./script", "-c",
+                                          "3", "--lease", "1s", "--grace", "0s", NULL});
+}
+
+/* It goes on, hears TERM, and its last words do not keep it. */
+static void standard_error_that_nobody_reads(void **state)
+{
+    enum { JOBS = 150 }; /* of 1 KB each: a pipe has room for 64 of them */
+    struct stage *s = *state;
+    char path[160];
+    pid_t worker;
+    int unread;
+
+    snprintf(path, sizeof path, "%s/unread", s->server.folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    unread = open(path, O_RDWR | O_CLOEXEC);
+    worker = start_unread(s);
+    stage_push(s, "run", NULL, 0, JOBS + 1);
+    await(stage_stat(s, "run", "retried") == JOBS);
+    server_kill(&s->server);
+    kill(worker, SIGTERM);
+    assert_int_equal(program_end(worker), 69); /* j0 could not be given back */
+    server_restart(&s->server);
+    close(unread);
+}
+
 /* Orphans are waited for, the codes of commands come through, TERM stops, and the exit code is the worker's.
  */
 static void process_one(void **state)
@@ -796,6 +832,7 @@ int main(void)
         ON_STAGE(backoff_of_a_type),
         ON_STAGE(done_is_remembered),
         ON_STAGE(wrong_flags),
+        ON_STAGE(standard_error_that_nobody_reads),
         ON_STAGE(process_one),
     };
 

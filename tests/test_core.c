@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -423,6 +424,103 @@ static void log_lines(void **state)
     assert_string_equal(out + strlen(out) - 6, "\\n...\n");
 }
 
+static int count_text(const char *text, const char *what)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+/* All that is there to be read; text has room for LOG_READ_MOST bytes, and goes on behind len. */
+#define LOG_READ_MOST (4 * 1024 * 1024)
+static size_t read_on(int fd, char *text, size_t len)
+{
+    ssize_t n;
+
+    while ((n = read(fd, text + len, LOG_READ_MOST - 1 - len)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    return len;
+}
+
+/* Nobody reads standard error, then somebody does: nothing waits, lines stay whole and in order, and those
+ * that are missing are told. */
+static void log_without_a_reader(bool socket)
+{
+    enum { LINES = 4000 };
+    int saved = dup(STDERR_FILENO), ends[2], next = 0, number, dropped;
+    char *text = malloc(LOG_READ_MOST), *at, line[300];
+    size_t len;
+
+    assert_int_equal(socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends), 0);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    memset(line, 'x', sizeof line - 1);
+    line[sizeof line - 1] = '\0';
+    dup2(ends[1], STDERR_FILENO);
+    alarm(20); /* this is not to wait */
+    for (int i = 0; i < LINES; i++)
+        log_line(LOG_LEVEL_INFO, "line %d %s", i, line);
+    alarm(0);
+    len = read_on(ends[0], text, 0);
+    log_line(LOG_LEVEL_INFO, "again");
+    do {
+        len = read_on(ends[0], text, len);
+    } while (!log_flush() && len < LOG_READ_MOST - 1);
+    len = read_on(ends[0], text, len);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[0]);
+    close(ends[1]);
+
+    for (at = text; (at = strstr(at, " info  line ")); at++, next++) {
+        assert_int_equal(sscanf(at, " info  line %d", &number), 1);
+        assert_int_equal(number, next);
+        assert_memory_equal(strchr(at, 'x'), line, sizeof line - 1);
+    }
+    assert_in_range(next, 200, LINES - 1);
+    assert_non_null(at = strstr(text, " warn  log: "));
+    assert_int_equal(sscanf(at, " warn  log: %d lines were dropped: nobody read them", &dropped), 1);
+    assert_int_equal(next + dropped, LINES);
+    assert_int_equal(count_text(text, "\n"), next + 2);
+    assert_non_null(strstr(at, " info  again\n"));
+    assert_int_equal(text[len - 1], '\n');
+    free(text);
+}
+
+static void a_pipe_that_nobody_reads(void **state)
+{
+    (void)state;
+    log_without_a_reader(false);
+}
+
+static void a_socket_that_nobody_reads(void **state)
+{
+    (void)state;
+    log_without_a_reader(true);
+}
+
+/* A reader that goes away ends nothing. */
+static void a_pipe_without_a_reader(void **state)
+{
+    int saved = dup(STDERR_FILENO), ends[2];
+    char out[8192];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    log_line(LOG_LEVEL_INFO, "one");
+    close(ends[0]);
+    log_line(LOG_LEVEL_INFO, "two");
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[1]);
+    capture(out, LOG_LEVEL_INFO, "three");
+    assert_non_null(strstr(out, " info  two\n"));
+    assert_non_null(strstr(out, " info  three\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +536,9 @@ int main(void)
         cmocka_unit_test(addresses_by_default),
         cmocka_unit_test(a_wrong_setup_is_told_by_each_call),
         cmocka_unit_test(log_lines),
+        cmocka_unit_test(a_pipe_that_nobody_reads),
+        cmocka_unit_test(a_socket_that_nobody_reads),
+        cmocka_unit_test(a_pipe_without_a_reader),
     };
 
     unsetenv("WEIR_LOG");

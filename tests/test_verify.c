@@ -1,6 +1,7 @@
 /* verify: traces that kept their limits and traces that did not, against the leaky bucket of gate_model.h and
  * the definitions of naive.h; what is measured; what is no trace. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -762,7 +763,7 @@ static void test_malformed_lines_are_named(void **state)
         {"{\"slot\":1,\"slot\":1,\"start\":1,\"type\":\"a\"}", "no JSON"},
         {"{\"slot\":1,\"start\":1,\"type\":\"a\"} {}", "no JSON"},
         {"[]", "no JSON object"},
-        {"{}", "neither start nor end, spent or opened"},
+        {"{}", "neither start nor end, spent, opened or lost"},
         {"{\"slot\":1,\"start\":1}", "type is missing"},
         {"{\"slot\":1,\"start\":1,\"type\":7}", "type is missing, or type or id is no string"},
         {"{\"slot\":1,\"start\":1,\"type\":\"a\",\"id\":1}", "type or id is no string"},
@@ -784,6 +785,7 @@ static void test_malformed_lines_are_named(void **state)
         {"{\"end\":-1,\"type\":\"a\",\"id\":\"1\"}", "end is no time"},
         {"{\"spent\":-1,\"type\":\"a\",\"id\":\"1\"}", "spent is no whole number"},
         {"{\"opened\":null}", "opened is no time"},
+        {"{\"lost\":0}", "lost is no number of lines"},
     };
 
     (void)state;
@@ -898,50 +900,185 @@ static void trace_some(struct trace *trace, int n)
     trace_flush(trace);
 }
 
-static void test_a_full_disk_costs_whole_lines(void **state)
+/* What the log says while steps(arg) runs. */
+static void log_of(void (*steps)(void *arg), void *arg, char log[4096])
 {
-    static const char *const says[] = {"lines are lost", "kept again", "lines are lost", "kept again"};
-    char log[4096], *at = log;
     int ends[2], standard_error = dup(STDERR_FILENO);
-    struct trace *trace;
-    struct stat file;
-    struct verify v;
     ssize_t len;
 
-    (void)state;
-    signal(SIGXFSZ, SIG_IGN);
-    unlink(paths[0]);
-    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
     dup2(ends[1], STDERR_FILENO);
-    trace = trace_open(paths[0], &error);
-    for (int times = 0; trace && times < 2; times++) {
+    steps(arg);
+    dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+    close(ends[1]);
+    len = read(ends[0], log, 4095);
+    log[len > 0 ? len : 0] = '\0';
+    close(ends[0]);
+}
+
+static void assert_says(const char *log, const char *const *says, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *at = strstr(log, says[i]);
+
+        if (!at)
+            fail_msg("%zu: no \"%s\" in %s", i, says[i], log);
+        log = at + strlen(says[i]);
+    }
+    assert_null(strstr(log, "trace:"));
+}
+
+static void fill_the_disk_for_a_while(void *arg)
+{
+    struct trace *trace = trace_open(paths[0], &error);
+    struct stat file;
+
+    (void)arg;
+    assert_non_null(trace);
+    for (int times = 0; times < 2; times++) {
         trace_some(trace, 1);
         stat(paths[0], &file);
         limit_files((rlim_t)file.st_size + 200); /* a line has some 120 bytes */
         trace_some(trace, 3);
         trace_some(trace, 3);
-        trace_flush(trace);
         limit_files(RLIM_INFINITY);
         trace_some(trace, 2);
     }
     trace_close(trace);
-    dup2(standard_error, STDERR_FILENO);
-    close(standard_error);
-    close(ends[1]);
-    len = read(ends[0], log, sizeof log - 1);
-    close(ends[0]);
-    assert_true(trace && len > 0);
-    log[len] = '\0';
+}
+
+/* What cannot be written for a while is written later, torn lines too; and no signal ends the worker. */
+static void test_a_full_disk_for_a_while_costs_nothing(void **state)
+{
+    char log[4096];
+    struct verify v;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_DFL);
+    unlink(paths[0]);
+    log_of(fill_the_disk_for_a_while, NULL, log);
+    assert_string_equal(log, "");
     v = replay(1);
-    assert_int_equal(v.starts, 2 * (1 + 1 + 2));
+    assert_int_equal(v.starts, 2 * (1 + 3 + 3 + 2));
+    assert_int_equal(v.lost, 0);
     verify_free(&v);
-    for (size_t i = 0; i < COUNT(says); i++) {
-        at = strstr(at, says[i]);
-        if (!at)
-            fail_msg("%zu: no \"%s\" in %s", i, says[i], log);
-        at = strchr(at, '\n');
+}
+
+#define STARTS_MANY 20000 /* more than are kept */
+
+static void fill_the_disk_for_long(void *arg)
+{
+    struct trace *trace = trace_open(paths[0], &error);
+    const bool *for_good = arg;
+
+    assert_non_null(trace);
+    limit_files(1000);
+    trace_some(trace, STARTS_MANY);
+    trace_some(trace, 1);
+    if (!*for_good)
+        limit_files(RLIM_INFINITY);
+    trace_flush(trace);
+    if (!*for_good)
+        trace_some(trace, 1);
+    trace_close(trace);
+    limit_files(RLIM_INFINITY);
+}
+
+/* All lines that were given to the trace are there or counted as lost: the line opened and n starts. */
+static void assert_gap(uint64_t n, bool opened)
+{
+    struct verify v = replay(1);
+
+    assert_in_range(v.lost, n / 4, n);
+    assert_int_equal(v.starts + v.lost + opened, n + 1);
+    verify_free(&v);
+}
+
+static void test_what_a_full_disk_has_cost_is_counted(void **state)
+{
+    static const char *const says[] = {"trace: File too large; lines are lost, jobs run on",
+                                       "trace: lines are kept again; "};
+    char log[4096];
+    bool for_good = false;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_DFL);
+    unlink(paths[0]);
+    log_of(fill_the_disk_for_long, &for_good, log);
+    assert_says(log, says, COUNT(says));
+    assert_gap(STARTS_MANY + 2, true);
+}
+
+/* The mark of the gap has room all the same. */
+static void test_a_file_that_never_grows_again(void **state)
+{
+    static const char *const says[] = {"trace: File too large; lines are lost, jobs run on",
+                                       "trace: File too large; its last "};
+    char log[4096];
+    bool for_good = true;
+    struct outcome o;
+
+    (void)state;
+    unlink(paths[0]);
+    log_of(fill_the_disk_for_long, &for_good, log);
+    assert_says(log, says, COUNT(says));
+    assert_gap(STARTS_MANY + 1, true);
+    run_in(&o, NULL, built("weir"), "verify", paths[0], "--json", NULL);
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.err, " lines could not be written; starts that are missing are not judged"));
+    assert_non_null(strstr(o.out, "\"lost\":"));
+}
+
+/* Reads what is there, to the end of paths[0]. */
+static void copy(int fd)
+{
+    int to = open(paths[0], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    char bytes[65536];
+    ssize_t n;
+
+    while ((n = read(fd, bytes, sizeof bytes)) > 0)
+        assert_int_equal(write(to, bytes, (size_t)n), n);
+    close(to);
+}
+
+static void trace_to_a_pipe(void *arg)
+{
+    int reader = *(int *)arg;
+    struct trace *trace = trace_open(paths[1], &error);
+
+    assert_non_null(trace);
+    alarm(20); /* this is not to wait */
+    trace_some(trace, STARTS_MANY);
+    alarm(0);
+    copy(reader);
+    for (int i = 0; i < 100; i++) {
+        trace_flush(trace);
+        copy(reader);
     }
-    assert_null(strstr(at, "trace"));
+    trace_some(trace, 1);
+    trace_close(trace);
+    copy(reader);
+}
+
+static void test_a_pipe_that_nobody_reads(void **state)
+{
+    static const char *const says[] = {"trace: nobody reads it; lines are lost, jobs run on",
+                                       "trace: lines are kept again; "};
+    char log[4096];
+    int reader;
+
+    (void)state;
+    unlink(paths[0]);
+    unlink(paths[1]);
+    assert_int_equal(mkfifo(paths[1], 0600), 0);
+    reader = open(paths[1], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    log_of(trace_to_a_pipe, &reader, log);
+    close(reader);
+    unlink(paths[1]);
+    assert_says(log, says, COUNT(says));
+    assert_gap(STARTS_MANY + 1, true);
 }
 
 static void test_a_file_that_cannot_be_read(void **state)
@@ -978,7 +1115,10 @@ int main(void)
         cmocka_unit_test(test_an_end_long_before_its_start_is_named),
         cmocka_unit_test(test_a_torn_last_line_is_passed_over),
         cmocka_unit_test(test_many_members),
-        cmocka_unit_test(test_a_full_disk_costs_whole_lines),
+        cmocka_unit_test(test_a_full_disk_for_a_while_costs_nothing),
+        cmocka_unit_test(test_what_a_full_disk_has_cost_is_counted),
+        cmocka_unit_test(test_a_file_that_never_grows_again),
+        cmocka_unit_test(test_a_pipe_that_nobody_reads),
         cmocka_unit_test(test_a_file_that_cannot_be_read),
     };
 

@@ -35,6 +35,7 @@ struct reading {
     struct map running; /* of a job with limits: its latest start by this worker, from 1 */
     size_t first;       /* its worker's first start */
     int64_t last_us;    /* the last time that this worker wrote */
+    uint64_t lost;      /* lines that are missing */
 };
 
 /* A worker ends here, and with it what it had in flight. */
@@ -139,8 +140,8 @@ static bool scan_line(char *at, struct line *line)
 /* Reads any line. WEIR_EINPUT: *torn, it is no JSON at all, or no object. */
 static int parse_line(const char *text, size_t len, struct line *line, bool *torn, struct error *e)
 {
-    static const char *const names[] = {"slot", "start",  "type", "id",    "key",
-                                        "cost", "limits", "end",  "spent", "opened"};
+    static const char *const names[] = {"slot",   "start", "type",  "id",     "key", "cost",
+                                        "limits", "end",   "spent", "opened", "lost"};
     json_error_t why;
 
     line->count = 0;
@@ -322,17 +323,33 @@ static int read_opened(struct reading *r, const struct line *line, struct error 
     return 0;
 }
 
+/* The ends of what runs may be among those lines. */
+static int read_lost(struct reading *r, const struct line *line, struct error *e)
+{
+    int64_t lost;
+
+    if (!read_number(line, "lost", 1, INT64_C(1) << 53, &lost))
+        return error_set(e, WEIR_EINPUT, "lost is no number of lines");
+    r->lost += (uint64_t)lost;
+    end_worker(r);
+    return 0;
+}
+
 static int read_members(struct reading *r, const struct line *line, struct error *e)
 {
     static const struct {
         const char *member;
         int (*read)(struct reading *r, const struct line *line, struct error *e);
-    } kinds[] = {{"start", read_start}, {"end", read_end}, {"spent", read_spent}, {"opened", read_opened}};
+    } kinds[] = {{"start", read_start},
+                 {"end", read_end},
+                 {"spent", read_spent},
+                 {"opened", read_opened},
+                 {"lost", read_lost}};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (find_member(line, kinds[i].member))
             return kinds[i].read(r, line, e);
-    return error_set(e, WEIR_EINPUT, "neither start nor end, spent or opened is there");
+    return error_set(e, WEIR_EINPUT, "neither start nor end, spent, opened or lost is there");
 }
 
 /* Reads one line; *torn: it is no JSON at all. */
@@ -392,6 +409,7 @@ int verify_read(struct verify *v, const char *path, size_t *torn_line, struct er
     if (status == 0)
         status = read_lines(&r, f, path, torn_line, e);
     end_worker(&r);
+    v->lost += r.lost;
     map_free(&r.running);
     fclose(f);
     return status;

@@ -3,11 +3,15 @@
  * granted: one for each limit, rule and key, shared by all types that name the limit.
  *
  * A trace is NDJSON, several workers' lines in any order of files (worker/trace.h shows one line of each):
- *   slot, start, type, id, key?, cost?, limits   a start. slot: the time from which it was granted, by
- * Redis's clock; start: the handler's, by its worker's; limits: "limit=rules|limit=rules", as stored, "" or
- * absent for a type that has none end, type, id                 the handler returned spent, slot, type, id it
- * spent that much and not its cost; the end line that follows says when opened                        another
- * worker begins to write to the same file Other members are passed over.
+ * - slot, start, type, id, key?, cost?, limits: a start. slot: the time from which it was granted, by Redis's
+ * clock; start: the handler's, by its worker's; limits: "limit=rules|limit=rules", as stored, "" or absent
+ * for a type that has none
+ * - end, type, id: the handler returned
+ * - spent, slot, type, id: it spent that much and not its cost; the end line that follows says when
+ * - opened: another worker begins to write to the same file
+ * - lost: so many lines are missing here
+ *
+ * Other members are passed over.
  *
  * What a trace cannot tell is taken to the advantage of those who granted:
  * - A rule that changes between two starts changed when that let most through; what is in use stays in use. A
@@ -20,6 +24,7 @@
  * - In flight is a job from its slot for as long as its handler ran by one clock: never longer than in truth,
  * and no matter what two machines' clocks say. A start without an end (its worker was killed) ended at the
  * same job's next start, or at the last time that its worker wrote, whichever was first.
+ * - Where lines are missing, what was in flight had ended by then; the starts among them are not known.
  * - Clocks of machines differ by milliseconds: a handler may start before its slot, by up to
  * VERIFY_CLOCKS_US. */
 #ifndef THROTTLE_VERIFY_H
@@ -95,6 +100,7 @@ struct verify {
     struct verify_violation named[VERIFY_NAMED_MAX]; /* the first violations, by slot */
     uint64_t starts, violations;                     /* a start may be too early for several rules */
     uint64_t before_slot;                            /* of all types */
+    uint64_t lost;                                   /* lines that the traces say are missing */
     struct verify_input *input;
 };
 

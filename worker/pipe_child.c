@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/quiet.h"
 #include "worker/spawn.h"
 
 #define READ_SIZE (64 * 1024) /* what a pipe holds: at each event no more, so that others get their turn */
@@ -291,33 +292,10 @@ static void end_input(struct child *c)
         close_fd(&c->process.in);
 }
 
-/* Without a SIGPIPE for the host program when the child reads no more; one that was pending before is its
- * own. */
-static ssize_t write_quietly(int fd, const char *bytes, size_t len)
-{
-    static const struct timespec at_once;
-    sigset_t pipe_signal, before, pending;
-    ssize_t n;
-    int failed;
-
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    sigpending(&pending);
-    n = write(fd, bytes, len);
-    failed = errno;
-    if (n < 0 && failed == EPIPE && !sigismember(&pending, SIGPIPE))
-        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = failed;
-    return n;
-}
-
 static void on_in(struct ev_loop *loop, ev_io *io, int events)
 {
     struct child *c = io->data;
-    ssize_t n = write_quietly(c->process.in, c->in.at + c->in.from, c->in.to - c->in.from);
+    ssize_t n = quiet_write(c->process.in, c->in.at + c->in.from, c->in.to - c->in.from);
 
     (void)loop, (void)events;
     if (n > 0) {

@@ -4,12 +4,16 @@
  *   {"spent":7,"slot":1700000000000000,"type":"mail","id":"..."}
  *   {"end":1700000000900123,"type":"mail","id":"..."}
  *   {"opened":1700000000000000}
+ *   {"lost":12}
  * slot: the start time that was granted, by Redis's clock (0 without a gate); start: when the handler was
  * called, by this machine's clock; key and cost only where there is a key and the cost is not 1; limits:
  * those in force, as they are stored. end: when the handler returned, of jobs that a concurrency rule counts
  * and of those that spent another cost than was granted; spent says what that was. opened: a worker begins to
- * write here; what one before it had in flight ended with it. Lines are collected and written whole;
- * thread-safe. */
+ * write here; what one before it had in flight ended with it. lost: so many lines are missing here.
+ *
+ * Lines are collected and written whole. What cannot be written (a full disk, a pipe that nobody reads) is
+ * kept, up to 1 MiB of it; then lines are lost. No job waits for that. A file that cannot grow at all has the
+ * line that says so in the place of its last one. Thread-safe. */
 #ifndef WORKER_TRACE_H
 #define WORKER_TRACE_H
 
@@ -24,8 +28,7 @@ struct trace *trace_open(const char *file, struct error *e);
 void trace_start(struct trace *trace, const struct task *task, const struct job_view *view);
 /* The handler has returned. */
 void trace_end(struct trace *trace, const struct task *task, const struct job_view *view);
-/* Writes what was collected. Where that fails, lines are lost, whole ones; logged when it begins and when it
- * ends. */
+/* Writes what was collected, as far as that is possible now. */
 void trace_flush(struct trace *trace);
 void trace_close(struct trace *trace);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "worker/http.h"
 #include "worker/pipe.h"
 
@@ -33,6 +34,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     struct weir_worker *w = timer->data;
 
     (void)loop, (void)events;
+    log_flush();
     if (w->stopping_us || w->drain_max_us)
         worker_check_stop(w);
     if (!w->leaving)

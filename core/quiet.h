@@ -1,0 +1,11 @@
+/* Writing without a signal for the host program: none of SIGPIPE, when nobody reads any more, none of
+ * SIGXFSZ, when a file has all the bytes that it may have. */
+#ifndef CORE_QUIET_H
+#define CORE_QUIET_H
+
+#include <sys/types.h>
+
+/* As write(2). A signal that was pending before is the host's own, and stays. */
+ssize_t quiet_write(int fd, const void *bytes, size_t len);
+
+#endif
