@@ -391,9 +391,11 @@ static char *present_jobs(struct stage *s)
 static bool read_event(const char *line, struct event *event)
 {
     long long at_us;
-    int pid;
+    int pid, rest;
 
-    if (sscanf(line, "%7s j%d %d %d %lld", event->what, &event->job, &event->attempt, &pid, &at_us) != 5)
+    /* Of "j7.then" the number is 7. */
+    if (sscanf(line, "%7s j%d%n", event->what, &event->job, &rest) != 2 ||
+        sscanf(line + rest + strcspn(line + rest, " "), "%d %d %lld", &event->attempt, &pid, &at_us) != 3)
         return false;
     event->pid = pid;
     event->at_us = at_us;

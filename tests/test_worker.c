@@ -121,6 +121,76 @@ static void done_retry_dead_throttled(void **state)
     free(dead);
 }
 
+static int compare_us(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* From the end of each job to the begin of the next one: half of these times are no longer. */
+static int64_t median_gap_us(const struct history *h)
+{
+    int64_t gaps[400];
+    size_t n = 0;
+
+    for (int i = 1; i < h->count && n < 400; i++)
+        if (strcmp(h->events[i - 1].what, "effect") == 0 && strcmp(h->events[i].what, "begin") == 0)
+            gaps[n++] = h->events[i].at_us - h->events[i - 1].at_us;
+    assert_true(n > 50);
+    qsort(gaps, n, sizeof *gaps, compare_us);
+    return gaps[n / 2];
+}
+
+/* However many executors are idle: what waits for an end does not wait for a turn that is due anyway. */
+static void an_end_that_others_wait_for_is_settled_at_once(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    pid_t worker;
+
+    stage_rate(s, "mark", "concurrency=1");
+    stage_enqueue(s, "mark", "{\"sleep\":0.001}", 0, 100);
+    worker = stage_actor(s, "worker", "executors=10", NULL);
+    await(stage_stat(s, "mark", "done") == 100);
+    assert_int_equal(stage_end(worker), 0);
+    h = history_read(s);
+    print_message("from an end to the next start: %.2f ms\n", (double)median_gap_us(&h) / MS);
+    assert_in_range(median_gap_us(&h), 0, 5 * MS);
+    history_free(&h);
+}
+
+/* Batches of one job each, one after the other. */
+static void what_follows_a_batch_starts_at_once(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    pid_t worker = stage_actor(s, "worker", "executors=10", NULL);
+    int64_t least_us = SECOND;
+
+    stage_await_workers(s, 1);
+    for (int i = 0; i < 10; i++) {
+        char batch[16], id[16];
+        struct weir_job_spec job = {.type = "mark", .id = id, .args = "{\"sleep\":0.1}", .batch = batch};
+
+        snprintf(batch, sizeof batch, "j%d", 1000 + i);
+        snprintf(id, sizeof id, "j%d", i);
+        assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
+        assert_int_equal(weir_batch_seal(s->client, batch, "mark"), 0);
+        await(history_count(s, "begin", 1000 + i) == 1);
+    }
+    assert_int_equal(stage_end(worker), 0);
+    h = history_read(s);
+    for (int i = 0; i < 10; i++) {
+        int64_t gap_us = nth(&h, "begin", 1000 + i, 0)->at_us - nth(&h, "effect", i, 0)->at_us;
+
+        least_us = gap_us < least_us ? gap_us : least_us;
+    }
+    print_message("from the end of a batch to what follows: %.2f ms\n", (double)least_us / MS);
+    assert_in_range(least_us, 0, 5 * MS);
+    history_free(&h);
+}
+
 /* The provider gave no time: its type rests for 1 s, then for 2. */
 static void throttled_without_a_time(void **state)
 {
@@ -1239,6 +1309,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ON_STAGE(done_retry_dead_throttled),
+        ON_STAGE(an_end_that_others_wait_for_is_settled_at_once),
+        ON_STAGE(what_follows_a_batch_starts_at_once),
         ON_STAGE(throttled_without_a_time),
         ON_STAGE(true_cost),
         ON_STAGE(usual_backoff),

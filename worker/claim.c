@@ -174,6 +174,7 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
             return -1;
         if (lease->slot_us > claim->now_us)
             task->start_us = lease->slot_us + offset_us;
+        batches_enter(&w->batches, task);
         w->body_bytes += 0.01 * ((double)lease->body.len - w->body_bytes);
         task_list_push(tasks, task);
     }

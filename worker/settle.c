@@ -10,7 +10,7 @@
 
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
 #define LEFT_OUT (-1)                 /* a time that the handler did not give */
-#define SETTLE_DELAY_US (10 * MS)     /* what has ended waits that long for a turn that is due anyway */
+#define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway */
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
 #define SETTLE_SOON 500               /* so many do not wait */
@@ -226,9 +226,25 @@ void worker_collect(struct weir_worker *w)
     task_list_init(&ended);
     pool_collect(w->pool, &ended);
     w->ended += (uint64_t)ended.count;
-    for (task = ended.head; task; task = task->next)
+    while ((task = task_list_pop(&ended))) {
         worker_take_end(task);
-    task_list_append(&w->finished, &ended);
+        worker_finished(w, task);
+    }
+}
+
+/* Does the end of a task let others start: is a job in flight less, or are slots given back? */
+static bool makes_room(const struct task *task)
+{
+    return memchr(task->token.at, '~', task->token.len) ||
+           (task_settles_up(task) && task->spent < task->cost);
+}
+
+void worker_finished(struct weir_worker *w, struct task *task)
+{
+    bool last = batches_leave(&w->batches, task);
+
+    w->awaited_ends |= last || makes_room(task) || task->end == END_THROTTLED;
+    task_list_push(&w->finished, task);
 }
 
 /* ---- All of them */
@@ -342,6 +358,7 @@ void worker_settle(struct weir_worker *w, struct args *a)
             costly += !is_plain(task) || task_settles_up(task);
         }
     }
+    w->awaited_ends &= w->finished.head != NULL;
     if (!w->settling.head)
         return;
     settle_request(a, w->prefix, -1, w->id);
@@ -360,14 +377,17 @@ int64_t worker_settle_time(const struct weir_worker *w)
 {
     if (!w->finished.head)
         return NEVER;
-    if (w->finished.count >= SETTLE_SOON || w->stopping_us)
+    if (w->finished.count >= SETTLE_SOON || w->awaited_ends || w->stopping_us)
         return 0;
     return w->finished.head->finished_us + SETTLE_DELAY_US;
 }
 
 void worker_give_back(struct weir_worker *w, struct task_list *tasks)
 {
-    for (struct task *task = tasks->head; task; task = task->next)
+    struct task *task;
+
+    while ((task = task_list_pop(tasks))) {
         task_finish(task, END_BACK, 0, NULL);
-    task_list_append(&w->finished, tasks);
+        worker_finished(w, task);
+    }
 }

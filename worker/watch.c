@@ -69,7 +69,8 @@ static void give_up(struct weir_worker *w, struct task *task, int64_t now)
     job->finished_us = now;
     job->end = END_RETRY;
     worker_take_end(job);
-    task_list_push(&w->finished, job);
+    batches_leave(&w->batches, task);
+    worker_finished(w, job);
     if (stop) {
         w->result = WEIR_EINTERNAL;
         worker_begin_stop(w);
@@ -162,6 +163,8 @@ static void cut_off(struct weir_worker *w, int64_t now)
     atomic_store(&w->conditions.lease_end_us, 0);
     task_list_init(&waiting);
     pool_withdraw(w->pool, &waiting, true);
+    for (struct task *task = waiting.head; task; task = task->next)
+        batches_leave(&w->batches, task);
     task_list_free(&waiting); /* what adopt is not told of goes back to its lane */
     n = pool_running(w->pool, w->watched);
     if (n > 0)

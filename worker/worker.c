@@ -73,6 +73,7 @@ void weir_worker_free(struct weir_worker *w)
     trace_close(w->trace);
     task_list_free(&w->finished);
     task_list_free(&w->settling);
+    batches_free(&w->batches);
     ev_loop_destroy(w->loop);
     while (w->told) {
         struct told *next = w->told->next;

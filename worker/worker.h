@@ -4,10 +4,10 @@
  *   precheck.c before joining: Redis's settings, once, and the user's rights
  *   adopt.c    joining, under a new id after each connect; stop.c: finishing and leaving
  *   turn.c     one turn: what goes into it, and when the next one is
- *   settle.c   what has ended; claim.c: what to run next; schedule.c: schedules that are due
- *   waking.c   what an idle worker waits for
- *   pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over
- *   handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
+ *   settle.c   what has ended, batches.c: and of which batches there is more; claim.c: what to run next;
+ * schedule.c: schedules that are due waking.c   what an idle worker waits for pool.c     executors; begin.c:
+ * those on the loop; watch.c: time, cancelled jobs, a lease that is over handler.c  running one job, in its
+ * way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
  *
  * Everything but the pool's threads runs on the loop. */
 #ifndef WORKER_WORKER_H
@@ -18,6 +18,7 @@
 
 #include "core/client.h"
 #include "core/link.h"
+#include "worker/batches.h"
 #include "worker/handler.h"
 #include "worker/pool.h"
 #include "worker/trace.h"
@@ -96,6 +97,8 @@ struct weir_worker {
 
     struct task_list finished; /* to be settled */
     struct task_list settling; /* in the turn that is under way */
+    struct batches batches;    /* of the jobs that have not ended */
+    bool awaited_ends;         /* of the finished: somebody may wait for the end of one */
 
     /* What the last claim said; times by this machine's monotonic clock, 0: unknown or never. */
     struct claim claim;
@@ -187,6 +190,8 @@ void worker_ask_all(struct weir_worker *w, enum task_asked why);
 /* settle.c */
 /* Takes what has ended from the pool. */
 void worker_collect(struct weir_worker *w);
+/* A task has left the pool: it is to be settled. */
+void worker_finished(struct weir_worker *w, struct task *task);
 /* How a task that has ended is settled, decided and told once: what it was asked to end for counts more than
  * what its handler said. */
 void worker_take_end(struct task *task);

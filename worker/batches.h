@@ -1,0 +1,19 @@
+/* Which batches have jobs in this worker, and how many: when the last of them ends here, somebody may wait
+ * for it. All functions are for the worker's loop. */
+#ifndef WORKER_BATCHES_H
+#define WORKER_BATCHES_H
+
+#include "worker/task.h"
+
+struct batch_here;
+struct batches {
+    struct batch_here *head;
+};
+
+/* A task that was leased; one of no batch is not counted, nor one for which there is no memory. */
+void batches_enter(struct batches *batches, struct task *task);
+/* It has ended, or goes back. Was it the last one of its batch here? Of no batch: false. */
+bool batches_leave(struct batches *batches, struct task *task);
+void batches_free(struct batches *batches);
+
+#endif
