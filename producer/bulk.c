@@ -6,8 +6,8 @@
  * what it has, send the rest again. An error that comes again without any progress between is the bulk's end;
  * so is a minute without Redis.
  *
- * A bulk with a name is a batch: each entry has its head, so that the batch counts how it ends, and at the
- * end of the input it is sealed.
+ * A bulk with a name is a batch: append.lua gives each entry its head, so that the batch counts how it ends;
+ * at the end of the input it is sealed.
  *
  * Resuming: lines that Redis has are only counted and summed until its place is reached; the sums must then
  * agree. */
@@ -47,7 +47,6 @@ struct weir_bulk {
     struct weir *w;
     char batch[129];
     bool named;
-    char head[BATCH_HEAD_SIZE];           /* of each entry of a named batch; else "" */
     char then_queue[129], then_type[129]; /* what follows; "": nothing */
     struct batch_state resume;            /* what Redis had at the beginning */
     struct batch_state at;                /* all lines given so far */
@@ -487,11 +486,6 @@ static int take_job(struct weir_bulk *b, size_t begin, const struct job_view *jo
     return send_chunk(b);
 }
 
-static int begin_entry(struct weir_bulk *b)
-{
-    return text_add(&b->bodies, b->head, strlen(b->head), &b->w->error);
-}
-
 /* A line that names another batch than it would be counted in. */
 static int check_batch(struct weir_bulk *b, const struct job_view *job)
 {
@@ -539,12 +533,10 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
     tally_init(&b->types);
     tally_init(&b->queues);
     b->at = b->begin = (struct batch_state){0, CHECKSUM_NONE};
-    if (batch) {
+    if (batch)
         strcpy(b->batch, batch);
-        batch_head(batch, b->head);
-    } else {
+    else
         make_name(b);
-    }
     status = read_batch(b, &b->resume, &w->error);
     b->last_sent_us = clock_mono_us();
     if (status)
@@ -567,8 +559,6 @@ int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
         status =
             error_set(&b->w->error, WEIR_EUSAGE,
                       "wrong job: a bulk takes no unique and no batch; its own name is that of its batch");
-    if (!status)
-        status = begin_entry(b);
     if (!status)
         status = job_write(&b->bodies, job, &view, &b->w->error);
     if (status) {
@@ -598,10 +588,9 @@ int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
     if (queue && !name_is_valid(queue, strlen(queue)))
         return error_set(&b->w->error, WEIR_EINPUT,
                          "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", queue);
-    status = begin_entry(b);
-    if (!status && type)
+    if (type)
         status = job_wrap(&b->bodies, type, line, len, &view, &b->w->error);
-    else if (!status)
+    else
         status = job_rewrite(&b->bodies, line, len, &view, &b->w->error);
     if (!status)
         status = check_batch(b, &view);

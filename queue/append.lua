@@ -3,18 +3,18 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, batch,
---       keep_ms     how long an unnamed bulk is remembered after this chunk; '': it has a name and counts its jobs, whose bodies
---                   have the head that names it
+--       keep_ms     how long an unnamed bulk is remembered after this chunk; '': it has a name and counts its jobs
 --       first       lines of the input before this chunk
 --       lines       lines of this chunk, those without a job included
 --       sum_before, sum_after   the checksums at its ends
+--       seed        random: see sign
 --       n, (type, count) * n, m, (queue, count) * m: what is in it
 --       bodies, those of the first queue first
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
 --        an error that says so when it is, but the batch is sealed
 -- full: refused
--- uses: arrival check ends
+-- uses: arrival check ends sign
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
@@ -37,8 +37,9 @@ local function read_chunk(ARGV, c)
     if c.keep_ms ~= '' and not is_whole(tonumber(c.keep_ms)) then return 'keep_ms must be a whole number' end
     if not is_whole(c.first) or not is_whole(c.lines) then return 'first and lines must be whole numbers' end
     if not c.sum_before or not c.sum_after then return 'it has no checksums' end
+    if not is_name(c.seed) then return 'its seed is no name' end
     local total, jobs, at
-    c.types, total, at = read_counts(ARGV, 8)
+    c.types, total, at = read_counts(ARGV, 9)
     if not c.types then return 'the counts of its types are wrong' end
     c.queues, jobs, c.bodies = read_counts(ARGV, at)
     if not c.queues then return 'the counts of its queues are wrong' end
@@ -46,10 +47,16 @@ local function read_chunk(ARGV, c)
 end
 
 local function wrong_keys(c)
-    local wrong = arrival.wrong_batch(c.batch) or arrival.wrong_registries()
+    local wrong = arrival.wrong_batch(c.batch) or arrival.wrong_registries() or c.keep_ms == '' and sign.wrong()
     for _, q in ipairs(c.queues) do wrong = wrong or check.wrong_kind('queue:' .. q.name, 'list') end
     for _, t in ipairs(c.types) do wrong = wrong or arrival.wrong_counter(t.name, 'enqueued') end
     return wrong
+end
+
+-- The batch counts each of these bodies: they get the head that says so.
+local function add_heads(ARGV, c)
+    local head = sign.write('@0,0,0,b' .. c.batch .. ';', c.seed)
+    for i = c.bodies, #ARGV do ARGV[i] = head .. ARGV[i] end
 end
 
 local function put_jobs(ARGV, c)
@@ -65,7 +72,7 @@ end
 
 local function append(ARGV)
     local c = {batch = ARGV[2], keep_ms = ARGV[3], first = tonumber(ARGV[4]), lines = tonumber(ARGV[5]),
-               sum_before = ARGV[6], sum_after = ARGV[7]}
+               sum_before = ARGV[6], sum_after = ARGV[7], seed = ARGV[8]}
     local wrong = read_chunk(ARGV, c)
     if wrong then return refuse('append: %s', wrong) end
     wrong = wrong_keys(c)
@@ -78,6 +85,7 @@ local function append(ARGV)
     end
     wrong = c.keep_ms == '' and arrival.closed(c.batch)
     if wrong then return refuse('%s', wrong) end
+    if c.keep_ms == '' then add_heads(ARGV, c) end
     put_jobs(ARGV, c)
     local after = us(c.first + c.lines)
     call('HSET', batch, 'next', after, 'sum', c.sum_after)

@@ -394,6 +394,7 @@ int batch_resume(struct weir *w, const char *name, struct batch_change *change)
 
         begin(w, &a, "batch_resume", name);
         args_add_int(&a, PAGE);
+        job_add_seed(&a);
         status = ask(w, &a, &reply);
         if (!status)
             status = read_change(reply, name, "batch_resume", &was, n, &w->error);

@@ -2,10 +2,10 @@
 -- that it stands there in its order when all pages have returned.
 --
 -- KEYS[1] prefix
--- ARGV: now, name, most (1 to 500)
+-- ARGV: now, name, most (1 to 500), seed (random: see sign)
 -- reply: [ what it was: "paused", "open", or "cancelled" (then nothing was changed); how many returned; how many are still aside ]
 --        [ "none" ] when there is no such batch
--- uses: batch bell check ends
+-- uses: batch bell check ends sign
 
 local function wrong_queues(jobs)
     local wrong
@@ -13,12 +13,12 @@ local function wrong_queues(jobs)
     return wrong
 end
 
-local function to_heads(jobs)
+local function to_heads(jobs, seed)
     local queues = {}
     for i = #jobs, 1, -1 do
         local queue = jobs[i].queue
         queues[queue] = queues[queue] or {}
-        queues[queue][#queues[queue] + 1] = jobs[i].entry
+        queues[queue][#queues[queue] + 1] = sign.write(jobs[i].entry, seed)
     end
     for queue, entries in pairs(queues) do
         push('LPUSH', P .. 'queue:' .. queue, entries)
@@ -29,10 +29,10 @@ end
 
 local function batch_resume(ARGV)
     local name, most = ARGV[2], tonumber(ARGV[3])
-    if #ARGV ~= 3 or not (is_name(name) and is_whole(most, 1)) or most > 500 then
-        return refuse('batch_resume: wants a name, most from 1 to 500')
+    if #ARGV ~= 4 or not (is_name(name) and is_whole(most, 1) and is_name(ARGV[4])) or most > 500 then
+        return refuse('batch_resume: wants a name, most from 1 to 500, a seed')
     end
-    local wrong = batch.wrong(name) or check.wrong_kind('queues', 'set') or check.wrong_kind('dead', 'zset')
+    local wrong = batch.wrong(name) or check.wrong_kind('queues', 'set') or check.wrong_kind('dead', 'zset') or sign.wrong()
     if wrong then return check.refuse_key(wrong) end
     local b, was = batch.read(name), batch.halted(name)
     if b and b.cancelled or was == 'cancelled' then return {'cancelled', 0, call('LLEN', P .. 'aside:' .. name)} end
@@ -45,7 +45,7 @@ local function batch_resume(ARGV)
         call('HDEL', P .. 'halted', 'b/' .. name)
         ends.keep(name, ends.KEPT_MS, true)
     end
-    to_heads(jobs)
+    to_heads(jobs, ARGV[4])
     batch.count(jobs, 'enqueued', 1)
     batch.bury(name, unread)
     call('LTRIM', P .. 'aside:' .. name, '0', us(-#jobs - #unread - 1))

@@ -91,7 +91,7 @@ local function claim(ARGV)
     if not ok or wrong_key then
         claim_wait.restore()
         if ok then return check.refuse_key(wrong_key) end
-        return type(used) == 'table' and used or refuse('claim: %s', used)
+        return find(used, '^WRONGTYPE ') and error_reply(used) or refuse('claim: %s', used) -- Redis's pcall makes text of errors
     end
     claim_commit.write(used)
     local look, later, due, news = claim_duty.next_times()

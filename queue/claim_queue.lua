@@ -1,25 +1,23 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: claim_call claim_grant claim_halt claim_park claim_wait
+-- uses: claim_call claim_grant claim_halt claim_park claim_wait sign
 local claim_queue = {}
 
 local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
 
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job.h
+local AT = 64                 -- "@"
 
 -- The type of a job as Weir's producers write it, id and type first. An odd job that this misreads is found by the worker, which
--- reads the whole. A head may stand before the body.
-local QUICK = '^@?[^;{]*;?{"id":"[^"\\]*","type":"([%w_.-]+)"'
+-- reads the whole.
+local QUICK = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
 
--- The type of a job and its entry, with an id if it had none; or nil and what is wrong with it.
-local function read_job(entry)
-    if #entry > BODY_MOST and #entry - #(match(entry, '^@%d+,%d+,%d+[^;]*;') or '') > BODY_MOST then
-        return nil, format('larger than %d bytes', BODY_MOST)
-    end
-    local name = match(entry, QUICK)
+-- The type of a job, whose body begins at `at`, and its entry, with an id if it had none; or nil and what is wrong with it.
+local function read_job(entry, at)
+    if #entry - at >= BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
+    local name = match(entry, QUICK, at)
     if name and #name <= 128 then return name, entry end
-    local head, body = match(entry, '^(@%d+,%d+,%d+[^;]*;)(.*)$')
-    head, body = head or '', body or entry
+    local head, body = sub(entry, 1, at - 1), sub(entry, at)
     local ok, job = pcall(json_read, body)
     if not ok then return nil, 'no JSON: ' .. tostring(job) end
     if type(job) ~= 'table' or not find(body, '^%s*{') then return nil, 'no JSON object' end
@@ -105,13 +103,13 @@ local function place_entry(s, entry)
 end
 
 -- A job whose type was not yet met, or that was not written by Weir's producers.
-local function place_odd(queue, body)
-    local name, entry = read_job(body)
+local function place_odd(queue, entry, at)
+    local name, read = read_job(entry, at)
     if not name then
-        claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. entry, entry = body}
+        claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. read, entry = entry}
         return true
     end
-    return place_entry(grant.state(queue, name), entry)
+    return place_entry(grant.state(queue, name), read)
 end
 
 -- jobs[i - 1], of type s, was placed: leases those behind it that may be leased as it was. Returns the index behind them.
@@ -123,10 +121,11 @@ local function place_alike(s, jobs, i)
     local first, name, limited, tail, bytes = i, s.name, s.limited, l and l.tail or s.free_tail, claim.bytes
     local behind = i + min(n, claim.budget, #jobs - i + 1)
     while i < behind and bytes <= claim.BYTES do
-        local body = jobs[i]
-        if #body > BODY_MOST or match(body, QUICK) ~= name or limited and find(body, '"cost"', 1, true) then break end
-        grant.lease_entry(slot, tail, body)
-        bytes, i = bytes + #body, i + 1
+        local entry, at = jobs[i], 1
+        if byte(entry) == AT then entry, at = sign.read(entry) end
+        if #entry > BODY_MOST or match(entry, QUICK, at) ~= name or limited and find(entry, '"cost"', 1, true) then break end
+        grant.lease_entry(slot, tail, entry)
+        bytes, i = bytes + #entry, i + 1
     end
     grant.count_alike(s, i - first)
     s.pulled, claim.bytes, claim.budget = s.pulled + i - first, bytes, claim.budget - (i - first)
@@ -137,13 +136,13 @@ end
 local function place_all(queue, jobs)
     local states, i = grant.states[queue], 1
     while i <= #jobs do
-        local body = jobs[i]
-        local s = #body <= BODY_MOST and states[match(body, QUICK) or '']
+        local entry, at = sign.read(jobs[i])
+        local s = #entry <= BODY_MOST and states[match(entry, QUICK, at) or '']
         if claim.free + claim.prefetch < 1 or claim.budget < 1 or claim.bytes > claim.BYTES
-            or not (s and place_entry(s, body) or not s and place_odd(queue, body)) then
+            or not (s and place_entry(s, entry) or not s and place_odd(queue, entry, at)) then
             break
         end
-        i, claim.bytes, claim.budget = i + 1, claim.bytes + #body, claim.budget - 1
+        i, claim.bytes, claim.budget = i + 1, claim.bytes + #entry, claim.budget - 1
         if s then i = place_alike(s, jobs, i) end
     end
     grant.take_used()

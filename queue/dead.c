@@ -61,6 +61,7 @@ static void make_request(const struct dead_walk *walk, struct args *a)
         args_add_int(a, walk->body_bytes);
     else
         add_text(a, walk->into);
+    job_add_seed(a);
     for (size_t i = 0; i < f->id_count; i++)
         args_add(a, f->ids[i]);
 }

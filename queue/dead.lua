@@ -12,15 +12,17 @@
 -- ARGV: now, verb, most (records to look at, 1 to 200), till, score, record (the place),
 --       type, queue, batch, text (in the reason), older, newer (us, died at least and at most so long ago); '' for each: any
 --       argument   of list: how many bytes of each body; of retry: the queue for all, '' for each its own; else ''
+--       seed       random: see sign
 --       id ...     as list names them; none: any
 -- reply: [ now, till, score, record, records looked at, found ]; found:
 --        count: [ [ type, reason, number, number of those without a queue ], ... ]
 --        list: [ [ died us, queue, type, key, reason, attempts, interrupted, throttled, batch, key of its lock, last failure us or '',
 --                  that failure, id, bytes of the body, as many of the body as asked for ], ... ]
 --        retry, remove: [ how many, how many were left as they have no queue, id, ... ]; ids: only if some were given
--- uses: arrival check dead_records ends lease
+-- uses: arrival check dead_records ends lease sign
 
 local PAGE_MOST = 200
+local AT = 64 -- "@"
 
 -- Bytewise, as Redis sorts: `<` on strings asks the server's locale.
 local function precedes(a, b)
@@ -112,10 +114,16 @@ end
 
 function verbs.remove(jobs, asked) return take_out(jobs, 'removed', 0, asked) end
 
--- What comes into a queue.
+-- The entry that begins anew. A body that looks like a head keeps one before it, or it would be signed as one.
 local function fresh(job)
     local attrs = job.attrs:gsub(',e[^,]*', '')
-    return attrs == '' and job.body or lease.entry_write(0, 0, 0, job.body, attrs)
+    local bare = attrs == '' and byte(job.body) ~= AT
+    return bare and job.body or lease.entry_write(0, 0, 0, job.body, attrs)
+end
+
+local function signed(entries, seed)
+    for i, entry in ipairs(entries) do entries[i] = sign.write(entry, seed) end
+    return entries
 end
 
 -- Into which queue each job goes: sets job.into, returns those that have one, and the queues.
@@ -135,11 +143,11 @@ end
 
 function verbs.retry(jobs, asked)
     local able, queues, entries = choose_queues(jobs, asked)
-    local wrong, names, ids = arrival.wrong_registries(), {}, {}
+    local wrong, names, ids = arrival.wrong_registries() or sign.wrong(), {}, {}
     for _, queue in ipairs(queues) do wrong = wrong or check.wrong_kind('queue:' .. queue, 'list') end
     if wrong then return nil, wrong end
     for _, queue in ipairs(queues) do
-        push('RPUSH', P .. 'queue:' .. queue, entries[queue])
+        push('RPUSH', P .. 'queue:' .. queue, signed(entries[queue], asked.seed))
         call('SADD', P .. 'queues', queue)
     end
     for i, job in ipairs(able) do
@@ -153,7 +161,7 @@ function verbs.retry(jobs, asked)
     return take_out(able, 'revived', #jobs - #able, asked)
 end
 
-local NAMES = {'verb', 'most', 'till', 'score', 'record', 'type', 'queue', 'batch', 'text', 'older', 'newer', 'argument'}
+local NAMES = {'verb', 'most', 'till', 'score', 'record', 'type', 'queue', 'batch', 'text', 'older', 'newer', 'argument', 'seed'}
 
 local function is_time(text) return text == '' or is_whole(tonumber(text)) end
 
@@ -173,6 +181,7 @@ local function read_arguments(ARGV)
     if not is_time(asked.older) or not is_time(asked.newer) then return nil, 'older and newer are whole numbers' end
     if asked.verb == 'list' and not is_whole(tonumber(asked.argument)) then return nil, 'list wants a number of bytes' end
     if asked.verb == 'retry' and asked.argument ~= '' and not is_name(asked.argument) then return nil, 'its queue is no name' end
+    if not is_name(asked.seed) then return nil, 'its seed is no name' end
     return asked
 end
 

@@ -110,6 +110,7 @@ void append_request(struct args *a, const char *prefix, int64_t now_us, const st
     args_add_int(a, (int64_t)(chunk->after.lines - chunk->before.lines));
     add_sum(a, chunk->before.sum);
     add_sum(a, chunk->after.sum);
+    job_add_seed(a);
     add_counts(a, chunk->types, chunk->type_count);
     add_counts(a, chunk->queues, chunk->queue_count);
 }
@@ -163,9 +164,4 @@ int batch_reply(const struct redisReply *r, struct batch_state *state, struct er
     int status = reply_array(r, 2, "batch", e);
 
     return status ? status : read_state(r->element[0], r->element[1], state, e);
-}
-
-void batch_head(const char *batch, char head[BATCH_HEAD_SIZE])
-{
-    snprintf(head, BATCH_HEAD_SIZE, "@0,0,0,b%s;", batch);
 }

@@ -52,7 +52,7 @@ struct name_count {
 struct append {
     const char *batch;
     int64_t keep_ms; /* how long an unnamed bulk is remembered after this chunk; 0: a batch with a name,
-                        whose jobs have their head */
+                        which counts its jobs */
     struct batch_state before, after;
     const struct name_count *types, *queues;
     size_t type_count, queue_count;

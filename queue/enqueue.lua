@@ -4,7 +4,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, queue, type, id,
 --       keep_ms    how long the id is remembered
---       tag        random, of this one call: when it is sent twice because its answer was lost, both answers are the same
+--       tag        random, of this one call: when it is sent twice because its answer was lost, both answers are the same;
+--                  also the seed of sign
 --       delay_us   run at the earliest that long from now, or ''
 --       at_us      run at the earliest at that time, or ''
 --       cost       that of its body, or ''
@@ -17,7 +18,7 @@
 -- unique:<key>: the id of the job that holds it. It is freed by what ends the job (ends.lua), or starts it.
 --
 -- full: refused
--- uses: arrival bell check lease
+-- uses: arrival bell check lease sign
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -59,7 +60,7 @@ local function wrong_keys(queue, name, id, due, cost, batch, unique)
     return batch ~= '' and arrival.wrong_batch(batch) or unique ~= '' and check.wrong_kind('unique:' .. unique, 'string')
         or check.wrong_kind('id:' .. id, 'string') or check.wrong_kind('queue:' .. queue, 'list')
         or check.wrong_kind('later', 'zset') or arrival.wrong_registries()
-        or cost ~= '' and check.wrong_kind('limits', 'hash')
+        or batch .. unique ~= '' and sign.wrong() or cost ~= '' and check.wrong_kind('limits', 'hash')
         or arrival.wrong_counter(name, due == 0 and 'enqueued' or 'scheduled')
 end
 
@@ -70,9 +71,9 @@ local function make_entry(batch, unique, lock, body)
     return attrs == '' and body or lease.entry_write(0, 0, 0, body, attrs)
 end
 
-local function put(queue, name, due, header, entry)
+local function put(queue, name, due, tag, header, entry)
     if due == 0 then
-        call('RPUSH', P .. 'queue:' .. queue, entry)
+        call('RPUSH', P .. 'queue:' .. queue, sign.write(entry, tag))
         arrival.count(name, 'enqueued', 1)
     else
         local record = header .. entry
@@ -115,7 +116,8 @@ local function enqueue(ARGV)
 
     local answer = answer_at_once(id, tag, batch, unique)
     if answer then return answer end
-    put(queue, name, due, format('q %s.%s %s %s\n', id, tag, queue, name), make_entry(batch, unique, lock, ARGV[13]))
+    local header = format('q %s.%s %s %s\n', id, tag, queue, name)
+    put(queue, name, due, tag, header, make_entry(batch, unique, lock, ARGV[13]))
     if batch ~= '' then arrival.join(batch, 1, max(0, due - now)) end
     if unique ~= '' then lock_key(unique, lock, id) end
     if VIRTUAL then

@@ -17,7 +17,7 @@
 --        dead: when it died, us; text: the reason. finished: when, us; text: the worker; word: as what
 --        mark: what `cancelled` says of it; paused: since when its queue is, us; halted: what `halted` says of its batch; or ''
 --
--- uses: lease
+-- uses: lease sign
 
 local LAST = 8  -- jobs of a lane that are looked at with others
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
@@ -53,17 +53,21 @@ local function in_list(place, behind)
         return found('aside', from or '//', aside or entry, length - behind - 1, length, place)
     end
     if kind == 'lane' then return found('parked', name, entry, length - behind - 1, length, place) end
-    return found('waiting', name .. '//', entry, length - behind - 1, length, place)
+    return found('waiting', name .. '//', (sign.read(entry)), length - behind - 1, length, place)
 end
+
+-- The entry in what a list of that kind holds.
+local readers = {queue = sign.read}
+function readers.lane(entry) return entry end
+function readers.aside(record) return record:match('^[^\n]*\n(.*)$') or record end
 
 -- from: how many entries at the tail have been seen.
 local function look_at_list(place, most, from)
     from = tonumber(from) or 0
-    local aside = find(place, '^aside:')
+    local read = readers[place:match('^%a*')]
     local entries = call('LRANGE', P .. place, us(-from - most), us(-from - 1))
     for i = 1, #entries do
-        local entry = aside and entries[i]:match('^[^\n]*\n(.*)$') or entries[i]
-        if is_it(entry) then return '', in_list(place, from + #entries - i) end
+        if is_it(read(entries[i])) then return '', in_list(place, from + #entries - i) end
     end
     return #entries < most and '' or us(from + #entries)
 end

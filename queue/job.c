@@ -266,6 +266,14 @@ void job_make_id(char out[17])
     out[16] = '\0';
 }
 
+void job_add_seed(struct args *a)
+{
+    char seed[17];
+
+    job_make_id(seed);
+    args_add(a, seed);
+}
+
 /* ---- Writing */
 
 /* The longest front: what stands around id, type, key and cost, three names and a number. */

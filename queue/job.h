@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/args.h"
 #include "core/error.h"
 
 #define JOB_BODY_MAX (1024 * 1024) /* bytes; claim.lua has the same bound */
@@ -57,6 +58,9 @@ void text_free(struct text *t);
 
 /* A new random id: 16 of [0-9a-z], 80 bits. */
 void job_make_id(char out[17]);
+
+/* Adds one to a call, the seed of what signs heads (queue/sign.lua). */
+void job_add_seed(struct args *a);
 
 /* Appends these bytes. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int text_add(struct text *t, const char *bytes, size_t len, struct error *e);

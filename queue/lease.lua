@@ -1,7 +1,8 @@
 -- lease: what a job looks like on its way: entries in lanes and leases, tokens of leases, records in later and dead.
 --
 --   entry  = body | "@" attempts "," interrupted "," throttled attrs ";" body      once there is something to remember
---   attrs  = any of: ",b" batch, that counts it    ",u" key, locked until it ends    ",w" key, locked until it starts
+--   attrs  = any of: ",s" secret, first (see sign)  ",b" batch, that counts it
+--            ",u" key, locked until it ends    ",w" key, locked until it starts
 --            ",e" us ":" reason, its last failure, escaped
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
 --   token  = turn "." index [ "@" slot ] [ "*" cost ] "/" lane [ "~" gates ]   unique for one worker instance; slot: when its

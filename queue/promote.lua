@@ -2,10 +2,10 @@
 -- Schedules that are due stay there and are named: the worker works out which jobs they stand for and calls schedule_fire.
 --
 -- KEYS[1] prefix
--- ARGV: now, most
+-- ARGV: now, most, seed (random: see sign)
 -- reply: [ how many were moved; most of them: there may be more, now, [schedule, definition, due, ...],
 --          when the first record that is left is due; -1: there is none ]
--- uses: bell check ends lane lease registry
+-- uses: bell check ends lane lease registry sign
 
 local NAMED_MOST = 200                -- schedules in one answer,
 local NAMED_BYTES = 4 * 1024 * 1024   -- and their definitions in all, one more or less
@@ -51,9 +51,9 @@ local function bury(d, i)
     ends.bury(tag, d.lane, reason, d.entry)
 end
 
-local function move(moves)
+local function move(moves, seed)
     for _, job in ipairs(moves.to_queue) do
-        call('RPUSH', P .. 'queue:' .. job.queue, job.entry)
+        call('RPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed))
         registry.add(job.queue)
         lease.count(job.type, 'scheduled', -1)
         lease.count(job.type, 'enqueued', 1)
@@ -107,15 +107,16 @@ local function name_schedules(schedules)
 end
 
 local function promote(ARGV)
-    local most = tonumber(ARGV[2])
+    local most, seed = tonumber(ARGV[2]), ARGV[3]
     if not is_whole(most, 1) or most > 1000 then return refuse('promote: most must be 1 to 1000') end
+    if not is_name(seed) then return refuse('promote: its seed is no name') end
 
     local jobs, schedules = read_due(most)
     local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}} -- entries: of each of the lanes
     for _, record in ipairs(jobs) do plan(record, moves) end
-    local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset')
+    local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset') or #moves.to_queue > 0 and sign.wrong()
     if wrong then return check.refuse_key(wrong) end
-    move(moves)
+    move(moves, seed)
     if #jobs > 0 then call('ZREM', P .. 'later', unpack(jobs)) end
     local named = name_schedules(schedules)
     local first = tonumber(call('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')[2])

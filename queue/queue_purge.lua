@@ -10,7 +10,7 @@
 -- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
 --          read, [place, ...] ]
 --        [ "missing" ] when there is no such queue
--- uses: bell cancelled check lane lease paused
+-- uses: bell cancelled check lane lease paused sign
 
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
 
@@ -37,8 +37,9 @@ local DROPPED = {'dropped'}
 local function remove_from_queue(key)
     local entries, types = call('LRANGE', key, '0', digits(left - 1)), {}
     for _, entry in ipairs(entries) do
-        local name = lane.type_of(entry)
         bytes = bytes + #entry
+        entry = sign.read(entry)
+        local name = lane.type_of(entry)
         if name then
             types[name] = types[name] or {}
             types[name][#types[name] + 1] = entry
@@ -169,6 +170,7 @@ local function wrong_keys(way, name)
         or check.wrong_kind('queue:' .. queue, 'list')
         or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
         or check.wrong_kind('held:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
+        or sign.wrong()
     if way == 'ring' then wrong = wrong or check.wrong_kind('ring:' .. queue .. '/' .. name, 'zset') end
     return wrong
 end

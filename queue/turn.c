@@ -276,6 +276,7 @@ void promote_request(struct args *a, const char *prefix, int64_t now_us, int mos
 {
     script_begin(a, "promote", prefix, now_us);
     args_add_int(a, most);
+    job_add_seed(a);
 }
 
 int promote_reply(const struct redisReply *reply, struct promoted *promoted, struct error *e)

@@ -721,6 +721,7 @@ static const struct {
     {"finished:", "string", check_nothing},
     {"at:", "set", check_at},
     {"opened", "set", check_nothing},
+    {"about", "hash", check_nothing},
 };
 
 static bool check_item(struct check *c, const struct item *item)

@@ -51,6 +51,11 @@ void push(const char *queue, const char *body)
     free(redis_text("RPUSH", key, body));
 }
 
+void use_secret(void)
+{
+    free(redis_text("HSET", PREFIX "about", "secret", SECRET));
+}
+
 void enqueue(const char *queue, const char *type, const char *ids)
 {
     char text[400], *rest = text;

@@ -61,6 +61,9 @@ int64_t pass(const char *worker, int64_t us);
 /* A body as it is, as any client pushes it. */
 void push(const char *queue, const char *body);
 void push_bytes(struct span body);
+/* From now on a head in a queue is believed that names this secret: "@0,0,0,s" SECRET ",bnight;". */
+#define SECRET "scene"
+void use_secret(void);
 /* Jobs of a type with these ids, "a b c"; or with the ids type0, type1 ... in the default queue. */
 void enqueue(const char *queue, const char *type, const char *ids);
 void enqueue_many(const char *type, int count);

@@ -186,19 +186,18 @@ static void append_some(struct sim_batch *b)
 {
     struct name_count types[SIM_TYPES], queue = {.count = (uint64_t)sim_pick(1, 6)};
     struct append chunk = {.batch = b->name, .types = types, .queues = &queue, .queue_count = 1};
-    char bodies[6][500], head[BATCH_HEAD_SIZE];
+    char bodies[6][500];
     int first = sim.job_count, q = any_queue();
     bool closed = is_closed(b), accepted;
 
-    batch_head(b->name, head);
     queue.name = span_str(sim_queue_names[q]);
     chunk.before = (struct batch_state){b->lines, b->lines ? b->sum : CHECKSUM_NONE};
     chunk.after = (struct batch_state){b->lines + queue.count, (uint64_t)sim_pick(1, INT64_MAX - 1)};
     for (uint64_t i = 0; i < queue.count; i++) {
         int n = make_job(q, any_type());
-        size_t len = (size_t)snprintf(bodies[i], sizeof bodies[i], "%s", head), t = 0;
+        size_t t = 0;
 
-        sim_body(n, bodies[i] + len, sizeof bodies[i] - len);
+        sim_body(n, bodies[i], sizeof bodies[i]);
         while (t < chunk.type_count &&
                strncmp(types[t].name.at, sim_type_names[sim_jobs[n].type], types[t].name.len) != 0)
             t++;
@@ -348,7 +347,7 @@ static void resume_page(struct sim_batch *b, int most)
     char number[8];
 
     snprintf(number, sizeof number, "%d", most);
-    sim_must(turns_script("batch_resume", (const char *[]){b->name, number}, 2), "batch_resume");
+    sim_must(turns_script("batch_resume", (const char *[]){b->name, number, "seed"}, 3), "batch_resume");
     if (!b->there || b->cancelled) {
         if (strcmp(text_at(0), b->there ? "cancelled" : "none") != 0)
             sim_fail("batch resume %s: %s", b->name, text_at(0));
@@ -713,11 +712,12 @@ static void walk_dead(struct filter f, bool retries)
                                "",
                                "",
                                into < 0 ? "" : sim_queue_names[into],
+                               "seed",
                                f.id_text};
         int64_t looked_at, moved;
 
         snprintf(number, sizeof number, "%d", (int)(sim_chance(2) ? sim_pick(1, 4) : 200));
-        sim_must(turns_script("dead", words, f.id < 0 ? 12 : 13), "dead");
+        sim_must(turns_script("dead", words, f.id < 0 ? 13 : 14), "dead");
         looked_at = number_at(4);
         if (seen + (size_t)looked_at > (dead ? dead->count / 2 : 0))
             sim_fail("dead: looked at %lld more than %zu", (long long)looked_at, seen);

@@ -573,10 +573,12 @@ static void after_hundreds_of_attempts(void **state)
     struct stage *s = *state;
     pid_t worker = start_script(s, "exit 1");
 
+    free(server_ask(&s->server, "HSET", stage_key(s, "about"), "secret", "ours", NULL));
     for (int i = 0; i < CASES; i++) {
         char text[128];
 
-        snprintf(text, sizeof text, "@%d,0,0;{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1000000}",
+        snprintf(text, sizeof text,
+                 "@%d,0,0,sours;{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1000000}",
                  cases[i].attempts, i);
         stage_push_text(s, text);
     }

@@ -494,6 +494,7 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
     start("w");
     free(redis_text("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1"));
     free(redis_text("SET", PREFIX "unique:held", "another"));
+    use_secret();
     enqueue("default", "t", "first");
     bury("w:1", "default/t/", "why", "@24,2,7,e5:no%20luck;{\"id\":\"a\",\"type\":\"t\",\"args\":[]}");
     bury("w:2", "default/t/", "why", "@1,0,0,bnight,uonce,e5:x;{\"id\":\"b\",\"type\":\"t\"}");
@@ -505,9 +506,9 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
     expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 3, 0);
     expect_text("{\"id\":\"first\",\"type\":\"t\",\"args\":{}}\n"
                 "{\"id\":\"a\",\"type\":\"t\",\"args\":[]}\n"
-                "@0,0,0,bnight,uonce;{\"id\":\"b\",\"type\":\"t\"}",
+                "@0,0,0,s" SECRET ",bnight,uonce;{\"id\":\"b\",\"type\":\"t\"}",
                 "LRANGE", QUEUE, "0", "-1");
-    expect_text("@0,0,0,bnight,wheld;{\"id\":\"c\",\"type\":\"u\",\"key\":\"k\"}", "LRANGE",
+    expect_text("@0,0,0,s" SECRET ",bnight,wheld;{\"id\":\"c\",\"type\":\"u\",\"key\":\"k\"}", "LRANGE",
                 PREFIX "queue:other", "0", "-1");
     expect_text("0", "HGET", PREFIX "batch:night", "dead");
     expect_text("b", "GET", PREFIX "unique:once");
@@ -701,6 +702,7 @@ static void test_every_way_into_the_dead_jobs_is_counted(void **state)
     for (size_t i = 0; i < COUNT(ways); i++) {
         scene_begin(state);
         start("w");
+        use_secret();
         schedule_for_now();
         must(turns_script("batch_seal", seal, COUNT(seal)));
         ways[i]();
@@ -711,7 +713,8 @@ static void test_every_way_into_the_dead_jobs_is_counted(void **state)
         expect_moved(DEAD_RETRY, (struct dead_filter){0}, "default", 1, 0);
         expect_text("0", "HGET", PREFIX "batch:b", "dead");
         expect_text("a", "GET", PREFIX "unique:k");
-        expect_text("@0,0,0,bb,uk;{\"id\":\"a\",\"type\":\"t\",\"cost\":2}", "LRANGE", QUEUE, "0", "-1");
+        expect_text("@0,0,0,s" SECRET ",bb,uk;{\"id\":\"a\",\"type\":\"t\",\"cost\":2}", "LRANGE", QUEUE, "0",
+                    "-1");
         assert_int_equal(turns_check().dead, 0);
     }
 }
@@ -738,19 +741,21 @@ static void test_what_promote_buries_knows_its_queue(void **state)
 
 static void test_wrong_arguments_change_nothing(void **state)
 {
-    static const char *const calls[][14] = {
-        {"what", "1", "", "", "", "", "", "", "", "", "", ""},
-        {"retry", "0", "", "", "", "", "", "", "", "", "", ""},
-        {"retry", "201", "", "", "", "", "", "", "", "", "", ""},
-        {"retry", "x", "", "", "", "", "", "", "", "", "", ""},
-        {"retry", "1", "", "5", "", "", "", "", "", "", "", ""},
-        {"retry", "1", "x", "5", "", "", "", "", "", "", "", ""},
-        {"retry", "1", "5", "x", "", "", "", "", "", "", "", ""},
-        {"retry", "1", "", "", "", "", "", "", "", "x", "", ""},
-        {"retry", "1", "", "", "", "", "", "", "", "", "-5", ""},
-        {"retry", "1", "", "", "", "", "", "", "", "", "", "no queue"},
-        {"list", "1", "", "", "", "", "", "", "", "", "", ""},
-        {"list", "1", "", "", "", "", "", "", "", "", "", "-1"},
+    static const char *const calls[][15] = {
+        {"what", "1", "", "", "", "", "", "", "", "", "", "", "seed"},
+        {"retry", "0", "", "", "", "", "", "", "", "", "", "", "seed"},
+        {"retry", "201", "", "", "", "", "", "", "", "", "", "", "seed"},
+        {"retry", "x", "", "", "", "", "", "", "", "", "", "", "seed"},
+        {"retry", "1", "", "5", "", "", "", "", "", "", "", "", "seed"},
+        {"retry", "1", "x", "5", "", "", "", "", "", "", "", "", "seed"},
+        {"retry", "1", "5", "x", "", "", "", "", "", "", "", "", "seed"},
+        {"retry", "1", "", "", "", "", "", "", "", "x", "", "", "seed"},
+        {"retry", "1", "", "", "", "", "", "", "", "", "-5", "", "seed"},
+        {"retry", "1", "", "", "", "", "", "", "", "", "", "no queue", "seed"},
+        {"list", "1", "", "", "", "", "", "", "", "", "", "", "seed"},
+        {"list", "1", "", "", "", "", "", "", "", "", "", "-1", "seed"},
+        {"remove", "1", "", "", "", "", "", "", "", "", "", "", "a seed"},
+        {"remove", "1", "", "", "", "", "", "", "", "", "", ""},
         {"remove", "1", "", "", "", "", "", "", "", "", NULL},
         {"remove", NULL},
         {NULL},

@@ -148,25 +148,36 @@ static void test_append_script_refuses(void **state)
 {
     static const struct wrong cases[] = {
         {{NULL}, "batch is no name"},
-        {{"", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "batch is no name"},
-        {{"b", "x", "0", "1", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "keep_ms"},
-        {{"b", "1000", "-1", "1", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
-        {{"b", "1000", "0", "", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
-        {{"b", "1000", "0", "nan", "s", "s", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
+        {{"", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL},
+         "batch is no name"},
+        {{"b", "x", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL}, "keep_ms"},
+        {{"b", "1000", "-1", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL},
+         "whole numbers"},
+        {{"b", "1000", "0", "", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
+        {{"b", "1000", "0", "nan", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL},
+         "whole numbers"},
         {{"b", "1000", "0", "1", NULL}, "no checksums"},
-        {{"b", "1000", "0", "1", "s", "s", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "x", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "2", "t", "1", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "1", "t t", "1", "1", "q", "1", BODY, NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "1", "t", "0", "1", "q", "1", BODY, NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", NULL}, "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q:q", "1", BODY, NULL}, "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q", "-1", BODY, NULL}, "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "1", "t", "1", "1", "q", "1", NULL}, "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "1", "t", "1", "1", "q", "1", BODY, BODY, NULL}, "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "1", "t", "2", "1", "q", "1", BODY, NULL}, "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "1", "t", "1", "1", "q", "2", BODY, BODY, NULL}, "do not agree"},
-        {{"b", "1000", "0", "1", "s", "s", "1", "t", "2", "1", "q", "2", BODY, BODY, NULL}, "do not agree"},
+        {{"b", "1000", "0", "1", "s", "s", NULL}, "its seed"},
+        {{"b", "1000", "0", "1", "s", "s", "a b", NULL}, "its seed"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "x", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "2", "t", "1", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t t", "1", "1", "q", "1", BODY, NULL},
+         "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "0", "1", "q", "1", BODY, NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", NULL}, "of its queues"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q:q", "1", BODY, NULL},
+         "of its queues"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "-1", BODY, NULL},
+         "of its queues"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", NULL}, "do not agree"},
+        {{"b", "1000", "0", "2", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, BODY, NULL},
+         "do not agree"},
+        {{"b", "1000", "0", "2", "s", "s", "seed", "1", "t", "2", "1", "q", "1", BODY, NULL}, "do not agree"},
+        {{"b", "1000", "0", "2", "s", "s", "seed", "1", "t", "1", "1", "q", "2", BODY, BODY, NULL},
+         "do not agree"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "2", "1", "q", "2", BODY, BODY, NULL},
+         "do not agree"},
     };
 
     (void)state;
@@ -191,9 +202,9 @@ static void test_foreign_keys(void **state)
     static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", "", "b", "k", "end", BODY, NULL};
     static const char *const later[] = {"q", "t", "i", "60000", "x",  "5000000", "",
                                         "",  "",  "",  "",      BODY, NULL};
-    static const char *const named[] = {"b", "",  "0", "1", "s", "s",  "1",
+    static const char *const named[] = {"b", "",  "0", "1", "s", "s",  "seed", "1",
                                         "t", "1", "1", "q", "1", BODY, NULL};
-    static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s",  "1",
+    static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s",  "seed", "1",
                                         "t", "1",    "1", "q", "1", BODY, NULL};
     static const char *const fits[] = {"t", "2", NULL};
     static const struct {
@@ -204,6 +215,7 @@ static void test_foreign_keys(void **state)
         {"append", chunk, P "queues"},  {"append", chunk, P "types"},  {"append", chunk, P "stats:t"},
         {"enqueue", one, P "batch:b"},  {"enqueue", one, P "batches"}, {"append", named, P "batches"},
         {"append", chunk, P "batch:b"}, {"fits", fits, P "types"},     {"fits", fits, P "limits"},
+        {"enqueue", one, P "about"},    {"append", named, P "about"},
     };
     struct redisReply *reply;
 

@@ -41,10 +41,12 @@ static void enqueue_of_batch(const char *type, const char *batch, const char *id
 
     snprintf(text, sizeof text, "%s", ids);
     snprintf(stats, sizeof stats, PREFIX "stats:%s", type);
+    use_secret();
     for (char *id; (id = strsep(&rest, " "));) {
         char entry[300];
 
-        snprintf(entry, sizeof entry, "@0,0,0,b%s;{\"id\":\"%s\",\"type\":\"%s\"}", batch, id, type);
+        snprintf(entry, sizeof entry, "@0,0,0,s" SECRET ",b%s;{\"id\":\"%s\",\"type\":\"%s\"}", batch, id,
+                 type);
         push("default", entry);
         free(redis_text("HINCRBY", stats, "enqueued", "1"));
     }
@@ -254,9 +256,9 @@ static void test_jobs_of_a_paused_batch_stand_aside(void **state)
     claim("w", 2, 0);
     expect_leases("d");
     claim("w", 2, 0);
-    expect_text("default/slow/\n@0,0,0,bb;{\"id\":\"b\",\"type\":\"slow\"}\n"
-                "default/slow/\n@0,0,0,bb;{\"id\":\"c\",\"type\":\"slow\"}\n"
-                "default/t/\n@0,0,0,bb;{\"id\":\"e\",\"type\":\"t\"}",
+    expect_text("default/slow/\n@0,0,0,s" SECRET ",bb;{\"id\":\"b\",\"type\":\"slow\"}\n"
+                "default/slow/\n@0,0,0,s" SECRET ",bb;{\"id\":\"c\",\"type\":\"slow\"}\n"
+                "default/t/\n@0,0,0,s" SECRET ",bb;{\"id\":\"e\",\"type\":\"t\"}",
                 "LRANGE", PREFIX "aside:b", "0", "-1");
     expect_counters("slow", "aside 2, back 2, cancelled 0");
     expect_counters("t", "aside 1, dropped 2, cancelled 1");
@@ -275,13 +277,13 @@ static void test_what_a_resume_left_aside_is_found(void **state)
     free(redis_text("ZADD", PREFIX "batches", "1", "b"));
     halt("b/b", "paused 1");
     assert_int_equal(claim("w", 5, 0), 0);
-    must(turns_script("batch_resume", (const char *[]){"b", "1"}, 2));
+    must(turns_script("batch_resume", (const char *[]){"b", "1", "seed"}, 3));
     if (cancel_job(w, turns.now_us, "a", NULL, &cancel) != 0)
         fail_msg("%s", w->error.text);
     assert_int_equal(cancel.job.state, JOB_ASIDE);
     assert_int_equal(cancel.result, CANCEL_MARKED);
     cancel_free(&cancel);
-    must(turns_script("batch_resume", (const char *[]){"b", "500"}, 2));
+    must(turns_script("batch_resume", (const char *[]){"b", "500", "seed"}, 3));
     claim("w", 5, 0);
     expect_leases("b c");
     assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
@@ -442,7 +444,8 @@ static void test_purged_jobs_end_their_batch(void **state)
     start("w");
     make_batch("2");
     enqueue_of_batch("t", "b", "a b");
-    push("default", "@0,0,0,ukey;{\"id\":\"c\",\"type\":\"t\"}");
+    use_secret();
+    push("default", "@0,0,0,s" SECRET ",ukey;{\"id\":\"c\",\"type\":\"t\"}");
     free(redis_text("SET", PREFIX "unique:key", "c"));
     purge(NULL, &jobs);
     expect_jobs(&jobs, 3, 0, 0);
@@ -466,7 +469,8 @@ static void park_behind_a_dear_job(const char *ids)
     must(turns_use("t", "use", "", (const char *[]){"L"}, 1));
     enqueue_many("t", 60);
     assert_int_equal(claim("w", 60, 0), 60);
-    push("default", "@0,0,0,ukey;{\"id\":\"dear\",\"type\":\"slow\"}");
+    use_secret();
+    push("default", "@0,0,0,s" SECRET ",ukey;{\"id\":\"dear\",\"type\":\"slow\"}");
     free(redis_text("HINCRBY", PREFIX "stats:slow", "enqueued", "1"));
     free(redis_text("SET", PREFIX "unique:key", "dear"));
     claim("w", 9, 0);
@@ -552,7 +556,8 @@ static void park_in_lanes_that_sleep(void)
     }
     assert_int_equal(claim("w", 24, 0), 24);
     free(redis_text("HSET", BATCH, "total", "1"));
-    push("default", "@0,0,0,bb;{\"id\":\"dear\",\"type\":\"slow\",\"key\":\"k\",\"cost\":24}");
+    use_secret();
+    push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"dear\",\"type\":\"slow\",\"key\":\"k\",\"cost\":24}");
     free(redis_text("HINCRBY", PREFIX "stats:slow", "enqueued", "1"));
     enqueue_with("slow", "c d", "\"key\":\"k\"");
     claim("w", 9, 0);

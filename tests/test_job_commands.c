@@ -94,8 +94,10 @@ static void test_a_job_that_waits(void **state)
 
     (void)state;
     start("w");
-    push("default", "@2,1,3,bweek,ukey,e1795000000000000:it said%0Ano%2C twice;{\"id\":\"a\",\"type\":\"t\","
-                    "\"timeout\":1.5,\"max_attempts\":4,\"args\":{\"n\":[1,2]}}");
+    use_secret();
+    push("default",
+         "@2,1,3,s" SECRET ",bweek,ukey,e1795000000000000:it said%0Ano%2C twice;{\"id\":\"a\",\"type\":\"t\","
+         "\"timeout\":1.5,\"max_attempts\":4,\"args\":{\"n\":[1,2]}}");
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
     expect_shown(
         "a",
@@ -147,7 +149,8 @@ static void test_a_job_that_is_aside(void **state)
 {
     (void)state;
     start("w");
-    push("default", "@0,0,0,bb;{\"id\":\"a\",\"type\":\"t\"}");
+    use_secret();
+    push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"a\",\"type\":\"t\"}");
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
     free(redis_text("HSET", PREFIX "halted", "b/b", "paused 1795000000000000"));
     expect_shown("a", "state       waiting|batch b is paused; weir batch resume b");

@@ -69,9 +69,9 @@ static const char *const lua_only[] = {
 
 /* Lua's and Redis's globals, which only core/base.lua names; it has locals for those that are needed. */
 static const char *const lua_globals[] = {
-    "_G",     "math",         "string", "table",  "redis",        "cjson",      "cmsgpack", "bit",
-    "struct", "os",           "print",  "select", "next",         "error",      "assert",   "rawget",
-    "rawset", "setmetatable", "KEYS",   "xpcall", "getmetatable", "loadstring",
+    "_G",     "math",   "string",       "table", "redis",  "cjson",        "cmsgpack",
+    "bit",    "struct", "os",           "print", "select", "next",         "assert",
+    "rawget", "rawset", "setmetatable", "KEYS",  "xpcall", "getmetatable", "loadstring",
 };
 
 /* The lines that begin every script, besides its name. */

@@ -58,11 +58,23 @@ static int64_t random_cost(int type)
     return sim_pick(1, sim_chance(30) ? 30 : most < 6 ? most : 6);
 }
 
+/* A head that no script has signed says nothing. Returns its length; mostly there is none. */
+static size_t foreign_head(char *out, size_t size)
+{
+    const char *batch = sim.batches[sim_pick(0, SIM_BATCHES - 1)].name;
+
+    *out = '\0';
+    if (!sim_chance(8))
+        return 0;
+    return (size_t)snprintf(out, size, "@%d,%d,%d%s,b%s;", (int)sim_pick(0, 30), (int)sim_pick(0, 3),
+                            (int)sim_pick(0, 3), sim_chance(2) ? ",sguess" : "", batch);
+}
+
 static void push_raw(int count)
 {
     struct args a;
     int queue = (int)sim_pick(0, sim.queue_count - 1);
-    char text[400];
+    char text[600];
 
     args_init(&a);
     args_add(&a, "RPUSH");
@@ -71,7 +83,9 @@ static void push_raw(int count)
     for (int i = 0; i < count; i++) {
         int type = (int)sim_pick(0, sim.type_count - 1), n = sim_new_job(queue, type, random_cost(type));
 
-        sim_body(n, text, sizeof text);
+        size_t head = foreign_head(text, sizeof text);
+
+        sim_body(n, text + head, sizeof text - head);
         args_add(&a, text);
         sim_to_queue(n);
     }
@@ -1132,7 +1146,7 @@ static void check_nothing_left(void)
 {
     static const char *const stay[] = {
         "queues", "types", "limits",  "gate:",   "stats:", "reap",    "dead",  "id:",       "bell:", "spare:",
-        "duty",   "stop:", "changes", "weights", "batch:", "batches", "told:", "finished:", "at:"};
+        "duty",   "stop:", "changes", "weights", "batch:", "batches", "told:", "finished:", "at:",   "about"};
     char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
 
     for (char *key; (key = strsep(&rest, "\n"));) {

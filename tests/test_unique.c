@@ -79,7 +79,7 @@ static void test_held_until_it_ends(void **state)
     start("w");
     locked("a", "k", LOCK_UNTIL_END);
     locked("b", "other", LOCK_UNTIL_END);
-    expect_text("@0,0,0,uk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
+    expect_text("@0,0,0,stag,uk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
     expect_holder("k", "a");
     assert_int_equal(claim("w", 2, 0), 2);
     keep_tokens();
@@ -173,7 +173,7 @@ static void test_held_until_it_starts(void **state)
     (void)state;
     start("w");
     locked("a", "k", LOCK_UNTIL_START);
-    expect_text("@0,0,0,wk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
+    expect_text("@0,0,0,stag,wk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
     expect_holder("k", "a");
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();

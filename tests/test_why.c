@@ -235,7 +235,8 @@ static void test_what_is_halted(void **state)
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
     enqueue("default", "slow", "a");
-    push("default", "@0,0,0,bb;{\"id\":\"b\",\"type\":\"slow\"}");
+    use_secret();
+    push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"b\",\"type\":\"slow\"}");
     free(redis_text("HSET", PREFIX "halted", "q/default", "7"));
     ask_why("a", JOB_WAITING);
     assert_int_equal(why.job.queue_paused_us, 7);

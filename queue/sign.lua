@@ -1,0 +1,61 @@
+-- sign: heads of entries that stand in queues. Anybody may push into a queue, so a head counts there only with the secret of the
+-- namespace in it, which Weir's own scripts write. An entry with another head is what its body alone would be.
+-- Where only Weir writes (lanes, leases, later, dead, aside) heads are believed, and the secret says nothing; a job that leaves its
+-- queue keeps it only because it costs a copy of its body to take it out.
+--
+--   entry in a queue  body | "@" attempts "," interrupted "," throttled ",s" secret attrs ";" body      see lease
+--   about             hash: secret -> random text, made by the first script that signs a head
+--
+-- uses: check
+local sign = {}
+
+local AT = 64 -- "@"
+
+local secret, known -- in this call. secret: false: there is none, nil: not read yet. known: the signed head that was read last
+
+local function forget() secret, known = nil, nil end
+
+local function read_secret()
+    if secret ~= nil then return end
+    local wrong = sign.wrong()
+    if wrong then error(check.refuse_key(wrong)) end
+    at_next_call(forget)
+    local kept = call('HGET', P .. 'about', 'secret')
+    secret = is_name(kept) and kept or false
+end
+
+local function is_signed(head)
+    read_secret()
+    return secret and match(head, '^@%d+,%d+,%d+,s([^,;]*)') == secret
+end
+
+-- What is wrong with the key of the secret; nil: nothing. A script that signs asks before it writes.
+function sign.wrong() return check.wrong_kind('about', 'hash') end
+
+-- An entry as it is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.
+function sign.write(entry, seed)
+    if byte(entry) ~= AT or is_signed(entry) then return entry end
+    if not secret then
+        secret = seed
+        call('HSET', P .. 'about', 'secret', seed)
+    end
+    local counts, rest = match(entry, '^(@%d+,%d+,%d+)(.*)$')
+    return counts and counts .. ',s' .. secret .. rest:gsub('^,s[^,;]*', '') or entry
+end
+
+-- The entry that stands for what was found in a queue, and where its body begins. What is no job behind its head either stays as it
+-- was pushed, behind a head that says nothing, so that no part of it is ever taken for one.
+function sign.read(item)
+    if byte(item) ~= AT then return item, 1 end
+    if known and sub(item, 1, #known) == known then return item, #known + 1 end
+    local head = match(item, '^@%d+,%d+,%d+[^;]*;')
+    if not head then return item, 1 end
+    if is_signed(head) then
+        known = head
+        return item, #head + 1
+    end
+    if find(item, '^%s*{', #head + 1) then return sub(item, #head + 1), 1 end
+    return '@0,0,0;' .. item, 8
+end
+
+return sign
