@@ -103,6 +103,12 @@ install: all
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libweir.a $(BUILD)/libweir.so.0
 	ln -sf libweir.so.0 $(DESTDIR)$(PREFIX)/lib/libweir.so
 
+# The protocol, in every order of events, by spin (installed by hand: apt-get install spin).
+model:
+	@tests/model/run.sh
+
+.PHONY: model
+
 # ---- Benchmark
 
 BENCH_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/*.c))
