@@ -79,6 +79,23 @@ $(BUILD)/tests/preload/%.so: tests/preload/%.c
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | $(TEST_PRELOADS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
+# ---- Chaos: ten workers and a fault each second, chosen by SEED, for TIME seconds; tests/test_chaos.c
+
+CHAOS_PARTS   = $(filter-out %/child.o,$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/chaos/*.c)))
+CHAOS_STARTED = $(BUILD)/tests/chaos/child $(BUILD)/tests/chaos/handlers.so
+
+$(BUILD)/tests/test_chaos: $(CHAOS_PARTS) | $(CHAOS_STARTED) $(BUILD)/weir
+
+$(BUILD)/tests/chaos/child: $(BUILD)/tests/chaos/child.o $(BUILD)/tests/chaos/deed.o
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+$(BUILD)/tests/chaos/handlers.so: $(BUILD)/tests/chaos/handlers.o $(BUILD)/tests/chaos/deed.o
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^ -lev
+
+chaos: deps
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/tests/test_chaos
+	@SEED=$(or $(SEED),$(shell date +%s)) TIME=$(or $(TIME),60) $(BUILD)/tests/test_chaos
+
 test-programs: $(TEST_PROGRAMS)
 
 # ---- From a clean clone in one command
@@ -127,8 +144,8 @@ bench: deps
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples test-programs deps test demo install clean
+.PHONY: chaos all examples test-programs deps test demo install clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
--include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $(TEST_HELPERS:.o=.d)
+-include $(CHAOS_PARTS:.o=.d) $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $(TEST_HELPERS:.o=.d)

@@ -353,6 +353,7 @@ static bool is_source(const char *name)
     return ends_with(name, ".c") || ends_with(name, ".h") || ends_with(name, ".lua");
 }
 
+/* And the folders in it, which belong to its layer. */
 static void check_folder(struct look *look, const char *name)
 {
     char path[PATH_SIZE];
@@ -362,9 +363,11 @@ static void check_folder(struct look *look, const char *name)
     snprintf(path, sizeof path, "%s/%s", look->root, name);
     folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
+        snprintf(path, sizeof path, "%s/%s", name, entry->d_name);
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            check_folder(look, path);
         if (!is_source(entry->d_name))
             continue;
-        snprintf(path, sizeof path, "%s/%s", name, entry->d_name);
         if (!folder_of(path)) {
             complain(look, path, 1, "its folder is no layer", "add it to the table of folders");
             break;
@@ -431,9 +434,11 @@ static int wrong_in(const char *path, const char *text)
     }
     write_text(folder, "core/low.lua", "-- low: a part\nreturn low\n");
     write_text(folder, "queue/high.lua", "-- high: a part\nreturn high\n");
-    snprintf(sub, sizeof sub, "%s/%.*s", folder, (int)strcspn(path, "/"), path);
-    if (access(sub, R_OK) != 0)
-        assert_int_equal(mkdir(sub, 0700), 0);
+    for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+        snprintf(sub, sizeof sub, "%s/%.*s", folder, (int)(slash - path), path);
+        if (access(sub, R_OK) != 0)
+            assert_int_equal(mkdir(sub, 0700), 0);
+    }
     write_text(folder, path, text);
     check_tree(&look);
     folder_remove(folder);
@@ -458,6 +463,8 @@ static void test_the_checker_finds_what_is_wrong(void **state)
         {"core/a.c", "#include \"core/missing.h\"\n", 1},
         {"tests/a.c", "#include \"core/there.h\"\n#include <hiredis/hiredis.h>\n", 0},
         {"tests/a.c", "#include \"there.h\"\n", 1},
+        {"tests/deep/a.c", "#include \"core/there.h\"\n#include \"core/missing.h\"\n", 1},
+        {"queue/deep/a.c", "#include \"worker/there.h\"\n#include <ev.h>\n", 2},
         {"examples/a.c", "#include \"weir.h\"\n#include <jansson.h>\n", 0},
         {"examples/a.c", "#include \"core/there.h\"\n", 1},
         {"other/a.c", "int x;\n", 1},
