@@ -9,7 +9,7 @@
 --       what it still runs
 -- reply: [ now, how many are left, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        among these "@" when Weir's data are gone, the old id with them: a Redis that began empty, or was flushed
--- uses: bell check ends gate lane lease leases
+-- uses: bell cancelled check ends gate lane lease leases
 
 -- Of the leases of the old id: kept, back (those that go now), later (how many go by the next call), stuck (some stay), unread. Those
 -- found leave running.
@@ -32,14 +32,25 @@ local function sort_out(jobs, unread, left, running)
     return found
 end
 
+-- The worker may not have heard of them under its old id.
+local function cancelled_of(jobs)
+    local tokens = {}
+    for _, job in ipairs(jobs) do
+        if cancelled.is_marked(job.entry) then tokens[#tokens + 1] = job.token end
+    end
+    return tokens
+end
+
 local function take_over(new, old, found)
     local moved = {}
     for i, job in ipairs(found.kept) do moved[2 * i - 1], moved[2 * i] = job.token, job.entry end
     push('HSET', P .. 'active:' .. new, moved)
+    leases.tell(new, cancelled_of(found.kept))
     ends.bury_unread(old, found.unread)
     for _, job in ipairs(found.back) do lane.release(job.token) end
-    lane.give_all_back(found.back)
-    for _, job in ipairs(found.back) do lease.count(job.type, 'back', 1) end
+    local back = cancelled.end_among(found.back)
+    lane.give_all_back(back)
+    for _, job in ipairs(back) do lease.count(job.type, 'back', 1) end
     leases.drop(old, found.stuck and 1 or found.later, found.kept, found.back, found.unread)
 end
 

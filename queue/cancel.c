@@ -102,13 +102,16 @@ static int take(struct attempt *at)
     return end_call(at, &a, &at->over);
 }
 
-/* Others may wait behind it, and for longer than they need. */
-static int look_at_lane(struct attempt *at)
+/* The mark stays. In a lane others may wait behind it, and for longer than they need. */
+static int keep(struct attempt *at)
 {
     struct args a;
     bool ignored;
 
-    begin_call(at, &a, "look");
+    begin_call(at, &a, "keep");
+    args_add(&a, at->out->job.queue);
+    args_add(&a, at->out->job.type);
+    args_add(&a, at->out->job.batch);
     args_add(&a, at->out->job.place);
     return end_call(at, &a, &ignored);
 }
@@ -120,7 +123,7 @@ static int wait_for_claim(struct attempt *at)
         return mark(at);
     at->out->result = at->marked ? CANCEL_MARKED : CANCEL_BEFORE;
     at->over = true;
-    return at->out->job.state == JOB_PARKED ? look_at_lane(at) : 0;
+    return keep(at);
 }
 
 static int refuse(struct attempt *at, const char *why)

@@ -2,40 +2,45 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, id, then one of
---         "mark"              it waits: claims drop it where they meet it
---         "look" place        it waits in that lane and is marked: if it is the first there, the next claim meets it
---         "unmark"            it was not there any more when it had been marked
---         "tell" worker token it runs: its worker is told, and if it comes back all the same, claims drop it
+--         "mark"              it waits: claims drop it where they meet it. Who marks it looks for it once more: then
+--         "keep" queue type batch place   it still waited: the mark stays until claims meet it, or nothing is left where it could
+--                             be. If it is the first of the lane that is its place, the next claim meets it
+--         "unmark"            it was not there any more
+--         "tell" worker token it runs: its worker is told, and if it comes back all the same, it ends
 --         "take" record       it stands in `later`, as this record: gone at once
 --         "unlock" key        no such job is found: a unique lock that it holds is free
 -- reply: 1; 0: it is not there any more, is marked already, or does not hold the lock: nothing was changed
--- uses: bell cancelled check lane lease
-
-local TOLD_MS = 3600000 -- a worker that has not heard of it by then is not there any more
+-- uses: bell cancelled check lane lease leases
 
 local verbs = {}
 
-function verbs.mark(id) return call('HSETNX', P .. 'cancelled', id, 'waiting ' .. us(now)) end
+function verbs.mark(id) return call('HSETNX', P .. 'cancelled', id, 'asked ' .. us(now)) end
 
-function verbs.look(_, place)
-    local name = sub(place, 6)
-    if call('EXISTS', P .. 'lane:' .. name) == 0 then return 0 end
+local function look_at_lane(name)
     local queue, kind, key = lease.lane_parts(name)
     lane.wake(queue, kind, key)
     bell.ring(queue)
+end
+
+function verbs.keep(id, queue, kind, batch, place)
+    local since = match(call('HGET', P .. 'cancelled', id) or '', '^%a+ (%d+)')
+    if not since then return 0 end
+    call('HSET', P .. 'cancelled', id, cancelled.waiting(since, queue, kind, batch))
+    local name = match(place, '^lane:(.*)$')
+    if name and call('EXISTS', P .. place) == 1 then look_at_lane(name) end
     return 1
 end
 
 function verbs.unmark(id)
     local mark = call('HGET', P .. 'cancelled', id) or ''
-    return find(mark, '^waiting') and call('HDEL', P .. 'cancelled', id) or 0
+    return find(mark, '^asked') and call('HDEL', P .. 'cancelled', id) or 0
 end
 
-function verbs.tell(id, worker, token)
-    if call('HEXISTS', P .. 'active:' .. worker, token) == 0 then return 0 end
-    call('HSET', P .. 'cancelled', id, 'running ' .. us(now))
-    call('RPUSH', P .. 'told:' .. worker, token)
-    if not VIRTUAL then call('PEXPIRE', P .. 'told:' .. worker, TOLD_MS) end
+function verbs.tell(_, worker, token)
+    local entry = call('HGET', P .. 'active:' .. worker, token)
+    if not entry then return 0 end
+    call('HSET', P .. 'active:' .. worker, token, cancelled.mark(entry))
+    leases.tell(worker, {token})
     return 1
 end
 
@@ -54,11 +59,11 @@ function verbs.unlock(id, key)
     return call('DEL', P .. 'unique:' .. key)
 end
 
-local WORDS = {mark = 3, look = 4, unmark = 3, tell = 5, take = 4, unlock = 4}
+local WORDS = {mark = 3, keep = 7, unmark = 3, tell = 5, take = 4, unlock = 4}
 
-local function wrong_keys(verb, word)
+local function wrong_keys(verb, word, place)
     local wrong = check.wrong_kind('cancelled', 'hash')
-    if verb == 'look' then wrong = wrong or lane.wrong(sub(word, 6)) end
+    if verb == 'keep' and find(place, '^lane:') then wrong = wrong or lane.wrong(sub(place, 6)) end
     if verb == 'tell' then
         wrong = wrong or check.wrong_kind('active:' .. word, 'hash') or check.wrong_kind('told:' .. word, 'list')
     end
@@ -70,12 +75,12 @@ end
 local function cancel(ARGV)
     local id, verb = ARGV[2], ARGV[3]
     if not is_name(id) or #ARGV ~= WORDS[verb or ''] then return refuse('cancel: wants now, id, what to do and its words') end
-    if verb == 'look' and not (find(ARGV[4], '^lane:') and lease.lane_parts(sub(ARGV[4], 6))) then
-        return refuse('cancel: look wants lane:<lane>')
+    if verb == 'keep' and (not is_name(ARGV[4]) or find(ARGV[7], '^lane:') and not lease.lane_parts(sub(ARGV[7], 6))) then
+        return refuse('cancel: keep wants queue, type, batch, place')
     end
-    local wrong = wrong_keys(verb, ARGV[4])
+    local wrong = wrong_keys(verb, ARGV[4], ARGV[7])
     if wrong then return check.refuse_key(wrong) end
-    return verbs[verb](id, ARGV[4], ARGV[5])
+    return verbs[verb](id, ARGV[4], ARGV[5], ARGV[6], ARGV[7])
 end
 
 return cancel

@@ -128,6 +128,8 @@ static void read_attrs(struct span attrs, struct found_job *out)
     copy_span(out->batch, sizeof out->batch, lease_attr(attrs, 'b'));
     copy_span(out->lock, sizeof out->lock, until_end.at ? until_end : until_start);
     out->lock_until_start = until_start.at != NULL;
+    if (out->state == JOB_RUNNING && lease_attr(attrs, 'c').at)
+        out->cancelled_us = strtoll(lease_attr(attrs, 'c').at, NULL, 10);
     read_failure(lease_attr(attrs, 'e'), out);
 }
 
@@ -239,7 +241,8 @@ static void read_halts(const struct redisReply *row, struct found_job *out)
 {
     const char *mark = text_of(row->element[9]), *halted = text_of(row->element[11]);
 
-    out->cancelled_us = time_behind(mark, "waiting ") + time_behind(mark, "running ");
+    if (out->state != JOB_RUNNING)
+        out->cancelled_us = time_behind(mark, "waiting ") + time_behind(mark, "asked ");
     out->queue_paused_us = reply_int(row->element[10], 0);
     out->batch_paused_us = time_behind(halted, "paused ");
     out->batch_cancelled_us = time_behind(halted, "cancelled ");

@@ -15,7 +15,7 @@
 --        running: its slot and the end of its lease, us; text: the worker; word: the token
 --        scheduled, retry: when it is due, us; text: the header of its record
 --        dead: when it died, us; text: the reason. finished: when, us; text: the worker; word: as what
---        mark: what `cancelled` says of it; paused: since when its queue is, us; halted: what `halted` says of its batch; or ''
+--        mark: what `cancelled` says of its id; paused: since when its queue is, us; halted: what `halted` says of its batch; or ''
 --
 -- uses: lease sign
 

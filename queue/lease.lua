@@ -3,7 +3,7 @@
 --   entry  = body | "@" attempts "," interrupted "," throttled attrs ";" body      once there is something to remember
 --   attrs  = any of: ",s" secret, first (see sign)  ",b" batch, that counts it
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
---            ",e" us ":" reason, its last failure, escaped
+--            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
 --   token  = turn "." index [ "@" slot ] [ "*" cost ] "/" lane [ "~" gates ]   unique for one worker instance; slot: when its
 --            gates let it start, us; cost: 1 when not there; gates: "," between, the concurrency gates that it took

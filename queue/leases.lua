@@ -7,7 +7,7 @@
 -- gates move with the clock when they are loaded, what was written down of them in wake does not. Scheduled jobs and schedules mean a
 -- time of day, and stay. Behind these two times stands how far reap went through the marks, when that takes more than one call.
 --
--- uses: bell lease
+-- uses: bell check lease
 local leases = {}
 
 leases.MOST = 1000 -- given back in one call, about: 20 ms
@@ -28,6 +28,7 @@ function leases.drop(id, left, ...)
     if left == 0 then
         call('ZREM', P .. 'workers', id)
         call('DEL', active)
+        if not check.wrong_kind('told:' .. id, 'list') then call('DEL', P .. 'told:' .. id) end
         return
     end
     for _, jobs in ipairs({...}) do
@@ -35,6 +36,15 @@ function leases.drop(id, left, ...)
         for i, job in ipairs(jobs) do tokens[i] = job.token end
         push('HDEL', active, tokens)
     end
+end
+
+local TOLD_MS = 3600000 -- a worker that has not heard of it by then is not there any more
+
+-- A worker is told that these jobs of its were cancelled.
+function leases.tell(id, tokens)
+    if #tokens == 0 or check.wrong_kind('told:' .. id, 'list') then return end
+    push('RPUSH', P .. 'told:' .. id, tokens)
+    if not VIRTUAL then call('PEXPIRE', P .. 'told:' .. id, TOLD_MS) end
 end
 
 -- ---- The clock

@@ -53,12 +53,12 @@ local function remove_from_queue(key)
 end
 
 local function mark(entry)
-    local _, _, _, body = lease.entry_read(entry)
+    local _, _, _, body, attrs = lease.entry_read(entry)
     local id = lease.id(body)
     if not is_name(id) then
         nameless = nameless + 1
     else
-        call('HSETNX', P .. 'cancelled', id, 'waiting ' .. us(now))
+        call('HSETNX', P .. 'cancelled', id, cancelled.waiting(us(now), queue, kind, lease.attr(attrs, 'b') or ''))
         marked = marked + 1
     end
 end

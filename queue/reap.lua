@@ -1,7 +1,7 @@
 -- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline go back
 -- to the head of their lanes, each counted as interrupted; a job that was interrupted too often is dead. Of the dead jobs
--- some of the oldest are forgotten where they are too many or too old. Marks of jobs that were cancelled while they ran are
--- forgotten after a day, queues that nobody needs at once.
+-- some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
+-- that nobody needs.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us
@@ -9,20 +9,18 @@
 --          forgotten, leases and queues to be woken at gates that have opened, [worker of which none is left, ...],
 --          [what is wrong with a key, ...] ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
--- uses: check dead_records ends gate lane lease leases registry
+-- uses: cancelled check dead_records ends gate lane lease leases registry
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
-local MARK_US = 86400 * 1000000
 
--- A page of the marks: those of jobs whose end nobody told. Returns where the next page begins, '': anew.
+-- A page of the marks. Returns where the next page begins, '': anew.
 local function forget_marks(from)
     local page = call_safe('HSCAN', P .. 'cancelled', from ~= '' and from or '0', 'COUNT', digits(MARKS))
     if page.err then return '' end
     local old = {}
     for i = 1, #page[2], 2 do
-        local since = tonumber(page[2][i + 1]:match('^running (%d+)$'))
-        if since and now - since > MARK_US then old[#old + 1] = page[2][i] end
+        if cancelled.is_stale(page[2][i + 1]) then old[#old + 1] = page[2][i] end
     end
     push('HDEL', P .. 'cancelled', old)
     return page[1] ~= '0' and page[1] or ''
@@ -47,7 +45,7 @@ end
 
 local function take_back(id, jobs, unread, interrupted_most)
     local back = {}
-    for _, job in ipairs(jobs) do
+    for _, job in ipairs(cancelled.end_among(jobs)) do
         local tag = id .. ':' .. lease.token_head(job.token)
         if ends.interrupted(tag, job, interrupted_most, 'worker', '') then back[#back + 1] = job end
     end

@@ -18,7 +18,7 @@
 -- reply: the number of stale leases
 -- time: when needed
 --
--- uses: bell check ends gate lane lease stop types
+-- uses: bell cancelled check ends gate lane lease stop types
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
@@ -82,13 +82,7 @@ function verbs.finish(job)
     if job.delay_us > 0 then remember(job, job.delay_us) end
 end
 
-function verbs.cancelled(job)
-    local _, _, _, body = lease.entry_read(job.entry)
-    ends.job(job.entry, 'cancelled')
-    lease.count(job.type, 'back', 1)
-    lease.count(job.type, 'cancelled', 1)
-    call_safe('HDEL', P .. 'cancelled', lease.id(body) or '')
-end
+function verbs.cancelled(job) cancelled.end_lease(job) end
 
 function verbs.retry(job)
     local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
@@ -175,13 +169,14 @@ local function read_arguments(ARGV, done, leaving, costs)
     end
 end
 
--- Those of leaving whose lease is there, with its entry, and their tokens.
+-- Those of leaving whose lease is there, with its entry, and their tokens. What was cancelled and is not done has ended as cancelled.
 local function read_leases(active, leaving)
     local found, tokens = {}, {}
     for _, job in ipairs(leaving) do
         job.entry = not tokens[job.token] and call('HGET', active, job.token)
         if job.entry then
             found[#found + 1], tokens[#tokens + 1] = job, job.token
+            if job.verb ~= 'finish' and cancelled.is_marked(job.entry) then job.verb = 'cancelled' end
             tokens[job.token] = true
         end
     end

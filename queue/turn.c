@@ -375,6 +375,15 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
     return 0;
 }
 
+/* ---- heard */
+
+void heard_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, struct span token)
+{
+    script_begin(a, "heard", prefix, now_us);
+    args_add(a, worker);
+    settle_token(a, token);
+}
+
 /* ---- drained */
 
 void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,

@@ -148,6 +148,9 @@ struct reaped {
 };
 WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
 
+/* The worker has heard that the job of this lease was cancelled. The answer says nothing. */
+void heard_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, struct span token);
+
 void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,
                      struct names types);
 struct drained {

@@ -683,11 +683,15 @@ static void check_lease(const struct item *active, const char *token, struct spa
 {
     int n = sim_job_in(entry);
     const struct sim_job *job = &sim_jobs[n];
+    struct lease lease;
 
     if (job->place != SIM_LEASED || strcmp(job->token, token) != 0 ||
         strcmp(sim_ids[job->owner].name, active->name + strlen("active:")) != 0)
         sim_fail("%s leases job %d by %s; the model has it in place %d with %s of %s", active->name, n, token,
                  job->place, job->token, sim_ids[job->owner].name);
+    if (!lease_read_entry(entry, &lease) || (lease_attr(lease.attrs, 'c').at != NULL) != job->cancelled)
+        sim_fail("%s: job %d %s cancelled: %.*s", active->name, n, job->cancelled ? "is" : "is not",
+                 (int)entry.len, entry.at);
 }
 
 static void check_leases(const struct snapshot *all)

@@ -39,9 +39,6 @@ enum sim_place {
     SIM_PLACES
 };
 
-/* What the hash `cancelled` says of a job. */
-enum sim_mark { SIM_UNMARKED, SIM_MARKED_WAITING, SIM_MARKED_RUNNING };
-
 struct sim_job {
     int queue, type;
     enum sim_place place;
@@ -58,11 +55,12 @@ struct sim_job {
     int batch, lock; /* -1: none */
     bool lock_until_start;
     char failure[80]; /* its last one, as its entry has it */
-    enum sim_mark mark;
-    bool ending;     /* it is done, in the settle that is being built */
-    bool remembered; /* as finished:<id> */
-    bool in_order;   /* its body has id, type, key and cost first */
-    bool follows;    /* it is enqueued when that batch has ended, by the call with that number */
+    bool marked;      /* as one that waits, in the hash `cancelled` */
+    bool cancelled;   /* in its lease */
+    bool ending;      /* it is done, in the settle that is being built */
+    bool remembered;  /* as finished:<id> */
+    bool in_order;    /* its body has id, type, key and cost first */
+    bool follows;     /* it is enqueued when that batch has ended, by the call with that number */
     int batch_followed, fired_call;
 };
 
@@ -191,6 +189,13 @@ void sim_life_end(void);
 enum sim_stop { SIM_RUNS, SIM_STANDS_ASIDE, SIM_ENDS };
 /* What becomes of it where a claim meets it. */
 enum sim_stop sim_stops(int n);
+/* It leaves its lease otherwise than done: true when it was cancelled meanwhile and so has ended. */
+bool sim_ends_cancelled(int n);
+/* Its worker is told that it was cancelled. */
+void sim_tell(int n);
+/* A worker has gone, under that id: it is told of nothing more. to >= 0: it is that one now, and told again
+ * of what it has taken along. */
+void sim_untell(int id, int to);
 /* It has ended, as done, dead or cancelled: it is in that place, its batch counts it, its lock is free. */
 void sim_end_job(int n, enum sim_place as);
 void sim_started(int n);

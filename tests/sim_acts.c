@@ -442,8 +442,7 @@ static int64_t mark_in_queue(int q, int type, int most, int from)
 
         if (job->type != type)
             continue;
-        if (job->mark == SIM_UNMARKED)
-            job->mark = SIM_MARKED_WAITING;
+        job->marked = true;
         marked++;
     }
     return marked;
@@ -495,7 +494,7 @@ static void check_purged(int q, int type, int since)
     for (int i = 0; i < sim.queues[q].count; i++) {
         const struct sim_job *job = &sim_jobs[sim.queues[q].at[i]];
 
-        if ((type < 0 || job->type == type) && job->mark == SIM_UNMARKED && job->fired_call <= since)
+        if ((type < 0 || job->type == type) && !job->marked && job->fired_call <= since)
             sim_fail("job %d in %s is left by a purge", sim.queues[q].at[i], sim_queue_names[q]);
     }
 }
@@ -532,13 +531,6 @@ static int any_job(void)
     return n;
 }
 
-static void told(int n)
-{
-    sim_jobs[n].mark = SIM_MARKED_RUNNING;
-    sim.told[sim.told_count].id = sim_jobs[n].owner;
-    snprintf(sim.told[sim.told_count++].token, sizeof sim.told[0].token, "%s", sim_jobs[n].token);
-}
-
 /* As weir job cancel does it. */
 static void cancel(int n)
 {
@@ -549,7 +541,7 @@ static void cancel(int n)
                                                                                 : WEIR_ENOTFOUND;
     enum cancel_result result = job->place == SIM_LATER    ? CANCEL_REMOVED
                                 : job->place == SIM_LEASED ? CANCEL_TOLD
-                                : job->mark                ? CANCEL_BEFORE
+                                : job->marked              ? CANCEL_BEFORE
                                                            : CANCEL_MARKED;
     struct cancel out;
     char id[24];
@@ -562,12 +554,14 @@ static void cancel(int n)
     acts_totals.cancels += rc == 0;
     if (rc != 0)
         return;
-    if (job->place == SIM_LATER)
+    if (job->place == SIM_LATER) {
         sim_end_job(n, SIM_CANCELLED);
-    else if (job->place == SIM_LEASED)
-        told(n);
-    else if (!job->mark)
-        job->mark = SIM_MARKED_WAITING;
+    } else if (job->place == SIM_LEASED) {
+        job->cancelled = true;
+        sim_tell(n);
+    } else {
+        job->marked = true;
+    }
 }
 
 /* Whoever cancels saw the job waiting; when it is marked it is somewhere else, and nobody looks again. */
@@ -576,10 +570,9 @@ static void mark_only(int n)
     char id[24];
 
     sim_must(turns_script("cancel", (const char *[]){sim_id(n, id), "mark"}, 2), "cancel");
-    if ((turns.reply->integer == 1) != (sim_jobs[n].mark == SIM_UNMARKED))
+    if ((turns.reply->integer == 1) == sim_jobs[n].marked)
         sim_fail("the mark of job %d: %lld", n, turns.reply->integer);
-    if (!sim_jobs[n].mark)
-        sim_jobs[n].mark = SIM_MARKED_WAITING;
+    sim_jobs[n].marked = true;
 }
 
 /* Into a queue that only a foreign client knows nobody looks. */
@@ -658,7 +651,7 @@ static void revive(int n, int into)
         job->queue = into;
     job->attempts = job->interrupted = job->throttled = 0;
     job->failure[0] = '\0';
-    job->mark = SIM_UNMARKED;
+    job->marked = false;
     if (job->batch >= 0) {
         sim.batches[job->batch].ends[SIM_DEAD]--;
         sim.batches[job->batch].ended = false;
@@ -812,6 +805,9 @@ void acts_finish(void)
 
 void acts_check_end(void)
 {
+    for (int n = 0; n < sim.job_count; n++)
+        if (sim_jobs[n].marked)
+            sim_fail("the mark of job %d is never forgotten", n);
     for (int i = 0; i < SIM_BATCHES; i++) {
         const struct sim_batch *b = &sim.batches[i];
 

@@ -72,7 +72,7 @@ enum sim_stop sim_stops(int n)
     const struct sim_job *job = &sim_jobs[n];
     enum sim_halt halt = job->batch >= 0 ? sim.batches[job->batch].halt : SIM_GOES_ON;
 
-    if (halt == SIM_HALTED || job->mark != SIM_UNMARKED)
+    if (halt == SIM_HALTED || job->marked)
         return SIM_ENDS;
     return halt == SIM_PAUSED ? SIM_STANDS_ASIDE : SIM_RUNS;
 }
@@ -127,9 +127,10 @@ void sim_end_job(int n, enum sim_place as)
     struct sim_job *job = &sim_jobs[n];
 
     job->place = as;
+    job->cancelled = false;
     unlock(n);
     if (as == SIM_CANCELLED) {
-        job->mark = SIM_UNMARKED;
+        job->marked = false;
         sim.cancelled[job->type]++;
         sim_totals.cancelled++;
     }
@@ -137,6 +138,38 @@ void sim_end_job(int n, enum sim_place as)
         sim.batches[job->batch].ends[as]++;
         look_for_end(&sim.batches[job->batch]);
     }
+}
+
+bool sim_ends_cancelled(int n)
+{
+    bool cancelled = sim_jobs[n].cancelled;
+
+    if (cancelled)
+        sim_end_job(n, SIM_CANCELLED);
+    return cancelled;
+}
+
+void sim_untell(int id, int to)
+{
+    int kept = 0;
+
+    for (int i = 0; i < sim.told_count; i++)
+        if (sim.told[i].id != id)
+            sim.told[kept++] = sim.told[i];
+    sim.told_count = kept;
+    for (int n = 0; n < sim.job_count && to >= 0; n++)
+        if (sim_jobs[n].place == SIM_LEASED && sim_jobs[n].owner == to && sim_jobs[n].cancelled)
+            sim_tell(n);
+}
+
+void sim_tell(int n)
+{
+    struct sim_told *told = &sim.told[sim.told_count];
+
+    if (sim.told_count++ == SIM_TOLD)
+        sim_fail("too many tokens are told");
+    told->id = sim_jobs[n].owner;
+    snprintf(told->token, sizeof told->token, "%s", sim_jobs[n].token);
 }
 
 bool sim_is_new_follower(int n)
@@ -354,6 +387,7 @@ static void check_halted(const struct snapshot *all)
         sim_fail("halted has %zu fields, not %zu", halted->count / 2, count);
 }
 
+/* Heartbeats forget the mark of a job that does not wait. */
 static void check_marks(const struct snapshot *all)
 {
     const struct item *marks = snapshot_item(all, "cancelled");
@@ -362,9 +396,11 @@ static void check_marks(const struct snapshot *all)
 
     for (int n = 0; n < sim.job_count; n++) {
         const char *mark = item_value(marks, sim_id(n, id));
-        enum sim_mark is = !mark ? SIM_UNMARKED : *mark == 'w' ? SIM_MARKED_WAITING : SIM_MARKED_RUNNING;
+        enum sim_place place = sim_jobs[n].place;
 
-        if (is != sim_jobs[n].mark)
+        if (!mark && place != SIM_WAITING && place != SIM_ASIDE)
+            sim_jobs[n].marked = false;
+        if ((mark != NULL) != sim_jobs[n].marked)
             sim_fail("cancelled: the mark of job %d is %s", n, mark ? mark : "not there");
         count += mark != NULL;
     }
@@ -393,27 +429,25 @@ static void check_locks(const struct snapshot *all)
         sim_fail("%d unique keys are held, not %d", count_items(all, "unique:"), held);
 }
 
+/* In any order: of what a worker takes along it is told in that of its leases. */
 static void check_told(const struct snapshot *all)
 {
     size_t told = 0;
 
-    for (size_t i = 0; i < all->count; i++) {
-        const struct item *item = &all->items[i];
-        size_t at = 0;
-
-        if (strncmp(item->name, "told:", 5) != 0)
-            continue;
-        for (int k = 0; k < sim.told_count; k++) {
-            if (strcmp(sim_ids[sim.told[k].id].name, item->name + 5) != 0)
-                continue;
-            if (at >= item->count || strcmp(item->at[at]->str, sim.told[k].token) != 0)
-                sim_fail("%s does not tell of %s", item->name, sim.told[k].token);
-            at++;
-        }
-        told += item->count;
-    }
+    for (size_t i = 0; i < all->count; i++)
+        if (strncmp(all->items[i].name, "told:", 5) == 0)
+            told += all->items[i].count;
     if (told != (size_t)sim.told_count)
         sim_fail("workers are told of %zu tokens, not %d", told, sim.told_count);
+    for (int k = 0; k < sim.told_count; k++) {
+        const struct item *item = item_of(all, "told", sim_ids[sim.told[k].id].name);
+        size_t at = 0;
+
+        while (item && at < item->count && strcmp(item->at[at]->str, sim.told[k].token) != 0)
+            at++;
+        if (!item || at == item->count)
+            sim_fail("%s is not told of %s", sim_ids[sim.told[k].id].name, sim.told[k].token);
+    }
 }
 
 static void check_remembered(const struct snapshot *all)

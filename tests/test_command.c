@@ -425,6 +425,24 @@ static void command_of_a_lost_lease(void **state)
     assert_int_equal(stage_judge(s, 0).left, 0);
 }
 
+/* A worker that is cut off while its job is cancelled hears of it when it is back. */
+static void cancelled_while_cut_off(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "echo $$ >pid.new; mv pid.new pid; exec sleep 60"), command;
+
+    stage_push(s, "run", NULL, 0, 1);
+    command = pid_in_file(s, "pid");
+    kill(worker, SIGSTOP);
+    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    assert_int_equal(weir_cancel(s->client, "j0"), 0);
+    kill(worker, SIGCONT);
+    await(stage_stat(s, "run", "cancelled") == 1);
+    await(!is_running(command));
+    await_text(s->server.folder, "worker.err", "run j0: cancelled: told to end");
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* ---- Time, and being told */
 
 /* TERM to the whole group, and KILL to what stays. */
@@ -825,6 +843,7 @@ int main(void)
         ON_STAGE(over_its_time),
         ON_STAGE(over_its_own_time),
         ON_STAGE(cancelled),
+        ON_STAGE(cancelled_while_cut_off),
         ON_STAGE(ended_with_the_lease),
         ON_STAGE(all_variables),
         ON_STAGE(variables_of_another_job),

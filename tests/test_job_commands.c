@@ -238,13 +238,84 @@ static void test_a_running_job_is_told(void **state)
     doc = shown("a");
     assert_true(json_is_real(json_object_get(doc, "cancelled")));
     json_decref(doc);
-    /* Handed back instead: it ends where the next claim meets it. */
+    /* Handed back instead: it ends. */
     settle("w", SETTLE_BACK, tokens[0], 0, NULL);
-    turns.now_us += 2 * SECOND_US;
-    claim("w", 1, 0);
-    expect_leases("");
     assert_int_equal(redis_number("EXISTS", CANCELLED, LANE("t")), 0);
+    expect_counters("t", "cancelled 1, back 1, dead 0, retried 0");
     turns_check();
+}
+
+/* It is done all the same: nothing of the cancelling is left, and the next job of that id runs. */
+static void test_a_cancelled_job_that_is_done(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    expect_cancelled("a", "job a runs on worker w, which is told");
+    must(turns_settle_done("w", "t", tokens, 1, &stale));
+    assert_int_equal(stale, 0);
+    expect_counters("t", "cancelled 0, done 1");
+    assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
+    push("default", "{\"id\":\"a\",\"type\":\"t\"}");
+    claim("w", 1, 0);
+    expect_leases("a");
+}
+
+/* Whatever else becomes of it, it ends, for its batch too. */
+static void test_a_cancelled_job_that_comes_back_ends(void **state)
+{
+    static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_BACK, SETTLE_INTERRUPTED,
+                                             SETTLE_DEAD};
+    enum { REAPED = COUNT(verbs), ADOPTED, ALL };
+
+    (void)state;
+    for (size_t i = 0; i < ALL; i++) {
+        scene_begin(NULL);
+        must(turns_rate("t", "10/1000000/10"));
+        start("w");
+        start("other");
+        free(redis_text("HSET", PREFIX "batch:b", "total", "1", "sealed", "1"));
+        free(redis_text("SET", PREFIX "unique:lock", "a"));
+        use_secret();
+        push("default", "@0,2,0,s" SECRET ",bb,ulock;{\"id\":\"a\",\"type\":\"t\"}");
+        free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        must(turns_script("cancel", (const char *[]){"a", "tell", "w", token_texts[0]}, 4));
+        if (i == REAPED)
+            assert_int_equal(pass("other", LEASE_US), 1);
+        else if (i == ADOPTED)
+            must(turns_adopt("w2", "w", NULL, 0, default_queue, NULL));
+        else
+            settle("w", verbs[i], tokens[0], 3, "x");
+        expect_counters("t", "cancelled 1, back 1, dead 0, retried 0");
+        expect_text("1", "HGET", PREFIX "batch:b", "cancelled");
+        assert_int_equal(redis_number("EXISTS", PREFIX "unique:lock", LANE("t"), PREFIX "later",
+                                      PREFIX "dead", PREFIX "stop:t/", PREFIX "told:w"),
+                         i < REAPED ? 1 : 0); /* "told:w", which goes with w */
+        turns_check();
+    }
+}
+
+/* Under its new id a worker is told of what it has taken along. */
+static void test_a_worker_that_reconnects_is_told(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b");
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    expect_cancelled("a", "job a runs on worker w, which is told");
+    must(turns_adopt("w2", "w", tokens, 2, default_queue, NULL));
+    assert_int_equal(redis_number("EXISTS", PREFIX "told:w"), 0);
+    expect_text(token_texts[0], "LRANGE", PREFIX "told:w2", "0", "-1");
+    expect_shown("a", "state       running|cancelled|its worker is told");
+    must(turns_script("heard", (const char *[]){"w2", token_texts[0]}, 2));
+    assert_int_equal(redis_number("EXISTS", PREFIX "told:w2"), 0);
 }
 
 static void test_a_lock_whose_job_is_nowhere(void **state)
@@ -437,6 +508,9 @@ int main(void)
         TEST(a_dead_job_is_not_cancelled),
         TEST(a_finished_job_is_remembered),
         TEST(a_running_job_is_told),
+        TEST(a_cancelled_job_that_is_done),
+        TEST(a_cancelled_job_that_comes_back_ends),
+        TEST(a_worker_that_reconnects_is_told),
         TEST(a_lock_whose_job_is_nowhere),
         TEST(answers_for_programs),
         TEST(long_args_are_cut),

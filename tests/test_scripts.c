@@ -523,7 +523,8 @@ static void test_what_cannot_be_buried_stays(void **state)
     (void)state;
     start("w");
     start("dead");
-    push("default", "@0,2,0;{\"id\":\"a\",\"type\":\"t\"}");
+    use_secret();
+    push("default", "@0,2,0,s" SECRET ";{\"id\":\"a\",\"type\":\"t\"}");
     push("default", "{\"id\":\"b\",\"type\":\"t\"}");
     assert_int_equal(claim("dead", 2, 0), 2);
     free(redis_text("HSET", ACTIVE "dead", "what is this", "{}"));

@@ -502,6 +502,10 @@ static void end_job(struct args *a, int n, enum settle_verb verb)
 
     if (verb == SETTLE_THROTTLED && sim_chance(2))
         delay_us = SETTLE_NO_TIME;
+    if (verb != SETTLE_FINISH && sim_ends_cancelled(n)) {
+        settle_end(a, verb, sim_token(n), verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST : 0, "no");
+        return;
+    }
     if (verb > SETTLE_DEAD || (sim.lives && verb == SETTLE_RETRY)) {
         end_alive(a, n, verb, delay_us);
         return;
@@ -601,7 +605,7 @@ static void settle_some(struct worker *worker)
             settle_cost(&a, sim_token(n), cost);
             sim_true_cost(n, cost);
         }
-        if (sim_jobs[n].mark == SIM_MARKED_RUNNING && sim_chance(2)) {
+        if (sim_jobs[n].cancelled && sim_chance(2)) {
             end_job(&a, n, SETTLE_CANCELLED);
             continue;
         }
@@ -740,10 +744,12 @@ static void adopt_anew(struct worker *worker, bool leaves, int64_t turn_most)
             running[kept++] = sim_token(list[i]);
             sim_jobs[list[i]].owner = worker->id;
         } else {
-            back[back_count++] = list[i];
             sim_unlease(list[i]);
+            if (!sim_ends_cancelled(list[i]))
+                back[back_count++] = list[i];
         }
     sim_return(back, back_count);
+    sim_untell(old, leaves ? -1 : worker->id);
     expected = sim_ids[old].registered ? 0 : kept;
     if (!sim_ids[old].registered || sim_chance(3))
         running[kept++] = (struct span){"999999.--/high/t0/", 18}, expected++;
@@ -781,12 +787,15 @@ static void model_reap(struct sim_id *id)
         struct sim_job *job = &sim_jobs[list[i]];
 
         sim_unlease(list[i]);
+        if (sim_ends_cancelled(list[i]))
+            continue;
         if (++job->interrupted >= INTERRUPTED_MOST)
             sim_end_job(list[i], SIM_DEAD);
         else
             back[back_count++] = list[i];
     }
     sim_return(back, back_count);
+    sim_untell((int)(id - sim_ids), -1);
     id->registered = false;
     reaped++;
 }
@@ -1079,16 +1088,14 @@ static struct worker *start_last_worker(void)
     return all;
 }
 
-/* Marks of jobs whose end nobody told: heartbeats forget them after a day, by a clock that may have been set
- * back meanwhile. */
+/* Marks of jobs that are nowhere: heartbeats forget them, those that nobody confirmed after a day, by a clock
+ * that may have been set back meanwhile. */
 static void forget_marks(struct worker *worker)
 {
     turns.now_us += 3 * 86400 * SECOND_US;
     for (int beats = 0; beats < 20; beats++)
         tick(worker);
-    for (int n = 0; n < sim.job_count; n++)
-        if (sim_jobs[n].mark == SIM_MARKED_RUNNING)
-            sim_jobs[n].mark = SIM_UNMARKED;
+    sim_look();
     acts_check_end();
 }
 
@@ -1133,20 +1140,11 @@ static void drain(void)
     sim_look();
 }
 
-/* Whoever cancelled it stopped before it looked again; see mark_only. */
-static bool is_marked_in_vain(void)
-{
-    for (int n = 0; n < sim.job_count; n++)
-        if (sim_jobs[n].mark != SIM_UNMARKED)
-            return true;
-    return false;
-}
-
 static void check_nothing_left(void)
 {
     static const char *const stay[] = {
-        "queues", "types", "limits",  "gate:",   "stats:", "reap",    "dead",  "id:",       "bell:", "spare:",
-        "duty",   "stop:", "changes", "weights", "batch:", "batches", "told:", "finished:", "at:",   "about"};
+        "queues", "types", "limits",  "gate:",   "stats:", "reap",    "dead",      "id:", "bell:", "spare:",
+        "duty",   "stop:", "changes", "weights", "batch:", "batches", "finished:", "at:", "about"};
     char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
 
     for (char *key; (key = strsep(&rest, "\n"));) {
@@ -1156,7 +1154,7 @@ static void check_nothing_left(void)
         for (size_t i = 0; i < sizeof stay / sizeof *stay; i++)
             known |=
                 strncmp(key, PREFIX, strlen(PREFIX)) == 0 && strncmp(name, stay[i], strlen(stay[i])) == 0;
-        if (!known && !(strcmp(name, "cancelled") == 0 && is_marked_in_vain()))
+        if (!known)
             sim_fail("%s is left over", key);
     }
     free(keys);

@@ -50,17 +50,26 @@ static void pass_on(struct wait *w)
     args_free(&a);
 }
 
-/* There may be more of them; nothing for half a minute: whoever wants to be told asks again. */
+/* There may be more of them. */
+static void on_removed(void *arg, const struct redisReply *reply)
+{
+    if (reply && reply->type == REDIS_REPLY_INTEGER)
+        block(arg);
+}
+
+/* A token leaves its list when it has come, so a connection that is lost on the way loses none. Nothing for
+ * half a minute: whoever wants to be told asks again. */
 static void on_told(struct wait *w, const struct redisReply *reply)
 {
-    const struct redisReply *token =
-        reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? reply->element[1] : NULL;
+    struct args a;
 
-    if (token && token->type == REDIS_REPLY_STRING) {
-        w->waking->events->on_told(w->waking->arg, (struct span){token->str, token->len});
-        block(w);
-    }
-    w->wanted = token != NULL;
+    w->wanted = reply && reply->type == REDIS_REPLY_STRING;
+    if (!w->wanted)
+        return;
+    args_init(&a);
+    w->waking->events->on_told(w->waking->arg, (struct span){reply->str, reply->len}, &a);
+    link_send(w->link, &a, PASS_S, on_removed, w);
+    args_free(&a);
 }
 
 static void on_answer(void *arg, const struct redisReply *reply)
@@ -90,14 +99,15 @@ static void on_answer(void *arg, const struct redisReply *reply)
 
 static void block(struct wait *w)
 {
+    bool peeks = w->kind == WAKE_QUEUE || w->kind == WAKE_TOLD;
     struct args a;
 
     if (w->blocked || !w->wanted || !w->key || !link_is_up(w->link))
         return;
     args_init(&a);
-    args_add(&a, w->kind == WAKE_QUEUE ? "BLMOVE" : "BLPOP");
+    args_add(&a, peeks ? "BLMOVE" : "BLPOP");
     args_add(&a, w->key);
-    if (w->kind == WAKE_QUEUE) {
+    if (peeks) {
         args_add(&a, w->key);
         args_add(&a, "LEFT");
         args_add(&a, "LEFT");

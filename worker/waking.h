@@ -3,7 +3,8 @@
  *   bell:<group>   on duty: "look again", something became due earlier than the worker on duty knew
  *   queue:<queue>  on duty: a job was pushed, by anyone; BLMOVE of a queue onto itself does not pop it
  *   spare:<group>  off duty: the worker on duty has more than it can take, or gave up the duty
- *   told:<worker>  while jobs run that take long: the token of one that was cancelled
+ *   told:<worker>  while jobs run that take long: the token of one that was cancelled; it is removed when it
+ *                  has come
  *
  * Bell and spare hold one token for whoever comes first. A worker that is called and can do nothing, because
  * it has filled up or lost the duty since it went to wait, passes the token on.
@@ -26,8 +27,8 @@ enum wake { WAKE_BELL, WAKE_SPARE, WAKE_TOLD, WAKE_QUEUE };
 struct waking_events {
     /* Look now. False: of no use here, for others. */
     bool (*on_wake)(void *arg, enum wake why);
-    /* The job of this lease was cancelled. */
-    void (*on_told)(void *arg, struct span token);
+    /* The job of this lease was cancelled. Makes *heard, which says that this has come. */
+    void (*on_told)(void *arg, struct span token, struct args *heard);
 };
 
 /* events is borrowed. NULL: out of memory. */

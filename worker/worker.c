@@ -170,9 +170,12 @@ static bool on_wake(void *arg, enum wake why)
     return true;
 }
 
-static void on_told(void *arg, struct span token)
+static void on_told(void *arg, struct span token, struct args *heard)
 {
-    worker_cancel(arg, token);
+    struct weir_worker *w = arg;
+
+    heard_request(heard, w->prefix, -1, w->id, token);
+    worker_cancel(w, token);
 }
 
 static const struct waking_events waking_events = {.on_wake = on_wake, .on_told = on_told};
