@@ -205,6 +205,11 @@ static int report(struct run *r, double seconds)
         status = print_json(r, seconds, outlooks, n);
     else
         print_text(r, seconds, outlooks, n);
+    for (size_t i = 0; i < n; i++)
+        if (keyless_most(&outlooks[i].keyless)) {
+            fputs("weir: ", stderr);
+            keyless_print(stderr, outlooks[i].type, &outlooks[i].keyless);
+        }
     free(outlooks);
     return status;
 }
@@ -295,6 +300,7 @@ int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f)
         status = cli_failed(cli, w);
     } else {
         catch_signals();
+        bulk_count_keyless(r.bulk);
         status = run_bulk(&r);
     }
     weir_bulk_abandon(r.bulk);

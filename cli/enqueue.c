@@ -161,6 +161,19 @@ static int print_one(struct cli *cli, const struct enqueue_flags *f, const char 
     return 0;
 }
 
+/* The job is in: what cannot be told is no failure. */
+static void warn_keyless(struct weir *w, const struct weir_job_spec *spec)
+{
+    struct keyed_by by;
+
+    if (enqueue_keyless(w, spec, &by) == 0 && *by.path)
+        fprintf(stderr,
+                "weir: %s: this job has nothing at %s, by which limit %s tells its jobs apart; all such jobs "
+                "share one "
+                "gate\n",
+                spec->type, by.path, by.limit);
+}
+
 static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_flags *f)
 {
     struct weir_job_spec spec = {.type = f->type,
@@ -189,6 +202,8 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
     if (!status) {
         status = enqueue_job(w, &spec, id, &result);
         status = status ? cli_failed(cli, w) : print_one(cli, f, id, result);
+        if (!status && result == ENQUEUE_NEW)
+            warn_keyless(w, &spec);
     }
     free(input);
     return status;

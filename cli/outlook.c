@@ -93,6 +93,9 @@ int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outloo
             continue;
         snprintf(o->type, sizeof o->type, "%.*s", (int)jobs.name.len, jobs.name.at);
         o->count = jobs.count;
+        o->keyless = (struct keyless){.jobs = (int64_t)jobs.keyless, .of = (int64_t)jobs.count};
+        strcpy(o->keyless.path, jobs.by.path);
+        strcpy(o->keyless.limit, jobs.by.limit);
         status = foretell(&limits, &jobs, o, &w->error);
         ++*n;
     }
@@ -109,9 +112,10 @@ static json_t *time_json(const struct outlook *o, int64_t us)
 
 json_t *outlook_json(const struct outlook *o)
 {
-    return json_pack("{s:I, s:o, s:o, s:o, s:b}", "count", (json_int_t)o->count, "rate",
+    return json_pack("{s:I, s:o, s:o, s:o, s:b, s:I}", "count", (json_int_t)o->count, "rate",
                      o->rate > 0 ? json_real(o->rate) : json_null(), "first_start", time_json(o, o->first_us),
-                     "last_start", time_json(o, o->last_us), "at_the_earliest", o->earliest);
+                     "last_start", time_json(o, o->last_us), "at_the_earliest", o->earliest, "keyless",
+                     (json_int_t)o->keyless.jobs);
 }
 
 void outlook_print(const struct outlook *o)
@@ -129,4 +133,20 @@ void outlook_print(const struct outlook *o)
     cli_format_time(o->first_us, first);
     cli_format_time(o->last_us, last);
     printf("the first starts at %s, the last at %s%s\n", first, last, o->earliest ? ", at the earliest" : "");
+}
+
+bool keyless_most(const struct keyless *k)
+{
+    return k->jobs > 0 && 2 * k->jobs >= k->of;
+}
+
+void keyless_print(FILE *to, const char *type, const struct keyless *k)
+{
+    char jobs[32], of[32];
+
+    fprintf(
+        to,
+        "%s: %s of %s jobs have nothing at %s, by which limit %s tells them apart; they share one gate, as "
+        "one key\n",
+        type, grouped((uint64_t)k->jobs, jobs), grouped((uint64_t)k->of, of), k->path, k->limit);
 }

@@ -4,11 +4,13 @@
 
 #include "cli/json.h"
 #include "producer/bulk.h"
+#include "queue/limits.h"
 
 /* Of a type's jobs of this bulk. */
 struct outlook {
     char type[129];
     uint64_t count;
+    struct keyless keyless;
     bool limited;
     bool earliest;             /* it may become later: other keys, jobs in flight, other types or costs */
     double rate;               /* starts a second, by the rule that decides; 0: no rate holds all of them */
@@ -19,6 +21,10 @@ struct outlook {
 WEIR_CHECKED int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outlooks, size_t *n);
 json_t *outlook_json(const struct outlook *o);
 void outlook_print(const struct outlook *o);
+/* Have most jobs of a type no key, so that its limit is hardly meant so? */
+bool keyless_most(const struct keyless *k);
+/* "<type>: 498 of 500 jobs have nothing at args.id, ..." */
+void keyless_print(FILE *to, const char *type, const struct keyless *k);
 
 /* 1234567 as "1,234,567". */
 const char *grouped(uint64_t n, char out[32]);

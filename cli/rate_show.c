@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/outlook.h"
 #include "cli/rate.h"
 #include "queue/rate.h"
 
@@ -213,6 +214,10 @@ static void print_types(const struct limits *limits)
         if (t->cost > 1)
             printf(", each costs %" PRId64, t->cost);
         putchar('\n');
+        if (t->keyless.jobs > 0) {
+            printf("%16s", "");
+            keyless_print(stdout, t->name, &t->keyless);
+        }
     }
     if (limits->type_count == 0)
         puts("  types         none yet");
@@ -300,9 +305,10 @@ static json_t *types_json(const struct limits *limits, const char *limit)
         const struct limit_type *t = &limits->types[i];
 
         if (limit_holds(t, limit))
-            json_array_append_new(types, json_pack("{s:s,s:I,s:I,s:I,s:b}", "name", t->name, "cost",
+            json_array_append_new(types, json_pack("{s:s,s:I,s:I,s:I,s:b,s:I}", "name", t->name, "cost",
                                                    (json_int_t)t->cost, "waiting", (json_int_t)t->waiting,
-                                                   "parked", (json_int_t)t->parked, "held", t->held));
+                                                   "parked", (json_int_t)t->parked, "held", t->held,
+                                                   "keyless", (json_int_t)t->keyless.jobs));
     }
     return types;
 }

@@ -40,7 +40,7 @@ static json_t *type_json(const struct type_status *t)
                      (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held,
                      "running", (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done",
                      (json_int_t)t->done, "retried", (json_int_t)t->retried, "dead", (json_int_t)t->dead,
-                     "cancelled", (json_int_t)t->cancelled, "keyless", (json_int_t)t->keyless, "rate",
+                     "cancelled", (json_int_t)t->cancelled, "keyless", (json_int_t)t->keyless.jobs, "rate",
                      t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
                      json_time(t->next_start_us), "finish_at", json_time(t->finish_us), "at_the_earliest",
                      t->earliest);
@@ -99,6 +99,13 @@ static void print_queue(const struct queue_status *q)
     printf("%-24s %9" PRId64 "%s%s\n", q->name, q->waiting, *since ? "  paused since " : "", since);
 }
 
+static void print_keyless(const struct status *s)
+{
+    for (size_t i = 0; i < s->type_count; i++)
+        if (keyless_most(&s->types[i].keyless))
+            keyless_print(stdout, s->types[i].name, &s->types[i].keyless);
+}
+
 static void print_cancelled(const struct status *s)
 {
     int64_t cancelled = 0;
@@ -115,6 +122,7 @@ static void print_status(const struct status *s)
         printf("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
         print_types(s);
+    print_keyless(s);
     if (s->queue_count > 0)
         printf("\n%-24s %9s\n", "queue", "waiting");
     for (size_t i = 0; i < s->queue_count; i++)

@@ -46,7 +46,7 @@ struct chunk {
 struct weir_bulk {
     struct weir *w;
     char batch[129];
-    bool named;
+    bool named, counts_keyless;
     char then_queue[129], then_type[129]; /* what follows; "": nothing */
     struct batch_state resume;            /* what Redis had at the beginning */
     struct batch_state at;                /* all lines given so far */
@@ -419,7 +419,7 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
 
 /* ---- Jobs */
 
-static int ask_fits(struct weir_bulk *b, struct span type, int64_t cost, struct error *e)
+static int ask_fits(struct weir_bulk *b, struct span type, int64_t cost, struct keyed_by *by, struct error *e)
 {
     struct redisReply *reply = NULL;
     struct args a;
@@ -429,7 +429,7 @@ static int ask_fits(struct weir_bulk *b, struct span type, int64_t cost, struct 
     fits_request(&a, b->w->prefix, -1, type, cost);
     status = redis_call(b->w->redis, &a, &reply, NULL, e);
     if (!status)
-        status = fits_reply(reply, e);
+        status = fits_reply(reply, by, e);
     freeReplyObject(reply);
     args_free(&a);
     return status;
@@ -437,29 +437,42 @@ static int ask_fits(struct weir_bulk *b, struct span type, int64_t cost, struct 
 
 /* Could a job of that cost ever start? Redis is asked at the first of a type and when the cost is higher than
  * before. WEIR_EINPUT: no; the bulk goes on. */
-static int check_cost(struct weir_bulk *b, struct span type, int64_t cost)
+static int check_type(struct weir_bulk *b, struct tally_name *row, struct span type, int64_t cost)
 {
-    struct tally_name *row = tally_row(&b->types, type);
+    bool learns = b->counts_keyless && !row->learned;
+    struct keyed_by by = {.path = ""};
     struct error e;
     int status;
 
-    if (!row)
-        return out_of_memory(b);
-    if (cost <= row->fits)
+    if (!learns && (cost <= 1 || cost <= row->fits))
         return 0;
     status = receive_all(b);
-    while (!status && (status = ask_fits(b, type, cost, &e)) == WEIR_EUNREACHABLE)
+    while (!status && (status = ask_fits(b, type, cost > 1 ? cost : 1, &by, &e)) == WEIR_EUNREACHABLE)
         status = recover(b, &e);
     if (b->failed.status)
         return status;
+    if (status && cost <= 1) /* it can be taken all the same, and nothing is told */
+        status = 0;
     if (status && status != WEIR_EINPUT)
         return fail(b, &e);
     end_trouble(b);
-    if (status)
+    if (status) {
         b->w->error = e;
-    else
-        row->fits = cost;
-    return status;
+        return status;
+    }
+    row->fits = cost;
+    row->learned = true;
+    row->by = by;
+    return 0;
+}
+
+/* Counts the job of that body, the last one of bodies. */
+static void count_job(struct tally_name *row, const struct job_view *job, struct span body)
+{
+    row->costed += job->cost > 0;
+    row->cost += job->cost;
+    if (*row->by.path)
+        row->keyless += job_is_keyless(body, row->by.path);
 }
 
 /* Counts the job that was just written to bodies from begin on, and sends the chunk when it is full. */
@@ -467,8 +480,9 @@ static int take_job(struct weir_bulk *b, size_t begin, const struct job_view *jo
                     uint64_t sum)
 {
     struct entry *entry = &b->entries[b->jobs];
+    struct tally_name *row = tally_row(&b->types, job->type);
     uint32_t type;
-    int status = job->cost > 1 ? check_cost(b, job->type, job->cost) : 0;
+    int status = row ? check_type(b, row, job->type, job->cost) : out_of_memory(b);
 
     if (status) {
         b->bodies.len = begin;
@@ -476,8 +490,7 @@ static int take_job(struct weir_bulk *b, size_t begin, const struct job_view *jo
     }
     if (!tally_add(&b->types, job->type, &type) || !tally_add(&b->queues, queue, &entry->queue))
         return out_of_memory(b);
-    b->types.names[type].costed += job->cost > 0;
-    b->types.names[type].cost += job->cost;
+    count_job(&b->types.names[type], job, (struct span){b->bodies.at + begin, b->bodies.len - begin});
     entry->end = b->bodies.len;
     b->jobs++;
     pass_line(b, sum);
@@ -624,8 +637,18 @@ bool bulk_type(const struct weir_bulk *b, size_t index, struct bulk_type *type)
 
     if (index >= b->types.count)
         return false;
-    *type = (struct bulk_type){{name->text, name->len}, name->total, name->costed, name->cost};
+    *type = (struct bulk_type){.name = {name->text, name->len},
+                               .count = name->total,
+                               .costed = name->costed,
+                               .cost = name->cost,
+                               .keyless = name->keyless,
+                               .by = name->by};
     return true;
+}
+
+void bulk_count_keyless(struct weir_bulk *b)
+{
+    b->counts_keyless = true;
 }
 
 int bulk_then(struct weir_bulk *b, const char *queue, const char *type)

@@ -13,11 +13,15 @@ WEIR_CHECKED int bulk_end(struct weir_bulk *b);
 WEIR_CHECKED int bulk_then(struct weir_bulk *b, const char *queue, const char *type);
 /* Has it failed for good, so that the last error was not one of a single line? */
 bool bulk_has_failed(const struct weir_bulk *b);
+/* From now on jobs are counted whose limits find no key in them; that asks Redis once for each type. */
+void bulk_count_keyless(struct weir_bulk *b);
 /* The jobs of a type that this bulk took, those that an earlier run had sent left out. */
 struct bulk_type {
     struct span name;
     uint64_t count, costed; /* costed: those that named their cost */
     int64_t cost;           /* of those, in all */
+    uint64_t keyless;       /* of bulk_count_keyless */
+    struct keyed_by by;
 };
 /* The index-th type, of which none may have been taken; false: there are no more. */
 bool bulk_type(const struct weir_bulk *b, size_t index, struct bulk_type *type);

@@ -140,6 +140,30 @@ out:
     return status;
 }
 
+int enqueue_keyless(struct weir *w, const struct weir_job_spec *spec, struct keyed_by *by)
+{
+    struct redisReply *reply = NULL;
+    struct text body = {0};
+    struct job_view view;
+    struct args a;
+    int status = job_write(&body, spec, &view, &w->error);
+
+    *by = (struct keyed_by){.path = ""};
+    args_init(&a);
+    if (!status) {
+        fits_request(&a, w->prefix, -1, view.type, 1);
+        status = client_call(w, &a, &reply, NULL);
+    }
+    if (!status)
+        status = fits_reply(reply, by, &w->error);
+    if (*by->path && !job_is_keyless((struct span){body.at, body.len}, by->path))
+        *by->path = '\0';
+    freeReplyObject(reply);
+    args_free(&a);
+    text_free(&body);
+    return status;
+}
+
 int weir_enqueue(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE])
 {
     enum enqueue_result result;

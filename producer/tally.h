@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queue/job.h"
+#include "queue/enqueue.h"
 
 struct tally_name {
     char *text;
@@ -16,6 +16,9 @@ struct tally_name {
     uint64_t costed; /* of a type: its jobs that named their cost, */
     int64_t cost;    /* which is so much in all; */
     int64_t fits;    /* and the highest cost that its limits were asked about */
+    bool learned;    /* by what its limits tell jobs apart: */
+    struct keyed_by by;
+    uint64_t keyless; /* and its jobs that have nothing there */
     uint32_t in_chunk;
 };
 

@@ -102,6 +102,8 @@ static const struct kind {
      "somebody else writes here: rename or delete that key; then a heartbeat takes them back"},
     {"token", "workers", DOCTOR_WRONG, false, "when its worker ends, its job goes to the dead jobs"},
     {"duty", "duty", DOCTOR_WARNING, true, NULL},
+    {"keyless", "limits", DOCTOR_WARNING, false,
+     "weir rate set NAME RULE,by=PATH with the path that its jobs have"},
     {"held", "held", DOCTOR_WARNING, false, "start a worker that has a handler for it"},
     {"dead", "dead", DOCTOR_WARNING, false, "weir dead list"},
     {"unregistered", "registries", DOCTOR_WRONG, true, NULL},

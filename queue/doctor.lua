@@ -10,7 +10,7 @@
 --          [gate with jobs in flight, ...], [limit that gates are named after and that is not there, ...] ]
 --        what: lanes (jobs in lanes), leased, queue (scheduled for their queue), lane (for their lane), seen (0)
 -- writes: nothing
--- uses: doctor_judge lease
+-- uses: doctor_judge lease rates
 
 local INLINE = 8      -- members that are looked at with their key
 local TOKENS = 1000   -- the same for leases, of which only the tokens are read
@@ -71,6 +71,11 @@ function member.duty(_, group) look_at('duty', group) end
 function member.types(_, name)
     sum(name, 'seen', 0)
     look_at('use', name)
+    local ok, keyless = pcall(rates.keyless, name)
+    if ok and keyless and 2 * keyless.jobs >= keyless.of then
+        note('keyless', 'type %s: %d of %d jobs had nothing at %s, by which limit %s tells them apart: they share one gate', name,
+             keyless.jobs, keyless.of, keyless.path, keyless.limit)
+    end
 end
 
 function member.later(_, record)

@@ -75,9 +75,17 @@ void fits_request(struct args *a, const char *prefix, int64_t now_us, struct spa
     args_add_int(a, cost);
 }
 
-int fits_reply(const struct redisReply *r, struct error *e)
+int fits_reply(const struct redisReply *r, struct keyed_by *by, struct error *e)
 {
-    return reply_array(r, 0, "fits", e);
+    int status = reply_array(r, 0, "fits", e);
+
+    *by = (struct keyed_by){.path = ""};
+    if (status || r->elements < 2 || r->element[0]->type != REDIS_REPLY_STRING ||
+        r->element[1]->type != REDIS_REPLY_STRING)
+        return status;
+    snprintf(by->path, sizeof by->path, "%s", r->element[0]->str);
+    snprintf(by->limit, sizeof by->limit, "%s", r->element[1]->str);
+    return 0;
 }
 
 /* Checksums travel as text: Lua's numbers have 53 bits. */

@@ -5,6 +5,7 @@
 
 #include "core/args.h"
 #include "queue/job.h"
+#include "throttle/limit.h"
 
 struct redisReply; /* hiredis */
 
@@ -33,9 +34,13 @@ void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const s
 WEIR_CHECKED int enqueue_reply(const struct redisReply *r, enum enqueue_result *result, struct span *id,
                                struct error *e);
 
+/* By what the limits of a type tell its jobs apart; "": by nothing. */
+struct keyed_by {
+    char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
+};
 /* Could a job of that type and cost ever start? WEIR_EINPUT: no, and which limit it never fits. */
 void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost);
-WEIR_CHECKED int fits_reply(const struct redisReply *r, struct error *e);
+WEIR_CHECKED int fits_reply(const struct redisReply *r, struct keyed_by *by, struct error *e);
 
 /* How far a batch is: lines of its input, and a checksum over them. A new one: 0 and CHECKSUM_NONE. */
 #define CHECKSUM_NONE UINT64_C(0xcbf29ce484222325) /* FNV-1a's beginning */

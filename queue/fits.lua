@@ -1,10 +1,11 @@
--- fits: could a job of that type and cost ever start? For a bulk, which asks before it adds the first one; a job of its own
--- is looked at by enqueue.
+-- fits: could a job of that type and cost ever start, and what tells its jobs apart? For a bulk, which asks before it adds the first
+-- one; the cost of a single job is looked at by enqueue.
 --
 -- KEYS[1] prefix
 -- ARGV: now, type, cost
--- reply: [] when it could; else an error that names the limit
--- uses: arrival check
+-- reply: [] when it could; where its limits are keyed [ the path by which keys are found, a limit that has it ]; else an error that
+--        names the limit
+-- uses: arrival check types
 
 local function fits(ARGV)
     local name, cost = ARGV[2], tonumber(ARGV[3])
@@ -13,7 +14,8 @@ local function fits(ARGV)
     if wrong then return check.refuse_key(wrong) end
     wrong = arrival.never_fits(name, cost)
     if wrong then return refuse('%s', wrong) end
-    return {}
+    local t = types.load(name)
+    return t.path and {t.path, match(t.keyed[1].name, '^[^#]+')} or {}
 end
 
 return fits

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "queue/json.h"
+#include "throttle/rule.h"
 
 #define TIMEOUT_MOST_US (INT64_C(3652) * 24 * 3600 * 1000000) /* ten years */
 #define MAX_ATTEMPTS_MOST 1000000
@@ -162,6 +163,40 @@ int job_read(const char *body, size_t len, struct job_view *view, struct error *
 
     json_members_free(&members);
     return status;
+}
+
+/* ---- Keys */
+
+/* Text, a whole number of 64 bits, true and false. */
+static bool is_key(struct span value)
+{
+    char digits[64], *end;
+    double number;
+
+    if (value.len == 0 || strchr("{[n", *value.at))
+        return false;
+    if (!strchr("-0123456789", *value.at))
+        return true;
+    if (value.len >= sizeof digits)
+        return false;
+    snprintf(digits, sizeof digits, "%.*s", (int)value.len, value.at);
+    number = strtod(digits, &end);
+    return number > -0x1p63 && number < 0x1p63 && number == (double)(int64_t)number;
+}
+
+bool job_is_keyless(struct span body, const char *path)
+{
+    struct span value = body;
+    char name[RULE_PATH_SIZE];
+
+    for (size_t len; *path; path += len + (path[len] == '.')) {
+        len = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)len, path);
+        if (value.len == 0 || *value.at != '{')
+            return true;
+        value = json_find(value.at, value.len, name);
+    }
+    return !is_key(value);
 }
 
 /* ---- Text */

@@ -49,6 +49,10 @@ WEIR_CHECKED int json_check(const char *text, size_t len, struct error *e);
  * is no error. WEIR_EINPUT with what is wrong. */
 WEIR_CHECKED int job_read(const char *body, size_t len, struct job_view *view, struct error *e);
 
+/* Does a body that was checked have nothing at that path, "key" or "args.business_id", by which it can be
+ * told from others: as claims find the keys of lanes? */
+bool job_is_keyless(struct span body, const char *path);
+
 /* A growing buffer for bodies. */
 struct text {
     char *at;

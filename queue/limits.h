@@ -25,11 +25,19 @@ struct limit {
     int64_t now_us;                   /* Redis's time when it was read */
 };
 
+/* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many; jobs 0: none is
+ * known. They share one gate. */
+struct keyless {
+    int64_t jobs, of;
+    char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
+};
+
 struct limit_type {
     char name[LIMIT_NAME_SIZE];
     int64_t cost, waiting, parked;
     bool held;                       /* no worker that looked has a handler for it */
     bool own_costs, may_differ;      /* as in struct type_status; status_costs tells, else false */
+    struct keyless keyless;          /* the same */
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
     size_t limit_count;
 };

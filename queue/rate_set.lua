@@ -108,6 +108,15 @@ local function wrong_for_types(name, text)
     end
 end
 
+-- The types whose jobs are told apart by another path under these rules.
+local function keyed_anew(name, text)
+    local names = {}
+    for _, t in ipairs(rates.users(name)) do
+        if rates.path_of(t, {}) ~= rates.path_of(t, {[name] = text}) then names[#names + 1] = t.name end
+    end
+    return names
+end
+
 local function rate_set(ARGV)
     local name, text, dry, what, by = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
     if #ARGV ~= 6 or dry ~= '0' and dry ~= '1' then return refuse('rate_set: wants now, name, rules, dry, what, by') end
@@ -123,7 +132,9 @@ local function rate_set(ARGV)
 
     local words, was_at = arrange(before, parts, new or {})
     if dry == '0' then
+        local anew = keyed_anew(name, text)
         if text == '' then remove(name, before) else set(name, before, words, was_at) end
+        for _, user in ipairs(anew) do rates.count_keys_anew(user) end
         rates.record(what, by)
     end
     return rates.reply(dry == '0' and rates.wake({name}) or {}, before and 1 or 0, concat(words, ' '))

@@ -61,6 +61,7 @@ local function rate_use(ARGV)
     if wrong then return check.refuse_key(wrong) end
 
     local t, looked_at = types.read(name), {}
+    local path = rates.path_of(t, {})
     for i = 7, #ARGV do
         local missing = verbs[verb](t, ARGV[i])
         if missing then return {'missing', missing} end
@@ -74,6 +75,7 @@ local function rate_use(ARGV)
     if wrong then return refuse('%s', wrong) end
 
     types.write(t)
+    if rates.path_of(t, {}) ~= path then rates.count_keys_anew(name) end
     if verb == 'unuse' then
         leave_gates(name, looked_at)
         rates.forget_shares(name)

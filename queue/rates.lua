@@ -3,7 +3,7 @@
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
--- uses: bell check rules types
+-- uses: bell check lease rules types
 
 local rates = {}
 
@@ -113,6 +113,41 @@ function rates.wrong_type(t, instead)
     if count <= RULES_MOST then return nil end
     return format('type %s: %d rules over all its limits; at most %d, so leave a limit or a rule out', t.name, count, RULES_MOST)
 end
+
+-- ---- Jobs without a key
+
+-- The path by which the jobs of a type are told apart; nil: none of its limits is keyed. instead: as above.
+function rates.path_of(t, instead)
+    for i = 0, #t.use do
+        local limit = t.use[i] or t.name
+        local set = rules.read(instead[limit] or call('HGET', P .. 'limits', limit) or '')
+        if set and set.path then return set.path end
+    end
+end
+
+local function met(name)
+    local s = call_safe('HMGET', P .. 'stats:' .. name, 'pulled', 'parked', 'keyless', 'keyed_from')
+    for i = 1, 4 do s[i] = lease.counted(s[i] or nil) end
+    return s[1] + s[2], s[3], s[4]
+end
+
+-- From now on its jobs are told apart by another path: those without a key are counted anew.
+function rates.count_keys_anew(name)
+    local all = met(name)
+    if all > 0 then call_safe('HSET', P .. 'stats:' .. name, 'keyless', '0', 'keyed_from', us(all)) end
+end
+
+-- {jobs =, of =, path =, limit =}: so many jobs had nothing at the path, of those that claims have met since it is that one.
+-- nil: none.
+function rates.keyless(name)
+    local all, jobs, from = met(name)
+    if jobs <= 0 then return nil end
+    local t = types.load(name)
+    if not t.path then return nil end
+    return {jobs = jobs, of = max(jobs, all - from), path = t.path, limit = match(t.keyed[1].name, '^[^#]+')}
+end
+
+-- ---- Changes
 
 -- A type's keys have no weights any more: what they had of their shares is forgotten.
 function rates.forget_shares(name)

@@ -60,6 +60,14 @@ static bool may_differ(const struct type_status *t, int64_t looked_at, bool more
     return unknown || (t->own_costs && looked_at + t->waiting + t->parked + t->held + t->running > 0);
 }
 
+static void read_keyless(const json_t *keyless, struct keyless *out)
+{
+    out->jobs = number(keyless, "jobs");
+    out->of = number(keyless, "of");
+    copy(out->path, sizeof out->path, json_string_value(json_object_get(keyless, "path")));
+    copy(out->limit, sizeof out->limit, json_string_value(json_object_get(keyless, "limit")));
+}
+
 static void read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us)
 {
     const json_t *stats = json_object_get(type, "stats");
@@ -75,7 +83,7 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
         positive(number(stats, "enqueued") - pulled - number(stats, "parked") - number(stats, "dropped"));
     t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
     t->rate_now = rate_now(stats, pulled + served, now_us);
-    t->keyless = number(stats, "keyless");
+    read_keyless(json_object_get(type, "keyless"), &t->keyless);
     t->own_costs = json_is_true(json_object_get(type, "own_costs"));
     t->next_start_us = t->finish_us = -1;
     *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = number(type, "parked");
@@ -219,6 +227,7 @@ int status_costs(struct weir *w, struct limits *limits)
         if (type) {
             type->own_costs = status.types[i].own_costs;
             type->may_differ = status.types[i].may_differ;
+            type->keyless = status.types[i].keyless;
         }
     }
     status_free(&status);

@@ -6,8 +6,7 @@
 #include <stdint.h>
 
 #include "core/client.h"
-
-struct limits;
+#include "queue/limits.h"
 
 struct queue_status {
     char name[129];
@@ -18,7 +17,7 @@ struct queue_status {
 struct type_status {
     char name[129];
     int64_t waiting, parked, held, running, scheduled, done, retried, dead, cancelled; /* jobs */
-    int64_t keyless; /* jobs that had no value for the key of its limits */
+    struct keyless keyless;
     bool limited;
     bool own_costs;  /* jobs of it name what they cost */
     bool may_differ; /* of those that wait, run or are scheduled some name their cost, or it is not known */

@@ -3,7 +3,8 @@
 -- KEYS[1] prefix
 -- ARGV: now
 -- reply: JSON: {"now": "us", "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
---        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool, "looked_at": n, "more": bool}},
+--        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool, "looked_at": n, "more": bool,
+--                  "keyless": as rates.keyless tells it}},
 --        "workers": {id: {"info": JSON text, "until": "us", "running": n}}, "dead": n, "later": n}. Times are text: JSON numbers
 --        here keep 14 digits. own_costs: jobs of it name their cost, by what claims noted and by the first jobs of the queues;
 --        looked_at: how many of it are among those; more: where it was found, jobs stand behind that were not looked at
@@ -43,7 +44,7 @@ end
 local function type_of(name, text, held, found)
     return {stats = pairs_of(call('HGETALL', P .. 'stats:' .. name)), parked = lane.parked(name), held = held or false,
             own_costs = types.parse(name, text).own_costs or found and found.own_costs or false,
-            looked_at = found and found.looked_at or 0, more = found and found.more or false}
+            looked_at = found and found.looked_at or 0, more = found and found.more or false, keyless = rates.keyless(name)}
 end
 
 local function worker_of(id, deadline)

@@ -652,7 +652,7 @@ static void test_command(void **state)
     assert_int_equal(o.code, 0);
     assert_says(o.out, "{\"lines\":3,\"resumed\":0,\"accepted\":3,\"invalid\":0,\"blank\":0,\"seconds\":");
     assert_says(o.out, "\"types\":{\"t\":{\"count\":3,\"rate\":null,\"first_start\":null,\"last_start\":null,"
-                       "\"at_the_earliest\":false}}}\n");
+                       "\"at_the_earliest\":false,\"keyless\":0}}}\n");
     assert_all(P "queue:q", 3);
 
     write_bytes("none", "", 0);

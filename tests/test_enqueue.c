@@ -589,7 +589,7 @@ static void test_command_refuses(void **state)
         {{"t", "--at", "2030-01-01T00:00:00+25:00"}, 64, "no time"},
         {{"t", "--at", "2030-01-01T00:00:00Zx"}, 64, "no time"},
         {{"t", "--at", "1..5"}, 64, "no time"},
-        {{"t", "--at", ""}, 64, "no time"},
+        {{"t", "--at", ""}, 64, "its value is empty"},
         {{"t", "--at", "99999999999999"}, 64, "no time"},
         {{"t", "--at", "2101-01-01T00:00:00Z"}, 64, "2100"},
         {{"t", "--at", "1", "--in", "1s"}, 64, "one of them"},
@@ -622,7 +622,7 @@ static void test_command_refuses(void **state)
         {{"t t"}, 65, "type"},
         {{"t", "--queue", "a:b"}, 65, "queue 'a:b'"},
         {{"t", "--id", "a b"}, 65, "id"},
-        {{"t", "--key", ""}, 65, "key"},
+        {{"t", "--key", ""}, 64, "its value is empty"},
     };
 
     (void)state;

@@ -192,6 +192,46 @@ static void test_a_batch_is_paused_before_its_first_job(void **state)
     turns_check();
 }
 
+/* ---- A path that jobs lack */
+
+#define LACK(n, of)                                                                                          \
+    "slow: " n " of " of " jobs have nothing at args.buisness_id, by which limit slow tells them apart; "
+
+static void test_a_path_that_most_jobs_lack(void **state)
+{
+    (void)state;
+    must_end("rate set slow 1/1d,by=args.buisness_id", 0, "slow");
+    write_text(turns.server.folder, "jobs",
+               "{\"business_id\":1}\n{\"business_id\":2}\n{\"buisness_id\":3}\n");
+    run_in(&said, turns.server.folder, built("weir"), "enqueue", "--redis", turns.server.url, "--from",
+           "jobs", "slow", NULL);
+    assert_int_equal(said.code, 0);
+    assert_int_equal(strncmp(said.err, "weir: " LACK("2", "3"), strlen("weir: " LACK("2", "3"))), 0);
+    must_end(
+        "enqueue slow {\"buisness_id\":[4]}", 0,
+        "weir: slow: this job has nothing at args.buisness_id, by which limit slow tells its jobs apart; ");
+    must_end("enqueue slow {\"buisness_id\":4}", 0, "");
+    assert_string_equal(said.err, "");
+    start("w");
+    turns.now_us = clock_wall_us();
+    while (claim("w", 1, 0) > 0)
+        ;
+    must_end("status", 0, LACK("3", "5"));
+    must_end("status --json", 0, "\"keyless\":3,");
+    must_end("rate show slow", 0, LACK("3", "5"));
+    must_end("rate show slow --json", 0, "\"keyless\":3}");
+    must_end(
+        "doctor", 0,
+        "warning: limits: type slow: 3 of 5 jobs had nothing at args.buisness_id, by which limit slow tells "
+        "them apart: they share one gate; weir rate set NAME RULE,by=PATH");
+    must_end("rate set slow 2/1d,by=args.buisness_id", 0, "slow"); /* the same path */
+    must_end("status", 0, LACK("3", "5"));
+    must_end("rate set slow 1/1d,by=args.business_id", 0, "slow");
+    must_end("status --json", 0, "\"keyless\":0,");
+    must_end("enqueue slow {\"business_id\":4}", 0, "");
+    assert_string_equal(said.err, "");
+}
+
 /* ---- Commands */
 
 static void test_signs_that_no_shell_reads(void **state)
@@ -223,6 +263,7 @@ int main(void)
         TEST(unuse_with_a_backlog_asks),
         TEST(a_queue_is_paused_before_its_first_job),
         TEST(a_batch_is_paused_before_its_first_job),
+        TEST(a_path_that_most_jobs_lack),
         TEST(signs_that_no_shell_reads),
     };
 
