@@ -891,6 +891,7 @@ static void test_no_false_alarm_under_load(void **state)
     }
     workers[0] = stage_actor(&s, "one", "types=a,b,c", "executors=8", NULL);
     workers[1] = stage_actor(&s, "two", "types=a,b,c", "executors=8", NULL);
+    stage_await_workers(&s, 2); /* until then nobody knows the queue */
     for (int i = 0; i < 8; i++) {
         weir(&stand, s.server.url, "");
         expect_line(&stand, 0, "what they hold agrees");
