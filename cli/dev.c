@@ -48,7 +48,7 @@ const struct command command_dev = {
 
 struct dev {
     struct cli *cli;
-    sigset_t signals, old_signals;
+    sigset_t signals;
     char url[DEV_URL_SIZE];
     int lock_fd;
     pid_t redis, worker; /* 0: not running */
@@ -114,15 +114,14 @@ failed:
                      strerror(errno));
 }
 
-/* Parts of start_child, in the child: ends with its parent, has the signals that the parent was started with.
- */
+/* Parts of start_child, in the child: ends with its parent, no signal is blocked. */
 static void become_child(const struct dev *d, pid_t parent)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(1);
-    sigprocmask(SIG_SETMASK, &d->old_signals, NULL);
+    sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
 }
 
 static void exec_redis(const struct dev *d, char **arguments)
@@ -359,7 +358,7 @@ static void hold_signals(struct dev *d)
     sigemptyset(&d->signals);
     for (size_t i = 0; i < sizeof held / sizeof *held; i++)
         sigaddset(&d->signals, held[i]);
-    sigprocmask(SIG_BLOCK, &d->signals, &d->old_signals);
+    sigprocmask(SIG_BLOCK, &d->signals, NULL);
 }
 
 static int run_both(struct dev *d, bool with_worker, int argc, char **flags)

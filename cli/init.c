@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int passed_on[] = {SIGTERM, SIGINT, SIGTSTP, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+static const int passed_on[] = {SIGTERM, SIGINT, SIGTSTP, SIGHUP, SIGALRM, SIGPWR, SIGQUIT, SIGUSR1, SIGUSR2};
 #define PASSED_ON (sizeof passed_on / sizeof *passed_on)
 
 /* Waits for all that have ended; true when the child has, with its exit code. */
@@ -29,7 +29,7 @@ static bool reap(pid_t child, int *code)
 
 static _Noreturn void stay(pid_t child, const sigset_t *signals)
 {
-    int code = 0;
+    int code = -WEIR_EINTERNAL;
 
     for (;;) {
         int number = sigwaitinfo(signals, NULL);

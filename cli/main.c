@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "core/likely.h"
 
 static int run_version(struct cli *cli, int argc, char **argv);
@@ -185,6 +186,7 @@ int main(int argc, char **argv)
     struct error e = {.text = ""};
     int status = fill_closed_streams(&e);
 
+    signals_fresh();
     on_exit(check_output, NULL);
     if (status == 0)
         status = dispatch(argc, argv, &e);

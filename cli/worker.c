@@ -1,14 +1,14 @@
 /* weir worker: runs jobs until told to stop. The work is the library's; here are the flags, the handlers that
- * they name, and the signals. */
+ * they name. */
 #include "cli/worker.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/init.h"
+#include "cli/signals.h"
 #include "core/log.h"
 #include "throttle/duration.h"
 
@@ -38,9 +38,9 @@ const struct command command_worker = {
         "jobs\n"
         "and exits 70 when the others have ended.\n"
         "\n"
-        "TERM or INT: takes no more jobs, finishes, and hands back what is not finished within --grace; a "
-        "second\n"
-        "one hands back now. TSTP: takes no more jobs and stays.\n"
+        "TERM, INT, HUP or ALRM: takes no more jobs, finishes, and hands back what is not finished within "
+        "--grace;\n"
+        "a second one hands back now. TSTP: takes no more jobs and stays. USR1, USR2: nothing.\n"
         "\n"
         "  weir worker --load ./weekly_summary_handler.so -c 20 -q high,default\n"
         "  weir worker --exec 'thumbnail=/usr/local/bin/make-thumbnail --size 400' --timeout thumbnail=30s\n"
@@ -335,46 +335,6 @@ static int add_types(struct cli *cli, struct weir_worker *worker, const struct w
     return status;
 }
 
-static struct weir_worker *running;
-
-static void on_stop(int signal_number)
-{
-    (void)signal_number;
-    weir_worker_stop(running);
-}
-
-static void on_quiet(int signal_number)
-{
-    (void)signal_number;
-    weir_worker_quiet(running);
-}
-
-static void handle_signals(struct weir_worker *worker)
-{
-    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
-    struct sigaction quiet = {.sa_handler = on_quiet, .sa_flags = SA_RESTART};
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, hangup;
-
-    running = worker;
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGINT, &stop, NULL);
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 &&
-        hangup.sa_handler != SIG_IGN) /* of nohup, it stays ignored */
-        sigaction(SIGHUP, &stop, NULL);
-    sigaction(SIGTSTP, &quiet, NULL);
-    sigaction(SIGPIPE, &ignore, NULL);
-}
-
-static void ignore_signals(void)
-{
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-    sigaction(SIGTERM, &ignore, NULL);
-    sigaction(SIGINT, &ignore, NULL);
-    sigaction(SIGHUP, &ignore, NULL);
-    sigaction(SIGTSTP, &ignore, NULL);
-}
-
 /* Nobody reads standard error: the last words must not keep the worker from ending. */
 static void leave_standard_error(void)
 {
@@ -407,7 +367,7 @@ static int run_worker(struct cli *cli, int argc, char **argv)
     worker = make_worker(cli, &f);
     if (!worker)
         return error_set(&cli->error, WEIR_EINTERNAL, "worker: out of memory; free some and try again");
-    handle_signals(worker);
+    signals_begin(worker);
     status = add_handlers(worker, &f);
     if (status == 0)
         status = add_types(cli, worker, &f);
@@ -415,7 +375,7 @@ static int run_worker(struct cli *cli, int argc, char **argv)
         status = weir_worker_run(worker);
     if (status < 0)
         error_set(&cli->error, status, "%s", weir_worker_message(worker));
-    ignore_signals();
+    signals_end();
     weir_worker_free(worker);
     if (!log_flush())
         leave_standard_error();

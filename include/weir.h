@@ -289,7 +289,8 @@ WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const c
                                              weir_handler *handler, void *arg);
 /* Runs command, split at blanks and given no shell, once for each job of type: the job as JSON on its
  * standard input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT. Exit 0 done, 75 throttled, 65 dead,
- * others retry. */
+ * others retry, also an end that is not known: a program that runs commands must neither ignore SIGCHLD nor
+ * wait for any child. */
 WEIR_API WEIR_CHECKED int weir_worker_exec(struct weir_worker *worker, const char *type, const char *command);
 /* Starts command, as above, as a child that stays and takes jobs line by line, in_flight (0: 1) at a time;
  * more children when those are full. One job a line in, as JSON; one answer a line out:

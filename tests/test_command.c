@@ -818,6 +818,24 @@ static void process_one(void **state)
     await_text(s->server.folder, "worker.err", "stopping: 0 jobs run");
 }
 
+/* It hears of its child's end all the same. */
+static void process_one_with_ignored_children(void **state)
+{
+    struct stage *s = *state;
+    const char *const words[] = {
+        "/usr/bin/unshare", "-r",     "-p",      "-f",          "/usr/bin/env", "--ignore-signal=CHLD",
+        built("weir"),      "worker", "--redis", s->server.url, "--exec",       "run=/bin/true",
+        "--drain",          NULL};
+
+    if (!are_there_namespaces()) {
+        print_message("no namespaces here: not looked at\n");
+        return;
+    }
+    stage_push(s, "run", NULL, 0, 1);
+    assert_int_equal(program_end(program_start(s->server.folder, "worker", words)), 0);
+    assert_int_equal(stage_stat(s, "run", "done"), 1);
+}
+
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
 
 int main(void)
@@ -855,6 +873,7 @@ int main(void)
         ON_STAGE(wrong_flags),
         ON_STAGE(standard_error_that_nobody_reads),
         ON_STAGE(process_one),
+        ON_STAGE(process_one_with_ignored_children),
     };
 
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);

@@ -96,6 +96,31 @@ static void test_worker(void **state)
     folder_remove(folder);
 }
 
+/* Whoever starts it may have blocked and ignored signals. */
+static void test_inherited_signals(void **state)
+{
+    sigset_t stops, before;
+    char folder[64];
+    struct outcome o;
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    sigprocmask(SIG_BLOCK, &stops, &before);
+    signal(SIGCHLD, SIG_IGN);
+    pid = start_dev(folder, "--exec", "mark=touch marked");
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    run_in(&o, folder, built("weir"), "enqueue", "mark", NULL);
+    assert_int_equal(o.code, 0);
+    await_text(folder, "marked", "");
+    end_dev(pid, SIGTERM);
+    folder_remove(folder);
+}
+
 static void test_ends_with_its_worker(void **state)
 {
     char folder[64];
@@ -205,10 +230,15 @@ static void test_cannot_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_per_folder), cmocka_unit_test(test_commands_find_it_and_data_stays),
-        cmocka_unit_test(test_worker),         cmocka_unit_test(test_ends_with_its_worker),
-        cmocka_unit_test(test_killed),         cmocka_unit_test(test_stale_files),
-        cmocka_unit_test(test_deep_folder),    cmocka_unit_test(test_redis_ends),
+        cmocka_unit_test(test_one_per_folder),
+        cmocka_unit_test(test_commands_find_it_and_data_stays),
+        cmocka_unit_test(test_worker),
+        cmocka_unit_test(test_ends_with_its_worker),
+        cmocka_unit_test(test_inherited_signals),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_stale_files),
+        cmocka_unit_test(test_deep_folder),
+        cmocka_unit_test(test_redis_ends),
         cmocka_unit_test(test_cannot_start),
     };
 

@@ -197,14 +197,13 @@ static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static int await_end(struct command *c)
 {
     siginfo_t info;
-    int status = 0;
+    int status;
 
     while (waitid(P_PID, (id_t)c->process.pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
         ;
     pthread_mutex_lock(&process_lock);
     atomic_store(&c->task->process, 0);
-    while (waitpid(c->process.pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    status = process_wait(c->process.pid);
     pthread_mutex_unlock(&process_lock);
     return status;
 }

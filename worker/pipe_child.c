@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -141,11 +140,10 @@ static void stop_watchers(struct child *c)
 /* What is left of its group ends with it; its number is its own until waitpid. Returns its status. */
 static int reap(struct child *c)
 {
-    int status = 0;
+    int status;
 
     signal_group(c, SIGKILL);
-    while (waitpid(c->process.pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    status = process_wait(c->process.pid);
     c->reaped = true;
     return status;
 }

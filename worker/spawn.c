@@ -144,6 +144,18 @@ int process_start(struct process *p, char *const argv[], char *const variables[]
 
 /* ---- What it leaves */
 
+_Static_assert(!WIFEXITED(PROCESS_END_UNKNOWN) && !WIFSIGNALED(PROCESS_END_UNKNOWN), "it is neither");
+
+int process_wait(pid_t pid)
+{
+    int status;
+    pid_t ended;
+
+    while ((ended = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+        ;
+    return ended == pid ? status : PROCESS_END_UNKNOWN;
+}
+
 void tail_keep(struct tail *t, const char *bytes, size_t len)
 {
     if (len >= sizeof t->at) {
@@ -167,8 +179,11 @@ void process_reason(char reason[END_REASON_SIZE], int status, const struct tail 
 
     if (WIFEXITED(status))
         at = snprintf(reason, END_REASON_SIZE, "exit %d", WEXITSTATUS(status));
-    else
+    else if (WIFSIGNALED(status))
         at = snprintf(reason, END_REASON_SIZE, "killed by signal %d", WTERMSIG(status));
+    else
+        at = snprintf(reason, END_REASON_SIZE,
+                      "how it ended is unknown, since SIGCHLD is ignored or a handler waits for any child");
     while (len > 0 && isspace((unsigned char)err->at[len - 1]))
         len--;
     if (len == 0)

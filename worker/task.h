@@ -15,8 +15,8 @@
 struct handler;
 
 enum task_end {
+    END_RETRY, /* first: what nobody has said is no success */
     END_DONE,
-    END_RETRY,
     END_THROTTLED,
     END_BACK,
     END_DEAD,

@@ -1,0 +1,15 @@
+/* Signals: what each of them does to a worker, in one table. */
+#ifndef CLI_SIGNALS_H
+#define CLI_SIGNALS_H
+
+#include "weir.h"
+
+/* For every command, at its start: nothing stays blocked that the caller had blocked, and whoever starts a
+ * process learns how it ends. Other signals that are ignored stay so. */
+void signals_fresh(void);
+/* The table holds, for this worker. */
+void signals_begin(struct weir_worker *worker);
+/* The worker has ended: signals that would have stopped it do nothing more. */
+void signals_end(void);
+
+#endif

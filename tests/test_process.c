@@ -1,0 +1,229 @@
+/* The worker as a process: signals that it gets and those that it inherits, and children whose end somebody
+ * else has heard of. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+#define MS 1000
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- A worker in C: this program, started again */
+
+static struct weir_worker *worker;
+
+static void on_stop(int number)
+{
+    (void)number;
+    weir_worker_stop(worker);
+}
+
+/* Waits for any child, as a library may. */
+static int reap(struct weir_job *job, void *arg)
+{
+    (void)arg;
+    while (!weir_job_is_cancelled(job) && access("go", F_OK) != 0)
+        if (waitpid(-1, NULL, 0) < 0)
+            clock_sleep_until(clock_mono_us() + MS);
+    return WEIR_DONE;
+}
+
+static int worker_main(char **argv) /* "worker" URL */
+{
+    int rc;
+
+    worker = weir_worker_new(&(struct weir_worker_options){.redis_url = argv[2], .executors = 4});
+    signal(SIGTERM, on_stop);
+    rc = weir_worker_handle(worker, "reap", reap, NULL);
+    if (rc == 0)
+        rc = weir_worker_exec(worker, "bad", "/bin/false");
+    if (rc == 0)
+        rc = weir_worker_pipe(worker, "mute", "head -c 1", 1);
+    if (rc == 0)
+        rc = weir_worker_run(worker);
+    if (rc != 0)
+        fprintf(stderr, "%s\n", weir_worker_message(worker));
+    signal(SIGTERM, SIG_IGN);
+    weir_worker_free(worker);
+    return -rc;
+}
+
+static pid_t start_worker(struct stage *s)
+{
+    return program_start(s->server.folder, "worker",
+                         (const char *[]){"/proc/self/exe", "worker", s->server.url, NULL});
+}
+
+/* ---- The stage */
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* Jobs whose first failure is their last. */
+static void push_once(struct stage *s, const char *type, int n)
+{
+    char text[128];
+
+    for (int i = 0; i < n; i++) {
+        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"%s\",\"max_attempts\":1}", i, type);
+        stage_push_text(s, text);
+    }
+}
+
+/* So are the signals of a worker that begins now. */
+static pid_t start_weir_with(struct stage *s, void (*child)(int number), int blocked)
+{
+    sigset_t one, before;
+    pid_t pid;
+
+    sigemptyset(&one);
+    if (blocked)
+        sigaddset(&one, blocked);
+    sigprocmask(SIG_BLOCK, &one, &before);
+    signal(SIGCHLD, child);
+    pid = stage_weir(s, "worker", "--exec", "bad=/bin/false", "--exec", "good=/bin/true", "--lease", "1s",
+                     NULL);
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
+/* ---- Children that others wait for */
+
+/* A supervisor had it ignored. */
+static void ignored_ends_of_children(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = start_weir_with(s, SIG_IGN, 0);
+    char *dead;
+
+    push_once(s, "bad", 5);
+    await(stage_stat(s, "bad", "dead") == 5);
+    assert_int_equal(stage_stat(s, "bad", "done"), 0);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "failed 1 times: exit 1"));
+    free(dead);
+    assert_int_equal(stage_end(pid), 0);
+}
+
+/* The same in a host program, which is its own master: no end that is not known is a success. */
+static void unknown_ends_of_children(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid;
+    char *dead;
+
+    signal(SIGCHLD, SIG_IGN);
+    pid = start_worker(s);
+    signal(SIGCHLD, SIG_DFL);
+    push_once(s, "bad", 5);
+    await(stage_stat(s, "bad", "dead") == 5);
+    assert_int_equal(stage_stat(s, "bad", "done"), 0);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "failed 1 times: how it ended is unknown, since SIGCHLD is ignored"));
+    free(dead);
+    stage_push(s, "mute", NULL, 0, 1);
+    await_text(s->server.folder, "worker.err", "died with 1 jobs: how it ended is unknown");
+    assert_int_equal(stage_end(pid), 0);
+}
+
+static void a_handler_that_reaps_children(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = start_worker(s);
+
+    stage_push(s, "reap", NULL, 1000, 2);
+    await(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL) == 0);
+    push_once(s, "bad", 100);
+    await(stage_stat(s, "bad", "dead") + stage_stat(s, "bad", "done") == 100);
+    assert_int_equal(stage_stat(s, "bad", "done"), 0);
+    write_text(s->server.folder, "go", "");
+    assert_int_equal(stage_end(pid), 0);
+}
+
+/* ---- Signals */
+
+static void a_signal_that_was_blocked(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = start_weir_with(s, SIG_DFL, SIGTERM);
+
+    stage_await_workers(s, 1);
+    assert_int_equal(stage_end(pid), 0);
+    assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
+}
+
+/* None of them ends it. */
+static void signals_that_mean_nothing(void **state)
+{
+    const int numbers[] = {SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF,      SIGIO,   SIGSTKFLT,
+                           SIGXFSZ, SIGPIPE, SIGTTIN,   SIGTTOU,      SIGURG,  SIGWINCH,
+                           SIGCONT, SIGCHLD, SIGRTMIN,  SIGRTMIN + 1, SIGRTMAX};
+    struct stage *s = *state;
+    pid_t pid = start_weir_with(s, SIG_DFL, 0);
+
+    stage_await_workers(s, 1);
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        assert_int_equal(kill(pid, numbers[i]), 0);
+        stage_push(s, "good", NULL, (int)i, 1);
+        await(stage_stat(s, "good", "done") == (long long)i + 1);
+    }
+    assert_int_equal(stage_end(pid), 0);
+}
+
+/* Each of them is a wish that it ends: it hands back what it has. */
+static void signals_that_stop(void **state)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM, SIGXCPU, SIGPWR};
+    struct stage *s = *state;
+    pid_t pids[COUNT(numbers)];
+
+    signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        pids[i] = start_weir_with(s, SIG_DFL, 0);
+    stage_await_workers(s, COUNT(numbers));
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        kill(pids[i], numbers[i]);
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        assert_int_equal(program_end(pids[i]), 0);
+    assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(ignored_ends_of_children),      ON_STAGE(unknown_ends_of_children),
+        ON_STAGE(a_handler_that_reaps_children), ON_STAGE(a_signal_that_was_blocked),
+        ON_STAGE(signals_that_mean_nothing),     ON_STAGE(signals_that_stop),
+    };
+
+    if (argc == 3 && strcmp(argv[1], "worker") == 0)
+        return worker_main(argv);
+    return cmocka_run_group_tests_name("process", tests, NULL, NULL);
+}
