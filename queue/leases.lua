@@ -2,8 +2,8 @@
 -- nobody loses it.
 --
 -- `reap` keeps when a worker was last heard of and until when nobody is reaped. If the last time is more than half a lease ago, or
--- in the future, there was an outage or the clock was set: every deadline is then late through no fault of its worker,
--- so for one lease nobody is reaped. With a clock that was set back deadlines and retries move back, and all that waits is looked at:
+-- in the future, there was an outage or the clock was set: every deadline is then late through no fault of its worker, so nobody is
+-- reaped for the longest lease of those workers who may have lost theirs by it. With a clock that was set back deadlines and retries move back, and all that waits is looked at:
 -- gates move with the clock when they are loaded, what was written down of them in wake does not. Scheduled jobs and schedules mean a
 -- time of day, and stay. Behind these two times stands how far reap went through the marks, when that takes more than one call.
 --
@@ -93,13 +93,31 @@ local function follow_clock(back_us)
     bell.ring()
 end
 
+local WORKERS_MOST = 1000 -- whose leases are looked at, those of the earliest deadlines: 2 ms
+
+-- The longest lease of a worker that may be late after such a silence.
+local function longest_lease(silence_us, own_us)
+    local longest = own_us
+    for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, WORKERS_MOST - 1)) do
+        local info = call_safe('HGET', P .. 'active:' .. id, '@')
+        local seconds = type(info) == 'string' and tonumber(match(info, '"lease":([%d.]+)')) or 0
+        if seconds * 1000000 / 2 < silence_us then longest = max(longest, floor(seconds * 1000000)) end
+    end
+    return longest
+end
+
 -- A worker is heard of. Returns until when nobody is reaped, and how far the marks were gone through; leases.heard keeps both.
 function leases.follow(lease_us)
     local last, till, from = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+) ?(%d*)$')
     last, till = tonumber(last or 0), tonumber(till or 0)
     if now < last then follow_clock(last - now) end
-    if now < last or now - last > lease_us / 2 then till = now + lease_us end
-    return min(till, now + lease_us), from or ''
+    local silence_us = now < last and huge or now - last
+    if silence_us > lease_us / 2 then
+        till = now + longest_lease(silence_us, lease_us)
+    elseif till > now + lease_us then
+        till = min(till, now + longest_lease(huge, lease_us)) -- none is longer, whatever stands there
+    end
+    return till, from or ''
 end
 
 function leases.heard(till, from)

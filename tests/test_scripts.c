@@ -627,6 +627,66 @@ static void test_after_an_outage_nobody_is_reaped_for_a_lease(void **state)
     assert_int_equal(tick("w"), 1);
 }
 
+static int64_t seconds(int64_t s)
+{
+    return s * SECOND_US;
+}
+
+/* A worker with a lease of its own, as it begins, and its heartbeat; returns how many it reaped. */
+static void start_with_lease(const char *worker, int lease_s)
+{
+    char info[40], lease_us[24];
+    const char *words[] = {worker, "", "g", lease_us, info, "1", "default"};
+
+    snprintf(info, sizeof info, "{\"pid\":1,\"lease\":%d.0}", lease_s);
+    snprintf(lease_us, sizeof lease_us, "%lld", (long long)seconds(lease_s));
+    must(turns_script("adopt", words, COUNT(words)));
+}
+
+static size_t beat(const char *worker, int lease_s)
+{
+    char lease_us[24];
+    const char *words[] = {worker, lease_us, "3", "1000", "86400000000"};
+
+    snprintf(lease_us, sizeof lease_us, "%lld", (long long)seconds(lease_s));
+    must(turns_script("reap", words, COUNT(words)));
+    return turns.reply->element[4]->elements;
+}
+
+/* Leases differ: after an outage the longest counts of those that it can have ended. */
+static void test_after_an_outage_the_longest_lease_counts(void **state)
+{
+    static const struct {
+        int64_t away_s;
+        int amnesty_s;
+    } cases[] = {{3600, 600}, {-3600, 600}, {301, 600}, {299, 10}, {6, 10}, {4, 0}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int left_s = cases[i].amnesty_s;
+        size_t reaped = 0;
+
+        scene_begin(state);
+        start_with_lease("short", 10);
+        start_with_lease("long", 600);
+        start_with_lease("dead", 10);
+        beat("long", 600);
+        beat("short", 10);
+        turns.now_us += seconds(cases[i].away_s);
+        assert_int_equal(beat("short", 10), 0);
+        for (; left_s > 2; left_s -= 2) {
+            turns.now_us += seconds(2);
+            assert_int_equal(beat("short", 10), 0);
+            assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 3);
+        }
+        if (cases[i].away_s != 299) /* within the lease of "long" it need not be heard of */
+            beat("long", 600);
+        for (int k = 0; k < 6; k++, turns.now_us += seconds(2))
+            reaped += beat("short", 10);
+        assert_int_equal(reaped, 1);
+        assert_int_equal(redis_number("EXISTS", ACTIVE "long", ACTIVE "dead"), 1);
+    }
+}
+
 static void test_a_clock_that_was_set_back_strands_nothing(void **state)
 {
     char far[64];
@@ -1119,6 +1179,7 @@ int main(void)
         TEST(who_cannot_be_reaped_stands_behind_the_others),
         TEST(a_job_that_kills_its_workers_is_dead),
         TEST(after_an_outage_nobody_is_reaped_for_a_lease),
+        TEST(after_an_outage_the_longest_lease_counts),
         TEST(a_clock_that_was_set_back_strands_nothing),
         TEST(a_clock_set_back_before_the_first_heartbeat_strands_nothing),
         TEST(a_clock_that_was_set_back_takes_retries_along),
