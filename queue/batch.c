@@ -349,7 +349,7 @@ int batch_pause(struct weir *w, const char *name, struct batch_change *change)
 /* Pages of what is aside, until none is left; *moved: how many. */
 static int drop_aside(struct weir *w, const char *name, int64_t *moved)
 {
-    int64_t left, dropped;
+    int64_t left = INT64_MAX, before;
     int status;
 
     *moved = 0;
@@ -357,16 +357,19 @@ static int drop_aside(struct weir *w, const char *name, int64_t *moved)
         struct redisReply *reply = NULL;
         struct args a;
 
+        before = left;
+
         begin(w, &a, "batch_drop", name);
         args_add_int(&a, PAGE);
         status = ask(w, &a, &reply);
         if (!status)
             status = reply_array(reply, 2, "batch_drop", &w->error);
-        dropped = status ? 0 : reply_int(reply->element[0], 0);
-        left = status ? 0 : reply_int(reply->element[1], 0);
-        *moved += dropped;
+        if (!status) {
+            *moved += reply_int(reply->element[0], 0);
+            left = reply_int(reply->element[1], 0);
+        }
         freeReplyObject(reply);
-    } while (!status && left > 0 && dropped > 0);
+    } while (!status && left > 0 && left < before);
     return status;
 }
 
@@ -381,7 +384,7 @@ int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change
 
 int batch_resume(struct weir *w, const char *name, struct batch_change *change)
 {
-    int64_t n[2] = {0, 0}, moved = 0;
+    int64_t n[2] = {0, INT64_MAX}, moved = 0, before;
     enum batch_phase was;
     bool first = true;
     int status;
@@ -392,6 +395,7 @@ int batch_resume(struct weir *w, const char *name, struct batch_change *change)
         struct redisReply *reply = NULL;
         struct args a;
 
+        before = n[1];
         begin(w, &a, "batch_resume", name);
         args_add_int(&a, PAGE);
         job_add_seed(&a);
@@ -403,7 +407,7 @@ int batch_resume(struct weir *w, const char *name, struct batch_change *change)
             change->was = was;
         first = false;
         moved += n[0];
-    } while (!status && was != BATCH_CANCELLED && n[0] > 0 && n[1] > 0);
+    } while (!status && was != BATCH_CANCELLED && n[1] > 0 && n[1] < before);
     change->left = 0;
     change->aside = moved;
     return status;

@@ -4,7 +4,7 @@
 --   halted         hash: "b/<batch>" -> "paused <us>" or "cancelled <us>": claim sets its jobs aside, or drops them
 --   aside:<batch>  list of "<lane>\n<entry>": what claim met while it was paused, in that order
 --
--- uses: bell check ends lease
+-- uses: bell check ends lease slices
 local batch = {}
 
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
@@ -42,20 +42,24 @@ function batch.read(name)
     return {total = n[1], left = max(0, n[1] - n[2] - n[3] - n[4]), sealed = f[5], cancelled = f[6]}
 end
 
--- The jobs aside from first to last, {queue =, type =, entry =} each, and the records of them that cannot be read.
-function batch.aside(name, first, last)
+local function read_record(record)
+    local ends_at = find(record, '\n', 1, true)
+    local queue, kind = lease.lane_parts(ends_at and match(sub(record, 1, ends_at - 1), '^(%S+) ?$') or '')
+    if is_name(queue) then return {queue = queue, type = kind, entry = sub(record, ends_at + 1)} end
+end
+
+-- Up to most of the jobs aside, the last one first, {queue =, type =, entry =} each, and the records of them that cannot be read.
+function batch.aside(name, most)
     local jobs, unread = {}, {}
-    for _, record in ipairs(call('LRANGE', P .. 'aside:' .. name, first, last)) do
-        local lane, entry = record:match('^(%S+) ?\n(.*)$')
-        local queue, kind = lease.lane_parts(lane or '')
-        if is_name(queue) and entry then
-            jobs[#jobs + 1] = {queue = queue, type = kind, entry = entry}
-        else
-            unread[#unread + 1] = record
-        end
+    for _, record in ipairs((slices.last(P .. 'aside:' .. name, most, slices.load()))) do
+        local job = read_record(record)
+        if job then jobs[#jobs + 1] = job else unread[#unread + 1] = record end
     end
     return jobs, unread
 end
+
+-- They leave.
+function batch.trim(name, jobs, unread) call('LTRIM', P .. 'aside:' .. name, '0', us(-#jobs - #unread - 1)) end
 
 -- May jobs of one type differ in what they cost?
 local function costs_differ()

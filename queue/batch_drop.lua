@@ -1,7 +1,7 @@
 -- batch_drop: jobs of a cancelled batch that were set aside while it was paused have ended, one page.
 --
 -- KEYS[1] prefix
--- ARGV: now, name, most (1 to 500)
+-- ARGV: now, name, most (1 to 500; fewer are dropped where they are large)
 -- reply: [ how many were dropped, how many are still aside ]; nothing is dropped of a batch that is not cancelled
 -- uses: batch cancelled check
 
@@ -22,10 +22,10 @@ local function batch_drop(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
     if not (b and b.cancelled) then return {0, us(call('LLEN', P .. 'aside:' .. name))} end
-    local jobs, unread = batch.aside(name, '0', us(most - 1))
+    local jobs, unread = batch.aside(name, most)
     drop(jobs)
     batch.bury(name, unread)
-    call('LTRIM', P .. 'aside:' .. name, us(#jobs + #unread), '-1')
+    batch.trim(name, jobs, unread)
     return {us(#jobs), us(call('LLEN', P .. 'aside:' .. name))}
 end
 

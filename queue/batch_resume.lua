@@ -2,7 +2,7 @@
 -- that it stands there in its order when all pages have returned.
 --
 -- KEYS[1] prefix
--- ARGV: now, name, most (1 to 500), seed (random: see sign)
+-- ARGV: now, name, most (1 to 500; fewer are moved where they are large), seed (random: see sign)
 -- reply: [ what it was: "paused", "open", or "cancelled" (then nothing was changed); how many returned; how many are still aside ]
 --        [ "none" ] when there is no such batch
 -- uses: batch bell check ends sign
@@ -15,10 +15,9 @@ end
 
 local function to_heads(jobs, seed)
     local queues = {}
-    for i = #jobs, 1, -1 do
-        local queue = jobs[i].queue
-        queues[queue] = queues[queue] or {}
-        queues[queue][#queues[queue] + 1] = sign.write(jobs[i].entry, seed)
+    for _, job in ipairs(jobs) do
+        queues[job.queue] = queues[job.queue] or {}
+        queues[job.queue][#queues[job.queue] + 1] = sign.write(job.entry, seed)
     end
     for queue, entries in pairs(queues) do
         push('LPUSH', P .. 'queue:' .. queue, entries)
@@ -36,7 +35,7 @@ local function batch_resume(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local b, was = batch.read(name), batch.halted(name)
     if b and b.cancelled or was == 'cancelled' then return {'cancelled', 0, call('LLEN', P .. 'aside:' .. name)} end
-    local jobs, unread = batch.aside(name, us(-most), '-1')
+    local jobs, unread = batch.aside(name, most)
     if not b and #jobs + #unread == 0 then return {'none'} end
     wrong = wrong_queues(jobs)
     if wrong then return check.refuse_key(wrong) end
@@ -48,7 +47,7 @@ local function batch_resume(ARGV)
     to_heads(jobs, ARGV[4])
     batch.count(jobs, 'enqueued', 1)
     batch.bury(name, unread)
-    call('LTRIM', P .. 'aside:' .. name, '0', us(-#jobs - #unread - 1))
+    batch.trim(name, jobs, unread)
     return {was == 'paused' and 'paused' or 'open', us(#jobs), us(call('LLEN', P .. 'aside:' .. name))}
 end
 

@@ -10,7 +10,7 @@
 -- ARGV: now, worker, group, turn,
 --       free         idle executors: a job with a limit is granted against one of them only
 --       prefetch     jobs without a limit that may be leased beyond those
---       look         how many jobs of a queue to read at first (the worker knows how large they are)
+--       look         how many jobs of a queue to read at first, few where the worker knows that they are large
 --       duty_until   until when this worker holds the pacing duty of its group, us; 0: it does not
 --       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second,
 --                    r none of the idle executors is for jobs without a limit
@@ -31,7 +31,7 @@
 -- claim_commit writing it all
 -- claim_duty   when the next look is, and whose
 --
--- uses: check claim_call claim_commit claim_duty claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait
+-- uses: check claim_call claim_commit claim_duty claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait slices
 
 local c = claim_call
 
@@ -41,22 +41,28 @@ local function keep_for_queue()
     return c.reserved and 0 or kept, floor(c.prefetch / 2)
 end
 
+-- While the queue holds jobs, the lanes may read half of what the claim may. Which of the two may read one body that is larger
+-- changes from turn to turn.
+local function serve_lanes(queue, due, queued)
+    if not queued then return claim_lanes.serve(queue, due) end
+    local kept, kept_prefetch = keep_for_queue()
+    local load, turn_of_queue = c.load, c.turn % 2 == 1
+    local of_lanes = slices.load(floor(max(0, load.left) / 2), load.alone and not turn_of_queue, load.step)
+    c.free, c.prefetch, c.kept, c.load = c.free - kept, c.prefetch - kept_prefetch, kept, of_lanes
+    claim_lanes.serve(queue, due)
+    c.free, c.prefetch, c.kept, c.load = c.free + kept, c.prefetch + kept_prefetch, 0, load
+    load.left = load.left - (of_lanes.all - of_lanes.left)
+    load.alone = load.alone and (turn_of_queue or of_lanes.n == 0)
+end
+
 -- Serves one queue; returns how many jobs leave it, and whether it has more.
 local function serve_queue(queue)
     local due = claim_lanes.due(queue)
     if c.free + c.prefetch < 1 then return 0, false end
-    local jobs = call('LRANGE', P .. 'queue:' .. queue, '0', digits(c.look - 1))
-    if #due > 0 then
-        local kept, kept_prefetch = 0, 0
-        if #jobs > 0 then kept, kept_prefetch = keep_for_queue() end
-        c.free, c.prefetch = c.free - kept, c.prefetch - kept_prefetch
-        c.kept = kept
-        claim_lanes.serve(queue, due)
-        c.kept = 0
-        c.free, c.prefetch = c.free + kept, c.prefetch + kept_prefetch
-    end
-    if #jobs == 0 then return 0, false end
-    local used, more = claim_queue.read(queue, jobs)
+    local length = call('LLEN', P .. 'queue:' .. queue)
+    if #due > 0 then serve_lanes(queue, due, length > 0) end
+    if length == 0 then return 0, false end
+    local used, more = claim_queue.read(queue, length)
     claim_park.place()
     claim_lanes.serve(queue, claim_lanes.due(queue))
     return used, more

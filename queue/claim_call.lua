@@ -1,6 +1,6 @@
 -- claim_call: the arguments of claim, and what is decided while it runs. The other parts find all of it here.
 --
--- uses: gate
+-- uses: gate slices
 local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
@@ -9,8 +9,7 @@ claim_call.LANE = 8             -- of it, for a lane of a key: its list and its 
 local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
-claim_call.TO_SERVE = 200          -- of it, kept from lanes that wake for those that start
-claim_call.BYTES = 8 * 1024 * 1024 -- of bodies read in one claim
+claim_call.TO_SERVE = 200       -- of it, kept from lanes that wake for those that start
 claim_call.AHEAD = gate.AHEAD
 
 local function read_names(ARGV, c, n)
@@ -53,7 +52,7 @@ function claim_call.begin(ARGV)
     c.dead, c.started, c.rules, c.aside, c.broken = {}, {}, {}, {}, {} -- started: entries whose lock ends with that
     c.reserved = c.has_option('r')
     c.starved, c.kept = false, 0 -- kept: executors that are not in free, but left for the queue
-    c.bytes, c.budget, c.tick, c.soonest, c.named = 0, BUDGET, now, huge, 0
+    c.load, c.budget, c.tick, c.soonest, c.named = slices.load(nil, true, c.look), BUDGET, now, huge, 0
     c.wakes = {} -- of each queue: gate -> opening time, as far as they were read or written
     for _, queue in ipairs(c.queues) do c.wakes[queue] = {} end
 end

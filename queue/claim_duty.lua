@@ -1,6 +1,6 @@
 -- claim_duty: when the next look is, and whose: the pacing duty.
 --
--- uses: bell claim_call claim_wait gate
+-- uses: bell claim_call claim_wait gate later_records
 local claim_duty = {}
 
 local claim, wait = claim_call, claim_wait
@@ -17,9 +17,8 @@ function claim_duty.next_times()
             look = min(look, gate.look_time(name, opens))
         end
     end
-    local later = tonumber(call_safe('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')[2]) or huge
-    later = max(later, 1) -- a negative number says never
-    return look, later, at <= now + claim.AHEAD, claim.soonest <= min(at, later) and claim.soonest < huge
+    local due = max(later_records.first() or huge, 1) -- a negative number says never
+    return look, due, at <= now + claim.AHEAD, claim.soonest <= min(at, due) and claim.soonest < huge
 end
 
 -- Who holds the pacing duty of this group; nil: nobody. By now the leases are written: a duty that holds something else is

@@ -1,6 +1,6 @@
 -- claim_grant: the types and lanes that a claim meets, the gates that hold them, and leasing one job.
 --
--- uses: claim_call types rules gate lease
+-- uses: claim_call types rules gate job_text slices
 local claim_grant = {}
 
 local claim = claim_call
@@ -110,24 +110,24 @@ function claim_grant.lane(s, key)
     return l
 end
 
--- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked.
+-- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked. nil too where the claim has its
+-- load: see is_over.
 function claim_grant.head(l, ahead)
     local entry = l.read[l.read_at]
     if entry then return entry end
-    if not l.whole then
-        local got = call('LRANGE', P .. 'lane:' .. l.name, digits(l.fetched), digits(l.fetched + ahead - 1))
-        local n, fetched, bytes = #got, l.fetched, 0
-        l.whole = n < ahead
-        if fetched == 0 then l.read = got end
-        for i = 1, n do
-            bytes = bytes + #got[i]
-            if fetched > 0 then l.read[fetched + i] = got[i] end
-        end
-        claim.bytes = claim.bytes + bytes
-        l.fetched = fetched + n
-        if n > 0 then return got[1] end
-    end
-    return l.parked[l.parked_next]
+    if l.whole then return l.parked[l.parked_next] end
+    local got
+    got, l.whole = slices.read('LRANGE', P .. 'lane:' .. l.name, l.fetched, ahead, claim.load)
+    if l.fetched == 0 then l.read = got end
+    for i = 1, l.fetched > 0 and #got or 0 do l.read[l.fetched + i] = got[i] end
+    l.fetched = l.fetched + #got
+    return got[1] or l.whole and l.parked[l.parked_next] or nil
+end
+
+-- Has a lane no job left?
+function claim_grant.is_over(l)
+    if l.read[l.read_at] or l.parked[l.parked_next] then return false end
+    return l.whole or call('LLEN', P .. 'lane:' .. l.name) <= l.fetched
 end
 
 function claim_grant.drop_head(l)
@@ -145,12 +145,7 @@ function claim_grant.cost(s, entry)
     if not find(entry, '"cost"', 1, true) then return s.kind.cost end
     local cost = entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')
         or entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"[^"]*","cost":(%d+)[,}]')
-    if not cost then
-        local _, _, _, body = lease.entry_read(entry)
-        local ok, job = pcall(json_read, body)
-        cost = ok and type(job) == 'table' and job.cost
-    end
-    cost = tonumber(cost)
+    cost = tonumber(cost or job_text.value(entry, 'cost'))
     if not is_whole(cost, 1) then return s.kind.cost end
     s.own_costs = true
     return cost

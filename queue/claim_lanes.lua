@@ -1,6 +1,6 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_call claim_grant claim_halt claim_park claim_wait gate lease
+-- uses: claim_call claim_grant claim_halt claim_park claim_wait gate lease slices
 local claim_lanes = {}
 
 local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
@@ -10,8 +10,8 @@ local DUE_MOST = 64            -- gates looked at in one pass
 -- Leases jobs of a type without limits from the head of its lane.
 local function serve_free(s, l, most)
     local n = 0
-    while n < most and grant.room(s) > 0 and claim.bytes <= claim.BYTES do
-        local entry = halt.head(s, l, min(most - n, claim.look) + 1)
+    while n < most and grant.room(s) > 0 do
+        local entry = halt.head(s, l, min(most - n, grant.room(s)) + 1)
         if not entry then break end
         -- A job that was running when its worker died is not prefetched: those leased beside it would share its blame.
         local _, interrupted = lease.entry_read(entry)
@@ -35,7 +35,7 @@ end
 -- How many jobs to read of a lane that may start most: those for which there are slots, and the one behind.
 local function look_ahead(s, most)
     if most == 1 then return 2 end
-    local n, gates = min(most, claim.free, claim.look), s.gates
+    local n, gates = min(most, claim.free), s.gates
     for i = 1, #gates do n = gates[i].fixed and 0 or min(n, slots_ahead(gates[i], n)) end
     return n + 1
 end
@@ -78,7 +78,7 @@ end
 -- of the next job, the gate of the type, the gate of the key that opens last (nil: none is closed), and when it opens.
 local function serve_lane(s, l, ticket, lane_ticket, most)
     local n, ahead, open_now = 0, look_ahead(s, most), true -- not once a job starts later: those behind it do too, mostly
-    while n < most and claim.free > 0 and claim.bytes <= claim.BYTES do
+    while n < most and claim.free > 0 do
         local entry = halt.head(s, l, ahead)
         if not entry then break end
         local cost, serve_behind = grant.cost(s, entry), nil
@@ -151,7 +151,7 @@ local function serve_turn(s, l, ticket, others, most)
         s.served = s.served + n
     end
     local entry = grant.head(l, 1)
-    if not entry then
+    if not entry and grant.is_over(l) then
         wait.end_lane(s, l)
         forget_share(s, l)
         return n, nil, nil, nil, true
@@ -167,7 +167,7 @@ local function serve_turn(s, l, ticket, others, most)
     else
         wait.stay(s)
     end
-    return n, cost or not others and s.limited and grant.cost(s, entry) or nil, of_type, at, false
+    return n, cost or entry and not others and s.limited and grant.cost(s, entry) or nil, of_type, at, false
 end
 
 -- One round over the lanes of a type: returns how many jobs started, whether it was stopped (a gate of the type is closed, it had its
@@ -216,7 +216,7 @@ end
 -- after the other due gates.
 local function visit(queue, name, share, is_last)
     local started, left = 0, halt.left_lanes()
-    while started < share and claim.free + claim.prefetch > 0 and claim.budget > 0 do
+    while started < share and claim.free + claim.prefetch > 0 and claim.budget > 0 and not slices.is_full(claim.load) do
         local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
         claim.budget = claim.budget - 1
         if #two == 0 then

@@ -1,6 +1,6 @@
 -- claim_park: the lane of a job, and jobs that go to the tail of theirs.
 --
--- uses: claim_call claim_grant claim_wait lease registry
+-- uses: claim_call claim_grant claim_wait job_text registry
 local claim_park = {}
 
 local claim, grant, wait = claim_call, claim_grant, claim_wait
@@ -14,45 +14,9 @@ local function key_name(value)
     return '-'
 end
 
-local function value_in(path, body)
-    local ok, value = pcall(json_read, body)
-    if not ok then return nil end
-    for member in path:gmatch('[^.]+') do
-        if type(value) ~= 'table' then return nil end
-        value = value[member]
-    end
-    return value
-end
-
-local SAME_MOST = 16 -- numbers of a body that are looked at
-
--- Reading JSON rounds a number above 2^53: its digits are those in the text which, made a string, make the value one. Beyond 64 bits
--- it is a broken one.
-local function exact_value(path, body, value)
-    local looked = 0
-    for first, digits, behind in body:gmatch('()(%-?%d+)()') do
-        if #digits > 15 and tonumber(digits) == value and looked < SAME_MOST then
-            looked = looked + 1
-            claim.bytes = claim.bytes + #body -- so that a claim reads no more of large bodies than it may
-            local exact = value_in(path, sub(body, 1, first - 1) .. '"' .. digits .. '"' .. sub(body, behind))
-            if type(exact) == 'string' then return exact end
-        end
-    end
-    return value
-end
-
-local function value_at(path, entry)
-    local _, _, _, body = lease.entry_read(entry)
-    local value = value_in(path, body)
-    if type(value) ~= 'number' or value % 1 ~= 0 or max(value, -value) < 2 ^ 53 or max(value, -value) > 2 ^ 63 then
-        return value
-    end
-    return exact_value(path, body, value)
-end
-
 local function key_at(s, entry)
     local key = s.kind.path == 'key' and entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"([^"\\]*)"')
-    return key_name(key or value_at(s.kind.path, entry))
+    return key_name(key or job_text.value(entry, s.kind.path))
 end
 
 -- The key of a job of type s.
@@ -115,7 +79,7 @@ function claim_park.sort_again(s, l)
     end
     wait.write_ring(s)
     claim_park.place()
-    if grant.head(l, 1) then wait.go_behind(s, l) else wait.end_lane(s, l) end
+    if grant.is_over(l) then wait.end_lane(s, l) else wait.go_behind(s, l) end
 end
 
 return claim_park

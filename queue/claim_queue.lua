@@ -1,6 +1,6 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: claim_call claim_grant claim_halt claim_park claim_wait sign
+-- uses: claim_call claim_grant claim_halt claim_park claim_wait sign slices
 local claim_queue = {}
 
 local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
@@ -118,17 +118,17 @@ local function place_alike(s, jobs, i)
     if not (s.direct or s.clear and l and l.clear) then return i end
     local n, slot = grant.alike(s, l)
     if n < 1 then return i end
-    local first, name, limited, tail, bytes = i, s.name, s.limited, l and l.tail or s.free_tail, claim.bytes
+    local first, name, limited, tail = i, s.name, s.limited, l and l.tail or s.free_tail
     local behind = i + min(n, claim.budget, #jobs - i + 1)
-    while i < behind and bytes <= claim.BYTES do
+    while i < behind do
         local entry, at = jobs[i], 1
         if byte(entry) == AT then entry, at = sign.read(entry) end
         if #entry > BODY_MOST or match(entry, QUICK, at) ~= name or limited and find(entry, '"cost"', 1, true) then break end
         grant.lease_entry(slot, tail, entry)
-        bytes, i = bytes + #entry, i + 1
+        i = i + 1
     end
     grant.count_alike(s, i - first)
-    s.pulled, claim.bytes, claim.budget = s.pulled + i - first, bytes, claim.budget - (i - first)
+    s.pulled, claim.budget = s.pulled + i - first, claim.budget - (i - first)
     return i
 end
 
@@ -138,32 +138,31 @@ local function place_all(queue, jobs)
     while i <= #jobs do
         local entry, at = sign.read(jobs[i])
         local s = #entry <= BODY_MOST and states[match(entry, QUICK, at) or '']
-        if claim.free + claim.prefetch < 1 or claim.budget < 1 or claim.bytes > claim.BYTES
+        if claim.free + claim.prefetch < 1 or claim.budget < 1
             or not (s and place_entry(s, entry) or not s and place_odd(queue, entry, at)) then
             break
         end
-        i, claim.bytes, claim.budget = i + 1, claim.bytes + #entry, claim.budget - 1
+        i, claim.budget = i + 1, claim.budget - 1
         if s then i = place_alike(s, jobs, i) end
     end
     grant.take_used()
     return i - 1
 end
 
--- Looks at jobs from the head of the queue while there is room; jobs: the first of them. Returns how many leave it, and whether
--- there are more.
-function claim_queue.read(queue, jobs)
+-- Looks at jobs from the head of the queue, which has so many, while there is room. Returns how many leave it, and whether there are
+-- more.
+function claim_queue.read(queue, length)
     local used, chunk = 0, claim.look
-    while true do
+    while used < length do
         local room = claim.free + claim.prefetch
+        local jobs = slices.read('LRANGE', P .. 'queue:' .. queue, used, min(chunk, length - used), claim.load)
         local placed = place_all(queue, jobs)
         used = used + placed
-        if placed < #jobs then return used, true end
-        if #jobs < chunk then return used, false end
         local left = claim.free + claim.prefetch
-        if left < 1 or claim.budget < 1 then return used, true end
+        if placed < #jobs or left < 1 or claim.budget < 1 or slices.is_full(claim.load) then return used, used < length end
         chunk = min(1000, claim.budget, max(left, left == room and chunk * 2 or 16))
-        jobs = call('LRANGE', P .. 'queue:' .. queue, digits(used), digits(used + chunk - 1))
     end
+    return used, false
 end
 
 return claim_queue

@@ -3,8 +3,8 @@
 -- uses: check lease
 local dead_records = {}
 
-local BYTES_MOST = 1024 * 1024 -- of a page, about: half a millisecond of Redis
-local SLICE_MOST = 50          -- records that are read at once; the first one is read alone, as nothing is known of their size
+local BYTES_MOST = 512 * 1024 -- of a page, about
+local SLICE_MOST = 4          -- records that are read at once, as large ones may stand behind small ones; the first one is read alone
 local STEP_MOST = 500          -- forgotten in one call; about 2 ms
 
 -- {queue =, type =, key =, reason =, entry =}; what is not known is ''.

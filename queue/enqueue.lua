@@ -18,7 +18,7 @@
 -- unique:<key>: the id of the job that holds it. It is freed by what ends the job (ends.lua), or starts it.
 --
 -- full: refused
--- uses: arrival bell check lease sign
+-- uses: arrival bell check later_records lease sign
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -76,10 +76,8 @@ local function put(queue, name, due, tag, header, entry)
         call('RPUSH', P .. 'queue:' .. queue, sign.write(entry, tag))
         arrival.count(name, 'enqueued', 1)
     else
-        local record = header .. entry
-        call('ZADD', P .. 'later', us(due), record)
+        if later_records.put(header .. entry, due) then bell.ring(queue) end
         arrival.count(name, 'scheduled', 1)
-        if call('ZRANGE', P .. 'later', 0, 0)[1] == record then bell.ring(queue) end
     end
     call('SADD', P .. 'queues', queue)
 end

@@ -71,12 +71,12 @@ end
 function lane.give_back(name, entries)
     local queue, kind, key = lease.lane_parts(name)
     local reversed = {}
-    local first = call('LINDEX', P .. 'lane:' .. name, 0)
+    local waits = call('EXISTS', P .. 'lane:' .. name) == 1
     for i = #entries, 1, -1 do reversed[#reversed + 1] = entries[i] end
     push('LPUSH', P .. 'lane:' .. name, reversed)
     lease.count(kind, 'returned', #entries)
-    if first then
-        if names_cost(first) or names_cost(entries[1]) or resorts(kind) then lane.look_again(queue, kind, key) end
+    if waits then
+        if types.load(kind).own_costs or names_cost(entries[1]) or resorts(kind) then lane.look_again(queue, kind, key) end
         return
     end
     join_ring(queue, kind, key, now)

@@ -3,15 +3,17 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, most, seed (random: see sign)
--- reply: [ how many were moved; most of them: there may be more, now, [schedule, definition, due, ...],
+-- reply: [ how many were moved, fewer than most where they are large, now, [schedule, definition, due, ...],
 --          when the first record that is left is due; -1: there is none ]
--- uses: bell check ends lane lease registry sign
+-- uses: bell check ends lane later_records lease registry sign slices
 
-local NAMED_MOST = 200                -- schedules in one answer,
-local NAMED_BYTES = 4 * 1024 * 1024   -- and their definitions in all, one more or less
-local READ_MOST = 1000                -- records looked at, for the case that many schedules stand before the jobs
+local NAMED_MOST = 200 -- schedules in one answer, and slices.BYTES of their definitions
+local READ_MOST = 1000 -- records looked at, for the case that many schedules stand before the jobs
 
-local function header_of(record) return record:match('^([^\n]*)\n(.*)$') end
+local function header_of(record)
+    local ends_at = find(record, '\n', 1, true)
+    if ends_at then return sub(record, 1, ends_at - 1), sub(record, ends_at + 1) end
+end
 
 -- The schedule that a record of `later` is of; nil: it is a job's.
 local function schedule_of(record) return record:match('^s ([%w_.-]+)\n$') end
@@ -69,10 +71,10 @@ end
 
 -- Up to most jobs that are due, and the schedules among and before them: {record =, name =} each.
 local function read_due(most)
-    local jobs, schedules, at = {}, {}, 0
+    local jobs, schedules, at, load = {}, {}, 0, slices.load()
+    local due = min(READ_MOST, call('ZCOUNT', P .. 'later', '-inf', us(now)))
     repeat
-        local asked = most - #jobs
-        local records = call('ZRANGEBYSCORE', P .. 'later', '-inf', us(now), 'LIMIT', at, asked)
+        local records, ended = slices.read('ZRANGE', P .. 'later', at, min(due - at, most - #jobs), load)
         for _, record in ipairs(records) do
             local name = schedule_of(record)
             if name then
@@ -82,25 +84,24 @@ local function read_due(most)
             end
         end
         at = at + #records
-    until #records < asked or #jobs == most or at >= READ_MOST
+    until #records == 0 or ended or #jobs == most
     return jobs, schedules
 end
 
 -- Names those that are due; a record whose schedule is gone goes. A key of another kind holds none.
 local function name_schedules(schedules)
-    local named, bytes, gone = {}, 0, {}
+    local named, load, gone = {}, slices.load(), {}
     local there = not check.wrong_kind('schedules', 'hash')
     for i = 1, min(#schedules, NAMED_MOST) do
         local s = schedules[i]
+        if there and not slices.fits(load, call('HSTRLEN', P .. 'schedules', s.name)) then break end
         local definition = there and call('HGET', P .. 'schedules', s.name)
         if not definition then
             gone[#gone + 1] = s.record
         else
             named[#named + 1], named[#named + 2] = s.name, definition
             named[#named + 1] = us(tonumber(call('ZSCORE', P .. 'later', s.record)))
-            bytes = bytes + #definition
         end
-        if bytes >= NAMED_BYTES then break end
     end
     if #gone > 0 then call('ZREM', P .. 'later', unpack(gone)) end
     return named
@@ -119,7 +120,7 @@ local function promote(ARGV)
     move(moves, seed)
     if #jobs > 0 then call('ZREM', P .. 'later', unpack(jobs)) end
     local named = name_schedules(schedules)
-    local first = tonumber(call('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')[2])
+    local first = later_records.first()
     return {#jobs, us(now), named, first and us(max(first, 1)) or '-1'}
 end
 

@@ -6,7 +6,7 @@
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates, 0), limit, ... (no type and no limit: all limits)
 -- reply: [ next cursor ]
--- uses: bell check claim_call claim_park gate rules types
+-- uses: bell check claim_park gate rules slices types
 
 local PAGE = 100 -- gates, some 20 us each: read, perhaps written, and put at its time
 
@@ -20,15 +20,15 @@ local function read_sets(ARGV)
     return sets
 end
 
+local load -- of jobs read in this call
+
 -- Has the first job of that lane another key now, as its path is another? Maybe not, where too much would have to be read.
 local function is_astray(queue, node)
     local kind, key = node:match('^([^/]+)/(.*)$')
     local t = types.load(kind)
     if not t.path or not t.lanes or t.lanes == t.path then return false end
-    if claim_call.bytes > claim_call.BYTES then return true end
-    local entry = call('LINDEX', P .. 'lane:' .. queue .. '/' .. node, '0') or ''
-    claim_call.bytes = claim_call.bytes + #entry
-    return claim_park.key_of({kind = t, keyed = true}, entry) ~= key
+    local first = slices.read('LRANGE', P .. 'lane:' .. queue .. '/' .. node, 0, 1, load)[1]
+    return not first or claim_park.key_of({kind = t, keyed = true}, first) ~= key
 end
 
 -- Such a lane is sorted anew: it does not wait for the gate of its old key.
@@ -67,7 +67,7 @@ local function rate_apply(ARGV)
     if wrong then return check.refuse_key(wrong) end
 
     local sets, changes, first = read_sets(ARGV), {}, huge
-    claim_call.bytes = 0
+    load = slices.load()
     local page = call('ZSCAN', sleep, cursor, 'COUNT', PAGE)
     for i = 1, #page[2], 2 do
         local name = page[2][i]

@@ -8,7 +8,7 @@
 --       type, cost   of its jobs; cost '': none of their own
 -- reply: [ 1 when there was one, else 0; its next occurrence ]
 -- full: refused
--- uses: arrival bell check
+-- uses: arrival bell check later_records
 
 local NAME_MOST = 100 -- with the time of an occurrence it is a job's id
 
@@ -37,8 +37,7 @@ local function schedule_add(ARGV)
     local kept = ARGV[5] == '1' and known == 1 and call('ZSCORE', P .. 'later', record)
     next_us = kept and tonumber(kept) or next_us
     call('HSET', P .. 'schedules', name, ARGV[3])
-    call('ZADD', P .. 'later', us(next_us), record)
-    if call('ZRANGE', P .. 'later', 0, 0)[1] == record then bell.ring() end
+    if later_records.put(record, next_us) then bell.ring() end
     return {known, us(next_us)}
 end
 

@@ -18,7 +18,7 @@
 -- reply: the number of stale leases
 -- time: when needed
 --
--- uses: bell cancelled check ends gate lane lease stop types
+-- uses: bell cancelled check ends gate lane later_records lease stop types
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
@@ -56,9 +56,8 @@ end
 
 local function put_later(job, entry)
     local record = 'l ' .. job.tag .. ' ' .. job.lane .. '\n' .. entry
-    call('ZADD', P .. 'later', us(now + job.delay_us), record)
+    if later_records.put(record, now + job.delay_us) then bell.ring(job.queue) end
     lease.count(job.type, 'scheduled', 1)
-    if call('ZRANGE', P .. 'later', 0, 0)[1] == record then bell.ring(job.queue) end
 end
 
 local verbs = {}

@@ -39,8 +39,10 @@ function sign.write(entry, seed)
         secret = seed
         call('HSET', P .. 'about', 'secret', seed)
     end
-    local counts, rest = match(entry, '^(@%d+,%d+,%d+)(.*)$')
-    return counts and counts .. ',s' .. secret .. rest:gsub('^,s[^,;]*', '') or entry
+    local counts, at = match(entry, '^(@%d+,%d+,%d+)()')
+    if not counts then return entry end
+    local _, last = find(entry, '^,s[^,;]*', at)
+    return counts .. ',s' .. secret .. sub(entry, (last or at - 1) + 1)
 end
 
 -- The entry that stands for what was found in a queue, and where its body begins. What is no job behind its head either stays as it

@@ -10,7 +10,7 @@
 --        opens for the first of the lane: now when it is open, -1: when a job ends, -2: never. Index -1: the limit is paused as a
 --        whole, -2: its rules cannot be read
 --
--- uses: claim_call claim_grant claim_park gate lease rules types
+-- uses: claim_grant claim_park gate lease rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -80,7 +80,6 @@ local function why(ARGV)
     if not (is_name(name) and body) or kind ~= 'queue' and not (kind == 'lane' and lease.lane_parts(path)) then
         return refuse('why: wants now, place, type, body')
     end
-    claim_call.bytes = 0 -- of keys that are long numbers: see claim_park
     local t, queue, _, key = types.load(name), lease.lane_parts(path)
     if kind == 'queue' then queue, key = path, '' end
     local s = {kind = t, keyed = t.path ~= nil}

@@ -210,7 +210,7 @@ static void test_an_answer_of_promote_is_bounded(void **state)
         free(text);
     }
     must(turns_promote(10, &moved));
-    assert_int_equal(turns.promoted.due_count, 5);
+    assert_int_equal(turns.promoted.due_count, 1);
     free(args);
 }
 

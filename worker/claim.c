@@ -16,9 +16,9 @@
 #define STUCK_US (250 * MS)      /* prefetched jobs that no executor got to in that time are given back */
 /* Jobs without a limit are leased for that long in advance at the rate they end here. */
 #define PREFETCH_S 0.008
-#define PREFETCH_MOST 1000 /* two budgets of a claim: one runs while the next is under way */
-#define LEASE_MOST 500     /* in one claim: its budget */
-#define LOOK_BYTES (2 * 1024 * 1024)
+#define PREFETCH_MOST 1000        /* two budgets of a claim: one runs while the next is under way */
+#define LEASE_MOST 500            /* in one claim: its budget */
+#define LOOK_BYTES (512 * 1024)   /* what a claim reads */
 #define RESERVE_US (1000 * MS)    /* executors that are not used stay reserved for that long */
 #define OFFSET_US (2000 * MS)     /* how long the quickest answer tells of Redis's clock */
 #define OFFSET_STEP_US (100 * MS) /* no answer takes that long more than another */
@@ -318,7 +318,7 @@ static struct names awake_types(struct weir_worker *w)
 
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now)
 {
-    int most = (int)fmax(16, fmin(1000, LOOK_BYTES / fmax(64, w->body_bytes)));
+    int most = (int)fmax(1, fmin(1000, LOOK_BYTES / fmax(64, w->body_bytes)));
     int look = room.free + room.prefetch;
     struct claim_call call = {
         .worker = w->id,
@@ -326,9 +326,7 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
         .turn = ++w->turn,
         .free = room.free,
         .prefetch = room.prefetch,
-        .look = look < 16     ? 16
-                : look > most ? most
-                              : look,
+        .look = at_most(at_least(look, 16), most),
         .duty_until_us = w->duty_until_redis_us,
         .reserved = room.free > 0 && room.open == 0,
         .held = w->look_held,

@@ -1,0 +1,151 @@
+-- job_text: what stands at a path in a job, found without decoding the rest of it, which takes Redis 2 to 60 ns a byte.
+--
+--   job_text.value(entry, path)  what json_read has of its body at "member.member"; nil: nothing. Of an object or array {}; of a whole
+--                                number beyond 2^53, which json_read rounds, its digits
+--
+-- A large text is walked through from member to member: a string is passed over by searching for its end, an object or array by its
+-- brackets. Where that is not sure (escapes in names, brackets in strings, too many members), it is decoded. So a large text that is no
+-- JSON may have a value: what stands behind that is not looked at.
+local job_text = {}
+
+local SMALL = 1024        -- decoded in less time than it is walked through
+local MEMBERS_MOST = 500  -- of one object
+local ESCAPED_MOST = 2000 -- quotes within one string
+local RUN_MOST = 100      -- backslashes before a quote
+
+local UNSURE = {}
+
+-- The quote that ends the string which begins at that place; nil: not sure.
+local function string_end(text, at)
+    for _ = 1, ESCAPED_MOST do
+        at = find(text, '"', at + 1, true)
+        local first = at
+        while first and byte(text, first - 1) == 92 and at - first < RUN_MOST do first = first - 1 end
+        if not at or at - first == RUN_MOST then return nil end
+        if (at - first) % 2 == 0 then return at end
+    end
+end
+
+local BALANCED = {[123] = '^%b{}', [91] = '^%b[]'}
+
+-- Without strings, whose brackets count for nothing; nil: where they end is not sure.
+local function without_strings(part)
+    if find(part, '\\"', 1, true) then part = part:gsub('\\.', '') end
+    part = part:gsub('%b""', '')
+    return not find(part, '"', 1, true) and part or nil
+end
+
+local function nested_end(text, at)
+    local pattern = BALANCED[byte(text, at)]
+    local _, last = find(text, pattern, at)
+    if not last or (find(text, '"', at, true) or huge) > last then return last end
+    local bare = without_strings(sub(text, at, last))
+    local _, bare_last = find(bare or '', pattern)
+    return bare_last and bare_last == #bare and last or nil
+end
+
+-- The last byte of the value that begins at that place; nil: not sure.
+local function value_end(text, at)
+    local first = byte(text, at)
+    if first == 34 then return string_end(text, at) end
+    if BALANCED[first] then return nested_end(text, at) end
+    local _, last = find(text, '^[%w.+-]+', at)
+    return last
+end
+
+-- Where the value of the member begins whose name begins at that place, and is it that one? UNSURE: its escapes may spell it.
+local function member_at(text, at, name)
+    local last = byte(text, at) == 34 and string_end(text, at)
+    local _, colon = find(text, '^%s*:%s*', (last or huge) + 1)
+    if not colon then return UNSURE end
+    local found = sub(text, at + 1, last - 1)
+    if find(found, '\\u00', 1, true) then return UNSURE end
+    return colon + 1, found == name
+end
+
+-- Is there no such member from that place on? Its name consists of letters, which escapes can only spell as \u00XX.
+local function is_nowhere(text, quoted, from)
+    return not find(text, quoted, from, true) and not find(text, '\\u00', from, true)
+end
+
+-- Where the value of a member of the object at that place begins, the last one of that name; nil: it has none.
+local function find_member(text, at, name)
+    local quoted, found = '"' .. name .. '"', nil
+    if is_nowhere(text, quoted, at) then return nil end
+    at = match(text, '^%s*()', at + 1)
+    if byte(text, at) == 125 then return nil end
+    for _ = 1, MEMBERS_MOST do
+        local value, is_it = member_at(text, at, name)
+        if value == UNSURE then return UNSURE end
+        if is_it then
+            found = value
+            if is_nowhere(text, quoted, value) then return value end
+        end
+        local last = value_end(text, value)
+        local separator, behind = match(text, '^%s*([,}])%s*()', (last or huge) + 1)
+        if not separator then return UNSURE end
+        if separator == '}' then return found end
+        at = behind
+    end
+    return UNSURE
+end
+
+local function is_rounded(value)
+    return type(value) == 'number' and value % 1 == 0 and max(value, -value) >= 2 ^ 53 and max(value, -value) <= 2 ^ 63
+end
+
+local function token_value(token)
+    local ok, list = pcall(json_read, '[' .. token .. ']')
+    if not ok then return UNSURE end
+    if is_rounded(list[1]) and find(token, '^%-?%d+$') then return token end
+    return list[1]
+end
+
+-- at: where the body begins.
+local function look_for(text, at, path)
+    at = match(text, '^%s*()', at)
+    for name in path:gmatch('[^.]+') do
+        if byte(text, at) ~= 123 then return nil end
+        at = find_member(text, at, name)
+        if not at or at == UNSURE then return at end
+    end
+    if BALANCED[byte(text, at)] then return {} end
+    local last = value_end(text, at)
+    return last and token_value(sub(text, at, last)) or UNSURE
+end
+
+local function decoded(text, path)
+    local ok, value = pcall(json_read, text)
+    if not ok then return nil end
+    for member in path:gmatch('[^.]+') do
+        if type(value) ~= 'table' then return nil end
+        value = value[member]
+    end
+    return value
+end
+
+-- The digits in the text that were rounded to that number; where several were, the number.
+local function digits_of(text, value)
+    local found
+    for token in text:gmatch('%-?%d+') do
+        if #token > 15 and tonumber(token) == value and found ~= token then
+            if found then return value end
+            found = token
+        end
+    end
+    return found or value
+end
+
+function job_text.value(entry, path)
+    local at, value = match(entry, '^@%d+,%d+,%d+[^;]*;()') or 1, nil
+    if #entry <= SMALL then
+        value = decoded(sub(entry, at), path)
+        if not is_rounded(value) then return value end
+    end
+    value = look_for(entry, at, path)
+    if value ~= UNSURE then return value end
+    value = decoded(sub(entry, at), path)
+    return is_rounded(value) and digits_of(entry, value) or value
+end
+
+return job_text

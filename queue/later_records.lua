@@ -1,0 +1,29 @@
+-- later_records: when the records of `later` are due. None is read for that, where one may be large.
+--
+--   later_records.put(record, at)  adds one; returns whether it is due before all others
+--   later_records.first()          when the first one is due; nil: there is none. A key of another kind holds none
+local later_records = {}
+
+local LARGE = 4096 -- from that size on a first record is not read again as long as it is the first
+
+-- When the large one is due that was the first when it was read last, and in which namespace. Redis is asked whether it still is.
+local known_at, known_in
+
+function later_records.put(record, at)
+    call('ZADD', P .. 'later', us(at), record)
+    return call('ZCOUNT', P .. 'later', '-inf', '(' .. us(at)) == 0
+end
+
+local function is_known()
+    return known_in == P and call_safe('ZCOUNT', P .. 'later', '-inf', '(' .. known_at) == 0
+        and call_safe('ZCOUNT', P .. 'later', known_at, known_at) ~= 0
+end
+
+function later_records.first()
+    if is_known() then return tonumber(known_at) end
+    local first = call_safe('ZRANGE', P .. 'later', '0', '0', 'WITHSCORES')
+    if #first > 1 and #first[1] >= LARGE then known_in, known_at = P, first[2] end
+    return tonumber(first[2])
+end
+
+return later_records

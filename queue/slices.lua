@@ -1,0 +1,78 @@
+-- slices: entries of a list or a sorted set, a few at a time. A body may be 1 MiB, which takes Redis 2 ms to hand to a script, and how
+-- large an entry is shows only when it has been read. So few are read at once, as large ones may stand behind small ones, and a call
+-- stops when it has its load.
+--
+--   slices.load(bytes, alone, step)  what a call may still read: so many bytes (nil: BYTES), and one entry that is larger if it is the
+--                                    first and alone is not false; step: how many to read at first (nil: one)
+--   slices.is_full(load)             nothing fits any more
+--   slices.fits(load, size)          does one more entry fit? Then it is loaded; else nothing fits any more
+--   slices.read(command, key, first, most, load)
+--                                    up to most entries from a place on, as LRANGE or ZRANGE counts, as far as they fit; and whether
+--                                    there are no more of them
+--   slices.last(key, most, load)     the same of a list from its end, the last one first
+local slices = {}
+
+slices.BYTES = 512 * 1024 -- of what one call moves: 4 ms
+local AT_ONCE = 3
+
+function slices.load(bytes, alone, step)
+    local left = bytes or slices.BYTES
+    return {all = left, left = left, n = 0, alone = alone ~= false, step = min(step or 1, AT_ONCE)}
+end
+
+function slices.is_full(load) return load.left <= 0 and not load.alone end
+
+function slices.fits(load, size)
+    if size > load.left and not load.alone then
+        load.left = 0
+        return false
+    end
+    load.left, load.n, load.alone = load.left - size, load.n + 1, false
+    return true
+end
+
+-- As many as are likely to fit.
+local function next_step(load)
+    return max(1, min(AT_ONCE, floor(load.left * load.n / (load.all - load.left + 1))))
+end
+
+local function get(command, key, first, last, backwards)
+    if backwards then return call(command, key, us(-last - 1), us(-first - 1)) end
+    return call(command, key, digits(first), digits(last))
+end
+
+-- Entries got[i] go behind the n of entries as far as they fit; returns how many there are then. It is called for each job there is.
+local function take(got, entries, n, load, backwards)
+    local left, alone, count = load.left, load.alone, #got
+    for i = 1, count do
+        local entry = got[backwards and count + 1 - i or i]
+        local size = #entry
+        if size > left and not alone then
+            left = 0
+            break
+        end
+        left, alone, n = left - size, false, n + 1
+        entries[n] = entry
+    end
+    load.left, load.alone = left, alone
+    return n
+end
+
+local function read(command, key, first, most, load, backwards)
+    local entries, n = {}, 0
+    while n < most and not slices.is_full(load) do
+        local step = min(load.step, most - n)
+        local got = get(command, key, first + n, first + n + step - 1, backwards)
+        local count = take(got, entries, n, load, backwards) - n
+        n, load.n = n + count, load.n + count
+        if #got < step or count < #got then return entries, count == #got end
+        load.step = next_step(load)
+    end
+    return entries, false
+end
+
+function slices.read(command, key, first, most, load) return read(command, key, first, most, load, false) end
+
+function slices.last(key, most, load) return read('LRANGE', key, 0, most, load, true) end
+
+return slices

@@ -1,0 +1,277 @@
+/* No call keeps Redis long, however large the bodies are: it moves half a mebibyte, or one body that is
+ * larger. How long a call takes is asked of the server: the time of its own thread, in which a busy machine
+ * hardly counts. Of each case the quicker half of the calls must keep to the bound. */
+#include <inttypes.h>
+
+#include "tests/scene.h"
+
+#define LARGE (64 * 1024)
+#define LARGEST (1024 * 1024)
+#define LOAD (512 * 1024)    /* slices.BYTES */
+#define SHORT_US 5000        /* of a call that moves LOAD */
+#define ONE_LARGEST_US 10000 /* of one that moves a body of LARGEST */
+#define CALLS_MOST 100
+
+/* ---- Measuring */
+
+static double cpu_field(const char *info, const char *name)
+{
+    const char *at = strstr(info, name);
+
+    assert_non_null(at);
+    return strtod(at + strlen(name), NULL);
+}
+
+/* What the server's main thread has used so far. */
+static int64_t server_cpu_us(void)
+{
+    char *info = redis_text("INFO", "cpu");
+    double seconds =
+        cpu_field(info, "used_cpu_sys_main_thread:") + cpu_field(info, "used_cpu_user_main_thread:");
+
+    free(info);
+    return (int64_t)(seconds * 1e6);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* One call of the case that is looked at; returns how many entries it has moved, -1 when nothing is left. */
+typedef int one_call(void);
+
+/* Calls until all count entries were moved, bytes each. */
+static void measure(const char *name, one_call *call, int count, size_t bytes)
+{
+    int64_t took_us[CALLS_MOST];
+    int most = bytes > LOAD ? 1 : (int)(LOAD / bytes), calls = 0, moved = 0;
+
+    while (moved < count) {
+        int64_t begin_us = server_cpu_us();
+        int n;
+
+        if (calls == CALLS_MOST)
+            fail_msg("%s: %d of %d after %d calls", name, moved, count, calls);
+        n = call();
+        took_us[calls++] = server_cpu_us() - begin_us;
+        if (n > most)
+            fail_msg("%s: %d bodies of %zu bytes in one call, %d were right", name, n, bytes, most);
+        moved += n;
+    }
+    qsort(took_us, (size_t)calls, sizeof *took_us, by_size);
+    if (took_us[calls / 2] > (bytes > LOAD ? ONE_LARGEST_US : SHORT_US))
+        fail_msg("%s: of %d calls half took %" PRId64 " us and more of Redis, the longest %" PRId64 " us",
+                 name, calls, took_us[calls / 2], took_us[calls - 1]);
+}
+
+/* ---- Bodies */
+
+/* "<front>{"id":"<type><n>","type":"<type>","args":{"pad":"xxx...","x":"<n>"}}", in all so many bytes; the
+ * caller's to free. */
+static char *make_body(const char *front, const char *type, int n, size_t bytes)
+{
+    char *body = malloc(bytes + 1), end[64];
+    int len = snprintf(body, bytes, "%s{\"id\":\"%s%d\",\"type\":\"%s\",\"args\":{\"pad\":\"", front, type, n,
+                       type);
+    int end_len = snprintf(end, sizeof end, "\",\"x\":\"k%d\"}}", n % 7);
+
+    memset(body + len, 'x', bytes - (size_t)len);
+    memcpy(body + bytes - (size_t)end_len, end, (size_t)end_len + 1);
+    return body;
+}
+
+static void push_bodies(const char *type, int count, size_t bytes)
+{
+    for (int i = 0; i < count; i++) {
+        char *body = make_body("", type, i, bytes);
+
+        push("default", body);
+        free(body);
+    }
+}
+
+static const struct load {
+    int count;
+    size_t bytes;
+} loads[] = {{32, LARGE}, {5, LARGEST}};
+
+/* ---- What is due, or was set aside */
+
+static const char *record_front;
+
+static void plant_later(int count, size_t bytes)
+{
+    char front[64], score[24];
+
+    for (int i = 0; i < count; i++) {
+        char *record;
+
+        snprintf(front, sizeof front, record_front, i);
+        snprintf(score, sizeof score, "%d", i + 1);
+        record = make_body(front, "t", i, bytes);
+        free(redis_text("ZADD", PREFIX "later", score, record));
+        free(record);
+    }
+}
+
+static int call_promote(void)
+{
+    int64_t moved;
+
+    must(turns_promote(200, &moved));
+    return (int)moved;
+}
+
+static void test_what_is_due_is_promoted_a_few_at_a_time_where_it_is_large(void **state)
+{
+    static const char *const fronts[] = {"q a%d default t\n", "l a%d default/t/\n"};
+
+    (void)state;
+    for (size_t f = 0; f < COUNT(fronts); f++)
+        for (size_t i = 0; i < COUNT(loads); i++) {
+            turns_flush(NULL);
+            record_front = fronts[f];
+            plant_later(loads[i].count, loads[i].bytes);
+            measure(fronts[f], call_promote, loads[i].count, loads[i].bytes);
+        }
+}
+
+static const char *batch_script;
+
+static int call_batch(void)
+{
+    const char *words[] = {"b", "500", "seed"};
+    bool resumes = strcmp(batch_script, "batch_resume") == 0;
+
+    must(turns_script(batch_script, words, resumes ? 3 : 2));
+    return (int)strtol(turns.reply->element[resumes]->str, NULL, 10);
+}
+
+static void test_what_was_set_aside_returns_a_few_at_a_time_where_it_is_large(void **state)
+{
+    static const char *const scripts[] = {"batch_resume", "batch_drop"};
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(scripts); s++)
+        for (size_t i = 0; i < COUNT(loads); i++) {
+            turns_flush(NULL);
+            batch_script = scripts[s];
+            free(redis_text("HSET", PREFIX "batch:b", "total", "100"));
+            if (s == 1)
+                free(redis_text("HSET", PREFIX "batch:b", "cancel", "1"));
+            for (int n = 0; n < loads[i].count; n++) {
+                char *record = make_body("default/t/\n@0,0,0,bb;", "t", n, loads[i].bytes);
+
+                free(redis_text("RPUSH", PREFIX "aside:b", record));
+                free(record);
+            }
+            measure(scripts[s], call_batch, loads[i].count, loads[i].bytes);
+            if (s == 0)
+                assert_int_equal(redis_number("LLEN", QUEUE), loads[i].count);
+        }
+}
+
+/* ---- Claims */
+
+static int call_claim(void)
+{
+    return (int)claim("w", 500, 500);
+}
+
+static void test_claims_of_large_bodies(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(loads); i++) {
+        turns_flush(NULL);
+        start("w");
+        push_bodies("t", loads[i].count, loads[i].bytes);
+        measure("claim", call_claim, loads[i].count, loads[i].bytes);
+        assert_false(turns.claim.more);
+    }
+}
+
+/* What is large is known only when it has been read. */
+static void test_large_bodies_behind_small_ones(void **state)
+{
+    int claims = 0;
+    size_t jobs = 0;
+
+    (void)state;
+    start("w");
+    for (int round = 0; round < 3; round++) {
+        enqueue_many("t", 60);
+        push_bodies("t", 2, LARGEST);
+        for (; jobs < 62; claims++) {
+            size_t n = claim("w", 500, 500), bytes = 0;
+
+            for (size_t i = 0; i < n; i++)
+                bytes += turns.claim.leases[i].body.len;
+            assert_true(n > 0 && (n == 1 || bytes <= LOAD));
+            jobs += n;
+        }
+        jobs = 0;
+        turns_flush(NULL);
+        start("w");
+    }
+    assert_int_equal(claims, 3 * 3);
+}
+
+static void park(int count, size_t bytes)
+{
+    must(turns_rate("t", "1/86400000000/1"));
+    push_bodies("t", count + 1, bytes);
+    for (int i = 0; redis_number("EXISTS", QUEUE); i++) {
+        assert_in_range(i, 0, 2 * count + 2);
+        claim("w", 500, 0);
+    }
+    assert_int_equal(redis_number("LLEN", LANE("t")), count);
+    must(turns_rate("t", "1000000/1000000/1000000"));
+    turns.now_us += SECOND_US;
+}
+
+static void test_claims_of_large_bodies_from_lanes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(loads); i++) {
+        turns_flush(NULL);
+        start("w");
+        park(loads[i].count, loads[i].bytes);
+        measure("claim from a lane", call_claim, loads[i].count, loads[i].bytes);
+        turns_check();
+    }
+}
+
+/* Neither the queue nor its lanes wait for the other for good. */
+static void test_lanes_and_queue_take_turns_with_large_bodies(void **state)
+{
+    size_t first = 0;
+
+    (void)state;
+    start("w");
+    park(4, LARGEST);
+    push_bodies("slow", 4, LARGEST);
+    for (int i = 0; i < 4; i++)
+        first += claim("w", 500, 500);
+    assert_int_equal(first, 4);
+    assert_int_equal(redis_number("LLEN", LANE("t")), 2);
+    assert_int_equal(redis_number("LLEN", QUEUE), 2);
+    turns_check();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_due_is_promoted_a_few_at_a_time_where_it_is_large),
+        TEST(what_was_set_aside_returns_a_few_at_a_time_where_it_is_large),
+        TEST(claims_of_large_bodies),
+        TEST(large_bodies_behind_small_ones),
+        TEST(claims_of_large_bodies_from_lanes),
+        TEST(lanes_and_queue_take_turns_with_large_bodies),
+    };
+
+    return cmocka_run_group_tests_name("bytes", tests, turns_start, turns_stop);
+}

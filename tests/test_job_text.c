@@ -1,0 +1,203 @@
+/* The key of a job is found in its text without decoding the rest: it is what decoding finds, by random texts
+ * that are as nasty as JSON may be. */
+#include <inttypes.h>
+
+#include "tests/random.h"
+#include "tests/scene.h"
+
+#define TEXT_MOST (64 * 1024)
+#define ROUNDS 3000
+
+static const char oracle[] =
+    "local ok, value = pcall(cjson.decode, ARGV[1]) "
+    "for name in ARGV[2]:gmatch('[^.]+') do "
+    "  if ok and type(value) == 'table' then value = value[name] else value = nil end "
+    "end "
+    "local kind = type(value) "
+    "if kind == 'string' then "
+    "  return value:find('^[%w_.-]+$') and #value <= 128 and value or 'h.' .. redis.sha1hex(value) "
+    "elseif kind == 'number' and value % 1 == 0 then return string.format('%.0f', value) "
+    "elseif kind == 'boolean' then return tostring(value) end "
+    "return '-'";
+
+/* ---- Random texts */
+
+static struct scrawl {
+    char at[TEXT_MOST];
+    size_t len;
+    uint64_t random;
+} text;
+
+static int64_t draw(int64_t high)
+{
+    return random_in(&text.random, 0, high);
+}
+
+static void put(const char *what)
+{
+    size_t len = strlen(what);
+
+    assert_true(text.len + len < TEXT_MOST);
+    memcpy(text.at + text.len, what, len + 1);
+    text.len += len;
+}
+
+#define PUT_ONE(list) put((list)[draw(COUNT(list) - 1)])
+
+static void put_blank(void)
+{
+    static const char *const blanks[] = {"", "", "", "", " ", "\n", "\t ", "  \r\n"};
+
+    PUT_ONE(blanks);
+}
+
+/* Names that a path asks for among others, some of them spelled with escapes. */
+static void put_name(void)
+{
+    static const char *const names[] = {"a",   "b",        "a",        "b",       "c",     "aa",
+                                        "a.b", "",         "\\u0061",  "\\u00e4", "\\\"a", "a\\\\",
+                                        "\\n", "a\\u0062", "x\\u0041", "{",       "]}",    "\xc3\xa4"};
+
+    put("\"");
+    if (draw(1))
+        put(draw(1) ? "a" : "b");
+    else
+        PUT_ONE(names);
+    put("\"");
+}
+
+static void put_string(void)
+{
+    static const char *const pieces[] = {
+        "x", "key", "\\\"",       "\\\\",          "\\\\\\\"",    "{",          "}",
+        "[", "]",   "\\\"a\\\":", "\\u0061",       "\\n",         "\\u00e4\\/", ":",
+        ",", "1",   " ",          "\\\"b\\\" : {", "\xe2\x82\xac"};
+    int64_t n = draw(3) ? draw(4) : draw(200);
+
+    put("\"");
+    for (int64_t i = 0; i < n; i++)
+        PUT_ONE(pieces);
+    put("\"");
+}
+
+static void put_value(int depth);
+
+static void put_members(int depth)
+{
+    int64_t n = draw(depth > 3 ? 1 : 6);
+
+    put("{");
+    for (int64_t i = 0; i < n; i++) {
+        put_blank();
+        put_name();
+        put_blank();
+        put(":");
+        put_blank();
+        put_value(depth + 1);
+        put_blank();
+        if (i + 1 < n)
+            put(",");
+    }
+    put_blank();
+    put("}");
+}
+
+static void put_list(int depth)
+{
+    int64_t n = draw(depth > 3 ? 1 : 5);
+
+    put("[");
+    for (int64_t i = 0; i < n; i++) {
+        put_blank();
+        put_value(depth + 1);
+        put_blank();
+        if (i + 1 < n)
+            put(",");
+    }
+    put("]");
+}
+
+static void put_value(int depth)
+{
+    static const char *const scalars[] = {"1",    "0",    "-7",  "true",  "false",
+                                          "null", "12.5", "1e3", "\"k\"", "123456"};
+    int64_t kind = draw(9);
+
+    if (kind < 3)
+        put_members(depth);
+    else if (kind < 4)
+        put_list(depth);
+    else if (kind < 6)
+        put_string();
+    else
+        PUT_ONE(scalars);
+}
+
+/* {"id":"a","type":"slow", ... }, mostly larger than what is decoded at once. */
+static void make_text(void)
+{
+    int64_t padded = draw(4); /* 4: none of them, so it is small */
+
+    text.len = 0;
+    put("{\"id\":\"a\",\"type\":\"slow\",");
+    for (int i = 0; i < 4; i++) {
+        if (i == padded) {
+            put("\"pad\":\"");
+            memset(text.at + text.len, 'x', 1100);
+            text.at[text.len += 1100] = '\0';
+            put("\"");
+        } else {
+            put_name();
+            put(":");
+            put_value(1);
+        }
+        put_blank();
+        put(i == 3 ? "}" : ",");
+    }
+}
+
+/* ---- */
+
+/* The key that a claim finds. */
+static char *key_found(void)
+{
+    const char *words[] = {"queue:default", "slow", text.at};
+
+    must(turns_script("why", words, COUNT(words)));
+    return turns.reply->element[1]->str;
+}
+
+static void test_a_key_is_what_decoding_finds(void **state)
+{
+    static const char *const paths[] = {"a", "a.b", "b.a.b"};
+    uint64_t seed = random_seed();
+    int found = 0;
+
+    (void)state;
+    text.random = seed;
+    for (int i = 0; i < ROUNDS; i++) {
+        const char *path = paths[i * COUNT(paths) / ROUNDS];
+        char rule[64], *expected;
+
+        snprintf(rule, sizeof rule, "1/1000000/1,by=%s", path);
+        must(turns_rate("slow", rule));
+        make_text();
+        expected = redis_text("EVAL", oracle, "0", text.at, path);
+        if (strcmp(key_found(), expected) != 0)
+            fail_msg("WEIR_SEED=%" PRIu64 ", by %s: %s, not %s, in %s", seed, path, key_found(), expected,
+                     text.at);
+        found += strcmp(expected, "-") != 0;
+        free(expected);
+    }
+    assert_in_range(found, ROUNDS / 20, ROUNDS);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(a_key_is_what_decoding_finds),
+    };
+
+    return cmocka_run_group_tests_name("job_text", tests, turns_start, turns_stop);
+}
