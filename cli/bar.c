@@ -1,5 +1,7 @@
 #include "cli/bar.h"
 
+#include "cli/output.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -14,10 +16,10 @@ void bar_show(double part, const char *fmt, ...)
     if (part >= 0) {
         int width = (int)((part < 1 ? part : 1) * WIDTH);
 
-        fprintf(stderr, "[%.*s%.*s] %3.0f%%  ", width, full, WIDTH - width, empty, part * 100);
+        output_to(stderr, "[%.*s%.*s] %3.0f%%  ", width, full, WIDTH - width, empty, part * 100);
     }
     va_start(values, fmt);
-    vfprintf(stderr, fmt, values);
+    output_list(stderr, fmt, values);
     va_end(values);
     fputs("\033[K", stderr);
     fflush(stderr);

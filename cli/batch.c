@@ -92,7 +92,7 @@ static void print_count(const char *what, int64_t n, const char *note)
 {
     char number[32];
 
-    printf("%-10s %11s%s\n", what, grouped((uint64_t)(n > 0 ? n : 0), number), note);
+    output("%-10s %11s%s\n", what, grouped((uint64_t)(n > 0 ? n : 0), number), note);
 }
 
 static void print_time(const char *what, int64_t us, const char *note)
@@ -102,7 +102,7 @@ static void print_time(const char *what, int64_t us, const char *note)
     if (us <= 0)
         return;
     cli_format_time(us, text);
-    printf("%-10s %s%s\n", what, text, note);
+    output("%-10s %s%s\n", what, text, note);
 }
 
 static void print_follower(const struct batch *b)
@@ -113,7 +113,7 @@ static void print_follower(const struct batch *b)
         return;
     if (b->fired_us)
         cli_format_time(b->fired_us, when);
-    printf("%-10s %s in queue %s%s%s\n", "then", b->type, b->queue,
+    output("%-10s %s in queue %s%s%s\n", "then", b->type, b->queue,
            b->fired_us                   ? ", enqueued at "
            : b->phase == BATCH_CANCELLED ? ", not enqueued"
                                          : ", when all have ended",
@@ -129,7 +129,7 @@ static void print_batch(const struct batch *b)
                  b->phase == BATCH_PAUSED      ? ""
                  : b->phase == BATCH_CANCELLED ? ": cancel it again"
                                                : ": resume it again");
-    printf("%s: %s\n", b->name, phases[b->phase]);
+    output("%s: %s\n", b->name, phases[b->phase]);
     print_count("total", b->total, "");
     print_count("waiting", b->left - b->running, aside);
     print_count("running", b->running, "");
@@ -138,7 +138,7 @@ static void print_batch(const struct batch *b)
     print_count("cancelled", b->cancelled, "");
     print_count("failed", b->failed, b->failed == 1 ? " attempt" : " attempts");
     if (b->left > 0)
-        printf("%-10s %13s\n", "rate", per_second(b->rate, rate));
+        output("%-10s %13s\n", "rate", per_second(b->rate, rate));
     print_time("ends", batch_finish_us(b), ", at that rate");
     print_time("created", b->created_us, "");
     print_time("sealed", b->sealed_us, "");
@@ -151,7 +151,7 @@ static void print_row(const struct batch *b)
     char created[40];
 
     cli_format_time(b->created_us, created);
-    printf("%-32s %-9s %11" PRId64 " %11" PRId64 " %11" PRId64 " %8" PRId64 " %9" PRId64 "  %s\n", b->name,
+    output("%-32s %-9s %11" PRId64 " %11" PRId64 " %11" PRId64 " %8" PRId64 " %9" PRId64 "  %s\n", b->name,
            phases[b->phase], b->total, b->left, b->done, b->dead, b->cancelled, created);
 }
 
@@ -171,7 +171,7 @@ static int run_list(struct cli *cli, struct weir *w, const struct batch_flags *f
     if (!cli->json && count == 0)
         puts("no batches; weir enqueue --from FILE --batch NAME makes one");
     if (!cli->json && count > 0)
-        printf("%-32s %-9s %11s %11s %11s %8s %9s  %s\n", "batch", "state", "total", "left", "done", "dead",
+        output("%-32s %-9s %11s %11s %11s %8s %9s  %s\n", "batch", "state", "total", "left", "done", "dead",
                "cancelled", "created");
     for (size_t i = 0; !status && i < count; i++)
         if (cli->json)
@@ -206,7 +206,7 @@ static void print_progress(const struct batch *b, bool bar)
     if (bar)
         bar_show(part, "%s", line);
     else
-        fprintf(stderr, "%s\n", line);
+        output_to(stderr, "%s\n", line);
 }
 
 /* Until it has ended; what is shown meanwhile is progress. */
@@ -252,9 +252,9 @@ static int print_change(struct cli *cli, const char *name, const char *what,
 static bool tell_over(const char *name, const struct batch_change *change)
 {
     if (change->was == BATCH_ENDED)
-        printf("%s: has ended; nothing was changed\n", name);
+        output("%s: has ended; nothing was changed\n", name);
     else if (change->was == BATCH_CANCELLED)
-        printf("%s: was cancelled before; nothing was changed\n", name);
+        output("%s: was cancelled before; nothing was changed\n", name);
     return change->was == BATCH_ENDED || change->was == BATCH_CANCELLED;
 }
 
@@ -268,10 +268,10 @@ static int print_cancel(struct cli *cli, const char *name, bool dry, const struc
         return 0;
     grouped((uint64_t)change->left, left);
     if (dry)
-        printf("%s: %s jobs have not ended; what runs of them would end, the others would be dropped\n", name,
+        output("%s: %s jobs have not ended; what runs of them would end, the others would be dropped\n", name,
                left);
     else
-        printf("%s: cancelled; of %s jobs that had not ended those that run end, the others are dropped as "
+        output("%s: cancelled; of %s jobs that had not ended those that run end, the others are dropped as "
                "workers meet them\n",
                name, left);
     return 0;
@@ -311,10 +311,10 @@ static int run_pause(struct cli *cli, struct weir *w, const struct batch_flags *
     if (tell_over(argv[1], &change))
         return 0;
     if (change.left == 0 && change.was != BATCH_PAUSED)
-        printf("%s: paused; it has no jobs now, and those that come wait for weir batch resume %s\n", argv[1],
+        output("%s: paused; it has no jobs now, and those that come wait for weir batch resume %s\n", argv[1],
                argv[1]);
     else
-        printf("%s: %s; what runs ends, weir batch resume %s goes on with the others\n", argv[1],
+        output("%s: %s; what runs ends, weir batch resume %s goes on with the others\n", argv[1],
                change.was == BATCH_PAUSED ? "was paused before" : "paused", argv[1]);
     return 0;
 }
@@ -334,9 +334,9 @@ static int run_resume(struct cli *cli, struct weir *w, const struct batch_flags 
     if (cli->json)
         return print_change(cli, argv[1], "resume", &change);
     if (change.was == BATCH_OPEN && change.aside == 0)
-        printf("%s: was not paused\n", argv[1]);
+        output("%s: was not paused\n", argv[1]);
     else
-        printf("%s: goes on; %s job%s that had been set aside %s back in %s queue\n", argv[1],
+        output("%s: goes on; %s job%s that had been set aside %s back in %s queue\n", argv[1],
                grouped((uint64_t)change.aside, moved), change.aside == 1 ? "" : "s",
                change.aside == 1 ? "is" : "are", change.aside == 1 ? "its" : "their");
     return 0;
@@ -353,7 +353,7 @@ static int run_seal(struct cli *cli, struct weir *w, const struct batch_flags *f
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:I, s:I}", "name", argv[1], "total",
                                          (json_int_t)sealed.total, "left", (json_int_t)sealed.left));
-    printf("%s: sealed; %s of %s jobs have not ended\n", argv[1], grouped((uint64_t)sealed.left, left),
+    output("%s: sealed; %s of %s jobs have not ended\n", argv[1], grouped((uint64_t)sealed.left, left),
            grouped((uint64_t)sealed.total, total));
     return 0;
 }

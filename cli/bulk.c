@@ -91,7 +91,7 @@ static void report_line(struct run *r, const char *why)
     if (r->invalid == REPORTED_MOST)
         fputs("weir: further wrong lines are left out and only counted\n", stderr);
     else
-        fprintf(stderr, "weir: %s:%" PRIu64 ": %s; left out\n", r->lines.name, r->lines.number, why);
+        output_to(stderr, "weir: %s:%" PRIu64 ": %s; left out\n", r->lines.name, r->lines.number, why);
 }
 
 /* The line was refused: reported and left out, or the end. */
@@ -176,15 +176,15 @@ static void print_text(const struct run *r, double seconds, const struct outlook
 {
     char number[32], rate[32];
 
-    printf("%s job%s in %.2f s, %s/s", grouped(r->counts.accepted, number), plural(r->counts.accepted),
+    output("%s job%s in %.2f s, %s/s", grouped(r->counts.accepted, number), plural(r->counts.accepted),
            seconds, grouped((uint64_t)((double)r->counts.accepted / seconds), rate));
     if (r->counts.resumed)
-        printf("; %s line%s sent by an earlier run%s", grouped(r->counts.resumed, number),
+        output("; %s line%s sent by an earlier run%s", grouped(r->counts.resumed, number),
                plural(r->counts.resumed), r->counts.resumed == r->counts.lines ? ", so all was there" : "");
     if (r->invalid)
-        printf("; %s wrong line%s left out", grouped(r->invalid, number), plural(r->invalid));
+        output("; %s wrong line%s left out", grouped(r->invalid, number), plural(r->invalid));
     if (r->blank)
-        printf("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
+        output("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
     putchar('\n');
     for (size_t i = 0; i < n; i++)
         outlook_print(&outlooks[i]);
@@ -198,7 +198,7 @@ static int report(struct run *r, double seconds)
     int status = 0;
 
     if (r->counts.accepted && outlook_read(r->w, r->bulk, &outlooks, &n)) {
-        fprintf(stderr, "weir: when they start cannot be told: %s\n", weir_message(r->w));
+        output_to(stderr, "weir: when they start cannot be told: %s\n", weir_message(r->w));
         n = 0;
     }
     if (r->cli->json)

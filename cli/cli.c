@@ -41,7 +41,7 @@ const char *cli_redis_url(const struct cli *cli)
         if (!is_listening(DEV_SOCKET))
             return NULL;
         dev_url_here(dev_url);
-        fprintf(stderr, "weir: Redis is that of weir dev in this folder, %s\n", dev_url);
+        output_to(stderr, "weir: Redis is that of weir dev in this folder, %s\n", dev_url);
     }
     return dev_url;
 }

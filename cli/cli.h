@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/output.h"
 #include "core/client.h"
 #include "core/error.h"
 

@@ -25,7 +25,7 @@ int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed,
             &cli->error, WEIR_EUSAGE,
             "%s: would %s, and nobody can be asked here; add --yes, or --dry-run to change nothing", action,
             text);
-    fprintf(stderr, "%s? [y/N] ", text);
+    output_to(stderr, "%s? [y/N] ", text);
     fflush(stderr);
     if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y'))
         return 0;

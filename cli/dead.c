@@ -33,7 +33,8 @@ const struct command command_dead = {
         "\n"
         "list     one line each, the oldest first: when it died, type, ID, attempts before the last one, "
         "reason\n"
-        "show     all of it; --raw writes the bytes of its body and nothing else\n"
+        "show     all of it; --raw writes the bytes of its body and nothing else, on a terminal what is no "
+        "text as \\xNN\n"
         "retry    back to the tail of its queue, with all attempts before it. A job keeps its batch, and "
         "takes its\n"
         "         unique lock unless another job holds it now. What has no queue needs --into QUEUE\n"
@@ -165,12 +166,13 @@ static void print_lines(FILE *to, const struct line *lines, size_t count)
 
     for (size_t i = 0; i < count; i++)
         if (i < GROUPS_SHOWN)
-            fprintf(to, "%10s  %-20s  %s\n", grouped((uint64_t)lines[i].jobs, number),
-                    *lines[i].type ? lines[i].type : "-", lines[i].reason);
+            output_to(to, "%10s  %-20s  %s\n", grouped((uint64_t)lines[i].jobs, number),
+                      *lines[i].type ? lines[i].type : "-", lines[i].reason);
         else
             others += lines[i].jobs;
     if (others > 0)
-        fprintf(to, "%10s  of %zu other reasons\n", grouped((uint64_t)others, number), count - GROUPS_SHOWN);
+        output_to(to, "%10s  of %zu other reasons\n", grouped((uint64_t)others, number),
+                  count - GROUPS_SHOWN);
 }
 
 static json_t *lines_json(const struct line *lines, size_t count)
@@ -214,10 +216,10 @@ static int print_dry(struct cli *cli, const struct deed *deed, const struct dead
                                            lines_json(lines, count)));
     } else {
         print_lines(stdout, lines, count);
-        printf("%s dead job%s would be %s\n", grouped((uint64_t)(s->jobs - left), number),
+        output("%s dead job%s would be %s\n", grouped((uint64_t)(s->jobs - left), number),
                plural(s->jobs - left), deed->done);
         if (left > 0)
-            printf("%s without a queue would stay: name one with --into QUEUE\n",
+            output("%s without a queue would stay: name one with --into QUEUE\n",
                    grouped((uint64_t)left, number));
     }
     free(lines);
@@ -279,8 +281,8 @@ static void show_progress(const struct deed *deed, const struct dead_walk *walk,
     if (now_us - *shown_us < SHOW_EVERY_US)
         return;
     *shown_us = now_us;
-    fprintf(stderr, "\r%s looked at  %s %s\033[K", grouped((uint64_t)walk->looked_at, looked),
-            grouped((uint64_t)walk->moved, moved), deed->done);
+    output_to(stderr, "\r%s looked at  %s %s\033[K", grouped((uint64_t)walk->looked_at, looked),
+              grouped((uint64_t)walk->moved, moved), deed->done);
 }
 
 /* Page after page to the end; met: of each id whether it was there. */
@@ -316,9 +318,9 @@ static int print_moved(struct cli *cli, const struct deed *deed, const struct de
     if (cli->json)
         return json_print(cli, json_pack("{s:I, s:I}", deed->done, (json_int_t)walk->moved, "without_queue",
                                          (json_int_t)walk->left));
-    printf("%s dead job%s %s\n", grouped((uint64_t)walk->moved, number), plural(walk->moved), deed->done);
+    output("%s dead job%s %s\n", grouped((uint64_t)walk->moved, number), plural(walk->moved), deed->done);
     if (walk->left > 0)
-        printf("%s without a queue left: name one with --into QUEUE\n",
+        output("%s without a queue left: name one with --into QUEUE\n",
                grouped((uint64_t)walk->left, number));
     return 0;
 }

@@ -29,11 +29,11 @@ static void print_line(const struct dead_job *job)
     char died[40];
 
     cli_format_time(job->died_us, died);
-    printf("%s  ", died);
+    output("%s  ", died);
     text_print(job->type, 0);
     fputs("  ", stdout);
     text_print(job->id, 0);
-    printf("  %" PRId64 " attempts  ", job->attempts);
+    output("  %" PRId64 " attempts  ", job->attempts);
     text_print(job->reason, REASON_MOST);
     putchar('\n');
 }
@@ -69,7 +69,7 @@ int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flag
         met += (int64_t)walk.found;
     }
     if (status == 0 && met > flags->limit)
-        fprintf(stderr, "weir: the oldest %" PRId64 " are shown; --limit N shows more\n", shown);
+        output_to(stderr, "weir: the oldest %" PRId64 " are shown; --limit N shows more\n", shown);
     else if (status == 0 && met == 0)
         fputs("weir: no dead jobs there\n", stderr);
     dead_end(&walk);
@@ -82,7 +82,7 @@ static void print_field(const char *name, struct span value)
 {
     if (value.len == 0)
         return;
-    printf("%-14s", name);
+    output("%-14s", name);
     text_print(value, 0);
     putchar('\n');
 }
@@ -93,22 +93,22 @@ static void print_job(const struct dead_job *job)
 
     cli_format_time(job->died_us, died);
     print_field("job", job->id);
-    printf("%-14s%s\n", "died", died);
+    output("%-14s%s\n", "died", died);
     print_field("reason", job->reason);
     print_field("type", job->type);
     print_field("queue", job->queue);
     print_field("key", job->key);
-    printf("%-14s%" PRId64 " before the last one; interrupted %" PRId64 ", throttled %" PRId64 " times\n",
+    output("%-14s%" PRId64 " before the last one; interrupted %" PRId64 ", throttled %" PRId64 " times\n",
            "attempts", job->attempts, job->interrupted, job->throttled);
     if (job->failed_us >= 0) {
         cli_format_time(job->failed_us, failed);
-        printf("%-14s%s  ", "failed before", failed);
+        output("%-14s%s  ", "failed before", failed);
         text_print(job->failure, 0);
         putchar('\n');
     }
     print_field("batch", job->batch);
     print_field("unique", job->unique);
-    printf("%-14s%" PRId64 " bytes\n", "body", job->size_bytes);
+    output("%-14s%" PRId64 " bytes\n", "body", job->size_bytes);
     text_print(job->body, 0);
     putchar('\n');
 }
@@ -120,7 +120,9 @@ static int show_page(struct cli *cli, const struct dead_walk *walk, bool raw)
 
     for (size_t i = 0; status == 0 && i < walk->found; i++) {
         dead_job(walk, i, &job);
-        if (raw)
+        if (raw && cli_is_terminal(stdout))
+            text_print(job.body, 0);
+        else if (raw)
             fwrite(job.body.at, 1, job.body.len, stdout);
         else if (cli->json)
             status = text_print_with_body(cli, job_json(&job), job.body);

@@ -293,11 +293,11 @@ static int await_redis(struct dev *d, bool *stopped)
 static void print_ready(const struct dev *d, bool with_worker)
 {
     if (d->cli->json)
-        printf("{\"redis\":\"%s\",\"pid\":%d}\n", d->url, (int)d->redis);
+        output("{\"redis\":\"%s\",\"pid\":%d}\n", d->url, (int)d->redis);
     else
-        printf("Redis is ready at %s; its data stays in ./%s. Ctrl-C ends it.\n", d->url, DEV_FOLDER);
+        output("Redis is ready at %s; its data stays in ./%s. Ctrl-C ends it.\n", d->url, DEV_FOLDER);
     if (!d->cli->json && !with_worker)
-        printf("No worker runs: start some in this folder with weir worker --load FILE.so or --exec "
+        output("No worker runs: start some in this folder with weir worker --load FILE.so or --exec "
                "TYPE=COMMAND.\n");
     fflush(stdout);
 }

@@ -52,7 +52,7 @@ static void print_doctor(const struct doctor *d)
     for (size_t i = 0; i < d->count; i++) {
         const struct doctor_check *c = &d->checks[i];
 
-        printf("%s: %s: %s%s%s\n", state_names[c->state], c->name, c->text, *c->todo ? "; " : "", c->todo);
+        output("%s: %s: %s%s%s\n", state_names[c->state], c->name, c->text, *c->todo ? "; " : "", c->todo);
     }
 }
 

@@ -151,13 +151,13 @@ static int print_one(struct cli *cli, const struct enqueue_flags *f, const char 
         return json_print(cli, json_pack("{s:s, s:b, s:b}", "id", id, "new", 0, "held", 1));
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:b}", "id", id, "new", result == ENQUEUE_NEW));
-    puts(id);
+    output("%s\n", id);
     if (result == ENQUEUE_KNOWN)
-        fprintf(stderr, "weir: %s was enqueued before; nothing was changed\n", id);
+        output_to(stderr, "weir: %s was enqueued before; nothing was changed\n", id);
     if (result == ENQUEUE_HELD)
-        fprintf(stderr,
-                "weir: %.*s is held by job %s; nothing was enqueued; weir job show %s says where it is\n",
-                (int)strcspn(f->unique, ":"), f->unique, id, id);
+        output_to(stderr,
+                  "weir: %.*s is held by job %s; nothing was enqueued; weir job show %s says where it is\n",
+                  (int)strcspn(f->unique, ":"), f->unique, id, id);
     return 0;
 }
 
@@ -167,11 +167,12 @@ static void warn_keyless(struct weir *w, const struct weir_job_spec *spec)
     struct keyed_by by;
 
     if (enqueue_keyless(w, spec, &by) == 0 && *by.path)
-        fprintf(stderr,
-                "weir: %s: this job has nothing at %s, by which limit %s tells its jobs apart; all such jobs "
-                "share one "
-                "gate\n",
-                spec->type, by.path, by.limit);
+        output_to(
+            stderr,
+            "weir: %s: this job has nothing at %s, by which limit %s tells its jobs apart; all such jobs "
+            "share one "
+            "gate\n",
+            spec->type, by.path, by.limit);
 }
 
 static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_flags *f)

@@ -69,9 +69,9 @@ static void print_flag(const struct flag *f)
         len += snprintf(left + len, sizeof left - (size_t)len,
                         f->kind == FLAG_OPTIONAL_TEXT ? "[=%s]" : " %s", f->value);
     if (len > HELP_COLUMN - 2)
-        printf("%s\n%*s%s\n", left, HELP_COLUMN, "", f->help);
+        output("%s\n%*s%s\n", left, HELP_COLUMN, "", f->help);
     else
-        printf("%-*s%s\n", HELP_COLUMN, left, f->help);
+        output("%-*s%s\n", HELP_COLUMN, left, f->help);
 }
 
 static void print_usage_lines(const struct command *c)
@@ -81,7 +81,7 @@ static void print_usage_lines(const struct command *c)
     for (;;) {
         size_t len = strcspn(line, "\n");
 
-        printf("weir %s%s%.*s\n", c->name, len ? " " : "", (int)len, line);
+        output("weir %s%s%.*s\n", c->name, len ? " " : "", (int)len, line);
         if (!line[len])
             return;
         line += len + 1;
@@ -93,12 +93,15 @@ static void print_help(const struct parser *p)
     const struct command *c = p->cli->command;
 
     print_usage_lines(c);
-    printf("\n%s\n", c->summary);
-    if (c->text && *c->text)
-        printf("\n%s%s", c->text, c->text[strlen(c->text) - 1] == '\n' ? "" : "\n");
+    output("\n%s\n", c->summary);
+    if (c->text && *c->text) {
+        putchar('\n');
+        fputs(c->text, stdout); /* it has many lines */
+        fputs(c->text[strlen(c->text) - 1] == '\n' ? "" : "\n", stdout);
+    }
     for (int i = 0; i < p->count; i++) {
         if (i == 0 || i == p->own)
-            printf("\n%s\n", i < p->own ? "Flags" : "Flags of every command");
+            output("\n%s\n", i < p->own ? "Flags" : "Flags of every command");
         print_flag(p->flags[i]);
     }
 }

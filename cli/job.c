@@ -119,12 +119,12 @@ static void print_time(const char *what, int64_t us)
     if (us <= 0)
         return;
     cli_format_time(us, when);
-    printf("%-11s %s\n", what, when);
+    output("%-11s %s\n", what, when);
 }
 
 static void print_words(const char *what, const char *text)
 {
-    printf("%-11s ", what);
+    output("%-11s ", what);
     text_print(span_str(text), 0);
     putchar('\n');
 }
@@ -133,16 +133,16 @@ static void print_running(const struct found_job *job)
 {
     char when[96];
 
-    printf("%-11s %s", "worker", job->worker);
+    output("%-11s %s", "worker", job->worker);
     if (*job->host)
-        printf(", process %" PRId64 " on %s", job->pid, job->host);
+        output(", process %" PRId64 " on %s", job->pid, job->host);
     putchar('\n');
     print_time("since", job->at_us);
     if (job->lease_us > job->now_us) {
         rate_format_when(job->now_us, job->lease_us, when);
-        printf("%-11s %s, unless its worker prolongs it\n", "lease to", when);
+        output("%-11s %s, unless its worker prolongs it\n", "lease to", when);
     } else {
-        printf("%-11s over: its worker is silent, and another one takes the job back\n", "lease");
+        output("%-11s over: its worker is silent, and another one takes the job back\n", "lease");
     }
 }
 
@@ -151,13 +151,13 @@ static void print_place(const struct found_job *job)
     static const char *const lists[] = {
         [JOB_WAITING] = "in its queue", [JOB_PARKED] = "in its lane", [JOB_ASIDE] = "of those aside"};
 
-    printf("%-11s %" PRId64 " of %" PRId64 " %s\n", "place", job->before + 1, job->length, lists[job->state]);
+    output("%-11s %" PRId64 " of %" PRId64 " %s\n", "place", job->before + 1, job->length, lists[job->state]);
     if (job->queue_paused_us > 0)
         print_time("paused", job->queue_paused_us);
     if (job->queue_paused_us > 0)
-        printf("%-11s weir queue resume %s\n", "", job->queue);
+        output("%-11s weir queue resume %s\n", "", job->queue);
     if (job->batch_paused_us > 0)
-        printf("%-11s batch %s is paused; weir batch resume %s\n", "waits for", job->batch, job->batch);
+        output("%-11s batch %s is paused; weir batch resume %s\n", "waits for", job->batch, job->batch);
 }
 
 static void print_state(const struct found_job *job)
@@ -176,7 +176,7 @@ static void print_state(const struct found_job *job)
     case JOB_SCHEDULED:
     case JOB_RETRY:
         rate_format_when(job->now_us, job->at_us, when);
-        printf("%-11s %s, at the earliest\n", "starts", when);
+        output("%-11s %s, at the earliest\n", "starts", when);
         break;
     case JOB_DEAD:
         print_time("since", job->at_us);
@@ -184,24 +184,24 @@ static void print_state(const struct found_job *job)
         break;
     case JOB_FINISHED:
         print_time(job->outcome, job->at_us);
-        printf("%-11s %s\n", "worker", job->worker);
+        output("%-11s %s\n", "worker", job->worker);
         break;
     }
 }
 
 static void print_past(const struct found_job *job, const struct job_view *view)
 {
-    printf("%-11s %" PRId64 " of %d used%s\n", "attempts", job->attempts, view->max_attempts,
+    output("%-11s %" PRId64 " of %d used%s\n", "attempts", job->attempts, view->max_attempts,
            job->state == JOB_DEAD ? " before the last one" : "");
     if (job->interrupted > 0)
-        printf("%-11s %d times, by the death of its worker or handler\n", "interrupted", job->interrupted);
+        output("%-11s %d times, by the death of its worker or handler\n", "interrupted", job->interrupted);
     if (job->throttled > 0)
-        printf("%-11s %d times\n", "throttled", job->throttled);
+        output("%-11s %d times\n", "throttled", job->throttled);
     print_time("failed last", job->failed_us);
     if (job->failed_us > 0)
         print_words("as", job->failure);
     if (view->timeout_us > 0)
-        printf("%-11s %g s\n", "timeout", (double)view->timeout_us / 1e6);
+        output("%-11s %g s\n", "timeout", (double)view->timeout_us / 1e6);
 }
 
 static bool is_over(const struct found_job *job)
@@ -213,7 +213,7 @@ static void print_cancelled(const struct found_job *job)
 {
     print_time("cancelled", job->cancelled_us);
     if (job->cancelled_us > 0)
-        printf("%-11s %s\n", "",
+        output("%-11s %s\n", "",
                job->state == JOB_RUNNING ? "its worker is told" : "it ends when a worker comes to it");
     if (job->batch_cancelled_us > 0)
         print_time("batch ended", job->batch_cancelled_us);
@@ -226,28 +226,28 @@ static void print_args(const struct found_job *job, struct span args)
 
     if (!shown.at)
         return;
-    printf("%-11s ", *job->wrong ? "body" : "args");
+    output("%-11s ", *job->wrong ? "body" : "args");
     if (text_print(shown, ARGS_SHOWN))
-        printf("\n%-11s cut here; --json has all", "");
+        output("\n%-11s cut here; --json has all", "");
     putchar('\n');
 }
 
 static void print_job(const char *id, const struct found_job *job, const struct job_view *view)
 {
-    printf("%-11s %s\n%-11s %s\n", "job", id, "state", job_state_name(job->state));
-    printf("%-11s %s", "type", *job->type ? job->type : "-");
+    output("%-11s %s\n%-11s %s\n", "job", id, "state", job_state_name(job->state));
+    output("%-11s %s", "type", *job->type ? job->type : "-");
     if (*job->key)
-        printf(", key %s", job->key);
+        output(", key %s", job->key);
     if (*job->queue)
-        printf(", queue %s", job->queue);
+        output(", queue %s", job->queue);
     putchar('\n');
     if (*job->batch)
-        printf("%-11s %s\n", "batch", job->batch);
+        output("%-11s %s\n", "batch", job->batch);
     if (*job->lock)
-        printf("%-11s %s, until it %s\n", "unique", job->lock, job->lock_until_start ? "starts" : "ends");
+        output("%-11s %s, until it %s\n", "unique", job->lock, job->lock_until_start ? "starts" : "ends");
     print_state(job);
     if (*job->wrong && !is_over(job))
-        printf("%-11s %s\n%-11s it ends among the dead when a worker comes to it\n", "unreadable", job->wrong,
+        output("%-11s %s\n%-11s it ends among the dead when a worker comes to it\n", "unreadable", job->wrong,
                "");
     print_cancelled(job);
     print_past(job, view);
@@ -284,21 +284,21 @@ static void print_cancel(const char *id, const struct cancel *cancel, const char
 
     switch (cancel->result) {
     case CANCEL_REMOVED:
-        printf("job %s is cancelled: it was %s and is gone\n", id,
+        output("job %s is cancelled: it was %s and is gone\n", id,
                job->state == JOB_RETRY ? "to be retried" : "scheduled");
         break;
     case CANCEL_MARKED:
     case CANCEL_BEFORE:
-        printf("job %s %s cancelled: it is %s in queue %s, and ends there when %s\n", id,
+        output("job %s %s cancelled: it is %s in queue %s, and ends there when %s\n", id,
                cancel->result == CANCEL_MARKED ? "is" : "was already", job_state_name(job->state), job->queue,
                job->state == JOB_ASIDE ? "its batch is resumed or cancelled" : "a worker comes to it");
         break;
     case CANCEL_TOLD:
-        printf("job %s runs on worker %s, which is told: a command gets TERM, a function sees it\n", id,
+        output("job %s runs on worker %s, which is told: a command gets TERM, a function sees it\n", id,
                job->worker);
         break;
     case CANCEL_UNLOCKED:
-        printf("job %s is nowhere; its unique key %s is free\n", id, lock);
+        output("job %s is nowhere; its unique key %s is free\n", id, lock);
         break;
     }
 }

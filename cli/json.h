@@ -10,7 +10,7 @@
 /* Prints doc as one line and frees it; NULL: there was no memory to make it. */
 static inline int json_print(struct cli *cli, json_t *doc)
 {
-    if (!doc || json_dumpf(doc, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16)) < 0) {
+    if (!doc || json_dump_callback(doc, output_json, NULL, OUTPUT_JSON_FLAGS) < 0) {
         json_decref(doc);
         return error_set(&cli->error, WEIR_EINTERNAL,
                          "%s: the JSON could not be printed; free memory or disk space", cli->command->name);

@@ -40,7 +40,7 @@ static void print_overview(FILE *to)
           "weir COMMAND [ARGUMENTS] [FLAGS]\n\n",
           to);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        output_to(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\nweir help COMMAND says more about one of them.\n\n"
           "Exit codes: 0 done; 64 wrong usage; 65 wrong input; 66 no such job, limit or batch; 69 Redis not "
           "reachable;\n"
@@ -79,7 +79,7 @@ static int run_version(struct cli *cli, int argc, char **argv)
     if (operands)
         return error_set(&cli->error, WEIR_EUSAGE, "version %.100s: takes no arguments; leave it out",
                          argv[0]);
-    printf(cli->json ? "{\"version\":\"%s\"}\n" : "weir %s\n", WEIR_VERSION);
+    output(cli->json ? "{\"version\":\"%s\"}\n" : "weir %s\n", WEIR_VERSION);
     return 0;
 }
 
@@ -145,15 +145,6 @@ static int dispatch(int argc, char **argv, struct error *e)
     return unknown_command(e, argv[1]);
 }
 
-/* What went wrong may quote anything: it stays one line. */
-static void print_error(const char *text)
-{
-    fputs("weir: ", stderr);
-    for (; *text; text++)
-        fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, stderr);
-    fputc('\n', stderr);
-}
-
 /* What is opened later must not become standard input, output or error. The stand-in is opened the wrong way
  * round: reading from a closed standard input still fails, and so does writing to a closed output. */
 static int fill_closed_streams(struct error *e)
@@ -177,7 +168,7 @@ static void check_output(int code, void *arg)
         return;
     error_set(&e, WEIR_EINTERNAL, "standard output: %s; what was to be printed is not complete",
               strerror(errno));
-    print_error(e.text);
+    output_to(stderr, "weir: %s\n", e.text);
     _exit(-e.status);
 }
 
@@ -191,6 +182,6 @@ int main(int argc, char **argv)
     if (status == 0)
         status = dispatch(argc, argv, &e);
     if (status < 0 && *e.text)
-        print_error(e.text);
+        output_to(stderr, "weir: %s\n", e.text);
     return -status;
 }

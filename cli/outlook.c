@@ -124,7 +124,7 @@ void outlook_print(const struct outlook *o)
 
     if (!o->limited)
         return;
-    printf("%s: %s%s%s: ", o->type, grouped(o->count, count), o->rate > 0 ? " at " : "",
+    output("%s: %s%s%s: ", o->type, grouped(o->count, count), o->rate > 0 ? " at " : "",
            o->rate > 0 ? per_second(o->rate, rate) : "");
     if (o->last_us == GATE_NEVER) {
         puts("when they start hangs on their keys or on what is in flight");
@@ -132,7 +132,7 @@ void outlook_print(const struct outlook *o)
     }
     cli_format_time(o->first_us, first);
     cli_format_time(o->last_us, last);
-    printf("the first starts at %s, the last at %s%s\n", first, last, o->earliest ? ", at the earliest" : "");
+    output("the first starts at %s, the last at %s%s\n", first, last, o->earliest ? ", at the earliest" : "");
 }
 
 bool keyless_most(const struct keyless *k)
@@ -144,7 +144,7 @@ void keyless_print(FILE *to, const char *type, const struct keyless *k)
 {
     char jobs[32], of[32];
 
-    fprintf(
+    output_to(
         to,
         "%s: %s of %s jobs have nothing at %s, by which limit %s tells them apart; they share one gate, as "
         "one key\n",

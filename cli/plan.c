@@ -111,11 +111,11 @@ static void print_point(const struct plan *plan, size_t i)
         snprintf(label, sizeof label, parts[i] == 100 ? "last" : "%d %%", parts[i]);
     cli_format_time(p->start_us, time);
     format_wait(p->start_us - plan->from_us, in);
-    printf("  %-6s job %-16" PRId64 " %s, ", label, p->job, time);
+    output("  %-6s job %-16" PRId64 " %s, ", label, p->job, time);
     if (p->start_us == plan->from_us)
         puts("now");
     else
-        printf("in %s\n", in);
+        output("in %s\n", in);
 }
 
 static void print_text(const struct plan *plan)
@@ -123,7 +123,7 @@ static void print_text(const struct plan *plan)
     char rules[RULE_SET_TEXT_SIZE];
 
     rule_set_format(&plan->rules, rules);
-    printf("%" PRId64 " jobs%s under %s\n", plan->count, *rule_set_path(&plan->rules) ? " of one key" : "",
+    output("%" PRId64 " jobs%s under %s\n", plan->count, *rule_set_path(&plan->rules) ? " of one key" : "",
            rules);
     for (size_t i = 0; i < POINTS; i++)
         if (i == 0 || plan->points[i].job > plan->points[i - 1].job)

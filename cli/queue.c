@@ -50,15 +50,15 @@ static void format_since(int64_t us, char out[40])
 static void print_rows(const struct queue_row *rows, size_t count)
 {
     if (count == 0)
-        printf("no queues yet; enqueue a job with weir enqueue TYPE\n");
+        output("no queues yet; enqueue a job with weir enqueue TYPE\n");
     else
-        printf("%-24s %11s %11s %8s  %s\n", "queue", "waiting", "parked", "workers", "paused since");
+        output("%-24s %11s %11s %8s  %s\n", "queue", "waiting", "parked", "workers", "paused since");
     for (size_t i = 0; i < count; i++) {
         char since[40] = "-";
 
         if (rows[i].paused_us != 0)
             format_since(rows[i].paused_us, since);
-        printf("%-24s %11" PRId64 " %11" PRId64 " %8" PRId64 "  %s\n", rows[i].name, rows[i].waiting,
+        output("%-24s %11" PRId64 " %11" PRId64 " %8" PRId64 "  %s\n", rows[i].name, rows[i].waiting,
                rows[i].parked, rows[i].workers, since);
     }
 }
@@ -103,14 +103,14 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
     if (before_us != 0)
         format_since(before_us, since);
     if (pause && before_us != 0)
-        printf("queue %s was paused already, since %s\n", queue, since);
+        output("queue %s was paused already, since %s\n", queue, since);
     else if (pause)
-        printf("queue %s is paused: nothing of it starts until weir queue resume %s%s\n", queue, queue,
+        output("queue %s is paused: nothing of it starts until weir queue resume %s%s\n", queue, queue,
                known ? "" : "; it has had no job yet");
     else if (before_us != 0)
-        printf("queue %s goes on; it was paused since %s\n", queue, since);
+        output("queue %s goes on; it was paused since %s\n", queue, since);
     else
-        printf("queue %s was not paused\n", queue);
+        output("queue %s was not paused\n", queue);
     return 0;
 }
 
@@ -138,12 +138,12 @@ static json_t *purge_json(const char *queue, const struct queue_flags *flags, co
 
 static void print_purged(const char *queue, const struct queue_jobs *jobs)
 {
-    printf("queue %s: %" PRId64 " waiting and %" PRId64 " parked jobs removed\n", queue, jobs->waiting,
+    output("queue %s: %" PRId64 " waiting and %" PRId64 " parked jobs removed\n", queue, jobs->waiting,
            jobs->parked);
     if (jobs->marked > 0)
-        printf("%" PRId64 " that wait are marked, and end when a worker comes to them\n", jobs->marked);
+        output("%" PRId64 " that wait are marked, and end when a worker comes to them\n", jobs->marked);
     if (jobs->nameless > 0)
-        printf("%" PRId64 " have no id to mark, and stay\n", jobs->nameless);
+        output("%" PRId64 " have no id to mark, and stay\n", jobs->nameless);
 }
 
 static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
@@ -156,9 +156,9 @@ static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *
         return cli_failed(cli, w);
     jobs = counted;
     if (!cli->json)
-        fprintf(flags->dry_run ? stdout : stderr,
-                "queue %s%s%s: %" PRId64 " waiting and %" PRId64 " parked jobs\n", queue, of_type, type,
-                counted.waiting, counted.parked);
+        output_to(flags->dry_run ? stdout : stderr,
+                  "queue %s%s%s: %" PRId64 " waiting and %" PRId64 " parked jobs\n", queue, of_type, type,
+                  counted.waiting, counted.parked);
     if (!flags->dry_run) {
         status = cli_confirm(cli, flags->yes || counted.waiting + counted.parked == 0, "queue purge",
                              "remove %" PRId64 " jobs%s%s of queue %s", counted.waiting + counted.parked,

@@ -89,7 +89,7 @@ int rate_no_memory(struct cli *cli)
 static void print_rules(const char *name, const struct rule_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
-        printf("%s: ", name);
+        output("%s: ", name);
         rate_print_rule(&set->at[i]);
     }
 }
@@ -120,7 +120,7 @@ static int print_set(struct cli *cli, const char *name, const struct rule_set *k
     }
     print_rules(name, kept);
     if (*note)
-        puts(note);
+        output("%s\n", note);
     return 0;
 }
 
@@ -155,11 +155,11 @@ static int print_use(struct cli *cli, char **argv, const char *limits, long long
         return json_print(cli, doc);
     }
     if (*limits)
-        printf("%s: now also held by %s\n", argv[1], limits);
+        output("%s: now also held by %s\n", argv[1], limits);
     if (cost)
-        printf("%s: a job costs %lld\n", argv[1], cost);
+        output("%s: a job costs %lld\n", argv[1], cost);
     if (*note)
-        puts(note);
+        output("%s\n", note);
     return 0;
 }
 
@@ -190,7 +190,7 @@ static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *
     if (cli->json)
         return json_print(cli,
                           json_pack("{s:s,s:s,s:i}", "name", argv[1], "key", argv[2], "weight", (int)weight));
-    printf("%s: %s has %ld start%s for one of a key without a weight\n", argv[1], argv[2], weight,
+    output("%s: %s has %ld start%s for one of a key without a weight\n", argv[1], argv[2], weight,
            weight == 1 ? "" : "s");
     return 0;
 }
@@ -212,7 +212,7 @@ static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *f
     duration_format(for_us, span);
     if (cli->json)
         return json_print(cli, json_pack("{s:s,s:o}", "name", argv[1], "paused_for", json_seconds(for_us)));
-    printf("%s: paused for %s; weir rate resume %s ends that\n", argv[1], span, argv[1]);
+    output("%s: paused for %s; weir rate resume %s ends that\n", argv[1], span, argv[1]);
     return 0;
 }
 
@@ -225,7 +225,7 @@ static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "was_paused", was));
-    printf("%s: %s\n", argv[1], was ? "runs again" : "was not paused; pauses of its keys are ended too");
+    output("%s: %s\n", argv[1], was ? "runs again" : "was not paused; pauses of its keys are ended too");
     return 0;
 }
 

@@ -24,7 +24,7 @@ static void print_outlook(const struct limits *limits, const struct outlook *o)
 
     format_end(limits->now_us, &o->now, now);
     format_end(limits->now_us, &o->then, then);
-    printf("  %s: %" PRId64 " waiting, %" PRId64 " parked; the last starts %s; it would start %s\n",
+    output("  %s: %" PRId64 " waiting, %" PRId64 " parked; the last starts %s; it would start %s\n",
            o->type->name, o->type->waiting, o->type->parked, now, then);
 }
 
@@ -78,13 +78,13 @@ static void print_text(const struct limits *limits, const struct limit *after, c
     rule_set_format(&after->set, new);
     if (before && before->readable)
         rule_set_format(&before->set, old);
-    printf("%s: nothing was changed; now: %s; then: %s\n", after->name, old, new);
+    output("%s: nothing was changed; now: %s; then: %s\n", after->name, old, new);
     for (size_t i = 0; i < count; i++)
         print_outlook(limits, &outlooks[i]);
     if (count == 0)
         puts("  no job that it holds is waiting");
     if (*note)
-        puts(note);
+        output("%s\n", note);
 }
 
 static int print_outlooks(struct cli *cli, const struct limits *limits, const struct limit *after)

@@ -104,7 +104,7 @@ static int print_dry(struct cli *cli, struct weir *w, const char *type, char **n
                                          type ? type : names[0], "dry_run", 1, "jobs", (json_int_t)r.jobs,
                                          "without_limit", (json_int_t)r.loose));
     describe(&r, then);
-    printf("%s: nothing was changed; it would let go %s jobs%s%s\n", type ? type : names[0],
+    output("%s: nothing was changed; it would let go %s jobs%s%s\n", type ? type : names[0],
            grouped((uint64_t)r.jobs, jobs), r.jobs > 0 ? ": " : "", r.jobs > 0 ? then : "");
     return 0;
 }
@@ -121,7 +121,7 @@ int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *fl
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "removed", 1));
-    printf("%s: removed; the type of that name is not held by it any more\n", argv[1]);
+    output("%s: removed; the type of that name is not held by it any more\n", argv[1]);
     return 0;
 }
 
@@ -130,7 +130,7 @@ static int print_unuse(struct cli *cli, char **argv, const char *limits)
     if (cli->json)
         return json_print(cli,
                           json_pack("{s:s,s:s,s:s}", "type", argv[1], "action", argv[0], "limits", limits));
-    printf("%s: no longer held by %s\n", argv[1], limits);
+    output("%s: no longer held by %s\n", argv[1], limits);
     return 0;
 }
 

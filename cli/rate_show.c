@@ -55,13 +55,13 @@ void rate_print_rule(const struct rule *rule)
 
     rule_format(rule, text);
     duration_format(rule->period_us, period);
-    printf("%s; at most %" PRId64, text, rule_most_in_period(rule));
+    output("%s; at most %" PRId64, text, rule_most_in_period(rule));
     if (rule->algorithm == ALGORITHM_CONCURRENCY)
-        printf(" at once");
+        output(" at once");
     else
-        printf(" in any %s", period);
+        output(" in any %s", period);
     if (*rule->by)
-        printf(" for each %s", rule->by);
+        output(" for each %s", rule->by);
     putchar('\n');
 }
 
@@ -135,7 +135,7 @@ static void print_span(const char *label, const struct rule *rule, int64_t n)
     char text[32];
 
     format_span(rule, n, text);
-    printf("    %-12s%s\n", label, text);
+    output("    %-12s%s\n", label, text);
 }
 
 static void print_time(int indent, const char *label, int64_t now_us, int64_t us)
@@ -143,7 +143,7 @@ static void print_time(int indent, const char *label, int64_t now_us, int64_t us
     char text[96];
 
     rate_format_when(now_us, us, text);
-    printf("%*s%-*s%s\n", indent, "", 16 - indent, label, text);
+    output("%*s%-*s%s\n", indent, "", 16 - indent, label, text);
 }
 
 static void print_last(const struct limit *limit, size_t i, const struct parked *parked)
@@ -151,7 +151,7 @@ static void print_last(const struct limit *limit, size_t i, const struct parked 
     char when[96];
 
     rate_format_when(limit->now_us, limit_nth_start(limit, i, parked->jobs), when);
-    printf("    %-12s%s%s\n", "last start", when,
+    output("    %-12s%s%s\n", "last start", when,
            is_earliest(&limit->set.at[i], parked) ? " at the earliest" : "");
 }
 
@@ -172,7 +172,7 @@ static void print_hold(int64_t now_us, int64_t until_us)
     char when[96];
 
     rate_format_when(now_us, until_us, when);
-    printf("    %-12s%s, for a job that waits at other gates too\n", "held to", when);
+    output("    %-12s%s, for a job that waits at other gates too\n", "held to", when);
 }
 
 /* A rule and its gate. */
@@ -180,19 +180,19 @@ static void print_gate(const struct limit *limit, size_t i, const struct parked 
 {
     const struct rule *rule = &limit->set.at[i];
 
-    printf("  ");
+    output("  ");
     rate_print_rule(rule);
     if (*rule->by) {
         if (is_gcra(rule)) {
             print_span("T", rule, 1);
             print_span("tau", rule, rule->burst - 1);
         }
-        printf("    %-12s%s; one gate for each value\n", "keyed by", rule->by);
+        output("    %-12s%s; one gate for each value\n", "keyed by", rule->by);
         return;
     }
     if (is_gcra(rule))
         print_gcra(limit, i);
-    printf("    %-12s%" PRId64 " of %" PRId64 "\n", "slots left", limit_slots(limit, i), rule->burst);
+    output("    %-12s%" PRId64 " of %" PRId64 "\n", "slots left", limit_slots(limit, i), rule->burst);
     print_time(4, "next start", limit->now_us, limit_nth_start(limit, i, 1));
     if (parked->jobs)
         print_last(limit, i, parked);
@@ -201,7 +201,7 @@ static void print_gate(const struct limit *limit, size_t i, const struct parked 
     if (limit->held_until_us[i])
         print_hold(limit->now_us, limit->held_until_us[i]);
     if (limit->factor[i])
-        printf("    %-12s%.3g of its rate\n", "adapted to", (double)limit->factor[i] / 1000);
+        output("    %-12s%.3g of its rate\n", "adapted to", (double)limit->factor[i] / 1000);
 }
 
 static void print_types(const struct limits *limits)
@@ -209,13 +209,13 @@ static void print_types(const struct limits *limits)
     for (size_t i = 0; i < limits->type_count; i++) {
         const struct limit_type *t = &limits->types[i];
 
-        printf("  %-14s%s: %" PRId64 " waiting, %" PRId64 " parked%s", i ? "" : "types", t->name, t->waiting,
+        output("  %-14s%s: %" PRId64 " waiting, %" PRId64 " parked%s", i ? "" : "types", t->name, t->waiting,
                t->parked, t->held ? " and held: no worker has a handler" : "");
         if (t->cost > 1)
-            printf(", each costs %" PRId64, t->cost);
+            output(", each costs %" PRId64, t->cost);
         putchar('\n');
         if (t->keyless.jobs > 0) {
-            printf("%16s", "");
+            output("%16s", "");
             keyless_print(stdout, t->name, &t->keyless);
         }
     }
@@ -228,14 +228,14 @@ static void print_limit(const struct limits *limits)
     const struct limit *limit = &limits->at[0];
     struct parked parked = parked_of(limits, limit->name);
 
-    puts(limit->name);
+    output("%s\n", limit->name);
     if (!limit->readable)
         puts("  its rules cannot be read and no job that it holds starts; set it again with weir rate set");
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
         print_gate(limit, i, &parked);
-    printf("  parked        %" PRId64 "\n", parked.jobs);
+    output("  parked        %" PRId64 "\n", parked.jobs);
     if (*rule_set_path(&limit->set))
-        printf("  keys asleep   %" PRId64 " over all keyed limits\n", limits->asleep);
+        output("  keys asleep   %" PRId64 " over all keyed limits\n", limits->asleep);
     if (is_paused(limit))
         print_time(2, "paused to", limit->now_us, limit->pause_until_us);
     print_types(limits);
@@ -363,14 +363,14 @@ static void print_row(const struct limits *limits, const struct limit *limit, in
     char rules[RULE_SET_TEXT_SIZE], when[96], slots[24] = "-";
 
     if (!limit->readable) {
-        printf("%-*s  cannot be read\n", name_width, limit->name);
+        output("%-*s  cannot be read\n", name_width, limit->name);
         return;
     }
     rule_set_format(&limit->set, rules);
     rate_format_when(limit->now_us, limit_next_start(limit), when);
     if (fewest_slots(limit) >= 0)
         snprintf(slots, sizeof slots, "%" PRId64, fewest_slots(limit));
-    printf("%-*s  %-*s %10s %10" PRId64 "  %s%s\n", name_width, limit->name, rules_width, rules, slots,
+    output("%-*s  %-*s %10s %10" PRId64 "  %s%s\n", name_width, limit->name, rules_width, rules, slots,
            limits_parked(limits, limit->name), when, is_paused(limit) ? " (paused)" : "");
 }
 
@@ -392,7 +392,7 @@ static void print_table(const struct limits *limits)
         rules_width = longer(rules_width, rules);
     }
     if (limits->count)
-        printf("%-*s  %-*s %10s %10s  %s\n", name_width, "NAME", rules_width, "RULES", "SLOTS LEFT", "PARKED",
+        output("%-*s  %-*s %10s %10s  %s\n", name_width, "NAME", rules_width, "RULES", "SLOTS LEFT", "PARKED",
                "NEXT START");
     for (size_t i = 0; i < limits->count; i++)
         print_row(limits, &limits->at[i], name_width, rules_width);
@@ -433,7 +433,7 @@ static int print_change(struct cli *cli, const char *text)
     if (cli->json)
         return json_print(cli, doc);
     cli_format_time((int64_t)(at * 1e6), time);
-    printf("%s  %-24s %s\n", time, by, what);
+    output("%s  %-24s %s\n", time, by, what);
     json_decref(doc);
     return 0;
 }

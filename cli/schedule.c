@@ -86,11 +86,11 @@ static void print_next(const struct schedule_row *row, int64_t now_us, const cha
 
     for (int i = 0; i < count; i++) {
         zone_format(row->s.zone, times_s[i], time);
-        printf("  %-10s%s%s\n", i ? "" : label, time,
+        output("  %-10s%s%s\n", i ? "" : label, time,
                times_s[i] * 1000000 <= now_us ? ", due: waits for a worker" : "");
     }
     if (count == 0)
-        printf("  %-10snever again; weir schedule add sets it anew\n", label);
+        output("  %-10snever again; weir schedule add sets it anew\n", label);
 }
 
 /* The schedule of that name, alone in *list, which is to be freed whatever happens; it can be read. */
@@ -124,7 +124,7 @@ static int print_added(struct cli *cli, struct weir *w, const char *name, bool r
         status = json_print(cli, json_pack("{s:s, s:b, s:o}", "name", name, "replaced", replaced, "next",
                                            next_json(&list.rows[0])));
     } else if (status == 0) {
-        printf("%s: %s\n", name, replaced ? "replaced; there was one of that name" : "added");
+        output("%s: %s\n", name, replaced ? "replaced; there was one of that name" : "added");
         print_next(&list.rows[0], list.now_us, "next");
     }
     schedule_list_free(&list);
@@ -173,12 +173,12 @@ static void print_row(const struct schedule_row *row, int64_t now_us)
     char time[TIME_SIZE] = "never";
 
     if (row->status != 0) {
-        printf("%-20s %s\n", row->name, row->why.text);
+        output("%-20s %s\n", row->name, row->why.text);
         return;
     }
     if (row->due_us >= 0)
         zone_format(row->s.zone, row->due_us / 1000000, time);
-    printf("%-20s %-20s %-20s %-24.*s %s%s\n", row->name, row->s.when, row->s.zone_name,
+    output("%-20s %-20s %-20s %-24.*s %s%s\n", row->name, row->s.when, row->s.zone_name,
            (int)row->s.view.type.len, row->s.view.type.at, time,
            row->due_us >= 0 && row->due_us <= now_us ? ", due" : "");
 }
@@ -195,7 +195,7 @@ static int run_list(struct cli *cli, struct weir *w, const struct schedule_flags
     else if (!cli->json && list.count == 0)
         puts("no schedules; weir schedule add makes one");
     else if (!cli->json)
-        printf("%-20s %-20s %-20s %-24s %s\n", "schedule", "when", "zone", "type", "next");
+        output("%-20s %-20s %-20s %-24s %s\n", "schedule", "when", "zone", "type", "next");
     for (size_t i = 0; status == 0 && i < list.count; i++) {
         if (cli->json)
             status = json_print(cli, row_json(&list.rows[i]));
@@ -227,7 +227,7 @@ static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags
     if (status == 0 && cli->json) {
         status = print_show_json(cli, row);
     } else if (status == 0) {
-        printf("%s\n  %-10s%s, %s\n  %-10s%s\n  %-10s%s\n  %-10s%.*s\n", row->name, "when", row->s.when,
+        output("%s\n  %-10s%s, %s\n  %-10s%s\n  %-10s%s\n  %-10s%.*s\n", row->name, "when", row->s.when,
                row->s.zone_name, "missed", missed_name(row->s.missed), "queue", row->s.queue, "job",
                (int)row->s.job.len, row->s.job.at);
         print_next(row, list.now_us, "next");
@@ -243,7 +243,7 @@ static int run_remove(struct cli *cli, struct weir *w, const struct schedule_fla
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:b}", "name", argv[1], "removed", 1));
-    printf("%s: removed; the jobs that it has enqueued stay\n", argv[1]);
+    output("%s: removed; the jobs that it has enqueued stay\n", argv[1]);
     return 0;
 }
 
@@ -261,7 +261,7 @@ static int run_run(struct cli *cli, struct weir *w, const struct schedule_flags 
         return status;
     if (cli->json)
         return json_print(cli, json_pack("{s:s}", "id", id));
-    puts(id);
+    output("%s\n", id);
     return 0;
 }
 

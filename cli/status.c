@@ -70,7 +70,7 @@ static json_t *status_json(const struct status *s)
 
 static void print_types(const struct status *s)
 {
-    printf("%-24s %9s %9s %7s %8s %9s %10s %8s %6s %10s %9s  %s\n", "type", "waiting", "parked", "held",
+    output("%-24s %9s %9s %7s %8s %9s %10s %8s %6s %10s %9s  %s\n", "type", "waiting", "parked", "held",
            "running", "scheduled", "done", "retried", "dead", "rate", "now", "ends");
     for (size_t i = 0; i < s->type_count; i++) {
         const struct type_status *t = &s->types[i];
@@ -80,7 +80,7 @@ static void print_types(const struct status *s)
             per_second(t->rate, rate);
         if (t->finish_us >= 0)
             cli_format_time(t->finish_us, ends);
-        printf("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64 " %10" PRId64
+        output("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64 " %10" PRId64
                " %8" PRId64 " %6" PRId64 " %10s %9s  %s%s\n",
                t->name, t->waiting, t->parked, t->held, t->running, t->scheduled, t->done, t->retried,
                t->dead, rate, per_second(t->rate_now, rate_now), ends,
@@ -96,7 +96,7 @@ static void print_queue(const struct queue_status *q)
         strcpy(since, "an unknown time");
     else if (q->paused_us > 0)
         cli_format_time(q->paused_us, since);
-    printf("%-24s %9" PRId64 "%s%s\n", q->name, q->waiting, *since ? "  paused since " : "", since);
+    output("%-24s %9" PRId64 "%s%s\n", q->name, q->waiting, *since ? "  paused since " : "", since);
 }
 
 static void print_keyless(const struct status *s)
@@ -113,32 +113,32 @@ static void print_cancelled(const struct status *s)
     for (size_t i = 0; i < s->type_count; i++)
         cancelled += s->types[i].cancelled;
     if (cancelled > 0)
-        printf("\n%" PRId64 " jobs were cancelled\n", cancelled);
+        output("\n%" PRId64 " jobs were cancelled\n", cancelled);
 }
 
 static void print_status(const struct status *s)
 {
     if (s->type_count == 0)
-        printf("no jobs yet; enqueue one with weir enqueue TYPE\n");
+        output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
         print_types(s);
     print_keyless(s);
     if (s->queue_count > 0)
-        printf("\n%-24s %9s\n", "queue", "waiting");
+        output("\n%-24s %9s\n", "queue", "waiting");
     for (size_t i = 0; i < s->queue_count; i++)
         print_queue(&s->queues[i]);
     if (s->worker_count == 0)
-        printf("\nno workers; start one with weir worker\n");
+        output("\nno workers; start one with weir worker\n");
     else
-        printf("\n%-24s %-20s %8s %8s  %s\n", "worker", "host", "pid", "running", "seen");
+        output("\n%-24s %-20s %8s %8s  %s\n", "worker", "host", "pid", "running", "seen");
     for (size_t i = 0; i < s->worker_count; i++) {
         const struct worker_status *w = &s->workers[i];
 
-        printf("%-24s %-20.20s %8" PRId64 " %8" PRId64 "  %.1f s ago\n", w->name, w->host, w->pid, w->running,
+        output("%-24s %-20.20s %8" PRId64 " %8" PRId64 "  %.1f s ago\n", w->name, w->host, w->pid, w->running,
                (double)(s->now_us - w->seen_us) / 1e6);
     }
     if (s->dead > 0)
-        printf("\n%" PRId64 " dead jobs\n", s->dead);
+        output("\n%" PRId64 " dead jobs\n", s->dead);
     print_cancelled(s);
 }
 
@@ -174,7 +174,7 @@ static int run_status(struct cli *cli, int argc, char **argv)
         return cli->error.status;
     do {
         if (watch && !cli->json && cli_is_terminal(stdout))
-            printf("\033[H\033[2J");
+            output("\033[H\033[2J");
         rc = show(cli, w);
         fflush(stdout);
         if (watch && rc == 0)

@@ -162,18 +162,18 @@ static void print_text(const char *target, int64_t cost, bool peek, const struct
 {
     char again[32];
 
-    printf("%s: %s", target, t->allowed ? "allowed" : "denied");
+    output("%s: %s", target, t->allowed ? "allowed" : "denied");
     if (t->assumed) {
-        printf(", for Redis is away; nothing was counted\n");
+        output(", for Redis is away; nothing was counted\n");
         return;
     }
-    printf("%s; %" PRId64 " of %" PRId64 " slots left", peek && t->allowed ? ", nothing taken" : "",
+    output("%s; %" PRId64 " of %" PRId64 " slots left", peek && t->allowed ? ", nothing taken" : "",
            t->remaining, t->limit);
     if (t->never) {
-        printf("; cost %" PRId64 " can never fit", cost);
+        output("; cost %" PRId64 " can never fit", cost);
     } else if (!t->allowed) {
         duration_format((rounded_up_us(t->retry_after_s) + 999) / 1000 * 1000, again);
-        printf("; %s in %s", cost > 1 ? "enough" : "one", again);
+        output("; %s in %s", cost > 1 ? "enough" : "one", again);
     }
     putchar('\n');
 }
@@ -181,7 +181,7 @@ static void print_text(const char *target, int64_t cost, bool peek, const struct
 /* What Redis says when --on-error answers for it. */
 static void tell_assumed(const struct weir *w)
 {
-    fprintf(stderr, "weir: take --on-error: %s\n", weir_message(w));
+    output_to(stderr, "weir: take --on-error: %s\n", weir_message(w));
 }
 
 /* ---- One */
@@ -249,7 +249,7 @@ static int print_unanswered(struct many *m, const struct weir_take_item *item)
     if (m->cli->json)
         return json_print(m->cli,
                           json_pack("{s:o,s:s}", "target", json_target(item->target), "error", item->why));
-    printf("%s: no answer: %s\n", item->target, item->why);
+    output("%s: no answer: %s\n", item->target, item->why);
     return 0;
 }
 
@@ -310,7 +310,7 @@ static int refuse_line(struct many *m, uint64_t number, const char *why)
     if (m->cli->json)
         return json_print(m->cli,
                           json_pack("{s:n,s:I,s:s}", "target", "line", (json_int_t)number, "error", why));
-    printf("line %" PRIu64 ": no answer: %s\n", number, why);
+    output("line %" PRIu64 ": no answer: %s\n", number, why);
     return 0;
 }
 

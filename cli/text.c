@@ -8,19 +8,12 @@
 
 char *text_of(struct span bytes)
 {
-    char *text = malloc(4 * bytes.len + 1), *to = text;
+    char *text = malloc(4 * bytes.len + UTF8_PIECE), *to = text;
 
-    for (size_t i = 0; text && i < bytes.len;) {
-        size_t n = utf8_printable(bytes.at + i, bytes.len - i);
-
-        if (n == 0)
-            to += sprintf(to, "\\x%02x", (unsigned char)bytes.at[i]);
-        memcpy(to, bytes.at + i, n);
-        to += n;
-        i += n ? n : 1;
-    }
     if (text)
-        *to = '\0';
+        *text = '\0';
+    for (size_t i = 0; text && i < bytes.len; to += strlen(to))
+        i += utf8_escaped(bytes.at + i, bytes.len - i, to);
     return text;
 }
 
@@ -33,9 +26,9 @@ bool text_print(struct span bytes, size_t most)
     if (cut) {
         while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
             most--;
-        printf("%.*s...", (int)most, text);
+        output("%.*s...", (int)most, text);
     } else {
-        fputs(len > 0 ? text : "-", stdout);
+        output("%s", len > 0 ? text : "-");
     }
     free(text);
     return cut;
@@ -73,8 +66,7 @@ static void print_body(struct span body)
 
     if (json_check(body.at, body.len, &ignored) == 0) {
         fputs(",\"body\":", stdout);
-        for (size_t i = 0; i < body.len; i++)
-            putchar(body.at[i] == '\n' || body.at[i] == '\r' ? ' ' : body.at[i]);
+        output_json(body.at, body.len, NULL);
     } else {
         fputs(",\"raw\":\"", stdout);
         print_base64(body);
@@ -84,13 +76,13 @@ static void print_body(struct span body)
 
 int text_print_with_body(struct cli *cli, json_t *doc, struct span body)
 {
-    char *text = doc ? json_dumps(doc, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16)) : NULL;
+    char *text = doc ? json_dumps(doc, OUTPUT_JSON_FLAGS) : NULL;
 
     json_decref(doc);
     if (!text)
         return error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
                          cli->command->name);
-    fwrite(text, 1, strlen(text) - 1, stdout); /* without the last brace */
+    output_json(text, strlen(text) - 1, NULL); /* without the last brace */
     print_body(body);
     puts("}");
     free(text);

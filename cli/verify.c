@@ -50,9 +50,9 @@ static void print_lateness(const struct verify_lateness *l)
                 {"p99.9", l->p999_us},
                 {"max", l->max_us}};
 
-    printf("  handlers started after their slot:");
+    output("  handlers started after their slot:");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        printf("%s %s %.2fms", i ? "," : "", rows[i].name, (double)rows[i].us / 1e3);
+        output("%s %s %.2fms", i ? "," : "", rows[i].name, (double)rows[i].us / 1e3);
     putchar('\n');
 }
 
@@ -63,7 +63,7 @@ static void print_windows(const struct verify_use *use)
 
     for (size_t i = 0; i < count; i++) {
         duration_format(use->windows[i].window_us, window);
-        printf("%s in any %s: %" PRId64 " of %" PRId64 " allowed", i ? ";" : "  most", window,
+        output("%s in any %s: %" PRId64 " of %" PRId64 " allowed", i ? ";" : "  most", window,
                use->windows[i].most, use->windows[i].allowed);
     }
     putchar('\n');
@@ -72,10 +72,10 @@ static void print_windows(const struct verify_use *use)
 static void print_rate_use(const struct verify_use *use, const struct rule *rule)
 {
     if (use->kept >= 0)
-        printf("  rate kept %.6g/s of %.6g/s: %.4f beyond the first burst\n", use->kept * rate_of(rule),
+        output("  rate kept %.6g/s of %.6g/s: %.4f beyond the first burst\n", use->kept * rate_of(rule),
                rate_of(rule), use->kept);
     if (use->gap >= 0)
-        printf("  smallest gap %.4f T\n", use->gap);
+        output("  smallest gap %.4f T\n", use->gap);
     print_windows(use);
 }
 
@@ -85,13 +85,13 @@ static void print_rule(const struct verify_rule *r)
     char rule[RULE_TEXT_SIZE];
 
     rule_format(&r->rule, rule);
-    printf("limit %s, %s%s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->limit, rule,
+    output("limit %s, %s%s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->limit, rule,
            use->stretches > 1 ? " at last" : "", r->starts, r->violations);
     if (*r->rule.by)
-        printf("  %zu keys; the fullest is %s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->keys,
+        output("  %zu keys; the fullest is %s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->keys,
                *r->worst_key ? r->worst_key : "that without a key", use->starts, use->violations);
     if (use->allowed_at_once)
-        printf("  most at once: %" PRId64 " of %" PRId64 " allowed\n", use->most_at_once,
+        output("  most at once: %" PRId64 " of %" PRId64 " allowed\n", use->most_at_once,
                use->allowed_at_once);
     else
         print_rate_use(use, &r->rule);
@@ -99,15 +99,15 @@ static void print_rule(const struct verify_rule *r)
 
 static void print_type(const struct verify_type *t)
 {
-    printf("%s: %" PRIu64 " starts in %.3fs, ", t->name, t->starts, (double)t->span_us / 1e6);
+    output("%s: %" PRIu64 " starts in %.3fs, ", t->name, t->starts, (double)t->span_us / 1e6);
     if (!t->limited) {
         puts("no limit");
         return;
     }
-    printf("%" PRIu64 " too early\n", t->violations);
+    output("%" PRIu64 " too early\n", t->violations);
     print_lateness(&t->lateness);
     if (t->before_slot)
-        printf("  %" PRIu64 " handlers started more than 1 s before their slots\n", t->before_slot);
+        output("  %" PRIu64 " handlers started more than 1 s before their slots\n", t->before_slot);
 }
 
 static void print_violation(const struct verify_violation *violation)
@@ -115,12 +115,12 @@ static void print_violation(const struct verify_violation *violation)
     char rule[RULE_TEXT_SIZE];
 
     rule_format(&violation->rule, rule);
-    printf("%s:%zu: %s: limit %s, %s%s%s: ", violation->file, violation->line, violation->type,
+    output("%s:%zu: %s: limit %s, %s%s%s: ", violation->file, violation->line, violation->type,
            violation->limit, rule, *violation->key ? ", key " : "", violation->key);
     if (violation->early_us == VERIFY_NEVER)
         puts("its cost never fits");
     else
-        printf("%" PRId64 "us too early\n", violation->early_us);
+        output("%" PRId64 "us too early\n", violation->early_us);
 }
 
 static void print_report(const struct verify *v)
@@ -132,7 +132,7 @@ static void print_report(const struct verify *v)
     for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++)
         print_violation(&v->named[i]);
     if (v->violations > VERIFY_NAMED_MAX)
-        printf("and %" PRIu64 " more\n", v->violations - VERIFY_NAMED_MAX);
+        output("and %" PRIu64 " more\n", v->violations - VERIFY_NAMED_MAX);
     if (v->starts == 0)
         puts("no starts");
 }
@@ -248,13 +248,13 @@ static int read_traces(struct cli *cli, struct verify *v, char **paths, int coun
         if (verify_read(v, paths[i], &torn_line, &cli->error) < 0)
             return cli->error.status;
         if (torn_line)
-            fprintf(stderr, "weir: %s:%zu: torn last line: its worker was killed; passed over\n", paths[i],
-                    torn_line);
+            output_to(stderr, "weir: %s:%zu: torn last line: its worker was killed; passed over\n", paths[i],
+                      torn_line);
         if (v->lost > lost)
-            fprintf(stderr,
-                    "weir: %s: it has a gap: %" PRIu64
-                    " lines could not be written; starts that are missing are not judged\n",
-                    paths[i], v->lost - lost);
+            output_to(stderr,
+                      "weir: %s: it has a gap: %" PRIu64
+                      " lines could not be written; starts that are missing are not judged\n",
+                      paths[i], v->lost - lost);
     }
     return verify_replay(v, &cli->error);
 }

@@ -97,19 +97,19 @@ static void print_gates(const struct why *why)
         name_gate(why, &why->gates[i], name);
         format_rule(&why->gates[i], rule);
         format_opening(why, &why->gates[i], opening);
-        printf("%-10s %-*s  %-*s  %s%s\n", i ? "" : "gates", name_width, name, rule_width, rule, opening,
+        output("%-10s %-*s  %-*s  %s%s\n", i ? "" : "gates", name_width, name, rule_width, rule, opening,
                (int)i == why->holder && !why->held ? "  <- holds it" : "");
     }
 }
 
 static void print_place(const struct why *why)
 {
-    printf("%-10s %" PRId64 " of %" PRId64 " in its %s", "place", why->job.before + 1, why->job.length,
+    output("%-10s %" PRId64 " of %" PRId64 " in its %s", "place", why->job.before + 1, why->job.length,
            why->job.state == JOB_PARKED ? "lane" : "queue");
     if (why->job.state == JOB_WAITING && why->limited)
-        printf("; %" PRId64 " of its type are before it", why->ahead);
+        output("; %" PRId64 " of its type are before it", why->ahead);
     if (why->turns > 0)
-        printf("; %" PRId64 " other key%s their turn before its own", why->turns,
+        output("; %" PRId64 " other key%s their turn before its own", why->turns,
                why->turns == 1 ? " has" : "s have");
     putchar('\n');
 }
@@ -134,13 +134,13 @@ static void print_start(const struct why *why)
 
     format_halt(&why->job, halt);
     if (*halt)
-        printf("%-10s %s\n", "starts", halt);
+        output("%-10s %s\n", "starts", halt);
     if (why->held || *halt)
         return;
     rate_format_when(why->now_us, why->start_us, when);
     if (!why->limited)
         snprintf(when, sizeof when, "as soon as a worker takes it: its type has no limit");
-    printf("%-10s %s%s\n", "starts", when,
+    output("%-10s %s%s\n", "starts", when,
            why->limited && why->earliest && why->start_us != GATE_NEVER ? ", at the earliest" : "");
 }
 
@@ -148,13 +148,13 @@ static void print_line(const struct why *why)
 {
     print_place(why);
     if (why->cost > 1)
-        printf("%-10s %" PRId64 " slots\n", "cost", why->cost);
+        output("%-10s %" PRId64 " slots\n", "cost", why->cost);
     print_gates(why);
     if (why->held)
-        printf("%-10s by its type: no worker that looked can run it; start one that has a handler for %s\n",
+        output("%-10s by its type: no worker that looked can run it; start one that has a handler for %s\n",
                "held", why->job.type);
     else if (!why->served && *why->job.type)
-        printf("%-10s takes %s from queue %s now; start one\n", "no worker", why->job.type, why->job.queue);
+        output("%-10s takes %s from queue %s now; start one\n", "no worker", why->job.type, why->job.queue);
     print_start(why);
 }
 
@@ -163,25 +163,25 @@ static void print_running(const struct why *why)
     const struct found_job *job = &why->job;
     char when[96], since[40];
 
-    printf("%-10s %s", "worker", job->worker);
+    output("%-10s %s", "worker", job->worker);
     if (*job->host)
-        printf(", process %" PRId64 " on %s", job->pid, job->host);
+        output(", process %" PRId64 " on %s", job->pid, job->host);
     putchar('\n');
     if (job->at_us > 0) {
         cli_format_time(job->at_us, since);
-        printf("%-10s %s\n", "since", since);
+        output("%-10s %s\n", "since", since);
     }
     if (job->lease_us > why->now_us) {
         rate_format_when(why->now_us, job->lease_us, when);
-        printf("%-10s %s, unless its worker prolongs it\n", "lease to", when);
+        output("%-10s %s, unless its worker prolongs it\n", "lease to", when);
     } else {
-        printf("%-10s over: its worker is silent, and another one takes the job back\n", "lease");
+        output("%-10s over: its worker is silent, and another one takes the job back\n", "lease");
     }
 }
 
 static void print_aside(const struct why *why)
 {
-    printf("%-10s %" PRId64 " of %" PRId64 " that are aside\n", "place", why->job.before + 1,
+    output("%-10s %" PRId64 " of %" PRId64 " that are aside\n", "place", why->job.before + 1,
            why->job.length);
     print_start(why);
 }
@@ -199,15 +199,15 @@ static void print_rest(const struct why *why)
         print_aside(why);
     else if (why->job.state == JOB_DEAD || why->job.state == JOB_FINISHED) {
         cli_format_time(why->job.at_us, when);
-        printf("%-10s %s\n", "since", when);
+        output("%-10s %s\n", "since", when);
         if (why->job.state == JOB_DEAD) {
-            printf("%-10s ", "reason");
+            output("%-10s ", "reason");
             text_print(span_str(why->job.reason), 0);
             putchar('\n');
         }
     } else {
         rate_format_when(why->now_us, why->job.at_us, when);
-        printf("%-10s %s, at the earliest\n", "starts", when);
+        output("%-10s %s, at the earliest\n", "starts", when);
     }
 }
 
@@ -216,16 +216,16 @@ static void print_why(const char *id, const struct why *why)
     const struct found_job *job = &why->job;
     bool over = job->state == JOB_DEAD || job->state == JOB_FINISHED;
 
-    printf("%-10s %s\n%-10s %s", "job", id, "type", *job->type ? job->type : "-");
+    output("%-10s %s\n%-10s %s", "job", id, "type", *job->type ? job->type : "-");
     if (*job->key)
-        printf(", key %s", job->key);
+        output(", key %s", job->key);
     if (*job->queue)
-        printf(", queue %s", job->queue);
-    printf("\n%-10s %s\n", "state", why->held ? "held" : job_state_name(job->state));
+        output(", queue %s", job->queue);
+    output("\n%-10s %s\n", "state", why->held ? "held" : job_state_name(job->state));
     if (job->attempts > 0)
-        printf("%-10s %" PRId64 "\n", over ? "attempts" : "attempt", job->attempts + !over);
+        output("%-10s %" PRId64 "\n", over ? "attempts" : "attempt", job->attempts + !over);
     if (*job->wrong && !over)
-        printf("%-10s %s\n", "unreadable", job->wrong);
+        output("%-10s %s\n", "unreadable", job->wrong);
     print_rest(why);
 }
 

@@ -268,11 +268,11 @@ static void warn_of_shell_signs(const char *flag, const struct flag_values *give
         const char *equals = strchr(given->at[i], '='), *sign = find_shell_sign(equals + 1);
 
         if (sign)
-            fprintf(stderr,
-                    "weir: worker --%s %.*s: no shell reads COMMAND, it is split at blanks, and %c means "
-                    "nothing in "
-                    "it; put what needs a shell into a script\n",
-                    flag, (int)(equals - given->at[i]), given->at[i], *sign);
+            output_to(stderr,
+                      "weir: worker --%s %.*s: no shell reads COMMAND, it is split at blanks, and %c means "
+                      "nothing in "
+                      "it; put what needs a shell into a script\n",
+                      flag, (int)(equals - given->at[i]), given->at[i], *sign);
     }
 }
 

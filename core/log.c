@@ -39,17 +39,12 @@ static void read_level(void)
 
 /* Writes the first character of text to piece, as its escape when it is not printable; returns how many bytes
  * of text that took. */
-static size_t escape(const char *text, char piece[12])
+static size_t escape(const char *text, char piece[UTF8_PIECE])
 {
-    size_t len = utf8_printable(text, strnlen(text, 4));
-
-    if (len > 0)
-        snprintf(piece, 12, "%.*s", (int)len, text);
-    else if (*text == '\n')
-        snprintf(piece, 12, "\\n");
-    else
-        snprintf(piece, 12, "\\x%02x", (unsigned char)*text);
-    return len > 0 ? len : 1;
+    if (*text != '\n')
+        return utf8_escaped(text, strnlen(text, 4), piece);
+    strcpy(piece, "\\n");
+    return 1;
 }
 
 /* Appends text to line from len on, escaped, cut off with "..." where it does not fit; returns the new
@@ -59,7 +54,7 @@ static size_t append_escaped(char line[LINE_SIZE], size_t len, const char *text)
     const size_t last = LINE_SIZE - 1 - 3; /* room for "..." and the newline */
 
     while (*text) {
-        char piece[12];
+        char piece[UTF8_PIECE];
         size_t taken = escape(text, piece);
 
         if (len + strlen(piece) > last) {

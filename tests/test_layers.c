@@ -55,6 +55,9 @@ static const struct reserved {
     {"FCALL", {"core/"}},
     {"\"RPUSH\"", {"worker/waking.c"}}, /* a wake-up, no job */
     {"'TIME'", {"core/base.lua"}},
+    {" printf(", {"cli/output.c"}}, /* words of others are printed in one place */
+    {"fprintf(", {"cli/output.c"}},
+    {"fwrite(", {"cli/output.c", "cli/dead_show.c"}},
     {"json_write", {"core/base.lua", "queue/rates.lua", "queue/status.lua"}}, /* never a job */
 };
 

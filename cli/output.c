@@ -1,0 +1,219 @@
+#include "cli/output.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/utf8.h"
+
+/* What stands between a '%' and its letter. */
+struct spec {
+    char flags[8];
+    int width, precision; /* -1: none */
+    char length;          /* 'h', 'l', 'q' (ll), 'z', 'j', 't'; '\0': none */
+    char letter;
+};
+
+/* A va_list that functions can share. */
+struct values {
+    va_list at;
+};
+
+/* ---- Words */
+
+static int columns_of(const char *word, size_t len)
+{
+    char piece[UTF8_PIECE];
+    int columns = 0;
+
+    for (size_t at = 0, n; at < len; at += n) {
+        n = utf8_escaped(word + at, len - at, piece);
+        columns += n > 1 ? 1 : (int)strlen(piece);
+    }
+    return columns;
+}
+
+static void put_word(FILE *to, const struct spec *s, const char *word)
+{
+    size_t len = s->precision < 0 ? strlen(word) : strnlen(word, (size_t)s->precision);
+    int room = s->width - columns_of(word, len);
+    bool left = strchr(s->flags, '-') != NULL;
+    char piece[UTF8_PIECE];
+
+    fprintf(to, "%*s", left || room < 0 ? 0 : room, "");
+    for (size_t at = 0; at < len;) {
+        at += utf8_escaped(word + at, len - at, piece);
+        fputs(piece, to);
+    }
+    fprintf(to, "%*s", left && room > 0 ? room : 0, "");
+}
+
+/* ---- Numbers */
+
+static intmax_t next_signed(char length, struct values *v)
+{
+    switch (length) {
+    case 'l':
+        return va_arg(v->at, long);
+    case 'q':
+        return va_arg(v->at, long long);
+    case 'j':
+        return va_arg(v->at, intmax_t);
+    case 'z':
+        return va_arg(v->at, ssize_t);
+    case 't':
+        return va_arg(v->at, ptrdiff_t);
+    default:
+        return va_arg(v->at, int);
+    }
+}
+
+/* The same type of the other sign is read as it stands: both have the same bits. */
+static uintmax_t next_unsigned(char length, struct values *v)
+{
+    uintmax_t value = (uintmax_t)next_signed(length, v);
+
+    return length ? value : (unsigned)value;
+}
+
+/* Prints the next value as printf does. */
+static void put_number(FILE *to, const struct spec *s, struct values *v)
+{
+    char fmt[64];
+    size_t len = (size_t)snprintf(fmt, sizeof fmt, "%%%s", s->flags);
+
+    if (s->width >= 0)
+        len += (size_t)snprintf(fmt + len, sizeof fmt - len, "%d", s->width);
+    if (s->precision >= 0)
+        len += (size_t)snprintf(fmt + len, sizeof fmt - len, ".%d", s->precision);
+    if (strchr("di", s->letter)) {
+        snprintf(fmt + len, sizeof fmt - len, "j%c", s->letter);
+        fprintf(to, fmt, next_signed(s->length, v));
+    } else if (strchr("uxXo", s->letter)) {
+        snprintf(fmt + len, sizeof fmt - len, "j%c", s->letter);
+        fprintf(to, fmt, next_unsigned(s->length, v));
+    } else {
+        snprintf(fmt + len, sizeof fmt - len, "%c", s->letter);
+        fprintf(to, fmt, va_arg(v->at, double));
+    }
+}
+
+/* ---- Formats */
+
+/* "*" or digits at *fmt, if there are any. */
+static int read_size(const char **fmt, struct values *v)
+{
+    char *end;
+    long n;
+
+    if (**fmt == '*') {
+        ++*fmt;
+        return va_arg(v->at, int);
+    }
+    n = strtol(*fmt, &end, 10);
+    *fmt = end;
+    return (int)n;
+}
+
+/* Reads what stands behind a '%'; returns what is behind its letter. */
+static const char *read_spec(const char *fmt, struct spec *s, struct values *v)
+{
+    size_t flags = strspn(fmt, "-0+ #");
+
+    snprintf(s->flags, sizeof s->flags, "%.*s", (int)flags, fmt);
+    fmt += flags;
+    s->width = *fmt == '*' || (*fmt >= '1' && *fmt <= '9') ? read_size(&fmt, v) : -1;
+    s->precision = -1;
+    if (*fmt == '.') {
+        fmt++;
+        s->precision = read_size(&fmt, v);
+    }
+    for (s->length = '\0'; strchr("hlzjt", *fmt); fmt++)
+        s->length = s->length == 'l' && *fmt == 'l' ? 'q' : *fmt;
+    s->letter = *fmt;
+    return fmt + 1;
+}
+
+static void put_value(FILE *to, const struct spec *s, struct values *v)
+{
+    char letter[2] = "";
+
+    if (s->letter == 's') {
+        put_word(to, s, va_arg(v->at, const char *));
+    } else if (s->letter == 'c') {
+        letter[0] = (char)va_arg(v->at, int);
+        put_word(to, s, letter);
+    } else if (s->letter == '%') {
+        fputc('%', to);
+    } else {
+        put_number(to, s, v);
+    }
+}
+
+void output_list(FILE *to, const char *fmt, va_list list)
+{
+    struct values v;
+    struct spec spec;
+
+    va_copy(v.at, list);
+    for (size_t plain; *fmt; fmt += plain) {
+        plain = strcspn(fmt, "%");
+        fwrite(fmt, 1, plain, to);
+        if (fmt[plain] == '%') {
+            fmt = read_spec(fmt + plain + 1, &spec, &v);
+            put_value(to, &spec, &v);
+            plain = 0;
+        }
+    }
+    va_end(v.at);
+}
+
+void output(const char *fmt, ...)
+{
+    va_list values;
+
+    va_start(values, fmt);
+    output_list(stdout, fmt, values);
+    va_end(values);
+}
+
+void output_to(FILE *to, const char *fmt, ...)
+{
+    va_list values;
+
+    va_start(values, fmt);
+    output_list(to, fmt, values);
+    va_end(values);
+}
+
+/* ---- JSON */
+
+/* A control character that JSON allows, which is two bytes of UTF-8 from U+0080 on; returns how many. */
+static size_t put_control(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    if (*at == 0xc2) {
+        printf("\\u%04x", at[1]);
+        return 2;
+    }
+    if (*at == 0x7f)
+        printf("\\u007f");
+    else
+        putchar(*at == '\n' || *at == '\r' ? ' ' : *at);
+    return 1;
+}
+
+int output_json(const char *text, size_t len, void *unused)
+{
+    (void)unused;
+    for (size_t at = 0, n; at < len; at += n) {
+        n = utf8_printable(text + at, len - at);
+        if (n > 0)
+            fwrite(text + at, 1, n, stdout);
+        else
+            n = put_control(text + at);
+    }
+    return ferror(stdout) ? -1 : 0;
+}
