@@ -237,6 +237,8 @@ WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
  * back. 0 to 10^9. */
 WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
 
+/* A handler does not end the process. If it does, by exit() or pthread_exit(), its job counts as interrupted
+ * and is dead at the third time; the other jobs are given back, and the process ends with 70. */
 typedef int weir_handler(struct weir_job *job, void *arg);
 
 /* An asynchronous handler runs on the worker's event loop and returns at once, without blocking: heartbeats

@@ -42,7 +42,7 @@ static const struct reserved {
 } reserved[] = {
     {"#include <ev.h>", {"core/link.c", "worker/worker.h", "worker/pipe_child.h", "serve/"}},
     {"#include <hiredis/",
-     {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/waking.c", "serve/taker.c"}},
+     {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/waking.c", "serve/taker.c"}},
     {"#include \"core/reply.h\"", {"throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",

@@ -1,6 +1,7 @@
-/* The worker as a process: signals that it gets and those that it inherits, and children whose end somebody
- * else has heard of. */
+/* The worker as a process: signals that it gets and those that it inherits, children whose end somebody else
+ * has heard of, and handlers that end it. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -39,17 +40,66 @@ static int reap(struct weir_job *job, void *arg)
     return WEIR_DONE;
 }
 
+static int wait_for_go(struct weir_job *job, void *arg)
+{
+    (void)arg;
+    write_text(".", "waits", "");
+    while (!weir_job_is_cancelled(job) && access("go", F_OK) != 0)
+        clock_sleep_until(clock_mono_us() + MS);
+    return WEIR_DONE;
+}
+
+static int leave(struct weir_job *job, void *arg)
+{
+    (void)job, (void)arg;
+    exit(0);
+}
+
+static int leave_thread(struct weir_job *job, void *arg)
+{
+    (void)job, (void)arg;
+    pthread_exit(NULL);
+}
+
+static void leave_on_loop(struct weir_job *job, void *arg)
+{
+    (void)job, (void)arg;
+    exit(0);
+}
+
+/* A child of its own that leaves is nobody's business. */
+static int leave_child(struct weir_job *job, void *arg)
+{
+    int status;
+    pid_t child = fork();
+
+    (void)job, (void)arg;
+    if (child == 0)
+        exit(3);
+    return waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3 ? WEIR_DONE : WEIR_DEAD;
+}
+
+static int add_handlers(void)
+{
+    int rc = weir_worker_handle(worker, "reap", reap, NULL);
+
+    rc = rc ? rc : weir_worker_handle(worker, "wait", wait_for_go, NULL);
+    rc = rc ? rc : weir_worker_handle(worker, "exit", leave, NULL);
+    rc = rc ? rc : weir_worker_handle(worker, "thread", leave_thread, NULL);
+    rc = rc ? rc : weir_worker_handle_async(worker, "async", leave_on_loop, NULL);
+    rc = rc ? rc : weir_worker_handle(worker, "fork", leave_child, NULL);
+    rc = rc ? rc : weir_worker_exec(worker, "bad", "/bin/false");
+    rc = rc ? rc : weir_worker_pipe(worker, "mute", "head -c 1", 1);
+    return rc;
+}
+
 static int worker_main(char **argv) /* "worker" URL */
 {
     int rc;
 
     worker = weir_worker_new(&(struct weir_worker_options){.redis_url = argv[2], .executors = 4});
     signal(SIGTERM, on_stop);
-    rc = weir_worker_handle(worker, "reap", reap, NULL);
-    if (rc == 0)
-        rc = weir_worker_exec(worker, "bad", "/bin/false");
-    if (rc == 0)
-        rc = weir_worker_pipe(worker, "mute", "head -c 1", 1);
+    rc = add_handlers();
     if (rc == 0)
         rc = weir_worker_run(worker);
     if (rc != 0)
@@ -213,14 +263,86 @@ static void signals_that_stop(void **state)
     assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
 }
 
+/* ---- Handlers that end the process */
+
+static void assert_interrupted(struct stage *s, const char *type, int times)
+{
+    char *entry = server_ask(&s->server, "LINDEX", stage_key(s, "lane:default/%s/", type), "0", NULL),
+         head[16];
+
+    snprintf(head, sizeof head, "@0,%d,0", times);
+    assert_memory_equal(entry, head, strlen(head));
+    free(entry);
+}
+
+/* What ran beside it is given back, and it does so three times at most. */
+static void ends_its_process(struct stage *s, const char *type, const char *way)
+{
+    char text[128], *dead;
+
+    stage_push(s, "wait", NULL, 1, 1);
+    for (int i = 1; i <= 3; i++) {
+        pid_t pid = start_worker(s);
+
+        await_text(s->server.folder, "waits", "");
+        if (i == 1)
+            stage_push(s, type, NULL, 0, 1);
+        assert_int_equal(program_end(pid), 70);
+        assert_int_equal(stage_judge(s, 2).lost, 0);
+        assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
+        if (i < 3)
+            assert_interrupted(s, type, i);
+        snprintf(text, sizeof text,
+                 "%s j0: its handler (%s) ended the process by exit() or pthread_exit(): exit 70; ", type,
+                 way);
+        await_text(s->server.folder, "worker.err", text);
+    }
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "its handler died 3 times: it ended the process of its worker"));
+    free(dead);
+    assert_in_range(stage_stat(s, "wait", "back"), 1, 3);
+}
+
+static void a_function_that_calls_exit(void **state)
+{
+    ends_its_process(*state, "exit", "function");
+}
+
+static void a_function_that_ends_its_thread(void **state)
+{
+    ends_its_process(*state, "thread", "function");
+}
+
+static void an_asynchronous_handler_that_calls_exit(void **state)
+{
+    ends_its_process(*state, "async", "async");
+}
+
+static void a_child_of_a_handler_that_calls_exit(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = start_worker(s);
+
+    stage_push(s, "fork", NULL, 0, 1);
+    await(stage_stat(s, "fork", "done") == 1);
+    assert_int_equal(stage_end(pid), 0);
+}
+
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(ignored_ends_of_children),      ON_STAGE(unknown_ends_of_children),
-        ON_STAGE(a_handler_that_reaps_children), ON_STAGE(a_signal_that_was_blocked),
-        ON_STAGE(signals_that_mean_nothing),     ON_STAGE(signals_that_stop),
+        ON_STAGE(ignored_ends_of_children),
+        ON_STAGE(unknown_ends_of_children),
+        ON_STAGE(a_handler_that_reaps_children),
+        ON_STAGE(a_signal_that_was_blocked),
+        ON_STAGE(signals_that_mean_nothing),
+        ON_STAGE(signals_that_stop),
+        ON_STAGE(a_function_that_calls_exit),
+        ON_STAGE(a_function_that_ends_its_thread),
+        ON_STAGE(an_asynchronous_handler_that_calls_exit),
+        ON_STAGE(a_child_of_a_handler_that_calls_exit),
     };
 
     if (argc == 3 && strcmp(argv[1], "worker") == 0)

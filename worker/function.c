@@ -1,4 +1,5 @@
 /* C functions that run on a thread. Nobody can stop one: it is told, by weir_job_is_cancelled(). */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "worker/way.h"
@@ -9,13 +10,22 @@ struct function {
     void *arg;
 };
 
+/* A handler that ends its thread takes an executor along: as if it had called exit(). */
+static void on_thread_exit(void *arg)
+{
+    (void)arg;
+    exit(EXIT_FAILURE);
+}
+
 static void run(struct task *task)
 {
     const struct function *f = task->handler->state;
     struct weir_job job;
 
     weir_job_init(&job, task);
+    pthread_cleanup_push(on_thread_exit, NULL);
     weir_job_finish(&job, f->call(&job, f->arg));
+    pthread_cleanup_pop(0);
     weir_job_clear(&job);
 }
 

@@ -179,6 +179,13 @@ static bool begins(struct task *task, struct conditions *conditions)
     return true;
 }
 
+static _Thread_local struct task *current;
+
+struct task *handler_current(void)
+{
+    return current;
+}
+
 void handler_run(struct task *task, struct conditions *conditions)
 {
     if (!is_readable(task))
@@ -187,15 +194,20 @@ void handler_run(struct task *task, struct conditions *conditions)
         clock_sleep_until(task->start_us);
     if (!begins(task, conditions))
         return;
+    current = task;
     task->handler->way->run(task);
+    current = NULL;
     if (conditions->trace)
         trace_end(conditions->trace, task, &task->view);
 }
 
 void handler_start(struct task *task, struct conditions *conditions)
 {
-    if (is_readable(task) && begins(task, conditions))
-        task->handler->way->start(task);
-    else
+    if (!is_readable(task) || !begins(task, conditions)) {
         task_ended(task);
+        return;
+    }
+    current = task;
+    task->handler->way->start(task);
+    current = NULL;
 }

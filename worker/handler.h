@@ -49,6 +49,8 @@ void command_free(char **argv);
 
 /* Runs a task on the calling thread until it has ended, by task_finish. */
 void handler_run(struct task *task, struct conditions *conditions);
+/* The task whose handler runs on the calling thread; NULL: none. */
+struct task *handler_current(void);
 /* Begins a task on the loop, at its start time. */
 void handler_start(struct task *task, struct conditions *conditions);
 

@@ -344,7 +344,8 @@ static void on_settled(void *arg, const struct redisReply *reply)
     worker_answered(w);
 }
 
-void worker_settle(struct weir_worker *w, struct args *a)
+/* Takes what has ended, as much as goes into one settle. false: nothing has. */
+static bool begin_settling(struct weir_worker *w)
 {
     struct task *task;
     int costly = 0;
@@ -359,8 +360,13 @@ void worker_settle(struct weir_worker *w, struct args *a)
         }
     }
     w->awaited_ends &= w->finished.head != NULL;
-    if (!w->settling.head)
-        return;
+    return w->settling.head != NULL;
+}
+
+static void write_settle(struct weir_worker *w, struct args *a)
+{
+    struct task *task;
+
     settle_request(a, w->prefix, -1, w->id);
     for (task = w->settling.head; task; task = task->next)
         if (task_settles_up(task))
@@ -370,7 +376,20 @@ void worker_settle(struct weir_worker *w, struct args *a)
             settle_done_like(a, task);
     for (task = w->settling.head; task; task = task->next)
         settle_one(a, task);
-    worker_send(w, a, on_settled);
+}
+
+bool worker_write_settle(struct weir_worker *w, struct args *a)
+{
+    if (!begin_settling(w))
+        return false;
+    write_settle(w, a);
+    return true;
+}
+
+void worker_settle(struct weir_worker *w, struct args *a)
+{
+    if (worker_write_settle(w, a))
+        worker_send(w, a, on_settled);
 }
 
 int64_t worker_settle_time(const struct weir_worker *w)

@@ -45,18 +45,24 @@ static void on_left(void *arg, const struct redisReply *reply)
         ev_break(w->loop, EVBREAK_ALL);
 }
 
-static void ask_to_leave(struct weir_worker *w)
+void worker_write_leave(struct weir_worker *w, struct args *a)
 {
     struct adopt_call call = {.worker = "",
                               .old_worker = w->id,
                               .group = w->group,
                               .info = "",
                               .queues = {w->queues, w->queue_count}};
+
+    adopt_request(a, w->prefix, -1, &call);
+}
+
+static void ask_to_leave(struct weir_worker *w)
+{
     struct args a;
 
     args_init(&a);
     w->awaited++;
-    adopt_request(&a, w->prefix, -1, &call);
+    worker_write_leave(w, &a);
     link_send(w->link, &a, REQUEST_TIMEOUT_S, on_left, w);
     args_free(&a);
 }

@@ -26,6 +26,7 @@ static void on_finished(struct ev_loop *loop, ev_async *async, int events)
 static void on_stop(struct ev_loop *loop, ev_async *async, int events)
 {
     (void)loop, (void)events;
+    worker_check_exit(async->data);
     worker_check_stop(async->data);
 }
 
@@ -281,7 +282,9 @@ int weir_worker_run(struct weir_worker *w)
         tick.data = w;
         ev_timer_start(w->loop, &tick);
         link_start(w->link);
+        worker_exit_open(w);
         ev_run(w->loop, 0);
+        worker_exit_close(w);
         ev_timer_stop(w->loop, &tick);
         ev_timer_stop(w->loop, &w->timer);
         rc = w->result;

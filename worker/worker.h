@@ -2,7 +2,8 @@
  *
  *   worker.c   made, run, freed; options.c
  *   precheck.c before joining: Redis's settings, once, and the user's rights
- *   adopt.c    joining, under a new id after each connect; stop.c: finishing and leaving
+ *   adopt.c    joining, under a new id after each connect; stop.c: finishing and leaving; exit.c: exit() by a
+ *              handler
  *   turn.c     one turn: what goes into it, and when the next one is
  *   settle.c   what has ended, batches.c: and of which batches there is more; claim.c: what to run next;
  * schedule.c: schedules that are due waking.c   what an idle worker waits for pool.c     executors; begin.c:
@@ -14,6 +15,7 @@
 #define WORKER_WORKER_H
 
 #include <ev.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/client.h"
@@ -129,6 +131,10 @@ struct weir_worker {
     bool leaving;
     bool abandoned; /* a C function runs on: nothing that it uses may be freed */
     bool hurried;   /* the process is to end at once */
+    /* Of exit.c. */
+    struct weir_worker *next_running;
+    pthread_t thread; /* that runs it */
+    atomic_bool gone; /* it has given back all */
     int result;
 };
 
@@ -199,6 +205,8 @@ void worker_take_end(struct task *task);
 int64_t worker_settle_time(const struct weir_worker *w);
 /* Sends what has ended, if anything has. */
 void worker_settle(struct weir_worker *w, struct args *a);
+/* The same as a request alone: what it settles is then in w->settling. false: nothing has ended. */
+bool worker_write_settle(struct weir_worker *w, struct args *a);
 /* Hands these back at the next turn: to the head of their lanes, with no attempt used. Empties the list. */
 void worker_give_back(struct weir_worker *w, struct task_list *tasks);
 
@@ -235,8 +243,17 @@ void worker_check_stop(struct weir_worker *w);
 void worker_begin_stop(struct weir_worker *w);
 /* Everything has ended or was given back: leaves and ends the loop. */
 void worker_leave(struct weir_worker *w);
+/* The request by which it leaves: all that is leased to it goes back. */
+void worker_write_leave(struct weir_worker *w, struct args *a);
 /* Ends what still runs after a stop that was forced: commands by TERM, already sent, and KILL. A C function
  * cannot be stopped: its thread, and what that uses, end with the process. */
 void worker_end_running(struct weir_worker *w);
+
+/* exit.c */
+/* While it runs, an exit() anywhere in the process gives back its jobs. */
+void worker_exit_open(struct weir_worker *w);
+void worker_exit_close(struct weir_worker *w);
+/* On its loop, when it was woken: does not return if the process is ending. */
+void worker_check_exit(struct weir_worker *w);
 
 #endif

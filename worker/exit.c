@@ -1,0 +1,186 @@
+/* A handler that ends the process, by exit() or, on a thread, by pthread_exit(): not before each worker of
+ * the process has settled what has ended and given back the rest, on its own thread and over a connection of
+ * its own, since the loop may be in the middle of anything. The job whose handler did it counts as
+ * interrupted, so that it does so three times at most. Then the process ends with 70. */
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "worker/worker.h"
+
+#define GIVE_BACK_US 10000000 /* what a loop that hangs, or Redis, may take of it */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of running; held from exit() on */
+static struct weir_worker *running;
+static pid_t owner; /* a child that was forked has none of the workers */
+static atomic_bool ending;
+static struct task *culprit; /* set before ending; NULL: nobody knows */
+
+static void tell(void)
+{
+    int jobs = 0;
+
+    for (struct weir_worker *w = running; w; w = w->next_running) {
+        struct pool_load load = pool_load(w->pool);
+
+        jobs += load.running + load.queued;
+    }
+    if (culprit)
+        task_log(LOG_LEVEL_ERROR, culprit,
+                 "its handler (%s) ended the process by exit() or pthread_exit(): exit 70; %d other jobs are "
+                 "given "
+                 "back",
+                 culprit->handler->way->name, jobs - 1);
+    else
+        log_line(LOG_LEVEL_ERROR, "exit() was called while the worker ran: exit 70; %d jobs are given back",
+                 jobs);
+}
+
+/* ---- On the worker's thread */
+
+static void settle_culprit(struct weir_worker *w)
+{
+    struct task *task;
+
+    if (!culprit || culprit->handler->worker != w || !(task = task_copy(culprit)))
+        return;
+    task_finish(task, END_INTERRUPTED, -1, "it ended the process of its worker");
+    task_list_push(&w->finished, task);
+}
+
+static int settle_all(struct weir_worker *w, struct redis *redis, struct args *a, struct error *e)
+{
+    struct redisReply *reply;
+    int rc = 0;
+
+    task_list_append(&w->finished, &w->settling); /* it may be on its way: a token settles once */
+    while (rc == 0 && worker_write_settle(w, a)) {
+        if ((rc = redis_call(redis, a, &reply, NULL, e)) == 0)
+            freeReplyObject(reply);
+        task_list_free(&w->settling);
+    }
+    return rc;
+}
+
+static int leave(struct weir_worker *w, struct redis *redis, struct args *a, struct error *e)
+{
+    struct redisReply *reply;
+    struct adopt adopt = {0};
+    int rc;
+
+    do {
+        worker_write_leave(w, a);
+        if ((rc = redis_call(redis, a, &reply, NULL, e)) != 0)
+            break;
+        rc = adopt_reply(reply, w->queue_count, &adopt, e);
+        adopt_free(&adopt);
+        freeReplyObject(reply);
+    } while (rc == 0 && adopt.left > 0);
+    return rc;
+}
+
+static int give_back(struct weir_worker *w, struct error *e)
+{
+    struct redis *redis = redis_new(&w->address);
+    struct args a;
+    int rc;
+
+    args_init(&a);
+    if (!redis)
+        rc = error_set(e, WEIR_EINTERNAL, "out of memory");
+    else if ((rc = settle_all(w, redis, &a, e)) == 0)
+        rc = leave(w, redis, &a, e);
+    args_free(&a);
+    redis_free(redis);
+    return rc;
+}
+
+static void end_worker(struct weir_worker *w)
+{
+    struct error e;
+
+    worker_collect(w);
+    settle_culprit(w);
+    if (w->id[0] && give_back(w, &e) != 0)
+        log_line(LOG_LEVEL_ERROR, "jobs could not be given back (%s); they return when their lease ends",
+                 e.text);
+    trace_flush(w->trace);
+    atomic_store(&w->gone, true);
+}
+
+void worker_check_exit(struct weir_worker *w)
+{
+    if (!atomic_load(&ending))
+        return;
+    end_worker(w);
+    for (;;)
+        pause(); /* the process ends */
+}
+
+/* ---- On the thread that called exit() */
+
+static void await_gone(struct weir_worker *w, int64_t until_us)
+{
+    while (!atomic_load(&w->gone) && clock_mono_us() < until_us)
+        clock_sleep_until(clock_mono_us() + 1000);
+}
+
+static void on_exit_of_process(void)
+{
+    int64_t until_us = clock_mono_us() + GIVE_BACK_US;
+
+    if (getpid() != owner)
+        return;
+    pthread_mutex_lock(&lock);
+    if (!running) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    culprit = handler_current();
+    tell();
+    atomic_store(&ending, true);
+    for (struct weir_worker *w = running; w; w = w->next_running)
+        if (pthread_equal(w->thread, pthread_self()))
+            end_worker(w);
+        else
+            ev_async_send(w->loop, &w->stop_async);
+    for (struct weir_worker *w = running; w; w = w->next_running)
+        await_gone(w, until_us);
+    log_flush();
+    _exit(-WEIR_EINTERNAL);
+}
+
+/* ---- Which workers run */
+
+static void watch_exit(void)
+{
+    atexit(on_exit_of_process);
+}
+
+void worker_exit_open(struct weir_worker *w)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_exit);
+    w->thread = pthread_self();
+    pthread_mutex_lock(&lock);
+    w->next_running = owner == getpid() ? running : NULL;
+    running = w;
+    owner = getpid();
+    pthread_mutex_unlock(&lock);
+}
+
+void worker_exit_close(struct weir_worker *w)
+{
+    struct weir_worker **at = &running;
+
+    atomic_store(&w->gone, true); /* an exit() that holds the lock does not wait for it */
+    pthread_mutex_lock(&lock);
+    while (*at != w)
+        at = &(*at)->next_running;
+    *at = w->next_running;
+    pthread_mutex_unlock(&lock);
+}
