@@ -19,6 +19,7 @@ const struct command command_job = {
         "\n"
         "waiting    in its queue: no worker has looked at it yet\n"
         "parked     in the lane of its type and key, behind those that were denied before it\n"
+        "held       one of these two, and no worker that looked has a handler for its type\n"
         "aside      met by a worker while its batch was paused\n"
         "running    leased to a worker\n"
         "scheduled  to be enqueued later; retry: it failed and runs again later\n"
@@ -106,6 +107,7 @@ static json_t *job_json(const char *id, const struct found_job *job, const struc
         json_time(job->queue_paused_us), "batch_paused", json_time(job->batch_paused_us), "batch_cancelled",
         json_time(job->batch_cancelled_us), "unreadable", text_json(span_str(job->wrong)));
 
+    json_object_set_new(doc, "held", json_boolean(job->held));
     add_state_json(doc, job);
     return doc;
 }
@@ -152,6 +154,9 @@ static void print_place(const struct found_job *job)
         [JOB_WAITING] = "in its queue", [JOB_PARKED] = "in its lane", [JOB_ASIDE] = "of those aside"};
 
     output("%-11s %" PRId64 " of %" PRId64 " %s\n", "place", job->before + 1, job->length, lists[job->state]);
+    if (job->held)
+        output("%-11s by its type: no worker that looked can run it; start one that has a handler for %s\n",
+               "held", job->type);
     if (job->queue_paused_us > 0)
         print_time("paused", job->queue_paused_us);
     if (job->queue_paused_us > 0)
@@ -234,7 +239,7 @@ static void print_args(const struct found_job *job, struct span args)
 
 static void print_job(const char *id, const struct found_job *job, const struct job_view *view)
 {
-    output("%-11s %s\n%-11s %s\n", "job", id, "state", job_state_name(job->state));
+    output("%-11s %s\n%-11s %s\n", "job", id, "state", found_job_word(job));
     output("%-11s %s", "type", *job->type ? job->type : "-");
     if (*job->key)
         output(", key %s", job->key);

@@ -17,7 +17,7 @@ const struct command command_why = {
         "\n"
         "waiting    in its queue: no worker has looked at it yet\n"
         "parked     in the lane of its type and key, behind those that were denied before it\n"
-        "held       parked, and no worker that looked has a handler for its type\n"
+        "held       one of these two, and no worker that looked has a handler for its type\n"
         "running    leased to a worker\n"
         "scheduled  to be enqueued later; retry: it failed and runs again later\n"
         "dead       will not run again; finished: it was done, and is remembered\n"
@@ -98,7 +98,7 @@ static void print_gates(const struct why *why)
         format_rule(&why->gates[i], rule);
         format_opening(why, &why->gates[i], opening);
         output("%-10s %-*s  %-*s  %s%s\n", i ? "" : "gates", name_width, name, rule_width, rule, opening,
-               (int)i == why->holder && !why->held ? "  <- holds it" : "");
+               (int)i == why->holder && !why->job.held ? "  <- holds it" : "");
     }
 }
 
@@ -135,7 +135,7 @@ static void print_start(const struct why *why)
     format_halt(&why->job, halt);
     if (*halt)
         output("%-10s %s\n", "starts", halt);
-    if (why->held || *halt)
+    if (why->job.held || *halt)
         return;
     rate_format_when(why->now_us, why->start_us, when);
     if (!why->limited)
@@ -150,7 +150,7 @@ static void print_line(const struct why *why)
     if (why->cost > 1)
         output("%-10s %" PRId64 " slots\n", "cost", why->cost);
     print_gates(why);
-    if (why->held)
+    if (why->job.held)
         output("%-10s by its type: no worker that looked can run it; start one that has a handler for %s\n",
                "held", why->job.type);
     else if (!why->served && *why->job.type)
@@ -221,7 +221,7 @@ static void print_why(const char *id, const struct why *why)
         output(", key %s", job->key);
     if (*job->queue)
         output(", queue %s", job->queue);
-    output("\n%-10s %s\n", "state", why->held ? "held" : job_state_name(job->state));
+    output("\n%-10s %s\n", "state", found_job_word(job));
     if (job->attempts > 0)
         output("%-10s %" PRId64 "\n", over ? "attempts" : "attempt", job->attempts + !over);
     if (*job->wrong && !over)
@@ -243,13 +243,13 @@ static json_t *gate_json(const struct why *why, size_t i)
                      g->kind == WHY_GATE ? json_string(rule) : json_null(), "open", open, "opens_at",
                      open ? json_null() : json_time(g->opens_us), "paused_until",
                      json_time(g->pause_until_us), "held_until", json_time(g->held_until_us), "holds_it",
-                     (int)i == why->holder && !why->held);
+                     (int)i == why->holder && !why->job.held);
 }
 
 static void add_line_json(json_t *doc, const struct why *why)
 {
     json_t *gates = json_array(), *line;
-    bool told = why->limited && !why->held;
+    bool told = why->limited && !why->job.held;
 
     for (size_t i = 0; i < why->gate_count; i++)
         json_array_append_new(gates, gate_json(why, i));
@@ -257,7 +257,7 @@ static void add_line_json(json_t *doc, const struct why *why)
                      (json_int_t)why->job.before + 1, "of", (json_int_t)why->job.length, "ahead",
                      told ? json_integer(why->ahead) : json_null(), "turns_before",
                      why->turns < 0 ? json_null() : json_integer(why->turns), "cost", (json_int_t)why->cost,
-                     "held", why->held, "served", why->served, "gates", gates, "start",
+                     "held", why->job.held, "served", why->served, "gates", gates, "start",
                      told ? json_time(why->start_us) : json_null(), "at_the_earliest", why->earliest);
     json_object_update(doc, line);
     json_decref(line);

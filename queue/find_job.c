@@ -183,6 +183,11 @@ const char *job_state_name(enum job_state state)
     return states[state];
 }
 
+const char *found_job_word(const struct found_job *found)
+{
+    return found->held ? "held" : job_state_name(found->state);
+}
+
 /* What a and b are depends on the state. */
 static void read_numbers(const struct redisReply *row, struct found_job *out)
 {
@@ -246,9 +251,10 @@ static void read_halts(const struct redisReply *row, struct found_job *out)
     out->queue_paused_us = reply_int(row->element[10], 0);
     out->batch_paused_us = time_behind(halted, "paused ");
     out->batch_cancelled_us = time_behind(halted, "cancelled ");
+    out->held = reply_int(row->element[12], 0) != 0;
 }
 
-/* row: state, lane, entry, a, b, text, host, pid, word, mark, paused, halted. */
+/* row: state, lane, entry, a, b, text, host, pid, word, mark, paused, halted, held. */
 static int read_found(const struct redisReply *row, struct found_job *out, struct error *e)
 {
     size_t state = 0;
@@ -279,7 +285,7 @@ static int read_page(struct search *s, const struct redisReply *r)
     found = r->element[4];
     s->found->now_us = reply_int(r->element[0], 0);
     s->page = page_next(s->page, reply_int(r->element[2], 0));
-    s->seen = found->type == REDIS_REPLY_ARRAY && found->elements >= 12;
+    s->seen = found->type == REDIS_REPLY_ARRAY && found->elements >= 13;
     if (s->seen)
         return read_found(found, s->found, &s->w->error);
     if (*text_of(r->element[1])) {

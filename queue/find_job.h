@@ -52,10 +52,14 @@ struct found_job {
     char reason[1024]; /* dead */
 
     int64_t cancelled_us;    /* it was cancelled then, and nobody who can end it has met it; 0: it was not */
+    bool held;               /* waiting, parked: no worker that looked can run its type */
     int64_t queue_paused_us; /* since when its queue is; 0: it is not */
     int64_t batch_paused_us; /* the same of its batch */
     int64_t batch_cancelled_us;
 };
+
+/* The same of a job, "held" when it is. */
+const char *found_job_word(const struct found_job *found);
 
 /* now_us < 0: Redis's time. WEIR_ENOTFOUND: it is in no place. Fills w->error on failure; free with
  * found_job_free, also then. */

@@ -10,14 +10,15 @@
 --              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, aside:<batch>,
 --              asides (names those of batches that are not paused), active:<worker>, later, dead
 -- reply: [ now, next, bytes that were read, [place, ...], found ]; found: [], or
---        [ state, lane, entry, a, b, text, host, pid, word, mark, paused, halted ]
+--        [ state, lane, entry, a, b, text, host, pid, word, mark, paused, halted, held ]
 --        waiting, parked, aside: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key
 --        running: its slot and the end of its lease, us; text: the worker; word: the token
 --        scheduled, retry: when it is due, us; text: the header of its record
 --        dead: when it died, us; text: the reason. finished: when, us; text: the worker; word: as what
 --        mark: what `cancelled` says of its id; paused: since when its queue is, us; halted: what `halted` says of its batch; or ''
+--        held: of one that waits or is parked, whether its type is held there (0/1)
 --
--- uses: lease sign
+-- uses: lane lease sign
 
 local LAST = 8  -- jobs of a lane that are looked at with others
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
@@ -41,7 +42,14 @@ end
 local function found(state, lane, entry, a, b, text, host, pid, word)
     local _, _, _, _, attrs = lease.entry_read(entry)
     return {state, lane, entry, us(a), us(b), text, host or '', us(pid or 0), word or '', text_of('cancelled', id),
-            text_of('halted', 'q/' .. lane:match('^[^/]*')), text_of('halted', 'b/' .. (lease.attr(attrs, 'b') or ''))}
+            text_of('halted', 'q/' .. lane:match('^[^/]*')), text_of('halted', 'b/' .. (lease.attr(attrs, 'b') or '')), 0}
+end
+
+-- The same of one that waits for a worker, in a queue or lane.
+local function found_in_line(state, of_lane, entry, name, ...)
+    local row = found(state, of_lane, entry, ...)
+    if name and type(call_safe('ZSCORE', P .. 'held:' .. of_lane:match('^[^/]*'), name)) == 'string' then row[#row] = 1 end
+    return row
 end
 
 -- It has so many entries of a list behind it.
@@ -52,8 +60,12 @@ local function in_list(place, behind)
         local from, aside = entry:match('^(%S*) ?\n(.*)$')
         return found('aside', from or '//', aside or entry, length - behind - 1, length, place)
     end
-    if kind == 'lane' then return found('parked', name, entry, length - behind - 1, length, place) end
-    return found('waiting', name .. '//', (sign.read(entry)), length - behind - 1, length, place)
+    if kind == 'lane' then
+        local _, of_type = lease.lane_parts(name)
+        return found_in_line('parked', name, entry, of_type, length - behind - 1, length, place)
+    end
+    entry = sign.read(entry)
+    return found_in_line('waiting', name .. '//', entry, lane.type_of(entry), length - behind - 1, length, place)
 end
 
 -- The entry in what a list of that kind holds.

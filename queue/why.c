@@ -107,7 +107,7 @@ static int read_why(struct look *look, const struct redisReply *r)
     snprintf(look->lane, sizeof look->lane, "%s", text_of(r->element[2]));
     look->lane_length = reply_int(r->element[3], 0);
     why->cost = reply_int(r->element[4], 1);
-    why->held = reply_int(r->element[5], 0) != 0;
+    why->job.held = reply_int(r->element[5], 0) != 0;
     why->served = reply_int(r->element[6], 0) != 0;
     look->elsewhere = reply_int(r->element[7], 0) != 0;
     why->turns = in_lane ? reply_int(r->element[8], -1) : -1;
@@ -296,7 +296,7 @@ static int look_ahead(struct look *look)
 
     if (status == 0)
         status = ask_why(look);
-    if (status != 0 || why->held || !why->limited)
+    if (status != 0 || why->job.held || !why->limited)
         return status;
     status = count_line(look, &line);
     if (status != 0)

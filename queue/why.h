@@ -31,7 +31,6 @@ struct why {
 
     /* Of a job that waits in a queue or lane: */
     int64_t cost;
-    bool held;   /* no worker that looked can run it */
     bool served; /* a worker that is alive takes its type from its queue */
     int64_t
         turns; /* parked: lanes of other keys that have their turn before its own; -1: it sleeps at a gate */

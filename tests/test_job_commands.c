@@ -129,6 +129,29 @@ static void test_a_job_that_waits(void **state)
     assert_int_equal(job("cancel a"), 66);
 }
 
+/* By the same word as weir why has. */
+static void test_a_job_that_is_held(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    start("w");
+    enqueue("default", "odd", "a b");
+    claim("w", 9, 0);
+    enqueue("default", "odd", "c");
+    expect_shown(
+        "a",
+        "state       held|held        by its type: no worker that looked can run it; start one that has a "
+        "handler for odd|place       1 of 2 in its lane");
+    expect_shown("c", "state       held|place       1 of 1 in its queue");
+    doc = shown("a");
+    expect_member(doc, "state", "\"parked\"");
+    expect_member(doc, "held", "true");
+    json_decref(doc);
+    enqueue("default", "t", "d");
+    expect_shown("d", "state       waiting");
+}
+
 static void test_a_job_that_is_parked(void **state)
 {
     (void)state;
@@ -500,6 +523,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
     const struct CMUnitTest tests[] = {
         TEST(a_job_that_waits),
+        TEST(a_job_that_is_held),
         TEST(a_job_that_is_parked),
         TEST(a_job_that_is_aside),
         TEST(a_job_of_a_paused_queue),

@@ -291,7 +291,7 @@ static void test_a_held_job(void **state)
 
     ask_why("b", JOB_PARKED);
     expect_place(1, 2);
-    assert_true(why.held);
+    assert_true(why.job.held);
     assert_false(why.served);
     assert_int_equal(why.start_us, GATE_NEVER);
 }
