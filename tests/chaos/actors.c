@@ -371,11 +371,12 @@ static int run_worker(void)
     status = add_handlers();
     if (status == 0)
         status = weir_worker_run(own);
-    if (status != 0)
+    if (status != 0) {
         fprintf(stderr, "%s\n", weir_worker_message(own));
-    if (status == 0)
-        weir_worker_free(own); /* else a function may still run */
-    return -status;
+        _exit(-status); /* a function may still run */
+    }
+    weir_worker_free(own);
+    return 0;
 }
 
 int actor_main(int argc, char **argv)

@@ -13,11 +13,11 @@
 #define JOBS_PER_S 1667 /* 100,000 in a minute */
 
 const struct type_plan type_plans[TYPE_COUNT] = {
-    [TYPE_FREE] = {"free", NULL, 492, 0, 1000},      [TYPE_SLOW] = {"slow", NULL, 4, 200000, 1500000},
-    [TYPE_PACED] = {"paced", "paced", 70, 0, 2000},  [TYPE_KEYED] = {"keyed", "keyed", 130, 0, 2000},
+    [TYPE_FREE] = {"free", NULL, 366, 0, 1000},      [TYPE_SLOW] = {"slow", NULL, 4, 200000, 1500000},
+    [TYPE_PACED] = {"paced", "paced", 90, 0, 2000},  [TYPE_KEYED] = {"keyed", "keyed", 200, 0, 2000},
     [TYPE_BUSY] = {"busy", "busy", 80, 2000, 15000}, [TYPE_PERKEY] = {"perkey", "perkey", 60, 5000, 30000},
-    [TYPE_BOTH] = {"both", "both", 50, 5000, 25000}, [TYPE_STRICT] = {"strict", "strict", 40, 0, 2000},
-    [TYPE_LEFT] = {"left", "pool", 44, 0, 2000},     [TYPE_RIGHT] = {"right", "pool", 30, 0, 2000},
+    [TYPE_BOTH] = {"both", "both", 65, 5000, 25000}, [TYPE_STRICT] = {"strict", "strict", 45, 0, 2000},
+    [TYPE_LEFT] = {"left", "pool", 45, 0, 2000},     [TYPE_RIGHT] = {"right", "pool", 45, 0, 2000},
     [TYPE_TICK] = {"tick", NULL, 0, 0, 0},           [TYPE_REPORT] = {"report", NULL, 0, 0, 0},
 };
 
@@ -121,7 +121,7 @@ static void add_job(struct plan *p, uint64_t *r, enum way_in way)
     job->unique = way == IN_SINGLE && one_in(r, 8) ? (int8_t)random_in(r, 0, PLAN_UNIQUES - 1) : -1;
     job->take_us = (int32_t)random_in(r, type->least_us, type->most_us);
     for (int i = 0; i < endings; i++)
-        job->endings[i] = one_in(r, 12) ? 'd' : one_in(r, 3) ? 't' : 'r';
+        job->endings[i] = one_in(r, 12) ? 'd' : one_in(r, 8) ? 't' : 'r';
 }
 
 static void add_step(struct plan *p, uint64_t *r, enum way_in way, int64_t at_us, int count)
