@@ -116,7 +116,7 @@ enum { FORGED_JOBS = 12 };
 
 struct forged {
     struct run run;
-    FILE *history, *answers, *trace;
+    FILE *history, *answers, *trace, *log;
     int64_t wall_us; /* as the traces have it */
 };
 
@@ -154,7 +154,7 @@ static void begin_forged(struct forged *f, enum chaos_type type)
     f->history = open_in(&f->run, "history");
     f->answers = open_in(&f->run, "answers");
     f->trace = open_in(&f->run, "trace1");
-    fclose(open_in(&f->run, "worker0.1.err"));
+    f->log = open_in(&f->run, "worker0.1.err");
 }
 
 static void accept(struct forged *f, int job)
@@ -202,6 +202,7 @@ static int end_forged(struct forged *f)
     fclose(f->history);
     fclose(f->answers);
     fclose(f->trace);
+    fclose(f->log);
     check_history(&f->run, &v);
     folder_remove(f->run.server.folder);
     plan_free(&f->run.plan);
@@ -268,6 +269,7 @@ static void the_checker_knows_the_causes(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_forged(&f, TYPE_FREE);
         strike(&f, cases[i].kind, cases[i].from_ms, cases[i].to_ms);
+        fputs("silent for longer than its lease\n", f.log);
         do_job(&f, 0, 2, 3, 0);
         do_job(&f, 0, 5000, 5001, 0);
         if (end_forged(&f) != cases[i].wrong)
@@ -275,11 +277,29 @@ static void the_checker_knows_the_causes(void **state)
                      cases[i].to_ms, cases[i].wrong);
     }
     begin_forged(&f, TYPE_FREE);
+    strike(&f, FAULT_STOP_WORKER, 1, 2500); /* and its log says nothing */
+    do_job(&f, 0, 2, 3, 0);
+    do_job(&f, 0, 5000, 5001, 0);
+    assert_int_equal(end_forged(&f), 1);
+    begin_forged(&f, TYPE_FREE);
     f.run.lives[0].code = 1000 + SIGKILL;
     f.run.lives[0].ended_us = f.run.begun_us + 4000;
     do_job(&f, 0, 2, 3, 0);
     do_job(&f, 0, 5000, 5001, 0);
     assert_int_equal(end_forged(&f), 0);
+}
+
+static void the_checker_sees_who_begins_without_a_lease(void **state)
+{
+    struct forged f;
+
+    (void)state;
+    begin_forged(&f, TYPE_FREE);
+    strike(&f, FAULT_PARTITION, 100, 4000);
+    do_job(&f, 0, 2000, 2001, 0);
+    do_job(&f, 1, 2200, 2201, 0); /* a lease is 2 s */
+    do_job(&f, 2, 4100, 4101, 0);
+    assert_int_equal(end_forged(&f), 1);
 }
 
 static void the_checker_sees_limits_that_do_not_hold(void **state)
@@ -321,6 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(chaos),
         cmocka_unit_test(the_checker_sees_what_is_lost_or_doubled),
         cmocka_unit_test(the_checker_knows_the_causes),
+        cmocka_unit_test(the_checker_sees_who_begins_without_a_lease),
         cmocka_unit_test(the_checker_sees_limits_that_do_not_hold),
     };
     int code = actor_main(argc, argv);

@@ -243,6 +243,15 @@ static void read_answers(struct judge *j)
 
 /* ---- Who was silent, and until when it counts */
 
+static bool log_has(const struct run *run, const struct life *life, const char *text)
+{
+    static char log[1 << 20];
+    char name[32];
+
+    snprintf(name, sizeof name, "worker%d.%d.err", life->worker, life->n);
+    return read_text(run->server.folder, name, log, sizeof log) && strstr(log, text);
+}
+
 static const struct life *life_of(const struct judge *j, const struct start *s)
 {
     for (int i = 0; i < j->run->life_count; i++)
@@ -348,6 +357,18 @@ static int64_t released_us(const struct judge *j, const struct start *s)
 
 /* ---- Nothing is lost, nothing twice */
 
+/* A worker that has lost leases says so, unless it was killed before it could. */
+static bool says_it_was_silent(const struct judge *j, const struct life *life)
+{
+    static const char *const words[] = {"silent for longer than", "were given to others",
+                                        "leases were no longer ours"};
+    bool says = life->code == 1000 + SIGKILL;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        says = says || log_has(j->run, life, words[i]);
+    return says;
+}
+
 static enum cause cause_of_next(const struct judge *j, const struct start *s)
 {
     const struct life *life = life_of(j, s);
@@ -356,7 +377,7 @@ static enum cause cause_of_next(const struct judge *j, const struct start *s)
         return CAUSE_ASKED;
     if (life->ended_us && life->ended_us <= s->next_us && life->code == 1000 + SIGKILL)
         return CAUSE_DIED;
-    if (silent_from_us(j, s, s->next_us))
+    if (silent_from_us(j, s, s->next_us) && says_it_was_silent(j, life))
         return CAUSE_SILENT;
     if (asked_to_end_us(j, s, s->next_us))
         return CAUSE_FORCED;
@@ -401,6 +422,19 @@ static void check_start(struct judge *j, const struct start *s)
     }
 }
 
+/* Nothing begins in a worker that was cut off for longer than its lease. */
+static void check_cut_off(struct judge *j, const struct start *s)
+{
+    for (int i = 0; i < j->run->incident_count; i++) {
+        const struct incident *in = &j->run->incidents[i];
+
+        if (in->kind == FAULT_PARTITION && hit(in, s) && s->at_us > in->from_us + lease_us(s) + LATE_US &&
+            s->at_us < in->to_us)
+            wrong(j->v, "%s began in %d.%d at %lld ms, which was cut off since %lld ms", s->id, s->worker,
+                  s->n, ms(j->run, s->at_us), ms(j->run, in->from_us));
+    }
+}
+
 static bool may_be_cancelled(const struct judge *j, int job)
 {
     const struct step *step = plan_step_of(&j->run->plan, job);
@@ -412,8 +446,10 @@ static void check_jobs(struct judge *j)
 {
     struct verdict *v = j->v;
 
-    for (int i = 0; i < j->start_count; i++)
+    for (int i = 0; i < j->start_count; i++) {
         check_start(j, &j->starts[i]);
+        check_cut_off(j, &j->starts[i]);
+    }
     for (int i = 0; i < j->run->plan.job_count; i++) {
         const struct answer *a = &j->answers[i];
 
@@ -776,15 +812,40 @@ static void check_made_jobs(struct judge *j)
     }
 }
 
-/* ---- Workers */
+/* ---- Every end was settled once */
 
-static bool log_has(const struct run *run, const struct life *life, const char *text)
+static bool may_end_so(const struct judge *j, const struct start *s)
 {
-    char name[32], log[65536];
-
-    snprintf(name, sizeof name, "worker%d.%d.err", life->worker, life->n);
-    return read_text(run->server.folder, name, log, sizeof log) && strstr(log, text);
+    return s->job >= 0 && may_be_cancelled(j, s->job);
 }
+
+/* Redis counts as done each job that a handler has done; of those that were cancelled too, either. */
+static void check_settled(struct judge *j)
+{
+    long long done[TYPE_COUNT] = {0}, perhaps[TYPE_COUNT] = {0};
+
+    for (int i = 0, next; i < j->start_count; i = next) {
+        bool is_done = false;
+
+        for (next = i; next < j->start_count && strcmp(j->starts[next].id, j->starts[i].id) == 0; next++)
+            is_done |= j->starts[next].ending == DEED_DONE;
+        done[j->starts[i].type] += is_done;
+        perhaps[j->starts[i].type] += is_done && may_end_so(j, &j->starts[i]);
+    }
+    for (int i = 0; i < TYPE_COUNT; i++) {
+        char key[64];
+        char *text;
+
+        snprintf(key, sizeof key, "weir:{0}:stats:%s", type_plans[i].name);
+        text = server_ask(&j->run->server, "HGET", key, "done", NULL);
+        if (atoll(text) > done[i] || atoll(text) < done[i] - perhaps[i])
+            wrong(j->v, "%s: %lld were done, %lld of them perhaps cancelled before, and Redis counts %s",
+                  type_plans[i].name, done[i], perhaps[i], text);
+        free(text);
+    }
+}
+
+/* ---- Workers */
 
 /* A worker ends because it was told to, or says why. */
 static void check_lives(struct judge *j)
@@ -819,6 +880,8 @@ void check_history(struct run *run, struct verdict *v)
     check_jobs(&j);
     check_limits(&j);
     check_made_jobs(&j);
+    if (run->server.pid > 0)
+        check_settled(&j);
     check_lives(&j);
     free(events);
     free(j.starts);
@@ -842,8 +905,10 @@ static void check_doctor(struct run *run, struct verdict *v)
 
     setenv("REDIS_URL", run->server.url, 1);
     run_in(&o, NULL, built("weir"), "doctor", NULL);
-    if (o.code != 0)
-        wrong(v, "weir doctor ends with %d: %s%s", o.code, o.out, o.err);
+    if (o.code == 0)
+        return;
+    wrong(v, "weir doctor ends with %d:", o.code);
+    printf("%s%s\n", o.out, o.err);
 }
 
 /* Where jobs are, or wait, or are held: nothing of it may be there when no job is. */
