@@ -18,8 +18,9 @@
 #define SECOND 1000000
 
 /* A server that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body,
- * chunked), "sleep" before, "drop" (closes without an answer), "half" (closes in the middle of one). It notes
- * each request in the file requests, each connection in connections. */
+ * chunked), "sleep" before, "stall" before the body, "drop" (closes without an answer), "half" (closes in
+ * the middle of one), "raw" (says that and closes). It notes each request in the file requests, each
+ * connection in connections; as a proxy each one asked for in connects. */
 static const char server_text[] =
     "import json, sys, time\n"
     "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n"
@@ -40,6 +41,10 @@ static const char server_text[] =
     "        if 'drop' in args:\n"
     "            self.close_connection = True\n"
     "            return\n"
+    "        if 'raw' in args:\n"
+    "            self.wfile.write(args['raw'].encode())\n"
+    "            self.close_connection = True\n"
+    "            return\n"
     "        self.send_response_only(args.get('status', 200))\n"
     "        for name, value in args.get('headers', {}).items():\n"
     "            self.send_header(name, value)\n"
@@ -53,8 +58,14 @@ static const char server_text[] =
     "            return\n"
     "        self.send_header('Content-Length', str(len(text) + ('half' in args)))\n"
     "        self.end_headers()\n"
+    "        time.sleep(args.get('stall', 0))\n"
     "        self.wfile.write(text)\n"
     "        self.close_connection |= 'half' in args\n"
+    "    def do_CONNECT(self):\n"
+    "        open('connects', 'a').write('1\\n')\n"
+    "        self.send_response_only(200)\n"
+    "        self.end_headers()\n"
+    "        self.close_connection = True\n"
     "    def log_message(self, *args):\n"
     "        pass\n"
     "class Server(ThreadingHTTPServer):\n"
@@ -272,7 +283,11 @@ static void statuses(void **state)
         {"{\"status\":307,\"headers\":{\"Location\":\"/there\"}}",
          "failed 1 times: HTTP 307: a redirect to http://127.0.0.1:"},
         {"{\"drop\":1}", "failed 1 times: no answer: the connection was closed after the job was sent"},
-        {"{\"half\":1,\"body\":\"half of it\"}", "failed 1 times: no answer: "},
+        {"{\"half\":1,\"body\":\"half of it\"}", NULL},
+        {"{\"half\":1,\"status\":404,\"body\":\"half of it\"}", "HTTP 404: half of it"},
+        {"{\"half\":1,\"status\":500,\"body\":\"half of it\"}", "failed 1 times: HTTP 500: half of it"},
+        {"{\"raw\":\"HTTP/1.1 200 OK\\r\\nContent-\"}", NULL},
+        {"{\"raw\":\"HTTP/1.1 103 Early Hints\\r\\n\\r\\n\"}", "failed 1 times: no answer: "},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     struct stage *s = *state;
@@ -371,6 +386,41 @@ static void one_attempt_is_one_post(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* The status has come in time; its body is not waited for. */
+static void a_slow_body(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "3");
+    int64_t start_us = clock_mono_us();
+
+    enqueue(s, 0, "{\"stall\":60,\"body\":\"late\"}", 1, 0.3);
+    enqueue(s, 1, "{\"stall\":60,\"body\":\"late\"}", 1, 0);
+    enqueue(s, 2, "{\"stall\":60,\"status\":404,\"body\":\"late\"}", 0, 0);
+    await(stage_stat(s, "run", "done") == 2 && stage_stat(s, "run", "dead") == 1);
+    assert_in_range(clock_mono_us() - start_us, SECOND / 2, 20 * SECOND);
+    assert_death(s, 2, "HTTP 404");
+    assert_int_equal(count_posts(s), 3);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The way to the endpoint is open, no more. */
+static void a_proxy_that_says_200(void **state)
+{
+    struct stage *s = *state;
+    char proxy[64];
+    pid_t worker;
+
+    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", server.port);
+    setenv("https_proxy", proxy, 1);
+    worker = stage_weir(s, "worker", "--http", "run=https://weir.invalid/", NULL);
+    unsetenv("https_proxy");
+    enqueue(s, 0, "{}", 1, 0);
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_death(s, 0, "failed 1 times: no answer: ");
+    assert_int_equal(count_lines(s, "connects"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 static void no_answer_in_time(void **state)
 {
     struct stage *s = *state;
@@ -457,6 +507,8 @@ int main(void)
         ON_STAGE(failures_are_tried_again),
         ON_STAGE(throttled_as_long_as_it_says),
         ON_STAGE(one_attempt_is_one_post),
+        ON_STAGE(a_slow_body),
+        ON_STAGE(a_proxy_that_says_200),
         ON_STAGE(no_answer_in_time),
         ON_STAGE(nobody_there),
         ON_STAGE(no_tls_there),

@@ -5,6 +5,8 @@
  *   any other 4xx     dead
  *   all else          retry: 5xx, a redirect (none is followed), no connection, no answer in time
  *
+ * A status that was read counts, whatever becomes of the body: it may end early, or be slow.
+ *
  * One attempt is one POST. libcurl would send a request again when a kept connection ends without an answer,
  * though the endpoint may have read the job: it cannot rewind a body that it is handed piece by piece.
  *
@@ -30,6 +32,7 @@
 #define TIMEOUT_MS 300000L        /* of a request whose job names none */
 #define CONNECT_TIMEOUT_MS 10000L /* a host that does not exist any more does not say so */
 #define ANSWER_MOST (64 * 1024)   /* bytes: more than that of an answer is not read */
+#define BODY_S 1.0                /* for the body of an answer whose status was read */
 #define REASON_MOST 500           /* of them, kept as the reason */
 
 struct request {
@@ -40,6 +43,8 @@ struct request {
     struct curl_slist *headers;
     char error[CURL_ERROR_SIZE], body[REASON_MOST + 1], retry_after[64], date[64];
     size_t body_len, answer_len, sent; /* sent: of the task's body */
+    long status;                       /* of the answer whose headers have come; 0: none yet */
+    ev_timer rest;                     /* for its body */
 };
 
 /* Where the jobs of a type are sent. */
@@ -117,6 +122,7 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
 {
     struct task *task = r->task;
 
+    ev_timer_stop(task->handler->worker->loop, &r->rest);
     curl.multi_remove_handle(r->push->multi, r->easy);
     curl.easy_cleanup(r->easy);
     curl.slist_free_all(r->headers);
@@ -170,13 +176,14 @@ static void answered(struct request *r, long status)
         end_request(r, status >= 400 && status < 500 ? END_DEAD : END_RETRY, -1, reason);
 }
 
+/* A status that was read counts, however its body ends. */
 static void completed(struct request *r, CURLcode code)
 {
     char reason[CURL_ERROR_SIZE + 32];
     long status = 0;
 
     curl.easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && r->answer_len > ANSWER_MOST)) {
+    if (status >= 200) {
         answered(r, status);
         return;
     }
@@ -185,6 +192,28 @@ static void completed(struct request *r, CURLcode code)
     else
         snprintf(reason, sizeof reason, "no answer: %s", r->error[0] ? r->error : curl.easy_strerror(code));
     end_request(r, END_RETRY, -1, reason);
+}
+
+static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct request *r = timer->data;
+
+    (void)loop, (void)events;
+    answered(r, r->status);
+}
+
+/* It has ended in time; its body is for the reason, and for the connection to be kept. */
+static void await_body(struct request *r)
+{
+    struct ev_loop *loop = r->task->handler->worker->loop;
+
+    curl.easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &r->status);
+    if (r->status < 200)
+        return;
+    r->task->timeout_us = 0;
+    ev_now_update(loop);
+    ev_timer_set(&r->rest, BODY_S, 0);
+    ev_timer_start(loop, &r->rest);
 }
 
 /* ---- What libcurl waits for */
@@ -305,6 +334,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
         r->retry_after[0] = r->date[0] = '\0';
     keep_header(line, n, "Retry-After:", r->retry_after);
     keep_header(line, n, "Date:", r->date);
+    if (r->status < 200 && n > 0 && (*line == '\r' || *line == '\n'))
+        await_body(r);
     return size * n;
 }
 
@@ -364,6 +395,7 @@ static void set_options(struct request *r)
     curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, r->error);
     curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl.easy_setopt(easy, CURLOPT_WRITEDATA, r);
+    curl.easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is no answer */
     curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl.easy_setopt(easy, CURLOPT_HEADERDATA, r);
 }
@@ -386,6 +418,8 @@ static void start(struct task *task)
     }
     r->push = p;
     r->task = task;
+    ev_timer_init(&r->rest, on_rest, 0, 0);
+    r->rest.data = r;
     if (!add_headers(r)) {
         curl.slist_free_all(r->headers);
         curl.easy_cleanup(r->easy);
@@ -406,7 +440,9 @@ static void end(struct task *task, bool force)
     struct request *r = task->state;
 
     (void)force;
-    if (r && r->easy)
+    if (r && r->easy && r->status >= 200)
+        answered(r, r->status);
+    else if (r && r->easy)
         end_request(r, END_RETRY, -1, "no answer: ended before one came");
 }
 
