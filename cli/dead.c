@@ -78,8 +78,7 @@ static json_t *member(json_t *object, const char *name, json_t *fresh)
 
 static int add_group(struct summary *s, const struct dead_group *group)
 {
-    size_t len = group->reason.len < REASON_KEPT ? group->reason.len : REASON_KEPT;
-    char *type = text_of(group->type), *reason = text_of((struct span){group->reason.at, len});
+    char *type = text_of(group->type), *reason = text_of_ends(group->reason, REASON_KEPT);
     json_t *none = json_object(), *zero = json_integer(0), *reasons, *count;
     int status = -1;
 

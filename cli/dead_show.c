@@ -26,7 +26,7 @@ static json_t *job_json(const struct dead_job *job)
 
 static void print_line(const struct dead_job *job)
 {
-    char died[40];
+    char died[40], *reason = text_of_ends(job->reason, REASON_MOST);
 
     cli_format_time(job->died_us, died);
     output("%s  ", died);
@@ -34,8 +34,8 @@ static void print_line(const struct dead_job *job)
     fputs("  ", stdout);
     text_print(job->id, 0);
     output("  %" PRId64 " attempts  ", job->attempts);
-    text_print(job->reason, REASON_MOST);
-    putchar('\n');
+    output("%s\n", reason && *reason ? reason : "-");
+    free(reason);
 }
 
 /* Those of a page, as long as there are fewer than the limit. */

@@ -34,6 +34,31 @@ bool text_print(struct span bytes, size_t most)
     return cut;
 }
 
+static bool is_inside(const char *at)
+{
+    return ((unsigned char)*at & 0xc0) == 0x80;
+}
+
+char *text_of_ends(struct span bytes, size_t most)
+{
+    size_t head = most / 3, tail = bytes.len - (most - head);
+    char *begin, *end, *text = NULL;
+
+    if (bytes.len <= most)
+        return text_of(bytes);
+    while (head > 0 && is_inside(bytes.at + head))
+        head--;
+    while (tail < bytes.len && is_inside(bytes.at + tail))
+        tail++;
+    begin = text_of((struct span){bytes.at, head});
+    end = text_of((struct span){bytes.at + tail, bytes.len - tail});
+    if (begin && end && asprintf(&text, "%s ... %s", begin, end) < 0)
+        text = NULL;
+    free(begin);
+    free(end);
+    return text;
+}
+
 json_t *text_json(struct span bytes)
 {
     char *text = bytes.len > 0 ? text_of(bytes) : NULL;

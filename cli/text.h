@@ -10,6 +10,9 @@
 char *text_of(struct span bytes);
 /* Prints it, cut after about most bytes; 0: all of it. What is empty is "-". Returns whether it was cut. */
 bool text_print(struct span bytes, size_t most);
+/* Its beginning and its end, cut in between to about most bytes, of which a reason's end matters more. The
+ * caller's to free; NULL: out of memory. */
+char *text_of_ends(struct span bytes, size_t most);
 /* The same as JSON; null when it is empty. */
 json_t *text_json(struct span bytes);
 /* Prints doc as one line and frees it, its last member the body of a job: "body", as it stands but for the

@@ -49,7 +49,7 @@ struct found_job {
     char *header;      /* scheduled, retry: of its record */
     char *token;       /* running */
     char outcome[16];  /* finished: "done" */
-    char reason[1024]; /* dead */
+    char reason[1400]; /* dead: as long as a worker makes it */
 
     int64_t cancelled_us;    /* it was cancelled then, and nobody who can end it has met it; 0: it was not */
     bool held;               /* waiting, parked: no worker that looked can run its type */

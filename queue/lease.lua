@@ -27,13 +27,20 @@ end
 -- One of the attrs, by its letter; nil: it is not there.
 function lease.attr(attrs, letter) return match(attrs, ',' .. letter .. '([^,]*)') end
 
-local REASON_MOST = 300
+-- Of a long reason the beginning is kept, which says how it ended, and the end: the last line of a traceback says what was wrong.
+local REASON_HEAD, REASON_TAIL = 100, 200
 
--- attrs with that failure, of this moment, as the last one; '': nothing is known of it.
+local function ends_of(reason)
+    if #reason <= REASON_HEAD + REASON_TAIL then return reason end
+    return sub(reason, 1, REASON_HEAD):gsub('[\192-\255]?[\128-\191]*$', '') .. ' ... '
+        .. sub(reason, -REASON_TAIL):gsub('^[\128-\191]+', '')
+end
+
+-- attrs with that failure, of this moment, as the last one, cut in its middle; '': nothing is known of it.
 function lease.failed(attrs, reason)
     attrs = attrs:gsub(',e[^,]*', '')
     if reason == '' then return attrs end
-    local escaped = sub(reason, 1, REASON_MOST):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
+    local escaped = ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
     return attrs .. ',e' .. us(now) .. ':' .. escaped
 end
 

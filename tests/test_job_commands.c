@@ -152,6 +152,35 @@ static void test_a_job_that_is_held(void **state)
     expect_shown("d", "state       waiting");
 }
 
+/* A traceback: its first words, and its last line. */
+static void test_a_long_failure_keeps_its_end(void **state)
+{
+    char reason[1000] = "exit 1: Traceback (most recent call last): \xc3\xa9";
+
+    (void)state;
+    while (strlen(reason) < 900)
+        strcat(reason, " File \"/srv/mail/\xc3\xa9t\xc3\xa9.py\", line 12, in send");
+    strcat(reason, " ValueError: no such customer: 42");
+    start("w");
+    enqueue("default", "t", "a b");
+    claim("w", 2, 0);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, reason);
+    settle("w", SETTLE_DEAD, tokens[1], 0, reason);
+    expect_shown("a", "as          exit 1: Traceback (most recent call last): \xc3\xa9| ... |"
+                      " in send ValueError: no such customer: 42\n");
+    assert_null(strstr(said.out, "\\x"));
+    assert_true(strlen(said.out) < 700);
+    expect_shown("b", reason);
+    run_in(&said, NULL, built("weir"), "dead", "list", "--redis", turns.server.url, NULL);
+    expect_said(" exit 1: Traceback (most recent call");
+    expect_said(" ... ");
+    expect_said(" in send ValueError: no such customer: 42\n");
+    run_in(&said, NULL, built("weir"), "dead", "retry", "--all", "--dry-run", "--redis", turns.server.url,
+           NULL);
+    expect_said(" in send ValueError: no such customer: 42\n");
+}
+
 static void test_a_job_that_is_parked(void **state)
 {
     (void)state;
@@ -524,6 +553,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_job_that_waits),
         TEST(a_job_that_is_held),
+        TEST(a_long_failure_keeps_its_end),
         TEST(a_job_that_is_parked),
         TEST(a_job_that_is_aside),
         TEST(a_job_of_a_paused_queue),

@@ -323,6 +323,25 @@ static void an_unknown_status_is_a_failure(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* A traceback as the reason: it begins as given, and its last line stays. */
+static void a_long_reason_keeps_its_end(void **state)
+{
+    struct stage *s = *state;
+    char body[3000] = "{\"answer\":{\"status\":\"dead\",\"reason\":\"Traceback:";
+    pid_t worker;
+
+    while (strlen(body) < 2500)
+        strcat(body, " File \\\"mail.py\\\", line 12");
+    strcat(body, " ValueError: no such customer\"}}");
+    enqueue(s, 0, body, 1, 0);
+    worker = start_worker(s, "1", "1");
+    await(stage_stat(s, "run", "dead") == 1);
+    assert_non_null(strstr(death_of(s, 0), " Traceback: File \"mail.py\", line 12 "));
+    assert_non_null(strstr(death_of(s, 0), " line 12 ValueError: no such customer"));
+    assert_in_range(strlen(death_of(s, 0)), 1000, 1250);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* Answers as they are given, one for each job. The first fault of a line is nobody else's: the job that it
  * names has ended. */
 static void answers_with_wrong_characters(void **state)
@@ -788,6 +807,7 @@ int main(void)
         ON_STAGE(the_true_cost),
         ON_STAGE(lines_that_are_no_answers),
         ON_STAGE(an_unknown_status_is_a_failure),
+        ON_STAGE(a_long_reason_keeps_its_end),
         ON_STAGE(answers_with_wrong_characters),
         ON_STAGE(wrong_members_are_left_out),
         ON_STAGE(a_child_that_babbles_is_ended),

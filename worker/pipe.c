@@ -345,15 +345,16 @@ static void apply(struct flight *flight, const struct status *status, const stru
 {
     struct span value;
     double after_s = -1;
-    char reason[1024] = "";
+    char *reason = NULL;
 
     if (find_optional(flight->task, answer, line, AFTER, &value))
         after_s = read_number(value);
     if (find_optional(flight->task, answer, line, COST, &value))
         flight->task->spent = (int64_t)read_number(value);
-    if (find_optional(flight->task, answer, line, REASON, &value))
-        json_text(value, reason, sizeof reason);
+    if (find_optional(flight->task, answer, line, REASON, &value) && (reason = malloc(value.len)))
+        json_text(value, reason, value.len);
     end_flight(flight, status->end, after_s, reason);
+    free(reason);
 }
 
 static bool is_blank(const char *line, size_t len)

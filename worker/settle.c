@@ -87,7 +87,7 @@ static void tell(const struct task *task, const char *what)
 static void decide_failed(struct task *task)
 {
     struct error e;
-    char text[1200];
+    char text[1300]; /* the longest reason, and how often it failed */
     int readable = task->view.type.at ? 0 : job_read(task->body.at, task->body.len, &task->view, &e);
 
     if (readable != 0 || task->end == END_DEAD) {

@@ -8,6 +8,9 @@
 
 #include "worker/way.h"
 
+#define REASON_HEAD 200 /* bytes of a long reason that are kept, */
+#define REASON_TAIL 900 /* and of its end */
+
 /* A copy at *at, ended by a NUL; moves *at behind it. */
 static struct span copy(struct span text, char **at)
 {
@@ -99,6 +102,28 @@ void task_log(enum log_level level, const struct task *task, const char *fmt, ..
              id->at ? id->at : "", text);
 }
 
+static bool is_inside_character(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* The beginning says how it ended, the end what was wrong. NULL: out of memory. */
+static char *copy_reason(const char *reason, size_t len)
+{
+    size_t head = REASON_HEAD, tail = len - REASON_TAIL;
+    char *copy;
+
+    if (len <= REASON_HEAD + REASON_TAIL)
+        return strndup(reason, len);
+    while (head > 0 && is_inside_character(reason[head]))
+        head--;
+    while (tail < len && is_inside_character(reason[tail]))
+        tail++;
+    if (asprintf(&copy, "%.*s ... %.*s", (int)head, reason, (int)(len - tail), reason + tail) < 0)
+        return NULL;
+    return copy;
+}
+
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason)
 {
     size_t len = reason ? strlen(reason) : 0;
@@ -108,7 +133,7 @@ void task_finish(struct task *task, enum task_end end, double after_s, const cha
     task->end = end;
     task->after_s = after_s;
     free(task->reason);
-    task->reason = len > 0 ? strndup(reason, len) : NULL;
+    task->reason = len > 0 ? copy_reason(reason, len) : NULL;
     for (char *c = task->reason; c && *c; c++)
         if (iscntrl((unsigned char)*c))
             *c = ' ';

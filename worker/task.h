@@ -71,7 +71,8 @@ struct task *task_new(const struct lease *lease, struct handler *handler, struct
 /* The same lease once more, as if it had not been run. NULL: out of memory. */
 struct task *task_copy(const struct task *task);
 void task_free(struct task *task);
-/* Sets how it ended. The reason is copied; control characters become blanks. */
+/* Sets how it ended. The reason is copied, a long one but for its middle; control characters become blanks.
+ */
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason);
 /* One line to the log with the job's type and, once it was read, its id. */
 void task_log(enum log_level level, const struct task *task, const char *fmt, ...) WEIR_PRINTF(3, 4);

@@ -133,10 +133,12 @@ void weir_log(const struct weir_job *job, const char *fmt, ...)
 
 static void finish(struct weir_job *job, enum task_end end, double after_s, const char *fmt, va_list args)
 {
-    char reason[1024];
+    char *reason = NULL;
 
-    vsnprintf(reason, sizeof reason, fmt, args);
+    if (vasprintf(&reason, fmt, args) < 0)
+        reason = NULL;
     task_finish(job->task, end, after_s, reason);
+    free(reason);
 }
 
 int weir_job_retry(struct weir_job *job, double after_s, const char *reason, ...)
