@@ -10,6 +10,7 @@
 #include "cli/confirm.h"
 #include "cli/json.h"
 #include "cli/outlook.h"
+#include "cli/text.h"
 #include "core/clock.h"
 
 #define LOOK_EVERY_US 500000
@@ -70,20 +71,20 @@ static json_t *follower_json(const struct batch *b)
 {
     if (!*b->type)
         return json_null();
-    return json_pack("{s:s, s:s, s:o}", "type", b->type, "queue", b->queue, "enqueued",
+    return json_pack("{s:o, s:o, s:o}", "type", text_word(b->type), "queue", text_word(b->queue), "enqueued",
                      json_time(b->fired_us));
 }
 
 static json_t *batch_json(const struct batch *b)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o}",
-                     "name", b->name, "state", phases[b->phase], "total", (json_int_t)b->total, "left",
-                     (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running),
-                     "running", number_json(b->running), "aside", (json_int_t)b->aside, "done",
-                     (json_int_t)b->done, "failed", (json_int_t)b->failed, "dead", (json_int_t)b->dead,
-                     "cancelled", (json_int_t)b->cancelled, "rate", b->rate, "finish_at",
-                     json_time(batch_finish_us(b)), "created", json_time(b->created_us), "sealed",
-                     json_time(b->sealed_us), "ended", json_time(b->ended_us), "then", follower_json(b));
+    return json_pack(
+        "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "name",
+        text_word(b->name), "state", phases[b->phase], "total", (json_int_t)b->total, "left",
+        (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running), "running",
+        number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done, "failed",
+        (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled, "rate",
+        b->rate, "finish_at", json_time(batch_finish_us(b)), "created", json_time(b->created_us), "sealed",
+        json_time(b->sealed_us), "ended", json_time(b->ended_us), "then", follower_json(b));
 }
 
 /* ---- Text */

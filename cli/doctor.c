@@ -2,6 +2,7 @@
 #include "queue/doctor.h"
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "cli/text.h"
 
 static int run_doctor(struct cli *cli, int argc, char **argv);
 
@@ -40,9 +41,9 @@ static json_t *doctor_json(const struct doctor *d)
     for (size_t i = 0; i < d->count; i++) {
         const struct doctor_check *c = &d->checks[i];
 
-        json_array_append_new(checks, json_pack("{s:s, s:s, s:s, s:o}", "name", c->name, "state",
-                                                state_names[c->state], "text", c->text, "do",
-                                                *c->todo ? json_string(c->todo) : json_null()));
+        json_array_append_new(checks, json_pack("{s:s, s:s, s:o, s:o}", "name", c->name, "state",
+                                                state_names[c->state], "text", text_word(c->text), "do",
+                                                text_json(span_str(c->todo))));
     }
     return json_pack("{s:o}", "checks", checks);
 }

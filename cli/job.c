@@ -45,7 +45,8 @@ static json_t *lock_json(const struct found_job *job)
 {
     if (!*job->lock)
         return json_null();
-    return json_pack("{s:s, s:s}", "key", job->lock, "until", job->lock_until_start ? "start" : "end");
+    return json_pack("{s:o, s:s}", "key", text_word(job->lock), "until",
+                     job->lock_until_start ? "start" : "end");
 }
 
 static json_t *failure_json(const struct found_job *job)
@@ -72,7 +73,7 @@ static void add_state_json(json_t *doc, const struct found_job *job)
         break;
     case JOB_RUNNING:
         json_object_set_new(doc, "worker",
-                            json_pack("{s:s, s:o, s:I}", "name", job->worker, "host",
+                            json_pack("{s:o, s:o, s:I}", "name", text_word(job->worker), "host",
                                       text_json(span_str(job->host)), "pid", (json_int_t)job->pid));
         json_object_set_new(doc, "since", json_time(job->at_us));
         json_object_set_new(doc, "lease_until", json_time(job->lease_us));
@@ -87,8 +88,8 @@ static void add_state_json(json_t *doc, const struct found_job *job)
         break;
     case JOB_FINISHED:
         json_object_set_new(doc, "since", json_time(job->at_us));
-        json_object_set_new(doc, "outcome", json_string(job->outcome));
-        json_object_set_new(doc, "worker", json_pack("{s:s}", "name", job->worker));
+        json_object_set_new(doc, "outcome", text_word(job->outcome));
+        json_object_set_new(doc, "worker", json_pack("{s:o}", "name", text_word(job->worker)));
         break;
     }
 }

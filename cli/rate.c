@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/text.h"
 #include "queue/rate.h"
 #include "queue/status.h"
 
@@ -188,8 +189,8 @@ static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *
     if (weir_rate_weight(w, argv[1], argv[2], (int)weight) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli,
-                          json_pack("{s:s,s:s,s:i}", "name", argv[1], "key", argv[2], "weight", (int)weight));
+        return json_print(cli, json_pack("{s:s,s:o,s:i}", "name", argv[1], "key", text_word(argv[2]),
+                                         "weight", (int)weight));
     output("%s: %s has %ld start%s for one of a key without a weight\n", argv[1], argv[2], weight,
            weight == 1 ? "" : "s");
     return 0;

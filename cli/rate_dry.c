@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/text.h"
+
 #include "cli/rate.h"
 
 struct outlook {
@@ -30,7 +32,7 @@ static void print_outlook(const struct limits *limits, const struct outlook *o)
 
 static json_t *outlook_json(const struct outlook *o)
 {
-    return json_pack("{s:s,s:I,s:I,s:o,s:b,s:o,s:b}", "type", o->type->name, "waiting",
+    return json_pack("{s:o,s:I,s:I,s:o,s:b,s:o,s:b}", "type", text_word(o->type->name), "waiting",
                      (json_int_t)o->type->waiting, "parked", (json_int_t)o->type->parked, "finish_at",
                      json_time(o->now.last_us), "at_the_earliest", o->now.earliest, "new_finish_at",
                      json_time(o->then.last_us), "new_at_the_earliest", o->then.earliest);

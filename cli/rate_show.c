@@ -4,6 +4,7 @@
 
 #include "cli/outlook.h"
 #include "cli/rate.h"
+#include "cli/text.h"
 #include "queue/rate.h"
 
 /* ---- Parts */
@@ -305,10 +306,10 @@ static json_t *types_json(const struct limits *limits, const char *limit)
         const struct limit_type *t = &limits->types[i];
 
         if (limit_holds(t, limit))
-            json_array_append_new(types, json_pack("{s:s,s:I,s:I,s:I,s:b,s:I}", "name", t->name, "cost",
-                                                   (json_int_t)t->cost, "waiting", (json_int_t)t->waiting,
-                                                   "parked", (json_int_t)t->parked, "held", t->held,
-                                                   "keyless", (json_int_t)t->keyless.jobs));
+            json_array_append_new(types, json_pack("{s:o,s:I,s:I,s:I,s:b,s:I}", "name", text_word(t->name),
+                                                   "cost", (json_int_t)t->cost, "waiting",
+                                                   (json_int_t)t->waiting, "parked", (json_int_t)t->parked,
+                                                   "held", t->held, "keyless", (json_int_t)t->keyless.jobs));
     }
     return types;
 }
@@ -320,10 +321,11 @@ static json_t *limit_json(const struct limits *limits, const struct limit *limit
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
         json_array_append_new(rules, gate_json(limit, i, &parked));
-    return json_pack(
-        "{s:s,s:o,s:I,s:o,s:o,s:o}", "name", limit->name, "rules", rules, "parked", (json_int_t)parked.jobs,
-        "next_start", limit->readable ? json_time(limit_next_start(limit)) : json_null(), "paused_until",
-        future_json(limit->pause_until_us, limit->now_us), "types", types_json(limits, limit->name));
+    return json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
+                     (json_int_t)parked.jobs, "next_start",
+                     limit->readable ? json_time(limit_next_start(limit)) : json_null(), "paused_until",
+                     future_json(limit->pause_until_us, limit->now_us), "types",
+                     types_json(limits, limit->name));
 }
 
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/text.h"
 #include "producer/schedule.h"
 #include "queue/schedule.h"
 
@@ -161,9 +162,9 @@ static json_t *row_json(const struct schedule_row *row)
     const struct schedule *s = &row->s;
 
     if (row->status == WEIR_ECONFIG)
-        return json_pack("{s:s, s:s}", "name", row->name, "error", row->why.text);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s%, s:o}", "name", row->name, "when", s->when, "zone",
-                     s->zone_name, "missed", missed_name(s->missed), "queue", s->queue, "type",
+        return json_pack("{s:o, s:o}", "name", text_word(row->name), "error", text_word(row->why.text));
+    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s%, s:o}", "name", text_word(row->name), "when", s->when,
+                     "zone", s->zone_name, "missed", missed_name(s->missed), "queue", s->queue, "type",
                      s->view.type.at, s->view.type.len, "next",
                      row->due_us < 0 ? json_null() : json_integer(row->due_us / 1000000));
 }

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/lines.h"
+#include "cli/text.h"
 #include "core/clock.h"
 #include "throttle/rule.h"
 #include "throttle/take.h"
@@ -247,8 +248,8 @@ static int out_of_memory(struct cli *cli)
 static int print_unanswered(struct many *m, const struct weir_take_item *item)
 {
     if (m->cli->json)
-        return json_print(m->cli,
-                          json_pack("{s:o,s:s}", "target", json_target(item->target), "error", item->why));
+        return json_print(m->cli, json_pack("{s:o,s:o}", "target", json_target(item->target), "error",
+                                            text_word(item->why)));
     output("%s: no answer: %s\n", item->target, item->why);
     return 0;
 }
@@ -308,8 +309,8 @@ static int refuse_line(struct many *m, uint64_t number, const char *why)
     if (!m->wrong.status)
         error_set(&m->wrong, WEIR_EINPUT, "take --from: line %" PRIu64 ": %s", number, why);
     if (m->cli->json)
-        return json_print(m->cli,
-                          json_pack("{s:n,s:I,s:s}", "target", "line", (json_int_t)number, "error", why));
+        return json_print(m->cli, json_pack("{s:n,s:I,s:o}", "target", "line", (json_int_t)number, "error",
+                                            text_word(why)));
     output("line %" PRIu64 ": no answer: %s\n", number, why);
     return 0;
 }

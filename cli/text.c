@@ -68,6 +68,15 @@ json_t *text_json(struct span bytes)
     return value;
 }
 
+json_t *text_word(const char *word)
+{
+    char *text = text_of(span_str(word));
+    json_t *value = text ? json_string(text) : NULL;
+
+    free(text);
+    return value;
+}
+
 static void print_base64(struct span bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -15,6 +15,8 @@ bool text_print(struct span bytes, size_t most);
 char *text_of_ends(struct span bytes, size_t most);
 /* The same as JSON; null when it is empty. */
 json_t *text_json(struct span bytes);
+/* The same of a word that is there, which may be empty. */
+json_t *text_word(const char *word);
 /* Prints doc as one line and frees it, its last member the body of a job: "body", as it stands but for the
  * newlines between its tokens, when it is JSON; else "raw", its bytes in base64. doc NULL: there was no
  * memory to make it. */

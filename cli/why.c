@@ -239,9 +239,9 @@ static json_t *gate_json(const struct why *why, size_t i)
 
     name_gate(why, g, name);
     format_rule(g, rule);
-    return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:b}", "gate", name, "limit", g->limit, "rule",
-                     g->kind == WHY_GATE ? json_string(rule) : json_null(), "open", open, "opens_at",
-                     open ? json_null() : json_time(g->opens_us), "paused_until",
+    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:b}", "gate", text_word(name), "limit",
+                     text_word(g->limit), "rule", g->kind == WHY_GATE ? text_word(rule) : json_null(), "open",
+                     open, "opens_at", open ? json_null() : json_time(g->opens_us), "paused_until",
                      json_time(g->pause_until_us), "held_until", json_time(g->held_until_us), "holds_it",
                      (int)i == why->holder && !why->job.held);
 }
@@ -266,7 +266,7 @@ static void add_line_json(json_t *doc, const struct why *why)
 static void add_running_json(json_t *doc, const struct found_job *job)
 {
     json_object_set_new(doc, "worker",
-                        json_pack("{s:s, s:o, s:I}", "name", job->worker, "host",
+                        json_pack("{s:o, s:o, s:I}", "name", text_word(job->worker), "host",
                                   text_json(span_str(job->host)), "pid", (json_int_t)job->pid));
     json_object_set_new(doc, "since", json_time(job->at_us));
     json_object_set_new(doc, "lease_until", json_time(job->lease_us));

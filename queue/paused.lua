@@ -15,14 +15,16 @@ function paused.is_known(queue)
         or call('HEXISTS', P .. 'halted', 'q/' .. queue) == 1
 end
 
--- The queues, with those that are paused before their first job.
+local function add(names, known, name)
+    if not is_name(name) or known[name] then return end
+    names[#names + 1], known[name] = name, true
+end
+
+-- The queues, with those that are paused before their first job. What is no name is no queue, whoever wrote it there.
 function paused.queues()
-    local names, known = call('SMEMBERS', P .. 'queues'), {}
-    for _, name in ipairs(names) do known[name] = true end
-    for _, field in ipairs(call('HKEYS', P .. 'halted')) do
-        local name = match(field, '^q/(.+)$')
-        if name and not known[name] then names[#names + 1] = name end
-    end
+    local names, known = {}, {}
+    for _, name in ipairs(call('SMEMBERS', P .. 'queues')) do add(names, known, name) end
+    for _, field in ipairs(call('HKEYS', P .. 'halted')) do add(names, known, match(field, '^q/(.+)$')) end
     return names
 end
 

@@ -198,7 +198,7 @@ static int ask(struct weir *w, struct status *status)
     if (rc != 0)
         return rc;
     if (reply->type == REDIS_REPLY_STRING)
-        root = json_loadb(reply->str, reply->len, 0, NULL);
+        root = json_loadb(reply->str, reply->len, JSON_ALLOW_NUL, NULL);
     freeReplyObject(reply);
     if (!json_is_object(root))
         rc = error_set(&w->error, WEIR_EINTERNAL,

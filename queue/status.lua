@@ -65,11 +65,13 @@ local function status()
     end
     local held = rates.held(queues)
     for name, text in pairs(pairs_of(call('HGETALL', P .. 'types'))) do
-        reply.types[name] = type_of(name, text, held[name], found.types[name])
+        if is_name(name) then reply.types[name] = type_of(name, text, held[name], found.types[name]) end
     end
     local workers = call('ZRANGE', P .. 'workers', 0, -1, 'WITHSCORES')
-    for i = 1, #workers, 2 do reply.workers[workers[i]] = worker_of(workers[i], workers[i + 1]) end
-    return json_write(reply)
+    for i = 1, #workers, 2 do
+        if is_name(workers[i]) then reply.workers[workers[i]] = worker_of(workers[i], workers[i + 1]) end
+    end
+    return (json_write(reply):gsub('[\128-\255]', '?')) -- whatever stands there: it must be UTF-8
 end
 
 return status
