@@ -42,17 +42,18 @@ function claim_grant.begin()
 end
 
 -- The gates of a list of a type, loaded; or what opens at a fixed time, {name =, fixed =}.
-local function load_gates(list, key)
+local function load_gates(t, list, key)
     local gates = {}
     for i = 1, #list do
         local spec = list[i]
         gates[i] = spec.fixed and spec or gate.load(key and spec.name .. '/' .. key or spec.name, spec.rule)
+        if t.spends and not spec.fixed then gate.remember(gates[i]) end
     end
     return gates
 end
 
 local function global_gates(t)
-    local gates = load_gates(t.global)
+    local gates = load_gates(t, t.global)
     for _, pause in ipairs(t.paused) do
         local till = rules.paused(pause.set)
         if till > now then gates[#gates + 1] = {name = pause.name, fixed = till} end
@@ -95,11 +96,11 @@ function claim_grant.lane(s, key)
     if s.keyed then
         claim.budget = claim.budget - claim.LANE
         if key ~= '' then
-            gates = load_gates(s.kind.keyed, key)
+            gates = load_gates(s.kind, s.kind.keyed, key)
             s.has_keys = true
         end
     end
-    l = {s = s, key = key, name = name, node = s.name .. '/' .. key, tail = '/' .. name, gates = gates,
+    l = {s = s, key = key, name = name, node = s.name .. '/' .. key, tail = s.kind.digest .. '/' .. name, gates = gates,
          read = NONE, read_at = 1, fetched = 0, whole = false, parked = NONE, parked_next = 1}
     if s.counting then
         local names = s.counting .. counting(gates)

@@ -5,8 +5,9 @@
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
 --            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
---   token  = turn "." index [ "@" slot ] [ "*" cost ] "/" lane [ "~" gates ]   unique for one worker instance; slot: when its
---            gates let it start, us; cost: 1 when not there; gates: "," between, the concurrency gates that it took
+--   token  = turn "." index [ "@" slot ] [ "*" cost ] [ "+" rules ] "/" lane [ "~" gates ]   unique for one worker instance;
+--            slot: when its gates let it start, us; cost: 1 when not there; rules: a digest of those that held it;
+--            gates: "," between, the concurrency gates that it took
 --   record = header "\n" entry                                               the header makes equal entries differ
 --            later: "q " tag " " queue " " type  a scheduled job, for its queue
 --                   "l " tag " " lane          a retried job, for the head of its lane
@@ -60,11 +61,12 @@ function lease.id(body)
 end
 
 function lease.lane_of(token)
-    return token:match('^%d+%.[%w_-]+@?%d*%*?%d*/([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
-        or token:match('^%d+%.[%w_-]+@?%d*%*?%d*/([%w_.-]+/[%w_.-]+/[%w_.-]*)~[%w_.#/,-]+$')
+    return token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
+        or token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+/[%w_.-]+/[%w_.-]*)~[%w_.#/,-]+$')
 end
 
 function lease.slot_of(token) return tonumber(token:match('^[^/]-@(%d+)')) or 0 end
+function lease.rules_of(token) return token:match('^[^/]-(%+%x+)') or '' end
 function lease.cost_of(token) return tonumber(token:match('^[^/]-%*(%d+)')) or 1 end
 
 -- An iterator over the names of the concurrency gates that it took.
@@ -73,7 +75,7 @@ function lease.gates_of(token) return (token:match('~(.*)$') or ''):gmatch('[^,]
 -- Queue, type, key of a lane.
 function lease.lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
 
--- "<turn>.<index>[@<slot>]" of a token.
+-- What stands before the lane in a token.
 function lease.token_head(token) return token:match('^[^/]+') end
 
 -- What active:<worker> holds: {token =, entry =, lane =, queue =, type =} each, and the {token =, entry =} pairs whose token

@@ -122,15 +122,16 @@ function verbs.back(job, back)
     lease.count(job.type, 'back', 1)
 end
 
--- The job cost that much in truth. As long as nobody knows that jobs of its type do, who waits for what they give back may not be
+-- The job cost that much in truth. To rules that did not hold it as it started nothing is given back. As long as nobody knows that jobs of its type do, who waits for what they give back may not be
 -- listed: its own queue is looked at all the same.
 function verbs.cost(job)
-    local difference, known = job.delay_us - lease.cost_of(job.token), types.load(job.type).spends
+    local difference, kind = job.delay_us - lease.cost_of(job.token), types.load(job.type)
+    local gives = difference < 0 and lease.rules_of(job.token) == kind.digest
     for _, e in ipairs(types.gates(job.type, job.key)) do
         if difference > 0 then gate.charge(e, difference) end
-        if difference < 0 then
+        if gives then
             gate.give(e, lease.slot_of(job.token), -difference)
-            if not known then lane.wait_at(job.queue, e.name, true) end
+            if not kind.spends then lane.wait_at(job.queue, e.name, true) end
             lane.opened(e.name)
         end
     end

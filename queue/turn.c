@@ -70,7 +70,7 @@ static int64_t number_in(struct span head, char mark, int64_t absent)
     return at ? strtoll(at + 1, NULL, 10) : absent;
 }
 
-/* "turn.index[@slot][*cost]/queue/type/key[~gate[,gate...]]" */
+/* "turn.index[@slot][*cost][+rules]/queue/type/key[~gate[,gate...]]" */
 static bool read_token(struct span token, struct lease *lease)
 {
     struct span rest = token, head, queue;

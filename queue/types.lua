@@ -74,6 +74,7 @@ local function add_limit(t, name, text)
     local set = rules.read(text)
     t.limits[#t.limits + 1] = name
     t.text[#t.text + 1] = name .. '=' .. text
+    t.digest[#t.digest + 1] = name .. '=' .. (set and set.text or text)
     if not set then
         t.broken[#t.broken + 1] = name
         t.global[#t.global + 1] = {name = name .. '#0', fixed = huge}
@@ -91,12 +92,13 @@ end
 
 local function build(name, options, names, texts)
     local t = {name = name, cost = options.cost, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
-               path = nil, in_flight = nil, limits = {}, text = {}, global = {}, keyed = {}, paused = {}, weighted = {}, broken = {}}
+               path = nil, in_flight = nil, limits = {}, text = {}, digest = {}, global = {}, keyed = {}, paused = {}, weighted = {}, broken = {}}
     for i, text in ipairs(texts) do
         if text then add_limit(t, names[i], text) end
     end
     t.text = concat(t.text, '|')
     t.limited = #t.limits > 0
+    t.digest = t.limited and '+' .. sub(sha1(concat(t.digest, '|')), 1, 4) or ''
     return t
 end
 
@@ -133,7 +135,7 @@ local function load_shared(name, text)
 end
 
 -- The type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
--- limits = {name...}, text (the limits with their rules), global = {{name, rule | fixed}...}, keyed = {...},
+-- limits = {name...}, text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)
     if not loaded then

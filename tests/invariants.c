@@ -274,6 +274,7 @@ bool next_name(struct span *list, struct span *name)
 bool token_read(struct span text, struct token *token)
 {
     struct span head, turn, lane, list, gate;
+    const char *mark;
 
     *token = (struct token){.gates = {"", 0}};
     if (!cut(&text, '/', &head))
@@ -287,6 +288,8 @@ bool token_read(struct span text, struct token *token)
     for (list = token->gates; next_name(&list, &gate);)
         if (!is_gate(gate))
             return false;
+    if ((mark = memchr(head.at, '+', head.len)))
+        head.len = (size_t)(mark - head.at);
     token->cost = cut_number(&head, '*', 1);
     token->slot_us = cut_number(&head, '@', 0);
     return read_lane(text, &token->queue, &token->type, &token->key) && cut(&head, '.', &turn) &&

@@ -103,6 +103,15 @@ static void add_id(char out[1000], struct span body)
     snprintf(out + len, 1000 - len, "%s%.*s", len ? " " : "", (int)view.id.len, view.id.at);
 }
 
+/* Of "...+1f2e/default/t/" the digest of the rules is not compared. */
+static void cut_rules(char *token)
+{
+    char *lane = strchr(token, '/'), *mark = strchr(token, '+');
+
+    if (mark && mark < lane)
+        memmove(mark, lane, strlen(lane) + 1);
+}
+
 void expect_token(size_t lease, const char *expected)
 {
     char found[300];
@@ -110,6 +119,7 @@ void expect_token(size_t lease, const char *expected)
     assert_in_range(lease, 0, turns.claim.lease_count - 1);
     snprintf(found, sizeof found, "%.*s", (int)turns.claim.leases[lease].token.len,
              turns.claim.leases[lease].token.at);
+    cut_rules(found);
     assert_string_equal(found + strcspn(found, "@*/"), expected);
 }
 

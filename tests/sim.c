@@ -307,6 +307,9 @@ void sim_limit_is(int n, const char *text)
     limit->set = *text != '\0';
     limit->count = 0;
     limit->path = -1;
+    limit->text = 14695981039346656037u;
+    for (const char *c = text; *c; c++)
+        limit->text = (limit->text ^ (unsigned char)*c) * 1099511628211u;
     while (*text) {
         size_t len = strcspn(text, " ");
 
@@ -318,6 +321,20 @@ void sim_limit_is(int n, const char *text)
 static int limit_of(const struct sim_type *type, int i)
 {
     return i == 0 ? (int)(type - sim.types) : type->uses[i - 1];
+}
+
+/* All rules of a type: another number where they are others. */
+static uint64_t rules_of(int type)
+{
+    uint64_t all = 0;
+
+    for (int i = 0; i <= sim.types[type].use_count; i++) {
+        const struct sim_limit *limit = &sim.limits[limit_of(&sim.types[type], i)];
+
+        if (limit->set)
+            all = (all ^ limit->text ^ (uint64_t)limit_of(&sim.types[type], i)) * 1099511628211u;
+    }
+    return all;
 }
 
 int sim_path(int type)
@@ -619,9 +636,9 @@ void sim_true_cost(int n, int64_t cost)
         if (needs[i].rule->rule.kind == NAIVE_CONCURRENCY)
             continue;
         gate_follow(gate, needs[i].rule);
-        if (cost < job->taken)
+        if (cost < job->taken && job->rules == rules_of(job->type))
             naive_give(&gate->naive, turns.now_us, job->slot_us, job->taken - cost, n);
-        else if (cost > job->taken)
+        if (cost > job->taken)
             naive_charge(&gate->naive, turns.now_us, cost - job->taken);
     }
 }
@@ -1053,6 +1070,7 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
     job->owner = owner;
     job->slot_us = token.slot_us;
     job->taken = sim_cost(n);
+    job->rules = rules_of(job->type);
     snprintf(job->token, sizeof job->token, "%.*s", (int)lease->token.len, lease->token.at);
 }
 

@@ -49,6 +49,7 @@ struct sim_job {
     char token[500]; /* the same; with the key that it ran under, the time of its slot, what it took */
     int key;
     int64_t slot_us, taken;
+    uint64_t rules; /* that held it then */
     int64_t due_us;
     bool scheduled; /* SIM_LATER: goes to the tail of its queue, not to the head of its lane */
 
@@ -91,6 +92,7 @@ struct sim_rule {
 struct sim_limit {
     const char *name;
     bool set, asleep;
+    uint64_t text; /* a hash of it */
     struct sim_rule rules[SIM_RULES];
     int count;
     int path; /* of its keyed rules; -1: none */
@@ -127,6 +129,7 @@ struct sim {
     uint64_t seed, random;
     int step;
     bool models_gates; /* false: the clock is set, which moves windows */
+    bool spends;       /* jobs cost something, and often less than they took */
     int job_count, id_count, raw;
     int type_count, queue_count, limit_count, key_count;
     struct sim_type types[SIM_TYPES];

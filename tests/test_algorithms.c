@@ -470,6 +470,145 @@ static void test_random_sequences_equal_the_model(void **state)
         run_sequences((enum algorithm)algorithm);
 }
 
+static struct rule parsed(const char *text)
+{
+    struct rule rule;
+
+    if (rule_parse(text, &rule, &error) < 0)
+        fail_msg("%s", error.text);
+    return rule;
+}
+
+/* ---- Giving back, as if the job had cost less */
+
+/* All starts of a bucket, in the order in which they were granted. */
+static struct {
+    int64_t at_us, slots;
+    bool gives; /* it may still give back */
+} history[STEPS * 5];
+static int history_count;
+static bool in_order, merged; /* the starts go forward; the gate may have had to forget */
+
+static void replay_history(void)
+{
+    naive_init(&pair.naive, &pair.gate.rule);
+    for (int i = 0; i < history_count; i++)
+        if (history[i].slots > 0)
+            naive_take(&pair.naive, history[i].at_us, history[i].slots);
+}
+
+/* The definition: in no window that ends with the last start, more than fits above what drains in it. A start
+ * that was rounded up counts as the exact time. */
+static void check_windows(void)
+{
+    const struct rule *rule = &pair.gate.rule;
+    int64_t end_us = history[history_count - 1].at_us;
+
+    for (int i = 0; i < history_count; i++) {
+        int64_t sum = 0;
+
+        for (int j = 0; j < history_count; j++)
+            if (history[j].at_us >= history[i].at_us && history[j].at_us <= end_us)
+                sum += history[j].slots;
+        if (history[i].at_us <= end_us &&
+            (wide)sum * rule->period_us >
+                (wide)rule->burst * rule->period_us + (wide)(end_us - history[i].at_us + 1) * rule->count)
+            differ("slots in a window", sum, rule->burst);
+    }
+}
+
+/* As the model has it, but for less than a microsecond: a start that was rounded up counts as the exact time
+ * only in the one of the two that had no room to spare. */
+static void check_given(void)
+{
+    int64_t costs[] = {1, pair.gate.rule.burst};
+
+    merged |= pair.gate.low_count == GATE_LOWS;
+    replay_history();
+    for (size_t i = 0; i < COUNT(costs); i++) {
+        int64_t at_us = gate_start(&pair.gate, pair.now_us, costs[i]);
+        int64_t model_us = naive_start(&pair.naive, pair.now_us, costs[i]);
+
+        if (at_us < model_us - 1 || (at_us > model_us + 1 && in_order && !merged))
+            differ("start after giving back", at_us, model_us);
+    }
+}
+
+static void start_some(void)
+{
+    int64_t cost = pick(1, pair.gate.rule.burst), s_us = gate_start(&pair.gate, pair.now_us, cost);
+
+    if (s_us > pair.now_us + AHEAD_US)
+        return;
+    s_us += pick(0, 3) ? 0 : pick(0, 40);
+    in_order &= history_count == 0 || s_us >= history[history_count - 1].at_us;
+    assert_int_equal(gate_take(&pair.gate, s_us, 1, cost), 0);
+    history[history_count].at_us = s_us;
+    history[history_count].gives = true;
+    history[history_count++].slots = cost;
+    check_windows();
+    if (pick(0, 1))
+        pair.now_us = s_us;
+}
+
+static void give_any(void)
+{
+    int i = history_count ? (int)pick(0, history_count - 1) : 0;
+
+    if (history_count == 0 || !history[i].gives || history[i].at_us > pair.now_us)
+        return;
+    history[i].gives = false;
+    if (history[i].slots > 0) {
+        int64_t slots = pick(1, history[i].slots);
+
+        gate_give(&pair.gate, pair.now_us, history[i].at_us, slots);
+        history[i].slots -= slots;
+    }
+}
+
+static void test_what_no_later_start_has_used_is_given_back(void **state)
+{
+    static void (*const acts[])(void) = {start_some, start_some, start_some, give_any, give_any, move_clock};
+
+    (void)state;
+    begin_random();
+    for (int i = 0; i < 4 * SEQUENCES; i++) {
+        struct rule rule = random_rule_of(pick(0, 1) ? ALGORITHM_GCRA : ALGORITHM_TOKEN_BUCKET);
+
+        pair_init(&rule);
+        history_count = 0;
+        in_order = true;
+        merged = false;
+        gate_remember(&pair.gate, pair.now_us);
+        for (int j = 0; j < 2 * STEPS; j++) {
+            acts[pick(0, COUNT(acts) - 1)]();
+            check_given();
+        }
+    }
+    gate_free(&pair.gate);
+}
+
+/* More starts than it remembers one by one, each of them with less in use than the next: hardly anything is
+ * lost. */
+static void test_a_short_memory_gives_back_nearly_all(void **state)
+{
+    struct rule rule = parsed("1000/1s");
+    int64_t left;
+
+    (void)state;
+    begin_random();
+    pair_init(&rule);
+    gate_remember(&pair.gate, pair.now_us);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(gate_take(&pair.gate, pair.now_us + i, 1, 10), 0);
+    assert_int_equal(pair.gate.low_count, GATE_LOWS);
+    for (int i = 0; i < 100; i++)
+        gate_give(&pair.gate, pair.now_us + 100, pair.now_us + i, 9);
+    left = 1000 - gate_count(&pair.gate, pair.now_us + 100, 1000, 1);
+    assert_in_range(left, 100, 180);
+    gate_free(&pair.gate);
+}
+
 /* ---- Long backlogs */
 
 /* Far along, by the gate's own start and take, which the sequences above have checked. */
@@ -496,15 +635,6 @@ static void test_the_nth_start_is_exact_however_far(void **state)
         gate_free(&walked);
     }
     gate_free(&pair.gate);
-}
-
-static struct rule parsed(const char *text)
-{
-    struct rule rule;
-
-    if (rule_parse(text, &rule, &error) < 0)
-        fail_msg("%s", error.text);
-    return rule;
 }
 
 static int64_t nth_of(const char *text, int64_t n)
@@ -785,6 +915,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_sequences_equal_the_model),
+        cmocka_unit_test(test_what_no_later_start_has_used_is_given_back),
+        cmocka_unit_test(test_a_short_memory_gives_back_nearly_all),
         cmocka_unit_test(test_the_nth_start_is_exact_however_far),
         cmocka_unit_test(test_a_billion_jobs_are_no_work),
         cmocka_unit_test(test_no_period_sees_more_than_the_worst_case),

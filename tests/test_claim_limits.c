@@ -736,6 +736,105 @@ static void test_the_true_cost_is_taken_or_given_back(void **state)
     expect_claim("c");
 }
 
+#define RUNNING_MOST 50
+
+/* What runs, in the order of its slots. */
+static struct {
+    char token[200];
+    int64_t end_us;
+} running[RUNNING_MOST];
+static int running_count;
+
+static void run_claimed(int64_t takes_us)
+{
+    for (size_t i = 0; i < turns.claim.lease_count; i++) {
+        const struct lease *lease = &turns.claim.leases[i];
+
+        snprintf(running[running_count].token, sizeof running->token, "%.*s", (int)lease->token.len,
+                 lease->token.at);
+        running[running_count++].end_us = lease->slot_us + takes_us;
+    }
+}
+
+/* Settles those that have ended by now, each by what it spent. */
+static void end_due(const char *spent)
+{
+    struct args a;
+    int64_t stale;
+    int n = 0;
+
+    while (n < running_count && running[n].end_us <= turns.now_us)
+        n++;
+    if (n == 0)
+        return;
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    for (int i = 0; i < n; i++)
+        settle_cost(&a, span_str(running[i].token), atoi(spent));
+    for (int i = 0; i < n; i++)
+        settle_end(&a, SETTLE_FINISH, span_str(running[i].token), 0, NULL);
+    must(turns_send(&a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    assert_int_equal(stale, 0);
+    running_count -= n;
+    memmove(running, running + n, (size_t)running_count * sizeof *running);
+}
+
+/* How many jobs of cost 5 start in two seconds, after one, when each spends 1 and takes that long. */
+static int starts_of_cheap_jobs(const char *rule, int64_t takes_us)
+{
+    int64_t next_us = 0;
+    int starts = 0;
+
+    scene_begin(NULL);
+    start("w");
+    must(turns_rate("slow", rule));
+    free(redis_text("EVAL",
+                    "for i = 1, 1000 do redis.call('RPUSH', KEYS[1], '{\"id\":\"' .. i .. "
+                    "'\",\"type\":\"slow\",\"cost\":5}') end",
+                    "1", QUEUE));
+    running_count = 0;
+    for (; turns.now_us < BEGIN_US + 3 * SECOND_US; turns.now_us += 1000) {
+        bool ended = running_count > 0 && running[0].end_us <= turns.now_us;
+
+        end_due("1");
+        if (running_count == RUNNING_MOST || (!ended && turns.now_us < next_us))
+            continue;
+        claim("w", RUNNING_MOST - running_count, 0);
+        next_us = turns.claim.next_us;
+        if (turns.now_us > BEGIN_US + SECOND_US)
+            starts += (int)turns.claim.lease_count;
+        run_claimed(takes_us);
+    }
+    turns_check();
+    return starts;
+}
+
+/* However long they run: what they did not spend lets others start. The windows count a job's slots while its
+ * start stands in them. */
+static void test_what_was_not_spent_lets_others_start(void **state)
+{
+    static const struct {
+        const char *rule;
+        int64_t takes_us;
+        int least;
+    } cases[] = {
+        {"gcra:100/1000000/100", 20000, 195},         {"gcra:100/1000000/100", 100000, 195},
+        {"token-bucket:100/1000000/100", 20000, 195}, {"gcra:100/1000000/5", 2000, 170},
+        {"gcra:1000/7000000/50", 60000, 270},         {"fixed-window:100/1000000/0", 20000, 180},
+        {"sliding-log:100/1000000", 20000, 180},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int starts = starts_of_cheap_jobs(cases[i].rule, cases[i].takes_us);
+
+        print_message("%s, %lld ms: %d starts in 2 s\n", cases[i].rule, (long long)cases[i].takes_us / 1000,
+                      starts);
+        assert_in_range(starts, cases[i].least, 1000);
+    }
+}
+
 /* ---- Throttled */
 
 static void test_a_throttled_job_pauses_its_limits(void **state)
@@ -891,6 +990,7 @@ int main(void)
         TEST(a_job_in_flight_is_one_whatever_it_costs),
         TEST(a_cost_that_never_fits_is_dead),
         TEST(the_true_cost_is_taken_or_given_back),
+        TEST(what_was_not_spent_lets_others_start),
         TEST(a_throttled_job_pauses_its_limits),
         TEST(a_throttled_job_of_a_key_pauses_that_key_only),
         TEST(without_a_time_the_pause_doubles),

@@ -34,14 +34,16 @@ static uint64_t seed;
  * ARGV[4] starts, one after the other, each at the earliest; the clock follows. */
 static const char functions[] =
     "local function number(x) return x == huge and 'never' or us(x) end\n"
+    "local function take(g, s, cost, most, later)\n"
+    "  if s > now + gate.AHEAD then return 0 end\n"
+    "  local k = gate.count(g, s + later, most, cost)\n"
+    "  if k > 0 then gate.take(g, s + later, k, cost) end\n"
+    "  return k\n"
+    "end\n"
     "local verbs = {\n"
     "  look = function() return 0 end,\n"
-    "  take = function(g, s, cost, most, later)\n"
-    "    if s > now + gate.AHEAD then return 0 end\n"
-    "    local k = gate.count(g, s + later, most, cost)\n"
-    "    if k > 0 then gate.take(g, s + later, k, cost) end\n"
-    "    return k\n"
-    "  end,\n"
+    "  take = take,\n"
+    "  keep = function(g, ...) gate.remember(g) return take(g, ...) end,\n"
     "  give = function(g, _, cost, at) gate.give(g, at, cost) return 0 end,\n"
     "  charge = function(g, _, cost) gate.charge(g, cost) return 0 end,\n"
     "  pause = function(g, _, _, at) gate.pause(g, at) return 0 end,\n"
@@ -158,15 +160,15 @@ static void set_state(const char *text)
 
 /* ---- Steps */
 
-enum verb { LOOK, TAKE, GIVE, CHARGE, PAUSE, RESUME, RELEASE, THROTTLED, HOLD };
-static const char *const verb_names[] = {"look",   "take",    "give",      "charge", "pause",
-                                         "resume", "release", "throttled", "hold"};
+enum verb { LOOK, TAKE, KEEP, GIVE, CHARGE, PAUSE, RESUME, RELEASE, THROTTLED, HOLD };
+static const char *const verb_names[] = {"look",  "take",   "keep",    "give",      "charge",
+                                         "pause", "resume", "release", "throttled", "hold"};
 
 struct step {
     char rule[RULE_TEXT_SIZE];
     int64_t now_us, cost;
-    int64_t a, b; /* take: most jobs, how much later than the earliest; give: when it was taken; pause, hold:
-                     until when */
+    int64_t a, b; /* take, keep (and remember): most jobs, how much later than the earliest; give: when it was
+                     taken; pause, hold: until when */
     int64_t ticket;
     int node;
     enum verb verb;
@@ -331,6 +333,9 @@ static int64_t held_until(const struct kept *k, const struct step *s)
 static bool follow(struct gate *g, struct kept *k, struct step *s, struct answer *answer)
 {
     switch (s->verb) {
+    case KEEP:
+        gate_remember(g, s->now_us);
+        /* fall through */
     case TAKE:
         if (answer->start_us <= s->now_us + AHEAD_US)
             answer->k = gate_count(g, answer->start_us + s->b, s->a, s->cost);
@@ -359,8 +364,9 @@ static bool follow(struct gate *g, struct kept *k, struct step *s, struct answer
     case HOLD:
         answer->k = answer->held_us == 0;
         if (answer->k) {
+            if (k->holder != s->node || k->hold_until_us <= s->now_us || k->hold_ticket > s->ticket)
+                k->hold_ticket = s->ticket;
             k->holder = s->node;
-            k->hold_ticket = s->ticket;
             k->hold_until_us = s->a;
         }
         return answer->k;
@@ -401,6 +407,7 @@ static struct foreseen foresee(struct kept *k, const struct rule *rule, struct s
         gate_free(&g);
         return f;
     }
+    g.remembers = g.low_count > 0; /* else the state does not say so */
     gate_free(&k->gate);
     k->gate = g;
     k->written = true;
@@ -438,11 +445,14 @@ static bool is_far(const struct kept *k, int64_t now_us)
     return resets_us != GATE_NEVER && resets_us > now_us + INT64_C(300000000000000);
 }
 
-static struct step random_step(const struct rule *rule, const char *stored, int64_t now_us, int64_t taken_us,
-                               bool far, uint64_t *random)
+#define TAKEN 8 /* starts that may give back */
+
+static struct step random_step(const struct rule *rule, const char *stored, int64_t now_us,
+                               const int64_t taken_us[TAKEN], bool far, uint64_t *random)
 {
-    static const enum verb verbs[] = {TAKE, TAKE, TAKE,   TAKE,  TAKE,   TAKE,    TAKE,    TAKE,      TAKE,
-                                      LOOK, GIVE, CHARGE, PAUSE, RESUME, RELEASE, RELEASE, THROTTLED, HOLD};
+    static const enum verb verbs[] = {TAKE,   TAKE,    TAKE,    TAKE,      TAKE, KEEP,   KEEP,
+                                      KEEP,   KEEP,    LOOK,    GIVE,      GIVE, CHARGE, PAUSE,
+                                      RESUME, RELEASE, RELEASE, THROTTLED, HOLD};
     struct step s = {.now_us = now_us, .verb = verbs[random_in(random, 0, COUNT(verbs) - 1)]};
 
     snprintf(s.rule, sizeof s.rule, "%s", stored);
@@ -450,10 +460,10 @@ static struct step random_step(const struct rule *rule, const char *stored, int6
     s.a = random_magnitude(random, 200);
     s.node = (int)random_in(random, 0, NODES - 1);
     s.ticket = random_in(random, 1, 5);
-    if (s.verb == TAKE)
+    if (s.verb == TAKE || s.verb == KEEP)
         s.b = random_in(random, 0, 2) ? 0 : random_in(random, 0, 2);
     if (s.verb == GIVE)
-        s.a = random_in(random, 0, 3) ? taken_us : now_us;
+        s.a = random_in(random, 0, 3) ? taken_us[random_in(random, 0, TAKEN - 1)] : now_us;
     if (far && (s.verb == CHARGE || s.verb == THROTTLED))
         s.verb = LOOK;
     if (s.verb == CHARGE)
@@ -492,6 +502,12 @@ static void fail_step(const struct step *s, int sequence, int number, const stru
              c->remaining, lua->burst, c->burst, lua->held_us, c->held_us, state);
 }
 
+static bool same_lows(const struct gate *a, const struct gate *b)
+{
+    return a->low_count == b->low_count &&
+           memcmp(a->lows, b->lows, (size_t)a->low_count * sizeof *a->lows) == 0;
+}
+
 /* C reads what Lua wrote, and answers as the gate that it is. */
 static void check_state(const struct kept *k, const struct step *s, const struct rule *rule,
                         const char *state, int sequence, int number)
@@ -504,7 +520,7 @@ static void check_state(const struct kept *k, const struct step *s, const struct
     if (gate_read(&read, state, s->now_us, &error) < 0)
         fail_msg("WEIR_SEED=%" PRIu64 ": sequence %d, step %d: %s", seed, sequence, number, error.text);
     kept = load(&copy, rule, s->now_us, &ignored);
-    if (gate_start(&read, s->now_us, 1) != gate_start(&kept, s->now_us, 1) ||
+    if (gate_start(&read, s->now_us, 1) != gate_start(&kept, s->now_us, 1) || !same_lows(&read, &kept) ||
         read.in_flight != kept.in_flight ||
         gate_start(&read, s->now_us, rule->burst) != gate_start(&kept, s->now_us, rule->burst) ||
         (!is_log(s) && gate_resets(&read, s->now_us) != gate_resets(&kept, s->now_us)))
@@ -532,8 +548,11 @@ static void run_sequence(uint64_t *random, int sequence)
     struct kept k = {.holder = -1};
     char stored[RULE_TEXT_SIZE];
     struct rule rule = random_valid_rule(random, stored);
-    int64_t now_us = BEGIN_US, taken_us = BEGIN_US;
+    int64_t now_us = BEGIN_US, taken_us[TAKEN];
+    int taken = 0;
 
+    for (int i = 0; i < TAKEN; i++)
+        taken_us[i] = BEGIN_US;
     free(server_ask(&server, "DEL", GATE, NULL));
     for (int done = 0; done < STEPS;) {
         struct foreseen foreseen[STEPS];
@@ -551,8 +570,8 @@ static void run_sequence(uint64_t *random, int sequence)
             steps[n] = random_step(&rule, stored, now_us, taken_us, is_far(&k, now_us), random);
             rules[n] = rule;
             foreseen[n] = foresee(&k, &rule, &steps[n]);
-            if (foreseen[n].answer.k > 0 && steps[n].verb == TAKE)
-                taken_us = foreseen[n].answer.start_us + steps[n].b;
+            if (foreseen[n].answer.k > 0 && (steps[n].verb == TAKE || steps[n].verb == KEEP))
+                taken_us[taken++ % TAKEN] = foreseen[n].answer.start_us + steps[n].b;
             add_step(&a, &steps[n]);
             now_us = move_clock(&k, now_us, random);
             if (now_us > BEGIN_US * 2 || now_us < BEGIN_US / 2)

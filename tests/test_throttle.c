@@ -53,7 +53,7 @@ static int64_t random_cost(int type)
 {
     int64_t most = sim_cost_most(type);
 
-    if (!sim_chance(4))
+    if (sim_chance(4) == sim.spends)
         return 0;
     return sim_pick(1, sim_chance(30) ? 30 : most < 6 ? most : 6);
 }
@@ -599,9 +599,9 @@ static void settle_some(struct worker *worker)
     settle_request(&a, PREFIX, turns.now_us, id_of(worker)->name);
     for (int i = 0; i < kept; i++) {
         int n = list[i];
-        int64_t cost = sim_pick(1, 8);
+        int64_t cost = sim.spends && !sim_chance(4) ? sim_pick(0, sim_jobs[n].taken) : sim_pick(1, 8);
 
-        if (sim_jobs[n].slot_us > 0 && sim_chance(6)) {
+        if (sim_jobs[n].slot_us > 0 && sim_chance(sim.spends ? 2 : 6)) {
             settle_cost(&a, sim_token(n), cost);
             sim_true_cost(n, cost);
         }
@@ -987,6 +987,7 @@ static void make_world(uint64_t seed)
     next_us = -1;
     tick_us = amnesty_us = 0;
     sim.models_gates = !sim_chance(10);
+    sim.spends = sim_chance(3);
     sim.type_count = (int)sim_pick(1, SIM_TYPES);
     sim.queue_count = (int)sim_pick(1, SIM_QUEUES);
     sim.limit_count = (int)sim_pick(0, 4);

@@ -26,6 +26,8 @@ struct algorithm_ops {
     int (*take)(struct gate *g, int64_t s_us, int64_t slots);
     int (*charge)(struct gate *g, int64_t now_us, int64_t slots);
     void (*give)(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots);
+    /* NULL: giving back needs no memory of its own. */
+    void (*remember)(struct gate *g, int64_t now_us);
     /* The last start; any time that has passed when it is not known to be ahead. */
     int64_t (*last)(const struct gate *g);
     /* Of a gate that was never used: so many slots are in use, taken at that time. */

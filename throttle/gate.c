@@ -147,6 +147,12 @@ int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost)
     return k ? ops_of(g)->take(g, s_us, k * slots_of(g, cost)) : 0;
 }
 
+void gate_remember(struct gate *g, int64_t now_us)
+{
+    if (ops_of(g)->remember)
+        ops_of(g)->remember(g, now_us);
+}
+
 void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost)
 {
     ops_of(g)->give(g, now_us, s_us, cost);
@@ -206,6 +212,8 @@ int gates_take(struct gate *gates, size_t count, int64_t s_us, int64_t k, int64_
 static void empty(struct gate *g)
 {
     memset(g->word, 0, sizeof g->word);
+    g->remembers = false;
+    g->low_count = 0;
     gate_free(g);
 }
 

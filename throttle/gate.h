@@ -16,6 +16,12 @@ struct gate_entry {
     int64_t at_us, slots;
 };
 
+/* A start that found less in use than all later ones: us + rem / count. */
+struct gate_low {
+    int64_t start_us, us, rem;
+};
+#define GATE_LOWS 16
+
 /* Read what you like, change it by the functions below. */
 struct gate {
     struct rule rule;         /* in force: the base at its present rate */
@@ -28,6 +34,9 @@ struct gate {
     struct gate_entry
         *log; /* sliding-log's starts, oldest first, of which the first log_first are over; owned */
     size_t log_first, log_count, log_capacity;
+    bool remembers; /* gcra: what starts find in use, for those that give back */
+    int low_count;
+    struct gate_low lows[GATE_LOWS + 1]; /* oldest first; the last place is for the one too many */
 };
 
 /* A gate that was never used. Freed with gate_free. */
@@ -46,6 +55,8 @@ int64_t gate_count(const struct gate *g, int64_t s_us, int64_t most, int64_t cos
 /* k jobs of that cost start at s_us, which gate_start and gate_count allowed. WEIR_EINTERNAL: out of memory.
  */
 WEIR_CHECKED int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost);
+/* Before a take: jobs may give back what they take from now on. */
+void gate_remember(struct gate *g, int64_t now_us);
 /* A job that was granted at s_us needed cost slots less: they are given back as far as they still count. */
 void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost);
 /* Or more: they are taken now though the gate may be full. WEIR_EINTERNAL: out of memory. */

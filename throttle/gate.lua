@@ -8,6 +8,7 @@
 --   gate.count(g, s, most, cost)                how many of most jobs may start at s
 --   gate.take(g, s, k, cost)                    k jobs start at s, which start and count allowed; ends a hold
 --   gate.take_next(g, cost, till)               after a take: one more starts as soon as it may, and when; nil: not until then
+--   gate.remember(g)                            before a take: jobs may give back what they take from now on
 --   gate.give(g, s, cost)                       a job that was granted at s needed cost slots less
 --   gate.charge(g, cost)                        or more: they are taken though the gate may be full
 --   gate.release(name)                          concurrency, whatever the rule is now: one job in flight fewer
@@ -248,6 +249,10 @@ function gate.take_next(g, cost, till)
     return s
 end
 
+function gate.remember(g)
+    if g.algorithm.remember then g.algorithm.remember(g) end
+end
+
 function gate.give(g, s, cost)
     g.algorithm.give(g, s, cost)
     touch(g)
@@ -303,9 +308,11 @@ function gate.throttled(g)
     touch(g)
 end
 
--- ticket: whole. Returns whether it is held now: not against an older hold.
+-- ticket: whole. Returns whether it is held now: not against an older hold. One node may wait in several queues: it holds as the
+-- oldest of them.
 function gate.hold(g, node, ticket, until_us)
     if gate.held_until(g, node, ticket) > 0 then return false end
+    if node == g.holder and g.hold_ticket and g.hold_until > now then ticket = min(ticket, g.hold_ticket) end
     g.hold_ticket, g.hold_until, g.holder = ticket, until_us, node
     touch(g)
     return true

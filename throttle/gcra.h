@@ -12,6 +12,7 @@ int64_t gcra_used(const struct gate *g, int64_t at_us);
 int gcra_take(struct gate *g, int64_t s_us, int64_t slots);
 int gcra_charge(struct gate *g, int64_t now_us, int64_t slots);
 void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots);
+void gcra_remember(struct gate *g, int64_t now_us);
 int64_t gcra_last(const struct gate *g);
 int gcra_fill(struct gate *g, int64_t at_us, int64_t slots);
 void gcra_step_back(struct gate *g, int64_t us);

@@ -26,6 +26,7 @@
 --   take(g, s, k, cost)     k jobs start at s, which start() and count() allowed
 --   charge(g, cost)         slots are taken now though none may be free
 --   give(g, s, cost)        slots that were taken at s were not needed
+--   remember(g)             where giving back needs it: from now on what is taken may be given back
 --   used(g)                 slots in use, rounded up; and when the last of them starts, not before now
 --   fill(g, n, at)          of a fresh g: n slots are in use, taken at that time
 --   slowed(g, n, at)        where words are times: n slots were in use at that time when the rate fell

@@ -19,6 +19,7 @@ const struct algorithm_ops token_bucket_ops = {
     .take = gcra_take,
     .charge = gcra_charge,
     .give = gcra_give,
+    .remember = gcra_remember,
     .last = gcra_last,
     .fill = gcra_fill,
     .step_back = gcra_step_back,

@@ -5,7 +5,8 @@
 
 local token_bucket = {
     read = gcra.read, scale = gcra.scale, fresh = gcra.fresh, load = gcra.load, store = gcra.store, back = gcra.back,
-    start = gcra.start, count = gcra.count, take = gcra.take, give = gcra.give, charge = gcra.charge,
+    remember = gcra.remember,
+    start = gcra.start, count = gcra.count, take = gcra.take, charge = gcra.charge, give = gcra.give,
     used = gcra.used, fill = gcra.fill, slowed = gcra.slowed, full = gcra.full, resets = gcra.resets,
 }
 
