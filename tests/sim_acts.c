@@ -289,10 +289,12 @@ static void drop_aside(struct sim_batch *b, bool whole)
             sim_fail("batch_drop %s: %lld, %lld left", b->name, (long long)number_at(0),
                      (long long)number_at(1));
         for (int i = 0; i < count; i++) {
-            sim.aside[sim_jobs[b->aside.at[i]].type]--;
-            sim_end_job(b->aside.at[i], SIM_CANCELLED);
+            int n = b->aside.at[b->aside.count - 1];
+
+            sim_list_remove(&b->aside, b->aside.count - 1, 1);
+            sim.aside[sim_jobs[n].type]--;
+            sim_end_job(n, SIM_CANCELLED);
         }
-        sim_list_remove(&b->aside, 0, count);
     }
 }
 

@@ -736,6 +736,41 @@ static void test_the_true_cost_is_taken_or_given_back(void **state)
     expect_claim("c");
 }
 
+/* The last word of a fixed window's state: the slots that are used. */
+static int used_of(const char *gate)
+{
+    char *state = redis_text("GET", gate), *last = strrchr(state, ' ');
+    int used = last ? atoi(last + 1) : -1;
+
+    free(state);
+    return used;
+}
+
+/* To a limit that did not hold it as it started, or had other rules, a job gives nothing back. */
+static void test_nothing_is_given_back_to_other_rules(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/5"));
+    must(turns_rate("acct", "fixed-window:9/60000000/0"));
+    use("t", "acct");
+    enqueue_with("slow", "a", "\"cost\":3");
+    enqueue_with("t", "b", "\"cost\":3");
+    expect_claim("a b");
+    keep_tokens();
+    use("slow", "acct");
+    must(turns_settle_cost("w", tokens[0], 1, &stale));
+    assert_int_equal(used_of(STATE("acct#0")), 3);
+    must(turns_rate("acct", "fixed-window:8/60000000/0"));
+    must(turns_settle_cost("w", tokens[1], 1, &stale));
+    assert_int_equal(used_of(STATE("acct#0")), 3);
+    must(turns_rate("acct", "fixed-window:9/60000000/0")); /* as it was */
+    must(turns_settle_cost("w", tokens[1], 1, &stale));
+    assert_int_equal(used_of(STATE("acct#0")), 1);
+}
+
 #define RUNNING_MOST 50
 
 /* What runs, in the order of its slots. */
@@ -990,6 +1025,7 @@ int main(void)
         TEST(a_job_in_flight_is_one_whatever_it_costs),
         TEST(a_cost_that_never_fits_is_dead),
         TEST(the_true_cost_is_taken_or_given_back),
+        TEST(nothing_is_given_back_to_other_rules),
         TEST(what_was_not_spent_lets_others_start),
         TEST(a_throttled_job_pauses_its_limits),
         TEST(a_throttled_job_of_a_key_pauses_that_key_only),
