@@ -52,6 +52,8 @@ static void print_limits(const struct verdict *v)
         const struct limit_plan *limit = &limit_plans[i];
         int64_t most = limit->count + (limit->burst ? limit->burst - 1 : 0);
 
+        if (!limit->count && !limit->most)
+            continue;
         printf("%s %s", i ? "," : "", limit->name);
         if (limit->count)
             printf(" %d in 0.95 s of %" PRId64, v->in_period[i], most);
@@ -153,7 +155,7 @@ static void begin_forged(struct forged *f, enum chaos_type type)
     f->run.lives[0] = (struct life){.n = 1, .ended_us = f->run.begun_us + 3600000000, .asked = true};
     f->history = open_in(&f->run, "history");
     f->answers = open_in(&f->run, "answers");
-    f->trace = open_in(&f->run, "trace1");
+    f->trace = open_in(&f->run, "trace0");
     f->log = open_in(&f->run, "worker0.1.err");
 }
 

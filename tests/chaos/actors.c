@@ -299,6 +299,12 @@ static void pause_limit(struct actor *a, const struct act *act)
         complain(a, "pause limit", act->what);
 }
 
+static void move_limit(struct actor *a, const struct act *act)
+{
+    while (weir_rate_set(a->client, "moved", moved_rules[act->what]) != 0)
+        complain(a, "rate set", act->what);
+}
+
 static int run_operator(void)
 {
     struct actor a;
@@ -314,6 +320,8 @@ static int run_operator(void)
             pause_queue(&a, act);
         else if (act->kind == ACT_PAUSE_LIMIT)
             pause_limit(&a, act);
+        else if (act->kind == ACT_MOVE_LIMIT)
+            move_limit(&a, act);
         else
             halt_batch(&a, act);
     }

@@ -13,12 +13,13 @@
 #define JOBS_PER_S 1667 /* 100,000 in a minute */
 
 const struct type_plan type_plans[TYPE_COUNT] = {
-    [TYPE_FREE] = {"free", NULL, 366, 0, 1000},      [TYPE_SLOW] = {"slow", NULL, 4, 200000, 1500000},
+    [TYPE_FREE] = {"free", NULL, 316, 0, 1000},      [TYPE_SLOW] = {"slow", NULL, 4, 200000, 1500000},
     [TYPE_PACED] = {"paced", "paced", 90, 0, 2000},  [TYPE_KEYED] = {"keyed", "keyed", 200, 0, 2000},
     [TYPE_BUSY] = {"busy", "busy", 80, 2000, 15000}, [TYPE_PERKEY] = {"perkey", "perkey", 60, 5000, 30000},
     [TYPE_BOTH] = {"both", "both", 65, 5000, 25000}, [TYPE_STRICT] = {"strict", "strict", 45, 0, 2000},
     [TYPE_LEFT] = {"left", "pool", 45, 0, 2000},     [TYPE_RIGHT] = {"right", "pool", 45, 0, 2000},
-    [TYPE_TICK] = {"tick", NULL, 0, 0, 0},           [TYPE_REPORT] = {"report", NULL, 0, 0, 0},
+    [TYPE_MOVED] = {"moved", "moved", 50, 0, 20000}, [TYPE_TICK] = {"tick", NULL, 0, 0, 0},
+    [TYPE_REPORT] = {"report", NULL, 0, 0, 0},
 };
 
 const struct limit_plan limit_plans[PLAN_LIMITS] = {
@@ -29,6 +30,14 @@ const struct limit_plan limit_plans[PLAN_LIMITS] = {
     {"both", "150/s,burst=10 concurrency=6", false, 150, SECOND, 10, 6},
     {"strict", "100/s,algorithm=sliding-log", false, 100, SECOND, 0, 0},
     {"pool", "300/s,burst=6", false, 300, SECOND, 6, 0},
+    {"moved", "100/s,burst=10", false, 0, 0, 0, 0},
+};
+
+const char *const moved_rules[PLAN_RULES] = {
+    "100/s,burst=10",
+    "60/s,burst=1",
+    "200/s,algorithm=sliding-window",
+    "120/s,algorithm=fixed-window concurrency=3",
 };
 
 const struct schedule_plan schedule_plans[PLAN_SCHEDULES] = {
@@ -173,8 +182,11 @@ static void add_act(struct plan *p, uint64_t *r, const struct step *step)
         act.kind = one_in(r, 2) ? ACT_PAUSE_BATCH : ACT_CANCEL_BATCH;
         act.what = step->batch;
     } else if (step->way == IN_BULK) {
-        act.kind = one_in(r, 2) ? ACT_PAUSE_QUEUE : ACT_PAUSE_LIMIT;
-        act.what = (int)random_in(r, 0, act.kind == ACT_PAUSE_QUEUE ? PLAN_QUEUES - 1 : PLAN_LIMITS - 1);
+        act.kind = one_in(r, 3) ? ACT_PAUSE_QUEUE : one_in(r, 2) ? ACT_PAUSE_LIMIT : ACT_MOVE_LIMIT;
+        act.what = (int)random_in(r, 0,
+                                  act.kind == ACT_PAUSE_QUEUE   ? PLAN_QUEUES - 1
+                                  : act.kind == ACT_PAUSE_LIMIT ? PLAN_LIMITS - 1
+                                                                : PLAN_RULES - 1);
     } else {
         return;
     }
@@ -290,8 +302,8 @@ void plan_free(struct plan *p)
 void plan_print(const struct plan *p, const char *file)
 {
     static const char *const ways[] = {"single", "later", "bulk", "batch", "push"};
-    static const char *const acts[] = {"cancel job", "cancel batch", "pause batch", "pause queue",
-                                       "pause limit"};
+    static const char *const acts[] = {"cancel job",  "cancel batch", "pause batch",
+                                       "pause queue", "pause limit",  "move limit"};
     FILE *f = fopen(file, "w");
 
     if (!f)

@@ -26,6 +26,7 @@ enum chaos_type {
     TYPE_STRICT, /* a sliding log */
     TYPE_LEFT,   /* two types that share a limit */
     TYPE_RIGHT,  /* at two slots a job */
+    TYPE_MOVED,  /* a limit whose rules are changed */
     TYPE_TICK,   /* jobs of schedules; limited by nothing */
     TYPE_REPORT, /* what follows a batch */
     TYPE_COUNT,
@@ -41,15 +42,18 @@ extern const struct type_plan type_plans[TYPE_COUNT];
 /* -1: none of ours. */
 int type_of(const char *name);
 
-/* A limit, and the same in numbers for the checker. */
+/* A limit, and the same in numbers for the checker; without numbers only weir verify judges it. */
 struct limit_plan {
     const char *name, *rules;
     bool by_key;
     int64_t count, period_us, burst; /* count 0: no rate; burst 0: a sliding log */
     int most;                        /* in flight; 0: no such rule */
 };
-#define PLAN_LIMITS 7
+#define PLAN_LIMITS 8
+#define PLAN_RULES 4
 extern const struct limit_plan limit_plans[PLAN_LIMITS];
+/* What the rules of the limit of TYPE_MOVED are changed to. */
+extern const char *const moved_rules[PLAN_RULES];
 
 struct schedule_plan {
     const char *name, *when;
@@ -103,12 +107,19 @@ struct step {
 
 /* ---- What people do */
 
-enum act_kind { ACT_CANCEL_JOB, ACT_CANCEL_BATCH, ACT_PAUSE_BATCH, ACT_PAUSE_QUEUE, ACT_PAUSE_LIMIT };
+enum act_kind {
+    ACT_CANCEL_JOB,
+    ACT_CANCEL_BATCH,
+    ACT_PAUSE_BATCH,
+    ACT_PAUSE_QUEUE,
+    ACT_PAUSE_LIMIT,
+    ACT_MOVE_LIMIT
+};
 
 struct act {
     int64_t at_us;
     enum act_kind kind;
-    int what;       /* number of the job, batch, queue or limit */
+    int what;       /* number of the job, batch, queue, limit or rules */
     int64_t for_us; /* of a pause */
 };
 

@@ -107,7 +107,7 @@ static void set_types(const char *variable, const char *list, const struct worke
     setenv(variable, types, 1);
 }
 
-static void set_worker(struct run *run, int number, int n)
+static void set_worker(struct run *run, int number)
 {
     const struct worker_plan *plan = &worker_plans[number];
 
@@ -121,7 +121,7 @@ static void set_worker(struct run *run, int number, int n)
     set_number("CHAOS_EXECUTORS", "%lld", plan->executors);
     set_number("CHAOS_LEASE", "%lld", plan->lease_s);
     setenv("CHAOS_GRACE", GRACE, 1);
-    set_number("CHAOS_TRACE", "trace%lld", number * 1000 + n);
+    set_number("CHAOS_TRACE", "trace%lld", number);
 }
 
 /* The words of a command line, which end with NULL. */
@@ -194,7 +194,7 @@ static void start_worker(struct run *run, int number)
     snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", run->endpoint_port, who);
     setenv("CHAOS_WHO", who, 1);
     setenv("CHAOS_URL", url, 1);
-    set_worker(run, number, worker->n);
+    set_worker(run, number);
     make_words(&words, &worker_plans[number]);
     worker->pid = program_start(run->server.folder, name, words.words);
     run->lives = more(run->lives, run->life_count, sizeof *run->lives);
