@@ -108,6 +108,8 @@ static void print_type(const struct verify_type *t)
     print_lateness(&t->lateness);
     if (t->before_slot)
         output("  %" PRIu64 " handlers started more than 1 s before their slots\n", t->before_slot);
+    if (t->after_slot)
+        output("  %" PRIu64 " handlers started more than 1 s after their slots\n", t->after_slot);
 }
 
 static void print_violation(const struct verify_violation *violation)
@@ -203,14 +205,15 @@ static json_t *type_json(const struct verify_type *t)
     const struct verify_lateness *l = &t->lateness;
 
     if (!t->limited)
-        return json_pack("{s:I,s:o,s:n,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
+        return json_pack("{s:I,s:o,s:n,s:I,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
                          json_seconds(t->span_us), "lateness", "violations", (json_int_t)0, "before_slot",
-                         (json_int_t)0);
-    return json_pack("{s:I,s:o,s:{s:o,s:o,s:o,s:o,s:o},s:I,s:I}", "starts", (json_int_t)t->starts, "span",
+                         (json_int_t)0, "after_slot", (json_int_t)0);
+    return json_pack("{s:I,s:o,s:{s:o,s:o,s:o,s:o,s:o},s:I,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
                      json_seconds(t->span_us), "lateness", "min", json_seconds(l->min_us), "p50",
                      json_seconds(l->p50_us), "p99", json_seconds(l->p99_us), "p999",
                      json_seconds(l->p999_us), "max", json_seconds(l->max_us), "violations",
-                     (json_int_t)t->violations, "before_slot", (json_int_t)t->before_slot);
+                     (json_int_t)t->violations, "before_slot", (json_int_t)t->before_slot, "after_slot",
+                     (json_int_t)t->after_slot);
 }
 
 static json_t *violation_json(const struct verify_violation *violation)
@@ -233,10 +236,11 @@ static json_t *report_json(const struct verify *v)
         json_object_set_new(types, v->types[i].name, type_json(&v->types[i]));
     for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++)
         json_array_append_new(named, violation_json(&v->named[i]));
-    return json_pack("{s:b,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "ok", v->violations == 0 && v->before_slot == 0,
-                     "starts", (json_int_t)v->starts, "violations", (json_int_t)v->violations, "before_slot",
-                     (json_int_t)v->before_slot, "lost", (json_int_t)v->lost, "types", types, "limits",
-                     limits_json(v), "named", named);
+    return json_pack("{s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "ok",
+                     v->violations == 0 && v->before_slot == 0 && v->after_slot == 0, "starts",
+                     (json_int_t)v->starts, "violations", (json_int_t)v->violations, "before_slot",
+                     (json_int_t)v->before_slot, "after_slot", (json_int_t)v->after_slot, "lost",
+                     (json_int_t)v->lost, "types", types, "limits", limits_json(v), "named", named);
 }
 
 static int read_traces(struct cli *cli, struct verify *v, char **paths, int count)
@@ -277,6 +281,12 @@ static int report(struct cli *cli, const struct verify *v)
                            " handlers started more than 1 s before their slots; compare the clocks of their "
                            "machines with that of Redis",
                            v->before_slot, v->starts);
+    else if (status == 0 && v->after_slot > 0)
+        status = error_set(&cli->error, WEIR_EINPUT,
+                           "verify: %" PRIu64 " of %" PRIu64
+                           " handlers started more than 1 s after their slots: the slots keep the rate, the "
+                           "starts do not; compare the clocks of their machines with that of Redis",
+                           v->after_slot, v->starts);
     return status;
 }
 

@@ -12,12 +12,15 @@
 --       prefetch     jobs without a limit that may be leased beyond those
 --       look         how many jobs of a queue to read at first, few where the worker knows that they are large
 --       duty_until   until when this worker holds the pacing duty of its group, us; 0: it does not
+--       ahead        how far ahead slots may be granted, us, so that the next claim of a worker that is far away comes in time;
+--                    at least as far as for one that is near
+--       far          to how many jobs farther ahead than for one that is near: their executors wait all that time
 --       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second,
 --                    r none of the idle executors is for jobs without a limit
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...], starved (0/1) ]
---        next: when to look at what is parked, later: when a scheduled job is due; -1: never
+--        next: when the next claim should be here for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --        starved: a job with a limit could have started, had there been an idle executor
 --

@@ -10,15 +10,16 @@ local DUTY_US = 2000000 -- the pacing duty passes to another when its holder is 
 -- When to look at what waits, when the first job of `later` is due, whether something is due already, and whether what this claim
 -- parked opens before all that the worker on duty knows of.
 function claim_duty.next_times()
-    local at, look = huge, huge
+    local at, look, due = huge, huge, false
     for _, queue in ipairs(claim.queues) do
         for name, opens in pairs(claim.wakes[queue]) do
             at = min(at, opens)
             look = min(look, gate.look_time(name, opens))
+            due = due or opens <= now + claim.ahead_of(name)
         end
     end
-    local due = max(later_records.first() or huge, 1) -- a negative number says never
-    return look, due, at <= now + claim.AHEAD, claim.soonest <= min(at, due) and claim.soonest < huge
+    local later = max(later_records.first() or huge, 1) -- a negative number says never
+    return look, later, due, claim.soonest <= min(at, later) and claim.soonest < huge
 end
 
 -- Who holds the pacing duty of this group; nil: nobody. By now the leases are written: a duty that holds something else is
@@ -56,7 +57,8 @@ local function take_if_free(mine_still)
 end
 
 -- The pacing duty: one worker of the group with a free executor keeps the timer and watches the queues. Who has none left
--- passes it on, and calls another as long as nobody has it; who has some takes it then. Returns whether there is more to look at.
+-- passes it on, and calls another as long as nobody has it; who has some takes it then. A worker that is far away calls another
+-- when no more of its executors may wait long for a slot. Returns whether there is more to look at.
 function claim_duty.decide(more, news)
     local mine_still = claim.duty_until > now and claim.duty_until <= now + DUTY_US
     if claim.free < 1 then
@@ -64,6 +66,7 @@ function claim_duty.decide(more, news)
     elseif not mine_still or claim.duty_until - now < DUTY_US / 2 then
         more = take_if_free(mine_still) or more
     end
+    if claim.free > 0 and claim.lacks_far() then bell.ring_spare(claim.group) end
     for _, queue in ipairs(news and claim.queues or {}) do
         bell.ring(queue, claim.duty_until > 0 and claim.group or nil) -- the own duty has just looked
     end

@@ -296,6 +296,7 @@ function claim_grant.lease_at(l, entry, start, cost)
     end
     lease_entry(slot_text, l.tail, entry)
     claim.free = claim.free - 1
+    claim.count_far(start)
 end
 
 return claim_grant

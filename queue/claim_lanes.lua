@@ -25,8 +25,8 @@ end
 
 -- About how many slots of e, at most n, may be granted: those that are free at the end of what is granted ahead, or, at a small
 -- burst, those that come one after the other until then.
-local function slots_ahead(e, n)
-    local till, base = now + claim.AHEAD, e.base
+local function slots_ahead(e, n, till)
+    local base = e.base
     local free = gate.count(e, till, n, 1)
     if base.in_flight then return free end
     return max(free, floor((till - gate.start(e, 1)) * base.count / base.period) + 1)
@@ -36,7 +36,7 @@ end
 local function look_ahead(s, most)
     if most == 1 then return 2 end
     local n, gates = min(most, claim.free), s.gates
-    for i = 1, #gates do n = gates[i].fixed and 0 or min(n, slots_ahead(gates[i], n)) end
+    for i = 1, #gates do n = gates[i].fixed and 0 or min(n, slots_ahead(gates[i], n, claim.till(s))) end
     return n + 1
 end
 
@@ -60,12 +60,12 @@ end
 -- The same for one that was leased to start later: each of them when the gates of its type open next.
 local function serve_ahead(s, l, most, cost, ticket)
     if claim.halts or #l.gates > 0 or cost ~= s.kind.cost then return 0 end
-    local read, till = l.read, now + claim.AHEAD
+    local read = l.read
     local first, at, behind = l.read_at, l.read_at, l.read_at + min(most, claim.free)
     while at < behind do
         local entry = read[at]
         if not entry or find(entry, '"cost"', 1, true) then break end
-        local start = grant.take_next(s, cost, ticket, till)
+        local start = grant.take_next(s, cost, ticket, claim.till(s))
         if not start then break end
         grant.lease_at(l, entry, start, cost)
         at = at + 1
@@ -89,13 +89,14 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
             local lane_at, of_lane = now, nil
             if #l.gates > 0 then lane_at, of_lane = grant.opens(l.gates, cost, l.node, lane_ticket, now) end
             local start = lane_at > at and lane_at or at
-            if start <= now + claim.AHEAD then
+            local till = claim.till(s)
+            if start <= till then
                 grant.lease_slot(s, l, entry, start, cost)
                 n, open_now, serve_behind = n + 1, false, serve_ahead
             else
                 local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
                 if not never then
-                    if lane_at > now + claim.AHEAD then return n, cost, nil, of_lane, lane_at end
+                    if lane_at > till then return n, cost, nil, of_lane, lane_at end
                     return n, cost, of_type, nil, at
                 end
                 claim.dead[#claim.dead + 1] = {lane = s.lane_head, entry = entry, reason = grant.unfit_reason(never, cost)}
@@ -208,7 +209,7 @@ end
 local function is_reserved(s, ticket)
     for _, e in ipairs(s.gates) do
         local till = e.hold_ticket and gate.held_until(e, s.name, ticket) or 0
-        if till > now and till <= now + claim.AHEAD then return true end
+        if till > now and till <= now + claim.ahead then return true end
     end
 end
 

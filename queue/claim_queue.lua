@@ -67,7 +67,7 @@ local function start_now(s, l, entry)
     end
     local at = grant.opens(s.gates, cost, s.name, claim.tick, now)
     at = grant.opens(l.gates, cost, l.node, claim.tick, at)
-    if at > now + claim.AHEAD then
+    if at > claim.till(s) then
         local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
         return never and bury(s, entry, grant.unfit_reason(never, cost)) or false
     end

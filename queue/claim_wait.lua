@@ -11,6 +11,7 @@ local function score(at) return at == huge and '+inf' or us(at) end
 
 local function set_wake(queue, name, at)
     claim.wakes[queue][name] = at
+    claim.note_near(name, at)
     call('ZADD', P .. 'wake:' .. queue, score(at), name)
 end
 
@@ -18,6 +19,7 @@ local function set_sooner(queue, name, at)
     local known = claim.wakes[queue][name]
     if known and known <= at then return end
     claim.wakes[queue][name] = at
+    claim.note_near(name, at)
     call('ZADD', P .. 'wake:' .. queue, 'LT', score(at), name)
 end
 
@@ -32,10 +34,10 @@ function claim_wait.due_gates(queue, most)
     for i = 1, #list, 2 do
         local name, at = list[i], tonumber(list[i + 1])
         wakes[name] = at
-        if at <= now + claim.AHEAD and name ~= '*' then due[#due + 1] = name end
+        if at <= now + claim.ahead and name ~= '*' then due[#due + 1] = name end
     end
     claim.wakes[queue] = wakes
-    return due, wakes['*'] and wakes['*'] <= now + claim.AHEAD
+    return due, wakes['*'] and wakes['*'] <= now + claim.ahead
 end
 
 local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' .. gate_name end
@@ -44,7 +46,7 @@ local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' ..
 -- itself, as long as that wastes less than one slot of theirs. A gate that counts what is in flight is not held.
 local function hold_open(gates, cost, node, ticket, till)
     for _, e in ipairs(gates) do
-        if e.base and not e.base.in_flight and gate.start(e, cost, node, ticket) <= now + claim.AHEAD then
+        if e.base and not e.base.in_flight and gate.start(e, cost, node, ticket) <= now + claim.ahead then
             local one_slot = now + e.base.period / e.base.count
             if till == huge or till <= one_slot then gate.hold(e, node, ticket, floor(min(till, one_slot))) end
         end
@@ -98,7 +100,7 @@ local function join_ring(s, l, ticket)
     local entry = grant.head(l, 1)
     local cost = entry and grant.cost(s, entry) or 1
     local at, last = grant.opens(s.gates, cost, s.name, ticket, now)
-    if at > now + claim.AHEAD then hold_open(s.gates, cost, s.name, ticket, at) end
+    if at > now + claim.ahead then hold_open(s.gates, cost, s.name, ticket, at) end
     wait_type(s, last, at, cost, ticket)
     claim.soonest = min(claim.soonest, at)
 end
@@ -118,7 +120,7 @@ function claim_wait.place_lane(s, l, ticket)
     l.gone = false
     local cost = grant.cost(s, grant.head(l, 1))
     local at, last = grant.opens(l.gates, cost, l.node, ticket, now)
-    if at > now + claim.AHEAD then sleep(s, l, cost, last, at, ticket) else join_ring(s, l, ticket) end
+    if at > now + claim.ahead then sleep(s, l, cost, last, at, ticket) else join_ring(s, l, ticket) end
 end
 
 -- ---- Lanes of a ring, least recently served first. What becomes of them is written for all at once, by close_ring.
@@ -218,7 +220,7 @@ function claim_wait.after_turn(s, name, ticket, alone, started, gone, cost, e, a
         if not e then
             cost = cost or 1
             local opens, last = grant.opens(s.gates, cost, s.name, ticket, now)
-            if opens > now + claim.AHEAD then e, at = last, opens end
+            if opens > now + claim.ahead then e, at = last, opens end
         end
     elseif e then
         hold_open(s.gates, cost, s.name, ticket, at)
@@ -293,7 +295,7 @@ claim_wait.forget_gate = drop_wake
 
 -- The gates of keys that are due, at most `most`, soonest first.
 function claim_wait.due_keys(queue, most)
-    return call('ZRANGEBYSCORE', P .. 'sleep:' .. queue, '-inf', us(now + claim.AHEAD), 'LIMIT', 0, us(most))
+    return call('ZRANGEBYSCORE', P .. 'sleep:' .. queue, '-inf', us(now + claim.ahead), 'LIMIT', 0, us(most))
 end
 
 -- Those that were due have been looked at: when to look again.
@@ -318,7 +320,7 @@ function claim_wait.wake_lanes(queue, name)
             local at, last = now, nil
             -- 1: its job may need more, and is looked at then
             if not s.resorts then at, last = grant.opens(l.gates, 1, l.node, ticket, now) end
-            if at > now + claim.AHEAD and last.name == name then
+            if at > now + claim.ahead and last.name == name then
                 call('ZADD', list, score(at), name)
                 wait_at(s, last, at)
                 closed = true
@@ -334,7 +336,7 @@ function claim_wait.wake_lanes(queue, name)
 end
 
 function claim_wait.place_woken(s, l, ticket, at, last)
-    if at > now + claim.AHEAD then sleep(s, l, 1, last, at, ticket) else join_ring(s, l, ticket) end
+    if at > now + claim.ahead then sleep(s, l, 1, last, at, ticket) else join_ring(s, l, ticket) end
 end
 
 return claim_wait

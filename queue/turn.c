@@ -44,6 +44,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add_int(a, call->prefetch);
     args_add_int(a, call->look);
     args_add_int(a, call->duty_until_us);
+    args_add_int(a, call->ahead_us);
+    args_add_int(a, call->far);
     args_add(a, options);
     args_add_int(a, call->queues.count);
     add_names(a, call->queues);
@@ -329,6 +331,7 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
     memset(adopt, 0, sizeof *adopt);
     if (rc != 0)
         return rc;
+    adopt->now_us = reply_int(reply->element[0], 0);
     adopt->left = reply_int(reply->element[1], 0);
     if (!(adopt->words = calloc(reply->elements, sizeof *adopt->words)))
         return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");

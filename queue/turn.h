@@ -27,10 +27,13 @@ struct claim_call {
     int prefetch;          /* jobs without a limit that may be leased beyond those */
     int look;              /* jobs of a queue to read at first, 1 to 1000 */
     int64_t duty_until_us; /* as the last claim answered */
-    bool reserved;         /* none of the idle executors is for jobs without a limit */
-    bool held;             /* look at held types */
-    bool unknown_dead;     /* types that no handler is known for are dead */
-    bool mark;             /* once a second: mark the rates */
+    int64_t
+        ahead_us; /* how far ahead slots may be granted, at most GATE_AHEAD_MOST_US; 0: as to a near worker */
+    int far;      /* to how many jobs farther than to a near worker */
+    bool reserved;     /* none of the idle executors is for jobs without a limit */
+    bool held;         /* look at held types */
+    bool unknown_dead; /* types that no handler is known for are dead */
+    bool mark;         /* once a second: mark the rates */
     struct names queues, types;
 };
 
@@ -120,6 +123,7 @@ struct adopt_call {
 /* Then settle_token for each job that still runs; for what is left after an answer, the same call without. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
 struct adopt {
+    int64_t now_us;
     int64_t left; /* jobs of the old one that are still to go back, in further calls */
     const struct span
         *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */

@@ -577,8 +577,16 @@ static int64_t longest_hold(const struct sim_need *needs, int count)
     return longest_us;
 }
 
+static bool counts_in_flight(const struct sim_need *needs, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (needs[i].rule->rule.kind == NAIVE_CONCURRENCY)
+            return true;
+    return false;
+}
+
 /* The slot of a job that was granted now, from every gate or from none. */
-static void check_slot(int n, const struct token *token)
+static void check_slot(const struct claim_call *call, int n, const struct token *token)
 {
     struct sim_need needs[SIM_NEEDS];
     int key = sim_jobs[n].key, count = sim_needs(sim_jobs[n].type, key, needs);
@@ -592,7 +600,9 @@ static void check_slot(int n, const struct token *token)
             sim_fail("job %d has no limit, and a slot", n);
         return;
     }
-    if (token->slot_us < turns.now_us || token->slot_us > turns.now_us + SIM_AHEAD)
+    if (token->slot_us < turns.now_us ||
+        token->slot_us >
+            turns.now_us + (counts_in_flight(needs, count) ? SIM_AHEAD : later_of(SIM_AHEAD, call->ahead_us)))
         sim_fail("job %d starts at now + %lld", n, (long long)(token->slot_us - turns.now_us));
     sim_totals.slots++;
     if (sim.models_gates && token->slot_us < paused_until(sim_jobs[n].type))
@@ -1063,7 +1073,7 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
         sim_fail("job %d: @%d,%d,%d, not @%d,%d,%d", n, lease->attempts, lease->interrupted, lease->throttled,
                  job->attempts, job->interrupted, job->throttled);
     check_attrs(n, lease);
-    check_slot(n, &token);
+    check_slot(call, n, &token);
     sim_list_remove(sim_lane_of(n), 0, 1);
     sim_started(n);
     job->place = SIM_LEASED;
@@ -1105,12 +1115,15 @@ static void absorb_dead(const struct snapshot *all, const struct claim_call *cal
 /* Strictly: a job with a gate takes an executor, and where they are reserved no other does. */
 static void check_room(const struct claim_call *call)
 {
-    int limited = 0, unlimited = 0;
+    int limited = 0, unlimited = 0, far = 0;
 
     for (size_t i = 0; i < turns.claim.lease_count; i++) {
+        far += turns.claim.leases[i].slot_us > turns.now_us + SIM_AHEAD;
         limited += turns.claim.leases[i].slot_us != 0;
         unlimited += turns.claim.leases[i].slot_us == 0 && turns.claim.leases[i].interrupted == 0;
     }
+    if (far > call->far)
+        sim_fail("%d leases far ahead, of %d", far, call->far);
     if (call->reserved && unlimited > call->prefetch)
         sim_fail("%d leases without limits, for %d in advance", unlimited, call->prefetch);
     if (limited > call->free || turns.claim.lease_count > (size_t)(call->free + call->prefetch))

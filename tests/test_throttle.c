@@ -332,6 +332,8 @@ static void change_something(void)
 
 static struct claim_call call_of(struct worker *worker, int free, int prefetch)
 {
+    bool far = sim_chance(3);
+
     return (struct claim_call){.worker = id_of(worker)->name,
                                .group = worker->group,
                                .turn = ++worker->turn,
@@ -339,6 +341,8 @@ static struct claim_call call_of(struct worker *worker, int free, int prefetch)
                                .prefetch = prefetch,
                                .look = (int)(sim_chance(3) ? sim_pick(1, 16) : sim_pick(16, 1000)),
                                .duty_until_us = worker->duty_until_us,
+                               .ahead_us = far ? sim_pick(0, GATE_AHEAD_MOST_US) : 0,
+                               .far = far ? (int)sim_pick(0, 8) : 0,
                                .reserved = sim_chance(5),
                                .held = sim_chance(3),
                                .mark = sim_chance(5),

@@ -381,6 +381,36 @@ static void test_lateness(void **state)
     verify_free(&v);
 }
 
+/* An answer that came 3 s late: all slots are as they should be, and twice as many start in a second. */
+static void test_handlers_that_started_after_their_slots(void **state)
+{
+    struct outcome o;
+    struct traces t;
+    struct verify v;
+
+    (void)state;
+    traces_open(&t);
+    for (int i = 0; i < 40; i++)
+        add_start(&t, 0, "mail", BEGIN_US + i * 100000, i < 10 ? 3000000 - i * 100000 : 0,
+                  "gcra:10/1000000/1");
+    traces_close(&t);
+    v = replay(1);
+    assert_int_equal(v.violations, 0);
+    assert_int_equal(v.after_slot, 10);
+    assert_int_equal(v.types[0].after_slot, 10);
+    verify_free(&v);
+
+    run_in(&o, NULL, built("weir"), "verify", paths[0], NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.out, "\n  10 handlers started more than 1 s after their slots\n"));
+    assert_non_null(
+        strstr(o.err, "weir: verify: 10 of 40 handlers started more than 1 s after their slots: "));
+    run_in(&o, NULL, built("weir"), "verify", "--json", paths[0], NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(
+        strstr(o.out, "{\"ok\":false,\"starts\":40,\"violations\":0,\"before_slot\":0,\"after_slot\":10,"));
+}
+
 /* Clocks differ by less than that; the slots alone keep the rate. */
 static void test_handlers_that_started_before_their_slots(void **state)
 {
@@ -413,7 +443,7 @@ static void test_handlers_that_started_before_their_slots(void **state)
     run_in(&o, NULL, built("weir"), "verify", "--json", paths[0], NULL);
     assert_int_equal(o.code, 65);
     assert_non_null(strstr(o.out, "{\"ok\":false,\"starts\":20,\"violations\":0,\"before_slot\":9,"));
-    assert_non_null(strstr(o.out, "\"violations\":0,\"before_slot\":9}"));
+    assert_non_null(strstr(o.out, "\"violations\":0,\"before_slot\":9,\"after_slot\":0}"));
     run_in(&o, NULL, built("weir"), "verify", paths[2], NULL);
     assert_int_equal(o.code, 0);
     assert_null(strstr(o.out, "before their slots"));
@@ -892,11 +922,13 @@ static void limit_files(rlim_t bytes)
 
 static void trace_some(struct trace *trace, int n)
 {
-    struct task task = {.limits = "a=gcra:10/1000000/1", .cost = 1, .slot_us = BEGIN_US};
+    struct task task = {.limits = "a=gcra:1000000/1000000/1000000", .cost = 1};
     struct job_view view = {.type = {"mail", 4}, .id = {"j1", 2}};
 
-    for (int i = 0; i < n; i++, task.slot_us += 1000000)
+    for (int i = 0; i < n; i++) {
+        task.slot_us = clock_wall_us();
         trace_start(trace, &task, &view);
+    }
     trace_flush(trace);
 }
 
@@ -1106,6 +1138,7 @@ int main(void)
         cmocka_unit_test(test_types_without_a_limit),
         cmocka_unit_test(test_lateness),
         cmocka_unit_test(test_handlers_that_started_before_their_slots),
+        cmocka_unit_test(test_handlers_that_started_after_their_slots),
         cmocka_unit_test(test_every_algorithm_finds_what_was_put_in),
         cmocka_unit_test(test_traces_by_hand),
         cmocka_unit_test(test_a_shared_limit_in_any_order_of_files),

@@ -11,6 +11,7 @@ local exact = {}
 
 -- How far ahead of now a slot may be granted, us: at a small burst every late wake-up would lose a slot for good.
 exact.AHEAD = 5000
+exact.AHEAD_MOST = 210000 -- for a worker that is far away
 
 exact.TEN_YEARS = 3650 * 86400 * 1000000
 exact.MOST = 1000000000 -- slots in use: no state counts more

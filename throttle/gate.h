@@ -10,7 +10,9 @@
 
 #define GATE_WORDS 3
 #define GATE_NEVER INT64_MAX
-#define GATE_AHEAD_US 5000 /* how far ahead of now slots are granted: exact.AHEAD in Lua */
+/* How far ahead of now slots are granted: exact.AHEAD in Lua; and at most, to a worker that is far away. */
+#define GATE_AHEAD_US 5000
+#define GATE_AHEAD_MOST_US 210000
 
 struct gate_entry {
     int64_t at_us, slots;

@@ -42,7 +42,7 @@
 
 local gate = {}
 
-gate.AHEAD = exact.AHEAD
+gate.AHEAD, gate.AHEAD_MOST = exact.AHEAD, exact.AHEAD_MOST
 
 local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
@@ -225,7 +225,7 @@ end
 
 function gate.start(g, cost, node, ticket)
     local s = g.algorithm.start(g, cost)
-    if s == huge and g.factor and gate.fits(g, cost) then s = max(grown(g), now + gate.AHEAD + 1) end
+    if s == huge and g.factor and gate.fits(g, cost) then s = max(grown(g), now + gate.AHEAD_MOST + 1) end
     if g.pause and g.pause > s then s = g.pause end
     if g.hold_ticket then s = max(s, gate.held_until(g, node, ticket)) end
     return s

@@ -10,7 +10,7 @@
 #include "throttle/algorithm.h"
 
 #define COUNT_MAX 10000
-#define AHEAD_US 10000 /* more than any slot is granted ahead */
+#define AHEAD_US (GATE_AHEAD_MOST_US + 10000) /* more than any slot is granted ahead */
 
 enum word { LAST_US, USED }; /* the last start; the slots in the log */
 

@@ -87,6 +87,7 @@ struct verify_type {
     const char *name;
     uint64_t starts, violations;
     uint64_t before_slot; /* handlers that started more than VERIFY_CLOCKS_US before their slots */
+    uint64_t after_slot;  /* or after them: among the starts of later slots, which the rule does not allow */
     int64_t span_us;      /* from the first to the last of them */
     bool limited;         /* some had a slot; else there is no lateness */
     struct verify_lateness lateness;
@@ -99,7 +100,7 @@ struct verify {
     size_t rule_count;
     struct verify_violation named[VERIFY_NAMED_MAX]; /* the first violations, by slot */
     uint64_t starts, violations;                     /* a start may be too early for several rules */
-    uint64_t before_slot;                            /* of all types */
+    uint64_t before_slot, after_slot;                /* of all types */
     uint64_t lost;                                   /* lines that the traces say are missing */
     struct verify_input *input;
 };

@@ -283,6 +283,8 @@ static void measure_lateness(struct verify_type *type, int64_t *late_us, size_t 
     qsort(late_us, n, sizeof *late_us, compare_lateness);
     while (type->before_slot < n && late_us[type->before_slot] < -VERIFY_CLOCKS_US)
         type->before_slot++;
+    while (type->after_slot < n && late_us[n - 1 - type->after_slot] > VERIFY_CLOCKS_US)
+        type->after_slot++;
     type->lateness = (struct verify_lateness){
         .min_us = late_us[0],
         .p50_us = percentile(late_us, n, 500),
@@ -340,6 +342,7 @@ static int measure_types(struct verify *v, const struct broken_list *broken, str
         if (status == 0) {
             measure_type(input, &v->types[v->type_count], name, late_us);
             v->before_slot += v->types[v->type_count].before_slot;
+            v->after_slot += v->types[v->type_count].after_slot;
             number_of[name] = (uint32_t)++v->type_count;
         }
     }

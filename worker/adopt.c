@@ -132,6 +132,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
             return;
         worker_refused(w, &e);
     } else {
+        distance_hear(&w->distance, w->turn_us, adopt.now_us, now);
         pool_each(w->pool, mark_lost, &lost);
         tell_back(w);
         tell_lost(&lost);
@@ -173,6 +174,7 @@ static void ask_adopt(struct weir_worker *w, struct args *a)
 
     args_init(a);
     w->awaited++; /* nothing else until the answer */
+    w->turn_us = clock_mono_us();
     w->beat_us = clock_boot_us();
     adopt_request(a, w->prefix, -1, &call);
 }

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "throttle/gate.h"
 #include "worker/worker.h"
 
 /* With more to take than executors: how long to wait for half of them to be free. */
@@ -16,12 +17,12 @@
 #define STUCK_US (250 * MS)      /* prefetched jobs that no executor got to in that time are given back */
 /* Jobs without a limit are leased for that long in advance at the rate they end here. */
 #define PREFETCH_S 0.008
-#define PREFETCH_MOST 1000        /* two budgets of a claim: one runs while the next is under way */
-#define LEASE_MOST 500            /* in one claim: its budget */
-#define LOOK_BYTES (512 * 1024)   /* what a claim reads */
-#define RESERVE_US (1000 * MS)    /* executors that are not used stay reserved for that long */
-#define OFFSET_US (2000 * MS)     /* how long the quickest answer tells of Redis's clock */
-#define OFFSET_STEP_US (100 * MS) /* no answer takes that long more than another */
+#define PREFETCH_MOST 1000      /* two budgets of a claim: one runs while the next is under way */
+#define LEASE_MOST 500          /* in one claim: its budget */
+#define LOOK_BYTES (512 * 1024) /* what a claim reads */
+#define RESERVE_US (1000 * MS)  /* executors that are not used stay reserved for that long */
+#define NEAR_US (MS / 2)        /* Redis is as good as here: slots are granted ahead as usual */
+#define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
 #define TOLD_MOST 1000
 
 /* ---- How much there is room for */
@@ -125,25 +126,6 @@ static bool same(struct span a, struct span b)
     return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
-/* What to add to a time of Redis's clock for our monotonic one. How long an answer was on its way is not
- * known; the quickest of the last seconds was hardly any time. Longer than that the two clocks could drift
- * apart. */
-static int64_t clock_offset(struct weir_worker *w, int64_t redis_us, int64_t now)
-{
-    int64_t offset_us = now - redis_us;
-
-    if (!w->offset_since_us || offset_us > w->offset_us + OFFSET_STEP_US) /* Redis's clock was set back */
-        w->offset_us = w->offset_before_us = offset_us;
-    if (now - w->offset_since_us > OFFSET_US) {
-        w->offset_before_us = w->offset_us;
-        w->offset_us = offset_us;
-        w->offset_since_us = now;
-    }
-    if (offset_us < w->offset_us)
-        w->offset_us = offset_us;
-    return w->offset_us < w->offset_before_us ? w->offset_us : w->offset_before_us;
-}
-
 /* The limits of a type, for the trace. */
 static struct span limits_of(const struct claim *claim, struct span type)
 {
@@ -151,6 +133,22 @@ static struct span limits_of(const struct claim *claim, struct span type)
         if (same(claim->limits[i], type))
             return claim->limits[i + 1];
     return (struct span){"", 0};
+}
+
+/* A claim that should be there at a time is sent so long before it: the offset has the way back already. */
+int64_t worker_way_there(const struct weir_worker *w)
+{
+    int64_t trip_us = distance_trip(&w->distance);
+
+    return trip_us > NEAR_US ? trip_us : 0;
+}
+
+/* A job that begins later than that after its slot would begin among those of later slots. */
+static int64_t slot_life(struct weir_worker *w)
+{
+    int64_t two_trips = 2 * distance_trip(&w->distance);
+
+    return two_trips > LATE_US ? two_trips : LATE_US;
 }
 
 /* The tasks of a claim, in its order. */
@@ -174,6 +172,8 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
             return -1;
         if (lease->slot_us > claim->now_us)
             task->start_us = lease->slot_us + offset_us;
+        if (lease->slot_us)
+            task->late_us = lease->slot_us + offset_us + slot_life(w);
         batches_enter(&w->batches, task);
         w->body_bytes += 0.01 * ((double)lease->body.len - w->body_bytes);
         task_list_push(tasks, task);
@@ -223,7 +223,8 @@ void worker_hear_later(struct weir_worker *w, int64_t redis_us, int64_t later_us
 {
     int64_t now = clock_mono_us();
 
-    w->later_us = local_time(later_us, clock_offset(w, redis_us, now));
+    distance_hear(&w->distance, w->turn_us, redis_us, now);
+    w->later_us = local_time(later_us, distance_offset(&w->distance));
     if (w->later_us && w->left_us && w->later_us < w->left_us)
         w->later_us = w->left_us;
     w->later_heard_us = now;
@@ -248,15 +249,15 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         worker_answered(w);
         return;
     }
-    offset_us = clock_offset(w, w->claim.now_us, now);
+    worker_hear_later(w, w->claim.now_us, w->claim.later_us);
+    offset_us = distance_offset(&w->distance);
     if (make_tasks(w, &w->claim, offset_us, &tasks) != 0)
         link_drop(w->link, "out of memory"); /* the next adopt hands back what did not fit */
     w->last_error[0] = '\0';
     w->more = w->claim.more;
     w->starved = w->claim.starved;
     w->hungry_us = w->more ? now : 0;
-    w->next_us = local_time(w->claim.next_us, offset_us);
-    worker_hear_later(w, w->claim.now_us, w->claim.later_us);
+    w->next_us = local_time(w->claim.next_us, offset_us - worker_way_there(w));
     w->duty_until_redis_us = w->claim.duty_until_us;
     w->duty_until_us = local_time(w->claim.duty_until_us, offset_us);
     waking_pause(w->waking, w->claim.paused, w->claim.paused_count);
@@ -316,6 +317,14 @@ static struct names awake_types(struct weir_worker *w)
     return types;
 }
 
+/* How far ahead slots may be granted: until the claim after this one can be there. */
+static int64_t ahead(struct weir_worker *w)
+{
+    int64_t ahead_us = GATE_AHEAD_US + worker_way_there(w);
+
+    return ahead_us < GATE_AHEAD_MOST_US ? ahead_us : GATE_AHEAD_MOST_US;
+}
+
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now)
 {
     int most = (int)fmax(1, fmin(1000, LOOK_BYTES / fmax(64, w->body_bytes)));
@@ -328,6 +337,9 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
         .prefetch = room.prefetch,
         .look = at_most(at_least(look, 16), most),
         .duty_until_us = w->duty_until_redis_us,
+        .ahead_us = ahead(w),
+        .far =
+            at_least(room.free - at_least(w->executors / 4, 1), 0), /* the others are for who needs no slot */
         .reserved = room.free > 0 && room.open == 0,
         .held = w->look_held,
         .mark = now - w->mark_us >= MARK_US,

@@ -164,12 +164,22 @@ static bool is_readable(struct task *task)
     return true;
 }
 
+/* Its slot is over? Then it takes another one: this one is past, and others have begun since. */
+static bool is_late(const struct task *task, struct conditions *conditions)
+{
+    if (!task->late_us || clock_mono_us() <= task->late_us)
+        return false;
+    atomic_fetch_add(&conditions->late, 1);
+    return true;
+}
+
 /* Is it to be run, now? Its time has come. */
 static bool begins(struct task *task, struct conditions *conditions)
 {
     task->timeout_us = task->view.timeout_us ? task->view.timeout_us : task->handler->timeout_us;
     atomic_store(&task->begun_us, clock_mono_us());
-    if (atomic_load(&task->asked) != ASKED_NOTHING || lease_is_over(conditions)) {
+    if (atomic_load(&task->asked) != ASKED_NOTHING || lease_is_over(conditions) ||
+        is_late(task, conditions)) {
         atomic_store(&task->begun_us, 0);
         task_finish(task, END_BACK, 0, NULL);
         return false;

@@ -14,6 +14,7 @@ struct way;
 struct conditions {
     struct trace *trace;          /* NULL: none is written */
     _Atomic int64_t lease_end_us; /* by clock_boot_us(): from then on the jobs may be others'; 0: they are */
+    _Atomic int late;             /* jobs that came too late for their slots, not yet logged */
 };
 
 /* May a job still be begun, by the clock of this machine? */

@@ -116,6 +116,18 @@ static void forget_dead(struct weir_worker *w, const struct reaped *r)
     }
 }
 
+static void tell_late(struct weir_worker *w)
+{
+    int late = atomic_exchange(&w->conditions.late, 0);
+
+    if (late > 0)
+        log_line(
+            LOG_LEVEL_WARN,
+            "%d jobs could not start in time and take other slots: this machine, Redis or the link to it "
+            "stalled",
+            late);
+}
+
 /* Each key once. */
 static void tell_wrong_keys(struct weir_worker *w, const struct reaped *r)
 {
@@ -149,6 +161,7 @@ static void on_reaped(void *arg, const struct redisReply *reply)
             w->reaped = 0;
         }
         forget_dead(w, &r);
+        tell_late(w);
         tell_wrong_keys(w, &r);
         if (r.left > 0 && w->tick_us > clock_mono_us() + REAP_AGAIN_US)
             w->tick_us = clock_mono_us() + REAP_AGAIN_US;
@@ -238,6 +251,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
     struct args a;
 
     args_init(&a);
+    w->turn_us = now;
     w->awaited++; /* until all is sent */
     worker_settle(w, &a);
     if (worker_takes_jobs(w) && (is_due(w) || promote_time(w) <= now)) {
@@ -248,7 +262,8 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
         beat(w, &a);
         w->tick_us = now + w->lease_us / 4;
     }
-    if (worker_claim_time(w, room) <= now || (drained_time(w) <= now && room.free > 0)) {
+    if (worker_claim_time(w, room) <= now + worker_way_there(w) || /* the next turn waits for this one */
+        (drained_time(w) <= now && room.free > 0)) {
         bool drained = drained_time(w) <= now;
 
         worker_claim(w, &a, room, now);

@@ -21,6 +21,7 @@
 #include "core/client.h"
 #include "core/link.h"
 #include "worker/batches.h"
+#include "worker/distance.h"
 #include "worker/handler.h"
 #include "worker/pool.h"
 #include "worker/trace.h"
@@ -109,12 +110,13 @@ struct weir_worker {
     int64_t reserve_us;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
     int64_t later_heard_us; /* when Redis said so */
+    int64_t turn_us;        /* when the last turn was sent */
     bool promotes;          /* what was due last was moved by this worker */
     int64_t left_us; /* schedules are due that are for others: until then, what is due is not looked at */
     int64_t looked_us, hungry_us, tick_us, mark_us, drained_us;
     int64_t reaped;                  /* leases, of workers of which some are left */
     int64_t forgotten, forgotten_us; /* dead jobs, since the last line that said so, and when that was */
-    int64_t offset_us, offset_before_us, offset_since_us; /* clock_offset() in claim.c */
+    struct distance distance;        /* of Redis */
     struct told *told;
     int told_count;
 
@@ -233,6 +235,8 @@ int64_t worker_stuck_time(struct weir_worker *w); /* when to see to that; NEVER:
  * after the last look. */
 int64_t worker_claim_time(struct weir_worker *w, struct room room);
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now);
+/* How long before a time of Redis a request must leave to be there; 0: Redis is near. */
+int64_t worker_way_there(const struct weir_worker *w);
 /* At that time by Redis's clock the first record of `later` is due then; -1: there is none. */
 void worker_hear_later(struct weir_worker *w, int64_t redis_us, int64_t later_us);
 

@@ -1,0 +1,38 @@
+#include "worker/distance.h"
+
+#define KEPT_US 2000000 /* for longer the two clocks could drift apart, and the way become another */
+#define SLACK_US 1000   /* no clock was set back that has only drifted */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us)
+{
+    int64_t offset_us = now_us - redis_us, trip_us = now_us - sent_us;
+
+    if (!d->since_us || sent_us - redis_us > distance_offset(d) + SLACK_US) {
+        *d = (struct distance){offset_us, offset_us, trip_us, trip_us, now_us};
+        return;
+    }
+    if (now_us - d->since_us > KEPT_US) {
+        d->offset_before_us = d->offset_us;
+        d->trip_before_us = d->trip_us;
+        d->offset_us = offset_us;
+        d->trip_us = trip_us;
+        d->since_us = now_us;
+    }
+    d->offset_us = least(d->offset_us, offset_us);
+    d->trip_us = least(d->trip_us, trip_us);
+}
+
+int64_t distance_offset(const struct distance *d)
+{
+    return least(d->offset_us, d->offset_before_us);
+}
+
+int64_t distance_trip(const struct distance *d)
+{
+    return least(d->trip_us, d->trip_before_us);
+}

@@ -1,0 +1,25 @@
+/* How far away Redis is, in time, and what its clock says.
+ *
+ * How long an answer was on its way is not known, but the quickest of the last seconds hardly was. An answer
+ * that comes seconds late says nothing new of the clock: its request was sent before Redis wrote its time, so
+ * only where even that does not fit was the clock set back. */
+#ifndef WORKER_DISTANCE_H
+#define WORKER_DISTANCE_H
+
+#include <stdint.h>
+
+/* All zero at the beginning. The quickest answers since since_us, and those of the time before that. */
+struct distance {
+    int64_t offset_us, offset_before_us, trip_us, trip_before_us;
+    int64_t since_us;
+};
+
+/* An answer with redis_us, a time of Redis's clock, came now to a request that was sent at sent_us; both by
+ * our monotonic clock. */
+void distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us);
+/* What to add to a time of Redis's clock for our monotonic one. */
+int64_t distance_offset(const struct distance *d);
+/* How long a request and its answer take. */
+int64_t distance_trip(const struct distance *d);
+
+#endif
