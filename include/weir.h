@@ -230,7 +230,8 @@ WEIR_API int weir_job_retry(struct weir_job *job, double after_s, const char *re
 WEIR_API int weir_job_dead(struct weir_job *job, const char *reason, ...) WEIR_PRINTF(2, 3);
 /* The provider said stop: its limit, or only its key of that, is paused for after_s and the job comes back to
  * the head of its lane; no attempt is used. after_s < 0, the provider gave no time: 1 s, doubled up to 5 min
- * until a job is done; after 24 hours of nothing but such ends each one uses an attempt. More than
+ * until a job is done; after 24 hours of nothing but such ends each one uses an attempt. after_s >= 0: at
+ * least 0.1 s, doubled up to 10 s in the same way. More than
  * pause_most_s counts as pause_most_s, NAN as no time; both are logged. */
 WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
 /* The job's true cost, which is known only now: when it ends, its limits take the difference, or give it

@@ -15,7 +15,8 @@
 --         "dead"  token "0" reason
 --         "cancelled" token "0" ""         ended because it was cancelled: does not run again
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
--- reply: the number of stale leases
+-- reply: the number of stale leases; if pauses began, that one first in a list: [ stale, token, pause_us, the how manieth in a
+--        row, ... ]
 -- time: when needed
 --
 -- uses: bell cancelled check ends gate lane later_records lease stop types
@@ -61,6 +62,7 @@ local function put_later(job, entry)
 end
 
 local verbs = {}
+local paused -- the reply, where it says of pauses
 
 -- finished:<id>: "done <us> <worker> <attempts> <lane>\n<body>", for who asks what became of it.
 local function remember(job, keep_ms)
@@ -94,9 +96,15 @@ local function bury_stopped(job)
     ends.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up', job.entry)
 end
 
+local function push_pause(token, pause_us, times)
+    local n = #paused
+    paused[n + 1], paused[n + 2], paused[n + 3] = token, us(pause_us), us(times)
+end
+
 function verbs.throttled(job, back)
     local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
-    local pause_us, attempt_used = stop.record(job.type, job.key, job.delay_us)
+    local pause_us, attempt_used, times = stop.record(job.type, job.key, job.delay_us)
+    if times then push_pause(job.token, pause_us, times) end
     if attempt_used then
         attempts = attempts + 1
         if attempts >= stop.max_attempts(body) then return bury_stopped(job) end
@@ -239,6 +247,7 @@ end
 
 local function settle(ARGV)
     local worker, done, leaving, costs = ARGV[2], {}, {}, {}
+    paused = {''}
     if not worker then return refuse('settle: no worker') end
     local wrong, stale = read_arguments(ARGV, done, leaving, costs), 0
     if wrong then return refuse('%s', wrong) end
@@ -256,7 +265,9 @@ local function settle(ARGV)
     end
     gate.save()
     lane.wake_opened()
-    return stale
+    if #paused == 1 then return stale end
+    paused[1] = us(stale)
+    return paused
 end
 
 return settle

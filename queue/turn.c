@@ -269,7 +269,22 @@ static int number_reply(const struct redisReply *reply, const char *script, int6
 
 int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e)
 {
-    return number_reply(reply, "settle", stale, e);
+    if (!reply || reply->type != REDIS_REPLY_ARRAY)
+        return number_reply(reply, "settle", stale, e);
+    if (reply_array(reply, 4, "settle", e) != 0)
+        return e->status;
+    *stale = reply_int(reply->element[0], 0);
+    return 0;
+}
+
+bool settle_paused(const struct redisReply *reply, size_t i, struct paused *paused)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 4 + 3 * i)
+        return false;
+    *paused = (struct paused){.token = span_of(reply->element[3 * i + 1]),
+                              .pause_us = reply_int(reply->element[3 * i + 2], 0),
+                              .times = reply_int(reply->element[3 * i + 3], 0)};
+    return true;
 }
 
 /* ---- promote */

@@ -96,6 +96,13 @@ enum settle_verb {
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
 /* stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
+/* A pause that a throttled job began; times: the how manieth in a row. */
+struct paused {
+    struct span token;
+    int64_t pause_us, times;
+};
+/* The i-th of those; false: there are no more. After settle_reply, as long as the reply lives. */
+bool settle_paused(const struct redisReply *reply, size_t i, struct paused *paused);
 
 void promote_request(struct args *a, const char *prefix, int64_t now_us, int most);
 /* A schedule that is due; see queue/schedule.h. */

@@ -951,6 +951,40 @@ static void test_without_a_time_the_pause_doubles(void **state)
     expect_next(SECOND_US - LEAD_US);
 }
 
+/* "At once" is a pause all the same, for all that were running; one that is asked for is kept. */
+static void test_a_pause_has_a_floor(void **state)
+{
+    static const int tenths[] = {1, 2, 4, 8, 16, 32, 64, 100, 100};
+    static const int64_t asked_us[] = {0, 1000};
+    struct paused paused;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/100"));
+    enqueue("default", "slow", "a b");
+    for (size_t i = 0; i < COUNT(tenths); i++) {
+        claim("w", 2, 0);
+        keep_tokens();
+        settle("w", SETTLE_THROTTLED, tokens[0], asked_us[i % 2], NULL);
+        assert_true(settle_paused(turns.reply, 0, &paused));
+        assert_int_equal(paused.pause_us, tenths[i] * 100000);
+        assert_int_equal(paused.times, i + 1);
+        assert_memory_equal(paused.token.at, tokens[0].at, tokens[0].len);
+        assert_false(settle_paused(turns.reply, 1, &paused));
+        turns.now_us += 40000;
+        settle("w", SETTLE_THROTTLED, tokens[1], 0, NULL);
+        assert_false(settle_paused(turns.reply, 0, &paused));
+        expect_claim("");
+        expect_next(tenths[i] * 100000 - 40000 - LEAD_US);
+        turns.now_us = turns.claim.next_us + LEAD_US;
+    }
+    claim("w", 1, 0);
+    keep_tokens();
+    settle("w", SETTLE_THROTTLED, tokens[0], 60 * SECOND_US, NULL);
+    expect_claim("");
+    expect_next(60 * SECOND_US - LEAD_US);
+}
+
 static void test_throttled_for_a_day_counts_as_attempts(void **state)
 {
     int64_t since_us = turns.now_us;
@@ -1030,6 +1064,7 @@ int main(void)
         TEST(a_throttled_job_pauses_its_limits),
         TEST(a_throttled_job_of_a_key_pauses_that_key_only),
         TEST(without_a_time_the_pause_doubles),
+        TEST(a_pause_has_a_floor),
         TEST(throttled_for_a_day_counts_as_attempts),
         TEST(a_type_without_limits_waits_in_later),
     };

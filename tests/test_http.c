@@ -337,7 +337,7 @@ static void throttled_as_long_as_it_says(void **state)
          90, 120},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"Fri, 31 Dec 2060 00:00:00 GMT\"}}", 86370, 86400},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"1795000000\"}}", 86370, 86400},
-        {"{\"status\":429,\"headers\":{\"Retry-After\":\"Sun, 06 Nov 1994 08:49:37 GMT\"}}", -30, 0},
+        {"{\"status\":429,\"headers\":{\"Retry-After\":\"Sun, 06 Nov 1994 08:49:37 GMT\"}}", -30, 0.1},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"soon\"}}", -30, 1},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"1e400\"}}", -30, 1},
         {"{\"status\":429,\"headers\":{\"Retry-After\":\"0x100\"}}", -30, 1},
@@ -365,6 +365,28 @@ static void throttled_as_long_as_it_says(void **state)
 }
 
 /* ---- What does not answer */
+
+/* "At once" is no hot loop, and each pause is one line. */
+static void throttled_until_at_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+    char log[16384];
+    int lines = 0;
+
+    stage_rate(s, "run", "1000/s");
+    worker = start_worker(s, "4");
+    for (int i = 0; i < 10; i++)
+        enqueue(s, i, "{\"status\":429,\"headers\":{\"Retry-After\":\"0\"},\"body\":\"slow down\"}", 0, 0);
+    await_text(s->server.folder, "worker.err",
+               ": throttled, 4 in a row: a pause of 800ms: HTTP 429: slow down");
+    assert_in_range(count_posts(s), 4, 4 * 4);
+    read_text(s->server.folder, "worker.err", log, sizeof log);
+    for (const char *at = log; (at = strstr(at, " in a row: ")); at++)
+        lines++;
+    assert_int_equal(lines, 4);
+    assert_int_equal(stage_end(worker), 0);
+}
 
 /* An endpoint reads a job on a kept connection and goes away: the job is not sent on the next one. */
 static void one_attempt_is_one_post(void **state)
@@ -506,6 +528,7 @@ int main(void)
         ON_STAGE(statuses),
         ON_STAGE(failures_are_tried_again),
         ON_STAGE(throttled_as_long_as_it_says),
+        ON_STAGE(throttled_until_at_once),
         ON_STAGE(one_attempt_is_one_post),
         ON_STAGE(a_slow_body),
         ON_STAGE(a_proxy_that_says_200),

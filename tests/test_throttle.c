@@ -528,7 +528,7 @@ static void end_job(struct args *a, int n, enum settle_verb verb)
         job->throttled++;
         job->place = sim_needs(job->type, job->key, needs) > 0 ? SIM_WAITING : SIM_LATER;
         job->scheduled = false;
-        job->due_us = delay_us == SETTLE_NO_TIME ? -1 : turns.now_us + delay_us;
+        job->due_us = -1; /* the pause may be longer than asked for */
         throttled++;
     } else {
         job->place = SIM_WAITING; /* put into its lane when all are known */

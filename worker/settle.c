@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "throttle/duration.h"
 #include "worker/worker.h"
 
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
@@ -259,6 +260,33 @@ static void tell_stale(int64_t stale)
                  stale);
 }
 
+static struct task *find_settling(const struct weir_worker *w, struct span token)
+{
+    struct task *task = w->settling.head;
+
+    while (task && (task->token.len != token.len || memcmp(task->token.at, token.at, token.len) != 0))
+        task = task->next;
+    return task;
+}
+
+/* Each pause is one line, of the job that began it. */
+static void tell_pauses(const struct weir_worker *w, const struct redisReply *reply)
+{
+    struct paused paused;
+
+    for (size_t i = 0; settle_paused(reply, i, &paused); i++) {
+        const struct task *task = find_settling(w, paused.token);
+        char pause[32];
+
+        if (!task)
+            continue;
+        duration_format((paused.pause_us + MS - 1) / MS * MS, pause);
+        task_log(LOG_LEVEL_INFO, task, "throttled, %" PRId64 " in a row: a pause of %s%s%.*s%s%s",
+                 paused.times, pause, task->key.len > 0 ? " for key " : "", (int)task->key.len, task->key.at,
+                 task->reason ? ": " : "", task->reason ? task->reason : "");
+    }
+}
+
 /* To be sent again, with the same tokens; a token settles once. */
 static void keep_settling(struct weir_worker *w)
 {
@@ -283,6 +311,8 @@ static void on_settled_alone(void *arg, const struct redisReply *reply)
     int64_t stale;
     int rc = reply ? settle_reply(reply, &stale, &e) : WEIR_EUNREACHABLE;
 
+    if (rc == 0)
+        tell_pauses(w, reply);
     take_out(&w->settling, task);
     if (rc == 0) {
         tell_stale(stale);
@@ -338,6 +368,7 @@ static void on_settled(void *arg, const struct redisReply *reply)
         on_settle_refused(w, &e);
     } else {
         tell_stale(stale);
+        tell_pauses(w, reply);
         while ((task = task_list_pop(&w->settling)))
             task_free(task);
     }
