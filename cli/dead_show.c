@@ -33,7 +33,7 @@ static void print_line(const struct dead_job *job)
     text_print(job->type, 0);
     fputs("  ", stdout);
     text_print(job->id, 0);
-    output("  %" PRId64 " attempts  ", job->attempts);
+    output("  %" PRId64 " attempt%s  ", job->attempts, job->attempts == 1 ? "" : "s");
     output("%s\n", reason && *reason ? reason : "-");
     free(reason);
 }
@@ -98,8 +98,8 @@ static void print_job(const struct dead_job *job)
     print_field("type", job->type);
     print_field("queue", job->queue);
     print_field("key", job->key);
-    output("%-14s%" PRId64 " before the last one; interrupted %" PRId64 ", throttled %" PRId64 " times\n",
-           "attempts", job->attempts, job->interrupted, job->throttled);
+    output("%-14s%" PRId64 "; interrupted %" PRId64 ", throttled %" PRId64 " times\n", "attempts",
+           job->attempts, job->interrupted, job->throttled);
     if (job->failed_us >= 0) {
         cli_format_time(job->failed_us, failed);
         output("%-14s%s  ", "failed before", failed);

@@ -197,8 +197,7 @@ static void print_state(const struct found_job *job)
 
 static void print_past(const struct found_job *job, const struct job_view *view)
 {
-    output("%-11s %" PRId64 " of %d used%s\n", "attempts", job->attempts, view->max_attempts,
-           job->state == JOB_DEAD ? " before the last one" : "");
+    output("%-11s %" PRId64 " of %d used\n", "attempts", job->attempts, view->max_attempts);
     if (job->interrupted > 0)
         output("%-11s %d times, by the death of its worker or handler\n", "interrupted", job->interrupted);
     if (job->throttled > 0)

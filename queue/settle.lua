@@ -12,7 +12,7 @@
 --         "back"  token "0" ""             handed back to the head of its lane as it is
 --         "interrupted" token most reason  its handler died: back to the head of its lane, counted as interrupted and not as an
 --                                          attempt; dead when that was so for the most-th time
---         "dead"  token "0" reason
+--         "dead"  token "0" reason         one more attempt used, the last one
 --         "cancelled" token "0" ""         ended because it was cancelled: does not run again
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
 -- reply: the number of stale leases; if pauses began, that one first in a list: [ stale, token, pause_us, the how manieth in a
@@ -85,15 +85,23 @@ end
 
 function verbs.cancelled(job) cancelled.end_lease(job) end
 
+-- Its batch counts a failed attempt.
+local function count_failed(attrs)
+    local batch = lease.attr(attrs, 'b')
+    if batch then ends.batch(batch, 'failed', 1) end
+end
+
 function verbs.retry(job)
     local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
     put_later(job, lease.entry_write(attempts + 1, interrupted, throttled, body, lease.failed(attrs, job.reason)))
     lease.count(job.type, 'retried', 1)
-    if lease.attr(attrs, 'b') then ends.batch(lease.attr(attrs, 'b'), 'failed', 1) end
+    count_failed(attrs)
 end
 
-local function bury_stopped(job)
-    ends.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up', job.entry)
+local function bury_stopped(job, attempts)
+    local _, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    ends.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up',
+              lease.entry_write(attempts, interrupted, throttled + 1, body, attrs))
 end
 
 local function push_pause(token, pause_us, times)
@@ -107,7 +115,7 @@ function verbs.throttled(job, back)
     if times then push_pause(job.token, pause_us, times) end
     if attempt_used then
         attempts = attempts + 1
-        if attempts >= stop.max_attempts(body) then return bury_stopped(job) end
+        if attempts >= stop.max_attempts(body) then return bury_stopped(job, attempts) end
     end
     job.entry = lease.entry_write(attempts, interrupted, throttled + 1, body, attrs)
     lease.count(job.type, 'back', 1)
@@ -119,7 +127,11 @@ function verbs.throttled(job, back)
     end
 end
 
-function verbs.dead(job) ends.bury(job.tag, job.lane, job.reason, job.entry) end
+function verbs.dead(job)
+    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    count_failed(attrs)
+    ends.bury(job.tag, job.lane, job.reason, lease.entry_write(attempts + 1, interrupted, throttled, body, attrs))
+end
 
 function verbs.interrupted(job, back)
     if ends.interrupted(job.tag, job, job.delay_us, 'handler', job.reason) then back[#back + 1] = job end

@@ -164,7 +164,7 @@ static void test_counts_each_end(void **state)
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();
     settle_done_of(tokens, 1, "b");
-    expect_batch("total 4, done 1, dead 1, cancelled 1, failed 1");
+    expect_batch("total 4, done 1, dead 1, cancelled 1, failed 2");
     turns.now_us += SECOND_US;
     promote(1);
     run_one(SETTLE_FINISH);

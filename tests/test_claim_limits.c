@@ -1007,7 +1007,7 @@ static void test_throttled_for_a_day_counts_as_attempts(void **state)
     }
     assert_int_equal(counted, 3);
     dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
-    assert_non_null(strstr(dead, " default/slow/ throttled for a day, and its attempts are used up\n@2,0,"));
+    assert_non_null(strstr(dead, " default/slow/ throttled for a day, and its attempts are used up\n@3,0,"));
     free(dead);
     expect_counters("slow", "dead 1, retried 0");
     turns_check();

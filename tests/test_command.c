@@ -203,9 +203,9 @@ static void failures_with_their_reason(void **state)
     await(stage_stat(s, "run", "dead") == CASES);
     dead = stage_dead(s);
     for (int i = 0; i < CASES; i++) {
-        char id[24], *entry, *header;
+        char id[32], *entry, *header;
 
-        snprintf(id, sizeof id, "\n{\"id\":\"j%d\"", i);
+        snprintf(id, sizeof id, "\n@1,0,0;{\"id\":\"j%d\"", i);
         entry = strstr(dead, id);
         assert_non_null(entry);
         *entry = '\0';

@@ -255,7 +255,7 @@ static void test_a_dead_job_is_not_cancelled(void **state)
     enqueue("default", "t", "a");
     claim("w", 1, 0);
     settle("w", SETTLE_DEAD, turns.claim.leases[0].token, 0, "wrong address");
-    expect_shown("a", "state       dead|reason      wrong address|0 of 25 used before the last one");
+    expect_shown("a", "state       dead|reason      wrong address|1 of 25 used");
     assert_int_equal(job("cancel a"), 65);
     expect_said("is dead already and will not run; weir dead remove takes it away");
     assert_int_equal(redis_number("EXISTS", CANCELLED), 0);

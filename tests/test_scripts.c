@@ -24,7 +24,7 @@ static void test_settle_ends_jobs_by_their_verbs(void **state)
                 "l w:1.-0 default/t/\n@1,0,0;{\"id\":\"b\",\"type\":\"t\",\"args\":{}}\n1795000007000000",
                 "ZRANGE", PREFIX "later", "0", "-1", "WITHSCORES");
     expect_text(
-        "w:1.-3 default/t/ bad weather  \n{\"id\":\"e\",\"type\":\"t\",\"args\":{}}\n1795000000000000",
+        "w:1.-3 default/t/ bad weather  \n@1,0,0;{\"id\":\"e\",\"type\":\"t\",\"args\":{}}\n1795000000000000",
         "ZRANGE", PREFIX "dead", "0", "-1", "WITHSCORES");
     expect_list(LANE("t"), "d");
     expect_list(QUEUE, "f");

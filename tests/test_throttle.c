@@ -516,6 +516,9 @@ static void end_job(struct args *a, int n, enum settle_verb verb)
     }
     settle_end(a, verb, sim_token(n), delay_us, verb == SETTLE_DEAD ? "no\nway" : NULL);
     if (verb == SETTLE_DEAD) {
+        job->attempts++;
+        if (job->batch >= 0)
+            sim.batches[job->batch].failed++;
         sim_end_job(n, SIM_DEAD);
     } else if (verb == SETTLE_RETRY) {
         job->attempts++;

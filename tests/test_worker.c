@@ -116,8 +116,8 @@ static void done_retry_dead_throttled(void **state)
     assert_int_equal(history_count(s, "begin", 4), 2);
     history_free(&h);
     dead = stage_dead(s);
-    assert_non_null(strstr(dead, "default/mark/ no such customer\n{\"id\":\"j2\""));
-    assert_non_null(strstr(dead, "default/mark/ failed 2 times: attempt 2 failed\n@1,0,0,e"));
+    assert_non_null(strstr(dead, "default/mark/ no such customer\n@1,0,0;{\"id\":\"j2\""));
+    assert_non_null(strstr(dead, "default/mark/ failed 2 times: attempt 2 failed\n@2,0,0,e"));
     free(dead);
 }
 
