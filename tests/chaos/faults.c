@@ -25,7 +25,7 @@ struct active {
     pid_t pid; /* that it was done to */
 };
 
-static struct active active[ACTIVE_MAX];
+static struct active active[ACTIVE_MAX]; /* one run in a process */
 static int next_fault;
 
 /* ---- Processes */
@@ -150,7 +150,15 @@ static void stall(struct run *run, const struct fault *f)
 
 static void cut(struct run *run, const struct fault *f)
 {
-    proxy_cut_all(proxy_of(run, f));
+    if (f->number_us == 0)
+        proxy_cut_all(proxy_of(run, f));
+    else
+        proxy_cut_before(proxy_of(run, f), f->number_us == 1 ? PROXY_REQUESTS : PROXY_REPLIES, 1);
+}
+
+static void cut_producer(struct run *run, const struct fault *f)
+{
+    proxy_cut_before(run->producers[f->worker].proxy, PROXY_REPLIES, 1);
 }
 
 /* ---- Redis */
@@ -222,6 +230,7 @@ static const struct {
     [FAULT_KILL_CHILD] = {kill_child, NULL, false},
     [FAULT_KILL_ENDPOINT] = {kill_endpoint, NULL, true},
     [FAULT_KILL_PRODUCER] = {kill_producer, NULL, true},
+    [FAULT_CUT_PRODUCER] = {cut_producer, NULL, true},
     [FAULT_PARTITION] = {cut_off, join_again, false},
     [FAULT_SLOW_LINK] = {slow_down, speed_up, false},
     [FAULT_STALL] = {stall, NULL, false},
@@ -271,10 +280,11 @@ void faults_go_on(struct run *run, int64_t now_us)
         begin_fault(run, &run->plan.faults[next_fault++]);
 }
 
-void faults_heal(struct run *run)
+bool faults_last(const struct run *run)
 {
-    for (struct active *a = active; a < active + ACTIVE_MAX; a++)
-        if (a->fault)
-            end_fault(run, a);
-    next_fault = 0;
+    bool last = next_fault < run->plan.fault_count;
+
+    for (const struct active *a = active; a < active + ACTIVE_MAX; a++)
+        last = last || a->fault;
+    return last;
 }

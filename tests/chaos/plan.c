@@ -59,7 +59,7 @@ const struct worker_plan worker_plans[PLAN_WORKERS] = {
     {.own = true,
      .queues = "second,default",
      .executors = 10,
-     .lease_s = 3,
+     .lease_s = 2,
      .threads = "*",
      .exec = "slow",
      .pipe = "paced,busy",
@@ -68,7 +68,7 @@ const struct worker_plan worker_plans[PLAN_WORKERS] = {
     {.queues = "second", .executors = 2, .lease_s = 1, .threads = "*", .proxied = true},
     {.queues = "default",
      .executors = 16,
-     .lease_s = 4,
+     .lease_s = 3,
      .threads = "*",
      .loop = "slow,keyed,perkey",
      .exec = "report,tick",
@@ -76,9 +76,9 @@ const struct worker_plan worker_plans[PLAN_WORKERS] = {
 };
 
 const char *const fault_names[FAULT_KINDS] = {
-    "kill -9 worker", "stop worker",     "end worker",  "force worker", "kill child",      "kill endpoint",
-    "kill producer",  "partition",       "slow link",   "late answers", "cut connections", "kill -9 redis",
-    "stop redis",     "flush functions", "full memory", "step clock",
+    "kill -9 worker", "stop worker",  "end worker",      "force worker", "kill child",   "kill endpoint",
+    "kill producer",  "cut producer", "partition",       "slow link",    "late answers", "cut connections",
+    "kill -9 redis",  "stop redis",   "flush functions", "full memory",  "step clock",
 };
 
 int type_of(const char *name)
@@ -262,7 +262,11 @@ static void add_fault(struct plan *p, uint64_t *r, int64_t at_us)
     case FAULT_STEP_CLOCK:
         f->number_us = choose_clock_step(r);
         break;
+    case FAULT_CUT:
+        f->number_us = random_in(r, 0, 2);
+        break;
     case FAULT_KILL_PRODUCER:
+    case FAULT_CUT_PRODUCER:
         f->worker = (int)random_in(r, 0, PLAN_PRODUCERS - 1);
         break;
     default:

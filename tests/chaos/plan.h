@@ -133,10 +133,11 @@ enum fault_kind {
     FAULT_KILL_CHILD,   /* a process of a handler */
     FAULT_KILL_ENDPOINT,
     FAULT_KILL_PRODUCER,
+    FAULT_CUT_PRODUCER, /* before an answer of a command that has run */
     FAULT_PARTITION,
     FAULT_SLOW_LINK,
     FAULT_STALL, /* answers come late, once */
-    FAULT_CUT,   /* connections */
+    FAULT_CUT,   /* all connections, or one before its next request, or answer */
     FAULT_KILL_REDIS,
     FAULT_STOP_REDIS,
     FAULT_FLUSH_FUNCTIONS,
@@ -150,7 +151,7 @@ struct fault {
     int64_t at_us, for_us;
     enum fault_kind kind;
     int worker;        /* or producer */
-    int64_t number_us; /* delay of a link; step of the clock */
+    int64_t number_us; /* delay of a link; step of the clock; what a cut comes before, 0: all are cut */
 };
 
 /* ---- All of it */

@@ -207,7 +207,7 @@ static void start_actor(struct run *run, struct running *actor, const char *role
     char text[16], name[48];
     const char *words[] = {"/proc/self/exe", role, text, NULL};
 
-    setenv("REDIS_URL", run->server.url, 1);
+    setenv("REDIS_URL", actor->proxy ? proxy_url(actor->proxy) : run->server.url, 1);
     snprintf(text, sizeof text, "%d", number);
     snprintf(name, sizeof name, "%s%d.%d", role, number, ++actor->n);
     actor->pid = program_start(run->server.folder, name, words);
@@ -353,10 +353,12 @@ static void pass_time(struct run *run)
 
 void run_load(struct run *run)
 {
-    for (int i = 0; i < PLAN_PRODUCERS; i++)
+    for (int i = 0; i < PLAN_PRODUCERS; i++) {
+        run->producers[i].proxy = proxy_start(&run->server);
         start_actor(run, &run->producers[i], "producer", i);
+    }
     start_actor(run, &run->operator, "operator", 0);
-    while (clock_mono_us() < run->begun_us + run->plan.time_us) {
+    while (clock_mono_us() < run->begun_us + run->plan.time_us || faults_last(run)) {
         look_at_all(run);
         faults_go_on(run, clock_mono_us());
         pass_time(run);
@@ -435,7 +437,6 @@ bool run_finish(struct run *run, char **what)
     int64_t begun_us, end_us = clock_mono_us() + ACTORS_END_S * INT64_C(1000000);
     bool finished;
 
-    faults_heal(run);
     while (actors_work(run)) {
         if (clock_mono_us() > end_us) {
             *what = strdup("a producer, or the operator, does not end");
@@ -492,6 +493,8 @@ void run_close(struct run *run, bool keep)
 
     for (int i = 0; i < PLAN_WORKERS; i++)
         proxy_stop(run->workers[i].proxy);
+    for (int i = 0; i < PLAN_PRODUCERS; i++)
+        proxy_stop(run->producers[i].proxy);
     kill(run->endpoint, SIGKILL);
     program_end(run->endpoint);
     close(run->endpoint_socket);

@@ -42,7 +42,7 @@ struct run {
     bool producer_ended[PLAN_PRODUCERS];
     int endpoint_socket, endpoint_port;
     pid_t endpoint;
-    bool redis_stopped, healed;
+    bool redis_stopped;
     int64_t shift_us, most_shift_us;
     struct life *lives;
     int life_count;
@@ -56,7 +56,7 @@ struct run {
 void run_open(struct run *run, uint64_t seed, int seconds);
 /* Load and faults. */
 void run_load(struct run *run);
-/* Ends the faults, waits until all jobs have ended, dead ones retried. false: something is stuck; *what (the
+/* Waits until all jobs have ended, dead ones retried. false: something is stuck; *what (the
  * caller's to free) says what. */
 bool run_finish(struct run *run, char **what);
 /* All workers end by TERM; the number of those that did not end well. */
@@ -72,7 +72,7 @@ void run_start_endpoint(struct run *run);
 
 /* Begins what is due of the plan, and ends what has lasted long enough. */
 void faults_go_on(struct run *run, int64_t now_us);
-/* Ends all. */
-void faults_heal(struct run *run);
+/* Some have not ended. */
+bool faults_last(const struct run *run);
 
 #endif
