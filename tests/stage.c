@@ -203,8 +203,20 @@ static void connect_client(struct stage *s)
 
 void stage_open(struct stage *s, bool aof)
 {
+    stage_open_with(s, aof, (const char *const[]){NULL});
+}
+
+void stage_open_with(struct stage *s, bool aof, const char *const *options)
+{
     *s = (struct stage){.ns = "weir"};
-    server_start(&s->server, aof);
+    server_start_with(&s->server, aof, options);
+    connect_client(s);
+}
+
+void stage_open_shifted(struct stage *s)
+{
+    *s = (struct stage){.ns = "weir"};
+    server_start_shifted(&s->server, false, (const char *const[]){NULL});
     connect_client(s);
 }
 

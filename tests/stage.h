@@ -34,6 +34,9 @@ struct stage {
 };
 
 void stage_open(struct stage *s, bool aof);
+void stage_open_with(struct stage *s, bool aof, const char *const *options); /* server_start_with() */
+/* On a Redis with a clock of its own: server_shift_clock. */
+void stage_open_shifted(struct stage *s);
 /* Another namespace on the same Redis with a folder of its own inside, so that cases can run side by side. */
 void stage_branch(struct stage *root, const char *ns, struct stage *branch);
 /* Branches first. */

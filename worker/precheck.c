@@ -1,11 +1,13 @@
 /* Before the first job: is this a Redis on which jobs are kept and rates hold? One that evicts keys would
- * lose jobs in silence, so a worker does not begin there. And after each connect, and whenever Redis has
- * refused a right: may the user run all that scripts call? A script that is refused a command halfway leaves
- * jobs at two places, so nothing is moved before it may. */
+ * lose jobs in silence, so a worker does not begin there; once a minute it looks whether that has become so.
+ * And after each connect, and whenever Redis has refused a right: may the user run all that scripts call? A
+ * script that is refused a command halfway leaves jobs at two places, so nothing is moved before it may. */
 #include "core/log.h"
 #include "queue/doctor_access.h"
 #include "queue/settings.h"
 #include "worker/worker.h"
+
+#define RECHECK_US (60000 * MS)
 
 static void tell(const struct settings *settings)
 {
@@ -34,6 +36,27 @@ static void on_settings(void *arg, const struct redisReply *reply)
         tell(&settings);
     w->checked = true;
     worker_look(w);
+}
+
+/* Leaving would strand the jobs: it is logged, each time. */
+static void on_rechecked(void *arg, const struct redisReply *reply)
+{
+    struct weir_worker *w = arg;
+    struct settings settings;
+    struct error e;
+
+    if (reply && settings_reply(reply, &settings, &e) == WEIR_ECONFIG)
+        log_line(LOG_LEVEL_ERROR, "%s", e.text);
+    worker_answered(w);
+}
+
+void worker_recheck(struct weir_worker *w, struct args *a, int64_t now)
+{
+    if (now < w->recheck_us)
+        return;
+    w->recheck_us = now + (w->lease_us < RECHECK_US ? w->lease_us : RECHECK_US);
+    settings_request(a);
+    worker_send(w, a, on_rechecked);
 }
 
 static void on_access(void *arg, const struct redisReply *reply)

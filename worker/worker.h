@@ -88,6 +88,7 @@ struct weir_worker {
     /* Who we are to Redis. */
     char id[WORKER_ID_SIZE], next_id[WORKER_ID_SIZE]; /* next_id: while it is being adopted */
     bool checked;                                     /* Redis's settings are */
+    int64_t recheck_us;                               /* when to look at them again */
     bool permitted;                                   /* the user has all rights, as far as we know */
     bool adopted;
     bool adopt_again;      /* what was named to it is given up meanwhile */
@@ -149,6 +150,8 @@ WEIR_CHECKED int worker_spread_options(struct weir_worker *w);
 /* Asks, as far as that is not known, whether Redis is one to run on and lets us; false: look again when the
  * answer has come. */
 bool worker_precheck(struct weir_worker *w);
+/* Once a minute (once a lease, where that is shorter) a request that asks whether that has become wrong. */
+void worker_recheck(struct weir_worker *w, struct args *a, int64_t now);
 
 /* adopt.c */
 /* What Redis is told of this worker: its info and its group. */

@@ -1,0 +1,474 @@
+/* Failure cases of Redis, disk, clocks and processes that no other test has; doc/guarantees.md lists them
+ * all. Each ends with the same question: did every job run, and how often? */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/clock_shift.h"
+#include "tests/proxy.h"
+#include "tests/stage.h"
+
+#define S INT64_C(1000000)
+#define HOUR_US (3600 * S)
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    stage_open(s, false);
+    *state = s;
+    return 0;
+}
+
+static int open_durable_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    stage_open(s, true);
+    *state = s;
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* ---- A9: reapers that are killed */
+
+/* Whoever takes leases back does that in one script: a job is with the dead worker or in its lane. */
+static void reapers_killed(void **state)
+{
+    enum { JOBS = 60, REAPERS = 6 };
+    struct stage *s = *state;
+    pid_t victim = stage_actor(s, "victim", "executors=60", "lease=1", NULL), reapers[REAPERS], heir;
+
+    stage_push(s, "mark", "{\"wait\":\"go\"}", 0, JOBS);
+    await(history_count(s, "begin", -1) == JOBS);
+    for (int i = 0; i < REAPERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "reaper%d", i);
+        reapers[i] = stage_actor(s, name, "types=other", "lease=1", NULL);
+    }
+    stage_await_workers(s, REAPERS + 1);
+    kill(victim, SIGKILL);
+    program_end(victim);
+    write_text(s->server.folder, "go", "");
+    for (int i = 0; i < REAPERS; i++) {
+        clock_sleep_until(clock_mono_us() + 230000 + i * 40000); /* around the end of the lease */
+        kill(reapers[i], SIGKILL);
+        program_end(reapers[i]);
+    }
+    heir = stage_actor(s, "heir", "executors=10", "lease=1", NULL);
+    stage_await_done(s, JOBS);
+    assert_int_equal(history_count(s, "begin", -1), 2 * JOBS);
+    assert_int_equal(stage_end(heir), 0);
+}
+
+/* ---- A11, B5: an AOF that ends anywhere */
+
+static void newest_aof(struct stage *s, char path[256])
+{
+    char folder[128];
+    struct dirent *entry;
+    DIR *dir;
+
+    snprintf(folder, sizeof folder, "%s/appendonlydir", s->server.folder);
+    assert_non_null(dir = opendir(folder));
+    *path = '\0';
+    while ((entry = readdir(dir)))
+        if (strstr(entry->d_name, ".incr.aof"))
+            snprintf(path, 256, "%s/%.100s", folder, entry->d_name);
+    closedir(dir);
+    assert_true(*path);
+}
+
+static off_t size_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_size;
+}
+
+static long long list_length(struct stage *s, const char *key)
+{
+    return server_number(&s->server, "LLEN", stage_key(s, "%s", key), NULL);
+}
+
+/* Where jobs are, by what Redis holds. */
+static long long jobs_held(struct stage *s)
+{
+    static const char leases[] = "local n = 0\n"
+                                 "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do\n"
+                                 "    n = n + redis.call('HLEN', key) - redis.call('HEXISTS', key, '@')\n"
+                                 "end\n"
+                                 "return n";
+
+    return list_length(s, "queue:default") + list_length(s, "lane:default/mark/") +
+           server_number(&s->server, "EVAL", leases, "0", stage_key(s, "active:*"), NULL) +
+           stage_stat(s, "mark", "done");
+}
+
+/* Power is cut while scripts are written down: Redis starts with all of the last one or with nothing of it.
+ * So at each place where the file can end every job is in one place. */
+static void an_aof_cut_anywhere(void **state)
+{
+    enum { JOBS = 6 };
+    struct stage *s = *state;
+    char path[256], copy[300], command[700];
+    off_t begin, end;
+    pid_t worker;
+
+    stage_rate(s, "mark", "50/s,burst=2");
+    stage_push(s, "mark", NULL, 0, JOBS);
+    newest_aof(s, path);
+    begin = size_of(path);
+    worker = stage_actor(s, "worker", "executors=2", NULL);
+    stage_await_done(s, JOBS);
+    kill(worker, SIGKILL);
+    program_end(worker);
+    server_kill(&s->server);
+    end = size_of(path);
+    snprintf(copy, sizeof copy, "%s.whole", path);
+    snprintf(command, sizeof command, "cp %s %s", path, copy);
+    assert_int_equal(system(command), 0);
+    assert_true(end - begin > 1000);
+    for (off_t at = begin; at <= end; at += (end - begin) / 40) {
+        snprintf(command, sizeof command, "cp %s %s", copy, path);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(truncate(path, at), 0);
+        server_restart(&s->server);
+        if (jobs_held(s) != JOBS)
+            fail_msg("%lld jobs where the file ends at %ld of %ld..%ld", jobs_held(s), (long)at, (long)begin,
+                     (long)end);
+        server_kill(&s->server);
+    }
+    snprintf(command, sizeof command, "mv %s %s", copy, path);
+    assert_int_equal(system(command), 0);
+    server_restart(&s->server);
+}
+
+/* ---- B6: Redis refuses writes, as its disk fails */
+
+static void a_disk_that_fails(void **state)
+{
+    enum { JOBS = 40 };
+    static const char *const options[] = {"--enable-protected-configs", "yes", NULL};
+    struct stage stage, *s = &stage;
+    char id[WEIR_ID_SIZE], folder[96];
+    pid_t worker;
+
+    (void)state;
+    stage_open_with(s, false, options);
+    free(server_ask(&s->server, "CONFIG", "SET", "save", "3600 1", NULL));
+    stage_enqueue(s, "mark", "{\"sleep\":0.02}", 0, JOBS);
+    worker = stage_actor(s, "worker", "executors=2", NULL);
+    await(history_count(s, "effect", -1) >= 5);
+    snprintf(folder, sizeof folder, "%.60s/gone", s->server.folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    free(server_ask(&s->server, "CONFIG", "SET", "dir", folder, NULL));
+    assert_int_equal(rmdir(folder), 0);
+    free(server_ask(&s->server, "BGSAVE", NULL));
+    await_text(s->server.folder, "worker.err", "MISCONF");
+    assert_int_not_equal(weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark", .args = "null"}, id),
+                         0);
+    assert_non_null(strstr(weir_message(s->client), "disk"));
+    free(server_ask(&s->server, "CONFIG", "SET", "dir", s->server.folder, NULL));
+    free(server_ask(&s->server, "BGSAVE", NULL));
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    assert_int_equal(stage_stat(s, "mark", "done"), JOBS);
+    assert_int_equal(stage_end(worker), 0);
+    stage_close(s);
+}
+
+/* ---- B8: a policy that evicts, while workers run */
+
+static void eviction_is_noticed(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "lease=1", NULL);
+
+    stage_await_workers(s, 1);
+    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory", "1gb", NULL));
+    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", NULL));
+    await_text(s->server.folder, "worker.err", "its maxmemory-policy is allkeys-lru");
+    stage_push(s, "mark", NULL, 0, 1);
+    stage_await_done(s, 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- B10: somebody else's script keeps Redis busy */
+
+static void a_busy_redis(void **state)
+{
+    enum { JOBS = 100 };
+    struct stage *s = *state;
+    char script[200];
+    pid_t worker;
+    char *answer;
+
+    free(server_ask(&s->server, "CONFIG", "SET", "busy-reply-threshold", "100", NULL));
+    stage_push(s, "mark", "{\"sleep\":0.01}", 0, JOBS);
+    worker = stage_actor(s, "worker", "executors=2", "lease=5", NULL);
+    await(history_count(s, "effect", -1) >= 5);
+    snprintf(script, sizeof script,
+             "local t = redis.call('TIME') local e = t[1] * 1e6 + t[2] + 1500000 "
+             "repeat t = redis.call('TIME') until t[1] * 1e6 + t[2] > e return 'ended'");
+    answer = server_ask(&s->server, "EVAL", script, "0", NULL);
+    assert_string_equal(answer, "ended"); /* nobody killed it */
+    free(answer);
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- D8: wake-ups that get lost */
+
+static void lost_wakeups_cost_time_only(void **state)
+{
+    static const char steal[] =
+        "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=1", NULL),
+          other = stage_actor(s, "other", "executors=1", NULL);
+    int64_t at = clock_mono_us();
+
+    stage_await_workers(s, 2);
+    stage_push(s, "mark", "{\"sleep\":1.2}", 0, 2); /* both are busy, nobody peeks */
+    await(history_count(s, "begin", -1) == 2);
+    stage_enqueue(s, "mark", NULL, 2, 1);
+    free(server_ask(&s->server, "EVAL", steal, "0", stage_key(s, "bell:*"), NULL));
+    free(server_ask(&s->server, "EVAL", steal, "0", stage_key(s, "spare:*"), NULL));
+    assert_int_equal(stage_await_done(s, 3).twice, 0);
+    assert_true(clock_mono_us() - at < 10 * S);
+    assert_int_equal(stage_end(worker), 0);
+    assert_int_equal(stage_end(other), 0);
+}
+
+/* ---- D9: many come back at once */
+
+static void many_come_back(void **state)
+{
+    enum { WORKERS = 30, JOBS = 300 };
+    struct stage *s = *state;
+    pid_t workers[WORKERS];
+
+    for (int i = 0; i < WORKERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "worker%d", i);
+        workers[i] = stage_actor(s, name, "executors=2", "lease=10", NULL);
+    }
+    stage_await_workers(s, WORKERS);
+    stage_enqueue(s, "mark", "{\"sleep\":0.05}", 0, JOBS);
+    await(history_count(s, "effect", -1) > 10);
+    server_restart(&s->server);
+    stage_await_workers(s, WORKERS);
+    stage_await_ended(s, JOBS);
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+}
+
+/* ---- E: clocks */
+
+struct clocked {
+    struct stage stage;
+    pid_t workers[2];
+};
+
+static void open_clocked(struct clocked *c)
+{
+    stage_open_shifted(&c->stage);
+    for (int i = 0; i < 2; i++)
+        c->workers[i] = stage_actor(&c->stage, i ? "two" : "one", "executors=4", "lease=2", NULL);
+    stage_await_workers(&c->stage, 2);
+}
+
+static void close_clocked(struct clocked *c)
+{
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(c->workers[i]), 0);
+    stage_close(&c->stage);
+}
+
+/* E1, E2, E6: Redis's clock jumps back and forth by an hour under load; nobody who lives loses a job, and
+ * work goes on. */
+static void clock_steps_under_load(void **state)
+{
+    enum { JOBS = 600 };
+    static const int64_t shifts[] = {-HOUR_US, 0, HOUR_US, HOUR_US - S};
+    struct clocked c;
+
+    (void)state;
+    open_clocked(&c);
+    stage_rate(&c.stage, "mark", "200/s,burst=5");
+    stage_enqueue(&c.stage, "mark", "{\"sleep\":0.01}", 0, JOBS);
+    for (int i = 0; i < 4; i++) {
+        int before = history_count(&c.stage, "effect", -1);
+
+        await(history_count(&c.stage, "effect", -1) >= before + 40);
+        server_shift_clock(&c.stage.server, shifts[i]);
+    }
+    assert_int_equal(stage_await_done(&c.stage, JOBS).twice, 0);
+    assert_int_equal(history_count(&c.stage, "begin", -1), JOBS);
+    close_clocked(&c);
+}
+
+/* E4: what a worker's own clock says decides nothing. */
+static void wrong_clocks_of_workers(void **state)
+{
+    enum { JOBS = 150 };
+    static const int64_t shifts[] = {-24 * HOUR_US, 24 * HOUR_US};
+    struct stage *s = *state;
+    pid_t workers[2];
+    int64_t begun, took;
+
+    for (int i = 0; i < 2; i++) {
+        char file[100];
+
+        snprintf(file, sizeof file, "%s/clock%d", s->server.folder, i);
+        clock_shift_set(file, shifts[i]);
+        clock_shift_enter(file);
+        workers[i] = stage_actor(s, i ? "ahead" : "behind", "executors=4", "lease=2", NULL);
+        clock_shift_leave();
+    }
+    stage_await_workers(s, 2);
+    stage_rate(s, "mark", "100/s,burst=5");
+    begun = clock_mono_us();
+    stage_enqueue(s, "mark", NULL, 0, JOBS);
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    took = clock_mono_us() - begun;
+    assert_true(took >= (JOBS - 5) * S / 100 - S / 20);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+}
+
+/* ---- F8: a job that is slow to read */
+
+static void a_job_of_many_members(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    char *text = malloc(1 << 20), *at = text;
+
+    at += sprintf(at, "{\"type\":\"mark\",\"id\":\"j0\",\"args\":{");
+    for (int i = 0; at < text + (1 << 20) - 100; i++)
+        at += sprintf(at, "%s\"k%d\":%d", i ? "," : "", i, i % 10);
+    strcpy(at, "}}");
+    stage_push_text(s, text);
+    stage_push(s, "mark", NULL, 1, 20);
+    assert_int_equal(stage_await_done(s, 21).twice, 0);
+    free(text);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- G: processes */
+
+/* G3: a command that has many children and hangs is ended with all of them. */
+static void a_crowd_of_children(void **state)
+{
+    struct stage *s = *state;
+    char path[128], exec[160];
+    struct outcome o;
+    pid_t worker;
+
+    snprintf(path, sizeof path, "%s/crowd.sh", s->server.folder);
+    write_text(s->server.folder, "crowd.sh",
+               "#!/bin/sh\nfor i in $(seq 40); do sleep 987$i & done\necho begun >>crowd.log\nwait\n");
+    assert_int_equal(chmod(path, 0755), 0);
+    snprintf(exec, sizeof exec, "crowd=%s", path);
+    worker = stage_weir(s, "worker", "--exec", exec, "--timeout", "crowd=1s", "--lease", "5s", NULL);
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"crowd\",\"max_attempts\":1}");
+    await_text(s->server.folder, "crowd.log", "begun");
+    await(server_number(&s->server, "ZCARD", stage_key(s, "dead"), NULL) == 1);
+    run_in(&o, NULL, "/bin/sh", "-c", "! ps -eo args | grep -q '^sleep 987[0-9]'", NULL);
+    assert_int_equal(o.code, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* G13: no descriptors are left for a command: its job is tried again later, the worker lives. */
+static void no_descriptors(void **state)
+{
+    struct stage *s = *state;
+    struct rlimit all, few;
+    pid_t worker;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    few = all;
+    few.rlim_cur = 40;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    worker = stage_weir(s, "worker", "--exec", "mark=/bin/sleep 0.3", "-c", "30", "--backoff",
+                        "mark=100ms..1s", NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    for (int i = 0; i < 60; i++) {
+        char text[100];
+
+        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"mark\",\"max_attempts\":100}", i);
+        stage_push_text(s, text);
+    }
+    await(stage_stat(s, "mark", "done") == 60);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* G11: a machine without time for anybody: heartbeats come all the same. */
+static void no_processor(void **state)
+{
+    enum { HOGS = 8, JOBS = 200 };
+    struct stage *s = *state;
+    pid_t hogs[HOGS], one, two;
+
+    for (int i = 0; i < HOGS; i++)
+        if ((hogs[i] = fork()) == 0)
+            for (int64_t end = clock_mono_us() + 20 * S; clock_mono_us() < end;)
+                ;
+    one = stage_actor(s, "one", "executors=4", "lease=2", NULL);
+    two = stage_actor(s, "two", "executors=4", "lease=2", NULL);
+    stage_enqueue(s, "mark", "{\"sleep\":0.05}", 0, JOBS);
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    for (int i = 0; i < HOGS; i++) {
+        kill(hogs[i], SIGKILL);
+        program_end(hogs[i]);
+    }
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(reapers_killed),
+        cmocka_unit_test_setup_teardown(an_aof_cut_anywhere, open_durable_stage, close_stage),
+        cmocka_unit_test(a_disk_that_fails),
+        ON_STAGE(eviction_is_noticed),
+        ON_STAGE(a_busy_redis),
+        ON_STAGE(lost_wakeups_cost_time_only),
+        cmocka_unit_test_setup_teardown(many_come_back, open_durable_stage, close_stage),
+        cmocka_unit_test(clock_steps_under_load),
+        ON_STAGE(wrong_clocks_of_workers),
+        ON_STAGE(a_job_of_many_members),
+        ON_STAGE(a_crowd_of_children),
+        ON_STAGE(no_descriptors),
+        ON_STAGE(no_processor),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("failures", tests, NULL, NULL);
+}
