@@ -537,6 +537,10 @@ static void test_every_algorithm_finds_what_was_put_in(void **state)
 #define END(at, name) "{\"end\":" #at "000000,\"type\":\"mail\",\"id\":\"" #name "\"}\n"
 #define SPENT(n, name) "{\"spent\":" #n ",\"slot\":1,\"type\":\"mail\",\"id\":\"" #name "\"}\n"
 #define OPENED "{\"opened\":1000000}\n"
+#define BY(by) "\"by\":\"" #by "\","
+#define END_BY(at, name, by)                                                                                 \
+    "{\"end\":" #at "000000,\"type\":\"mail\",\"id\":\"" #name "\",\"by\":\"" #by "\"}\n"
+#define OPENED_BY(by) "{\"opened\":1000000,\"by\":\"" #by "\"}\n"
 
 #define TWO "a=gcra:1/10000000/1|b=fixed-window:2/100000000/0"
 #define KEYED "a=gcra:1/10000000/1,by=key sliding-log:3/100000000"
@@ -592,6 +596,19 @@ static const struct by_hand {
      ""},
     {"but not before",
      START(100, ID(1), "a=concurrency:1") END(140, 7) OPENED START(139, ID(2), "a=concurrency:1"), "4 1 a#0"},
+    {"what a killed worker ran ended at its own last line, though others write to the same file",
+     OPENED_BY(x) OPENED_BY(y) START(100, ID(1) BY(x), "a=concurrency:1") END_BY(110, 7, x)
+         START(120, ID(2) BY(y), "a=concurrency:1") END_BY(130, 2, y)
+             START(140, ID(1) BY(y), "a=concurrency:1") END_BY(150, 1, y),
+     ""},
+    {"but not before, though others begin to write",
+     OPENED_BY(x) START(100, ID(1) BY(x), "a=concurrency:1") OPENED_BY(y)
+         START(101, ID(2) BY(y), "a=concurrency:1") END_BY(102, 1, x) END_BY(102, 2, y),
+     "4 1 a#0"},
+    {"who writes as one before is another",
+     OPENED_BY(x) START(100, ID(1) BY(x), "a=concurrency:1") END_BY(101, 7, x) OPENED_BY(x)
+         START(101, ID(2) BY(x), "a=concurrency:1") END_BY(102, 1, x) END_BY(102, 2, x),
+     ""},
     {"fewer may be in flight now",
      START(100, ID(1), "a=concurrency:2") START(101, ID(2), "a=concurrency:2")
          START(103, ID(3), "a=concurrency:1") END(104, 1) END(105, 2) END(106, 3),
@@ -777,6 +794,123 @@ static void test_changes_accuse_nobody(void **state)
     random = seed;
     for (int i = 0; i < 300; i++)
         check_changes(&random);
+}
+
+/* ---- True costs */
+
+#define RUNNING_MOST 20
+
+struct run {
+    int64_t slot_us, end_us, cost, spent;
+    int file;
+    size_t id;
+};
+
+/* A live gate as workers use it: starts ahead of their time, ends that settle what was spent. */
+struct live {
+    struct gate gate;
+    struct traces t;
+    struct run running[RUNNING_MOST];
+    int count;
+    int64_t now_us;
+};
+
+static void end_run(struct live *l, int i)
+{
+    struct run run = l->running[i];
+
+    l->running[i] = l->running[--l->count];
+    if (run.spent < run.cost)
+        gate_give(&l->gate, l->now_us, run.slot_us, run.cost - run.spent);
+    else if (run.spent > run.cost)
+        assert_int_equal(gate_charge(&l->gate, l->now_us, run.spent - run.cost), 0);
+    if (run.spent == run.cost)
+        return;
+    fprintf(l->t.files[run.file],
+            "{\"spent\":%" PRId64 ",\"slot\":%" PRId64 ",\"type\":\"mail\",\"id\":\"%d.%zu\"}\n"
+            "{\"end\":%" PRId64 ",\"type\":\"mail\",\"id\":\"%d.%zu\"}\n",
+            run.spent, run.slot_us, run.file, run.id, run.end_us, run.file, run.id);
+}
+
+/* Time passes; what ends meanwhile is settled then. */
+static void pass_until(struct live *l, int64_t until_us)
+{
+    for (;;) {
+        int first = -1;
+
+        for (int i = 0; i < l->count; i++)
+            if (l->running[i].end_us <= until_us &&
+                (first < 0 || l->running[i].end_us < l->running[first].end_us))
+                first = i;
+        if (first < 0)
+            break;
+        l->now_us = l->running[first].end_us > l->now_us ? l->running[first].end_us : l->now_us;
+        end_run(l, first);
+    }
+    l->now_us = until_us > l->now_us ? until_us : l->now_us;
+}
+
+static void start_run(struct live *l, const char *stored, uint64_t *random)
+{
+    struct run *run = &l->running[l->count];
+    int64_t burst = l->gate.rule.burst;
+
+    *run = (struct run){.cost = random_in(random, 1, burst), .file = (int)random_in(random, 0, FILES - 1)};
+    run->spent = random_in(random, 0, 2) ? random_in(random, 0, run->cost) : random_in(random, 1, burst + 2);
+    run->slot_us = gate_start(&l->gate, l->now_us, run->cost);
+    if (run->slot_us > l->now_us + GATE_AHEAD_US)
+        return;
+    run->end_us = run->slot_us + random_in(random, 0, random_in(random, 0, 1) ? 2000 : 700000);
+    gate_remember(&l->gate, l->now_us);
+    assert_int_equal(gate_take(&l->gate, run->slot_us, 1, run->cost), 0);
+    add_cost(&l->t, run->file, "mail", run->slot_us, 0, stored, run->cost);
+    run->id = l->t.lines[run->file];
+    l->count++;
+}
+
+static void check_true_costs(uint64_t *random)
+{
+    static const char *const rules[] = {
+        "gcra:7/1000000/5",         "gcra:3/1000001/4",      "token-bucket:30/1000007/9",
+        "gcra:10/1000000/5",        "gcra:999983/1000003/9", "fixed-window:7/1000000/0",
+        "sliding-window:9/1000000", "sliding-log:7/1000000",
+    };
+    const char *stored = rules[random_in(random, 0, COUNT(rules) - 1)];
+    struct live l = {.now_us = BEGIN_US};
+    struct rule rule;
+    struct verify v;
+
+    assert_int_equal(rule_read(stored, &rule, &error), 0);
+    gate_init(&l.gate, &rule);
+    traces_open(&l.t);
+    for (int i = 0; i < 400; i++) {
+        int64_t opens_us = gate_start(&l.gate, l.now_us, 1);
+
+        if (l.count < RUNNING_MOST)
+            start_run(&l, stored, random);
+        pass_until(&l, random_in(random, 0, 1) ? opens_us - random_in(random, 0, GATE_AHEAD_US)
+                                               : l.now_us + random_in(random, 0, 20000));
+    }
+    pass_until(&l, l.now_us + 1000000);
+    traces_close(&l.t);
+    gate_free(&l.gate);
+    v = replay(FILES);
+    if (v.violations)
+        fail_msg("WEIR_SEED=%" PRIu64 ": %s: %s:%zu is %" PRId64 "us too early", seed, stored,
+                 v.named[0].file, v.named[0].line, v.named[0].early_us);
+    verify_free(&v);
+}
+
+/* Whatever jobs spend: no start that a live gate granted is accused. */
+static void test_true_costs_accuse_nobody(void **state)
+{
+    uint64_t random;
+
+    (void)state;
+    seed = random_seed();
+    random = seed;
+    for (int i = 0; i < 300; i++)
+        check_true_costs(&random);
 }
 
 /* ---- What is no trace */
@@ -1144,6 +1278,7 @@ int main(void)
         cmocka_unit_test(test_a_shared_limit_in_any_order_of_files),
         cmocka_unit_test(test_the_fullest_key),
         cmocka_unit_test(test_changes_accuse_nobody),
+        cmocka_unit_test(test_true_costs_accuse_nobody),
         cmocka_unit_test(test_malformed_lines_are_named),
         cmocka_unit_test(test_an_end_long_before_its_start_is_named),
         cmocka_unit_test(test_a_torn_last_line_is_passed_over),

@@ -32,24 +32,60 @@ struct reading {
     struct verify_input *input;
     uint32_t file;
     size_t line;
-    struct map running; /* of a job with limits: its latest start by this worker, from 1 */
-    size_t first;       /* its worker's first start */
-    int64_t last_us;    /* the last time that this worker wrote */
-    uint64_t lost;      /* lines that are missing */
+    struct map running; /* of a job with limits and its writer: the latest start, from 1 */
+    struct map writers; /* of what its lines say: a worker that writes to this file, from 1 */
+    int64_t *last_us;   /* of each of them: the last time that it wrote */
+    size_t writer_count, writer_capacity;
+    uint32_t writer; /* of this line */
+    size_t first;    /* the file's first start */
+    uint64_t lost;   /* lines that are missing */
 };
 
-/* A worker ends here, and with it what it had in flight. */
-static void end_worker(struct reading *r)
+/* ---- Workers: several may write to one file */
+
+/* Who writes as that from now on is another one than before. */
+static int begin_writer(struct reading *r, const char *by, struct error *e)
+{
+    uint32_t *value = map_at(&r->writers, text_hash(0, by));
+
+    if (!value || input_grow(&r->last_us, r->writer_count, &r->writer_capacity, sizeof *r->last_us, e) < 0)
+        return verify_out_of_memory(e);
+    r->last_us[r->writer_count++] = 0;
+    *value = (uint32_t)r->writer_count;
+    r->writer = *value - 1;
+    return 0;
+}
+
+static int find_writer(struct reading *r, const char *by, struct error *e)
+{
+    const uint32_t *value = map_find(&r->writers, text_hash(0, by));
+
+    if (!value)
+        return begin_writer(r, by, e);
+    r->writer = *value - 1;
+    return 0;
+}
+
+static void note_time(struct reading *r, int64_t us)
+{
+    if (us > r->last_us[r->writer])
+        r->last_us[r->writer] = us;
+}
+
+static uint64_t running_key(const struct reading *r, uint64_t job)
+{
+    return job + (r->writer + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* What has no end, ended when its worker wrote for the last time. */
+static void end_workers(struct reading *r)
 {
     for (size_t i = r->first; i < r->input->count; i++) {
         struct start *s = &r->input->starts[i];
 
         if (!s->ended)
-            s->end_us = r->last_us > s->start_us ? r->last_us : s->start_us;
+            s->end_us = r->last_us[s->writer] > s->start_us ? r->last_us[s->writer] : s->start_us;
     }
-    map_clear(&r->running);
-    r->first = r->input->count;
-    r->last_us = 0;
 }
 
 /* ---- Lines */
@@ -140,8 +176,8 @@ static bool scan_line(char *at, struct line *line)
 /* Reads any line. WEIR_EINPUT: *torn, it is no JSON at all, or no object. */
 static int parse_line(const char *text, size_t len, struct line *line, bool *torn, struct error *e)
 {
-    static const char *const names[] = {"slot",   "start", "type",  "id",     "key", "cost",
-                                        "limits", "end",   "spent", "opened", "lost"};
+    static const char *const names[] = {"slot",   "start", "type",  "id",     "key",  "cost",
+                                        "limits", "end",   "spent", "opened", "lost", "by"};
     json_error_t why;
 
     line->count = 0;
@@ -236,7 +272,7 @@ static int read_cost_and_key(struct reading *r, const struct line *line, struct 
 
 static int read_start(struct reading *r, const struct line *line, struct error *e)
 {
-    struct start s = {.file = r->file, .line = r->line, .spent = -1};
+    struct start s = {.file = r->file, .line = r->line, .writer = r->writer, .spent = -1};
     struct verify_input *input = r->input;
     const char *type;
     uint32_t *running;
@@ -252,11 +288,10 @@ static int read_start(struct reading *r, const struct line *line, struct error *
     if (input->count == UINT32_MAX)
         return error_set(e, WEIR_EINPUT, "more than %u starts", UINT32_MAX);
     input->starts[input->count++] = s;
-    if (s.start_us > r->last_us)
-        r->last_us = s.start_us;
+    note_time(r, s.start_us);
     if (!s.job || !s.limits)
         return 0;
-    running = map_at(&r->running, s.job);
+    running = map_at(&r->running, running_key(r, s.job));
     if (!running)
         return verify_out_of_memory(e);
     *running = (uint32_t)input->count;
@@ -272,7 +307,7 @@ static int find_start(struct reading *r, const struct line *line, struct start *
 
     if (read_job(line, &type, job, e) < 0)
         return e->status;
-    running = map_find(&r->running, *job);
+    running = map_find(&r->running, running_key(r, *job));
     *start = running ? &r->input->starts[*running - 1] : NULL;
     return 0;
 }
@@ -289,8 +324,7 @@ static int read_end(struct reading *r, const struct line *line, struct error *e)
         return error_set(e, WEIR_EINPUT, "end is no time in microseconds");
     if (s && end_us < s->start_us - VERIFY_CLOCKS_US)
         return error_set(e, WEIR_EINPUT, "end is before the job's start in line %" PRIu64, s->line);
-    if (end_us > r->last_us)
-        r->last_us = end_us;
+    note_time(r, end_us);
     if (s && !s->ended) {
         s->end_us = end_us > s->start_us ? end_us : s->start_us; /* a clock may have been set back a little */
         s->ended = true;
@@ -319,8 +353,7 @@ static int read_opened(struct reading *r, const struct line *line, struct error 
 
     if (!read_time(line, "opened", &opened_us))
         return error_set(e, WEIR_EINPUT, "opened is no time in microseconds");
-    end_worker(r);
-    return 0;
+    return begin_writer(r, read_text(line, "by"), e);
 }
 
 /* The ends of what runs may be among those lines. */
@@ -331,7 +364,7 @@ static int read_lost(struct reading *r, const struct line *line, struct error *e
     if (!read_number(line, "lost", 1, INT64_C(1) << 53, &lost))
         return error_set(e, WEIR_EINPUT, "lost is no number of lines");
     r->lost += (uint64_t)lost;
-    end_worker(r);
+    map_clear(&r->writers);
     return 0;
 }
 
@@ -346,6 +379,10 @@ static int read_members(struct reading *r, const struct line *line, struct error
                  {"opened", read_opened},
                  {"lost", read_lost}};
 
+    if (!read_text(line, "by"))
+        return error_set(e, WEIR_EINPUT, "by is no string");
+    if (find_writer(r, read_text(line, "by"), e) < 0)
+        return e->status;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (find_member(line, kinds[i].member))
             return kinds[i].read(r, line, e);
@@ -408,9 +445,11 @@ int verify_read(struct verify *v, const char *path, size_t *torn_line, struct er
     status = input_text(v->input, path, &r.file, e);
     if (status == 0)
         status = read_lines(&r, f, path, torn_line, e);
-    end_worker(&r);
+    end_workers(&r);
     v->lost += r.lost;
     map_free(&r.running);
+    map_free(&r.writers);
+    free(r.last_us);
     fclose(f);
     return status;
 }

@@ -8,15 +8,18 @@
  * for a type that has none
  * - end, type, id: the handler returned
  * - spent, slot, type, id: it spent that much and not its cost; the end line that follows says when
- * - opened: another worker begins to write to the same file
+ * - opened: a worker begins to write; one that wrote as the same before has ended
  * - lost: so many lines are missing here
  *
- * Other members are passed over.
+ * by, in each but lost: which worker wrote it; without it those of a file are one. Other members are passed
+ * over.
  *
  * What a trace cannot tell is taken to the advantage of those who granted:
  * - A rule that changes between two starts changed when that let most through; what is in use stays in use. A
  * rule that came and went between two starts of its gate, or within GATE_AHEAD_US, is not in the traces.
  * - Slots are granted up to GATE_AHEAD_US ahead: starts under the rule before a change may lie behind it.
+ * - Where jobs spent another cost than they took and T is no whole number of microseconds, a start may be one
+ * of them too early.
  * - A start that spent less counts as what it spent. One that spent more counts as its cost; the rest is
  * taken when it ended, and held against others from one to two VERIFY_SETTLE_US later: until then Redis may
  * not have known.

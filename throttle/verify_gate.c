@@ -28,6 +28,7 @@ struct replay {
     int64_t since_us[MODELS]; /* when the first charge came into it */
     int model_count;
     int64_t last_us;        /* the last start */
+    bool settles_up;        /* some start spent another cost than it took */
     struct charge *charges; /* that are still to come, by time; those before first_charge are done */
     size_t first_charge, charge_count, charge_capacity;
     int64_t *ends; /* of what is in flight, ascending */
@@ -175,6 +176,14 @@ static int take_slots(struct replay *r, int64_t at_us, int64_t slots)
     return 0;
 }
 
+/* A start that was rounded up counts as the exact time. Where a job spent another cost than it took, the gate
+ * that granted and the one of the replay, which knows that cost from the start on, have not rounded the same
+ * starts. */
+static int64_t rounding_us(const struct replay *r, const struct rule *rule)
+{
+    return r->settles_up && algorithm_of(rule->algorithm)->bursts && rule->period_us % rule->count != 0;
+}
+
 /* A start that comes too early takes nothing in the models (I.371: a cell that does not conform): one too
  * many is one violation and does not make all that follow it wrong. */
 static int replay_rate(struct replay *r, const struct event *event)
@@ -184,9 +193,10 @@ static int replay_rate(struct replay *r, const struct event *event)
 
     if (settle_charges(r, s->at_us) < 0)
         return r->error->status;
+    r->settles_up |= s->spent >= 0 && s->spent != s->cost;
     if (slots > 0)
         opens_us = gate_start(&r->models[0], s->at_us, slots);
-    if (opens_us > s->at_us)
+    if (opens_us > s->at_us + rounding_us(r, &r->models[0].rule))
         return add_broken(r, event, opens_us == GATE_NEVER ? VERIFY_NEVER : opens_us - s->at_us);
     if (slots > 0 && take_slots(r, s->at_us, slots) < 0)
         return r->error->status;

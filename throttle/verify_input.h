@@ -53,6 +53,7 @@ struct start {
     uint64_t job;   /* hash of type and id */
     uint64_t line;
     uint32_t type, key, file; /* texts; key 0: none */
+    uint32_t writer;          /* while its file is read: the worker */
     uint32_t limits;          /* in input->limits, from 1; 0: none */
     int32_t cost;
     bool ended;

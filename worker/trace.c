@@ -27,6 +27,7 @@ struct trace {
     bool regular;  /* a file on a disk: its end can be cut */
     bool losing;   /* lines are dropped */
     uint64_t lost; /* lines, since then */
+    char by[9];    /* who writes: others may, to the same file */
     struct sink sink;
     char lines[KEPT_SIZE];
 };
@@ -143,6 +144,7 @@ static int open_file(const char *file, bool *regular, struct error *e)
 struct trace *trace_open(const char *file, struct error *e)
 {
     struct trace *t = calloc(1, sizeof *t);
+    char random[17];
     int fd;
 
     if (!t) {
@@ -156,7 +158,9 @@ struct trace *trace_open(const char *file, struct error *e)
     t->sink = (struct sink){.lines = t->lines, .size = sizeof t->lines, .mark = mark};
     sink_to(&t->sink, fd);
     pthread_mutex_init(&t->lock, NULL);
-    add_line(t, "{\"opened\":%" PRId64 "}\n", clock_wall_us());
+    job_make_id(random);
+    snprintf(t->by, sizeof t->by, "%.8s", random);
+    add_line(t, "{\"opened\":%" PRId64 ",\"by\":\"%s\"}\n", clock_wall_us(), t->by);
     return t;
 }
 
@@ -171,9 +175,9 @@ void trace_start(struct trace *t, const struct task *task, const struct job_view
         snprintf(cost, sizeof cost, ",\"cost\":%" PRId64, task->cost);
     add_line(t,
              "{\"slot\":%" PRId64 ",\"start\":%" PRId64
-             ",\"type\":\"%.*s\"%s%s,\"id\":\"%.*s\",\"limits\":\"%s\"}\n",
+             ",\"type\":\"%.*s\"%s%s,\"id\":\"%.*s\",\"limits\":\"%s\",\"by\":\"%s\"}\n",
              task->slot_us, start_us, (int)view->type.len, view->type.at, key, cost, (int)view->id.len,
-             view->id.at, task->limits);
+             view->id.at, task->limits, t->by);
 }
 
 void trace_end(struct trace *t, const struct task *task, const struct job_view *view)
@@ -181,12 +185,14 @@ void trace_end(struct trace *t, const struct task *task, const struct job_view *
     int64_t end_us = clock_wall_us();
 
     if (task_settles_up(task))
-        add_line(t, "{\"spent\":%" PRId64 ",\"slot\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\"}\n",
+        add_line(t,
+                 "{\"spent\":%" PRId64 ",\"slot\":%" PRId64
+                 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"by\":\"%s\"}\n",
                  task->spent, task->slot_us, (int)view->type.len, view->type.at, (int)view->id.len,
-                 view->id.at);
+                 view->id.at, t->by);
     if (task_settles_up(task) || strstr(task->limits, "concurrency:"))
-        add_line(t, "{\"end\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\"}\n", end_us, (int)view->type.len,
-                 view->type.at, (int)view->id.len, view->id.at);
+        add_line(t, "{\"end\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"by\":\"%s\"}\n", end_us,
+                 (int)view->type.len, view->type.at, (int)view->id.len, view->id.at, t->by);
 }
 
 void trace_flush(struct trace *t)
