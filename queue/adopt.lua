@@ -9,7 +9,13 @@
 --       what it still runs
 -- reply: [ now, how many are left, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        among these "@" when Weir's data are gone, the old id with them: a Redis that began empty, or was flushed
--- uses: bell cancelled check ends gate lane lease leases
+-- uses: bell cancelled check ends gate lane lease leases slices
+
+-- All leases of the old id where some are kept, else as many as go back now.
+local function read_leases(old, keeps)
+    if keeps then return leases.read(old, huge) end
+    return leases.read(old, leases.MOST, slices.load())
+end
 
 -- Of the leases of the old id: kept, back (those that go now), later (how many go by the next call), stuck (some stay), unread. Those
 -- found leave running.
@@ -85,7 +91,7 @@ local function adopt(ARGV)
         or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and check.wrong_kind('reap', 'string')
     if wrong then return check.refuse_key(wrong) end
     local jobs, unread, left = {}, {}, 0
-    if old ~= '' then jobs, unread, left = leases.read(old, #ARGV > 7 + n and huge or leases.MOST) end
+    if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 7 + n) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})
 
     local data_lost = is_data_lost(new, old)

@@ -19,7 +19,7 @@
 -- before it says that somebody stands nowhere.
 -- Nothing is written. What is judged is read in the same call, so workers may go on.
 --
--- uses: check lane lease leases rules types
+-- uses: check lane lease leases rules slices types
 local doctor_judge = {}
 
 -- Names of limits that gates are named after and that are not there: what waits at their gates waits all the same.
@@ -249,7 +249,7 @@ local LEASES_MOST = 200 -- of a silent worker, looked at
 -- What is wrong with the first key that keeps its jobs from being taken back.
 local function kept_by(id)
     local wrong = check.wrong_kind('reap', 'string') or check.wrong_kind('dead', 'zset')
-    for _, job in ipairs(wrong and {} or leases.read(id, LEASES_MOST)) do wrong = wrong or lane.wrong(job.lane) end
+    for _, job in ipairs(wrong and {} or leases.read(id, LEASES_MOST, slices.load())) do wrong = wrong or lane.wrong(job.lane) end
     return wrong
 end
 

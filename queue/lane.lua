@@ -149,7 +149,8 @@ end
 
 local function granted_before(a, b) return a.turn < b.turn or a.turn == b.turn and a.index < b.index end
 
-local function sort_by_grant(jobs)
+-- Sorts leased jobs by the order of their grants.
+function lane.sort_by_grant(jobs)
     for _, job in ipairs(jobs) do
         local turn, index = job.token:match('^(%d+)%.([%w_-]+)')
         job.turn, job.index = tonumber(turn), 0
@@ -232,7 +233,7 @@ end
 -- granted. What they took of gates was released before.
 function lane.give_all_back(jobs)
     local entries, order, queues = {}, {}, {}
-    sort_by_grant(jobs)
+    lane.sort_by_grant(jobs)
     for _, job in ipairs(jobs) do
         if not entries[job.lane] then
             entries[job.lane] = {}

@@ -7,19 +7,66 @@
 -- gates move with the clock when they are loaded, what was written down of them in wake does not. Scheduled jobs and schedules mean a
 -- time of day, and stay. Behind these two times stands how far reap went through the marks, when that takes more than one call.
 --
--- uses: bell check lease
+-- uses: bell check lane lease slices
 local leases = {}
 
 leases.MOST = 1000 -- given back in one call, about: 20 ms
 
--- About most of what active:<id> holds, as lease.list, and how many more there are; 0: these are all. Of a worker that has more they
--- come in any order: by chance, as HSCAN from its beginning finds nothing where much has been taken already.
-function leases.read(id, most)
+-- The tokens of about most leases. Of a worker that has more they come by chance, as HSCAN from its beginning finds nothing where much
+-- has been taken already.
+local function tokens_of(active, count, most)
+    if count <= most + 1 then return call('HKEYS', active) end -- "@"
+    return call('HRANDFIELD', active, us(most))
+end
+
+-- {token =} each, in the order in which they go back: the last ones granted are put before the others. Those that a key keeps from
+-- their lane come behind them all.
+local function youngest_first(tokens)
+    local fields, order, kept = {}, {}, {}
+    for i, token in ipairs(tokens) do fields[2 * i - 1], fields[2 * i] = token, '' end
+    local jobs, unread = lease.list(fields)
+    lane.sort_by_grant(jobs)
+    for i = #jobs, 1, -1 do
+        local list = lane.wrong(jobs[i].lane) and kept or order
+        list[#list + 1] = jobs[i]
+    end
+    for _, list in ipairs({kept, unread}) do
+        for _, job in ipairs(list) do order[#order + 1] = job end
+    end
+    return order
+end
+
+-- Those of the tokens whose entries fit.
+local function fitting(active, tokens, load)
+    local sizes, bytes, fit = {}, 0, {}
+    for _, token in ipairs(tokens) do
+        sizes[token] = call('HSTRLEN', active, token)
+        bytes = bytes + sizes[token]
+    end
+    if bytes <= load.left then
+        slices.fits(load, bytes)
+        return tokens
+    end
+    for _, job in ipairs(youngest_first(tokens)) do
+        if not slices.fits(load, sizes[job.token]) then break end
+        fit[#fit + 1] = job.token
+    end
+    return fit
+end
+
+-- About most of what active:<id> holds, as lease.list, as far as the load goes (nil: all of them), and how many more there are.
+function leases.read(id, most, load)
     local active = P .. 'active:' .. id
-    local count = call('HLEN', active)
-    local whole = count <= most + 1 -- "@"
-    local jobs, unread = lease.list(whole and call('HGETALL', active) or call('HRANDFIELD', active, us(most), 'WITHVALUES'))
-    return jobs, unread, whole and 0 or max(1, count - 1 - #jobs - #unread)
+    local count, fields = call('HLEN', active), {}
+    local tokens = tokens_of(active, count, most)
+    if load then tokens = fitting(active, tokens, load) end
+    for first = 1, #tokens, 4000 do
+        local last = min(first + 3999, #tokens)
+        local entries = call('HMGET', active, unpack(tokens, first, last))
+        for i = first, last do fields[2 * i - 1], fields[2 * i] = tokens[i], entries[i - first + 1] end
+    end
+    local jobs, unread = lease.list(fields)
+    return jobs, unread, count - call('HEXISTS', active, '@') - #jobs - #unread
 end
 
 -- These leave, lists as lease.list has them; a worker of which none is left is forgotten.

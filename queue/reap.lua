@@ -9,7 +9,7 @@
 --          forgotten, leases and queues to be woken at gates that have opened, [worker of which none is left, ...],
 --          [what is wrong with a key, ...] ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
--- uses: cancelled check dead_records ends gate lane lease leases registry
+-- uses: cancelled check dead_records ends gate lane lease leases registry slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -54,28 +54,29 @@ local function take_back(id, jobs, unread, interrupted_most)
     lane.give_all_back(back)
 end
 
--- Takes back about most of a worker's leases, as far as their keys let it. Returns how many, how many are left to the next call, and
--- what is wrong with the keys that keep others.
-local function reap_one(id, most, interrupted_most)
+-- Takes back about most of a worker's leases, as far as their keys let it and their bodies fit. Returns how many, how many are left to
+-- the next call, and what is wrong with the keys that keep others.
+local function reap_one(id, most, load, interrupted_most)
     local wrong = check.wrong_kind('active:' .. id, 'hash')
     if wrong then return 0, 0, wrong end
-    local jobs, unread, left = leases.read(id, most)
+    local jobs, unread, left = leases.read(id, most, load)
     jobs, wrong = sort_out(jobs, interrupted_most)
     if #unread > 0 and check.wrong_kind('dead', 'zset') then unread, wrong = {}, wrong or check.wrong_kind('dead', 'zset') end
     take_back(id, jobs, unread, interrupted_most)
     leases.drop(id, wrong and 1 or left, jobs, unread)
     local taken = #jobs + #unread
-    return taken, taken > 0 and left or 0, wrong
+    return taken, (taken > 0 or not wrong) and left or 0, wrong
 end
 
 -- Who keeps some goes behind all others that are late: however many such there are, they keep nobody waiting for long.
 local function reap_late(interrupted_most, reply)
+    local load = slices.load()
     for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST)) do
-        if reply[2] >= leases.MOST then
+        if reply[2] >= leases.MOST or slices.is_full(load) then
             reply[4] = reply[4] + 1 -- at least
             return
         end
-        local ok, taken, left, wrong = pcall(reap_one, id, leases.MOST - reply[2], interrupted_most)
+        local ok, taken, left, wrong = pcall(reap_one, id, leases.MOST - reply[2], load, interrupted_most)
         if not ok then taken, left, wrong = 0, 0, 'worker ' .. id .. ': ' .. (type(taken) == 'table' and taken.err or taken) end
         reply[2], reply[4] = reply[2] + taken, reply[4] + left
         if wrong then

@@ -261,6 +261,86 @@ static void test_lanes_and_queue_take_turns_with_large_bodies(void **state)
     turns_check();
 }
 
+/* ---- What a worker leaves behind */
+
+static int call_reap(void)
+{
+    int64_t taken, workers;
+
+    must(turns_reap("v", &taken, &workers));
+    return (int)taken;
+}
+
+static int call_leave(void)
+{
+    long long before = redis_number("HLEN", ACTIVE "w"), left;
+
+    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
+    left = redis_number("HLEN", ACTIVE "w");
+    assert_int_equal(left > 0, turns.left > 0);
+    return (int)(before - left - (left == 0)); /* "@" */
+}
+
+/* w has so many; and it is silent for a lease. */
+static void lease_all(int count, size_t bytes)
+{
+    turns_flush(NULL);
+    start("v");
+    start("w");
+    push_bodies("t", count, bytes);
+    for (int i = 0; redis_number("EXISTS", QUEUE); i++) {
+        assert_in_range(i, 0, count);
+        claim("w", count, 0);
+    }
+    assert_int_equal(pass("v", LEASE_US - 1), 0);
+    turns.now_us += 2;
+}
+
+static void test_large_jobs_of_a_worker_that_is_gone_return_in_their_order(void **state)
+{
+    static one_call *const calls[] = {call_reap, call_leave};
+    char *first;
+
+    (void)state;
+    for (size_t c = 0; c < COUNT(calls); c++)
+        for (size_t i = 0; i < COUNT(loads); i++) {
+            lease_all(loads[i].count, loads[i].bytes);
+            measure(c == 0 ? "reap" : "adopt", calls[c], loads[i].count, loads[i].bytes);
+            assert_int_equal(redis_number("EXISTS", ACTIVE "w"), 0);
+            for (int n = 0; n < loads[i].count; n++) {
+                char place[16], id[32];
+
+                snprintf(place, sizeof place, "%d", n);
+                snprintf(id, sizeof id, "{\"id\":\"t%d\"", n);
+                first = redis_text("LINDEX", LANE("t"), place);
+                assert_non_null(strstr(first, id));
+                free(first);
+            }
+            turns_check();
+        }
+}
+
+/* Some that a key of another kind keeps from their lane keep no others from theirs. */
+static void test_large_jobs_that_cannot_return_keep_no_others(void **state)
+{
+    int64_t taken, workers;
+
+    (void)state;
+    turns_flush(NULL);
+    start("v");
+    start("w");
+    push_bodies("t", 1, LARGEST);
+    push_bodies("slow", 2, LARGEST);
+    for (int i = 0; i < 3; i++)
+        claim("w", 3, 0);
+    free(redis_text("SET", LANE("slow"), "x"));
+    assert_int_equal(pass("v", LEASE_US - 1), 0);
+    turns.now_us += 2;
+    must(turns_reap("v", &taken, &workers));
+    assert_int_equal(taken, 1);
+    assert_int_equal(redis_number("LLEN", LANE("t")), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
@@ -271,6 +351,8 @@ int main(void)
         TEST(large_bodies_behind_small_ones),
         TEST(claims_of_large_bodies_from_lanes),
         TEST(lanes_and_queue_take_turns_with_large_bodies),
+        TEST(large_jobs_of_a_worker_that_is_gone_return_in_their_order),
+        TEST(large_jobs_that_cannot_return_keep_no_others),
     };
 
     return cmocka_run_group_tests_name("bytes", tests, turns_start, turns_stop);

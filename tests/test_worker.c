@@ -143,6 +143,40 @@ static int64_t median_gap_us(const struct history *h)
 }
 
 /* However many executors are idle: what waits for an end does not wait for a turn that is due anyway. */
+/* Ends in the largest settle that was not simply one of done jobs. */
+static const char most_ends[] =
+    "local most = 0 "
+    "for _, entry in ipairs(redis.call('SLOWLOG', 'GET', '-1')) do "
+    "  local words = entry[4] "
+    "  if words[1] == 'FCALL' and words[2]:find('_settle$') and words[7] == 'retry' then "
+    "    local more = tonumber(words[#words]:match('^... %((%d+) more')) "
+    "    most = math.max(most, ((more and #words - 1 + more or #words) - 6) / 4) "
+    "  end "
+    "end "
+    "return most";
+
+static void large_jobs_are_settled_a_few_at_a_time(void **state)
+{
+    enum { JOBS = 32, BYTES = 60000 };
+    struct stage *s = *state;
+    char *args = malloc(BYTES + 100);
+    pid_t worker;
+    int len = sprintf(args, "{\"wait\":\"go\",\"fail\":1,\"after\":600,\"pad\":\"");
+
+    memset(args + len, 'x', (size_t)(BYTES - len));
+    strcpy(args + BYTES, "\"}");
+    free(server_ask(&s->server, "CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "4000",
+                    NULL));
+    worker = stage_actor(s, "large", "executors=32", NULL);
+    stage_enqueue(s, "mark", args, 0, JOBS);
+    await(history_count(s, "begin", -1) == JOBS);
+    make_file(s, "go");
+    await(stage_stat(s, "mark", "retried") == JOBS);
+    assert_in_range(server_number(&s->server, "EVAL", most_ends, "0", NULL), 1, 8);
+    stage_end(worker);
+    free(args);
+}
+
 static void an_end_that_others_wait_for_is_settled_at_once(void **state)
 {
     struct stage *s = *state;
@@ -1309,6 +1343,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ON_STAGE(done_retry_dead_throttled),
         ON_STAGE(an_end_that_others_wait_for_is_settled_at_once),
+        ON_STAGE(large_jobs_are_settled_a_few_at_a_time),
         ON_STAGE(what_follows_a_batch_starts_at_once),
         ON_STAGE(throttled_without_a_time),
         ON_STAGE(true_cost),

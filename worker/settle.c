@@ -14,6 +14,7 @@
 #define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway */
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
+#define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
 #define SETTLE_SOON 500               /* so many do not wait */
 
 /* ---- When to try again */
@@ -378,16 +379,23 @@ static void on_settled(void *arg, const struct redisReply *reply)
 /* Takes what has ended, as much as goes into one settle. false: nothing has. */
 static bool begin_settling(struct weir_worker *w)
 {
-    struct task *task;
+    size_t bytes = 0;
     int costly = 0;
 
-    while (w->settling.count < SETTLE_MOST && costly < COSTLY_MOST && (task = task_list_pop(&w->finished))) {
+    while (w->finished.head && w->settling.count < SETTLE_MOST && costly < COSTLY_MOST) {
+        struct task *task = w->finished.head;
+        size_t moved = is_plain(task) ? 0 : task->body.len;
+
+        if (moved > 0 && bytes > 0 && bytes + moved > COSTLY_BYTES)
+            break;
+        task_list_pop(&w->finished);
         task->told = false;
         if (atomic_load(&task->asked) == ASKED_LOST) {
             task_free(task);
         } else {
             task_list_push(&w->settling, task);
             costly += !is_plain(task) || task_settles_up(task);
+            bytes += moved;
         }
     }
     w->awaited_ends &= w->finished.head != NULL;
