@@ -1,5 +1,6 @@
 #include "core/error.h"
 
+#include "core/decimal.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -8,7 +9,7 @@ int error_set(struct error *e, int status, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(e->text, sizeof e->text, fmt, args);
+    decimal_vprint(e->text, sizeof e->text, fmt, args);
     va_end(args);
     e->status = status;
     return status;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/decimal.h"
 #include "core/sink.h"
 #include "core/utf8.h"
 
@@ -139,7 +140,7 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (level > highest)
         return;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    decimal_vprint(text, sizeof text, fmt, args);
     va_end(args);
     len = make_line(line, level, text);
     pthread_mutex_lock(&sink_lock);

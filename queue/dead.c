@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/client.h"
+#include "core/decimal.h"
 #include "core/reply.h"
 #include "core/script.h"
 
@@ -148,7 +149,7 @@ static const struct redisReply *row(const struct dead_walk *walk, size_t i)
 /* A score is a real number, and whatever a foreign client made it. */
 static int64_t time_of(const struct redisReply *score)
 {
-    double us = score->type == REDIS_REPLY_STRING ? strtod(score->str, NULL) : 0;
+    double us = score->type == REDIS_REPLY_STRING ? decimal_read(score->str, NULL) : 0;
 
     return fabs(us) < 9e18 ? (int64_t)us : 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/decimal.h"
 
 #define TOLD_MOST 20 /* findings of one kind that are told one by one */
 #define PASSES_MOST 5
@@ -53,7 +54,7 @@ void doctor_add(struct doctor *d, const char *name, enum doctor_state state, con
     va_list rest;
 
     va_start(rest, fmt);
-    vsnprintf(text, sizeof text, fmt, rest);
+    decimal_vprint(text, sizeof text, fmt, rest);
     va_end(rest);
     add_check(d, (struct doctor_check){name, state, printable(text), printable(todo)});
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/decimal.h"
 #include "queue/json.h"
 #include "throttle/rule.h"
 
@@ -180,7 +181,7 @@ static bool is_key(struct span value)
     if (value.len >= sizeof digits)
         return false;
     snprintf(digits, sizeof digits, "%.*s", (int)value.len, value.at);
-    number = strtod(digits, &end);
+    number = decimal_read(digits, &end);
     return number > -0x1p63 && number < 0x1p63 && number == (double)(int64_t)number;
 }
 

@@ -1,5 +1,6 @@
 #include "serve/response.h"
 
+#include "core/decimal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -80,12 +81,12 @@ static enum MHD_Result respond_answer(struct MHD_Connection *connection, const s
     struct MHD_Response *r;
 
     if (t->retry_after_s >= 0)
-        snprintf(retry, sizeof retry, "%.6f", t->retry_after_s);
-    snprintf(body, sizeof body,
-             "{\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"retry_after\":%s,"
-             "\"reset_after\":%.6f%s%s}\n",
-             t->allowed ? "true" : "false", t->limit, t->remaining, retry, t->reset_after_s,
-             t->never ? ",\"never\":true" : "", t->assumed ? ",\"assumed\":true" : "");
+        decimal_print(retry, sizeof retry, "%.6f", t->retry_after_s);
+    decimal_print(body, sizeof body,
+                  "{\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"retry_after\":%s,"
+                  "\"reset_after\":%.6f%s%s}\n",
+                  t->allowed ? "true" : "false", t->limit, t->remaining, retry, t->reset_after_s,
+                  t->never ? ",\"never\":true" : "", t->assumed ? ",\"assumed\":true" : "");
     r = make("application/json", body);
     if (!r)
         return MHD_NO;

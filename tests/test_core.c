@@ -1,5 +1,6 @@
 /* core without a network: addresses, arguments, error replies, names, the log. */
 #include <fcntl.h>
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +14,11 @@
 #include <cmocka.h>
 
 #include "core/client.h"
+#include "core/decimal.h"
 #include "core/log.h"
 #include "core/script.h"
+#include "tests/comma.h"
+#include "tests/program.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
@@ -380,6 +384,31 @@ static void a_wrong_setup_is_told_by_each_call(void **state)
     args_free(&a);
 }
 
+/* ---- Numbers */
+
+/* A library has called setlocale(). */
+static void numbers_in_another_locale(void **state)
+{
+    char folder[64], text[64], *end;
+    struct error e;
+
+    (void)state;
+    folder_make(folder);
+    comma_begin(folder);
+    setlocale(LC_ALL, "");
+    assert_true(decimal_read("0.9x", &end) == 0.9);
+    assert_string_equal(end, "x");
+    assert_true(decimal_read("0,9", &end) == 0);
+    assert_int_equal(decimal_print(text, sizeof text, "%.1f %g", 0.5, 1e-7), 9);
+    assert_string_equal(text, "0.5 1e-07");
+    error_set(&e, WEIR_EINPUT, "%g s", 0.25);
+    assert_string_equal(e.text, "0.25 s");
+    snprintf(text, sizeof text, "%g", 0.5); /* that of the host program stays as it is */
+    assert_string_equal(text, "0,5");
+    comma_end();
+    folder_remove(folder);
+}
+
 /* ---- The log */
 
 /* What log_line writes to standard error. */
@@ -535,6 +564,7 @@ int main(void)
         cmocka_unit_test(namespaces),
         cmocka_unit_test(addresses_by_default),
         cmocka_unit_test(a_wrong_setup_is_told_by_each_call),
+        cmocka_unit_test(numbers_in_another_locale),
         cmocka_unit_test(log_lines),
         cmocka_unit_test(a_pipe_that_nobody_reads),
         cmocka_unit_test(a_socket_that_nobody_reads),

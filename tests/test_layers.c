@@ -49,6 +49,10 @@ static const struct reserved {
      {"cli/json.h", "queue/schedule.c", "queue/status.c", "throttle/verify.c", "worker/adopt.c"}},
     {"#include <curl/", {"worker/http.c"}},
     {"#include <glib", {"queue/zone.c"}},
+    {"setlocale", {NULL}}, /* a host program may */
+    {"strtod", {"core/decimal."}},
+    {"atof(", {NULL}},
+    {"vsnprintf(", {"core/decimal.", "worker/trace.c", "worker/weir_job.c", "throttle/rule.c", "cli/"}},
     {"localtime", {"cli/"}}, /* the zone of the whole process; queue/zone.h has any */
     {"%s:{0}:", {"core/client.c"}},
     {"%sbatch:", {"queue/enqueue.c"}}, /* a look, for which no script is needed */

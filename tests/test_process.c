@@ -1,6 +1,7 @@
 /* The worker as a process: signals that it gets and those that it inherits, children whose end somebody else
  * has heard of, and handlers that end it. */
 #include <errno.h>
+#include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/comma.h"
 #include "tests/stage.h"
 
 #define MS 1000
@@ -89,6 +92,10 @@ static int add_handlers(void)
     rc = rc ? rc : weir_worker_handle_async(worker, "async", leave_on_loop, NULL);
     rc = rc ? rc : weir_worker_handle(worker, "fork", leave_child, NULL);
     rc = rc ? rc : weir_worker_exec(worker, "bad", "/bin/false");
+    if (access("answers", X_OK) == 0) {
+        rc = rc ? rc : weir_worker_exec(worker, "exec", "./answers");
+        rc = rc ? rc : weir_worker_pipe(worker, "pipe", "./answers line", 1);
+    }
     rc = rc ? rc : weir_worker_pipe(worker, "mute", "head -c 1", 1);
     return rc;
 }
@@ -97,6 +104,7 @@ static int worker_main(char **argv) /* "worker" URL */
 {
     int rc;
 
+    setlocale(LC_ALL, ""); /* as a library may */
     worker = weir_worker_new(&(struct weir_worker_options){.redis_url = argv[2], .executors = 4});
     signal(SIGTERM, on_stop);
     rc = add_handlers();
@@ -263,6 +271,34 @@ static void signals_that_stop(void **state)
     assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
 }
 
+/* ---- Another locale */
+
+/* In it 0.9 is no number: the times that handlers give are read, and told, as everywhere else. */
+static void a_decimal_comma(void **state)
+{
+    struct stage *s = *state;
+    char path[160];
+    pid_t pid;
+
+    write_text(s->server.folder, "answers",
+               "#!/bin/sh\n"
+               "[ \"$1\" ] || { echo 0.9; exit 75; }\n"
+               "while read -r job; do echo '{\"id\":\"j1\",\"status\":\"throttled\",\"after\":0.9}'; done\n");
+    snprintf(path, sizeof path, "%s/answers", s->server.folder);
+    assert_int_equal(chmod(path, 0755), 0);
+    comma_begin(s->server.folder);
+    pid = start_worker(s);
+    comma_end();
+    stage_push(s, "exec", NULL, 0, 1);
+    stage_push(s, "pipe", NULL, 1, 1);
+    await_text(s->server.folder, "worker.err", "exec j0: throttled, 1 in a row: a pause of 900ms");
+    await_text(s->server.folder, "worker.err", "pipe j1: throttled, 1 in a row: a pause of 900ms");
+    stage_push_text(s, "{\"id\":\"j2\",\"type\":\"wait\",\"timeout\":0.25}");
+    await_text(s->server.folder, "worker.err", "wait j2: over its time of 0.25 s: told to end");
+    await_text(s->server.folder, "worker.err", " s: over its time of 0.25 s");
+    assert_int_equal(stage_end(pid), 0);
+}
+
 /* ---- Handlers that end the process */
 
 static void assert_interrupted(struct stage *s, const char *type, int times)
@@ -339,6 +375,7 @@ int main(int argc, char **argv)
         ON_STAGE(a_signal_that_was_blocked),
         ON_STAGE(signals_that_mean_nothing),
         ON_STAGE(signals_that_stop),
+        ON_STAGE(a_decimal_comma),
         ON_STAGE(a_function_that_calls_exit),
         ON_STAGE(a_function_that_ends_its_thread),
         ON_STAGE(an_asynchronous_handler_that_calls_exit),

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/decimal.h"
 #include "core/log.h"
 #include "worker/spawn.h"
 #include "worker/way.h"
@@ -165,7 +166,7 @@ static double asked_pause_s(struct command *c)
         return -1;
     memcpy(line, t->at + from, t->len - from);
     line[t->len - from] = '\0';
-    value = strtod(line, &end);
+    value = decimal_read(line, &end);
     if (*end != '\0')
         return -1;
     if (isfinite(value) && value >= 0)

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/decimal.h"
 #include "worker/way.h"
 #include "worker/weir_job.h"
 #include "worker/worker.h"
@@ -144,7 +145,7 @@ static double retry_after_s(const struct request *r)
     if (!r->retry_after[0])
         return -1;
     if (r->retry_after[strspn(r->retry_after, "0123456789")] == '\0')
-        return strtod(r->retry_after, NULL);
+        return decimal_read(r->retry_after, NULL);
     till = curl.getdate(r->retry_after, NULL);
     now = r->date[0] ? curl.getdate(r->date, NULL) : -1;
     if (now < 0)

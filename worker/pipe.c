@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/decimal.h"
 #include "core/log.h"
 #include "queue/json.h"
 #include "worker/pipe_child.h"
@@ -261,7 +262,7 @@ static bool is_text(struct span value)
 /* NAN: it is none. What stands behind it ends it. */
 static double read_number(struct span value)
 {
-    return *value.at == '-' || isdigit((unsigned char)*value.at) ? strtod(value.at, NULL) : NAN;
+    return *value.at == '-' || isdigit((unsigned char)*value.at) ? decimal_read(value.at, NULL) : NAN;
 }
 
 static bool is_time(struct span value)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/decimal.h"
 #include "core/log.h"
 #include "throttle/duration.h"
 #include "worker/worker.h"
@@ -103,7 +104,7 @@ static void decide_failed(struct task *task)
     } else {
         check_retry_time(task);
         task->after_s = next_try_s(task);
-        snprintf(text, sizeof text, "failed, again in %.1f s", task->after_s);
+        decimal_print(text, sizeof text, "failed, again in %.1f s", task->after_s);
         tell(task, text);
     }
 }
@@ -195,8 +196,8 @@ static void fail_over_time(struct task *task)
 {
     char reason[1200];
 
-    snprintf(reason, sizeof reason, "over its time of %g s%s%s", (double)task->timeout_us / 1e6,
-             task->reason ? ": " : "", task->reason ? task->reason : "");
+    decimal_print(reason, sizeof reason, "over its time of %g s%s%s", (double)task->timeout_us / 1e6,
+                  task->reason ? ": " : "", task->reason ? task->reason : "");
     task_finish(task, END_RETRY, -1, reason);
 }
 

@@ -1,11 +1,11 @@
 #include "worker/task.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decimal.h"
 #include "worker/way.h"
 
 #define REASON_HEAD 200 /* bytes of a long reason that are kept, */
@@ -96,7 +96,7 @@ void task_log(enum log_level level, const struct task *task, const char *fmt, ..
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    decimal_vprint(text, sizeof text, fmt, args);
     va_end(args);
     log_line(level, "%s%s%.*s: %s", task->handler->type, id->at ? " " : "", (int)id->len,
              id->at ? id->at : "", text);
@@ -128,14 +128,14 @@ void task_finish(struct task *task, enum task_end end, double after_s, const cha
 {
     size_t len = reason ? strlen(reason) : 0;
 
-    while (len > 0 && isspace((unsigned char)reason[len - 1]))
+    while (len > 0 && strchr(" \t\r\n\v\f", reason[len - 1]))
         len--;
     task->end = end;
     task->after_s = after_s;
     free(task->reason);
     task->reason = len > 0 ? copy_reason(reason, len) : NULL;
     for (char *c = task->reason; c && *c; c++)
-        if (iscntrl((unsigned char)*c))
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
 }
 
