@@ -1,8 +1,8 @@
 -- bell: wakes the worker that holds the pacing duty of its group, which sleeps in BLPOP bell:<group>, or another of the group,
 -- which sleeps in BLPOP spare:<group>.
 --
--- duty: hash group -> "<worker> <until_us> <queue>,<queue>". One token in a bell is enough; it expires by
--- itself where nobody comes for it. A wake-up is a hint: nothing here may fail the script that rings, so a
+-- duty: hash group -> "<worker> <until_us> <queue>,<queue>"; <group>/second -> "<worker> <until_us>", who looks after the one on
+-- duty. One token in a bell is enough; it expires by itself where nobody comes for it. A wake-up is a hint: nothing here may fail the script that rings, so a
 -- duty of the wrong kind is passed over.
 
 local bell = {}
@@ -25,10 +25,10 @@ end
 function bell.ring_all(wanted, but)
     local duty = call_safe('HGETALL', P .. 'duty')
     for i = 1, #duty, 2 do
-        local until_us, queues = duty[i + 1]:match('^%S+ (%d+) (%S+)$')
+        local until_us, queues = duty[i + 1]:match('^%S+ (%d+) ?(%S*)$')
         if not until_us or tonumber(until_us) < now - DAY_US then
             call('HDEL', P .. 'duty', duty[i])
-        elseif duty[i] ~= but and (not wanted or serves(queues, wanted)) then
+        elseif queues ~= '' and duty[i] ~= but and (not wanted or serves(queues, wanted)) then
             put_token(P .. 'bell:' .. duty[i])
         end
     end

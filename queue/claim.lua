@@ -19,10 +19,12 @@
 --                    r none of the idle executors is for jobs without a limit
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
---          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...], starved (0/1) ]
+--          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...], starved (0/1),
+--          look_at ]
 --        next: when the next claim should be here for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --        starved: a job with a limit could have started, had there been an idle executor
+--        look_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --
 -- claim_call   the arguments, and what is decided while it runs
 -- claim_grant  types and lanes with their gates; leasing one job
@@ -91,6 +93,7 @@ local function claim(ARGV)
     if wrong then return refuse('%s', wrong) end
     wrong = claim_halt.begin()
     if wrong then return check.refuse_key(wrong) end
+    claim_duty.begin()
     claim_grant.begin()
     claim_park.begin()
     if c.has_option('h') then
@@ -106,7 +109,7 @@ local function claim(ARGV)
     local look, later, due, news = claim_duty.next_times()
     more = claim_duty.decide(more or due, news)
     return {now, or_never(look), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused,
-            c.starved and 1 or 0}
+            c.starved and 1 or 0, c.look_at}
 end
 
 return claim

@@ -1,11 +1,25 @@
--- claim_duty: when the next look is, and whose: the pacing duty.
+-- claim_duty: when the next look is, and whose: the pacing duty. Another worker of the group is the second: it looks when the duty
+-- ends unless it is renewed, and takes it over then. So one that stands still is missed for a second at most, and the others
+-- need not look often.
 --
--- uses: bell claim_call claim_wait gate later_records
+-- uses: bell claim_call claim_wait gate later_records leases
 local claim_duty = {}
 
 local claim, wait = claim_call, claim_wait
 
-local DUTY_US = 2000000 -- the pacing duty passes to another when its holder is silent for that long
+local DUTY_US = 800000    -- the pacing duty passes to another when its holder is silent for that long
+local SECOND_US = 2000000 -- so does the place of the second
+local LOOK_US = 10000     -- it looks so long after the end of the duty
+
+local function follow_clock()
+    local ok, is_back = pcall(leases.claimed, claim.worker)
+    return ok and is_back
+end
+
+-- A duty that ends later than any that is taken now was taken before the clock was set back. Nothing may fail a claim here.
+function claim_duty.begin()
+    if claim.duty_until > now + DUTY_US then follow_clock() end
+end
 
 -- When to look at what waits, when the first job of `later` is due, whether something is due already, and whether what this claim
 -- parked opens before all that the worker on duty knows of.
@@ -22,14 +36,16 @@ function claim_duty.next_times()
     return look, later, due, claim.soonest <= min(at, later) and claim.soonest < huge
 end
 
--- Who holds the pacing duty of this group; nil: nobody. By now the leases are written: a duty that holds something else is
--- nobody's.
-local function duty_holder()
-    local held = call_safe('HGET', P .. 'duty', claim.group)
+-- Who has that field of `duty`, for at most so long, and until when; nil: nobody. By now the leases are written: a duty that holds
+-- something else is nobody's.
+local function holder_of(field, most_us)
+    local held = call_safe('HGET', P .. 'duty', field)
     local holder, till = (type(held) == 'string' and held or ''):match('^(%S+) (%d+)')
     till = tonumber(till)
-    return holder and till > now and till <= now + DUTY_US and holder or nil
+    if holder and till > now and till <= now + most_us then return holder, till end
 end
+
+local function duty_holder() return holder_of(claim.group, DUTY_US) end
 
 local function pass_on(mine_still, more)
     if mine_still then call_safe('HDEL', P .. 'duty', claim.group) end
@@ -43,13 +59,33 @@ local function take_back_all(queue)
     return ok and found
 end
 
--- Returns whether a type was taken back: while this worker had no duty, nobody rang for it when one was set aside.
+-- Another one has the duty, until then: this one is the second, unless there is one.
+local function stand_by(duty_till)
+    local second = claim.group .. '/second'
+    local who, till = holder_of(second, SECOND_US)
+    if who and who ~= claim.worker then return end
+    if not who or till - now < SECOND_US / 2 then
+        call_safe('HSET', P .. 'duty', second, claim.worker .. ' ' .. us(now + SECOND_US))
+    end
+    claim.look_at = duty_till + LOOK_US
+end
+
+local function leave_second()
+    local second = claim.group .. '/second'
+    if holder_of(second, SECOND_US) == claim.worker then call_safe('HDEL', P .. 'duty', second) end
+end
+
+-- Returns whether there is more to look at: the clock was set back, or a type was taken back, as nobody rang when one was set aside
+-- while this worker had no duty.
 local function take_if_free(mine_still)
-    local holder, found = duty_holder(), false
+    local holder, till = duty_holder()
     if holder and holder ~= claim.worker then
         claim.duty_until = 0
+        stand_by(till)
         return false
     end
+    local found = follow_clock()
+    if not mine_still then leave_second() end
     for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_all(queue) or found end
     claim.duty_until = now + DUTY_US
     call_safe('HSET', P .. 'duty', claim.group, claim.worker .. ' ' .. us(claim.duty_until) .. ' ' .. concat(claim.all_queues, ','))

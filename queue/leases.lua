@@ -142,18 +142,25 @@ end
 
 local WORKERS_MOST = 1000 -- whose leases are looked at, those of the earliest deadlines: 2 ms
 
+-- As a worker says of itself; 0: it does not.
+local function lease_of(id)
+    local info = call_safe('HGET', P .. 'active:' .. id, '@')
+    local seconds = type(info) == 'string' and tonumber(match(info, '"lease":([%d.]+)')) or 0
+    return floor(seconds * 1000000)
+end
+
 -- The longest lease of a worker that may be late after such a silence.
 local function longest_lease(silence_us, own_us)
     local longest = own_us
     for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, WORKERS_MOST - 1)) do
-        local info = call_safe('HGET', P .. 'active:' .. id, '@')
-        local seconds = type(info) == 'string' and tonumber(match(info, '"lease":([%d.]+)')) or 0
-        if seconds * 1000000 / 2 < silence_us then longest = max(longest, floor(seconds * 1000000)) end
+        local of_worker = lease_of(id)
+        if of_worker / 2 < silence_us then longest = max(longest, of_worker) end
     end
     return longest
 end
 
--- A worker is heard of. Returns until when nobody is reaped, and how far the marks were gone through; leases.heard keeps both.
+-- A worker is heard of. Returns until when nobody is reaped, and how far the marks were gone through, which leases.heard keeps; and
+-- whether the clock was set back.
 function leases.follow(lease_us)
     local last, till, from = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+) ?(%d*)$')
     last, till = tonumber(last or 0), tonumber(till or 0)
@@ -164,11 +171,21 @@ function leases.follow(lease_us)
     elseif till > now + lease_us then
         till = min(till, now + longest_lease(huge, lease_us)) -- none is longer, whatever stands there
     end
-    return till, from or ''
+    return till, from or '', now < last
 end
 
 function leases.heard(till, from)
     call('SET', P .. 'reap', us(now) .. ' ' .. us(till) .. (from ~= '' and ' ' .. from or ''))
+end
+
+-- The same by a claim that takes or renews the duty: so a clock that is set back by more than that is noticed in time. Returns
+-- whether it was.
+function leases.claimed(worker)
+    local lease_us = lease_of(worker)
+    if lease_us < 1 then return false end
+    local till, from, is_back = leases.follow(lease_us)
+    leases.heard(till, from)
+    return is_back
 end
 
 return leases

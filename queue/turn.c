@@ -176,7 +176,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 11, "claim", e);
+    int rc = reply_array(reply, 12, "claim", e);
 
     for (int i = 5; rc == 0 && i < 10; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
@@ -197,6 +197,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->duty_until_us = reply_int(at[3], 0);
     claim->more = reply_int(at[4], 0) != 0;
     claim->starved = reply_int(at[10], 0) != 0;
+    claim->look_us = reply_int(at[11], -1);
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->aside = read_words(at[7], &words, &claim->aside_count);

@@ -53,7 +53,8 @@ struct claim {
     int64_t later_us; /* when a scheduled or retried job is due; -1: never */
     int64_t duty_until_us;
     bool more;
-    bool starved; /* a job with a limit could have started, had there been an idle executor */
+    bool starved;    /* a job with a limit could have started, had there been an idle executor */
+    int64_t look_us; /* the second: when to look whether the worker on duty is still there; -1: it is not */
     struct lease *leases;
     size_t lease_count, lease_capacity;
     struct span *words; /* the lists below point here */

@@ -515,6 +515,8 @@ static void test_claim_marks_the_rates_once_a_second(void **state)
 
 /* ---- Claim: who looks next */
 
+#define DUTY_US 800000 /* as in claim_duty.lua */
+
 static int64_t duty_of(const char *worker, int free, int64_t duty_until_us)
 {
     ask.duty_until_us = duty_until_us;
@@ -530,21 +532,77 @@ static void test_one_worker_has_the_duty(void **state)
     start("a");
     start("b");
     until = duty_of("a", 1, 0);
-    assert_int_equal(until, BEGIN_US + 2 * SECOND_US);
+    assert_int_equal(until, BEGIN_US + DUTY_US);
     assert_int_equal(duty_of("b", 1, 0), 0);
-    turns.now_us += SECOND_US / 2;
+    turns.now_us += DUTY_US / 4;
     assert_int_equal(duty_of("a", 1, until), until); /* not renewed at each turn */
-    turns.now_us += SECOND_US;
+    turns.now_us += DUTY_US / 2;
     until = duty_of("a", 1, until);
-    assert_int_equal(until, turns.now_us + 2 * SECOND_US);
+    assert_int_equal(until, turns.now_us + DUTY_US);
     assert_int_equal(duty_of("b", 1, 0), 0);
     turns.now_us = until + 1; /* a is silent */
-    assert_int_equal(duty_of("b", 1, 0), turns.now_us + 2 * SECOND_US);
+    assert_int_equal(duty_of("b", 1, 0), turns.now_us + DUTY_US);
     assert_int_equal(duty_of("a", 1, until), 0);
     turns.now_us -= 3600 * SECOND_US; /* b's time lies too far ahead */
-    assert_int_equal(duty_of("a", 1, 0), turns.now_us + 2 * SECOND_US);
+    assert_int_equal(duty_of("a", 1, 0), turns.now_us + DUTY_US);
     ask.group = "others";
-    assert_int_equal(duty_of("b", 1, 0), turns.now_us + 2 * SECOND_US);
+    assert_int_equal(duty_of("b", 1, 0), turns.now_us + DUTY_US);
+}
+
+/* Of the others one looks when the duty ends, until it has it or is silent itself. */
+static void test_one_worker_is_the_second(void **state)
+{
+    int64_t until;
+
+    (void)state;
+    start("a");
+    start("b");
+    start("c");
+    until = duty_of("a", 1, 0);
+    assert_int_equal(turns.claim.look_us, -1);
+    duty_of("b", 1, 0);
+    assert_in_range(turns.claim.look_us, until, until + 50000);
+    duty_of("c", 1, 0);
+    assert_int_equal(turns.claim.look_us, -1);
+    turns.now_us += DUTY_US;
+    until = duty_of("a", 1, until);
+    duty_of("b", 1, 0);
+    assert_in_range(turns.claim.look_us, until, until + 50000);
+    turns.now_us = turns.claim.look_us; /* a is silent */
+    duty_of("c", 0, 0);
+    until = duty_of("b", 1, 0);
+    assert_int_equal(until, turns.now_us + DUTY_US);
+    duty_of("c", 1, 0); /* its place is free at once */
+    assert_in_range(turns.claim.look_us, until, until + 50000);
+    turns.now_us += 2 * SECOND_US; /* c is silent as well */
+    until = duty_of("b", 1, until);
+    duty_of("a", 1, 0);
+    assert_in_range(turns.claim.look_us, until, until + 50000);
+}
+
+/* The claim of the worker on duty notices it: a lane that waits for its gate does so no longer than before.
+ */
+static void test_a_clock_that_is_set_back_is_noticed_by_the_duty(void **state)
+{
+    static const int64_t steps_us[] = {3600 * SECOND_US, SECOND_US / 2};
+    int64_t until;
+
+    for (size_t i = 0; i < COUNT(steps_us); i++) {
+        scene_begin(state);
+        start("a");
+        start("b");
+        must(turns_rate("slow", "1/1000000/1"));
+        enqueue_many("slow", 20);
+        until = duty_of("a", 2, 0);
+        for (int k = 0; k < 10; k++) { /* the last heartbeat is longer ago than the step goes back */
+            turns.now_us += DUTY_US / 2 + 1;
+            until = duty_of("a", 2, until);
+        }
+        turns.now_us -= steps_us[i];
+        duty_of("a", 2, until);
+        assert_in_range(turns.claim.next_us, turns.now_us, turns.now_us + SECOND_US);
+        turns_check();
+    }
 }
 
 static void test_who_is_busy_passes_the_duty_on(void **state)
@@ -563,7 +621,7 @@ static void test_who_is_busy_passes_the_duty_on(void **state)
     assert_int_equal(redis_number("LLEN", PREFIX "spare:g"), 1);
     assert_int_equal(redis_number("HEXISTS", PREFIX "duty", "g"), 0);
     assert_in_range(redis_number("PTTL", PREFIX "spare:g"), 1, 60000);
-    assert_int_equal(duty_of("b", 1, 0), BEGIN_US + 2 * SECOND_US);
+    assert_int_equal(duty_of("b", 1, 0), BEGIN_US + DUTY_US);
     /* Nothing waits and no duty: no ring. */
     free(redis_text("DEL", PREFIX "spare:g"));
     assert_int_equal(duty_of("a", 0, 0), 0);
@@ -597,7 +655,8 @@ static void test_news_ring_for_the_worker_on_duty(void **state)
     free(redis_text("DEL", PREFIX "bell:g", PREFIX "bell:elsewhere"));
     must(turns_adopt("", "b", NULL, 0, default_queue, NULL)); /* hands x back */
     assert_int_equal(redis_number("EXISTS", PREFIX "bell:g", PREFIX "bell:elsewhere"), 1);
-    expect_text("g\nelsewhere", "HKEYS", PREFIX "duty"); /* one was silent for days, one makes no sense */
+    expect_text("g\ng/second\nelsewhere", "HKEYS",
+                PREFIX "duty"); /* one was silent for days, one makes no sense */
 }
 
 int main(void)
@@ -623,6 +682,8 @@ int main(void)
         TEST(a_changed_limit_takes_effect_at_once),
         TEST(claim_marks_the_rates_once_a_second),
         TEST(one_worker_has_the_duty),
+        TEST(one_worker_is_the_second),
+        TEST(a_clock_that_is_set_back_is_noticed_by_the_duty),
         TEST(who_is_busy_passes_the_duty_on),
         TEST(news_ring_for_the_worker_on_duty),
     };

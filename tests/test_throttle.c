@@ -23,6 +23,7 @@
 
 enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 40, INTERRUPTED_MOST = 3 };
 #define SECOND_US INT64_C(1000000)
+#define DUTY_US 800000 /* as in claim_duty.lua */
 #define USUAL_SEED 20261121
 
 struct worker {
@@ -328,6 +329,21 @@ static void change_something(void)
     }
 }
 
+/* A worker was heard of: by its heartbeat, as it began, or as it took or renewed the duty. */
+static void model_heard(void)
+{
+    int64_t back_us = tick_us - turns.now_us;
+
+    for (int i = 0; i < sim.id_count && back_us > 0; i++)
+        sim_ids[i].deadline_us -= back_us;
+    for (int n = 0; n < sim.job_count && back_us > 0; n++)
+        if (sim_jobs[n].place == SIM_LATER && !sim_jobs[n].scheduled)
+            sim_jobs[n].due_us -= back_us;
+    if (back_us > 0 || -back_us > LEASE_US / 2 || amnesty_us > turns.now_us + LEASE_US)
+        amnesty_us = turns.now_us + LEASE_US;
+    tick_us = turns.now_us;
+}
+
 /* ---- Claiming */
 
 static struct claim_call call_of(struct worker *worker, int free, int prefetch)
@@ -426,6 +442,8 @@ static bool claim_once(struct worker *worker, int free, int prefetch)
 
     answer_bell(worker);
     sim_must(turns_claim(&call), "claim");
+    if (turns.claim.duty_until_us == turns.now_us + DUTY_US)
+        model_heard();
     sim_claimed(&call, worker->id);
     worker->duty_until_us = turns.claim.duty_until_us;
     next_us = turns.claim.next_us;
@@ -697,21 +715,6 @@ static void promote_some(void)
 
 /* ---- Workers */
 
-/* A worker was heard of: by its heartbeat, or as it began. */
-static void model_heard(void)
-{
-    int64_t back_us = tick_us - turns.now_us;
-
-    for (int i = 0; i < sim.id_count && back_us > 0; i++)
-        sim_ids[i].deadline_us -= back_us;
-    for (int n = 0; n < sim.job_count && back_us > 0; n++)
-        if (sim_jobs[n].place == SIM_LATER && !sim_jobs[n].scheduled)
-            sim_jobs[n].due_us -= back_us;
-    if (back_us > 0 || -back_us > LEASE_US / 2 || amnesty_us > turns.now_us + LEASE_US)
-        amnesty_us = turns.now_us + LEASE_US;
-    tick_us = turns.now_us;
-}
-
 static void new_id(struct worker *worker)
 {
     struct sim_id *id = &sim_ids[sim.id_count];
@@ -834,7 +837,8 @@ static void tick(struct worker *worker)
 
 /* ---- Steps */
 
-/* A step back is noticed at the next heartbeat, when it is longer than the time since the last one. */
+/* A step back is noticed by the worker on duty, or at the next heartbeat, when it is longer than the time
+ * since the last one. */
 static void set_clock(void)
 {
     struct worker *worker = &workers[sim_pick(0, worker_count - 1)];
@@ -842,8 +846,12 @@ static void set_clock(void)
     if (worker->id < 0 || !id_of(worker)->registered || worker->crashed)
         return;
     tick(worker);
+    claim_all(worker);
     turns.now_us -= sim_pick(1, sim_chance(2) ? 7200 * SECOND_US : SECOND_US);
-    tick(worker);
+    if (worker->duty_until_us > turns.now_us + DUTY_US && free_of(worker) > 0)
+        claim_all(worker);
+    else
+        tick(worker);
 }
 
 static void move_clock(void)
@@ -1057,6 +1065,11 @@ static int64_t later_of(int64_t a_us, int64_t b_us)
     return a_us > b_us ? a_us : b_us;
 }
 
+static int64_t next_beat(const struct worker *worker)
+{
+    return id_of(worker)->deadline_us - LEASE_US + LEASE_US / 4;
+}
+
 /* To the time that the last claim named, or the first job of later; heartbeats in between. */
 static void move_to_next(struct worker *worker)
 {
@@ -1066,8 +1079,8 @@ static void move_to_next(struct worker *worker)
         to_us = sim.later_us;
     if (to_us <= turns.now_us)
         to_us = turns.now_us + 1;
-    for (int beats = 0; beats < 8 && tick_us + LEASE_US / 4 < to_us; beats++) {
-        turns.now_us = later_of(turns.now_us, tick_us + LEASE_US / 4);
+    for (int beats = 0; beats < 8 && next_beat(worker) <= to_us; beats++) {
+        turns.now_us = later_of(turns.now_us, next_beat(worker));
         tick(worker);
     }
     turns.now_us = to_us;

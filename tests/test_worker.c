@@ -701,10 +701,14 @@ static void delayed_jobs_start_on_time(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-/* The process that holds the pacing duty. */
-static pid_t on_duty(struct stage *s)
+/* The process that holds the pacing duty; second: that looks after it. */
+static pid_t on_duty(struct stage *s, bool second)
 {
-    char *duty = server_ask(&s->server, "HVALS", stage_key(s, "duty"), NULL), *info;
+    char *duty = server_ask(&s->server, "EVAL",
+                            "local h = redis.call('HGETALL', KEYS[1]) for i = 1, #h, 2 do "
+                            "if not h[i]:find('/') == (ARGV[1] == '0') then return h[i + 1] end end",
+                            "1", stage_key(s, "duty"), second ? "1" : "0", NULL),
+         *info;
     const char *pid;
     pid_t result;
 
@@ -717,35 +721,97 @@ static pid_t on_duty(struct stage *s)
     return result;
 }
 
-static void duty_passes_on(void **state)
+/* Of the jobs below most. */
+static int64_t longest_gap_us(struct stage *s, const char *event, int most)
 {
-    struct stage *s = *state;
-    pid_t workers[2], dead, heir;
+    struct history h = history_read(s);
     int64_t longest_us = 0, before_us = 0;
-    struct history h;
 
-    stage_rate(s, "mark", "50/s,burst=1");
-    stage_enqueue(s, "mark", NULL, 0, 120);
-    for (int i = 0; i < 2; i++)
-        workers[i] = stage_actor(s, i ? "two" : "one", "executors=3", "lease=1", NULL);
-    stage_await_workers(s, 2);
-    await(history_count(s, "effect", -1) > 10 && (on_duty(s) == workers[0] || on_duty(s) == workers[1]));
-    dead = on_duty(s);
-    heir = workers[dead == workers[0]];
-    kill(dead, SIGKILL);
-    stage_await_done(s, 120);
-
-    h = history_read(s);
     for (int i = 0; i < h.count; i++) {
+        if (strcmp(h.events[i].what, event) != 0 || h.events[i].job >= most)
+            continue;
         if (before_us && h.events[i].at_us - before_us > longest_us)
             longest_us = h.events[i].at_us - before_us;
         before_us = h.events[i].at_us;
     }
     history_free(&h);
-    assert_in_range(longest_us, 0, 5 * SECOND); /* 2 s of duty, 1.5 s to the next look, and a busy machine */
-    assert_int_equal(on_duty(s), heir);
-    assert_int_equal(program_end(dead), 1000 + SIGKILL);
+    return longest_us;
+}
+
+/* Of two workers, the one on duty is killed, or stands still. */
+static void lose_duty(struct stage *s, int signal)
+{
+    pid_t workers[2], gone, heir;
+
+    stage_rate(s, "mark", "50/s,burst=1");
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(s, i ? "two" : "one", "executors=3", "lease=1", NULL);
+    await((on_duty(s, false) == workers[0] && on_duty(s, true) == workers[1]) ||
+          (on_duty(s, false) == workers[1] && on_duty(s, true) == workers[0]));
+    gone = on_duty(s, false);
+    heir = workers[gone == workers[0]];
+    stage_enqueue(s, "mark", NULL, 0, 120);
+    await(history_count(s, "effect", -1) > 10);
+    kill(gone, signal);
+    stage_await_done(s, 120);
+    assert_in_range(longest_gap_us(s, "begin", 120), 0, 1500 * MS); /* 0.8 s of duty, and a busy machine */
+    assert_int_equal(on_duty(s, false), heir);
     assert_int_equal(stage_end(heir), 0);
+    if (signal == SIGSTOP) {
+        kill(gone, SIGCONT);
+        assert_int_equal(stage_end(gone), 0);
+    } else {
+        assert_int_equal(program_end(gone), 1000 + signal);
+    }
+}
+
+static void duty_of_a_dead_worker(void **state)
+{
+    lose_duty(*state, SIGKILL);
+}
+
+static void duty_of_one_that_stands_still(void **state)
+{
+    lose_duty(*state, SIGSTOP);
+}
+
+/* Redis's clock goes back in the middle of paced starts, and they go on. Side by side. */
+static void clock_of_redis_goes_back(void **state)
+{
+    static const struct {
+        const char *executors;
+        bool flood; /* no executor is idle */
+        int64_t back_us;
+        int jobs, at; /* so many of them have begun then */
+    } cases[] = {{"executors=3", false, INT64_C(3600) * SECOND, 30, 5},
+                 {"executors=1", true, INT64_C(3600) * SECOND, 30, 5},
+                 {"executors=3", false, 1450 * MS, 80, 62}}; /* less than what passed since a heartbeat */
+    enum { CASES = sizeof cases / sizeof *cases };
+    struct stage all[CASES];
+    pid_t workers[CASES];
+
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        struct stage *s = &all[i];
+
+        stage_open_shifted(s);
+        stage_rate(s, "mark", "40/s,burst=1");
+        stage_enqueue(s, "mark", NULL, 0, cases[i].jobs);
+        if (cases[i].flood)
+            stage_enqueue(s, "flood", "{\"sleep\":0.01}", 1000, 1000);
+        workers[i] = stage_actor(s, "worker", "types=mark,flood", cases[i].executors, NULL);
+    }
+    for (int i = 0; i < CASES; i++) {
+        await(history_count(&all[i], "begin", cases[i].at) == 1);
+        server_shift_clock(&all[i].server, -cases[i].back_us);
+    }
+    for (int i = 0; i < CASES; i++) {
+        await(history_count(&all[i], "begin", cases[i].jobs - 1) == 1);
+        assert_in_range(longest_gap_us(&all[i], "begin", cases[i].jobs), 0,
+                        1200 * MS); /* of a busy machine */
+        assert_int_equal(stage_end(workers[i]), 0);
+        stage_close(&all[i]);
+    }
 }
 
 /* ---- Queues */
@@ -1363,7 +1429,9 @@ int main(int argc, char **argv)
         ON_STAGE(single_executor_wakes_at_once),
         ON_STAGE(idle_worker_among_busy_ones),
         ON_STAGE(delayed_jobs_start_on_time),
-        ON_STAGE(duty_passes_on),
+        ON_STAGE(duty_of_a_dead_worker),
+        ON_STAGE(duty_of_one_that_stands_still),
+        cmocka_unit_test(clock_of_redis_goes_back),
         ON_STAGE(strict_queues),
         ON_STAGE(weighted_queues),
         ON_STAGE(a_thread_is_tried_again),

@@ -120,7 +120,7 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
                               .old_worker = old,
                               .group = "g",
                               .lease_us = new[0] ? LEASE_US : 0,
-                              .info = "{}",
+                              .info = "{\"lease\":30.0}",
                               .queues = queues};
     struct adopt adopt;
     struct args a;

@@ -149,7 +149,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         w->adopted = !w->adopt_again;
         worker_lives(w);
         w->look_now = w->look_held = true;
-        w->duty_until_us = w->duty_until_redis_us = w->pause_until_us = 0;
+        w->duty_until_us = w->duty_until_redis_us = w->second_us = w->pause_until_us = 0;
         w->tick_us = now + w->lease_us / 4;
     }
     adopt_free(&adopt);

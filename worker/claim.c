@@ -11,8 +11,8 @@
 
 /* With more to take than executors: how long to wait for half of them to be free. */
 #define HUNGRY_US (MS / 2)
-#define POLL_DUTY_US (1000 * MS) /* hints may be lost: the worker on duty looks at least that often, */
-#define POLL_US (1500 * MS)      /* the others about that often: they take over from one that died */
+#define POLL_US (1500 * MS)      /* hints may be lost: a worker off duty looks at least that often, */
+#define POLL_LEAST_US (100 * MS) /* one on duty, or its second, not more often without a reason */
 #define MARK_US (1000 * MS)      /* how often the rates are marked */
 #define STUCK_US (250 * MS)      /* prefetched jobs that no executor got to in that time are given back */
 /* Jobs without a limit are leased for that long in advance at the rate they end here. */
@@ -223,7 +223,8 @@ void worker_hear_later(struct weir_worker *w, int64_t redis_us, int64_t later_us
 {
     int64_t now = clock_mono_us();
 
-    distance_hear(&w->distance, w->turn_us, redis_us, now);
+    if (distance_hear(&w->distance, w->turn_us, redis_us, now))
+        w->tick_us = now; /* a heartbeat follows a clock that was set back */
     w->later_us = local_time(later_us, distance_offset(&w->distance));
     if (w->later_us && w->left_us && w->later_us < w->left_us)
         w->later_us = w->left_us;
@@ -260,6 +261,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     w->next_us = local_time(w->claim.next_us, offset_us - worker_way_there(w));
     w->duty_until_redis_us = w->claim.duty_until_us;
     w->duty_until_us = local_time(w->claim.duty_until_us, offset_us);
+    w->second_us = local_time(w->claim.look_us, offset_us);
     waking_pause(w->waking, w->claim.paused, w->claim.paused_count);
     tell_once(w, w->claim.aside, w->claim.aside_count, no_handler);
     tell_once(w, w->claim.broken, w->claim.broken_count,
@@ -358,10 +360,21 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
     worker_send(w, a, on_claimed);
 }
 
+/* When to look though nothing calls: on duty, to renew it in time. */
+static int64_t poll_time(const struct weir_worker *w)
+{
+    int64_t at = w->duty_until_us ? w->looked_us + (w->duty_until_us - w->looked_us) / 2
+                 : w->second_us   ? w->second_us
+                                  : NEVER;
+
+    at = at > w->looked_us + POLL_LEAST_US ? at : w->looked_us + POLL_LEAST_US;
+    return at < w->looked_us + POLL_US ? at : w->looked_us + POLL_US;
+}
+
 int64_t worker_claim_time(struct weir_worker *w, struct room room)
 {
     bool on_duty = w->duty_until_us != 0;
-    int64_t at = w->looked_us + (on_duty ? POLL_DUTY_US : POLL_US);
+    int64_t at = poll_time(w);
 
     if (!worker_takes_jobs(w) || room.free + room.prefetch < 1 || awake_types(w).count == 0)
         return NEVER;

@@ -8,13 +8,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us)
+bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us)
 {
     int64_t offset_us = now_us - redis_us, trip_us = now_us - sent_us;
+    bool is_back = d->since_us && sent_us - redis_us > distance_offset(d) + SLACK_US;
 
-    if (!d->since_us || sent_us - redis_us > distance_offset(d) + SLACK_US) {
+    if (!d->since_us || is_back) {
         *d = (struct distance){offset_us, offset_us, trip_us, trip_us, now_us};
-        return;
+        return is_back;
     }
     if (now_us - d->since_us > KEPT_US) {
         d->offset_before_us = d->offset_us;
@@ -25,6 +26,7 @@ void distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_
     }
     d->offset_us = least(d->offset_us, offset_us);
     d->trip_us = least(d->trip_us, trip_us);
+    return false;
 }
 
 int64_t distance_offset(const struct distance *d)

@@ -6,6 +6,7 @@
 #ifndef WORKER_DISTANCE_H
 #define WORKER_DISTANCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* All zero at the beginning. The quickest answers since since_us, and those of the time before that. */
@@ -15,8 +16,8 @@ struct distance {
 };
 
 /* An answer with redis_us, a time of Redis's clock, came now to a request that was sent at sent_us; both by
- * our monotonic clock. */
-void distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us);
+ * our monotonic clock. Returns whether Redis's was set back. */
+bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us);
 /* What to add to a time of Redis's clock for our monotonic one. */
 int64_t distance_offset(const struct distance *d);
 /* How long a request and its answer take. */

@@ -110,6 +110,7 @@ struct weir_worker {
     int reserve, reserve_used; /* executors for jobs with a limit alone; the most that were used since */
     int64_t reserve_us;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
+    int64_t second_us;      /* it is the second, and looks then after the worker on duty */
     int64_t later_heard_us; /* when Redis said so */
     int64_t turn_us;        /* when the last turn was sent */
     bool promotes;          /* what was due last was moved by this worker */
