@@ -21,10 +21,13 @@ end
 
 -- The key of a job of type s.
 function claim_park.key_of(s, entry)
-    if not s.keyed then return '' end
-    local key = key_at(s, entry)
-    if key == '-' then s.keyless = (s.keyless or 0) + 1 end
-    return key
+    return s.keyed and key_at(s, entry) or ''
+end
+
+-- A job has come to its lane, or starts as one of it: is it there as it has no key?
+function claim_park.count_key(l)
+    local s = l.s
+    if l.key == '-' and s.keyed then s.keyless = (s.keyless or 0) + 1 end
 end
 
 -- Is the first job of a lane in that of its key? Not when it came before its type had keys, or when they were found by another path.
@@ -52,6 +55,7 @@ function claim_park.park(l, entry)
         waiting[#waiting + 1] = l
         l.placed = true
     end
+    claim_park.count_key(l)
     if l.s.limited then grant.cost(l.s, entry) end -- it notes who names a cost
     if l.parked == grant.NONE then l.parked = {} end
     l.parked[#l.parked + 1] = entry

@@ -94,6 +94,7 @@ local function place_entry(s, entry)
     local l = s.keyed and grant.lane(s, park.key_of(s, entry)) or s.lanes[''] or grant.lane(s, '')
     if s.mine and s.limited and lane_is_clear(s, l) then
         local done = start_now(s, l, entry)
+        if done then park.count_key(l) end
         if done ~= false then return done end
     end
     park.park(l, entry)

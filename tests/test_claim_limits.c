@@ -240,6 +240,26 @@ static void test_keys_come_from_a_path(void **state)
     turns_check();
 }
 
+/* Looked at as often as it may be, until an executor is free for it. */
+static void test_a_job_without_a_key_counts_once(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "3/1000000/3,by=key"));
+    enqueue_many("slow", 5);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(claim("w", 0, 5), 0);
+    expect_counters("slow", "enqueued 5, keyless 0");
+    expect_claim("slow0 slow1 slow2");
+    for (int i = 0; i < 2; i++) {
+        turns.now_us += 100000;
+        expect_claim("");
+    }
+    turns.now_us += SECOND_US;
+    expect_claim("slow3 slow4");
+    expect_counters("slow", "pulled 3, parked 2, served 2, keyless 5");
+}
+
 /* A long number is found again in the text of its job: by who asks before any claim, too. */
 static void test_why_reads_long_numbers(void **state)
 {
@@ -1058,6 +1078,7 @@ int main(void)
         TEST(a_look_is_early_as_far_as_slots_would_be_lost),
         TEST(a_job_in_flight_is_one_whatever_it_costs),
         TEST(a_cost_that_never_fits_is_dead),
+        TEST(a_job_without_a_key_counts_once),
         TEST(the_true_cost_is_taken_or_given_back),
         TEST(nothing_is_given_back_to_other_rules),
         TEST(what_was_not_spent_lets_others_start),
