@@ -329,8 +329,10 @@ void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, in
     if (start) {
         start->least -= cost;
         start->most -= cost;
-        if (now_us + NAIVE_AHEAD > at_us) /* for so long it could have been empty before the last start */
-            given -= (ticks)(now_us + NAIVE_AHEAD - at_us) * n->rule.count;
+        int64_t last_us = n->last_us > now_us + NAIVE_AHEAD ? n->last_us : now_us + NAIVE_AHEAD;
+
+        if (last_us > at_us) /* for so long it could have been empty before the last start */
+            given -= (ticks)(last_us - at_us) * n->rule.count;
         if (given > 0)
             n->level -= given;
         return;

@@ -224,11 +224,11 @@ int gcra_charge(struct gate *g, int64_t now_us, int64_t slots)
 }
 
 /* What is given back is all, but no more than any later start found in use: so much had drained unused by
- * then. Without memory no start is later than what may be granted ahead of now. */
+ * then. Without memory no start is later than the last one that was granted ahead. */
 void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     wide all = (wide)slots * g->rule.period_us, count = g->rule.count;
-    wide given = all - (wide)most(0, now_us + GATE_AHEAD_US - s_us) * count, tat;
+    wide given = all - (wide)most(0, most(now_us + GATE_AHEAD_US, g->word[LAST_US]) - s_us) * count, tat;
     int first = find_low(g, s_us);
 
     given = given > 0 ? given : 0;

@@ -8,7 +8,8 @@
 -- found in use, TAT - s just before it: so much of the difference had drained unused by then. LOWS remembers that: entries "s_us,us,rem;",
 -- of each start that found less in use than all starts after it, oldest first. It is kept where jobs are known to give back, from the
 -- first start of such a job on, by every start at the gate. When there are too many, two become one that gives back less.
--- Without LOWS, or for a start from before them: no start is later than AHEAD from now, so none found less in use than d T less that time.
+-- Without LOWS, or for a start from before them: no start is later than AHEAD from now, or than last_us, so none found less in use than
+-- d T less the time until then.
 -- uses: exact
 
 local times, slots = exact.times, exact.slots
@@ -225,7 +226,7 @@ end
 function gcra.give(g, s, cost)
     local count, lows = g.rule.count, g.lows
     local q, r = times(g.rule, cost)
-    local most_us, most_rem = q - max(0, now + exact.AHEAD - s), r
+    local most_us, most_rem = q - max(0, max(now + exact.AHEAD, g.last) - s), r
     if most_us < 0 then most_us, most_rem = 0, 0 end
     local first = lows and lows_find(lows, s)
     if lows and not lows[first] then
