@@ -96,6 +96,40 @@ chaos: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/tests/test_chaos
 	@SEED=$(or $(SEED),$(shell date +%s)) TIME=$(or $(TIME),60) $(BUILD)/tests/test_chaos
 
+# ---- Fuzzing: what reads the bytes of others; tests/fuzz/fuzz.h. test_fuzz runs what is kept in tests/fuzz/corpus; `make fuzz` looks
+# for more, each target for TIME seconds, two at a time: build-fuzz/fuzz_job and its like, with libFuzzer.
+
+FUZZ_TARGETS = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_PARTS   = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/fuzz/libfuzzer.c,$(wildcard tests/fuzz/*.c)) cli/lines.c \
+                 serve/http.c serve/request.c serve/response.c)
+# Functions in whose place the targets have their own.
+FUZZ_WRAPS   = redis_call redis_append redis_flush redis_result redis_load_scripts clock_sleep_until \
+  child_start child_free child_line child_send child_sent child_taken child_close child_end child_distrust child_is_ending child_wait \
+  child_pid task_ended worker_rest taker_ask taker_check
+FUZZ_FLAGS   = $(FUZZ_WRAPS:%=-Wl,--wrap=%)
+
+$(BUILD)/tests/test_fuzz: $(FUZZ_PARTS)
+$(BUILD)/tests/test_fuzz: LDFLAGS += $(FUZZ_FLAGS)
+$(BUILD)/tests/test_fuzz: LIBS += $(SERVE_LIBS)
+
+$(BUILD)/tests/fuzz/libfuzzer_%.o: tests/fuzz/libfuzzer.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -DTARGET=fuzz_$* $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/libfuzzer_%.o $(FUZZ_PARTS) $(LIB_OBJECTS)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $(FUZZ_FLAGS) -o $@ $^ $(LIBS) $(SERVE_LIBS)
+
+fuzz-programs: $(FUZZ_TARGETS:%=$(BUILD)/fuzz_%)
+
+fuzz:
+	@core/deps.sh fuzz
+	@$(MAKE) -s --no-print-directory $(PARALLEL) fuzz-programs BUILD=build-fuzz CC=clang SANITIZE=address,undefined \
+	  CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link'
+	@tests/fuzz/run.sh $(or $(TIME),60) $(or $(FUZZ),$(FUZZ_TARGETS))
+
+.PHONY: fuzz fuzz-programs
+-include $(FUZZ_PARTS:.o=.d)
+
 test-programs: $(TEST_PROGRAMS)
 
 # ---- From a clean clone in one command

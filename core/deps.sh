@@ -1,6 +1,7 @@
 #!/bin/sh
 # make deps: installs from Debian what building, testing and the demo need and this machine lacks. On other systems it
 # names that and stops. No service is started or enabled: Weir's tests and the demo run a redis-server of their own.
+# deps.sh fuzz, deps.sh lint: what those targets need besides.
 set -eu
 
 cc=${CC:-cc}
@@ -27,6 +28,16 @@ need libcmocka-dev sh -c "printf '#include <%s>\n' stdarg.h stddef.h stdint.h se
 need redis-server command -v redis-server
 need python3 python3 -c 'import http.server, json'
 need nginx-light sh -c 'PATH=$PATH:/usr/sbin command -v nginx'
+case ${1:-} in
+fuzz)
+    need clang command -v clang
+    need libclang-rt-14-dev sh -c 'echo "int LLVMFuzzerTestOneInput(void) { return 0; }" | clang -fsanitize=fuzzer -x c -o /dev/null -'
+    ;;
+lint)
+    need cppcheck command -v cppcheck
+    need clang-tidy command -v clang-tidy
+    ;;
+esac
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then

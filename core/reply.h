@@ -22,18 +22,19 @@ static inline int reply_array(const struct redisReply *reply, size_t n, const ch
     return 0;
 }
 
-/* A whole number, as an integer or as text; fallback when it is neither. */
+#define REPLY_INT_MOST (INT64_C(1) << 53) /* Lua's numbers are exact to there; sums of some of them fit */
+
+/* A whole number, as an integer or as text; fallback when it is neither, or beyond REPLY_INT_MOST. */
 static inline int64_t reply_int(const struct redisReply *reply, int64_t fallback)
 {
-    char *end;
-    long long value;
+    long long value = reply->integer;
+    char *end = NULL;
 
-    if (reply->type == REDIS_REPLY_INTEGER)
-        return reply->integer;
-    if (reply->type != REDIS_REPLY_STRING || reply->len == 0)
+    if (reply->type == REDIS_REPLY_STRING && reply->len > 0)
+        value = strtoll(reply->str, &end, 10);
+    if (end ? *end != '\0' : reply->type != REDIS_REPLY_INTEGER)
         return fallback;
-    value = strtoll(reply->str, &end, 10);
-    return *end == '\0' ? value : fallback;
+    return value <= REPLY_INT_MOST && value >= -REPLY_INT_MOST ? value : fallback;
 }
 
 #endif

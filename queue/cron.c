@@ -199,11 +199,12 @@ static int time_of_day(const struct cron *cron, int minute)
     return -1;
 }
 
-/* The first time on the wall from `from` on and before `end`; CRON_NEVER: there is none. */
+/* The first time on the wall from `from` on and before `end`; CRON_NEVER: there is none. As 1970 begins in
+ * UTC, it has not begun on all walls. */
 static int64_t next_on_wall(const struct cron *cron, int64_t from_s, int64_t end_s)
 {
-    int64_t day = from_s / DAY_S;
-    int minute = (int)((from_s % DAY_S + MINUTE_S - 1) / MINUTE_S);
+    int64_t day = from_s / DAY_S - (from_s % DAY_S < 0);
+    int minute = (int)((from_s - day * DAY_S + MINUTE_S - 1) / MINUTE_S);
 
     for (; day * DAY_S < end_s; day++, minute = 0) {
         int at_s = has_day(cron, day) ? time_of_day(cron, minute) : -1;

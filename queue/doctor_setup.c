@@ -273,9 +273,13 @@ static bool check_info(struct setup *s, const char *info)
 
 /* ---- Clock, slow log */
 
+/* 0: what stands there is no time. */
 static int64_t seconds_us(const struct redisReply *time)
 {
-    return reply_int(time->element[0], 0) * 1000000 + reply_int(time->element[1], 0);
+    int64_t seconds = reply_int(time->element[0], 0), us = reply_int(time->element[1], 0);
+
+    return seconds >= 0 && seconds < INT64_MAX / 1000000 && us >= 0 && us < 1000000 ? seconds * 1000000 + us
+                                                                                    : 0;
 }
 
 static void check_clock(struct setup *s)
@@ -451,7 +455,7 @@ static int drop_used(struct setup *s, struct libraries *old)
     status = client_call(s->w, &a, &reply, NULL);
     args_free(&a);
     for (size_t i = 0; status == 0 && i < reply->elements; i++) {
-        const char *digest = reply->element[i]->str;
+        const char *digest = reply->element[i]->type == REDIS_REPLY_STRING ? reply->element[i]->str : "";
 
         for (size_t k = old->count; k > 0; k--)
             if (!*digest || strcmp(old->names[k - 1] + 5, digest) == 0)

@@ -71,8 +71,4 @@ WEIR_CHECKED int append_reply(const struct redisReply *r, struct batch_state *st
 void batch_request(struct args *a, const char *prefix, const char *batch);
 WEIR_CHECKED int batch_reply(const struct redisReply *r, struct batch_state *state, struct error *e);
 
-/* What stands before the body of a job of a batch: its NUL-terminated text. */
-#define BATCH_HEAD_SIZE (sizeof "@0,0,0,b;" + 128)
-void batch_head(const char *batch, char head[BATCH_HEAD_SIZE]);
-
 #endif

@@ -102,11 +102,12 @@ static void read_lane(const char *lane, struct found_job *out)
 /* "us:reason", the reason with %XX for what would end it. */
 static void read_failure(struct span text, struct found_job *out)
 {
-    const char *at = text.len ? memchr(text.at, ':', text.len) : NULL, *end = text.at + text.len;
+    const char *at = text.len ? memchr(text.at, ':', text.len) : NULL, *end;
     size_t len = 0;
 
     if (!at)
         return;
+    end = text.at + text.len;
     out->failed_us = strtoll(text.at, NULL, 10);
     for (at++; at < end && len < sizeof out->failure - 1; at++) {
         unsigned code;
@@ -154,7 +155,7 @@ static int read_entry(const struct redisReply *r, struct found_job *out)
         return WEIR_EINTERNAL;
     memcpy(out->entry, r->str, r->len + 1);
     if (!lease_read_entry((struct span){out->entry, r->len}, &lease))
-        lease = (struct lease){.body = {out->entry, r->len}};
+        lease = (struct lease){.body = {out->entry, r->len}, .attrs = {"", 0}};
     out->body = lease.body;
     out->attempts = lease.attempts;
     out->interrupted = lease.interrupted;

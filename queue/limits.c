@@ -100,13 +100,21 @@ static void read_limit(const struct redisReply *row, int64_t now_us, struct limi
     limit->pause_until_us = limit->readable ? pause_end(&limit->set, now_us) : 0;
 }
 
+/* A number that is not below least, whatever the answer says. */
+static int64_t read_count(const struct redisReply *r, int64_t least)
+{
+    int64_t n = reply_int(r, least);
+
+    return n > least ? n : least;
+}
+
 /* row: name, cost, waiting, parked, held, its limits. */
 static int read_type(const struct redisReply *row, struct limit_type *type, struct error *e)
 {
     read_text(row->element[0], type->name, sizeof type->name);
-    type->cost = reply_int(row->element[1], 1);
-    type->waiting = reply_int(row->element[2], 0);
-    type->parked = reply_int(row->element[3], 0);
+    type->cost = read_count(row->element[1], 1);
+    type->waiting = read_count(row->element[2], 0);
+    type->parked = read_count(row->element[3], 0);
     type->held = reply_int(row->element[4], 0) != 0;
     type->limits = calloc(row->elements, sizeof *type->limits);
     if (!type->limits)

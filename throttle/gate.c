@@ -262,10 +262,11 @@ static bool read_numbers(const char *text, char between, int64_t *a, int64_t *b)
 static bool read_in_flight(char *words, int64_t *in_flight)
 {
     char *mark = strchr(words, '~');
-    const char *at = mark + 1;
+    const char *at;
 
     if (!mark)
         return true;
+    at = mark + 1;
     mark[mark > words && mark[-1] == ' ' ? -1 : 0] = '\0';
     return number_read(&at, TIME_MAX, in_flight) && !*at;
 }

@@ -1,0 +1,467 @@
+/* The first line names a reader, what follows are the answers that it is given (tests/fuzz/fake_redis.h).
+ * What it makes of them is read once. */
+#include "core/handshake.h"
+#include "queue/batch.h"
+#include "queue/cancel.h"
+#include "queue/dead.h"
+#include "queue/doctor.h"
+#include "queue/doctor_access.h"
+#include "queue/enqueue.h"
+#include "queue/find_job.h"
+#include "queue/limits.h"
+#include "queue/queues.h"
+#include "queue/rate.h"
+#include "queue/schedule.h"
+#include "queue/settings.h"
+#include "queue/status.h"
+#include "queue/turn.h"
+#include "queue/why.h"
+#include "tests/fuzz/fake_redis.h"
+#include "tests/fuzz/fuzz.h"
+#include "throttle/take.h"
+
+#define NOW_US INT64_C(1795000000000000)
+
+static const char *at, *end;
+static struct weir *w;
+static struct error e;
+
+void __wrap_clock_sleep_until(int64_t until_us);
+
+void __wrap_clock_sleep_until(int64_t until_us)
+{
+    (void)until_us;
+}
+
+static struct redisReply *next_answer(const struct args *asked)
+{
+    fuzz_touch(asked->bytes, asked->len);
+    return fake_read(&at, end);
+}
+
+static void touch(struct span s)
+{
+    fuzz_touch(s.at, s.len);
+}
+
+static void touch_text(const char *text)
+{
+    if (text)
+        fuzz_touch(text, strlen(text));
+}
+
+/* ---- The pairs of requests and replies: each is given the same answer twice, as a worker reuses its arrays
+ */
+
+static void read_claim(const struct redisReply *r)
+{
+    static struct claim claim;
+
+    if (claim_reply(r, &claim, &e) < 0)
+        return;
+    for (size_t i = 0; i < claim.lease_count; i++) {
+        const struct lease *l = &claim.leases[i];
+
+        touch(l->token), touch(l->type), touch(l->key), touch(l->body), touch(l->attrs);
+    }
+    for (size_t i = 0; i < claim.limit_count; i++)
+        touch(claim.limits[i]);
+    for (size_t i = 0; i < claim.aside_count; i++)
+        touch(claim.aside[i]);
+    for (size_t i = 0; i < claim.broken_count; i++)
+        touch(claim.broken[i]);
+    for (size_t i = 0; i < claim.paused_count; i++)
+        touch(claim.paused[i]);
+}
+
+static void read_settle(const struct redisReply *r)
+{
+    int64_t stale;
+
+    (void)!settle_reply(r, &stale, &e);
+}
+
+static void read_promote(const struct redisReply *r)
+{
+    struct promoted promoted;
+
+    if (promote_reply(r, &promoted, &e) == 0)
+        for (size_t i = 0; i < promoted.due_count; i++) {
+            struct schedule_plan plan;
+            struct schedule s;
+
+            touch(promoted.due[i].name), touch(promoted.due[i].definition);
+            if (schedule_read(promoted.due[i].name, promoted.due[i].definition, &s, &e) == 0)
+                schedule_make_plan(&s, promoted.due[i].due_us, NOW_US, &plan);
+            schedule_free(&s);
+        }
+    promoted_free(&promoted);
+}
+
+static void read_adopt(const struct redisReply *r)
+{
+    struct adopt adopt = {0};
+
+    if (adopt_reply(r, 2, &adopt, &e) == 0) {
+        for (int i = 0; i < 5; i++)
+            touch(adopt.keys[i]);
+        for (size_t i = 0; i < adopt.lost_count; i++)
+            touch(adopt.lost[i]);
+    }
+    adopt_free(&adopt);
+}
+
+static void read_reap(const struct redisReply *r)
+{
+    struct reaped reaped;
+
+    if (reap_reply(r, &reaped, &e) == 0)
+        for (size_t i = 0; i < reaped.wrong_count; i++)
+            touch(reaped.wrong[i]);
+}
+
+static void read_drained(const struct redisReply *r)
+{
+    struct drained drained;
+
+    (void)!drained_reply(r, &drained, &e);
+}
+
+static void read_enqueue(const struct redisReply *r)
+{
+    enum enqueue_result result;
+    struct span id;
+
+    if (enqueue_reply(r, &result, &id, &e) == 0)
+        touch(id);
+}
+
+static void read_append(const struct redisReply *r)
+{
+    struct batch_state state;
+    bool accepted;
+
+    (void)!append_reply(r, &state, &accepted, &e);
+    (void)!batch_reply(r, &state, &e);
+}
+
+static void read_fits(const struct redisReply *r)
+{
+    struct keyed_by by;
+
+    if (fits_reply(r, &by, &e) == 0)
+        touch_text(by.path), touch_text(by.limit);
+}
+
+static void read_seal(const struct redisReply *r)
+{
+    struct batch_sealed sealed;
+
+    (void)!batch_seal_reply(r, "batch", &sealed, &e);
+}
+
+/* Whatever the gates and counters say, the forecasts have an end. */
+static void use_limits(const struct limits *limits)
+{
+    for (size_t i = 0; i < limits->count; i++) {
+        const struct limit *limit = &limits->at[i];
+
+        touch_text(limit->name);
+        for (size_t k = 0; limit->readable && k < limit->set.count; k++)
+            if (!*limit->set.at[k].by)
+                (void)limit_slots(limit, k), (void)limit_nth_start(limit, k, 1000);
+        if (limit->readable)
+            (void)limit_next_start(limit), (void)limit_most_cost(&limit->set);
+    }
+    for (size_t i = 0; i < limits->type_count; i++) {
+        struct forecast forecast;
+
+        (void)!limits_forecast(limits, &limits->types[i], NULL, &forecast, &e);
+    }
+}
+
+static void read_limits(const struct redisReply *r)
+{
+    struct limits limits;
+
+    if (limits_reply(r, &limits, &e) == 0)
+        use_limits(&limits);
+    limits_free(&limits);
+}
+
+static void read_rate_set(const struct redisReply *r)
+{
+    struct rate_change change;
+    char cursor[RATE_CURSOR_SIZE] = "";
+
+    if (rate_set_reply(r, &change, &e) == 0)
+        touch_text(change.missing);
+    rate_change_free(&change);
+    if (rate_change_reply(r, "rate_use", &change, &e) == 0)
+        touch_text(change.missing);
+    rate_change_free(&change);
+    if (rate_apply_reply(r, cursor, &e) == 0)
+        touch_text(cursor);
+}
+
+static void read_fire(const struct redisReply *r)
+{
+    bool fired;
+
+    (void)!schedule_fire_reply(r, &fired, &e);
+}
+
+static void read_settings(const struct redisReply *r)
+{
+    char rule[ACCESS_RULE_SIZE];
+    struct settings settings;
+
+    (void)!settings_reply(r, &settings, &e);
+    if (access_reply(r, "weir:{0}:", rule, &e) == 0)
+        touch_text(rule);
+    (void)!access_check(r, "weir:{0}:", "", &e);
+    for (int step = HANDSHAKE_AUTH; step <= HANDSHAKE_RELOAD; step++)
+        (void)!handshake_reply((enum handshake_step)step, r, &e);
+}
+
+static void read_take(const struct redisReply *r)
+{
+    if (take_reply(r, 3, &e) == 0)
+        for (size_t i = 0; i < 3; i++) {
+            struct weir_take take;
+            const char *why = NULL;
+
+            (void)!take_answer(r, i, &take, &why);
+            touch_text(why);
+        }
+}
+
+/* ---- What asks Redis itself */
+
+static void ask_status(void)
+{
+    struct status status;
+
+    if (status_read(w, &status) == 0) {
+        for (size_t i = 0; i < status.queue_count; i++)
+            touch_text(status.queues[i].name);
+        for (size_t i = 0; i < status.worker_count; i++)
+            touch_text(status.workers[i].name), touch_text(status.workers[i].host);
+        must_hold(status.type_count == 0 || status_type(&status, status.types[0].name));
+    }
+    status_free(&status);
+}
+
+static void ask_limits(void)
+{
+    struct limits limits;
+
+    if (limits_read(w, "L", &limits) == 0)
+        use_limits(&limits);
+    limits_free(&limits);
+}
+
+static void ask_dead(enum dead_verb verb)
+{
+    struct dead_walk walk = {.w = w, .now_us = -1, .verb = verb, .body_bytes = 100};
+
+    for (int pages = 0; pages < 10 && !walk.ended && dead_next(&walk) == 0; pages++)
+        for (size_t i = 0; i < walk.found; i++) {
+            struct dead_group group;
+            struct dead_job job;
+
+            if (verb == DEAD_LIST)
+                dead_job(&walk, i, &job), touch(job.id), touch(job.reason), touch(job.failure),
+                    touch(job.body), touch(job.key);
+            else if (verb == DEAD_COUNT)
+                dead_group(&walk, i, &group), touch(group.type), touch(group.reason);
+            else
+                touch(dead_moved(&walk, i));
+        }
+    dead_end(&walk);
+}
+
+static void ask_dead_list(void)
+{
+    ask_dead(DEAD_LIST);
+}
+
+static void ask_dead_count(void)
+{
+    ask_dead(DEAD_COUNT);
+}
+
+static void ask_dead_retry(void)
+{
+    ask_dead(DEAD_RETRY);
+}
+
+static void touch_job(const struct found_job *job)
+{
+    touch_text(job->queue), touch_text(job->type), touch_text(job->key), touch_text(job->batch),
+        touch_text(job->lock);
+    touch_text(job->failure), touch_text(job->wrong), touch_text(job->place), touch_text(job->worker),
+        touch_text(job->host);
+    touch_text(job->reason), touch_text(job->outcome), touch_text(job->header), touch_text(job->token);
+    touch_text(found_job_word(job));
+    touch(job->body);
+}
+
+static void ask_job(void)
+{
+    struct found_job job;
+
+    if (find_job(w, -1, "j", &job) == 0)
+        touch_job(&job);
+    found_job_free(&job);
+}
+
+static void ask_why(void)
+{
+    struct why why;
+
+    if (why_read(w, -1, "j", &why) == 0) {
+        touch_job(&why.job);
+        must_hold(why.gate_count <= WHY_GATES_MAX && why.holder < (int)why.gate_count);
+    }
+    why_free(&why);
+}
+
+static void ask_cancel(void)
+{
+    struct cancel cancel;
+
+    if (cancel_job(w, -1, "j", "k", &cancel) == 0 && cancel.result != CANCEL_UNLOCKED)
+        touch_job(&cancel.job);
+    cancel_free(&cancel);
+}
+
+static void ask_batches(void)
+{
+    struct batch *batches, one;
+    struct batch_change change;
+    size_t count;
+
+    if (batch_list(w, &batches, &count) == 0)
+        for (size_t i = 0; i < count; i++)
+            touch_text(batches[i].name), touch_text(batches[i].type), (void)batch_finish_us(&batches[i]);
+    free(batches);
+    if (batch_read(w, "night", &one) == 0)
+        touch_text(one.name), (void)batch_finish_us(&one);
+    (void)!batch_resume(w, "night", &change);
+    (void)!batch_cancel(w, "night", false, &change);
+}
+
+static void ask_queues(void)
+{
+    struct queue_row *rows = NULL;
+    struct queue_jobs jobs;
+    size_t count;
+
+    if (queues_read(w, &rows, &count) == 0) {
+        for (size_t i = 0; i < count; i++)
+            touch_text(rows[i].name);
+        free(rows);
+    }
+    (void)!queue_count(w, -1, "q", NULL, &jobs);
+    (void)!queue_purge(w, -1, "q", "t", 100, &jobs);
+}
+
+static void ask_schedules(void)
+{
+    struct schedule_list list;
+
+    if (schedule_look(w, NULL, &list) == 0)
+        for (size_t i = 0; i < list.count; i++)
+            touch_text(list.rows[i].name), touch_text(list.rows[i].why.text);
+    schedule_list_free(&list);
+}
+
+static void ask_log(void)
+{
+    struct rate_log log;
+
+    if (rate_log_read(w, &log) == 0)
+        for (size_t i = 0; i < log.count; i++)
+            touch_text(log.at[i]);
+    rate_log_free(&log);
+}
+
+static void ask_doctor(void)
+{
+    struct doctor doctor;
+
+    (void)!doctor_run(w, NOW_US, true, &doctor);
+    for (size_t i = 0; i < doctor.count; i++)
+        touch_text(doctor.checks[i].text), touch_text(doctor.checks[i].todo);
+    doctor_free(&doctor);
+}
+
+static const struct {
+    const char *name;
+    void (*read)(const struct redisReply *r); /* one of these */
+    void (*ask)(void);
+} readers[] = {
+    {"claim", read_claim, NULL},
+    {"settle", read_settle, NULL},
+    {"promote", read_promote, NULL},
+    {"adopt", read_adopt, NULL},
+    {"reap", read_reap, NULL},
+    {"drained", read_drained, NULL},
+    {"enqueue", read_enqueue, NULL},
+    {"append", read_append, NULL},
+    {"fits", read_fits, NULL},
+    {"seal", read_seal, NULL},
+    {"limits", read_limits, NULL},
+    {"rate_set", read_rate_set, NULL},
+    {"fire", read_fire, NULL},
+    {"settings", read_settings, NULL},
+    {"take", read_take, NULL},
+    {"status", NULL, ask_status},
+    {"limit", NULL, ask_limits},
+    {"dead_list", NULL, ask_dead_list},
+    {"dead_count", NULL, ask_dead_count},
+    {"dead_retry", NULL, ask_dead_retry},
+    {"job", NULL, ask_job},
+    {"why", NULL, ask_why},
+    {"cancel", NULL, ask_cancel},
+    {"batches", NULL, ask_batches},
+    {"queues", NULL, ask_queues},
+    {"schedules", NULL, ask_schedules},
+    {"log", NULL, ask_log},
+    {"doctor", NULL, ask_doctor},
+};
+
+static void run_reader(size_t i)
+{
+    struct redisReply *r;
+
+    if (readers[i].ask) {
+        fake_redis(next_answer);
+        readers[i].ask();
+        return;
+    }
+    r = fake_read(&at, end);
+    if (!r)
+        return;
+    readers[i].read(r);
+    readers[i].read(r);
+    freeReplyObject(r);
+}
+
+int fuzz_replies(const uint8_t *data, size_t size)
+{
+    size_t name = 0;
+
+    if (!w)
+        w = weir_new("/nowhere", NULL);
+    at = (const char *)data;
+    end = at + size;
+    while (name < size && data[name] != '\n')
+        name++;
+    at += name < size ? name + 1 : name;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (strlen(readers[i].name) == name && memcmp(readers[i].name, data, name) == 0)
+            run_reader(i);
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* The kept corpora of the fuzz targets (tests/fuzz/fuzz.h), as plain tests: each file once. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/fuzz/fuzz.h"
+
+#define FILE_MOST (64 * 1024)
+#define CORPUS_MOST (500 * 1024) /* of all targets */
+
+static size_t total;
+
+/* Into the heap, as long as it is: a sanitizer sees what is read behind it. */
+static void run_file(fuzz_target *target, const char *path)
+{
+    static uint8_t bytes[FILE_MOST];
+    FILE *file = fopen(path, "rb");
+    uint8_t *data;
+    size_t size;
+
+    assert_non_null(file);
+    size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_true(size < sizeof bytes);
+    data = malloc(size ? size : 1);
+    assert_non_null(data);
+    memcpy(data, bytes, size);
+    target(data, size);
+    free(data);
+    total += size;
+}
+
+static void run_corpus(const char *name, fuzz_target *target)
+{
+    char path[512];
+    struct dirent *entry;
+    DIR *folder;
+    int files = 0;
+
+    snprintf(path, sizeof path, "tests/fuzz/corpus/%s", name);
+    folder = opendir(path);
+    if (!folder)
+        fail_msg("%s: run it from the root of the source", path);
+    while ((entry = readdir(folder))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "tests/fuzz/corpus/%s/%.200s", name, entry->d_name);
+        run_file(target, path);
+        files++;
+    }
+    closedir(folder);
+    assert_true(files > 0);
+}
+
+#define TARGETS(of)                                                                                          \
+    of(job) of(entry) of(rules) of(cron) of(address) of(ndjson) of(pipe) of(http) of(replies) of(trace)
+
+#define DEFINE(name)                                                                                         \
+    static void test_##name(void **state)                                                                    \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        run_corpus(#name, fuzz_##name);                                                                      \
+    }
+TARGETS(DEFINE)
+
+static void test_the_corpora_are_small(void **state)
+{
+    (void)state;
+    assert_true(total < CORPUS_MOST);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test(test_##name),
+    const struct CMUnitTest tests[] = {TARGETS(TEST) TEST(the_corpora_are_small)};
+
+    return cmocka_run_group_tests_name("fuzz", tests, NULL, NULL);
+}
