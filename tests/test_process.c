@@ -79,7 +79,7 @@ static int leave_child(struct weir_job *job, void *arg)
     (void)job, (void)arg;
     if (child == 0)
         exit(3);
-    return waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3 ? WEIR_DONE : WEIR_DEAD;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEIR_DONE : WEIR_DEAD;
 }
 
 static int add_handlers(void)
@@ -304,7 +304,7 @@ static void a_decimal_comma(void **state)
 static void assert_interrupted(struct stage *s, const char *type, int times)
 {
     char *entry = server_ask(&s->server, "LINDEX", stage_key(s, "lane:default/%s/", type), "0", NULL),
-         head[16];
+         head[32];
 
     snprintf(head, sizeof head, "@0,%d,0", times);
     assert_memory_equal(entry, head, strlen(head));
