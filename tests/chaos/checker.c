@@ -22,6 +22,7 @@
 #define LATE_US (50 * MS)
 #define EARLY_US (3 * MS)         /* two clocks that are read one after the other */
 #define RECONNECT_US (1 * SECOND) /* what a lost connection adds to a silence */
+#define ENDED_US (400 * MS)       /* what a busy machine needs to end a handler */
 #define GRACE_US (1 * SECOND)
 #define PRINTED_MOST 40
 
@@ -422,16 +423,28 @@ static void check_start(struct judge *j, const struct start *s)
     }
 }
 
-/* Nothing begins in a worker that was cut off for longer than its lease. */
+/* Can its worker end it? */
+static bool can_be_ended(const struct start *s)
+{
+    enum way way = plan_way(&worker_plans[s->worker], s->type);
+
+    return way != WAY_LOOP && way != WAY_HTTP;
+}
+
+/* Nothing begins in a worker that is cut off for longer than its lease, and what ran there has been ended. */
 static void check_cut_off(struct judge *j, const struct start *s)
 {
     for (int i = 0; i < j->run->incident_count; i++) {
         const struct incident *in = &j->run->incidents[i];
+        int64_t lost_us = in->from_us + lease_us(s);
 
-        if (in->kind == FAULT_PARTITION && hit(in, s) && s->at_us > in->from_us + lease_us(s) + LATE_US &&
-            s->at_us < in->to_us)
-            wrong(j->v, "%s began in %d.%d at %lld ms, which was cut off since %lld ms", s->id, s->worker,
-                  s->n, ms(j->run, s->at_us), ms(j->run, in->from_us));
+        if (in->kind != FAULT_PARTITION || !hit(in, s))
+            continue;
+        if ((s->at_us > lost_us + LATE_US && s->at_us < in->to_us) ||
+            (can_be_ended(s) && s->at_us < lost_us && s->ended_us > lost_us + ENDED_US &&
+             s->ended_us < in->to_us))
+            wrong(j->v, "%s began in %d.%d at %lld ms and ended at %lld ms, cut off since %lld ms", s->id,
+                  s->worker, s->n, ms(j->run, s->at_us), ms(j->run, s->ended_us), ms(j->run, in->from_us));
     }
 }
 
@@ -496,7 +509,7 @@ static void place_slot(struct start *s, int64_t slot_us, const struct epoch *epo
     for (int i = 0; i < count; i++) {
         int64_t at_us = slot_us - epochs[i].shift_us, away_us = llabs(s->at_us - at_us);
 
-        if (epochs[i].from_us <= s->at_us && away_us < nearest_us) {
+        if (epochs[i].from_us <= at_us + EARLY_US && away_us <= nearest_us) {
             nearest_us = away_us;
             s->slot_us = at_us;
             s->epoch = i;

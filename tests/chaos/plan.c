@@ -13,7 +13,7 @@
 #define JOBS_PER_S 1667 /* 100,000 in a minute */
 
 const struct type_plan type_plans[TYPE_COUNT] = {
-    [TYPE_FREE] = {"free", NULL, 316, 0, 1000},      [TYPE_SLOW] = {"slow", NULL, 4, 200000, 1500000},
+    [TYPE_FREE] = {"free", NULL, 314, 0, 1000},      [TYPE_SLOW] = {"slow", NULL, 6, 200000, 2500000},
     [TYPE_PACED] = {"paced", "paced", 90, 0, 2000},  [TYPE_KEYED] = {"keyed", "keyed", 200, 0, 2000},
     [TYPE_BUSY] = {"busy", "busy", 80, 2000, 15000}, [TYPE_PERKEY] = {"perkey", "perkey", 60, 5000, 30000},
     [TYPE_BOTH] = {"both", "both", 65, 5000, 25000}, [TYPE_STRICT] = {"strict", "strict", 45, 0, 2000},
@@ -49,30 +49,35 @@ const struct schedule_plan schedule_plans[PLAN_SCHEDULES] = {
 const char *const queue_names[PLAN_QUEUES] = {"default", "second"};
 
 const struct worker_plan worker_plans[PLAN_WORKERS] = {
-    {.queues = "default,second", .executors = 8, .lease_s = 2, .threads = "*"},
-    {.queues = "default,second", .executors = 50, .lease_s = 2, .loop = "*", .proxied = true},
-    {.queues = "default,second", .executors = 4, .lease_s = 2, .exec = "*"},
-    {.queues = "default,second", .executors = 12, .lease_s = 2, .pipe = "*", .proxied = true},
-    {.queues = "default,second", .executors = 8, .lease_s = 2, .http = "*"},
-    {.own = true, .queues = "default,second", .executors = 6, .lease_s = 2, .threads = "*", .proxied = true},
-    {.own = true, .queues = "default=3,second=1", .executors = 40, .lease_s = 2, .loop = "*"},
+    {.queues = "default,second", .executors = 8, .lease_s = 2, .types[WAY_THREADS] = "*"},
+    {.queues = "default,second", .executors = 50, .lease_s = 2, .types[WAY_LOOP] = "*", .proxied = true},
+    {.queues = "default,second", .executors = 4, .lease_s = 2, .types[WAY_EXEC] = "*"},
+    {.queues = "default,second", .executors = 12, .lease_s = 1, .types[WAY_PIPE] = "*", .proxied = true},
+    {.queues = "default,second", .executors = 8, .lease_s = 2, .types[WAY_HTTP] = "*"},
+    {.own = true,
+     .queues = "default,second",
+     .executors = 6,
+     .lease_s = 1,
+     .types[WAY_THREADS] = "*",
+     .proxied = true},
+    {.own = true, .queues = "default=3,second=1", .executors = 40, .lease_s = 2, .types[WAY_LOOP] = "*"},
     {.own = true,
      .queues = "second,default",
      .executors = 10,
      .lease_s = 2,
-     .threads = "*",
-     .exec = "slow",
-     .pipe = "paced,busy",
-     .http = "both,left",
+     .types[WAY_THREADS] = "*",
+     .types[WAY_EXEC] = "slow",
+     .types[WAY_PIPE] = "paced,busy",
+     .types[WAY_HTTP] = "both,left",
      .proxied = true},
-    {.queues = "second", .executors = 2, .lease_s = 1, .threads = "*", .proxied = true},
+    {.queues = "second", .executors = 2, .lease_s = 1, .types[WAY_THREADS] = "*", .proxied = true},
     {.queues = "default",
      .executors = 16,
-     .lease_s = 3,
-     .threads = "*",
-     .loop = "slow,keyed,perkey",
-     .exec = "report,tick",
-     .http = "strict"},
+     .lease_s = 2,
+     .types[WAY_THREADS] = "*",
+     .types[WAY_LOOP] = "slow,keyed,perkey",
+     .types[WAY_EXEC] = "report,tick",
+     .types[WAY_HTTP] = "strict"},
 };
 
 const char *const fault_names[FAULT_KINDS] = {
@@ -81,12 +86,25 @@ const char *const fault_names[FAULT_KINDS] = {
     "kill -9 redis",  "stop redis",   "flush functions", "full memory",  "step clock",
 };
 
-int type_of(const char *name)
+static bool names(const char *list, const char *type)
 {
-    for (int i = 0; i < TYPE_COUNT; i++)
-        if (strcmp(type_plans[i].name, name) == 0)
-            return i;
-    return -1;
+    char in_commas[256], wanted[64];
+
+    snprintf(in_commas, sizeof in_commas, ",%s,", list ? list : "");
+    snprintf(wanted, sizeof wanted, ",%s,", type);
+    return strstr(in_commas, wanted) != NULL;
+}
+
+enum way plan_way(const struct worker_plan *worker, int type)
+{
+    enum way way = WAY_THREADS;
+
+    for (int i = 0; i < WAYS; i++)
+        if (names(worker->types[i], type_plans[type].name))
+            return (enum way)i;
+    while (way < WAY_HTTP && !names(worker->types[way], "*"))
+        way++;
+    return way;
 }
 
 /* ---- Choosing */
@@ -125,6 +143,8 @@ static void add_job(struct plan *p, uint64_t *r, enum way_in way)
 
     job->type = (uint8_t)choose_type(r);
     type = &type_plans[job->type];
+    if (job->type == TYPE_SLOW)
+        endings = 0; /* to be waited for once is enough */
     job->key = (uint8_t)random_in(r, 0, PLAN_KEYS - 1);
     job->queue = one_in(r, 4);
     job->unique = way == IN_SINGLE && one_in(r, 8) ? (int8_t)random_in(r, 0, PLAN_UNIQUES - 1) : -1;
@@ -244,7 +264,8 @@ static void add_fault(struct plan *p, uint64_t *r, int64_t at_us)
         f->for_us = lease_us + random_in(r, 200, 1500) * MS;
         break;
     case FAULT_PARTITION:
-        f->for_us = random_in(r, 200, 2 * lease_us / MS) * MS;
+        f->for_us =
+            one_in(r, 2) ? random_in(r, 200, lease_us / MS) * MS : lease_us + random_in(r, 500, 2500) * MS;
         break;
     case FAULT_SLOW_LINK:
         f->for_us = random_in(r, 500, 2000) * MS;

@@ -39,8 +39,6 @@ struct type_plan {
     int least_us, most_us; /* how long a job takes */
 };
 extern const struct type_plan type_plans[TYPE_COUNT];
-/* -1: none of ours. */
-int type_of(const char *name);
 
 /* A limit, and the same in numbers for the checker; without numbers only weir verify judges it. */
 struct limit_plan {
@@ -68,15 +66,20 @@ extern const struct schedule_plan schedule_plans[PLAN_SCHEDULES];
 #define PLAN_WORKERS 10
 #define PLAN_PRODUCERS 2
 
+enum way { WAY_THREADS, WAY_LOOP, WAY_EXEC, WAY_PIPE, WAY_HTTP, WAYS };
+
 struct worker_plan {
     bool own;           /* a program of ours instead of weir worker */
     const char *queues; /* as --queues has them */
     int executors, lease_s;
-    /* Types by how they are run, joined by commas; "*": all that are named nowhere else. */
-    const char *threads, *loop, *exec, *pipe, *http;
+    /* Types by how they are run (enum way), joined by commas; "*": all that are named nowhere else. */
+    const char *types[WAYS];
     bool proxied; /* by a proxy of its own, so it alone can be cut off */
 };
 extern const struct worker_plan worker_plans[PLAN_WORKERS];
+
+/* How it runs jobs of that type. */
+enum way plan_way(const struct worker_plan *worker, int type);
 extern const char *const queue_names[PLAN_QUEUES];
 
 /* ---- Jobs and how they come in */

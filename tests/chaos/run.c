@@ -83,27 +83,14 @@ static void set_environment(struct run *run)
     setenv("REDIS_URL", run->server.url, 1);
 }
 
-/* The types of list, or all that none of the others names. */
-static void set_types(const char *variable, const char *list, const struct worker_plan *plan)
+/* The types that the worker runs in that way. */
+static void set_types(const char *variable, const struct worker_plan *plan, enum way way)
 {
-    const char *others[] = {plan->threads, plan->loop, plan->exec, plan->pipe, plan->http};
-    char types[512] = "", quoted[64];
+    char types[512] = "";
 
-    for (int i = 0; list && i < TYPE_COUNT; i++) {
-        const char *name = type_plans[i].name;
-        bool wanted = strcmp(list, "*") == 0;
-
-        snprintf(quoted, sizeof quoted, ",%s,", name);
-        for (int k = 0; k < 5; k++) {
-            char whole[256];
-
-            snprintf(whole, sizeof whole, ",%s,", others[k] ? others[k] : "");
-            if (strstr(whole, quoted))
-                wanted = others[k] == list;
-        }
-        if (wanted)
-            sprintf(types + strlen(types), "%s%s", *types ? "," : "", name);
-    }
+    for (int i = 0; i < TYPE_COUNT; i++)
+        if (plan_way(plan, i) == way)
+            sprintf(types + strlen(types), "%s%s", *types ? "," : "", type_plans[i].name);
     setenv(variable, types, 1);
 }
 
@@ -112,11 +99,11 @@ static void set_worker(struct run *run, int number)
     const struct worker_plan *plan = &worker_plans[number];
 
     setenv("REDIS_URL", plan->proxied ? proxy_url(run->workers[number].proxy) : run->server.url, 1);
-    set_types("CHAOS_THREADS", plan->threads, plan);
-    set_types("CHAOS_LOOP", plan->loop, plan);
-    set_types("CHAOS_EXEC", plan->exec, plan);
-    set_types("CHAOS_PIPE", plan->pipe, plan);
-    set_types("CHAOS_HTTP", plan->http, plan);
+    set_types("CHAOS_THREADS", plan, WAY_THREADS);
+    set_types("CHAOS_LOOP", plan, WAY_LOOP);
+    set_types("CHAOS_EXEC", plan, WAY_EXEC);
+    set_types("CHAOS_PIPE", plan, WAY_PIPE);
+    set_types("CHAOS_HTTP", plan, WAY_HTTP);
     setenv("CHAOS_QUEUES", plan->queues, 1);
     set_number("CHAOS_EXECUTORS", "%lld", plan->executors);
     set_number("CHAOS_LEASE", "%lld", plan->lease_s);
