@@ -19,6 +19,7 @@ const struct command command_status = {
             "queues)\n"
             "parked     denied by its limit, in its lane\n"
             "held       parked, and no worker that looked has a handler for its type\n"
+            "aside      met by a worker while its batch was paused\n"
             "running    leased to a worker\n"
             "scheduled  runs later: it was enqueued so, or failed and is retried\n"
             "done       ended well; retried: attempts that failed and were retried; dead: those that died,\n"
@@ -36,14 +37,14 @@ const struct command command_status = {
 
 static json_t *type_json(const struct type_status *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}", "waiting",
-                     (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held,
-                     "running", (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done",
-                     (json_int_t)t->done, "retried", (json_int_t)t->retried, "dead", (json_int_t)t->dead,
-                     "cancelled", (json_int_t)t->cancelled, "keyless", (json_int_t)t->keyless.jobs, "rate",
-                     t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
-                     json_time(t->next_start_us), "finish_at", json_time(t->finish_us), "at_the_earliest",
-                     t->earliest);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}", "waiting",
+        (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held, "running",
+        (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done", (json_int_t)t->done, "retried",
+        (json_int_t)t->retried, "dead", (json_int_t)t->dead, "cancelled", (json_int_t)t->cancelled, "aside",
+        (json_int_t)t->aside, "keyless", (json_int_t)t->keyless.jobs, "rate",
+        t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
+        json_time(t->next_start_us), "finish_at", json_time(t->finish_us), "at_the_earliest", t->earliest);
 }
 
 static json_t *status_json(const struct status *s)
@@ -70,8 +71,8 @@ static json_t *status_json(const struct status *s)
 
 static void print_types(const struct status *s)
 {
-    output("%-24s %9s %9s %7s %8s %9s %10s %8s %6s %10s %9s  %s\n", "type", "waiting", "parked", "held",
-           "running", "scheduled", "done", "retried", "dead", "rate", "now", "ends");
+    output("%-24s %9s %9s %7s %7s %8s %9s %10s %8s %6s %10s %9s  %s\n", "type", "waiting", "parked", "held",
+           "aside", "running", "scheduled", "done", "retried", "dead", "rate", "now", "ends");
     for (size_t i = 0; i < s->type_count; i++) {
         const struct type_status *t = &s->types[i];
         char rate[40] = "-", rate_now[40], ends[40] = "-";
@@ -80,10 +81,10 @@ static void print_types(const struct status *s)
             per_second(t->rate, rate);
         if (t->finish_us >= 0)
             cli_format_time(t->finish_us, ends);
-        output("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64 " %10" PRId64
-               " %8" PRId64 " %6" PRId64 " %10s %9s  %s%s\n",
-               t->name, t->waiting, t->parked, t->held, t->running, t->scheduled, t->done, t->retried,
-               t->dead, rate, per_second(t->rate_now, rate_now), ends,
+        output("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64
+               " %10" PRId64 " %8" PRId64 " %6" PRId64 " %10s %9s  %s%s\n",
+               t->name, t->waiting, t->parked, t->held, t->aside, t->running, t->scheduled, t->done,
+               t->retried, t->dead, rate, per_second(t->rate_now, rate_now), ends,
                t->earliest && t->finish_us >= 0 ? " at the earliest" : "");
     }
 }

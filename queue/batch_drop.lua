@@ -8,7 +8,7 @@
 local function drop(jobs)
     local entries = {}
     for i, job in ipairs(jobs) do entries[i] = job.entry end
-    batch.count(jobs, 'aside', -1)
+    batch.count(jobs, 'set_aside', -1)
     batch.count(jobs, 'cancelled', 1)
     cancelled.finish(entries)
 end

@@ -46,6 +46,7 @@ local function batch_resume(ARGV)
     end
     to_heads(jobs, ARGV[4])
     batch.count(jobs, 'enqueued', 1)
+    batch.count(jobs, 'set_aside', -1)
     batch.bury(name, unread)
     batch.trim(name, jobs, unread)
     return {was == 'paused' and 'paused' or 'open', us(#jobs), us(call('LLEN', P .. 'aside:' .. name))}

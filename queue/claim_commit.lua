@@ -6,7 +6,7 @@ local claim_commit = {}
 local claim, grant = claim_call, claim_grant
 
 local MARK_US = 1000000 -- rates are measured over about a second
-local HALTED = {'cancelled', 'aside', 'dropped', 'back'} -- counters of jobs that are not to run
+local HALTED = {'cancelled', 'set_aside', 'dropped', 'back'} -- counters of jobs that are not to run
 
 -- What is wrong with the keys that write() writes and nothing has read so far; nil: nothing.
 function claim_commit.wrong_keys()
@@ -45,8 +45,9 @@ end
 
 local function mark_rate(name)
     local stats = P .. 'stats:' .. name
-    local m = call_safe('HMGET', stats, 'mark_us', 'mark', 'pulled', 'served')
-    local at, started = tonumber(m[1] or 0) or 0, (tonumber(m[3] or 0) or 0) + (tonumber(m[4] or 0) or 0)
+    local m = call_safe('HMGET', stats, 'mark_us', 'mark', 'pulled', 'served', 'unstarted')
+    local at = tonumber(m[1] or 0) or 0
+    local started = lease.counted(m[3]) + lease.counted(m[4]) - lease.counted(m[5])
     if now - at >= MARK_US or now < at then
         call_safe('HSET', stats, 'last_us', us(at), 'last', m[2] or 0, 'mark_us', us(now), 'mark', started)
     end
@@ -59,6 +60,7 @@ local function count_moves(s)
     for i = 1, claim.halts and #HALTED or 0 do
         if s[HALTED[i]] then lease.count(s.name, HALTED[i], s[HALTED[i]]) end
     end
+    if s.unstarted then lease.count(s.name, 'unstarted', s.unstarted) end
     if s.keyless then lease.count(s.name, 'keyless', s.keyless) end
     if pulled == s.pulled or parked == s.parked then call_safe('HSETNX', P .. 'types', s.name, '') end -- a new type
     if s.pulled + s.served == 0 then return end

@@ -64,7 +64,7 @@ end
 
 local function leave(s, entry, name, batch)
     claim.halted[#claim.halted + 1] = {entry = entry, lane = name, batch = batch}
-    local what = batch and 'aside' or 'cancelled'
+    local what = batch and 'set_aside' or 'cancelled'
     s[what] = (s[what] or 0) + 1
 end
 
@@ -89,7 +89,7 @@ function claim_halt.head(s, l, ahead)
         if claim.budget < 1 or from_lanes >= LANES_MOST then return nil end
         leave(s, entry, l.name, batch)
         grant.drop_head(l)
-        s.served, s.back = s.served + 1, (s.back or 0) + 1
+        s.served, s.back, s.unstarted = s.served + 1, (s.back or 0) + 1, (s.unstarted or 0) + 1
         claim.budget, from_lanes = claim.budget - 1, from_lanes + 1
         entry = grant.head(l, TURN_MOST)
     end

@@ -100,6 +100,7 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
                     return n, cost, of_type, nil, at
                 end
                 claim.dead[#claim.dead + 1] = {lane = s.lane_head, entry = entry, reason = grant.unfit_reason(never, cost)}
+                s.unstarted = (s.unstarted or 0) + 1
             end
         end
         grant.drop_head(l)

@@ -32,7 +32,7 @@ end
 
 local function bury(s, entry, reason)
     claim.dead[#claim.dead + 1] = {lane = s.lane_head, reason = reason, entry = entry}
-    s.pulled = s.pulled + 1
+    s.pulled, s.unstarted = s.pulled + 1, (s.unstarted or 0) + 1
     return true
 end
 

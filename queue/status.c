@@ -82,7 +82,8 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->waiting =
         positive(number(stats, "enqueued") - pulled - number(stats, "parked") - number(stats, "dropped"));
     t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
-    t->rate_now = rate_now(stats, pulled + served, now_us);
+    t->aside = positive(number(stats, "set_aside"));
+    t->rate_now = rate_now(stats, pulled + served - number(stats, "unstarted"), now_us);
     read_keyless(json_object_get(type, "keyless"), &t->keyless);
     t->own_costs = json_is_true(json_object_get(type, "own_costs"));
     t->next_start_us = t->finish_us = -1;

@@ -16,7 +16,7 @@ struct queue_status {
 
 struct type_status {
     char name[129];
-    int64_t waiting, parked, held, running, scheduled, done, retried, dead, cancelled; /* jobs */
+    int64_t waiting, parked, held, aside, running, scheduled, done, retried, dead, cancelled; /* jobs */
     struct keyless keyless;
     bool limited;
     bool own_costs;  /* jobs of it name what they cost */

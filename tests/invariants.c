@@ -70,12 +70,12 @@ enum counter {
     RETURNED,
     CANCELLED,
     DROPPED,
-    ASIDE,
+    UNSTARTED,
     COUNTERS
 };
-static const char *const counter_names[] = {"enqueued",  "pulled",  "parked", "served",    "done",
-                                            "retried",   "dead",    "back",   "scheduled", "returned",
-                                            "cancelled", "dropped", "aside"};
+static const char *const counter_names[] = {"enqueued",  "pulled",  "parked",   "served",    "done",
+                                            "retried",   "dead",    "back",     "scheduled", "returned",
+                                            "cancelled", "dropped", "unstarted"};
 struct tally {
     struct span type;
     int64_t queued, in_lanes, leased, to_queue, to_lane;
@@ -750,15 +750,15 @@ static bool check_tally(struct check *c, const struct tally *t)
     int64_t runs = n[PULLED] + n[SERVED] - n[DONE] - n[RETRIED] - n[DEAD] - n[BACK];
     int64_t waits = n[PARKED] + n[BACK] + n[RETRIED] - n[SERVED];
     int64_t foreign = t->queued - (n[ENQUEUED] - n[PULLED] - n[PARKED] - n[DROPPED]);
-    int64_t gone =
-        waits - t->in_lanes - t->to_lane; /* cancelled, or set aside, from a lane, a lease or `later` */
+    int64_t gone = waits - t->in_lanes -
+                   t->to_lane; /* cancelled, from a lane, a lease or `later`, or set aside from a lane */
     const char *type = t->type.at;
     int len = (int)t->type.len;
 
     if (runs != t->leased)
         return broken(c, "%.*s: %" PRId64 " run by the counters, %" PRId64 " are leased", len, type, runs,
                       t->leased);
-    if (gone < 0 || gone > n[CANCELLED] + n[ASIDE])
+    if (gone < 0 || gone > n[CANCELLED] + n[UNSTARTED])
         return broken(
             c, "%.*s: %" PRId64 " wait by the counters, %" PRId64 " are in lanes, %" PRId64 " return to them",
             len, type, waits, t->in_lanes, t->to_lane);

@@ -359,6 +359,7 @@ static void resume_page(struct sim_batch *b, int most)
         sim_fail("batch resume %s: it was %s, not %s", b->name, text_at(0), was);
     b->halt = SIM_GOES_ON;
     for (; most > 0 && b->aside.count > 0; most--) {
+        sim.aside[sim_jobs[b->aside.at[b->aside.count - 1]].type]--;
         sim_to_head(b->aside.at[b->aside.count - 1]);
         b->aside.count--;
     }

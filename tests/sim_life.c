@@ -491,6 +491,6 @@ void sim_check_life(const struct snapshot *all)
         const struct item *stats = item_of(all, "stats", sim_type_names[t]);
 
         check_number(stats, "cancelled", sim.cancelled[t]);
-        check_number(stats, "aside", sim.aside[t]);
+        check_number(stats, "set_aside", sim.aside[t]);
     }
 }

@@ -260,8 +260,8 @@ static void test_jobs_of_a_paused_batch_stand_aside(void **state)
                 "default/slow/\n@0,0,0,s" SECRET ",bb;{\"id\":\"c\",\"type\":\"slow\"}\n"
                 "default/t/\n@0,0,0,s" SECRET ",bb;{\"id\":\"e\",\"type\":\"t\"}",
                 "LRANGE", PREFIX "aside:b", "0", "-1");
-    expect_counters("slow", "aside 2, back 2, cancelled 0");
-    expect_counters("t", "aside 1, dropped 2, cancelled 1");
+    expect_counters("slow", "set_aside 2, unstarted 2, back 2, cancelled 0");
+    expect_counters("t", "set_aside 1, dropped 2, cancelled 1");
     turns_check();
 }
 
@@ -283,7 +283,9 @@ static void test_what_a_resume_left_aside_is_found(void **state)
     assert_int_equal(cancel.job.state, JOB_ASIDE);
     assert_int_equal(cancel.result, CANCEL_MARKED);
     cancel_free(&cancel);
+    expect_counters("t", "set_aside 2");
     must(turns_script("batch_resume", (const char *[]){"b", "500", "seed"}, 3));
+    expect_counters("t", "set_aside 0");
     claim("w", 5, 0);
     expect_leases("b c");
     assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
@@ -613,7 +615,7 @@ static void test_a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps(void
         fail_msg("%s", w->error.text);
     assert_in_range(redis_number("ZSCORE", SLEEP, "slow#0/k"), turns.now_us, turns.now_us + 3601 * SECOND_US);
     expect_one_an_hour();
-    expect_counters("slow", "aside 1");
+    expect_counters("slow", "set_aside 1");
 }
 
 /* Where jobs of a type cost the same, other lanes sleep on. */
