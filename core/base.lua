@@ -9,7 +9,7 @@
 -- costs 3 ns, a global, which Redis finds by way of another table, 40.
 local error, ipairs, pairs, pcall, tonumber, tostring, type, unpack
 local floor, ceil, max, min, byte, char, find, match, sub, format, concat, sort
-local call, call_safe, error_reply, sha1, json_read, json_write
+local call, call_safe, error_reply, may_call, sha1, json_read, json_write
 local huge = 1 / 0
 
 local function take_globals()
@@ -20,6 +20,7 @@ local function take_globals()
     byte, char, find, match, sub, format = string.byte, string.char, string.find, string.match, string.sub, string.format
     concat, sort = table.concat, table.sort
     call, call_safe, error_reply, sha1 = redis.call, redis.pcall, redis.error_reply, redis.sha1hex
+    may_call = redis.acl_check_cmd
     json_read, json_write = cjson.decode, cjson.encode
 end
 
@@ -56,6 +57,15 @@ local function begin(KEYS, ARGV, own_clock)
     forgets_count = 0
 end
 
+local INFO = 'INFO' -- not one of the commands that a user needs: who may not ask goes on
+
+-- Is this a replica that takes writes (replica-read-only no)? They are lost with its next synchronization. It may have become one
+-- since the last call, so each call asks: 1.6 us.
+local function is_replica()
+    local info = may_call(INFO, 'replication') and call_safe(INFO, 'replication')
+    return type(info) == 'string' and find(info, 'role:slave', 1, true) ~= nil
+end
+
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: only what fills it is refused then.
 -- read_only: Redis refuses each write of it.
 local function script(name, run, full_refused, own_clock, read_only)
@@ -63,6 +73,7 @@ local function script(name, run, full_refused, own_clock, read_only)
         function_name = 'weir_DIGEST_' .. name,
         callback = function(KEYS, ARGV)
             begin(KEYS, ARGV, own_clock)
+            if not read_only and is_replica() then return error_reply('READONLY a replica, which loses what is written there') end
             return run(ARGV)
         end,
         flags = read_only and {'no-writes'} or full_refused and {} or {'allow-oom'},

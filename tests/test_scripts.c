@@ -1090,6 +1090,65 @@ static void test_wrong_arguments_change_nothing(void **state)
     turns_check();
 }
 
+/* ---- A replica that takes writes */
+
+static int count_of(const char *text, const char *part)
+{
+    int n = 0;
+
+    for (text = strstr(text, part); text; text = strstr(text + 1, part))
+        n++;
+    return n;
+}
+
+/* Each script that may write refuses; those that only look do not write. */
+static void test_a_replica_is_written_to_by_none(void **state)
+{
+    char *list, *rest, *before, *after;
+    int refused = 0, others = 0, lookers;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    list = redis_text("FUNCTION", "LIST");
+    lookers = count_of(list, "no-writes");
+    free(redis_text("CONFIG", "SET", "replica-read-only", "no"));
+    free(redis_text("REPLICAOF", "127.0.0.1", "1"));
+    before = turns_digest();
+    rest = list;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (strncmp(line, "weir_", 5) == 0 && strchr(line + 5, '_')) {
+            char *answer = redis_text("FCALL", line, "1", PREFIX, "");
+
+            if (strncmp(answer, "(error) READONLY a replica", 26) == 0)
+                refused++;
+            else
+                others++;
+            free(answer);
+        }
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(redis_text("REPLICAOF", "NO", "ONE"));
+    free(redis_text("CONFIG", "SET", "replica-read-only", "yes"));
+    assert_true(refused > 30 && lookers > 5);
+    assert_int_equal(others, lookers);
+    free(list);
+    free(before);
+    free(after);
+}
+
+/* Who may not ask whether it is one goes on. */
+static void test_a_user_without_info(void **state)
+{
+    (void)state;
+    free(redis_text("ACL", "SETUSER", "default", "-info"));
+    start("w");
+    enqueue("default", "t", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_text("0", "EVAL", "return redis.acl_check_cmd('INFO') and 1 or 0", "0");
+    free(redis_text("ACL", "SETUSER", "default", "+info"));
+}
+
 /* ---- Answers of another shape */
 
 /* What Lua text answers. */
@@ -1192,6 +1251,8 @@ int main(void)
         TEST(drained_counts_what_a_draining_worker_waits_for),
         TEST(status_says_what_there_is),
         TEST(wrong_arguments_change_nothing),
+        TEST(a_replica_is_written_to_by_none),
+        TEST(a_user_without_info),
         TEST(answers_are_checked),
     };
 

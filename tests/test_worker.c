@@ -1241,6 +1241,26 @@ static void replica_for_a_while(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* The same, of one whose replicas take writes: what it took then would be lost. */
+static void writable_replica_for_a_while(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
+
+    free(server_ask(&s->server, "CONFIG", "SET", "replica-read-only", "no", NULL));
+    stage_enqueue(s, "mark", "{\"sleep\":0.002}", 0, 1000);
+    await(history_count(s, "effect", -1) > 100);
+    free(server_ask(&s->server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    assert_int_equal(weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark", .id = "lost"}, NULL),
+                     WEIR_EUNREACHABLE);
+    assert_non_null(strstr(weir_message(s->client), "takes no writes: READONLY a replica"));
+    log_has(s, "worker.err", "takes no writes: READONLY a replica, which loses what is written there");
+    assert_in_range(history_count(s, "begin", -1), 100, 999);
+    free(server_ask(&s->server, "REPLICAOF", "NO", "ONE", NULL));
+    assert_int_equal(stage_await_done(s, 1000).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* Redis stood still for longer than all leases: that is no worker's fault. What ended meanwhile is settled
  * afterwards, and no job runs twice. */
 static void redis_stands_still(void **state)
@@ -1453,6 +1473,7 @@ int main(int argc, char **argv)
         ON_STAGE(emptied_under_load),
         ON_STAGE(full_redis_is_worked_off),
         ON_STAGE(replica_for_a_while),
+        ON_STAGE(writable_replica_for_a_while),
         ON_STAGE(redis_stands_still),
         ON_STAGE(dead_worker_that_cannot_be_reaped),
         ON_STAGE(permission_lost_and_found),
