@@ -72,11 +72,11 @@ static void print_verdict(const struct run *run, const struct verdict *v)
     printf("  again:");
     for (int i = 0; i < CAUSES; i++)
         printf(" %d %s%s", v->again[i], cause_names[i], i + 1 < CAUSES ? "," : "\n");
-    printf(
-        "  rates: %d starts, %d (of all) without a trace, %d later than 50 ms, the latest %.3f s; %d jobs of "
-        "schedules, %d "
-        "after batches\n",
-        v->slots, v->untraced, v->late, (double)v->latest_us / 1e6, v->schedule_jobs, v->batches);
+    printf("  %d jobs of schedules, %d after batches, %d starts without a trace\n", v->schedule_jobs,
+           v->batches, v->untraced);
+    printf("  %d starts under rates; later than 50 ms: %d by the worker, the latest %.3f s; %d by the "
+           "handler, %.3f s\n",
+           v->slots, v->called_late, (double)v->called_latest_us / 1e6, v->late, (double)v->latest_us / 1e6);
     print_limits(v);
     printf("  finished %.1f s after the last fault; this process waited up to %d ms; %d wrong\n",
            (double)run->drained_us / 1e6, run->starved_ms, v->wrong);

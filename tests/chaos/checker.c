@@ -49,7 +49,8 @@ struct start {
     int64_t released_us; /* no longer counted as running */
     int64_t next_us;     /* the job's next start; 0: none */
     bool traced;
-    int64_t slot_us; /* monotonic; 0: not known, or it needed none */
+    int64_t slot_us;   /* monotonic; 0: not known, or it needed none */
+    int64_t called_us; /* by the trace */
     int epoch, slot_cost;
 };
 
@@ -562,6 +563,7 @@ static void read_trace(struct judge *j, int worker, const struct epoch *epochs, 
             !(s = start_of_line(j, worker, id, start_us - j->wall_us)))
             continue;
         s->traced = true;
+        s->called_us = start_us - j->wall_us;
         if (slot_us)
             place_slot(s, slot_us - j->wall_us, epochs, count);
     }
@@ -687,12 +689,14 @@ static int look_at_lateness(struct judge *j, struct start **starts, int count)
 
     for (int i = 0; i < count; i++) {
         struct start *s = starts[i];
-        int64_t late_us = s->at_us - s->slot_us;
+        int64_t late_us = s->at_us - s->slot_us, called_us = s->called_us - s->slot_us;
 
         if (late_us < -EARLY_US)
             wrong(v, "%s began %lld us before its slot", s->id, (long long)-late_us);
         v->latest_us = late_us > v->latest_us ? late_us : v->latest_us;
         v->late += late_us > LATE_US;
+        v->called_late += called_us > LATE_US;
+        v->called_latest_us = called_us > v->called_latest_us ? called_us : v->called_latest_us;
         if (late_us <= LATE_US)
             starts[in_time++] = s;
     }

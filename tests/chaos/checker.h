@@ -28,9 +28,10 @@ struct verdict {
     int accepted, maybe, held, done, cancelled, starts, lost;
     int again[CAUSES]; /* starts beyond the first of a job, by cause */
     int schedule_jobs, batches;
-    int untraced;    /* starts that a killed worker had not written down yet */
-    int slots, late; /* starts under rates; begun more than 50 ms after their slot */
-    int64_t latest_us;
+    int untraced;          /* starts that a killed worker had not written down yet */
+    int slots;             /* starts under rates */
+    int late, called_late; /* later than 50 ms after their slot, by the handler's clock and the worker's */
+    int64_t latest_us, called_latest_us;
     int at_once[PLAN_LIMITS], in_period[PLAN_LIMITS]; /* the most of a limit, by the clocks of handlers */
     bool quiet;
     int wrong; /* all that must not be; each was printed, unless quiet */
