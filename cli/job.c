@@ -97,12 +97,12 @@ static void add_state_json(json_t *doc, const struct found_job *job)
 static json_t *job_json(const char *id, const struct found_job *job, const struct job_view *view)
 {
     json_t *doc = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-        id, "state", job_state_name(job->state), "queue", text_json(span_str(job->queue)), "type",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "id", id, "state", job_state_name(job->state), "queue", text_json(span_str(job->queue)), "type",
         text_json(span_str(job->type)), "key", text_json(span_str(job->key)), "batch",
         text_json(span_str(job->batch)), "unique", lock_json(job), "attempts", (json_int_t)job->attempts,
-        "max_attempts", (json_int_t)view->max_attempts, "interrupted", (json_int_t)job->interrupted,
-        "throttled", (json_int_t)job->throttled, "timeout",
+        "max_attempts", (json_int_t)view->max_attempts, "interrupted", (json_int_t)job->interrupted, "alone",
+        job->alone, "throttled", (json_int_t)job->throttled, "timeout",
         view->timeout_us > 0 ? json_seconds(view->timeout_us) : json_null(), "last_failure",
         failure_json(job), "cancelled", json_time(job->cancelled_us), "queue_paused",
         json_time(job->queue_paused_us), "batch_paused", json_time(job->batch_paused_us), "batch_cancelled",
@@ -199,7 +199,8 @@ static void print_past(const struct found_job *job, const struct job_view *view)
 {
     output("%-11s %" PRId64 " of %d used\n", "attempts", job->attempts, view->max_attempts);
     if (job->interrupted > 0)
-        output("%-11s %d times, by the death of its worker or handler\n", "interrupted", job->interrupted);
+        output("%-11s %d times, by the death of its worker or handler%s\n", "interrupted", job->interrupted,
+               job->alone ? "; alone in its worker from now on" : "");
     if (job->throttled > 0)
         output("%-11s %d times\n", "throttled", job->throttled);
     print_time("failed last", job->failed_us);

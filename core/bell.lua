@@ -17,11 +17,11 @@ end
 
 local function serves(queues, wanted)
     for queue in queues:gmatch('[^,]+') do
-        if wanted[queue] then return true end
+        if wanted[queue] or wanted[queue .. '!'] then return true end
     end
 end
 
--- Rings for the groups that serve one of the queues, a set; nil: for all. but: not for this one.
+-- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. but: not for this one.
 function bell.ring_all(wanted, but)
     local duty = call_safe('HGETALL', P .. 'duty')
     for i = 1, #duty, 2 do

@@ -33,8 +33,8 @@ local ASKED_US = 86400 * 1000000 -- whoever marked it has died by then, and did 
 function cancelled.is_stale(mark)
     local queue, kind, batch = match(mark, '^waiting %d+ ([^/ ]+)/(%S*) (%S*)$')
     if queue then
-        local rest = queue .. '/' .. kind
-        return call('EXISTS', P .. 'queue:' .. queue, P .. 'ring:' .. rest, P .. 'sleep:' .. queue, P .. 'aside:' .. batch) == 0
+        return call('EXISTS', P .. 'queue:' .. queue, P .. 'ring:' .. queue .. '/' .. kind, P .. 'sleep:' .. queue,
+                    P .. 'ring:' .. queue .. '!/' .. kind, P .. 'sleep:' .. queue .. '!', P .. 'aside:' .. batch) == 0
     end
     local since = tonumber(match(mark, '^%a+ (%d+)'))
     return not since or now - since > ASKED_US

@@ -16,15 +16,17 @@
 --                    at least as far as for one that is near
 --       far          to how many jobs farther ahead than for one that is near: their executors wait all that time
 --       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second,
---                    r none of the idle executors is for jobs without a limit
+--                    r none of the idle executors is for jobs without a limit,
+--                    a the worker may come to have nothing in flight for one that is to run alone
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...], starved (0/1),
---          look_at ]
+--          look_at, alone (0/1) ]
 --        next: when the next claim should be here for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --        starved: a job with a limit could have started, had there been an idle executor
 --        look_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
+--        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- claim_call   the arguments, and what is decided while it runs
 -- claim_grant  types and lanes with their gates; leasing one job
@@ -32,11 +34,12 @@
 -- claim_park   the lane of a job; parking it
 -- claim_lanes  serving what is due
 -- claim_halt   what is paused or cancelled
+-- claim_alone  jobs that run alone
 -- claim_queue  looking at the jobs of a queue
 -- claim_commit writing it all
 -- claim_duty   when the next look is, and whose
 --
--- uses: check claim_call claim_commit claim_duty claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait slices
+-- uses: check claim_alone claim_call claim_commit claim_duty claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait slices
 
 local c = claim_call
 
@@ -76,11 +79,13 @@ end
 -- Serves all queues; returns how many jobs leave each, whether there are more, and what is wrong with the keys to be written.
 local function serve_queues()
     local used, more = {}, false
+    claim_alone.before()
     for _, queue in ipairs(c.queues) do
         local left
         used[queue], left = serve_queue(queue)
         more = more or left
     end
+    claim_alone.after()
     local wrong = claim_commit.wrong_keys()
     if not wrong then claim_commit.write_leases() end
     return used, more, wrong
@@ -96,6 +101,7 @@ local function claim(ARGV)
     claim_duty.begin()
     claim_grant.begin()
     claim_park.begin()
+    claim_alone.begin()
     if c.has_option('h') then
         for _, queue in ipairs(c.queues) do claim_wait.take_back_all(queue) end
     end
@@ -108,8 +114,9 @@ local function claim(ARGV)
     claim_commit.write(used)
     local look, later, due, news = claim_duty.next_times()
     more = claim_duty.decide(more or due, news)
+    if c.alone then more = c.serves_alone and claim_alone.is_more() end
     return {now, or_never(look), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused,
-            c.starved and 1 or 0, c.look_at}
+            c.starved and 1 or 0, c.look_at, c.alone and 1 or 0}
 end
 
 return claim

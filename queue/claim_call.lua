@@ -43,11 +43,14 @@ function claim_call.begin(ARGV)
     c.worker, c.group, c.options = ARGV[2], ARGV[3], ARGV[11]
     local wrong = read_numbers(ARGV, c)
     if wrong then return wrong end
-    -- One command for two questions: a key that is named three times counts three times.
-    local active = P .. 'active:' .. c.worker
-    local found = call('EXISTS', active, active, active, P .. 'halted', P .. 'cancelled')
-    if found < 3 then return 'unregistered: worker ' .. c.worker end
-    c.halts = found > 3 -- something is paused or cancelled; see claim_halt
+    -- One command for three questions: a key that is named three times counts three times.
+    local active, alone = P .. 'active:' .. c.worker, P .. 'alone'
+    local found = call('EXISTS', active, active, active, active, active, active, alone, alone, alone, P .. 'halted', P .. 'cancelled')
+    if found < 6 then return 'unregistered: worker ' .. c.worker end
+    c.halts = found % 3 > 0 -- something is paused or cancelled; see claim_halt
+    c.suspects = found > 8  -- jobs are to run alone; see claim_alone
+    c.serves_alone = false  -- one was looked for
+    c.keeps = false         -- gates that are closed are kept for who waits there
     c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
     c.waking = 2 * c.free + WAKE_MOST
     -- What was decided, written by claim_commit.

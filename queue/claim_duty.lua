@@ -2,7 +2,7 @@
 -- ends unless it is renewed, and takes it over then. So one that stands still is missed for a second at most, and the others
 -- need not look often.
 --
--- uses: bell claim_call claim_wait gate later_records leases
+-- uses: bell claim_alone claim_call claim_wait gate later_records leases
 local claim_duty = {}
 
 local claim, wait = claim_call, claim_wait
@@ -32,6 +32,7 @@ function claim_duty.next_times()
             due = due or opens <= now + claim.ahead_of(name)
         end
     end
+    look = claim.alone and claim_alone.next_time() or min(look, claim_alone.next_time())
     local later = max(later_records.first() or huge, 1) -- a negative number says never
     return look, later, due, claim.soonest <= min(at, later) and claim.soonest < huge
 end

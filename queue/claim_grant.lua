@@ -71,6 +71,11 @@ local function counting(gates)
     return names
 end
 
+-- One more queue is served.
+function claim_grant.open_queue(queue)
+    claim_grant.states[queue], claim.wakes[queue] = claim_grant.states[queue] or {}, claim.wakes[queue] or {}
+end
+
 -- One type in one queue, as this claim sees it.
 function claim_grant.state(queue, name)
     local s = claim_grant.states[queue][name]
@@ -275,10 +280,10 @@ function claim_grant.take_next(s, cost, ticket, till)
     return start
 end
 
--- Leases a job of a type without limits; unsafe: it must have an executor of its own.
-function claim_grant.lease_free(tail, entry, unsafe)
+-- Leases a job of a type without limits.
+function claim_grant.lease_free(tail, entry)
     lease_entry('', tail, entry)
-    if claim.prefetch > 0 and not unsafe then claim.prefetch = claim.prefetch - 1 else claim.free = claim.free - 1 end
+    if claim.prefetch > 0 then claim.prefetch = claim.prefetch - 1 else claim.free = claim.free - 1 end
 end
 
 -- Takes the slots of a job at all of its gates, from that start, and leases it.

@@ -63,7 +63,7 @@ local function stops(entry)
 end
 
 local function leave(s, entry, name, batch)
-    claim.halted[#claim.halted + 1] = {entry = entry, lane = name, batch = batch}
+    claim.halted[#claim.halted + 1] = {entry = entry, lane = lease.usual(name), batch = batch}
     local what = batch and 'set_aside' or 'cancelled'
     s[what] = (s[what] or 0) + 1
 end

@@ -1,6 +1,6 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_call claim_grant claim_halt claim_park claim_wait gate lease slices
+-- uses: claim_call claim_grant claim_halt claim_park claim_wait gate slices
 local claim_lanes = {}
 
 local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
@@ -13,10 +13,7 @@ local function serve_free(s, l, most)
     while n < most and grant.room(s) > 0 do
         local entry = halt.head(s, l, min(most - n, grant.room(s)) + 1)
         if not entry then break end
-        -- A job that was running when its worker died is not prefetched: those leased beside it would share its blame.
-        local _, interrupted = lease.entry_read(entry)
-        if interrupted > 0 and claim.free < 1 then break end
-        grant.lease_free(l.tail, entry, interrupted > 0)
+        grant.lease_free(l.tail, entry)
         grant.drop_head(l)
         n = n + 1
     end

@@ -42,9 +42,19 @@ end
 
 local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' .. gate_name end
 
+local KEPT_US = 1500000 -- by then the worker has asked again
+
+-- A worker that has nothing else in flight waits until they open: nobody who was served later than that job comes before it.
+local function keep(gates, node, ticket)
+    for _, e in ipairs(gates) do
+        if e.base then gate.hold(e, node .. '!', floor(ticket), now + KEPT_US) end
+    end
+end
+
 -- All or none must not starve: a waiter that finds one of its gates closed holds the open ones against those served later than
 -- itself, as long as that wastes less than one slot of theirs. A gate that counts what is in flight is not held.
 local function hold_open(gates, cost, node, ticket, till)
+    if claim.keeps then return keep(gates, node, ticket) end
     for _, e in ipairs(gates) do
         if e.base and not e.base.in_flight and gate.start(e, cost, node, ticket) <= now + claim.ahead then
             local one_slot = now + e.base.period / e.base.count

@@ -157,6 +157,7 @@ function of_key.wake(name)
     look_at('queue', name)
     look_at('star', name)
 end
+function of_key.held(name) look_at('queue', name) end
 function of_key.sleep(name) look_at('star', name) end
 function of_key.active(id) look_at('active', id) end
 function of_key.batch(name) look_at('batch', name) end

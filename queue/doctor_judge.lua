@@ -32,12 +32,13 @@ local SILENT_US = 3600 * 1000000
 local function whole(pattern) return '^' .. pattern .. '$' end
 
 local NAME = '[%w_.-]+'
-local LANE, ONE, TWO, ANY = NAME .. '/' .. NAME .. '/[%w_.-]*', whole(NAME), whole(NAME .. '/' .. NAME), '^.+$'
+local QUEUE = NAME .. '!?' -- its lanes are in "<queue>!" where they are to run alone
+local LANE, ONE, TWO, ANY = QUEUE .. '/' .. NAME .. '/[%w_.-]*', whole(NAME), whole(QUEUE .. '/' .. NAME), '^.+$'
 
 -- The kind of keys that begin with that word, and what stands behind it.
 local families = {
-    queue = {'list', ONE}, lane = {'list', whole(LANE)}, ring = {'zset', TWO}, wait = {'zset', whole(NAME .. '/[%w_.#/-]+')},
-    wake = {'zset', ONE}, sleep = {'zset', ONE}, held = {'zset', ONE}, credit = {'hash', TWO},
+    queue = {'list', ONE}, lane = {'list', whole(LANE)}, ring = {'zset', TWO}, wait = {'zset', whole(QUEUE .. '/[%w_.#/-]+')},
+    wake = {'zset', whole(QUEUE)}, sleep = {'zset', whole(QUEUE)}, held = {'zset', whole(QUEUE)}, credit = {'hash', TWO},
     gate = {'string', whole(NAME .. '#%d/?[%w_.-]*')}, stop = {'string', whole(NAME .. '/[%w_.-]*')},
     active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
     batch = {'hash', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
@@ -46,7 +47,7 @@ local families = {
 local singles = {
     about = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
-    opened = 'set',
+    opened = 'set', alone = 'zset',
 }
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.
@@ -249,7 +250,9 @@ local LEASES_MOST = 200 -- of a silent worker, looked at
 -- What is wrong with the first key that keeps its jobs from being taken back.
 local function kept_by(id)
     local wrong = check.wrong_kind('reap', 'string') or check.wrong_kind('dead', 'zset')
-    for _, job in ipairs(wrong and {} or leases.read(id, LEASES_MOST, slices.load())) do wrong = wrong or lane.wrong(job.lane) end
+    for _, job in ipairs(wrong and {} or leases.read(id, LEASES_MOST, slices.load())) do
+        wrong = wrong or lane.wrong(lease.alone(job.lane))
+    end
     return wrong
 end
 
@@ -275,7 +278,10 @@ end
 -- ---- What is registered
 
 function look.queue(name)
-    if not exists('queue:' .. name) and not exists('wake:' .. name) then return nil end
+    if not exists('queue:' .. name) and not exists('wake:' .. name) and not exists('held:' .. name) then return nil end
+    if find(name, '!', 1, true) and not score('alone', name) then
+        return 'unregistered', format('%s is not in alone: nobody runs its jobs', name)
+    end
     if call('SISMEMBER', P .. 'queues', name) == 1 then return nil end
     return 'unregistered', format('queue %s is not in queues: status and changes of limits pass it over', name)
 end

@@ -146,7 +146,12 @@ mend['batch-open'] = function(name)
 end
 
 mend['unregistered'] = function(name, family)
-    if family == 'queue' then call('SADD', P .. 'queues', name) else call('HSETNX', P .. 'types', name, '') end
+    if family == 'type' then
+        call('HSETNX', P .. 'types', name, '')
+    else
+        call('SADD', P .. 'queues', name)
+        if find(name, '!', 1, true) then call('ZADD', P .. 'alone', '0', name) end
+    end
     return 'it is registered now'
 end
 

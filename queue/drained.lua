@@ -18,9 +18,9 @@ end
 
 -- Jobs of a type in lanes, when that queue has any of it: a lane in its ring, or maybe one of those that sleep.
 local function parked_of(queue, name)
-    local counted = lane.parked(name)
-    if call('EXISTS', P .. 'ring:' .. queue .. '/' .. name) == 1 then return max(1, counted) end
-    return call('EXISTS', P .. 'sleep:' .. queue) == 1 and counted or 0
+    local counted, alone = lane.parked(name), queue .. '!'
+    if call('EXISTS', P .. 'ring:' .. queue .. '/' .. name, P .. 'ring:' .. alone .. '/' .. name) > 0 then return max(1, counted) end
+    return call('EXISTS', P .. 'sleep:' .. queue, P .. 'sleep:' .. alone) > 0 and counted or 0
 end
 
 local function served_queues(ARGV, n)

@@ -131,7 +131,7 @@ end
 -- Keeps what will not run again without a person, with the reason in one line: the only way into the dead jobs. Its type, its
 -- batch and its lock know of it; lane: "<queue>//" or "//" where the type is not known.
 function ends.bury(tag, lane, reason, entry)
-    call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lane .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
+    call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lease.usual(lane) .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
     local _, name = lease.lane_parts(lane)
     if name then lease.count(name, 'dead', 1) end
     ends.job(entry, 'dead')
@@ -144,21 +144,27 @@ function ends.bury_new(tag, queue, name, reason, entry)
     ends.bury(tag, queue .. '/' .. name .. '/', reason, entry)
 end
 
--- Would one more interruption be the last one of a job?
-function ends.is_last(entry, most)
-    local _, interrupted = lease.entry_read(entry)
-    return interrupted + 1 >= most
+-- How often a job was interrupted after the death of its worker. Any of those that ran beside it may have killed that: the first time it
+-- is only suspected, and from then on, as it runs alone, only its own deaths count.
+local function count_death(interrupted, job) return lease.is_alone(job.lane) and interrupted + 1 or max(interrupted, 1) end
+
+-- Would the death of its worker be the last one of a job?
+function ends.is_last(job, most)
+    local _, interrupted = lease.entry_read(job.entry)
+    return count_death(interrupted, job) >= most
 end
 
 -- A job {token =, lane =, type =, entry =, ...} whose worker or handler died while it ran: counted in its entry, and in type's
--- counters. true: it goes back to its lane; false: that was once too often, and it is dead. reason: the last words, or ''.
+-- counters. true: it goes back to job.lane, where it runs alone if its worker died; false: that was once too often, and it is dead.
+-- A handler that dies has seen to it that the job was alone there, but for the first time. reason: the last words, or ''.
 function ends.interrupted(tag, job, most, who, reason)
     local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
-    interrupted = interrupted + 1
+    interrupted = who == 'worker' and count_death(interrupted, job) or interrupted + 1
     if reason ~= '' then attrs = lease.failed(attrs, reason) end
     job.entry = lease.entry_write(attempts, interrupted, throttled, body, attrs)
     if interrupted < most then
         lease.count(job.type, 'back', 1)
+        if who == 'worker' then job.lane = lease.alone(job.lane) end
         return true
     end
     local told = reason ~= '' and ': ' .. reason or ''

@@ -85,11 +85,13 @@ static void copy_span(char *out, size_t size, struct span s)
     snprintf(out, size, "%.*s", (int)s.len, s.at ? s.at : "");
 }
 
-/* Queue, type and key of "queue/type/key". */
+/* Queue, type and key of "queue/type/key", or "queue!/type/key". */
 static void read_lane(const char *lane, struct found_job *out)
 {
     char *const parts[] = {out->queue, out->type, out->key};
+    size_t queue_len = strcspn(lane, "!/");
 
+    out->alone = lane[queue_len] == '!';
     for (int i = 0; i < 3 && lane; i++) {
         const char *slash = strchr(lane, '/');
 
@@ -97,6 +99,8 @@ static void read_lane(const char *lane, struct found_job *out)
                  lane);
         lane = slash ? slash + 1 : NULL;
     }
+    if (out->alone && queue_len < sizeof out->queue)
+        out->queue[queue_len] = '\0';
 }
 
 /* "us:reason", the reason with %XX for what would end it. */

@@ -30,7 +30,8 @@ struct found_job {
     int64_t now_us;
     enum job_state state;
     char queue[LIMIT_NAME_SIZE], type[LIMIT_NAME_SIZE], key[LIMIT_NAME_SIZE]; /* key: "" also: unknown */
-    int64_t attempts;                                                         /* that were used up */
+    bool alone;       /* it runs, or is to run, alone in its worker: another one died while it ran */
+    int64_t attempts; /* that were used up */
     int interrupted, throttled;
     char batch[LIMIT_NAME_SIZE], lock[LIMIT_NAME_SIZE]; /* "": none */
     bool lock_until_start;                              /* not until it ends */

@@ -42,7 +42,7 @@ end
 local function found(state, lane, entry, a, b, text, host, pid, word)
     local _, _, _, _, attrs = lease.entry_read(entry)
     return {state, lane, entry, us(a), us(b), text, host or '', us(pid or 0), word or '', text_of('cancelled', id),
-            text_of('halted', 'q/' .. lane:match('^[^/]*')), text_of('halted', 'b/' .. (lease.attr(attrs, 'b') or '')), 0}
+            text_of('halted', 'q/' .. lane:match('^[^/!]*')), text_of('halted', 'b/' .. (lease.attr(attrs, 'b') or '')), 0}
 end
 
 -- The same of one that waits for a worker, in a queue or lane.

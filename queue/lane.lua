@@ -21,7 +21,7 @@ local lane = {}
 -- What is wrong with the keys that give_back writes; nil: nothing.
 function lane.wrong(name)
     local queue, kind = lease.lane_parts(name)
-    return check.wrong_kind('lane:' .. name, 'list') or check.wrong_kind('ring:' .. queue .. '/' .. kind, 'zset')
+    return lease.is_alone(name) and check.wrong_kind('alone', 'zset') or check.wrong_kind('lane:' .. name, 'list') or check.wrong_kind('ring:' .. queue .. '/' .. kind, 'zset')
         or check.wrong_kind('wait:' .. queue .. '/-', 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
         or check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
         or check.wrong_kind('held:' .. queue, 'zset')
@@ -64,6 +64,7 @@ local function join_ring(queue, kind, key, ticket)
     local ring = P .. 'ring:' .. queue .. '/' .. kind
     call('ZADD', ring, us(ticket), key)
     registry.add(queue)
+    if find(queue, '!', 1, true) then call('ZADD', P .. 'alone', '0', queue) end
     if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.look_at(queue, kind, now) end
 end
 

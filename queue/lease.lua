@@ -5,6 +5,7 @@
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
 --            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
+--            queue "!/" type "/" key                                         of those jobs that are to run alone: see claim_alone
 --   token  = turn "." index [ "@" slot ] [ "*" cost ] [ "+" rules ] "/" lane [ "~" gates ]   unique for one worker instance;
 --            slot: when its gates let it start, us; cost: 1 when not there; rules: a digest of those that held it;
 --            gates: "," between, the concurrency gates that it took
@@ -61,8 +62,8 @@ function lease.id(body)
 end
 
 function lease.lane_of(token)
-    return token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
-        or token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+/[%w_.-]+/[%w_.-]*)~[%w_.#/,-]+$')
+    return token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)$')
+        or token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)~[%w_.#/,-]+$')
 end
 
 function lease.slot_of(token) return tonumber(token:match('^[^/]-@(%d+)')) or 0 end
@@ -74,6 +75,15 @@ function lease.gates_of(token) return (token:match('~(.*)$') or ''):gmatch('[^,]
 
 -- Queue, type, key of a lane.
 function lease.lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
+
+-- Are the jobs of a lane to run alone? And its name when they are, and when not.
+function lease.is_alone(lane) return find(lane, '!/', 1, true) ~= nil end
+function lease.alone(lane) return (lane:gsub('^([^/!]+)!?/', '%1!/')) end
+function lease.usual(lane) return (lane:gsub('^([^/!]+)!/', '%1/')) end
+
+-- The name of a queue, of those lanes too; and the queue itself.
+function lease.is_queue(name) return is_name(name) or name ~= nil and is_name(match(name, '^(.*)!$')) end
+function lease.usual_queue(name) return match(name, '^[^!]*') end
 
 -- What stands before the lane in a token.
 function lease.token_head(token) return token:match('^[^/]+') end

@@ -76,6 +76,7 @@ function leases.drop(id, left, ...)
         call('ZREM', P .. 'workers', id)
         call('DEL', active)
         if not check.wrong_kind('told:' .. id, 'list') then call('DEL', P .. 'told:' .. id) end
+        call_safe('ZREM', P .. 'alone', id)
         return
     end
     for _, jobs in ipairs({...}) do

@@ -5,7 +5,7 @@
 -- and claims drop them.
 --
 -- KEYS[1] prefix
--- ARGV: now, queue, "count" or "remove", type ('': all), most (jobs of this page, 1 to 1000), place, from
+-- ARGV: now, queue ("<queue>!": lanes of jobs that are to run alone), "count" or "remove", type ('': all), most (jobs of this page, 1 to 1000), place, from
 --       place: queue, rings (names those that are there), ring:<type>, sleep
 -- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
 --          read, [place, ...] ]
@@ -178,13 +178,13 @@ end
 local function queue_purge(ARGV)
     local most, way, name = tonumber(ARGV[5]), (ARGV[6] or ''):match('^(%a+):?(.*)$')
     queue, removes, kind, left = ARGV[2], ARGV[3] == 'remove', ARGV[4], most
-    if #ARGV ~= 7 or not (is_name(queue) and (kind == '' or is_name(kind)) and is_whole(most, 1) and ways[way or ''])
+    if #ARGV ~= 7 or not (lease.is_queue(queue) and (kind == '' or is_name(kind)) and is_whole(most, 1) and ways[way or ''])
         or most > 1000 or not removes and ARGV[3] ~= 'count' then
         return refuse('queue_purge: wants now, queue, count or remove, type, most from 1 to 1000, place, from')
     end
     local wrong = wrong_keys(way, name)
     if wrong then return check.refuse_key(wrong) end
-    if not paused.is_known(queue) then return {'missing'} end
+    if not paused.is_known(lease.usual_queue(queue)) then return {'missing'} end
     jobs, marked, nameless, bytes, places = 0, 0, 0, 0, {}
     local rest = ways[way](ARGV[7], name)
     if removes and jobs > 0 then bell.ring(queue) end

@@ -167,12 +167,12 @@ static int walk_place(struct walk *walk, const char *place)
     return status;
 }
 
-static int walk_all(struct walk *walk)
+static int walk_queue(struct walk *walk, const char *queue)
 {
     static const char *const places[] = {"sleep", "rings", "queue"}; /* as jobs move, from the last */
-    int status = check_names(walk->w, walk->queue, walk->type[0] ? walk->type : NULL);
+    int status = 0;
 
-    *walk->jobs = (struct queue_jobs){0};
+    walk->queue = queue;
     for (size_t i = 0; status == 0 && i < sizeof places / sizeof *places; i++)
         status = push_place(walk, places[i]);
     while (status == 0 && walk->count > 0) {
@@ -183,6 +183,22 @@ static int walk_all(struct walk *walk)
     }
     while (walk->count > 0)
         free(walk->places[--walk->count]);
+    return status;
+}
+
+/* The queue, and those of its lanes that are to run alone. */
+static int walk_all(struct walk *walk)
+{
+    const char *queue = walk->queue;
+    char alone[LIMIT_NAME_SIZE + 1];
+    int status = check_names(walk->w, queue, walk->type[0] ? walk->type : NULL);
+
+    *walk->jobs = (struct queue_jobs){0};
+    snprintf(alone, sizeof alone, "%s!", queue);
+    if (status == 0)
+        status = walk_queue(walk, queue);
+    if (status == 0)
+        status = walk_queue(walk, alone);
     free(walk->places);
     return status;
 }

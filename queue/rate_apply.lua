@@ -6,7 +6,7 @@
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates, 0), limit, ... (no type and no limit: all limits)
 -- reply: [ next cursor ]
--- uses: bell check claim_park gate rules slices types
+-- uses: bell check claim_park gate lease rules slices types
 
 local PAGE = 100 -- gates, some 20 us each: read, perhaps written, and put at its time
 
@@ -58,7 +58,7 @@ end
 
 local function rate_apply(ARGV)
     local queue, cursor, kind, resume = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-    if #ARGV < 5 or not is_name(queue) or not find(cursor, '^%d+$') or kind ~= '' and not is_name(kind) then
+    if #ARGV < 5 or not lease.is_queue(queue) or not find(cursor, '^%d+$') or kind ~= '' and not is_name(kind) then
         return refuse('rate_apply: wants now, queue, cursor, type, resume, limits')
     end
     local sleep = P .. 'sleep:' .. queue

@@ -1,5 +1,5 @@
 -- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline go back
--- to the head of their lanes, each counted as interrupted; a job that was interrupted too often is dead. Of the dead jobs
+-- to the head of lanes from which they run alone, each counted as interrupted; a job that was interrupted too often is dead. Of the dead jobs
 -- some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
 -- that nobody needs.
 --
@@ -28,8 +28,8 @@ end
 
 -- What is wrong with the keys that a job needs which goes back.
 local function wrong_keys(job, interrupted_most)
-    local wrong = lane.wrong(job.lane)
-    if wrong or not ends.is_last(job.entry, interrupted_most) then return wrong end
+    local wrong = lane.wrong(lease.alone(job.lane))
+    if wrong or not ends.is_last(job, interrupted_most) then return wrong end
     return check.wrong_kind('dead', 'zset')
 end
 

@@ -157,6 +157,9 @@ function verbs.cost(job)
     end
 end
 
+-- Who comes back otherwise has ended by the word of its handler, and did not kill its worker.
+local STAYS = {back = true, interrupted = true}
+
 -- Reads one verb that is no "done"; returns what is wrong with it.
 local function read_end(ARGV, i, leaving, costs)
     local verb, token, n = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
@@ -165,6 +168,7 @@ local function read_end(ARGV, i, leaving, costs)
     if not of_lane or not is_whole(n, verb == 'throttled' and -1 or 0) then
         return 'settle: ' .. verb .. ' needs a token, a number, a reason'
     end
+    if not STAYS[verb] then of_lane = lease.usual(of_lane) end
     local queue, name, key = lease.lane_parts(of_lane)
     local list = verb == 'cost' and costs or leaving
     list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], tag = ARGV[2] .. ':' .. lease.token_head(token), delay_us = n,

@@ -26,7 +26,7 @@ bool turn_is_unregistered(const struct error *e)
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
 {
-    char options[5] = "";
+    char options[6] = "";
 
     if (call->held)
         strcat(options, "h");
@@ -36,6 +36,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "m");
     if (call->reserved)
         strcat(options, "r");
+    if (call->alone)
+        strcat(options, "a");
     script_begin(a, "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);
@@ -176,7 +178,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 12, "claim", e);
+    int rc = reply_array(reply, 13, "claim", e);
 
     for (int i = 5; rc == 0 && i < 10; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
@@ -198,6 +200,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->more = reply_int(at[4], 0) != 0;
     claim->starved = reply_int(at[10], 0) != 0;
     claim->look_us = reply_int(at[11], -1);
+    claim->alone = reply_int(at[12], 0) != 0;
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->aside = read_words(at[7], &words, &claim->aside_count);

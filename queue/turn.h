@@ -34,6 +34,7 @@ struct claim_call {
     bool held;         /* look at held types */
     bool unknown_dead; /* types that no handler is known for are dead */
     bool mark;         /* once a second: mark the rates */
+    bool alone;        /* it may come to run one that is to run alone */
     struct names queues, types;
 };
 
@@ -55,6 +56,7 @@ struct claim {
     bool more;
     bool starved;    /* a job with a limit could have started, had there been an idle executor */
     int64_t look_us; /* the second: when to look whether the worker on duty is still there; -1: it is not */
+    bool alone; /* it has got a job that is to run alone, or is to get one when nothing else is in flight */
     struct lease *leases;
     size_t lease_count, lease_capacity;
     struct span *words; /* the lists below point here */

@@ -62,7 +62,7 @@ end
 local function served(queue, name)
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
         local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
-        if ok and type(info) == 'table' and has(info.queues, queue) + has(info.types, name) == 2 then return 1 end
+        if ok and type(info) == 'table' and has(info.queues, lease.usual_queue(queue)) + has(info.types, name) == 2 then return 1 end
     end
     return 0
 end

@@ -226,13 +226,25 @@ static bool is_name(struct span s)
     return name_is_valid(s.at, s.len);
 }
 
+/* Those of its jobs that are to run alone stand in lanes of "queue!". */
+static bool is_alone(struct span queue)
+{
+    return queue.len > 0 && queue.at[queue.len - 1] == '!';
+}
+
+static bool is_queue(struct span s)
+{
+    s.len -= is_alone(s);
+    return is_name(s);
+}
+
 /* "queue/type/key" */
 static bool read_lane(struct span text, struct span *queue, struct span *type, struct span *key)
 {
     if (!cut(&text, '/', queue) || !cut(&text, '/', type))
         return false;
     *key = text;
-    return is_name(*queue) && is_name(*type) && (key->len == 0 || is_name(*key));
+    return is_queue(*queue) && is_name(*type) && (key->len == 0 || is_name(*key));
 }
 
 /* A number at the end of head, behind mark; -1: there is none, or it is none. */
@@ -402,7 +414,7 @@ static bool check_aside(struct check *c, const struct item *item, const char *re
     for (size_t i = 0; i < item->count; i++) {
         struct span record = span_of(item->at[i]), lane, queue, type, key, found;
 
-        if (!cut(&record, '\n', &lane) || !read_lane(lane, &queue, &type, &key))
+        if (!cut(&record, '\n', &lane) || !read_lane(lane, &queue, &type, &key) || is_alone(queue))
             return broken(c, "%s: a record that names no lane", item->name);
         if (!find_job(c, item->name, record, &found))
             return false;
@@ -433,7 +445,7 @@ static bool check_ring(struct check *c, const struct item *item, const char *res
 {
     struct span type = span_str(rest), queue;
 
-    if (!cut(&type, '/', &queue) || !is_name(queue) || !is_name(type))
+    if (!cut(&type, '/', &queue) || !is_queue(queue) || !is_name(type))
         return broken(c, "%s: not of the form queue/type", item->name);
     add_type(&c->rings, item->name, queue, type);
     for (size_t i = 0; i < item->count; i += 2)
@@ -448,7 +460,7 @@ static bool check_wait(struct check *c, const struct item *item, const char *res
     bool keyed = false;
     char order[PLACE_SIZE];
 
-    if (!cut(&gate, '/', &queue) || !is_name(queue) || (strcmp(gate.at, "-") != 0 && !is_gate(gate)))
+    if (!cut(&gate, '/', &queue) || !is_queue(queue) || (strcmp(gate.at, "-") != 0 && !is_gate(gate)))
         return broken(c, "%s: not of the form queue/gate", item->name);
     keyed = strchr(gate.at, '/') != NULL;
     snprintf(order, sizeof order, "%s:%.*s", keyed ? "sleep" : "wake", (int)queue.len, queue.at);
@@ -503,6 +515,13 @@ static bool check_order(struct check *c, const struct item *item, const char *re
     return true;
 }
 
+static bool is_in_alone(struct check *c, const char *name, const char *queue)
+{
+    if (is_alone(span_str(queue)) && !has_field(c, "alone", queue))
+        return broken(c, "%s: nobody looks there, as alone does not name it", name);
+    return true;
+}
+
 /* In wake, "*" stands for sleep: for its first gate, or for an earlier time, or it is due. */
 static bool check_wake(struct check *c, const struct item *item, const char *rest)
 {
@@ -512,6 +531,8 @@ static bool check_wake(struct check *c, const struct item *item, const char *res
     snprintf(sleep, sizeof sleep, "sleep:%s", rest);
     if (star && !snapshot_item(c->all, sleep))
         return broken(c, "%s has *, and nothing sleeps", item->name);
+    if (!is_in_alone(c, item->name, rest))
+        return false;
     return check_order(c, item, rest);
 }
 
@@ -535,8 +556,19 @@ static bool check_at(struct check *c, const struct item *item, const char *rest)
     if (!is_gate(span_str(rest)))
         return broken(c, "%s: not of the form limit#index/key", item->name);
     for (size_t i = 0; i < item->count; i++)
-        if (!is_name(span_of(item->at[i])))
+        if (!is_queue(span_of(item->at[i])))
             return broken(c, "%s: %s is no queue", item->name, item->at[i]->str);
+    return true;
+}
+
+/* alone: workers, and queues of lanes that are to run alone. */
+static bool check_alone(struct check *c, const struct item *item, const char *rest)
+{
+    (void)rest;
+    for (size_t i = 0; i < item->count; i += 2)
+        if (is_alone(span_of(item->at[i])) ? strcmp(item->at[i + 1]->str, "0") != 0
+                                           : !has_field(c, "workers", item->at[i]->str))
+            return broken(c, "alone: %s, %s", item->at[i]->str, item->at[i + 1]->str);
     return true;
 }
 
@@ -544,7 +576,7 @@ static bool check_held(struct check *c, const struct item *item, const char *res
 {
     for (size_t i = 0; i < item->count; i += 2)
         add_type(&c->waiting_types, item->name, span_str(rest), span_of(item->at[i]));
-    return true;
+    return is_in_alone(c, item->name, rest);
 }
 
 /* credit:<queue>/<type>: keys of lanes that are not empty. */
@@ -595,6 +627,8 @@ static bool check_active(struct check *c, const struct item *item, const char *r
         while (next_name(&token.gates, &gate))
             snprintf(new_place(&c->taken, item->at[i]->str)->name, PLACE_SIZE, "gate:%.*s", (int)gate.len,
                      gate.at);
+        if (is_alone(token.queue) && item->count > 4)
+            return broken(c, "%s: %s is to run alone", item->name, item->at[i]->str);
         tally_of(c, token.type)->leased++;
         c->seen.leased++;
     }
@@ -632,7 +666,7 @@ static bool check_record(struct check *c, struct span record)
             return broken(c, "later: a scheduled record that names no queue and type");
         tally_of(c, header)->to_queue++;
     } else {
-        if (*kind.at != 'l' || !read_lane(header, &queue, &type, &key))
+        if (*kind.at != 'l' || !read_lane(header, &queue, &type, &key) || is_alone(queue))
             return broken(c, "later: a record that is neither scheduled nor retried");
         tally_of(c, type)->to_lane++;
     }
@@ -657,7 +691,7 @@ static bool check_dead(struct check *c, const struct item *item, const char *res
         struct span record = span_of(item->at[i]), header, tag, lane, ignored;
 
         if (!cut(&record, '\n', &header) || !cut(&header, ' ', &tag) || !cut(&header, ' ', &lane) ||
-            header.len == 0)
+            header.len == 0 || memchr(lane.at, '!', lane.len))
             return broken(c, "dead: a record whose header cannot be read: %.80s", item->at[i]->str);
         if (lane.len > 2 && !find_job(c, "dead", record, &ignored))
             return false;
@@ -688,43 +722,25 @@ static const struct {
     const char *kind;
     bool (*check)(struct check *c, const struct item *item, const char *rest);
 } kinds[] = {
-    {"queue:", "list", check_queue},
-    {"lane:", "list", check_lane},
-    {"ring:", "zset", check_ring},
-    {"wait:", "zset", check_wait},
-    {"wake:", "zset", check_wake},
-    {"sleep:", "zset", check_sleep},
-    {"held:", "zset", check_held},
-    {"credit:", "hash", check_credit},
-    {"gate:", "string", check_gate},
-    {"limits", "hash", check_nothing},
-    {"types", "hash", check_nothing},
-    {"weights", "hash", check_nothing},
-    {"stop:", "string", check_nothing},
-    {"changes", "list", check_nothing},
-    {"queues", "set", check_nothing},
-    {"later", "zset", check_later},
-    {"active:", "hash", check_active},
-    {"workers", "zset", check_workers},
-    {"reap", "string", check_nothing},
-    {"duty", "hash", check_nothing},
-    {"bell:", "list", check_nothing},
-    {"spare:", "list", check_nothing},
-    {"dead", "zset", check_dead},
-    {"batch:", "hash", check_nothing},
-    {"id:", "string", check_nothing},
-    {"stats:", "hash", check_stats},
-    {"schedules", "hash", check_nothing},
-    {"batches", "zset", check_nothing},
-    {"unique:", "string", check_nothing},
-    {"halted", "hash", check_nothing},
-    {"cancelled", "hash", check_nothing},
-    {"aside:", "list", check_aside},
-    {"told:", "list", check_nothing},
-    {"finished:", "string", check_nothing},
-    {"at:", "set", check_at},
-    {"opened", "set", check_nothing},
-    {"about", "hash", check_nothing},
+    {"queue:", "list", check_queue},        {"lane:", "list", check_lane},
+    {"ring:", "zset", check_ring},          {"wait:", "zset", check_wait},
+    {"wake:", "zset", check_wake},          {"sleep:", "zset", check_sleep},
+    {"held:", "zset", check_held},          {"alone", "zset", check_alone},
+    {"credit:", "hash", check_credit},      {"gate:", "string", check_gate},
+    {"limits", "hash", check_nothing},      {"types", "hash", check_nothing},
+    {"weights", "hash", check_nothing},     {"stop:", "string", check_nothing},
+    {"changes", "list", check_nothing},     {"queues", "set", check_nothing},
+    {"later", "zset", check_later},         {"active:", "hash", check_active},
+    {"workers", "zset", check_workers},     {"reap", "string", check_nothing},
+    {"duty", "hash", check_nothing},        {"bell:", "list", check_nothing},
+    {"spare:", "list", check_nothing},      {"dead", "zset", check_dead},
+    {"batch:", "hash", check_nothing},      {"id:", "string", check_nothing},
+    {"stats:", "hash", check_stats},        {"schedules", "hash", check_nothing},
+    {"batches", "zset", check_nothing},     {"unique:", "string", check_nothing},
+    {"halted", "hash", check_nothing},      {"cancelled", "hash", check_nothing},
+    {"aside:", "list", check_aside},        {"told:", "list", check_nothing},
+    {"finished:", "string", check_nothing}, {"at:", "set", check_at},
+    {"opened", "set", check_nothing},       {"about", "hash", check_nothing},
 };
 
 static bool check_item(struct check *c, const struct item *item)

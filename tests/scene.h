@@ -20,7 +20,8 @@
 #define ACTIVE PREFIX "active:"
 #define QUEUE PREFIX "queue:default"
 #define LANE(type) PREFIX "lane:default/" type "/"
-#define CLOSED_RULE "1/86400000000/1" /* one a day */
+#define ALONE(type) PREFIX "lane:default!/" type "/" /* of jobs that are to run alone */
+#define CLOSED_RULE "1/86400000000/1"                /* one a day */
 
 /* Any command, its answer as text or number; see server.h. */
 #define redis_text(...) server_ask(&turns.server, __VA_ARGS__, NULL)

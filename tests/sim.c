@@ -17,7 +17,7 @@ struct sim sim;
 struct sim_job sim_jobs[SIM_JOBS];
 struct sim_id sim_ids[SIM_IDS];
 struct sim_totals sim_totals;
-const char *const sim_queue_names[] = {"high", "mid", "low"};
+const char *const sim_queue_names[] = {"high", "mid", "low", "high!", "mid!", "low!"};
 const char *const sim_type_names[] = {"t0", "t1", "t2", "t3", "t4", "t5"};
 const char *const sim_limit_names[] = {"t0", "t1", "t2", "t3", "t4", "t5", "s0", "s1", "s2", "s3"};
 const char *const sim_paths[] = {"args.k", "args.deep.id", "key"};
@@ -185,9 +185,33 @@ void sim_body(int n, char *out, size_t size)
                  deep, n, key, type, cost);
 }
 
+int sim_line_of(int n)
+{
+    return sim_jobs[n].queue + (sim_jobs[n].alone ? SIM_QUEUES : 0);
+}
+
+bool sim_has_line(int line)
+{
+    return line % SIM_QUEUES < sim.queue_count;
+}
+
+bool sim_interrupt(int n, bool worker_died, int most)
+{
+    struct sim_job *job = &sim_jobs[n];
+
+    if (!worker_died || job->alone || job->interrupted == 0)
+        job->interrupted++;
+    if (job->interrupted < most) {
+        job->alone |= worker_died;
+        return false;
+    }
+    sim_end_job(n, SIM_DEAD);
+    return true;
+}
+
 struct sim_list *sim_lane_of(int n)
 {
-    return &sim.lanes[sim_jobs[n].queue][sim_jobs[n].type][sim_jobs[n].key];
+    return &sim.lanes[sim_line_of(n)][sim_jobs[n].type][sim_jobs[n].key];
 }
 
 void sim_to_queue(int n)
@@ -500,6 +524,8 @@ static int64_t job_opens(int n, int key, bool parked, enum which which)
             continue;
         if (gate->slow_until_us > turns.now_us || is_slow(needs[i].rule))
             return INT64_MAX;
+        if (sim_jobs[n].alone && (gate->hold_until_us > turns.now_us || gate->shadow_us > turns.now_us))
+            return INT64_MAX; /* by whom, and since when? */
         opens_us = later_of(opens_us, gate_opens(&needs[i], sim_cost(n)));
         if (gate->hold_until_us > turns.now_us && !(parked && is_own(gate->hold_node, type, lane))) {
             opens_us = later_of(opens_us, gate->hold_until_us);
@@ -696,6 +722,8 @@ static void check_lists(const struct snapshot *all)
     for (int q = 0; q < sim.queue_count; q++) {
         snprintf(name, sizeof name, "queue:%s", sim_queue_names[q]);
         check_list(all, name, &sim.queues[q]);
+    }
+    for (int q = 0; q < SIM_LINES; q++)
         for (int t = 0; t < sim.type_count; t++)
             for (int key = 0; key <= NO_KEY; key++) {
                 snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[t],
@@ -703,7 +731,6 @@ static void check_lists(const struct snapshot *all)
                 if (sim.lanes[q][t][key].count > 0) /* the others: check_counts */
                     check_list(all, name, &sim.lanes[q][t][key]);
             }
-    }
 }
 
 static void check_lease(const struct item *active, const char *token, struct span entry)
@@ -761,6 +788,12 @@ static const struct sim_rule *rule_of(const char *name)
     return limit->set && rule < limit->count ? &limit->rules[rule] : NULL;
 }
 
+/* By a worker that has nothing else in flight, for a job that is to run alone. */
+static bool is_kept(struct span node)
+{
+    return node.len > 0 && node.at[node.len - 1] == '!';
+}
+
 /* A gate is held for one slot at most; one that counts what is in flight is not. */
 static void check_hold(const struct item *item, const struct sim_gate *gate, const struct gate_state *state)
 {
@@ -768,6 +801,11 @@ static void check_hold(const struct item *item, const struct sim_gate *gate, con
 
     if (state->hold_until_us <= state->wrote_us || gate->adapts)
         return;
+    if (is_kept(state->hold_node)) {
+        if (state->hold_until_us > state->wrote_us + SIM_KEPT)
+            sim_fail("%s is kept for long: %s", item->name, item->at[0]->str);
+        return;
+    }
     assert_non_null(naive_rule_read(state->rule.at, &rule));
     if ((state->hold_until_us - state->wrote_us) * rule.count > rule.period_us)
         sim_fail("%s is held for more than a slot: %s", item->name, item->at[0]->str);
@@ -785,7 +823,7 @@ static bool is_shared(const char *node)
     size_t len = strcspn(node, "/");
     int queues = 0, type = *node ? limit_named(node, len) : -1;
 
-    for (int q = 0; q < sim.queue_count && type >= 0; q++) {
+    for (int q = 0; q < SIM_LINES && type >= 0; q++) {
         bool has_lane = false;
 
         for (int key = 0; key <= NO_KEY; key++)
@@ -833,7 +871,7 @@ static void read_held(const struct snapshot *all)
 {
     char name[200];
 
-    for (int q = 0; q < sim.queue_count; q++) {
+    for (int q = 0; q < SIM_LINES; q++) {
         snprintf(name, sizeof name, "held:%s", sim_queue_names[q]);
         for (int t = 0; t < sim.type_count; t++)
             sim.held[q][t] = item_value(snapshot_item(all, name), sim_type_names[t]) != NULL;
@@ -981,7 +1019,7 @@ static void actual_lane(const struct snapshot *all, int q, int type, int key, st
     for (size_t i = 0; i < turns.claim.lease_count; i++) {
         int n = sim_job_in(turns.claim.leases[i].body);
 
-        if (sim_jobs[n].queue == q && sim_jobs[n].type == type && sim_jobs[n].key == key)
+        if (sim_line_of(n) == q && sim_jobs[n].type == type && sim_jobs[n].key == key)
             list_insert(actual, actual->count, n);
     }
     snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[type], sim_key_text(key));
@@ -1059,7 +1097,8 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
     if (job->place != SIM_WAITING)
         sim_fail("job %d was leased, but it is in place %d", n, job->place);
     if (!has_name(&call->types, sim_type_names[job->type]) ||
-        !has_name(&call->queues, sim_queue_names[job->queue]))
+        !has_name(&call->queues, sim_queue_names[job->queue]) ||
+        !is_text(token.queue, sim_queue_names[sim_line_of(n)]))
         sim_fail("job %d of %s was leased to one who did not ask for it", n, sim_type_names[job->type]);
     if (key < 0 || key != job->key)
         sim_fail("job %d has the key %s, not %.*s", n, sim_key_text(job->key), (int)token.key.len,
@@ -1074,6 +1113,7 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
                  job->attempts, job->interrupted, job->throttled);
     check_attrs(n, lease);
     check_slot(call, n, &token);
+    sim_totals.alone += job->alone;
     sim_list_remove(sim_lane_of(n), 0, 1);
     sim_started(n);
     job->place = SIM_LEASED;
@@ -1120,7 +1160,7 @@ static void check_room(const struct claim_call *call)
     for (size_t i = 0; i < turns.claim.lease_count; i++) {
         far += turns.claim.leases[i].slot_us > turns.now_us + SIM_AHEAD;
         limited += turns.claim.leases[i].slot_us != 0;
-        unlimited += turns.claim.leases[i].slot_us == 0 && turns.claim.leases[i].interrupted == 0;
+        unlimited += turns.claim.leases[i].slot_us == 0 && !turns.claim.alone;
     }
     if (far > call->far)
         sim_fail("%d leases far ahead, of %d", far, call->far);
@@ -1143,7 +1183,7 @@ static void check_idle_job(const struct look *look, int n, int key, bool parked)
     bool gated = sim_needs(job->type, key, needs) > 0;
     int64_t opens_us = job_opens(n, key, parked, ALL_GATES);
 
-    if (look->left <= (gated || job->interrupted > 0 ? look->call->prefetch : 0))
+    if (look->left <= (gated ? look->call->prefetch : 0))
         return;
     if (opens_us <= turns.now_us + SIM_AHEAD)
         sim_fail("job %d of %s/%s/%s%s could start at now + %lld, with room for %lld", n,
@@ -1279,7 +1319,7 @@ static void check_waits(const struct claim_call *call)
     if (claim->later_us != sim.later_us)
         sim_fail("later is %lld, not %lld", (long long)claim->later_us, (long long)sim.later_us);
     check_paused(call);
-    if (claim->more)
+    if (claim->more || claim->alone)
         return;
     if (claim->next_us >= 0 && claim->next_us <= turns.now_us)
         sim_fail("next is now + %lld, but there is no more to take",
@@ -1319,32 +1359,94 @@ int64_t sim_opens(const struct names *queues, const struct names *types)
     return first_us;
 }
 
+/* Is there a place for one more worker that has nothing else in flight? As it was before the claim. */
+static bool has_place(int owner)
+{
+    const struct item *alone = snapshot_item(sim.all, "alone"), *all = snapshot_item(sim.all, "workers");
+    size_t taken = 0, most = all ? all->count / 2 / 4 : 0;
+
+    if (item_value(alone, sim_ids[owner].name))
+        return true;
+    for (size_t i = 0; alone && i < alone->count; i += 2)
+        taken += item_value(all, alone->at[i]->str) != NULL;
+    return taken < (most > 0 ? most : 1);
+}
+
+/* A job that is to run alone and could start now, for a worker that has nothing in flight; -1: none that must
+ * be granted. */
+static int find_alone(const struct claim_call *call, int owner)
+{
+    static int list[SIM_JOBS];
+
+    if (!call->alone || call->free < 1 || !sim.all || !sim.models_gates || sim_leases(owner, list) > 0 ||
+        !has_place(owner))
+        return -1;
+    for (int i = 0; i < call->queues.count; i++) {
+        int q = 0;
+
+        while (strcmp(sim_queue_names[q], call->queues.at[i]) != 0)
+            q++;
+        for (int t = 0; t < sim.type_count && !sim.paused[q]; t++)
+            for (int key = 0; key <= NO_KEY; key++) {
+                const struct sim_list *lane = &sim.lanes[q + SIM_QUEUES][t][key];
+
+                if (lane->count > 0 && has_name(&call->types, sim_type_names[t]) &&
+                    sim_stops(lane->at[0]) == SIM_RUNS && (sim_path(t) < 0) == (key == NO_KEY) &&
+                    job_opens(lane->at[0], key, true, ALL_GATES) <= turns.now_us + SIM_AHEAD)
+                    return lane->at[0];
+            }
+        if (sim.queues[q].count > 0 && !item_value(snapshot_item(sim.all, "alone"), sim_ids[owner].name))
+            break;
+    }
+    return -1;
+}
+
+/* What runs alone was granted to one that had nothing in flight, and nothing beside it. */
+static void check_alone(int owner, int may_start)
+{
+    static int list[SIM_JOBS];
+    int held = sim_leases(owner, list), alone = 0;
+
+    for (int i = 0; i < held; i++)
+        alone += sim_jobs[list[i]].alone;
+    if (alone > 0 && held > 1)
+        sim_fail("job %d is to run alone; %s has %d jobs", list[0], sim_ids[owner].name, held);
+    if (alone > 0 && !turns.claim.alone)
+        sim_fail("a job runs alone, and the claim does not say so");
+    if (turns.claim.alone && alone == 0 && turns.claim.lease_count > 0)
+        sim_fail("%zu jobs are granted to one that is to be alone", turns.claim.lease_count);
+    if (may_start >= 0 && alone == 0 && !turns.claim.more)
+        sim_fail("job %d is to run alone, and could", may_start);
+}
+
 void sim_claimed(const struct claim_call *call, int owner)
 {
+    int may_start = find_alone(call, owner);
     struct snapshot *all = read_all();
     struct sim_list from_queue = {0};
-    bool mixed[SIM_QUEUES][SIM_TYPES];
+    bool mixed[SIM_LINES][SIM_TYPES];
 
     if (turns.claim.now_us != turns.now_us || turns.claim.broken_count != 0)
         sim_fail("claim: another time, or broken limits");
     check_room(call);
     sim_totals.claims++;
     sim_totals.starts += (long long)turns.claim.lease_count;
-    for (int q = 0; q < sim.queue_count; q++) {
+    for (int q = 0; q < SIM_LINES; q++)
         for (int t = 0; t < sim.type_count; t++)
             mixed[q][t] = absorb_unkeyed(all, q, t);
+    for (int q = 0; q < sim.queue_count; q++)
         absorb_queue(all, q, &from_queue);
-    }
     absorb_dead(all, call);
     if (sim.lives)
         sim_absorb_halted(all, &from_queue);
-    for (int q = 0; q < sim.queue_count; q++)
+    for (int q = 0; q < SIM_LINES; q++)
         for (int t = 0; t < sim.type_count; t++)
             for (int key = 0; mixed[q][t] && key < NO_KEY; key++)
                 merge_lane(all, q, t, key, &from_queue);
     free(from_queue.at);
     for (size_t i = 0; i < turns.claim.lease_count; i++)
         grant(call, owner, &turns.claim.leases[i]);
+    check_alone(owner, may_start);
     sim_check_halted();
     compare(all);
     check_waits(call);
@@ -1384,5 +1486,5 @@ void sim_end(void)
     sim.all = NULL;
     sim_life_end();
     free_lists(sim.queues, SIM_QUEUES);
-    free_lists(&sim.lanes[0][0][0], SIM_QUEUES * SIM_TYPES * (SIM_KEYS + 1));
+    free_lists(&sim.lanes[0][0][0], SIM_LINES * SIM_TYPES * (SIM_KEYS + 1));
 }

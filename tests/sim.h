@@ -14,6 +14,7 @@
 enum {
     SIM_TYPES = 6,
     SIM_QUEUES = 3,
+    SIM_LINES = 2 * SIM_QUEUES, /* of lanes: those of the queues, then of their jobs that are to run alone */
     SIM_LIMITS = SIM_TYPES + 4, /* of the types' own names, then shared ones */
     SIM_RULES = 8,
     SIM_NEEDS = 16,
@@ -24,7 +25,8 @@ enum {
     SIM_BATCHES = 2,
     SIM_LOCKS = 2,
     SIM_TOLD = 200,
-    SIM_AHEAD = 5000 /* us, as in gate.lua */
+    SIM_AHEAD = 5000,  /* us, as in gate.lua */
+    SIM_KEPT = 1500000 /* as in claim_wait.lua */
 };
 
 enum sim_place {
@@ -45,6 +47,7 @@ struct sim_job {
     int values[SIM_PATHS]; /* what stands at each path */
     int64_t cost;          /* 0: that of its type */
     int attempts, interrupted, throttled;
+    bool alone;      /* it is to run alone, or does */
     int owner;       /* index in ids; while leased, or the last */
     char token[500]; /* the same; with the key that it ran under, the time of its slot, what it took */
     int key;
@@ -135,8 +138,8 @@ struct sim {
     struct sim_type types[SIM_TYPES];
     struct sim_limit limits[SIM_LIMITS];
     struct sim_gate *gates[SIM_LIMITS][SIM_RULES][SIM_KEYS + 1]; /* the last: not keyed */
-    struct sim_list queues[SIM_QUEUES], lanes[SIM_QUEUES][SIM_TYPES][SIM_KEYS + 1];
-    bool held[SIM_QUEUES][SIM_TYPES];
+    struct sim_list queues[SIM_QUEUES], lanes[SIM_LINES][SIM_TYPES][SIM_KEYS + 1];
+    bool held[SIM_LINES][SIM_TYPES];
     int64_t later_us;     /* when the first job of later is due; -1: none */
     struct snapshot *all; /* the last look */
 
@@ -154,11 +157,12 @@ struct sim {
 extern struct sim sim;
 extern struct sim_job sim_jobs[SIM_JOBS];
 extern struct sim_id sim_ids[SIM_IDS];
-extern const char *const sim_queue_names[SIM_QUEUES], *const sim_type_names[SIM_TYPES];
+extern const char *const sim_queue_names[SIM_LINES], *const sim_type_names[SIM_TYPES];
 extern const char *const sim_limit_names[SIM_LIMITS], *const sim_paths[SIM_PATHS];
 extern struct sim_totals {
     long long claims, starts, slots, holds;
     long long cancelled, aside, fired, revived;
+    long long alone;
 } sim_totals;
 
 void sim_begin(uint64_t seed);
@@ -174,6 +178,12 @@ bool sim_chance(int one_in);
 int sim_new_job(int queue, int type, int64_t cost);
 void sim_body(int n, char *out, size_t size);
 void sim_to_queue(int n);
+/* Where its lane is. */
+int sim_line_of(int n);
+/* Does this world have that line? */
+bool sim_has_line(int line);
+/* What ran it died; dies: it is dead by that. Else it goes back to its lane. */
+bool sim_interrupt(int n, bool worker_died, int most);
 /* To the heads of the lanes from which they came, in their order. */
 void sim_return(const int *list, int count);
 /* The job's lease has ended: its concurrency gates count one less. */

@@ -399,7 +399,7 @@ static int length_of(const struct snapshot *all, int q, int type, int key)
     return lane ? (int)lane->count : 0;
 }
 
-/* What a page took from the heads of lanes; type: -1 any. */
+/* What a page took from the heads of lanes; q: the line; type: -1 any. */
 static int64_t take_from_lanes(int q, int type)
 {
     struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
@@ -472,9 +472,9 @@ static void purge_page(int q, int type, const char *place, char from[40], char p
     }
     if (strcmp(place, "queue") != 0)
         jobs = take_from_lanes(q, type);
-    else if (type < 0)
+    else if (q < SIM_QUEUES && type < 0)
         jobs = take_from_queue(q, most);
-    else
+    else if (q < SIM_QUEUES)
         marked = mark_in_queue(q, type, most, atoi(from));
     if (number_at(1) != jobs || number_at(2) != marked || number_at(3) != 0)
         sim_fail("queue_purge: %lld jobs, %lld marked, not %lld, %lld", (long long)number_at(1),
@@ -494,7 +494,7 @@ static void check_purged(int q, int type, int since)
             if (sim.lanes[q][t][key].count > 0)
                 sim_fail("%s/%s/%s is left by a purge", sim_queue_names[q], sim_type_names[t],
                          sim_key_text(key));
-    for (int i = 0; i < sim.queues[q].count; i++) {
+    for (int i = 0; q < SIM_QUEUES && i < sim.queues[q].count; i++) {
         const struct sim_job *job = &sim_jobs[sim.queues[q].at[i]];
 
         if ((type < 0 || job->type == type) && !job->marked && job->fired_call <= since)
@@ -502,7 +502,7 @@ static void check_purged(int q, int type, int since)
     }
 }
 
-static void purge(int q, int type)
+static void purge_line(int q, int type)
 {
     char places[PLACES][40] = {"sleep", "rings", "queue"};
     int count = 3, pages = 0, since = turns.calls;
@@ -521,6 +521,12 @@ static void purge(int q, int type)
         } while (*from);
     }
     check_purged(q, type, since);
+}
+
+static void purge(int q, int type)
+{
+    purge_line(q, type);
+    purge_line(q + SIM_QUEUES, type);
 }
 
 /* ---- Jobs out */
@@ -653,6 +659,7 @@ static void revive(int n, int into)
     if (into >= 0)
         job->queue = into;
     job->attempts = job->interrupted = job->throttled = 0;
+    job->alone = false;
     job->failure[0] = '\0';
     job->marked = false;
     if (job->batch >= 0) {

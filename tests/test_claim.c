@@ -151,25 +151,6 @@ static void test_prefetch_is_for_jobs_without_a_limit(void **state)
     turns_check();
 }
 
-static void test_an_interrupted_job_is_not_prefetched(void **state)
-{
-    (void)state;
-    start("w");
-    start("dead");
-    enqueue("default", "t", "a b");
-    claim("dead", 2, 0);
-    pass("w", LEASE_US + SECOND_US);
-    enqueue("default", "t", "c");
-    assert_int_equal(claim("w", 0, 5), 0);
-    assert_true(turns.claim.more);
-    assert_int_equal(claim("w", 1, 5), 1);
-    expect_leases("a");
-    assert_int_equal(turns.claim.leases[0].interrupted, 1);
-    assert_int_equal(claim("w", 1, 5), 2);
-    expect_leases("b c");
-    turns_check();
-}
-
 /* ---- Claim: order and shares */
 
 static void test_queues_come_in_strict_order(void **state)
@@ -668,7 +649,6 @@ int main(void)
         TEST(an_unregistered_worker_leases_nothing),
         TEST(a_claim_that_fails_moves_nothing_and_strands_nothing),
         TEST(prefetch_is_for_jobs_without_a_limit),
-        TEST(an_interrupted_job_is_not_prefetched),
         TEST(queues_come_in_strict_order),
         TEST(lanes_and_queue_share_the_executors),
         TEST(due_types_share_alike),

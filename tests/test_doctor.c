@@ -500,16 +500,33 @@ static void test_a_worker_whose_jobs_a_key_keeps(void **state)
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    free(redis_text("SET", LANE("t"), "foreign"));
+    free(redis_text("SET", ALONE("t"), "foreign"));
     pass("x", LEASE_US);
     turns.now_us += SECOND_US;
-    expect_finding("kept", "worker w is silent, and its 1 jobs cannot be taken back: " LANE(
+    expect_finding("kept", "worker w is silent, and its 1 jobs cannot be taken back: " ALONE(
                                "t") " is a string, not a list; somebody else writes here");
     assert_true(doctor.broken);
-    free(redis_text("DEL", LANE("t")));
+    free(redis_text("DEL", ALONE("t")));
     expect_finding("silent", "worker w is silent, 1 s past its deadline; it has 1 jobs");
     assert_int_equal(pass("x", 0), 1);
     expect_health("mended");
+}
+
+/* Claims look for jobs that are to run alone where `alone` says that there are some. */
+static void test_jobs_that_nobody_would_run_alone(void **state)
+{
+    (void)state;
+    scene_begin(NULL);
+    must(turns_adopt("x", "", NULL, 0, default_queue, NULL));
+    start("w");
+    enqueue("default", "t", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    pass("x", LEASE_US + SECOND_US);
+    free(redis_text("DEL", PREFIX "alone"));
+    expect_finding("alone", "default! is not in alone: nobody runs its jobs");
+    repair("alone");
+    assert_int_equal(claim("x", 1, 0), 1);
+    expect_leases("a");
 }
 
 /* A slot that leaked is found, whichever way, while others are in use. */
@@ -939,6 +956,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_damage_that_is_planted),
         cmocka_unit_test(test_leases_of_nobody_return),
         cmocka_unit_test(test_a_worker_whose_jobs_a_key_keeps),
+        cmocka_unit_test(test_jobs_that_nobody_would_run_alone),
         cmocka_unit_test(test_slots_that_leaked),
         cmocka_unit_test(test_a_lane_at_a_gate_of_former_rules),
         cmocka_unit_test(test_notes),

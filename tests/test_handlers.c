@@ -434,7 +434,7 @@ static bool is_dead(struct stage *s, enum row row, const struct end *end)
 static bool is_in_lane(struct stage *s, enum row row, const struct end *end)
 {
     char *head =
-        server_ask(&s->server, "LINDEX", stage_key(s, "lane:default/%s/", ends[row].name), "0", NULL);
+        server_ask(&s->server, "LINDEX", stage_key(s, "lane:default!/%s/", ends[row].name), "0", NULL);
     bool found = strncmp(head, end->counts, strlen(end->counts)) == 0;
 
     free(head);

@@ -104,6 +104,7 @@ static void test_a_lease_is_lost_with_its_worker(void **state)
     pass("w", LEASE_US + SECOND_US);
     assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
     expect_stale("dead", SETTLE_DEAD, tokens[0]);
+    ask.alone = true;
     assert_int_equal(claim("w", 1, 0), 1);
     expect_leases("a");
     expect_stale("dead", SETTLE_DEAD, turns.claim.leases[0].token);
@@ -343,7 +344,7 @@ static void test_adopt_after_being_reaped_has_lost_all(void **state)
     pass("w", LEASE_US + SECOND_US);
     must(turns_adopt("slow2", "slow", tokens, 2, default_queue, &lost));
     assert_int_equal(lost, 2);
-    expect_list(LANE("t"), "a b");
+    expect_list(ALONE("t"), "a b");
     turns_check();
 }
 
@@ -410,10 +411,11 @@ static void test_adopt_leaves_what_cannot_go_back(void **state)
     expect_list(LANE("slow"), "c");
     assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 2);
     assert_int_equal(redis_number("HLEN", ACTIVE "w"), 2); /* "@" and b */
+    free(redis_text("RENAME", LANE("t"), ALONE("t")));
     assert_int_equal(pass("w2", LEASE_US), 0);
-    free(redis_text("DEL", LANE("t")));
+    free(redis_text("DEL", ALONE("t")));
     assert_int_equal(pass("w2", 0), 1);
-    expect_list(LANE("t"), "b");
+    expect_list(ALONE("t"), "b");
     expect_text("w2", "ZRANGE", PREFIX "workers", "0", "-1");
     turns_check();
 }
@@ -463,7 +465,7 @@ static void test_the_silent_are_reaped_and_the_others_live(void **state)
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
     assert_int_equal(pass("w", 1), 3);
     expect_text("w", "ZRANGE", PREFIX "workers", "0", "-1");
-    expect_list(LANE("t"), "a b c");
+    expect_list(ALONE("t"), "a b c");
     expect_counters("t", "pulled 3, back 3");
     assert_true(turns_reap("dead", &(int64_t){0}, &(int64_t){0}) != 0 && turn_is_unregistered(&turns.error));
     assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
@@ -483,10 +485,23 @@ static void test_a_heartbeat_counts_whatever_keys_hold(void **state)
     static const struct {
         const char *key;
         int taken; /* of the two jobs: t and slow */
-    } cases[] = {{"lane:default/t/", 1}, {"ring:default/t", 1}, {"wait:default/-", 0}, {"wake:default", 0},
-                 {"sleep:default", 0},   {"held:default", 0},   {"limits", 0},         {"types", 0},
-                 {"active:dead", 0},     {"reap", 0},           {"dead", 2},           {"cancelled", 2},
-                 {"later", 2},           {"duty", 2},           {"queues", 2},         {"bell:g", 2},
+    } cases[] = {{"lane:default!/t/", 1},
+                 {"ring:default!/t", 1},
+                 {"wait:default!/-", 0},
+                 {"wake:default!", 0},
+                 {"sleep:default!", 0},
+                 {"held:default!", 0},
+                 {"alone", 0},
+                 {"limits", 0},
+                 {"types", 0},
+                 {"active:dead", 0},
+                 {"reap", 0},
+                 {"dead", 2},
+                 {"cancelled", 2},
+                 {"later", 2},
+                 {"duty", 2},
+                 {"queues", 2},
+                 {"bell:g", 2},
                  {"stats:t", 2}};
     int64_t taken, workers;
 
@@ -523,10 +538,9 @@ static void test_what_cannot_be_buried_stays(void **state)
     (void)state;
     start("w");
     start("dead");
-    use_secret();
-    push("default", "@0,2,0,s" SECRET ";{\"id\":\"a\",\"type\":\"t\"}");
-    push("default", "{\"id\":\"b\",\"type\":\"t\"}");
-    assert_int_equal(claim("dead", 2, 0), 2);
+    enqueue("default", "t", "b");
+    assert_int_equal(claim("dead", 1, 0), 1);
+    free(redis_text("HSET", ACTIVE "dead", "9.--/default!/t/", "@0,2,0;{\"id\":\"a\",\"type\":\"t\"}"));
     free(redis_text("HSET", ACTIVE "dead", "what is this", "{}"));
     pass("w", LEASE_US - 1);
     free(redis_text("SET", PREFIX "dead", "foreign"));
@@ -534,7 +548,7 @@ static void test_what_cannot_be_buried_stays(void **state)
     must(turns_reap("w", &taken, &workers));
     assert_int_equal(taken, 1);
     assert_string_equal(reap_fault(0), PREFIX "dead is a string, not a zset");
-    expect_list(LANE("t"), "b");
+    expect_list(ALONE("t"), "b");
     free(redis_text("DEL", PREFIX "dead"));
     must(turns_reap("w", &taken, &workers));
     assert_int_equal(taken, 2);
@@ -559,7 +573,7 @@ static void test_who_cannot_be_reaped_stands_behind_the_others(void **state)
         turns.now_us++;
     }
     pass("w", LEASE_US - 13);
-    free(redis_text("SET", LANE("t"), "foreign"));
+    free(redis_text("SET", ALONE("t"), "foreign"));
     turns.now_us += 13;
     for (int beats = 0; beats < 3; beats++, turns.now_us++) {
         must(turns_reap("w", &taken, &workers));
@@ -568,8 +582,8 @@ static void test_who_cannot_be_reaped_stands_behind_the_others(void **state)
         assert_int_equal(turns.reply->element[3]->integer, 0); /* no hurry */
     }
     assert_int_equal(all, 1);
-    expect_list(LANE("slow"), "d11");
-    free(redis_text("DEL", LANE("t")));
+    expect_list(ALONE("slow"), "d11");
+    free(redis_text("DEL", ALONE("t")));
     for (int beats = 0; beats < 2; beats++)
         must(turns_reap("w", &taken, &workers));
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
@@ -706,8 +720,9 @@ static void test_a_clock_that_was_set_back_strands_nothing(void **state)
     assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US); /* not an hour and a second */
     pass("w", LEASE_US);
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
-    expect_list(LANE("slow"), "a b");
-    expect_list(LANE("t"), "c");
+    expect_list(ALONE("slow"), "a");
+    expect_list(LANE("slow"), "b");
+    expect_list(ALONE("t"), "c");
     free(redis_text("SET", PREFIX "reap", "what 1"));
     start("v");
     pass("w", LEASE_US - 1);
@@ -1177,8 +1192,8 @@ static void test_answers_are_checked(void **state)
         "return {'1','','','0',0,{'token','{}'},{},{},{},{},0,0}",
         "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},0,0}",
         "return {'1','','','0',0,{1,'{}'},{},{},{},{},0,0}",
-        "return {'1','','','0',0,{},{},{},{},{},0}",
-        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{}, 7}",
+        "return {'1','','','0',0,{},{},{},{},{},0,0}",
+        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};
     struct adopt adopt;
@@ -1194,13 +1209,14 @@ static void test_answers_are_checked(void **state)
             fail_msg("%s: taken", claims[i]);
     assert_int_equal(turns.claim.next_us, -1);
     assert_int_equal(
-        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},1,77}"),
+        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},1,77,1}"),
                     &turns.claim, &e),
         0);
     assert_int_equal(turns.claim.leases[0].interrupted, 22);
     assert_int_equal(turns.claim.leases[0].slot_us, 55);
     assert_true(turns.claim.starved);
     assert_int_equal(turns.claim.look_us, 77);
+    assert_true(turns.claim.alone);
     for (size_t i = 0; i < COUNT(numbers); i++) {
         assert_true(settle_reply(answer(numbers[i]), &n, &e) != 0);
         assert_true(promote_reply(answer(numbers[i]), &promoted, &e) != 0);

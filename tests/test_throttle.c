@@ -32,6 +32,7 @@ struct worker {
     char group[16];
     int executors, prefetch;
     int64_t turn, duty_until_us;
+    bool alone;       /* it is to have nothing in flight, for a job that is to run alone */
     int64_t known_us; /* when it looks again by itself; INT64_MAX: not before it is rung */
     const char *types[SIM_TYPES], *queues[SIM_QUEUES];
     int type_count, queue_count;
@@ -362,6 +363,7 @@ static struct claim_call call_of(struct worker *worker, int free, int prefetch)
                                .reserved = sim_chance(5),
                                .held = sim_chance(3),
                                .mark = sim_chance(5),
+                               .alone = worker->alone || sim_chance(2),
                                .queues = {worker->queues, worker->queue_count},
                                .types = {worker->types, worker->type_count}};
 }
@@ -446,6 +448,7 @@ static bool claim_once(struct worker *worker, int free, int prefetch)
         model_heard();
     sim_claimed(&call, worker->id);
     worker->duty_until_us = turns.claim.duty_until_us;
+    worker->alone = turns.claim.alone;
     next_us = turns.claim.next_us;
     worker->known_us = turns.claim.more ? turns.now_us : next_us >= 0 ? next_us : INT64_MAX;
     excuse_bells();
@@ -460,15 +463,30 @@ static int free_of(const struct worker *worker)
     return left > 0 ? left : 0;
 }
 
+/* Does it claim nothing, as a job is to run alone, or does? At times it gives that up. */
+static bool keeps_others(struct worker *worker)
+{
+    static int list[SIM_JOBS];
+    int count = sim_leases(worker->id, list);
+
+    if (count == 1 && sim_jobs[list[0]].alone)
+        return true;
+    if (worker->alone && count > 0 && sim_chance(4))
+        worker->alone = false;
+    return worker->alone && count > 0;
+}
+
 /* A claim, and more of them while there is more than could be taken and an executor for it. */
 static void claim_all(struct worker *worker)
 {
     int idle = 0;
 
+    if (keeps_others(worker))
+        return;
     while (idle < 40) {
         bool moved = claim_once(worker, free_of(worker), worker->prefetch);
 
-        if (!turns.claim.more || free_of(worker) == 0)
+        if (!turns.claim.more || free_of(worker) == 0 || keeps_others(worker))
             return;
         idle = moved ? 0 : idle + 1;
     }
@@ -503,12 +521,12 @@ static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t dela
         sim_end_job(n, SIM_CANCELLED);
     } else if (verb == SETTLE_INTERRUPTED) {
         sim_fails(n, reason, true);
-        job->place = SIM_WAITING;
-        if (++job->interrupted >= INTERRUPTED_MOST)
-            sim_end_job(n, SIM_DEAD);
+        if (!sim_interrupt(n, false, INTERRUPTED_MOST))
+            job->place = SIM_WAITING;
     } else {
         sim_fails(n, reason, false);
         job->attempts++;
+        job->alone = false;
         job->place = SIM_LATER;
         job->scheduled = false;
         job->due_us = turns.now_us + delay_us;
@@ -539,6 +557,7 @@ static void end_job(struct args *a, int n, enum settle_verb verb)
             sim.batches[job->batch].failed++;
         sim_end_job(n, SIM_DEAD);
     } else if (verb == SETTLE_RETRY) {
+        job->alone = false;
         job->attempts++;
         job->place = SIM_LATER;
         job->scheduled = false;
@@ -546,6 +565,7 @@ static void end_job(struct args *a, int n, enum settle_verb verb)
     } else if (verb == SETTLE_THROTTLED) {
         struct sim_need needs[SIM_NEEDS];
 
+        job->alone = false;
         job->throttled++;
         job->place = sim_needs(job->type, job->key, needs) > 0 ? SIM_WAITING : SIM_LATER;
         job->scheduled = false;
@@ -781,6 +801,8 @@ static void lose_claim(struct worker *worker)
 {
     int64_t turn = worker->turn;
 
+    if (keeps_others(worker))
+        return;
     claim_once(worker, free_of(worker), worker->prefetch);
     lost_answers++;
     adopt_anew(worker, false, turn);
@@ -794,14 +816,10 @@ static void model_reap(struct sim_id *id)
     int count = sim_leases((int)(id - sim_ids), list), back_count = 0;
 
     for (int i = 0; i < count; i++) {
-        struct sim_job *job = &sim_jobs[list[i]];
-
         sim_unlease(list[i]);
         if (sim_ends_cancelled(list[i]))
             continue;
-        if (++job->interrupted >= INTERRUPTED_MOST)
-            sim_end_job(list[i], SIM_DEAD);
-        else
+        if (!sim_interrupt(list[i], true, INTERRUPTED_MOST))
             back[back_count++] = list[i];
     }
     sim_return(back, back_count);
@@ -883,6 +901,20 @@ static void move_clock(void)
     }
 }
 
+/* Time passes until its lease is over, with heartbeats of another one. */
+static void die(struct worker *worker)
+{
+    struct worker *other = &workers[sim_pick(0, worker_count - 1)];
+
+    worker->crashed = true;
+    for (int beats = 0;
+         beats < 6 && other != worker && other->id >= 0 && !other->crashed && id_of(other)->registered;
+         beats++) {
+        turns.now_us += LEASE_US / 4;
+        tick(other);
+    }
+}
+
 static void step_worker(struct worker *worker)
 {
     if (worker->id < 0) {
@@ -903,7 +935,8 @@ static void step_worker(struct worker *worker)
         return;
     switch (sim_pick(0, 19)) {
     case 0:
-        worker->crashed = sim_chance(3);
+        if (sim_chance(2))
+            die(worker);
         break;
     case 1:
         adopt_anew(worker, sim_chance(3), INT64_MAX);
@@ -1088,7 +1121,7 @@ static void move_to_next(struct worker *worker)
 
 static bool is_any_held(void)
 {
-    for (int q = 0; q < sim.queue_count; q++)
+    for (int q = 0; q < SIM_LINES; q++)
         for (int t = 0; t < sim.type_count; t++)
             if (sim.held[q][t])
                 return true;
@@ -1145,6 +1178,7 @@ static void drain(void)
             call.held = true;
             sim_must(turns_claim(&call), "claim");
             sim_claimed(&call, all->id);
+            all->alone = turns.claim.alone;
         }
         claim_all(all);
         settle_everything(all);
@@ -1165,7 +1199,7 @@ static void check_nothing_left(void)
 {
     static const char *const stay[] = {
         "queues", "types", "limits",  "gate:",   "stats:", "reap",    "dead",      "id:", "bell:", "spare:",
-        "duty",   "stop:", "changes", "weights", "batch:", "batches", "finished:", "at:", "about"};
+        "duty",   "stop:", "changes", "weights", "batch:", "batches", "finished:", "at:", "about", "alone"};
     char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
 
     for (char *key; (key = strsep(&rest, "\n"));) {
@@ -1211,10 +1245,11 @@ static void test_random_worlds(void **state)
         worlds, (unsigned long long)seed, sim_totals.claims, sim_totals.starts, sim_totals.slots,
         sim_totals.holds, reaped, lost_answers, throttled, changes);
     print_message(
-        "%lld jobs enqueued with a batch or lock, %lld refused, %lld cancelled by name, %lld purged, "
+        "%lld starts alone, %lld jobs enqueued with a batch or lock, %lld refused, %lld cancelled by name, "
+        "%lld purged, "
         "%lld ended as cancelled, %lld set aside, %lld batches followed, %lld dead jobs retried, %lld "
         "acts broken off\n",
-        acts_totals.enqueued, acts_totals.refused, acts_totals.cancels, acts_totals.purged,
+        sim_totals.alone, acts_totals.enqueued, acts_totals.refused, acts_totals.cancels, acts_totals.purged,
         sim_totals.cancelled, sim_totals.aside, sim_totals.fired, sim_totals.revived, acts_totals.broken_off);
 }
 

@@ -31,8 +31,8 @@ static int read_lease(const char *token, const char *entry, const char *limits)
                       none = {.type = REDIS_REPLY_ARRAY};
     struct redisReply leases = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = lease};
     struct redisReply list = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = limit};
-    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases,
-                                &list,   &none,   &none,   &none,   &number, &number};
+    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases, &list,
+                                &none,   &none,   &none,   &number, &number, &number};
     struct redisReply reply = {.type = REDIS_REPLY_ARRAY, .elements = COUNT(all), .element = all};
 
     return claim_reply(&reply, &claim, &error);
@@ -56,6 +56,7 @@ static void test_tokens(void **state)
         {"7.-0@1795000000000001*1000000000/q/mail/-", "mail", "-", 1795000000000001, 1000000000},
         {"7.-0@5/q/mail/h.3f~acct#1,acct#0/h.3f", "mail", "h.3f", 5, 1},
         {"7.-0@5*2/q.w/m.m/~acct#1", "m.m", "", 5, 2},
+        {"7.-0@5*2/q!/mail/k~acct#1", "mail", "k", 5, 2},
     };
 
     (void)state;

@@ -1288,14 +1288,14 @@ static void dead_worker_that_cannot_be_reaped(void **state)
     struct stage *s = *state;
     pid_t worker;
 
-    free(server_ask(&s->server, "SET", stage_key(s, "lane:default/mark/"), "foreign", NULL));
+    free(server_ask(&s->server, "SET", stage_key(s, "lane:default!/mark/"), "foreign", NULL));
     free(server_ask(&s->server, "HSET", stage_key(s, "active:gone"), "@", "{}", "1.--/default/mark/",
                     "{\"id\":\"j0\",\"type\":\"mark\"}", NULL));
     free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1", "gone", NULL));
     worker = stage_actor(s, "worker", "lease=1", NULL);
-    log_has(s, "worker.err", "cannot be taken back: weir:{0}:lane:default/mark/ is a string, not a list");
+    log_has(s, "worker.err", "cannot be taken back: weir:{0}:lane:default!/mark/ is a string, not a list");
     await_heartbeats(s, 5); /* more than a lease */
-    free(server_ask(&s->server, "DEL", stage_key(s, "lane:default/mark/"), NULL));
+    free(server_ask(&s->server, "DEL", stage_key(s, "lane:default!/mark/"), NULL));
     assert_int_equal(stage_await_done(s, 1).twice, 0);
     assert_int_equal(stage_end(worker), 0);
 }

@@ -48,6 +48,8 @@ struct room worker_room(struct weir_worker *w)
                         .open = open - beginning,
                         .prefetch = target > excess ? at_most(target - excess, LEASE_MOST) : 0};
 
+    if (alone_keeps_others(w))
+        return (struct room){.free = 0};
     room.worth_it = room.open >= (w->executors - w->reserve + 1) / 2 || (target > 0 && excess <= target / 2);
     return room;
 }
@@ -257,6 +259,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     w->last_error[0] = '\0';
     w->more = w->claim.more;
     w->starved = w->claim.starved;
+    alone_hear(w, &w->claim, now);
     w->hungry_us = w->more ? now : 0;
     w->next_us = local_time(w->claim.next_us, offset_us - worker_way_there(w));
     w->duty_until_redis_us = w->claim.duty_until_us;
@@ -345,6 +348,7 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
         .reserved = room.free > 0 && room.open == 0,
         .held = w->look_held,
         .mark = now - w->mark_us >= MARK_US,
+        .alone = alone_is_wanted(w, now),
     };
 
     if (w->weighted)
@@ -378,6 +382,8 @@ int64_t worker_claim_time(struct weir_worker *w, struct room room)
 
     if (!worker_takes_jobs(w) || room.free + room.prefetch < 1 || awake_types(w).count == 0)
         return NEVER;
+    if (w->alone.on)
+        return alone_claim_time(w);
     if (w->look_now || (w->starved && room.free > 0))
         return 0;
     if (w->more && (room.worth_it || room.open > 0))

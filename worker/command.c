@@ -64,7 +64,7 @@ static void make_variables(struct variables *v, const struct task *task)
     add_variable(v, "WEIR_JOB_ATTEMPT", span_str(attempt));
     add_variable(v, "WEIR_JOB_KEY", task->view.key);
     add_variable(v, "WEIR_JOB_BATCH", task->batch);
-    add_variable(v, "WEIR_JOB_QUEUE", (struct span){queue + 1, strcspn(queue + 1, "/")});
+    add_variable(v, "WEIR_JOB_QUEUE", (struct span){queue + 1, strcspn(queue + 1, "!/")});
     add_variable(v, "TRACEPARENT", task_traceparent(task));
 }
 

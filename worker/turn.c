@@ -15,8 +15,8 @@
 #define DRAINED_US (50 * MS)    /* between questions whether anything is left */
 #define DRAINING_US (5000 * MS) /* between lines that say what is left */
 #define PROMOTE_MOST 200
-#define DUE_US (1250 * MS)        /* who promotes asks again after no news of `later` for that long, */
-#define DUE_OTHERS_US (1750 * MS) /* the others after that: they take over. Idle workers claim before */
+#define DUE_US (1600 * MS)        /* who promotes asks again after no news of `later` for that long, */
+#define DUE_OTHERS_US (1800 * MS) /* the others after that: they take over. Idle workers claim before */
 #define REAP_AGAIN_US (10 * MS)   /* to the next heartbeat while one did not do all */
 #define FORGOTTEN_US (60000 * MS) /* between lines that say how many did */
 
@@ -223,8 +223,12 @@ static int64_t promote_time(const struct weir_worker *w)
 /* When must the worker look again? */
 static int64_t next_look(struct weir_worker *w, struct room room)
 {
-    int64_t times[] = {worker_claim_time(w, room), worker_settle_time(w), w->tick_us, drained_time(w),
-                       worker_takes_jobs(w) ? promote_time(w) : NEVER};
+    int64_t times[] = {worker_claim_time(w, room),
+                       worker_settle_time(w),
+                       w->tick_us,
+                       drained_time(w),
+                       worker_takes_jobs(w) ? promote_time(w) : NEVER,
+                       alone_time(w)};
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -304,6 +308,7 @@ void worker_look(struct weir_worker *w)
         return;
     }
     worker_measure_rate(w, now);
+    alone_check(w, now);
     worker_give_back_stuck(w, now);
     if (w->forced_us ? !w->finished.head : w->stopping_us && worker_is_idle(w)) {
         worker_leave(w);

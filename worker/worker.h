@@ -6,9 +6,10 @@
  *              handler
  *   turn.c     one turn: what goes into it, and when the next one is
  *   settle.c   what has ended, batches.c: and of which batches there is more; claim.c: what to run next;
- * schedule.c: schedules that are due waking.c   what an idle worker waits for pool.c     executors; begin.c:
- * those on the loop; watch.c: time, cancelled jobs, a lease that is over handler.c  running one job, in its
- * way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
+ *              alone.c: jobs that run alone; schedule.c: schedules that are due
+ *   waking.c   what an idle worker waits for
+ *   pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over
+ *   handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
  *
  * Everything but the pool's threads runs on the loop. */
 #ifndef WORKER_WORKER_H
@@ -46,6 +47,14 @@ struct told {
 struct type_options {
     char type[129];
     struct weir_type_options options;
+};
+
+/* Running a job alone: see alone.c. Times are monotonic, in us. */
+struct alone {
+    bool on;    /* a claim said so: nothing else is taken */
+    bool runs;  /* it is here */
+    bool asked; /* while nothing else was in flight */
+    int64_t since_us, waited_us, wait_most_us, rest_until_us;
 };
 
 struct weir_worker {
@@ -107,6 +116,7 @@ struct weir_worker {
     /* What the last claim said; times by this machine's monotonic clock, 0: unknown or never. */
     struct claim claim;
     bool more, starved, look_now, look_held;
+    struct alone alone;
     int reserve, reserve_used; /* executors for jobs with a limit alone; the most that were used since */
     int64_t reserve_us;
     int64_t next_us, later_us, duty_until_redis_us, duty_until_us;
@@ -243,6 +253,18 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
 int64_t worker_way_there(const struct weir_worker *w);
 /* At that time by Redis's clock the first record of `later` is due then; -1: there is none. */
 void worker_hear_later(struct weir_worker *w, int64_t redis_us, int64_t later_us);
+
+/* alone.c */
+/* What a claim answered. */
+void alone_hear(struct weir_worker *w, const struct claim *claim, int64_t now);
+/* Ends it when the job has ended, or nothing has come of it for too long; alone_time: when that is. */
+void alone_check(struct weir_worker *w, int64_t now);
+int64_t alone_time(const struct weir_worker *w);
+/* May a claim find one? */
+bool alone_is_wanted(const struct weir_worker *w, int64_t now);
+/* Must nothing be claimed? And while it is on, when the next claim is. */
+bool alone_keeps_others(struct weir_worker *w);
+int64_t alone_claim_time(struct weir_worker *w);
 
 /* stop.c */
 /* Begins or goes on to stop when it was asked to, or draining takes too long; else a look. */

@@ -1,0 +1,161 @@
+-- claim_alone: jobs whose worker died while they ran. One of them may have killed it: so each is granted to a worker that has nothing
+-- else in flight, and that gets nothing beside it until it has ended. They stand in the lanes of "<queue>!", a queue without a list,
+-- which is served here only; all others go on meanwhile.
+--
+--   alone   sorted set: these queues, as long as they have jobs -> 0; and workers that run such a job, or wait until they can -> since
+--           when, us
+--
+-- A worker that may be alone (option a) and finds such a job due takes a place among these workers and gets nothing more until all that it
+-- has in flight has ended. Then it gets the job when its gates open, which are kept for it meanwhile. At most a quarter of the workers,
+-- but one at least, have a place. A worker that has nothing in flight and finds nothing else to do may run one too.
+--
+-- uses: claim_call claim_grant claim_lanes claim_wait
+local claim_alone = {}
+
+local claim, grant, lanes, wait = claim_call, claim_grant, claim_lanes, claim_wait
+
+local SHARE = 4          -- one worker of so many
+local SOON_US = 1000000  -- a worker stays alone for a gate that opens so soon
+local ASLEEP_MOST = 100  -- gates of keys that are looked at again although only an end opens them
+
+local waiting -- queues of that kind: of which queue -> its name; false: there is none
+local has_place
+
+function claim_alone.begin()
+    claim.alone, waiting, has_place = false, false, false
+    if not claim.suspects then return end
+    local names = {claim.worker}
+    for i, queue in ipairs(claim.queues) do names[i + 1] = queue .. '!' end
+    local scores = call_safe('ZMSCORE', P .. 'alone', unpack(names))
+    if scores.err then return end
+    has_place = scores[1] and true
+    for i, queue in ipairs(claim.queues) do
+        if scores[i + 1] then
+            waiting = waiting or {}
+            waiting[queue] = names[i + 1]
+        end
+    end
+end
+
+-- ---- Is there any to run?
+
+-- When the first gate opens at which somebody waits; nil: nobody does.
+local function first_opening(name) return tonumber(call('ZRANGE', P .. 'wake:' .. name, '0', '0', 'WITHSCORES')[2] or nil) end
+
+-- A type that another worker has set aside, as it cannot run it.
+local function is_mine_held(name)
+    for _, kind in ipairs(call('ZRANGE', P .. 'held:' .. name, '0', '-1')) do
+        if claim.mine[kind] then return true end
+    end
+end
+
+-- at == huge: an end opens that gate, at any time.
+local function is_due(name)
+    local at = first_opening(name)
+    if at and (at <= now + SOON_US or has_place and at == huge) or is_mine_held(name) then return true end
+    if not at and call('EXISTS', P .. 'held:' .. name) == 0 then call('ZREM', P .. 'alone', name) end
+    return false
+end
+
+-- In the order of the queues, as far as nothing stands in those before.
+local function is_any_due()
+    for _, queue in ipairs(waiting and claim.queues or {}) do
+        if waiting[queue] and is_due(waiting[queue]) then return true end
+        if not has_place and call('EXISTS', P .. 'queue:' .. queue) == 1 then return false end
+    end
+    return false
+end
+
+-- ---- Places
+
+local function count_places()
+    local taken = 0
+    for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'alone', '1', '+inf')) do
+        if call('ZSCORE', P .. 'workers', worker) then taken = taken + 1 else call('ZREM', P .. 'alone', worker) end
+    end
+    return taken, max(1, floor(call('ZCARD', P .. 'workers') / SHARE))
+end
+
+local function take_place()
+    if has_place then return true end
+    local taken, most = count_places()
+    has_place = taken < most
+    if has_place then call('ZADD', P .. 'alone', us(now), claim.worker) end
+    return has_place
+end
+
+local function leave_place()
+    if has_place then call('ZREM', P .. 'alone', claim.worker) end
+    has_place = false
+end
+
+-- ---- Serving them
+
+local function is_idle() return call('HLEN', P .. 'active:' .. claim.worker) == 1 end -- "@"
+
+-- Gates that only an end opens are looked at all the same, so that they stay kept.
+local function look_at_closed(name)
+    for _, list in ipairs({'sleep:', 'wake:'}) do
+        for _, gate_name in ipairs(call('ZRANGEBYSCORE', P .. list .. name, '+inf', '+inf', 'LIMIT', 0, ASLEEP_MOST)) do
+            call('ZADD', P .. list .. name, us(now), gate_name)
+            if list == 'sleep:' then call('ZADD', P .. 'wake:' .. name, us(now), '*') end
+        end
+    end
+end
+
+-- Leases one of them, if its gates let it start; keeps: else they are kept for it.
+local function serve_one(keeps)
+    claim.serves_alone = true
+    local free, prefetch, reserved = claim.free, claim.prefetch, claim.reserved
+    claim.free, claim.prefetch, claim.reserved, claim.keeps = 1, 0, false, keeps
+    for _, queue in ipairs(claim.queues) do
+        local name = claim.free > 0 and waiting[queue]
+        if name then
+            grant.open_queue(name)
+            if keeps then look_at_closed(name) end
+            wait.take_back_all(name)
+            lanes.serve(name, lanes.due(name))
+        end
+    end
+    local served = claim.free < 1
+    claim.free, claim.prefetch, claim.reserved, claim.keeps, claim.starved = free, prefetch, reserved, false, false
+    return served
+end
+
+-- The worker is to have nothing beside.
+local function be_alone() claim.alone, claim.free, claim.prefetch = true, 0, 0 end
+
+-- Before anything else is served.
+function claim_alone.before()
+    if not (waiting or has_place) then return end
+    if not (claim.has_option('a') and is_any_due() and take_place()) then return leave_place() end
+    if claim.free > 0 and is_idle() and not serve_one(true) and not is_any_due() then return leave_place() end
+    be_alone()
+end
+
+-- When all else has been served.
+function claim_alone.after()
+    if not waiting or claim.alone or claim.free < 1 or #claim.leases > 0 then return end
+    if not (is_idle() and is_any_due() and take_place()) then return end
+    if serve_one(false) then be_alone() else leave_place() end
+end
+
+-- Is one to be looked at again at once, now that this claim has looked?
+function claim_alone.is_more()
+    for _, name in pairs(waiting or {}) do
+        if #claim.leases == 0 and (first_opening(name) or huge) <= now + claim.ahead then return true end
+    end
+    return false
+end
+
+-- When the first of them opens that is not due yet.
+function claim_alone.next_time()
+    local next_at = huge
+    for _, name in pairs(waiting or {}) do
+        local at = first_opening(name)
+        if at and at > now + claim.ahead_at_first then next_at = min(next_at, at) end
+    end
+    return next_at
+end
+
+return claim_alone

@@ -1,0 +1,547 @@
+/* Jobs whose worker died while they ran: each runs alone in its worker, so that only the one that kills is
+ * dead; and nobody else waits for them. The scripts under a clock of the test's own, then real workers. */
+#include "tests/scene.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "core/client.h"
+#include "core/clock.h"
+#include "queue/find_job.h"
+#include "queue/queues.h"
+#include "tests/stage.h"
+
+#define PLACES PREFIX "alone"
+
+/* A worker that runs these jobs dies. */
+static void die_with(const char *type, const char *ids, const char *fields)
+{
+    start("dead");
+    if (fields)
+        enqueue_with(type, ids, fields);
+    else
+        enqueue("default", type, ids);
+    claim("dead", 60, 0);
+    start("reaper");
+    pass("reaper", LEASE_US + SECOND_US);
+    must(turns_adopt("", "reaper", NULL, 0, default_queue, NULL));
+    turns_check();
+}
+
+static void done(const char *worker, const char *type)
+{
+    int64_t stale;
+
+    keep_tokens();
+    must(turns_settle_done(worker, type, tokens, turns.claim.lease_count, &stale));
+    assert_int_equal(stale, 0);
+}
+
+static void expect_alone(size_t leases, bool alone)
+{
+    assert_int_equal(turns.claim.lease_count, leases);
+    assert_int_equal(turns.claim.alone, alone);
+    turns_check();
+}
+
+/* ---- One worker */
+
+/* Whoever runs a9 dies. */
+static void test_of_fifty_only_the_one_that_kills_is_dead(void **state)
+{
+    int deaths = 0, ended = 0;
+    char worker[16];
+
+    (void)state;
+    start("w0");
+    enqueue_many("t", 50);
+    assert_int_equal(claim("w0", 50, 0), 50);
+    for (deaths = 1; deaths < 10 && ended < 49; deaths++) {
+        bool died = false;
+
+        snprintf(worker, sizeof worker, "w%d", deaths);
+        start(worker);
+        pass(worker, LEASE_US + SECOND_US);
+        for (ask.alone = true; !died && claim(worker, 50, 50) > 0; ended += !died) {
+            expect_alone(1, true);
+            died = strstr(turns.claim.leases[0].body.at, "\"t9\"") != NULL;
+            if (!died)
+                done(worker, "t");
+        }
+        if (!died)
+            break;
+    }
+    assert_int_equal(ended, 49);
+    assert_int_equal(deaths, 3);
+    expect_counters("t", "done 49, dead 1");
+    expect_text("1", "ZCARD", PREFIX "dead");
+    assert_int_equal(turns_check().parked, 0);
+}
+
+/* It comes when nothing else is in flight, and nothing comes beside it. */
+static void test_it_has_its_worker_to_itself(void **state)
+{
+    (void)state;
+    die_with("t", "a b", NULL);
+    start("w");
+    enqueue("default", "slow", "c d e");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_leases("c");
+    keep_tokens();
+    ask.alone = true;
+    claim("w", 4, 4);
+    expect_alone(0, true);
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    claim("w", 5, 5);
+    expect_alone(1, true);
+    expect_leases("a");
+    assert_int_equal(turns.claim.leases[0].interrupted, 1);
+    keep_tokens();
+    claim("w", 4, 4);
+    expect_alone(0, true);
+    ask.alone = false;
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    claim("w", 1, 0); /* it does not want one more now: the others have their turn */
+    expect_alone(1, false);
+    expect_leases("d");
+    expect_list(ALONE("t"), "b");
+}
+
+/* Who wants none gets one when there is nothing else. */
+static void test_an_idle_worker_runs_them_one_after_the_other(void **state)
+{
+    (void)state;
+    die_with("t", "a b", NULL);
+    start("w");
+    for (int i = 0; i < 2; i++) {
+        claim("w", 3, 3);
+        expect_alone(1, true);
+        expect_leases(i ? "b" : "a");
+        done("w", "t");
+    }
+    claim("w", 3, 3);
+    expect_alone(0, false);
+    assert_int_equal(redis_number("EXISTS", PLACES), 0);
+}
+
+/* All of its executors are for jobs with a limit, or it asks in advance only. */
+static void test_reserved_executors(void **state)
+{
+    (void)state;
+    die_with("t", "a b", NULL);
+    start("w");
+    ask.alone = ask.reserved = true;
+    claim("w", 2, 5);
+    expect_alone(1, true);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    claim("w", 0, 5);
+    expect_alone(0, true);
+}
+
+/* ---- What becomes of it */
+
+static void test_its_ends(void **state)
+{
+    static const struct {
+        enum settle_verb verb;
+        const char *usual, *alone, *later;
+        int dead;
+    } cases[] = {
+        {SETTLE_BACK, "", "a", "0", 0},     {SETTLE_INTERRUPTED, "", "a", "0", 0},
+        {SETTLE_RETRY, "", "", "1", 0},     {SETTLE_DEAD, "", "", "0", 1},
+        {SETTLE_THROTTLED, "", "", "1", 0}, {SETTLE_FINISH, "", "", "0", 0},
+        {SETTLE_CANCELLED, "", "", "0", 0},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        scene_begin(state);
+        die_with("t", "a", NULL);
+        start("w");
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        settle("w", cases[i].verb, tokens[0], cases[i].verb == SETTLE_INTERRUPTED ? 3 : 1000, "why");
+        expect_list(LANE("t"), cases[i].usual);
+        expect_list(ALONE("t"), cases[i].alone);
+        expect_text(cases[i].later, "ZCARD", PREFIX "later");
+        assert_int_equal(turns_check().dead, cases[i].dead);
+        if (*cases[i].later == '0')
+            continue;
+        turns.now_us += SECOND_US; /* it did not kill its worker: it comes back as others do */
+        promote(1);
+        expect_list(LANE("t"), "a");
+        turns_check();
+    }
+}
+
+/* With a limit: to its own lane, when its handler was throttled. */
+static void test_throttled_under_a_limit(void **state)
+{
+    (void)state;
+    must(turns_rate("slow", "10/1000000/10"));
+    die_with("slow", "a", NULL);
+    start("w");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_THROTTLED, tokens[0], SECOND_US, NULL);
+    expect_list(LANE("slow"), "a");
+    turns_check();
+}
+
+/* However often a job is beside one that kills its worker, it is only suspected. */
+static void test_what_counts(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b");
+    for (int i = 0; i < 5; i++) {
+        start("dead");
+        assert_int_equal(claim("dead", 2, 0), 2);
+        assert_int_equal(turns.claim.leases[1].interrupted, i > 0);
+        pass("w", LEASE_US + SECOND_US);
+        expect_list(ALONE("t"), "a b");
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(claim("w", 1, 0), 1);
+            keep_tokens();
+            settle("w", SETTLE_RETRY, tokens[0], 0, NULL);
+        }
+        promote(2);
+    }
+    assert_int_equal(redis_number("EXISTS", PREFIX "dead"), 0);
+}
+
+/* Those that are cancelled, or of a paused batch or queue, do not run; the purge of a queue takes them. */
+static void test_what_is_not_to_run(void **state)
+{
+    struct weir *w = weir_new(turns.server.url, NULL);
+    struct queue_jobs jobs;
+    struct found_job job;
+
+    (void)state;
+    die_with("t", "a b c", NULL);
+    start("w");
+    must(turns_script("queue_pause", (const char *[]){"default", "pause"}, 2));
+    claim("w", 1, 0);
+    expect_alone(0, false);
+    must(turns_script("queue_pause", (const char *[]){"default", "resume"}, 2));
+    free(redis_text("HSET", PREFIX "cancelled", "a", "waiting 1"));
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_leases("b");
+    expect_counters("t", "cancelled 1");
+    assert_int_equal(find_job(w, turns.now_us, "b", &job), 0);
+    assert_true(job.alone && job.state == JOB_RUNNING);
+    assert_string_equal(job.queue, "default");
+    found_job_free(&job);
+    assert_int_equal(find_job(w, turns.now_us, "c", &job), 0);
+    assert_true(job.alone && job.state == JOB_PARKED && job.interrupted == 1);
+    assert_string_equal(job.queue, "default");
+    found_job_free(&job);
+    assert_int_equal(queue_count(w, turns.now_us, "default", NULL, &jobs), 0);
+    assert_int_equal(jobs.parked, 1);
+    assert_int_equal(queue_purge(w, turns.now_us, "default", NULL, 100, &jobs), 0);
+    assert_int_equal(jobs.parked, 1);
+    expect_list(ALONE("t"), "");
+    turns_check();
+    weir_free(w);
+}
+
+/* ---- Several workers */
+
+/* One in four, and one at least. */
+static void test_places(void **state)
+{
+    char name[16];
+
+    (void)state;
+    die_with("t", "a b c d", NULL);
+    enqueue_many("slow", 50);
+    for (int i = 0; i < 9; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        start(name);
+    }
+    for (int i = 0; i < 9; i++) { /* each has something in flight */
+        snprintf(name, sizeof name, "w%d", i);
+        assert_int_equal(claim(name, 1, 0), 1);
+    }
+    ask.alone = true;
+    for (int i = 0; i < 9; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        claim(name, 1, 0);
+        expect_alone(i < 2 ? 0 : 1, i < 2);
+    }
+    must(turns_adopt("", "w0", NULL, 0, default_queue, NULL)); /* who leaves has none any more, */
+    claim("w2", 1, 0);
+    expect_alone(0, true);
+    ask.alone = false;
+    claim("w1", 1, 0); /* nor who gave it up, */
+    expect_alone(1, false);
+    ask.alone = true;
+    claim("w3", 1, 0);
+    expect_alone(0, true);
+    start("w9");
+    turns.now_us += LEASE_US - 1;
+    pass("w9", 0);
+    pass("w9", LEASE_US + SECOND_US); /* nor who died */
+    claim("w9", 1, 0);
+    expect_alone(1, true);
+    expect_leases("a");
+}
+
+/* Who has no handler leaves them to one that has. */
+static void test_a_type_of_others(void **state)
+{
+    static const char *const slow[] = {"slow"}, *const all[] = {"t", "slow"};
+
+    (void)state;
+    die_with("t", "a", NULL);
+    start("w");
+    start("v");
+    ask.alone = true;
+    ask.types = (struct names){slow, 1};
+    enqueue("default", "slow", "b c");
+    claim("w", 1, 0);
+    expect_alone(1, false);
+    expect_leases("b");
+    ask.types = (struct names){all, 2};
+    claim("v", 1, 0);
+    expect_alone(1, true);
+    expect_leases("a");
+}
+
+/* In strict order what stands in a queue before comes first. */
+static void test_queues_before(void **state)
+{
+    static const char *const queues[] = {"high", "default"};
+
+    (void)state;
+    die_with("t", "a", NULL);
+    must(turns_adopt("w", "", NULL, 0, (struct names){queues, 2}, NULL));
+    ask.queues = (struct names){queues, 2};
+    ask.alone = true;
+    enqueue("high", "slow", "b");
+    claim("w", 1, 0);
+    expect_leases("b");
+    done("w", "slow");
+    claim("w", 1, 0);
+    expect_leases("a");
+}
+
+/* ---- Gates */
+
+/* Others that want the next slot of a rate, or the place of one that ends, do not come before it. */
+static void test_its_gates_are_kept(void **state)
+{
+    (void)state;
+    must(turns_rate("slow", "1/1000000/1"));
+    die_with("slow", "a", NULL);
+    start("w");
+    start("v");
+    enqueue("default", "slow", "b c");
+    assert_int_equal(claim("v", 1, 0), 1);
+    expect_leases("b");
+    ask.alone = true;
+    claim("w", 1, 0);
+    expect_alone(0, true);
+    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US);
+    turns.now_us += SECOND_US;
+    ask.alone = false;
+    claim("v", 5, 0);
+    expect_alone(0, false);
+    ask.alone = true;
+    claim("w", 1, 0);
+    expect_leases("a");
+    turns.now_us += 2 * SECOND_US;
+    claim("v", 5, 0);
+    expect_leases("c");
+}
+
+static void test_its_place_among_those_in_flight_is_kept(void **state)
+{
+    (void)state;
+    must(turns_rate("slow", "concurrency:1"));
+    die_with("slow", "a", NULL);
+    start("w");
+    start("v");
+    enqueue("default", "slow", "b c");
+    assert_int_equal(claim("v", 1, 0), 1);
+    expect_leases("b");
+    keep_tokens();
+    free(redis_text("ZADD", PREFIX "wake:default!", "1", "slow#0")); /* somebody had it looked at */
+    ask.alone = true;
+    claim("w", 1, 0);
+    expect_alone(0, true);
+    settle("v", SETTLE_FINISH, tokens[0], 0, NULL);
+    ask.alone = false;
+    claim("v", 1, 0);
+    expect_alone(0, false);
+    turns.now_us += SECOND_US / 2;
+    ask.alone = true;
+    claim("w", 1, 0);
+    expect_leases("a");
+    turns_check();
+}
+
+/* A gate that opens late keeps nobody waiting: the worker goes on as usual. */
+static void test_a_gate_that_opens_late(void **state)
+{
+    (void)state;
+    must(turns_rate("slow", CLOSED_RULE));
+    die_with("slow", "a", NULL);
+    start("w");
+    enqueue("default", "t", "b c");
+    enqueue("default", "slow", "d");
+    ask.alone = true;
+    claim("w", 1, 0);
+    expect_leases("b");
+    expect_alone(1, false);
+    claim("w", 1, 0);
+    expect_alone(1, false);
+}
+
+/* Each has its lane, by its key. */
+static void test_keys(void **state)
+{
+    (void)state;
+    must(turns_rate("slow", "1/1000000/1,by=key"));
+    start("w");
+    start("dead");
+    enqueue_with("slow", "a", "\"key\":\"x\"");
+    enqueue_with("slow", "b", "\"key\":\"y\"");
+    assert_int_equal(claim("dead", 2, 0), 2);
+    pass("w", LEASE_US + SECOND_US);
+    expect_list(ALONE("slow") "x", "a");
+    expect_list(ALONE("slow") "y", "b");
+    enqueue_with("slow", "c", "\"key\":\"x\"");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(claim("w", 1, 0), 1);
+        done("w", "slow");
+    }
+    turns.now_us += SECOND_US;
+    ask.alone = true;
+    for (int i = 0; i < 2 && turns_check().parked > 0; i++) {
+        assert_int_equal(claim("w", 1, 0), 1);
+        done("w", "slow");
+        turns.now_us += SECOND_US;
+    }
+    assert_int_equal(turns_check().parked, 0);
+}
+
+/* ---- Keys of others */
+
+/* Claims go on; what needs it stays where it is. */
+static void test_a_key_of_the_wrong_kind(void **state)
+{
+    (void)state;
+    die_with("t", "a", NULL);
+    start("w");
+    free(redis_text("RENAME", PLACES, PREFIX "id:kept"));
+    free(redis_text("SET", PLACES, "foreign"));
+    enqueue("default", "slow", "b");
+    ask.alone = true;
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_leases("b");
+    free(redis_text("RENAME", PREFIX "id:kept", PLACES));
+    done("w", "slow");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_leases("a");
+}
+
+/* ---- Real workers */
+
+static pid_t actor(struct stage *s, const char *name)
+{
+    return stage_actor(s, name, "types=mark,kills", "executors=8", "lease=1", "fragile=1", NULL);
+}
+
+/* A job that kills its worker, seven beside it, and others that come all the time; who dies is started again.
+ */
+static void one_of_eight_kills(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+    int deaths = 0;
+    char *dead;
+
+    stage_enqueue(s, "mark", "{\"sleep\":0.2}", 1, 7);
+    stage_enqueue(s, "kills", "{\"sleep\":0.05,\"kill\":\"before\"}", 0, 1);
+    for (worker = actor(s, "worker"); deaths < 3; deaths++) {
+        assert_int_equal(program_end(worker), 1000 + SIGKILL);
+        stage_enqueue(s, "mark", "{\"sleep\":0.01}", 10 + 10 * deaths, 10);
+        worker = actor(s, "worker");
+    }
+    await(stage_stat(s, "mark", "done") == 37 && stage_stat(s, "kills", "dead") == 1);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "default/kills/ its worker died 3 times"));
+    assert_null(strstr(dead, "default/mark/"));
+    free(dead);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* A worker that always has something in flight: the others go on, and in the end it has its turn. */
+static void a_busy_worker(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+    long long done;
+
+    free(server_ask(&s->server, "HSET", stage_key(s, "active:gone"), "@", "{}", "1.--/default/mark/",
+                    "{\"id\":\"j0\",\"type\":\"mark\"}", NULL));
+    free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1", "gone", NULL));
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 1);
+    worker = stage_actor(s, "worker", "types=mark,other", "executors=4", "lease=1", NULL);
+    await(server_number(&s->server, "EXISTS", stage_key(s, "lane:default!/mark/"), NULL) == 1);
+    stage_enqueue(s, "other", "{\"sleep\":0.05}", 100, 400);
+    await(stage_stat(s, "other", "done") > 20);
+    done = stage_stat(s, "other", "done");
+    await(stage_stat(s, "other", "done") > done + 20);
+    assert_int_equal(history_count(s, "effect", 0), 0);
+    write_text(s->server.folder, "go", "");
+    await(history_count(s, "effect", 0) == 1);
+    await_text(s->server.folder, "worker.err", "a job of type mark runs alone");
+    await(stage_stat(s, "other", "done") == 400);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static int open_stage(void **state)
+{
+    static struct stage s;
+
+    stage_open(&s, false);
+    *state = &s;
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+#define STAGED(name) cmocka_unit_test_setup_teardown(name, open_stage, close_stage)
+    const struct CMUnitTest tests[] = {
+        TEST(of_fifty_only_the_one_that_kills_is_dead),
+        TEST(it_has_its_worker_to_itself),
+        TEST(an_idle_worker_runs_them_one_after_the_other),
+        TEST(reserved_executors),
+        TEST(its_ends),
+        TEST(throttled_under_a_limit),
+        TEST(what_counts),
+        TEST(what_is_not_to_run),
+        TEST(places),
+        TEST(a_type_of_others),
+        TEST(queues_before),
+        TEST(its_gates_are_kept),
+        TEST(its_place_among_those_in_flight_is_kept),
+        TEST(a_gate_that_opens_late),
+        TEST(keys),
+        TEST(a_key_of_the_wrong_kind),
+        STAGED(one_of_eight_kills),
+        STAGED(a_busy_worker),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("alone", tests, turns_start, turns_stop);
+}

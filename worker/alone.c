@@ -1,0 +1,83 @@
+/* A job whose worker died while it ran may have killed it: it is granted to a worker that has nothing else in
+ * flight (queue/claim_alone.lua). When a claim says that this worker is to run one, nothing more is claimed
+ * until all that runs here has ended; then the next claim gets it, and nothing beside it.
+ *
+ * Others go on: for as long as the waiting and the job took, this worker takes no other such job, unless it
+ * has nothing else to do. It waits for a second at most, and twice as long each time that this was in vain.
+ * So neither jobs that take long nor gates that open seldom keep it from jobs of the usual kind for more than
+ * half of the time, and none of these keeps such a job waiting for ever. */
+#include "core/clock.h"
+#include "core/log.h"
+#include "worker/worker.h"
+
+#define WAIT_FIRST_US (1000 * MS)
+#define ASK_US (500 * MS) /* its gates are kept for 1.5 s: see claim_wait.lua */
+
+static void end(struct alone *a, int64_t now)
+{
+    a->on = a->runs = false;
+    a->rest_until_us = now + (now - a->since_us);
+}
+
+void alone_check(struct weir_worker *w, int64_t now)
+{
+    struct alone *a = &w->alone;
+
+    if (a->on && a->runs && worker_is_idle(w)) {
+        end(a, now);
+        a->wait_most_us = 2 * a->waited_us;
+    } else if (now >= alone_time(w)) {
+        end(a, now);
+        a->wait_most_us = 2 * (now - a->since_us);
+    } else {
+        return;
+    }
+    if (a->wait_most_us < WAIT_FIRST_US)
+        a->wait_most_us = WAIT_FIRST_US;
+    w->look_now = true;
+}
+
+int64_t alone_time(const struct weir_worker *w)
+{
+    const struct alone *a = &w->alone;
+    int64_t most_us = a->wait_most_us ? a->wait_most_us : WAIT_FIRST_US;
+
+    return a->on && !a->runs ? a->since_us + most_us : NEVER;
+}
+
+bool alone_is_wanted(const struct weir_worker *w, int64_t now)
+{
+    return w->alone.on || now >= w->alone.rest_until_us;
+}
+
+bool alone_keeps_others(struct weir_worker *w)
+{
+    return w->alone.on && (w->alone.runs || !worker_is_idle(w));
+}
+
+int64_t alone_claim_time(struct weir_worker *w)
+{
+    int64_t at = w->looked_us + ASK_US;
+
+    if (alone_keeps_others(w))
+        return NEVER;
+    if (!w->alone.asked || w->more || w->look_now)
+        return 0;
+    return w->next_us && w->next_us < at ? w->next_us : at;
+}
+
+void alone_hear(struct weir_worker *w, const struct claim *claim, int64_t now)
+{
+    struct alone *a = &w->alone;
+
+    if (claim->alone && !a->on)
+        a->since_us = now;
+    a->on = claim->alone;
+    a->runs = a->on && claim->lease_count > 0;
+    a->asked = worker_is_idle(w);
+    if (!a->runs)
+        return;
+    a->waited_us = now - a->since_us;
+    log_line(LOG_LEVEL_INFO, "a job of type %.*s runs alone: its worker died while it ran",
+             (int)claim->leases[0].type.len, claim->leases[0].type.at);
+}
