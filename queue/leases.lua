@@ -20,14 +20,15 @@ local function tokens_of(active, count, most)
 end
 
 -- {token =} each, in the order in which they go back: the last ones granted are put before the others. Those that a key keeps from
--- their lane come behind them all.
+-- their lane, or from that where they run alone, come behind them all.
 local function youngest_first(tokens)
     local fields, order, kept = {}, {}, {}
     for i, token in ipairs(tokens) do fields[2 * i - 1], fields[2 * i] = token, '' end
     local jobs, unread = lease.list(fields)
     lane.sort_by_grant(jobs)
     for i = #jobs, 1, -1 do
-        local list = lane.wrong(jobs[i].lane) and kept or order
+        local name = jobs[i].lane
+        local list = (lane.wrong(name) or lane.wrong(lease.alone(name))) and kept or order
         list[#list + 1] = jobs[i]
     end
     for _, list in ipairs({kept, unread}) do
