@@ -43,7 +43,7 @@ static void expect_short(const struct timing *timing)
 #define QUEUES 5000
 #define SETTLED 500
 
-static char queue_texts[QUEUES][8];
+static char queue_texts[QUEUES][24];
 static const char *queue_names[QUEUES];
 
 static struct names many_queues(size_t count)
