@@ -61,7 +61,7 @@ static void reapers_killed(void **state)
     stage_push(s, "mark", "{\"wait\":\"go\"}", 0, JOBS);
     await(history_count(s, "begin", -1) == JOBS);
     for (int i = 0; i < REAPERS; i++) {
-        char name[16];
+        char name[24];
 
         snprintf(name, sizeof name, "reaper%d", i);
         reapers[i] = stage_actor(s, name, "types=other", "lease=1", NULL);
@@ -270,7 +270,7 @@ static void many_come_back(void **state)
     pid_t workers[WORKERS];
 
     for (int i = 0; i < WORKERS; i++) {
-        char name[16];
+        char name[24];
 
         snprintf(name, sizeof name, "worker%d", i);
         workers[i] = stage_actor(s, name, "executors=2", "lease=10", NULL);

@@ -791,7 +791,7 @@ static bool trace_tells_all(const struct run *run)
 static void check_verify(struct judge *j)
 {
     const char *words[PLAN_WORKERS + 3] = {built("weir"), "verify"};
-    char names[PLAN_WORKERS][16];
+    char names[PLAN_WORKERS][24];
     struct outcome *o = malloc(sizeof *o);
 
     assert_non_null(o);
