@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/limits.h"
 #include "queue/status.h"
 
 const char *grouped(uint64_t n, char out[32])
@@ -58,16 +57,16 @@ static int foretell(const struct limits *limits, const struct bulk_type *jobs, s
         return 0;
     type->cost = average_cost(jobs, type->cost);
     all = type->waiting + type->parked;
-    o->rate = limits_rate(limits, type, all > 0 ? all : 1);
-    if (limits_forecast(limits, type, NULL, &last, e) != 0)
+    o->rate = limits_pace(limits, type, all > 0 ? all : 1);
+    if (forecast_type(limits, type, NULL, &last, e) != 0)
         return e->status;
     type->waiting = all < ours ? 0 : all - ours + 1;
     type->parked = 0;
-    if (limits_forecast(limits, type, NULL, &first, e) != 0)
+    if (forecast_type(limits, type, NULL, &first, e) != 0)
         return e->status;
     o->first_us = first.last_us;
     o->last_us = last.last_us;
-    o->earliest = last.earliest || jobs->costed > 0;
+    o->because = last.because | (jobs->costed > 0 ? LATER_COSTS : 0u);
     return 0;
 }
 
@@ -75,12 +74,10 @@ int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outloo
 {
     struct limits limits;
     struct bulk_type jobs;
-    int status = limits_read(w, NULL, &limits);
+    int status = status_limits(w, &limits);
     size_t types = 0;
 
     *n = 0;
-    if (status == 0)
-        status = status_costs(w, &limits);
     while (bulk_type(bulk, types, &jobs))
         types++;
     *outlooks = calloc(types + 1, sizeof **outlooks);
@@ -105,6 +102,15 @@ int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outloo
 
 /* ---- Telling */
 
+const char *earliest(unsigned because, char out[EARLIEST_SIZE])
+{
+    if (because)
+        snprintf(out, EARLIEST_SIZE, " at the earliest (%s)", forecast_reason(because));
+    else
+        *out = '\0';
+    return out;
+}
+
 static json_t *time_json(const struct outlook *o, int64_t us)
 {
     return o->limited && us != GATE_NEVER ? json_seconds(us) : json_null();
@@ -114,13 +120,13 @@ json_t *outlook_json(const struct outlook *o)
 {
     return json_pack("{s:I, s:o, s:o, s:o, s:b, s:I}", "count", (json_int_t)o->count, "rate",
                      o->rate > 0 ? json_real(o->rate) : json_null(), "first_start", time_json(o, o->first_us),
-                     "last_start", time_json(o, o->last_us), "at_the_earliest", o->earliest, "keyless",
+                     "last_start", time_json(o, o->last_us), "at_the_earliest", o->because != 0, "keyless",
                      (json_int_t)o->keyless.jobs);
 }
 
 void outlook_print(const struct outlook *o)
 {
-    char count[32], rate[40], first[40], last[40];
+    char count[32], rate[40], first[40], last[40], doubt[EARLIEST_SIZE];
 
     if (!o->limited)
         return;
@@ -132,7 +138,8 @@ void outlook_print(const struct outlook *o)
     }
     cli_format_time(o->first_us, first);
     cli_format_time(o->last_us, last);
-    output("the first starts at %s, the last at %s%s\n", first, last, o->earliest ? ", at the earliest" : "");
+    output("the first starts at %s, the last at %s%s%s\n", first, last, o->because ? "," : "",
+           earliest(o->because, doubt));
 }
 
 bool keyless_most(const struct keyless *k)

@@ -4,7 +4,7 @@
 
 #include "cli/json.h"
 #include "producer/bulk.h"
-#include "queue/limits.h"
+#include "queue/forecast.h"
 
 /* Of a type's jobs of this bulk. */
 struct outlook {
@@ -12,13 +12,16 @@ struct outlook {
     uint64_t count;
     struct keyless keyless;
     bool limited;
-    bool earliest;             /* it may become later: other keys, jobs in flight, other types or costs */
-    double rate;               /* starts a second, by the rule that decides; 0: no rate holds all of them */
+    unsigned because;          /* what may make it later: enum forecast_because */
+    double rate;               /* starts a second, by the strictest rule; 0: no rate holds all of them */
     int64_t first_us, last_us; /* GATE_NEVER: it cannot be told */
 };
 
 /* One for each type of which jobs were taken; *outlooks is the caller's to free, also after a failure. */
 WEIR_CHECKED int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outlooks, size_t *n);
+/* " at the earliest (no worker takes them)"; "" when because is 0. */
+#define EARLIEST_SIZE 80
+const char *earliest(unsigned because, char out[EARLIEST_SIZE]);
 json_t *outlook_json(const struct outlook *o);
 void outlook_print(const struct outlook *o);
 /* Have most jobs of a type no key, so that its limit is hardly meant so? */

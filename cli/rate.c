@@ -57,13 +57,6 @@ const struct command command_rate = {
     .run = run_rate,
 };
 
-int rate_read(struct weir *w, const char *name, struct limits *limits)
-{
-    int status = limits_read(w, name, limits);
-
-    return status == 0 ? status_costs(w, limits) : status;
-}
-
 /* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
 
 char *rate_join(char **argv)
@@ -100,7 +93,7 @@ static void print_rules(const char *name, const struct rule_set *set)
 static void read_note(struct weir *w, char **argv, const struct rule_set *kept, char note[RATE_NOTE_SIZE])
 {
     struct limits limits;
-    bool known = rate_read(w, NULL, &limits) == 0;
+    bool known = status_limits(w, &limits) == 0;
 
     *note = '\0';
     if (known && kept)

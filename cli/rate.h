@@ -15,9 +15,6 @@ struct rate_flags {
 char *rate_join(char **argv);
 /* WEIR_EINTERNAL, and says so. */
 int rate_no_memory(struct cli *cli);
-/* Reads limits (queue/limits.h), and what is known of the costs of jobs. */
-WEIR_CHECKED int rate_read(struct weir *w, const char *name, struct limits *limits);
-
 /* cli/rate_show.c: argv[0] is the action's name. */
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);

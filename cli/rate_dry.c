@@ -5,24 +5,28 @@
 
 #include "cli/text.h"
 
+#include "cli/outlook.h"
 #include "cli/rate.h"
+#include "queue/status.h"
 
-struct outlook {
+#define FORMAT_SIZE 200
+
+struct change {
     const struct limit_type *type;
     struct forecast now, then;
 };
 
-static void format_end(int64_t now_us, const struct forecast *f, char out[128])
+static void format_end(int64_t now_us, const struct forecast *f, char out[FORMAT_SIZE])
 {
-    char when[96];
+    char when[96], doubt[EARLIEST_SIZE];
 
     rate_format_when(now_us, f->last_us, when);
-    snprintf(out, 128, "%s%s", when, f->earliest && f->last_us != GATE_NEVER ? " at the earliest" : "");
+    snprintf(out, FORMAT_SIZE, "%s%s", when, f->last_us != GATE_NEVER ? earliest(f->because, doubt) : "");
 }
 
-static void print_outlook(const struct limits *limits, const struct outlook *o)
+static void print_change(const struct limits *limits, const struct change *o)
 {
-    char now[128], then[128];
+    char now[FORMAT_SIZE], then[FORMAT_SIZE];
 
     format_end(limits->now_us, &o->now, now);
     format_end(limits->now_us, &o->then, then);
@@ -30,48 +34,48 @@ static void print_outlook(const struct limits *limits, const struct outlook *o)
            o->type->name, o->type->waiting, o->type->parked, now, then);
 }
 
-static json_t *outlook_json(const struct outlook *o)
+static json_t *change_json(const struct change *o)
 {
     return json_pack("{s:o,s:I,s:I,s:o,s:b,s:o,s:b}", "type", text_word(o->type->name), "waiting",
                      (json_int_t)o->type->waiting, "parked", (json_int_t)o->type->parked, "finish_at",
-                     json_time(o->now.last_us), "at_the_earliest", o->now.earliest, "new_finish_at",
-                     json_time(o->then.last_us), "new_at_the_earliest", o->then.earliest);
+                     json_time(o->now.last_us), "at_the_earliest", o->now.because != 0, "new_finish_at",
+                     json_time(o->then.last_us), "new_at_the_earliest", o->then.because != 0);
 }
 
 /* Both forecasts of each type that the limit holds and that has jobs waiting; *count of them. */
-static int look_out(struct cli *cli, const struct limits *limits, const struct limit *after,
-                    struct outlook *outlooks, size_t *count)
+static int forecast_both(struct cli *cli, const struct limits *limits, const struct limit *after,
+                         struct change *changes, size_t *count)
 {
     *count = 0;
     for (size_t i = 0; i < limits->type_count; i++) {
         const struct limit_type *type = &limits->types[i];
-        struct outlook *o = &outlooks[*count];
+        struct change *o = &changes[*count];
 
         if (!limit_holds(type, after->name) || type->waiting + type->parked == 0)
             continue;
         o->type = type;
-        if (limits_forecast(limits, type, NULL, &o->now, &cli->error) < 0 ||
-            limits_forecast(limits, type, after, &o->then, &cli->error) < 0)
+        if (forecast_type(limits, type, NULL, &o->now, &cli->error) < 0 ||
+            forecast_type(limits, type, after, &o->then, &cli->error) < 0)
             return cli->error.status;
         ++*count;
     }
     return 0;
 }
 
-static int print_json(struct cli *cli, const struct limit *after, const struct outlook *outlooks,
-                      size_t count, const char *note)
+static int print_json(struct cli *cli, const struct limit *after, const struct change *changes, size_t count,
+                      const char *note)
 {
     json_t *types = json_array(), *doc;
 
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(types, outlook_json(&outlooks[i]));
+        json_array_append_new(types, change_json(&changes[i]));
     doc = json_pack("{s:s,s:b,s:o,s:o}", "name", after->name, "dry_run", 1, "rules",
                     rate_rules_json(&after->set), "types", types);
     rate_add_note(doc, note);
     return json_print(cli, doc);
 }
 
-static void print_text(const struct limits *limits, const struct limit *after, const struct outlook *outlooks,
+static void print_text(const struct limits *limits, const struct limit *after, const struct change *changes,
                        size_t count, const char *note)
 {
     const struct limit *before = limits_find(limits, after->name);
@@ -82,29 +86,29 @@ static void print_text(const struct limits *limits, const struct limit *after, c
         rule_set_format(&before->set, old);
     output("%s: nothing was changed; now: %s; then: %s\n", after->name, old, new);
     for (size_t i = 0; i < count; i++)
-        print_outlook(limits, &outlooks[i]);
+        print_change(limits, &changes[i]);
     if (count == 0)
         puts("  no job that it holds is waiting");
     if (*note)
         output("%s\n", note);
 }
 
-static int print_outlooks(struct cli *cli, const struct limits *limits, const struct limit *after)
+static int print_changes(struct cli *cli, const struct limits *limits, const struct limit *after)
 {
-    struct outlook *outlooks = calloc(limits->type_count + 1, sizeof *outlooks);
+    struct change *changes = calloc(limits->type_count + 1, sizeof *changes);
     char note[RATE_NOTE_SIZE];
     size_t count;
     int status;
 
-    if (!outlooks)
+    if (!changes)
         return error_set(&cli->error, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
     rate_set_note(limits, after->name, &after->set, note);
-    status = look_out(cli, limits, after, outlooks, &count);
+    status = forecast_both(cli, limits, after, changes, &count);
     if (status == 0 && cli->json)
-        status = print_json(cli, after, outlooks, count, note);
+        status = print_json(cli, after, changes, count, note);
     else if (status == 0)
-        print_text(limits, after, outlooks, count, note);
-    free(outlooks);
+        print_text(limits, after, changes, count, note);
+    free(changes);
     return status;
 }
 
@@ -112,7 +116,7 @@ int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const stru
 {
     struct limits limits;
     struct limit after;
-    int status = rate_read(w, NULL, &limits);
+    int status = status_limits(w, &limits);
 
     if (status < 0) {
         limits_free(&limits);
@@ -120,7 +124,7 @@ int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const stru
     }
     status = limit_change(limits_find(&limits, name), name, kept, limits.now_us, &after, &cli->error);
     if (status == 0) {
-        status = print_outlooks(cli, &limits, &after);
+        status = print_changes(cli, &limits, &after);
         limit_free(&after);
     }
     limits_free(&limits);

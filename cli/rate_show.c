@@ -6,6 +6,7 @@
 #include "cli/rate.h"
 #include "cli/text.h"
 #include "queue/rate.h"
+#include "queue/status.h"
 
 /* ---- Parts */
 
@@ -105,30 +106,6 @@ static bool is_stopped(const struct limit *limit, size_t i)
     return limit->gates[i].pause_until_us > limit->now_us;
 }
 
-/* What is parked for a limit. */
-struct parked {
-    int64_t jobs;
-    bool dear; /* some may cost more than one slot: the last one starts later than so many slots say */
-};
-
-static struct parked parked_of(const struct limits *limits, const char *limit)
-{
-    struct parked parked = {.jobs = limits_parked(limits, limit)};
-
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *t = &limits->types[i];
-
-        parked.dear |= limit_holds(t, limit) && t->parked > 0 && (t->own_costs || t->cost > 1);
-    }
-    return parked;
-}
-
-/* Is the last start that a rule tells the earliest possible? */
-static bool is_earliest(const struct rule *rule, const struct parked *parked)
-{
-    return parked->dear && rule->algorithm != ALGORITHM_CONCURRENCY;
-}
-
 /* ---- show: text */
 
 static void print_span(const char *label, const struct rule *rule, int64_t n)
@@ -145,15 +122,6 @@ static void print_time(int indent, const char *label, int64_t now_us, int64_t us
 
     rate_format_when(now_us, us, text);
     output("%*s%-*s%s\n", indent, "", 16 - indent, label, text);
-}
-
-static void print_last(const struct limit *limit, size_t i, const struct parked *parked)
-{
-    char when[96];
-
-    rate_format_when(limit->now_us, limit_nth_start(limit, i, parked->jobs), when);
-    output("    %-12s%s%s\n", "last start", when,
-           is_earliest(&limit->set.at[i], parked) ? " at the earliest" : "");
 }
 
 static void print_gcra(const struct limit *limit, size_t i)
@@ -176,8 +144,9 @@ static void print_hold(int64_t now_us, int64_t until_us)
     output("    %-12s%s, for a job that waits at other gates too\n", "held to", when);
 }
 
-/* A rule and its gate. */
-static void print_gate(const struct limit *limit, size_t i, const struct parked *parked)
+/* A rule and its gate. When the rule alone would open is told where there are others, which may open later.
+ */
+static void print_gate(const struct limit *limit, size_t i)
 {
     const struct rule *rule = &limit->set.at[i];
 
@@ -194,9 +163,8 @@ static void print_gate(const struct limit *limit, size_t i, const struct parked 
     if (is_gcra(rule))
         print_gcra(limit, i);
     output("    %-12s%" PRId64 " of %" PRId64 "\n", "slots left", limit_slots(limit, i), rule->burst);
-    print_time(4, "next start", limit->now_us, limit_nth_start(limit, i, 1));
-    if (parked->jobs)
-        print_last(limit, i, parked);
+    if (limit->set.count > 1)
+        print_time(4, "opens", limit->now_us, limit_nth_start(limit, i, 1));
     if (is_stopped(limit, i))
         print_time(4, "paused to", limit->now_us, limit->gates[i].pause_until_us);
     if (limit->held_until_us[i])
@@ -205,41 +173,55 @@ static void print_gate(const struct limit *limit, size_t i, const struct parked 
         output("    %-12s%.3g of its rate\n", "adapted to", (double)limit->factor[i] / 1000);
 }
 
-static void print_types(const struct limits *limits)
+static void print_types(const struct limits *limits, const char *limit)
 {
+    bool any = false;
+
     for (size_t i = 0; i < limits->type_count; i++) {
         const struct limit_type *t = &limits->types[i];
 
-        output("  %-14s%s: %" PRId64 " waiting, %" PRId64 " parked%s", i ? "" : "types", t->name, t->waiting,
-               t->parked, t->held ? " and held: no worker has a handler" : "");
+        if (!limit_holds(t, limit))
+            continue;
+        output("  %-14s%s: %" PRId64 " waiting, %" PRId64 " parked%s", any ? "" : "types", t->name,
+               t->waiting, t->parked, t->held ? " and held: no worker has a handler" : "");
         if (t->cost > 1)
             output(", each costs %" PRId64, t->cost);
         putchar('\n');
+        any = true;
         if (t->keyless.jobs > 0) {
             output("%16s", "");
             keyless_print(stdout, t->name, &t->keyless);
         }
     }
-    if (limits->type_count == 0)
+    if (!any)
         puts("  types         none yet");
 }
 
-static void print_limit(const struct limits *limits)
+static void print_last(const struct limit *limit, const struct forecast *last)
 {
-    const struct limit *limit = &limits->at[0];
-    struct parked parked = parked_of(limits, limit->name);
+    char when[96], doubt[EARLIEST_SIZE];
 
+    rate_format_when(limit->now_us, last->last_us, when);
+    output("  last start    %s%s\n", when, last->last_us != GATE_NEVER ? earliest(last->because, doubt) : "");
+}
+
+static void print_limit(const struct limits *limits, const struct limit *limit, const struct forecast *last)
+{
     output("%s\n", limit->name);
     if (!limit->readable)
         puts("  its rules cannot be read and no job that it holds starts; set it again with weir rate set");
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
-        print_gate(limit, i, &parked);
-    output("  parked        %" PRId64 "\n", parked.jobs);
+        print_gate(limit, i);
+    output("  parked        %" PRId64 "\n", limits_parked(limits, limit->name));
     if (*rule_set_path(&limit->set))
         output("  keys asleep   %" PRId64 " over all keyed limits\n", limits->asleep);
     if (is_paused(limit))
         print_time(2, "paused to", limit->now_us, limit->pause_until_us);
-    print_types(limits);
+    if (limit->readable)
+        print_time(2, "next start", limit->now_us, limit_next_start(limit));
+    if (limit->readable && limits_backlog(limits, limit->name) > 0)
+        print_last(limit, last);
+    print_types(limits, limit->name);
 }
 
 /* ---- show: JSON */
@@ -277,18 +259,16 @@ static json_t *future_json(int64_t us, int64_t now_us)
     return us > now_us ? json_time(us) : json_null();
 }
 
-static json_t *gate_json(const struct limit *limit, size_t i, const struct parked *parked)
+static json_t *gate_json(const struct limit *limit, size_t i)
 {
     json_t *doc = rate_rule_json(&limit->set.at[i]), *state;
 
     if (*limit->set.at[i].by)
         return doc;
-    state = json_pack("{s:I,s:o,s:o,s:b,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i),
-                      "next_start", json_time(limit_nth_start(limit, i, 1)), "last_start",
-                      parked->jobs ? json_time(limit_nth_start(limit, i, parked->jobs)) : json_null(),
-                      "at_the_earliest", parked->jobs && is_earliest(&limit->set.at[i], parked),
-                      "paused_until", future_json(limit->gates[i].pause_until_us, limit->now_us),
-                      "held_until", future_json(limit->held_until_us[i], limit->now_us));
+    state = json_pack("{s:I,s:o,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
+                      json_time(limit_nth_start(limit, i, 1)), "paused_until",
+                      future_json(limit->gates[i].pause_until_us, limit->now_us), "held_until",
+                      future_json(limit->held_until_us[i], limit->now_us));
     if (is_gcra(&limit->set.at[i]))
         json_object_set_new(state, "tat", future_json(tat_of(limit, i), limit->now_us));
     if (limit->factor[i])
@@ -316,30 +296,51 @@ static json_t *types_json(const struct limits *limits, const char *limit)
 
 static json_t *limit_json(const struct limits *limits, const struct limit *limit)
 {
-    struct parked parked = parked_of(limits, limit->name);
     json_t *rules = limit->readable ? json_array() : json_null();
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
-        json_array_append_new(rules, gate_json(limit, i, &parked));
+        json_array_append_new(rules, gate_json(limit, i));
     return json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
-                     (json_int_t)parked.jobs, "next_start",
+                     (json_int_t)limits_parked(limits, limit->name), "next_start",
                      limit->readable ? json_time(limit_next_start(limit)) : json_null(), "paused_until",
                      future_json(limit->pause_until_us, limit->now_us), "types",
                      types_json(limits, limit->name));
 }
 
+static json_t *shown_json(const struct limits *limits, const struct limit *limit, const struct forecast *last)
+{
+    bool waits = limit->readable && limits_backlog(limits, limit->name) > 0;
+    json_t *doc = limit_json(limits, limit);
+
+    json_object_set_new(doc, "last_start", waits ? json_time(last->last_us) : json_null());
+    json_object_set_new(doc, "at_the_earliest", json_boolean(waits && last->because));
+    return doc;
+}
+
+static int show(struct cli *cli, const struct limits *limits, const char *name)
+{
+    const struct limit *limit = limits_find(limits, name);
+    struct forecast last;
+
+    if (!limit)
+        return error_set(&cli->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them",
+                         name);
+    if (forecast_limit(limits, limit, &last, &cli->error) < 0)
+        return cli->error.status;
+    if (cli->json)
+        return json_print(cli, shown_json(limits, limit, &last));
+    print_limit(limits, limit, &last);
+    return 0;
+}
+
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    struct limits limits;
-    int status = rate_read(w, argv[1], &limits);
+    struct limits limits = {0};
+    int status = limit_name_check("limit", argv[1], &cli->error);
 
     (void)flags;
-    if (status < 0)
-        status = cli_failed(cli, w);
-    else if (cli->json)
-        status = json_print(cli, limit_json(&limits, &limits.at[0]));
-    else
-        print_limit(&limits);
+    if (status == 0)
+        status = status_limits(w, &limits) < 0 ? cli_failed(cli, w) : show(cli, &limits, argv[1]);
     limits_free(&limits);
     return status;
 }
@@ -403,7 +404,7 @@ static void print_table(const struct limits *limits)
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     struct limits limits;
-    int status = rate_read(w, NULL, &limits);
+    int status = status_limits(w, &limits);
 
     (void)flags;
     (void)argv;

@@ -25,8 +25,10 @@ const struct command command_status = {
             "done       ended well; retried: attempts that failed and were retried; dead: those that died,\n"
             "           also when they were removed or retried since; weir dead list has what is kept\n"
             "           queues that are paused say since when; weir queue resume ends that\n"
-            "rate       starts a second that the limit allows, and how many there are now\n"
-            "ends       when the last job that waits now starts, at the earliest\n"
+            "rate       of its limits the rule that is strictest in the long run; now: starts a second\n"
+            "ends       when the last job that waits now starts; at the earliest where workers, pauses, "
+            "keys, costs,\n"
+            "           jobs in flight or other jobs may make it later\n"
             "\n"
             "  weir status --watch\n"
             "  weir status --json | jq .types\n",
@@ -37,14 +39,15 @@ const struct command command_status = {
 
 static json_t *type_json(const struct type_status *t)
 {
-    return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}", "waiting",
-        (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held, "running",
-        (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done", (json_int_t)t->done, "retried",
-        (json_int_t)t->retried, "dead", (json_int_t)t->dead, "cancelled", (json_int_t)t->cancelled, "aside",
-        (json_int_t)t->aside, "keyless", (json_int_t)t->keyless.jobs, "rate",
-        t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
-        json_time(t->next_start_us), "finish_at", json_time(t->finish_us), "at_the_earliest", t->earliest);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}",
+                     "waiting", (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held",
+                     (json_int_t)t->held, "running", (json_int_t)t->running, "scheduled",
+                     (json_int_t)t->scheduled, "done", (json_int_t)t->done, "retried", (json_int_t)t->retried,
+                     "dead", (json_int_t)t->dead, "cancelled", (json_int_t)t->cancelled, "aside",
+                     (json_int_t)t->aside, "keyless", (json_int_t)t->keyless.jobs, "rate",
+                     t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
+                     json_time(t->next_start_us), "finish_at", json_time(t->finish_us), "at_the_earliest",
+                     t->because != 0);
 }
 
 static json_t *status_json(const struct status *s)
@@ -75,17 +78,15 @@ static void print_types(const struct status *s)
            "aside", "running", "scheduled", "done", "retried", "dead", "rate", "now", "ends");
     for (size_t i = 0; i < s->type_count; i++) {
         const struct type_status *t = &s->types[i];
-        char rate[40] = "-", rate_now[40], ends[40] = "-";
+        char rate_now[40], ends[40] = "-";
 
-        if (t->rate > 0)
-            per_second(t->rate, rate);
         if (t->finish_us >= 0)
             cli_format_time(t->finish_us, ends);
         output("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64
                " %10" PRId64 " %8" PRId64 " %6" PRId64 " %10s %9s  %s%s\n",
                t->name, t->waiting, t->parked, t->held, t->aside, t->running, t->scheduled, t->done,
-               t->retried, t->dead, rate, per_second(t->rate_now, rate_now), ends,
-               t->earliest && t->finish_us >= 0 ? " at the earliest" : "");
+               t->retried, t->dead, *t->rule ? t->rule : "-", per_second(t->rate_now, rate_now), ends,
+               t->because && t->finish_us >= 0 ? " at the earliest" : "");
     }
 }
 

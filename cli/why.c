@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/outlook.h"
 #include "cli/rate.h"
 #include "cli/text.h"
 #include "queue/why.h"
@@ -27,7 +28,7 @@ const struct command command_why = {
         "The time\n"
         "of its start is exact for a type with rates of its own that are not keyed, when executors are free; "
         "else it\n"
-        "is the earliest possible: other keys, other types, jobs in flight or other queues can delay it.\n"
+        "is the earliest possible, and the reason stands behind it.\n"
         "\n"
         "  weir why 3k0v8s1m2c9x4q7z\n"
         "  weir why --json 3k0v8s1m2c9x4q7z | jq .start\n",
@@ -130,7 +131,8 @@ static void format_halt(const struct found_job *job, char out[200])
 
 static void print_start(const struct why *why)
 {
-    char when[96], halt[200];
+    bool told = why->limited && why->start_us != GATE_NEVER;
+    char when[96], halt[200], doubt[EARLIEST_SIZE];
 
     format_halt(&why->job, halt);
     if (*halt)
@@ -140,8 +142,8 @@ static void print_start(const struct why *why)
     rate_format_when(why->now_us, why->start_us, when);
     if (!why->limited)
         snprintf(when, sizeof when, "as soon as a worker takes it: its type has no limit");
-    output("%-10s %s%s\n", "starts", when,
-           why->limited && why->earliest && why->start_us != GATE_NEVER ? ", at the earliest" : "");
+    output("%-10s %s%s%s\n", "starts", when, told && why->because ? "," : "",
+           told ? earliest(why->because, doubt) : "");
 }
 
 static void print_line(const struct why *why)
@@ -258,7 +260,7 @@ static void add_line_json(json_t *doc, const struct why *why)
                      told ? json_integer(why->ahead) : json_null(), "turns_before",
                      why->turns < 0 ? json_null() : json_integer(why->turns), "cost", (json_int_t)why->cost,
                      "held", why->job.held, "served", why->served, "gates", gates, "start",
-                     told ? json_time(why->start_us) : json_null(), "at_the_earliest", why->earliest);
+                     told ? json_time(why->start_us) : json_null(), "at_the_earliest", why->because != 0);
     json_object_update(doc, line);
     json_decref(line);
 }

@@ -8,9 +8,6 @@
 #include "core/reply.h"
 #include "core/script.h"
 
-#define GATES_MAX 16      /* rules over all limits of a type */
-#define STEPS_MAX 1000000 /* starts that are gone through where several gates decide: half a second */
-
 void limits_request(struct args *a, const char *prefix, int64_t now_us, const char *name)
 {
     script_begin(a, "rate_list", prefix, now_us);
@@ -218,40 +215,36 @@ int64_t limits_parked(const struct limits *limits, const char *limit)
     return parked;
 }
 
-/* When its gates are looked at again: now, or when its pause ends. */
-static int64_t looked_at(const struct limit *limit)
+int64_t limits_backlog(const struct limits *limits, const char *limit)
+{
+    int64_t backlog = limits_parked(limits, limit);
+
+    for (size_t i = 0; i < limits->type_count; i++)
+        if (limit_holds(&limits->types[i], limit))
+            backlog += limits->types[i].waiting;
+    return backlog;
+}
+
+int64_t limit_looked_at(const struct limit *limit)
 {
     return limit->pause_until_us > limit->now_us ? limit->pause_until_us : limit->now_us;
 }
 
 int64_t limit_slots(const struct limit *limit, size_t rule)
 {
-    const struct gate *g = &limit->gates[rule];
+    struct gate open = limit->gates[rule]; /* shallow: only looked at */
 
-    if (limit->pause_until_us > limit->now_us || g->pause_until_us > limit->now_us ||
-        limit->held_until_us[rule])
+    if (limit->held_until_us[rule])
         return 0;
-    return gate_count(g, limit->now_us, limit->set.at[rule].burst, 1);
+    open.pause_until_us = 0;
+    return gate_count(&open, limit->now_us, limit->set.at[rule].burst, 1);
 }
 
 int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n)
 {
-    int64_t from_us = looked_at(limit), held_us = limit->held_until_us[rule];
+    int64_t from_us = limit_looked_at(limit), held_us = limit->held_until_us[rule];
 
     return gate_nth_start(&limit->gates[rule], held_us > from_us ? held_us : from_us, n, 1);
-}
-
-int64_t limit_next_start(const struct limit *limit)
-{
-    int64_t next_us = looked_at(limit);
-
-    for (size_t i = 0; i < limit->set.count; i++) {
-        int64_t at_us = *limit->set.at[i].by ? 0 : limit_nth_start(limit, i, 1);
-
-        if (at_us > next_us)
-            next_us = at_us;
-    }
-    return next_us;
 }
 
 /* ---- Other rules */
@@ -324,163 +317,6 @@ int64_t limit_most_cost(const struct rule_set *rules)
         gate_free(&g);
     }
     return most;
-}
-
-/* ---- When a backlog has started */
-
-/* The gates of a type that a forecast goes by: copies, which it uses up. */
-struct line {
-    struct gate gates[GATES_MAX];
-    size_t count;
-    int64_t from_us; /* no start before: now, or the end of a pause */
-};
-
-static void line_free(struct line *line)
-{
-    for (size_t i = 0; i < line->count; i++)
-        gate_free(&line->gates[i]);
-}
-
-static int line_add(struct line *line, const struct limit *limit, struct forecast *out)
-{
-    if (looked_at(limit) > line->from_us)
-        line->from_us = looked_at(limit);
-    out->earliest |= !limit->readable;
-    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
-        const struct rule *rule = &limit->set.at[i];
-        bool rate = rule->algorithm != ALGORITHM_CONCURRENCY && !*rule->by;
-
-        out->earliest |= !rate || rule->adapt_high;
-        if (!rate || line->count == GATES_MAX)
-            continue;
-        if (gate_copy(&line->gates[line->count], &limit->gates[i]) < 0)
-            return WEIR_EINTERNAL;
-        line->count++;
-    }
-    return 0;
-}
-
-/* The latest of what each gate alone says: the line's last start is not before it. */
-static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t cost)
-{
-    int64_t last_us = line->from_us;
-
-    for (size_t i = 0; i < line->count; i++) {
-        int64_t at_us = gate_nth_start(&line->gates[i], line->from_us, jobs, cost);
-
-        if (at_us > last_us)
-            last_us = at_us;
-    }
-    return last_us;
-}
-
-/* Where several gates decide, start by start; after so many the rest is told by each gate alone. */
-static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forecast *out)
-{
-    for (int step = 0; line->count > 1 && jobs > 0 && step < STEPS_MAX; step++) {
-        int64_t taken;
-
-        line->from_us = gates_start(line->gates, line->count, line->from_us, cost);
-        if (line->from_us == GATE_NEVER)
-            break;
-        if (gates_take(line->gates, line->count, line->from_us, jobs, cost, &taken) < 0)
-            return WEIR_EINTERNAL;
-        jobs -= taken;
-    }
-    out->last_us = line->from_us;
-    if (line->from_us < GATE_NEVER && jobs > 0) {
-        out->earliest |= line->count > 1;
-        out->last_us = line_last_alone(line, jobs, cost);
-    }
-    return 0;
-}
-
-/* Do jobs of another type wait for that limit too? */
-static bool is_shared(const struct limits *limits, const struct limit_type *type, const char *limit)
-{
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *other = &limits->types[i];
-
-        if (other != type && other->waiting + other->parked > 0 && limit_holds(other, limit))
-            return true;
-    }
-    return false;
-}
-
-/* Fills the line with the gates of all limits of the type. */
-static int line_make(struct line *line, const struct limits *limits, const struct limit_type *type,
-                     const struct limit *instead, struct forecast *out)
-{
-    bool there = false;
-    int status = 0;
-
-    for (size_t i = 0; status == 0 && i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-
-        if (instead && strcmp(instead->name, type->limits[i]) == 0) {
-            limit = instead;
-            there = true;
-        }
-        out->earliest |= is_shared(limits, type, type->limits[i]);
-        if (limit)
-            status = line_add(line, limit, out);
-    }
-    if (status == 0 && instead && !there && limit_holds(type, instead->name))
-        status = line_add(line, instead, out);
-    return status;
-}
-
-int limits_forecast(const struct limits *limits, const struct limit_type *type, const struct limit *instead,
-                    struct forecast *out, struct error *e)
-{
-    struct line line = {.from_us = limits->now_us};
-    int64_t jobs = type->waiting + type->parked;
-    int status;
-
-    *out = (struct forecast){.last_us = limits->now_us, .earliest = type->held};
-    status = line_make(&line, limits, type, instead, out);
-    if (status == 0 && jobs > 0 && line.count == 0 && out->earliest)
-        out->last_us = GATE_NEVER;
-    else if (status == 0 && jobs > 0)
-        status = line_last(&line, jobs, type->cost, out);
-    out->earliest |= type->own_costs && line.count > 0;
-    line_free(&line);
-    if (status < 0)
-        return error_set(e, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
-    return 0;
-}
-
-/* Slots a second that a rule lets through in the long run; 0: it does not say. */
-static double rate_of(const struct limit *limit, size_t i)
-{
-    const struct rule *rule = &limit->set.at[i];
-    double rate;
-
-    if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by)
-        return 0;
-    rate = 1e6 * (double)rule->count / (double)rule->period_us;
-    return limit->factor[i] ? rate * (double)limit->factor[i] / 1000 : rate;
-}
-
-double limits_rate(const struct limits *limits, const struct limit_type *type, int64_t n)
-{
-    int64_t latest_us = 0;
-    double deciding = 0;
-
-    for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-
-        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
-            double rate = rate_of(limit, k);
-            int64_t last_us = gate_nth_start(&limit->gates[k], limits->now_us, n, type->cost);
-
-            if (rate > 0 && (last_us > latest_us || (last_us == latest_us && rate < deciding))) {
-                latest_us = last_us;
-                deciding = rate;
-            }
-        }
-    }
-    return deciding / (double)type->cost;
 }
 
 struct limit_type *limits_type(const struct limits *limits, const char *name)

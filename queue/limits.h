@@ -1,5 +1,5 @@
-/* Limits as they are: their rules, the states of their gates, the types that they hold, and when what waits
- * has started. Of rate_list.lua's answer. */
+/* Limits as they are: their rules, the states of their gates and the types that they hold, of rate_list.lua's
+ * answer. When what waits starts: queue/forecast.h. */
 #ifndef QUEUE_LIMITS_H
 #define QUEUE_LIMITS_H
 
@@ -36,10 +36,15 @@ struct limit_type {
     char name[LIMIT_NAME_SIZE];
     int64_t cost, waiting, parked;
     bool held;                       /* no worker that looked has a handler for it */
-    bool own_costs, may_differ;      /* as in struct type_status; status_costs tells, else false */
-    struct keyless keyless;          /* the same */
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
     size_t limit_count;
+
+    /* What status_learn tells: */
+    bool learned;
+    bool own_costs, may_differ; /* as in struct type_status */
+    bool served, in_pause;      /* a worker takes its jobs; some may stand in a queue that is paused */
+    int64_t free;               /* executors that could take one now */
+    struct keyless keyless;
 };
 
 struct limits {
@@ -62,17 +67,17 @@ WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *ou
 /* The limit of that name, or NULL. */
 const struct limit *limits_find(const struct limits *limits, const char *name);
 bool limit_holds(const struct limit_type *type, const char *limit);
-/* Jobs of its types in their lanes. */
+/* Jobs of its types in their lanes; with those in queues. */
 int64_t limits_parked(const struct limits *limits, const char *limit);
+int64_t limits_backlog(const struct limits *limits, const char *limit);
 
-/* Of one rule that is not keyed: the slots that could be taken now; when the next and the n-th of what waits
- * for it starts at the earliest. GATE_NEVER: when something ends. A gate that is held is as good as closed:
- * who may pass nevertheless is not known here. */
+/* When its gates are looked at again: now, or when its pause ends. */
+int64_t limit_looked_at(const struct limit *limit);
+/* Of one rule that is not keyed: the slots that are left, whether it is paused or not; when the n-th job
+ * starts at the earliest as far as this rule alone goes. GATE_NEVER: when something ends. A gate that is held
+ * is as good as closed: who may pass nevertheless is not known here. */
 int64_t limit_slots(const struct limit *limit, size_t rule);
 int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n);
-/* When the next job starts at the earliest, as far as the rules that are not keyed go. */
-int64_t limit_next_start(const struct limit *limit);
-
 /* The limit as it would be with other rules, as rate_set leaves it. WEIR_EINTERNAL: out of memory. Freed with
  * limit_free. before NULL: there is none of that name. */
 WEIR_CHECKED int limit_change(const struct limit *before, const char *name, const struct rule_set *rules,
@@ -81,18 +86,6 @@ void limit_free(struct limit *limit);
 /* The most that a job may cost to start at all under these rules. GATE_NEVER: any cost fits. */
 int64_t limit_most_cost(const struct rule_set *rules);
 
-/* When the last job of a type that waits now has started. */
-struct forecast {
-    int64_t last_us; /* GATE_NEVER: it cannot be said, all hangs on keys or on what ends */
-    bool earliest;   /* keys, costs, jobs in flight, other types or pauses can delay it */
-};
-/* instead (may be NULL) stands in for the limit of its name, or beside the others when there is none yet. */
-WEIR_CHECKED int limits_forecast(const struct limits *limits, const struct limit_type *type,
-                                 const struct limit *instead, struct forecast *out, struct error *e);
-
-/* Starts a second that the limits of a type allow in the long run: by the rule that is in the way of n jobs
- * for the longest. 0: no rate holds all of them. */
-double limits_rate(const struct limits *limits, const struct limit_type *type, int64_t n);
 /* The row of a type, or NULL. */
 struct limit_type *limits_type(const struct limits *limits, const char *name);
 

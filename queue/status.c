@@ -1,6 +1,8 @@
 #include "queue/status.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +90,7 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->own_costs = json_is_true(json_object_get(type, "own_costs"));
     t->next_start_us = t->finish_us = -1;
     *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = number(type, "parked");
+    t->in_pause = json_is_true(json_object_get(type, "in_pause"));
     t->may_differ = may_differ(t, number(type, "looked_at"), json_is_true(json_object_get(type, "more")));
 }
 
@@ -108,6 +111,80 @@ static void read_worker(struct worker_status *row, const char *name, const json_
 static int by_name(const void *a, const void *b)
 {
     return strcmp(a, b); /* each row begins with its name */
+}
+
+/* ---- What workers take */
+
+static bool has_name(const json_t *names, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(names); i++)
+        if (json_string_length(json_array_get(names, i)) > 0 &&
+            strcmp(json_string_value(json_array_get(names, i)), name) == 0)
+            return true;
+    return false;
+}
+
+static struct type_status *find_type(struct status *s, const char *name)
+{
+    return name && s->type_count ? bsearch(name, s->types, s->type_count, sizeof *s->types, by_name) : NULL;
+}
+
+/* A worker that is alive, and runs so many jobs. */
+static void add_worker(struct status *s, const json_t *info, int64_t running)
+{
+    const json_t *types = json_object_get(info, "types");
+    int64_t free_now = positive(number(info, "executors") - running);
+
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        struct type_status *t = find_type(s, json_string_value(json_array_get(types, i)));
+
+        if (t) {
+            t->served = true;
+            t->free += free_now;
+        }
+    }
+}
+
+/* Does a worker that is alive take that type from that queue? */
+static bool is_taken(json_t *workers, const char *type, const char *queue, int64_t now_us)
+{
+    const char *id;
+    json_t *worker;
+
+    json_object_foreach(workers, id, worker)
+    {
+        json_t *info = json_object_get(worker, "read");
+
+        if (number(worker, "until") > now_us && has_name(json_object_get(info, "types"), type) &&
+            has_name(json_object_get(info, "queues"), queue))
+            return true;
+    }
+    return false;
+}
+
+/* Which types are served: by a worker, and from each queue where jobs of them were seen. */
+static void read_serving(struct status *s, json_t *root)
+{
+    json_t *workers = json_object_get(root, "workers"), *worker;
+    const char *id;
+
+    json_object_foreach(workers, id, worker)
+    {
+        const char *text = json_string_value(json_object_get(worker, "info"));
+        json_t *info = text ? json_loads(text, 0, NULL) : NULL;
+
+        if (info && number(worker, "until") > s->now_us)
+            add_worker(s, info, number(worker, "running"));
+        if (info)
+            json_object_set_new(worker, "read", info);
+    }
+    for (size_t i = 0; i < s->type_count; i++) {
+        struct type_status *t = &s->types[i];
+        json_t *queues = json_object_get(json_object_get(json_object_get(root, "types"), t->name), "queues");
+
+        for (size_t q = 0; t->served && q < json_array_size(queues); q++)
+            t->served = is_taken(workers, t->name, json_string_value(json_array_get(queues, q)), s->now_us);
+    }
 }
 
 static int read_rows(struct status *s, json_t *root, struct error *e)
@@ -141,7 +218,32 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
     qsort(s->types, s->type_count, sizeof *s->types, by_name);
     qsort(s->workers, s->worker_count, sizeof *s->workers, by_name);
+    read_serving(s, root);
     return 0;
+}
+
+/* ---- Forecasts */
+
+static void learn(struct limit_type *type, const struct type_status *t)
+{
+    type->learned = true;
+    type->own_costs = t->own_costs;
+    type->may_differ = t->may_differ;
+    type->served = t->served;
+    type->in_pause = t->in_pause;
+    type->free = t->free;
+    type->keyless = t->keyless;
+}
+
+static void read_rule(struct type_status *t, const struct limits *limits, const struct limit_type *type)
+{
+    const struct rule *rule = limits_rule(limits, type);
+    char period[32];
+
+    if (!rule)
+        return;
+    duration_format(rule->period_us, period);
+    snprintf(t->rule, sizeof t->rule, "%" PRId64 "/%s", rule->count, period);
 }
 
 /* When what waits of a type starts. */
@@ -149,26 +251,28 @@ static int foretell(struct type_status *t, const struct limits *limits, struct e
 {
     struct limit_type *type = limits_type(limits, t->name);
     struct forecast next, last;
-    int64_t backlog = t->waiting + t->parked;
 
     t->limited = type && type->limit_count > 0;
     if (!t->limited)
         return 0;
-    t->rate = limits_rate(limits, type, backlog > 0 ? backlog : 1);
-    if (backlog == 0 || t->held)
-        return 0;
-    type->own_costs = t->own_costs;
+    t->rate = limits_rate(limits, type);
+    read_rule(t, limits, type);
+    learn(type, t);
     type->parked = t->parked;
     type->waiting = t->waiting;
-    if (limits_forecast(limits, type, NULL, &last, e) < 0)
+    if (t->waiting + t->parked == 0 || t->held)
+        return 0;
+    if (forecast_type(limits, type, NULL, &last, e) < 0)
         return e->status;
     type->parked = 1;
     type->waiting = 0;
-    if (limits_forecast(limits, type, NULL, &next, e) < 0)
+    if (forecast_type(limits, type, NULL, &next, e) < 0)
         return e->status;
+    type->parked = t->parked;
+    type->waiting = t->waiting;
     t->next_start_us = next.last_us == GATE_NEVER ? -1 : next.last_us;
     t->finish_us = last.last_us == GATE_NEVER ? -1 : last.last_us;
-    t->earliest = last.earliest;
+    t->because = last.because;
     return 0;
 }
 
@@ -184,7 +288,7 @@ static int read_limits(struct weir *w, struct status *s)
 }
 
 /* All but what follows from the limits. */
-static int ask(struct weir *w, struct status *status)
+static int ask(struct weir *w, int64_t now_us, struct status *status)
 {
     struct redisReply *reply = NULL;
     json_t *root = NULL;
@@ -193,7 +297,7 @@ static int ask(struct weir *w, struct status *status)
 
     memset(status, 0, sizeof *status);
     args_init(&a);
-    script_begin(&a, "status", w->prefix, -1);
+    script_begin(&a, "status", w->prefix, now_us);
     rc = client_call(w, &a, &reply, NULL);
     args_free(&a);
     if (rc != 0)
@@ -212,27 +316,31 @@ static int ask(struct weir *w, struct status *status)
 
 int status_read(struct weir *w, struct status *status)
 {
-    int rc = ask(w, status);
+    int rc = ask(w, -1, status);
 
     return rc == 0 ? read_limits(w, status) : rc;
 }
 
-int status_costs(struct weir *w, struct limits *limits)
+int status_learn(struct weir *w, int64_t now_us, struct limits *limits)
 {
     struct status status;
-    int rc = ask(w, &status);
+    int rc = ask(w, now_us, &status);
 
     for (size_t i = 0; rc == 0 && i < status.type_count; i++) {
         struct limit_type *type = limits_type(limits, status.types[i].name);
 
-        if (type) {
-            type->own_costs = status.types[i].own_costs;
-            type->may_differ = status.types[i].may_differ;
-            type->keyless = status.types[i].keyless;
-        }
+        if (type)
+            learn(type, &status.types[i]);
     }
     status_free(&status);
     return rc;
+}
+
+int status_limits(struct weir *w, struct limits *limits)
+{
+    int rc = limits_read(w, NULL, limits);
+
+    return rc == 0 ? status_learn(w, -1, limits) : rc;
 }
 
 void status_free(struct status *status)

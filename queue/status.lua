@@ -4,15 +4,17 @@
 -- ARGV: now
 -- reply: JSON: {"now": "us", "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
 --        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool, "looked_at": n, "more": bool,
---                  "keyless": as rates.keyless tells it}},
+--                  "queues": [queue, ...], "in_pause": bool, "keyless": as rates.keyless tells it}},
 --        "workers": {id: {"info": JSON text, "until": "us", "running": n}}, "dead": n, "later": n}. Times are text: JSON numbers
 --        here keep 14 digits. own_costs: jobs of it name their cost, by what claims noted and by the first jobs of the queues;
---        looked_at: how many of it are among those; more: where it was found, jobs stand behind that were not looked at
+--        looked_at: how many of it are among those; queues: where; more: there, jobs stand behind that were not looked at; in_pause:
+--        jobs of it may stand in a queue that is paused
 --
 -- uses: lane paused rates types
 
 local LOOKED_AT, PAGE = 100, 10 -- jobs of each queue, so many at a time
 local BYTES_MOST = 1048576      -- of all queues: no more pages are read then
+local PAUSED_MOST = 20          -- paused queues whose lanes are looked at for each type that has any; more: it may be in one
 
 local function pairs_of(list)
     local t = {}
@@ -20,17 +22,18 @@ local function pairs_of(list)
     return t
 end
 
--- Looks at the first jobs of a queue. found: {bytes =, types = {type -> {looked_at =, own_costs =, more =}}}; more: there
--- are jobs behind them that were not looked at.
+-- Looks at the first jobs of a queue. found: {bytes =, types = {type -> {looked_at =, own_costs =, more =, queues =}}, paused = {queue,
+-- ...}, paused_more =}; more: there are jobs behind them that were not looked at.
 local function look(queue, length, found)
     local here, looked_at = {}, 0
     while looked_at < min(length, LOOKED_AT) and found.bytes <= BYTES_MOST do
         for _, entry in ipairs(call('LRANGE', P .. 'queue:' .. queue, digits(looked_at), digits(looked_at + PAGE - 1))) do
             local name = match(entry, '"type"%s*:%s*"([%w_.-]+)"')
             if name then
-                local t = found.types[name] or {looked_at = 0, own_costs = false, more = false}
+                local t = found.types[name] or {looked_at = 0, own_costs = false, more = false, queues = {}}
                 t.looked_at = t.looked_at + 1
                 t.own_costs = t.own_costs or find(entry, '"cost"', 1, true) ~= nil
+                if not here[name] then t.queues[#t.queues + 1] = queue end
                 found.types[name], here[name] = t, t
             end
             found.bytes = found.bytes + #entry
@@ -39,12 +42,35 @@ local function look(queue, length, found)
     end
     if looked_at >= length then return end
     for _, t in pairs(here) do t.more = true end
+    return true
+end
+
+-- Notes that a queue is paused; more: jobs stand there that were not looked at.
+local function note_pause(queue, found, more)
+    found.paused[#found.paused + 1], found.paused[queue] = queue, true
+    found.paused_more = found.paused_more or more
+end
+
+-- May jobs of a type, so many of them in lanes, stand in a queue that is paused?
+local function in_pause(name, parked, found)
+    if #found.paused == 0 then return false end
+    for _, queue in ipairs(found.types[name] and found.types[name].queues or {}) do
+        if found.paused[queue] then return true end
+    end
+    if found.paused_more or parked > 0 and #found.paused > PAUSED_MOST then return true end
+    for i = 1, parked > 0 and #found.paused or 0 do
+        local queue = found.paused[i]
+        if call('EXISTS', P .. 'ring:' .. queue .. '/' .. name, P .. 'sleep:' .. queue) > 0 then return true end
+    end
+    return false
 end
 
 local function type_of(name, text, held, found)
-    return {stats = pairs_of(call('HGETALL', P .. 'stats:' .. name)), parked = lane.parked(name), held = held or false,
-            own_costs = types.parse(name, text).own_costs or found and found.own_costs or false,
-            looked_at = found and found.looked_at or 0, more = found and found.more or false, keyless = rates.keyless(name)}
+    local seen, parked = found.types[name] or {queues = {}}, lane.parked(name)
+    return {stats = pairs_of(call('HGETALL', P .. 'stats:' .. name)), parked = parked, held = held or false,
+            own_costs = types.parse(name, text).own_costs or seen.own_costs or false, looked_at = seen.looked_at or 0,
+            more = seen.more or false, queues = seen.queues[1] and seen.queues, in_pause = in_pause(name, parked, found),
+            keyless = rates.keyless(name)}
 end
 
 local function worker_of(id, deadline)
@@ -53,19 +79,21 @@ local function worker_of(id, deadline)
 end
 
 local function status()
-    local queues, found = paused.queues(), {bytes = 0, types = {}}
+    local queues, found = paused.queues(), {bytes = 0, types = {}, paused = {}}
     local reply = {now = us(now), queues = {}, paused = {}, types = {}, workers = {},
                    dead = call('ZCARD', P .. 'dead'), later = call('ZCARD', P .. 'later')}
     for _, queue in ipairs(queues) do
         local length = call('LLEN', P .. 'queue:' .. queue)
-        look(queue, length, found)
+        local more, since = look(queue, length, found), paused.since(queue)
         reply.queues[queue] = length
-        local since = paused.since(queue)
-        reply.paused[queue] = since ~= '' and since or nil
+        if since ~= '' then
+            reply.paused[queue] = since
+            note_pause(queue, found, more)
+        end
     end
     local held = rates.held(queues)
     for name, text in pairs(pairs_of(call('HGETALL', P .. 'types'))) do
-        if is_name(name) then reply.types[name] = type_of(name, text, held[name], found.types[name]) end
+        if is_name(name) then reply.types[name] = type_of(name, text, held[name], found) end
     end
     local workers = call('ZRANGE', P .. 'workers', 0, -1, 'WITHSCORES')
     for i = 1, #workers, 2 do

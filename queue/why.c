@@ -6,7 +6,7 @@
 #include "core/client.h"
 #include "core/reply.h"
 #include "core/script.h"
-#include "queue/limits.h"
+#include "queue/status.h"
 
 /* A look at one job that waits. */
 struct look {
@@ -16,6 +16,7 @@ struct look {
     struct limits limits;
     char lane[PLACE_SIZE]; /* its lane, where it is or will be */
     int64_t lane_length;
+    int64_t before;                   /* lanes of other keys that have their turn before its own */
     bool elsewhere;                   /* other queues have jobs that may be of its type */
     bool keyed;                       /* it has keyed gates */
     struct gate gates[WHY_GATES_MAX]; /* as they are now, those of its key too */
@@ -111,6 +112,7 @@ static int read_why(struct look *look, const struct redisReply *r)
     why->served = reply_int(r->element[6], 0) != 0;
     look->elsewhere = reply_int(r->element[7], 0) != 0;
     why->turns = in_lane ? reply_int(r->element[8], -1) : -1;
+    look->before = reply_int(r->element[9], 0);
     gates = r->element[10];
     for (size_t i = 0; gates->type == REDIS_REPLY_ARRAY && i < gates->elements; i++)
         if (gates->element[i]->elements >= 6 && why->gate_count < WHY_GATES_MAX)
@@ -155,7 +157,7 @@ static int ask_limits(struct look *look)
         status = limits_reply(reply, &look->limits, &look->w->error);
     if (reply)
         freeReplyObject(reply);
-    return status;
+    return status == 0 ? status_learn(look->w, look->now_us, &look->limits) : status;
 }
 
 /* ---- The jobs before it */
@@ -266,20 +268,22 @@ static void pass_keys(struct look *look, int64_t n, int64_t cost)
     }
 }
 
-/* It is the last of n jobs that each cost so many slots. */
+/* It is the last of n jobs of its key that each cost so many slots. At the gates for all keys one job at
+ * least of each lane before its own comes first too. */
 static int foretell(struct look *look, int64_t n, int64_t cost)
 {
     struct why *why = look->out;
     struct limit_type unmet, *type = type_of(look, &unmet);
+    int64_t all = n + (look->keyed ? look->before : 0);
     struct forecast forecast;
 
-    type->waiting = 0;
-    type->parked = n;
+    type->parked = type->parked < all ? type->parked : all;
+    type->waiting = all - type->parked;
     type->cost = cost;
     type->held = false;
-    if (limits_forecast(&look->limits, type, NULL, &forecast, &look->w->error) < 0)
+    if (forecast_type(&look->limits, type, NULL, &forecast, &look->w->error) < 0)
         return look->w->error.status;
-    why->earliest |= forecast.earliest;
+    why->because |= forecast.because;
     why->start_us = forecast.last_us == GATE_NEVER ? why->now_us : forecast.last_us;
     pass_keys(look, n, cost);
     if (why->start_us <= why->now_us && needs_an_end(look, why->ahead + 1))
@@ -291,6 +295,7 @@ static int look_ahead(struct look *look)
 {
     struct why *why = look->out;
     struct line line = {0};
+    struct limit_type unmet;
     bool equal;
     int status = ask_limits(look);
 
@@ -301,8 +306,10 @@ static int look_ahead(struct look *look)
     status = count_line(look, &line);
     if (status != 0)
         return status;
-    equal = line.jobs == 0 || (line.least == why->cost && line.most == why->cost);
-    why->earliest = look->keyed || look->elsewhere || !equal || !why->served;
+    equal = (line.jobs == 0 || (line.least == why->cost && line.most == why->cost)) &&
+            (look->before == 0 || !type_of(look, &unmet)->own_costs);
+    why->because = (look->keyed ? LATER_KEYS : 0u) | (look->elsewhere ? LATER_OTHERS : 0u) |
+                   (equal ? 0u : LATER_COSTS) | (why->served ? 0u : LATER_NO_WORKER);
     if (equal)
         return foretell(look, line.jobs + 1, why->cost);
     return foretell(look, line.slots + why->cost, 1); /* slot by slot: not later than job by job */
@@ -327,7 +334,7 @@ int why_read(struct weir *w, int64_t now_us, const char *id, struct why *out)
         status = look_ahead(&look);
     if (is_halted(&out->job)) {
         out->start_us = GATE_NEVER;
-        out->earliest = true;
+        out->because |= LATER_QUEUE_PAUSED;
     }
     for (size_t i = 0; i < look.gate_count; i++)
         gate_free(&look.gates[i]);

@@ -4,6 +4,7 @@
 #define QUEUE_WHY_H
 
 #include "queue/find_job.h"
+#include "queue/forecast.h"
 #include "throttle/gate.h"
 
 #define WHY_GATES_MAX 32 /* 16 rules, and a pause of each limit */
@@ -40,7 +41,7 @@ struct why {
     size_t gate_count;
     int holder;       /* the gate that opens last, of those that are closed; -1: none is */
     int64_t start_us; /* when it starts; GATE_NEVER: nobody can tell */
-    bool earliest; /* other keys, types or queues, jobs in flight, or that no worker takes it can delay it */
+    unsigned because; /* what may make it later: enum forecast_because; 0: it is exact */
 };
 
 /* now_us < 0: Redis's time. WEIR_ENOTFOUND: there is no such job. Fills w->error on failure; free with

@@ -3,7 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
 -- reply: [ now, key, its lane (lane:<lane>), jobs there, its cost, held (0/1), served (0/1), elsewhere (0/1), lanes that have
---          their turn before its own (-1: it is not in the ring), lanes in the ring, [gate, ...] ]
+--          their turn before its own (-1: it is not in the ring), the same as if it were in the ring by now, [gate, ...] ]
 --        held: no worker that looked can run its type; served: a worker does run it, from that queue; elsewhere: other queues
 --        have jobs that may be of the type
 --        gate: [ limit, index of the rule, its state, opens, paused until, held for another until ]: times in us, 0: not at all;
@@ -74,6 +74,13 @@ local function elsewhere(queue, name)
     return 0
 end
 
+-- How many lanes of a ring have their turn before a lane that is to join it: those that were served longer ago.
+local function before_it(queue, t, ring, lane_key)
+    local keyed = {}
+    for i, spec in ipairs(t.keyed) do keyed[i] = {name = spec.name .. '/' .. lane_key} end
+    return call('ZCOUNT', ring, '-inf', '(' .. us(ticket_of(queue, keyed, t.name .. '/' .. lane_key)))
+end
+
 local function why(ARGV)
     local place, name, body = ARGV[2] or '', ARGV[3], ARGV[4]
     local kind, path = place:match('^(%a+):(.*)$')
@@ -88,10 +95,10 @@ local function why(ARGV)
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key
     local _, _, lane_key = lease.lane_parts(sub(of_lane, 6))
     local ring = P .. 'ring:' .. queue .. '/' .. name
-    local first = call('LINDEX', P .. of_lane, '0')
+    local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)
     return {us(now), key, of_lane, call('LLEN', P .. of_lane), us(cost),
             call('ZSCORE', P .. 'held:' .. queue, name) and 1 or 0, served(queue, name), elsewhere(queue, name),
-            call('ZRANK', ring, lane_key) or -1, call('ZCARD', ring),
+            rank or -1, rank or before_it(queue, t, ring, lane_key),
             gate_rows(t, queue, key, first and claim_grant.cost(s, first) or cost)}
 end
 

@@ -12,7 +12,7 @@
 
 #include "core/client.h"
 #include "core/script.h"
-#include "queue/limits.h"
+#include "queue/forecast.h"
 #include "queue/rate.h"
 #include "tests/library.h"
 
@@ -553,7 +553,7 @@ static void test_pause_and_resume(void **state)
     expect_limit("mail", "gcra:20/1000000/20 pause:1795000009000000/1795000000000000");
     list_at(BEGIN_US + 1000000, "mail", &limits);
     assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 9000000);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 20); /* paused, and not spent */
     assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 9000000);
     limits_free(&limits);
     list_at(BEGIN_US - 5000000, "mail", &limits); /* the clock was set back: the pause goes with it */
@@ -581,7 +581,7 @@ static void test_resume_ends_what_a_provider_asked_for(void **state)
     push_text("SET", "gate:mail#0",
               "1795000000000000 1795000009000000 - - gcra:10/1000000/10 1795000000500000 0", NULL);
     list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 5);
     limits_free(&limits);
     assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
     assert_true(change.was);
@@ -894,7 +894,7 @@ static void test_a_pause_of_a_gate_shows(void **state)
               "1795000000000000 1795000009000000 - 640,1795000000000000 gcra:10/1000000/1 1795000000000000 0",
               NULL);
     list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
+    assert_int_equal(limit_slots(&limits.at[0], 0), 1);
     assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 9000000);
     assert_int_equal(limit_nth_start(&limits.at[0], 0, 2), BEGIN_US + 9156250);
     assert_int_equal(limits.at[0].factor[0], 640);
@@ -955,7 +955,7 @@ static struct forecast forecast_of(const char *type, const char *limit, const ch
     }
     for (size_t i = 0; i < limits.type_count; i++)
         if (strcmp(limits.types[i].name, type) == 0) {
-            assert_int_equal(limits_forecast(&limits, &limits.types[i], rules ? &after : NULL, &out, &error),
+            assert_int_equal(forecast_type(&limits, &limits.types[i], rules ? &after : NULL, &out, &error),
                              0);
             found = true;
         }
@@ -967,9 +967,9 @@ static struct forecast forecast_of(const char *type, const char *limit, const ch
 
 static void expect_forecast(int line, struct forecast f, int64_t after_us, bool earliest)
 {
-    if (f.last_us - BEGIN_US != after_us || f.earliest != earliest)
+    if (f.last_us - BEGIN_US != after_us || (f.because != 0) != earliest)
         fail_msg("line %d: %lld us%s", line, (long long)(f.last_us - BEGIN_US),
-                 f.earliest ? ", earliest" : "");
+                 f.because ? ", earliest" : "");
 }
 
 static void test_forecasts(void **state)
@@ -1029,7 +1029,7 @@ static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
 
             assert_int_equal(limit_change(NULL, "mail", &set, BEGIN_US, &after, &error), 0);
         }
-        assert_int_equal(limits_forecast(&limits, &type, after.readable ? &after : NULL, &f, &error), 0);
+        assert_int_equal(forecast_type(&limits, &type, after.readable ? &after : NULL, &f, &error), 0);
         expect_forecast(__LINE__, f, after.readable ? 1000000 : 0, cases[i].earliest);
         limit_free(&after);
     }

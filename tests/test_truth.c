@@ -107,11 +107,138 @@ static void test_jobs_set_aside_are_counted_as_that(void **state)
     assert_int_equal((int)number_of("status", "types.slow.waiting"), 8);
 }
 
+/* ---- When it starts */
+
+/* Worker w is alive, takes t and slow from the default queue, and has so many executors. */
+static void begin_worker(int executors)
+{
+    char info[200], until[32];
+
+    start("w");
+    snprintf(info, sizeof info,
+             "{\"host\":\"h\",\"pid\":1,\"executors\":%d,\"lease\":30,\"queues\":[\"default\"],\"types\":["
+             "\"t\",\"slow\"]}",
+             executors);
+    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 60 * SECOND_US);
+    free(redis_text("HSET", ACTIVE "w", "@", info));
+    free(redis_text("ZADD", PREFIX "workers", until, "w"));
+}
+
+static void enqueue_ten_of_slow(void)
+{
+    write_text(turns.server.folder, "ten", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    weir("enqueue --from ten slow");
+}
+
+/* A burst for ten, and three a day: all commands see the day that decides. */
+static void test_several_rules_are_forecast_together(void **state)
+{
+    const double day_s = 86400;
+    double shown, status;
+
+    (void)state;
+    begin_worker(100);
+    weir("rate set slow 10/s 3/1d,algorithm=fixed-window");
+    enqueue_ten_of_slow();
+    expect_said("slow: 10 at 3.472e-05/s: the first starts at ");
+    status = number_of("status", "types.slow.finish_at");
+    shown = number_of("rate show slow", "last_start");
+    assert_true(status > (double)clock_wall_us() / 1e6 + 2 * day_s);
+    assert_true(fabs(shown - status) < 1);
+    assert_true(
+        fabs(number_of("rate set slow 10/s 3/1d,algorithm=fixed-window --dry-run", "types.0.finish_at") -
+             status) < 1);
+    assert_true(
+        fabs(number_of("rate show slow", "next_start") - number_of("status", "types.slow.next_start")) < 2);
+    must_say("status", "     3/1d ");
+    weir("queue purge default --yes");
+    must_say("status", "     3/1d "); /* not the rule of the moment */
+    assert_true(fabs(number_of("status", "types.slow.rate") - 3 / day_s) < 1e-9);
+}
+
+/* A limit that types share ends with the last of them, and so do limits that one type has. */
+static void test_limits_that_are_shared(void **state)
+{
+    (void)state;
+    begin_worker(100);
+    weir("rate set account 1/s,burst=1");
+    weir("rate set slow 1/1m,burst=1");
+    weir("rate use slow account");
+    weir("rate use t account");
+    enqueue_ten_of_slow();
+    enqueue("default", "t", "a b");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
+    free(redis_text("HSETNX", PREFIX "types", "t", ""));
+    assert_true(
+        fabs(number_of("rate show account", "last_start") - number_of("status", "types.slow.finish_at")) < 1);
+    assert_int_equal((int)number_of("rate show account", "at_the_earliest"), 0);
+}
+
+static void expect_forecast(const char *reason)
+{
+    weir("rate set slow 10/s,burst=1 --dry-run");
+    if (*reason)
+        expect_said(reason);
+    else
+        assert_null(strstr(said.out, "at the earliest"));
+    assert_int_equal((int)number_of("status", "types.slow.at_the_earliest"), *reason != '\0');
+    assert_int_equal((int)number_of("rate show slow", "at_the_earliest"), *reason != '\0');
+}
+
+/* Nobody knows when these start: the time is the earliest, and the reason stands behind it. */
+static void test_what_workers_do_is_not_promised(void **state)
+{
+    (void)state;
+    weir("rate set slow 10/s,burst=1");
+    enqueue_ten_of_slow();
+    expect_said(", at the earliest (no worker takes them)\n");
+    expect_forecast(" at the earliest (no worker takes them)");
+    begin_worker(1);
+    expect_forecast(" at the earliest (executors may be too few)");
+    begin_worker(10);
+    expect_forecast("");
+    begin_worker(2);
+    turns.now_us = clock_wall_us();
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_forecast(" at the earliest (executors may be too few)");
+    assert_int_equal(claim("w", 1, 0), 0);
+    expect_forecast(""); /* one is free, and jobs are parked: the limit holds them */
+    begin_worker(1);
+    expect_forecast(" at the earliest (executors may be too few)");
+    begin_worker(2);
+    weir("queue pause default");
+    expect_forecast(" at the earliest (their queue is paused)");
+    weir("queue resume default");
+    weir("queue pause other"); /* none of these */
+    expect_forecast("");
+    enqueue("other", "slow", "x");
+    expect_forecast(" at the earliest (their queue is paused)");
+    free(redis_text("DEL", PREFIX "queue:other"));
+    free(redis_text("ZADD", PREFIX "workers", "1", "w"));
+    expect_forecast(" at the earliest (no worker takes them)");
+}
+
+/* A worker that takes the type from another queue takes none of these. */
+static void test_a_queue_that_nobody_serves(void **state)
+{
+    (void)state;
+    begin_worker(100);
+    weir("rate set slow 10/s,burst=1");
+    write_text(turns.server.folder, "ten", "0\n1\n2\n");
+    weir("enqueue --from ten slow --queue other");
+    expect_said(", at the earliest (no worker takes them)\n");
+    expect_forecast(" at the earliest (no worker takes them)");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
     const struct CMUnitTest tests[] = {
         TEST(jobs_set_aside_are_counted_as_that),
+        TEST(several_rules_are_forecast_together),
+        TEST(limits_that_are_shared),
+        TEST(what_workers_do_is_not_promised),
+        TEST(a_queue_that_nobody_serves),
     };
 
     return cmocka_run_group_tests_name("truth", tests, turns_start, turns_stop);

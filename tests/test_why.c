@@ -8,7 +8,9 @@
 #include "queue/why.h"
 #include "tests/program.h"
 
-#define INFO "{\"host\":\"h\",\"pid\":42,\"queues\":[\"default\",\"far\"],\"types\":[\"t\",\"slow\"]}"
+#define INFO                                                                                                 \
+    "{\"host\":\"h\",\"pid\":42,\"executors\":1000,\"queues\":[\"default\",\"far\"],\"types\":[\"t\","       \
+    "\"slow\"]}"
 #define ACTIVE_W ACTIVE "w"
 
 static struct weir *w;
@@ -104,7 +106,7 @@ static void test_a_job_in_its_queue(void **state)
     assert_int_equal(why.gate_count, 1);
     assert_int_equal(why.holder, -1);
     assert_true(why.served);
-    assert_false(why.earliest);
+    assert_int_equal(why.because, 0);
     assert_int_equal(why.start_us, BEGIN_US + 10 * SECOND_US);
 
     ask_why("odd", JOB_WAITING);
@@ -142,7 +144,7 @@ static void test_a_job_in_its_lane(void **state)
     expect_place(1, 2);
     assert_int_equal(why.ahead, 3);
     assert_int_equal(why.start_us, BEGIN_US + 40 * SECOND_US);
-    assert_false(why.earliest);
+    assert_int_equal(why.because, 0);
 }
 
 static void test_a_job_that_runs(void **state)
@@ -311,7 +313,7 @@ static void test_lanes_of_keys(void **state)
     }
     ask_why("b1", JOB_WAITING);
     assert_string_equal(why.job.key, "bob");
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
     assert_int_equal(claim("w", 9, 0), 2);
     expect_leases("a0 b0");
 
@@ -325,7 +327,7 @@ static void test_lanes_of_keys(void **state)
     assert_int_equal(g->index, 1);
     assert_int_equal(g->opens_us, BEGIN_US + 10 * SECOND_US);
     assert_int_equal(why.gates[0].opens_us, BEGIN_US);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
     assert_int_equal(why.start_us, BEGIN_US + 20 * SECOND_US);
 }
 
@@ -365,8 +367,8 @@ static void test_turns_of_other_keys(void **state)
     assert_int_equal(why.turns, 1);
     assert_int_equal(why.job.key[0], 'h');
     assert_string_equal(holder()->rule.by, "");
-    assert_int_equal(why.start_us, BEGIN_US + 10 * SECOND_US);
-    assert_true(why.earliest);
+    assert_int_equal(why.start_us, BEGIN_US + 20 * SECOND_US); /* b has its turn before it */
+    assert_int_not_equal(why.because, 0);
 }
 
 static void test_a_full_concurrency_gate(void **state)
@@ -390,7 +392,7 @@ static void test_a_full_concurrency_gate(void **state)
     ask_why("c", JOB_PARKED);
     assert_int_equal(why.holder, -1);
     assert_int_equal(why.start_us, BEGIN_US);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
 }
 
 static void test_a_paused_limit(void **state)
@@ -435,10 +437,10 @@ static void test_a_shared_limit(void **state)
     use("slow", "", "account");
     enqueue("default", "t", "a b");
     ask_why("b", JOB_WAITING);
-    assert_false(why.earliest);
+    assert_int_equal(why.because, 0);
     enqueue("default", "slow", "c");
     ask_why("b", JOB_WAITING);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
     assert_string_equal(why.gates[0].limit, "account");
     assert_int_equal(why.start_us, BEGIN_US + 10 * SECOND_US);
 }
@@ -450,10 +452,10 @@ static void test_jobs_elsewhere_may_be_first(void **state)
     must(turns_rate("t", "1/10000000/1"));
     enqueue("default", "t", "a");
     ask_why("a", JOB_WAITING);
-    assert_false(why.earliest);
+    assert_int_equal(why.because, 0);
     enqueue("far", "t", "b");
     ask_why("a", JOB_WAITING);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
 }
 
 static void test_nobody_to_run_it(void **state)
@@ -463,7 +465,7 @@ static void test_nobody_to_run_it(void **state)
     enqueue("default", "t", "a");
     ask_why("a", JOB_WAITING);
     assert_false(why.served);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
     start_worker();
     ask_why("a", JOB_WAITING);
     assert_true(why.served);
@@ -487,7 +489,7 @@ static void test_jobs_of_different_costs(void **state)
     push_job("default", "t", "d", ",\"cost\":11");
     ask_why("c", JOB_WAITING);
     assert_int_equal(why.cost, 1);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
     assert_int_equal(why.start_us, BEGIN_US + 5 * SECOND_US);
     ask_why("d", JOB_WAITING);
     assert_int_equal(why.cost, 11);
@@ -561,7 +563,7 @@ static void expect_foretold(const char *rules, const char *cost)
         if (parked)
             must(try_claim("w", 100, 0));
         ask_why("t199", parked ? JOB_PARKED : JOB_WAITING);
-        assert_false(why.earliest);
+        assert_int_equal(why.because, 0);
         began_us = turns.now_us;
         told_us = why.start_us;
         real_us = start_of("t199");
@@ -583,6 +585,45 @@ static void test_starts_come_as_they_were_told(void **state)
     expect_foretold("gcra:10/1000000/2 fixed-window:100/60000000/0", "");
 }
 
+/* 40 keys share a gate, which lets one job start a second: a job is told to wait for those of the keys before
+ * its own, whether its lane is in the ring, asleep at its key's gate, or not made yet. */
+static void test_keys_that_share_a_gate_are_waited_for(void **state)
+{
+    static const struct {
+        const char *id;
+        enum job_state state;
+    } cases[] = {{"a39", JOB_PARKED}, {"a0", JOB_PARKED}, {"z", JOB_WAITING}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t told_us, began_us, real_us;
+
+        scene_begin(NULL);
+        start_worker();
+        must(turns_rate("t", "gcra:1/1000000/1 gcra:1/5000000/1,by=key"));
+        for (int round = 0; round < 2; round++)
+            for (int k = 0; k < 40; k++) {
+                char id[16], key[32];
+
+                snprintf(id, sizeof id, "%c%d", round ? 'a' : 'f', k);
+                snprintf(key, sizeof key, ",\"key\":\"k%d\"", k);
+                push_job("default", "t", id, key);
+            }
+        must(try_claim("w", 100, 0)); /* f0 starts, and the lane of k0 sleeps */
+        must(try_claim("w", 100, 0));
+        turns.now_us += 1000;
+        push_job("default", "t", "z", ",\"key\":\"new\"");
+        ask_why(cases[i].id, cases[i].state);
+        began_us = turns.now_us;
+        told_us = why.start_us;
+        real_us = start_of(cases[i].id);
+        if (told_us > real_us || told_us - began_us < 39 * SECOND_US)
+            fail_msg("%s: told %lld us, started %lld us", cases[i].id, (long long)(told_us - began_us),
+                     (long long)(real_us - began_us));
+        assert_int_not_equal(why.because, 0);
+    }
+}
+
 /* Other keys and other types come between: never sooner than it was told. */
 static void test_no_start_is_sooner_than_it_was_told(void **state)
 {
@@ -602,10 +643,10 @@ static void test_no_start_is_sooner_than_it_was_told(void **state)
         push_job("default", i % 3 ? "t" : "slow", id, key);
     }
     ask_why("j58", JOB_WAITING);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
     must(try_claim("w", 50, 0));
     ask_why("j58", JOB_PARKED);
-    assert_true(why.earliest);
+    assert_int_not_equal(why.because, 0);
     assert_int_equal(why.gate_count, 4);
     told_us = why.start_us;
     real_us = start_of("j58");
@@ -844,6 +885,7 @@ int main(void)
         TEST(a_job_that_never_fits),
         TEST(a_limit_that_cannot_be_read),
         TEST(starts_come_as_they_were_told),
+        TEST(keys_that_share_a_gate_are_waited_for),
         TEST(no_start_is_sooner_than_it_was_told),
         TEST(long_lanes_and_queues_are_paged),
         TEST(many_lanes_are_paged),

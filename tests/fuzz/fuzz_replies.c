@@ -176,7 +176,7 @@ static void use_limits(const struct limits *limits)
     for (size_t i = 0; i < limits->type_count; i++) {
         struct forecast forecast;
 
-        (void)!limits_forecast(limits, &limits->types[i], NULL, &forecast, &e);
+        (void)!forecast_type(limits, &limits->types[i], NULL, &forecast, &e);
     }
 }
 
