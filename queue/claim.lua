@@ -49,16 +49,19 @@ local function keep_for_queue()
     return c.reserved and 0 or kept, floor(c.prefetch / 2)
 end
 
--- While the queue holds jobs, the lanes may read half of what the claim may. Which of the two may read one body that is larger
+-- While the queue holds jobs, the lanes may look at half of what the claim may, and read half. Which of the two may read one body that is larger
 -- changes from turn to turn.
 local function serve_lanes(queue, due, queued)
     if not queued then return claim_lanes.serve(queue, due) end
     local kept, kept_prefetch = keep_for_queue()
     local load, turn_of_queue = c.load, c.turn % 2 == 1
     local of_lanes = slices.load(floor(max(0, load.left) / 2), load.alone and not turn_of_queue, load.step)
+    local kept_budget = max(0, floor(c.budget / 2))
     c.free, c.prefetch, c.kept, c.load = c.free - kept, c.prefetch - kept_prefetch, kept, of_lanes
+    c.budget = c.budget - kept_budget
     claim_lanes.serve(queue, due)
     c.free, c.prefetch, c.kept, c.load = c.free + kept, c.prefetch + kept_prefetch, 0, load
+    c.budget = c.budget + kept_budget
     load.left = load.left - (of_lanes.all - of_lanes.left)
     load.alone = load.alone and (turn_of_queue or of_lanes.n == 0)
 end

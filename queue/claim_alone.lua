@@ -42,17 +42,10 @@ end
 -- When the first gate opens at which somebody waits; nil: nobody does.
 local function first_opening(name) return tonumber(call('ZRANGE', P .. 'wake:' .. name, '0', '0', 'WITHSCORES')[2] or nil) end
 
--- A type that another worker has set aside, as it cannot run it.
-local function is_mine_held(name)
-    for _, kind in ipairs(call('ZRANGE', P .. 'held:' .. name, '0', '-1')) do
-        if claim.mine[kind] then return true end
-    end
-end
-
 -- at == huge: an end opens that gate, at any time.
 local function is_due(name)
     local at = first_opening(name)
-    if at and (at <= now + SOON_US or has_place and at == huge) or is_mine_held(name) then return true end
+    if at and (at <= now + SOON_US or has_place and at == huge) or wait.is_mine_held(name) then return true end
     if not at and call('EXISTS', P .. 'held:' .. name) == 0 then call('ZREM', P .. 'alone', name) end
     return false
 end

@@ -5,7 +5,10 @@ local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
 
-claim_call.LANE = 8             -- of it, for a lane of a key: its list and its gates are read
+claim_call.TYPE = 8             -- of it, for a type that is met: what holds it is read, and its counters are written
+claim_call.LANE = 6             -- the same for a lane of a key: its list,
+claim_call.KEY_GATE = 2         -- and each of its gates
+claim_call.KEYS = 8             -- the same for so many keys that are asked for, a few in one command
 local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
@@ -13,14 +16,17 @@ claim_call.TO_SERVE = 200       -- of it, kept from lanes that wake for those th
 local NEAR = gate.AHEAD         -- how far ahead slots are granted to a worker that is near
 
 local function read_names(ARGV, c, n)
-    c.queues, c.mine, c.known = {}, {}, {}
+    c.queues, c.mine, c.known, c.types = {}, {}, {}, {}
     c.all_queues = c.queues -- those that are paused too
     for i = 13, 12 + n do
         if not is_name(ARGV[i]) or c.known[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
         c.known[ARGV[i]] = true
         c.queues[#c.queues + 1] = ARGV[i]
     end
-    for i = 13 + n, #ARGV do c.mine[ARGV[i]] = true end
+    for i = 13 + n, #ARGV do
+        c.mine[ARGV[i]] = true
+        c.types[i - 12 - n] = ARGV[i]
+    end
 end
 
 local function read_numbers(ARGV, c)
@@ -57,10 +63,12 @@ function claim_call.begin(ARGV)
     c.dead, c.started, c.rules, c.aside, c.broken = {}, {}, {}, {}, {} -- started: entries whose lock ends with that
     c.reserved = c.has_option('r')
     c.starved, c.kept = false, 0 -- kept: executors that are not in free, but left for the queue
-    c.load, c.budget, c.tick, c.soonest, c.named = slices.load(nil, true, c.look), BUDGET, now, huge, 0
+    c.load, c.budget, c.tick, c.soonest, c.named = slices.load(nil, true, c.look), BUDGET + c.TYPE, now, huge, 0
     c.is_far = c.ahead > NEAR
     c.ahead = c.far > 0 and max(c.ahead, NEAR) or NEAR
     c.ahead_at_first, c.near = c.ahead, {} -- near: gates whose slots were not granted farther ahead than for a worker that is near
+    c.held_taken = 0 -- held types that were taken back
+    c.sleepers, c.crowded = nil, nil -- see claim_wait.sleepers
     c.wakes = {} -- of each queue: gate -> opening time, as far as they were read or written
     for _, queue in ipairs(c.queues) do c.wakes[queue] = {} end
 end

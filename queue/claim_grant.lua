@@ -81,6 +81,7 @@ function claim_grant.state(queue, name)
     local s = claim_grant.states[queue][name]
     if s then return s end
     local t = types.load(name)
+    claim.budget = claim.budget - claim.TYPE
     local path = queue .. '/' .. name
     s = {queue = queue, name = name, kind = t, gates = t.limited and global_gates(t) or t.global, ring = P .. 'ring:' .. path,
          mine = claim.mine[name], limited = t.limited, keyed = t.path ~= nil, lanes = {}, lane_head = path .. '/',
@@ -99,7 +100,7 @@ function claim_grant.lane(s, key)
     if l then return l end
     local name, gates = s.lane_head .. key, NONE
     if s.keyed then
-        claim.budget = claim.budget - claim.LANE
+        claim.budget = claim.budget - claim.LANE - claim.KEY_GATE * #s.kind.keyed
         if key ~= '' then
             gates = load_gates(s.kind, s.kind.keyed, key)
             s.has_keys = true

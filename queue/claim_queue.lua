@@ -36,25 +36,37 @@ local function bury(s, entry, reason)
     return true
 end
 
--- Does nobody wait at these gates, in any queue of this worker?
-local function nobody_waits(gates)
-    for _, queue in ipairs(claim.queues) do
-        for _, e in ipairs(gates) do
-            if call('EXISTS', P .. 'wait:' .. queue .. '/' .. e.name) == 1 then return false end
-        end
+-- Does nobody wait at these gates, in any of the queues?
+local function nobody_waits(gates, queues)
+    local keys, asked = {}, 0
+    for _, queue in ipairs(#gates > 0 and queues or {}) do
+        for i = 1, #gates do keys[i] = P .. 'wait:' .. queue .. '/' .. gates[i].name end
+        asked = asked + #gates
+        if call('EXISTS', unpack(keys)) > 0 then return false end
     end
+    claim.budget = claim.budget - floor(asked / claim.KEYS)
     return true
+end
+
+-- The same for gates of a key and all queues of this worker.
+local function nobody_sleeps(gates)
+    if #gates == 0 then return true end
+    local sleepers, crowded = wait.sleepers()
+    for i = 1, #gates do
+        if (sleepers[gates[i].name] or 0) > 0 then return false end
+    end
+    return nobody_waits(gates, crowded)
 end
 
 -- May jobs of s start without waiting their turn: has it no lanes that wait, and does no other type wait at its gates?
 local function is_clear(s)
-    if s.clear == nil then s.clear = wait.members(s) == 0 and nobody_waits(s.gates) end
+    if s.clear == nil then s.clear = wait.members(s) == 0 and nobody_waits(s.gates, claim.queues) end
     return s.clear and (not s.keyed or wait.members(s) == 0)
 end
 
 -- The same for a lane of it; nothing of the lane is parked.
 local function lane_is_clear(s, l)
-    if l.clear == nil then l.clear = park.is_empty(l) and nobody_waits(l.gates) end
+    if l.clear == nil then l.clear = park.is_empty(l) and nobody_sleeps(l.gates) end
     return l.clear and (not s.keyed and s.clear or is_clear(s))
 end
 

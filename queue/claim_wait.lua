@@ -115,12 +115,39 @@ local function join_ring(s, l, ticket)
     claim.soonest = min(claim.soonest, at)
 end
 
+-- ---- Gates at which lanes sleep
+
+local CROWD = 50 -- more of them in a queue are not read, but asked for one by one
+
+-- How many queues of this worker have lanes that sleep at a gate, by its name; and the queues that have too many of them for that.
+function claim_wait.sleepers()
+    if claim.sleepers then return claim.sleepers, claim.crowded end
+    local sleepers, crowded = {}, {}
+    for _, queue in ipairs(claim.queues) do
+        local n = call_safe('ZCARD', P .. 'sleep:' .. queue)
+        if type(n) ~= 'number' or n > CROWD then
+            crowded[#crowded + 1], crowded[queue] = queue, true
+        elseif n > 0 then
+            for _, name in ipairs(call('ZRANGE', P .. 'sleep:' .. queue, '0', '-1')) do sleepers[name] = (sleepers[name] or 0) + 1 end
+        end
+    end
+    claim.sleepers, claim.crowded = sleepers, crowded
+    return sleepers, crowded
+end
+
+local function count_sleepers(queue, name, n)
+    local sleepers = claim.sleepers
+    if sleepers and not claim.crowded[queue] then sleepers[name] = (sleepers[name] or 0) + n end
+end
+
+local function drop_sleep(queue, name) count_sleepers(queue, name, -call('ZREM', P .. 'sleep:' .. queue, name)) end
+
 local function sleep(s, l, cost, e, at, ticket)
     hold_open(l.gates, cost, l.node, ticket, at)
     call('ZADD', wait_key(s.queue, e.name), us(ticket), l.node)
     wait_at(s, e, at)
     at = look_time(l.gates, cost, at)
-    call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name)
+    count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name))
     set_sooner(s.queue, '*', at)
     claim.soonest = min(claim.soonest, at)
 end
@@ -140,7 +167,7 @@ local ROUND_MOST = 64 -- lanes read at once
 -- Begins a round over the first lanes of the ring; most: so many may start.
 function claim_wait.open_ring(s, most)
     local n = min(most, ROUND_MOST) + 1
-    if s.keyed then n = min(n, ceil(claim.budget / (claim.LANE + 1)) + 1) end -- what it would not come to is not read
+    if s.keyed then n = min(n, ceil(max(0, claim.budget) / (claim.LANE + 1)) + 1) end -- what it would not come to is not read
     s.front, s.front_at = call('ZRANGE', s.ring, '0', digits(n - 1)), 1
     s.whole, s.staying, s.leaving, s.behind = #s.front < n, 0, {}, {}
 end
@@ -264,19 +291,54 @@ local function take_back(queue, name, ticket)
     call('ZREM', P .. 'held:' .. queue, name)
 end
 
--- All of a queue; returns whether there was one.
-function claim_wait.take_back_all(queue)
-    local held, found = call('ZRANGE', P .. 'held:' .. queue, '0', '-1', 'WITHSCORES'), false
-    for i = 1, #held, 2 do
-        if claim.mine[held[i]] then
-            take_back(queue, held[i], tonumber(held[i + 1]))
-            found = true
-        end
+local HELD_ASKED = 10000 -- names of held types that are asked for in one claim: 3 ms
+local HELD_TAKEN = 500   -- types that are taken back: 2 ms
+local HELD_PAGE = 1000   -- names in one question
+
+-- Names among which all types of a queue are that are held and this worker's, from where to ask for them, and for how many: where they
+-- are too many, others at each time.
+local function held_names(key)
+    local most, count = floor(HELD_ASKED / #claim.all_queues), call('ZCARD', key)
+    local names, n = claim.types, #claim.types
+    if count < n then
+        local first = count > most and now % (count - most) or 0
+        names, n = call('ZRANGE', key, us(first), us(first + most - 1)), count
+    elseif n > most then
+        return names, now % n, most, false
     end
-    return found
+    return names, 0, #names, #names == n
 end
 
--- The same for the type of a job that has come.
+-- The types of a queue that are held and this worker's, and their tickets, at most `most`; and whether these are all.
+local function mine_held(queue, most)
+    local key, mine, tickets = P .. 'held:' .. queue, {}, {}
+    local names, first, n, all = held_names(key)
+    for i = 0, n - 1, HELD_PAGE do
+        local page = {}
+        for k = i, min(i + HELD_PAGE, n) - 1 do page[#page + 1] = names[(first + k) % #names + 1] end
+        for k, ticket in ipairs(call('ZMSCORE', key, unpack(page))) do
+            if ticket and claim.mine[page[k]] then
+                if #mine >= most then return mine, tickets, false end
+                mine[#mine + 1], tickets[#tickets + 1] = page[k], tonumber(ticket)
+            end
+        end
+    end
+    return mine, tickets, all
+end
+
+-- Is there one?
+function claim_wait.is_mine_held(queue) return #mine_held(queue, 1) > 0 end
+
+-- Takes all of them back; returns whether there was one. What is too much for one claim is left to the next one that looks at held types.
+function claim_wait.take_back_all(queue)
+    local mine, tickets, all = mine_held(queue, HELD_TAKEN - claim.held_taken)
+    for i, name in ipairs(mine) do take_back(queue, name, tickets[i]) end
+    claim.held_taken = claim.held_taken + #mine
+    if not all and claim.held_taken > 0 then bell.ring(queue) end
+    return #mine > 0
+end
+
+-- Takes back the type of a job that has come.
 function claim_wait.take_back(s)
     local ticket = claim_wait.members(s) > 0 and call('ZSCORE', P .. 'held:' .. s.queue, s.name)
     if ticket then take_back(s.queue, s.name, tonumber(ticket)) end
@@ -320,7 +382,7 @@ function claim_wait.wake_lanes(queue, name)
     local W, list = wait_key(queue, name), P .. 'sleep:' .. queue
     local waiters = call('ZRANGE', W, 0, 15, 'WITHSCORES')
     local woken = 0
-    if #waiters == 0 then call('ZREM', list, name) end
+    if #waiters == 0 then drop_sleep(queue, name) end
     local closed = false
     for i = 1, #waiters, 2 do
         local kind, key = waiters[i]:match('^([^/]+)/(.*)$')
@@ -341,7 +403,7 @@ function claim_wait.wake_lanes(queue, name)
             end
         end
     end
-    if woken > 0 and 2 * woken == #waiters and (woken < 16 or call('EXISTS', W) == 0) then call('ZREM', list, name) end
+    if woken > 0 and 2 * woken == #waiters and (woken < 16 or call('EXISTS', W) == 0) then drop_sleep(queue, name) end
     return woken
 end
 

@@ -6,14 +6,22 @@
 #define MOST_US 10000
 #define TRIES 5
 
-/* What all calls of scripts have taken so far. */
+static double cpu_s(const char *info, const char *name)
+{
+    const char *at = strstr(info, name);
+
+    return at ? atof(at + strlen(name)) : 0;
+}
+
+/* The time that Redis has worked so far: that others had the processor meanwhile does not count. */
 static int64_t script_us(void)
 {
-    char *info = redis_text("INFO", "commandstats"), *at = strstr(info, "cmdstat_fcall:");
-    int64_t us = at ? atoll(strstr(at, "usec=") + strlen("usec=")) : 0;
+    char *info = redis_text("INFO", "cpu");
+    double s = cpu_s(info, "used_cpu_user_main_thread:") + cpu_s(info, "used_cpu_sys_main_thread:");
 
     free(info);
-    return us;
+    assert_true(s > 0);
+    return (int64_t)(s * 1e6);
 }
 
 struct timing {
@@ -195,6 +203,138 @@ static void test_a_queue_that_has_something_is_registered(void **state)
     expect_text("default", "SMEMBERS", PREFIX "queues");
 }
 
+/* ---- Much of something in one claim */
+
+#define TYPES 500
+
+static char type_texts[TYPES][24];
+static const char *type_list[TYPES];
+
+static struct names many_types(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        snprintf(type_texts[i], sizeof type_texts[i], "t%zu", i);
+        type_list[i] = type_texts[i];
+    }
+    return (struct names){type_list, count};
+}
+
+static int64_t claim_us(int free, int prefetch)
+{
+    int64_t before_us = script_us();
+
+    claim("w", free, prefetch);
+    return script_us() - before_us;
+}
+
+/* Claims until nothing is left to take; the longest of them. */
+static int64_t longest_claim_us(int free, int prefetch)
+{
+    int64_t longest_us = 0;
+
+    do {
+        int64_t us = claim_us(free, prefetch);
+
+        longest_us = us > longest_us ? us : longest_us;
+        ask.duty_until_us = turns.claim.duty_until_us;
+    } while (turns.claim.more);
+    return longest_us;
+}
+
+static void test_a_claim_of_many_types(void **state)
+{
+    struct timing timing[] = {{"claim of 500 types", 0}, {"claim of 500 types with a limit", 0}};
+
+    (void)state;
+    for (int limited = 0; limited < 2; limited++)
+        for (int try = 0; try < TRIES; try++) {
+            scene_begin(NULL);
+            start("w");
+            ask.types = many_types(TYPES);
+            build("for i = 0, 499 do\n"
+                  "  redis.call('RPUSH', P .. 'queue:default', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. i "
+                  ".. '\"}')\n"
+                  "end\n");
+            if (limited)
+                build("for i = 0, 499 do redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:5/1000000/5') "
+                      "end\n");
+            ask.mark = true;
+            took(&timing[limited], longest_claim_us(500, 0));
+            assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + TYPES);
+        }
+    expect_short(&timing[0]);
+    expect_short(&timing[1]);
+}
+
+static void test_many_held_types(void **state)
+{
+    struct timing timing = {"claim that looks at held types, 50,000 of others", 0};
+
+    (void)state;
+    start("w");
+    build("for i = 1, 50000 do redis.call('ZADD', P .. 'held:default', i, 'h' .. i) end\n");
+    ask.held = true;
+    for (int try = 0; try < TRIES; try++)
+        took(&timing, claim_us(10, 0));
+    expect_short(&timing);
+}
+
+/* 2,000 types that another worker has set aside, all of them this worker's, and as many names more. */
+static void test_held_types_come_back_bit_by_bit(void **state)
+{
+    static const char *list[4000];
+    static char texts[4000][24];
+    struct timing timing = {"claim that takes held types back", 0};
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < 4000; i++) {
+        snprintf(texts[i], sizeof texts[i], "h%d", i);
+        list[i] = texts[i];
+    }
+    ask.types = (struct names){list, COUNT(list)};
+    free(redis_text("HSET", PREFIX "duty", "g", "other 9000000000000000 default"));
+    build("for i = 0, 1999 do\n"
+          "  redis.call('ZADD', P .. 'held:default', i, 'h' .. i)\n"
+          "  redis.call('ZADD', P .. 'ring:default/h' .. i, i, '')\n"
+          "  redis.call('RPUSH', P .. 'lane:default/h' .. i .. '/', '{\"id\":\"j' .. i .. '\",\"type\":\"h' "
+          ".. i "
+          ".. '\"}')\n"
+          "end\n");
+    ask.held = true;
+    for (int left = 1500; left >= 0; left -= 500) {
+        took(&timing, claim_us(0, 0));
+        assert_int_equal(redis_number("ZCARD", PREFIX "held:default"), left);
+        assert_int_equal(redis_number("ZCARD", PREFIX "wait:default/-"), 2000 - left);
+        assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), left > 0);
+        free(redis_text("DEL", PREFIX "bell:g"));
+    }
+    expect_short(&timing);
+}
+
+static void test_many_queues_and_rules(void **state)
+{
+    struct timing timing = {"claim from 64 queues, 8 keyed rules", 0};
+
+    (void)state;
+    for (int try = 0; try < TRIES; try++) {
+        scene_begin(NULL);
+        ask.queues = many_queues(64);
+        must(turns_adopt("w", "", NULL, 0, ask.queues, NULL));
+        must(turns_rate(
+            "t",
+            "gcra:2/1000000/2,by=key gcra:3/1000000/3,by=key gcra:4/1000000/4,by=key gcra:5/1000000/5,by=key "
+            "gcra:6/1000000/6,by=key gcra:7/1000000/7,by=key gcra:8/1000000/8,by=key "
+            "gcra:9/1000000/9,by=key"));
+        build("for q = 0, 63 do for i = 1, 20 do\n"
+              "  redis.call('RPUSH', P .. 'queue:q' .. q, '{\"id\":\"j' .. q .. '.' .. i .. "
+              "'\",\"type\":\"t\",\"key\":\"k' .. i % 10 + q .. '\"}')\n"
+              "end end\n");
+        took(&timing, longest_claim_us(500, 0));
+    }
+    expect_short(&timing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +342,10 @@ int main(void)
         cmocka_unit_test_setup(test_queues_that_wait_are_woken_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_queues_that_nobody_needs_leave, scene_begin),
         cmocka_unit_test_setup(test_a_queue_that_has_something_is_registered, scene_begin),
+        cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
+        cmocka_unit_test_setup(test_many_held_types, scene_begin),
+        cmocka_unit_test_setup(test_held_types_come_back_bit_by_bit, scene_begin),
+        cmocka_unit_test_setup(test_many_queues_and_rules, scene_begin),
     };
 
     return cmocka_run_group_tests(tests, turns_start, turns_stop);
