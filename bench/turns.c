@@ -14,6 +14,7 @@ int turns_begin(struct bench *b, struct turns *t)
                               .group = WORKER,
                               .lease_us = LEASE_US,
                               .info = "{}",
+                              .birth = "",
                               .queues = {queue_name, 1}};
     struct redisReply *reply;
     struct args a;

@@ -5,10 +5,10 @@
 -- a heartbeat: a clock that is set back before the first of these is noticed.
 --
 -- KEYS[1] prefix
--- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), n, queue * n, token * the rest:
---       what it still runs
--- reply: [ now, how many are left, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
---        among these "@" when Weir's data are gone, the old id with them: a Redis that began empty, or was flushed
+-- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
+--       n, queue * n, token * the rest: what it still runs
+-- reply: [ now, how many are left, birth, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+--        birth: of the data, made by the first worker that begins; another one than the worker knows: Redis began empty, or was flushed
 -- uses: bell cancelled check ends gate lane lease leases slices
 
 -- All leases of the old id where some are kept, else as many as go back now.
@@ -67,47 +67,44 @@ local function pass_duty(group, old)
     bell.ring_spare(group)
 end
 
--- Each worker that began has its own key and has written `reap`.
-local function is_data_lost(new, old)
-    return new ~= '' and old ~= '' and call('EXISTS', P .. 'active:' .. old, P .. 'reap') == 0
-end
-
-local function register(new, lease_us, info)
+local function register(new, lease_us, info, known)
     leases.heard(leases.follow(lease_us))
     call('HSET', P .. 'active:' .. new, '@', info)
     call('ZADD', P .. 'workers', us(now + lease_us), new)
+    call('HSETNX', P .. 'about', 'birth', us(now) .. '.' .. new)
+    local birth = call('HGET', P .. 'about', 'birth')
+    if known ~= '' and known ~= birth then call('HSET', P .. 'about', 'lost', us(now)) end
+    return birth
 end
 
 local function adopt(ARGV)
     local new, old, group, lease_us, info = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-    local n = tonumber(ARGV[7])
-    if not (info and is_whole(n, 1)) or #ARGV < 7 + n or new == old or not is_whole(lease_us, new ~= '' and 1 or 0) then
+    local known, n = ARGV[7], tonumber(ARGV[8])
+    if not (info and is_whole(n, 1)) or #ARGV < 8 + n or new == old or not is_whole(lease_us, new ~= '' and 1 or 0) then
         return refuse('adopt: wrong arguments')
     end
     local running = {}
-    for i = 8 + n, #ARGV do running[ARGV[i]] = true end
+    for i = 9 + n, #ARGV do running[ARGV[i]] = true end
 
     local wrong = check.wrong_kind('active:' .. old, 'hash') or check.wrong_kind('active:' .. new, 'hash')
-        or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and check.wrong_kind('reap', 'string')
+        or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and (check.wrong_kind('reap', 'string') or check.wrong_kind('about', 'hash'))
     if wrong then return check.refuse_key(wrong) end
     local jobs, unread, left = {}, {}, 0
-    if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 7 + n) end
+    if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 8 + n) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})
 
-    local data_lost = is_data_lost(new, old)
     if old ~= '' then
         take_over(new, old, found)
         pass_duty(group, old)
     end
-    if new ~= '' then register(new, lease_us, info) end
+    local birth = new ~= '' and register(new, lease_us, info, known) or ''
     gate.save()
     lane.wake_opened()
-    local reply = {us(now), found.later, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
-    for i = 8, 7 + n do
+    local reply = {us(now), found.later, birth, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
+    for i = 9, 8 + n do
         if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]
     end
-    if data_lost then reply[#reply + 1] = '@' end
     for token in pairs(running) do -- a repeated adopt, whose first answer was lost, finds them moved already
         if new == '' or call('HEXISTS', P .. 'active:' .. new, token) == 0 then reply[#reply + 1] = token end
     end

@@ -103,6 +103,8 @@ static const struct kind {
      "somebody else writes here: rename or delete that key; then a heartbeat takes them back"},
     {"token", "workers", DOCTOR_WRONG, false, "when its worker ends, its job goes to the dead jobs"},
     {"duty", "duty", DOCTOR_WARNING, true, NULL},
+    {"lost", "data", DOCTOR_WARNING, false,
+     "set limits and schedules again, enqueue what is missing, and look after Redis's AOF"},
     {"keyless", "limits", DOCTOR_WARNING, false,
      "weir rate set NAME RULE,by=PATH with the path that its jobs have"},
     {"held", "held", DOCTOR_WARNING, false, "start a worker that has a handler for it"},

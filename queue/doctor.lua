@@ -66,6 +66,7 @@ function member.workers(_, id) look_at('worker', id) end
 function member.limits(_, name) look_at('limit', name) end
 function member.schedules(_, name) look_at('schedule', name) end
 function member.batches(_, name) look_at('batches', name) end
+function member.about(_, field) look_at('about', field) end
 function member.duty(_, group) look_at('duty', group) end
 
 function member.types(_, name)

@@ -13,7 +13,7 @@
 --   change LIMIT         it is there when the log of changes says so
 --   record HEADER        it can be read                                 occurrence SCHEDULE, schedule SCHEDULE
 --   batch BATCH, batches BATCH          its numbers agree; it is there  aside BATCH      jobs stand aside only while it is paused
---   duty GROUP           its last holder is alive
+--   duty GROUP           its last holder is alive                     about FIELD       nothing was lost within a day
 --
 -- doctor_judge.look(family, name, deep) -> kind of the finding, in words; nil: all is right. deep: looks at all places
 -- before it says that somebody stands nowhere.
@@ -377,6 +377,14 @@ function look.batch(name)
     if f[5] and not f[6] and ended == total then
         return 'batch-open', format('batch %s: all of its jobs have ended, and it has not', name)
     end
+end
+
+local DAY_US = 86400 * 1000000
+
+function look.about(field)
+    local at = field == 'lost' and tonumber(call('HGET', P .. 'about', field) or nil)
+    if not at or now - at > DAY_US then return nil end
+    return 'lost', format('Redis lost all of this namespace %d s ago: jobs, schedules, batches, unique locks, limits', floor((now - at) / 1000000))
 end
 
 function look.batches(name)

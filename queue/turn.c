@@ -338,6 +338,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add(a, call->group);
     args_add_int(a, call->lease_us);
     args_add(a, call->info);
+    args_add(a, call->birth);
     args_add_int(a, call->queues.count);
     add_names(a, call->queues);
 }
@@ -345,7 +346,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
 int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
 {
     size_t fixed = 3 + (size_t)queue_count;
-    int rc = reply_array(reply, 2 + fixed, "adopt", e);
+    int rc = reply_array(reply, 3 + fixed, "adopt", e);
 
     memset(adopt, 0, sizeof *adopt);
     if (rc != 0)
@@ -354,11 +355,12 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
     adopt->left = reply_int(reply->element[1], 0);
     if (!(adopt->words = calloc(reply->elements, sizeof *adopt->words)))
         return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");
-    for (size_t i = 2; i < reply->elements; i++)
-        adopt->words[i - 2] = span_of(reply->element[i]);
+    adopt->birth = span_of(reply->element[2]);
+    for (size_t i = 3; i < reply->elements; i++)
+        adopt->words[i - 3] = span_of(reply->element[i]);
     adopt->keys = adopt->words;
     adopt->lost = adopt->words + fixed;
-    adopt->lost_count = reply->elements - 2 - fixed;
+    adopt->lost_count = reply->elements - 3 - fixed;
     return 0;
 }
 

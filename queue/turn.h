@@ -127,14 +127,16 @@ struct adopt_call {
     const char *old_worker; /* "": none */
     const char *group;
     int64_t lease_us;
-    const char *info; /* JSON: host, pid, queues, lease_s */
+    const char *info;  /* JSON: host, pid, queues, lease_s */
+    const char *birth; /* of the data, as the last answer said it; "": not known */
     struct names queues;
 };
 /* Then settle_token for each job that still runs; for what is left after an answer, the same call without. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
 struct adopt {
     int64_t now_us;
-    int64_t left; /* jobs of the old one that are still to go back, in further calls */
+    int64_t left;      /* jobs of the old one that are still to go back, in further calls */
+    struct span birth; /* of the data; another one than before: all was lost meanwhile */
     const struct span
         *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
     const struct span *lost; /* tokens that are no longer its own */

@@ -308,26 +308,32 @@ static int times_said(struct stage *s, const char *file, const char *what)
     return n;
 }
 
-/* The first worker that comes back says it, once. */
+/* Each worker that comes back says it, once; one that begins later does not. */
 static void redis_forgets_all(void **state)
 {
     struct stage *s = *state;
-    pid_t busy = stage_actor(s, "busy", "types=mark", "executors=1", "lease=1", NULL), idle;
+    pid_t busy = stage_actor(s, "busy", "types=mark", "executors=1", "lease=1", NULL),
+          other = stage_actor(s, "other", "types=timed", "executors=1", "lease=1", NULL), idle;
 
+    stage_await_workers(s, 2);
     stage_rate(s, "timed", "1/s");
     stage_push(s, "mark", "{\"sleep\":1}", 0, 1);
     await(history_count(s, "begin", -1) == 1);
     free(server_ask(&s->server, "FLUSHALL", NULL));
     await_text(
         s->server.folder, "busy.err",
-        "Redis has lost Weir's data: its jobs, 1 that run here among them, and its limits, so types run "
-        "without; set these again (weir rate set), and enqueue what is missing");
+        "Redis has lost Weir's data: its jobs, 1 that run here among them, schedules, batches, unique locks, "
+        "and "
+        "its limits, so types run without; set these again (weir rate set), and enqueue what is missing");
+    await_text(s->server.folder, "other.err", "Redis has lost Weir's data: its jobs, 0 that run here");
     assert_int_equal(times_said(s, "busy.err", "given to others"), 0);
     idle = stage_actor(s, "idle", "types=mark", "executors=1", NULL);
     stage_push(s, "mark", NULL, 1, 1);
     await(history_count(s, "effect", 1) == 1);
     assert_int_equal(stage_end(idle), 0);
     assert_int_equal(stage_end(busy), 0);
+    assert_int_equal(stage_end(other), 0);
+    assert_int_equal(times_said(s, "other.err", "lost Weir's data"), 1);
     assert_int_equal(times_said(s, "idle.err", "lost Weir's data"), 0);
     assert_int_equal(times_said(s, "busy.err", "lost Weir's data"), 1);
 }

@@ -272,6 +272,7 @@ static const struct loss {
     {"dead", NULL, false},
     {"reap", NULL, false},
     {"duty", NULL, false},
+    {"about", NULL, false},
     {"changes", NULL, false},
     {"id:", NULL, false},
     {"credit:", NULL, false},
@@ -490,6 +491,23 @@ static void test_leases_of_nobody_return(void **state)
     seen = turns_check();
     assert_int_equal(seen.leased, 0);
     run_all("w");
+}
+
+static void test_a_redis_that_came_back_empty(void **state)
+{
+    (void)state;
+    scene_begin(NULL);
+    snprintf(turns.birth, sizeof turns.birth, "another");
+    start("w");
+    turns.birth[0] = '\0';
+    turns.now_us += 5 * SECOND_US;
+    pass("w", 0);
+    expect_finding("lost", "Redis lost all of this namespace 5 s ago");
+    assert_false(doctor.broken);
+    turns.now_us += 86400 * SECOND_US;
+    pass("w", 0);
+    examine(false);
+    assert_false(tells("Redis lost"));
 }
 
 static void test_a_worker_whose_jobs_a_key_keeps(void **state)
@@ -955,6 +973,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_key_of_a_wrong_kind),
         cmocka_unit_test(test_damage_that_is_planted),
         cmocka_unit_test(test_leases_of_nobody_return),
+        cmocka_unit_test(test_a_redis_that_came_back_empty),
         cmocka_unit_test(test_a_worker_whose_jobs_a_key_keeps),
         cmocka_unit_test(test_jobs_that_nobody_would_run_alone),
         cmocka_unit_test(test_slots_that_leaked),

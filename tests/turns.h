@@ -27,6 +27,7 @@ struct turns {
     int64_t left;             /* what the last adopt left */
     int calls;                /* so many were sent */
     char rules[600];          /* as the last turns_rate was kept */
+    char birth[128];          /* that turns_adopt knows; none, where no test says so */
 };
 extern struct turns turns;
 

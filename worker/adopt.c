@@ -82,22 +82,23 @@ static void mark_lost(struct task *task, void *arg)
     }
 }
 
-/* "@", which is this worker itself, is among the tokens when all that Weir had in Redis is gone. */
-static bool is_data_lost(const struct adopt *adopt)
+/* Hears of the birth of the data; true: it is another one than before, so all was lost. */
+static bool is_data_lost(struct weir_worker *w, struct span birth)
 {
-    for (size_t i = 0; i < adopt->lost_count; i++)
-        if (adopt->lost[i].len == 1 && *adopt->lost[i].at == '@')
-            return true;
-    return false;
+    bool lost = *w->birth && !(strlen(w->birth) == birth.len && memcmp(w->birth, birth.at, birth.len) == 0);
+
+    snprintf(w->birth, sizeof w->birth, "%.*s", (int)birth.len, birth.at);
+    return lost;
 }
 
-static void tell_lost(const struct lost *lost)
+static void tell_lost(struct weir_worker *w, const struct lost *lost)
 {
-    if (is_data_lost(lost->adopt))
+    if (is_data_lost(w, lost->adopt->birth))
         log_line(
             LOG_LEVEL_WARN,
-            "Redis has lost Weir's data: its jobs, %d that run here among them, and its limits, so types "
-            "run without; set these again (weir rate set), and enqueue what is missing",
+            "Redis has lost Weir's data: its jobs, %d that run here among them, schedules, batches, unique "
+            "locks, and its limits, so types run without; set these again (weir rate set), and enqueue what "
+            "is missing",
             lost->count);
     else if (lost->count > 0)
         log_line(LOG_LEVEL_WARN,
@@ -135,7 +136,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         distance_hear(&w->distance, w->turn_us, adopt.now_us, now);
         pool_each(w->pool, mark_lost, &lost);
         tell_back(w);
-        tell_lost(&lost);
+        tell_lost(w, &lost);
         if (lost.count > 0)
             worker_end_lost(w);
         if (adopt.left > 0) {
@@ -170,6 +171,7 @@ static void ask_adopt(struct weir_worker *w, struct args *a)
                               .group = w->group,
                               .lease_us = w->lease_us,
                               .info = w->info,
+                              .birth = w->birth,
                               .queues = {w->queues, w->queue_count}};
 
     args_init(a);

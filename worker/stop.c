@@ -51,6 +51,7 @@ void worker_write_leave(struct weir_worker *w, struct args *a)
                               .old_worker = w->id,
                               .group = w->group,
                               .info = "",
+                              .birth = "",
                               .queues = {w->queues, w->queue_count}};
 
     adopt_request(a, w->prefix, -1, &call);

@@ -96,6 +96,7 @@ struct weir_worker {
 
     /* Who we are to Redis. */
     char id[WORKER_ID_SIZE], next_id[WORKER_ID_SIZE]; /* next_id: while it is being adopted */
+    char birth[128];                                  /* of Redis's data; "": not known yet */
     bool checked;                                     /* Redis's settings are */
     int64_t recheck_us;                               /* when to look at them again */
     bool permitted;                                   /* the user has all rights, as far as we know */

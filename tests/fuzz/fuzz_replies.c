@@ -103,6 +103,7 @@ static void read_adopt(const struct redisReply *r)
     struct adopt adopt = {0};
 
     if (adopt_reply(r, 2, &adopt, &e) == 0) {
+        touch(adopt.birth);
         for (int i = 0; i < 5; i++)
             touch(adopt.keys[i]);
         for (size_t i = 0; i < adopt.lost_count; i++)
