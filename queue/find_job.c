@@ -11,6 +11,7 @@
 #define PAGE_MOST 1000
 #define PAGE_BYTES (1024 * 1024) /* about; half a millisecond of Redis */
 #define LOOKS 2
+#define PLACES_MOST 100 /* in one call */
 
 int page_next(int entries, int64_t bytes)
 {
@@ -23,8 +24,7 @@ int page_next(int entries, int64_t bytes)
 
 /* ---- What is still to be gone through */
 
-/* A place and how far it has been read. Those that are named by a page of another are looked at first: the
- * places are a stack. */
+/* A place and how far it has been read. */
 struct place {
     char *name, *from;
 };
@@ -45,7 +45,7 @@ static int no_memory(struct search *s)
     return error_set(&s->w->error, WEIR_EINTERNAL, "find_job: out of memory; free some and try again");
 }
 
-static int push_place(struct search *s, const char *name)
+static int push_place(struct search *s, const char *name, const char *from)
 {
     struct place *grown = s->places;
 
@@ -56,7 +56,7 @@ static int push_place(struct search *s, const char *name)
             return no_memory(s);
         s->places = grown;
     }
-    grown[s->count] = (struct place){strdup(name), strdup("")};
+    grown[s->count] = (struct place){strdup(name), strdup(from)};
     s->count++;
     return grown[s->count - 1].name && grown[s->count - 1].from ? 0 : no_memory(s);
 }
@@ -278,40 +278,38 @@ static int read_found(const struct redisReply *row, struct found_job *out, struc
     return 0;
 }
 
-/* The page of the place on top: what it found, or how far it is and what is to be looked at next. */
-static int read_page(struct search *s, const struct redisReply *r)
+/* What takes the place of the first n of the stack. */
+static int replace_places(struct search *s, size_t n, const struct redisReply *rest)
 {
-    const struct redisReply *named, *found;
-    struct place *top = &s->places[s->count - 1];
+    while (n-- > 0)
+        pop_place(s);
+    for (size_t i = rest->type == REDIS_REPLY_ARRAY ? rest->elements / 2 : 0; i > 0; i--)
+        if (push_place(s, text_of(rest->element[2 * i - 2]), text_of(rest->element[2 * i - 1])) < 0)
+            return s->w->error.status;
+    return 0;
+}
 
-    if (reply_array(r, 5, "find_job", &s->w->error) < 0)
+/* What was found in the n places on top, or what is to be looked at next. */
+static int read_page(struct search *s, const struct redisReply *r, size_t n)
+{
+    const struct redisReply *found;
+
+    if (reply_array(r, 4, "find_job", &s->w->error) < 0)
         return s->w->error.status;
-    named = r->element[3];
-    found = r->element[4];
+    found = r->element[3];
     s->found->now_us = reply_int(r->element[0], 0);
-    s->page = page_next(s->page, reply_int(r->element[2], 0));
+    s->page = page_next(s->page, reply_int(r->element[1], 0));
     s->seen = found->type == REDIS_REPLY_ARRAY && found->elements >= 13;
     if (s->seen)
         return read_found(found, s->found, &s->w->error);
-    if (*text_of(r->element[1])) {
-        free(top->from);
-        top->from = strdup(text_of(r->element[1]));
-        if (!top->from)
-            return no_memory(s);
-    } else {
-        pop_place(s);
-    }
-    for (size_t i = named->type == REDIS_REPLY_ARRAY ? named->elements : 0; i > 0; i--)
-        if (push_place(s, text_of(named->element[i - 1])) < 0)
-            return s->w->error.status;
-    return 0;
+    return replace_places(s, n, r->element[2]);
 }
 
 /* ---- Going through */
 
 static int look_at_page(struct search *s)
 {
-    const struct place *top = &s->places[s->count - 1];
+    size_t n = s->count < PLACES_MOST ? s->count : PLACES_MOST;
     struct redisReply *reply = NULL;
     struct args a;
     int status;
@@ -320,12 +318,14 @@ static int look_at_page(struct search *s)
     script_begin(&a, "find_job", s->w->prefix, s->now_us);
     args_add(&a, s->id);
     args_add_int(&a, s->page);
-    args_add(&a, top->name);
-    args_add(&a, top->from);
+    for (size_t i = 1; i <= n; i++) {
+        args_add(&a, s->places[s->count - i].name);
+        args_add(&a, s->places[s->count - i].from);
+    }
     status = client_call(s->w, &a, &reply, NULL);
     args_free(&a);
     if (status == 0)
-        status = read_page(s, reply);
+        status = read_page(s, reply, n);
     if (reply)
         freeReplyObject(reply);
     return status;
@@ -333,7 +333,7 @@ static int look_at_page(struct search *s)
 
 static int look_everywhere(struct search *s)
 {
-    int status = push_place(s, "");
+    int status = push_place(s, "", "");
 
     while (status == 0 && !s->seen && s->count > 0)
         status = look_at_page(s);

@@ -1,15 +1,17 @@
--- find_job: looks for a job by its id on one page of one place; changes nothing.
+-- find_job: looks for a job by its id, in as many places as one page allows; changes nothing.
 --
--- Who looks goes through the places, each from '' on until its next is ''; places that a page names come before the rest of it.
+-- The caller keeps a stack of places, each with how far it has been read ('' at first). A call looks at those on top and returns
+-- what takes their place. Places that another names are looked at before the rest of it.
 -- Jobs move while one looks, mostly from queues through lanes to leases: the places come in that order. Lists are read from
 -- their tails, so that none is passed over while others leave at the head.
 --
 -- KEYS[1] prefix
--- ARGV: now, id, most (entries of one page, 1 to 1000), place, from
---       place: '' (names the others), finished, queue:<queue>, rings:<queue> (names those that are there), ring:<queue>/<type> and
---              sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>, aside:<batch>,
---              asides (names those of batches that are not paused), active:<worker>, later, dead
--- reply: [ now, next, bytes that were read, [place, ...], found ]; found: [], or
+-- ARGV: now, id, most (entries of one page, 1 to 1000), then the top of the stack: 1 to 100 times place, from
+--       place: '' (names the others), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>, wake:<queue> (names
+--              the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
+--              ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>,
+--              aside:<batch>, asides (names those of batches that are not paused), active:<worker>, later, dead
+-- reply: [ now, bytes that were read, [place, from, ...] which take the place of those that were given, found ]; found: [], or
 --        [ state, lane, entry, a, b, text, host, pid, word, mark, paused, halted, held ]
 --        waiting, parked, aside: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key
 --        running: its slot and the end of its lease, us; text: the worker; word: the token
@@ -22,11 +24,14 @@
 
 local LAST = 8  -- jobs of a lane that are looked at with others
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
+local MOST_BYTES = 1024 * 1024
+local MOST_PLACES = 100
 
 local id, quoted, bytes, places -- of one call
+local left                      -- entries that it may still read; a place counts as one
 
 local function is_it(entry)
-    bytes = bytes + #entry
+    bytes, left = bytes + #entry, left - 1
     if not find(entry, quoted, 1, true) then return false end
     local _, _, _, body = lease.entry_read(entry)
     if sub(body, 1, #quoted + 6) == '{"id":' .. quoted then return true end
@@ -86,6 +91,7 @@ end
 
 local function look_at_lane(name)
     local entries = call('LRANGE', P .. 'lane:' .. name, digits(-LAST), '-1')
+    left = left - 1
     for i = 1, #entries do
         if is_it(entries[i]) then return in_list('lane:' .. name, #entries - i) end
     end
@@ -98,13 +104,23 @@ local function scan(command, key, most, from)
     return page[1] ~= '0' and page[1] or '', page[2]
 end
 
-local function name_rings(place, most, from)
-    local queue = place:match('^rings:(.*)$')
-    local rest, kinds = scan('HSCAN', 'types', most, from)
-    for i = 1, #kinds, 2 do
-        local ring = 'ring:' .. queue .. '/' .. kinds[i]
-        if call('EXISTS', P .. ring) == 1 then places[#places + 1] = ring end
+-- A type whose ring is not empty waits at one gate, or is held.
+local function name_gates(place, most, from)
+    local queue = place:match('^wake:(.*)$')
+    local rest, gates = scan('ZSCAN', place, most, from)
+    left = left - #gates / 2
+    if from == '' then places[1] = 'held:' .. queue end
+    for i = 1, #gates, 2 do
+        if gates[i] ~= '*' then places[#places + 1] = 'wait:' .. queue .. '/' .. gates[i] end
     end
+    return rest
+end
+
+local function name_rings(place, most, from)
+    local queue = place:match('^%a+:([^/]*)')
+    local rest, kinds = scan('ZSCAN', place, most, from)
+    left = left - #kinds / 2
+    for i = 1, #kinds, 2 do places[#places + 1] = 'ring:' .. queue .. '/' .. kinds[i] end
     return rest
 end
 
@@ -189,6 +205,7 @@ end
 -- The others, from which a resume that broke off left some aside.
 local function name_other_asides(_, most, from)
     local rest, names = scan('ZSCAN', 'batches', most, from)
+    left = left - #names
     for i = 1, #names, 2 do
         local aside = 'aside:' .. names[i]
         if call('EXISTS', P .. aside) == 1 and call('HEXISTS', P .. 'halted', 'b/' .. names[i]) == 0 then
@@ -198,12 +215,16 @@ local function name_other_asides(_, most, from)
     return rest
 end
 
+local function name_queues(place, most, from)
+    local kind = place:match('^queues:(.*)$') .. ':'
+    local rest, queues = scan('SSCAN', 'queues', most, from)
+    left = left - #queues
+    for i = 1, #queues do places[i] = kind .. queues[i] end
+    return rest
+end
+
 local function name_places()
-    local queues = call('SMEMBERS', P .. 'queues')
-    places[1] = 'finished'
-    for _, kind in ipairs({'queue:', 'rings:', 'sleep:'}) do
-        for _, queue in ipairs(queues) do places[#places + 1] = kind .. queue end
-    end
+    places = {'finished', 'queues:queue', 'queues:wake', 'queues:sleep'}
     name_asides()
     places[#places + 1] = 'asides'
     for _, worker in ipairs(call('ZRANGE', P .. 'workers', '0', '-1')) do places[#places + 1] = 'active:' .. worker end
@@ -212,19 +233,48 @@ local function name_places()
     return ''
 end
 
-local ways = {[''] = name_places, finished = look_at_finished, queue = look_at_list, lane = look_at_list, aside = look_at_list,
-              asides = name_other_asides, rings = name_rings, ring = look_at_ring, sleep = look_at_sleepers,
-              active = look_at_leases, later = look_at_records, dead = look_at_records}
+local ways = {[''] = name_places, finished = look_at_finished, queues = name_queues, queue = look_at_list, lane = look_at_list,
+              aside = look_at_list, asides = name_other_asides, wake = name_gates, wait = name_rings, held = name_rings,
+              ring = look_at_ring, sleep = look_at_sleepers, active = look_at_leases, later = look_at_records, dead = look_at_records}
+
+local function way_of(place) return ways[place:match('^%a*')] end
+
+local function push_place(stack, place, from) stack[#stack + 1], stack[#stack + 2] = place, from end
+
+-- Looks at the place on top; what is left of it and what it names is on the stack then. Returns the job, if it is there.
+local function look_at_top(stack)
+    local place, from = stack[#stack - 1], stack[#stack]
+    stack[#stack], stack[#stack - 1] = nil, nil
+    places, left = {}, left - 1
+    local rest, job = way_of(place)(place, max(1, left), from)
+    if rest ~= '' then push_place(stack, place, rest) end
+    for i = #places, 1, -1 do push_place(stack, places[i], '') end
+    return job
+end
+
+-- The stack with its top first.
+local function turned(stack)
+    local list = {}
+    for i = #stack - 1, 1, -2 do
+        list[#list + 1] = stack[i]
+        list[#list + 1] = stack[i + 1]
+    end
+    return list
+end
 
 local function find_job(ARGV)
-    local most, place, from = tonumber(ARGV[3]), ARGV[4], ARGV[5]
-    local look = place and ways[place:match('^%a*')]
-    if not (look and is_name(ARGV[2]) and is_whole(most, 1) and from) or most > 1000 then
-        return refuse('find_job: wants now, id, most from 1 to 1000, place, from')
+    local most, count = tonumber(ARGV[3]), #ARGV - 3
+    if not (ARGV[2] and is_name(ARGV[2]) and is_whole(most, 1)) or most > 1000 or count < 2 or count > 2 * MOST_PLACES or count % 2 ~= 0 then
+        return refuse('find_job: wants now, id, most from 1 to 1000, place, from, ...')
     end
-    id, quoted, bytes, places = ARGV[2], '"' .. ARGV[2] .. '"', 0, {}
-    local rest, job = look(place, most, from)
-    return {us(now), rest, us(bytes), places, job or {}}
+    local stack, job = {}, nil
+    for i = #ARGV - 1, 4, -2 do
+        if not way_of(ARGV[i]) then return refuse('find_job: wants a place') end
+        push_place(stack, ARGV[i], ARGV[i + 1])
+    end
+    id, quoted, bytes, left = ARGV[2], '"' .. ARGV[2] .. '"', 0, most
+    repeat job = look_at_top(stack) until job or #stack == 0 or left < 1 or bytes >= MOST_BYTES
+    return {us(now), us(bytes), job and {} or turned(stack), job or {}}
 end
 
 return find_job

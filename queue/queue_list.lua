@@ -1,9 +1,8 @@
--- queue_list: the queues, in numbers; changes nothing. What is parked there is counted by queue_purge.
+-- queue_list: the names of the queues, and who serves them; changes nothing.
 --
 -- KEYS[1] prefix
 -- ARGV: now
--- reply: [ now, [ queue, jobs that wait, since when it is paused, as paused.since tells it, workers that serve it ],
---        ... ]
+-- reply: [ now, [ queue, workers that serve it ], ... ]
 -- uses: paused
 
 -- How many workers that are alive serve each queue.
@@ -20,9 +19,7 @@ end
 local function queue_list()
     local queues, counts, reply = paused.queues(), servers(), {us(now)}
     sort(queues)
-    for _, queue in ipairs(queues) do
-        reply[#reply + 1] = {queue, call('LLEN', P .. 'queue:' .. queue), paused.since(queue), counts[queue] or 0}
-    end
+    for _, queue in ipairs(queues) do reply[#reply + 1] = {queue, counts[queue] or 0} end
     return reply
 end
 

@@ -232,7 +232,9 @@ int queue_purge(struct weir *w, int64_t now_us, const char *queue, const char *t
 
 /* ---- The list */
 
-static int read_rows(struct weir *w, const struct redisReply *r, struct queue_row **rows, size_t *count)
+#define QUEUES_MOST 100 /* of one queue_rows */
+
+static int read_names(struct weir *w, const struct redisReply *r, struct queue_row **rows, size_t *count)
 {
     *count = 0;
     *rows = calloc(r->elements, sizeof **rows);
@@ -242,18 +244,16 @@ static int read_rows(struct weir *w, const struct redisReply *r, struct queue_ro
         const struct redisReply *row = r->element[i];
         struct queue_row *out = &(*rows)[*count];
 
-        if (reply_array(row, 4, "queue_list", &w->error) < 0)
+        if (reply_array(row, 2, "queue_list", &w->error) < 0)
             return w->error.status;
         snprintf(out->name, sizeof out->name, "%s", text_of(row->element[0]));
-        out->waiting = reply_int(row->element[1], 0);
-        out->paused_us = reply_int(row->element[2], 0);
-        out->workers = reply_int(row->element[3], 0);
+        out->workers = reply_int(row->element[1], 0);
         ++*count;
     }
     return 0;
 }
 
-static int read_list(struct weir *w, struct queue_row **rows, size_t *count)
+static int list_names(struct weir *w, struct queue_row **rows, size_t *count)
 {
     struct redisReply *reply = NULL;
     struct args a;
@@ -263,7 +263,54 @@ static int read_list(struct weir *w, struct queue_row **rows, size_t *count)
     script_begin(&a, "queue_list", w->prefix, -1);
     status = call(w, &a, "", 1, &reply);
     if (status == 0)
-        status = read_rows(w, reply, rows, count);
+        status = read_names(w, reply, rows, count);
+    if (reply)
+        freeReplyObject(reply);
+    return status;
+}
+
+static int read_counts(struct weir *w, const struct redisReply *r, struct queue_row *rows)
+{
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < r->elements; i++) {
+        const struct redisReply *row = r->element[i];
+        struct queue_jobs jobs;
+
+        if (reply_array(row, 3, "queue_rows", &w->error) < 0)
+            return w->error.status;
+        rows[i].waiting = reply_int(row->element[0], 0);
+        rows[i].paused_us = reply_int(row->element[1], 0);
+        rows[i].parked = reply_int(row->element[2], 0);
+        if (rows[i].parked >= 0)
+            continue;
+        status = queue_count(w, -1, rows[i].name, NULL, &jobs);
+        rows[i].parked = jobs.parked;
+    }
+    return status;
+}
+
+/* Fills the first of the rows; *counted: how many, at least one. */
+static int count_page(struct weir *w, struct queue_row *rows, size_t count, size_t *counted)
+{
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    script_begin(&a, "queue_rows", w->prefix, -1);
+    for (size_t i = 0; i < count && i < QUEUES_MOST; i++)
+        args_add(&a, rows[i].name);
+    status = client_call(w, &a, &reply, NULL);
+    args_free(&a);
+    if (status == 0)
+        status = reply_array(reply, 1, "queue_rows", &w->error);
+    if (status == 0 && reply->elements > count)
+        status = error_set(&w->error, WEIR_EINTERNAL, "queue_rows: unexpected answer from Redis");
+    if (status == 0)
+        status = read_counts(w, reply, rows);
+    if (status == 0)
+        *counted = reply->elements;
     if (reply)
         freeReplyObject(reply);
     return status;
@@ -274,13 +321,9 @@ int queues_read(struct weir *w, struct queue_row **rows, size_t *count)
     int status;
 
     *rows = NULL;
-    status = read_list(w, rows, count);
-    for (size_t i = 0; status == 0 && i < *count; i++) {
-        struct queue_jobs jobs;
-
-        status = queue_count(w, -1, (*rows)[i].name, NULL, &jobs);
-        (*rows)[i].parked = jobs.parked;
-    }
+    status = list_names(w, rows, count);
+    for (size_t i = 0, counted = 0; status == 0 && i < *count; i += counted)
+        status = count_page(w, *rows + i, *count - i, &counted);
     if (status != 0) {
         free(*rows);
         *rows = NULL;

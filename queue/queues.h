@@ -1,4 +1,5 @@
-/* Queues as a whole: listed, paused, purged. The scripts are queue_list, queue_pause and queue_purge. */
+/* Queues as a whole: listed, paused, purged. The scripts are queue_list, queue_rows, queue_pause and
+ * queue_purge. */
 #ifndef QUEUE_QUEUES_H
 #define QUEUE_QUEUES_H
 

@@ -228,3 +228,42 @@ void push_bytes(struct span body)
     args_add_bytes(&a, body.at, body.len);
     must(turns_send(&a));
 }
+
+void fill_queues(int count)
+{
+    char n[24];
+
+    snprintf(n, sizeof n, "%d", count);
+    free(redis_text("EVAL",
+                    "local P = ARGV[1]\n"
+                    "local function put(key, kind, id)\n"
+                    "    local body = '{\"id\":\"' .. id .. '\",\"type\":\"' .. kind .. '\"}'\n"
+                    "    redis.call('RPUSH', P .. key, body)\n"
+                    "end\n"
+                    "for i = 0, ARGV[2] - 1 do\n"
+                    "    local q = 'q' .. i\n"
+                    "    redis.call('SADD', P .. 'queues', q)\n"
+                    "    put('queue:' .. q, 't', 'w' .. i)\n"
+                    "    put('lane:' .. q .. '/t/a', 't', 'r' .. i)\n"
+                    "    redis.call('ZADD', P .. 'ring:' .. q .. '/t', '1', 'a')\n"
+                    "    redis.call('ZADD', P .. 'wait:' .. q .. '/-', '1', 't')\n"
+                    "    redis.call('ZADD', P .. 'wake:' .. q, '1', '-', '2', '*')\n"
+                    "    put('lane:' .. q .. '/t/b', 't', 's' .. i)\n"
+                    "    redis.call('ZADD', P .. 'wait:' .. q .. '/t#0/b', '1', 't/b')\n"
+                    "    redis.call('ZADD', P .. 'sleep:' .. q, '2', 't#0/b')\n"
+                    "    put('lane:' .. q .. '/u/', 'u', 'h' .. i)\n"
+                    "    redis.call('ZADD', P .. 'ring:' .. q .. '/u', '1', '')\n"
+                    "    redis.call('ZADD', P .. 'held:' .. q, '1', 'u')\n"
+                    "end\n"
+                    "return redis.call('HSET', P .. 'types', 't', '', 'u', '')",
+                    "0", PREFIX, n));
+}
+
+int64_t count_calls(void)
+{
+    char *info = redis_text("INFO", "commandstats"), *at = strstr(info, "cmdstat_fcall:calls=");
+    int64_t calls = at ? strtoll(at + strlen("cmdstat_fcall:calls="), NULL, 10) : 0;
+
+    free(info);
+    return calls;
+}

@@ -71,6 +71,12 @@ void enqueue_many(const char *type, int count);
 /* In the default queue, with further fields behind id and type: "\"key\":\"a\",\"cost\":3". */
 void enqueue_with(const char *type, const char *ids, const char *fields);
 
+/* This many queues q0, q1 ...: in each a job w<queue> that waits, and three that are parked: r<queue> in the
+ * lane of a ring, s<queue> in one that sleeps, h<queue> in one of a type that is held. */
+void fill_queues(int count);
+/* How many scripts were called so far. */
+int64_t count_calls(void);
+
 /* That lease's token from behind its turn and index: "@<slot>*<cost>/default/t/<key>~<gates>". */
 void expect_token(size_t lease, const char *expected);
 /* The jobs that the last claim leased, or of a list, in order: "a b c". */

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "core/clock.h"
+#include "queue/queues.h"
 #include "tests/stage.h"
 
 static struct outcome said;
@@ -102,6 +103,43 @@ static void test_list_and_pause(void **state)
     must_say("queue resume other --json", "\"paused\":false");
     must_say("queue resume other", "queue other was not paused\n");
     assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
+}
+
+/* All queues have one job that waits and so many that are parked, but q<other>. */
+static void expect_rows(size_t expected, int64_t parked, const char *other, int64_t other_parked)
+{
+    struct weir *w = weir_new(turns.server.url, NULL);
+    struct queue_row *rows;
+    size_t count;
+
+    assert_int_equal(queues_read(w, &rows, &count), 0);
+    assert_int_equal(count, expected);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(rows[i].waiting, 1);
+        assert_int_equal(rows[i].parked, strcmp(rows[i].name, other) ? parked : other_parked);
+    }
+    free(rows);
+    weir_free(w);
+}
+
+static void test_a_list_of_many_queues_takes_few_calls(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    fill_queues(1000);
+    before = count_calls();
+    expect_rows(1000, 3, "q7", 3);
+    assert_in_range(count_calls() - before, 1, 20);
+    free(redis_text("EVAL",
+                    "local P = ARGV[1]\n"
+                    "for i = 1, 5000 do\n"
+                    "    redis.call('ZADD', P .. 'ring:q7/t', 1, 'k' .. i)\n"
+                    "    redis.call('RPUSH', P .. 'lane:q7/t/k' .. i, '{}')\n"
+                    "end\n"
+                    "return 0",
+                    "0", PREFIX));
+    expect_rows(1000, 3, "q7", 5003);
 }
 
 static void test_paused_since_an_unknown_time(void **state)
@@ -300,6 +338,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
     const struct CMUnitTest tests[] = {
         TEST(list_and_pause),
+        TEST(a_list_of_many_queues_takes_few_calls),
         TEST(paused_since_an_unknown_time),
         TEST(counters_that_are_no_numbers_count_nothing),
         TEST(resuming_rings_the_bell_of_those_who_serve_it),

@@ -712,22 +712,38 @@ static void test_many_lanes_are_paged(void **state)
     assert_string_equal(holder()->rule.by, "key");
 }
 
+static void test_many_queues_take_few_calls(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    fill_queues(1000);
+    before = count_calls();
+    assert_int_equal(try_ask("none"), WEIR_ENOTFOUND);
+    assert_in_range(count_calls() - before, 1, 150);
+    ask_why("w999", JOB_WAITING);
+    ask_why("r500", JOB_PARKED);
+    assert_string_equal(why.job.queue, "q500");
+    assert_string_equal(why.job.key, "a");
+    ask_why("s0", JOB_PARKED);
+    assert_string_equal(why.job.key, "b");
+    ask_why("h999", JOB_PARKED);
+    assert_true(why.job.held);
+}
+
 static void test_wrong_calls_are_refused(void **state)
 {
-    static const char *const wrong[][5] = {
-        {"find_job", "not a name", "10", "", ""},
-        {"find_job", "a", "0", "", ""},
-        {"find_job", "a", "1001", "later", ""},
-        {"find_job", "a", "10", "limits", ""},
-        {"ahead", "lane:default/t/", "0", "1000", "t"},
-        {"ahead", "lane:default/t/", "x", "1", "t"},
-        {"ahead", "limits", "0", "1", "t"},
+    static const char *const wrong[][6] = {
+        {"find_job", "not a name", "10", "", ""},     {"find_job", "a", "0", "", ""},
+        {"find_job", "a", "1001", "later", ""},       {"find_job", "a", "10", "limits", ""},
+        {"find_job", "a", "10", "later", "", "dead"}, {"ahead", "lane:default/t/", "0", "1000", "t"},
+        {"ahead", "lane:default/t/", "x", "1", "t"},  {"ahead", "limits", "0", "1", "t"},
     };
     const char *nothing[] = {"limits", "t", "{}"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++)
-        if (turns_script(wrong[i][0], wrong[i] + 1, 4) != WEIR_EINPUT &&
+        if (turns_script(wrong[i][0], wrong[i] + 1, wrong[i][5] ? 5 : 4) != WEIR_EINPUT &&
             strstr(turns.error.text, "wants") == NULL)
             fail_msg("%s %s was not refused: %s", wrong[i][0], wrong[i][1], turns.error.text);
     assert_true(turns_script("why", nothing, 3) < 0);
@@ -889,6 +905,7 @@ int main(void)
         TEST(no_start_is_sooner_than_it_was_told),
         TEST(long_lanes_and_queues_are_paged),
         TEST(many_lanes_are_paged),
+        TEST(many_queues_take_few_calls),
         TEST(wrong_calls_are_refused),
         TEST(the_command_says_it_in_words),
         TEST(the_command_says_that_it_cannot_be_read),
