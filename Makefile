@@ -160,6 +160,13 @@ model:
 
 .PHONY: model
 
+# cppcheck and clang-tidy; installs them.
+lint:
+	@core/deps.sh lint
+	@tests/lint.sh
+
+.PHONY: lint
+
 # ---- Benchmark
 
 BENCH_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/*.c))

@@ -68,9 +68,7 @@ static json_t *member(json_t *object, const char *name, json_t *fresh)
 {
     json_t *value = name ? json_object_get(object, name) : NULL;
 
-    if (value || !name || json_object_set(object, name, fresh) < 0)
-        fresh = value;
-    else
+    if (!value && name && json_object_set(object, name, fresh) == 0)
         value = fresh;
     return value;
 }

@@ -155,7 +155,7 @@ static int start_child(const struct dev *d, pid_t *pid, void (*exec)(const struc
         become_child(d, parent);
         exec(d, arguments);
         failed = errno;
-        _exit(write(failure[1], &failed, sizeof failed) < 0);
+        _exit(write(failure[1], &failed, sizeof failed) < 0 ? 1 : 0);
     }
     if (*pid < 0)
         failed = errno;

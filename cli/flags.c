@@ -5,6 +5,7 @@
  * relies on one would break as soon as a command gets another flag. */
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -151,6 +152,7 @@ static int set_int(struct parser *p, const struct flag *f, const char *text)
     char *end;
     long long value;
 
+    assert(text);
     errno = 0;
     value = strtoll(text, &end, 10);
     if (end == text || *end || errno || value == LLONG_MIN) /* a mark for not given */

@@ -120,7 +120,7 @@ static int print_set(struct cli *cli, const char *name, const struct rule_set *k
 
 static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char *rules = rate_join(argv + 2), note[RATE_NOTE_SIZE];
+    char *rules = rate_join(argv + 2), note[RATE_NOTE_SIZE] = "";
     struct rule_set kept;
     int status;
 

@@ -208,13 +208,16 @@ static char *run_captured(struct demo *d, int *code, char *const *arguments)
     int out[2];
     pid_t pid;
 
+    *code = -1;
     if (pipe2(out, O_CLOEXEC) < 0)
         return NULL;
     pid = start(d, out[1], NULL, arguments);
     close(out[1]);
     while (pid && got > 0) {
-        text = realloc(text, len + 65537);
-        got = text ? read(out[0], text + len, 65536) : 0;
+        char *grown = realloc(text, len + 65537);
+
+        text = grown ? grown : text;
+        got = grown ? read(out[0], text + len, 65536) : 0;
         if (got < 0 && errno == EINTR)
             got = 1;
         else if (got > 0)
@@ -244,7 +247,7 @@ static bool run_shown(struct demo *d, char *const *arguments)
 
     printf("$ %s", arguments[0]);
     for (int i = 1; arguments[i]; i++) {
-        if (strcmp(arguments[i], "--redis") == 0)
+        if (strcmp(arguments[i], "--redis") == 0 && arguments[i + 1])
             i++;
         else
             printf(" %s", arguments[i]);
@@ -295,14 +298,13 @@ static bool start_redis(struct demo *d)
     char line[512] = "";
     json_t *said;
     int out[2];
-    ssize_t len;
 
     if (pipe2(out, O_CLOEXEC) < 0)
         return fail(d, "pipe: %s", strerror(errno));
     printf("$ weir dev\n");
     d->dev = start(d, out[1], "dev.log", (char *[]){"weir", "dev", "--json", NULL});
     close(out[1]);
-    while ((len = read(out[0], line, sizeof line - 1)) < 0 && errno == EINTR && !interrupted)
+    while (read(out[0], line, sizeof line - 1) < 0 && errno == EINTR && !interrupted)
         ;
     close(out[0]);
     said = json_loads(line, 0, NULL);
@@ -754,14 +756,12 @@ static void row_count(struct demo *d, const char *what, long long found, long lo
     snprintf(row->wanted, sizeof row->wanted, "%lld", wanted);
 }
 
-static void row_most(struct demo *d, const char *what, const char *fmt, double found, double most)
+static void row_most(struct demo *d, const char *what, int digits, double found, double most)
 {
     struct row *row = add_row(d, what, found >= 0 && found <= most);
-    char text[32];
 
-    snprintf(row->found, sizeof row->found, fmt, found);
-    snprintf(text, sizeof text, fmt, most);
-    snprintf(row->wanted, sizeof row->wanted, "at most %s", text);
+    snprintf(row->found, sizeof row->found, "%.*f", digits, found);
+    snprintf(row->wanted, sizeof row->wanted, "at most %.*f", digits, most);
 }
 
 /* The most starts that GCRA allows in any window of that length. */
@@ -786,7 +786,7 @@ static void rows_of_rate(struct demo *d)
 
         if (i == 2) /* the rule's own period: a second again */
             break;
-        row_most(d, window_us < 500000 ? "most starts in any 100 ms" : "most starts in any second", "%.0f",
+        row_most(d, window_us < 500000 ? "most starts in any 100 ms" : "most starts in any second", 0,
                  json_number_value(json_object_get(window, "most")), (double)most_allowed(d, window_us));
     }
     row_count(d, "starts before their time (weir verify)",
@@ -811,8 +811,8 @@ static void make_table(struct demo *d)
     row_count(d, "files with the right totals", d->mails_right, d->businesses);
     row_count(d, "receipts done", d->receipt_lines, d->receipt_count);
     rows_of_rate(d);
-    row_most(d, "denials per summary", "%.3f", (double)d->denials / (double)d->businesses, DENIALS_MOST);
-    row_most(d, "Redis commands per job", "%.2f", (double)d->commands / (double)jobs, COMMANDS_MOST);
+    row_most(d, "denials per summary", 3, (double)d->denials / (double)d->businesses, DENIALS_MOST);
+    row_most(d, "Redis commands per job", 2, (double)d->commands / (double)jobs, COMMANDS_MOST);
     row_of_latency(d);
     row_count(d, "left running", d->left_running, 0);
 }

@@ -1,5 +1,6 @@
 #include "queue/job.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,6 +231,7 @@ static struct span text_put(struct text *t, const char *bytes, size_t len)
 {
     char *at = t->at + t->len;
 
+    assert(bytes);
     memcpy(at, bytes, len);
     t->len += len;
     return (struct span){at, len};
@@ -567,7 +569,7 @@ static bool is_front(const struct json_member *m)
 int job_rewrite(struct text *out, const char *line, size_t len, struct job_view *view, struct error *e)
 {
     struct json_members members;
-    struct job_view v;
+    struct job_view v = {0};
     size_t begin = out->len;
     int status = job_scan(line, len, &members, &v, e);
 

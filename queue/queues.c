@@ -199,6 +199,7 @@ static int walk_all(struct walk *walk)
         status = walk_queue(walk, queue);
     if (status == 0)
         status = walk_queue(walk, alone);
+    walk->queue = queue;
     free(walk->places);
     return status;
 }

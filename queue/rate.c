@@ -34,7 +34,7 @@ static void add_by(struct args *a)
     char buffer[4096];
 
     gethostname(host, sizeof host - 1);
-    getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found);
+    (void)getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found);
     if (found)
         snprintf(by, sizeof by, "%.60s@%s", found->pw_name, host);
     else

@@ -1,5 +1,6 @@
 #include "serve/request.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -26,9 +27,11 @@ static const char **place_of(struct arguments *a, const char *name)
 static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct arguments *a = arg;
-    const char **place = place_of(a, name);
+    const char **place;
 
     (void)kind;
+    assert(a);
+    place = place_of(a, name);
     if (!place)
         a->wrong = "unknown argument; there are key, cost and denied";
     else if (*place)

@@ -8,6 +8,8 @@
  *
  * Worst case: all of the previous window's starts at its very end, of which the estimate forgets count * x by
  * the part x of this window: 2 count - 1 in a period. */
+#include <assert.h>
+
 #include "throttle/algorithm.h"
 
 enum word {
@@ -53,6 +55,7 @@ static struct buckets buckets_at(const struct gate *g, int64_t at_us)
  * period. */
 static int64_t room_at(const struct rule *rule, const struct buckets *b, int64_t room)
 {
+    assert(room >= 0);
     if (b->previous <= room)
         return b->begin_us;
     return b->begin_us + rule->period_us - (int64_t)((__int128)room * rule->period_us / b->previous);

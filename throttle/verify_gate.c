@@ -1,4 +1,5 @@
 /* One gate of verify: its starts are replayed, its use measured. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,6 +230,7 @@ static int replay_in_flight(struct replay *r, const struct event *event)
     r->end_count -= ended;
     if (ended > 0)
         memmove(r->ends, r->ends + ended, r->end_count * sizeof *r->ends);
+    assert(most > 0 && (r->ends || r->end_count == 0));
     if (r->end_count >= most && add_broken(r, event, r->ends[r->end_count - most] - s->at_us) < 0)
         return r->error->status;
     if (add_end(r, s->at_us + s->end_us - s->start_us) < 0)

@@ -3,11 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int verify_out_of_memory(struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "verify: out of memory; give fewer traces at once");
-}
-
 int input_grow(void *array, size_t count, size_t *capacity, size_t size, struct error *e)
 {
     void **at = array, *grown;

@@ -75,7 +75,10 @@ struct verify_input {
     uint32_t no_value; /* the text "-": a keyed rule, a job without the key */
 };
 
-int verify_out_of_memory(struct error *e);
+static inline int verify_out_of_memory(struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "verify: out of memory; give fewer traces at once");
+}
 
 WEIR_CHECKED int input_init(struct verify_input *input, struct error *e);
 void input_free(struct verify_input *input);

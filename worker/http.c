@@ -301,7 +301,7 @@ static size_t on_send(char *to, size_t size, size_t n, void *arg)
 
 /* ---- The answer as it comes */
 
-static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+static size_t on_body(const char *bytes, size_t size, size_t n, void *arg)
 {
     struct request *r = arg;
 

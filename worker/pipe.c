@@ -18,6 +18,7 @@
  * child is ended. */
 #include "worker/pipe.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -99,6 +100,7 @@ static void take_out(struct flight *flight)
 {
     struct flights *from = flight->in;
 
+    assert(from);
     *(flight->prev ? &flight->prev->next : &from->head) = flight->next;
     *(flight->next ? &flight->next->prev : &from->tail) = flight->prev;
     from->count--;
@@ -574,6 +576,7 @@ static void close_pipe(struct handler *handler)
         if (!child_wait(m->child, until_us))
             child_end(m->child, false);
     while ((member = p->members)) {
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): unlink_member() took the one that was freed out */
         child_wait(member->child, until_us + w->kill_after_us);
         while (member->flights.head)
             take_out(member->flights.head);

@@ -13,8 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 void close_fd(int *fd)
 {
     if (*fd >= 0)

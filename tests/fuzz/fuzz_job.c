@@ -20,7 +20,7 @@ static void compare(const char *text, size_t len)
 {
     struct error e;
     bool ours = json_check(text, len, &e) == 0;
-    json_t *strict = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    json_t *strict = json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     json_t *lax = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 
     if (!is_deep(text, len) && !memchr(text, 0, len)) { /* jansson ends at a NUL */

@@ -21,6 +21,7 @@
 #include "throttle/take.h"
 
 #define NOW_US INT64_C(1795000000000000)
+#define JOBS_MOST 1000
 
 static const char *at, *end;
 static struct weir *w;
@@ -162,7 +163,7 @@ static void read_seal(const struct redisReply *r)
 }
 
 /* Whatever the gates and counters say, the forecasts have an end. */
-static void use_limits(const struct limits *limits)
+static void use_limits(struct limits *limits)
 {
     for (size_t i = 0; i < limits->count; i++) {
         const struct limit *limit = &limits->at[i];
@@ -175,9 +176,12 @@ static void use_limits(const struct limits *limits)
             (void)limit_next_start(limit), (void)limit_most_cost(&limit->set);
     }
     for (size_t i = 0; i < limits->type_count; i++) {
+        struct limit_type *type = &limits->types[i];
         struct forecast forecast;
 
-        (void)!forecast_type(limits, &limits->types[i], NULL, &forecast, &e);
+        type->waiting %= JOBS_MOST; /* many are gone through for half a second */
+        type->parked %= JOBS_MOST;
+        (void)!forecast_type(limits, type, NULL, &forecast, &e);
     }
 }
 

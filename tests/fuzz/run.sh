@@ -10,7 +10,7 @@ run_one='
 target=$0
 new=build-fuzz/corpus/$target
 mkdir -p "$new"
-nice -n 19 "build-fuzz/fuzz_$target" -max_total_time="$1" -timeout=10 -rss_limit_mb=1024 -max_len=20000 -print_final_stats=1 \
+nice -n 19 "build-fuzz/fuzz_$target" -max_total_time="$1" -timeout=30 -rss_limit_mb=1024 -max_len=20000 -print_final_stats=1 \
     -artifact_prefix="build-fuzz/$target-" -close_fd_mask=1 "$new" "tests/fuzz/corpus/$target" >"build-fuzz/$target.log" 2>&1
 code=$?
 runs=$(sed -n "s/^stat::number_of_executed_units: *//p" "build-fuzz/$target.log")

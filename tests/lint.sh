@@ -1,0 +1,21 @@
+#!/bin/sh
+# make lint: cppcheck and clang-tidy over the product and the examples, as .clang-tidy and .cppcheck say; exit 1 where they find
+# something. lint.sh FILE...: these alone.
+set -u
+cd "$(dirname "$0")/.."
+
+folders='core throttle queue producer worker serve cli examples'
+defines='-D_GNU_SOURCE -I. -Iinclude'
+if [ $# -eq 0 ]; then
+    for folder in $folders; do set -- "$@" "$folder"/*.c; done
+fi
+
+# shellcheck disable=SC2086
+printf '%s\n' "$@" | cppcheck --file-list=- --std=c11 --library=posix $defines --enable=warning,performance,portability --inline-suppr \
+    --suppressions-list=.cppcheck --quiet --error-exitcode=1 --template='{file}:{line}: {id}: {message}' -j "$(nproc)"
+wrong=$?
+
+# shellcheck disable=SC2086
+printf '%s\n' "$@" | xargs -P "$(nproc)" -I FILE clang-tidy --quiet FILE -- $defines -std=c11 $(pkg-config --cflags glib-2.0) 2>/dev/null \
+    || wrong=1
+exit $wrong
