@@ -18,9 +18,9 @@
 #define SECOND 1000000
 
 /* A server that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body,
- * chunked), "sleep" before, "stall" before the body, "drop" (closes without an answer), "half" (closes in
- * the middle of one), "raw" (says that and closes). It notes each request in the file requests, each
- * connection in connections; as a proxy each one asked for in connects. */
+ * chunked), "last" (behind these), "sleep" before, "stall" before the body, "drop" (closes without an
+ * answer), "half" (closes in the middle of one), "raw" (says that and closes). It notes each request in the
+ * file requests, each connection in connections; as a proxy each one asked for in connects. */
 static const char server_text[] =
     "import json, sys, time\n"
     "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n"
@@ -54,6 +54,8 @@ static const char server_text[] =
     "            self.end_headers()\n"
     "            for i in range(args['times']):\n"
     "                self.wfile.write(b'%x\\r\\n%s\\r\\n' % (len(text), text))\n"
+    "            last = args.get('last', '').encode()\n"
+    "            self.wfile.write(b'%x\\r\\n%s\\r\\n' % (len(last), last) if last else b'')\n"
     "            self.wfile.write(b'0\\r\\n\\r\\n')\n"
     "            return\n"
     "        self.send_header('Content-Length', str(len(text) + ('half' in args)))\n"
@@ -276,6 +278,10 @@ static void statuses(void **state)
         {"{\"status\":400,\"body\":\"no\\nsuch customer\"}", "HTTP 400: no such customer"},
         {"{\"status\":401}", "HTTP 401"},
         {"{\"status\":404,\"body\":\"0123456789\",\"times\":20000}", "HTTP 404: 01234567890123"},
+        {"{\"status\":400,\"body\":\"0123456789\",\"times\":1000,\"last\":\"KeyError: id\"}",
+         "90123456789KeyError: id"},
+        {"{\"status\":400,\"body\":\"0123456789\",\"times\":1000,\"last\":\"KeyError: id\"}",
+         "HTTP 400: 01234567890123"},
         {"{\"status\":422}", "HTTP 422"},
         {"{\"status\":500,\"body\":\"a\\u0007b\"}", "failed 1 times: HTTP 500: a b"},
         {"{\"status\":502}", "failed 1 times: HTTP 502"},

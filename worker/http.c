@@ -26,6 +26,7 @@
 #include <time.h>
 
 #include "core/decimal.h"
+#include "worker/spawn.h"
 #include "worker/way.h"
 #include "worker/weir_job.h"
 #include "worker/worker.h"
@@ -34,7 +35,7 @@
 #define CONNECT_TIMEOUT_MS 10000L /* a host that does not exist any more does not say so */
 #define ANSWER_MOST (64 * 1024)   /* bytes: more than that of an answer is not read */
 #define BODY_S 1.0                /* for the body of an answer whose status was read */
-#define REASON_MOST 500           /* of them, kept as the reason */
+#define HEAD_MOST 200             /* of them kept as the reason, with the last ones: a struct tail */
 
 struct request {
     struct request *prev, *next;
@@ -42,8 +43,9 @@ struct request {
     struct task *task;
     CURL *easy; /* NULL: it has ended */
     struct curl_slist *headers;
-    char error[CURL_ERROR_SIZE], body[REASON_MOST + 1], retry_after[64], date[64];
-    size_t body_len, answer_len, sent; /* sent: of the task's body */
+    char error[CURL_ERROR_SIZE], head[HEAD_MOST], retry_after[64], date[64];
+    struct tail tail;                  /* of the answer's body, behind its head */
+    size_t head_len, answer_len, sent; /* sent: of the task's body */
     long status;                       /* of the answer whose headers have come; 0: none yet */
     ev_timer rest;                     /* for its body */
 };
@@ -158,9 +160,24 @@ static double retry_after_s(const struct request *r)
     return -1;
 }
 
+/* What the answer said: its beginning and its end; task_finish marks what is missing between them. */
+static void append_body(const struct request *r, char *reason, size_t len)
+{
+    if (r->head_len == 0)
+        return;
+    reason[len++] = ':';
+    reason[len++] = ' ';
+    memcpy(reason + len, r->head, r->head_len);
+    memcpy(reason + len + r->head_len, r->tail.at, r->tail.len);
+    reason[len + r->head_len + r->tail.len] = '\0';
+    for (size_t i = 0; i < r->head_len + r->tail.len; i++)
+        if (!reason[len + i])
+            reason[len + i] = ' ';
+}
+
 static void answered(struct request *r, long status)
 {
-    char reason[REASON_MOST + 1200];
+    char reason[HEAD_MOST + TAIL_SIZE + 64];
     char *location = NULL;
 
     curl.easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &location);
@@ -168,7 +185,7 @@ static void answered(struct request *r, long status)
         snprintf(reason, sizeof reason, "HTTP %ld: a redirect to %.1000s, which is not followed", status,
                  location);
     else
-        snprintf(reason, sizeof reason, "HTTP %ld%s%s", status, r->body_len ? ": " : "", r->body);
+        append_body(r, reason, (size_t)snprintf(reason, sizeof reason, "HTTP %ld", status));
     if (status >= 200 && status < 300)
         end_request(r, END_DONE, -1, NULL);
     else if (status == 429 || status == 503)
@@ -304,9 +321,11 @@ static size_t on_send(char *to, size_t size, size_t n, void *arg)
 static size_t on_body(const char *bytes, size_t size, size_t n, void *arg)
 {
     struct request *r = arg;
+    size_t room = HEAD_MOST - r->head_len, head = n < room ? n : room;
 
-    for (size_t i = 0; i < n && r->body_len < REASON_MOST; i++)
-        r->body[r->body_len++] = bytes[i] ? bytes[i] : ' ';
+    memcpy(r->head + r->head_len, bytes, head);
+    r->head_len += head;
+    tail_keep(&r->tail, bytes + head, n - head);
     r->answer_len += n;
     return r->answer_len > ANSWER_MOST ? 0 : size * n;
 }
