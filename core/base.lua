@@ -9,7 +9,7 @@
 -- costs 3 ns, a global, which Redis finds by way of another table, 40.
 local error, ipairs, pairs, pcall, tonumber, tostring, type, unpack
 local floor, ceil, max, min, byte, char, find, match, sub, format, concat, sort
-local call, call_safe, error_reply, may_call, sha1, json_read, json_write
+local call, call_safe, error_reply, may_call, has_info, sha1, json_read, json_write
 local huge = 1 / 0
 
 local function take_globals()
@@ -21,6 +21,7 @@ local function take_globals()
     concat, sort = table.concat, table.sort
     call, call_safe, error_reply, sha1 = redis.call, redis.pcall, redis.error_reply, redis.sha1hex
     may_call = redis.acl_check_cmd
+    has_info = pcall(may_call, 'INFO') -- rename-command may have taken it away
     json_read, json_write = cjson.decode, cjson.encode
 end
 
@@ -57,12 +58,12 @@ local function begin(KEYS, ARGV, own_clock)
     forgets_count = 0
 end
 
-local INFO = 'INFO' -- not one of the commands that a user needs: who may not ask goes on
+local INFO = 'INFO' -- not one of the commands that a user needs: who may not ask, or cannot, goes on
 
 -- Is this a replica that takes writes (replica-read-only no)? They are lost with its next synchronization. It may have become one
 -- since the last call, so each call asks: 1.6 us.
 local function is_replica()
-    local info = may_call(INFO, 'replication') and call_safe(INFO, 'replication')
+    local info = has_info and may_call(INFO, 'replication') and call_safe(INFO, 'replication')
     return type(info) == 'string' and find(info, 'role:slave', 1, true) ~= nil
 end
 

@@ -51,8 +51,8 @@ static bool goes_on(enum handshake_step step, const char *text)
         return false;
     if (strstr(text, "already exists"))
         return true;
-    return step == HANDSHAKE_LOAD &&
-           (fault == REDIS_FAULT_OOM || fault == REDIS_FAULT_DISK || is_noperm(text));
+    return step == HANDSHAKE_LOAD && (fault == REDIS_FAULT_OOM || fault == REDIS_FAULT_DISK ||
+                                      fault == REDIS_FAULT_REPLICAS || is_noperm(text));
 }
 
 /* An error reply that only this step can get; the others mean what they mean everywhere. */
@@ -69,7 +69,7 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
         return error_set(e, WEIR_ENOTNOW,
                          "Redis: over its maxmemory and without the functions of this version of Weir; raise "
                          "it until they are loaded");
-    if (fault != REDIS_FAULT_OTHER)
+    if (fault != REDIS_FAULT_OTHER && fault != REDIS_FAULT_COMMAND)
         return redis_fault_error(e, text);
     if (step == HANDSHAKE_AUTH)
         return error_set(e, WEIR_EREFUSED,
@@ -77,8 +77,11 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
     if (step == HANDSHAKE_SELECT)
         return error_set(e, WEIR_ECONFIG, "Redis: refused the database: %s; check the number in the address",
                          text);
-    return error_set(e, WEIR_ECONFIG,
-                     "Redis: does not take Weir's functions: %s; Redis 7.0 or newer is needed", text);
+    return error_set(
+        e, WEIR_ECONFIG,
+        "Redis: does not take Weir's functions: %s; Redis 7.0 or newer is needed, and FUNCTION under "
+        "that name",
+        text);
 }
 
 int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e)

@@ -1,9 +1,10 @@
 /* The steps with which every connection begins, one command and one answer each: AUTH, SELECT, FUNCTION LOAD.
  * All are sent at once.
  *
- * Redis refuses FUNCTION LOAD where it takes no writes (over its maxmemory, no room on its disk) and to a
- * user without +function|load. The library is mostly there all the same: another connection, or an
- * administrator, has loaded it. So a refusal counts only once a function was called and not found. */
+ * Redis refuses FUNCTION LOAD where it takes no writes (over its maxmemory, no room on its disk, too few
+ * replicas) and to a user without +function|load. The library is mostly there all the same: another
+ * connection, or an administrator, has loaded it. So a refusal counts only once a function was called and not
+ * found. */
 #ifndef CORE_HANDSHAKE_H
 #define CORE_HANDSHAKE_H
 

@@ -30,13 +30,17 @@ void redis_address_format(const struct redis_address *address, char *out, size_t
 /* What kind of failure an error reply is; the first word decides, for "ERR" the text behind it. */
 enum redis_fault {
     REDIS_FAULT_NO_FUNCTION, /* load the library, send again */
-    REDIS_FAULT_READONLY,    /* a replica (READONLY, MASTERDOWN, NOREPLICAS, UNBLOCKED): connect anew */
+    REDIS_FAULT_READONLY,    /* a replica (READONLY, MASTERDOWN, UNBLOCKED): connect anew */
+    REDIS_FAULT_REPLICAS,    /* a master with fewer replicas in sync than it must have to take writes */
     REDIS_FAULT_LOADING,     /* wait */
     REDIS_FAULT_OOM,         /* over maxmemory */
     REDIS_FAULT_BUSY,        /* somebody's script runs long: wait */
     REDIS_FAULT_DISK,        /* MISCONF: Redis cannot persist */
     REDIS_FAULT_NO_LOGIN,    /* it wants a password and was given none */
-    REDIS_FAULT_AUTH,        /* WRONGPASS, NOPERM, "can't run this command" inside scripts */
+    REDIS_FAULT_AUTH,        /* WRONGPASS, DENIED */
+    REDIS_FAULT_RIGHTS,      /* NOPERM, "can't run this command" inside scripts */
+    REDIS_FAULT_COMMAND,     /* no such command: renamed, or not offered */
+    REDIS_FAULT_KILLED,      /* FUNCTION KILL has ended the call, which had written nothing */
     REDIS_FAULT_CLIENTS,     /* maxclients reached */
     REDIS_FAULT_CLUSTER,     /* a cluster node (MOVED, CROSSSLOT, ...), which is not supported */
     REDIS_FAULT_WRONGTYPE,   /* a key of ours holds something else */

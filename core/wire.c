@@ -271,6 +271,12 @@ int wire_send(struct wire *w, struct error *e)
 
 /* ---- Receiving */
 
+static int no_memory(const struct wire *w, struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory for an answer; free some and try again",
+                     w->name);
+}
+
 int wire_receive(struct wire *w, struct error *e)
 {
     ssize_t n;
@@ -283,7 +289,7 @@ int wire_receive(struct wire *w, struct error *e)
     if (n <= 0)
         return lost(w, n < 0 ? errno : 0, e);
     if (redisReaderFeed(w->reader, w->in, (size_t)n) != REDIS_OK)
-        return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory for an answer", w->name);
+        return no_memory(w, e);
     return 1;
 }
 
@@ -294,9 +300,11 @@ int wire_reply(struct wire *w, struct redisReply **reply, struct error *e)
     if (w->arena && !w->reader->reply)
         arena_clear(w->arena);
     if (redisReaderGetReply(w->reader, &whole) != REDIS_OK)
-        return error_set(e, WEIR_EUNREACHABLE,
-                         "redis %s: answers in no Redis protocol: %s; check the address", w->name,
-                         w->reader->errstr);
+        return w->reader->err == REDIS_ERR_OOM
+                   ? no_memory(w, e)
+                   : error_set(e, WEIR_EUNREACHABLE,
+                               "redis %s: answers in no Redis protocol: %s; check the address", w->name,
+                               w->reader->errstr);
     *reply = whole;
     return whole != NULL;
 }

@@ -22,18 +22,27 @@ void access_request(struct args *a, const char *prefix, int64_t now_us)
         args_add(a, *command);
 }
 
-int access_reply(const struct redisReply *reply, const char *prefix, char rule[ACCESS_RULE_SIZE],
-                 struct error *e)
+void access_miss(struct access *access, const char *command)
+{
+    size_t len = strlen(access->missing);
+
+    snprintf(access->missing + len, sizeof access->missing - len, "%s%s", len ? ", " : "", command);
+}
+
+int access_reply(const struct redisReply *reply, const char *prefix, struct access *access, struct error *e)
 {
     int status = reply_array(reply, 0, "doctor_access", e);
+    char *rule = access->rule;
 
-    rule[0] = '\0';
+    *access = (struct access){.rule = ""};
     for (size_t i = 0; status == 0 && i < reply->elements; i++) {
         const struct redisReply *word = reply->element[i];
 
         if (word->type != REDIS_REPLY_STRING)
             continue;
-        if (strcmp(word->str, "~") != 0)
+        if (word->str[0] == '?')
+            access_miss(access, word->str + 1);
+        else if (strcmp(word->str, "~") != 0)
             access_add(rule, word->str);
         else
             snprintf(rule + strlen(rule), ACCESS_RULE_SIZE - strlen(rule), " '~%s*'", prefix);
@@ -43,9 +52,14 @@ int access_reply(const struct redisReply *reply, const char *prefix, char rule[A
 
 int access_check(const struct redisReply *reply, const char *prefix, const char *user, struct error *e)
 {
-    char rule[ACCESS_RULE_SIZE];
-    int status = access_reply(reply, prefix, rule, e);
+    struct access access;
+    int status = access_reply(reply, prefix, &access, e);
+    const char *rule = access.rule;
 
+    if (status == 0 && *access.missing)
+        return error_set(e, WEIR_ECONFIG,
+                         "Redis: has no %.300s, which Weir calls; take rename-command out of redis.conf",
+                         access.missing);
     if (status != 0 || !*rule)
         return status;
     if (!*user)

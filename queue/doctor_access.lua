@@ -4,7 +4,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, command, ...
--- reply: [ command that it may not, ... ]; "~" among them: it may not touch our keys
+-- reply: [ command that it may not, ... ]; "?command" among them: this Redis has none of that name; "~": it may not touch our keys
 -- time: when needed
 -- writes: nothing
 
@@ -19,21 +19,21 @@ local function try(command, count)
     return type(answer) == 'table' and answer.err or ''
 end
 
-local function is_refused(command)
+-- What the reply says of a command; nil: nothing, it may be run.
+local function refused(command)
     for count = 0, ARGUMENTS_MOST do
         local why = try(command, count)
-        if find(why, 'run this command', 1, true) then return true end
-        if not find(why, 'Wrong number of args', 1, true) then return false end
+        if find(why, 'run this command', 1, true) then return command end
+        if find(why, 'Unknown Redis command', 1, true) then return '?' .. command end
+        if not find(why, 'Wrong number of args', 1, true) then return nil end
     end
 end
 
 local function doctor_access(ARGV)
-    local refused = {}
-    for i = 2, #ARGV do
-        if is_refused(ARGV[i]) then refused[#refused + 1] = ARGV[i] end
-    end
-    if find(try('EXISTS', 1), 'keys mentioned', 1, true) then refused[#refused + 1] = '~' end
-    return refused
+    local reply = {}
+    for i = 2, #ARGV do reply[#reply + 1] = refused(ARGV[i]) end
+    if find(try('EXISTS', 1), 'keys mentioned', 1, true) then reply[#reply + 1] = '~' end
+    return reply
 end
 
 return doctor_access

@@ -61,11 +61,17 @@ static bool is_forbidden(const struct setup *s)
     return s->error.status == WEIR_EREFUSED && strstr(s->error.text, "NOPERM");
 }
 
-/* The user may not ask that. */
+static const char missing_todo[] = "take rename-command out of redis.conf";
+
+/* The user may not ask that, or Redis has no such command. */
 static void add_hidden(struct setup *s, const char *name, const char *command)
 {
     char todo[ACCESS_RULE_SIZE + 200], rule[ACCESS_RULE_SIZE] = "";
 
+    if (s->error.status == WEIR_ECONFIG) {
+        doctor_add(s->d, name, DOCTOR_WARNING, missing_todo, "cannot be asked: Redis has no %s", command);
+        return;
+    }
     access_add(rule, command);
     snprintf(todo, sizeof todo, "redis-cli ACL SETUSER %s%s", s->user, rule);
     doctor_add(s->d, name, DOCTOR_WARNING, todo, "not allowed to look: the user may not run %s", command);
@@ -229,11 +235,27 @@ static void check_memory(struct setup *s, const char *info)
                    (double)most / mib);
 }
 
+/* How many replicas must be in sync for a write: 1 where that cannot be seen. */
+static int64_t replicas_wanted(struct setup *s)
+{
+    struct redisReply *reply = ask(s, "CONFIG", "GET", "min-replicas-to-write", NULL);
+    bool told = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements > 1;
+    int64_t wanted = told ? reply_int(reply->element[1], 1) : 1;
+
+    freeReplyObject(reply);
+    return wanted;
+}
+
 static void check_replicas(struct setup *s, const char *info)
 {
     int64_t replicas = info_number(info, "connected_slaves", 0);
+    int64_t in_sync = info_number(info, "min_slaves_good_slaves", -1), wanted;
 
-    if (replicas > 0 && info_number(info, "min_slaves_good_slaves", -1) < 0)
+    if (in_sync >= 0 && in_sync < (wanted = replicas_wanted(s)))
+        doctor_add(s->d, "replicas", DOCTOR_WRONG, "mend the replicas or their links",
+                   "%" PRId64 " in sync, and min-replicas-to-write is %" PRId64 ": Redis takes no writes",
+                   in_sync, wanted);
+    else if (replicas > 0 && in_sync < 0)
         doctor_add(
             s->d, "replicas", DOCTOR_WARNING,
             "redis-cli CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 2, and the same in redis.conf",
@@ -344,9 +366,17 @@ static void check_latency(struct setup *s)
 
 /* ---- Rights */
 
+static void judge_blocking(struct setup *s, const char *command, struct access *found)
+{
+    if (s->error.status == WEIR_EREFUSED)
+        access_add(found->rule, command);
+    else if (s->error.status == WEIR_ECONFIG)
+        access_miss(found, command);
+}
+
 /* Commands that workers call themselves, tried with a time that is none: Redis looks at the user's rights
  * first. */
-static void try_blocking(struct setup *s, char rule[ACCESS_RULE_SIZE])
+static void try_blocking(struct setup *s, struct access *found)
 {
     char key[PREFIX_SIZE + 16];
 
@@ -355,11 +385,9 @@ static void try_blocking(struct setup *s, char rule[ACCESS_RULE_SIZE])
              "bell:doctor",
              s->w->prefix);
     freeReplyObject(ask(s, "BLPOP", key, "never", NULL));
-    if (s->error.status == WEIR_EREFUSED)
-        access_add(rule, "blpop");
+    judge_blocking(s, "blpop", found);
     freeReplyObject(ask(s, "BLMOVE", key, key, "LEFT", "LEFT", "never", NULL));
-    if (s->error.status == WEIR_EREFUSED)
-        access_add(rule, "blmove");
+    judge_blocking(s, "blmove", found);
 }
 
 /* All that a user needs. */
@@ -374,7 +402,7 @@ static void add_all_rights(char rule[ACCESS_RULE_SIZE])
 }
 
 /* Which of the commands of scripts it may not run; -1: it may run no script. */
-static int try_scripts(struct setup *s, char rule[ACCESS_RULE_SIZE])
+static int try_scripts(struct setup *s, struct access *found)
 {
     struct redisReply *reply = NULL;
     struct args a;
@@ -385,25 +413,30 @@ static int try_scripts(struct setup *s, char rule[ACCESS_RULE_SIZE])
     status = client_call(s->w, &a, &reply, NULL);
     args_free(&a);
     if (status == 0)
-        status = access_reply(reply, s->w->prefix, rule, &s->w->error);
+        status = access_reply(reply, s->w->prefix, found, &s->w->error);
     freeReplyObject(reply);
     return status;
 }
 
-static int check_rights(struct setup *s)
+static int check_rights(struct setup *s, bool *usable)
 {
-    char rule[ACCESS_RULE_SIZE] = "", todo[ACCESS_RULE_SIZE + 200];
-    int status = try_scripts(s, rule);
+    struct access found = {.rule = ""};
+    char *rule = found.rule, todo[ACCESS_RULE_SIZE + 200];
+    int status = try_scripts(s, &found);
 
     if (status != 0 && status != WEIR_EREFUSED)
         return status;
     if (status != 0) {
-        snprintf(rule, sizeof rule, " '~%s*'", s->w->prefix);
+        snprintf(rule, sizeof found.rule, " '~%s*'", s->w->prefix);
         if (!strstr(s->w->error.text, "access one of the keys"))
             add_all_rights(rule);
     } else {
-        try_blocking(s, rule);
+        try_blocking(s, &found);
     }
+    *usable = !*found.missing && !*rule;
+    if (*found.missing)
+        doctor_add(s->d, "commands", DOCTOR_WRONG, missing_todo, "Redis has no %s, which Weir calls",
+                   found.missing);
     if (!*rule) {
         doctor_add(s->d, "permissions", DOCTOR_OK, NULL, "user %s may run all that Weir uses", s->user);
         return 0;
@@ -531,8 +564,8 @@ static int look_at_redis(struct setup *s, bool *usable)
     if (is_lost(s))
         return s->error.status;
     if (*usable)
-        status = check_rights(s);
-    *usable = *usable && status == 0 && !s->d->refused;
+        status = check_rights(s, usable);
+    *usable = *usable && status == 0;
     return *usable ? check_functions(s) : status;
 }
 

@@ -82,7 +82,9 @@ int settings_reply(const struct redisReply *reply, struct settings *out, struct 
 {
     *out = (struct settings){.has_aof = true};
     if (reply->type == REDIS_REPLY_ERROR) {
-        out->hidden = redis_fault(reply->str) == REDIS_FAULT_AUTH;
+        enum redis_fault fault = redis_fault(reply->str);
+
+        out->hidden = fault == REDIS_FAULT_RIGHTS || fault == REDIS_FAULT_COMMAND;
         return out->hidden ? 0 : redis_fault_error(e, reply->str);
     }
     if (reply->type != REDIS_REPLY_STRING)

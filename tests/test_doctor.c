@@ -837,6 +837,55 @@ static void test_a_user_without_rights(void **state)
     server_stop(&s.server);
 }
 
+/* rename-command: who asks is told what is missing, and the doctor names it. */
+static void test_a_missing_command(void **state)
+{
+    static const struct {
+        const char *command, *line;
+        int code, worker;
+    } cases[] = {
+        {"TIME", "wrong: commands: Redis has no time, which Weir calls; take rename-command out of", 78, 78},
+        {"TYPE", "wrong: commands: Redis has no type, which Weir calls; take rename-command out of", 78, 78},
+        {"SCAN", "wrong: commands: Redis has no scan, which Weir calls; take rename-command out of", 78, 78},
+        {"KEYS", "ok: permissions:", 0, 0},
+        {"INFO", "warning: info: cannot be asked: Redis has no info; take rename-command out of", 0, 0},
+        {"BLMOVE", "wrong: commands: Redis has no blmove, which Weir calls; take rename-command", 78, 0},
+    };
+    struct outcome o;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const options[] = {"--rename-command", cases[i].command, "HIDDEN", NULL};
+        struct stand s;
+
+        server_start_with(&s.server, false, options);
+        weir(&s, s.server.url, "");
+        expect_line(&s, cases[i].code, cases[i].line);
+        run_in(&o, s.server.folder, built("weir"), "worker", "--exec", "t=true", "--drain", "--redis",
+               s.server.url, NULL);
+        if (o.code != cases[i].worker)
+            fail_msg("%s: worker: %d: %s", cases[i].command, o.code, o.err);
+        run_in(&o, s.server.folder, built("weir"), "enqueue", "t", "--redis", s.server.url, NULL);
+        assert_null(strstr(o.err, "unexpected error"));
+        server_stop(&s.server);
+    }
+}
+
+static void test_too_few_replicas(void **state)
+{
+    struct stand s;
+
+    (void)state;
+    server_start(&s.server, false);
+    weir(&s, s.server.url, "");
+    free(server_ask(&s.server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
+    weir(&s, s.server.url, "");
+    expect_line(&s, 78,
+                "wrong: replicas: 0 in sync, and min-replicas-to-write is 1: Redis takes no writes; mend the "
+                "replicas or their links");
+    server_stop(&s.server);
+}
+
 static void test_a_missing_password(void **state)
 {
     static const char *const options[] = {"--requirepass", "secret", NULL};
@@ -988,6 +1037,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_wrong_settings),
         cmocka_unit_test(test_cluster),
         cmocka_unit_test(test_a_user_without_rights),
+        cmocka_unit_test(test_a_missing_command),
+        cmocka_unit_test(test_too_few_replicas),
         cmocka_unit_test(test_a_missing_password),
         cmocka_unit_test(test_old_libraries),
         cmocka_unit_test(test_lost_limits),

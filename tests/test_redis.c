@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "core/client.h"
 #include "core/clock.h"
 #include "core/script.h"
+#include "core/wire.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 
@@ -184,8 +186,8 @@ static void error_replies(void **state)
     counts_to(f, f->direct, "n", 1);
     assert_int_equal(call(f, f->direct, command(f, "LPUSH", "n", "x", NULL)), WEIR_ECONFIG);
     says(f, WEIR_ECONFIG, "WRONGTYPE");
-    assert_int_equal(call(f, f->direct, command(f, "NONSENSE", NULL)), WEIR_EINTERNAL);
-    says(f, WEIR_EINTERNAL, "NONSENSE");
+    assert_int_equal(call(f, f->direct, command(f, "NONSENSE", NULL)), WEIR_ECONFIG);
+    says(f, WEIR_ECONFIG, "NONSENSE");
     assert_int_equal(
         call(f, f->direct, command(f, "EVAL", "return redis.error_reply('WEIR type: no name')", "0", NULL)),
         WEIR_EINPUT);
@@ -275,6 +277,75 @@ static void a_full_redis_runs_what_it_has(void **state)
     says(f, WEIR_ENOTNOW, "without the functions");
     free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "0", NULL));
     runs_a_script(f, f->direct);
+}
+
+static void a_call_that_was_killed(void **state)
+{
+    struct fixture *f = *state;
+    char *killed = NULL;
+
+    free(server_ask(&f->server, "CONFIG", "SET", "busy-reply-threshold", "1", NULL));
+    free(
+        server_ask(&f->server, "FUNCTION", "LOAD",
+                   "#!lua name=spin\nredis.register_function{function_name='spin', callback=function() while "
+                   "true do end end, flags={'no-writes'}}",
+                   NULL));
+    assert_int_equal(redis_append(f->proxied, command(f, "FCALL", "spin", "0", NULL), &f->e), 0);
+    assert_int_equal(redis_flush(f->proxied, &f->e), 0);
+    for (int64_t end_us = clock_mono_us() + 10000000; clock_mono_us() < end_us && !killed;) {
+        char *answer = server_ask(&f->server, "FUNCTION", "KILL", NULL);
+
+        killed = strcmp(answer, "OK") == 0 ? answer : (free(answer), NULL);
+    }
+    assert_non_null(killed);
+    free(killed);
+    assert_int_equal(redis_result(f->proxied, &f->reply, &f->e), WEIR_ENOTNOW);
+    says(f, WEIR_ENOTNOW, "somebody ended this call by FUNCTION KILL before it changed anything");
+}
+
+static void too_few_replicas(void **state)
+{
+    struct fixture *f = *state;
+
+    free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
+    assert_int_equal(call(f, f->direct, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "fewer replicas are in sync than its min-replicas-to-write (NOREPLICAS");
+    free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "0", NULL));
+    runs_a_script(f, f->direct);
+    free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
+    script_begin(&f->a, "batch_show", "test:{0}:", -1);
+    args_add(&f->a, "b"); /* another connection finds the functions, and reads */
+    assert_int_equal(call(f, f->proxied, &f->a), 0);
+    freeReplyObject(f->reply);
+}
+
+/* ---- No memory */
+
+static void *no_string(const redisReadTask *task, char *text, size_t len)
+{
+    (void)task, (void)text, (void)len;
+    return NULL;
+}
+
+static void no_memory_for_an_answer(void **state)
+{
+    static redisReplyObjectFunctions starving = {.createString = no_string, .freeObject = freeReplyObject};
+    struct fixture *f = *state;
+    struct redisReply *reply;
+    struct wire wire;
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    wire_init(&wire, NULL);
+    wire.fd = ends[0];
+    wire.reader = redisReaderCreateWithFunctions(&starving);
+    strcpy(wire.name, "here");
+    assert_int_equal(write(ends[1], "+OK\r\n", 5), 5);
+    assert_int_equal(wire_receive(&wire, &f->e), 1);
+    assert_int_equal(wire_reply(&wire, &reply, &f->e), WEIR_EINTERNAL);
+    says(f, WEIR_EINTERNAL, "redis here: out of memory for an answer; free some and try again");
+    wire_close(&wire);
+    close(ends[1]);
 }
 
 /* ---- Lost connections */
@@ -566,7 +637,7 @@ static void pipelines_answer_in_order(void **state)
     for (int i = 0; i < 20000; i++) {
         int status = redis_result(f->direct, &f->reply, &f->e);
 
-        assert_int_equal(status, i == 9999 ? WEIR_EINTERNAL : 0);
+        assert_int_equal(status, i == 9999 ? WEIR_ECONFIG : 0);
         if (status)
             assert_null(f->reply);
         else
@@ -645,6 +716,9 @@ int main(void)
         TEST(libraries_stay),
         TEST(loading_needs_a_permission_only_once),
         TEST(a_full_redis_runs_what_it_has),
+        TEST(a_call_that_was_killed),
+        TEST(too_few_replicas),
+        TEST(no_memory_for_an_answer),
         TEST(an_idle_connection_is_renewed),
         TEST(a_lost_answer_is_not_asked_for_again),
         TEST(a_request_that_was_cut_is_in_doubt_too),

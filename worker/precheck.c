@@ -12,8 +12,8 @@
 static void tell(const struct settings *settings)
 {
     if (settings->hidden)
-        log_line(LOG_LEVEL_WARN, "not allowed to look at Redis's settings: give the user +info, or run weir "
-                                 "doctor as one who has it");
+        log_line(LOG_LEVEL_WARN, "not allowed to look at Redis's settings: give the user +info, or undo the "
+                                 "rename-command of INFO");
     else if (!settings->has_aof)
         log_line(LOG_LEVEL_WARN,
                  "Redis keeps no AOF: jobs are lost when it restarts; weir doctor says what to do");

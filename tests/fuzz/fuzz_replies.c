@@ -218,12 +218,14 @@ static void read_fire(const struct redisReply *r)
 
 static void read_settings(const struct redisReply *r)
 {
-    char rule[ACCESS_RULE_SIZE];
     struct settings settings;
+    struct access access;
 
     (void)!settings_reply(r, &settings, &e);
-    if (access_reply(r, "weir:{0}:", rule, &e) == 0)
-        touch_text(rule);
+    if (access_reply(r, "weir:{0}:", &access, &e) == 0) {
+        touch_text(access.rule);
+        touch_text(access.missing);
+    }
     (void)!access_check(r, "weir:{0}:", "", &e);
     for (int step = HANDSHAKE_AUTH; step <= HANDSHAKE_RELOAD; step++)
         (void)!handshake_reply((enum handshake_step)step, r, &e);
