@@ -265,7 +265,7 @@ struct weir_worker_options {
     const char *trace_file; /* one line a start, appended */
     int drain;              /* stop when nothing is left to do */
     double drain_max_s;     /* give up draining after that long; 0: never */
-    int unknown_dead;       /* jobs of types without a handler go to the dead jobs instead of waiting */
+    int unknown_dead;       /* jobs of types that no worker has run for a minute go to the dead jobs */
     double kill_after_s;    /* 5: from TERM to KILL for a job over its time, or cancelled */
     int64_t dead_most;      /* 100,000 dead jobs are kept, */
     double dead_age_s;      /* and 180 days long */

@@ -9,7 +9,7 @@
 --       n, queue * n, token * the rest: what it still runs
 -- reply: [ now, how many are left, birth, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth: of the data, made by the first worker that begins; another one than the worker knows: Redis began empty, or was flushed
--- uses: bell cancelled check ends gate lane lease leases slices
+-- uses: bell cancelled check ends gate lane lease leases registry runs slices
 
 -- All leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
@@ -71,6 +71,7 @@ local function register(new, lease_us, info, known)
     leases.heard(leases.follow(lease_us))
     call('HSET', P .. 'active:' .. new, '@', info)
     call('ZADD', P .. 'workers', us(now + lease_us), new)
+    runs.begin(registry.read(info), lease_us)
     call('HSETNX', P .. 'about', 'birth', us(now) .. '.' .. new)
     local birth = call('HGET', P .. 'about', 'birth')
     if known ~= '' and known ~= birth then call('HSET', P .. 'about', 'lost', us(now)) end

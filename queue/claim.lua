@@ -15,7 +15,7 @@
 --       ahead        how far ahead slots may be granted, us, so that the next claim of a worker that is far away comes in time;
 --                    at least as far as for one that is near
 --       far          to how many jobs farther ahead than for one that is near: their executors wait all that time
---       options      letters: h look at held types, d unknown types are dead, m mark the rates of this second,
+--       options      letters: h look at held types, d types that no worker runs are dead, m mark the rates of this second,
 --                    r none of the idle executors is for jobs without a limit,
 --                    a the worker may come to have nothing in flight for one that is to run alone
 --       n, queue * n, type * the rest (the types that this worker can run)
@@ -106,7 +106,10 @@ local function claim(ARGV)
     claim_park.begin()
     claim_alone.begin()
     if c.has_option('h') then
-        for _, queue in ipairs(c.queues) do claim_wait.take_back_all(queue) end
+        for _, queue in ipairs(c.queues) do
+            claim_wait.take_back_all(queue)
+            if c.has_option('d') then claim_wait.take_back_unknown(queue) end
+        end
     end
     local ok, used, more, wrong_key = pcall(serve_queues)
     if not ok or wrong_key then

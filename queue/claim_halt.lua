@@ -1,4 +1,5 @@
--- claim_halt: what is not to run now: queues that are paused, jobs that were cancelled, jobs of batches that are paused or cancelled.
+-- claim_halt: what is not to run now: queues that are paused, jobs that were cancelled, jobs of batches that are paused or cancelled;
+-- and jobs of types that no worker runs, where such are to be dead.
 --
 --   halted     hash: "q/<queue>" -> us: paused; "b/<batch>" -> "paused <us>" or "cancelled <us>"
 --   cancelled  hash: id -> "waiting <us>" or "running <us>": its job ends where a claim meets it
@@ -7,13 +8,15 @@
 -- A paused queue is not looked at, nor its lanes. A job that is not to run leaves its queue, or the head of its lane, before it takes
 -- a slot: decided here, written by claim_commit.
 --
--- uses: check claim_call claim_grant lease
+-- uses: check claim_call claim_grant lease runs
 local claim_halt = {}
 
 local claim, grant = claim_call, claim_grant
 
 local TURN_MOST = 100  -- jobs that leave a lane in one turn of it: then others have theirs
 local LANES_MOST = 250 -- and all lanes in one claim: half of its budget, the rest is for the queues
+
+claim_halt.UNKNOWN = 'no handler for its type: no worker has run it for a minute'
 
 local batches    -- name -> 'paused', 'cancelled' or false, as far as they were met
 local any_jobs   -- is any job cancelled by its id?
@@ -68,6 +71,13 @@ local function leave(s, entry, name, batch)
     s[what] = (s[what] or 0) + 1
 end
 
+-- Are jobs of that type dead, as no worker runs it?
+function claim_halt.is_unknown(s)
+    if s.mine then return false end
+    if s.unknown == nil then s.unknown = claim.has_option('d') and runs.is_unknown(s.name) end
+    return s.unknown
+end
+
 -- A job at the head of a queue. True: it leaves.
 function claim_halt.from_queue(s, entry)
     local halted, batch = stops(entry)
@@ -81,15 +91,21 @@ end
 -- this turn.
 function claim_halt.head(s, l, ahead)
     local entry = grant.head(l, ahead)
-    if not claim.halts then return entry end
+    if not claim.halts and s.mine then return entry end
     for _ = 1, TURN_MOST do
         if not entry then return nil end
-        local halted, batch = stops(entry)
-        if not halted then return entry end
+        local halted, batch
+        if claim.halts then halted, batch = stops(entry) end
+        if not halted and s.mine then return entry end
         if claim.budget < 1 or from_lanes >= LANES_MOST then return nil end
-        leave(s, entry, l.name, batch)
+        if halted then
+            leave(s, entry, l.name, batch)
+            s.back = (s.back or 0) + 1
+        else
+            claim.dead[#claim.dead + 1] = {lane = l.name, reason = claim_halt.UNKNOWN, entry = entry}
+        end
         grant.drop_head(l)
-        s.served, s.back, s.unstarted = s.served + 1, (s.back or 0) + 1, (s.unstarted or 0) + 1
+        s.served, s.unstarted = s.served + 1, (s.unstarted or 0) + 1
         claim.budget, from_lanes = claim.budget - 1, from_lanes + 1
         entry = grant.head(l, TURN_MOST)
     end

@@ -223,7 +223,7 @@ local function visit(queue, name, share, is_last)
             return started, false
         end
         local s, ticket, alone = grant.state(queue, two[1]), tonumber(two[2]), #two == 2
-        if not s.mine then
+        if not s.mine and not halt.is_unknown(s) then
             wait.hold_aside(s, name, ticket, alone)
             if alone then return started, false end
         else

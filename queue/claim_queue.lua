@@ -102,7 +102,7 @@ local function place_entry(s, entry)
         s.pulled = s.pulled + 1
         return true
     end
-    if not s.mine and claim.has_option('d') then return bury(s, entry, 'this worker has no handler for its type') end
+    if halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
     local l = s.keyed and grant.lane(s, park.key_of(s, entry)) or s.lanes[''] or grant.lane(s, '')
     if s.mine and s.limited and lane_is_clear(s, l) then
         local done = start_now(s, l, entry)

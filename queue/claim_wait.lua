@@ -2,7 +2,7 @@
 -- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none; whom it thought
 -- to have emptied, restore() puts back.
 --
--- uses: claim_call claim_grant gate bell lane
+-- uses: claim_call claim_grant gate bell lane runs
 local claim_wait = {}
 
 local claim, grant = claim_call, claim_grant
@@ -336,6 +336,17 @@ function claim_wait.take_back_all(queue)
     claim.held_taken = claim.held_taken + #mine
     if not all and claim.held_taken > 0 then bell.ring(queue) end
     return #mine > 0
+end
+
+local UNKNOWN_MOST = 64 -- of those that are held, looked at in one claim, by chance
+
+-- Takes back types that no worker runs, so that their jobs end.
+function claim_wait.take_back_unknown(queue)
+    for _, name in ipairs(call('ZRANDMEMBER', P .. 'held:' .. queue, digits(ceil(UNKNOWN_MOST / #claim.all_queues)))) do
+        if not claim.mine[name] and runs.is_unknown(name) then
+            take_back(queue, name, tonumber(call('ZSCORE', P .. 'held:' .. queue, name)))
+        end
+    end
 end
 
 -- Takes back the type of a job that has come.

@@ -127,17 +127,21 @@ local function retries_back(back_us)
     until #page < RETRIES_PAGE or at >= RETRIES_MOST or bytes >= RETRIES_BYTES
 end
 
+-- Members may be many: their times move back as a whole, all by the same factor, which is right to microseconds a second.
+local function times_back(key, back_us)
+    call_safe('ZUNIONSTORE', key, 1, key, 'WEIGHTS', format('%.17g', now / (now + back_us)))
+end
+
 local function follow_clock(back_us)
     pauses_back(back_us)
     retries_back(back_us)
+    times_back(P .. 'runs', back_us)
     for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, -1)) do call('ZINCRBY', P .. 'workers', us(-back_us), id) end
     for _, queue in ipairs(call_safe('SMEMBERS', P .. 'queues')) do
         for _, name in ipairs(call_safe('ZRANGE', P .. 'wake:' .. queue, 0, -1)) do
             call('ZADD', P .. 'wake:' .. queue, us(now), name)
         end
-        -- Keys may be many: their times move back as a whole, all by the same factor, which is right to microseconds a second.
-        local sleep = P .. 'sleep:' .. queue
-        call_safe('ZUNIONSTORE', sleep, 1, sleep, 'WEIGHTS', format('%.17g', now / (now + back_us)))
+        times_back(P .. 'sleep:' .. queue, back_us)
     end
     bell.ring()
 end

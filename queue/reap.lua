@@ -9,7 +9,7 @@
 --          forgotten, leases and queues to be woken at gates that have opened, [worker of which none is left, ...],
 --          [what is wrong with a key, ...] ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
--- uses: cancelled check dead_records ends gate lane lease leases registry slices
+-- uses: cancelled check dead_records ends gate lane lease leases registry runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -110,7 +110,9 @@ local function reap(ARGV)
     local reaps, wrong = beat(worker, lease_us)
     local reply = {us(now), 0, 0, 0, {}, {wrong}}
     if reaps then reap_late(interrupted_most, reply) end
-    registry.follow(worker)
+    local said = registry.said_by(worker)
+    registry.follow(said)
+    runs.follow(said, lease_us)
     gate.save()
     local unwoken = lane.wake_opened(true)
     local forgotten, excess = dead_records.trim(dead_most, dead_age_us)

@@ -18,12 +18,16 @@ function registry.add(queue)
     call_safe('SADD', P .. 'queues', queue)
 end
 
--- The queues that a worker serves, by what it says of itself.
-local function served_by(worker)
-    local info = call_safe('HGET', P .. 'active:' .. worker, '@')
+-- What a worker says of itself: queues, types and more.
+function registry.read(info)
     local ok, said = pcall(json_read, type(info) == 'string' and info or '')
-    return ok and type(said) == 'table' and type(said.queues) == 'table' and said.queues or {}
+    return ok and type(said) == 'table' and said or {}
 end
+
+function registry.said_by(worker) return registry.read(call_safe('HGET', P .. 'active:' .. worker, '@')) end
+
+-- The queues that a worker serves.
+local function served_by(said) return type(said.queues) == 'table' and said.queues or {} end
 
 local function is_empty(queue)
     return call('EXISTS', P .. 'queue:' .. queue, P .. 'wake:' .. queue, P .. 'sleep:' .. queue, P .. 'held:' .. queue) == 0
@@ -44,14 +48,14 @@ end
 local function keep_of_workers(queues)
     local workers = call_safe('ZRANDMEMBER', P .. 'workers', WORKERS_MOST)
     for i = 1, #workers do
-        for _, queue in ipairs(served_by(workers[i])) do
+        for _, queue in ipairs(served_by(registry.said_by(workers[i]))) do
             if queues[queue] then queues[queue] = nil end
         end
     end
 end
 
 -- A worker is heard of: its queues are there, and some that nobody needs leave.
-function registry.follow(worker)
+function registry.follow(said)
     local empty, found = {}, false
     local some = call_safe('SRANDMEMBER', P .. 'queues', LOOKS)
     for i = 1, #some do
@@ -62,7 +66,7 @@ function registry.follow(worker)
         keep_of_workers(empty)
         for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
     end
-    for _, queue in ipairs(served_by(worker)) do
+    for _, queue in ipairs(served_by(said)) do
         if type(queue) == 'string' and is_name(queue) then call_safe('SADD', P .. 'queues', queue) end
     end
 end

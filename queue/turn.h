@@ -32,7 +32,7 @@ struct claim_call {
     int far;      /* to how many jobs farther than to a near worker */
     bool reserved;     /* none of the idle executors is for jobs without a limit */
     bool held;         /* look at held types */
-    bool unknown_dead; /* types that no handler is known for are dead */
+    bool unknown_dead; /* types that no worker has run for a minute are dead */
     bool mark;         /* once a second: mark the rates */
     bool alone;        /* it may come to run one that is to run alone */
     struct names queues, types;

@@ -1,5 +1,7 @@
 /* claim by itself, under virtual time: leases, order and shares, types that a worker cannot run, limits, the
  * duty. Random sequences: test_lanes.c. */
+#include <inttypes.h>
+
 #include "tests/scene.h"
 
 static const char *const both_queues[] = {"high", "low"};
@@ -408,6 +410,30 @@ static void test_a_type_waits_in_wake_or_in_held(void **state)
     turns_check();
 }
 
+#define NO_HANDLER "no handler for its type: no worker has run it for a minute\n{\"id\":\""
+
+/* A worker that says which types it runs. */
+static void start_with_types(const char *worker, const char *types)
+{
+    char info[20000];
+    const char *words[] = {worker, "", "g", "30000000", info, "", "1", "default"};
+
+    snprintf(info, sizeof info, "{\"lease\":30.0,\"types\":[%s]}", types);
+    must(turns_script("adopt", words, COUNT(words)));
+}
+
+static size_t claim_after(int64_t us, bool held)
+{
+    turns.now_us += us;
+    ask.held = held;
+    return claim("w", 50, 0);
+}
+
+static int64_t dead_jobs(void)
+{
+    return redis_number("ZCARD", PREFIX "dead");
+}
+
 static void test_unknown_types_are_dead_where_that_is_asked_for(void **state)
 {
     char *dead;
@@ -419,14 +445,112 @@ static void test_unknown_types_are_dead_where_that_is_asked_for(void **state)
     enqueue("default", "t", "b");
     ask.unknown_dead = true;
     assert_int_equal(claim("w", 5, 0), 1);
-    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
-    assert_non_null(
-        strstr(dead, "w:1.d1 default/odd/ this worker has no handler for its type\n{\"id\":\"a\""));
-    assert_non_null(
-        strstr(dead, "w:1.d2 default/odd/ this worker has no handler for its type\n{\"id\":\"w.1.1\""));
-    free(dead);
-    expect_counters("odd", "enqueued 1, pulled 2, dead 2");
+    expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "-1");
+    assert_int_equal(claim_after(60 * SECOND_US - 1, true), 0);
+    assert_int_equal(dead_jobs(), 0);
     turns_check();
+    enqueue("default", "odd", "c");
+    assert_int_equal(claim_after(1, false), 0); /* those that are held wait until held types are looked at */
+    assert_int_equal(dead_jobs(), 1);
+    assert_int_equal(claim_after(0, true), 0);
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+    assert_non_null(strstr(dead, "w:3.d1 default/odd/ " NO_HANDLER "c\""));
+    assert_non_null(strstr(dead, "w:4.d1 default/odd/ " NO_HANDLER "a\""));
+    assert_non_null(strstr(dead, "w:4.d2 default/odd/ " NO_HANDLER "w.1.1\""));
+    free(dead);
+    expect_counters("odd", "enqueued 2, pulled 1, parked 2, served 2, unstarted 3, dead 3");
+    assert_int_equal(redis_number("EXISTS", PREFIX "held:default"), 0);
+    turns_check();
+}
+
+static void test_types_of_live_workers_are_left_to_them(void **state)
+{
+    (void)state;
+    start("w");
+    start_with_types("v", "\"odd\",\"t\"");
+    ask.unknown_dead = true;
+    enqueue_many("odd", 600);
+    for (int beats = 0; beats < 20; beats++) { /* v runs them slowly, and no other */
+        assert_int_equal(claim_after(10 * SECOND_US, true), 0);
+        pass("w", 0);
+        pass("v", 0);
+    }
+    assert_int_equal(dead_jobs(), 0);
+    turns_check();
+    for (int beats = 0; beats < 8; beats++) { /* v is dead; its lease was 30 s */
+        pass("w", 10 * SECOND_US);
+        claim_after(0, true);
+        assert_int_equal(dead_jobs(), 0);
+    }
+    start_with_types("v2", "\"odd\""); /* within the minute */
+    for (int beats = 0; beats < 8; beats++) {
+        pass("w", 10 * SECOND_US);
+        claim_after(0, true);
+    }
+    assert_int_equal(dead_jobs(), 0);
+    for (int looks = 0; looks < 8; looks++)
+        claim_after(looks == 0 ? 10 * SECOND_US : 0, true);
+    assert_int_equal(dead_jobs(), 600);
+    turns_check();
+}
+
+/* Jobs of such a type that are cancelled are not dead, and those of a paused batch stand aside. */
+static void test_held_jobs_that_are_not_to_run_are_not_buried(void **state)
+{
+    (void)state;
+    use_secret();
+    start("w");
+    push("default", "@0,0,0,s" SECRET ",bnight;{\"id\":\"a\",\"type\":\"odd\"}");
+    enqueue("default", "odd", "b c");
+    ask.unknown_dead = true;
+    claim("w", 5, 0);
+    free(redis_text("HSET", PREFIX "halted", "b/night", "paused 1"));
+    free(redis_text("HSET", PREFIX "cancelled", "b", "waiting 1 default/odd"));
+    claim_after(60 * SECOND_US, true);
+    assert_int_equal(redis_number("LLEN", PREFIX "aside:night"), 1);
+    assert_int_equal(dead_jobs(), 1);
+    expect_counters("odd", "parked 3, served 3, unstarted 3, back 2, dead 1, cancelled 1, set_aside 1");
+}
+
+/* A worker of very many types names them a page at a time: each is there as long as the worker is. */
+static void test_many_types_are_named_by_pages(void **state)
+{
+    static char types[20000];
+    char latest[24];
+    size_t used = 0;
+
+    (void)state;
+    for (int i = 0; i < 2500; i++)
+        used += (size_t)snprintf(types + used, sizeof types - used, "%s\"%x\"", i ? "," : "", i);
+    start_with_types("v", types);
+    for (int beats = 0; beats < 60; beats++) {
+        turns.now_us += LEASE_US / 4 + 1000 + beats * 7919;
+        pass("v", 0);
+        snprintf(latest, sizeof latest, "%" PRId64, turns.now_us);
+        assert_int_equal(redis_number("ZCOUNT", PREFIX "runs", latest, "+inf"), 2500);
+    }
+    start("w");
+    for (int beats = 0; beats < 30; beats++) /* a day later none is kept */
+        pass("w", 4000 * SECOND_US);
+    assert_int_equal(redis_number("EXISTS", PREFIX "runs"), 0);
+}
+
+/* A clock that is set back takes the times along. */
+static void test_types_go_back_with_the_clock(void **state)
+{
+    (void)state;
+    start("w");
+    start_with_types("v", "\"odd\"");
+    turns.now_us -= 3600 * SECOND_US;
+    pass("w", 0);
+    enqueue("default", "odd", "a");
+    ask.unknown_dead = true;
+    for (int beats = 0; beats < 9; beats++)
+        pass("w", 10 * SECOND_US);
+    assert_int_equal(claim_after(-SECOND_US, false), 0);
+    assert_int_equal(dead_jobs(), 0);
+    claim_after(2 * SECOND_US, true);
+    assert_int_equal(dead_jobs(), 1);
 }
 
 /* ---- Claim: limits */
@@ -658,6 +782,10 @@ int main(void)
         TEST(a_type_without_handler_is_held_until_one_comes),
         TEST(a_type_waits_in_wake_or_in_held),
         TEST(unknown_types_are_dead_where_that_is_asked_for),
+        TEST(types_of_live_workers_are_left_to_them),
+        TEST(held_jobs_that_are_not_to_run_are_not_buried),
+        TEST(many_types_are_named_by_pages),
+        TEST(types_go_back_with_the_clock),
         TEST(a_limit_that_cannot_be_read_closes_its_type),
         TEST(a_changed_limit_takes_effect_at_once),
         TEST(claim_marks_the_rates_once_a_second),

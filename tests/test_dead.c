@@ -667,6 +667,7 @@ static void by_unread_lease(void)
 static void as_unknown(void)
 {
     ask.unknown_dead = true;
+    free(redis_text("ZADD", PREFIX "runs", "1", "t"));
     ask.types.count = 0;
     promote(1);
     assert_int_equal(claim("w", 1, 0), 0);

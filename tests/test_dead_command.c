@@ -2,6 +2,7 @@
  * jobs in bulk; what is asked, what is refused. */
 #include "tests/stage.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -98,6 +99,7 @@ static void bury(struct stage *s, const char *type, int count)
 
 /* ---- The ways to die */
 
+#define NO_HANDLER "no handler for its type: no worker has run it for a minute"
 #define BODY(id, rest) "{\"id\":\"" id "\",\"type\":" rest "}"
 
 static const struct death {
@@ -112,8 +114,7 @@ static const struct death {
     {"used", "mark", BODY("used", "\"mark\",\"max_attempts\":2,\"args\":{\"fail\":9,\"after\":0}"),
      "attempt 2 failed"},
     {"dear", "dear", BODY("dear", "\"dear\",\"cost\":5"), "its cost of 5 can never fit limit dear"},
-    {"odd", "odd", BODY("odd", "\"odd\",\n  \"args\":[1.0, 12345678901234567]"),
-     "this worker has no handler for its type"},
+    {"odd", "odd", BODY("odd", "\"odd\",\n  \"args\":[1.0, 12345678901234567]"), NO_HANDLER},
     {"poison", "mark", BODY("poison", "\"mark\",\"args\":{\"kill\":\"before\"}"), "its worker died 3 times"},
 };
 #define DEATHS ((int)(sizeof deaths / sizeof *deaths))
@@ -174,6 +175,15 @@ static void check_shown(struct stage *s, const struct death *d, const char *id)
     check_json(s, d, id);
 }
 
+/* No worker has run it for two minutes. */
+static void make_unknown(struct stage *s, const char *type)
+{
+    char us[24];
+
+    snprintf(us, sizeof us, "%" PRId64, clock_wall_us() - 120 * INT64_C(1000000));
+    free(server_ask(&s->server, "ZADD", stage_key(s, "runs"), us, type, NULL));
+}
+
 static void each_death_with_its_reason_and_its_bytes(void **state)
 {
     struct stage *s = *state;
@@ -181,6 +191,7 @@ static void each_death_with_its_reason_and_its_bytes(void **state)
     char id[200];
     pid_t worker;
 
+    make_unknown(s, "odd");
     stage_rate(s, "dear", "10/s,burst=2");
     for (int i = DEATHS - 1; i >= 0; i--)
         stage_push_text(s, deaths[i].body);
@@ -229,17 +240,34 @@ static void unknown_types_are_held_for_who_knows_them(void **state)
     assert_int_equal(stage_end(second), 0);
 }
 
+/* A worker that has no handler leaves them to the one that has, though that one is slow. */
+static void types_of_other_workers_are_not_unknown(void **state)
+{
+    struct stage *s = *state;
+    pid_t first, second;
+
+    first = stage_actor(s, "first", "types=mark", "unknown_dead=1", NULL);
+    second = stage_actor(s, "second", "types=odd", "executors=1", NULL);
+    await(server_number(&s->server, "ZCARD", stage_key(s, "runs"), NULL) == 2);
+    stage_enqueue(s, "odd", NULL, 0, 2000);
+    assert_int_equal(stage_await_done(s, 2000).twice, 0);
+    assert_int_equal(dead_count(s), 0);
+    assert_int_equal(stage_end(first), 0);
+    assert_int_equal(stage_end(second), 0);
+}
+
 static void unknown_types_are_dead_until_retried(void **state)
 {
     struct stage *s = *state;
     struct outcome o;
     pid_t first, second;
 
+    make_unknown(s, "odd");
     first = stage_weir(s, "first", "--exec", "mark=true", "--unknown", "dead", NULL);
     stage_enqueue(s, "odd", NULL, 0, 3);
     await(dead_count(s) == 3);
     dead(&o, s, "list", "--type", "odd", NULL);
-    assert_non_null(strstr(o.out, "  odd  j0  0 attempts  this worker has no handler for its type\n"));
+    assert_non_null(strstr(o.out, "  odd  j0  0 attempts  " NO_HANDLER "\n"));
     assert_int_equal(stage_end(first), 0);
     second = stage_actor(s, "second", "types=odd", "unknown_dead=1", NULL);
     dead(&o, s, "retry", "--reason", "no handler", NULL);
@@ -457,6 +485,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ON_STAGE(each_death_with_its_reason_and_its_bytes),
         ON_STAGE(unknown_types_are_held_for_who_knows_them),
+        ON_STAGE(types_of_other_workers_are_not_unknown),
         ON_STAGE(unknown_types_are_dead_until_retried),
         ON_STAGE(many_are_counted_retried_and_removed),
         ON_STAGE(workers_keep_the_number_of_the_dead),

@@ -78,6 +78,7 @@ static void test_a_forged_head_counts_nothing_elsewhere(void **state)
     free(redis_text("DEL", PREFIX "halted"));
     push("default", "@0,0,0,bvictim,uk;{\"id\":\"a\",\"type\":\"none\"}");
     ask.unknown_dead = true;
+    free(redis_text("ZADD", PREFIX "runs", "1", "none"));
     assert_int_equal(claim("w", 1, 0), 0);
     assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
     expect_no_harm();

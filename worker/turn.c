@@ -265,6 +265,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
     if (w->tick_us <= now) {
         beat(w, &a);
         w->tick_us = now + w->lease_us / 4;
+        w->look_held |= w->unknown_dead; /* types that no worker runs any more */
         worker_recheck(w, &a, now);
     }
     if (worker_claim_time(w, room) <= now + worker_way_there(w) || /* the next turn waits for this one */

@@ -1,0 +1,59 @@
+-- runs: the types that workers run. A type that no worker has run for a while is unknown: only then are its jobs buried by a worker
+-- that was started with --unknown dead. Until then they are left to the others.
+--
+--   runs  sorted set: type -> until when a worker that runs it is registered, us; of one that no worker ever named: when a claim
+--         first met a job of it
+--
+-- A worker names its types as it begins, and again with its heartbeats, so each worker that lives keeps them there.
+--
+-- uses: check
+local runs = {}
+
+local GRACE_US = 60 * 1000000 -- a worker may be away for so long, as in a restart
+local KEPT_US = 86400 * 1000000 -- after that the time of a type is forgotten
+local FORGET_MOST = 100       -- in one heartbeat
+local PAGE = 1000             -- types that one heartbeat names: less than 1 ms
+
+local function add(types, first, last, score)
+    local members = {}
+    for i = first, last do
+        if type(types[i]) == 'string' and is_name(types[i]) then
+            members[#members + 1] = us(score)
+            members[#members + 1] = types[i]
+        end
+    end
+    for i = 1, #members, 4000 do call('ZADD', P .. 'runs', 'GT', unpack(members, i, min(i + 3999, #members))) end
+end
+
+local function types_of(said)
+    if type(said.types) ~= 'table' or check.wrong_kind('runs', 'zset') then return {} end
+    return said.types
+end
+
+-- Until when types count that are named now: one lease. Heartbeats, four in a lease, name very many types a page at a time: then until
+-- all pages were named twice.
+local function till(types, lease_us) return now + lease_us * (1 + floor(#types / PAGE / 2)) end
+
+-- A worker begins.
+function runs.begin(said, lease_us)
+    local types = types_of(said)
+    add(types, 1, #types, till(types, lease_us))
+end
+
+-- A worker is heard of. Which page it names goes by the time.
+function runs.follow(said, lease_us)
+    local types = types_of(said)
+    local first = floor(now * 4 / lease_us) % max(1, ceil(#types / PAGE)) * PAGE
+    add(types, first + 1, min(first + PAGE, #types), till(types, lease_us))
+    push('ZREM', P .. 'runs', call_safe('ZRANGEBYSCORE', P .. 'runs', '-inf', us(now - KEPT_US), 'LIMIT', '0', us(FORGET_MOST)))
+end
+
+-- Has no worker run this type for the grace? Of a type that nobody has named that time begins now.
+function runs.is_unknown(name)
+    if check.wrong_kind('runs', 'zset') then return false end
+    local last = call('ZSCORE', P .. 'runs', name)
+    if not last then call('ZADD', P .. 'runs', us(now), name) end
+    return last and tonumber(last) + GRACE_US <= now or false
+end
+
+return runs
