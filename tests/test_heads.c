@@ -130,7 +130,8 @@ static void test_the_secret_is_made_once(void **state)
     (void)state;
     start("w");
     enqueue("default", "t", "plain");
-    assert_int_equal(redis_number("EXISTS", PREFIX "about"), 0); /* a job without a head needs none */
+    assert_int_equal(redis_number("HEXISTS", PREFIX "about", "secret"),
+                     0); /* a job without a head needs none */
     enqueue_locked("a", "k");
     secret = redis_text("HGET", PREFIX "about", "secret");
     enqueue_locked("b", "l");
