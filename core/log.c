@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -72,15 +71,11 @@ static size_t append_escaped(char line[LINE_SIZE], size_t len, const char *text)
 /* Makes a line of text, of LINE_SIZE bytes at most, its newline included; returns its length. */
 static size_t make_line(char line[LINE_SIZE], enum log_level level, const char *text)
 {
-    int64_t now_us = clock_wall_us();
-    time_t now_s = now_us / 1000000;
-    struct tm tm;
+    char now[CLOCK_TEXT_SIZE];
     size_t len;
 
-    gmtime_r(&now_s, &tm);
-    len = strftime(line, LINE_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
-    len += (size_t)snprintf(line + len, LINE_SIZE - len, ".%03dZ %-5s ", (int)(now_us / 1000 % 1000),
-                            names[level]);
+    clock_text(clock_wall_us(), now);
+    len = (size_t)snprintf(line, LINE_SIZE, "%s %-5s ", now, names[level]);
     len = append_escaped(line, len, text);
     line[len++] = '\n';
     return len;
@@ -102,6 +97,31 @@ static size_t mark(char line[SINK_MARK_SIZE], uint64_t dropped)
 static char kept[KEPT_SIZE];
 static struct sink sink = {.lines = kept, .size = sizeof kept, .mark = mark, .fd = -1};
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- fork(): while another thread may be writing; what is kept is the parent's to write */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&sink_lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&sink_lock);
+}
+
+static void in_child(void)
+{
+    sink_forget(&sink);
+    pthread_mutex_unlock(&sink_lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- Lines */
 
 /* A descriptor of our own for the pipe or terminal that is standard error, which does not block: a flag of
  * its own descriptor would be shared with other processes. Where there is none, standard error itself. */

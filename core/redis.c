@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/forks.h"
 #include "core/handshake.h"
 #include "core/wire.h"
 
@@ -19,6 +20,7 @@
 struct redis {
     struct redis_address address;
     struct wire wire;
+    unsigned forks;
     size_t awaited; /* answers under way */
     bool sent;      /* has a byte of what is under way left? */
     bool missed;    /* a function was not found since the library was loaded last */
@@ -32,6 +34,7 @@ struct redis *redis_new(const struct redis_address *address)
     if (!r)
         return NULL;
     r->address = *address;
+    r->forks = forks_count();
     wire_init(&r->wire, NULL);
     return r;
 }
@@ -49,6 +52,15 @@ static void close_connection(struct redis *r)
 {
     wire_close(&r->wire);
     r->awaited = 0;
+}
+
+/* After a fork() the connection, and the answers on it, are the parent's: nothing is sent or read there. */
+static void leave_to_parent(struct redis *r)
+{
+    if (r->forks == forks_count())
+        return;
+    r->forks = forks_count();
+    close_connection(r);
 }
 
 void redis_free(struct redis *r)
@@ -172,6 +184,7 @@ static int open_connection(struct redis *r, struct error *e)
 {
     int status;
 
+    leave_to_parent(r);
     if (r->wire.fd >= 0 && r->awaited == 0 && wire_is_stale(&r->wire))
         close_connection(r);
     if (r->wire.fd >= 0)
@@ -207,8 +220,10 @@ int redis_append(struct redis *r, const struct args *a, struct error *e)
 
 int redis_flush(struct redis *r, struct error *e)
 {
-    int status = r->wire.fd >= 0 ? send_all(r, e) : 0;
+    int status;
 
+    leave_to_parent(r);
+    status = r->wire.fd >= 0 ? send_all(r, e) : 0;
     if (status)
         close_connection(r);
     return status;
@@ -219,6 +234,7 @@ static int take_answer(struct redis *r, struct redisReply **reply, struct error 
 {
     int status;
 
+    leave_to_parent(r);
     if (r->awaited == 0)
         return error_set(e, WEIR_EUNREACHABLE, "Redis: connection lost before the answer; try again");
     status = redis_flush(r, e);
@@ -277,6 +293,7 @@ int redis_call(struct redis *r, const struct args *a, struct redisReply **reply,
 {
     int status;
 
+    leave_to_parent(r);
     assert(r->awaited == 0);
     r->sent = false;
     *reply = NULL;

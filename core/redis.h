@@ -53,8 +53,9 @@ int redis_fault_error(struct error *e, const char *error_text);
 
 struct redis;
 
-/* A blocking connection that is opened at its first use and, when it was lost, at the next. Copies address.
- * NULL only when out of memory. */
+/* A blocking connection that is opened at its first use and, when it was lost, at the next. In the child of a
+ * fork() it is closed without a word and opened anew at the first use; what was under way is the parent's.
+ * Copies address. NULL only when out of memory. */
 struct redis *redis_new(const struct redis_address *address);
 /* Another connection to the same Redis, which does without our functions: for looks at one that takes them
  * not, such as a replica. */

@@ -103,6 +103,12 @@ bool sink_add(struct sink *s, const char *line, size_t len)
     return true;
 }
 
+void sink_forget(struct sink *s)
+{
+    s->written = s->to = 0;
+    s->dropped = 0;
+}
+
 uint64_t sink_missing(const struct sink *s)
 {
     uint64_t count = s->dropped;

@@ -31,6 +31,8 @@ bool sink_add(struct sink *s, const char *line, size_t len);
 int sink_flush(struct sink *s);
 /* The first line is to be written again, from its beginning. */
 void sink_rewind(struct sink *s);
+/* Nothing is kept or missing any more. */
+void sink_forget(struct sink *s);
 /* How many lines were kept and not written, or dropped. */
 uint64_t sink_missing(const struct sink *s);
 

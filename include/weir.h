@@ -11,6 +11,11 @@
  *     The negated status is the exit code of the weir command for the same failure.
  *   - Strings that are passed in are copied. Strings that are returned belong to the object they came from.
  *   - A struct weir and a struct weir_worker belong to one thread; handlers run on threads of the worker.
+ *   - After fork() a child may use a struct weir of its parent: the first call opens a connection of its own.
+ *   - Bulks and workers stay the parent's: in a child they fail with WEIR_EUSAGE. It makes its own.
+ *   - A child leaves alone what another thread was using during the fork().
+ *   - A child that a handler forks runs another program, or ends by _exit(). If it returns from the handler
+ *     or ends the job, it is ended with 70.
  *   - Durations are seconds as double; names (types, queues, ids ...) are 1 to 128 of [A-Za-z0-9_.-].
  */
 #ifndef WEIR_H

@@ -20,6 +20,7 @@
 
 #include "core/client.h"
 #include "core/clock.h"
+#include "core/forks.h"
 #include "producer/retry.h"
 #include "producer/tally.h"
 #include "queue/batch.h"
@@ -52,6 +53,7 @@ struct weir_bulk {
     struct batch_state at;                /* all lines given so far */
     struct weir_bulk_counts counts;
     struct error failed; /* what ended it */
+    unsigned forks;
 
     struct batch_state begin; /* the chunk being filled: where it begins, its jobs */
     struct text bodies;
@@ -96,8 +98,18 @@ static int out_of_memory(struct weir_bulk *b)
     return fail(b, &e);
 }
 
+/* After a fork() its jobs, and the answers under way, are the parent's. */
+static bool is_of_parent(const struct weir_bulk *b)
+{
+    return b->forks != forks_count();
+}
+
 static int check_usable(struct weir_bulk *b)
 {
+    if (is_of_parent(b))
+        return error_set(&b->w->error, WEIR_EUSAGE,
+                         "bulk: was opened before fork(), by the parent process, which goes on with it; open "
+                         "another one here");
     if (b->failed.status)
         b->w->error = b->failed;
     return b->failed.status;
@@ -542,6 +554,7 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
     if (!b)
         return error_set(&w->error, WEIR_EINTERNAL, "bulk: out of memory");
     b->w = w;
+    b->forks = forks_count();
     b->named = batch != NULL;
     tally_init(&b->types);
     tally_init(&b->queues);
@@ -727,7 +740,8 @@ void weir_bulk_abandon(struct weir_bulk *b)
 {
     if (!b)
         return;
-    drain(b);
+    if (!is_of_parent(b))
+        drain(b);
     for (size_t i = 0; i < WINDOW; i++)
         args_free(&b->window[i].request);
     tally_free(&b->types);

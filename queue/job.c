@@ -1,13 +1,13 @@
 #include "queue/job.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "core/decimal.h"
+#include "core/forks.h"
 #include "queue/json.h"
 #include "throttle/rule.h"
 
@@ -256,33 +256,20 @@ int text_add(struct text *t, const char *bytes, size_t len, struct error *e)
 static _Thread_local struct {
     unsigned char bytes[ID_BYTES * IDS_AT_ONCE];
     size_t left;
-    unsigned generation;
+    unsigned forks;
 } pool;
-static unsigned generation = 1;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void on_fork(void)
-{
-    generation++;
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, on_fork);
-}
 
 static void fill_pool(void)
 {
     size_t filled = 0;
 
-    pthread_once(&once, watch_forks);
     while (filled < sizeof pool.bytes) {
         ssize_t n = getrandom(pool.bytes + filled, sizeof pool.bytes - filled, 0);
 
         filled += n > 0 ? (size_t)n : 0; /* it can be interrupted, nothing else */
     }
     pool.left = IDS_AT_ONCE;
-    pool.generation = generation;
+    pool.forks = forks_count();
 }
 
 void job_make_id(char out[17])
@@ -290,7 +277,7 @@ void job_make_id(char out[17])
     static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* five bits each, without i, l, o, u */
     const unsigned char *bytes;
 
-    if (pool.left == 0 || pool.generation != generation)
+    if (pool.left == 0 || pool.forks != forks_count())
         fill_pool();
     bytes = pool.bytes + --pool.left * ID_BYTES;
     for (int half = 0; half < 2; half++) {

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/client.h"
+#include "core/clock.h"
 #include "core/decimal.h"
 #include "core/log.h"
 #include "core/script.h"
@@ -555,6 +557,20 @@ static void a_pipe_without_a_reader(void **state)
     assert_non_null(strstr(out, " info  three\n"));
 }
 
+static void times_as_text(void **state)
+{
+    char text[CLOCK_TEXT_SIZE], expected[64];
+    struct tm tm;
+
+    (void)state;
+    for (time_t s = 0; s < 4200000000; s += 86399 * 5) { /* to 2103: 2100 has no leap day, 2000 has */
+        gmtime_r(&s, &tm);
+        strftime(expected, sizeof expected, "%Y-%m-%dT%H:%M:%S.007Z", &tm);
+        clock_text(s * INT64_C(1000000) + 7999, text);
+        assert_string_equal(text, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +586,7 @@ int main(void)
         cmocka_unit_test(addresses_by_default),
         cmocka_unit_test(a_wrong_setup_is_told_by_each_call),
         cmocka_unit_test(numbers_in_another_locale),
+        cmocka_unit_test(times_as_text),
         cmocka_unit_test(log_lines),
         cmocka_unit_test(a_pipe_that_nobody_reads),
         cmocka_unit_test(a_socket_that_nobody_reads),

@@ -2,6 +2,7 @@
  * to a job lives until then, even if the worker has given it up. */
 #include <stdlib.h>
 
+#include "core/forks.h"
 #include "worker/way.h"
 #include "worker/weir_job.h"
 
@@ -12,7 +13,9 @@ struct async {
 
 static void start(struct task *task)
 {
-    const struct async *async = task->handler->state;
+    const struct handler *handler = task->handler;
+    const struct async *async = handler->state;
+    unsigned forks = forks_count();
     struct weir_job *job = malloc(sizeof *job);
 
     if (!job) {
@@ -23,6 +26,7 @@ static void start(struct task *task)
     weir_job_init(job, task);
     task->state = job;
     async->call(job, async->arg);
+    weir_job_check_fork(handler, forks);
 }
 
 static void release(struct task *task)

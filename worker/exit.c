@@ -15,7 +15,6 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of running; held from exit() on */
 static struct weir_worker *running;
-static pid_t owner; /* a child that was forked has none of the workers */
 static atomic_bool ending;
 static struct task *culprit; /* set before ending; NULL: nobody knows */
 
@@ -132,8 +131,6 @@ static void on_exit_of_process(void)
 {
     int64_t until_us = clock_mono_us() + GIVE_BACK_US;
 
-    if (getpid() != owner)
-        return;
     pthread_mutex_lock(&lock);
     if (!running) {
         pthread_mutex_unlock(&lock);
@@ -155,21 +152,31 @@ static void on_exit_of_process(void)
 
 /* ---- Which workers run */
 
-static void watch_exit(void)
+/* The workers are the parent's, and another thread of it may have held the lock. */
+static void in_child(void)
+{
+    static const pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
+
+    lock = open;
+    running = NULL;
+    atomic_store(&ending, false);
+}
+
+static void watch(void)
 {
     atexit(on_exit_of_process);
+    pthread_atfork(NULL, NULL, in_child);
 }
 
 void worker_exit_open(struct weir_worker *w)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, watch_exit);
+    pthread_once(&once, watch);
     w->thread = pthread_self();
     pthread_mutex_lock(&lock);
-    w->next_running = owner == getpid() ? running : NULL;
+    w->next_running = running;
     running = w;
-    owner = getpid();
     pthread_mutex_unlock(&lock);
 }
 

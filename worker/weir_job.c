@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/forks.h"
+#include "core/log.h"
 #include "queue/json.h"
-#include "worker/handler.h"
+#include "worker/way.h"
 
 static void copy_name(char out[129], struct span name)
 {
@@ -16,7 +19,7 @@ static void copy_name(char out[129], struct span name)
 
 void weir_job_init(struct weir_job *job, struct task *task)
 {
-    *job = (struct weir_job){.task = task};
+    *job = (struct weir_job){.task = task, .forks = forks_count()};
     copy_name(job->id, task->view.id);
     copy_name(job->key, task->view.key);
 }
@@ -27,6 +30,18 @@ void weir_job_clear(struct weir_job *job)
     free(job->traceparent);
 }
 
+void weir_job_check_fork(const struct handler *handler, unsigned forks)
+{
+    if (forks == forks_count())
+        return;
+    log_line(
+        LOG_LEVEL_ERROR,
+        "%s: its handler (%s) called fork(), and the child came back from it: the child ends with 70; it "
+        "must run another program, or end by _exit()",
+        handler->type, handler->way->name);
+    _exit(-WEIR_EINTERNAL);
+}
+
 void weir_job_finish(struct weir_job *job, int result)
 {
     static const enum task_end ends[] = {[WEIR_DONE] = END_DONE,
@@ -34,6 +49,7 @@ void weir_job_finish(struct weir_job *job, int result)
                                          [WEIR_DEAD] = END_DEAD,
                                          [WEIR_THROTTLED] = END_THROTTLED};
 
+    weir_job_check_fork(job->task->handler, job->forks);
     job->task->end = result >= 0 && result <= WEIR_THROTTLED ? ends[result] : END_RETRY;
 }
 

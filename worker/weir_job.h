@@ -6,6 +6,7 @@
 
 struct weir_job {
     struct task *task;
+    unsigned forks;
     char id[129], key[129];
     char *args, *traceparent; /* made when asked for */
 };
@@ -14,7 +15,10 @@ struct weir_job {
 void weir_job_init(struct weir_job *job, struct task *task);
 /* Frees what job owns, not job itself. */
 void weir_job_clear(struct weir_job *job);
-/* What a handler has returned becomes the end of its task. */
+/* Called where a handler comes back, with forks_count() of its call: a child that it has forked ends here,
+ * since the worker and the job are the parent's. */
+void weir_job_check_fork(const struct handler *handler, unsigned forks);
+/* What a handler has returned becomes the end of its task. A child that it has forked ends here. */
 void weir_job_finish(struct weir_job *job, int result);
 
 /* The member traceparent of the body, without its quotes; at NULL: there is none. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/forks.h"
 #include "core/log.h"
 #include "worker/http.h"
 #include "worker/pipe.h"
@@ -53,6 +54,7 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
         free(w);
         return NULL;
     }
+    w->forks = forks_count();
     task_list_init(&w->finished);
     task_list_init(&w->settling);
     if (worker_read_options(w, options ? options : &defaults) != 0)
@@ -66,9 +68,15 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
     return w;
 }
 
+/* After a fork() its threads, its loop and its children are the parent's. */
+static bool is_of_parent(const struct weir_worker *w)
+{
+    return w->forks != forks_count();
+}
+
 void weir_worker_free(struct weir_worker *w)
 {
-    if (!w || w->abandoned)
+    if (!w || w->abandoned || is_of_parent(w))
         return;
     pool_free(w->pool);
     trace_close(w->trace);
@@ -271,9 +279,13 @@ static void finish(struct weir_worker *w)
 
 int weir_worker_run(struct weir_worker *w)
 {
-    int rc = prepare(w);
     ev_timer tick;
+    int rc;
 
+    if (is_of_parent(w))
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "worker: was made before fork(), by the parent process; make another one here");
+    rc = prepare(w);
     if (rc == 0) {
         w->started_us = w->rate_us = clock_mono_us();
         ev_timer_init(&tick, on_tick, WATCH_S, WATCH_S);

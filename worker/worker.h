@@ -59,6 +59,7 @@ struct alone {
 
 struct weir_worker {
     /* Set up before the loop runs. */
+    unsigned forks;
     struct error error, setup; /* of the last call; of wrong options, which run reports */
     struct handlers handlers;
     struct redis_address address;
