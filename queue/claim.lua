@@ -20,8 +20,8 @@
 --                    a the worker may come to have nothing in flight for one that is to run alone
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
---          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...], starved (0/1),
---          look_at, alone (0/1) ]
+--          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
+--          [what is wrong with a key that holds something else, ...], starved (0/1), look_at, alone (0/1) ]
 --        next: when the next claim should be here for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --        starved: a job with a limit could have started, had there been an idle executor
@@ -35,11 +35,12 @@
 -- claim_lanes  serving what is due
 -- claim_halt   what is paused or cancelled
 -- claim_alone  jobs that run alone
+-- claim_faults keys that hold something else than they should
 -- claim_queue  looking at the jobs of a queue
 -- claim_commit writing it all
 -- claim_duty   when the next look is, and whose
 --
--- uses: check claim_alone claim_call claim_commit claim_duty claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait slices
+-- uses: check claim_alone claim_call claim_commit claim_duty claim_faults claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait gate slices
 
 local c = claim_call
 
@@ -79,9 +80,17 @@ local function serve_queue(queue)
     return used, more
 end
 
+local function take_back_held()
+    for _, queue in ipairs(c.queues) do
+        claim_wait.take_back_all(queue)
+        if c.has_option('d') then claim_wait.take_back_unknown(queue) end
+    end
+end
+
 -- Serves all queues; returns how many jobs leave each, whether there are more, and what is wrong with the keys to be written.
 local function serve_queues()
     local used, more = {}, false
+    if c.has_option('h') then take_back_held() end
     claim_alone.before()
     for _, queue in ipairs(c.queues) do
         local left
@@ -94,35 +103,62 @@ local function serve_queues()
     return used, more, wrong
 end
 
-local function or_never(time) return time < huge and time or -1 end
+-- Queues with a fault count as paused: they are neither looked at nor waited for.
+local function leave_out_queues()
+    local served = {}
+    for _, queue in ipairs(claim_faults.any and c.queues or {}) do
+        local list = claim_faults.of_queue(queue) and c.paused or served
+        list[#list + 1] = queue
+    end
+    if claim_faults.any then c.queues = served end
+end
 
-local function claim(ARGV)
+-- Begins, or begins anew; returns the reply when that is refused.
+local function begin(ARGV)
     local wrong = claim_call.begin(ARGV)
     if wrong then return refuse('%s', wrong) end
     wrong = claim_halt.begin()
     if wrong then return check.refuse_key(wrong) end
+    claim_faults.begin()
+    leave_out_queues()
     claim_duty.begin()
     claim_grant.begin()
     claim_park.begin()
     claim_alone.begin()
-    if c.has_option('h') then
-        for _, queue in ipairs(c.queues) do
-            claim_wait.take_back_all(queue)
-            if c.has_option('d') then claim_wait.take_back_unknown(queue) end
-        end
-    end
-    local ok, used, more, wrong_key = pcall(serve_queues)
-    if not ok or wrong_key then
+end
+
+local ATTEMPTS = 4 -- each without what the last one found at fault
+
+-- Decides all; returns what serve_queues does, or nil and the reply.
+local function decide(ARGV)
+    local ok, used, more, wrong
+    for _ = 1, ATTEMPTS do
+        local refused = begin(ARGV)
+        if refused then return nil, refused end
+        ok, used, more, wrong = pcall(serve_queues)
+        if ok and not wrong then return used, more end
         claim_wait.restore()
-        if ok then return check.refuse_key(wrong_key) end
-        return find(used, '^WRONGTYPE ') and error_reply(used) or refuse('claim: %s', used) -- Redis's pcall makes text of errors
+        if ok then return nil, check.refuse_key(wrong) end
+        if not find(used, '^WRONGTYPE ') then return nil, refuse('claim: %s', used) end -- Redis's pcall makes text of errors
+        wrong = claim_faults.of_all()
+        if wrong then return nil, check.refuse_key(wrong) end
+        if not claim_faults.find() then break end
+        gate.undo()
     end
+    return nil, c.faults[1] and check.refuse_key(c.faults[1]) or error_reply(used)
+end
+
+local function or_never(time) return time < huge and time or -1 end
+
+local function claim(ARGV)
+    local used, more = decide(ARGV)
+    if not used then return more end
     claim_commit.write(used)
     local look, later, due, news = claim_duty.next_times()
     more = claim_duty.decide(more or due, news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
     return {now, or_never(look), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused,
-            c.starved and 1 or 0, c.look_at, c.alone and 1 or 0}
+            c.faults, c.starved and 1 or 0, c.look_at, c.alone and 1 or 0}
 end
 
 return claim

@@ -9,10 +9,10 @@
 -- has in flight has ended. Then it gets the job when its gates open, which are kept for it meanwhile. At most a quarter of the workers,
 -- but one at least, have a place. A worker that has nothing in flight and finds nothing else to do may run one too.
 --
--- uses: claim_call claim_grant claim_lanes claim_wait
+-- uses: check claim_call claim_faults claim_grant claim_lanes claim_wait
 local claim_alone = {}
 
-local claim, grant, lanes, wait = claim_call, claim_grant, claim_lanes, claim_wait
+local claim, faults, grant, lanes, wait = claim_call, claim_faults, claim_grant, claim_lanes, claim_wait
 
 local SHARE = 4          -- one worker of so many
 local SOON_US = 1000000  -- a worker stays alone for a gate that opens so soon
@@ -27,10 +27,10 @@ function claim_alone.begin()
     local names = {claim.worker}
     for i, queue in ipairs(claim.queues) do names[i + 1] = queue .. '!' end
     local scores = call_safe('ZMSCORE', P .. 'alone', unpack(names))
-    if scores.err then return end
+    if scores.err then return claim.note_fault(check.wrong_kind('alone', 'zset')) end
     has_place = scores[1] and true
     for i, queue in ipairs(claim.queues) do
-        if scores[i + 1] then
+        if scores[i + 1] and not faults.stops_queue(names[i + 1]) then
             waiting = waiting or {}
             waiting[queue] = names[i + 1]
         end

@@ -15,6 +15,8 @@ local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice th
 claim_call.TO_SERVE = 200       -- of it, kept from lanes that wake for those that start
 local NEAR = gate.AHEAD         -- how far ahead slots are granted to a worker that is near
 
+claim_call.AGAIN_US = gate.AHEAD_MOST + 1000000 -- what a fault closes is looked at again after that; no slot is granted so far ahead
+
 local function read_names(ARGV, c, n)
     c.queues, c.mine, c.known, c.types = {}, {}, {}, {}
     c.all_queues = c.queues -- those that are paused too
@@ -43,6 +45,13 @@ local function read_numbers(ARGV, c)
     return read_names(ARGV, c, n)
 end
 
+-- A key holds something else than it should: that is answered. nil: it has gone meanwhile.
+function claim_call.note_fault(text)
+    if not text or claim_call.is_noted[text] then return end
+    claim_call.is_noted[text] = true
+    claim_call.faults[#claim_call.faults + 1] = text
+end
+
 -- Reads the arguments; returns what is wrong with them.
 function claim_call.begin(ARGV)
     local c = claim_call
@@ -61,6 +70,7 @@ function claim_call.begin(ARGV)
     c.waking = 2 * c.free + WAKE_MOST
     -- What was decided, written by claim_commit.
     c.dead, c.started, c.rules, c.aside, c.broken = {}, {}, {}, {}, {} -- started: entries whose lock ends with that
+    c.put_off, c.faults, c.is_noted, c.woken = {}, {}, {}, {} -- put_off: jobs for `later`; woken: queue -> gates of keys
     c.reserved = c.has_option('r')
     c.starved, c.kept = false, 0 -- kept: executors that are not in free, but left for the queue
     c.load, c.budget, c.tick, c.soonest, c.named = slices.load(nil, true, c.look), BUDGET + c.TYPE, now, huge, 0

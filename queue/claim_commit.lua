@@ -1,6 +1,6 @@
 -- claim_commit: writing what was decided of jobs. Every key was read or checked before; what only counts may not fail.
 --
--- uses: cancelled check claim_call claim_grant ends gate lease types
+-- uses: cancelled check claim_call claim_faults claim_grant ends gate later_records lease types
 local claim_commit = {}
 
 local claim, grant = claim_call, claim_grant
@@ -11,6 +11,7 @@ local HALTED = {'cancelled', 'set_aside', 'dropped', 'back'} -- counters of jobs
 -- What is wrong with the keys that write() writes and nothing has read so far; nil: nothing.
 function claim_commit.wrong_keys()
     local wrong = #claim.dead > 0 and check.wrong_kind('dead', 'zset') or nil
+    wrong = wrong or #claim.put_off > 0 and check.wrong_kind('later', 'zset') or nil
     for _, job in ipairs(claim.halted) do
         wrong = wrong or job.batch and check.wrong_kind('aside:' .. job.batch, 'list')
     end
@@ -61,6 +62,10 @@ local function count_moves(s)
         if s[HALTED[i]] then lease.count(s.name, HALTED[i], s[HALTED[i]]) end
     end
     if s.unstarted then lease.count(s.name, 'unstarted', s.unstarted) end
+    if s.put_off then
+        lease.count(s.name, 'dropped', s.put_off)
+        lease.count(s.name, 'scheduled', s.put_off)
+    end
     if s.keyless then lease.count(s.name, 'keyless', s.keyless) end
     if pulled == s.pulled or parked == s.parked then call_safe('HSETNX', P .. 'types', s.name, '') end -- a new type
     if s.pulled + s.served == 0 then return end
@@ -100,10 +105,20 @@ local function write_halted()
     if #ended > 0 then cancelled.finish(ended) end
 end
 
+-- Jobs that a fault keeps from their lanes.
+local function write_put_off()
+    local at = #claim.put_off > 0 and now + claim_faults.LATER_US + claim_faults.EACH_US * call('ZCARD', P .. 'later')
+    for i, job in ipairs(claim.put_off) do
+        local header = format('q %s:%d.p%d %s %s\n', claim.worker, claim.turn, i, job.queue, job.type)
+        later_records.put(header .. job.entry, at)
+    end
+end
+
 -- used: how many jobs leave each queue.
 function claim_commit.write(used)
     write_dead()
     write_halted()
+    write_put_off()
     for i = 1, #claim.started do ends.started(claim.started[i]) end
     write_lanes()
     gate.save()

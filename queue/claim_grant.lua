@@ -1,6 +1,6 @@
 -- claim_grant: the types and lanes that a claim meets, the gates that hold them, and leasing one job.
 --
--- uses: claim_call types rules gate job_text slices
+-- uses: check claim_call types rules gate job_text slices
 local claim_grant = {}
 
 local claim = claim_call
@@ -41,13 +41,23 @@ function claim_grant.begin()
     for _, queue in ipairs(claim.queues) do claim_grant.states[queue] = {} end
 end
 
+-- A gate whose key holds something else is closed for a while.
+local function load_gate(t, name, rule)
+    local g = gate.load_safe(name, rule)
+    if not g then
+        claim.note_fault(check.wrong_kind('gate:' .. name, 'string'))
+        return {name = name, fixed = now + claim.AGAIN_US}
+    end
+    if t.spends then gate.remember(g) end
+    return g
+end
+
 -- The gates of a list of a type, loaded; or what opens at a fixed time, {name =, fixed =}.
 local function load_gates(t, list, key)
     local gates = {}
     for i = 1, #list do
         local spec = list[i]
-        gates[i] = spec.fixed and spec or gate.load(key and spec.name .. '/' .. key or spec.name, spec.rule)
-        if t.spends and not spec.fixed then gate.remember(gates[i]) end
+        gates[i] = spec.fixed and spec or load_gate(t, key and spec.name .. '/' .. key or spec.name, spec.rule)
     end
     return gates
 end

@@ -1,9 +1,9 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_call claim_grant claim_halt claim_park claim_wait gate slices
+-- uses: check claim_call claim_faults claim_grant claim_halt claim_park claim_wait gate slices
 local claim_lanes = {}
 
-local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
+local claim, faults, grant, halt, park, wait = claim_call, claim_faults, claim_grant, claim_halt, claim_park, claim_wait
 
 local DUE_MOST = 64            -- gates looked at in one pass
 
@@ -111,7 +111,9 @@ end
 local function weight(s, key)
     local most, weighted = 1, s.kind.weighted
     for i = 1, #weighted do
-        most = max(most, tonumber(call('HGET', P .. 'weights', weighted[i] .. '/' .. key) or 1) or 1)
+        local found = call_safe('HGET', P .. 'weights', weighted[i] .. '/' .. key)
+        if type(found) == 'table' then claim.note_fault(check.wrong_kind('weights', 'hash')) end
+        most = max(most, type(found) == 'string' and tonumber(found) or 1)
     end
     return most
 end
@@ -119,15 +121,17 @@ end
 -- A lane of a ring with others had n starts: it goes behind them, once it has had its share.
 local function pass_on(s, l, n, share)
     if share > 1 then
-        local credit = P .. 'credit:' .. s.lane_head:sub(1, -2)
-        if call('HINCRBY', credit, l.key, n) < share then return wait.stay(s) end
-        call('HDEL', credit, l.key)
+        local credit = 'credit:' .. s.lane_head:sub(1, -2)
+        local had = call_safe('HINCRBY', P .. credit, l.key, n)
+        if type(had) ~= 'number' then claim.note_fault(check.wrong_kind(credit, 'hash')) end
+        if type(had) == 'number' and had < share then return wait.stay(s) end
+        call_safe('HDEL', P .. credit, l.key)
     end
     wait.go_behind(s, l)
 end
 
 local function forget_share(s, l)
-    if #s.kind.weighted > 0 then call('HDEL', P .. 'credit:' .. s.lane_head:sub(1, -2), l.key) end
+    if #s.kind.weighted > 0 then call_safe('HDEL', P .. 'credit:' .. s.lane_head:sub(1, -2), l.key) end
 end
 
 local function is_held(gates)
@@ -177,7 +181,9 @@ local function serve_round(s, ticket, most, alone)
         local l, others = wait.next_lane(s)
         if not l then return started, false end
         claim.budget = claim.budget - 1
-        if not park.is_sorted(s, l, 2) then
+        if faults.any and faults.of_lane(l) then
+            wait.put_off_lane(s, l)
+        elseif not park.is_sorted(s, l, 2) then
             park.sort_again(s, l)
         else
             local n, left
@@ -215,6 +221,10 @@ end
 -- after the other due gates.
 local function visit(queue, name, share, is_last)
     local started, left = 0, halt.left_lanes()
+    if faults.any and faults.of_wait(queue, name) then
+        wait.put_off_gate(queue, name)
+        return 0, false
+    end
     while started < share and claim.free + claim.prefetch > 0 and claim.budget > 0 and not slices.is_full(claim.load) do
         local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
         claim.budget = claim.budget - 1
@@ -223,7 +233,9 @@ local function visit(queue, name, share, is_last)
             return started, false
         end
         local s, ticket, alone = grant.state(queue, two[1]), tonumber(two[2]), #two == 2
-        if not s.mine and not halt.is_unknown(s) then
+        if faults.any and faults.of_type(s) then
+            if not wait.pass_over(s, name, alone) then return started, false end
+        elseif not s.mine and not halt.is_unknown(s) then
             wait.hold_aside(s, name, ticket, alone)
             if alone then return started, false end
         else
@@ -235,7 +247,9 @@ local function visit(queue, name, share, is_last)
             local n, gone, cost, e, at = run_type(s, ticket, share - started, alone)
             started = started + n
             if wait.after_turn(s, name, ticket, alone, n, gone, cost, e, at) then return started, not gone and not e end
-            if n == 0 and not gone and not e then return started, halt.left_lanes() > left end
+            local stuck = n == 0 and not gone and not e
+            if stuck and not s.has_faults then return started, halt.left_lanes() > left end
+            if stuck and not wait.pass_over(s, name, alone) then return started, false end
         end
     end
     return started, started > 0
@@ -244,9 +258,16 @@ end
 -- The lanes whose key gates are due go back to their rings, as many as may in one claim.
 local function wake_lanes(queue)
     if claim.waking < 1 then return end
+    local woken = {}
+    claim.woken[queue] = woken
     for _, name in ipairs(wait.due_keys(queue, min(claim.waking, 1000))) do
         if claim.waking < 1 or claim.budget < claim.TO_SERVE then break end
-        claim.waking = claim.waking - wait.wake_lanes(queue, name)
+        woken[name] = true
+        if faults.any and faults.of_wait(queue, name) then
+            wait.put_off_gate(queue, name)
+        else
+            claim.waking = claim.waking - wait.wake_lanes(queue, name)
+        end
     end
     wait.sleep_on(queue)
 end

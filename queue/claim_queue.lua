@@ -1,9 +1,9 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: claim_call claim_grant claim_halt claim_park claim_wait sign slices
+-- uses: claim_call claim_faults claim_grant claim_halt claim_park claim_wait sign slices
 local claim_queue = {}
 
-local claim, grant, halt, park, wait = claim_call, claim_grant, claim_halt, claim_park, claim_wait
+local claim, faults, grant, halt, park, wait = claim_call, claim_faults, claim_grant, claim_halt, claim_park, claim_wait
 
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job.h
 local AT = 64                 -- "@"
@@ -89,9 +89,17 @@ local function start_now(s, l, entry)
     return true
 end
 
+-- A fault keeps it from its lane: it comes again later.
+local function put_off(s, entry)
+    claim.put_off[#claim.put_off + 1] = {queue = s.queue, type = s.name, entry = entry}
+    s.put_off = (s.put_off or 0) + 1
+    return true
+end
+
 -- What becomes of one job at the head of a queue. False: it stays there until an executor is free for it.
 local function place_entry(s, entry)
     if claim.halts and halt.from_queue(s, entry) then return true end
+    if faults.any and faults.of_type(s) then return put_off(s, entry) end
     if s.direct == nil then
         if s.mine then wait.take_back(s) end
         s.direct = s.mine and not s.limited and wait.members(s) == 0 or false
@@ -104,6 +112,7 @@ local function place_entry(s, entry)
     end
     if halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
     local l = s.keyed and grant.lane(s, park.key_of(s, entry)) or s.lanes[''] or grant.lane(s, '')
+    if faults.any and faults.of_lane(l) then return put_off(s, entry) end
     if s.mine and s.limited and lane_is_clear(s, l) then
         local done = start_now(s, l, entry)
         if done then park.count_key(l) end

@@ -2,10 +2,10 @@
 -- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none; whom it thought
 -- to have emptied, restore() puts back.
 --
--- uses: claim_call claim_grant gate bell lane runs
+-- uses: check claim_call claim_faults claim_grant gate bell lane runs
 local claim_wait = {}
 
-local claim, grant = claim_call, claim_grant
+local claim, faults, grant = claim_call, claim_faults, claim_grant
 
 local function score(at) return at == huge and '+inf' or us(at) end
 
@@ -66,16 +66,21 @@ end
 -- When to look at a waiter again: a job that its gates can never let start is buried by the next look.
 local function look_time(gates, cost, at) return at == huge and grant.unfit(gates, cost) and now or at end
 
--- Somebody of the queue waits at the gate e until then: who makes room there before that, wakes it. What opens by time does that for a
--- gate of a key only where the jobs of s are known to give back what they did not spend.
-local function wait_at(s, e, at)
+-- Does a wait at the gate e end when somebody makes room there? Of what opens by time only where the jobs of s are known to give back
+-- what they did not spend, or where it is no gate of a key.
+local function may_be_woken(s, e, at)
     local rule = e.base
-    if not rule then return end -- fixed
-    if rule.in_flight then
-        if at == huge then lane.wait_at(s.queue, e.name) end
-    elseif s.kind.spends or not rule.by then
-        lane.wait_at(s.queue, e.name, true)
-    end
+    if not rule then return false end -- fixed
+    if rule.in_flight then return at == huge end
+    return s.kind.spends or not rule.by
+end
+
+-- Somebody of the queue waits at the gate e until then: who makes room there before that, wakes it. Returns when to look again, where
+-- nobody can.
+local function wait_at(s, e, at)
+    if not may_be_woken(s, e, at) or lane.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
+    claim.note_fault(check.wrong_kind('at:' .. e.name, 'set'))
+    return min(at, now + claim.AGAIN_US)
 end
 
 -- s joins those who wait at its gate e (nil: none is closed), which opens for it at that time.
@@ -83,8 +88,7 @@ local function wait_type(s, e, at, cost, ticket)
     local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
     call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
     s.gone = false
-    set_sooner(s.queue, name, e and look_time(s.gates, cost, at) or now)
-    if e then wait_at(s, e, at) end
+    set_sooner(s.queue, name, e and look_time(s.gates, cost, wait_at(s, e, at)) or now)
 end
 
 -- A type that this worker cannot run waits in held.
@@ -100,12 +104,8 @@ function claim_wait.members(s)
     return s.members
 end
 
-local function join_ring(s, l, ticket)
-    local others = claim_wait.members(s)
-    call('ZADD', s.ring, us(ticket), l.key)
-    s.members = others + 1
-    s.staying = (s.staying or 0) + 1 -- where this is in the middle of a round
-    if others > 0 then return end
+-- The first lane of s joins its ring: s is to stand somewhere.
+local function place_type(s, l, ticket)
     if not s.mine then return set_aside(s, ticket) end
     local entry = grant.head(l, 1)
     local cost = entry and grant.cost(s, entry) or 1
@@ -113,6 +113,15 @@ local function join_ring(s, l, ticket)
     if at > now + claim.ahead then hold_open(s.gates, cost, s.name, ticket, at) end
     wait_type(s, last, at, cost, ticket)
     claim.soonest = min(claim.soonest, at)
+end
+
+-- The type first: one that stands somewhere without lanes is found, lanes whose type stands nowhere are not.
+local function join_ring(s, l, ticket)
+    local others = claim_wait.members(s)
+    if others == 0 then place_type(s, l, ticket) end
+    call('ZADD', s.ring, us(ticket), l.key)
+    s.members = others + 1
+    s.staying = (s.staying or 0) + 1 -- where this is in the middle of a round
 end
 
 -- ---- Gates at which lanes sleep
@@ -145,8 +154,7 @@ local function drop_sleep(queue, name) count_sleepers(queue, name, -call('ZREM',
 local function sleep(s, l, cost, e, at, ticket)
     hold_open(l.gates, cost, l.node, ticket, at)
     call('ZADD', wait_key(s.queue, e.name), us(ticket), l.node)
-    wait_at(s, e, at)
-    at = look_time(l.gates, cost, at)
+    at = look_time(l.gates, cost, wait_at(s, e, at))
     count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name))
     set_sooner(s.queue, '*', at)
     claim.soonest = min(claim.soonest, at)
@@ -272,8 +280,7 @@ function claim_wait.after_turn(s, name, ticket, alone, started, gone, cost, e, a
         set_wake(s.queue, name, min(claim.next_ticket(), now + 1000)) -- open still: behind the other due gates
         return false
     end
-    wait_at(s, e, at)
-    at = look_time(s.gates, cost, at)
+    at = look_time(s.gates, cost, wait_at(s, e, at))
     if started > 0 and not alone then at = min(at, first_opening(e)) end -- it goes behind others, whose jobs may cost less
     set_wake(s.queue, name, at)
     return true
@@ -371,8 +378,41 @@ function claim_wait.restore()
     for _, s in ipairs(grant.order) do pcall(restore_type, s) end
 end
 
+-- A fault keeps a lane of a ring from being served: it sleeps for a while where it can, so that the others of its type need not.
+function claim_wait.put_off_lane(s, l)
+    for _, e in ipairs(l.gates) do
+        if not faults.of_wait(s.queue, e.name) then
+            call('ZADD', wait_key(s.queue, e.name), us(claim.next_ticket()), l.node)
+            count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', us(now + claim.AGAIN_US), e.name))
+            set_sooner(s.queue, '*', now + claim.AGAIN_US)
+            return claim_wait.leave_ring(s, l)
+        end
+    end
+    claim_wait.go_behind(s, l)
+    s.has_faults = true
+end
+
 -- Nobody waits at that gate any more.
 claim_wait.forget_gate = drop_wake
+
+-- A fault keeps those who wait at a gate from being served: it is looked at again after a while.
+function claim_wait.put_off_gate(queue, name)
+    if not find(name, '/', 1, true) then return set_wake(queue, name, now + claim.AGAIN_US) end
+    call('ZADD', P .. 'sleep:' .. queue, us(now + claim.AGAIN_US), name)
+end
+
+-- The first of those who wait at a gate cannot be served, and lets the others pass. False: none of them has started a job since the
+-- last time.
+function claim_wait.pass_over(s, name, alone)
+    local room = claim.free + claim.prefetch
+    if alone or s.passed_over == room then
+        claim_wait.put_off_gate(s.queue, name)
+        return false
+    end
+    s.passed_over = room
+    call('ZADD', wait_key(s.queue, name), us(claim.next_ticket()), s.name)
+    return true
+end
 
 -- ---- Lanes at a gate
 
@@ -387,34 +427,44 @@ function claim_wait.sleep_on(queue)
     if first[2] then set_wake(queue, '*', tonumber(first[2])) else drop_wake(queue, '*') end
 end
 
--- A gate of a key is due: its first waiters go back to the rings of their types, or wait where it opens last. Returns how many. Where
--- jobs may have another key than their lane, the gate says nothing of them: the ring is where they are sorted.
-function claim_wait.wake_lanes(queue, name)
-    local W, list = wait_key(queue, name), P .. 'sleep:' .. queue
-    local waiters = call('ZRANGE', W, 0, 15, 'WITHSCORES')
-    local woken = 0
-    if #waiters == 0 then drop_sleep(queue, name) end
-    local closed = false
-    for i = 1, #waiters, 2 do
-        local kind, key = waiters[i]:match('^([^/]+)/(.*)$')
-        local s, ticket = grant.state(queue, kind), tonumber(waiters[i + 1])
-        local l = grant.lane(s, key)
-        if not closed or s.resorts or not has_gate(l.gates, name) then
-            local at, last = now, nil
-            -- 1: its job may need more, and is looked at then
-            if not s.resorts then at, last = grant.opens(l.gates, 1, l.node, ticket, now) end
-            if at > now + claim.ahead and last.name == name then
-                call('ZADD', list, score(at), name)
-                wait_at(s, last, at)
-                closed = true
-            else
-                claim_wait.place_woken(s, l, ticket, at, last)
-                call('ZREM', W, l.node)
-                woken = woken + 1
-            end
-        end
+-- One who waits at a gate of a key that is due; closed: the gate has kept another. Returns whether it has left, and whether the gate is
+-- closed for those behind. Where jobs may have another key than their lane, the gate says nothing of them: the ring is where they are
+-- sorted.
+local function wake_lane(queue, name, node, ticket, closed)
+    local kind, key = node:match('^([^/]+)/(.*)$')
+    if not kind then -- not of ours
+        call('ZREM', wait_key(queue, name), node)
+        return true, closed
     end
-    if woken > 0 and 2 * woken == #waiters and (woken < 16 or call('EXISTS', W) == 0) then drop_sleep(queue, name) end
+    local s = grant.state(queue, kind)
+    local l = grant.lane(s, key)
+    if closed and not s.resorts and has_gate(l.gates, name) then return false, true end
+    if faults.any and (faults.of_type(s) or faults.of_lane(l)) then
+        claim_wait.put_off_gate(queue, name)
+        return false, closed
+    end
+    local at, last = now, nil
+    -- 1: its job may need more, and is looked at then
+    if not s.resorts then at, last = grant.opens(l.gates, 1, l.node, ticket, now) end
+    if at > now + claim.ahead and last.name == name then
+        call('ZADD', P .. 'sleep:' .. queue, score(wait_at(s, last, at)), name)
+        return false, true
+    end
+    claim_wait.place_woken(s, l, ticket, at, last)
+    call('ZREM', wait_key(queue, name), node)
+    return true, closed
+end
+
+-- A gate of a key is due: its first waiters go back to the rings of their types, or wait where it opens last. Returns how many.
+function claim_wait.wake_lanes(queue, name)
+    local W = wait_key(queue, name)
+    local waiters = call('ZRANGE', W, 0, 15, 'WITHSCORES')
+    local woken, closed, left = 0, false, nil
+    for i = 1, #waiters, 2 do
+        left, closed = wake_lane(queue, name, waiters[i], tonumber(waiters[i + 1]), closed)
+        if left then woken = woken + 1 end
+    end
+    if 2 * woken == #waiters and (woken < 16 or call('EXISTS', W) == 0) then drop_sleep(queue, name) end
     return woken
 end
 

@@ -169,12 +169,14 @@ local opened = {} -- gates, in this call
 
 local function forget_opened() opened = {} end
 
--- Somebody of the queue waits at a gate until another makes room there. by_time: it opens without that too, if later.
+-- Somebody of the queue waits at a gate until another makes room there. by_time: it opens without that too, if later. False: its key
+-- holds something else.
 function lane.wait_at(queue, name, by_time)
     local at = P .. 'at:' .. name
-    call('SADD', at, queue)
-    if VIRTUAL or not find(name, '/', 1, true) then return end
+    if type(call_safe('SADD', at, queue)) ~= 'number' then return false end
+    if VIRTUAL or not find(name, '/', 1, true) then return true end
     if by_time then call('PEXPIRE', at, AT_MS) else call('PERSIST', at) end
+    return true
 end
 
 -- A gate has room again: lane.wake_opened wakes those who wait there.

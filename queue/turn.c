@@ -178,14 +178,14 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 13, "claim", e);
+    int rc = reply_array(reply, 14, "claim", e);
 
-    for (int i = 5; rc == 0 && i < 10; i++)
+    for (int i = 5; rc == 0 && i < 11; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
     if (rc != 0)
         return rc;
     at = reply->element;
-    for (int i = 6; i < 10; i++)
+    for (int i = 6; i < 11; i++)
         n += at[i]->elements;
     if (n > claim->word_capacity) {
         if (!(words = realloc(claim->words, n * sizeof *words)))
@@ -198,14 +198,15 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->later_us = reply_int(at[2], -1);
     claim->duty_until_us = reply_int(at[3], 0);
     claim->more = reply_int(at[4], 0) != 0;
-    claim->starved = reply_int(at[10], 0) != 0;
-    claim->look_us = reply_int(at[11], -1);
-    claim->alone = reply_int(at[12], 0) != 0;
+    claim->starved = reply_int(at[11], 0) != 0;
+    claim->look_us = reply_int(at[12], -1);
+    claim->alone = reply_int(at[13], 0) != 0;
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->aside = read_words(at[7], &words, &claim->aside_count);
     claim->broken = read_words(at[8], &words, &claim->broken_count);
     claim->paused = read_words(at[9], &words, &claim->paused_count);
+    claim->faults = read_words(at[10], &words, &claim->fault_count);
     return read_leases(at[5], claim, e);
 }
 

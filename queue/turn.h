@@ -63,7 +63,8 @@ struct claim {
     size_t word_capacity;
     const struct span *limits, *aside, *broken; /* limits: type, "limit=rules|limit=rules ...", type ... */
     const struct span *paused;                  /* queues that it was asked to serve, and did not */
-    size_t limit_count, aside_count, broken_count, paused_count;
+    const struct span *faults;                  /* what is wrong with keys that hold something else */
+    size_t limit_count, aside_count, broken_count, paused_count, fault_count;
 };
 
 /* Reads "@attempts,interrupted,throttled<attrs>;{...}", or the body alone, into those members of lease. */

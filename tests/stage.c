@@ -398,6 +398,15 @@ static char *present_jobs(struct stage *s)
     return server_ask(&s->server, "EVAL", script, "0", stage_key(s, "*"), NULL);
 }
 
+long long stage_peeks(struct stage *s)
+{
+    char *info = server_ask(&s->server, "INFO", "commandstats", NULL), *at = strstr(info, "cmdstat_blmove:");
+    long long calls = at ? atoll(strstr(at, "calls=") + strlen("calls=")) : 0;
+
+    free(info);
+    return calls;
+}
+
 /* ---- The history */
 
 static bool read_event(const char *line, struct event *event)

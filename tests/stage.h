@@ -74,6 +74,9 @@ long long stage_stat(struct stage *s, const char *type, const char *counter);
 /* The dead jobs, each "lane reason\nentry"; the caller's to free. */
 char *stage_dead(struct stage *s);
 
+/* How often anybody has peeked at a queue. */
+long long stage_peeks(struct stage *s);
+
 struct event {
     char what[8];
     int job, attempt;

@@ -100,32 +100,22 @@ static void fill_lanes_of_both(void)
 
 static void test_a_claim_that_fails_moves_nothing_and_strands_nothing(void **state)
 {
-    static const char *const foreign[][2] = {
-        {PREFIX "dead", "garbage"},
-        {PREFIX "gate:odd#0", "{\"id\":\"x\",\"type\":\"odd\"}"},
-    };
-
     (void)state;
-    for (size_t i = 0; i < COUNT(foreign); i++) {
-        scene_begin(NULL);
-        start("w");
-        fill_lanes_of_both();
-        must(turns_rate("odd", CLOSED_RULE));
-        free(redis_text("DEL", foreign[i][0]));
-        free(redis_text("HSET", foreign[i][0], "not", "ours"));
-        push("default", foreign[i][1]);
-        for (int times = 0; times < 2; times++) {
-            assert_true(try_claim("w", 10, 0) != 0);
-            assert_non_null(strstr(turns.error.text, "WRONGTYPE"));
-            expect_list(LANE("slow"), "b");
-            expect_list(LANE("t"), "d e");
-            assert_int_equal(redis_number("HLEN", ACTIVE "w"), 3);
-        }
-        free(redis_text("DEL", foreign[i][0]));
-        claim("w", 10, 0);
-        assert_int_equal(redis_number("EXISTS", LANE("slow"), LANE("t")), 0);
-        turns_check();
+    start("w");
+    fill_lanes_of_both();
+    free(redis_text("HSET", PREFIX "dead", "not", "ours"));
+    push("default", "garbage");
+    for (int times = 0; times < 2; times++) {
+        assert_true(try_claim("w", 10, 0) != 0);
+        assert_non_null(strstr(turns.error.text, "WRONGTYPE"));
+        expect_list(LANE("slow"), "b");
+        expect_list(LANE("t"), "d e");
+        assert_int_equal(redis_number("HLEN", ACTIVE "w"), 3);
     }
+    free(redis_text("DEL", PREFIX "dead"));
+    claim("w", 10, 0);
+    assert_int_equal(redis_number("EXISTS", LANE("slow"), LANE("t")), 0);
+    turns_check();
 }
 
 static void test_prefetch_is_for_jobs_without_a_limit(void **state)

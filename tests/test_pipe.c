@@ -601,6 +601,22 @@ static void a_child_that_does_not_start(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* While its only type rests, a worker does not look at its queue again and again. */
+static void nobody_peeks_for_a_type_that_rests(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    stage_push(s, "sms", NULL, 0, 1);
+    worker = stage_weir(s, "worker", "--pipe", "sms=false", "-c", "2", NULL);
+    for (int deaths = 1; deaths <= 5; deaths++) {
+        await(stage_stat(s, "sms", "back") >= deaths);
+        stage_push(s, "sms", NULL, deaths, 1); /* it stays in the queue as long as the rest lasts */
+    }
+    assert_in_range(stage_peeks(s), 0, 50);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* A program that is gone: as if it did not start. */
 static void a_program_that_goes_missing(void **state)
 {
@@ -819,6 +835,7 @@ int main(void)
         ON_STAGE(the_innocent_live),
         ON_STAGE(lines_not_taken_are_given_back),
         ON_STAGE(a_child_that_does_not_start),
+        ON_STAGE(nobody_peeks_for_a_type_that_rests),
         ON_STAGE(a_program_that_goes_missing),
         ON_STAGE(a_child_that_closes_its_output),
         ON_STAGE(a_child_that_retires),

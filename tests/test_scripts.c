@@ -1201,12 +1201,12 @@ static void test_answers_are_checked(void **state)
         "return false",
         "return {}",
         "return {'1','','','0',0,{},{},{}}",
-        "return {'1','','','0',0,1,{},{},{},{},0,0}",
-        "return {'1','','','0',0,{},{},{},{},'x',0,0}",
-        "return {'1','','','0',0,{'token','{}'},{},{},{},{},0,0}",
-        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},0,0}",
-        "return {'1','','','0',0,{1,'{}'},{},{},{},{},0,0}",
-        "return {'1','','','0',0,{},{},{},{},{},0,0}",
+        "return {'1','','','0',0,1,{},{},{},{},{},0,0,0}",
+        "return {'1','','','0',0,{},{},{},{},{},'x',0,0,0}",
+        "return {'1','','','0',0,{'token','{}'},{},{},{},{},{},0,0,0}",
+        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},{},0,0,0}",
+        "return {'1','','','0',0,{1,'{}'},{},{},{},{},{},0,0,0}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0}",
         "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};
@@ -1223,7 +1223,7 @@ static void test_answers_are_checked(void **state)
             fail_msg("%s: taken", claims[i]);
     assert_int_equal(turns.claim.next_us, -1);
     assert_int_equal(
-        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},1,77,1}"),
+        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},{},1,77,1}"),
                     &turns.claim, &e),
         0);
     assert_int_equal(turns.claim.leases[0].interrupted, 22);

@@ -1150,6 +1150,42 @@ static void waits_for_redis(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* While claims are refused, nobody looks at the queue again and again. */
+static void nobody_peeks_while_claims_are_refused(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", "lease=1", NULL);
+
+    stage_await_workers(s, 1);
+    free(server_ask(&s->server, "DEL", stage_key(s, "types"), NULL));
+    free(server_ask(&s->server, "SET", stage_key(s, "types"), "mine", NULL));
+    stage_push(s, "mark", NULL, 0, 3);
+    log_has(s, "worker.err", "weir:{0}:types is a string, not a hash");
+    await_heartbeats(s, 4);
+    assert_in_range(stage_peeks(s), 1, 50);
+    free(server_ask(&s->server, "DEL", stage_key(s, "types"), NULL));
+    stage_await_done(s, 3);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* A key that a type needs: it is named once, and the other types go on. */
+static void a_fault_is_named(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "types=mark,odd", "lease=1", NULL);
+
+    stage_rate(s, "odd", "10/s");
+    free(server_ask(&s->server, "RPUSH", stage_key(s, "gate:odd#0"), "mine", NULL));
+    stage_enqueue(s, "odd", NULL, 0, 1);
+    log_has(s, "worker.err", "weir:{0}:gate:odd#0 is a list, not a string: what needs it stands still");
+    stage_enqueue(s, "mark", NULL, 1, 3);
+    await(stage_stat(s, "mark", "done") == 3);
+    assert_int_equal(stage_stat(s, "odd", "done"), 0);
+    free(server_ask(&s->server, "DEL", stage_key(s, "gate:odd#0"), NULL));
+    await(stage_stat(s, "odd", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* Somebody else's key where a retried job must go: the worker keeps the job and its lease, and says which
  * key. */
 static void foreign_key(void **state)
@@ -1469,6 +1505,8 @@ int main(int argc, char **argv)
         ON_STAGE(missing_right_of_scripts),
         ON_STAGE(waits_for_redis),
         ON_STAGE(foreign_key),
+        ON_STAGE(nobody_peeks_while_claims_are_refused),
+        ON_STAGE(a_fault_is_named),
         ON_STAGE(functions_flushed_under_load),
         ON_STAGE(emptied_under_load),
         ON_STAGE(full_redis_is_worked_off),

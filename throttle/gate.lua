@@ -20,6 +20,7 @@
 --   gate.limit(g), gate.remaining(g)            the most slots that are free at once, and those that are now
 --   gate.look_time(name, opens)                 when to look at a gate that opens then, by what this call has seen of it
 --   gate.resets(g)                              when all is as if never used, not before now
+--   gate.undo()                                 nothing was loaded or taken
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
 --   gate.spend(name, rule, cost, peek)          load, start, take, count and resets in one, for takes: the start, what
 --                                               remains then, when it resets; taken when it starts now, and not with
@@ -57,6 +58,8 @@ local function forget()
     if touched > 0 then changed, touched = {}, 0 end
     stamp = nil
 end
+
+gate.undo = forget
 
 local function touch(g)
     if not g.changed then

@@ -1,4 +1,5 @@
 /* Claiming: how many jobs there is room for, when to ask for them, and what the answer means. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +209,7 @@ static void tell_once(struct weir_worker *w, const struct span *names, size_t co
 {
     char line[512];
 
+    assert(what);
     for (size_t i = 0; i < count; i++) {
         snprintf(line, sizeof line, what, (int)names[i].len, names[i].at);
         if (!(what == no_handler && handlers_find(&w->handlers, names[i])) && worker_remember(w, line))
@@ -269,6 +271,8 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     tell_once(w, w->claim.aside, w->claim.aside_count, no_handler);
     tell_once(w, w->claim.broken, w->claim.broken_count,
               "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set");
+    tell_once(w, w->claim.faults, w->claim.fault_count,
+              "%.*s: what needs it stands still; weir doctor --repair puts it aside");
     if (w->stopping_us || w->leaving || !w->adopted || lease_is_over(&w->conditions))
         worker_give_back(w, &tasks); /* on its way out, or back from an absence that cost it its leases */
     else if (tasks.head)

@@ -321,7 +321,7 @@ void worker_look(struct weir_worker *w)
         begin_turn(w, room, now);
         return;
     }
-    if (worker_takes_jobs(w) && room.free > 0 && !w->more)
+    if (worker_takes_jobs(w) && room.free > 0 && !w->more && !w->look_now) /* a claim is not due already */
         waking_wait(w->waking, w->duty_until_us != 0);
     look_at(w, at < worker_stuck_time(w) ? at : worker_stuck_time(w), now);
 }
