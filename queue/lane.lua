@@ -68,6 +68,11 @@ local function join_ring(queue, kind, key, ticket)
     if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.look_at(queue, kind, now) end
 end
 
+-- A job goes to the tail of a lane.
+function lane.append(queue, kind, key, entry)
+    if call('RPUSH', P .. 'lane:' .. queue .. '/' .. kind .. '/' .. key, entry) == 1 then join_ring(queue, kind, key, now) end
+end
+
 -- Puts entries back at the head of their lane, in their order.
 function lane.give_back(name, entries)
     local queue, kind, key = lease.lane_parts(name)

@@ -229,7 +229,7 @@ static int apply(struct weir *w, const struct rate_change *change, const char *t
         do {
             rate_apply_request(&a, w->prefix, -1, change->asleep[i], cursor, type, limit, resume);
             status = apply_page(w, &a, cursor);
-        } while (status == 0 && strcmp(cursor, "0") != 0);
+        } while (status == 0 && *cursor);
     }
     args_free(&a);
     return status;

@@ -43,7 +43,7 @@ WEIR_CHECKED int rate_change_reply(const struct redisReply *r, const char *scrip
                                    struct error *e);
 void rate_change_free(struct rate_change *change);
 
-/* One page of a queue; cursor begins as "0" and ends so. Either type or limit is NULL: what changed; both:
+/* One page of a queue; cursor begins as "0" and ends as "". Either type or limit is NULL: what changed; both:
  * all limits are meant. */
 #define RATE_CURSOR_SIZE 24
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,

@@ -1,14 +1,18 @@
 -- rate_apply: after a change of limits, or when a batch was halted, when the keyed gates at which lanes sleep open now: one
--- page of sleep:<queue>, from a cursor that begins and ends at 0. A change may concern a million gates, which is too much for
+-- page of sleep:<queue>, from a cursor that begins at 0. A change may concern a million gates, which is too much for
 -- the script that made it; what is not done because somebody died half way is only woken late, and mended by doing it again.
+--
+-- Where keys are found by another path now, the lanes that sleep are sorted here: were that left to claims, the rings would be full of
+-- them, and nothing would start before the last one is sorted.
 --
 -- KEYS[1] prefix
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates, 0), limit, ... (no type and no limit: all limits)
--- reply: [ next cursor ]
--- uses: bell check claim_park gate lease rules slices types
+-- reply: [ next cursor; the same one where the page has more jobs to sort than one call may; '' at the end ]
+-- uses: bell check claim_park gate lane lease rules slices types
 
-local PAGE = 100 -- gates, some 20 us each: read, perhaps written, and put at its time
+local PAGE = 100   -- gates, some 20 us each: read, perhaps written, and put at its time
+local SORTED = 200 -- jobs that go to other lanes in one call, some 10 us each
 
 local function read_set(limit) return rules.read(call('HGET', P .. 'limits', limit) or '') or {} end
 
@@ -20,40 +24,79 @@ local function read_sets(ARGV)
     return sets
 end
 
-local load -- of jobs read in this call
+-- Of this call: what it may still read, how many jobs it has sorted, and of each type how many of them have no key.
+local load, sorted, keyless
 
--- Has the first job of that lane another key now, as its path is another? Maybe not, where too much would have to be read.
-local function is_astray(queue, node)
+local function is_full() return sorted >= SORTED or slices.is_full(load) end
+
+-- A job goes to the tail of the lane of its key; false: something else stands there.
+local function put(queue, kind, key, entry)
+    local path = queue .. '/' .. kind
+    if check.wrong_kind('lane:' .. path .. '/' .. key, 'list') or check.wrong_kind('ring:' .. path, 'zset') then return false end
+    lane.append(queue, kind, key, entry)
+    if key == '-' then keyless[kind] = (keyless[kind] or 0) + 1 end
+    sorted = sorted + 1
+    return true
+end
+
+-- The first jobs of a lane that have another key, as their path is another, go to the lanes of their keys. Returns whether there may be
+-- more of them.
+local function sort_lane(queue, gate_name, node)
     local kind, key = node:match('^([^/]+)/(.*)$')
     local t = types.load(kind)
     if not t.path or not t.lanes or t.lanes == t.path then return false end
-    local first = slices.read('LRANGE', P .. 'lane:' .. queue .. '/' .. node, 0, 1, load)[1]
-    return not first or claim_park.key_of({kind = t, keyed = true}, first) ~= key
+    local path, s, moved, astray = P .. 'lane:' .. queue .. '/' .. node, {kind = t, keyed = true}, 0, true
+    while not is_full() do
+        local entry = slices.read('LRANGE', path, moved, 1, load)[1]
+        local other = entry and claim_park.key_of(s, entry)
+        astray = entry and other ~= key
+        if not astray or not put(queue, kind, other, entry) then break end
+        moved = moved + 1
+    end
+    if moved == 0 then return astray end
+    if t.lanes ~= '*' then types.note(kind, 'lanes', '*') end
+    call('LTRIM', path, digits(moved), '-1')
+    if call('EXISTS', path) == 1 then return true end -- its gate is to be asked for another job
+    lane.leave_gate(queue, gate_name, node)
+    return false
 end
 
--- Such a lane is sorted anew: it does not wait for the gate of its old key.
-local function has_astray(queue, name)
+-- The lanes that wait at a gate, of a type or of all, are sorted: they do not wait for the gate of their old key. Returns whether some
+-- may not be.
+local function sort_waiting(queue, name, kind)
+    local astray = false
     for _, node in ipairs(call_safe('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '-1')) do
-        if is_astray(queue, node) then return true end
+        if kind == '' or node:match('^[^/]+') == kind then astray = sort_lane(queue, name, node) or astray end
     end
+    return astray
 end
 
 -- When a sleeping gate opens under the rules of now, at least now.
-local function opening(queue, name, set, rule, resume)
+local function opening(name, set, rule, resume)
     if not rule or not rule.by or check.wrong_kind('gate:' .. name, 'string') then return now end
     local g = gate.load(name, rule)
     if resume then gate.resume(g) end
-    return has_astray(queue, name) and now or max(gate.start(g, 1), rules.paused(set))
+    return max(gate.start(g, 1), rules.paused(set))
 end
 
 -- When a sleeping gate is to be looked at; nil when it is not concerned. Too soon does no harm: who waits there may be there no
 -- more by a change before.
 local function looked_at(name, sets, queue, kind, resume)
     local limit, index, key = name:match('^([%w_.-]+)#(%d)/(.+)$')
-    if kind ~= '' then return key and call('ZSCORE', P .. 'wait:' .. queue .. '/' .. name, kind .. '/' .. key) and now end
+    if kind ~= '' then
+        if not key or not call('ZSCORE', P .. 'wait:' .. queue .. '/' .. name, kind .. '/' .. key) then return nil end
+        sort_waiting(queue, name, kind)
+        return now
+    end
     local set
     if sets then set = sets[limit] elseif limit then set = read_set(limit) end
-    return set and opening(queue, name, set, set[tonumber(index) + 1], resume)
+    if not set then return nil end
+    local before = sorted
+    local astray = sort_waiting(queue, name, kind)
+    -- A pause that was asked for at the key of another path ends when its lanes have left.
+    local left = sorted > before and call('EXISTS', P .. 'wait:' .. queue .. '/' .. name) == 0
+    local opens = opening(name, set, set[tonumber(index) + 1], resume or left)
+    return astray and now or opens
 end
 
 local function rate_apply(ARGV)
@@ -66,8 +109,8 @@ local function rate_apply(ARGV)
         or check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash')
     if wrong then return check.refuse_key(wrong) end
 
-    local sets, changes, first = read_sets(ARGV), {}, huge
-    load = slices.load()
+    local sets, changes, first, again = read_sets(ARGV), {}, huge, false
+    load, sorted, keyless = slices.load(), 0, {}
     local page = call('ZSCAN', sleep, cursor, 'COUNT', PAGE)
     for i = 1, #page[2], 2 do
         local name = page[2][i]
@@ -77,14 +120,17 @@ local function rate_apply(ARGV)
             changes[#changes + 1] = name
             first = min(first, at)
         end
+        again = sorted > 0 and is_full()
+        if again then break end
     end
     gate.save()
+    for name, count in pairs(keyless) do lease.count(name, 'keyless', count) end
     for i = 1, #changes, 4000 do
         call('ZADD', sleep, 'XX', 'LT', unpack(changes, i, min(i + 3999, #changes)))
     end
     if first < huge then call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(first), '*') end
     if #changes > 0 then bell.ring(queue) end
-    return {page[1]}
+    return {again and cursor or page[1] ~= '0' and page[1] or ''}
 end
 
 return rate_apply

@@ -312,7 +312,7 @@ static void apply_pages(void)
             sim_must(turns_script("rate_apply", (const char *[]){queues[i], cursor, "", "0"}, 4),
                      "rate_apply");
             snprintf(cursor, sizeof cursor, "%s", text_at(0));
-        } while (strcmp(cursor, "0") != 0);
+        } while (*cursor);
     }
 }
 

@@ -165,7 +165,7 @@ static int apply_at(int64_t now_us, const char *queue, const char *type, const c
         assert_int_equal(rate_apply_reply(reply, cursor, &error), 0);
         freeReplyObject(reply);
         pages++;
-    } while (strcmp(cursor, "0") != 0);
+    } while (*cursor);
     args_free(&a);
     return pages;
 }

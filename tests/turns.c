@@ -249,7 +249,7 @@ static int apply_pages(const struct redisReply *changed, size_t first, const cha
             if (rc != 0)
                 return rc;
             snprintf(cursor, sizeof cursor, "%s", turns.reply->element[0]->str);
-        } while (strcmp(cursor, "0") != 0);
+        } while (*cursor);
     }
     return 0;
 }
