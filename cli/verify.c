@@ -12,16 +12,20 @@ const struct command command_verify = {
     .name = "verify",
     .usage = "TRACE...",
     .summary = "Replays the starts in traces of weir worker --trace; exit 65 when any came too early.",
-    .text = "Give the traces of all workers at once: together they are the rate. Every start is held against "
-            "each rule of\n"
-            "its limits in exact time; each that came before its gate opened is named. A trace cannot tell "
-            "when Redis's\n"
-            "own clock was set back: what was started on both sides of that looks too early. A handler that "
-            "started more\n"
-            "than 1 s before its slot is a fault too, for clocks of machines differ by milliseconds. Lines "
-            "that a "
-            "worker could\n"
-            "not write are missing: how many is said, and their starts are not judged.\n",
+    .text =
+        "Give the traces of all workers at once: together they are the rate. It judges two things apart:\n"
+        "- slots: each is held against each rule of its limits in exact time; those granted before their "
+        "gate\n"
+        "  opened are named. A trace cannot tell when Redis's own clock was set back: slots on both sides "
+        "of\n"
+        "  that look too early.\n"
+        "- starts, by the handlers' clocks: no time may hold more of them than the rule allows in a time "
+        "that\n"
+        "  is 100 ms longer (twice as long as a slot is good). A start more than 1 s before or after its "
+        "slot\n"
+        "  is a fault too: clocks of machines differ by milliseconds.\n"
+        "Lines that a worker could not write are missing: verify says how many, and does not judge those "
+        "starts.\n",
     .run = run_verify,
 };
 
@@ -32,6 +36,11 @@ static size_t window_count(const struct verify_use *use)
         if (use->windows[i].window_us == use->windows[VERIFY_WINDOWS - 1].window_us)
             return VERIFY_WINDOWS - 1;
     return VERIFY_WINDOWS;
+}
+
+static bool starts_hold(const struct verify *v)
+{
+    return v->before_slot + v->after_slot + v->crowded == 0;
 }
 
 static double rate_of(const struct rule *rule)
@@ -71,12 +80,24 @@ static void print_windows(const struct verify_use *use)
 
 static void print_rate_use(const struct verify_use *use, const struct rule *rule)
 {
+    char window[32];
+
     if (use->kept >= 0)
         output("  rate kept %.6g/s of %.6g/s: %.4f beyond the first burst\n", use->kept * rate_of(rule),
                rate_of(rule), use->kept);
     if (use->gap >= 0)
         output("  smallest gap %.4f T\n", use->gap);
     print_windows(use);
+    duration_format(use->started.window_us, window);
+    output("  most started in any %s: %" PRId64 " of %" PRId64 " allowed\n", window, use->started.most,
+           use->started.allowed);
+}
+
+static void print_crowded(uint64_t crowded)
+{
+    if (crowded)
+        output(", %" PRIu64 " where too many had started", crowded);
+    putchar('\n');
 }
 
 static void print_rule(const struct verify_rule *r)
@@ -85,8 +106,9 @@ static void print_rule(const struct verify_rule *r)
     char rule[RULE_TEXT_SIZE];
 
     rule_format(&r->rule, rule);
-    output("limit %s, %s%s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->limit, rule,
+    output("limit %s, %s%s: %" PRIu64 " starts, %" PRIu64 " too early", r->limit, rule,
            use->stretches > 1 ? " at last" : "", r->starts, r->violations);
+    print_crowded(r->crowded);
     if (*r->rule.by)
         output("  %zu keys; the fullest is %s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->keys,
                *r->worst_key ? r->worst_key : "that without a key", use->starts, use->violations);
@@ -104,7 +126,8 @@ static void print_type(const struct verify_type *t)
         puts("no limit");
         return;
     }
-    output("%" PRIu64 " too early\n", t->violations);
+    output("%" PRIu64 " too early", t->violations);
+    print_crowded(t->crowded);
     print_lateness(&t->lateness);
     if (t->before_slot)
         output("  %" PRIu64 " handlers started more than 1 s before their slots\n", t->before_slot);
@@ -119,7 +142,9 @@ static void print_violation(const struct verify_violation *violation)
     rule_format(&violation->rule, rule);
     output("%s:%zu: %s: limit %s, %s%s%s: ", violation->file, violation->line, violation->type,
            violation->limit, rule, *violation->key ? ", key " : "", violation->key);
-    if (violation->early_us == VERIFY_NEVER)
+    if (violation->started)
+        puts("started where too many had");
+    else if (violation->early_us == VERIFY_NEVER)
         puts("its cost never fits");
     else
         output("%" PRId64 "us too early\n", violation->early_us);
@@ -131,10 +156,10 @@ static void print_report(const struct verify *v)
         print_type(&v->types[i]);
     for (size_t i = 0; i < v->rule_count; i++)
         print_rule(&v->rules[i]);
-    for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++)
+    for (size_t i = 0; i < v->violations + v->crowded && i < VERIFY_NAMED_MAX; i++)
         print_violation(&v->named[i]);
-    if (v->violations > VERIFY_NAMED_MAX)
-        output("and %" PRIu64 " more\n", v->violations - VERIFY_NAMED_MAX);
+    if (v->violations + v->crowded > VERIFY_NAMED_MAX)
+        output("and %" PRIu64 " more\n", v->violations + v->crowded - VERIFY_NAMED_MAX);
     if (v->starts == 0)
         puts("no starts");
 }
@@ -146,16 +171,19 @@ static json_t *real_or_null(double value)
     return value < 0 ? json_null() : json_real(value);
 }
 
+static json_t *window_json(const struct verify_window *w)
+{
+    return json_pack("{s:o,s:I,s:I}", "window", json_seconds(w->window_us), "most", (json_int_t)w->most,
+                     "allowed", (json_int_t)w->allowed);
+}
+
 static json_t *windows_json(const struct verify_use *use)
 {
     json_t *windows = json_array();
     size_t count = window_count(use);
 
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(windows,
-                              json_pack("{s:o,s:I,s:I}", "window", json_seconds(use->windows[i].window_us),
-                                        "most", (json_int_t)use->windows[i].most, "allowed",
-                                        (json_int_t)use->windows[i].allowed));
+        json_array_append_new(windows, window_json(&use->windows[i]));
     return windows;
 }
 
@@ -165,10 +193,10 @@ static json_t *use_json(const struct verify_use *use, const struct rule *rule)
     if (use->allowed_at_once)
         return json_pack("{s:I,s:I}", "most_at_once", (json_int_t)use->most_at_once, "allowed_at_once",
                          (json_int_t)use->allowed_at_once);
-    return json_pack("{s:f,s:o,s:o,s:o,s:o}", "rate_set", rate_of(rule), "rate_kept",
+    return json_pack("{s:f,s:o,s:o,s:o,s:o,s:o}", "rate_set", rate_of(rule), "rate_kept",
                      real_or_null(use->kept < 0 ? -1 : use->kept * rate_of(rule)), "kept",
                      real_or_null(use->kept), "smallest_gap", real_or_null(use->gap), "windows",
-                     windows_json(use));
+                     windows_json(use), "started", window_json(&use->started));
 }
 
 static json_t *rule_json(const struct verify_rule *r)
@@ -177,8 +205,9 @@ static json_t *rule_json(const struct verify_rule *r)
     json_t *json;
 
     rule_format(&r->rule, rule);
-    json = json_pack("{s:s,s:I,s:I,s:I}", "rule", rule, "starts", (json_int_t)r->starts, "violations",
-                     (json_int_t)r->violations, "stretches", (json_int_t)r->worst.stretches);
+    json = json_pack("{s:s,s:I,s:I,s:I,s:I}", "rule", rule, "starts", (json_int_t)r->starts, "violations",
+                     (json_int_t)r->violations, "crowded", (json_int_t)r->crowded, "stretches",
+                     (json_int_t)r->worst.stretches);
     if (*r->rule.by) {
         json_object_set_new(json, "keys", json_integer((json_int_t)r->keys));
         json_object_set_new(json, "fullest_key", json_string(r->worst_key));
@@ -205,15 +234,15 @@ static json_t *type_json(const struct verify_type *t)
     const struct verify_lateness *l = &t->lateness;
 
     if (!t->limited)
-        return json_pack("{s:I,s:o,s:n,s:I,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
+        return json_pack("{s:I,s:o,s:n,s:I,s:I,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
                          json_seconds(t->span_us), "lateness", "violations", (json_int_t)0, "before_slot",
-                         (json_int_t)0, "after_slot", (json_int_t)0);
-    return json_pack("{s:I,s:o,s:{s:o,s:o,s:o,s:o,s:o},s:I,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
-                     json_seconds(t->span_us), "lateness", "min", json_seconds(l->min_us), "p50",
+                         (json_int_t)0, "after_slot", (json_int_t)0, "crowded", (json_int_t)0);
+    return json_pack("{s:I,s:o,s:{s:o,s:o,s:o,s:o,s:o},s:I,s:I,s:I,s:I}", "starts", (json_int_t)t->starts,
+                     "span", json_seconds(t->span_us), "lateness", "min", json_seconds(l->min_us), "p50",
                      json_seconds(l->p50_us), "p99", json_seconds(l->p99_us), "p999",
                      json_seconds(l->p999_us), "max", json_seconds(l->max_us), "violations",
                      (json_int_t)t->violations, "before_slot", (json_int_t)t->before_slot, "after_slot",
-                     (json_int_t)t->after_slot);
+                     (json_int_t)t->after_slot, "crowded", (json_int_t)t->crowded);
 }
 
 static json_t *violation_json(const struct verify_violation *violation)
@@ -222,9 +251,10 @@ static json_t *violation_json(const struct verify_violation *violation)
     char rule[RULE_TEXT_SIZE];
 
     rule_format(&violation->rule, rule);
-    return json_pack("{s:o,s:I,s:s,s:s,s:I,s:s,s:s,s:o}", "file", file ? file : json_null(), "line",
-                     (json_int_t)violation->line, "type", violation->type, "limit", violation->limit, "index",
-                     (json_int_t)violation->index, "rule", rule, "key", violation->key, "early",
+    return json_pack("{s:o,s:I,s:s,s:s,s:s,s:I,s:s,s:s,s:o}", "file", file ? file : json_null(), "line",
+                     (json_int_t)violation->line, "failed", violation->started ? "start" : "slot", "type",
+                     violation->type, "limit", violation->limit, "index", (json_int_t)violation->index,
+                     "rule", rule, "key", violation->key, "early",
                      violation->early_us == VERIFY_NEVER ? json_null() : json_seconds(violation->early_us));
 }
 
@@ -234,13 +264,14 @@ static json_t *report_json(const struct verify *v)
 
     for (size_t i = 0; i < v->type_count; i++)
         json_object_set_new(types, v->types[i].name, type_json(&v->types[i]));
-    for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++)
+    for (size_t i = 0; i < v->violations + v->crowded && i < VERIFY_NAMED_MAX; i++)
         json_array_append_new(named, violation_json(&v->named[i]));
-    return json_pack("{s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "ok",
-                     v->violations == 0 && v->before_slot == 0 && v->after_slot == 0, "starts",
-                     (json_int_t)v->starts, "violations", (json_int_t)v->violations, "before_slot",
-                     (json_int_t)v->before_slot, "after_slot", (json_int_t)v->after_slot, "lost",
-                     (json_int_t)v->lost, "types", types, "limits", limits_json(v), "named", named);
+    return json_pack("{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "ok",
+                     v->violations == 0 && starts_hold(v), "slots_hold", v->violations == 0, "starts_hold",
+                     starts_hold(v), "starts", (json_int_t)v->starts, "violations", (json_int_t)v->violations,
+                     "before_slot", (json_int_t)v->before_slot, "after_slot", (json_int_t)v->after_slot,
+                     "crowded", (json_int_t)v->crowded, "lost", (json_int_t)v->lost, "types", types, "limits",
+                     limits_json(v), "named", named);
 }
 
 static int read_traces(struct cli *cli, struct verify *v, char **paths, int count)
@@ -263,6 +294,30 @@ static int read_traces(struct cli *cli, struct verify *v, char **paths, int coun
     return verify_replay(v, &cli->error);
 }
 
+/* Which of the two failed. */
+static int verdict(const struct verify *v, struct error *e)
+{
+    char slots[128] = "", starts[256] = "";
+    uint64_t wrong = v->before_slot ? v->before_slot : v->after_slot ? v->after_slot : v->crowded;
+
+    if (v->violations)
+        snprintf(slots, sizeof slots,
+                 "slots: %" PRIu64 " times in %" PRIu64 " starts a gate was not open yet", v->violations,
+                 v->starts);
+    if (!starts_hold(v))
+        snprintf(starts, sizeof starts, "starts: %" PRIu64 " of %" PRIu64 " handlers started %s", wrong,
+                 v->starts,
+                 v->before_slot  ? "more than 1 s before their slots"
+                 : v->after_slot ? "more than 1 s after their slots"
+                                 : "where too many had");
+    if (!*slots && !*starts)
+        return 0;
+    return error_set(e, WEIR_EINPUT, "verify: %s%s%s%s", slots, *slots && *starts ? "; " : "", starts,
+                     *slots ? ""
+                            : "; the slots keep the rates; compare the clocks of these machines with "
+                              "that of Redis");
+}
+
 static int report(struct cli *cli, const struct verify *v)
 {
     int status = 0;
@@ -271,23 +326,7 @@ static int report(struct cli *cli, const struct verify *v)
         status = json_print(cli, report_json(v));
     else
         print_report(v);
-    if (status == 0 && v->violations > 0)
-        status = error_set(&cli->error, WEIR_EINPUT,
-                           "verify: %" PRIu64 " times in %" PRIu64 " starts a gate was not open yet",
-                           v->violations, v->starts);
-    else if (status == 0 && v->before_slot > 0)
-        status = error_set(&cli->error, WEIR_EINPUT,
-                           "verify: %" PRIu64 " of %" PRIu64
-                           " handlers started more than 1 s before their slots; compare the clocks of their "
-                           "machines with that of Redis",
-                           v->before_slot, v->starts);
-    else if (status == 0 && v->after_slot > 0)
-        status = error_set(&cli->error, WEIR_EINPUT,
-                           "verify: %" PRIu64 " of %" PRIu64
-                           " handlers started more than 1 s after their slots: the slots keep the rate, the "
-                           "starts do not; compare the clocks of their machines with that of Redis",
-                           v->after_slot, v->starts);
-    return status;
+    return status == 0 ? verdict(v, &cli->error) : status;
 }
 
 static int run_verify(struct cli *cli, int argc, char **argv)

@@ -499,7 +499,8 @@ static void cancelled(void **state)
 }
 
 /* Silence for longer than the lease: the command is ended before anybody else can have finished with the job,
- * and nothing of it is settled. The worker goes on when it is back. */
+ * and nothing of it is settled. The worker goes on when it is back, and its trace says when the lease was
+ * over. */
 static void ended_with_the_lease(void **state)
 {
     struct stage *s = *state;
@@ -507,14 +508,17 @@ static void ended_with_the_lease(void **state)
     pid_t worker, command;
     char url[200];
 
+    stage_rate(s, "run", "concurrency=1");
     write_script(s, "script", "mkdir first 2>&- || exit 0\ntrap '' TERM\necho $$ >pid\nsleep 1000");
     snprintf(url, sizeof url, "%s", proxy_url(p));
     worker = stage_weir(s, "worker", "--redis", url, "--exec", "run=./script", "--lease", "1s",
-                        "--kill-after", "200ms", NULL);
+                        "--kill-after", "200ms", "--trace", "trace", NULL);
     stage_push(s, "run", NULL, 0, 1);
     command = pid_in_file(s, "pid");
     proxy_blackhole(p, true);
     await(!is_running(command));
+    await_text(s->server.folder, "trace", ",\"ahead\":0,\"type\":\"run\"");
+    await_text(s->server.folder, "trace", "\n{\"lapsed\":");
     await_text(s->server.folder, "worker.err", "silent for longer than the lease of 1 s: 1 jobs");
     proxy_blackhole(p, false);
     await(stage_stat(s, "run", "done") == 1);

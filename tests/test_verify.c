@@ -239,12 +239,13 @@ static void check_random(uint64_t *random)
     v = replay(3);
     for (int i = 0; i < SHOTS; i++) {
         struct shot *s = &shots[i];
+        int64_t opens_us = model_start(&m, s->at_us, 1);
 
-        if (model_allows(&m, s->at_us, 1)) {
-            model_take(&m, s->at_us, 1);
+        s->early_us = opens_us - s->at_us;
+        if (s->early_us <= (rule.period_us % rule.count != 0)) { /* it may have been rounded up */
+            model_take(&m, opens_us, 1);
             continue;
         }
-        s->early_us = model_start(&m, s->at_us, 1) - s->at_us;
         if (expected < VERIFY_NAMED_MAX &&
             (v.named[expected].early_us != s->early_us || v.named[expected].line != s->line ||
              strcmp(v.named[expected].file, paths[s->file]) != 0 ||
@@ -403,12 +404,99 @@ static void test_handlers_that_started_after_their_slots(void **state)
     run_in(&o, NULL, built("weir"), "verify", paths[0], NULL);
     assert_int_equal(o.code, 65);
     assert_non_null(strstr(o.out, "\n  10 handlers started more than 1 s after their slots\n"));
-    assert_non_null(
-        strstr(o.err, "weir: verify: 10 of 40 handlers started more than 1 s after their slots: "));
+    assert_non_null(strstr(o.err, "weir: verify: starts: 10 of 40 handlers started more than 1 s after their "
+                                  "slots; the slots keep the rates; "));
     run_in(&o, NULL, built("weir"), "verify", "--json", paths[0], NULL);
     assert_int_equal(o.code, 65);
+    assert_non_null(strstr(
+        o.out, "{\"ok\":false,\"slots_hold\":true,\"starts_hold\":false,\"starts\":40,\"violations\":0,"
+               "\"before_slot\":0,\"after_slot\":10,"));
+}
+
+/* All slots are as they should be. Those of one second are answered 0.9 s late, and start with those of the
+ * next. */
+static void test_starts_are_judged_apart_from_slots(void **state)
+{
+    enum { LATE = 199 };
+    struct outcome o;
+    struct traces t;
+    struct verify v;
+
+    (void)state;
+    traces_open(&t);
+    for (int i = 0; i < 400; i++) {
+        int64_t slot_us = i < 100 ? 0 : (i - 99) * 10000;
+
+        add_start(&t, i % 2, "mail", BEGIN_US + slot_us, i < LATE ? 1000000 - slot_us : 0,
+                  "gcra:100/1000000/100");
+    }
+    traces_close(&t);
+    v = replay(2);
+    assert_int_equal(v.violations + v.before_slot + v.after_slot, 0);
+    assert_int_equal(v.crowded, 90); /* 199, and one every 10 ms in 0.9 s */
+    assert_int_equal(v.rules[0].crowded, v.crowded);
+    assert_int_equal(v.types[0].crowded, v.crowded);
+    assert_int_equal(v.rules[0].worst.windows[0].most, 199);
+    assert_int_equal(v.rules[0].worst.started.window_us, 900000);
+    assert_int_equal(v.rules[0].worst.started.most, LATE + 90);
+    assert_int_equal(v.rules[0].worst.started.allowed, 199);
+    assert_true(v.named[0].started);
+    verify_free(&v);
+
+    run_in(&o, NULL, built("weir"), "verify", paths[0], paths[1], NULL);
+    assert_int_equal(o.code, 65);
     assert_non_null(
-        strstr(o.out, "{\"ok\":false,\"starts\":40,\"violations\":0,\"before_slot\":0,\"after_slot\":10,"));
+        strstr(o.out, "mail: 400 starts in 3.000s, 0 too early, 90 where too many had started\n"));
+    assert_non_null(strstr(o.out, "\n  most started in any 900ms: 289 of 199 allowed\n"));
+    assert_non_null(strstr(o.out, ": mail: limit rate-mail, 100/1s: started where too many had\n"));
+    assert_non_null(strstr(o.err, "weir: verify: starts: 90 of 400 handlers started where too many had; the "
+                                  "slots keep the rates; "));
+    run_in(&o, NULL, built("weir"), "verify", "--json", paths[0], paths[1], NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.out, "{\"ok\":false,\"slots_hold\":true,\"starts_hold\":false,"));
+    assert_non_null(strstr(o.out, "\"failed\":\"start\""));
+}
+
+static void test_both_may_fail(void **state)
+{
+    struct outcome o;
+    struct traces t;
+
+    (void)state;
+    traces_open(&t);
+    for (int i = 0; i < 40; i++)
+        add_start(&t, 0, "mail", BEGIN_US + i * 100000, i < 20 ? 3000000 - i * 100000 : 0,
+                  "gcra:10/1000000/1");
+    add_start(&t, 0, "mail", BEGIN_US + 50000, 0, "gcra:10/1000000/1");
+    traces_close(&t);
+    run_in(&o, NULL, built("weir"), "verify", paths[0], NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(
+        strstr(o.err, "weir: verify: slots: 1 times in 41 starts a gate was not open yet; starts: 20 of 41 "
+                      "handlers started more than 1 s after their slots\n"));
+}
+
+/* Over a long link slots are good for longer, and the trace says so. */
+static void test_late_starts_of_slots_that_are_good(void **state)
+{
+    struct verify v;
+
+    (void)state;
+    for (int good_us = 50000; good_us <= 700000; good_us += 650000) {
+        FILE *f = fopen(paths[0], "w");
+
+        assert_non_null(f);
+        for (int i = 0; i < 100; i++)
+            fprintf(f,
+                    "{\"slot\":%" PRId64 ",\"ahead\":0,\"good\":%d,\"start\":%" PRId64
+                    ",\"type\":\"mail\",\"limits\":\"mail=sliding-log:10/1000000\"}\n",
+                    BEGIN_US + i * 100000, good_us, BEGIN_US + (i < 6 ? 6 : i) * 100000);
+        assert_int_equal(fclose(f), 0);
+        v = replay(1);
+        assert_int_equal(v.violations, 0);
+        assert_int_equal(v.crowded > 0, good_us == 50000);
+        verify_free(&v);
+    }
 }
 
 /* Clocks differ by less than that; the slots alone keep the rate. */
@@ -436,14 +524,14 @@ static void test_handlers_that_started_before_their_slots(void **state)
 
     run_in(&o, NULL, built("weir"), "verify", paths[0], NULL);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(o.out, "mail: 20 starts in 1.900s, 0 too early\n"));
+    assert_non_null(strstr(o.out, "mail: 20 starts in 1.900s, 0 too early, 10 where too many had started\n"));
     assert_non_null(strstr(o.out, "\n  9 handlers started more than 1 s before their slots\n"));
     assert_non_null(
-        strstr(o.err, "weir: verify: 9 of 20 handlers started more than 1 s before their slots; "));
+        strstr(o.err, "weir: verify: starts: 9 of 20 handlers started more than 1 s before their slots; "));
     run_in(&o, NULL, built("weir"), "verify", "--json", paths[0], NULL);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(o.out, "{\"ok\":false,\"starts\":20,\"violations\":0,\"before_slot\":9,"));
-    assert_non_null(strstr(o.out, "\"violations\":0,\"before_slot\":9,\"after_slot\":0}"));
+    assert_non_null(strstr(o.out, "\"starts\":20,\"violations\":0,\"before_slot\":9,"));
+    assert_non_null(strstr(o.out, "\"violations\":0,\"before_slot\":9,\"after_slot\":0,"));
     run_in(&o, NULL, built("weir"), "verify", paths[2], NULL);
     assert_int_equal(o.code, 0);
     assert_null(strstr(o.out, "before their slots"));
@@ -540,6 +628,7 @@ static void test_every_algorithm_finds_what_was_put_in(void **state)
 #define BY(by) "\"by\":\"" #by "\","
 #define END_BY(at, name, by)                                                                                 \
     "{\"end\":" #at "000000,\"type\":\"mail\",\"id\":\"" #name "\",\"by\":\"" #by "\"}\n"
+#define LAPSED_BY(at, by) "{\"lapsed\":" #at "000000,\"by\":\"" #by "\"}\n"
 #define OPENED_BY(by) "{\"opened\":1000000,\"by\":\"" #by "\"}\n"
 
 #define TWO "a=gcra:1/10000000/1|b=fixed-window:2/100000000/0"
@@ -609,6 +698,15 @@ static const struct by_hand {
      OPENED_BY(x) START(100, ID(1) BY(x), "a=concurrency:1") END_BY(101, 7, x) OPENED_BY(x)
          START(101, ID(2) BY(x), "a=concurrency:1") END_BY(102, 1, x) END_BY(102, 2, x),
      ""},
+    {"what a worker ran when its leases lapsed ended then",
+     OPENED_BY(x) START(100, ID(1) BY(x), "a=concurrency:1") LAPSED_BY(110, x) END_BY(130, 1, x)
+         START(110, ID(2) BY(y), "a=concurrency:1") END_BY(120, 2, y),
+     ""},
+    {"but not before, nor what another runs, nor what begins later",
+     OPENED_BY(x) START(100, ID(1) BY(x), "a=concurrency:1") LAPSED_BY(110, x) END_BY(130, 1, x) START(
+         109, ID(2) BY(y), "a=concurrency:1") END_BY(120, 2, y) START(119, ID(3) BY(x), "a=concurrency:1")
+         END_BY(131, 3, x) START(130, ID(4) BY(y), "a=concurrency:1") END_BY(132, 4, y),
+     "5 1 a#0; 7 1 a#0; 9 1 a#0"},
     {"fewer may be in flight now",
      START(100, ID(1), "a=concurrency:2") START(101, ID(2), "a=concurrency:2")
          START(103, ID(3), "a=concurrency:1") END(104, 1) END(105, 2) END(106, 3),
@@ -681,7 +779,7 @@ static void test_traces_by_hand(void **state)
 static void test_a_shared_limit_in_any_order_of_files(void **state)
 {
     static const char *const text =
-        "{\"slot\":%d000000,\"start\":1000000,\"type\":\"%s\",\"limits\":\"account=gcra:1/10000000/1\"}\n";
+        "{\"slot\":%d000000,\"start\":%d000000,\"type\":\"%s\",\"limits\":\"account=gcra:1/10000000/1\"}\n";
     const int orders[][FILES] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
 
     (void)state;
@@ -689,8 +787,8 @@ static void test_a_shared_limit_in_any_order_of_files(void **state)
         FILE *f = fopen(paths[i], "w");
 
         assert_non_null(f);
-        fprintf(f, text, 120 - 5 * i, i == 1 ? "sms" : "mail");
-        fprintf(f, text, 120 - 5 * i, "fax");
+        fprintf(f, text, 120 - 5 * i, 120 - 5 * i, i == 1 ? "sms" : "mail");
+        fprintf(f, text, 120 - 5 * i, 120 - 5 * i, "fax");
         assert_int_equal(fclose(f), 0);
     }
     for (size_t i = 0; i < COUNT(orders); i++) {
@@ -740,6 +838,18 @@ static void test_the_fullest_key(void **state)
     verify_free(&v);
 }
 
+/* ahead_us < 0: it does not say so. */
+static void add_granted(struct traces *t, int file, int64_t slot_us, int64_t ahead_us, const char *rules)
+{
+    char ahead[32] = "";
+
+    if (ahead_us >= 0)
+        snprintf(ahead, sizeof ahead, ",\"ahead\":%" PRId64, ahead_us);
+    fprintf(t->files[file],
+            "{\"slot\":%" PRId64 "%s,\"start\":%" PRId64 ",\"type\":\"mail\",\"limits\":\"mail=%s\"}\n",
+            slot_us, ahead, slot_us, rules);
+}
+
 /* Rules change while gates are live, as they do in Redis: what is in use is counted at the change, and slots
  * are granted ahead of it. No start that a live gate granted is accused. */
 static void check_changes(uint64_t *random)
@@ -747,8 +857,10 @@ static void check_changes(uint64_t *random)
     static const char *const rules[] = {
         "gcra:10/1000000/1",         "gcra:100/1000000/10",       "gcra:7/1000000/7",
         "token-bucket:20/1000000/5", "fixed-window:10/1000000/0", "sliding-log:10/1000000",
-        "sliding-window:10/1000000",
+        "sliding-window:10/1000000", "gcra:60/1000000/1",
     };
+    bool tells = random_in(random, 0, 1); /* how far ahead */
+    int64_t ahead_us = tells ? GATE_AHEAD_MOST_US : GATE_AHEAD_US;
     int64_t now_us = BEGIN_US, first_us = INT64_MAX; /* the first start under the present rule */
     const char *stored = rules[random_in(random, 0, COUNT(rules) - 1)];
     struct rule rule;
@@ -762,17 +874,17 @@ static void check_changes(uint64_t *random)
     for (int i = 0; i < 300; i++) {
         int64_t s_us;
 
-        if (now_us - GATE_AHEAD_US > first_us && random_in(random, 0, 9) == 0) {
+        if (first_us < (tells ? INT64_MAX : now_us - GATE_AHEAD_US) && random_in(random, 0, 9) == 0) {
             stored = rules[random_in(random, 0, COUNT(rules) - 1)];
             assert_int_equal(rule_read(stored, &rule, &error), 0);
-            assert_int_equal(gate_change(&live, &rule, now_us), 0);
+            assert_int_equal(gate_change(&live, &rule, ++now_us), 0); /* no two calls at one time */
             first_us = INT64_MAX;
         }
         s_us = gate_start(&live, now_us, 1);
-        if (s_us > now_us + GATE_AHEAD_US)
-            now_us = s_us - random_in(random, 0, GATE_AHEAD_US);
+        if (s_us > now_us + ahead_us)
+            now_us = s_us - random_in(random, 0, ahead_us);
         assert_int_equal(gate_take(&live, s_us, 1, 1), 0);
-        add_start(&t, (int)random_in(random, 0, 2), "mail", s_us, 0, stored);
+        add_granted(&t, (int)random_in(random, 0, 2), s_us, tells ? s_us - now_us : -1, stored);
         first_us = s_us < first_us ? s_us : first_us;
         now_us += random_in(random, 0, 9) ? 0 : random_in(random, 0, 2000000);
     }
@@ -927,7 +1039,7 @@ static void test_malformed_lines_are_named(void **state)
         {"{\"slot\":1,\"slot\":1,\"start\":1,\"type\":\"a\"}", "no JSON"},
         {"{\"slot\":1,\"start\":1,\"type\":\"a\"} {}", "no JSON"},
         {"[]", "no JSON object"},
-        {"{}", "neither start nor end, spent, opened or lost"},
+        {"{}", "neither start nor end, spent, opened, lapsed or lost"},
         {"{\"slot\":1,\"start\":1}", "type is missing"},
         {"{\"slot\":1,\"start\":1,\"type\":7}", "type is missing, or type or id is no string"},
         {"{\"slot\":1,\"start\":1,\"type\":\"a\",\"id\":1}", "type or id is no string"},
@@ -948,6 +1060,11 @@ static void test_malformed_lines_are_named(void **state)
         {"{\"end\":1}", "type is missing"},
         {"{\"end\":-1,\"type\":\"a\",\"id\":\"1\"}", "end is no time"},
         {"{\"spent\":-1,\"type\":\"a\",\"id\":\"1\"}", "spent is no whole number"},
+        {"{\"slot\":1,\"ahead\":-1,\"start\":1,\"type\":\"a\",\"limits\":\"a=concurrency:1\"}",
+         "ahead is no time"},
+        {"{\"slot\":1,\"good\":1000000001,\"start\":1,\"type\":\"a\",\"limits\":\"a=concurrency:1\"}",
+         "good is no time"},
+        {"{\"lapsed\":-1}", "lapsed is no time"},
         {"{\"opened\":null}", "opened is no time"},
         {"{\"lost\":0}", "lost is no number of lines"},
     };
@@ -1272,6 +1389,9 @@ int main(void)
         cmocka_unit_test(test_types_without_a_limit),
         cmocka_unit_test(test_lateness),
         cmocka_unit_test(test_handlers_that_started_before_their_slots),
+        cmocka_unit_test(test_starts_are_judged_apart_from_slots),
+        cmocka_unit_test(test_both_may_fail),
+        cmocka_unit_test(test_late_starts_of_slots_that_are_good),
         cmocka_unit_test(test_handlers_that_started_after_their_slots),
         cmocka_unit_test(test_every_algorithm_finds_what_was_put_in),
         cmocka_unit_test(test_traces_by_hand),

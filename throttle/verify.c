@@ -10,6 +10,7 @@
 #include "throttle/verify_input.h"
 
 #define COST_MOST 1000000000
+#define SPAN_MOST_US 1000000000 /* how far ahead, and how long a slot is good: more than ever happens */
 
 int verify_init(struct verify *v, struct error *e)
 {
@@ -27,6 +28,12 @@ void verify_free(struct verify *v)
     *v = (struct verify){0};
 }
 
+/* When a worker's leases were over. */
+struct lapse {
+    uint32_t writer;
+    int64_t us;
+};
+
 /* A file that is being read. */
 struct reading {
     struct verify_input *input;
@@ -36,6 +43,8 @@ struct reading {
     struct map writers; /* of what its lines say: a worker that writes to this file, from 1 */
     int64_t *last_us;   /* of each of them: the last time that it wrote */
     size_t writer_count, writer_capacity;
+    struct lapse *lapses;
+    size_t lapse_count, lapse_capacity;
     uint32_t writer; /* of this line */
     size_t first;    /* the file's first start */
     uint64_t lost;   /* lines that are missing */
@@ -77,14 +86,45 @@ static uint64_t running_key(const struct reading *r, uint64_t job)
     return job + (r->writer + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* What has no end, ended when its worker wrote for the last time. */
+static int compare_lapses(const void *a, const void *b)
+{
+    const struct lapse *x = a, *y = b;
+
+    if (x->writer != y->writer)
+        return x->writer < y->writer ? -1 : 1;
+    return (x->us > y->us) - (x->us < y->us);
+}
+
+/* The first time from the start on at which its worker's leases were over; INT64_MAX: none. */
+static int64_t lapse_after(const struct reading *r, const struct start *s)
+{
+    const struct lapse wanted = {s->writer, s->start_us};
+    size_t from = 0, to = r->lapse_count;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (compare_lapses(&r->lapses[middle], &wanted) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < r->lapse_count && r->lapses[from].writer == s->writer ? r->lapses[from].us : INT64_MAX;
+}
+
+/* What has no end, ended when its worker wrote for the last time; all that it ran, when its leases lapsed. */
 static void end_workers(struct reading *r)
 {
+    if (r->lapse_count > 0)
+        qsort(r->lapses, r->lapse_count, sizeof *r->lapses, compare_lapses);
     for (size_t i = r->first; i < r->input->count; i++) {
         struct start *s = &r->input->starts[i];
+        int64_t lapsed_us = lapse_after(r, s);
 
         if (!s->ended)
             s->end_us = r->last_us[s->writer] > s->start_us ? r->last_us[s->writer] : s->start_us;
+        if (lapsed_us < s->end_us)
+            s->end_us = lapsed_us;
     }
 }
 
@@ -176,8 +216,8 @@ static bool scan_line(char *at, struct line *line)
 /* Reads any line. WEIR_EINPUT: *torn, it is no JSON at all, or no object. */
 static int parse_line(const char *text, size_t len, struct line *line, bool *torn, struct error *e)
 {
-    static const char *const names[] = {"slot",   "start", "type",  "id",     "key",  "cost",
-                                        "limits", "end",   "spent", "opened", "lost", "by"};
+    static const char *const names[] = {"slot",  "start",  "type", "id", "key",   "cost", "limits", "end",
+                                        "spent", "opened", "lost", "by", "ahead", "good", "lapsed"};
     json_error_t why;
 
     line->count = 0;
@@ -237,6 +277,19 @@ static int read_job(const struct line *line, const char **type, uint64_t *job, s
     return limit_name_check("type", *type, e);
 }
 
+/* A member that may be absent. */
+static int read_span(const struct line *line, const char *name, int32_t *us, struct error *e)
+{
+    int64_t number;
+
+    if (!find_member(line, name))
+        return 0;
+    if (!read_number(line, name, 0, SPAN_MOST_US, &number))
+        return error_set(e, WEIR_EINPUT, "%s is no time from 0 to %d microseconds", name, SPAN_MOST_US);
+    *us = (int32_t)number;
+    return 0;
+}
+
 static int read_limits_member(struct reading *r, const struct line *line, struct start *s, struct error *e)
 {
     const char *limits = read_text(line, "limits");
@@ -252,7 +305,8 @@ static int read_limits_member(struct reading *r, const struct line *line, struct
     if (!read_time(line, "slot", &slot_us) || slot_us == 0)
         return error_set(e, WEIR_EINPUT, "slot is no time in microseconds");
     s->at_us = slot_us;
-    return 0;
+    return read_span(line, "ahead", &s->ahead_us, e) < 0 ? e->status
+                                                         : read_span(line, "good", &s->good_us, e);
 }
 
 static int read_cost_and_key(struct reading *r, const struct line *line, struct start *s, struct error *e)
@@ -272,7 +326,12 @@ static int read_cost_and_key(struct reading *r, const struct line *line, struct 
 
 static int read_start(struct reading *r, const struct line *line, struct error *e)
 {
-    struct start s = {.file = r->file, .line = r->line, .writer = r->writer, .spent = -1};
+    struct start s = {.file = r->file,
+                      .line = r->line,
+                      .writer = r->writer,
+                      .spent = -1,
+                      .ahead_us = -1,
+                      .good_us = VERIFY_GOOD_US};
     struct verify_input *input = r->input;
     const char *type;
     uint32_t *running;
@@ -356,6 +415,18 @@ static int read_opened(struct reading *r, const struct line *line, struct error 
     return begin_writer(r, read_text(line, "by"), e);
 }
 
+static int read_lapsed(struct reading *r, const struct line *line, struct error *e)
+{
+    struct lapse lapse = {.writer = r->writer};
+
+    if (!read_time(line, "lapsed", &lapse.us))
+        return error_set(e, WEIR_EINPUT, "lapsed is no time in microseconds");
+    if (input_grow(&r->lapses, r->lapse_count, &r->lapse_capacity, sizeof *r->lapses, e) < 0)
+        return e->status;
+    r->lapses[r->lapse_count++] = lapse;
+    return 0;
+}
+
 /* The ends of what runs may be among those lines. */
 static int read_lost(struct reading *r, const struct line *line, struct error *e)
 {
@@ -373,11 +444,8 @@ static int read_members(struct reading *r, const struct line *line, struct error
     static const struct {
         const char *member;
         int (*read)(struct reading *r, const struct line *line, struct error *e);
-    } kinds[] = {{"start", read_start},
-                 {"end", read_end},
-                 {"spent", read_spent},
-                 {"opened", read_opened},
-                 {"lost", read_lost}};
+    } kinds[] = {{"start", read_start},   {"end", read_end},       {"spent", read_spent},
+                 {"opened", read_opened}, {"lapsed", read_lapsed}, {"lost", read_lost}};
 
     if (!read_text(line, "by"))
         return error_set(e, WEIR_EINPUT, "by is no string");
@@ -386,7 +454,7 @@ static int read_members(struct reading *r, const struct line *line, struct error
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (find_member(line, kinds[i].member))
             return kinds[i].read(r, line, e);
-    return error_set(e, WEIR_EINPUT, "neither start nor end, spent, opened or lost is there");
+    return error_set(e, WEIR_EINPUT, "neither start nor end, spent, opened, lapsed or lost is there");
 }
 
 /* Reads one line; *torn: it is no JSON at all. */
@@ -449,6 +517,7 @@ int verify_read(struct verify *v, const char *path, size_t *torn_line, struct er
     v->lost += r.lost;
     map_free(&r.running);
     map_free(&r.writers);
+    free(r.lapses);
     free(r.last_us);
     fclose(f);
     return status;

@@ -56,6 +56,8 @@ struct start {
     uint32_t writer;          /* while its file is read: the worker */
     uint32_t limits;          /* in input->limits, from 1; 0: none */
     int32_t cost;
+    int32_t ahead_us; /* so long before its slot it was granted; -1: not known, up to GATE_AHEAD_US */
+    int32_t good_us;  /* for so long its slot is good */
     bool ended;
 };
 
@@ -98,11 +100,13 @@ struct event {
     uint32_t key;   /* a text; 0: the gate has none */
     uint16_t line;
     uint16_t place; /* in its limits */
+    bool failed;    /* its slot was too early */
 };
 
 struct broken {
     uint32_t start;
     uint16_t line, place;
+    bool started; /* its handler's start is one too many, not its slot */
     int64_t early_us;
 };
 
@@ -114,7 +118,7 @@ struct broken_list {
 
 const struct input_rule *event_rule(const struct verify_input *input, const struct event *event);
 
-/* Replays all events of one gate, in the order of their slots; may reorder them. */
+/* Replays all events of one gate; reorders them. */
 WEIR_CHECKED int gate_replay(const struct verify_input *input, struct event *events, size_t n,
                              struct verify_use *use, struct broken_list *broken, struct error *e);
 

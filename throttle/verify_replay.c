@@ -165,8 +165,8 @@ static int64_t excess(const struct verify_use *use)
 
 static bool is_worse(const struct verify_use *a, const struct verify_use *b)
 {
-    if (a->violations != b->violations)
-        return a->violations > b->violations;
+    if (a->violations + a->crowded != b->violations + b->crowded)
+        return a->violations + a->crowded > b->violations + b->crowded;
     return excess(a) != excess(b) ? excess(a) > excess(b) : a->starts > b->starts;
 }
 
@@ -192,6 +192,7 @@ static int replay_rule(const struct verify_input *input, struct event *events, s
         if (gate_replay(input, events + i, next - i, &use, broken, e) < 0)
             return e->status;
         rule->violations += use.violations;
+        rule->crowded += use.crowded;
         if (rule->keys++ == 0 || is_worse(&use, &rule->worst)) {
             rule->worst = use;
             rule->worst_key = key;
@@ -234,14 +235,17 @@ static int compare_broken(const void *a, const void *b)
 
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return x->started - y->started;
 }
 
 static void name_violations(struct verify *v, struct broken_list *broken)
 {
     const struct verify_input *input = v->input;
 
-    v->violations = broken->count;
+    for (size_t i = 0; i < broken->count; i++)
+        *(broken->at[i].started ? &v->crowded : &v->violations) += 1;
     if (broken->count)
         qsort(broken->at, broken->count, sizeof *broken->at, compare_broken);
     for (size_t i = 0; i < broken->count && i < VERIFY_NAMED_MAX; i++) {
@@ -257,6 +261,7 @@ static void name_violations(struct verify *v, struct broken_list *broken)
             .key = !*rule->by ? "" : input->texts[s->key ? s->key : input->no_value],
             .index = input->lines[b->line].index,
             .rule = *rule,
+            .started = b->started,
             .early_us = b->early_us,
         };
     }
@@ -275,6 +280,12 @@ static int64_t percentile(const int64_t *sorted, size_t n, size_t per_mille)
     return sorted[(n * per_mille + 999) / 1000 - 1];
 }
 
+/* Later than its slot is good, and than clocks are apart. */
+static bool is_after_slot(const struct start *s)
+{
+    return s->start_us - s->at_us > VERIFY_CLOCKS_US && s->start_us - s->at_us > 2 * (int64_t)s->good_us;
+}
+
 static void measure_lateness(struct verify_type *type, int64_t *late_us, size_t n)
 {
     type->limited = n > 0;
@@ -283,8 +294,6 @@ static void measure_lateness(struct verify_type *type, int64_t *late_us, size_t 
     qsort(late_us, n, sizeof *late_us, compare_lateness);
     while (type->before_slot < n && late_us[type->before_slot] < -VERIFY_CLOCKS_US)
         type->before_slot++;
-    while (type->after_slot < n && late_us[n - 1 - type->after_slot] > VERIFY_CLOCKS_US)
-        type->after_slot++;
     type->lateness = (struct verify_lateness){
         .min_us = late_us[0],
         .p50_us = percentile(late_us, n, 500),
@@ -310,8 +319,10 @@ static void measure_type(const struct verify_input *input, struct verify_type *t
         type->starts++;
         first_us = first_us < 0 ? s->at_us : first_us;
         last_us = s->at_us;
-        if (s->limits)
-            late_us[late++] = s->start_us - s->at_us;
+        if (!s->limits)
+            continue;
+        late_us[late++] = s->start_us - s->at_us;
+        type->after_slot += is_after_slot(s);
     }
     type->span_us = last_us - first_us;
     measure_lateness(type, late_us, late);
@@ -346,8 +357,11 @@ static int measure_types(struct verify *v, const struct broken_list *broken, str
             number_of[name] = (uint32_t)++v->type_count;
         }
     }
-    for (size_t i = 0; status == 0 && i < broken->count; i++)
-        v->types[number_of[input->starts[broken->at[i].start].type] - 1].violations++;
+    for (size_t i = 0; status == 0 && i < broken->count; i++) {
+        struct verify_type *type = &v->types[number_of[input->starts[broken->at[i].start].type] - 1];
+
+        *(broken->at[i].started ? &type->crowded : &type->violations) += 1;
+    }
     if (status == 0)
         qsort(v->types, v->type_count, sizeof *v->types, compare_types);
     free(late_us);

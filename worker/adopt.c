@@ -115,6 +115,14 @@ static void tell_back(struct weir_worker *w)
     w->down_since_us = 0;
 }
 
+/* To a trace: the leases were over by now, or, as far as this worker knows, before. */
+static void trace_lost(struct weir_worker *w)
+{
+    int64_t end_us = atomic_load(&w->conditions.lease_end_us), now_us = clock_boot_us();
+
+    trace_lapsed(w->trace, end_us < now_us ? end_us : now_us);
+}
+
 static void adopt_rest(struct weir_worker *w);
 
 static void on_adopted(void *arg, const struct redisReply *reply)
@@ -137,8 +145,10 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         pool_each(w->pool, mark_lost, &lost);
         tell_back(w);
         tell_lost(w, &lost);
-        if (lost.count > 0)
+        if (lost.count > 0) {
+            trace_lost(w);
             worker_end_lost(w);
+        }
         if (adopt.left > 0) {
             adopt_free(&adopt);
             adopt_rest(w);

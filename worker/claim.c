@@ -175,8 +175,11 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
             return -1;
         if (lease->slot_us > claim->now_us)
             task->start_us = lease->slot_us + offset_us;
-        if (lease->slot_us)
-            task->late_us = lease->slot_us + offset_us + slot_life(w);
+        if (lease->slot_us) {
+            task->ahead_us = lease->slot_us > claim->now_us ? lease->slot_us - claim->now_us : 0;
+            task->good_us = slot_life(w);
+            task->late_us = lease->slot_us + offset_us + task->good_us;
+        }
         batches_enter(&w->batches, task);
         w->body_bytes += 0.01 * ((double)lease->body.len - w->body_bytes);
         task_list_push(tasks, task);

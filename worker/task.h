@@ -43,6 +43,7 @@ struct task {
     const char *limits;      /* of the type, as claim gave them, for the trace; "": none, or no trace */
     int64_t cost;
     int64_t slot_us;                      /* by Redis's clock, 0: no gate */
+    int64_t ahead_us, good_us;            /* so long before it it was granted; so long is it good */
     int64_t start_us;                     /* when to start, by this machine's monotonic clock; 0: at once */
     int64_t late_us;                      /* its slot is good until then, by that clock; 0: for ever */
     int attempts, interrupted, throttled; /* before this run */

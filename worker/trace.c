@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/quiet.h"
 #include "core/sink.h"
+#include "throttle/verify.h"
 
 #define LINE_MAX_BYTES 16384    /* sixteen rules of 272 in sixteen limits, three names of 128, numbers */
 #define WRITE_SIZE (48 * 1024)  /* so much is written without waiting for the loop to do it */
@@ -166,17 +167,22 @@ struct trace *trace_open(const char *file, struct error *e)
 
 void trace_start(struct trace *t, const struct task *task, const struct job_view *view)
 {
-    char key[160] = "", cost[40] = "";
+    char key[160] = "", cost[40] = "", slot[80] = "";
     int64_t start_us = clock_wall_us();
+    size_t len = 0;
 
+    if (task->slot_us)
+        len = (size_t)snprintf(slot, sizeof slot, ",\"ahead\":%" PRId64, task->ahead_us);
+    if (task->slot_us && task->good_us != VERIFY_GOOD_US)
+        snprintf(slot + len, sizeof slot - len, ",\"good\":%" PRId64, task->good_us);
     if (task->key.len > 0)
         snprintf(key, sizeof key, ",\"key\":\"%.*s\"", (int)task->key.len, task->key.at);
     if (task->cost != 1)
         snprintf(cost, sizeof cost, ",\"cost\":%" PRId64, task->cost);
     add_line(t,
              "{\"slot\":%" PRId64 ",\"start\":%" PRId64
-             ",\"type\":\"%.*s\"%s%s,\"id\":\"%.*s\",\"limits\":\"%s\",\"by\":\"%s\"}\n",
-             task->slot_us, start_us, (int)view->type.len, view->type.at, key, cost, (int)view->id.len,
+             "%s,\"type\":\"%.*s\"%s%s,\"id\":\"%.*s\",\"limits\":\"%s\",\"by\":\"%s\"}\n",
+             task->slot_us, start_us, slot, (int)view->type.len, view->type.at, key, cost, (int)view->id.len,
              view->id.at, task->limits, t->by);
 }
 
@@ -193,6 +199,13 @@ void trace_end(struct trace *t, const struct task *task, const struct job_view *
     if (task_settles_up(task) || strstr(task->limits, "concurrency:"))
         add_line(t, "{\"end\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"by\":\"%s\"}\n", end_us,
                  (int)view->type.len, view->type.at, (int)view->id.len, view->id.at, t->by);
+}
+
+void trace_lapsed(struct trace *t, int64_t boot_us)
+{
+    if (t && boot_us)
+        add_line(t, "{\"lapsed\":%" PRId64 ",\"by\":\"%s\"}\n", clock_wall_us() - (clock_boot_us() - boot_us),
+                 t->by);
 }
 
 void trace_flush(struct trace *t)

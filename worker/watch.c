@@ -160,7 +160,7 @@ static void cut_off(struct weir_worker *w, int64_t now)
     struct task_list waiting;
     size_t n;
 
-    atomic_store(&w->conditions.lease_end_us, 0);
+    trace_lapsed(w->trace, atomic_exchange(&w->conditions.lease_end_us, 0));
     task_list_init(&waiting);
     pool_withdraw(w->pool, &waiting, true);
     for (struct task *task = waiting.head; task; task = task->next)
