@@ -47,7 +47,7 @@ local families = {
 local singles = {
     about = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
-    opened = 'set', alone = 'zset', runs = 'zset',
+    opened = 'set', alone = 'zset', runs = 'zset', clock = 'list',
 }
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.

@@ -3,11 +3,10 @@
 --
 -- `reap` keeps when a worker was last heard of and until when nobody is reaped. If the last time is more than half a lease ago, or
 -- in the future, there was an outage or the clock was set: every deadline is then late through no fault of its worker, so nobody is
--- reaped for the longest lease of those workers who may have lost theirs by it. With a clock that was set back deadlines and retries move back, and all that waits is looked at:
--- gates move with the clock when they are loaded, what was written down of them in wake does not. Scheduled jobs and schedules mean a
--- time of day, and stay. Behind these two times stands how far reap went through the marks, when that takes more than one call.
+-- reaped for the longest lease of those workers who may have lost theirs by it. With a clock that was set back deadlines move back; see
+-- clock for what waits. Behind these two times stands how far reap went through the marks, when that takes more than one call.
 --
--- uses: bell check lane lease slices
+-- uses: check clock lane lease slices
 local leases = {}
 
 leases.MOST = 1000 -- given back in one call, about: 20 ms
@@ -98,52 +97,9 @@ end
 
 -- ---- The clock
 
-local RETRIES_MOST = 10000 -- records of `later` that are looked at: 50 ms
-local RETRIES_BYTES = 16 * 1024 * 1024
-local RETRIES_PAGE = 100
-
--- Pauses of limits that were set at a time which has not come yet.
-local function pauses_back(back_us)
-    local limits = call_safe('HGETALL', P .. 'limits')
-    for i = 1, #limits, 2 do
-        local head, till, set_at, tail = limits[i + 1]:match('^(.* pause:)(%d+)/(%d+)(.*)$')
-        if head and tonumber(set_at) > now then
-            till, set_at = max(0, tonumber(till) - back_us), max(0, tonumber(set_at) - back_us)
-            call('HSET', P .. 'limits', limits[i], head .. us(till) .. '/' .. us(set_at) .. tail)
-        end
-    end
-end
-
--- The first of them. What moves goes to an earlier place, so the next page holds none that was looked at.
-local function retries_back(back_us)
-    local at, bytes, page = 0, 0, nil
-    repeat
-        page = call_safe('ZRANGE', P .. 'later', us(at), us(at + RETRIES_PAGE - 1))
-        for _, record in ipairs(page) do
-            bytes = bytes + #record
-            if sub(record, 1, 2) == 'l ' then call('ZINCRBY', P .. 'later', us(-back_us), record) end
-        end
-        at = at + RETRIES_PAGE
-    until #page < RETRIES_PAGE or at >= RETRIES_MOST or bytes >= RETRIES_BYTES
-end
-
--- Members may be many: their times move back as a whole, all by the same factor, which is right to microseconds a second.
-local function times_back(key, back_us)
-    call_safe('ZUNIONSTORE', key, 1, key, 'WEIGHTS', format('%.17g', now / (now + back_us)))
-end
-
 local function follow_clock(back_us)
-    pauses_back(back_us)
-    retries_back(back_us)
-    times_back(P .. 'runs', back_us)
     for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, -1)) do call('ZINCRBY', P .. 'workers', us(-back_us), id) end
-    for _, queue in ipairs(call_safe('SMEMBERS', P .. 'queues')) do
-        for _, name in ipairs(call_safe('ZRANGE', P .. 'wake:' .. queue, 0, -1)) do
-            call('ZADD', P .. 'wake:' .. queue, us(now), name)
-        end
-        times_back(P .. 'sleep:' .. queue, back_us)
-    end
-    bell.ring()
+    clock.set_back(back_us)
 end
 
 local WORKERS_MOST = 1000 -- whose leases are looked at, those of the earliest deadlines: 2 ms
@@ -171,6 +127,7 @@ function leases.follow(lease_us)
     local last, till, from = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+) ?(%d*)$')
     last, till = tonumber(last or 0), tonumber(till or 0)
     if now < last then follow_clock(last - now) end
+    clock.follow()
     local silence_us = now < last and huge or now - last
     if silence_us > lease_us / 2 then
         till = now + longest_lease(silence_us, lease_us)

@@ -24,7 +24,7 @@ static const char snapshot_text[] =
     "               stop = 'string', reap = 'string', limits = 'hash', types = 'hash', weights = 'hash',\n"
     "               queues = 'set', later = 'zset', dead = 'zset', workers = 'zset', duty = 'hash', bell = "
     "'list',\n"
-    "               spare = 'list', changes = 'log', at = 'set', opened = 'set'}\n"
+    "               spare = 'list', changes = 'log', at = 'set', opened = 'set', clock = 'list'}\n"
     "local function add(key, kind, value)\n"
     "  all[#all + 1] = key:sub(#KEYS[1] + 1)\n"
     "  all[#all + 1] = kind\n"
@@ -761,6 +761,7 @@ static const struct {
     {"at:", "set", check_at},
     {"opened", "set", check_nothing},
     {"about", "hash", check_nothing},
+    {"clock", "list", check_nothing},
 };
 
 static bool check_item(struct check *c, const struct item *item)

@@ -1,6 +1,8 @@
 /* How long a call keeps Redis from all others, by what the server itself has measured: where there is much of
  * something, no call takes longer than with little of it. Each case is tried several times, and the quickest
  * counts: a machine that is busy with other tests makes calls slow, but none quick. */
+#include <inttypes.h>
+
 #include "tests/scene.h"
 
 #define MOST_US 10000
@@ -335,6 +337,170 @@ static void test_many_queues_and_rules(void **state)
     expect_short(&timing);
 }
 
+/* ---- The clock of Redis is set back */
+
+#define BACK_US (3600 * SECOND_US)
+
+static int64_t beat_us(int64_t *left)
+{
+    int64_t before_us = script_us(), taken, workers;
+
+    must(turns_reap("w", &taken, &workers));
+    *left = turns.reply->element[3]->integer;
+    return script_us() - before_us;
+}
+
+/* Heartbeats until nothing follows; the longest of them. between: what others write after the second. */
+static int64_t longest_beat_us(void (*between)(void))
+{
+    int64_t longest_us = 0, left = 1;
+
+    for (int beats = 0; left > 0; beats++) {
+        int64_t us = beat_us(&left);
+
+        assert_in_range(beats, 0, 5000);
+        longest_us = us > longest_us ? us : longest_us;
+        if (beats == 1 && between)
+            between();
+    }
+    return longest_us;
+}
+
+/* So many keys sleep in a queue, one opens each millisecond. */
+static void plant_sleeping(const char *queue, int count)
+{
+    char n[24], from[24];
+
+    snprintf(n, sizeof n, "%d", count);
+    snprintf(from, sizeof from, "%" PRId64, turns.now_us);
+    build(
+        "local from, rule = tonumber(ARGV[4]), 'gcra:1/1000000/1'\n"
+        "redis.call('SADD', P .. 'queues', ARGV[2])\n"
+        "redis.call('HSET', P .. 'limits', 'm', 'gcra:1/1000000/1 ' .. rule .. ',by=key')\n"
+        "redis.call('ZADD', P .. 'wake:' .. ARGV[2], ARGV[4] + 1000, '*', ARGV[4] + 1000, 'm#0')\n"
+        "for i = 1, ARGV[3] do\n"
+        "  local opens = string.format('%d', from + 1000 * i)\n"
+        "  redis.call('ZADD', P .. 'sleep:' .. ARGV[2], opens, 'm#1/k' .. i)\n"
+        "  redis.call('SET', P .. 'gate:m#1/k' .. i, ARGV[4] .. ' 0 - - ' .. rule .. ' ' .. opens .. ' 0')\n"
+        "end\n",
+        queue, n, from);
+}
+
+/* How many of them are not where they would be if the clock had always gone as it goes now. */
+static int64_t misplaced(const char *queue, int64_t from_us)
+{
+    char from[24];
+
+    snprintf(from, sizeof from, "%" PRId64, from_us);
+    return redis_number("EVAL",
+                        "local n, list = 0, redis.call('ZRANGE', ARGV[1] .. 'sleep:' .. ARGV[2], 0, -1, "
+                        "'WITHSCORES')\n"
+                        "for i = 1, #list, 2 do\n"
+                        "  local k = list[i]:match('^m#1/k(%d+)$')\n"
+                        "  if k and tonumber(list[i + 1]) ~= ARGV[3] + 1000 * k then n = n + 1 end\n"
+                        "end\n"
+                        "return n",
+                        "0", PREFIX, queue, from);
+}
+
+static void sleep_meanwhile(void)
+{
+    char soon[24], late[24];
+
+    snprintf(soon, sizeof soon, "%" PRId64, turns.now_us + 1);
+    snprintf(late, sizeof late, "%" PRId64, turns.now_us + 2 * BACK_US);
+    free(redis_text("ZADD", PREFIX "sleep:default", soon, "new#1/soon", late, "new#1/late", "+inf",
+                    "new#1/flight"));
+}
+
+static void test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit(void **state)
+{
+    enum { KEYS = 50000, FEW = 600 };
+    struct timing timing = {"heartbeat after a step back, 50,000 keys", 0};
+    int64_t planted_us = turns.now_us, left;
+
+    (void)state;
+    start("w");
+    beat_us(&left);
+    plant_sleeping("default", KEYS);
+    plant_sleeping("other", FEW);
+    turns.now_us -= BACK_US;
+    took(&timing, longest_beat_us(sleep_meanwhile));
+    expect_short(&timing);
+    assert_int_equal(misplaced("default", planted_us - BACK_US), 0);
+    assert_int_equal(misplaced("other", planted_us - BACK_US), 0);
+    assert_int_equal(redis_number("ZCARD", PREFIX "sleep:default"), KEYS + 3);
+    assert_int_equal(redis_number("ZSCORE", PREFIX "sleep:default", "new#1/soon"), turns.now_us + 1);
+    assert_in_range(redis_number("ZSCORE", PREFIX "sleep:default", "new#1/late"), 0,
+                    turns.now_us + 2 * BACK_US);
+    expect_text("inf", "ZSCORE", PREFIX "sleep:default", "new#1/flight");
+    /* Types are looked at, and `*` is not later than the first key. */
+    assert_int_equal(redis_number("ZSCORE", PREFIX "wake:default", "m#0"), turns.now_us);
+    assert_int_equal(redis_number("ZSCORE", PREFIX "wake:default", "*"), turns.now_us);
+}
+
+/* The first page has the keys that open first, and all types: what is due starts, however much is left. */
+static void test_what_opens_first_after_a_step_back_is_moved_first(void **state)
+{
+    int64_t planted_us = turns.now_us, left;
+
+    (void)state;
+    start("w");
+    beat_us(&left);
+    plant_sleeping("default", 5000);
+    plant_sleeping("other", 5000);
+    turns.now_us -= BACK_US;
+    beat_us(&left);
+    assert_true(left > 0);
+    assert_int_equal(redis_number("ZSCORE", PREFIX "wake:default", "m#0"), turns.now_us);
+    assert_int_equal(redis_number("ZSCORE", PREFIX "wake:other", "m#0"), turns.now_us);
+    beat_us(&left);
+    assert_int_equal(redis_number("ZSCORE", PREFIX "sleep:default", "m#1/k1"), planted_us - BACK_US + 1000);
+    assert_int_equal(redis_number("ZSCORE", PREFIX "sleep:other", "m#1/k1"), planted_us - BACK_US + 1000);
+    /* A second step before all has followed the first one. */
+    turns.now_us -= BACK_US;
+    longest_beat_us(NULL);
+    assert_int_equal(redis_number("ZSCORE", PREFIX "sleep:other", "m#1/k5000"),
+                     planted_us - 2 * BACK_US + 5000000);
+    assert_in_range(redis_number("ZSCORE", PREFIX "sleep:other", "m#1/k1"), 0, turns.now_us + 1000);
+}
+
+static void test_many_queues_and_limits_after_a_step_back(void **state)
+{
+    struct timing timing = {"heartbeat after a step back, 5,000 queues and limits", 0};
+    char from[24];
+    int64_t left;
+
+    (void)state;
+    start("w");
+    for (int try = 0; try < TRIES; try++) {
+        snprintf(from, sizeof from, "%" PRId64, turns.now_us);
+        build("for i = 1, 5000 do\n"
+              "  redis.call('SADD', P .. 'queues', 'q' .. i)\n"
+              "  redis.call('ZADD', P .. 'wake:q' .. i, ARGV[2] + 1000, 'm#0', 'inf', 'c#0')\n"
+              "  redis.call('HSET', P .. 'limits', 'm' .. i, 'gcra:1/1000000/1 pause:' .. ARGV[2] + 1000000 "
+              ".. '/' "
+              ".. ARGV[2])\n"
+              "end\n",
+              from);
+        beat_us(&left);
+        turns.now_us -= BACK_US;
+        took(&timing, longest_beat_us(NULL));
+        snprintf(from, sizeof from, "%" PRId64, turns.now_us);
+        assert_int_equal(
+            redis_number("EVAL",
+                         "local n = 0\n"
+                         "for i = 1, 5000 do\n"
+                         "  local at = redis.call('ZMSCORE', ARGV[1] .. 'wake:q' .. i, 'm#0', 'c#0')\n"
+                         "  if at[1] == ARGV[2] and at[2] == 'inf' then n = n + 1 end\n"
+                         "end\n"
+                         "return n",
+                         "0", PREFIX, from),
+            5000);
+    }
+    expect_short(&timing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +512,9 @@ int main(void)
         cmocka_unit_test_setup(test_many_held_types, scene_begin),
         cmocka_unit_test_setup(test_held_types_come_back_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_many_queues_and_rules, scene_begin),
+        cmocka_unit_test_setup(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit, scene_begin),
+        cmocka_unit_test_setup(test_what_opens_first_after_a_step_back_is_moved_first, scene_begin),
+        cmocka_unit_test_setup(test_many_queues_and_limits_after_a_step_back, scene_begin),
     };
 
     return cmocka_run_group_tests(tests, turns_start, turns_stop);

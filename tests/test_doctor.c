@@ -825,12 +825,12 @@ static void test_a_user_without_rights(void **state)
                 "warning: latency: not allowed to look: the user may not run slowlog|get; redis-cli ACL "
                 "SETUSER poor '+slowlog|get'");
 
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "-zunionstore", "-blmove", "-info", NULL));
+    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "-zrandmember", "-blmove", "-info", NULL));
     weir(&s, url, "");
     expect_line(
         &s, 77,
-        "wrong: permissions: user poor lacks rights; redis-cli ACL SETUSER poor +zunionstore +blmove\n");
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "+zunionstore", "+blmove", "resetkeys", "~other:*",
+        "wrong: permissions: user poor lacks rights; redis-cli ACL SETUSER poor +zrandmember +blmove\n");
+    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "+zrandmember", "+blmove", "resetkeys", "~other:*",
                     NULL));
     weir(&s, url, "");
     expect_line(&s, 77, "redis-cli ACL SETUSER poor '~weir:{0}:*'\n");

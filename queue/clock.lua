@@ -1,0 +1,169 @@
+-- clock: Redis's clock was set back. What waits for a time is to wait no longer than before: pauses of limits and retries move back, gates
+-- are looked at, as each moves with the clock when it is loaded. Scheduled jobs and schedules mean a time of day, and stay.
+--
+--   clock   list of what is still to be gone through: "<what> <back_us> <since> <place>"; what: limits, queues, later, runs,
+--           wake:<queue>, sleep:<queue>; back_us: by how much; since: when that was noticed; place: where the next page begins
+--
+-- That may be a million keys, so each call does a page. Of a sorted set the soonest come first, and what moves goes before the place where
+-- the next page begins: so it moves once. A retry that others put behind that place meanwhile moves too.
+--
+-- uses: bell gate rules slices
+local clock = {}
+
+local PAGE = 500        -- members gone through in one call, 2 to 3 us each
+local SET = 3           -- of them, for each set
+local GATE = 5          -- for the gate of a key, which is read and written
+local BYTES = 64 * 1024 -- of records of `later` in one call, or one that is larger
+
+local function entry_of(what, e, place) return format('%s %d %d %s', what, e.back, e.since, place) end
+
+local function entry_read(text)
+    if type(text) ~= 'string' then return nil end
+    local what, queue, back, since, place = match(text, '^(%a+):?(%S*) ([1-9]%d*) (%d+) (%S+)$')
+    return what and {what = what, queue = queue, back = tonumber(back), since = tonumber(since), place = place}
+end
+
+-- ---- Each goes through a page of at most `most` members, and returns of how many, and where the next page begins; nil: that is all.
+
+local through = {}
+
+-- Pauses that were set at a time which has not come yet.
+function through.limits(e, most)
+    local page = call_safe('HSCAN', P .. 'limits', e.place, 'COUNT', digits(most))
+    if page.err then return 0 end
+    for i = 1, #page[2], 2 do
+        local head, till, set_at, tail = match(page[2][i + 1], '^(.* pause:)(%d+)/(%d+)(.*)$')
+        if head and tonumber(set_at) > e.since then
+            till, set_at = max(0, tonumber(till) - e.back), max(0, tonumber(set_at) - e.back)
+            call('HSET', P .. 'limits', page[2][i], head .. us(till) .. '/' .. us(set_at) .. tail)
+        end
+    end
+    return #page[2] / 2, page[1] ~= '0' and page[1] or nil
+end
+
+-- The types that wait in these come next, then the other queues; lanes that sleep come last.
+function through.queues(e, most)
+    local page = call_safe('SSCAN', P .. 'queues', e.place, 'COUNT', digits(ceil(most / SET)))
+    if page.err then return 0 end
+    local first, last = {page[1] ~= '0' and entry_of('queues', e, page[1]) or nil}, {}
+    for i, queue in ipairs(page[2]) do
+        first[#first + 1], last[i] = entry_of('wake:' .. queue, e, '-'), entry_of('sleep:' .. queue, e, us(e.since) .. ',0')
+    end
+    push('LPUSH', P .. 'clock', first)
+    push('RPUSH', P .. 'clock', last)
+    return #page[2]
+end
+
+function through.wake(e, most)
+    local key, changes = P .. 'wake:' .. e.queue, {}
+    local names = call_safe('ZRANGEBYSCORE', key, '(' .. us(e.since), '(+inf', 'LIMIT', '0', digits(most))
+    for i, name in ipairs(names) do changes[2 * i - 1], changes[2 * i] = us(e.since), name end
+    push('ZADD', key, changes)
+    return #names, #names == most and '-' or nil
+end
+
+-- Where a page of a sorted set begins, and the next one behind n members, the last of which stands at a time. Some may stay there, so a
+-- place is a time and how many of that time were gone through. nil: the key holds something else.
+local function rank_of(key, place)
+    local time, passed = match(place, '^(%S+),(%d+)$')
+    local before = call_safe('ZCOUNT', key, '-inf', '(' .. (time or ''))
+    return type(before) == 'number' and before + passed or nil
+end
+
+local function place_of(key, rank, time) return time .. ',' .. us(rank - call('ZCOUNT', key, '-inf', '(' .. time)) end
+
+-- A page of n members moves to where time_of says. Returns what was written, and the next place.
+local function move(e, key, n, time_of)
+    local rank, changes = rank_of(key, e.place), {}
+    local page = rank and call('ZRANGE', key, us(rank), us(rank + n - 1), 'WITHSCORES') or {}
+    for i = 1, #page, 2 do
+        local at = tonumber(page[i + 1])
+        if at == huge then break end -- no time opens it
+        changes[i], changes[i + 1] = us(time_of(e, page[i], at)), page[i]
+    end
+    push('ZADD', key, changes)
+    return changes, #changes == 2 * n and place_of(key, rank + n, page[2 * n]) or nil
+end
+
+-- The rule of a gate and its limit; nil: it is gone.
+local function rule_of(name)
+    local limit, index = match(name, '^([%w_.-]+)#(%d)/')
+    local text = limit and call_safe('HGET', P .. 'limits', limit)
+    local set = type(text) == 'string' and rules.read(text)
+    return set and set[index + 1], set
+end
+
+-- When the gate of a key opens now, which was to open then. It is loaded, so that it counts from now on too.
+local function opening(e, name, at)
+    local rule, set = rule_of(name)
+    local g = rule and gate.load_safe(name, rule)
+    if not g then return max(0, at - e.back) end
+    return min(at, max(gate.start(g, 1), rules.paused(set)))
+end
+
+function through.sleep(e, most)
+    local changes, place = move(e, P .. 'sleep:' .. e.queue, ceil(most / GATE), opening)
+    gate.save()
+    local first = huge
+    for i = 1, #changes, 2 do first = min(first, tonumber(changes[i])) end
+    if first < huge then call_safe('ZADD', P .. 'wake:' .. e.queue, 'LT', us(first), '*') end
+    return GATE * #changes / 2, place
+end
+
+-- Those that are named meanwhile may move too: they are known at least until now, and are named again.
+local function known_until(e, _, at) return max(e.since, at - e.back) end
+
+-- Types that workers run.
+function through.runs(e, most)
+    local changes, place = move(e, P .. 'runs', most, known_until)
+    return #changes / 2, place
+end
+
+-- Retries.
+function through.later(e, most)
+    local key, load = P .. 'later', slices.load(BYTES)
+    local rank = rank_of(key, e.place)
+    if not rank then return 0 end
+    local records, all = slices.read('ZRANGE', key, rank, most, load)
+    local time = not all and #records > 0 and call('ZSCORE', key, records[#records])
+    for _, record in ipairs(records) do
+        if sub(record, 1, 2) == 'l ' then call('ZINCRBY', key, us(-e.back), record) end
+    end
+    return slices.is_full(load) and most or #records, time and place_of(key, rank + #records, time) or nil
+end
+
+-- ----
+
+-- The clock was set back by so much.
+function clock.set_back(back_us)
+    local unfinished = entry_read(call_safe('LINDEX', P .. 'clock', '0'))
+    local e = {back = back_us + (unfinished and unfinished.back or 0), since = now}
+    call('DEL', P .. 'clock')
+    call('RPUSH', P .. 'clock', entry_of('limits', e, '0'), entry_of('queues', e, '0'), entry_of('later', e, '0,0'),
+         entry_of('runs', e, us(now) .. ',0'))
+    bell.ring()
+end
+
+-- Goes through a page of what is left.
+function clock.follow()
+    local left = PAGE
+    while left > 0 do
+        local e = entry_read(call_safe('LPOP', P .. 'clock'))
+        if not e then return end
+        local n, place = 0, nil
+        if through[e.what] then n, place = through[e.what](e, left) end
+        left = left - n - SET
+        if place then
+            local what = e.queue ~= '' and e.what .. ':' .. e.queue or e.what
+            call('RPUSH', P .. 'clock', entry_of(what, e, place))
+        end
+    end
+end
+
+-- Is something left?
+function clock.is_behind()
+    local n = call_safe('LLEN', P .. 'clock')
+    return type(n) == 'number' and n > 0
+end
+
+return clock
