@@ -424,8 +424,8 @@ static void test_threads_use_it_while_another_forks(void **state)
 
 /* ---- Handlers that fork */
 
-static int ended[2]; /* what a handler's child ended with; its job's end waits for it */
-static int calls;
+static atomic_int ended; /* what the child of a handler ended with */
+static atomic_int calls;
 
 static void fork_in_handler(void)
 {
@@ -435,7 +435,7 @@ static void fork_in_handler(void)
     if (pid == 0)
         alarm(CHILD_S);
     else
-        ended[0] = program_end(pid);
+        ended = program_end(pid);
 }
 
 static int fork_and_return(struct weir_job *one, void *arg)
@@ -467,7 +467,7 @@ static void drain_forking(bool async)
     assert_int_equal(weir_worker_run(worker), 0);
     weir_worker_free(worker);
     divert_back(before);
-    assert_int_equal(ended[0], 70);
+    assert_int_equal(ended, 70);
     assert_int_equal(calls, 3);
     assert_int_equal(queued(), 0);
     await_text(server.folder, async ? "async" : "function", "fork()");
