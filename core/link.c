@@ -1,7 +1,7 @@
 /* link: requests go into a first-in-first-out ring, answers take them out; Redis answers in order.
  *
- *   IDLE -> WAITING -> CONNECTING -> GREETING -> UP
- *              ^____________|____________|________|  give_up()
+ *   IDLE -> WAITING -> RESOLVING -> CONNECTING -> GREETING -> UP
+ *              ^___________|____________|____________|________|  give_up()
  *
  * Whatever ends a connection is noted in l->failure; give_up() acts on it at the end of one of the link's own
  * watchers, so that no callback runs inside of a call of the user's. Requests are sent by a prepare watcher,
@@ -19,9 +19,11 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/handshake.h"
+#include "core/resolve.h"
 #include "core/wire.h"
 
 #define SECOND_US INT64_C(1000000)
+#define RESOLVE_S 5
 #define CONNECT_S 5 /* for each address of the host */
 #define GREETING_S 5
 #define BACKOFF_FIRST_US (SECOND_US / 10)
@@ -29,7 +31,7 @@
 #define READS_IN_A_ROW 16 /* 1 MiB; then the loop's other watchers have their turn */
 #define REQUESTS_FIRST 64
 
-enum link_state { LINK_IDLE, LINK_WAITING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
+enum link_state { LINK_IDLE, LINK_WAITING, LINK_RESOLVING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
 
 struct request {
     struct args args;     /* for the repeat after "Function not found" */
@@ -48,7 +50,7 @@ struct link {
     void *arg;
 
     enum link_state state;
-    int64_t until_us;     /* WAITING, CONNECTING: how long */
+    int64_t until_us;     /* WAITING, RESOLVING, CONNECTING: how long */
     struct error failure; /* has a status: to be given up */
     int failures;         /* in a row, without a good answer between */
 
@@ -61,6 +63,7 @@ struct link {
     struct ev_timer timer;
     struct ev_prepare prepare;
     struct ev_io io;
+    struct resolving *resolving; /* asked for the host: one that hangs is asked once, by all attempts */
     struct arena arena;
     struct wire wire;
 };
@@ -79,7 +82,7 @@ static int64_t next_us(const struct link *l)
 
     if (l->failure.status)
         return 0;
-    if (l->state == LINK_WAITING || l->state == LINK_CONNECTING)
+    if (l->state >= LINK_WAITING && l->state <= LINK_CONNECTING)
         return l->until_us;
     for (size_t i = 0; i < l->count; i++)
         if (request_at(l, i)->deadline_us < next)
@@ -183,11 +186,16 @@ static void fail_requests(struct link *l)
 
 /* ---- States */
 
-static void watch(struct link *l, int events)
+static void watch_fd(struct link *l, int fd, int events)
 {
     ev_io_stop(l->loop, &l->io);
-    ev_io_set(&l->io, l->wire.fd, events);
+    ev_io_set(&l->io, fd, events);
     ev_io_start(l->loop, &l->io);
+}
+
+static void watch(struct link *l, int events)
+{
+    watch_fd(l, l->wire.fd, events);
 }
 
 static void set_state(struct link *l, enum link_state state, int64_t until_us)
@@ -226,16 +234,51 @@ static void give_up_if_failed(struct link *l)
     l->events->on_down(l->arg, &why);
 }
 
-static void begin_connecting(struct link *l)
+static void begin_dialing(struct link *l, struct addrinfo *all)
 {
     struct error e;
 
-    if (wire_open(&l->wire, &l->address, &e) < 0) {
+    if (wire_open(&l->wire, &l->address, all, &e) < 0) {
         fail(l, &e);
         return;
     }
     set_state(l, LINK_CONNECTING, clock_mono_us() + CONNECT_S * SECOND_US);
     watch(l, EV_WRITE);
+}
+
+static void begin_connecting(struct link *l)
+{
+    struct addrinfo *all;
+    struct error e;
+
+    if (resolve_at_once(&l->address, &all)) {
+        begin_dialing(l, all);
+    } else if (!l->resolving && resolving_begin(&l->address, &l->resolving, &e) < 0) {
+        fail(l, &e);
+    } else {
+        set_state(l, LINK_RESOLVING, clock_mono_us() + RESOLVE_S * SECOND_US);
+        watch_fd(l, resolving_fd(l->resolving), EV_READ);
+    }
+}
+
+static void forget_question(struct link *l)
+{
+    resolving_drop(l->resolving);
+    l->resolving = NULL;
+}
+
+static void take_addresses(struct link *l)
+{
+    struct addrinfo *all;
+    struct error e;
+    int status = resolving_take(l->resolving, &all, &e);
+
+    ev_io_stop(l->loop, &l->io);
+    forget_question(l);
+    if (status < 0)
+        fail(l, &e);
+    else
+        begin_dialing(l, all);
 }
 
 static void up_if_greeted(struct link *l)
@@ -368,7 +411,9 @@ static void on_io(struct ev_loop *loop, struct ev_io *io, int revents)
     struct link *l = io->data;
 
     (void)loop;
-    if (l->state == LINK_CONNECTING) {
+    if (l->state == LINK_RESOLVING) {
+        take_addresses(l);
+    } else if (l->state == LINK_CONNECTING) {
         go_on_connecting(l);
     } else {
         if (revents & EV_WRITE)
@@ -412,7 +457,10 @@ static void check_connecting(struct link *l)
 
     if (l->until_us > clock_mono_us())
         return;
-    wire_timed_out(&l->wire, CONNECT_S, &e);
+    if (l->state == LINK_RESOLVING)
+        resolving_timed_out(l->resolving, RESOLVE_S, &e);
+    else
+        wire_timed_out(&l->wire, CONNECT_S, &e);
     fail(l, &e);
 }
 
@@ -425,7 +473,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
     if (l->failure.status == 0) {
         if (l->state == LINK_WAITING && l->until_us <= clock_mono_us())
             begin_connecting(l);
-        else if (l->state == LINK_CONNECTING)
+        else if (l->state == LINK_RESOLVING || l->state == LINK_CONNECTING)
             check_connecting(l);
         else if (l->state >= LINK_GREETING)
             check_deadlines(l);
@@ -451,7 +499,7 @@ struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
         free(l);
         return NULL;
     }
-    wire_init(&l->wire, &l->arena);
+    wire_init(&l->wire, address, &l->arena);
     ev_init(&l->io, on_io);
     ev_init(&l->timer, on_timer);
     ev_prepare_init(&l->prepare, on_prepare);
@@ -485,7 +533,7 @@ void link_drop(struct link *l, const char *why)
 {
     struct error e;
 
-    if (l->state < LINK_CONNECTING)
+    if (l->state < LINK_RESOLVING)
         return;
     error_set(&e, WEIR_EUNREACHABLE, "redis %s: %s", l->wire.name, why);
     fail(l, &e);
@@ -499,6 +547,7 @@ void link_free(struct link *l)
     ev_timer_stop(l->loop, &l->timer);
     ev_prepare_stop(l->loop, &l->prepare);
     l->state = LINK_IDLE;
+    forget_question(l);
     wire_close(&l->wire);
     fail_requests(l);
     arena_free(&l->arena);

@@ -33,8 +33,7 @@ typedef void link_reply(void *arg, const struct redisReply *reply);
 /* NULL only when out of memory. events is borrowed, address copied. */
 struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
                       const struct link_events *events, void *arg);
-/* Starts connecting. Host names are resolved at each connect, and the loop stands still meanwhile: prefer
- * addresses. */
+/* Starts connecting. Host names are resolved at each connect, on a thread of their own. */
 void link_start(struct link *l);
 /* Is it up? Only then may link_send be called; and still in the callback that has dropped it. */
 bool link_is_up(const struct link *l);

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/forks.h"
 #include "core/handshake.h"
+#include "core/resolve.h"
 #include "core/wire.h"
 
 #define CONNECT_S 5 /* for each address of the host */
@@ -35,7 +36,7 @@ struct redis *redis_new(const struct redis_address *address)
         return NULL;
     r->address = *address;
     r->forks = forks_count();
-    wire_init(&r->wire, NULL);
+    wire_init(&r->wire, address, NULL);
     return r;
 }
 
@@ -119,8 +120,11 @@ static int receive_one(struct redis *r, struct redisReply **reply, struct error 
 
 static int connect_blocking(struct redis *r, struct error *e)
 {
-    int n = wire_open(&r->wire, &r->address, e);
+    struct addrinfo *all;
+    int n = resolve(&r->address, &all, e);
 
+    if (n == 0)
+        n = wire_open(&r->wire, &r->address, all, e);
     while (n == 0) {
         n = wait_for(r, POLLOUT, CONNECT_S, e);
         if (n == 0)

@@ -25,8 +25,9 @@ static void forget_all(struct wire *w)
     w->reader = NULL;
 }
 
-void wire_init(struct wire *w, struct arena *arena)
+void wire_init(struct wire *w, const struct redis_address *address, struct arena *arena)
 {
+    redis_address_format(address, w->name, sizeof w->name);
     w->arena = arena;
     forget_all(w);
 }
@@ -123,24 +124,6 @@ static int dial_next(struct wire *w, int error, struct error *e)
     return e->status;
 }
 
-static int dial_host(struct wire *w, const struct redis_address *address, struct error *e)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
-    char port[12];
-    int failed;
-
-    snprintf(port, sizeof port, "%d", address->port);
-    failed = getaddrinfo(address->host, port, &hints, &w->all);
-    if (failed) {
-        w->all = NULL;
-        wire_close(w);
-        return error_set(e, WEIR_EUNREACHABLE, "redis %s: cannot find the host: %s; check its name", w->name,
-                         failed == EAI_SYSTEM ? strerror(errno) : gai_strerror(failed));
-    }
-    w->next = w->all;
-    return dial_next(w, 0, e);
-}
-
 static int dial_path(struct wire *w, const struct redis_address *address, struct error *e)
 {
     struct sockaddr_un path = {.sun_family = AF_UNIX};
@@ -151,15 +134,17 @@ static int dial_path(struct wire *w, const struct redis_address *address, struct
     return error ? dial_next(w, error, e) : 0;
 }
 
-int wire_open(struct wire *w, const struct redis_address *address, struct error *e)
+int wire_open(struct wire *w, const struct redis_address *address, struct addrinfo *all, struct error *e)
 {
     wire_close(w);
-    redis_address_format(address, w->name, sizeof w->name);
+    w->all = w->next = all;
     w->reader = w->arena ? arena_reader(w->arena) : redisReaderCreate();
-    if (!w->reader)
+    if (!w->reader) {
+        wire_close(w);
         return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory", w->name);
+    }
     w->reader->maxbuf = KEEP_BYTES;
-    return address->host[0] ? dial_host(w, address, e) : dial_path(w, address, e);
+    return all ? dial_next(w, 0, e) : dial_path(w, address, e);
 }
 
 int wire_connected(struct wire *w, struct error *e)

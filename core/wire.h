@@ -1,5 +1,5 @@
 /* wire: what both kinds of connection are made of: a non-blocking socket, the bytes that wait to be sent, and
- * hiredis's parser of what comes back. It never waits (but for the resolver) and keeps no time-outs: redis.c
+ * hiredis's parser of what comes back. It never waits and keeps no time-outs: redis.c
  * waits with poll, link.c with libev.
  *
  * It does without hiredis's own socket code, which raises SIGPIPE in the host program, hands its socket down
@@ -26,14 +26,15 @@ struct wire {
     char in[64 * 1024];
 };
 
-/* The arena may be NULL and is borrowed. */
-void wire_init(struct wire *w, struct arena *arena);
+/* The address is for messages; the arena may be NULL and is borrowed. */
+void wire_init(struct wire *w, const struct redis_address *address, struct arena *arena);
 /* Frees all; *w is closed and usable again. */
 void wire_close(struct wire *w);
 
-/* Begins to connect. A host name is resolved here, which may take seconds. 0: wait until fd is writable, then
- * ask wire_connected. On failure w is closed. */
-WEIR_CHECKED int wire_open(struct wire *w, const struct redis_address *address, struct error *e);
+/* Begins to connect to the addresses of the host (core/resolve.h), which it takes over; all NULL: the address
+ * is a path. 0: wait until fd is writable, then ask wire_connected. On failure w is closed. */
+WEIR_CHECKED int wire_open(struct wire *w, const struct redis_address *address, struct addrinfo *all,
+                           struct error *e);
 /* 1: connected. 0: that address failed, the next one is being tried with another fd: wait again. */
 WEIR_CHECKED int wire_connected(struct wire *w, struct error *e);
 

@@ -49,7 +49,8 @@ static const struct reserved {
      {"cli/json.h", "queue/schedule.c", "queue/status.c", "throttle/verify.c", "worker/adopt.c"}},
     {"#include <curl/", {"worker/http.c"}},
     {"#include <glib", {"queue/zone.c"}},
-    {"setlocale", {NULL}}, /* a host program may */
+    {"getaddrinfo(", {"core/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
+    {"setlocale", {NULL}},                                  /* a host program may */
     {"strtod", {"core/decimal."}},
     {"atof(", {NULL}},
     {"vsnprintf(", {"core/decimal.", "worker/trace.c", "worker/weir_job.c", "throttle/rule.c", "cli/"}},

@@ -336,10 +336,9 @@ static void no_memory_for_an_answer(void **state)
     int ends[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    wire_init(&wire, NULL);
+    wire_init(&wire, &(struct redis_address){.socket_path = "here"}, NULL);
     wire.fd = ends[0];
     wire.reader = redisReaderCreateWithFunctions(&starving);
-    strcpy(wire.name, "here");
     assert_int_equal(write(ends[1], "+OK\r\n", 5), 5);
     assert_int_equal(wire_receive(&wire, &f->e), 1);
     assert_int_equal(wire_reply(&wire, &reply, &f->e), WEIR_EINTERNAL);
