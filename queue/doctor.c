@@ -123,6 +123,8 @@ static const struct kind {
     {"batch-gone", "batches", DOCTOR_WRONG, true, NULL},
     {"aside", "batches", DOCTOR_WARNING, false, "weir batch resume NAME"},
     {"queued", "queues", DOCTOR_WARNING, true, NULL},
+    {"in-the-way", "keys", DOCTOR_WRONG, true, NULL},
+    {"put-aside", "keys", DOCTOR_WARNING, false, "look at it, then delete it"},
     {"wrong-kind", "keys", DOCTOR_WRONG, false,
      "somebody else writes here: rename or delete it, or use another --namespace"},
     {"misnamed", "keys", DOCTOR_WRONG, false, "rename or delete it"},

@@ -50,6 +50,10 @@ local singles = {
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list',
 }
 
+-- What says only where jobs wait, and when gates open: it is made again from the rest, or by the next jobs.
+local DERIVED = {gate = true, lane = true, ring = true, wait = true, wake = true, sleep = true, held = true, credit = true, stop = true,
+                 at = true}
+
 -- The first word of a key and the rest, when it is one of ours; and its kind.
 function doctor_judge.key_parts(key)
     if singles[key] then return key, '', singles[key] end
@@ -68,10 +72,13 @@ function look.key(name)
     if found == 'none' then return nil end
     local family, _, kind = doctor_judge.key_parts(name)
     if not family then
+        if find(name, '^foreign:') then
+            return 'put-aside', format("%s%s is somebody else's, and stood in the place of one of Weir's keys", P, name)
+        end
         if families[match(name, '^(%a+):') or ''] then return 'misnamed', format('%s%s: its name cannot be read', P, name) end
         return 'foreign', format('%s%s: not one of the keys of this version', P, name)
     end
-    if found ~= kind then return 'wrong-kind', format('%s%s is a %s, not a %s', P, name, found, kind) end
+    if found ~= kind then return DERIVED[family] and 'in-the-way' or 'wrong-kind', format('%s%s is a %s, not a %s', P, name, found, kind) end
 end
 
 -- ---- Lanes

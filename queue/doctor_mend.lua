@@ -110,6 +110,19 @@ mend['star'] = function(queue)
     return 'it says what sleep does'
 end
 
+-- ---- Keys of others
+
+-- A key that is derived holds something else: what is there is kept under another name, and what belongs there is mended by further passes,
+-- or by the next jobs. A lane of another kind has no jobs of ours.
+mend['in-the-way'] = function(name)
+    local other = 'foreign:' .. name
+    if call('RENAMENX', P .. name, P .. other) == 0 then
+        other = other .. '.' .. us(now)
+        if call('RENAMENX', P .. name, P .. other) == 0 then return nil end
+    end
+    return format('it is %s%s now', P, other)
+end
+
 -- ---- Workers
 
 -- It may be alive: it is given the time of a lease to speak up, then reap takes its jobs back.
@@ -179,7 +192,8 @@ local function mend_thing(ARGV)
     for i = 6, #ARGV do doctor_judge.gone[i - 5] = ARGV[i] end
     local kind = doctor_judge.look(family, name, true)
     if not kind or not mend[kind] then return {0, ''} end
-    return {1, mend[kind](name, family)}
+    local done = mend[kind](name, family)
+    return done and {1, done} or {0, ''}
 end
 
 -- ---- What is counted

@@ -275,7 +275,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     tell_once(w, w->claim.broken, w->claim.broken_count,
               "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set");
     tell_once(w, w->claim.faults, w->claim.fault_count,
-              "%.*s: what needs it stands still; weir doctor --repair puts it aside");
+              "%.*s: what needs it stands still; run weir doctor --repair");
     if (w->stopping_us || w->leaving || !w->adopted || lease_is_over(&w->conditions))
         worker_give_back(w, &tasks); /* on its way out, or back from an absence that cost it its leases */
     else if (tasks.head)
