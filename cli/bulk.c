@@ -13,7 +13,8 @@
 #include "producer/bulk.h"
 
 #define SHOW_EVERY_US 100000
-#define REPORTED_MOST 20 /* wrong lines that are named; more are only counted */
+#define REPORTED_MOST 20 /* wrong lines that are named, and types; more are only counted */
+#define JSON_MOST 1000   /* types */
 #define LOOK_EVERY 256   /* lines between looks at the clock */
 
 static volatile sig_atomic_t stopped;
@@ -161,15 +162,16 @@ static int take_lines(struct run *r)
 static int print_json(struct run *r, double seconds, const struct outlook *outlooks, size_t n)
 {
     json_t *types = json_object();
+    size_t shown = n < JSON_MOST ? n : JSON_MOST;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < shown; i++)
         json_object_set_new(types, outlooks[i].type, outlook_json(&outlooks[i]));
-    return json_print(r->cli,
-                      json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "lines",
-                                (json_int_t)r->counts.lines, "resumed", (json_int_t)r->counts.resumed,
-                                "accepted", (json_int_t)r->counts.accepted, "invalid", (json_int_t)r->invalid,
-                                "blank", (json_int_t)r->blank, "seconds", seconds, "rate",
-                                (double)r->counts.accepted / seconds, "types", types));
+    return json_print(r->cli, json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:o}", "lines",
+                                        (json_int_t)r->counts.lines, "resumed", (json_int_t)r->counts.resumed,
+                                        "accepted", (json_int_t)r->counts.accepted, "invalid",
+                                        (json_int_t)r->invalid, "blank", (json_int_t)r->blank, "seconds",
+                                        seconds, "rate", (double)r->counts.accepted / seconds, "more_types",
+                                        (json_int_t)(n - shown), "types", types));
 }
 
 static void print_text(const struct run *r, double seconds, const struct outlook *outlooks, size_t n)
@@ -186,8 +188,25 @@ static void print_text(const struct run *r, double seconds, const struct outlook
     if (r->blank)
         output("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
     putchar('\n');
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && i < REPORTED_MOST; i++)
         outlook_print(&outlooks[i]);
+    if (n > REPORTED_MOST)
+        outlook_print_rest(outlooks + REPORTED_MOST, n - REPORTED_MOST);
+}
+
+/* The types of which most jobs have no key. */
+static void warn_keyless(const struct outlook *outlooks, size_t n)
+{
+    size_t warned = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (keyless_most(&outlooks[i].keyless) && ++warned <= REPORTED_MOST) {
+            fputs("weir: ", stderr);
+            keyless_print(stderr, outlooks[i].type, &outlooks[i].keyless);
+        }
+    if (warned > REPORTED_MOST)
+        output_to(stderr, "weir: so it is with %zu type%s more\n", warned - REPORTED_MOST,
+                  plural(warned - REPORTED_MOST));
 }
 
 /* The jobs are in: what cannot be foretold is no failure. */
@@ -201,15 +220,13 @@ static int report(struct run *r, double seconds)
         output_to(stderr, "weir: when they start cannot be told: %s\n", weir_message(r->w));
         n = 0;
     }
+    if (n > REPORTED_MOST)
+        outlook_sort(outlooks, n);
     if (r->cli->json)
         status = print_json(r, seconds, outlooks, n);
     else
         print_text(r, seconds, outlooks, n);
-    for (size_t i = 0; i < n; i++)
-        if (keyless_most(&outlooks[i].keyless)) {
-            fputs("weir: ", stderr);
-            keyless_print(stderr, outlooks[i].type, &outlooks[i].keyless);
-        }
+    warn_keyless(outlooks, n);
     free(outlooks);
     return status;
 }

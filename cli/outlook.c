@@ -100,6 +100,20 @@ int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outloo
     return status;
 }
 
+static int by_count(const void *a, const void *b)
+{
+    const struct outlook *x = a, *y = b;
+
+    if (x->limited != y->limited)
+        return x->limited ? -1 : 1;
+    return x->count == y->count ? strcmp(x->type, y->type) : x->count < y->count ? 1 : -1;
+}
+
+void outlook_sort(struct outlook *outlooks, size_t n)
+{
+    qsort(outlooks, n, sizeof *outlooks, by_count);
+}
+
 /* ---- Telling */
 
 const char *earliest(unsigned because, char out[EARLIEST_SIZE])
@@ -124,13 +138,12 @@ json_t *outlook_json(const struct outlook *o)
                      (json_int_t)o->keyless.jobs);
 }
 
-void outlook_print(const struct outlook *o)
+/* who: "mail", "980 types more". */
+static void print_times(const char *who, const struct outlook *o)
 {
     char count[32], rate[40], first[40], last[40], doubt[EARLIEST_SIZE];
 
-    if (!o->limited)
-        return;
-    output("%s: %s%s%s: ", o->type, grouped(o->count, count), o->rate > 0 ? " at " : "",
+    output("%s: %s%s%s: ", who, grouped(o->count, count), o->rate > 0 ? " at " : "",
            o->rate > 0 ? per_second(o->rate, rate) : "");
     if (o->last_us == GATE_NEVER) {
         puts("when they start hangs on their keys or on what is in flight");
@@ -140,6 +153,37 @@ void outlook_print(const struct outlook *o)
     cli_format_time(o->last_us, last);
     output("the first starts at %s, the last at %s%s%s\n", first, last, o->because ? "," : "",
            earliest(o->because, doubt));
+}
+
+void outlook_print(const struct outlook *o)
+{
+    if (o->limited)
+        print_times(o->type, o);
+}
+
+/* GATE_NEVER is later than any time. */
+static void add_outlook(struct outlook *sum, const struct outlook *o)
+{
+    sum->first_us = sum->count == 0 || o->first_us < sum->first_us ? o->first_us : sum->first_us;
+    sum->last_us = o->last_us > sum->last_us ? o->last_us : sum->last_us;
+    sum->count += o->count;
+    sum->because |= o->because;
+}
+
+void outlook_print_rest(const struct outlook *outlooks, size_t n)
+{
+    struct outlook sum = {.limited = true};
+    char who[64], types[32];
+    size_t limited = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (outlooks[i].limited) {
+            add_outlook(&sum, &outlooks[i]);
+            limited++;
+        }
+    snprintf(who, sizeof who, "%s type%s more", grouped(limited, types), limited == 1 ? "" : "s");
+    if (limited > 0)
+        print_times(who, &sum);
 }
 
 bool keyless_most(const struct keyless *k)

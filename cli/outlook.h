@@ -24,6 +24,10 @@ WEIR_CHECKED int outlook_read(struct weir *w, struct weir_bulk *bulk, struct out
 const char *earliest(unsigned because, char out[EARLIEST_SIZE]);
 json_t *outlook_json(const struct outlook *o);
 void outlook_print(const struct outlook *o);
+/* Limited ones first, of these the types with the most jobs. */
+void outlook_sort(struct outlook *outlooks, size_t n);
+/* All of them in one line: "980 types more: 2,940: the first starts at ...". */
+void outlook_print_rest(const struct outlook *outlooks, size_t n);
 /* Have most jobs of a type no key, so that its limit is hardly meant so? */
 bool keyless_most(const struct keyless *k);
 /* "<type>: 498 of 500 jobs have nothing at args.id, ..." */

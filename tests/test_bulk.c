@@ -732,6 +732,43 @@ static void test_command_forecast(void **state)
     assert_says(o.out, "t: 1,000 at 1,000,000/s: the first starts at 20");
 }
 
+static int count_text(const char *text, const char *part)
+{
+    int count = 0;
+
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+/* A page, however many types there are: those with the most jobs, and the others in one line. */
+static void test_command_forecast_of_many_types(void **state)
+{
+    char *lines = malloc(64 * 1250), *at = lines;
+
+    (void)state;
+    assert_non_null(lines);
+    for (int i = 0; i < 1250; i++)
+        at += sprintf(at, "{\"type\":\"t%d\"}\n", i < 50 ? 1199 : i - 50);
+    write_bytes("types", lines, (size_t)(at - lines));
+    free(lines);
+    check(weir_rate_set(w, "all", "1000/s,burst=1"));
+    check(weir_rate_set(w, "keyed", "1000/s,by=key"));
+    free(server_ask(&server, "EVAL",
+                    "for i = 0, 1199 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 2 == 1 and "
+                    "'use=keyed,all' or 'use=all') end return 0",
+                    "0", P, NULL));
+    weir("types");
+    assert_int_equal(o.code, 0);
+    assert_says(o.out, "\nt1199: 51 at ");
+    assert_says(o.out, "\n1,180 types more: 1,180: the first starts at 20");
+    assert_int_equal(count_text(o.out, "\n"), 22);
+    assert_int_equal(count_text(o.err, "nothing at key"), 20);
+    assert_says(o.err, "weir: so it is with 580 types more\n");
+    weir("types", "--json");
+    assert_says(o.out, "\"t1199\":{\"count\":51,");
+}
+
 /* Several limits, which other types use too; costs; keys. */
 static void test_command_forecast_of_limits(void **state)
 {
@@ -1029,6 +1066,7 @@ int main(void)
         cmocka_unit_test_setup(test_unreachable, flush),
         cmocka_unit_test_setup(test_command, flush),
         cmocka_unit_test_setup(test_command_forecast, flush),
+        cmocka_unit_test_setup(test_command_forecast_of_many_types, flush),
         cmocka_unit_test_setup(test_command_forecast_of_limits, flush),
         cmocka_unit_test_setup(test_command_wrong_line, flush),
         cmocka_unit_test_setup(test_command_wrong_lines_are_counted, flush),
