@@ -268,7 +268,7 @@ struct weir_worker_options {
     double lease_s;         /* 30: how long a silent worker keeps its jobs */
     double grace_s;         /* 25: how long a stopping worker waits for its handlers */
     const char *trace_file; /* one line a start, appended */
-    int drain;              /* stop when nothing is left to do */
+    int drain;              /* stop when nothing is left to do but what somebody has paused */
     double drain_max_s;     /* give up draining after that long; 0: never */
     int unknown_dead;       /* jobs of types that no worker has run for a minute go to the dead jobs */
     double kill_after_s;    /* 5: from TERM to KILL for a job over its time, or cancelled */
@@ -322,8 +322,9 @@ WEIR_API WEIR_CHECKED int weir_worker_type(struct weir_worker *worker, const cha
  * weir_worker_handle for its types and returns 0. */
 WEIR_API WEIR_CHECKED int weir_worker_load(struct weir_worker *worker, const char *file);
 
-/* Runs jobs until stopped: 0 when all was finished or given back; WEIR_ENOTNOW when draining took too long;
- * WEIR_EINTERNAL when a function that cannot be stopped ran over its time or its lease: end the process. */
+/* Runs jobs until stopped: 0 when all was finished or given back; WEIR_ENOTNOW when draining took too
+ * long, or left jobs of paused queues or batches; WEIR_EINTERNAL when a function that cannot be stopped ran
+ * over its time or its lease: end the process. */
 WEIR_API WEIR_CHECKED int weir_worker_run(struct weir_worker *worker);
 /* Asks the worker to stop; the second call: at once. Safe in signal handlers and from any thread. */
 WEIR_API void weir_worker_stop(struct weir_worker *worker);

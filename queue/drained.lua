@@ -1,10 +1,12 @@
 -- drained: is anything left that a draining worker would wait for: in its queues and for its types, does anything wait, is
--- anything parked or running, is a retry due? Scheduled and held jobs do not count, nor those of paused queues. Touches nothing.
+-- anything parked or running, is a retry due? Scheduled and held jobs do not count, nor what only a person can start: jobs of paused
+-- queues, and those that a paused batch has aside; these are told apart. Touches nothing.
 --
 -- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
--- reply: [ waiting, parked, running, due ]
---        parked counts the lanes of a type in all queues, where one of these has any
+-- reply: [ waiting, parked, running, due, paused, aside ]
+--        parked counts the lanes of a type in all queues, where one of these has any; so does paused, which also counts all that waits
+--        in those queues; aside: of these types
 --
 -- uses: check lane lease
 
@@ -23,12 +25,26 @@ local function parked_of(queue, name)
     return call('EXISTS', P .. 'sleep:' .. queue, P .. 'sleep:' .. alone) > 0 and counted or 0
 end
 
-local function served_queues(ARGV, n)
-    local queues = {}
+-- Its queues that are served, and those that are paused.
+local function split_queues(ARGV, n)
+    local served, halted = {}, {}
     for i = 3, 2 + n do
-        if call('HEXISTS', P .. 'halted', 'q/' .. ARGV[i]) == 0 then queues[#queues + 1] = ARGV[i] end
+        local list = call('HEXISTS', P .. 'halted', 'q/' .. ARGV[i]) == 0 and served or halted
+        list[#list + 1] = ARGV[i]
     end
-    return queues
+    return served, halted
+end
+
+local function waiting_in(queues)
+    local waiting = 0
+    for _, queue in ipairs(queues) do waiting = waiting + call('LLEN', P .. 'queue:' .. queue) end
+    return waiting
+end
+
+local function parked_in(queues, name)
+    local most = 0
+    for _, queue in ipairs(queues) do most = max(most, parked_of(queue, name)) end
+    return most
 end
 
 local function drained(ARGV)
@@ -36,16 +52,15 @@ local function drained(ARGV)
     if not is_whole(n, 1) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
     local wrong = check.wrong_kind('halted', 'hash')
     if wrong then return check.refuse_key(wrong) end
-    local waiting, parked, running = 0, 0, 0
-    local queues = served_queues(ARGV, n)
-    for _, queue in ipairs(queues) do waiting = waiting + call('LLEN', P .. 'queue:' .. queue) end
+    local served, halted = split_queues(ARGV, n)
+    local parked, running, paused, aside = 0, 0, waiting_in(halted), 0
     for t = 3 + n, #ARGV do
-        local most = 0
-        for _, queue in ipairs(queues) do most = max(most, parked_of(queue, ARGV[t])) end
-        parked = parked + most
+        parked = parked + parked_in(served, ARGV[t])
+        paused = paused + parked_in(halted, ARGV[t])
         running = running + running_of(ARGV[t])
+        aside = aside + max(0, lease.counted(call('HGET', P .. 'stats:' .. ARGV[t], 'set_aside')))
     end
-    return {waiting, parked, running, call('ZCOUNT', P .. 'later', '-inf', us(now))}
+    return {waiting_in(served), parked, running, call('ZCOUNT', P .. 'later', '-inf', us(now)), paused, aside}
 end
 
 return drained

@@ -422,7 +422,7 @@ void drained_request(struct args *a, const char *prefix, int64_t now_us, struct 
 
 int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e)
 {
-    int rc = reply_array(reply, 4, "drained", e);
+    int rc = reply_array(reply, 6, "drained", e);
 
     if (rc != 0)
         return rc;
@@ -430,5 +430,7 @@ int drained_reply(const struct redisReply *reply, struct drained *drained, struc
     drained->parked = reply_int(reply->element[1], 0);
     drained->running = reply_int(reply->element[2], 0);
     drained->due = reply_int(reply->element[3], 0);
+    drained->paused = reply_int(reply->element[4], 0);
+    drained->aside = reply_int(reply->element[5], 0);
     return 0;
 }

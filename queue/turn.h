@@ -172,6 +172,7 @@ void drained_request(struct args *a, const char *prefix, int64_t now_us, struct 
                      struct names types);
 struct drained {
     int64_t waiting, parked, running, due;
+    int64_t paused, aside; /* it does not wait for these: in paused queues, and of paused batches */
 };
 WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
 

@@ -10,8 +10,8 @@
 
 static struct outcome said;
 
-/* weir with these words, split at blanks, on the scene's Redis; it must end well. */
-static void weir(const char *line)
+/* weir with these words, split at blanks, on the scene's Redis; it must end with that code. */
+static void weir_ends(const char *line, int code)
 {
     const char *words[WORDS_MAX + 1] = {built("weir")};
     char text[400], *rest = text;
@@ -23,8 +23,13 @@ static void weir(const char *line)
     words[count++] = "--redis";
     words[count] = turns.server.url;
     program_run(&said, turns.server.folder, words);
-    if (said.code != 0)
+    if (said.code != code)
         fail_msg("%s: %d: %s%s", line, said.code, said.out, said.err);
+}
+
+static void weir(const char *line)
+{
+    weir_ends(line, 0);
 }
 
 static void expect_said(const char *part)
@@ -105,6 +110,33 @@ static void test_jobs_set_aside_are_counted_as_that(void **state)
     weir("batch resume b");
     assert_int_equal((int)number_of("status", "types.slow.aside"), 0);
     assert_int_equal((int)number_of("status", "types.slow.waiting"), 8);
+}
+
+/* What only a person can start is told when all else is done. */
+static void test_a_drained_worker_says_what_is_left(void **state)
+{
+    static const struct {
+        const char *pause, *resume, *said;
+    } cases[] = {
+        {"queue pause default", "queue resume default",
+         "drained, but jobs are left: 3 in paused queues (weir queue list); resume them and run it again\n"},
+        {"batch pause b", "batch resume b",
+         "drained, but jobs are left: 3 aside, of paused batches (weir batch list); resume them"},
+        {"queue pause other", "queue resume other", NULL},
+    };
+
+    (void)state;
+    write_text(turns.server.folder, "three", "1\n2\n3\n");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        weir("enqueue --from three t --batch b");
+        weir(cases[i].pause);
+        weir_ends("worker --exec t=true -q default,other --drain", cases[i].said ? 75 : 0);
+        if (cases[i].said)
+            expect_said(cases[i].said);
+        weir(cases[i].resume);
+        weir("worker --exec t=true --drain");
+        free(redis_text("DEL", PREFIX "batch:b"));
+    }
 }
 
 /* ---- When it starts */
@@ -234,11 +266,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
     const struct CMUnitTest tests[] = {
-        TEST(jobs_set_aside_are_counted_as_that),
-        TEST(several_rules_are_forecast_together),
-        TEST(limits_that_are_shared),
-        TEST(what_workers_do_is_not_promised),
-        TEST(a_queue_that_nobody_serves),
+        TEST(jobs_set_aside_are_counted_as_that),  TEST(a_drained_worker_says_what_is_left),
+        TEST(several_rules_are_forecast_together), TEST(limits_that_are_shared),
+        TEST(what_workers_do_is_not_promised),     TEST(a_queue_that_nobody_serves),
     };
 
     return cmocka_run_group_tests_name("truth", tests, turns_start, turns_stop);

@@ -169,6 +169,22 @@ static void on_reaped(void *arg, const struct redisReply *reply)
     worker_answered(w);
 }
 
+/* All is done but what waits for a person. */
+static void end_drained(struct weir_worker *w, const struct drained *d)
+{
+    char paused[80] = "", aside[80] = "";
+
+    if (d->paused > 0)
+        snprintf(paused, sizeof paused, "%" PRId64 " in paused queues (weir queue list)", d->paused);
+    if (d->aside > 0)
+        snprintf(aside, sizeof aside, "%" PRId64 " aside, of paused batches (weir batch list)", d->aside);
+    if (d->paused + d->aside > 0)
+        w->result = error_set(&w->error, WEIR_ENOTNOW,
+                              "worker: drained, but jobs are left: %s%s%s; resume them and run it again",
+                              paused, *paused && *aside ? ", " : "", aside);
+    worker_leave(w);
+}
+
 static void on_drained(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -179,7 +195,7 @@ static void on_drained(void *arg, const struct redisReply *reply)
         worker_refused(w, &e);
     } else if (reply && d.waiting + d.parked + d.running + d.due == 0) {
         if (!w->finished.head && !w->more)
-            worker_leave(w);
+            end_drained(w, &d);
     } else if (reply && clock_mono_us() - w->drained_us > DRAINING_US) {
         log_line(LOG_LEVEL_INFO,
                  "draining: %" PRId64 " waiting, %" PRId64 " parked, %" PRId64 " running, %" PRId64 " due",
