@@ -26,9 +26,10 @@ const struct command command_batch = {
         "show     waiting: those that have neither ended nor run now: in queues and lanes, scheduled, to be "
         "retried, and\n"
         "         aside. failed: attempts. rate: jobs that ended a second, lately; ends: when the last one "
-        "does "
+        "ends "
         "at that\n"
-        "         rate. --watch shows it until it has ended\n"
+        "         rate, or starts by the limits of its types, whichever is later. --watch shows it until it "
+        "has ended\n"
         "cancel   what runs ends as it may; all else is dropped as workers meet it, scheduled and retried "
         "jobs "
         "when they\n"
@@ -78,13 +79,14 @@ static json_t *follower_json(const struct batch *b)
 static json_t *batch_json(const struct batch *b)
 {
     return json_pack(
-        "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "name",
+        "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:b, s:o, s:o, s:o, s:o}", "name",
         text_word(b->name), "state", phases[b->phase], "total", (json_int_t)b->total, "left",
         (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running), "running",
         number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done, "failed",
         (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled, "rate",
-        b->rate, "finish_at", json_time(batch_finish_us(b)), "created", json_time(b->created_us), "sealed",
-        json_time(b->sealed_us), "ended", json_time(b->ended_us), "then", follower_json(b));
+        b->rate, "finish_at", json_time(b->finish_us), "at_the_earliest", b->because != 0, "created",
+        json_time(b->created_us), "sealed", json_time(b->sealed_us), "ended", json_time(b->ended_us), "then",
+        follower_json(b));
 }
 
 /* ---- Text */
@@ -123,7 +125,7 @@ static void print_follower(const struct batch *b)
 
 static void print_batch(const struct batch *b)
 {
-    char aside[64] = "", number[32], rate[40];
+    char aside[64] = "", number[32], rate[40], doubt[EARLIEST_SIZE], ends[EARLIEST_SIZE + 20];
 
     if (b->aside > 0)
         snprintf(aside, sizeof aside, ", %s of them aside%s", grouped((uint64_t)b->aside, number),
@@ -140,7 +142,8 @@ static void print_batch(const struct batch *b)
     print_count("failed", b->failed, b->failed == 1 ? " attempt" : " attempts");
     if (b->left > 0)
         output("%-10s %13s\n", "rate", per_second(b->rate, rate));
-    print_time("ends", batch_finish_us(b), ", at that rate");
+    snprintf(ends, sizeof ends, "%s%s", b->at_rate ? ", at that rate" : "", earliest(b->because, doubt));
+    print_time("ends", b->finish_us, ends);
     print_time("created", b->created_us, "");
     print_time("sealed", b->sealed_us, "");
     print_time("ended", b->left == 0 ? b->ended_us : 0, "");
@@ -196,11 +199,10 @@ static int print_one(struct cli *cli, const struct batch *b)
 static void print_progress(const struct batch *b, bool bar)
 {
     char ended[32], total[32], rate[40], when[40] = "", line[200];
-    int64_t finish_us = batch_finish_us(b);
     double part = b->total > 0 ? (double)(b->total - b->left) / (double)b->total : -1;
 
-    if (finish_us > 0)
-        cli_format_time(finish_us, when);
+    if (b->finish_us > 0)
+        cli_format_time(b->finish_us, when);
     snprintf(line, sizeof line, "%s of %s ended  %s%s%s%s%s", grouped((uint64_t)(b->total - b->left), ended),
              grouped((uint64_t)b->total, total), per_second(b->rate, rate), *when ? "  ends " : "", when,
              b->phase == BATCH_SEALED ? "" : "  ", b->phase == BATCH_SEALED ? "" : phases[b->phase]);
@@ -210,6 +212,13 @@ static void print_progress(const struct batch *b, bool bar)
         output_to(stderr, "%s\n", line);
 }
 
+static int read_one(struct weir *w, const char *name, struct batch *b)
+{
+    int status = batch_read(w, name, b);
+
+    return status ? status : batch_forecast(w, b);
+}
+
 /* Until it has ended; what is shown meanwhile is progress. */
 static int watch(struct cli *cli, struct weir *w, const char *name, struct batch *b)
 {
@@ -217,7 +226,7 @@ static int watch(struct cli *cli, struct weir *w, const char *name, struct batch
     int64_t before = -1;
     int status;
 
-    while ((status = batch_read(w, name, b)) == 0 && (b->left > 0 || !b->sealed_us)) {
+    while ((status = read_one(w, name, b)) == 0 && (b->left > 0 || !b->sealed_us)) {
         if (cli->json && (status = json_print(cli, batch_json(b))) != 0)
             return status;
         if (!cli->json && (bar || b->left != before))
@@ -234,7 +243,7 @@ static int watch(struct cli *cli, struct weir *w, const char *name, struct batch
 static int run_show(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
     struct batch b;
-    int status = flags->watch ? watch(cli, w, argv[1], &b) : batch_read(w, argv[1], &b);
+    int status = flags->watch ? watch(cli, w, argv[1], &b) : read_one(w, argv[1], &b);
 
     if (status)
         return cli->error.status ? status : cli_failed(cli, w);

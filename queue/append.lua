@@ -90,7 +90,7 @@ local function append(ARGV)
     local after = us(c.first + c.lines)
     call('HSET', batch, 'next', after, 'sum', c.sum_after)
     if c.keep_ms == '' then
-        arrival.join(c.batch, #ARGV - c.bodies + 1, 0)
+        arrival.join(c.batch, c.types, #ARGV - c.bodies + 1, 0)
     else
         ends.keep(c.batch, tonumber(c.keep_ms), true)
     end

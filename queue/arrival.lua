@@ -51,10 +51,33 @@ local function forget_names()
     end
 end
 
--- n more jobs of a batch, which the first ones begin. It is remembered for delay_us more.
-function arrival.join(name, n, delay_us)
+local TYPES_MOST = 8 -- that a batch counts apart
+local OTHERS = '*'
+
+-- "mail 300 news 20 * 5", how many jobs of which type a batch was given, with {name =, count =} more; *: of all others.
+local function add_types(text, types)
+    local names, counts = {}, {}
+    local function add(name, n)
+        if not counts[name] and #names == TYPES_MOST then name = OTHERS end
+        if not counts[name] and name ~= OTHERS then names[#names + 1] = name end
+        counts[name] = (counts[name] or 0) + n
+    end
+    for name, n in text:gmatch('(%S+) (%d+)') do add(name, tonumber(n)) end
+    for _, t in ipairs(types) do add(t.name, t.count) end
+    if counts[OTHERS] then names[#names + 1] = OTHERS end
+    for i, name in ipairs(names) do names[i] = name .. ' ' .. us(counts[name]) end
+    return concat(names, ' ')
+end
+
+-- These {name =, count =} of types, n in all, are more jobs of a batch, which the first ones begin. It is remembered for delay_us
+-- more.
+function arrival.join(name, types, n, delay_us)
     local batch, keep_ms = P .. 'batch:' .. name, ends.KEPT_MS + ceil(delay_us / 1000)
-    local begun = call('HINCRBY', batch, 'total', n) == n and call('HSETNX', batch, 'created', us(now)) == 1
+    local total = call('HINCRBY', batch, 'total', n)
+    local begun = total == n and call('HSETNX', batch, 'created', us(now)) == 1
+    local known = call('HGET', batch, 'types')
+    -- One that was begun by a version that did not count them stays without.
+    if n > 0 and (known or total == n) then call('HSET', batch, 'types', add_types(known or '', types)) end
     if begun then
         call('ZADD', P .. 'batches', us(now), name)
         forget_names()

@@ -1,5 +1,6 @@
 #include "queue/batch.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ enum field {
     MARK,
     LAST_US,
     LAST,
+    TYPES,
     FIELDS
 };
 #define ROW_HEAD 3
@@ -76,6 +78,23 @@ static void read_follower(const char *text, struct batch *out)
         return;
     snprintf(out->queue, sizeof out->queue, "%.*s", (int)(blank - text), text);
     snprintf(out->type, sizeof out->type, "%s", blank + 1);
+}
+
+/* "mail 300 news 20 * 5"; those of * are of types that are not counted apart. */
+static void read_types(const char *text, struct batch *out)
+{
+    char name[LIMIT_NAME_SIZE];
+    int64_t jobs;
+    int len;
+
+    while (out->type_count < BATCH_TYPES_MOST &&
+           sscanf(text, "%128[A-Za-z0-9_.-] %" SCNd64 " %n", name, &jobs, &len) == 2) {
+        struct batch_type *t = &out->types[out->type_count++];
+
+        snprintf(t->name, sizeof t->name, "%s", name);
+        t->jobs = positive(jobs);
+        text += len;
+    }
 }
 
 /* Since the mark before last, which is one to two seconds old while jobs end. */
@@ -125,20 +144,13 @@ int batch_row(const struct redisReply *row, int64_t now_us, struct batch *out, s
                           .sealed_us = n[SEALED],
                           .ended_us = n[ENDED],
                           .fired_us = n[FIRED],
+                          .finish_us = -1,
                           .rate = rate_of(n, ended, now_us)};
     snprintf(out->name, sizeof out->name, "%s", row->element[0]->str);
     read_follower(row->element[ROW_HEAD + THEN]->str, out);
+    read_types(row->element[ROW_HEAD + TYPES]->str, out);
     out->phase = phase_of(out, n, row->element[1]->str);
     return 0;
-}
-
-int64_t batch_finish_us(const struct batch *b)
-{
-    double left_us = b->rate > 0 ? (double)b->left / b->rate * 1e6 : 0;
-
-    if (b->phase == BATCH_PAUSED)
-        return -1;
-    return b->left > 0 && left_us > 0 && left_us < 1e16 ? b->now_us + (int64_t)left_us : -1;
 }
 
 void batch_seal_request(struct args *a, const char *prefix, int64_t now_us, const char *name, bool create,

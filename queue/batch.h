@@ -18,6 +18,13 @@ enum batch_phase {
     BATCH_ENDED,
 };
 
+#define BATCH_TYPES_MOST 8 /* that it counts apart */
+
+struct batch_type {
+    char name[LIMIT_NAME_SIZE];
+    int64_t jobs; /* that it was given */
+};
+
 struct batch {
     char name[LIMIT_NAME_SIZE];
     enum batch_phase phase;
@@ -31,6 +38,13 @@ struct batch {
     int64_t created_us, sealed_us, ended_us, fired_us;  /* 0: not yet */
     char queue[LIMIT_NAME_SIZE], type[LIMIT_NAME_SIZE]; /* of the job that follows when it has ended; "" */
     double rate; /* jobs that ended in a second, of the last one or two */
+    struct batch_type types[BATCH_TYPES_MOST];
+    size_t type_count;
+
+    /* What batch_forecast tells: */
+    int64_t finish_us; /* when its last job starts, or ends at that rate; -1: that cannot be told */
+    unsigned because;  /* what may make it later: enum forecast_because */
+    bool at_rate;      /* it is the rate that tells */
 };
 
 /* One of them, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows.
@@ -39,8 +53,9 @@ WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out)
 /* All, the oldest first, without what runs; *batches is the caller's to free, also after a failure. */
 WEIR_CHECKED int batch_list(struct weir *w, struct batch **batches, size_t *count);
 
-/* When the last one ends at the present rate; -1: that cannot be told, or it is paused. */
-int64_t batch_finish_us(const struct batch *b);
+/* When the last job of one that batch_read has read starts by the limits, or ends at its present rate: the
+ * later of the two. */
+WEIR_CHECKED int batch_forecast(struct weir *w, struct batch *b);
 
 /* What a batch was when it was to be halted or resumed, and how many jobs that concerns. */
 struct batch_change {

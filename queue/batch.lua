@@ -8,7 +8,7 @@
 local batch = {}
 
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
-                'mark_us', 'mark', 'last_us', 'last'}
+                'mark_us', 'mark', 'last_us', 'last', 'types'}
 
 -- "paused", "cancelled" or ''.
 function batch.halted(name)

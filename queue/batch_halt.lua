@@ -29,7 +29,7 @@ local function batch_halt(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
     if not b and verb == 'cancel' then return {'none'} end
-    if not b and dry == '0' then arrival.join(name, 0, 0) end
+    if not b and dry == '0' then arrival.join(name, {}, 0, 0) end
     b = b or {left = 0}
     local was, asleep = state(name, b), {}
     if dry == '0' and (was == 'open' or was == 'paused' and verb == 'cancel') then

@@ -37,7 +37,7 @@ local function batch_seal(ARGV)
     local b = batch.read(name)
     if not b then
         if create == '0' then return {'none'} end
-        arrival.join(name, 0, 0)
+        arrival.join(name, {}, 0, 0)
     end
     if follows then call('HSET', P .. 'batch:' .. name, 'then', follows) end
     if not (b and b.sealed) then ends.seal(name) end

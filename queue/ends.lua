@@ -4,7 +4,8 @@
 --   batch:<name>   hash: total (jobs it was given), done, dead, cancelled (those that have ended), failed (attempts), created, sealed
 --                  (us: no more will come), then ("queue type": what to enqueue when all have ended), fired (us: that was
 --                  done), ended (us), cancel (us: it was cancelled), mark_us, mark, last_us, last (how many had ended when: for
---                  its rate), next, sum (append). It expires, but not while it is paused or cancelled
+--                  its rate), types (how many jobs of which type it was given), next, sum (append). It expires, but not
+--                  while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
 -- uses: check lease

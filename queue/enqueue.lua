@@ -116,7 +116,7 @@ local function enqueue(ARGV)
     if answer then return answer end
     local header = format('q %s.%s %s %s\n', id, tag, queue, name)
     put(queue, name, due, tag, header, make_entry(batch, unique, lock, ARGV[13]))
-    if batch ~= '' then arrival.join(batch, 1, max(0, due - now)) end
+    if batch ~= '' then arrival.join(batch, {{name = name, count = 1}}, 1, max(0, due - now)) end
     if unique ~= '' then lock_key(unique, lock, id) end
     if VIRTUAL then
         call('SET', P .. 'id:' .. id, tag)

@@ -18,9 +18,11 @@ const char *forecast_reason(unsigned because)
         {LATER_LIMIT, "a limit cannot be read"},
         {LATER_KEYS, "each key has a gate of its own"},
         {LATER_IN_FLIGHT, "jobs in flight must end"},
+        {LATER_TYPES, "how many of which type are left is not counted"},
         {LATER_OTHERS, "others may come first"},
         {LATER_COSTS, "some name their costs"},
         {LATER_ADAPTS, "the rate adapts"},
+        {LATER_SCHEDULED, "some are scheduled or to be retried"},
     };
 
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)

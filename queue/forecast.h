@@ -16,6 +16,8 @@ enum forecast_because {
     LATER_OTHERS = 64,      /* other jobs may come first at the same limits */
     LATER_COSTS = 128,      /* some name their costs */
     LATER_ADAPTS = 256,     /* the rate adapts */
+    LATER_SCHEDULED = 512,  /* of a batch: some are not in their queues */
+    LATER_TYPES = 1024,     /* of a batch: how many of which type are left is not counted */
 };
 /* In words, of the first that holds; "" for 0. */
 const char *forecast_reason(unsigned because);

@@ -715,6 +715,7 @@ static void test_list(void **state)
 static void test_rate(void **state)
 {
     static const char *const words[] = {"b"};
+    struct weir *w = weir_new(turns.server.url, NULL);
     struct batch b;
 
     (void)state;
@@ -731,9 +732,13 @@ static void test_rate(void **state)
     assert_int_equal(b.done, 5);
     assert_int_equal(b.left, 5);
     assert_true(b.rate > 1.9 && b.rate < 2.1);
-    assert_int_equal(batch_finish_us(&b) - turns.now_us, 2500000);
+    must(batch_forecast(w, &b));
+    assert_int_equal(b.finish_us - turns.now_us, 2500000);
+    assert_true(b.at_rate);
     b.phase = BATCH_PAUSED;
-    assert_int_equal(batch_finish_us(&b), -1);
+    must(batch_forecast(w, &b));
+    assert_int_equal(b.finish_us, -1);
+    weir_free(w);
     must(batch_row(turns.reply->element[1], turns.now_us + 100 * SECOND_US, &b, &turns.error));
     assert_true(b.rate < 0.1); /* it stands still */
 }
@@ -877,7 +882,7 @@ static void test_command(void **state)
     expect_says(o.out,
                 "{\"name\":\"b\",\"state\":\"sealed\",\"total\":1000,\"left\":1000,\"waiting\":1000,"
                 "\"running\":0,\"aside\":0,\"done\":0,\"failed\":0,\"dead\":0,\"cancelled\":0,\"rate\":0.0,"
-                "\"finish_at\":null,\"created\":17");
+                "\"finish_at\":null,\"at_the_earliest\":false,\"created\":17");
     expect_says(o.out, "\"ended\":null,\"then\":{\"type\":\"next\",\"queue\":\"q\",\"enqueued\":null}}\n");
 
     succeed("worker", "-q", "q", "--exec", "next=/bin/cat", "--exec", "t=/bin/true", "--drain", "--drain-max",

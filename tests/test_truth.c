@@ -188,6 +188,98 @@ static void test_several_rules_are_forecast_together(void **state)
     assert_true(fabs(number_of("status", "types.slow.rate") - 3 / day_s) < 1e-9);
 }
 
+/* One job a line, with ids slow0 ... and t0 ... */
+static void write_jobs(int slow, int t)
+{
+    char text[4000] = "";
+    size_t len = 0;
+
+    for (int i = 0; i < slow + t; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "{\"id\":\"%s%d\",\"type\":\"%s\"}\n",
+                                i < slow ? "slow" : "t", i < slow ? i : i - slow, i < slow ? "slow" : "t");
+    write_text(turns.server.folder, "jobs", text);
+}
+
+static void expect_time(const char *line, const char *path, double time)
+{
+    double told = number_of(line, path);
+
+    if (!(fabs(told - time) < 1))
+        fail_msg("%s: %s: %f, not %f", line, path, told, time);
+}
+
+/* The same jobs, asked for by the batch, the type, the limit and the last job. */
+static void test_a_batch_ends_when_its_types_do(void **state)
+{
+    double status, told;
+
+    (void)state;
+    begin_worker(100);
+    weir("rate set slow 10/s 3/1d,algorithm=fixed-window");
+    write_jobs(10, 0);
+    told = number_of("enqueue --from jobs --batch b", "types.slow.last_start");
+    status = number_of("status", "types.slow.finish_at");
+    assert_true(fabs(told - status) < 1);
+    assert_true(status > (double)clock_wall_us() / 1e6 + 2 * 86400);
+    expect_time("batch show b", "finish_at", status);
+    expect_time("rate show slow", "last_start", status);
+    expect_time("why slow9", "start", status);
+    assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 0);
+    turns.now_us = clock_wall_us();
+    assert_int_equal(claim("w", 3, 0), 3);
+    keep_tokens();
+    assert_int_equal(claim("w", 1, 0), 0);
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    settle("w", SETTLE_FINISH, tokens[1], 0, NULL);
+    status = number_of("status", "types.slow.finish_at");
+    expect_time("batch show b", "finish_at", status);
+    expect_time("why slow9", "start", status);
+    assert_int_equal((int)number_of("batch show b", "left"), 8);
+    enqueue_ten_of_slow();
+    expect_time("batch show b", "finish_at", status);
+    must_say("batch show b", " at the earliest (others may come first)\n");
+    weir("batch pause b");
+    assert_true(isnan(number_of("batch show b", "finish_at")));
+}
+
+/* Of a batch of several types it is known how many have ended, but not of which type. */
+static void test_a_batch_of_several_types(void **state)
+{
+    double status;
+
+    (void)state;
+    begin_worker(100);
+    weir("rate set slow 1/1m,burst=1");
+    write_jobs(10, 4);
+    weir("enqueue --from jobs --batch b");
+    status = number_of("status", "types.slow.finish_at");
+    expect_time("batch show b", "finish_at", status);
+    assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 0);
+    free(redis_text("HINCRBY", PREFIX "batch:b", "done", "4"));
+    expect_time("batch show b", "finish_at", status - 4 * 60);
+    must_say("batch show b", " at the earliest (how many of which type are left is not counted)\n");
+    free(redis_text("HDEL", PREFIX "batch:b", "types")); /* of a version that did not count them */
+    assert_true(isnan(number_of("batch show b", "finish_at")));
+    assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 1);
+}
+
+/* A batch counts eight types apart. */
+static void test_a_batch_of_many_types(void **state)
+{
+    char text[2000] = "";
+
+    (void)state;
+    for (int i = 0; i < 30; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "{\"type\":\"type%d\"}\n", i % 10);
+    write_text(turns.server.folder, "jobs", text);
+    weir("enqueue --batch b type9");
+    weir("enqueue --batch b type9");
+    weir("enqueue --from jobs --batch b");
+    expect_text("type9 5 type0 3 type1 3 type2 3 type3 3 type4 3 type5 3 type6 3 * 6", "HGET",
+                PREFIX "batch:b", "types");
+    assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 1);
+}
+
 /* A limit that types share ends with the last of them, and so do limits that one type has. */
 static void test_limits_that_are_shared(void **state)
 {
@@ -266,9 +358,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
     const struct CMUnitTest tests[] = {
-        TEST(jobs_set_aside_are_counted_as_that),  TEST(a_drained_worker_says_what_is_left),
-        TEST(several_rules_are_forecast_together), TEST(limits_that_are_shared),
-        TEST(what_workers_do_is_not_promised),     TEST(a_queue_that_nobody_serves),
+        TEST(jobs_set_aside_are_counted_as_that),
+        TEST(a_drained_worker_says_what_is_left),
+        TEST(several_rules_are_forecast_together),
+        TEST(limits_that_are_shared),
+        TEST(a_batch_ends_when_its_types_do),
+        TEST(a_batch_of_several_types),
+        TEST(a_batch_of_many_types),
+        TEST(what_workers_do_is_not_promised),
+        TEST(a_queue_that_nobody_serves),
     };
 
     return cmocka_run_group_tests_name("truth", tests, turns_start, turns_stop);

@@ -351,10 +351,10 @@ static void ask_batches(void)
 
     if (batch_list(w, &batches, &count) == 0)
         for (size_t i = 0; i < count; i++)
-            touch_text(batches[i].name), touch_text(batches[i].type), (void)batch_finish_us(&batches[i]);
+            touch_text(batches[i].name), touch_text(batches[i].type);
     free(batches);
-    if (batch_read(w, "night", &one) == 0)
-        touch_text(one.name), (void)batch_finish_us(&one);
+    if (batch_read(w, "night", &one) == 0 && batch_forecast(w, &one) == 0)
+        touch_text(one.name);
     (void)!batch_resume(w, "night", &change);
     (void)!batch_cancel(w, "night", false, &change);
 }
