@@ -104,7 +104,8 @@ static const struct kind {
     {"token", "workers", DOCTOR_WRONG, false, "when its worker ends, its job goes to the dead jobs"},
     {"duty", "duty", DOCTOR_WARNING, true, NULL},
     {"lost", "data", DOCTOR_WARNING, false,
-     "set limits and schedules again, enqueue what is missing, and look after Redis's AOF"},
+     "enqueue and schedule again what is missing, look whether all limits are there (weir rate list), and "
+     "look after Redis's AOF"},
     {"keyless", "limits", DOCTOR_WARNING, false,
      "weir rate set NAME RULE,by=PATH with the path that its jobs have"},
     {"held", "held", DOCTOR_WARNING, false, "start a worker that has a handler for it"},

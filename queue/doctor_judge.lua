@@ -45,7 +45,7 @@ local families = {
     finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#%d/?[%w_.-]*')},
 }
 local singles = {
-    about = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
+    about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list',
 }
@@ -391,7 +391,8 @@ local DAY_US = 86400 * 1000000
 function look.about(field)
     local at = field == 'lost' and tonumber(call('HGET', P .. 'about', field) or nil)
     if not at or now - at > DAY_US then return nil end
-    return 'lost', format('Redis lost all of this namespace %d s ago: jobs, schedules, batches, unique locks, limits', floor((now - at) / 1000000))
+    local ago_s = floor((now - at) / 1000000)
+    return 'lost', format('Redis lost all of this namespace %d s ago: jobs, schedules, batches, unique locks, and limits that no worker knew', ago_s)
 end
 
 function look.batches(name)

@@ -37,7 +37,7 @@ local function rate_pause(ARGV)
     local parts = rates.split(text)
     parts.pause = for_us > 0 and us(now + for_us) .. '/' .. us(now) or nil
     rates.write(name, parts)
-    rates.record(ARGV[4], ARGV[5])
+    rates.record(ARGV[4], ARGV[5], 'limit', name)
     return rates.reply(rates.wake({name}), paused and 1 or 0)
 end
 

@@ -83,9 +83,7 @@ end
 
 local function remove(name, before)
     if rates.split(before).weighted then
-        for _, field in ipairs(call('HKEYS', P .. 'weights')) do
-            if sub(field, 1, #name + 1) == name .. '/' then call('HDEL', P .. 'weights', field) end
-        end
+        rates.forget_weights(name)
         for _, t in ipairs(rates.users(name)) do rates.forget_shares(t.name) end
     end
     call('HDEL', P .. 'limits', name)
@@ -135,7 +133,7 @@ local function rate_set(ARGV)
         local anew = keyed_anew(name, text)
         if text == '' then remove(name, before) else set(name, before, words, was_at) end
         for _, user in ipairs(anew) do rates.count_keys_anew(user) end
-        rates.record(what, by)
+        rates.record(what, by, 'limit', name)
     end
     return rates.reply(dry == '0' and rates.wake({name}) or {}, before and 1 or 0, concat(words, ' '))
 end

@@ -80,7 +80,7 @@ local function rate_use(ARGV)
         leave_gates(name, looked_at)
         rates.forget_shares(name)
     end
-    rates.record(ARGV[5], ARGV[6])
+    rates.record(ARGV[5], ARGV[6], 'type', name)
     return rates.reply(#looked_at > 0 and rates.wake(looked_at) or {}, 1)
 end
 

@@ -28,7 +28,7 @@ local function rate_weight(ARGV)
     local parts = rates.split(text)
     parts.weighted = parts.weighted or weight > 1
     rates.write(name, parts)
-    rates.record(ARGV[5], ARGV[6])
+    rates.record(ARGV[5], ARGV[6], 'limit', name)
     return {1}
 end
 

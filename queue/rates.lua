@@ -3,6 +3,8 @@
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
+--   revisions: hash limit/<name>, type/<name> -> when somebody changed it last, us; * -> when anything was. They only grow, and stay when
+--              a limit is removed: a worker that knows of a later one has seen what Redis has lost
 -- uses: bell check lease rules types
 
 local rates = {}
@@ -18,7 +20,7 @@ function rates.wrong_keys()
         wrong = wrong or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
     end
     return wrong or check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash')
-        or check.wrong_kind('weights', 'hash') or check.wrong_kind('changes', 'list')
+        or check.wrong_kind('weights', 'hash') or check.wrong_kind('changes', 'list') or check.wrong_kind('revisions', 'hash')
 end
 
 -- Of the gates that are not keyed.
@@ -178,11 +180,34 @@ function rates.wake(limits)
     return asleep
 end
 
--- Remembers a change: what was done and by whom.
-function rates.record(what, by)
-    local at = format('%d.%06d', floor(now / 1000000), now % 1000000)
+function rates.forget_weights(limit)
+    for _, field in ipairs(call('HKEYS', P .. 'weights')) do
+        if sub(field, 1, #limit + 1) == limit .. '/' then call('HDEL', P .. 'weights', field) end
+    end
+end
+
+local function has_attributes(name)
+    local t = types.parse(name, call('HGET', P .. 'types', name) or '')
+    return #t.use > 0 or t.cost ~= 1
+end
+
+-- Of a "limit" or a "type"; 1: it is there, from before revisions were kept; 0: it was never changed.
+function rates.revision(kind, name)
+    local at = tonumber(call('HGET', P .. 'revisions', kind .. '/' .. name) or nil)
+    if at then return at end
+    local there = kind == 'type' and has_attributes(name) or kind == 'limit' and call('HEXISTS', P .. 'limits', name) == 1
+    return there and 1 or 0
+end
+
+function rates.newest() return tonumber(call('HGET', P .. 'revisions', '*') or nil) or 0 end
+
+-- Remembers a change: what was done and by whom, and of which "limit" or "type"; kind nil: their revisions are not new.
+function rates.record(what, by, kind, name)
+    local at, revision = format('%d.%06d', floor(now / 1000000), now % 1000000), us(max(now, rates.newest() + 1))
     call('LPUSH', P .. 'changes', format('{"at":%s,"by":%s,"what":%s}', at, json_write(by), json_write(what)))
     call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
+    call('HSET', P .. 'revisions', '*', revision)
+    if kind then call('HSET', P .. 'revisions', kind .. '/' .. name, revision) end
 end
 
 -- A reply: first what is given, then the list.

@@ -7,6 +7,7 @@
 --   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}
 --   types.read(name)        -> the same, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.write(t)          puts use and cost back; what else stood there stays
+--   types.attributes(t)     use and cost as text
 --   types.note(name, attribute, value)  sets another one
 --   types.load(name)        -> what holds it
 --   types.specs(name, key)  -> the gates of one key, {name =, rule =} each
@@ -44,10 +45,17 @@ function types.read(name)
     return t
 end
 
-function types.write(t)
+local function attributes(t)
     local words = {}
     if #t.use > 0 then words[1] = 'use=' .. concat(t.use, ',') end
     if t.cost ~= 1 then words[#words + 1] = 'cost=' .. us(t.cost) end
+    return words
+end
+
+function types.attributes(t) return concat(attributes(t), ' ') end
+
+function types.write(t)
+    local words = attributes(t)
     for _, word in ipairs(t.others) do words[#words + 1] = word end
     call('HSET', P .. 'types', t.name, concat(words, ' '))
 end

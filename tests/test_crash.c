@@ -322,10 +322,8 @@ static void redis_forgets_all(void **state)
     free(server_ask(&s->server, "FLUSHALL", NULL));
     await_text(
         s->server.folder, "busy.err",
-        "Redis has lost Weir's data: its jobs, 1 that run here among them, schedules, batches, unique locks, "
-        "and "
-        "its limits, so types run without; set these again (weir rate set), and enqueue what is missing");
-    await_text(s->server.folder, "other.err", "Redis has lost Weir's data: its jobs, 0 that run here");
+        "Redis has lost all of Weir's data: jobs (1 of them run here), schedules, batches and unique locks");
+    await_text(s->server.folder, "other.err", "Redis has lost all of Weir's data: jobs (0 of them run here)");
     assert_int_equal(times_said(s, "busy.err", "given to others"), 0);
     idle = stage_actor(s, "idle", "types=mark", "executors=1", NULL);
     stage_push(s, "mark", NULL, 1, 1);
@@ -333,9 +331,9 @@ static void redis_forgets_all(void **state)
     assert_int_equal(stage_end(idle), 0);
     assert_int_equal(stage_end(busy), 0);
     assert_int_equal(stage_end(other), 0);
-    assert_int_equal(times_said(s, "other.err", "lost Weir's data"), 1);
-    assert_int_equal(times_said(s, "idle.err", "lost Weir's data"), 0);
-    assert_int_equal(times_said(s, "busy.err", "lost Weir's data"), 1);
+    assert_int_equal(times_said(s, "other.err", "lost all of Weir's data"), 1);
+    assert_int_equal(times_said(s, "idle.err", "lost all of Weir's data"), 0);
+    assert_int_equal(times_said(s, "busy.err", "lost all of Weir's data"), 1);
 }
 
 /* Down until a call succeeds, though each connect does. */

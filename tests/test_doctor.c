@@ -274,6 +274,7 @@ static const struct loss {
     {"duty", NULL, false},
     {"about", NULL, false},
     {"changes", NULL, false},
+    {"revisions", NULL, false},
     {"id:", NULL, false},
     {"credit:", NULL, false},
     {"bell:", NULL, false},

@@ -1198,8 +1198,9 @@ static void drain(void)
 static void check_nothing_left(void)
 {
     static const char *const stay[] = {
-        "queues", "types", "limits",  "gate:",   "stats:", "reap",    "dead",      "id:", "bell:", "spare:",
-        "duty",   "stop:", "changes", "weights", "batch:", "batches", "finished:", "at:", "about", "alone"};
+        "queues", "types",   "limits",    "gate:", "stats:", "reap",    "dead",
+        "id:",    "bell:",   "spare:",    "duty",  "stop:",  "changes", "weights",
+        "batch:", "batches", "finished:", "at:",   "about",  "alone",   "revisions"};
     char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
 
     for (char *key; (key = strsep(&rest, "\n"));) {

@@ -94,12 +94,11 @@ static bool is_data_lost(struct weir_worker *w, struct span birth)
 static void tell_lost(struct weir_worker *w, const struct lost *lost)
 {
     if (is_data_lost(w, lost->adopt->birth))
-        log_line(
-            LOG_LEVEL_WARN,
-            "Redis has lost Weir's data: its jobs, %d that run here among them, schedules, batches, unique "
-            "locks, and its limits, so types run without; set these again (weir rate set), and enqueue what "
-            "is missing",
-            lost->count);
+        log_line(LOG_LEVEL_WARN,
+                 "Redis has lost all of Weir's data: jobs (%d of them run here), schedules, batches and "
+                 "unique locks; enqueue and schedule again what is missing. This worker knows %zu limits and "
+                 "types, which it writes again",
+                 lost->count, w->known.records.count);
     else if (lost->count > 0)
         log_line(LOG_LEVEL_WARN,
                  "%d jobs that run here were given to others while this worker was away, or Redis has lost "
@@ -159,7 +158,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         waking_name(w->waking, &adopt);
         w->adopted = !w->adopt_again;
         worker_lives(w);
-        w->look_now = w->look_held = true;
+        w->look_now = w->look_held = w->limits_due = true;
         w->duty_until_us = w->duty_until_redis_us = w->second_us = w->pause_until_us = 0;
         w->tick_us = now + w->lease_us / 4;
     }

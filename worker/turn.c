@@ -282,6 +282,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
         beat(w, &a);
         w->tick_us = now + w->lease_us / 4;
         w->look_held |= w->unknown_dead; /* types that no worker runs any more */
+        worker_learn_limits(w, &a);
         worker_recheck(w, &a, now);
     }
     if (worker_claim_time(w, room) <= now + worker_way_there(w) || /* the next turn waits for this one */
@@ -322,6 +323,10 @@ void worker_look(struct weir_worker *w)
             look_at(w, w->pause_until_us, now);
         else if (worker_precheck(w))
             worker_adopt(w);
+        return;
+    }
+    if (w->limits_due) {
+        worker_restore_limits(w);
         return;
     }
     worker_measure_rate(w, now);

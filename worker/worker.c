@@ -91,6 +91,7 @@ void weir_worker_free(struct weir_worker *w)
         w->told = next;
     }
     claim_free(&w->claim);
+    known_limits_free(&w->known);
     handlers_free(&w->handlers);
     free(w->watched);
     free(w->types);

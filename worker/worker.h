@@ -2,14 +2,13 @@
  *
  *   worker.c   made, run, freed; options.c
  *   precheck.c before joining: Redis's settings, once, and the user's rights
- *   adopt.c    joining, under a new id after each connect; stop.c: finishing and leaving; exit.c: exit() by a
- *              handler
- *   turn.c     one turn: what goes into it, and when the next one is
- *   settle.c   what has ended, batches.c: and of which batches there is more; claim.c: what to run next;
- *              alone.c: jobs that run alone; schedule.c: schedules that are due
- *   waking.c   what an idle worker waits for
- *   pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over
- *   handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
+ *   adopt.c    joining, under a new id after each connect; limits.c: what it knows of the limits of its
+ * types; stop.c: finishing and leaving; exit.c: exit() by a handler turn.c     one turn: what goes into it,
+ * and when the next one is settle.c   what has ended, batches.c: and of which batches there is more; claim.c:
+ * what to run next; alone.c: jobs that run alone; schedule.c: schedules that are due waking.c   what an idle
+ * worker waits for pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease
+ * that is over handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c,
+ * http.c; trace.c
  *
  * Everything but the pool's threads runs on the loop. */
 #ifndef WORKER_WORKER_H
@@ -21,6 +20,7 @@
 
 #include "core/client.h"
 #include "core/link.h"
+#include "queue/known.h"
 #include "worker/batches.h"
 #include "worker/distance.h"
 #include "worker/handler.h"
@@ -98,6 +98,8 @@ struct weir_worker {
     /* Who we are to Redis. */
     char id[WORKER_ID_SIZE], next_id[WORKER_ID_SIZE]; /* next_id: while it is being adopted */
     char birth[128];                                  /* of Redis's data; "": not known yet */
+    struct known_limits known;                        /* of the types that it runs */
+    bool limits_due;                                  /* to be compared with what Redis has */
     bool checked;                                     /* Redis's settings are */
     int64_t recheck_us;                               /* when to look at them again */
     bool permitted;                                   /* the user has all rights, as far as we know */
@@ -174,6 +176,12 @@ int worker_describe(struct weir_worker *w);
 bool worker_is_hopeless(struct weir_worker *w, const struct error *why);
 void worker_adopt(struct weir_worker *w);
 extern const struct link_events worker_link_events;
+
+/* limits.c */
+/* After each connect, before anything else: writes again what Redis has lost, then learns what there is. */
+void worker_restore_limits(struct weir_worker *w);
+/* With each heartbeat. */
+void worker_learn_limits(struct weir_worker *w, struct args *a);
 
 /* turn.c */
 /* Looks what is due, and sets the timer to the next look. */

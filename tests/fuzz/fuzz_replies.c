@@ -8,6 +8,7 @@
 #include "queue/doctor_access.h"
 #include "queue/enqueue.h"
 #include "queue/find_job.h"
+#include "queue/known.h"
 #include "queue/limits.h"
 #include "queue/queues.h"
 #include "queue/rate.h"
@@ -197,7 +198,8 @@ static void read_limits(const struct redisReply *r)
 static void read_rate_set(const struct redisReply *r)
 {
     struct rate_change change;
-    char cursor[RATE_CURSOR_SIZE] = "";
+    char cursor[RATE_CURSOR_SIZE] = "", written[100];
+    struct known_limits known = {0};
 
     if (rate_set_reply(r, &change, &e) == 0)
         touch_text(change.missing);
@@ -207,6 +209,11 @@ static void read_rate_set(const struct redisReply *r)
     rate_change_free(&change);
     if (rate_apply_reply(r, cursor, &e) == 0)
         touch_text(cursor);
+    if (rate_known_reply(r, &known, &e) == 0)
+        touch_text(known.newest);
+    known_limits_free(&known);
+    if (rate_again_reply(r, written, sizeof written, &e) == 0)
+        touch_text(written);
 }
 
 static void read_fire(const struct redisReply *r)

@@ -1,0 +1,359 @@
+/* Limits that workers know of are written again when Redis has lost them, or has older ones: the scripts
+ * rate_known and rate_again, at a time of the test's own. */
+#include "queue/known.h"
+#include "tests/scene.h"
+
+/* What a worker of these types knows, all of it. */
+static void learn(struct known_limits *known, const char *const *types, int count)
+{
+    struct args a;
+
+    args_init(&a);
+    rate_known_request(&a, PREFIX, turns.now_us, known, (struct names){types, count});
+    assert_int_equal(turns_send(&a), 0);
+    assert_int_equal(rate_known_reply(turns.reply, known, &turns.error), 0);
+}
+
+static struct known_limits learned(const char *type)
+{
+    struct known_limits known = {0};
+
+    learn(&known, &type, 1);
+    return known;
+}
+
+static int again(const struct known_limits *known, char written[200])
+{
+    struct args a;
+    int rc;
+
+    args_init(&a);
+    rate_again_request(&a, PREFIX, turns.now_us, "worker w@host", known);
+    rc = turns_send(&a);
+    return rc ? rc : rate_again_reply(turns.reply, written, 200, &turns.error);
+}
+
+static void expect_written(const struct known_limits *known, const char *expected)
+{
+    char written[200];
+
+    if (again(known, written) != 0)
+        fail_msg("refused: %s", turns.error.text);
+    assert_string_equal(written, expected);
+}
+
+static void lose_all(void)
+{
+    free(redis_text("FLUSHALL"));
+    turns.now_us += SECOND_US;
+}
+
+static void rate(const char *limit, const char *rules)
+{
+    turns.now_us += SECOND_US;
+    assert_int_equal(turns_rate(limit, rules), 0);
+}
+
+static void test_limits_come_back_once(void **state)
+{
+    struct known_limits mail, news;
+
+    (void)state;
+    rate("mail", "5/1000000/5");
+    rate("shared", "2/1000000/1");
+    assert_int_equal(turns_use("news", "use", "3", (const char *const[]){"shared"}, 1),
+                     -65); /* over its burst */
+    assert_int_equal(turns_use("news", "use", "1", (const char *const[]){"shared"}, 1), 0);
+    mail = learned("mail");
+    news = learned("news");
+    expect_written(&mail, "");
+    lose_all();
+    expect_written(&mail, "limit mail");
+    expect_text("gcra:5/1000000/5", "HGET", PREFIX "limits", "mail");
+    expect_written(&mail, "");
+    expect_written(&news, "type news, limit shared");
+    expect_written(&news, "");
+    expect_text("gcra:2/1000000/1", "HGET", PREFIX "limits", "shared");
+    expect_text("use=shared", "HGET", PREFIX "types", "news");
+    assert_int_equal(redis_number("LLEN", PREFIX "changes"), 2);
+    expect_text(
+        "{\"at\":1795000003.000000,\"by\":\"worker w@host\",\"what\":\"written again, after Redis lost "
+        "them: limit mail\"}",
+        "LINDEX", PREFIX "changes", "1");
+    known_limits_free(&mail);
+    known_limits_free(&news);
+}
+
+static void test_all_of_a_limit_comes_back(void **state)
+{
+    struct known_limits known;
+
+    (void)state;
+    rate("mail", "gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0");
+    assert_int_equal(turns_weight("mail", "big", 4), 0);
+    assert_int_equal(turns_weight("mail", "small.one", 2), 0);
+    assert_int_equal(turns_use("mail", "use", "4", NULL, 0), 0);
+    free(redis_text("HSET", PREFIX "types", "mail", "cost=4 lanes=key costs=own"));
+    assert_int_equal(turns_pause("mail", 3600 * SECOND_US), 0);
+    known = learned("mail");
+    lose_all();
+    free(redis_text("HSET", PREFIX "types", "mail", "costs=own"));
+    expect_written(&known, "type mail, limit mail");
+    expect_text("gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0 "
+                "pause:1795003601000000/1795000001000000 weights:1",
+                "HGET", PREFIX "limits", "mail");
+    expect_text("cost=4 costs=own", "HGET", PREFIX "types", "mail");
+    expect_text("4\n2", "HMGET", PREFIX "weights", "mail/big", "mail/small.one");
+    known_limits_free(&known);
+}
+
+static void test_who_sets_a_limit_anew_wins(void **state)
+{
+    struct known_limits known;
+
+    (void)state;
+    rate("mail", "5/1000000/5");
+    known = learned("mail");
+    lose_all();
+    rate("mail", "7/1000000/7");
+    expect_written(&known, "");
+    rate("mail", "");
+    expect_written(&known, ""); /* it was removed, not lost */
+    assert_int_equal(redis_number("HLEN", PREFIX "limits"), 0);
+    known_limits_free(&known);
+}
+
+static void test_the_newest_revision_wins(void **state)
+{
+    struct known_limits older, newer;
+
+    (void)state;
+    rate("mail", "5/1000000/5");
+    assert_int_equal(turns_weight("mail", "k", 3), -65); /* it has no keys */
+    older = learned("mail");
+    rate("mail", "6/1000000/6");
+    newer = learned("mail");
+    for (int first = 0; first < 2; first++) {
+        lose_all();
+        expect_written(first ? &newer : &older, "limit mail");
+        expect_written(first ? &older : &newer, first ? "" : "limit mail");
+        expect_text("gcra:6/1000000/6", "HGET", PREFIX "limits", "mail");
+    }
+    known_limits_free(&older);
+    known_limits_free(&newer);
+}
+
+/* It went back to a time when the limit was another one, and had other weights. */
+static void test_an_older_limit_is_replaced(void **state)
+{
+    struct known_limits known;
+    char *limits, *revisions;
+
+    (void)state;
+    rate("mail", "gcra:5/1000000/5,by=key");
+    assert_int_equal(turns_weight("mail", "gone", 3), 0);
+    limits = redis_text("HGET", PREFIX "limits", "mail");
+    revisions = redis_text("HGET", PREFIX "revisions", "limit/mail");
+    turns.now_us += SECOND_US;
+    assert_int_equal(turns_weight("mail", "gone", 1), 0);
+    assert_int_equal(turns_weight("mail", "k", 2), 0);
+    known = learned("mail");
+    free(redis_text("HSET", PREFIX "limits", "mail", limits));
+    free(redis_text("HSET", PREFIX "revisions", "limit/mail", revisions));
+    free(redis_text("DEL", PREFIX "weights"));
+    free(redis_text("HSET", PREFIX "weights", "mail/gone", "3", "mailer/k", "9"));
+    expect_written(&known, "limit mail");
+    expect_text("mail/k\nmailer/k", "EVAL",
+                "local all = redis.call('HKEYS', ARGV[1]) table.sort(all) return all", "0", PREFIX "weights");
+    known_limits_free(&known);
+    free(limits);
+    free(revisions);
+}
+
+/* Limits from before revisions were kept. */
+static void test_limits_without_a_revision(void **state)
+{
+    struct known_limits known;
+
+    (void)state;
+    rate("mail", "5/1000000/5");
+    assert_int_equal(turns_use("mail", "use", "2", NULL, 0), 0);
+    free(redis_text("DEL", PREFIX "revisions"));
+    known = learned("mail");
+    expect_written(&known, "");
+    lose_all();
+    free(redis_text("HSET", PREFIX "types", "mail", "costs=own")); /* a claim was faster */
+    expect_written(&known, "type mail, limit mail");
+    expect_text("cost=2 costs=own", "HGET", PREFIX "types", "mail");
+    known_limits_free(&known);
+}
+
+static void test_all_or_nothing(void **state)
+{
+    struct known_limits known;
+    char written[200], *before, *after;
+
+    (void)state;
+    rate("mail", "gcra:5/1000000/5,by=args.a");
+    rate("shared", "gcra:5/1000000/5,by=args.a");
+    assert_int_equal(turns_use("mail", "use", "", (const char *const[]){"shared"}, 1), 0);
+    known = learned("mail");
+    lose_all();
+    rate("mail", "gcra:5/1000000/5,by=args.b");
+    before = turns_digest();
+    assert_int_equal(again(&known, written), -65);
+    assert_non_null(strstr(turns.error.text, "the keyed rules of a type have one path"));
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    known_limits_free(&known);
+}
+
+static void test_what_has_not_changed_is_not_sent(void **state)
+{
+    struct known_limits known;
+
+    (void)state;
+    known = learned("mail");
+    assert_string_equal(known.newest, "0");
+    rate("mail", "5/1000000/5");
+    learn(&known, (const char *const[]){"mail"}, 1);
+    assert_int_equal(known.records.count, 1);
+    learn(&known, (const char *const[]){"mail"}, 1);
+    assert_int_equal(turns.reply->elements, 1);
+    assert_int_equal(known.records.count, 1);
+    rate("mail", "");
+    learn(&known, (const char *const[]){"mail"}, 1);
+    assert_int_equal(known.records.count, 0);
+    known_limits_free(&known);
+}
+
+static void test_what_does_not_fit_is_counted(void **state)
+{
+    enum { TYPES = 1001 };
+    static char names[TYPES][24];
+    const char *types[TYPES];
+    struct known_limits known = {0};
+
+    (void)state;
+    for (int i = 0; i < TYPES; i++) {
+        snprintf(names[i], sizeof names[i], "t%d", i);
+        types[i] = names[i];
+        free(redis_text("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5"));
+    }
+    free(redis_text("HSET", PREFIX "limits", "t0", "nothing that can be read"));
+    free(redis_text("HSET", PREFIX "limits", "t1", "gcra:5/1000000/5,by=key weights:1"));
+    for (int i = 0; i < TYPES; i++) {
+        char field[40];
+
+        snprintf(field, sizeof field, "t1/%d", i);
+        free(redis_text("HSET", PREFIX "weights", field, "2"));
+    }
+    learn(&known, types, TYPES);
+    assert_int_equal(known.records.count, 998);
+    assert_int_equal(known.left_out, 2); /* t1, and the last one */
+    known_limits_free(&known);
+}
+
+static void test_wrong_arguments_change_nothing(void **state)
+{
+    static const char *const records[] = {
+        "",
+        "limit",
+        "limit mail 7",
+        "limit mail 7 ",
+        "limit mail 7 nothing",
+        "limit mail 0 gcra:5/1000000/5",
+        "limit mail 99999999999999999 gcra:5/1000000/5",
+        "limit mail -7 gcra:5/1000000/5",
+        "limit ma/il 7 gcra:5/1000000/5",
+        "limit mail 7 gcra:5/1000000/5\nk",
+        "limit mail 7 gcra:5/1000000/5\nk two",
+        "gate mail 7 gcra:5/1000000/5",
+        "type mail x use=shared",
+    };
+    static const char *const keys[] = {"limits", "types", "weights", "changes", "revisions", "gate:mail#0"};
+    const char *words[] = {"w", "limit mail 7 gcra:5/1000000/5", ""};
+    char *before = turns_digest(), *after;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(records); i++) {
+        words[2] = records[i];
+        if (turns_script("rate_again", words, 3) == 0)
+            fail_msg("taken: %s", records[i]);
+    }
+    assert_true(turns_script("rate_again", NULL, 0) != 0);
+    assert_true(turns_script("rate_known", NULL, 0) != 0);
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        char key[64];
+
+        snprintf(key, sizeof key, PREFIX "%s", keys[i]);
+        free(redis_text("FLUSHALL"));
+        free(redis_text("SADD", key, "x"));
+        assert_true(turns_script("rate_again", words, 2) != 0);
+        if (!strstr(turns.error.text, key))
+            fail_msg("%s is not named: %s", key, turns.error.text);
+        assert_int_equal(redis_number("DBSIZE"), 1);
+    }
+}
+
+static const struct redisReply *answer(const char *lua)
+{
+    struct args a;
+
+    args_init(&a);
+    args_add(&a, "EVAL");
+    args_add(&a, lua);
+    args_add(&a, "0");
+    assert_int_equal(turns_send(&a), 0);
+    return turns.reply;
+}
+
+static void test_answers_are_checked(void **state)
+{
+    static const char *const wrong[] = {"return 'x'", "return {1}", "return {{}}", "return {'1', '0', 7}",
+                                        "return {'123456789012345678901234567890', '0'}"};
+    struct known_limits known = {0};
+    char written[8];
+    struct error e;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        if (rate_known_reply(answer(wrong[i]), &known, &e) == 0)
+            fail_msg("%s: taken", wrong[i]);
+    assert_int_equal(rate_known_reply(answer("return {'7', 3, 'a', 'b'}"), &known, &e), 0);
+    assert_int_equal(known.records.count, 2);
+    assert_int_equal(known.left_out, 3);
+    assert_string_equal(known.newest, "7");
+    assert_true(rate_again_reply(answer("return 7"), written, sizeof written, &e) != 0);
+    assert_true(rate_again_reply(answer("return {7}"), written, sizeof written, &e) != 0);
+    assert_int_equal(rate_again_reply(answer("return {'limit a', 'limit b'}"), written, sizeof written, &e),
+                     0);
+    assert_string_equal(written, "limit a");
+    known_limits_free(&known);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, turns_flush)
+    const struct CMUnitTest tests[] = {
+        TEST(limits_come_back_once),
+        TEST(all_of_a_limit_comes_back),
+        TEST(who_sets_a_limit_anew_wins),
+        TEST(the_newest_revision_wins),
+        TEST(an_older_limit_is_replaced),
+        TEST(limits_without_a_revision),
+        TEST(all_or_nothing),
+        TEST(what_has_not_changed_is_not_sent),
+        TEST(what_does_not_fit_is_counted),
+        TEST(wrong_arguments_change_nothing),
+        TEST(answers_are_checked),
+    };
+
+    return cmocka_run_group_tests_name("known limits", tests, turns_start, turns_stop);
+}
