@@ -19,7 +19,7 @@
 -- before it says that somebody stands nowhere.
 -- Nothing is written. What is judged is read in the same call, so workers may go on.
 --
--- uses: check lane lease leases rules slices types
+-- uses: check doctor_slots lane lease leases rules slices types
 local doctor_judge = {}
 
 -- Names of limits that gates are named after and that are not there: what waits at their gates waits all the same.
@@ -189,9 +189,17 @@ end
 
 local function order_of(gate_name) return find(gate_name, '/', 1, true) and 'sleep' or 'wake' end
 
--- Does only an end open the gate?
-local function counts_in_flight(gate_name)
-    return find(call('GETRANGE', P .. 'gate:' .. gate_name, '0', '199'), '^%d+ %d+ %S+ %S+ concurrency:') ~= nil
+-- Who waits there waits for the end of a job: will one wake it?
+local function look_at_end(queue, gate_name)
+    local flight, rule = doctor_slots.says(gate_name)
+    if not flight or not rule.in_flight then return nil end
+    if call('SISMEMBER', P .. 'at:' .. gate_name, queue) == 0 then
+        return 'gate-unlisted', format('gate %s does not list queue %s, which has waiters there: no end of a job wakes them',
+                                       gate_name, queue)
+    end
+    if flight < rule.count and call('SISMEMBER', P .. 'opened', gate_name) == 0 then
+        return 'gate-unlisted', format('gate %s has room, and queue %s waits there for the end of a job: nobody wakes it', gate_name, queue)
+    end
 end
 
 function look.wait(name)
@@ -202,10 +210,15 @@ function look.wait(name)
         return 'gate-unlisted', format('gate %s of queue %s has waiters and is not in %s: it never opens for them', gate_name, queue,
                                        order_of(gate_name))
     end
-    if opens == huge and counts_in_flight(gate_name) and call('SISMEMBER', P .. 'at:' .. gate_name, queue) == 0 then
-        return 'gate-unlisted', format('gate %s does not list queue %s, which has waiters there: no end of a job wakes them',
-                                       gate_name, queue)
+    if opens == huge then return look_at_end(queue, gate_name) end
+end
+
+-- Who waits at a gate that is not its own now may do so, but not if it stands at another place too.
+local function look_at_stranger(queue, gate_name, node, keyed)
+    for _, name in ipairs(keyed and lane_gates(match(node, '^([^/]+)/(.*)$')) or type_gates(queue, node)) do
+        if name == gate_name then return nil end
     end
+    return look[keyed and 'lane' or 'ring'](queue .. '/' .. node, true)
 end
 
 function look.waiter(name)
@@ -216,7 +229,7 @@ function look.waiter(name)
     if keyed ~= is_lane or not is_lane and not is_name(node) then
         return 'misplaced', format('at gate %s of queue %s waits %s, which cannot wait there', gate_name, queue, node)
     end
-    if exists((keyed and 'lane:' or 'ring:') .. queue .. '/' .. node) then return nil end
+    if exists((keyed and 'lane:' or 'ring:') .. queue .. '/' .. node) then return look_at_stranger(queue, gate_name, node, keyed) end
     return keyed and 'no-lane' or 'no-ring',
            format('at gate %s of queue %s waits %s, which has nothing there', gate_name, queue, node)
 end

@@ -56,10 +56,18 @@ end
 
 local mend = {}
 
-mend['lane-nowhere'], mend['lane-twice'] = place_lane, place_lane
+-- The lane, or queue and type, that was judged; of a waiter, "<queue>/<gate> <node>", it is the node.
+local function judged(name, family)
+    if family ~= 'waiter' then return name end
+    local queue, node = match(name, '^([^/]+)/%S+ (.*)$')
+    return queue .. '/' .. node
+end
 
-local function mend_ring(name)
-    place_type(match(name, '^([^/]+)/(.*)$'))
+local function mend_lane(name, family) return place_lane(judged(name, family)) end
+mend['lane-nowhere'], mend['lane-twice'] = mend_lane, mend_lane
+
+local function mend_ring(name, family)
+    place_type(match(judged(name, family), '^([^/]+)/(.*)$'))
     return 'it is looked at by the next claim'
 end
 mend['type-nowhere'], mend['type-twice'] = mend_ring, mend_ring

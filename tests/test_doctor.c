@@ -464,6 +464,13 @@ static const struct damage {
      "type slow of queue default stands at several places: held, gate slow#0"},
     {{"ZADD wait:default/- 5 slow", "ZADD wake:default 5 -"},
      "type slow of queue default stands at several places"},
+    {{"ZADD wait:default/shared#0 5 slow", NULL}, "type slow of queue default stands at several places"},
+    {{"ZADD wait:default/con#0 5 t", NULL}, "type t of queue default stands at several places"},
+    {{"ZADD wait:low/ghost#0 5 t", "ZADD wake:low +inf ghost#0"},
+     "type t of queue low stands at several places"},
+    {{"ZADD wait:low/shared#0/key0 5 keyed/key0", "ZADD sleep:low 1900000000000000 shared#0/key0"},
+     "lane low/keyed/key0 stands at several places"},
+    {{"DEL gate:con#0", "DEL active:w"}, "gate con#0 has room, and queue default waits there"},
     {{"ZADD held:low 5 ghost", NULL}, "held:low names type ghost, which has nothing there"},
     {{"ZADD wake:default 5 ghost#0", NULL}, "wake:default has gate ghost#0, where nobody waits"},
     {{"ZADD sleep:low 5 keyed#0/ghost", NULL}, "sleep:low has gate keyed#0/ghost, where nobody waits"},
@@ -527,6 +534,26 @@ static void test_damage_that_is_planted(void **state)
         plant_and_repair(&damages[i], false);
     for (size_t i = 0; i < COUNT(beyond_repair); i++)
         plant_and_repair(&beyond_repair[i], true);
+}
+
+/* What is behind a gate that only an end opens starts without the doctor when `queues` is lost. */
+static void test_lost_queues_stop_nobody(void **state)
+{
+    (void)state;
+    scene();
+    free(redis_text("DEL", PREFIX "queues"));
+    run_all("queues");
+    scene_begin(NULL);
+    start("w");
+    must(turns_rate("t", "concurrency:1"));
+    enqueue("default", "t", "a b c");
+    for (int i = 0; i < 3; i++) { /* before any heartbeat */
+        assert_int_equal(claim("w", 5, 0), 1);
+        keep_tokens();
+        free(redis_text("DEL", PREFIX "queues"));
+        settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    }
+    expect_counters("t", "done 3");
 }
 
 /* Jobs of an unregistered worker go back to the heads of their lanes. */
@@ -1117,6 +1144,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_key_of_a_wrong_kind),
         cmocka_unit_test(test_nothing_that_was_put_aside_is_overwritten),
         cmocka_unit_test(test_damage_that_is_planted),
+        cmocka_unit_test(test_lost_queues_stop_nobody),
         cmocka_unit_test(test_leases_of_nobody_return),
         cmocka_unit_test(test_a_redis_that_came_back_empty),
         cmocka_unit_test(test_a_worker_whose_jobs_a_key_keeps),
