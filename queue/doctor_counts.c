@@ -10,6 +10,9 @@
 #define TYPES_PAGE 200
 #define GATES_PAGE 200
 #define COUNTERS 11
+#define NUMBER_MOST                                                                                          \
+    (INT64_C(1) << 53) /* Lua's; more is what somebody else wrote, and sums of it overflow                   \
+                        */
 
 /* ---- Counters of types */
 
@@ -41,21 +44,22 @@ static struct tally *tally_of(struct sweep *s, const char *type)
     return grown;
 }
 
+static int64_t bounded(int64_t n)
+{
+    return n > NUMBER_MOST ? NUMBER_MOST : n < -NUMBER_MOST ? -NUMBER_MOST : n;
+}
+
 int sweep_add_sums(struct sweep *s, const struct redisReply *rows)
 {
     for (size_t i = 0; i + 2 < rows->elements; i += 3) {
         struct tally *t = tally_of(s, text_of(rows->element[i]));
         const char *what = text_of(rows->element[i + 1]);
-        int64_t n = reply_int(rows->element[i + 2], 0);
+        int64_t *sum;
 
         if (!t)
             return sweep_no_memory(s);
-        if (strcmp(what, "lanes") == 0)
-            t->lanes += n;
-        else if (strcmp(what, "leased") == 0)
-            t->leased += n;
-        else
-            t->later += n;
+        sum = strcmp(what, "lanes") == 0 ? &t->lanes : strcmp(what, "leased") == 0 ? &t->leased : &t->later;
+        *sum = bounded(*sum + bounded(reply_int(rows->element[i + 2], 0)));
     }
     return 0;
 }
@@ -63,7 +67,7 @@ int sweep_add_sums(struct sweep *s, const struct redisReply *rows)
 static void read_counters(const char *text, int64_t counters[COUNTERS])
 {
     for (int i = 0; i < COUNTERS; i++) {
-        counters[i] = strtoll(text, NULL, 10);
+        counters[i] = bounded(strtoll(text, NULL, 10));
         text += strcspn(text, ",");
         text += *text == ',';
     }
