@@ -6,6 +6,7 @@ local claim_queue = {}
 local claim, faults, grant, halt, park, wait = claim_call, claim_faults, claim_grant, claim_halt, claim_park, claim_wait
 
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job.h
+local KEPT_MOST = 16 * BODY_MOST -- a larger one costs Redis seconds at each touch: of that the beginning is kept
 local AT = 64                 -- "@"
 
 -- The type of a job as Weir's producers write it, id and type first. An odd job that this misreads is found by the worker, which
@@ -134,6 +135,22 @@ local function place_odd(queue, entry, at)
     return place_entry(grant.state(queue, name), read)
 end
 
+-- As much as half a gibibyte, which any client may push; it is not even copied once more.
+local function bury_huge(queue, item)
+    local reason = format('unreadable: larger than %d bytes; of its %d the first %d are kept', BODY_MOST, #item, BODY_MOST)
+    claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = reason, entry = sub(item, 1, BODY_MOST)}
+    return true
+end
+
+-- One job of the queue. Was it placed? And its state, where it is of a type that was met before.
+local function place(queue, item)
+    if #item > KEPT_MOST then return bury_huge(queue, item) end
+    local entry, at = sign.read(item)
+    local s = #entry <= BODY_MOST and grant.states[queue][match(entry, QUICK, at) or '']
+    if s then return place_entry(s, entry), s end
+    return place_odd(queue, entry, at)
+end
+
 -- jobs[i - 1], of type s, was placed: leases those behind it that may be leased as it was. Returns the index behind them.
 local function place_alike(s, jobs, i)
     local l = s.lanes['']
@@ -156,14 +173,10 @@ end
 
 -- Places jobs in their order as far as there is room; returns how many.
 local function place_all(queue, jobs)
-    local states, i = grant.states[queue], 1
-    while i <= #jobs do
-        local entry, at = sign.read(jobs[i])
-        local s = #entry <= BODY_MOST and states[match(entry, QUICK, at) or '']
-        if claim.free + claim.prefetch < 1 or claim.budget < 1
-            or not (s and place_entry(s, entry) or not s and place_odd(queue, entry, at)) then
-            break
-        end
+    local i = 1
+    while i <= #jobs and claim.free + claim.prefetch >= 1 and claim.budget >= 1 do
+        local placed, s = place(queue, jobs[i])
+        if not placed then break end
         i, claim.budget = i + 1, claim.budget - 1
         if s then i = place_alike(s, jobs, i) end
     end

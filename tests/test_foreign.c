@@ -126,6 +126,30 @@ static void test_a_body_may_have_a_mebibyte(void **state)
     free(body);
 }
 
+/* Redis takes half a gibibyte from anybody. Of what is larger than 16 MiB the beginning is kept; with a head
+ * or without one. */
+static void test_a_body_of_many_mebibytes(void **state)
+{
+    const size_t most = 16 * JOB_BODY_MAX;
+    char *body = malloc(most + 1);
+
+    (void)state;
+    start("w");
+    memset(body, 'x', most + 1);
+    for (int i = 0; i < 2; i++) {
+        memcpy(body, i ? "@0,0,0,bvictim;{" : "{\"id\":\"a\",\"type", 16);
+        push_bytes((struct span){body, most + 1});
+        assert_int_equal(claim("w", 1, 0), 0);
+        expect_buried((struct span){body, JOB_BODY_MAX},
+                      "default// unreadable: larger than 1048576 bytes; of its 16777217 "
+                      "the first 1048576 are kept");
+    }
+    push_bytes((struct span){body + 1, most});
+    assert_int_equal(claim("w", 1, 0), 0);
+    expect_buried((struct span){body + 1, most}, "larger than 1048576 bytes");
+    free(body);
+}
+
 /* Lua reads the type only; the worker judges the rest, and gets it byte for byte. */
 static void test_what_lua_need_not_judge_is_passed_on(void **state)
 {
@@ -464,6 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_is_no_job_is_dead_with_its_bytes),
         TEST(a_body_may_have_a_mebibyte),
+        TEST(a_body_of_many_mebibytes),
         TEST(what_lua_need_not_judge_is_passed_on),
         TEST(a_job_without_an_id_gets_one),
         TEST(a_full_redis_is_drained),
