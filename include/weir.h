@@ -248,7 +248,8 @@ WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
 typedef int weir_handler(struct weir_job *job, void *arg);
 
 /* An asynchronous handler runs on the worker's event loop and returns at once, without blocking: heartbeats
- * and everything else wait behind it. The job lives until weir_job_end. */
+ * and everything else wait behind it. Past the end of the lease the process ends with 70. The job lives until
+ * weir_job_end. */
 typedef void weir_async_handler(struct weir_job *job, void *arg);
 /* Ends a job of an asynchronous handler: result is what a handler returns, such as weir_job_retry(job, ...).
  * Once, from any thread, before weir_worker_free; job is gone then. For a job that the worker has given up

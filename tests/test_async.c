@@ -23,8 +23,8 @@
 /* ---- The worker: this program, started again */
 
 /* Types: "wait", ended on the loop when the file go is there, or it was told to end; "thread", ended by
- * another thread at once; "now", ended within its handler; "block", a function that waits for go. All write
- * begin, end, told to the file notes. */
+ * another thread at once; "now", ended within its handler; "hold", which does not return before there is go;
+ * "block", a function that waits for go. All write begin, end, told to the file notes. */
 static struct weir_worker *worker;
 
 static void on_stop(int number)
@@ -131,6 +131,12 @@ static int block(struct weir_job *job, void *arg)
     return WEIR_DONE;
 }
 
+static void hold_the_loop(struct weir_job *job, void *arg)
+{
+    block(job, arg);
+    weir_job_end(job, WEIR_DONE);
+}
+
 static int add_handlers(const char *types)
 {
     int rc = weir_worker_handle_async(worker, "wait", wait_for_go, NULL);
@@ -139,6 +145,8 @@ static int add_handlers(const char *types)
         rc = weir_worker_handle_async(worker, "thread", end_by_thread, NULL);
     if (rc == 0)
         rc = weir_worker_handle_async(worker, "now", end_now, NULL);
+    if (rc == 0)
+        rc = weir_worker_handle_async(worker, "hold", hold_the_loop, NULL);
     if (rc == 0 && strcmp(types, "all") == 0)
         rc = weir_worker_handle(worker, "block", block, NULL);
     if (rc == 0 && strcmp(types, "pipe") == 0)
@@ -401,6 +409,19 @@ static void how_many_executors(void **state)
 
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
 
+static void a_handler_that_holds_the_loop(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = start_worker(s, "one", "2", "25", "all");
+
+    stage_enqueue(s, "block", NULL, 0, 1);
+    await(notes(s, "begin") == 1);
+    stage_enqueue(s, "hold", NULL, 1, 1);
+    assert_int_equal(program_end(one), 70);
+    assert_int_equal(notes(s, "begin"), 2);
+    await_text(s->server.folder, "one.err", "loop stands still past the end of its lease of 1 s");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -408,7 +429,7 @@ int main(int argc, char **argv)
         ON_STAGE(what_a_handler_sees),           ON_STAGE(executors_in_common),
         ON_STAGE(starts_at_their_slots),         ON_STAGE(stopping_waits_and_gives_back),
         ON_STAGE(stopped_longer_than_the_lease), ON_STAGE(how_many_executors),
-        ON_STAGE(a_child_that_does_not_listen),
+        ON_STAGE(a_child_that_does_not_listen),  ON_STAGE(a_handler_that_holds_the_loop),
     };
 
     if (argc == 6 && strcmp(argv[1], "worker") == 0)

@@ -36,6 +36,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     struct weir_worker *w = timer->data;
 
     (void)loop, (void)events;
+    atomic_fetch_add(&w->ticks, 1);
     log_flush();
     if (w->stopping_us || w->drain_max_us)
         worker_check_stop(w);
@@ -287,6 +288,8 @@ int weir_worker_run(struct weir_worker *w)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: was made before fork(), by the parent process; make another one here");
     rc = prepare(w);
+    if (rc == 0)
+        rc = worker_guard_open(w);
     if (rc == 0) {
         w->started_us = w->rate_us = clock_mono_us();
         ev_timer_init(&tick, on_tick, WATCH_S, WATCH_S);
@@ -298,6 +301,7 @@ int weir_worker_run(struct weir_worker *w)
         worker_exit_open(w);
         ev_run(w->loop, 0);
         worker_exit_close(w);
+        worker_guard_close(w);
         ev_timer_stop(w->loop, &tick);
         ev_timer_stop(w->loop, &w->timer);
         rc = w->result;

@@ -2,15 +2,16 @@
  *
  *   worker.c   made, run, freed; options.c
  *   precheck.c before joining: Redis's settings, once, and the user's rights
- *   adopt.c    joining, under a new id after each connect; limits.c: what it knows of the limits of its
- * types; stop.c: finishing and leaving; exit.c: exit() by a handler turn.c     one turn: what goes into it,
- * and when the next one is settle.c   what has ended, batches.c: and of which batches there is more; claim.c:
- * what to run next; alone.c: jobs that run alone; schedule.c: schedules that are due waking.c   what an idle
- * worker waits for pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease
- * that is over handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c,
- * http.c; trace.c
+ *   adopt.c    joining, under a new id after each connect; limits.c: what it knows of its types' limits
+ *   stop.c     finishing and leaving; exit.c: exit() by a handler; guard.c: a loop that stands still
+ *   turn.c     one turn: what goes into it, and when the next one is
+ *   settle.c   what has ended, batches.c: and of which batches there is more; claim.c: what to run next;
+ *              alone.c: jobs that run alone; schedule.c: schedules that are due
+ *   waking.c   what an idle worker waits for
+ *   pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over
+ *   handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
  *
- * Everything but the pool's threads runs on the loop. */
+ * Everything but the pool's threads and the guard runs on the loop. */
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
@@ -149,6 +150,10 @@ struct weir_worker {
     bool leaving;
     bool abandoned; /* a C function runs on: nothing that it uses may be freed */
     bool hurried;   /* the process is to end at once */
+    /* Of guard.c. */
+    atomic_uint ticks; /* of the loop, every WATCH_S */
+    pthread_t guard;
+    int guard_fd;
     /* Of exit.c. */
     struct weir_worker *next_running;
     pthread_t thread; /* that runs it */
@@ -288,6 +293,11 @@ void worker_write_leave(struct weir_worker *w, struct args *a);
 /* Ends what still runs after a stop that was forced: commands by TERM, already sent, and KILL. A C function
  * cannot be stopped: its thread, and what that uses, end with the process. */
 void worker_end_running(struct weir_worker *w);
+
+/* guard.c */
+/* While it is open, the process ends with 70 if the loop stands still and the lease ends. */
+WEIR_CHECKED int worker_guard_open(struct weir_worker *w);
+void worker_guard_close(struct weir_worker *w);
 
 /* exit.c */
 /* While it runs, an exit() anywhere in the process gives back its jobs. */

@@ -1,0 +1,85 @@
+/* The end of the lease, when the loop stands still: an asynchronous handler that blocks, a disk or a file
+ * system that does not answer. Then nothing on the loop ends what runs, and others run it too. So a thread
+ * looks whether the loop ticks; if it does not, the lease is over and jobs run, the process ends with 70, and
+ * its children with it. The line that says so gets a second: what holds the loop may hold the log too. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "worker/worker.h"
+
+#define LOOK_MS 500
+#define LOOKS_MOST 4 /* without a tick: also after a SIGSTOP the loop has so long to end what runs itself */
+#define LAST_WORD_US 1000000
+
+static void *end_soon(void *arg)
+{
+    (void)arg;
+    clock_sleep_until(clock_mono_us() + LAST_WORD_US);
+    _exit(-WEIR_EINTERNAL);
+}
+
+static void end_process(const struct weir_worker *w)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, end_soon, NULL) == 0)
+        log_line(
+            LOG_LEVEL_ERROR,
+            "the worker's loop stands still past the end of its lease of %g s, and others may run its jobs: "
+            "exit 70; find what holds it, such as an asynchronous handler that blocks, or a disk",
+            (double)w->lease_us / 1e6);
+    log_flush();
+    _exit(-WEIR_EINTERNAL);
+}
+
+/* 0: they are given up, or none was ever taken. */
+static bool is_past_lease(const struct weir_worker *w)
+{
+    return atomic_load(&w->conditions.lease_end_us) != 0 && lease_is_over(&w->conditions);
+}
+
+static void *guard_main(void *arg)
+{
+    struct weir_worker *w = arg;
+    struct pollfd stop = {.fd = w->guard_fd, .events = POLLIN};
+    unsigned seen = 0, ticks;
+    int looks = 0;
+
+    while (poll(&stop, 1, LOOK_MS) <= 0) {
+        ticks = atomic_load(&w->ticks);
+        looks = ticks == seen && is_past_lease(w) ? looks + 1 : 0;
+        seen = ticks;
+        if (looks > LOOKS_MOST && pool_load(w->pool).running > 0)
+            end_process(w);
+    }
+    return NULL;
+}
+
+int worker_guard_open(struct weir_worker *w)
+{
+    sigset_t all, before;
+    int failed;
+
+    if ((w->guard_fd = eventfd(0, EFD_CLOEXEC)) < 0)
+        return error_set(&w->error, WEIR_EINTERNAL, "worker: no eventfd; raise the limit on open files");
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&w->guard, NULL, guard_main, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return 0;
+    close(w->guard_fd);
+    return error_set(&w->error, WEIR_EINTERNAL,
+                     "worker: cannot start a thread; raise the limit on processes");
+}
+
+void worker_guard_close(struct weir_worker *w)
+{
+    eventfd_write(w->guard_fd, 1);
+    pthread_join(w->guard, NULL);
+    close(w->guard_fd);
+}
