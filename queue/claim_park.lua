@@ -5,10 +5,13 @@ local claim_park = {}
 
 local claim, grant, wait = claim_call, claim_grant, claim_wait
 
--- The value of a key path as a name: `-` when there is none, hashed when it is no name.
+-- Is that text the key of jobs without one, or what a hash looks like? (throttle/key.c)
+local function looks_made(text) return text == '-' or #text == 42 and find(text, '^h%.[0-9a-f]+$') ~= nil end
+
+-- The value of a key path as a name: `-` when there is none, hashed when it is no name or looks like one of these.
 local function key_name(value)
     local kind = type(value)
-    if kind == 'string' then return is_name(value) and value or 'h.' .. sha1(value) end
+    if kind == 'string' then return is_name(value) and not looks_made(value) and value or 'h.' .. sha1(value) end
     if kind == 'number' and value % 1 == 0 and value < 2 ^ 63 and value > -2 ^ 63 then return format('%.0f', value) end
     if kind == 'boolean' then return tostring(value) end
     return '-'
@@ -22,6 +25,14 @@ end
 -- The key of a job of type s.
 function claim_park.key_of(s, entry)
     return s.keyed and key_at(s, entry) or ''
+end
+
+local SHOWN = 128 -- bytes of a key that was hashed
+
+-- What stands at the path of a job with that key, for people.
+function claim_park.shown_key(s, entry, key)
+    local value = s.keyed and job_text.value(entry, s.kind.path)
+    return type(value) == 'string' and key_name(value) == key and sub(value, 1, SHOWN) or key
 end
 
 -- A job has come to its lane, or starts as one of it: is it there as it has no key?

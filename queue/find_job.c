@@ -7,6 +7,7 @@
 #include "core/reply.h"
 #include "core/script.h"
 #include "queue/json.h"
+#include "throttle/key.h"
 
 #define PAGE_MOST 1000
 #define PAGE_BYTES (1024 * 1024) /* about; half a millisecond of Redis */
@@ -153,6 +154,7 @@ static int read_entry(const struct redisReply *r, struct found_job *out)
     struct lease lease = {0};
     struct error why;
     struct job_view view;
+    char made[LIMIT_NAME_SIZE];
 
     out->entry = malloc(r->len + 1);
     if (!out->entry)
@@ -171,8 +173,9 @@ static int read_entry(const struct redisReply *r, struct found_job *out)
     }
     if (!*out->type)
         copy_span(out->type, sizeof out->type, view.type);
-    if (!*out->key)
-        copy_span(out->key, sizeof out->key, view.key);
+    key_make(view.key.at ? view.key.at : "", view.key.len, made);
+    if (!*out->key || strcmp(out->key, made) == 0)
+        copy_span(out->key, sizeof out->key, view.key); /* as its producer wrote it */
     return 0;
 }
 

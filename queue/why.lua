@@ -2,7 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
--- reply: [ now, key, its lane (lane:<lane>), jobs there, its cost, held (0/1), served (0/1), elsewhere (0/1), lanes that have
+-- reply: [ now, what stands for its key, its lane (lane:<lane>), jobs there, its cost, held (0/1), served (0/1), elsewhere (0/1), lanes that have
 --          their turn before its own (-1: it is not in the ring), the same as if it were in the ring by now, [gate, ...] ]
 --        held: no worker that looked can run its type; served: a worker does run it, from that queue; elsewhere: other queues
 --        have jobs that may be of the type
@@ -96,7 +96,7 @@ local function why(ARGV)
     local _, _, lane_key = lease.lane_parts(sub(of_lane, 6))
     local ring = P .. 'ring:' .. queue .. '/' .. name
     local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)
-    return {us(now), key, of_lane, call('LLEN', P .. of_lane), us(cost),
+    return {us(now), claim_park.shown_key(s, body, key), of_lane, call('LLEN', P .. of_lane), us(cost),
             call('ZSCORE', P .. 'held:' .. queue, name) and 1 or 0, served(queue, name), elsewhere(queue, name),
             rank or -1, rank or before_it(queue, t, ring, lane_key),
             gate_rows(t, queue, key, first and claim_grant.cost(s, first) or cost)}

@@ -37,6 +37,7 @@ static const struct {
     {"true", "true"},
     {"\"a b/ü\"", "h.d103516d31165a1ffeda9f8f045b95cf266ec082"},
     {"\"\"", "h.da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+    {"\"-\"", "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"},
 };
 enum { SPECIAL = sizeof values / sizeof *values };
 
@@ -131,8 +132,12 @@ static const char *value_key(int value, char out[16])
 const char *sim_key_text(int key)
 {
     static char text[16];
-    static const char *const special[] = {"-", "42", "true", "h.d103516d31165a1ffeda9f8f045b95cf266ec082",
-                                          "h.da39a3ee5e6b4b0d3255bfef95601890afd80709"};
+    static const char *const special[] = {"-",
+                                          "42",
+                                          "true",
+                                          "h.d103516d31165a1ffeda9f8f045b95cf266ec082",
+                                          "h.da39a3ee5e6b4b0d3255bfef95601890afd80709",
+                                          "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"};
     const int count = sizeof special / sizeof *special;
 
     if (key == NO_KEY)

@@ -74,8 +74,27 @@ static long calls(void)
 
 static void test_keys_of_any_text(void **state)
 {
-    static const char *const names[] = {"alice", "a", "-", "10.0.0.1", "A-b_c.9"};
-    static const char *const others[] = {"2001:db8::1", "a b", "a/b", "\xc3\xa9", "x@y.z", "%", "\n"};
+    static const char *const names[] = {"alice",
+                                        "a",
+                                        "--",
+                                        "h.",
+                                        "h.0",
+                                        "10.0.0.1",
+                                        "A-b_c.9",
+                                        "h.3bc15c8aae3e4124dd409035f32ea2fd6835efcX",
+                                        "h.3BC15C8AAE3E4124DD409035F32EA2FD6835EFC9",
+                                        "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc90",
+                                        "x.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"};
+    static const char *const others[] = {
+        "2001:db8::1",
+        "a b",
+        "a/b",
+        "\xc3\xa9",
+        "x@y.z",
+        "%",
+        "\n",
+        "-",
+        "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"}; /* the last two look like keys that Weir made */
     char key[LIMIT_NAME_SIZE], expected[64], text[300];
 
     (void)state;
@@ -215,6 +234,7 @@ static void test_what_is_asked(void **state)
         {"mail", 0, "mail", "", NULL},
         {"mail/alice", 3, "mail", "alice", NULL},
         {"mail/a/b", 1, "mail", "h.0", NULL},
+        {"mail/-", 1, "mail", "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9", NULL},
         {"", 1, NULL, NULL, "no name of a limit"},
         {"/key", 1, NULL, NULL, "no name of a limit"},
         {"a b", 1, NULL, NULL, "no name of a limit"},

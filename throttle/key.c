@@ -18,6 +18,21 @@ static bool is_name(const char *text, size_t len)
     return len > 0 && len < LIMIT_NAME_SIZE;
 }
 
+/* The key of jobs without one, or what a hash looks like? (queue/claim_park.lua) */
+static bool looks_made(const char *text, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    if (len == 1)
+        return *text == '-';
+    if (len != 42 || memcmp(text, "h.", 2) != 0)
+        return false;
+    for (size_t i = 2; i < len; i++)
+        if (!memchr(digits, text[i], sizeof digits - 1))
+            return false;
+    return true;
+}
+
 static uint32_t rotated(uint32_t word, int bits)
 {
     return word << bits | word >> (32 - bits);
@@ -79,7 +94,7 @@ void key_make(const char *text, size_t len, char key[LIMIT_NAME_SIZE])
     uint32_t hash[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
     size_t at = 0;
 
-    if (is_name(text, len)) {
+    if (is_name(text, len) && !looks_made(text, len)) {
         memcpy(key, text, len);
         key[len] = '\0';
         return;

@@ -1,6 +1,7 @@
 /* The key of a keyed gate, made of any text: a text that is a name stands for itself, every other one for
  * "h." and the hex digits of its SHA-1, as with keys that Lua takes from a job's args (redis.sha1hex). So an
- * address such as 2001:db8::1 has a gate too, and the same one wherever it is asked for. */
+ * address such as 2001:db8::1 has a gate too, and the same one wherever it is asked for. A name that looks
+ * like such a hash, or like "-", the key of jobs without one, is hashed too: it shares no gate with them. */
 #ifndef THROTTLE_KEY_H
 #define THROTTLE_KEY_H
 
