@@ -151,6 +151,8 @@ static int add_handlers(const char *types)
         rc = weir_worker_handle(worker, "block", block, NULL);
     if (rc == 0 && strcmp(types, "pipe") == 0)
         rc = weir_worker_pipe(worker, "deaf", "./deaf", 1);
+    if (rc == 0 && strcmp(types, "exec") == 0)
+        rc = weir_worker_exec(worker, "shell", "sh shell");
     return rc;
 }
 
@@ -409,17 +411,29 @@ static void how_many_executors(void **state)
 
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
 
+/* One that has ended, and that nobody has waited for, has no command line. */
+static bool runs(pid_t pid)
+{
+    char path[40], words[8];
+
+    snprintf(path, sizeof path, "%d/cmdline", (int)pid);
+    return read_text("/proc", path, words, sizeof words) && words[0];
+}
+
 static void a_handler_that_holds_the_loop(void **state)
 {
     struct stage *s = *state;
-    pid_t one = start_worker(s, "one", "2", "25", "all");
+    pid_t one = start_worker(s, "one", "2", "25", "exec");
+    char pid[24];
 
-    stage_enqueue(s, "block", NULL, 0, 1);
-    await(notes(s, "begin") == 1);
+    write_text(s->server.folder, "shell", "sleep 600 &\necho $! >pid\nwait\n");
+    stage_enqueue(s, "shell", NULL, 0, 1);
+    await(read_text(s->server.folder, "pid", pid, sizeof pid) && strchr(pid, '\n'));
     stage_enqueue(s, "hold", NULL, 1, 1);
     assert_int_equal(program_end(one), 70);
-    assert_int_equal(notes(s, "begin"), 2);
+    assert_int_equal(notes(s, "begin"), 1);
     await_text(s->server.folder, "one.err", "loop stands still past the end of its lease of 1 s");
+    await(!runs(atoi(pid)));
 }
 
 int main(int argc, char **argv)

@@ -22,10 +22,21 @@ static void *end_soon(void *arg)
     _exit(-WEIR_EINTERNAL);
 }
 
+/* With its process group; children that stay end with the worker, alone. */
+static void kill_command(struct task *task, void *arg)
+{
+    const struct way *way = task->handler->way;
+
+    (void)arg;
+    if (way->run && way->end)
+        way->end(task, true);
+}
+
 static void end_process(const struct weir_worker *w)
 {
     pthread_t thread;
 
+    pool_each(w->pool, kill_command, NULL);
     if (pthread_create(&thread, NULL, end_soon, NULL) == 0)
         log_line(
             LOG_LEVEL_ERROR,
