@@ -22,15 +22,16 @@ static int run_dead(struct cli *cli, int argc, char **argv);
 const struct command command_dead = {
     .name = "dead",
     .usage = "list [FILTER...] [--limit N]\nshow ID [--raw]\nretry ID... | FILTER... | --all [--into QUEUE] "
-             "[--dry-run]\nremove ID... | FILTER... | --all [--dry-run] [--yes]",
+             "[--dry-run]\nremove ID... | FILTER... | --all [--dry-run] [--yes]\n"
+             "keep [--most N] [--bytes SIZE] [--age DUR] [--dry-run] [--yes]",
     .summary = "Lists, shows, retries and removes jobs that will not run again by themselves.",
     .text =
         "A job is dead when its attempts are used up, its handler said that it will never succeed, it cannot "
         "be read,\n"
         "its cost can never fit a limit, its worker died with it three times, or, where workers run with\n"
         "--unknown dead, no worker has run its type for a minute. Workers forget the oldest beyond "
-        "--dead-most and\n"
-        "--dead-age.\n"
+        "what keep\n"
+        "says.\n"
         "\n"
         "list     one line each, the oldest first: when it died, type, ID, attempts, reason\n"
         "show     all of it; --raw writes the bytes of its body and nothing else, on a terminal what is no "
@@ -39,6 +40,11 @@ const struct command command_dead = {
         "takes its\n"
         "         unique lock unless another job holds it now. What has no queue needs --into QUEUE\n"
         "remove   gone for good; it says how many and asks, and without a terminal it needs --yes\n"
+        "keep     how many dead jobs this namespace keeps, how many bytes of them, and how long; with flags "
+        "it "
+        "changes\n"
+        "         that, once it has said how many of the oldest are forgotten by it, and asked. At first "
+        "100000, 256MiB, 180d\n"
         "\n"
         "ID is what list names: the id of the job, or raw:... for what has none. Filters hold together. "
         "--dry-run\n"
@@ -48,7 +54,8 @@ const struct command command_dead = {
         "\n"
         "  weir dead list --type mail --newer 1h\n"
         "  weir dead retry --reason 'exit 1: connection refused' --dry-run\n"
-        "  weir dead remove --older 30d --yes\n",
+        "  weir dead remove --older 30d --yes\n"
+        "  weir dead keep --most 20000 --bytes 64MiB --age 30d --dry-run\n",
     .run = run_dead,
 };
 
@@ -427,7 +434,7 @@ static int run_remove(struct cli *cli, struct weir *w, const struct dead_flags *
 static const struct action {
     const char *name;
     int least, most; /* ids */
-    bool filters, limit, raw, into, all, dry_run, yes;
+    bool filters, limit, raw, into, all, bounds, dry_run, yes;
     int (*run)(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 } actions[] = {
     {.name = "list", .filters = true, .limit = true, .run = dead_run_list},
@@ -446,12 +453,18 @@ static const struct action {
      .dry_run = true,
      .yes = true,
      .run = run_remove},
+    {.name = "keep", .bounds = true, .dry_run = true, .yes = true, .run = dead_run_keep},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 static bool has_filter(const struct dead_filter *f)
 {
     return f->type || f->queue || f->batch || f->reason || f->older_us || f->newer_us;
+}
+
+static bool has_bounds(const struct dead_flags *f)
+{
+    return f->most != DEAD_NOT_GIVEN || f->bytes || f->age_us != DEAD_NO_AGE;
 }
 
 static int check_flags(struct cli *cli, const struct action *action, const struct dead_flags *f)
@@ -465,6 +478,7 @@ static int check_flags(struct cli *cli, const struct action *action, const struc
         {"raw", f->raw, action->raw},
         {"into", f->into, action->into},
         {"all", f->all, action->all},
+        {"most, --bytes and --age", has_bounds(f), action->bounds},
         {"dry-run", f->dry_run, action->dry_run},
         {"yes", f->yes, action->yes},
     };
@@ -551,7 +565,9 @@ static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **ar
 
 static int run_dead(struct cli *cli, int argc, char **argv)
 {
-    struct dead_flags f = {.filter = {.older_us = NOT_GIVEN, .newer_us = NOT_GIVEN}};
+    struct dead_flags f = {.filter = {.older_us = NOT_GIVEN, .newer_us = NOT_GIVEN},
+                           .most = DEAD_NOT_GIVEN,
+                           .age_us = DEAD_NO_AGE};
     struct dead_filter *only = &f.filter;
     const struct flag flags[] = {
         {"type", 0, FLAG_TEXT, "TYPE", "of this type", &only->type},
@@ -564,8 +580,11 @@ static int run_dead(struct cli *cli, int argc, char **argv)
         {"raw", 0, FLAG_BOOL, NULL, "show: the bytes of its body, as they are", &f.raw},
         {"into", 0, FLAG_TEXT, "QUEUE", "retry: into this queue, instead of each its own", &f.into},
         {"all", 0, FLAG_BOOL, NULL, "retry, remove: all of them", &f.all},
-        {"dry-run", 0, FLAG_BOOL, NULL, "retry, remove: say how many, change nothing", &f.dry_run},
-        {"yes", 'y', FLAG_BOOL, NULL, "remove: do not ask", &f.yes},
+        {"most", 0, FLAG_INT, "N", "keep: so many", &f.most},
+        {"bytes", 0, FLAG_TEXT, "SIZE", "keep: so many bytes of them, 2MiB to 1024GiB", &f.bytes},
+        {"age", 0, FLAG_DURATION, "DUR", "keep: so long", &f.age_us},
+        {"dry-run", 0, FLAG_BOOL, NULL, "retry, remove, keep: say how many, change nothing", &f.dry_run},
+        {"yes", 'y', FLAG_BOOL, NULL, "remove, keep: do not ask", &f.yes},
         {.name = NULL},
     };
     int operands;

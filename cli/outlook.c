@@ -21,6 +21,18 @@ const char *grouped(uint64_t n, char out[32])
     return out;
 }
 
+const char *sized(int64_t bytes, char out[32])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
+    double n = (double)bytes;
+    size_t unit = 0;
+
+    for (; n >= 1024 && unit < 3; unit++)
+        n /= 1024;
+    snprintf(out, 32, "%.*f %s", n < 10 && unit > 0 && n != (double)(int)n ? 1 : 0, n, units[unit]);
+    return out;
+}
+
 const char *per_second(double rate, char out[40])
 {
     char number[32];

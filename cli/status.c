@@ -67,7 +67,9 @@ static json_t *status_json(const struct status *s)
                                                  w->host, "pid", (json_int_t)w->pid, "running",
                                                  (json_int_t)w->running, "seen", json_seconds(w->seen_us)));
     }
-    return json_pack("{s:o, s:o, s:o}", "queues", queues, "types", types, "workers", workers);
+    return json_pack("{s:o, s:o, s:o, s:{s:I, s:o}}", "queues", queues, "types", types, "workers", workers,
+                     "dead", "jobs", (json_int_t)s->dead, "bytes",
+                     s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes));
 }
 
 /* ---- Text */
@@ -120,6 +122,8 @@ static void print_cancelled(const struct status *s)
 
 static void print_status(const struct status *s)
 {
+    char bytes[32];
+
     if (s->type_count == 0)
         output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
@@ -140,7 +144,8 @@ static void print_status(const struct status *s)
                (double)(s->now_us - w->seen_us) / 1e6);
     }
     if (s->dead > 0)
-        output("\n%" PRId64 " dead jobs\n", s->dead);
+        output("\n%" PRId64 " dead jobs, %s\n", s->dead,
+               s->dead_bytes < 0 ? "bytes not counted yet" : sized(s->dead_bytes, bytes));
     print_cancelled(s);
 }
 

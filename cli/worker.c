@@ -3,6 +3,7 @@
 #include "cli/worker.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #define EXECUTORS_MAX 65536 /* as weir.h says */
 #define UNSET (-1)
+#define NOT_GIVEN LLONG_MIN
 
 static int run_worker(struct cli *cli, int argc, char **argv);
 
@@ -68,8 +70,9 @@ void worker_flags_init(struct worker_flags *f)
         {"trace", 0, FLAG_TEXT, "FILE", "one line a start, appended, for weir verify", &f->trace},
         {"unknown", 0, FLAG_TEXT, "hold|dead", "jobs of types that no worker has run for a minute: hold",
          &f->unknown},
-        {"dead-most", 0, FLAG_INT, "N", "dead jobs that are kept, 100000", &f->dead_most},
-        {"dead-age", 0, FLAG_DURATION, "DUR", "how long, 180d", &f->dead_age_us},
+        {"dead-most", 0, FLAG_INT, "N",
+         "weir dead keep --most decides; this one counts where that is not set", &f->dead_most},
+        {"dead-age", 0, FLAG_DURATION, "DUR", "the same of weir dead keep --age", &f->dead_age_us},
         {"pause-most", 0, FLAG_DURATION, "DUR", "the longest pause that a handler may ask for, 1d",
          &f->pause_most_us},
         {"drain", 0, FLAG_BOOL, NULL,
@@ -83,7 +86,7 @@ void worker_flags_init(struct worker_flags *f)
     *f = (struct worker_flags){.unknown = "hold",
                                .executors = 10,
                                .in_flight = 1,
-                               .dead_most = 100000,
+                               .dead_most = NOT_GIVEN,
                                .lease_us = UNSET,
                                .grace_us = UNSET,
                                .drain_max_us = UNSET,
@@ -201,7 +204,7 @@ static int check_numbers(struct cli *cli, const struct worker_flags *f)
     } numbers[] = {
         {"executors", f->executors, EXECUTORS_MAX},
         {"in-flight", f->in_flight, 10000},
-        {"dead-most", f->dead_most, 1000000000},
+        {"dead-most", f->dead_most == NOT_GIVEN ? 1 : f->dead_most, 1000000000},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -298,7 +301,7 @@ static struct weir_worker *make_worker(const struct cli *cli, const struct worke
         .drain_max_s = seconds(f->drain_max_us),
         .unknown_dead = strcmp(f->unknown, "dead") == 0,
         .kill_after_s = seconds(f->kill_after_us),
-        .dead_most = f->dead_most,
+        .dead_most = f->dead_most == NOT_GIVEN ? 0 : f->dead_most,
         .dead_age_s = seconds(f->dead_age_us),
         .pause_most_s = seconds(f->pause_most_us),
     });

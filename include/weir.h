@@ -273,8 +273,8 @@ struct weir_worker_options {
     double drain_max_s;     /* give up draining after that long; 0: never */
     int unknown_dead;       /* jobs of types that no worker has run for a minute go to the dead jobs */
     double kill_after_s;    /* 5: from TERM to KILL for a job over its time, or cancelled */
-    int64_t dead_most;      /* 100,000 dead jobs are kept, */
-    double dead_age_s;      /* and 180 days long */
+    int64_t dead_most;      /* weir dead keep says how many dead jobs are kept, 100,000, and how long, 180 */
+    double dead_age_s;      /* days; these count only where that was never set and they are more */
     double pause_most_s;    /* 86400: the longest pause that a handler may ask for, at most ten years */
 };
 

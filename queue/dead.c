@@ -189,3 +189,120 @@ struct span dead_moved(const struct dead_walk *walk, size_t i)
 {
     return span_of(row(walk, i + 2));
 }
+
+/* ---- What is kept of them */
+
+static void add_bound(struct args *a, int64_t bound)
+{
+    if (bound > 0)
+        args_add_int(a, bound);
+    else
+        args_add(a, "");
+}
+
+static int read_kept(const struct redisReply *r, struct dead_kept *kept, struct error *e)
+{
+    int64_t *const numbers[] = {&kept->now_us, &kept->bounds.most, &kept->bounds.age_us, &kept->bounds.bytes,
+                                &kept->jobs,   &kept->bytes,       &kept->beyond};
+    int status = reply_array(r, 8, "dead_keep", e);
+
+    for (size_t i = 0; status == 0 && i < sizeof numbers / sizeof *numbers; i++)
+        *numbers[i] = reply_int(r->element[i], -1);
+    if (status == 0)
+        kept->oldest_us = time_of(r->element[7]);
+    return status;
+}
+
+int dead_keep(struct weir *w, int64_t now_us, const struct dead_bounds *wanted, bool write,
+              struct dead_kept *kept)
+{
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    script_begin(&a, "dead_keep", w->prefix, now_us);
+    add_bound(&a, wanted->most);
+    add_bound(&a, wanted->age_us);
+    add_bound(&a, wanted->bytes);
+    args_add_int(&a, write);
+    status = client_call(w, &a, &reply, NULL);
+    args_free(&a);
+    if (status != 0)
+        return status;
+    status = read_kept(reply, kept, &w->error);
+    freeReplyObject(reply);
+    return status;
+}
+
+int dead_sizes_next(struct weir *w, int64_t now_us, struct dead_sizes *sizes)
+{
+    struct redisReply *reply = NULL;
+    struct span place[2] = {{"", 0}, {"", 0}};
+    struct args a;
+    int status;
+
+    for (int i = 0; sizes->page && i < 2; i++)
+        place[i] = span_of(sizes->page->element[3 + i]);
+    args_init(&a);
+    script_begin(&a, "dead_sizes", w->prefix, now_us);
+    for (int i = 0; i < 2; i++)
+        args_add_bytes(&a, place[i].at, place[i].len);
+    status = client_call(w, &a, &reply, NULL);
+    args_free(&a);
+    dead_sizes_end(sizes);
+    if (status == 0)
+        status = reply_array(reply, 5, "dead_sizes", &w->error);
+    sizes->page = reply;
+    if (status != 0)
+        return status;
+    sizes->jobs = reply_int(reply->element[1], 0);
+    sizes->counted = reply_int(reply->element[2], -1);
+    sizes->ended = span_of(reply->element[3]).len == 0;
+    sizes->found = reply->elements - 5;
+    return 0;
+}
+
+int64_t dead_size(const struct dead_sizes *sizes, size_t i)
+{
+    return reply_int(sizes->page->element[5 + i], 0);
+}
+
+void dead_sizes_end(struct dead_sizes *sizes)
+{
+    freeReplyObject(sizes->page);
+    sizes->page = NULL;
+}
+
+/* Goes through the oldest until they have so many bytes, or all: *jobs is how many, and bytes is what they
+ * lack. */
+static int count_oldest(struct weir *w, int64_t now_us, int64_t *bytes, int64_t *jobs)
+{
+    struct dead_sizes sizes = {.ended = false};
+    int status = 0;
+
+    *jobs = 0;
+    while (status == 0 && !sizes.ended && *bytes > 0) {
+        status = dead_sizes_next(w, now_us, &sizes);
+        for (size_t i = 0; status == 0 && i<sizes.found && * bytes> 0; i++, ++*jobs)
+            *bytes -= dead_size(&sizes, i);
+    }
+    dead_sizes_end(&sizes);
+    return status;
+}
+
+int dead_count_beyond(struct weir *w, int64_t now_us, const struct dead_kept *kept, int64_t *jobs)
+{
+    int64_t rest = INT64_MAX, bytes = kept->bytes, by_bytes = 0;
+    int status = 0;
+
+    if (bytes < 0) {
+        status = count_oldest(w, now_us, &rest, jobs);
+        bytes = INT64_MAX - rest;
+    }
+    bytes -= kept->bounds.bytes;
+    if (status == 0)
+        status = count_oldest(w, now_us, &bytes, &by_bytes);
+    *jobs = by_bytes > kept->beyond ? by_bytes : kept->beyond;
+    return status;
+}

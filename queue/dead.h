@@ -68,4 +68,38 @@ void dead_group(const struct dead_walk *walk, size_t i, struct dead_group *group
 /* Of RETRY and REMOVE by ids: one that was met. */
 struct span dead_moved(const struct dead_walk *walk, size_t i);
 
+/* ---- What is kept of them: a setting of the namespace */
+
+struct dead_bounds {
+    int64_t most, age_us, bytes;
+};
+
+struct dead_kept {
+    int64_t now_us;
+    struct dead_bounds bounds;
+    int64_t jobs, bytes; /* bytes -1: they are not all counted yet */
+    int64_t beyond;      /* the oldest that go by number or age */
+    int64_t oldest_us;   /* when it died; -1: there is none */
+};
+
+/* Reads the bounds and what there is; wanted: those that are not 0 instead of the present ones, which write
+ * replaces. Fills w->error on failure. */
+WEIR_CHECKED int dead_keep(struct weir *w, int64_t now_us, const struct dead_bounds *wanted, bool write,
+                           struct dead_kept *kept);
+/* Bytes of the records, oldest first. Begin with all 0, call dead_sizes_next until ended, then
+ * dead_sizes_end. */
+struct dead_sizes {
+    bool ended;
+    int64_t jobs, counted; /* all that there are; their bytes as they are counted, -1: not all are */
+    size_t found;          /* of this page, for dead_size */
+    struct redisReply *page;
+};
+WEIR_CHECKED int dead_sizes_next(struct weir *w, int64_t now_us, struct dead_sizes *sizes);
+int64_t dead_size(const struct dead_sizes *sizes, size_t i);
+void dead_sizes_end(struct dead_sizes *sizes);
+
+/* How many of the oldest are beyond kept->bounds by bytes as well: goes through as many of them. */
+WEIR_CHECKED int dead_count_beyond(struct weir *w, int64_t now_us, const struct dead_kept *kept,
+                                   int64_t *jobs);
+
 #endif

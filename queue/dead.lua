@@ -19,31 +19,10 @@
 --        list: [ [ died us, queue, type, key, reason, attempts, interrupted, throttled, batch, key of its lock, last failure us or '',
 --                  that failure, id, bytes of the body, as many of the body as asked for ], ... ]
 --        retry, remove: [ how many, how many were left as they have no queue, id, ... ]; ids: only if some were given
--- uses: arrival check dead_records ends lease sign
+-- uses: arrival check dead_bytes dead_records ends lease sign
 
 local PAGE_MOST = 200
 local AT = 64 -- "@"
-
--- Bytewise, as Redis sorts: `<` on strings asks the server's locale.
-local function precedes(a, b)
-    local at = 1
-    while at <= #a and sub(a, at, at + 63) == sub(b, at, at + 63) do at = at + 64 end
-    for i = at, at + 63 do
-        local x, y = byte(a, i) or -1, byte(b, i) or -1
-        if x ~= y then return x < y end
-    end
-    return false
-end
-
--- The rank of the first record behind a place.
-local function rank_behind(score, record)
-    local low, high = call('ZCOUNT', P .. 'dead', '-inf', '(' .. score), call('ZCOUNT', P .. 'dead', '-inf', score)
-    while low < high do
-        local middle = floor((low + high) / 2)
-        if precedes(record, call('ZRANGE', P .. 'dead', us(middle), us(middle))[1]) then high = middle else low = middle + 1 end
-    end
-    return low
-end
 
 -- Where a walk begins, and the score at which it will end.
 local function begin_walk(older, newer)
@@ -102,12 +81,13 @@ function verbs.list(jobs, asked)
 end
 
 local function take_out(jobs, what, left, asked)
-    local records, names, reply = {}, {}, {#jobs, left}
+    local records, scores, names, reply = {}, {}, {}, {#jobs, left}
     for i, job in ipairs(jobs) do
-        records[i], names[i] = job.record, job.type
+        records[i], scores[i], names[i] = job.record, job.score, job.type
         if asked.ids then reply[#reply + 1] = job.id end
     end
     push('ZREM', P .. 'dead', records)
+    dead_bytes.removed(scores, records)
     dead_records.count(names, what)
     return reply
 end
@@ -195,7 +175,7 @@ local function dead(ARGV)
     if asked.score == '' then
         rank, till = begin_walk(tonumber(asked.older), tonumber(asked.newer))
     else
-        rank, till = rank_behind(asked.score, asked.record), asked.till
+        rank, till = dead_records.rank_behind(asked.score, asked.record), asked.till
     end
     local records, scores, ended = dead_records.page(rank, asked.most, tonumber(till))
     local found, wrong_key = verbs[asked.verb](choose(records, scores, asked), asked)

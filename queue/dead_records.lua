@@ -1,11 +1,10 @@
 -- dead_records: the records of `dead`, oldest first; whoever has put them there, each can be read as something.
 --
--- uses: check lease
+-- uses: lease
 local dead_records = {}
 
-local BYTES_MOST = 512 * 1024 -- of a page, about
+local BYTES_MOST = 512 * 1024 -- of a page or a search, about
 local SLICE_MOST = 4          -- records that are read at once, as large ones may stand behind small ones; the first one is read alone
-local STEP_MOST = 500          -- forgotten in one call; about 2 ms
 
 -- {queue =, type =, key =, reason =, entry =}; what is not known is ''.
 function dead_records.read(record)
@@ -21,6 +20,33 @@ end
 function dead_records.handle(record, body)
     local id = lease.id(body)
     return is_name(id) and id or 'raw:' .. sub(sha1(record), 1, 16)
+end
+
+-- Bytewise, as Redis sorts: `<` on strings asks the server's locale.
+function dead_records.precedes(a, b)
+    local at = 1
+    while at <= #a and sub(a, at, at + 63) == sub(b, at, at + 63) do at = at + 64 end
+    for i = at, at + 63 do
+        local x, y = byte(a, i) or -1, byte(b, i) or -1
+        if x ~= y then return x < y end
+    end
+    return false
+end
+
+-- The rank of the first record behind a place. That of a record that is gone is searched among those of the same score; where these are
+-- too large for one call, some that stand before it are met again.
+function dead_records.rank_behind(score, record)
+    local rank = call('ZRANK', P .. 'dead', record)
+    if rank and tonumber(call('ZSCORE', P .. 'dead', record)) == tonumber(score) then return rank + 1 end
+    local low, high = call('ZCOUNT', P .. 'dead', '-inf', '(' .. score), call('ZCOUNT', P .. 'dead', '-inf', score)
+    local bytes = 0
+    while low < high and bytes < BYTES_MOST do
+        local middle = floor((low + high) / 2)
+        local found = call('ZRANGE', P .. 'dead', us(middle), us(middle))[1]
+        bytes = bytes + #found
+        if dead_records.precedes(record, found) then high = middle else low = middle + 1 end
+    end
+    return low
 end
 
 -- Up to most records from a rank on, fewer where they are large, and their scores. till: the last score that counts.
@@ -49,19 +75,6 @@ function dead_records.count(names, what)
     for name, n in pairs(counts) do
         if is_name(name) then lease.count(name, what, n) end
     end
-end
-
--- Forgets some of the oldest when there are more than most, or some older than age_us. Returns how many, and how many it leaves
--- that are to go too.
-function dead_records.trim(most, age_us)
-    if check.wrong_kind('dead', 'zset') then return 0, 0 end
-    local excess = max(call('ZCARD', P .. 'dead') - most, call('ZCOUNT', P .. 'dead', '-inf', '(' .. us(now - age_us)))
-    if excess <= 0 then return 0, 0 end
-    local records, names = dead_records.page(0, min(excess, STEP_MOST), huge), {}
-    for i, record in ipairs(records) do names[i] = match(record, '^%S+ [^/%s]*/([^/%s]*)/') or '' end
-    call('ZREMRANGEBYRANK', P .. 'dead', '0', us(#records - 1))
-    dead_records.count(names, 'forgotten')
-    return #records, excess - #records
 end
 
 return dead_records

@@ -95,6 +95,7 @@ static const struct kind {
     {"slots", "slots", DOCTOR_WRONG, true, NULL},
     {"counters", "counters", DOCTOR_WRONG, true, NULL},
     {"counter", "counters", DOCTOR_WRONG, true, NULL},
+    {"dead-bytes", "dead", DOCTOR_WRONG, true, NULL},
     {"worker-unlisted", "workers", DOCTOR_WRONG, true, NULL},
     {"worker-bare", "workers", DOCTOR_WRONG, true, NULL},
     {"silent", "workers", DOCTOR_WARNING, false,
@@ -206,6 +207,8 @@ static int look_at_all(struct sweep *s)
         status = sweep_judge_gates(s);
     if (status == 0)
         status = sweep_judge_counters(s);
+    if (status == 0)
+        status = sweep_judge_dead(s);
     return status;
 }
 

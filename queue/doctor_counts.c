@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
+#include "queue/dead.h"
+
 #define TYPES_PAGE 200
 #define GATES_PAGE 200
 #define COUNTERS 11
@@ -259,6 +262,62 @@ int sweep_begin_counters(struct sweep *s)
     for (size_t i = 0; i < s->tally_count; i++)
         memcpy(s->tallies[i].before, s->tallies[i].after, sizeof s->tallies[i].before);
     return status;
+}
+
+/* ---- Bytes of the dead jobs */
+
+/* All of their records, page by page: their bytes, or -1 if they moved meanwhile. */
+static int sum_dead(struct sweep *s, struct dead_sizes *sizes, int64_t *bytes)
+{
+    int64_t counted = 0, jobs = 0;
+    int status = 0;
+
+    for (*bytes = 0; status == 0 && !sizes->ended && counted >= 0;) {
+        int64_t begin_us = clock_mono_us();
+        bool first = sizes->page == NULL;
+
+        status = dead_sizes_next(s->w, s->now_us, sizes);
+        sweep_rest(s, begin_us);
+        if (status != 0)
+            break;
+        counted = first || counted == sizes->counted ? sizes->counted : -1;
+        for (size_t i = 0; i < sizes->found; i++)
+            *bytes += dead_size(sizes, i);
+        jobs += (int64_t)sizes->found;
+    }
+    if (counted < 0 || jobs != sizes->jobs)
+        *bytes = -1;
+    return status;
+}
+
+static int judge_bytes(struct sweep *s, int64_t counted, int64_t found)
+{
+    const struct kind *kind = kind_find("dead-bytes");
+    char text[200];
+    struct args a;
+
+    snprintf(text, sizeof text, "dead_bytes counts %" PRId64 " bytes of dead jobs, they have %" PRId64,
+             counted, found);
+    if (!s->repair) {
+        sweep_tell(s, kind, text, NULL);
+        return 0;
+    }
+    sweep_begin_call(s, &a, "doctor_mend");
+    args_add(&a, "dead_bytes");
+    args_add_int(&a, counted);
+    return sweep_mend(s, &a, kind, text);
+}
+
+int sweep_judge_dead(struct sweep *s)
+{
+    struct dead_sizes sizes = {.ended = false};
+    int64_t bytes;
+    int status = sum_dead(s, &sizes, &bytes);
+
+    if (status == 0 && bytes >= 0 && bytes != sizes.counted)
+        status = judge_bytes(s, sizes.counted, bytes);
+    dead_sizes_end(&sizes);
+    return status == WEIR_EUNREACHABLE ? status : 0; /* a key of a wrong kind is told elsewhere */
 }
 
 /* ---- Jobs in flight */

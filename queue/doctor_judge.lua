@@ -47,7 +47,7 @@ local families = {
 local singles = {
     about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
-    opened = 'set', alone = 'zset', runs = 'zset', clock = 'list',
+    opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash',
 }
 
 -- What says only where jobs wait, and when gates open: it is made again from the rest, or by the next jobs.

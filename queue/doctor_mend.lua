@@ -6,6 +6,7 @@
 --       "thing"   family, name, n, limit * n (that gates are named after and that are not there)
 --       "gate"    gate, worker, ...: what it counts in flight is counted anew, with workers that are not registered
 --       "counters" type, the counters as doctor_counts told them, then counter, n ...: n is added, if they are the same still
+--       "dead_bytes" bytes as it said
 -- reply: [ 1 when something was mended, what was done in words ]
 -- uses: bell doctor_judge doctor_slots ends gate lane lease
 
@@ -225,7 +226,15 @@ local function mend_counters(ARGV)
     return {1, 'they were set right'}
 end
 
-local ways = {thing = {mend_thing, 5}, gate = {mend_gate, 3}, counters = {mend_counters, 4}}
+-- Heartbeats count them anew where nobody has.
+local function mend_dead_bytes(ARGV)
+    if call_safe('HGET', P .. 'dead_bytes', 'bytes') ~= ARGV[3] then return {0, ''} end
+    call('DEL', P .. 'dead_bytes')
+    return {1, 'the next heartbeats of workers count them'}
+end
+
+local ways = {thing = {mend_thing, 5}, gate = {mend_gate, 3}, counters = {mend_counters, 4},
+              dead_bytes = {mend_dead_bytes, 3}}
 
 local function doctor_mend(ARGV)
     local way = ways[ARGV[2] or '']

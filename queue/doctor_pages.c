@@ -104,21 +104,28 @@ void sweep_begin_call(struct sweep *s, struct args *a, const char *script)
     script_begin(a, script, s->w->prefix, s->now_us);
 }
 
+int64_t sweep_rest(struct sweep *s, int64_t begin_us)
+{
+    int64_t took_us = clock_mono_us() - begin_us;
+
+    s->calls++;
+    s->longest_us = took_us > s->longest_us ? took_us : s->longest_us;
+    if (took_us > REST_FROM_US)
+        clock_sleep_until(clock_mono_us() + (took_us < LONG_US ? took_us : LONG_US));
+    return took_us;
+}
+
 int sweep_call(struct sweep *s, struct args *a, struct redisReply **reply)
 {
     int64_t begin_us = clock_mono_us(), took_us;
     int status = client_call(s->w, a, reply, NULL);
 
     args_free(a);
-    took_us = clock_mono_us() - begin_us;
-    s->calls++;
-    s->longest_us = took_us > s->longest_us ? took_us : s->longest_us;
+    took_us = sweep_rest(s, begin_us);
     if (took_us < SHORT_US)
         s->page = 2 * s->page < PAGE_MOST ? 2 * s->page : PAGE_MOST;
     else if (took_us > LONG_US && s->page > PAGE_LEAST) /* large members may have made it smaller still */
         s->page = s->page / 2 > PAGE_LEAST ? s->page / 2 : PAGE_LEAST;
-    if (took_us > REST_FROM_US)
-        clock_sleep_until(clock_mono_us() + (took_us < LONG_US ? took_us : LONG_US));
     return status;
 }
 

@@ -89,6 +89,8 @@ void sweep_begin_call(struct sweep *s, struct args *a, const char *script);
 /* Sends a and frees it, sets the next page's size by how long that took, and leaves Redis to the others for
  * as long, 2 ms at most. *reply is the caller's. */
 WEIR_CHECKED int sweep_call(struct sweep *s, struct args *a, struct redisReply **reply);
+/* A call that began then has ended: counts it, and leaves Redis to the others. Returns how long it took. */
+int64_t sweep_rest(struct sweep *s, int64_t begin_us);
 /* Judges all keys, tells or mends what is wrong, and gathers what is to be compared. */
 WEIR_CHECKED int sweep_keys(struct sweep *s);
 /* The same for the members of one key, named as doctor.lua names places; what seems wrong there may still
@@ -103,6 +105,8 @@ WEIR_CHECKED int sweep_add_sums(struct sweep *s, const struct redisReply *rows);
 WEIR_CHECKED int sweep_begin_counters(struct sweep *s);
 /* After them: compares the counters with what was found. */
 WEIR_CHECKED int sweep_judge_counters(struct sweep *s);
+/* Compares what dead_bytes says with the dead jobs, if none moves meanwhile. */
+WEIR_CHECKED int sweep_judge_dead(struct sweep *s);
 /* Compares what the gates count with the leases. */
 WEIR_CHECKED int sweep_judge_gates(struct sweep *s);
 

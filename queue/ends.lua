@@ -8,7 +8,7 @@
 --                  while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
--- uses: check lease
+-- uses: check dead_bytes lease
 local ends = {}
 
 ends.KEPT_MS = 30 * 86400 * 1000  -- a batch is remembered so long after it last moved
@@ -132,7 +132,8 @@ end
 -- Keeps what will not run again without a person, with the reason in one line: the only way into the dead jobs. Its type, its
 -- batch and its lock know of it; lane: "<queue>//" or "//" where the type is not known.
 function ends.bury(tag, lane, reason, entry)
-    call('ZADD', P .. 'dead', us(now), tag .. ' ' .. lease.usual(lane) .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry)
+    local record = tag .. ' ' .. lease.usual(lane) .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry
+    if call('ZADD', P .. 'dead', us(now), record) == 1 then dead_bytes.added(record) end
     local _, name = lease.lane_parts(lane)
     if name then lease.count(name, 'dead', 1) end
     ends.job(entry, 'dead')

@@ -4,12 +4,13 @@
 -- that nobody needs.
 --
 -- KEYS[1] prefix
--- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us
+-- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none)
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
 --          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
---          [worker of which none is left, ...], [what is wrong with a key, ...] ]
+--          [worker of which none is left, ...], [what is wrong with a key, ...],
+--          [bounds of the dead jobs: most, age_us, bytes; or none] ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
--- uses: cancelled check clock dead_records ends gate lane lease leases registry runs slices
+-- uses: cancelled check clock dead_bounds ends gate lane lease leases registry runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -115,8 +116,8 @@ local function reap(ARGV)
     runs.follow(said, lease_us)
     gate.save()
     local unwoken = lane.wake_opened(true)
-    local forgotten, excess = dead_records.trim(dead_most, dead_age_us)
-    reply[3], reply[4] = forgotten, reply[4] + excess + (unwoken and 1 or 0) + (clock.is_behind() and 1 or 0)
+    local forgotten, excess, bounds = dead_bounds.follow(dead_most, dead_age_us)
+    reply[3], reply[4], reply[7] = forgotten, reply[4] + excess + (unwoken and 1 or 0) + (clock.is_behind() and 1 or 0), bounds
     return reply
 end
 

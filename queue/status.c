@@ -201,6 +201,7 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     s->now_us = number(root, "now");
     s->dead = number(root, "dead");
     s->later = number(root, "later");
+    s->dead_bytes = number(root, "dead_bytes");
     json_object_foreach(queues, name, row)
     {
         copy(s->queues[s->queue_count].name, sizeof s->queues->name, name);

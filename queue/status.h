@@ -39,6 +39,7 @@ struct worker_status {
 
 struct status {
     int64_t now_us, dead, later;
+    int64_t dead_bytes; /* -1: not all counted yet */
     struct queue_status *queues;
     struct type_status *types;
     struct worker_status *workers;

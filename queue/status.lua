@@ -5,12 +5,12 @@
 -- reply: JSON: {"now": "us", "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
 --        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool, "looked_at": n, "more": bool,
 --                  "queues": [queue, ...], "in_pause": bool, "keyless": as rates.keyless tells it}},
---        "workers": {id: {"info": JSON text, "until": "us", "running": n}}, "dead": n, "later": n}. Times are text: JSON numbers
+--        "workers": {id: {"info": JSON text, "until": "us", "running": n}}, "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n}. Times are text: JSON numbers
 --        here keep 14 digits. own_costs: jobs of it name their cost, by what claims noted and by the first jobs of the queues;
 --        looked_at: how many of it are among those; queues: where; more: there, jobs stand behind that were not looked at; in_pause:
 --        jobs of it may stand in a queue that is paused
 --
--- uses: lane paused rates types
+-- uses: dead_bytes lane paused rates types
 
 local LOOKED_AT, PAGE = 100, 10 -- jobs of each queue, so many at a time
 local BYTES_MOST = 1048576      -- of all queues: no more pages are read then
@@ -81,7 +81,7 @@ end
 local function status()
     local queues, found = paused.queues(), {bytes = 0, types = {}, paused = {}}
     local reply = {now = us(now), queues = {}, paused = {}, types = {}, workers = {},
-                   dead = call('ZCARD', P .. 'dead'), later = call('ZCARD', P .. 'later')}
+                   dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1), later = call('ZCARD', P .. 'later')}
     for _, queue in ipairs(queues) do
         local length = call('LLEN', P .. 'queue:' .. queue)
         local more, since = look(queue, length, found), paused.since(queue)

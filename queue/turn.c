@@ -385,9 +385,10 @@ void reap_request(struct args *a, const char *prefix, int64_t now_us, const stru
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 6, "reap", e);
+    int rc = reply_array(reply, 7, "reap", e);
+    const struct redisReply *kept;
 
-    for (int i = 4; rc == 0 && i < 6; i++)
+    for (int i = 4; rc == 0 && i < 7; i++)
         rc = reply_array(reply->element[i], 0, "reap", e);
     if (rc != 0)
         return rc;
@@ -397,6 +398,10 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
                               .workers = (int64_t)reply->element[4]->elements};
     for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
         reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
+    kept = reply->element[6];
+    if (kept->elements == 3)
+        reaped->kept = (struct dead_bounds){reply_int(kept->element[0], 0), reply_int(kept->element[1], 0),
+                                            reply_int(kept->element[2], 0)};
     return 0;
 }
 

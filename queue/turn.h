@@ -10,6 +10,7 @@
 
 #include "core/args.h"
 #include "core/error.h"
+#include "queue/dead.h"
 #include "queue/job.h"
 
 struct redisReply;
@@ -152,14 +153,15 @@ struct reap_call {
     const char *worker;
     int64_t lease_us;
     int interrupted_most;
-    int64_t dead_most, dead_age_us; /* bounds of the dead jobs */
+    int64_t dead_most, dead_age_us; /* with which it was started; 0: with none */
 };
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
 enum { REAPED_WRONG_MOST = 9 };
 struct reaped {
-    int64_t taken, workers; /* leases of dead workers, and of how many none is left */
-    int64_t forgotten;      /* dead jobs, the oldest */
-    int64_t left;           /* what the next calls have to do: leases to take back, dead jobs to forget */
+    int64_t taken, workers;  /* leases of dead workers, and of how many none is left */
+    int64_t forgotten;       /* dead jobs, the oldest */
+    struct dead_bounds kept; /* bounds of the dead jobs in this namespace; 0: not known */
+    int64_t left;            /* what the next calls have to do: leases to take back, dead jobs to forget */
     struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
     size_t wrong_count;
 };

@@ -717,32 +717,69 @@ static bool check_nothing(struct check *c, const struct item *item, const char *
     return true;
 }
 
+/* What it counts is there, unless that is still being counted. */
+static bool check_dead_bytes(struct check *c, const struct item *item, const char *rest)
+{
+    const struct item *dead = snapshot_item(c->all, "dead");
+    const char *bytes = item_value(item, "bytes");
+    long long found = 0;
+
+    (void)rest;
+    for (size_t i = 0; dead && i < dead->count; i += 2)
+        found += (long long)dead->at[i]->len;
+    if (dead && !item_value(item, "score") && (!bytes || atoll(bytes) != found))
+        return broken(c, "dead_bytes: %s, and there are %lld", bytes ? bytes : "nothing", found);
+    return true;
+}
+
 static const struct {
     const char *name; /* the whole, or the beginning when it ends with ':' */
     const char *kind;
     bool (*check)(struct check *c, const struct item *item, const char *rest);
 } kinds[] = {
-    {"queue:", "list", check_queue},        {"lane:", "list", check_lane},
-    {"ring:", "zset", check_ring},          {"wait:", "zset", check_wait},
-    {"wake:", "zset", check_wake},          {"sleep:", "zset", check_sleep},
-    {"held:", "zset", check_held},          {"alone", "zset", check_alone},
-    {"credit:", "hash", check_credit},      {"gate:", "string", check_gate},
-    {"limits", "hash", check_nothing},      {"types", "hash", check_nothing},
-    {"weights", "hash", check_nothing},     {"revisions", "hash", check_nothing},
-    {"stop:", "string", check_nothing},     {"changes", "list", check_nothing},
-    {"queues", "set", check_nothing},       {"later", "zset", check_later},
-    {"active:", "hash", check_active},      {"workers", "zset", check_workers},
-    {"reap", "string", check_nothing},      {"duty", "hash", check_nothing},
-    {"bell:", "list", check_nothing},       {"spare:", "list", check_nothing},
-    {"dead", "zset", check_dead},           {"runs", "zset", check_nothing},
-    {"batch:", "hash", check_nothing},      {"id:", "string", check_nothing},
-    {"stats:", "hash", check_stats},        {"schedules", "hash", check_nothing},
-    {"batches", "zset", check_nothing},     {"unique:", "string", check_nothing},
-    {"halted", "hash", check_nothing},      {"cancelled", "hash", check_nothing},
-    {"aside:", "list", check_aside},        {"told:", "list", check_nothing},
-    {"finished:", "string", check_nothing}, {"at:", "set", check_at},
-    {"opened", "set", check_nothing},       {"about", "hash", check_nothing},
+    {"queue:", "list", check_queue},
+    {"lane:", "list", check_lane},
+    {"ring:", "zset", check_ring},
+    {"wait:", "zset", check_wait},
+    {"wake:", "zset", check_wake},
+    {"sleep:", "zset", check_sleep},
+    {"held:", "zset", check_held},
+    {"alone", "zset", check_alone},
+    {"credit:", "hash", check_credit},
+    {"gate:", "string", check_gate},
+    {"limits", "hash", check_nothing},
+    {"types", "hash", check_nothing},
+    {"weights", "hash", check_nothing},
+    {"revisions", "hash", check_nothing},
+    {"stop:", "string", check_nothing},
+    {"changes", "list", check_nothing},
+    {"queues", "set", check_nothing},
+    {"later", "zset", check_later},
+    {"active:", "hash", check_active},
+    {"workers", "zset", check_workers},
+    {"reap", "string", check_nothing},
+    {"duty", "hash", check_nothing},
+    {"bell:", "list", check_nothing},
+    {"spare:", "list", check_nothing},
+    {"dead", "zset", check_dead},
+    {"runs", "zset", check_nothing},
+    {"batch:", "hash", check_nothing},
+    {"id:", "string", check_nothing},
+    {"stats:", "hash", check_stats},
+    {"schedules", "hash", check_nothing},
+    {"batches", "zset", check_nothing},
+    {"unique:", "string", check_nothing},
+    {"halted", "hash", check_nothing},
+    {"cancelled", "hash", check_nothing},
+    {"aside:", "list", check_aside},
+    {"told:", "list", check_nothing},
+    {"finished:", "string", check_nothing},
+    {"at:", "set", check_at},
+    {"opened", "set", check_nothing},
+    {"about", "hash", check_nothing},
     {"clock", "list", check_nothing},
+    {"settings", "hash", check_nothing},
+    {"dead_bytes", "hash", check_dead_bytes},
 };
 
 static bool check_item(struct check *c, const struct item *item)

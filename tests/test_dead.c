@@ -131,7 +131,16 @@ static void expect_span(struct span found, const char *text)
 
 /* ---- Bounds */
 
-static struct reaped reap_with(int64_t most, int64_t age_us)
+static void set_bound(const char *name, int64_t bound)
+{
+    char number[24];
+
+    snprintf(number, sizeof number, "%lld", (long long)bound);
+    free(redis_text("HSET", PREFIX "settings", name, number));
+}
+
+/* A heartbeat of a worker that was started with these bounds. */
+static struct reaped beat(int64_t most, int64_t age_us)
 {
     struct reap_call call = {"w", LEASE_US, 3, most, age_us};
     struct reaped reaped;
@@ -142,6 +151,19 @@ static struct reaped reap_with(int64_t most, int64_t age_us)
     must(turns_send(&a));
     must(reap_reply(turns.reply, &reaped, &turns.error));
     return reaped;
+}
+
+/* One in a namespace with these, which has counted its dead jobs. */
+static struct reaped reap_with(int64_t most, int64_t age_us)
+{
+    struct reaped r;
+
+    set_bound("dead_most", most);
+    set_bound("dead_age_us", age_us);
+    do
+        r = beat(0, 0);
+    while (redis_number("HEXISTS", PREFIX "dead_bytes", "score"));
+    return r;
 }
 
 static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
@@ -160,9 +182,9 @@ static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
     assert_int_equal(r.left, 0);
     expect_listed((struct dead_filter){0}, "j0028 j0029 k0000 k0001 k0002 k0003 k0004");
     expect_counters("t", "forgotten 28");
-    r = reap_with(0, FOR_EVER);
-    assert_int_equal(r.forgotten, 7);
-    assert_int_equal(redis_number("EXISTS", DEAD), 0);
+    r = reap_with(1, FOR_EVER);
+    assert_int_equal(r.forgotten, 6);
+    expect_listed((struct dead_filter){0}, "k0004");
 }
 
 static void test_the_oldest_are_forgotten_beyond_an_age(void **state)
@@ -237,11 +259,195 @@ static void test_a_heartbeat_goes_on_beside_what_is_not_ours(void **state)
     start("w");
     free(redis_text("ZADD", DEAD, "5", "junk", "6", "w:1 //", "-inf", "", "7", "w:2 // why\n"));
     assert_int_equal(reap_with(2, FOR_EVER).forgotten, 2);
-    assert_int_equal(reap_with(0, FOR_EVER).forgotten, 2);
+    assert_int_equal(reap_with(1, FOR_EVER).forgotten, 1);
+    free(redis_text("DEL", PREFIX "dead_bytes"));
     free(redis_text("SET", DEAD, "somebody's"));
     free(redis_text("SET", PREFIX "cancelled", "somebody's"));
-    assert_int_equal(reap_with(0, FOR_EVER).forgotten, 0);
+    assert_int_equal(reap_with(1, FOR_EVER).forgotten, 0);
     expect_text("somebody's", "GET", DEAD);
+}
+
+static int64_t counted_bytes(void)
+{
+    return redis_number("HGET", PREFIX "dead_bytes", "bytes");
+}
+
+/* What a worker was started with forgets nothing: it counts only where nothing is set, if it keeps more than
+ * usual. */
+static void test_options_of_a_worker_only_widen(void **state)
+{
+    struct reaped r;
+
+    (void)state;
+    start("w");
+    bury_many("j", 0, 30);
+    turns.now_us += DAY_US;
+    free(redis_text("ZADD", PREFIX "workers", "1999999999999999", "w"));
+    r = beat(10, SECOND_US);
+    assert_int_equal(r.forgotten + beat(10, SECOND_US).forgotten, 0);
+    assert_int_equal(r.kept.most, 100000);
+    assert_int_equal(r.kept.age_us, 180 * DAY_US);
+    assert_int_equal(r.kept.bytes, 256 << 20);
+    assert_int_equal(redis_number("EXISTS", PREFIX "settings"), 0);
+    assert_int_equal(beat(200000, 0).kept.most, 200000);
+    r = beat(300000, 200 * DAY_US);
+    assert_int_equal(r.kept.most, 200000);
+    assert_int_equal(r.kept.age_us, 200 * DAY_US);
+    free(redis_text("HSET", PREFIX "settings", "dead_most", "many", "dead_age_us", "0", "dead_bytes", "-1"));
+    assert_int_equal(beat(0, 0).forgotten, 0); /* what cannot be read bounds nothing */
+    free(redis_text("SET", PREFIX "settings", "x"));
+    r = beat(0, 0);
+    assert_int_equal(r.kept.most, 0);
+    free(redis_text("DEL", PREFIX "settings"));
+}
+
+/* Jobs with a body of so many bytes die by their handlers. */
+static void die(int count, size_t size)
+{
+    char *body = malloc(size + 100);
+
+    for (int i = 0; i < count; i++) {
+        int len = sprintf(body, "{\"id\":\"d%lld\",\"type\":\"t\",\"args\":\"", (long long)turns.now_us);
+
+        memset(body + len, 'x', size);
+        strcpy(body + len + size, "\"}");
+        push("default", body);
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        settle("w", SETTLE_DEAD, tokens[0], 0, "no");
+        turns.now_us++;
+    }
+    free(body);
+}
+
+static void test_the_oldest_are_forgotten_beyond_bytes(void **state)
+{
+    struct reaped r;
+    int64_t one;
+
+    (void)state;
+    start("w");
+    die(1, 1000);
+    one = counted_bytes();
+    die(39, 1000);
+    assert_in_range(one, 1000, 1100);
+    turns_check();
+    set_bound("dead_bytes", 10 * one);
+    r = reap_with(1000, FOR_EVER);
+    assert_int_equal(r.forgotten, 31); /* tokens of later turns are longer */
+    assert_int_equal(r.left, 0);
+    assert_in_range(counted_bytes(), 9 * one, 10 * one);
+    expect_counters("t", "dead 40, forgotten 31");
+    turns_check();
+    die(3, 300000); /* two large ones are as much as a heartbeat takes */
+    set_bound("dead_bytes", 1);
+    r = beat(0, 0);
+    assert_in_range(r.forgotten, 9, 11);
+    assert_int_equal(r.left, 1);
+    while (r.left > 0)
+        r = beat(0, 0);
+    assert_int_equal(redis_number("EXISTS", DEAD, PREFIX "dead_bytes"), 0);
+    turns_check();
+}
+
+/* Those that were there before anybody counted are counted by heartbeats, exactly, whatever moves meanwhile.
+ */
+static void test_bytes_are_counted_while_jobs_move(void **state)
+{
+    static const char *const first[] = {"j0000", "j0499", "j0500", "j0600", "j1299"};
+    char id[16];
+    const char *ids[] = {id};
+    struct reaped r;
+    int beats = 0;
+
+    (void)state;
+    start("w");
+    bury_many("j", 0, 1300);
+    assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
+    expect_moved(DEAD_REMOVE, (struct dead_filter){.ids = first, .id_count = 1}, NULL, 1, 0);
+    do {
+        r = beat(0, 0);
+        turns.now_us++;
+        die(2, 10);
+        for (int i = 0; i < 4; i++) {
+            snprintf(id, sizeof id, "j%04d", 1 + (beats * 4 + i) * 97);
+            expect_moved(i % 2 ? DEAD_REMOVE : DEAD_RETRY, (struct dead_filter){.ids = ids, .id_count = 1},
+                         NULL, 1, 0);
+        }
+        if (beats == 0) /* the place up to which they are counted goes */
+            expect_moved(DEAD_REMOVE, (struct dead_filter){.ids = first + 2, .id_count = 1}, NULL, 1, 0);
+        beats++;
+    } while (r.left > 0);
+    assert_in_range(beats, 3, 4);
+    assert_true(counted_bytes() > 0);
+    claim("w", 50, 0); /* those that were retried */
+    assert_int_equal(turns_check().dead, 1300 - 1 - 1 - beats * 4 + beats * 2);
+    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, redis_number("ZCARD", DEAD), 0);
+    assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
+}
+
+/* More than usual that was there before there was a bound is kept; a count that is gone begins anew. */
+static void test_what_was_there_before_is_kept(void **state)
+{
+    (void)state;
+    start("w");
+    bury_many("j", 0, 3);
+    free(redis_text("HSET", PREFIX "dead_bytes", "bytes", "300000000", "score", "-inf", "record", ""));
+    assert_in_range(beat(0, 0).kept.bytes, 300000100, 300000400);
+    assert_int_equal(beat(0, 0).forgotten, 0);
+    free(redis_text("DEL", PREFIX "dead_bytes", PREFIX "settings"));
+    beat(0, 0);
+    assert_int_equal(redis_number("EXISTS", PREFIX "settings"), 0);
+    free(redis_text("HSET", PREFIX "dead_bytes", "bytes", "what"));
+    beat(0, 0);
+    turns_check();
+    free(redis_text("SET", PREFIX "dead_bytes", "what"));
+    beat(0, 0);
+    die(1, 10);
+    expect_text("what", "GET", PREFIX "dead_bytes");
+    free(redis_text("DEL", PREFIX "dead_bytes"));
+}
+
+static void test_bounds_are_read_and_set(void **state)
+{
+    static const char *const wrong[][5] = {
+        {"0", "", "", "1"},   {"x", "", "", "1"}, {"", "-1", "", "1"},
+        {"", "", "1.5", "1"}, {"", "", "", "2"},  {"", "", ""},
+    };
+    struct dead_kept kept;
+    int64_t jobs;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        assert_int_equal(turns_script("dead_keep", wrong[i], i < 5 ? 4 : 3), WEIR_EINPUT);
+    assert_int_equal(turns_script("dead_sizes", (const char *const[]){"x", ""}, 2), WEIR_EINPUT);
+    start("w");
+    must(dead_keep(w, turns.now_us, &(struct dead_bounds){0}, true, &kept));
+    assert_int_equal(kept.jobs + kept.bytes, 0);
+    assert_int_equal(kept.oldest_us, -1);
+    bury_many("j", 0, 2000);
+    must(dead_keep(w, turns.now_us + 1, &(struct dead_bounds){.most = 10}, false, &kept));
+    assert_int_equal(kept.bounds.most, 10);
+    assert_int_equal(kept.bytes, -1);
+    assert_int_equal(kept.beyond, 1990);
+    assert_int_equal(kept.oldest_us, turns.now_us);
+    assert_int_equal(redis_number("EXISTS", PREFIX "settings"), 0);
+    must(dead_count_beyond(w, turns.now_us, &kept, &jobs));
+    assert_int_equal(jobs, 1990);
+    kept.bounds.bytes = 1; /* also while nobody has counted them */
+    must(dead_count_beyond(w, turns.now_us, &kept, &jobs));
+    assert_int_equal(jobs, 2000);
+    while (beat(0, 0).left > 0)
+        ;
+    must(dead_keep(w, turns.now_us, &(struct dead_bounds){.bytes = counted_bytes() / 2}, true, &kept));
+    must(dead_count_beyond(w, turns.now_us, &kept, &jobs));
+    assert_int_equal(jobs, 1000);
+    must(dead_keep(w, turns.now_us + 5, &(struct dead_bounds){.age_us = 4}, true, &kept));
+    assert_int_equal(kept.beyond, 2000);
+    assert_int_equal(redis_number("HLEN", PREFIX "settings"), 2);
+    free(redis_text("SET", PREFIX "settings", "x"));
+    assert_int_equal(dead_keep(w, turns.now_us, &(struct dead_bounds){0}, false, &kept), WEIR_ECONFIG);
+    free(redis_text("DEL", PREFIX "settings"));
 }
 
 /* Marks that nobody confirmed, after a day; of jobs that wait, when nothing is left where they could be. */
@@ -837,6 +1043,11 @@ int main(void)
         TEST(forgetting_goes_by_steps),
         TEST(large_ones_are_forgotten_a_few_at_a_time),
         TEST(a_heartbeat_goes_on_beside_what_is_not_ours),
+        TEST(options_of_a_worker_only_widen),
+        TEST(the_oldest_are_forgotten_beyond_bytes),
+        TEST(bytes_are_counted_while_jobs_move),
+        TEST(what_was_there_before_is_kept),
+        TEST(bounds_are_read_and_set),
         TEST(marks_of_cancelled_jobs_are_forgotten),
         TEST(a_walk_meets_each_once_whatever_others_do),
         TEST(a_walk_ends_though_jobs_die_again),

@@ -327,6 +327,70 @@ static void many_are_counted_retried_and_removed(void **state)
     assert_int_equal(stage_stat(s, "other", "removed"), 1000);
 }
 
+/* One worker would keep ten, one a day: both keep to the namespace, and say so. */
+static void no_worker_decides_what_is_kept(void **state)
+{
+    struct stage *s = *state;
+    pid_t few, many;
+
+    few = stage_actor(s, "few", "types=mark", "executors=8", "lease=1", "dead_most=10", NULL);
+    many = stage_actor(s, "many", "types=mark", "executors=8", "lease=1", "dead_age=1e5", NULL);
+    await_text(s->server.folder, "few.err",
+               "--dead-most: this worker was started with 10 dead jobs, and the namespace keeps 100000 dead "
+               "jobs: that holds; weir dead keep --most changes it");
+    await_text(s->server.folder, "many.err",
+               "dead-age: this worker was started with 100000 s, and the namespace keeps 15552000 s");
+    stage_enqueue(s, "mark", "{\"dead\":\"again\"}", 0, 2000);
+    await(dead_count(s) == 2000);
+    assert_int_equal(stage_end(few), 0);
+    assert_int_equal(stage_end(many), 0);
+    assert_int_equal(dead_count(s), 2000);
+}
+
+/* Nothing is forgotten before it was said how many, and somebody agreed. */
+static void what_is_kept_is_asked_for(void **state)
+{
+    struct stage *s = *state;
+    struct outcome o;
+    pid_t worker;
+
+    dead(&o, s, "keep", NULL);
+    expect(&o, 0, "jobs    0 of at most 100,000\nbytes   0 bytes of at most 256 MiB\nage     at most 180d\n",
+           "");
+    dead(&o, s, "keep", "--age", "360d", "--json", NULL);
+    expect(&o, 0,
+           "{\"most\":100000,\"bytes\":268435456,\"age\":31104000.0,\"jobs\":0,\"used_bytes\":0,"
+           "\"oldest\":null,\"forgets\":0,\"dry_run\":false}\n",
+           "");
+    dead(&o, s, "keep", "--age", "3650d", NULL);
+    expect(&o, 0, NULL, "");
+    bury(s, "old", 2000);
+    dead(&o, s, "keep", "--most", "12", "--dry-run", NULL);
+    expect(&o, 0, NULL, "");
+    assert_non_null(strstr(o.out, "\n1,988 of 2,000 dead jobs would be forgotten\n"));
+    dead(&o, s, "keep", "--most", "12", NULL);
+    expect(&o, 64, "",
+           "weir: dead keep: would forget 1,988 of 2,000 dead jobs for good, and nobody can be asked here;");
+    dead(&o, s, "keep", NULL);
+    expect(&o, 0, NULL, "");
+    assert_non_null(
+        strstr(o.out, "jobs    2,000 of at most 100,000\nbytes   not counted yet of at most 256 MiB\n"));
+    worker = stage_actor(s, "worker", "types=mark", "lease=1", NULL);
+    await(server_number(&s->server, "HEXISTS", stage_key(s, "dead_bytes"), "bytes", NULL) == 1);
+    await(server_number(&s->server, "HEXISTS", stage_key(s, "dead_bytes"), "score", NULL) == 0);
+    program_run(
+        &o, NULL,
+        (const char *[]){built("weir"), "status", "--redis", s->server.url, "--namespace", s->ns, NULL});
+    assert_non_null(strstr(o.out, "\n2000 dead jobs, 1"));
+    assert_int_equal(dead_count(s), 2000);
+    dead(&o, s, "keep", "--most", "12", "--yes", NULL);
+    expect(&o, 0, NULL, "");
+    assert_non_null(
+        strstr(o.out, "\n1,988 of 2,000 dead jobs are forgotten by the next heartbeats of workers\n"));
+    await(dead_count(s) == 12);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* Workers forget the oldest, keep up with jobs that go on dying, and say so. */
 static void workers_keep_the_number_of_the_dead(void **state)
 {
@@ -334,8 +398,9 @@ static void workers_keep_the_number_of_the_dead(void **state)
     pid_t worker;
 
     bury(s, "old", 3000);
-    worker = stage_actor(s, "worker", "types=mark", "executors=8", "lease=1", "dead_most=50", "dead_age=1e9",
-                         NULL);
+    free(server_ask(&s->server, "HSET", stage_key(s, "settings"), "dead_most", "50", "dead_age_us",
+                    "1000000000000000", NULL));
+    worker = stage_actor(s, "worker", "types=mark", "executors=8", "lease=1", NULL);
     await_text(s->server.folder, "worker.err", " oldest dead jobs were forgotten");
     stage_enqueue(s, "mark", "{\"dead\":\"again\"}", 0, 500);
     await(stage_stat(s, "mark", "dead") == 500);
@@ -398,7 +463,7 @@ static void wrong_usage(void **state)
         int code;
         const char *says;
     } cases[] = {
-        {{NULL}, 64, "dead: what to do is missing; there are list, show, retry and remove"},
+        {{NULL}, 64, "dead: what to do is missing; there are list, show, retry, remove and keep"},
         {{"lst"}, 64, "dead lst: unknown; did you mean dead list?"},
         {{"bury"}, 64, "dead bury: unknown; there are"},
         {{"list", "j1"}, 64, "dead list: it takes no ID"},
@@ -422,6 +487,19 @@ static void wrong_usage(void **state)
         {{"remove"}, 64, "dead remove: which ones?"},
         {{"remove", "--all", "--limit", "5"}, 64, "dead remove: it takes no --limit"},
         {{"remove", "--tpye", "t"}, 64, "did you mean --type?"},
+        {{"remove", "--most", "5"}, 64, "dead remove: it takes no --most"},
+        {{"keep", "j1"}, 64, "dead keep: it takes no ID"},
+        {{"keep", "--all"}, 64, "dead keep: it takes no --all"},
+        {{"keep", "--most", "0"}, 64, "dead keep --most 0: out of range; give 1 to 1000000000"},
+        {{"keep", "--most", "-1"}, 64, "dead keep --most -1: out of range"},
+        {{"keep", "--age", "0s"}, 64, "dead keep --age: out of range; give 1s to 3650d"},
+        {{"keep", "--age", "4000d"}, 64, "dead keep --age: out of range"},
+        {{"keep", "--bytes", "12"},
+         64,
+         "dead keep --bytes 12: no size, or out of range; give 2MiB to 1024GiB"},
+        {{"keep", "--bytes", "1MiB"}, 64, "dead keep --bytes 1MiB: no size"},
+        {{"keep", "--bytes", "1025GiB"}, 64, "dead keep --bytes 1025GiB: no size"},
+        {{"keep", "--bytes", "99999999999999999999GiB"}, 64, "no size"},
     };
     struct stage *s = *state;
     struct outcome o;
@@ -439,8 +517,13 @@ static void wrong_usage(void **state)
     dead(&o, s, "retry", "--all", "--redis", "/nonexistent/redis.sock", NULL);
     expect(&o, 69, "", "/nonexistent/redis.sock");
     free(server_ask(&s->server, "SET", stage_key(s, "dead"), "somebody's", NULL));
-    for (int i = 0; i < 3; i++) {
-        dead(&o, s, i == 0 ? "list" : i == 1 ? "retry" : "remove", i ? "--all" : NULL, NULL);
+    for (int i = 0; i < 4; i++) {
+        dead(&o, s,
+             i == 0   ? "list"
+             : i == 1 ? "retry"
+             : i == 2 ? "remove"
+                      : "keep",
+             i % 3 ? "--all" : NULL, NULL);
         expect(&o, 78, "",
                ":dead is a string, not a zset; weir doctor names it: delete it, or choose another namespace");
         assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
@@ -488,6 +571,8 @@ int main(int argc, char **argv)
         ON_STAGE(types_of_other_workers_are_not_unknown),
         ON_STAGE(unknown_types_are_dead_until_retried),
         ON_STAGE(many_are_counted_retried_and_removed),
+        ON_STAGE(no_worker_decides_what_is_kept),
+        ON_STAGE(what_is_kept_is_asked_for),
         ON_STAGE(workers_keep_the_number_of_the_dead),
         ON_STAGE(lists_say_that_there_is_more),
         ON_STAGE(ids_that_are_not_there),

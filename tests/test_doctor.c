@@ -492,6 +492,7 @@ static const struct damage {
     {{"HSET stats:t pulled abc", NULL}, "type t: what it counts as pulled is no whole number"},
     {{"HSET stats:t done 9007199254740993 dead 00", NULL},
      "type t: what it counts as done, dead is no whole number"},
+    {{"HINCRBY dead_bytes bytes 5", NULL}, "dead_bytes counts 92 bytes of dead jobs, they have 87"},
     {{"SREM queues low", NULL}, "queue low is not in queues"},
     {{"HDEL types slow", NULL}, "type slow is not in types"},
     {{"ZADD batches 5 ghost", NULL}, "batches names batch ghost, which is not there"},

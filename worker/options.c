@@ -1,5 +1,6 @@
 /* A worker's options: read, checked, defaults put in. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,7 @@
 #define EXECUTORS_DEFAULT 10
 #define EXECUTORS_MOST 65536
 #define KILL_AFTER_S 5.0
-#define DEAD_MOST 100000
-#define DEAD_AGE_S (180 * 86400.0)
+#define DEAD_AGE_MOST_S (3650 * 86400.0)
 #define PAUSE_MOST_S 86400.0
 #define PAUSE_UTMOST_S (3650 * 86400.0) /* as weir rate pause */
 #define LEASE_S 30.0
@@ -81,8 +81,8 @@ int worker_read_options(struct weir_worker *w, const struct weir_worker_options 
     w->lease_us = (int64_t)(lease_s * 1e6);
     w->grace_us = (int64_t)((o->grace_s > 0 ? o->grace_s : GRACE_S) * 1e6);
     w->kill_after_us = (int64_t)((o->kill_after_s > 0 ? o->kill_after_s : KILL_AFTER_S) * 1e6);
-    w->dead_most = o->dead_most > 0 ? o->dead_most : DEAD_MOST;
-    w->dead_age_us = (int64_t)((o->dead_age_s > 0 ? o->dead_age_s : DEAD_AGE_S) * 1e6);
+    w->dead_most = o->dead_most > 0 ? o->dead_most : 0;
+    w->dead_age_us = o->dead_age_s > 0 ? (int64_t)(fmin(o->dead_age_s, DEAD_AGE_MOST_S) * 1e6) : 0;
     w->pause_most_us = (int64_t)((o->pause_most_s > 0 ? o->pause_most_s : PAUSE_MOST_S) * 1e6);
     w->drain_max_us = (int64_t)(o->drain_max_s * 1e6);
     w->drain = o->drain;

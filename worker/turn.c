@@ -109,11 +109,33 @@ static void forget_dead(struct weir_worker *w, const struct reaped *r)
     if (w->forgotten > 0 && (w->forgotten_us == 0 || now - w->forgotten_us > FORGOTTEN_US)) {
         log_line(LOG_LEVEL_WARN,
                  "reap: the %" PRId64
-                 " oldest dead jobs were forgotten: too many (--dead-most), or too old (--dead-age)",
+                 " oldest dead jobs were forgotten: beyond what is kept (weir dead keep)",
                  w->forgotten);
         w->forgotten = 0;
         w->forgotten_us = now;
     }
+}
+
+/* What the worker was started with is not what holds: said once, and again when that changes. */
+static void tell_bound(struct weir_worker *w, const char *option, int64_t own, int64_t kept, int64_t unit,
+                       const char *of)
+{
+    char line[300];
+
+    if (own == 0 || kept == 0 || own == kept)
+        return;
+    snprintf(line, sizeof line,
+             "--dead-%s: this worker was started with %" PRId64 "%s, and the namespace keeps %" PRId64
+             "%s: that holds; weir dead keep --%s changes it",
+             option, own / unit, of, kept / unit, of, option);
+    if (worker_remember(w, line))
+        log_line(LOG_LEVEL_WARN, "%s", line);
+}
+
+static void tell_bounds(struct weir_worker *w, const struct dead_bounds *kept)
+{
+    tell_bound(w, "most", w->dead_most, kept->most, 1, " dead jobs");
+    tell_bound(w, "age", w->dead_age_us, kept->age_us, 1000000, " s");
 }
 
 static void tell_late(struct weir_worker *w)
@@ -161,6 +183,7 @@ static void on_reaped(void *arg, const struct redisReply *reply)
             w->reaped = 0;
         }
         forget_dead(w, &r);
+        tell_bounds(w, &r.kept);
         tell_late(w);
         tell_wrong_keys(w, &r);
         if (r.left > 0 && w->tick_us > clock_mono_us() + REAP_AGAIN_US)

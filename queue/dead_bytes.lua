@@ -1,0 +1,100 @@
+-- dead_bytes: how many bytes the records of `dead` take. Whoever puts records there or takes them out says so, in the same call.
+--
+--   dead_bytes  hash: bytes. Records that were there before anybody counted are counted by heartbeats, oldest first, a page at a time.
+--               As long as that goes on, score and record are the place up to which records are counted
+--
+-- uses: check dead_records
+local dead_bytes = {}
+
+local PAGE = 500 -- records counted by one heartbeat
+
+local state -- in this call: {wrong = (the key), bytes =, place =, score =, record =}; bytes nil: nobody counts; place: score as text
+
+local function forget() state = nil end
+
+local function load()
+    if state then return end
+    at_next_call(forget)
+    state = {wrong = check.wrong_kind('dead_bytes', 'hash')}
+    if state.wrong then return end
+    local f = call('HMGET', P .. 'dead_bytes', 'bytes', 'score', 'record')
+    if not find(f[1] or '', '^%d+$') then return end
+    state.bytes, state.place, state.score, state.record = tonumber(f[1]), f[2], f[2] and tonumber(f[2]), f[3] or ''
+end
+
+-- Begins at 0. before: records were there before, and are to be counted.
+local function begin(before)
+    state = {bytes = 0}
+    call('DEL', P .. 'dead_bytes')
+    call('HSET', P .. 'dead_bytes', 'bytes', '0')
+    if not before then return end
+    state.place, state.score, state.record = '-inf', -huge, ''
+    call('HSET', P .. 'dead_bytes', 'score', state.place, 'record', '')
+end
+
+local function is_counted(score, record)
+    if not state.score or score < state.score then return state.bytes ~= nil end
+    return score == state.score and not dead_records.precedes(state.record, record)
+end
+
+local function add(bytes)
+    state.bytes = state.bytes + bytes
+    call_safe('HINCRBY', P .. 'dead_bytes', 'bytes', us(bytes))
+end
+
+-- A record was added now.
+function dead_bytes.added(record)
+    load()
+    if state.wrong then return end
+    if call('ZCARD', P .. 'dead') == 1 then begin(false) end
+    if is_counted(now, record) then add(#record) end
+end
+
+-- These have left.
+function dead_bytes.removed(scores, records)
+    load()
+    if state.wrong or #records == 0 then return end
+    if call('EXISTS', P .. 'dead') == 0 then
+        state = {}
+        call('DEL', P .. 'dead_bytes')
+        return
+    end
+    local bytes = 0
+    for i, record in ipairs(records) do
+        if is_counted(tonumber(scores[i]), record) then bytes = bytes + #record end
+    end
+    if bytes > 0 then add(-bytes) end
+end
+
+-- How many there are; nil: they are not all counted yet.
+function dead_bytes.read()
+    if call('EXISTS', P .. 'dead') == 0 then return 0 end
+    load()
+    return not state.score and state.bytes or nil
+end
+
+-- Counts some of those that were there before. Returns true as long as there are more, and how many bytes they are when that has ended.
+function dead_bytes.count()
+    load()
+    if state.wrong or dead_bytes.read() then return false end
+    if not state.bytes then begin(true) end
+    local records, scores, ended = dead_records.page(dead_records.rank_behind(state.place, state.record), PAGE, huge)
+    local last, bytes = #records, 0
+    if not ended and is_counted(tonumber(scores[last]), records[last]) then
+        begin(true) -- its place is gone, and cannot be found: anew
+        return true
+    end
+    for i, record in ipairs(records) do
+        if not is_counted(tonumber(scores[i]), record) then bytes = bytes + #record end
+    end
+    add(bytes)
+    if ended then
+        call('HDEL', P .. 'dead_bytes', 'score', 'record')
+        state.score = nil
+        return false, state.bytes
+    end
+    call('HSET', P .. 'dead_bytes', 'score', scores[last], 'record', records[last])
+    return true
+end
+
+return dead_bytes

@@ -1,0 +1,32 @@
+-- dead_keep: the bounds of the dead jobs, and what there is; or other bounds.
+--
+-- KEYS[1] prefix
+-- ARGV: now, most, age_us, bytes (the new bounds; '' each: as it is), write (1; 0: they are only looked at)
+-- reply: [ now, most, age_us, bytes (with the new ones), dead jobs, bytes of them (-1: they are not all counted yet),
+--          how many are beyond these bounds by number or age, when the oldest died, us (-1: there is none) ]
+-- uses: check dead_bounds dead_bytes
+
+local function read_bounds(ARGV)
+    local bounds = {}
+    for i = 1, 3 do
+        local text = ARGV[i + 1]
+        bounds[i] = text ~= '' and tonumber(text)
+        if text ~= '' and not is_whole(bounds[i], 1) then return nil end
+    end
+    return bounds
+end
+
+local function dead_keep(ARGV)
+    local wanted = #ARGV == 5 and find(ARGV[5], '^[01]$') and read_bounds(ARGV)
+    if not wanted then return refuse('dead_keep: wants now, three bounds or empty words, and 0 or 1') end
+    local wrong = check.wrong_kind('dead', 'zset') or check.wrong_kind('settings', 'hash') or check.wrong_kind('dead_bytes', 'hash')
+    if wrong then return check.refuse_key(wrong) end
+    local bounds = dead_bounds.read()
+    for i = 1, 3 do bounds[i] = wanted[i] or bounds[i] end
+    if ARGV[5] == '1' then dead_bounds.write(wanted) end
+    local oldest = call('ZRANGE', P .. 'dead', '0', '0', 'WITHSCORES')[2]
+    return {us(now), us(bounds[1]), us(bounds[2]), us(bounds[3]), us(call('ZCARD', P .. 'dead')), us(dead_bytes.read() or -1),
+            us(dead_bounds.excess(bounds)), oldest or '-1'}
+end
+
+return dead_keep
