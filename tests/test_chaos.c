@@ -65,9 +65,10 @@ static void print_limits(const struct verdict *v)
 
 static void print_verdict(const struct run *run, const struct verdict *v)
 {
-    printf("seed %" PRIu64
-           ": %d jobs accepted, %d perhaps, %d held back; %d starts; done %d, cancelled %d, lost %d\n",
-           run->plan.seed, v->accepted, v->maybe, v->held, v->starts, v->done, v->cancelled, v->lost);
+    printf(
+        "seed %" PRIu64
+        ": %d wrong, lost %d; %d jobs accepted, %d perhaps, %d held back; %d starts; done %d, cancelled %d\n",
+        run->plan.seed, v->wrong, v->lost, v->accepted, v->maybe, v->held, v->starts, v->done, v->cancelled);
     print_faults(run);
     printf("  again:");
     for (int i = 0; i < CAUSES; i++)
@@ -78,8 +79,8 @@ static void print_verdict(const struct run *run, const struct verdict *v)
            "handler, %.3f s\n",
            v->slots, v->called_late, (double)v->called_latest_us / 1e6, v->late, (double)v->latest_us / 1e6);
     print_limits(v);
-    printf("  finished %.1f s after the last fault; this process waited up to %d ms; %d wrong\n",
-           (double)run->drained_us / 1e6, run->starved_ms, v->wrong);
+    printf("  finished %.1f s after the last fault; this process waited up to %d ms\n",
+           (double)run->drained_us / 1e6, run->starved_ms);
 }
 
 static void run_plan(uint64_t seed, int seconds)
@@ -316,6 +317,14 @@ static void the_checker_sees_limits_that_do_not_hold(void **state)
         do_job(&f, 5, 20, 30, 0); /* when others have ended */
         assert_int_equal(end_forged(&f), most - 4);
     }
+    begin_forged(&f, TYPE_BUSY);
+    for (int i = 0; i < 4; i++)
+        do_job(&f, i, 10 + i, 20, 0);
+    accept(&f, 4);
+    begin_job(&f, 4, 9, 0); /* a command that is ended by its cancel */
+    fprintf(f.answers, "cancel j4 3 %lld %lld\n", (long long)f.run.begun_us + 9500,
+            (long long)f.run.begun_us + 10500);
+    assert_int_equal(end_forged(&f), 0);
     for (int slot_ms = 16; slot_ms <= 17; slot_ms++) {
         begin_forged(&f,
                      TYPE_RIGHT); /* 300/s,burst=6, two slots each: three at once, then one every 6.7 ms */

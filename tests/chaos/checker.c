@@ -56,6 +56,7 @@ struct start {
 
 struct answer {
     bool in, maybe, held, cancel_asked;
+    int64_t cancel_us; /* when that was first asked */
     bool done;
     int64_t stopped_us; /* it must not begin after this; 0: it may */
 };
@@ -216,6 +217,8 @@ static void take_cancel(struct judge *j, const char *line)
     if (job < 0)
         return;
     a = &j->answers[job];
+    if (!a->cancel_asked || from_us < a->cancel_us)
+        a->cancel_us = from_us;
     a->cancel_asked = true;
     if (result == CANCEL_REMOVED || result == CANCEL_MARKED)
         a->stopped_us = to_us;
@@ -354,6 +357,8 @@ static int64_t released_us(const struct judge *j, const struct start *s)
     end_us = earlier(end_us, asked_to_end_us(j, s, end_us));
     if (!s->ended_us)
         end_us = earlier(end_us, handler_died_us(j, s, end_us));
+    if (!s->ended_us && s->job >= 0 && j->answers[s->job].cancel_asked)
+        end_us = earlier(end_us, j->answers[s->job].cancel_us);
     return end_us > s->at_us ? end_us : s->at_us;
 }
 
