@@ -37,6 +37,8 @@ local function at_next_call(forget)
     forgets[forgets_count] = forget
 end
 
+local WHOLE_MOST = 2 ^ 53 -- beyond it a number is no longer exact
+
 -- time: the first argument of a script, '' for Redis TIME.
 local function read_clock(time)
     VIRTUAL = time ~= ''
@@ -45,6 +47,9 @@ local function read_clock(time)
     else
         local t = call('TIME') -- once: it moves within a call on Redis 7.0
         now = t[1] * 1000000 + t[2]
+        if now >= WHOLE_MOST then
+            error(error_reply('WEIR Redis\'s clock says 2255 or later, which is beyond what Weir counts: set it right'))
+        end
     end
 end
 
@@ -98,7 +103,7 @@ end
 local function is_name(s) return s and #s <= 128 and find(s, '^[%w_.-]+$') end
 
 -- A whole number, at least 0 or `least`? NaN is not.
-local function is_whole(n, least) return n and n >= (least or 0) and n <= 2 ^ 53 and n % 1 == 0 end
+local function is_whole(n, least) return n and n >= (least or 0) and n <= WHOLE_MOST and n % 1 == 0 end
 
 local function refuse(...) return error_reply('WEIR ' .. format(...)) end
 

@@ -426,6 +426,81 @@ static void no_descriptors(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* H: numbers of Lua are whole up to 2^53, which as microseconds is June of 2255. Until then all of it works
+ * but what lies in the future: nothing is to be later than 2100. */
+static void the_last_day_of_whole_numbers(void **state)
+{
+    enum { JOBS = 40 };
+    const int64_t day_us = 24 * HOUR_US, last_us = INT64_C(1) << 53;
+    struct stage s;
+    struct outcome o;
+    pid_t worker;
+
+    (void)state;
+    stage_open_shifted(&s);
+    server_shift_clock(&s.server, last_us - day_us - clock_wall_us());
+    stage_rate(&s, "mark", "100/s,burst=5");
+    worker = stage_actor(&s, "worker", "executors=4", "lease=2", NULL);
+    stage_enqueue(&s, "mark", NULL, 0, JOBS);
+    assert_int_equal(stage_await_done(&s, JOBS).twice, 0);
+    setenv("REDIS_URL", s.server.url, 1);
+    run_in(&o, NULL, built("weir"), "enqueue", "mark", "--in", "1h", NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.err, "its time must lie before the year 2100"));
+    run_in(&o, NULL, built("weir"), "enqueue", "mark", "--at", "2300-01-01T00:00:00Z", NULL);
+    assert_int_equal(o.code, 64);
+    assert_non_null(strstr(o.err, "not between 1970 and 2100"));
+    run_in(&o, NULL, built("weir"), "schedule", "add", "late", "@daily", "mark", NULL);
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.err, "never occurs before the year 2100"));
+
+    server_shift_clock(&s.server, last_us - clock_wall_us());
+    await_text(s.server.folder, "worker.err",
+               "Redis's clock says 2255 or later, which is beyond what Weir counts");
+    run_in(&o, NULL, built("weir"), "enqueue", "mark", NULL);
+    assert_true(o.code > 0 && strstr(o.err, "Redis's clock says 2255 or later"));
+    server_shift_clock(&s.server, 0);
+    stage_enqueue(&s, "mark", NULL, JOBS, JOBS);
+    assert_int_equal(stage_await_done(&s, 2 * JOBS).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+    stage_close(&s);
+}
+
+/* G2: commands that leak until they are refused memory or the kernel kills them have failed, each once a try;
+ * other jobs and the worker go on. */
+static void commands_that_leak(void **state)
+{
+    static const char script[] = "#!/bin/sh\ncase $WEIR_JOB_ID in\n"
+                                 "j0) x=$(head -c 100000000 /dev/zero | tr '\\0' x) ;;\n"
+                                 "j1) kill -KILL $$ ;;\n"
+                                 "esac\n";
+    struct stage *s = *state;
+    char path[120], exec[200], *dead;
+    pid_t worker;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/leak", s->server.folder);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(script, f);
+    fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+    snprintf(exec, sizeof exec, "leak=prlimit --as=50000000 %s", path);
+    worker = stage_weir(s, "worker", "--exec", exec, "-c", "4", "--backoff", "leak=10ms..20ms", NULL);
+    for (int i = 0; i < 20; i++) {
+        char text[100];
+
+        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"leak\",\"max_attempts\":2}", i);
+        stage_push_text(s, text);
+    }
+    await(stage_stat(s, "leak", "done") == 18 && stage_stat(s, "leak", "dead") == 2);
+    assert_int_equal(stage_stat(s, "leak", "retried"), 2);
+    dead = stage_dead(s);
+    assert_non_null(strstr(dead, "failed 2 times: killed by signal 9\n@2,0,0,"));
+    free(dead);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* G11: a machine without time for anybody: heartbeats come all the same. */
 static void no_processor(void **state)
 {
@@ -466,6 +541,8 @@ int main(int argc, char **argv)
         ON_STAGE(a_job_of_many_members),
         ON_STAGE(a_crowd_of_children),
         ON_STAGE(no_descriptors),
+        ON_STAGE(commands_that_leak),
+        cmocka_unit_test(the_last_day_of_whole_numbers),
         ON_STAGE(no_processor),
     };
     int rc = stage_actor_main(argc, argv);
