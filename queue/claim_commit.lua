@@ -1,6 +1,6 @@
 -- claim_commit: writing what was decided of jobs. Every key was read or checked before; what only counts may not fail.
 --
--- uses: cancelled check claim_call claim_faults claim_grant ends gate later_records lease types
+-- uses: cancelled check claim_call claim_grant ends gate later_records lease types
 local claim_commit = {}
 
 local claim, grant = claim_call, claim_grant
@@ -107,7 +107,7 @@ end
 
 -- Jobs that a fault keeps from their lanes.
 local function write_put_off()
-    local at = #claim.put_off > 0 and now + claim_faults.LATER_US + claim_faults.EACH_US * call('ZCARD', P .. 'later')
+    local at = #claim.put_off > 0 and later_records.again()
     for i, job in ipairs(claim.put_off) do
         local header = format('q %s:%d.p%d %s %s\n', claim.worker, claim.turn, i, job.queue, job.type)
         later_records.put(header .. job.entry, at)

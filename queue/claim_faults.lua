@@ -10,9 +10,6 @@ local claim_faults = {}
 
 local claim, grant = claim_call, claim_grant
 
-claim_faults.LATER_US = 10000000 -- when jobs that left their queue come again
-claim_faults.EACH_US = 100       -- later by so much for each record of `later`: a million of them must not keep Redis busy
-
 local KNOWN_MOST = 64 -- remembered from call to call, so that claims need not begin anew each time
 
 local known, known_count = {}, 0 -- key with its prefix -> the kind it should be

@@ -1,8 +1,12 @@
 -- later_records: when the records of `later` are due. None is read for that, where one may be large.
 --
 --   later_records.put(record, at)  adds one; returns whether it is due before all others
+--   later_records.again()          when a job comes again that a key of another kind keeps from its lane
 --   later_records.first()          when the first one is due; nil: there is none. A key of another kind holds none
 local later_records = {}
+
+local AGAIN_US = 10000000
+local EACH_US = 100 -- later by so much for each record: a million of them must not keep Redis busy
 
 local LARGE = 4096 -- from that size on a first record is not read again as long as it is the first
 
@@ -13,6 +17,8 @@ function later_records.put(record, at)
     call('ZADD', P .. 'later', us(at), record)
     return call('ZCOUNT', P .. 'later', '-inf', '(' .. us(at)) == 0
 end
+
+function later_records.again() return now + AGAIN_US + EACH_US * call('ZCARD', P .. 'later') end
 
 local function is_known()
     return known_in == P and call_safe('ZCOUNT', P .. 'later', '-inf', '(' .. known_at) == 0

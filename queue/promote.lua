@@ -3,7 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, most, seed (random: see sign)
--- reply: [ how many were moved, fewer than most where they are large, now, [schedule, definition, due, ...],
+-- reply: [ how many were moved or put off, fewer than most where they are large, now, [schedule, definition, due, ...],
 --          when the first record that is left is due; -1: there is none ]
 -- uses: bell check ends lane later_records lease registry sign slices
 
@@ -18,7 +18,8 @@ end
 -- The schedule that a record of `later` is of; nil: it is a job's.
 local function schedule_of(record) return record:match('^s ([%w_.-]+)\n$') end
 
--- Sorts a record into moves: those for a queue, those for a lane, and what cannot be moved and must not stop the others.
+-- Sorts a record into moves: those for a queue, those for a lane, those that a key keeps from their lane, and what cannot be moved; neither
+-- stops the others. records: what leaves `later`.
 local function plan(record, moves)
     local header, entry = header_of(record)
     local queue, name = (header or ''):match('^q %S+ ([%w_.-]+) ([%w_.-]+)$')
@@ -26,9 +27,11 @@ local function plan(record, moves)
     local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and lane.wrong(into)
     if not queue and not into then
         moves.dead[#moves.dead + 1] = {lane = '//', reason = 'this record of `later` cannot be read', entry = record}
+    elseif into and wrong then
+        moves.put_off[#moves.put_off + 1] = record
+        return
     elseif wrong then
-        local _, kind = lease.lane_parts(into or '')
-        moves.dead[#moves.dead + 1] = {queue = queue, type = name or kind, lane = into, reason = wrong, entry = entry}
+        moves.dead[#moves.dead + 1] = {queue = queue, type = name, reason = wrong, entry = entry}
     elseif queue then
         moves.to_queue[#moves.to_queue + 1] = {queue = queue, type = name, entry = entry}
     else
@@ -39,18 +42,21 @@ local function plan(record, moves)
         end
         entries[#entries + 1] = entry
     end
+    moves.records[#moves.records + 1] = record
 end
 
--- It cannot be moved. Its type counts it as if it had been, and been leased then.
+-- It cannot be moved.
 local function bury(d, i)
     local tag, reason = 'later:' .. us(now) .. '.' .. i, 'promote: ' .. d.reason
-    if d.type then lease.count(d.type, 'scheduled', -1) end
-    if d.queue then return ends.bury_new(tag, d.queue, d.type, reason, d.entry) end
-    if d.type then
-        lease.count(d.type, 'returned', 1)
-        lease.count(d.type, 'served', 1)
-    end
-    ends.bury(tag, d.lane, reason, d.entry)
+    if not d.queue then return ends.bury(tag, d.lane, reason, d.entry) end
+    lease.count(d.type, 'scheduled', -1)
+    ends.bury_new(tag, d.queue, d.type, reason, d.entry)
+end
+
+-- Retried jobs that a key of another kind keeps from their lane come again later.
+local function put_off(records)
+    local at = #records > 0 and us(later_records.again())
+    for _, record in ipairs(records) do call('ZADD', P .. 'later', at, record) end
 end
 
 local function move(moves, seed)
@@ -113,12 +119,13 @@ local function promote(ARGV)
     if not is_name(seed) then return refuse('promote: its seed is no name') end
 
     local jobs, schedules = read_due(most)
-    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}} -- entries: of each of the lanes
+    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, records = {}, put_off = {}} -- entries: of each of the lanes
     for _, record in ipairs(jobs) do plan(record, moves) end
     local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset') or #moves.to_queue > 0 and sign.wrong()
     if wrong then return check.refuse_key(wrong) end
     move(moves, seed)
-    if #jobs > 0 then call('ZREM', P .. 'later', unpack(jobs)) end
+    if #moves.records > 0 then call('ZREM', P .. 'later', unpack(moves.records)) end
+    put_off(moves.put_off)
     local named = name_schedules(schedules)
     local first = later_records.first()
     return {#jobs, us(now), named, first and us(max(first, 1)) or '-1'}

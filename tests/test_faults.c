@@ -4,7 +4,7 @@
 
 #include "tests/scene.h"
 
-#define LATER_US (11 * SECOND_US) /* claim_faults.LATER_US, and a little more for each that waits there */
+#define LATER_US (11 * SECOND_US) /* later_records.again(), and a little more for each that waits there */
 #define RATE "10/1000000/10"
 
 static const char *const queues[] = {"default", "other"};
@@ -320,6 +320,36 @@ static void test_who_cannot_be_listed_looks_again(void **state)
     assert_int_equal(claim("w", 10, 0), 1);
 }
 
+/* Of a retried job it keeps the way to its lane: it comes again, and is not dead. */
+static void test_a_retried_job_waits_for_its_lane(void **state)
+{
+    static const char *const keys[] = {PREFIX "lane:default/t/", PREFIX "ring:default/t",
+                                       PREFIX "wait:default/-", PREFIX "held:default"};
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        int64_t moved;
+
+        begin(state);
+        enqueue("default", "t", "r0");
+        enqueue("other", "t", "r1");
+        assert_int_equal(claim("w", 0, 2), 2);
+        keep_tokens();
+        settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "no");
+        settle("w", SETTLE_RETRY, tokens[1], SECOND_US, "no");
+        plant(keys[i]);
+        turns.now_us += SECOND_US;
+        must(turns_promote(10, &moved));
+        assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 0);
+        expect_started("r1", 6);
+        free(redis_text("DEL", keys[i]));
+        turns.now_us += LATER_US;
+        must(turns_promote(10, &moved));
+        expect_started("r0", 6);
+        expect_counters("t", "scheduled 0");
+        turns_check();
+    }
+}
+
 /* A key that waits at no name of ours keeps nobody from being woken. */
 static void test_a_waiter_that_is_none_is_passed_over(void **state)
 {
@@ -383,6 +413,7 @@ int main(void)
         TEST(what_all_need_is_named),
         TEST(others_go_on_whatever_it_is),
         TEST(who_cannot_be_listed_looks_again),
+        TEST(a_retried_job_waits_for_its_lane),
         TEST(a_waiter_that_is_none_is_passed_over),
         TEST(it_lets_others_pass_at_a_shared_gate),
         TEST(a_lane_of_a_ring_keeps_no_other),
