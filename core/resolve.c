@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,9 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "core/quiet.h"
 
 #define NAME_SIZE 300
 
@@ -70,20 +72,26 @@ int resolve(const struct redis_address *address, struct addrinfo **all, struct e
 struct resolving {
     struct redis_address address;
     struct answer answer;
-    int fd;
+    int read_fd, write_fd; /* of a pipe; each is closed by its side */
     atomic_bool answered;
     atomic_int holders; /* who asks, and the thread; the last one frees it */
 };
 
-void resolving_drop(struct resolving *r)
+static void release(struct resolving *r)
 {
-    if (!r || atomic_fetch_sub(&r->holders, 1) > 1)
+    if (atomic_fetch_sub(&r->holders, 1) > 1)
         return;
     if (r->answer.all)
         freeaddrinfo(r->answer.all);
-    if (r->fd >= 0)
-        close(r->fd);
     free(r);
+}
+
+void resolving_drop(struct resolving *r)
+{
+    if (!r)
+        return;
+    close(r->read_fd);
+    release(r);
 }
 
 static void *thread_main(void *arg)
@@ -94,9 +102,21 @@ static void *thread_main(void *arg)
     if (r->answer.failed)
         r->answer.all = NULL;
     atomic_store(&r->answered, true);
-    eventfd_write(r->fd, 1);
-    resolving_drop(r);
+    quiet_write(r->write_fd, "", 1);
+    close(r->write_fd);
+    release(r);
     return NULL;
+}
+
+static int open_pipe(struct resolving *r)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return errno;
+    r->read_fd = ends[0];
+    r->write_fd = ends[1];
+    return 0;
 }
 
 /* Without the signals of the process, which are for other threads. Returns an errno. */
@@ -108,14 +128,21 @@ static int start_thread(struct resolving *r)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    atomic_store(&r->holders, 2);
     failed = pthread_create(&thread, NULL, thread_main, r);
-    if (failed)
-        atomic_store(&r->holders, 1);
-    else
+    if (!failed)
         pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
+}
+
+/* One that has no thread. */
+static void forget(struct resolving *r)
+{
+    if (r && r->read_fd >= 0) {
+        close(r->read_fd);
+        close(r->write_fd);
+    }
+    free(r);
 }
 
 int resolving_begin(const struct redis_address *address, struct resolving **r, struct error *e)
@@ -125,16 +152,16 @@ int resolving_begin(const struct redis_address *address, struct resolving **r, s
     int failed = ENOMEM;
 
     if (new) {
-        new->address = *address;
-        new->holders = 1;
-        new->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        failed = new->fd < 0 ? errno : start_thread(new);
+        *new = (struct resolving){.address = *address, .read_fd = -1, .write_fd = -1, .holders = 2};
+        failed = open_pipe(new);
     }
+    if (!failed)
+        failed = start_thread(new);
     if (!failed) {
         *r = new;
         return 0;
     }
-    resolving_drop(new);
+    forget(new);
     redis_address_format(address, name, sizeof name);
     return error_set(e, WEIR_EINTERNAL,
                      "redis %s: cannot ask for the host: %s; raise the limits on threads and files", name,
@@ -143,7 +170,7 @@ int resolving_begin(const struct redis_address *address, struct resolving **r, s
 
 int resolving_fd(const struct resolving *r)
 {
-    return r->fd;
+    return r->read_fd;
 }
 
 int resolving_take(struct resolving *r, struct addrinfo **all, struct error *e)
