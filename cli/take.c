@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,9 @@ const struct command command_take = {
         "  weir take mail && sendmail ...\n"
         "  weir take --wait=30s mail\n"
         "  weir take login/alice --rule 5/1m --rule 100/1d,algorithm=fixed-window --json\n"
+        "\n"
+        "Those who wait with --wait stand in line: slots come in the order of coming, and take turns with "
+        "jobs.\n"
         "\n"
         "--from reads lines of NAME[/KEY] [COST], - from standard input, and answers each with a line;\n"
         "up to 1,000 go in one round trip. Exit 75 when one or more were denied.\n",
@@ -187,22 +191,37 @@ static void tell_assumed(const struct weir *w)
 
 /* ---- One */
 
-/* Takes; with --wait again when the gate opens, unless that is later than the wait may last. An assumed
- * denial has no gate that opens. */
+static volatile sig_atomic_t stopped; /* by that signal */
+
+static void on_signal(int number)
+{
+    stopped = number;
+}
+
+/* Its place in line is given back before the signal ends it. */
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+}
+
 static int take_or_wait(struct weir *w, const char *target, const struct take_flags *f,
                         struct weir_take *take)
 {
-    int64_t begun_us = clock_mono_us();
+    int64_t most_us = f->wait_max_us == INT64_MAX ? -1 : f->wait_max_us;
+    int status;
 
-    for (;;) {
-        int status = weir_take(w, target, rule_of(f), f->cost, f->weir_flags, take);
-        int64_t again_us = clock_mono_us() + rounded_up_us(take->retry_after_s);
-
-        if (status < 0 || take->allowed || take->never || take->assumed || !f->wait ||
-            again_us - begun_us > f->wait_max_us)
-            return status;
-        clock_sleep_until(again_us);
-    }
+    if (!f->wait)
+        return weir_take(w, target, rule_of(f), f->cost, f->weir_flags, take);
+    catch_signals();
+    status = take_in_line(w, target, rule_of(f), f->cost, f->weir_flags, most_us, &stopped, take);
+    if (stopped && !take->allowed)
+        raise(stopped);
+    return status;
 }
 
 static int run_one(struct cli *cli, struct weir *w, const char *target, const struct take_flags *f)

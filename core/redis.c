@@ -8,6 +8,7 @@
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "core/clock.h"
 #include "core/forks.h"
@@ -275,6 +276,15 @@ int redis_result(struct redis *r, struct redisReply **reply, struct error *e)
     *reply = NULL;
     status = take_answer(r, reply, e);
     return status ? status : judge(r, reply, e);
+}
+
+bool redis_await(const struct redis *r, int64_t until_us)
+{
+    struct pollfd p = {.fd = r->wire.fd, .events = POLLIN};
+    int64_t left_us = until_us - clock_mono_us();
+    struct timespec t = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
+
+    return left_us > 0 && ppoll(&p, 1, &t, NULL) > 0;
 }
 
 /* Sends one command and takes its answer. An idle connection that is found dead before a byte has left is

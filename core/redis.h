@@ -76,6 +76,9 @@ WEIR_CHECKED int redis_call(struct redis *r, const struct args *a, struct redisR
 WEIR_CHECKED int redis_append(struct redis *r, const struct args *a, struct error *e);
 WEIR_CHECKED int redis_flush(struct redis *r, struct error *e);
 WEIR_CHECKED int redis_result(struct redis *r, struct redisReply **reply, struct error *e);
+/* Waits until an answer begins to come, or the connection is lost (true), until that time (clock_mono_us) or
+ * for a signal (false). */
+bool redis_await(const struct redis *r, int64_t until_us);
 /* Loads the functions again (after "Function not found" in a pipeline). Nothing may be under way. */
 WEIR_CHECKED int redis_load_scripts(struct redis *r, struct error *e);
 

@@ -42,6 +42,7 @@ local families = {
     gate = {'string', whole(NAME .. '#%d/?[%w_.-]*')}, stop = {'string', whole(NAME .. '/[%w_.-]*')},
     active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
     batch = {'hash', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
+    line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#%d/?[%w_.-]*')},
 }
 local singles = {
@@ -52,7 +53,7 @@ local singles = {
 
 -- What says only where jobs wait, and when gates open: it is made again from the rest, or by the next jobs.
 local DERIVED = {gate = true, lane = true, ring = true, wait = true, wake = true, sleep = true, held = true, credit = true, stop = true,
-                 at = true}
+                 at = true, line = true, due = true, turn = true}
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.
 function doctor_judge.key_parts(key)

@@ -1,6 +1,11 @@
 #include "throttle/take.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "core/client.h"
 #include "core/clock.h"
@@ -282,4 +287,209 @@ int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost
     if (status < 0 || item.status == 0)
         return status;
     return error_set(&w->error, item.status, "take %.100s: %s", target, item.why);
+}
+
+/* ---- In line */
+
+#define LEAD_US 1000   /* before its slot it asks again: behind a worker, whose turn it may be */
+#define HEARS_US 50000 /* who waits for longer listens whether its slot comes sooner */
+#define LOOK_US 200000 /* between looks whether it is stopped: a signal may come just before it sleeps */
+
+void take_wait_request(struct args *a, const char *prefix, int64_t now_us, const struct take_wait *wait,
+                       int64_t most_us, bool leave)
+{
+    script_begin(a, "take_wait", prefix, now_us);
+    args_add(a, leave ? "leave" : "wait");
+    args_add(a, wait->rules);
+    args_add(a, wait->q.name);
+    args_add(a, wait->q.key);
+    args_add_int(a, wait->q.cost);
+    args_add(a, wait->place);
+    args_add(a, wait->tag);
+    args_add_int(a, most_us < 0 ? -1 : most_us);
+}
+
+static void copy(char *out, size_t size, const struct redisReply *r)
+{
+    snprintf(out, size, "%s", r->type == REDIS_REPLY_STRING ? r->str : "");
+}
+
+int take_wait_reply(const struct redisReply *r, struct take_wait *wait, struct weir_take *out,
+                    struct error *e)
+{
+    const char *why;
+    int status;
+
+    if (reply_array(r, FIELDS + 3, "take_wait", e) < 0)
+        return e->status;
+    status = take_answer(r, 0, out, &why);
+    if (status < 0)
+        return error_set(e, status, "take %.100s: %s", wait->q.name, why);
+    wait->now_us = reply_int(r->element[FIELDS], 0);
+    copy(wait->place, sizeof wait->place, r->element[FIELDS + 1]);
+    copy(wait->bell, sizeof wait->bell, r->element[FIELDS + 2]);
+    return 0;
+}
+
+static void random_tag(char tag[24])
+{
+    uint64_t random = 0;
+
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (uint64_t)clock_mono_us() ^ (uint64_t)getpid() << 40;
+    snprintf(tag, 24, "%016llx", (unsigned long long)random);
+}
+
+/* One caller of take_in_line. */
+struct waiter {
+    struct weir *w;
+    struct take_wait wait;
+    const volatile sig_atomic_t *stopped;
+    int64_t asked_us, answered_us; /* the last question */
+    int64_t due_us;                /* when its slot comes, by our clock */
+    struct redis *ear;             /* listens to the bell; NULL: nothing does */
+};
+
+static int64_t us_of(double seconds)
+{
+    return (int64_t)ceil(seconds * 1e6);
+}
+
+static int ask_place(struct waiter *waiter, int64_t most_us, struct weir_take *take)
+{
+    struct weir *w = waiter->w;
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    take_wait_request(&a, w->prefix, -1, &waiter->wait, most_us, false);
+    waiter->asked_us = clock_mono_us();
+    status = client_call(w, &a, &reply, NULL);
+    waiter->answered_us = clock_mono_us();
+    args_free(&a);
+    if (status == 0)
+        status = take_wait_reply(reply, &waiter->wait, take, &w->error);
+    if (reply)
+        freeReplyObject(reply);
+    waiter->due_us = waiter->asked_us + us_of(take->retry_after_s);
+    return status;
+}
+
+/* What comes of it does not matter: a place that nobody takes is passed over. */
+static void leave_line(struct waiter *waiter)
+{
+    struct redisReply *reply = NULL;
+    struct error ignored;
+    struct args a;
+
+    args_init(&a);
+    take_wait_request(&a, waiter->w->prefix, -1, &waiter->wait, -1, true);
+    if (redis_call(waiter->w->redis, &a, &reply, NULL, &ignored) == 0)
+        freeReplyObject(reply);
+    args_free(&a);
+}
+
+static void stop_listening(struct waiter *waiter)
+{
+    redis_free(waiter->ear);
+    waiter->ear = NULL;
+}
+
+static void listen_for_bell(struct waiter *waiter)
+{
+    struct error ignored;
+    struct args a;
+
+    stop_listening(waiter);
+    waiter->ear = redis_new_plain(waiter->w->redis);
+    if (!waiter->ear)
+        return;
+    args_init(&a);
+    args_add(&a, "BLPOP");
+    args_add(&a, waiter->wait.bell);
+    args_add(&a, "0");
+    if (redis_append(waiter->ear, &a, &ignored) < 0 || redis_flush(waiter->ear, &ignored) < 0)
+        stop_listening(waiter);
+    args_free(&a);
+}
+
+/* Something has come: when the slot is, by Redis's clock, or an error. */
+static void hear(struct waiter *waiter)
+{
+    struct redisReply *reply = NULL;
+    struct error ignored;
+
+    if (redis_result(waiter->ear, &reply, &ignored) < 0) {
+        stop_listening(waiter);
+        return;
+    }
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+        waiter->due_us = waiter->asked_us + reply_int(reply->element[1], 0) - waiter->wait.now_us;
+    freeReplyObject(reply);
+    if (waiter->due_us - clock_mono_us() > HEARS_US)
+        listen_for_bell(waiter);
+    else
+        stop_listening(waiter);
+}
+
+/* Until it is to ask again, or is stopped. */
+static void sleep_in_line(struct waiter *waiter)
+{
+    if (waiter->due_us - clock_mono_us() > HEARS_US && !waiter->ear)
+        listen_for_bell(waiter);
+    while (!*waiter->stopped && clock_mono_us() < waiter->due_us - LEAD_US) {
+        int64_t look_us = clock_mono_us() + LOOK_US, due_us = waiter->due_us - LEAD_US;
+
+        if (!waiter->ear)
+            clock_sleep_until(due_us < look_us ? due_us : look_us);
+        else if (redis_await(waiter->ear, due_us < look_us ? due_us : look_us))
+            hear(waiter);
+    }
+}
+
+/* Until it is allowed, or denied for good. */
+static int stand_in_line(struct waiter *waiter, int64_t most_us, struct weir_take *take)
+{
+    int64_t begun_us = clock_mono_us();
+    int status;
+
+    for (;;) {
+        int64_t left_us = most_us - (clock_mono_us() - begun_us);
+
+        status = ask_place(waiter, most_us < 0 ? -1 : left_us > 0 ? left_us : 0, take);
+        if (status < 0 || !*waiter->wait.place)
+            return status;
+        sleep_in_line(waiter);
+        if (*waiter->stopped) {
+            leave_line(waiter);
+            return 0;
+        }
+    }
+}
+
+int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                 int64_t most_us, const volatile sig_atomic_t *stopped, struct weir_take *take)
+{
+    struct waiter waiter = {.w = w, .stopped = stopped};
+    const char *why;
+    int status;
+
+    *take = (struct weir_take){0};
+    if (take_read(&waiter.wait.q, target, cost, &why) < 0)
+        return error_set(&w->error, WEIR_EINPUT, "take %.100s: %s", target, why);
+    if (take_rules(rule, waiter.wait.rules, &w->error) < 0)
+        return w->error.status;
+    random_tag(waiter.wait.tag);
+    status = stand_in_line(&waiter, most_us, take);
+    stop_listening(&waiter);
+    if (is_away(status) && flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) {
+        take_assume(flags & WEIR_TAKE_OR_ALLOW, take);
+        return 0;
+    }
+    if (status == 0 && take->allowed) {
+        clock_sleep_until(waiter.answered_us + us_of(take->retry_after_s));
+        take->retry_after_s = -1;
+    }
+    return status;
 }

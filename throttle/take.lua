@@ -24,62 +24,16 @@
 --
 -- Errors (of the whole call; nothing is taken then): WEIR take: wants ..., wrong name of a limit or key, wrong cost,
 -- wrong rule.
--- uses: gate rules
+-- uses: gate rules takes
 
 local MOST_ITEMS = 1000
-local MOST_KEPT = 1000
 
 local peek -- of this call: does it take nothing?
 
--- ---- Limits: what follows from a name and the texts of rules is kept from call to call; nothing else is.
-
-local known, known_count = {}, 0 -- name -> its limit as it was last
-
--- The word that says what is wrong with it is in .wrong.
-local function limit_make(name, own, given)
-    local limit = {own = own, given = given, names = {}, keyed = {}}
-    local set = rules.read(own or given)
-    limit.set = set
-    if not set then
-        limit.wrong = 'unreadable'
-    elseif own and given ~= '' and set.text ~= given then
-        limit.wrong = 'differs' -- two sets that take turns on one gate would lose its slots
-    elseif set.in_flight then
-        limit.wrong = 'concurrency'
-    else
-        for i, rule in ipairs(set) do
-            limit.names[i] = name .. '#' .. rule.index
-            limit.keyed[i] = (rule.by or not set.path) and limit.names[i] .. '/'
-        end
-        limit.one = #set == 1 and not set.pause_until and not set[1].adapt_low and set[1]
-    end
-    return limit
-end
-
-local function limit_of(name, given)
-    local own = call('HGET', P .. 'limits', name)
-    local limit = known[name]
-    if limit and limit.own == own and limit.given == given then return limit end
-    if not own and given == '' then return {wrong = 'missing'} end
-    if known_count >= MOST_KEPT then known, known_count = {}, 0 end
-    if not known[name] then known_count = known_count + 1 end
-    limit = limit_make(name, own, given)
-    known[name] = limit
-    return limit
-end
-
 -- ---- Items
 
+local gate_name, limit_of = takes.gate_name, takes.limit_of
 local gates = {} -- of the item
-
-local function wrong_key(limit, key)
-    if key == '' then return limit.set.path and 'keyless' end
-    return not limit.set.path and limit.own and 'unkeyed'
-end
-
-local function gate_name(limit, i, key)
-    return key ~= '' and limit.keyed[i] and limit.keyed[i] .. key or limit.names[i]
-end
 
 -- The five elements of the reply.
 local function decide(limit, key, cost)
@@ -112,7 +66,7 @@ local function decide(limit, key, cost)
 end
 
 local function item(limit, key, cost)
-    local wrong = limit.wrong or wrong_key(limit, key)
+    local wrong = limit.wrong or takes.wrong_key(limit, key)
     if wrong then return wrong, 0, 0, 0, 0 end
     local rule = limit.one
     if not rule then return decide(limit, key, cost) end
@@ -131,10 +85,7 @@ local function wrong_arguments(ARGV, given)
     if items < 1 or items > MOST_ITEMS or items % 1 ~= 0 or ARGV[2] ~= '0' and ARGV[2] ~= '1' then
         return format('wants now, peek, rules, then limit, key, cost of 1 to %d', MOST_ITEMS)
     end
-    if given ~= '' then
-        local set = rules.read(given)
-        if not set or set.text ~= given then return 'wrong rule' end
-    end
+    if takes.wrong_rules(given) then return 'wrong rule' end
     for i = 4, #ARGV, 3 do
         local key, cost = ARGV[i + 1], tonumber(ARGV[i + 2])
         if i == 4 or ARGV[i] ~= ARGV[i - 3] then

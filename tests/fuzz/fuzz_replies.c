@@ -238,6 +238,15 @@ static void read_settings(const struct redisReply *r)
         (void)!handshake_reply((enum handshake_step)step, r, &e);
 }
 
+static void read_take_wait(const struct redisReply *r)
+{
+    struct take_wait wait = {.rules = ""};
+    struct weir_take take;
+
+    if (take_wait_reply(r, &wait, &take, &e) == 0)
+        touch_text(wait.place), touch_text(wait.bell);
+}
+
 static void read_take(const struct redisReply *r)
 {
     if (take_reply(r, 3, &e) == 0)
@@ -431,6 +440,7 @@ static const struct {
     {"fire", read_fire, NULL},
     {"settings", read_settings, NULL},
     {"take", read_take, NULL},
+    {"take_wait", read_take_wait, NULL},
     {"status", NULL, ask_status},
     {"limit", NULL, ask_limits},
     {"dead_list", NULL, ask_dead_list},

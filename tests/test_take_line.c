@@ -1,0 +1,493 @@
+/* Callers who wait in line for their slots: take_wait.lua under virtual time, hundreds of them at a gate;
+ * some leave, some never come; jobs at the same gate; and the command. */
+#include "tests/scene.h"
+
+#include <inttypes.h>
+#include <signal.h>
+
+#include "core/client.h"
+#include "core/reply.h"
+#include "core/script.h"
+#include "tests/random.h"
+#include "tests/stage.h"
+#include "throttle/take.h"
+
+#define MOST 400
+#define LEAD_EARLY_US 1000 /* as take_in_line asks before its slot */
+#define NEVER INT64_MAX
+
+struct caller {
+    struct take_wait wait;
+    int64_t at_us;   /* when it asks next; NEVER: it has ended */
+    int64_t quit_us; /* when it leaves, or dies */
+    int64_t start_us, come_us;
+    int calls;
+    bool dies, started;
+};
+
+static struct caller callers[MOST];
+static int caller_count;
+static uint64_t seed;
+static int64_t starts[MOST]; /* in the order in which they were granted */
+static int start_count;
+
+static void add_caller(const char *limit, int64_t cost, int64_t at_us)
+{
+    struct caller *c = &callers[caller_count++];
+    const char *why;
+
+    assert_true(caller_count <= MOST);
+    *c = (struct caller){.at_us = at_us, .quit_us = NEVER};
+    assert_int_equal(take_make(&c->wait.q, limit, strlen(limit), NULL, cost, &why), 0);
+    snprintf(c->wait.tag, sizeof c->wait.tag, "c%d", caller_count);
+}
+
+static int send_wait(struct caller *c, int64_t most_us, bool leave)
+{
+    struct args a;
+
+    args_init(&a);
+    take_wait_request(&a, PREFIX, turns.now_us, &c->wait, most_us, leave);
+    return turns_send(&a);
+}
+
+static struct weir_take ask_place(struct caller *c, int64_t most_us)
+{
+    struct weir_take take;
+
+    must(send_wait(c, most_us, false));
+    must(take_wait_reply(turns.reply, &c->wait, &take, &turns.error));
+    assert_int_equal(c->wait.now_us, turns.now_us);
+    return take;
+}
+
+static int64_t us_of(double seconds)
+{
+    return (int64_t)(seconds * 1e6 + 0.5);
+}
+
+static void ask_again(struct caller *c)
+{
+    struct weir_take take = ask_place(c, -1);
+
+    if (c->calls++ == 0)
+        c->come_us = turns.now_us;
+    c->at_us = turns.now_us + us_of(take.retry_after_s) - (take.allowed ? 0 : LEAD_EARLY_US);
+    if (!take.allowed) {
+        assert_true(*c->wait.place && us_of(take.retry_after_s) > 0);
+        return;
+    }
+    c->start_us = c->at_us;
+    c->at_us = NEVER;
+    c->started = true;
+    starts[start_count++] = c->start_us;
+}
+
+static void quit(struct caller *c)
+{
+    c->at_us = c->quit_us = NEVER;
+    if (!c->dies)
+        must(send_wait(c, -1, true));
+}
+
+/* Who is called by its bell comes sooner. */
+static void hear_bells(void)
+{
+    for (int i = 0; i < caller_count; i++) {
+        struct caller *c = &callers[i];
+        char *told;
+
+        if (c->at_us == NEVER || c->calls == 0)
+            continue;
+        told = redis_text("LPOP", c->wait.bell);
+        if (told && *told && strcmp(told, "(nil)") != 0)
+            c->at_us = strtoll(told, NULL, 10) - LEAD_EARLY_US;
+        free(told);
+    }
+}
+
+static struct caller *next_caller(void)
+{
+    struct caller *next = NULL;
+
+    for (int i = 0; i < caller_count; i++) {
+        struct caller *c = &callers[i];
+        int64_t at_us = c->at_us < c->quit_us ? c->at_us : c->quit_us;
+
+        if (c->at_us != NEVER &&
+            (!next || at_us < (next->at_us < next->quit_us ? next->at_us : next->quit_us)))
+            next = c;
+    }
+    return next;
+}
+
+/* Until all have started or left. */
+static void run_line(void)
+{
+    struct caller *c;
+
+    start_count = 0;
+    for (int steps = 0; (c = next_caller()); steps++) {
+        int64_t at_us = c->at_us < c->quit_us ? c->at_us : c->quit_us;
+
+        assert_true(steps < 20 * MOST);
+        turns.now_us = at_us > turns.now_us ? at_us : turns.now_us;
+        if (c->quit_us <= c->at_us && c->calls > 0)
+            quit(c);
+        else
+            ask_again(c);
+        if (redis_number("EXISTS", PREFIX "due:m") && redis_number("DBSIZE") > 4)
+            hear_bells();
+    }
+}
+
+static int calls_in_all(void)
+{
+    int calls = 0;
+
+    for (int i = 0; i < caller_count; i++)
+        calls += callers[i].calls;
+    return calls;
+}
+
+/* No window of a period has more slots than the rule's worst case; of callers that cost one. */
+static void expect_rate(int64_t period_us, int most)
+{
+    for (int i = 0; i + most < start_count; i++)
+        if (starts[i + most] - starts[i] < period_us)
+            fail_msg("seed %" PRIu64 ": %d starts within %" PRId64 " us", seed, most + 1,
+                     starts[i + most] - starts[i]);
+}
+
+static int begin_line(void **state)
+{
+    int rc = scene_begin(state);
+
+    caller_count = 0;
+    seed = random_seed();
+    return rc;
+}
+
+static void limit_m(const char *rules)
+{
+    free(redis_text("HSET", PREFIX "limits", "m", rules));
+}
+
+/* ---- */
+
+static void test_two_calls_for_a_start_in_the_order_of_coming(void **state)
+{
+    uint64_t random;
+
+    (void)state;
+    random = seed;
+    limit_m("gcra:10/1000000/1");
+    for (int i = 0; i < 200; i++)
+        add_caller("m", 1, BEGIN_US + i * 4000 + random_in(&random, 0, 3999));
+    run_line();
+    assert_int_equal(start_count, 200);
+    for (int i = 0; i < 200; i++) {
+        assert_true(callers[i].calls <= 2);
+        assert_int_equal(callers[i].start_us - callers[0].start_us, i * INT64_C(100000));
+    }
+    assert_int_equal(redis_number("EXISTS", PREFIX "line:m", PREFIX "due:m"), 0);
+}
+
+/* Other algorithms and bursts: no more than the rule allows, and hardly more calls. */
+static void test_other_rules(void **state)
+{
+    static const struct {
+        const char *rules;
+        int64_t period_us;
+        int most;
+    } cases[] = {
+        {"gcra:20/1000000/5", 1000000, 24},         {"token-bucket:100/1000000/10", 1000000, 109},
+        {"sliding-log:20/1000000", 1000000, 20},    {"sliding-window:20/1000000", 1000000, 39},
+        {"fixed-window:20/1000000/0", 1000000, 40}, {"gcra:20/1000000/5 sliding-log:30/2000000", 2000000, 30},
+        {"gcra:1000/1000000/1", 1000000, 1000},
+    };
+
+    (void)state;
+    for (size_t n = 0; n < COUNT(cases); n++) {
+        uint64_t random = seed;
+
+        free(redis_text("FLUSHALL"));
+        caller_count = 0;
+        limit_m(cases[n].rules);
+        for (int i = 0; i < 100; i++)
+            add_caller("m", 1, turns.now_us + i * 4000 + random_in(&random, 0, 3999));
+        run_line();
+        assert_int_equal(start_count, 100);
+        expect_rate(cases[n].period_us, cases[n].most);
+        if (calls_in_all() > 210)
+            fail_msg("seed %" PRIu64 ": %s: %d calls", seed, cases[n].rules, calls_in_all());
+        for (int i = 1; i < 100; i++)
+            assert_true(callers[i].start_us >= callers[i - 1].start_us);
+    }
+}
+
+static void test_callers_of_different_costs(void **state)
+{
+    uint64_t random = seed;
+    int64_t slots = 0;
+
+    (void)state;
+    limit_m("gcra:100/1000000/5");
+    for (int i = 0; i < 100; i++)
+        add_caller("m", random_in(&random, 1, 5), BEGIN_US + i * 1000);
+    run_line();
+    assert_int_equal(start_count, 100);
+    assert_true(calls_in_all() <= 200);
+    for (int i = 1; i < 100; i++) {
+        slots += callers[i].wait.q.cost;
+        assert_true(callers[i].start_us >= callers[i - 1].start_us);
+    }
+    assert_true(callers[99].start_us - callers[0].start_us <= slots * 10000);
+}
+
+/* The slots of those who leave are taken by those behind them: not one is lost. */
+static void test_no_slot_is_lost_when_some_leave(void **state)
+{
+    uint64_t random = seed;
+    int left = 0;
+
+    (void)state;
+    limit_m("gcra:10/1000000/1");
+    for (int i = 0; i < 100; i++) {
+        add_caller("m", 1, BEGIN_US + i * 1000);
+        if (i % 3 == 1)
+            callers[i].quit_us = BEGIN_US + 500000 + random_in(&random, 0, 6000000);
+    }
+    run_line();
+    for (int i = 0; i < 100; i++)
+        left += !callers[i].started;
+    assert_in_range(left, 10, 33);
+    assert_int_equal(start_count, 100 - left);
+    for (int i = 1; i < start_count; i++)
+        if (starts[i] - starts[i - 1] != 100000)
+            fail_msg("seed %" PRIu64 ": start %d comes %" PRId64 " us after the one before", seed, i,
+                     starts[i] - starts[i - 1]);
+    for (int i = 0; i < 100; i++)
+        assert_true(callers[i].calls <= 2);
+}
+
+/* One that dies wastes its own slot at most. */
+static void test_who_dies_wastes_one_slot(void **state)
+{
+    (void)state;
+    limit_m("gcra:10/1000000/1");
+    for (int i = 0; i < 60; i++) {
+        add_caller("m", 1, BEGIN_US + i * 1000);
+        if (i % 6 == 5) {
+            callers[i].quit_us = BEGIN_US + 400000;
+            callers[i].dies = true;
+        }
+    }
+    run_line();
+    assert_int_equal(start_count, 50);
+    assert_true(starts[49] - starts[0] <= 59 * INT64_C(100000));
+    for (int i = 1; i < start_count; i++)
+        assert_true(starts[i] - starts[i - 1] <= 200000);
+}
+
+/* A clock that is set back keeps nobody waiting behind one who has died. */
+static void test_a_clock_that_goes_back(void **state)
+{
+    (void)state;
+    limit_m("gcra:10/1000000/1");
+    for (int i = 0; i < 10; i++)
+        add_caller("m", 1, BEGIN_US);
+    for (int i = 0; i < 10; i++)
+        ask_place(&callers[i], -1);
+    turns.now_us = BEGIN_US - 3600 * SECOND_US;
+    for (int i = 2; i < 10; i++)
+        callers[i].at_us = turns.now_us + i * 100000;
+    callers[0].at_us = callers[1].at_us = NEVER;
+    run_line();
+    assert_int_equal(start_count, 8);
+    assert_true(starts[7] <= BEGIN_US - 3600 * SECOND_US + 1200000);
+}
+
+/* Those who do not wait take no slot before them; who would wait for too long does not join. */
+static void test_others_come_behind(void **state)
+{
+    struct weir_take take;
+
+    (void)state;
+    limit_m("gcra:1/1000000/1");
+    for (int i = 0; i < 3; i++)
+        add_caller("m", 1, BEGIN_US);
+    assert_true(ask_place(&callers[0], -1).allowed);
+    turns.now_us += 1000;
+    take = ask_place(&callers[1], -1);
+    assert_false(take.allowed);
+    assert_int_equal(us_of(take.retry_after_s), 999000);
+    take = ask_place(&callers[2], 1000000);
+    assert_int_equal(us_of(take.retry_after_s), 1999000);
+    assert_string_equal(callers[2].wait.place, "");
+    turns.now_us += 999000;
+    must(turns_script("take", (const char *[]){"0", "", "m", "", "1"}, 5));
+    assert_int_equal(turns.reply->element[0]->integer, 0);
+    assert_true(ask_place(&callers[1], -1).allowed);
+    turns.now_us += 1000000;
+    must(turns_script("take", (const char *[]){"0", "", "m", "", "1"}, 5));
+    assert_int_equal(turns.reply->element[0]->integer, 1);
+}
+
+/* ---- With jobs */
+
+/* Jobs and callers at one gate: each has about half of the slots, and none is lost. */
+static void test_jobs_and_callers_take_turns(void **state)
+{
+    int64_t end_us = BEGIN_US + 8 * SECOND_US, look_us = BEGIN_US;
+    int jobs = 0, taken = 0;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/1000000/1"));
+    enqueue_many("slow", 100);
+    for (int i = 0; i < 60; i++)
+        add_caller("slow", 1, BEGIN_US + 200000 + i * 1000);
+    start_count = 0;
+    while (turns.now_us < end_us) {
+        struct caller *c = next_caller();
+
+        if (c && c->at_us <= look_us) {
+            turns.now_us = c->at_us > turns.now_us ? c->at_us : turns.now_us;
+            ask_again(c);
+        } else {
+            turns.now_us = look_us > turns.now_us ? look_us : turns.now_us;
+            jobs += (int)claim("w", 10, 0);
+            look_us = turns.claim.next_us > turns.now_us ? turns.claim.next_us : turns.now_us + 1000;
+        }
+    }
+    for (int i = 0; i < 60; i++)
+        taken += callers[i].started && callers[i].start_us < end_us;
+    print_message("%d jobs and %d callers, %d calls\n", jobs, taken, calls_in_all());
+    if (jobs < 30 || taken < 30 || jobs + taken < 76 || jobs + taken > 82)
+        fail_msg("%d jobs, %d callers in 8 s of 10/s, %d calls", jobs, taken, calls_in_all());
+    turns_check();
+}
+
+/* ---- What is wrong */
+
+static void test_what_is_wrong(void **state)
+{
+    static const char *const wrong[][8] = {
+        {"stay", "", "m", "", "1", "", "t", "-1"},      {"wait", "1/s", "m", "", "1", "", "t", "-1"},
+        {"wait", "", "a b", "", "1", "", "t", "-1"},    {"wait", "", "m", "a b", "1", "", "t", "-1"},
+        {"wait", "", "m", "", "0", "", "t", "-1"},      {"wait", "", "m", "", "1", "x", "t", "-1"},
+        {"wait", "", "m", "", "1", "5.2.t", "t", "-1"}, {"wait", "", "m", "", "1", "5.1.u", "t", "-1"},
+        {"wait", "", "m", "", "1", "", "", "-1"},       {"wait", "", "m", "", "1", "", "t", "-2"},
+    };
+    struct weir_take take;
+    char *before, *after;
+
+    (void)state;
+    limit_m("gcra:1/1000000/1");
+    add_caller("m", 2, BEGIN_US);
+    add_caller("none", 1, BEGIN_US);
+    add_caller("m", 1, BEGIN_US);
+    add_caller("m", 1, BEGIN_US);
+    before = turns_digest();
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        if (turns_script("take_wait", wrong[i], 8) == 0)
+            fail_msg("case %zu was not refused", i);
+    take = ask_place(&callers[0], -1);
+    assert_true(take.never && !*callers[0].wait.place);
+    must(send_wait(&callers[1], -1, false));
+    assert_int_equal(take_wait_reply(turns.reply, &callers[1].wait, &take, &turns.error), WEIR_ENOTFOUND);
+    after = turns_digest();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    assert_true(ask_place(&callers[2], -1).allowed);
+    free(redis_text("SET", PREFIX "due:m", "x"));
+    must(send_wait(&callers[3], -1, false));
+    assert_int_equal(take_wait_reply(turns.reply, &callers[3].wait, &take, &turns.error), WEIR_ECONFIG);
+}
+
+/* A line of a thousand: one call walks five hundred of them. */
+static void test_a_long_line_is_bounded(void **state)
+{
+    int64_t begun_us;
+
+    (void)state;
+    limit_m("gcra:1/1000000/1");
+    free(redis_text(
+        "EVAL",
+        "for i = 1, 5000 do\n"
+        "    local place = string.format('%d.1.t', 1794999999000000 + i)\n"
+        "    redis.call('ZADD', ARGV[1] .. 'line:m', string.format('%d', 1794999999000000 + i), place)\n"
+        "    redis.call('ZADD', ARGV[1] .. 'due:m', string.format('%d', 1795000000000000 + i * 1000000), "
+        "place)\n"
+        "end\n"
+        "return 0",
+        "0", PREFIX));
+    add_caller("m", 1, BEGIN_US);
+    begun_us = clock_mono_us();
+    assert_int_equal(us_of(ask_place(&callers[0], -1).retry_after_s), 500 * SECOND_US);
+    assert_true(clock_mono_us() - begun_us < 100000);
+}
+
+/* ---- The command */
+
+static pid_t start_waiter(const char *name)
+{
+    const char *const words[] = {built("weir"), "take", "--wait", "m", "--redis", turns.server.url, NULL};
+
+    return program_start(turns.server.folder, name, words);
+}
+
+static bool line_is(int length)
+{
+    return redis_number("ZCARD", PREFIX "line:m") == length;
+}
+
+static void test_the_command_leaves_its_place(void **state)
+{
+    int64_t before;
+    pid_t pids[4];
+
+    (void)state;
+    limit_m("gcra:1/1000000/1");
+    pids[0] = start_waiter("a");
+    assert_int_equal(program_end(pids[0]), 0);
+    before = count_calls();
+    for (int i = 1; i < 4; i++) {
+        char name[24];
+
+        snprintf(name, sizeof name, "w%d", i);
+        pids[i] = start_waiter(name);
+        await(line_is(i));
+    }
+    kill(pids[1], SIGTERM);
+    assert_int_equal(program_end(pids[1]), 1000 + SIGTERM);
+    assert_true(line_is(2));
+    assert_int_equal(program_end(pids[2]), 0);
+    await(line_is(1) || line_is(0));
+    assert_int_equal(program_end(pids[3]), 0);
+    assert_int_equal(redis_number("EXISTS", PREFIX "line:m", PREFIX "due:m"), 0);
+    assert_in_range(count_calls() - before, 6, 10); /* a machine that is busy may be late once */
+}
+
+#define TEST(name) cmocka_unit_test_setup(test_##name, begin_line)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(two_calls_for_a_start_in_the_order_of_coming),
+        TEST(other_rules),
+        TEST(callers_of_different_costs),
+        TEST(no_slot_is_lost_when_some_leave),
+        TEST(who_dies_wastes_one_slot),
+        TEST(a_clock_that_goes_back),
+        TEST(others_come_behind),
+        TEST(jobs_and_callers_take_turns),
+        TEST(what_is_wrong),
+        TEST(a_long_line_is_bounded),
+        TEST(the_command_leaves_its_place),
+    };
+
+    return cmocka_run_group_tests_name("take line", tests, turns_start, turns_stop);
+}
