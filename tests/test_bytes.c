@@ -102,7 +102,8 @@ static const struct load {
 
 static const char *record_front;
 
-static void plant_later(int count, size_t bytes)
+/* apart: each has a time of its own, else all have the same. */
+static void plant(const char *key, bool apart, int count, size_t bytes)
 {
     char front[64], score[24];
 
@@ -110,9 +111,9 @@ static void plant_later(int count, size_t bytes)
         char *record;
 
         snprintf(front, sizeof front, record_front, i);
-        snprintf(score, sizeof score, "%d", i + 1);
+        snprintf(score, sizeof score, "%d", apart ? i + 1 : 1);
         record = make_body(front, "t", i, bytes);
-        free(redis_text("ZADD", PREFIX "later", score, record));
+        free(redis_text("ZADD", key, score, record));
         free(record);
     }
 }
@@ -134,7 +135,7 @@ static void test_what_is_due_is_promoted_a_few_at_a_time_where_it_is_large(void 
         for (size_t i = 0; i < COUNT(loads); i++) {
             turns_flush(NULL);
             record_front = fronts[f];
-            plant_later(loads[i].count, loads[i].bytes);
+            plant(PREFIX "later", true, loads[i].count, loads[i].bytes);
             measure(fronts[f], call_promote, loads[i].count, loads[i].bytes);
         }
 }
@@ -344,6 +345,66 @@ static void test_large_jobs_that_cannot_return_keep_no_others(void **state)
     assert_int_equal(redis_number("LLEN", ALONE("t")), 1);
 }
 
+/* ---- Dead jobs */
+
+static long long dead_bytes(void)
+{
+    return redis_number("EXISTS", PREFIX "dead_bytes") ? redis_number("HGET", PREFIX "dead_bytes", "bytes")
+                                                       : 0;
+}
+
+static size_t record_size; /* of each */
+
+/* A heartbeat of w; returns how many records it has counted, or forgotten. */
+static int call_heartbeat(void)
+{
+    long long before = dead_bytes();
+    int64_t taken, workers;
+
+    must(turns_reap("w", &taken, &workers));
+    return (int)(llabs(dead_bytes() - before) / (long long)record_size);
+}
+
+static void test_large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time(void **state)
+{
+    (void)state;
+    record_front = "w:%02d default/t/ why\n";
+    for (size_t i = 0; i < COUNT(loads); i++) {
+        turns_flush(NULL);
+        start("w");
+        record_size = loads[i].bytes;
+        plant(PREFIX "dead", true, loads[i].count, record_size);
+        free(redis_text("HSET", PREFIX "dead_bytes", "bytes", "0", "score", "-inf", "record", ""));
+        free(redis_text("HSET", PREFIX "settings", "dead_age_us", "9000000000000000"));
+        measure("count", call_heartbeat, loads[i].count, loads[i].bytes);
+        turns.now_us++;
+        call_heartbeat(); /* finds no more */
+        turns_check();
+        free(redis_text("HSET", PREFIX "settings", "dead_bytes", "1"));
+        measure("forget", call_heartbeat, loads[i].count, loads[i].bytes);
+        assert_int_equal(redis_number("EXISTS", PREFIX "dead", PREFIX "dead_bytes"), 0);
+    }
+}
+
+/* A place that is gone, among very many large records of its time. */
+static int call_dead_page(void)
+{
+    static const char *const words[] = {"1", "w:999 default/t/ why\n"};
+
+    must(turns_script("dead_sizes", words, COUNT(words)));
+    return 1;
+}
+
+static void test_a_place_among_large_records_is_found_in_time(void **state)
+{
+    (void)state;
+    record_front = "w:%d default/t/ why\n";
+    plant(PREFIX "dead", false, 64, LARGEST);
+    measure("a place", call_dead_page, 5, LOAD);
+    must(turns_script("dead_sizes", (const char *const[]){"1", "w:0 "}, 2)); /* begins too early, if at all */
+    assert_int_equal(turns.reply->elements, 6);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
@@ -356,6 +417,8 @@ int main(void)
         TEST(lanes_and_queue_take_turns_with_large_bodies),
         TEST(large_jobs_of_a_worker_that_is_gone_return_in_their_order),
         TEST(large_jobs_that_cannot_return_keep_no_others),
+        TEST(large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time),
+        TEST(a_place_among_large_records_is_found_in_time),
     };
 
     return cmocka_run_group_tests_name("bytes", tests, turns_start, turns_stop);
