@@ -72,8 +72,8 @@ static json_t *follower_json(const struct batch *b)
 {
     if (!*b->type)
         return json_null();
-    return json_pack("{s:o, s:o, s:o}", "type", text_word(b->type), "queue", text_word(b->queue), "enqueued",
-                     json_time(b->fired_us));
+    return json_pack("{s:o, s:o, s:o}", "type", text_word(b->type), "queue", text_word(b->queue),
+                     "enqueued_at", json_time(b->fired_us));
 }
 
 static json_t *batch_json(const struct batch *b)
@@ -84,9 +84,9 @@ static json_t *batch_json(const struct batch *b)
         (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running), "running",
         number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done, "failed",
         (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled, "rate",
-        b->rate, "finish_at", json_time(b->finish_us), "at_the_earliest", b->because != 0, "created",
-        json_time(b->created_us), "sealed", json_time(b->sealed_us), "ended", json_time(b->ended_us), "then",
-        follower_json(b));
+        b->rate, "finish_at", json_time(b->finish_us), "at_the_earliest", b->because != 0, "created_at",
+        json_time(b->created_us), "sealed_at", json_time(b->sealed_us), "ended_at", json_time(b->ended_us),
+        "then", follower_json(b));
 }
 
 /* ---- Text */

@@ -41,6 +41,7 @@ struct command {
     const char *usage;   /* "TYPE [ARGS]", one line for each form, separated by newlines */
     const char *summary; /* one line */
     const char *text;    /* the rest of the help: what it does, examples */
+    bool logs;           /* it prints no document, so it refuses --json */
     /* argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
     int (*run)(struct cli *cli, int argc, char **argv);
 };

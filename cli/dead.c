@@ -320,8 +320,8 @@ static int print_moved(struct cli *cli, const struct deed *deed, const struct de
     char number[32];
 
     if (cli->json)
-        return json_print(cli, json_pack("{s:I, s:I}", deed->done, (json_int_t)walk->moved, "without_queue",
-                                         (json_int_t)walk->left));
+        return json_print(cli, json_pack("{s:s, s:I, s:I}", "action", deed->name, "jobs",
+                                         (json_int_t)walk->moved, "without_queue", (json_int_t)walk->left));
     output("%s dead job%s %s\n", grouped((uint64_t)walk->moved, number), plural(walk->moved), deed->done);
     if (walk->left > 0)
         output("%s without a queue left: name one with --into QUEUE\n",

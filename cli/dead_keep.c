@@ -53,10 +53,10 @@ static int read_wanted(struct cli *cli, const struct dead_flags *flags, struct d
 
 static json_t *kept_json(const struct dead_kept *k)
 {
-    return json_pack("{s:I, s:I, s:o, s:I, s:o, s:o}", "most", (json_int_t)k->bounds.most, "bytes",
-                     (json_int_t)k->bounds.bytes, "age", json_seconds(k->bounds.age_us), "jobs",
-                     (json_int_t)k->jobs, "used_bytes", k->bytes < 0 ? json_null() : json_integer(k->bytes),
-                     "oldest", json_time(k->oldest_us));
+    return json_pack("{s:I, s:I, s:o, s:I, s:o, s:o}", "keep_jobs", (json_int_t)k->bounds.most, "keep_bytes",
+                     (json_int_t)k->bounds.bytes, "keep_age", json_seconds(k->bounds.age_us), "jobs",
+                     (json_int_t)k->jobs, "bytes", k->bytes < 0 ? json_null() : json_integer(k->bytes),
+                     "oldest_at", json_time(k->oldest_us));
 }
 
 static void print_kept(const struct dead_kept *k)

@@ -12,7 +12,7 @@
 
 static json_t *job_json(const struct dead_job *job)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "died",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "since",
                      json_seconds(job->died_us), "id", text_json(job->id), "type", text_json(job->type),
                      "queue", text_json(job->queue), "key", text_json(job->key), "reason",
                      text_json(job->reason), "attempts", (json_int_t)job->attempts, "interrupted",

@@ -148,7 +148,7 @@ static int print_one(struct cli *cli, const struct enqueue_flags *f, const char 
                      enum enqueue_result result)
 {
     if (cli->json && result == ENQUEUE_HELD)
-        return json_print(cli, json_pack("{s:s, s:b, s:b}", "id", id, "new", 0, "held", 1));
+        return json_print(cli, json_pack("{s:s, s:b, s:b}", "id", id, "new", 0, "locked", 1));
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:b}", "id", id, "new", result == ENQUEUE_NEW));
     output("%s\n", id);

@@ -103,7 +103,8 @@ static void print_help(const struct parser *p)
     for (int i = 0; i < p->count; i++) {
         if (i == 0 || i == p->own)
             output("\n%s\n", i < p->own ? "Flags" : "Flags of every command");
-        print_flag(p->flags[i]);
+        if (!c->logs || strcmp(p->flags[i]->name, "json") != 0)
+            print_flag(p->flags[i]);
     }
 }
 
@@ -315,6 +316,9 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
         print_help(&p);
         exit(0);
     }
+    if (status == 0 && cli->json && cli->command->logs)
+        status =
+            error_set(&cli->error, WEIR_EUSAGE, "%s --json: it prints no document; leave it out", p.where);
     if (status == 0)
         status = hide_login(cli);
     if (status < 0)

@@ -41,22 +41,6 @@ const struct command command_job = {
 
 /* ---- JSON */
 
-static json_t *lock_json(const struct found_job *job)
-{
-    if (!*job->lock)
-        return json_null();
-    return json_pack("{s:o, s:s}", "key", text_word(job->lock), "until",
-                     job->lock_until_start ? "start" : "end");
-}
-
-static json_t *failure_json(const struct found_job *job)
-{
-    if (job->failed_us == 0)
-        return json_null();
-    return json_pack("{s:o, s:o}", "at", json_time(job->failed_us), "reason",
-                     text_json(span_str(job->failure)));
-}
-
 static void add_place_json(json_t *doc, const struct found_job *job)
 {
     json_object_set_new(doc, "place", json_integer(job->before + 1));
@@ -94,21 +78,34 @@ static void add_state_json(json_t *doc, const struct found_job *job)
     }
 }
 
+static json_t *lock_json(const struct found_job *job)
+{
+    return *job->lock ? json_string(job->lock_until_start ? "start" : "end") : json_null();
+}
+
+/* What keeps it from starting, besides limits. */
+static void add_halt_json(json_t *doc, const struct found_job *job)
+{
+    json_object_set_new(doc, "cancelled_at", json_time(job->cancelled_us));
+    json_object_set_new(doc, "queue_paused_since", json_since(job->queue_paused_us));
+    json_object_set_new(doc, "batch_paused_since", json_since(job->batch_paused_us));
+    json_object_set_new(doc, "batch_cancelled_at", json_time(job->batch_cancelled_us));
+    json_object_set_new(doc, "unreadable", text_json(span_str(job->wrong)));
+}
+
 static json_t *job_json(const char *id, const struct found_job *job, const struct job_view *view)
 {
     json_t *doc = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "id", id, "state", job_state_name(job->state), "queue", text_json(span_str(job->queue)), "type",
-        text_json(span_str(job->type)), "key", text_json(span_str(job->key)), "batch",
-        text_json(span_str(job->batch)), "unique", lock_json(job), "attempts", (json_int_t)job->attempts,
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:o, s:o, s:o}", "id", id, "state",
+        found_job_word(job), "queue", text_json(span_str(job->queue)), "type", text_json(span_str(job->type)),
+        "key", text_json(span_str(job->key)), "batch", text_json(span_str(job->batch)), "unique",
+        text_json(span_str(job->lock)), "unique_until", lock_json(job), "attempts", (json_int_t)job->attempts,
         "max_attempts", (json_int_t)view->max_attempts, "interrupted", (json_int_t)job->interrupted, "alone",
         job->alone, "throttled", (json_int_t)job->throttled, "timeout",
-        view->timeout_us > 0 ? json_seconds(view->timeout_us) : json_null(), "last_failure",
-        failure_json(job), "cancelled", json_time(job->cancelled_us), "queue_paused",
-        json_time(job->queue_paused_us), "batch_paused", json_time(job->batch_paused_us), "batch_cancelled",
-        json_time(job->batch_cancelled_us), "unreadable", text_json(span_str(job->wrong)));
+        view->timeout_us > 0 ? json_seconds(view->timeout_us) : json_null(), "failed_at",
+        json_time(job->failed_us), "failure", text_json(span_str(job->failure)));
 
-    json_object_set_new(doc, "held", json_boolean(job->held));
+    add_halt_json(doc, job);
     add_state_json(doc, job);
     return doc;
 }
@@ -317,10 +314,10 @@ static json_t *cancel_json(const char *id, const struct cancel *cancel)
                                           [CANCEL_TOLD] = "told",
                                           [CANCEL_UNLOCKED] = "unlocked"};
 
-    return json_pack("{s:s, s:s, s:o, s:o}", "id", id, "result", results[cancel->result], "state",
-                     cancel->result == CANCEL_UNLOCKED ? json_null()
-                                                       : json_string(job_state_name(cancel->job.state)),
-                     "worker", text_json(span_str(cancel->job.worker)));
+    return json_pack(
+        "{s:s, s:s, s:o, s:o}", "id", id, "result", results[cancel->result], "state",
+        cancel->result == CANCEL_UNLOCKED ? json_null() : json_string(found_job_word(&cancel->job)), "worker",
+        *cancel->job.worker ? json_pack("{s:o}", "name", text_word(cancel->job.worker)) : json_null());
 }
 
 static int run_cancel(struct cli *cli, struct weir *w, const char *id, const char *lock)

@@ -144,9 +144,9 @@ static json_t *time_json(const struct outlook *o, int64_t us)
 
 json_t *outlook_json(const struct outlook *o)
 {
-    return json_pack("{s:I, s:o, s:o, s:o, s:b, s:I}", "count", (json_int_t)o->count, "rate",
+    return json_pack("{s:I, s:o, s:o, s:o, s:b, s:I}", "jobs", (json_int_t)o->count, "rate",
                      o->rate > 0 ? json_real(o->rate) : json_null(), "first_start", time_json(o, o->first_us),
-                     "last_start", time_json(o, o->last_us), "at_the_earliest", o->because != 0, "keyless",
+                     "finish_at", time_json(o, o->last_us), "at_the_earliest", o->because != 0, "keyless",
                      (json_int_t)o->keyless.jobs);
 }
 

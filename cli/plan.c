@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/json.h"
+#include "cli/rate.h"
 #include "core/clock.h"
 #include "throttle/plan.h"
 
@@ -135,7 +135,7 @@ static json_t *points_json(const struct plan *plan)
     json_t *points = json_array();
 
     for (size_t i = 0; i < POINTS; i++)
-        if (json_array_append_new(points, json_pack("{s:f,s:I,s:o}", "part", parts[i] / 100.0, "job",
+        if (json_array_append_new(points, json_pack("{s:f,s:I,s:o}", "part", parts[i] / 100.0, "nth",
                                                     (json_int_t)plan->points[i].job, "start",
                                                     json_seconds(plan->points[i].start_us))) < 0) {
             json_decref(points);
@@ -147,14 +147,12 @@ static json_t *points_json(const struct plan *plan)
 static int print_json(struct cli *cli, const struct plan *plan)
 {
     const struct plan_point *first = &plan->points[0], *last = &plan->points[POINTS - 1];
-    char rules[RULE_SET_TEXT_SIZE];
 
-    rule_set_format(&plan->rules, rules);
-    return json_print(cli,
-                      json_pack("{s:I,s:s,s:o,s:o,s:o,s:o,s:o}", "count", (json_int_t)plan->count, "rules",
-                                rules, "from", json_seconds(plan->from_us), "first",
-                                json_seconds(first->start_us), "last", json_seconds(last->start_us), "span",
-                                json_seconds(last->start_us - first->start_us), "points", points_json(plan)));
+    return json_print(
+        cli, json_pack("{s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "jobs", (json_int_t)plan->count, "rules",
+                       rate_rules_json(&plan->rules), "from", json_seconds(plan->from_us), "first_start",
+                       json_seconds(first->start_us), "finish_at", json_seconds(last->start_us), "span",
+                       json_seconds(last->start_us - first->start_us), "points", points_json(plan)));
 }
 
 static int run_plan(struct cli *cli, int argc, char **argv)

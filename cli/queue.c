@@ -67,8 +67,8 @@ static void print_rows(const struct queue_row *rows, size_t count)
 static json_t *row_json(const struct queue_row *row)
 {
     return json_pack("{s:s, s:I, s:I, s:o, s:I}", "name", row->name, "waiting", (json_int_t)row->waiting,
-                     "parked", (json_int_t)row->parked, "paused_since", json_since(row->paused_us), "workers",
-                     (json_int_t)row->workers);
+                     "parked", (json_int_t)row->parked, "paused_since", json_since(row->paused_us),
+                     "worker_count", (json_int_t)row->workers);
 }
 
 static int run_list(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
@@ -99,8 +99,8 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
     if (queue_pause(w, queue, pause, &before_us, &known) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause, "paused_before",
-                                         json_since(before_us)));
+        return json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause,
+                                         "was_paused_since", json_since(before_us)));
     if (before_us != 0)
         format_since(before_us, since);
     if (pause && before_us != 0)

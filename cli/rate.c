@@ -139,12 +139,21 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
     return print_set(cli, argv[1], &kept, note);
 }
 
+json_t *rate_use_json(char **argv)
+{
+    json_t *limits = json_array();
+
+    for (char **name = argv + 2; *name; name++)
+        json_array_append_new(limits, text_word(*name));
+    return json_pack("{s:o,s:s,s:o}", "type", text_word(argv[1]), "action", argv[0], "limits", limits);
+}
+
 static int print_use(struct cli *cli, char **argv, const char *limits, long long cost, const char *note)
 {
     json_t *doc;
 
     if (cli->json) {
-        doc = json_pack("{s:s,s:s,s:s}", "type", argv[1], "action", argv[0], "limits", limits);
+        doc = rate_use_json(argv);
         rate_add_note(doc, note);
         return json_print(cli, doc);
     }

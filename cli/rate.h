@@ -24,6 +24,8 @@ void rate_print_rule(const struct rule *rule);
 /* What a rule is, without its state. */
 json_t *rate_rule_json(const struct rule *rule);
 json_t *rate_rules_json(const struct rule_set *set);
+/* What rate use and unuse say; argv: the action, the type, the limits, NULL. */
+json_t *rate_use_json(char **argv);
 /* "now", or a time and how long it is until then, or that it hangs on what ends. */
 void rate_format_when(int64_t now_us, int64_t us, char out[96]);
 

@@ -36,10 +36,10 @@ static void print_change(const struct limits *limits, const struct change *o)
 
 static json_t *change_json(const struct change *o)
 {
-    return json_pack("{s:o,s:I,s:I,s:o,s:b,s:o,s:b}", "type", text_word(o->type->name), "waiting",
-                     (json_int_t)o->type->waiting, "parked", (json_int_t)o->type->parked, "finish_at",
-                     json_time(o->now.last_us), "at_the_earliest", o->now.because != 0, "new_finish_at",
-                     json_time(o->then.last_us), "new_at_the_earliest", o->then.because != 0);
+    return json_pack("{s:I,s:I,s:o,s:b,s:o,s:b}", "waiting", (json_int_t)o->type->waiting, "parked",
+                     (json_int_t)o->type->parked, "finish_at", json_time(o->now.last_us), "at_the_earliest",
+                     o->now.because != 0, "new_finish_at", json_time(o->then.last_us), "new_at_the_earliest",
+                     o->then.because != 0);
 }
 
 /* Both forecasts of each type that the limit holds and that has jobs waiting; *count of them. */
@@ -65,10 +65,10 @@ static int forecast_both(struct cli *cli, const struct limits *limits, const str
 static int print_json(struct cli *cli, const struct limit *after, const struct change *changes, size_t count,
                       const char *note)
 {
-    json_t *types = json_array(), *doc;
+    json_t *types = json_object(), *doc;
 
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(types, change_json(&changes[i]));
+        json_object_set_new(types, changes[i].type->name, change_json(&changes[i]));
     doc = json_pack("{s:s,s:b,s:o,s:o}", "name", after->name, "dry_run", 1, "rules",
                     rate_rules_json(&after->set), "types", types);
     rate_add_note(doc, note);

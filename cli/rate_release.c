@@ -120,7 +120,7 @@ int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *fl
     if (rate_remove(w, argv[1], false) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "removed", 1));
+        return json_print(cli, json_pack("{s:s,s:s}", "name", argv[1], "action", argv[0]));
     output("%s: removed; the type of that name is not held by it any more\n", argv[1]);
     return 0;
 }
@@ -128,8 +128,7 @@ int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *fl
 static int print_unuse(struct cli *cli, char **argv, const char *limits)
 {
     if (cli->json)
-        return json_print(cli,
-                          json_pack("{s:s,s:s,s:s}", "type", argv[1], "action", argv[0], "limits", limits));
+        return json_print(cli, rate_use_json(argv));
     output("%s: no longer held by %s\n", argv[1], limits);
     return 0;
 }

@@ -280,16 +280,17 @@ static json_t *gate_json(const struct limit *limit, size_t i)
 
 static json_t *types_json(const struct limits *limits, const char *limit)
 {
-    json_t *types = json_array();
+    json_t *types = json_object();
 
     for (size_t i = 0; i < limits->type_count; i++) {
         const struct limit_type *t = &limits->types[i];
 
         if (limit_holds(t, limit))
-            json_array_append_new(types, json_pack("{s:o,s:I,s:I,s:I,s:b,s:I}", "name", text_word(t->name),
-                                                   "cost", (json_int_t)t->cost, "waiting",
-                                                   (json_int_t)t->waiting, "parked", (json_int_t)t->parked,
-                                                   "held", t->held, "keyless", (json_int_t)t->keyless.jobs));
+            json_object_set_new(
+                types, t->name,
+                json_pack("{s:I,s:I,s:I,s:I,s:I}", "cost", (json_int_t)t->cost, "waiting",
+                          (json_int_t)t->waiting, "parked", (json_int_t)(t->held ? 0 : t->parked), "held",
+                          (json_int_t)(t->held ? t->parked : 0), "keyless", (json_int_t)t->keyless.jobs));
     }
     return types;
 }
@@ -312,7 +313,7 @@ static json_t *shown_json(const struct limits *limits, const struct limit *limit
     bool waits = limit->readable && limits_backlog(limits, limit->name) > 0;
     json_t *doc = limit_json(limits, limit);
 
-    json_object_set_new(doc, "last_start", waits ? json_time(last->last_us) : json_null());
+    json_object_set_new(doc, "finish_at", waits ? json_time(last->last_us) : json_null());
     json_object_set_new(doc, "at_the_earliest", json_boolean(waits && last->because));
     return doc;
 }
@@ -427,18 +428,20 @@ static int print_change(struct cli *cli, const char *text)
     const char *what = json_string_value(json_object_get(doc, "what"));
     double at = json_number_value(json_object_get(doc, "at"));
     char time[40];
+    int status = 0;
 
     if (!by || !what) {
         json_decref(doc);
         return error_set(&cli->error, WEIR_ECONFIG,
                          "rate log: a line of it cannot be read: %.60s; delete the key `changes`", text);
     }
-    if (cli->json)
-        return json_print(cli, doc);
     cli_format_time((int64_t)(at * 1e6), time);
-    output("%s  %-24s %s\n", time, by, what);
+    if (cli->json)
+        status = json_print(cli, json_pack("{s:f,s:s,s:s}", "at", at, "who", by, "what", what));
+    else
+        output("%s  %-24s %s\n", time, by, what);
     json_decref(doc);
-    return 0;
+    return status;
 }
 
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)

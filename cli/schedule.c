@@ -165,7 +165,7 @@ static json_t *row_json(const struct schedule_row *row)
         return json_pack("{s:o, s:o}", "name", text_word(row->name), "error", text_word(row->why.text));
     return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s%, s:o}", "name", text_word(row->name), "when", s->when,
                      "zone", s->zone_name, "missed", missed_name(s->missed), "queue", s->queue, "type",
-                     s->view.type.at, s->view.type.len, "next",
+                     s->view.type.at, s->view.type.len, "due_at",
                      row->due_us < 0 ? json_null() : json_integer(row->due_us / 1000000));
 }
 
@@ -207,14 +207,12 @@ static int run_list(struct cli *cli, struct weir *w, const struct schedule_flags
     return status;
 }
 
-/* The job is text that is given as it is: it may have what jansson reads otherwise. */
 static int print_show_json(struct cli *cli, const struct schedule_row *row)
 {
     json_t *doc = row_json(row);
 
-    json_object_set_new(doc, "job", json_stringn(row->s.job.at, row->s.job.len));
     json_object_set_new(doc, "next", next_json(row));
-    return json_print(cli, doc);
+    return text_print_with_body(cli, doc, row->s.job);
 }
 
 static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
@@ -243,7 +241,7 @@ static int run_remove(struct cli *cli, struct weir *w, const struct schedule_fla
     if (weir_schedule_remove(w, argv[1]) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s, s:b}", "name", argv[1], "removed", 1));
+        return json_print(cli, json_pack("{s:s, s:s}", "name", argv[1], "action", argv[0]));
     output("%s: removed; the jobs that it has enqueued stay\n", argv[1]);
     return 0;
 }

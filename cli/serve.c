@@ -10,6 +10,7 @@ static int run_serve(struct cli *cli, int argc, char **argv);
 
 const struct command command_serve = {
     .name = "serve",
+    .logs = true,
     .usage = "[FLAGS]",
     .summary = "Answers over HTTP whether a request may go ahead: 200 or 429, for proxies and any program.",
     .text = "  GET /take/NAME        takes a slot of the limit NAME; NAME/KEY or ?key=KEY when it has keys,\n"

@@ -63,12 +63,13 @@ static json_t *status_json(const struct status *s)
     for (size_t i = 0; i < s->worker_count; i++) {
         const struct worker_status *w = &s->workers[i];
 
-        json_array_append_new(workers, json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", w->name, "host",
-                                                 w->host, "pid", (json_int_t)w->pid, "running",
-                                                 (json_int_t)w->running, "seen", json_seconds(w->seen_us)));
+        json_array_append_new(workers,
+                              json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", w->name, "host", w->host, "pid",
+                                        (json_int_t)w->pid, "running", (json_int_t)w->running, "seen_at",
+                                        json_seconds(w->seen_us)));
     }
     return json_pack("{s:o, s:o, s:o, s:{s:I, s:o}}", "queues", queues, "types", types, "workers", workers,
-                     "dead", "jobs", (json_int_t)s->dead, "bytes",
+                     "kept_dead", "jobs", (json_int_t)s->dead, "bytes",
                      s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes));
 }
 

@@ -174,7 +174,7 @@ static json_t *real_or_null(double value)
 static json_t *window_json(const struct verify_window *w)
 {
     return json_pack("{s:o,s:I,s:I}", "window", json_seconds(w->window_us), "most", (json_int_t)w->most,
-                     "allowed", (json_int_t)w->allowed);
+                     "most_allowed", (json_int_t)w->allowed);
 }
 
 static json_t *windows_json(const struct verify_use *use)
@@ -205,9 +205,9 @@ static json_t *rule_json(const struct verify_rule *r)
     json_t *json;
 
     rule_format(&r->rule, rule);
-    json = json_pack("{s:s,s:I,s:I,s:I,s:I}", "rule", rule, "starts", (json_int_t)r->starts, "violations",
-                     (json_int_t)r->violations, "crowded", (json_int_t)r->crowded, "stretches",
-                     (json_int_t)r->worst.stretches);
+    json = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "limit_name", r->limit, "rule", rule, "starts",
+                     (json_int_t)r->starts, "violations", (json_int_t)r->violations, "crowded",
+                     (json_int_t)r->crowded, "stretches", (json_int_t)r->worst.stretches);
     if (*r->rule.by) {
         json_object_set_new(json, "keys", json_integer((json_int_t)r->keys));
         json_object_set_new(json, "fullest_key", json_string(r->worst_key));
@@ -216,17 +216,13 @@ static json_t *rule_json(const struct verify_rule *r)
     return json;
 }
 
-/* Of each limit its rules, in their order. */
-static json_t *limits_json(const struct verify *v)
+static json_t *rules_json(const struct verify *v)
 {
-    json_t *limits = json_object();
+    json_t *rules = json_array();
 
-    for (size_t i = 0; i < v->rule_count; i++) {
-        if (!json_object_get(limits, v->rules[i].limit))
-            json_object_set_new(limits, v->rules[i].limit, json_array());
-        json_array_append_new(json_object_get(limits, v->rules[i].limit), rule_json(&v->rules[i]));
-    }
-    return limits;
+    for (size_t i = 0; i < v->rule_count; i++)
+        json_array_append_new(rules, rule_json(&v->rules[i]));
+    return rules;
 }
 
 static json_t *type_json(const struct verify_type *t)
@@ -252,8 +248,8 @@ static json_t *violation_json(const struct verify_violation *violation)
 
     rule_format(&violation->rule, rule);
     return json_pack("{s:o,s:I,s:s,s:s,s:s,s:I,s:s,s:s,s:o}", "file", file ? file : json_null(), "line",
-                     (json_int_t)violation->line, "failed", violation->started ? "start" : "slot", "type",
-                     violation->type, "limit", violation->limit, "index", (json_int_t)violation->index,
+                     (json_int_t)violation->line, "failed_by", violation->started ? "start" : "slot", "type",
+                     violation->type, "limit_name", violation->limit, "index", (json_int_t)violation->index,
                      "rule", rule, "key", violation->key, "early",
                      violation->early_us == VERIFY_NEVER ? json_null() : json_seconds(violation->early_us));
 }
@@ -270,8 +266,8 @@ static json_t *report_json(const struct verify *v)
                      v->violations == 0 && starts_hold(v), "slots_hold", v->violations == 0, "starts_hold",
                      starts_hold(v), "starts", (json_int_t)v->starts, "violations", (json_int_t)v->violations,
                      "before_slot", (json_int_t)v->before_slot, "after_slot", (json_int_t)v->after_slot,
-                     "crowded", (json_int_t)v->crowded, "lost", (json_int_t)v->lost, "types", types, "limits",
-                     limits_json(v), "named", named);
+                     "crowded", (json_int_t)v->crowded, "lost", (json_int_t)v->lost, "types", types, "rules",
+                     rules_json(v), "named", named);
 }
 
 static int read_traces(struct cli *cli, struct verify *v, char **paths, int count)

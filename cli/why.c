@@ -225,7 +225,7 @@ static void print_why(const char *id, const struct why *why)
         output(", queue %s", job->queue);
     output("\n%-10s %s\n", "state", found_job_word(job));
     if (job->attempts > 0)
-        output("%-10s %" PRId64 "\n", over ? "attempts" : "attempt", job->attempts + !over);
+        output("%-10s %" PRId64 " used\n", "attempts", job->attempts);
     if (*job->wrong && !over)
         output("%-10s %s\n", "unreadable", job->wrong);
     print_rest(why);
@@ -241,7 +241,7 @@ static json_t *gate_json(const struct why *why, size_t i)
 
     name_gate(why, g, name);
     format_rule(g, rule);
-    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:b}", "gate", text_word(name), "limit",
+    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:b}", "gate", text_word(name), "limit_name",
                      text_word(g->limit), "rule", g->kind == WHY_GATE ? text_word(rule) : json_null(), "open",
                      open, "opens_at", open ? json_null() : json_time(g->opens_us), "paused_until",
                      json_time(g->pause_until_us), "held_until", json_time(g->held_until_us), "holds_it",
@@ -255,12 +255,12 @@ static void add_line_json(json_t *doc, const struct why *why)
 
     for (size_t i = 0; i < why->gate_count; i++)
         json_array_append_new(gates, gate_json(why, i));
-    line = json_pack("{s:I, s:I, s:o, s:o, s:I, s:b, s:b, s:o, s:o, s:b}", "place",
-                     (json_int_t)why->job.before + 1, "of", (json_int_t)why->job.length, "ahead",
-                     told ? json_integer(why->ahead) : json_null(), "turns_before",
-                     why->turns < 0 ? json_null() : json_integer(why->turns), "cost", (json_int_t)why->cost,
-                     "held", why->job.held, "served", why->served, "gates", gates, "start",
-                     told ? json_time(why->start_us) : json_null(), "at_the_earliest", why->because != 0);
+    line =
+        json_pack("{s:I, s:I, s:o, s:o, s:I, s:b, s:o, s:o, s:b}", "place", (json_int_t)why->job.before + 1,
+                  "of", (json_int_t)why->job.length, "ahead", told ? json_integer(why->ahead) : json_null(),
+                  "turns_before", why->turns < 0 ? json_null() : json_integer(why->turns), "cost",
+                  (json_int_t)why->cost, "served", why->served, "gates", gates, "start",
+                  told ? json_time(why->start_us) : json_null(), "at_the_earliest", why->because != 0);
     json_object_update(doc, line);
     json_decref(line);
 }
@@ -277,18 +277,18 @@ static void add_running_json(json_t *doc, const struct found_job *job)
 /* What keeps it besides its gates. */
 static void add_halt_json(json_t *doc, const struct found_job *job)
 {
-    json_object_set_new(doc, "queue_paused", json_time(job->queue_paused_us));
-    json_object_set_new(doc, "batch_paused", json_time(job->batch_paused_us));
-    json_object_set_new(doc, "cancelled",
+    json_object_set_new(doc, "queue_paused_since", json_since(job->queue_paused_us));
+    json_object_set_new(doc, "batch_paused_since", json_since(job->batch_paused_us));
+    json_object_set_new(doc, "cancelled_at",
                         json_time(job->cancelled_us ? job->cancelled_us : job->batch_cancelled_us));
 }
 
 static json_t *why_json(const char *id, const struct why *why)
 {
     const struct found_job *job = &why->job;
-    json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:o, s:I}", "id", id, "state", job_state_name(job->state),
-                            "type", text_json(span_str(job->type)), "queue", text_json(span_str(job->queue)),
-                            "key", text_json(span_str(job->key)), "attempts", (json_int_t)job->attempts);
+    json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:o, s:I}", "id", id, "state", found_job_word(job), "type",
+                            text_json(span_str(job->type)), "queue", text_json(span_str(job->queue)), "key",
+                            text_json(span_str(job->key)), "attempts", (json_int_t)job->attempts);
 
     json_object_set_new(doc, "unreadable", text_json(span_str(job->wrong)));
     add_halt_json(doc, job);

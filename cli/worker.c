@@ -21,6 +21,7 @@ static int run_worker(struct cli *cli, int argc, char **argv);
 
 const struct command command_worker = {
     .name = "worker",
+    .logs = true,
     .usage = "--load FILE.so | --exec TYPE=COMMAND | --pipe TYPE=COMMAND | --http TYPE=URL ... [FLAGS]",
     .summary = "Runs jobs until told to stop.",
     .text =

@@ -882,8 +882,9 @@ static void test_command(void **state)
     expect_says(o.out,
                 "{\"name\":\"b\",\"state\":\"sealed\",\"total\":1000,\"left\":1000,\"waiting\":1000,"
                 "\"running\":0,\"aside\":0,\"done\":0,\"failed\":0,\"dead\":0,\"cancelled\":0,\"rate\":0.0,"
-                "\"finish_at\":null,\"at_the_earliest\":false,\"created\":17");
-    expect_says(o.out, "\"ended\":null,\"then\":{\"type\":\"next\",\"queue\":\"q\",\"enqueued\":null}}\n");
+                "\"finish_at\":null,\"at_the_earliest\":false,\"created_at\":17");
+    expect_says(o.out,
+                "\"ended_at\":null,\"then\":{\"type\":\"next\",\"queue\":\"q\",\"enqueued_at\":null}}\n");
 
     succeed("worker", "-q", "q", "--exec", "next=/bin/cat", "--exec", "t=/bin/true", "--drain", "--drain-max",
             "50s", "-c", "4");

@@ -651,7 +651,7 @@ static void test_command(void **state)
     weir("args", "t", "--queue", "q", "--json");
     assert_int_equal(o.code, 0);
     assert_says(o.out, "{\"lines\":3,\"resumed\":0,\"accepted\":3,\"invalid\":0,\"blank\":0,\"seconds\":");
-    assert_says(o.out, "\"types\":{\"t\":{\"count\":3,\"rate\":null,\"first_start\":null,\"last_start\":null,"
+    assert_says(o.out, "\"types\":{\"t\":{\"jobs\":3,\"rate\":null,\"first_start\":null,\"finish_at\":null,"
                        "\"at_the_earliest\":false,\"keyless\":0}}}\n");
     assert_all(P "queue:q", 3);
 
@@ -689,7 +689,7 @@ static void read_forecast(double *first_s, double *last_s)
     const char *at = strstr(o.out, "first_start");
 
     assert_int_equal(o.code, 0);
-    if (!at || sscanf(at, "first_start\":%lf,\"last_start\":%lf", first_s, last_s) != 2)
+    if (!at || sscanf(at, "first_start\":%lf,\"finish_at\":%lf", first_s, last_s) != 2)
         fail_msg("%s%s", o.out, o.err);
     *first_s -= (double)time(NULL);
     *last_s -= (double)time(NULL);
@@ -719,7 +719,7 @@ static void test_command_forecast(void **state)
     assert_int_equal(o.code, 0);
     write_jobs_of_t("many", 1000, 0, false);
     weir("many", "--json");
-    assert_says(o.out, "\"t\":{\"count\":1000,\"rate\":100.0,\"first_start\":");
+    assert_says(o.out, "\"t\":{\"jobs\":1000,\"rate\":100.0,\"first_start\":");
     assert_says(o.out, "\"at_the_earliest\":false");
     read_forecast(&first_s, &last_s);
     assert_true(first_s < 2 && first_s > -60);
@@ -766,7 +766,7 @@ static void test_command_forecast_of_many_types(void **state)
     assert_int_equal(count_text(o.err, "nothing at key"), 20);
     assert_says(o.err, "weir: so it is with 580 types more\n");
     weir("types", "--json");
-    assert_says(o.out, "\"t1199\":{\"count\":51,");
+    assert_says(o.out, "\"t1199\":{\"jobs\":51,");
 }
 
 /* Several limits, which other types use too; costs; keys. */
@@ -781,7 +781,7 @@ static void test_command_forecast_of_limits(void **state)
     check(weir_rate_use(w, "t", "account", 2));
     write_jobs_of_t("many", 100, 0, false);
     weir("many", "--json"); /* 190 slots at 20/s behind the burst */
-    assert_says(o.out, "\"t\":{\"count\":100,\"rate\":10.0,");
+    assert_says(o.out, "\"t\":{\"jobs\":100,\"rate\":10.0,");
     assert_says(o.out, "\"at_the_earliest\":false");
     read_forecast(&first_s, &last_s);
     assert_true(last_s - first_s > 9.4 && last_s - first_s < 9.6);
@@ -790,7 +790,7 @@ static void test_command_forecast_of_limits(void **state)
     check(weir_rate_use(w, "u", "account", 0));
     write_jobs_of_t("costly", 100, 4, false);
     weir("costly", "--json"); /* half as fast, behind what waits */
-    assert_says(o.out, "\"t\":{\"count\":100,\"rate\":5.0,");
+    assert_says(o.out, "\"t\":{\"jobs\":100,\"rate\":5.0,");
     assert_says(o.out, "\"at_the_earliest\":true");
     read_forecast(&first_s, &last_s);
     assert_true(first_s > 9 && last_s - first_s > 19 && last_s - first_s < 21);
@@ -801,7 +801,7 @@ static void test_command_forecast_of_limits(void **state)
     check(weir_rate_set(w, "t", "1/s,by=key concurrency=5"));
     write_jobs_of_t("keyed", 100, 0, true);
     weir("keyed", "--json");
-    assert_says(o.out, "\"rate\":null,\"first_start\":null,\"last_start\":null,\"at_the_earliest\":true");
+    assert_says(o.out, "\"rate\":null,\"first_start\":null,\"finish_at\":null,\"at_the_earliest\":true");
     weir("keyed");
     assert_says(o.out, "t: 100: when they start hangs on their keys or on what is in flight\n");
 }

@@ -158,7 +158,7 @@ static void check_json(struct stage *s, const struct death *d, const char *id)
     assert_string_equal(json_string_value(json_object_get(doc, "id")), id);
     assert_true((d != deaths) == (json_object_get(doc, "body") != NULL)); /* the first is no JSON */
     assert_true((d == deaths) == json_is_string(json_object_get(doc, "raw")));
-    assert_true(json_number_value(json_object_get(doc, "died")) > 1.7e9);
+    assert_true(json_number_value(json_object_get(doc, "since")) > 1.7e9);
     json_decref(doc);
 }
 
@@ -304,7 +304,7 @@ static void many_are_counted_retried_and_removed(void **state)
            "");
     assert_int_equal(dead_count(s), 4001);
     dead(&o, s, "retry", "--type", "mark", "--reason", "exit 2", "--json", NULL);
-    expect(&o, 0, "{\"retried\":1000,\"without_queue\":0}\n", "");
+    expect(&o, 0, "{\"action\":\"retry\",\"jobs\":1000,\"without_queue\":0}\n", "");
     dead(&o, s, "remove", "--type", "other", NULL);
     expect(&o, 64, "", "       666  other                 exit 1: no luck\n");
     expect(&o, 64, "",
@@ -359,8 +359,8 @@ static void what_is_kept_is_asked_for(void **state)
            "");
     dead(&o, s, "keep", "--age", "360d", "--json", NULL);
     expect(&o, 0,
-           "{\"most\":100000,\"bytes\":268435456,\"age\":31104000.0,\"jobs\":0,\"used_bytes\":0,"
-           "\"oldest\":null,\"forgets\":0,\"dry_run\":false}\n",
+           "{\"keep_jobs\":100000,\"keep_bytes\":268435456,\"keep_age\":31104000.0,\"jobs\":0,\"bytes\":0,"
+           "\"oldest_at\":null,\"forgets\":0,\"dry_run\":false}\n",
            "");
     dead(&o, s, "keep", "--age", "3650d", NULL);
     expect(&o, 0, NULL, "");
@@ -428,7 +428,7 @@ static void lists_say_that_there_is_more(void **state)
     assert_non_null(strstr(o.out, "  mark  mark49  "));
     assert_null(strstr(o.out, "  mark  mark50  "));
     dead(&o, s, "list", "--json", "--limit", "2", NULL);
-    assert_non_null(strstr(o.out, "\n{\"died\":1700000000.000001,\"id\":\"mark1\",\"type\":\"mark\","));
+    assert_non_null(strstr(o.out, "\n{\"since\":1700000000.000001,\"id\":\"mark1\",\"type\":\"mark\","));
 }
 
 static void ids_that_are_not_there(void **state)

@@ -122,7 +122,7 @@ static void test_it_tells_the_points(void **state)
 {
     static const double at[] = {0, 9.9, 49.9, 89.9, 99.9};
     struct outcome o;
-    json_t *doc, *points;
+    json_t *doc, *points, *rule;
 
     (void)state;
     weir_plan(&o, "--json --redis /nonexistent/redis.sock 10/1s,burst=1 --count 1000");
@@ -131,15 +131,16 @@ static void test_it_tells_the_points(void **state)
     assert_non_null(doc);
     points = json_object_get(doc, "points");
     assert_int_equal(json_array_size(points), 5);
-    assert_true(number_of(doc, "count") == 1000);
-    assert_string_equal(json_string_value(json_object_get(doc, "rules")), "10/1s,burst=1");
-    assert_true(number_of(doc, "from") == number_of(doc, "first"));
+    assert_true(number_of(doc, "jobs") == 1000);
+    rule = json_array_get(json_object_get(doc, "rules"), 0);
+    assert_string_equal(json_string_value(json_object_get(rule, "rule")), "10/1s,burst=1");
+    assert_true(number_of(doc, "from") == number_of(doc, "first_start"));
     assert_float_equal(number_of(doc, "span"), 99.9, 1e-3);
     for (size_t i = 0; i < 5; i++) {
         const json_t *point = json_array_get(points, i);
-        double after = number_of(point, "start") - number_of(doc, "first");
+        double after = number_of(point, "start") - number_of(doc, "first_start");
 
-        assert_true(number_of(point, "job") == (i ? 1000 * number_of(point, "part") : 1));
+        assert_true(number_of(point, "nth") == (i ? 1000 * number_of(point, "part") : 1));
         assert_float_equal(after, at[i], 1e-3);
     }
     json_decref(doc);

@@ -90,7 +90,7 @@ static void test_list_and_pause(void **state)
              "queue other is paused: nothing of it starts until weir queue resume other\n");
     must_say("queue pause other", "queue other was paused already, since 20");
     must_say("queue list --json",
-             "{\"name\":\"default\",\"waiting\":0,\"parked\":2,\"paused_since\":null,\"workers\":1}\n");
+             "{\"name\":\"default\",\"waiting\":0,\"parked\":2,\"paused_since\":null,\"worker_count\":1}\n");
     doc = json_loads(strchr(said.out, '\n') + 1, 0, NULL);
     assert_string_equal(json_string_value(json_object_get(doc, "name")), "other");
     assert_int_equal(json_integer_value(json_object_get(doc, "waiting")), 1);
@@ -279,7 +279,7 @@ static void test_draining_ends_beside_a_paused_queue(void **state)
     enqueue("default", "t", "a");
     enqueue("other", "t", "b c");
     must_say("queue pause default", "is paused");
-    assert_int_equal(program_end(start_worker("drain", more)), 0);
+    assert_int_equal(program_end(start_worker("drain", more)), 75);
     assert_int_equal(done_of("t"), 2);
     assert_int_equal(redis_number("LLEN", QUEUE), 1);
 }

@@ -810,14 +810,14 @@ static void test_the_command(void **state)
         0);
     assert_mondays(o.out);
     assert_int_equal(weir(s, "schedule show weekly --json"), 0);
-    assert_non_null(strstr(o.out, "\"job\":\"{\\\"id\\\":\\\"weekly\\\",\\\"type\\\":\\\"sum\\\""));
+    assert_non_null(strstr(o.out, "\"body\":{\"id\":\"weekly\",\"type\":\"sum\""));
     assert_int_equal(weir(s, "schedule list"), 0);
     assert_non_null(strstr(o.out, "\ntick                 every 15m            UTC                  t "));
     assert_non_null(strstr(o.out, "\nweekly               0 9 * * MON          Europe/Berlin        sum "));
     assert_int_equal(weir(s, "schedule list --json"), 0);
     assert_non_null(strstr(o.out,
                            "{\"name\":\"tick\",\"when\":\"every 15m\",\"zone\":\"UTC\",\"missed\":\"once\","
-                           "\"queue\":\"default\",\"type\":\"t\",\"next\":"));
+                           "\"queue\":\"default\",\"type\":\"t\",\"due_at\":"));
     assert_int_equal(weir(s, "schedule run weekly"), 0);
     snprintf(id, sizeof id, "{\"id\":\"%.16s\",\"type\":\"sum\",\"key\":\"k\"", o.out);
     assert_int_equal(strlen(o.out), 17);
@@ -830,7 +830,7 @@ static void test_the_command(void **state)
     assert_int_equal(strncmp(o.out, "{\"id\":\"", 7), 0);
     assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "later"), NULL), 2);
     assert_int_equal(weir(s, "schedule remove tick --json"), 0);
-    assert_string_equal(o.out, "{\"name\":\"tick\",\"removed\":true}\n");
+    assert_string_equal(o.out, "{\"name\":\"tick\",\"action\":\"remove\"}\n");
     assert_int_equal(weir(s, "schedule remove weekly"), 0);
     assert_string_equal(o.out, "weekly: removed; the jobs that it has enqueued stay\n");
     assert_int_equal(weir(s, "schedule list --json"), 0);
@@ -857,7 +857,7 @@ static void test_the_command_shows_what_is_not_well(void **state)
     assert_int_equal(weir(s, "schedule list"), 0);
     assert_non_null(strstr(o.out, " never\n"));
     assert_int_equal(weir(s, "schedule list --json"), 0);
-    assert_non_null(strstr(o.out, "\"next\":null}\n"));
+    assert_non_null(strstr(o.out, "\"due_at\":null}\n"));
 
     free(server_ask(&s->server, "HSET", schedules, "due", "{}", NULL));
     assert_int_equal(weir(s, "schedule show due"), 78);

@@ -174,11 +174,11 @@ static void test_several_rules_are_forecast_together(void **state)
     enqueue_ten_of_slow();
     expect_said("slow: 10 at 3.472e-05/s: the first starts at ");
     status = number_of("status", "types.slow.finish_at");
-    shown = number_of("rate show slow", "last_start");
+    shown = number_of("rate show slow", "finish_at");
     assert_true(status > (double)clock_wall_us() / 1e6 + 2 * day_s);
     assert_true(fabs(shown - status) < 1);
     assert_true(
-        fabs(number_of("rate set slow 10/s 3/1d,algorithm=fixed-window --dry-run", "types.0.finish_at") -
+        fabs(number_of("rate set slow 10/s 3/1d,algorithm=fixed-window --dry-run", "types.slow.finish_at") -
              status) < 1);
     assert_true(
         fabs(number_of("rate show slow", "next_start") - number_of("status", "types.slow.next_start")) < 2);
@@ -217,12 +217,12 @@ static void test_a_batch_ends_when_its_types_do(void **state)
     begin_worker(100);
     weir("rate set slow 10/s 3/1d,algorithm=fixed-window");
     write_jobs(10, 0);
-    told = number_of("enqueue --from jobs --batch b", "types.slow.last_start");
+    told = number_of("enqueue --from jobs --batch b", "types.slow.finish_at");
     status = number_of("status", "types.slow.finish_at");
     assert_true(fabs(told - status) < 1);
     assert_true(status > (double)clock_wall_us() / 1e6 + 2 * 86400);
     expect_time("batch show b", "finish_at", status);
-    expect_time("rate show slow", "last_start", status);
+    expect_time("rate show slow", "finish_at", status);
     expect_time("why slow9", "start", status);
     assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 0);
     turns.now_us = clock_wall_us();
@@ -294,7 +294,7 @@ static void test_limits_that_are_shared(void **state)
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
     free(redis_text("HSETNX", PREFIX "types", "t", ""));
     assert_true(
-        fabs(number_of("rate show account", "last_start") - number_of("status", "types.slow.finish_at")) < 1);
+        fabs(number_of("rate show account", "finish_at") - number_of("status", "types.slow.finish_at")) < 1);
     assert_int_equal((int)number_of("rate show account", "at_the_earliest"), 0);
 }
 

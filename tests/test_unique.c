@@ -329,7 +329,7 @@ static void test_command(void **state)
              first);
     assert_string_equal(o.err, expected);
     weir("enqueue", "t", "--unique", "k:waiting", "--json", "--in", "1h");
-    snprintf(expected, sizeof expected, "{\"id\":\"%s\",\"new\":false,\"held\":true}\n", first);
+    snprintf(expected, sizeof expected, "{\"id\":\"%s\",\"new\":false,\"locked\":true}\n", first);
     assert_string_equal(o.out, expected);
     weir("enqueue", "t", "--unique", "time:90s", "--json");
     assert_non_null(strstr(o.out, "\"new\":true}"));

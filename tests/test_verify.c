@@ -454,7 +454,7 @@ static void test_starts_are_judged_apart_from_slots(void **state)
     run_in(&o, NULL, built("weir"), "verify", "--json", paths[0], paths[1], NULL);
     assert_int_equal(o.code, 65);
     assert_non_null(strstr(o.out, "{\"ok\":false,\"slots_hold\":true,\"starts_hold\":false,"));
-    assert_non_null(strstr(o.out, "\"failed\":\"start\""));
+    assert_non_null(strstr(o.out, "\"failed_by\":\"start\""));
 }
 
 static void test_both_may_fail(void **state)

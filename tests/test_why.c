@@ -854,7 +854,7 @@ static void test_attempts_of_a_finished_job(void **state)
                     "done 1795000000000000 w 1 default/t/\n{\"id\":\"x\",\"type\":\"t\"}"));
     run_in(&o, NULL, built("weir"), "why", "x", "--redis", turns.server.url, NULL);
     assert_int_equal(o.code, 0);
-    if (!strstr(o.out, "finished\nattempts   1\n"))
+    if (!strstr(o.out, "finished\nattempts   1 used\n"))
         fail_msg("%s", o.out);
 }
 

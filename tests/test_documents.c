@@ -1,0 +1,410 @@
+/* What --json prints: all commands, every member by the name and kind that doc/json.md gives it. */
+#include "tests/scene.h"
+
+#include <jansson.h>
+#include <signal.h>
+
+#include "core/clock.h"
+#include "tests/program.h"
+
+#define MEMBERS_MOST 300
+
+/* The table of doc/json.md. */
+static struct member {
+    char name[40], kind[40];
+    bool seen;
+} members[MEMBERS_MOST];
+static size_t member_count;
+
+static struct outcome said;
+static const char *asked;
+static char walked[20000]; /* all that was asked, a line each */
+
+/* ---- The table */
+
+static const char *trimmed(char *text)
+{
+    while (*text == ' ')
+        text++;
+    for (size_t len = strlen(text); len > 0 && text[len - 1] == ' '; len--)
+        text[len - 1] = '\0';
+    return text;
+}
+
+/* "| `a`, `b` | text; number | ...": one kind for all names, or one for each. */
+static void read_row(char *row)
+{
+    char *names = strsep(&row, "|"), *kinds, *kind;
+
+    names = strsep(&row, "|");
+    kinds = strsep(&row, "|");
+    assert_non_null(row);
+    kind = strsep(&kinds, ";");
+    for (char *name; (name = strsep(&names, ","));) {
+        struct member *m = &members[member_count++];
+
+        assert_true(member_count < MEMBERS_MOST);
+        assert_int_equal(sscanf(trimmed(name), "`%39[a-z0-9_]`", m->name), 1);
+        snprintf(m->kind, sizeof m->kind, "%s", trimmed(kind));
+        kind = kinds ? strsep(&kinds, ";") : kind;
+    }
+}
+
+static void read_table(void)
+{
+    FILE *file = fopen("doc/json.md", "r");
+    char line[1000];
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, "| `", 3) == 0)
+            read_row(line);
+    fclose(file);
+    assert_true(member_count > 100);
+}
+
+static struct member *find_member(const char *name)
+{
+    for (size_t i = 0; i < member_count; i++)
+        if (strcmp(members[i].name, name) == 0)
+            return &members[i];
+    fail_msg("%s: '%s' is not in doc/json.md", asked, name);
+    return NULL;
+}
+
+/* ---- What is printed */
+
+static bool is_number(const json_t *value)
+{
+    return json_is_number(value);
+}
+
+static bool is_time(const json_t *value)
+{
+    return json_is_number(value) && (json_number_value(value) == 0 || json_number_value(value) > 1e9);
+}
+
+static bool is_text(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+static bool is_boolean(const json_t *value)
+{
+    return json_is_boolean(value);
+}
+
+static bool is_true(const json_t *value)
+{
+    return json_is_true(value);
+}
+
+static bool is_list(const json_t *value)
+{
+    return json_is_array(value);
+}
+
+static bool is_object(const json_t *value)
+{
+    return json_is_object(value);
+}
+
+static bool is_anything(const json_t *value)
+{
+    return value != NULL;
+}
+
+static const struct {
+    const char *name;
+    bool (*holds)(const json_t *value);
+} kinds[] = {
+    {"text", is_text}, {"number", is_number}, {"time", is_time},      {"seconds", is_number},
+    {"list", is_list}, {"object", is_object}, {"by name", is_object}, {"true or false", is_boolean},
+    {"true", is_true}, {"any", is_anything},
+};
+
+static bool is_of_kind(const json_t *value, const char *kind)
+{
+    const char *or_null = strstr(kind, " or null");
+    size_t len = or_null ? (size_t)(or_null - kind) : strlen(kind);
+
+    if (or_null && json_is_null(value))
+        return true;
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (strlen(kinds[i].name) == len && strncmp(kind, kinds[i].name, len) == 0)
+            return kinds[i].holds(value);
+    fail_msg("doc/json.md: '%s' is no kind", kind);
+    return false;
+}
+
+/* The objects in a value whose own kind was checked; no deeper than one in another can stand here. */
+static void check_inside(json_t *value, bool by_name, int depth)
+{
+    const char *name;
+    json_t *inner;
+
+    assert_true(depth < 8);
+    for (size_t i = 0; i < json_array_size(value); i++)
+        check_inside(json_array_get(value, i), false, depth + 1);
+    json_object_foreach(value, name, inner)
+    {
+        struct member *m = by_name ? NULL : find_member(name);
+
+        if (m && !is_of_kind(inner, m->kind))
+            fail_msg("%s: '%s' is not %s: %s", asked, name, m->kind, said.out);
+        if (m)
+            m->seen = true;
+        if (!m || strcmp(m->kind, "any") != 0)
+            check_inside(inner, m && strcmp(m->kind, "by name") == 0, depth + 1);
+    }
+}
+
+/* Each line is one document. */
+static void check_documents(char *text)
+{
+    int count = 0;
+
+    for (char *line; (line = strsep(&text, "\n"));) {
+        json_error_t why;
+        json_t *doc;
+
+        if (!*line)
+            continue;
+        doc = json_loads(line, 0, &why);
+        if (!json_is_object(doc))
+            fail_msg("%s: no document: %s: %s", asked, why.text, line);
+        check_inside(doc, false, 0);
+        json_decref(doc);
+        count++;
+    }
+    if (count == 0)
+        fail_msg("%s: no document: %s", asked, said.err);
+}
+
+/* weir with these words, split at blanks, which end with that code; ' ' within a word is written ~. */
+static void weir(const char *line, int code)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir")};
+    char text[400], *rest = text;
+    int count = 1;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX - 2 && rest && *rest) {
+        words[count] = strsep(&rest, " ");
+        for (char *blank = (char *)words[count++]; (blank = strchr(blank, '~'));)
+            *blank = ' ';
+    }
+    words[count++] = "--redis";
+    words[count] = turns.server.url;
+    program_run(&said, turns.server.folder, words);
+    asked = line;
+    snprintf(walked + strlen(walked), sizeof walked - strlen(walked), "\n%s", line);
+    if (said.code != code)
+        fail_msg("%s: %d: %s%s", line, said.code, said.out, said.err);
+}
+
+static void expect_said(const char *part)
+{
+    if (!strstr(said.out, part))
+        fail_msg("%s: '%s' is not in: %s", asked, part, said.out);
+}
+
+static void check_ends(const char *line, int code)
+{
+    char with[400], out[sizeof said.out];
+
+    snprintf(with, sizeof with, "%s --json", line);
+    weir(with, code);
+    strcpy(out, said.out);
+    check_documents(out);
+}
+
+static void check(const char *line)
+{
+    check_ends(line, 0);
+}
+
+static void check_all(const char *const *lines, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        check(lines[i]);
+}
+#define CHECK_ALL(...)                                                                                       \
+    check_all((const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__})))
+
+/* Something about what a worker that is alive says of itself. */
+static void begin_worker(void)
+{
+    char until[32];
+
+    start("w");
+    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 60 * SECOND_US);
+    free(redis_text("HSET", ACTIVE "w", "@",
+                    "{\"host\":\"h\",\"pid\":1,\"executors\":10,\"lease\":30,\"queues\":[\"default\"],"
+                    "\"types\":[\"t\",\"slow\"]}"));
+    free(redis_text("ZADD", PREFIX "workers", until, "w"));
+}
+
+/* ---- The commands */
+
+static void check_limits(void)
+{
+    CHECK_ALL("version", "plan 10/s 1000/1d --count 50",
+              "rate set slow 1/1m,burst=1 100/1d,algorithm=fixed-window",
+              "rate set keyed 10/s,by=key,adapt=0.5..1", "rate set own 5/s,adapt=0.5..1",
+              "rate set busy concurrency=3", "rate use t own busy --cost 2", "rate unuse t busy --dry-run",
+              "rate unuse t busy --yes", "rate use t busy", "rate weight keyed a 3", "rate pause own 1h",
+              "rate show own", "rate resume own", "rate log", "rate set gone 1/s",
+              "rate remove gone --dry-run", "rate remove gone --yes", "take slow --cost 1 --peek",
+              "take login/a --rule 5/1m", "rate show slow", "rate show keyed", "rate show busy");
+    free(redis_text("HSET", PREFIX "limits", "broken", "x"));
+    check("rate list");
+    free(redis_text("HDEL", PREFIX "limits", "broken"));
+    write_text(turns.server.folder, "targets", "slow\nslow/x\nslow 1 2\n");
+    check_ends("take --from targets", 65);
+    check_ends("take slow --cost 5", 65);
+    run_in(&said, NULL, built("weir"), "take", "slow", "--on-error", "allow", "--json", "--redis",
+           "unix:///nowhere/s", NULL);
+    assert_int_equal(said.code, 0);
+    check_documents(said.out);
+    CHECK_ALL("rate set big 9/s", "enqueue big --cost 5", "rate set big 1/s,burst=1");
+    expect_said("note");
+}
+
+static void check_jobs(void)
+{
+    write_text(turns.server.folder, "jobs",
+               "{\"id\":\"s1\",\"type\":\"slow\"}\n\n{\"id\":\"s2\",\"type\":\"slow\"}\n");
+    CHECK_ALL("enqueue t {\"a\":[1]} --id a --unique k --timeout 5s", "enqueue t --id a",
+              "enqueue --from jobs --batch b --then after", "enqueue t --id later --in 1h", "status",
+              "rate set slow 2/1m,burst=1 --dry-run", "rate show slow", "why a", "why s2", "why later",
+              "job show a", "job show later", "queue list", "queue pause default", "queue pause default",
+              "queue list", "status", "why a", "job show a", "queue resume default", "batch list",
+              "batch show b", "batch pause b", "batch resume b", "batch cancel b --dry-run",
+              "job cancel later", "queue purge default --type t --dry-run", "enqueue x --batch open",
+              "batch seal open", "batch cancel open --yes", "schedule add day 0~9~*~*~* t {\"n\":1}",
+              "schedule add day @daily t", "schedule run day", "schedule show day", "schedule list");
+    check("enqueue t --unique k");
+    free(redis_text("HSET", PREFIX "schedules", "odd", "{}"));
+    check("schedule list");
+    CHECK_ALL("schedule remove odd", "schedule remove day");
+}
+
+/* In a worker's hands, parked, aside, held. */
+static void check_at_work(void)
+{
+    size_t count;
+
+    begin_worker();
+    turns.now_us = clock_wall_us();
+    count = claim("w", 10, 0);
+    assert_true(count > 1);
+    keep_tokens();
+    CHECK_ALL("status", "why a", "job show a", "why s2", "job show s2", "job cancel a", "batch show b",
+              "rate list", "rate show slow", "queue list");
+    for (size_t i = 0; i < count; i++)
+        settle("w", SETTLE_RETRY, tokens[i], SECOND_US * 3600, "bad");
+    CHECK_ALL("job show s1", "why s1", "status", "doctor");
+    free(redis_text("DEL", ACTIVE "w", PREFIX "workers"));
+}
+
+/* What a worker leaves: finished and dead jobs, a trace. */
+static void check_ended(void)
+{
+    enqueue("default", "odd", "o");
+    push("default", "no job");
+    weir("enqueue t --id fine", 0);
+    weir("enqueue bad --id worse --max-attempts 1 --unique w", 0);
+    weir("batch cancel b --yes", 0);
+    weir("worker --exec t=true --exec slow=true --exec bad=false --keep t=1h --trace trace --drain --unknown "
+         "dead",
+         0);
+    CHECK_ALL("job show fine", "why fine", "job show worse", "why worse", "dead list", "dead show worse",
+              "dead keep", "dead keep --most 1000 --dry-run", "dead retry --all --dry-run",
+              "dead retry worse", "dead remove --all --dry-run", "dead remove --all --yes", "doctor",
+              "verify trace", "batch show b");
+}
+
+/* Two starts of a key that has one a second. */
+static void check_violations(void)
+{
+    static const char start[] =
+        "{\"slot\":1795242599627053,\"start\":1795242599628312,\"type\":\"news\",\"key\":\"k\",\"id\":\"a\","
+        "\"limits\":\"mail=gcra:1/1000000/1,by=key\",\"by\":\"x\"}\n";
+    char text[1000];
+
+    snprintf(text, sizeof text, "%s%s", start, start);
+    write_text(turns.server.folder, "violated", text);
+    check_ends("verify violated", 65);
+}
+
+/* A Redis of its own, in this folder. */
+static void check_dev(void)
+{
+    const char *const words[] = {built("weir"), "dev", "--json", NULL};
+    pid_t dev = program_start(turns.server.folder, "dev", words);
+    char text[1000];
+
+    await_text(turns.server.folder, "dev.out", "\n");
+    assert_true(read_text(turns.server.folder, "dev.out", text, sizeof text));
+    asked = "dev --json";
+    check_documents(text);
+    kill(dev, SIGTERM);
+    assert_int_equal(program_end(dev), 0);
+}
+
+/* weir help has "  name  what it does" for each. */
+static void expect_all_commands_walked(void)
+{
+    static const char *const silent[] = {"worker", "serve", "dev", "help"};
+    char *text, name[32], line[40];
+
+    run_in(&said, NULL, built("weir"), "help", NULL);
+    text = said.out;
+    for (char *row; (row = strsep(&text, "\n"));) {
+        bool walks = strncmp(row, "  ", 2) == 0 && sscanf(row, " %31[a-z]", name) == 1;
+
+        for (size_t i = 0; i < COUNT(silent); i++)
+            walks = walks && strcmp(name, silent[i]) != 0;
+        snprintf(line, sizeof line, "\n%s ", name);
+        if (walks && !strstr(walked, line))
+            fail_msg("weir %s --json was not looked at", name);
+    }
+}
+
+static void test_every_member_is_in_the_table(void **state)
+{
+    (void)state;
+    read_table();
+    check_limits();
+    check_jobs();
+    check_at_work();
+    check_ended();
+    check_violations();
+    check_dev();
+    expect_all_commands_walked();
+    for (size_t i = 0; i < member_count; i++)
+        if (!members[i].seen)
+            fail_msg("doc/json.md has '%s', which no command prints", members[i].name);
+}
+
+static void test_who_prints_no_document_says_so(void **state)
+{
+    (void)state;
+    weir("worker --exec t=true --json", 64);
+    assert_string_equal(said.err, "weir: worker --json: it prints no document; leave it out\n");
+    weir("serve --json", 64);
+    assert_string_equal(said.err, "weir: serve --json: it prints no document; leave it out\n");
+    assert_null(strstr((weir("serve --help", 0), said.out), "--json"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(every_member_is_in_the_table),
+        TEST(who_prints_no_document_says_so),
+    };
+
+    return cmocka_run_group_tests_name("documents", tests, turns_start, turns_stop);
+}
