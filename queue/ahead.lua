@@ -4,6 +4,7 @@
 -- ARGV: now, place (queue:<queue> or lane:<lane>), first, last (indexes, at most 1000), type
 -- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, bytes that were read ]
 --
+-- writes: nothing
 -- uses: claim_grant lane types
 
 local function ahead(ARGV)

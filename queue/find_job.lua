@@ -20,6 +20,7 @@
 --        mark: what `cancelled` says of its id; paused: since when its queue is, us; halted: what `halted` says of its batch; or ''
 --        held: of one that waits or is parked, whether its type is held there (0/1)
 --
+-- writes: nothing
 -- uses: lane lease sign
 
 local LAST = 8  -- jobs of a lane that are looked at with others

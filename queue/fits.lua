@@ -5,6 +5,7 @@
 -- ARGV: now, type, cost
 -- reply: [] when it could; where its limits are keyed [ the path by which keys are found, a limit that has it ]; else an error that
 --        names the limit
+-- writes: nothing
 -- uses: arrival check types
 
 local function fits(ARGV)

@@ -3,6 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now
 -- reply: [ now, [ queue, workers that serve it ], ... ]
+-- writes: nothing
 -- uses: paused
 
 -- How many workers that are alive serve each queue.

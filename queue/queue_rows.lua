@@ -4,6 +4,7 @@
 -- ARGV: now, queue, ... (1 to 100)
 -- reply: [ [ jobs that wait, since when it is paused, as paused.since tells it, jobs that are parked ], ... ] of the first queues, as
 --        many as one call may count, at least one. Parked -1: the queue has more lanes than that; queue_purge counts them by pages
+-- writes: nothing
 -- uses: paused
 
 local MOST_QUEUES = 100

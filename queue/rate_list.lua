@@ -5,6 +5,7 @@
 -- reply: [ now, gates at which lanes sleep, limits, types ], each by name:
 --        limit: [ name, its text, state of gate #0, of gate #1, ... ]; the state is '' where there is none or it is keyed
 --        type: [ name, cost, waiting, parked, held (0/1), limit, ... ]; without its limits' own it would be missing a gate
+-- writes: nothing
 -- uses: lane lease rates rules types
 
 local function limit_row(name, text)

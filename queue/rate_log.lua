@@ -3,6 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now
 -- reply: [ {"at": seconds, "by": "user@host", "what": "..."} as JSON text, ... ]
+-- writes: nothing
 
 local function rate_log(ARGV)
     if #ARGV > 1 then return refuse('rate_log: wants now') end

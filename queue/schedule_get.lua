@@ -3,6 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, name
 -- reply: [ now, its definition, its next occurrence ]; each is '' where there is none
+-- writes: nothing
 -- uses: check
 
 local function schedule_get(ARGV)

@@ -3,6 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, cursor ('0' at first; the last page answers '0')
 -- reply: [ now, cursor, [name, definition, next occurrence or '', ...] ]; one may be on two pages
+-- writes: nothing
 -- uses: check
 
 local PAGE = 100

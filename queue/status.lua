@@ -10,6 +10,7 @@
 --        looked_at: how many of it are among those; queues: where; more: there, jobs stand behind that were not looked at; in_pause:
 --        jobs of it may stand in a queue that is paused
 --
+-- writes: nothing
 -- uses: dead_bytes lane paused rates types
 
 local LOOKED_AT, PAGE = 100, 10 -- jobs of each queue, so many at a time

@@ -10,6 +10,7 @@
 --        opens for the first of the lane: now when it is open, -1: when a job ends, -2: never. Index -1: the limit is paused as a
 --        whole, -2: its rules cannot be read
 --
+-- writes: nothing
 -- uses: claim_grant claim_park gate lease rules types
 
 -- Since when somebody waits there; now: not yet.

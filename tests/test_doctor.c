@@ -1038,18 +1038,41 @@ static void test_a_missing_command(void **state)
     }
 }
 
+/* Who only looks needs no replicas. */
 static void test_too_few_replicas(void **state)
 {
+    static const char *const looks[][3] = {
+        {"status", "--json", "--namespace=weir"},
+        {"rate", "show", "mail"},
+        {"rate", "list", "--json"},
+        {"rate", "log", "--json"},
+        {"queue", "list", "--json"},
+        {"why", "j", "--json"},
+        {"job", "show", "j"},
+        {"schedule", "list", "--json"},
+        {"schedule", "show", "day"},
+    };
     struct stand s;
 
     (void)state;
     server_start(&s.server, false);
+    run_in(&s.o, s.server.folder, built("weir"), "rate", "set", "mail", "1/s", "--redis", s.server.url, NULL);
+    run_in(&s.o, s.server.folder, built("weir"), "enqueue", "mail", "--id", "j", "--redis", s.server.url,
+           NULL);
+    run_in(&s.o, s.server.folder, built("weir"), "schedule", "add", "day", "@daily", "t", "--redis",
+           s.server.url, NULL);
     weir(&s, s.server.url, "");
     free(server_ask(&s.server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
     weir(&s, s.server.url, "");
     expect_line(&s, 78,
                 "wrong: replicas: 0 in sync, and min-replicas-to-write is 1: Redis takes no writes; mend the "
                 "replicas or their links");
+    for (size_t i = 0; i < COUNT(looks); i++) {
+        run_in(&s.o, s.server.folder, built("weir"), looks[i][0], looks[i][1], looks[i][2], "--redis",
+               s.server.url, NULL);
+        if (s.o.code != 0)
+            fail_msg("%s: %s", looks[i][0], s.o.err);
+    }
     server_stop(&s.server);
 }
 
