@@ -6,7 +6,8 @@
 --         "keep" queue type batch place   it still waited: the mark stays until claims meet it, or nothing is left where it could
 --                             be. If it is the first of the lane that is its place, the next claim meets it
 --         "unmark"            it was not there any more
---         "tell" worker token it runs: its worker is told, and if it comes back all the same, it ends
+--         "tell" worker token it runs: its worker is told, and if it comes back all the same, it ends. If it was marked while it
+--                             still waited, that mark is not needed any more: the next job of that id would end by it
 --         "take" record       it stands in `later`, as this record: gone at once
 --         "unlock" key        no such job is found: a unique lock that it holds is free
 -- reply: 1; 0: it is not there any more, is marked already, or does not hold the lock: nothing was changed
@@ -36,11 +37,12 @@ function verbs.unmark(id)
     return find(mark, '^asked') and call('HDEL', P .. 'cancelled', id) or 0
 end
 
-function verbs.tell(_, worker, token)
+function verbs.tell(id, worker, token)
     local entry = call('HGET', P .. 'active:' .. worker, token)
     if not entry then return 0 end
     call('HSET', P .. 'active:' .. worker, token, cancelled.mark(entry))
     leases.tell(worker, {token})
+    verbs.unmark(id)
     return 1
 end
 

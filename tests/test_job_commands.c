@@ -317,6 +317,25 @@ static void test_a_cancelled_job_that_is_done(void **state)
     expect_leases("a");
 }
 
+/* It began between the look that saw it wait and the mark: the mark goes as the worker is told. */
+static void test_a_job_that_begins_as_it_is_cancelled(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    must(turns_script("cancel", (const char *[]){"a", "mark"}, 2));
+    expect_cancelled("a", "job a runs on worker w, which is told");
+    assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
+    must(turns_settle_done("w", "t", tokens, 1, &stale));
+    push("default", "{\"id\":\"a\",\"type\":\"t\"}");
+    claim("w", 1, 0);
+    expect_leases("a");
+}
+
 /* Whatever else becomes of it, it ends, for its batch too. */
 static void test_a_cancelled_job_that_comes_back_ends(void **state)
 {
@@ -563,6 +582,7 @@ int main(void)
         TEST(a_finished_job_is_remembered),
         TEST(a_running_job_is_told),
         TEST(a_cancelled_job_that_is_done),
+        TEST(a_job_that_begins_as_it_is_cancelled),
         TEST(a_cancelled_job_that_comes_back_ends),
         TEST(a_worker_that_reconnects_is_told),
         TEST(a_lock_whose_job_is_nowhere),
