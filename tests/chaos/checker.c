@@ -341,6 +341,34 @@ static int64_t handler_died_us(const struct judge *j, const struct start *s, int
     return 0;
 }
 
+/* Was its own process killed, perhaps when the job had ended? */
+static bool process_was_killed(const struct judge *j, const struct start *s)
+{
+    for (int i = 0; i < j->run->incident_count; i++) {
+        const struct incident *in = &j->run->incidents[i];
+
+        if (in->kind == FAULT_KILL_CHILD && in->pid == s->pid && hit(in, s) && in->from_us >= s->at_us &&
+            in->from_us <= s->next_us)
+            return true;
+    }
+    return false;
+}
+
+/* When a job was cancelled that its process ran and has not ended: the process is ended, with all that it
+ * runs; 0: none was. */
+static int64_t cancelled_us(const struct judge *j, const struct start *s, int64_t until_us)
+{
+    for (int i = 0; i < j->start_count; i++) {
+        const struct start *other = &j->starts[i];
+        const struct answer *a = other->job >= 0 ? &j->answers[other->job] : NULL;
+
+        if (other->pid == s->pid && other->worker == s->worker && other->n == s->n && !other->ended_us && a &&
+            a->cancel_asked && a->cancel_us <= until_us && (other == s || s->pid != life_of(j, s)->pid))
+            return a->cancel_us;
+    }
+    return 0;
+}
+
 static int64_t earlier(int64_t a_us, int64_t b_us)
 {
     return b_us && b_us < a_us ? b_us : a_us;
@@ -357,8 +385,8 @@ static int64_t released_us(const struct judge *j, const struct start *s)
     end_us = earlier(end_us, asked_to_end_us(j, s, end_us));
     if (!s->ended_us)
         end_us = earlier(end_us, handler_died_us(j, s, end_us));
-    if (!s->ended_us && s->job >= 0 && j->answers[s->job].cancel_asked)
-        end_us = earlier(end_us, j->answers[s->job].cancel_us);
+    if (!s->ended_us)
+        end_us = earlier(end_us, cancelled_us(j, s, end_us));
     return end_us > s->at_us ? end_us : s->at_us;
 }
 
@@ -388,7 +416,9 @@ static enum cause cause_of_next(const struct judge *j, const struct start *s)
         return CAUSE_SILENT;
     if (asked_to_end_us(j, s, s->next_us))
         return CAUSE_FORCED;
-    if (!s->ending && handler_died_us(j, s, s->next_us))
+    if (!s->ending && (handler_died_us(j, s, s->next_us) || cancelled_us(j, s, s->next_us)))
+        return CAUSE_CHILD;
+    if (process_was_killed(j, s))
         return CAUSE_CHILD;
     return CAUSE_NONE;
 }
