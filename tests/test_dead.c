@@ -408,6 +408,29 @@ static void test_what_was_there_before_is_kept(void **state)
     free(redis_text("DEL", PREFIX "dead_bytes"));
 }
 
+/* Others who do not count write there, such as workers of an older version: begun anew, every ten minutes. */
+static void test_bytes_are_counted_anew_when_others_write(void **state)
+{
+    int64_t bytes;
+
+    (void)state;
+    start("w");
+    die(3, 10);
+    turns_check();
+    bytes = counted_bytes();
+    bury_many("j", 0, 600);
+    pass("w", 595 * SECOND_US);
+    assert_int_equal(counted_bytes(), bytes);
+    turns.now_us += 5 * SECOND_US;
+    assert_int_equal(beat(0, 0).left, 1);
+    die(1, 10);
+    assert_int_equal(beat(0, 0).left, 0);
+    assert_int_equal(turns_check().dead, 604);
+    free(redis_text("ZREMRANGEBYRANK", DEAD, "0", "-2"));
+    pass("w", 601 * SECOND_US);
+    assert_int_equal(turns_check().dead, 1);
+}
+
 static void test_bounds_are_read_and_set(void **state)
 {
     static const char *const wrong[][5] = {
@@ -837,13 +860,6 @@ static void by_promote_to_its_queue(void)
     promote_into(QUEUE);
 }
 
-static void by_promote_to_its_lane(void)
-{
-    lease_it();
-    settle("w", SETTLE_RETRY, tokens[0], 0, "why");
-    promote_into(LANE("t"));
-}
-
 static void by_settle(void)
 {
     lease_it();
@@ -909,13 +925,8 @@ static void schedule_for_now(void)
 
 static void test_every_way_into_the_dead_jobs_is_counted(void **state)
 {
-    static void (*const ways[])(void) = {by_promote_to_its_queue,
-                                         by_promote_to_its_lane,
-                                         by_settle,
-                                         by_interruption,
-                                         by_unread_lease,
-                                         as_unknown,
-                                         as_unfit};
+    static void (*const ways[])(void) = {by_promote_to_its_queue, by_settle,  by_interruption,
+                                         by_unread_lease,         as_unknown, as_unfit};
     static const char *const seal[] = {"b", "0", "other", "next"};
 
     for (size_t i = 0; i < COUNT(ways); i++) {
@@ -1047,6 +1058,7 @@ int main(void)
         TEST(the_oldest_are_forgotten_beyond_bytes),
         TEST(bytes_are_counted_while_jobs_move),
         TEST(what_was_there_before_is_kept),
+        TEST(bytes_are_counted_anew_when_others_write),
         TEST(bounds_are_read_and_set),
         TEST(marks_of_cancelled_jobs_are_forgotten),
         TEST(a_walk_meets_each_once_whatever_others_do),
