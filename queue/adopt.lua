@@ -6,10 +6,10 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
---       n, queue * n, token * the rest: what it still runs
--- reply: [ now, how many are left, birth, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
---        birth: of the data, made by the first worker that begins; another one than the worker knows: Redis began empty, or was flushed
--- uses: bell cancelled check ends gate lane lease leases registry runs slices
+--       the last mark that it was answered (0: none), n, queue * n, token * the rest: what it still runs
+-- reply: [ now, how many are left, birth, back, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+--        birth and back: what Redis has lost, see past
+-- uses: bell cancelled check ends gate lane lease leases past registry runs slices
 
 -- All leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
@@ -67,42 +67,41 @@ local function pass_duty(group, old)
     bell.ring_spare(group)
 end
 
-local function register(new, lease_us, info, known)
+local function register(new, lease_us, info)
     leases.heard(leases.follow(lease_us))
     call('HSET', P .. 'active:' .. new, '@', info)
     call('ZADD', P .. 'workers', us(now + lease_us), new)
     runs.begin(registry.read(info), lease_us)
-    call('HSETNX', P .. 'about', 'birth', us(now) .. '.' .. new)
-    local birth = call('HGET', P .. 'about', 'birth')
-    if known ~= '' and known ~= birth then call('HSET', P .. 'about', 'lost', us(now)) end
-    return birth
 end
 
 local function adopt(ARGV)
     local new, old, group, lease_us, info = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-    local known, n = ARGV[7], tonumber(ARGV[8])
-    if not (info and is_whole(n, 1)) or #ARGV < 8 + n or new == old or not is_whole(lease_us, new ~= '' and 1 or 0) then
+    local known, seen, n = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
+    if not (info and is_whole(seen) and is_whole(n, 1)) or #ARGV < 9 + n or new == old
+        or not is_whole(lease_us, new ~= '' and 1 or 0) then
         return refuse('adopt: wrong arguments')
     end
     local running = {}
-    for i = 9 + n, #ARGV do running[ARGV[i]] = true end
+    for i = 10 + n, #ARGV do running[ARGV[i]] = true end
 
     local wrong = check.wrong_kind('active:' .. old, 'hash') or check.wrong_kind('active:' .. new, 'hash')
         or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and (check.wrong_kind('reap', 'string') or check.wrong_kind('about', 'hash'))
     if wrong then return check.refuse_key(wrong) end
     local jobs, unread, left = {}, {}, 0
-    if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 8 + n) end
+    if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 9 + n) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})
 
+    local birth, back = '', ''
+    if new ~= '' then birth, back = past.begin(new, known, seen, old ~= '' and call('EXISTS', P .. 'active:' .. old) == 1) end
     if old ~= '' then
         take_over(new, old, found)
         pass_duty(group, old)
     end
-    local birth = new ~= '' and register(new, lease_us, info, known) or ''
+    if new ~= '' then register(new, lease_us, info) end
     gate.save()
     lane.wake_opened()
-    local reply = {us(now), found.later, birth, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
-    for i = 9, 8 + n do
+    local reply = {us(now), found.later, birth, back, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
+    for i = 10, 9 + n do
         if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]
     end

@@ -40,7 +40,7 @@
 -- claim_commit writing it all
 -- claim_duty   when the next look is, and whose
 --
--- uses: check claim_alone claim_call claim_commit claim_duty claim_faults claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait gate slices
+-- uses: check claim_alone claim_call claim_commit claim_duty claim_faults claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait gate past slices
 
 local c = claim_call
 
@@ -154,6 +154,7 @@ local function claim(ARGV)
     local used, more = decide(ARGV)
     if not used then return more end
     claim_commit.write(used)
+    if #c.leases > 0 then past.mark() end
     local look, later, due, news = claim_duty.next_times()
     more = claim_duty.decide(more or due, news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end

@@ -2,7 +2,7 @@
 -- ends unless it is renewed, and takes it over then. So one that stands still is missed for a second at most, and the others
 -- need not look often.
 --
--- uses: bell claim_alone claim_call claim_wait gate later_records leases
+-- uses: bell claim_alone claim_call claim_wait gate later_records leases past
 local claim_duty = {}
 
 local claim, wait = claim_call, claim_wait
@@ -88,6 +88,7 @@ local function take_if_free(mine_still)
     local found = follow_clock()
     if not mine_still then leave_second() end
     for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_all(queue) or found end
+    past.mark()
     claim.duty_until = now + DUTY_US
     call_safe('HSET', P .. 'duty', claim.group, claim.worker .. ' ' .. us(claim.duty_until) .. ' ' .. concat(claim.all_queues, ','))
     return found

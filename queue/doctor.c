@@ -107,6 +107,10 @@ static const struct kind {
     {"lost", "data", DOCTOR_WARNING, false,
      "enqueue and schedule again what is missing, look whether all limits are there (weir rate list), and "
      "look after Redis's AOF"},
+    {"went-back", "data", DOCTOR_WARNING, false,
+     "enqueue again what is missing, look whether all limits are as they were (weir rate list), and look "
+     "after "
+     "Redis's AOF or its failover"},
     {"keyless", "limits", DOCTOR_WARNING, false,
      "weir rate set NAME RULE,by=PATH with the path that its jobs have"},
     {"held", "held", DOCTOR_WARNING, false, "start a worker that has a handler for it"},

@@ -402,7 +402,17 @@ end
 
 local DAY_US = 86400 * 1000000
 
+local function seconds_ago(at) return format('%.3f', (now - at) / 1000000) end
+
+local function went_back()
+    local from, to, at = match(call('HGET', P .. 'about', 'back') or '', '^(%d+) (%d+) (%d+)$')
+    if not at or now - tonumber(at) > DAY_US then return nil end
+    local what = 'Redis went back %s s ago: it has lost what was written from %s to %s s before now, at least'
+    return 'went-back', format(what, seconds_ago(tonumber(at)), seconds_ago(tonumber(from)), seconds_ago(tonumber(to)))
+end
+
 function look.about(field)
+    if field == 'back' then return went_back() end
     local at = field == 'lost' and tonumber(call('HGET', P .. 'about', field) or nil)
     if not at or now - at > DAY_US then return nil end
     local ago_s = floor((now - at) / 1000000)

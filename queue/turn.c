@@ -1,6 +1,8 @@
 #include "queue/turn.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/reply.h"
@@ -331,6 +333,16 @@ void promoted_free(struct promoted *promoted)
 
 /* ---- adopt */
 
+static struct went_back back_of(const struct redisReply *reply)
+{
+    struct went_back back;
+
+    if (reply->type == REDIS_REPLY_STRING && sscanf(reply->str, "%16" SCNd64 " %16" SCNd64 " %16" SCNd64,
+                                                    &back.from_us, &back.to_us, &back.at_us) == 3)
+        return back;
+    return (struct went_back){0};
+}
+
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call)
 {
     script_begin(a, "adopt", prefix, now_us);
@@ -340,6 +352,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add_int(a, call->lease_us);
     args_add(a, call->info);
     args_add(a, call->birth);
+    args_add_int(a, call->seen_us);
     args_add_int(a, call->queues.count);
     add_names(a, call->queues);
 }
@@ -347,7 +360,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
 int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
 {
     size_t fixed = 3 + (size_t)queue_count;
-    int rc = reply_array(reply, 3 + fixed, "adopt", e);
+    int rc = reply_array(reply, 4 + fixed, "adopt", e);
 
     memset(adopt, 0, sizeof *adopt);
     if (rc != 0)
@@ -357,11 +370,12 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
     if (!(adopt->words = calloc(reply->elements, sizeof *adopt->words)))
         return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");
     adopt->birth = span_of(reply->element[2]);
-    for (size_t i = 3; i < reply->elements; i++)
-        adopt->words[i - 3] = span_of(reply->element[i]);
+    adopt->back = back_of(reply->element[3]);
+    for (size_t i = 4; i < reply->elements; i++)
+        adopt->words[i - 4] = span_of(reply->element[i]);
     adopt->keys = adopt->words;
     adopt->lost = adopt->words + fixed;
-    adopt->lost_count = reply->elements - 3 - fixed;
+    adopt->lost_count = reply->elements - 4 - fixed;
     return 0;
 }
 
@@ -385,14 +399,16 @@ void reap_request(struct args *a, const char *prefix, int64_t now_us, const stru
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 7, "reap", e);
+    int rc = reply_array(reply, 8, "reap", e);
     const struct redisReply *kept;
 
     for (int i = 4; rc == 0 && i < 7; i++)
         rc = reply_array(reply->element[i], 0, "reap", e);
     if (rc != 0)
         return rc;
-    *reaped = (struct reaped){.taken = reply_int(reply->element[1], 0),
+    *reaped = (struct reaped){.now_us = reply_int(reply->element[0], 0),
+                              .back = back_of(reply->element[7]),
+                              .taken = reply_int(reply->element[1], 0),
                               .forgotten = reply_int(reply->element[2], 0),
                               .left = reply_int(reply->element[3], 0),
                               .workers = (int64_t)reply->element[4]->elements};

@@ -131,14 +131,23 @@ struct adopt_call {
     int64_t lease_us;
     const char *info;  /* JSON: host, pid, queues, lease_s */
     const char *birth; /* of the data, as the last answer said it; "": not known */
+    int64_t seen_us;   /* the last mark that was answered; 0: none */
     struct names queues;
 };
 /* Then settle_token for each job that still runs; for what is left after an answer, the same call without. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
+/* Redis went back: what was written between these two times, at least, is lost, which was found at that one.
+ * 0: it did not. */
+struct went_back {
+    int64_t from_us, to_us, at_us;
+};
+/* now_us of an answer is a mark (queue/past.lua): of an adopt, of a heartbeat, of a claim that leases
+ * something or takes the duty. */
 struct adopt {
     int64_t now_us;
     int64_t left;      /* jobs of the old one that are still to go back, in further calls */
     struct span birth; /* of the data; another one than before: all was lost meanwhile */
+    struct went_back back;
     const struct span
         *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
     const struct span *lost; /* tokens that are no longer its own */
@@ -158,6 +167,8 @@ struct reap_call {
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
 enum { REAPED_WRONG_MOST = 9 };
 struct reaped {
+    int64_t now_us;
+    struct went_back back;
     int64_t taken, workers;  /* leases of dead workers, and of how many none is left */
     int64_t forgotten;       /* dead jobs, the oldest */
     struct dead_bounds kept; /* bounds of the dead jobs in this namespace; 0: not known */

@@ -677,6 +677,29 @@ static void test_a_redis_that_came_back_empty(void **state)
     assert_false(tells("Redis lost"));
 }
 
+static void test_a_redis_that_went_back(void **state)
+{
+    char back[80];
+
+    (void)state;
+    scene_begin(NULL);
+    start("w");
+    snprintf(back, sizeof back, "%lld %lld %lld", (long long)turns.now_us - 9000000,
+             (long long)turns.now_us - 7750000, (long long)turns.now_us - 5000000);
+    free(redis_text("HSET", PREFIX "about", "back", back));
+    expect_finding("went-back",
+                   "Redis went back 5.000 s ago: it has lost what was written from 9.000 to 7.750 s "
+                   "before now, at least");
+    assert_false(doctor.broken);
+    turns.now_us += 86400 * SECOND_US;
+    pass("w", 0);
+    examine(false);
+    assert_false(tells("Redis went back"));
+    free(redis_text("HSET", PREFIX "about", "back", "no times"));
+    examine(false);
+    assert_false(tells("Redis went back"));
+}
+
 static void test_a_worker_whose_jobs_a_key_keeps(void **state)
 {
     (void)state;
@@ -1256,6 +1279,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lost_queues_stop_nobody),
         cmocka_unit_test(test_leases_of_nobody_return),
         cmocka_unit_test(test_a_redis_that_came_back_empty),
+        cmocka_unit_test(test_a_redis_that_went_back),
         cmocka_unit_test(test_a_worker_whose_jobs_a_key_keeps),
         cmocka_unit_test(test_jobs_that_nobody_would_run_alone),
         cmocka_unit_test(test_slots_that_leaked),

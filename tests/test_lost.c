@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/proxy.h"
 #include "tests/stage.h"
 
 #define SECOND 1000000
@@ -97,10 +98,108 @@ static void rates_outlive_their_redis(void **state)
     free(log);
 }
 
+/* The worker has learned a limit that is set now. */
+static void set_rate(struct stage *s, const char *rule, int lease_quarters)
+{
+    stage_rate(s, "timed", rule);
+    for (int i = 0; i < lease_quarters; i++) { /* heartbeats */
+        long long last = server_number(&s->server, "HGET", stage_key(s, "about"), "mark", NULL);
+
+        await(server_number(&s->server, "HGET", stage_key(s, "about"), "mark", NULL) > last);
+    }
+}
+
+static void expect_went_back(struct stage *s, const char *name)
+{
+    char file[64];
+
+    snprintf(file, sizeof file, "%s.err", name);
+    await_text(s->server.folder, file, "Redis went back: what it wrote from 20");
+    assert_int_equal(times_said(s, name, "Redis went back"), 1);
+    assert_int_equal(times_said(s, name, "lost all of"), 0);
+}
+
+/* What must be said when both workers have come back, and that work goes on. */
+static void expect_all_said(struct stage *s, pid_t workers[2])
+{
+    char *limit;
+
+    expect_went_back(s, "busy");
+    expect_went_back(s, "idle");
+    await(server_number(&s->server, "HEXISTS", stage_key(s, "about"), "back", NULL) == 1);
+    await(times_said(s, "busy", "had lost are written again: limit timed") +
+              times_said(s, "idle", "had lost are written again: limit timed") ==
+          1);
+    limit = server_ask(&s->server, "HGET", stage_key(s, "limits"), "timed", NULL);
+    assert_string_equal(limit, "gcra:500/1000000/1");
+    free(limit);
+    stage_enqueue(s, "mark", NULL, 900, 1);
+    await(history_count(s, "effect", 900) == 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+}
+
+static void start_two(struct stage *s, pid_t workers[2])
+{
+    workers[0] = stage_actor(s, "busy", "types=mark,timed", "executors=2", "lease=1", NULL);
+    workers[1] = stage_actor(s, "idle", "types=timed,other", "executors=2", "lease=1", NULL);
+    stage_await_workers(s, 2);
+    stage_rate(s, "timed", "100/s");
+    stage_enqueue(s, "mark", NULL, 0, 20);
+    await(history_count(s, "effect", -1) == 20);
+}
+
+/* Redis starts with a file of some time ago: jobs that ended since run again, jobs that came are gone. */
+static void an_old_file(void **state)
+{
+    struct stage *s = *state;
+    pid_t workers[2];
+
+    start_two(s, workers);
+    stage_enqueue(s, "mark", "{\"sleep\":0.01}", 20, 10);
+    free(server_ask(&s->server, "SAVE", NULL));
+    await(history_count(s, "effect", -1) == 30);
+    stage_enqueue(s, "mark", NULL, 30, 10);
+    await(history_count(s, "effect", -1) == 40);
+    set_rate(s, "500/s,burst=1", 4);
+    server_restart(&s->server);
+    expect_all_said(s, workers);
+    for (int job = 30; job < 40; job++)
+        assert_int_equal(history_count(s, "effect", job), 1);
+}
+
+/* A replica that lagged takes the place of its master. */
+static void a_replica_that_lagged(void **state)
+{
+    struct stage *s = *state;
+    struct server replica;
+    struct proxy *link = proxy_start(&s->server);
+    pid_t workers[2];
+    char port[24];
+
+    server_start(&replica, false);
+    snprintf(port, sizeof port, "%d", proxy_tcp_port(link));
+    free(server_ask(&replica, "REPLICAOF", "127.0.0.1", port, NULL));
+    start_two(s, workers);
+    await(server_number(&replica, "HSTRLEN", stage_key(s, "stats:mark"), "done", NULL) == 2);
+    proxy_blackhole(link, true);
+    stage_enqueue(s, "mark", NULL, 20, 20);
+    await(history_count(s, "effect", -1) == 40);
+    set_rate(s, "500/s,burst=1", 4);
+    server_kill(&s->server);
+    proxy_stop(link);
+    free(server_ask(&replica, "REPLICAOF", "NO", "ONE", NULL));
+    assert_int_equal(rename(replica.socket, s->server.socket), 0);
+    expect_all_said(s, workers);
+    server_stop(&replica);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rates_outlive_their_redis, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(an_old_file, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(a_replica_that_lagged, open_stage, close_stage),
     };
     int rc = stage_actor_main(argc, argv);
 

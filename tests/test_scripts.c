@@ -310,8 +310,8 @@ static void test_adopt_takes_over(void **state)
     running[2] = (struct span){"7.--/default/t/", 15};
     must(turns_adopt("w2", "w1", running, 3, default_queue, &lost));
     assert_int_equal(lost, 1);
-    assert_memory_equal(turns.reply->element[7]->str, "7.--/default/t/", 15);
-    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[3]->str);
+    assert_memory_equal(turns.reply->element[8]->str, "7.--/default/t/", 15);
+    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[4]->str);
     expect_list(LANE("t"), "a c e");
     assert_int_equal(redis_number("EXISTS", ACTIVE "w1"), 0);
     assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 3);
@@ -664,7 +664,7 @@ static int64_t seconds(int64_t s)
 static void start_with_lease(const char *worker, int lease_s)
 {
     char info[40], lease_us[24];
-    const char *words[] = {worker, "", "g", lease_us, info, "", "1", "default"};
+    const char *words[] = {worker, "", "g", lease_us, info, "", "0", "1", "default"};
 
     snprintf(info, sizeof info, "{\"pid\":1,\"lease\":%d.0}", lease_s);
     snprintf(lease_us, sizeof lease_us, "%lld", (long long)seconds(lease_s));
@@ -1101,16 +1101,18 @@ static void test_wrong_arguments_change_nothing(void **state)
         "adopt",
         "adopt n w g",
         "adopt n w g 30000000 {}",
-        "adopt n w g 30000000 {} _ 1",
-        "adopt n w g 30000000 {} _ 0 default",
-        "adopt n w g 30000000 {} _ 2 default",
-        "adopt n w g 30000000 {} _ nan default",
-        "adopt n w g long {} _ 1 default",
-        "adopt n w g 0 {} _ 1 default",
-        "adopt n w g -1 {} _ 1 default",
-        "adopt n w g nan {} _ 1 default",
-        "adopt w w g 30000000 {} _ 1 default",
-        "adopt _ _ g 30000000 {} _ 1 default",
+        "adopt n w g 30000000 {} _ 0 1",
+        "adopt n w g 30000000 {} _ 0 0 default",
+        "adopt n w g 30000000 {} _ 0 2 default",
+        "adopt n w g 30000000 {} _ 0 nan default",
+        "adopt n w g long {} _ 0 1 default",
+        "adopt n w g 0 {} _ 0 1 default",
+        "adopt n w g -1 {} _ 0 1 default",
+        "adopt n w g nan {} _ 0 1 default",
+        "adopt n w g 30000000 {} _ x 1 default",
+        "adopt n w g 30000000 {} _ -1 1 default",
+        "adopt w w g 30000000 {} _ 0 1 default",
+        "adopt _ _ g 30000000 {} _ 0 1 default",
         "reap",
         "reap w",
         "reap w 30000000",
@@ -1272,9 +1274,11 @@ static void test_answers_are_checked(void **state)
         assert_true(drained_reply(answer(numbers[i]), &drained, &e) != 0);
         assert_true(adopt_reply(answer(numbers[i]), 1, &adopt, &e) != 0);
     }
-    assert_true(adopt_reply(answer("return {'1',7,'born','b','s','t'}"), 1, &adopt, &e) != 0);
-    assert_int_equal(adopt_reply(answer("return {'1',7,'born','b',{},'t','q', 4}"), 1, &adopt, &e), 0);
+    assert_true(adopt_reply(answer("return {'1',7,'born','','b','s','t'}"), 1, &adopt, &e) != 0);
+    assert_int_equal(adopt_reply(answer("return {'1',7,'born','1 2 3','b',{},'t','q', 4}"), 1, &adopt, &e),
+                     0);
     assert_int_equal(adopt.left, 7);
+    assert_int_equal(adopt.back.at_us, 3);
     assert_int_equal(adopt.lost_count, 1);
     adopt_free(&adopt);
     assert_true(claim_reply(NULL, &turns.claim, &e) != 0);

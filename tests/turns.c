@@ -122,6 +122,7 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
                               .lease_us = new[0] ? LEASE_US : 0,
                               .info = "{\"lease\":30.0}",
                               .birth = turns.birth,
+                              .seen_us = turns.seen_us,
                               .queues = queues};
     struct adopt adopt;
     struct args a;

@@ -28,6 +28,7 @@ struct turns {
     int calls;                /* so many were sent */
     char rules[600];          /* as the last turns_rate was kept */
     char birth[128];          /* that turns_adopt knows; none, where no test says so */
+    int64_t seen_us;          /* the same of the last mark */
 };
 extern struct turns turns;
 

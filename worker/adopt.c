@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -91,9 +92,58 @@ static bool is_data_lost(struct weir_worker *w, struct span birth)
     return lost;
 }
 
+void worker_seen(struct weir_worker *w, int64_t mark_us)
+{
+    if (mark_us > w->seen_us)
+        w->seen_us = mark_us;
+}
+
+static const char *time_of(int64_t us, char text[40])
+{
+    time_t s = (time_t)(us / 1000000);
+    struct tm tm;
+    size_t len;
+
+    gmtime_r(&s, &tm);
+    len = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + len, 40 - len, ".%03dZ", (int)(us / 1000 % 1000));
+    return text;
+}
+
+void worker_hear_back(struct weir_worker *w, const struct went_back *back)
+{
+    char from[40], to[40];
+
+    if (back->at_us == w->back_us)
+        return;
+    w->back_us = back->at_us;
+    w->limits_due = true;
+    if (back->at_us)
+        log_line(
+            LOG_LEVEL_WARN,
+            "Redis went back: what it wrote from %s to %s at least (%.3f s) is lost: jobs that came then are "
+            "gone, those that ended then run again, and slots of then are granted again",
+            time_of(back->from_us, from), time_of(back->to_us, to),
+            (double)(back->to_us - back->from_us) / 1e6);
+}
+
+/* Of the first answer nothing is said: what was lost before it was others'. */
+static void hear_past(struct weir_worker *w, const struct adopt *adopt, bool lost)
+{
+    if (!*w->id || lost) {
+        w->back_us = adopt->back.at_us;
+        w->seen_us = adopt->now_us;
+    }
+    worker_seen(w, adopt->now_us);
+    worker_hear_back(w, &adopt->back);
+}
+
 static void tell_lost(struct weir_worker *w, const struct lost *lost)
 {
-    if (is_data_lost(w, lost->adopt->birth))
+    bool all = is_data_lost(w, lost->adopt->birth);
+
+    hear_past(w, lost->adopt, all);
+    if (all)
         log_line(LOG_LEVEL_WARN,
                  "Redis has lost all of Weir's data: jobs (%d of them run here), schedules, batches and "
                  "unique locks; enqueue and schedule again what is missing. This worker knows %zu limits and "
@@ -181,6 +231,7 @@ static void ask_adopt(struct weir_worker *w, struct args *a)
                               .lease_us = w->lease_us,
                               .info = w->info,
                               .birth = w->birth,
+                              .seen_us = w->seen_us,
                               .queues = {w->queues, w->queue_count}};
 
     args_init(a);

@@ -267,6 +267,8 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     alone_hear(w, &w->claim, now);
     w->hungry_us = w->more ? now : 0;
     w->next_us = local_time(w->claim.next_us, offset_us - worker_way_there(w));
+    if (w->claim.lease_count > 0 || w->claim.duty_until_us > w->duty_until_redis_us)
+        worker_seen(w, w->claim.now_us);
     w->duty_until_redis_us = w->claim.duty_until_us;
     w->duty_until_us = local_time(w->claim.duty_until_us, offset_us);
     w->second_us = local_time(w->claim.look_us, offset_us);

@@ -175,6 +175,8 @@ static void on_reaped(void *arg, const struct redisReply *reply)
         worker_refused(w, &e);
     } else if (reply) {
         worker_lives(w);
+        worker_seen(w, r.now_us);
+        worker_hear_back(w, &r.back);
         w->reaped += r.taken;
         if (r.workers > 0) {
             log_line(LOG_LEVEL_WARN,

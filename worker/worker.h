@@ -99,11 +99,13 @@ struct weir_worker {
     /* Who we are to Redis. */
     char id[WORKER_ID_SIZE], next_id[WORKER_ID_SIZE]; /* next_id: while it is being adopted */
     char birth[128];                                  /* of Redis's data; "": not known yet */
-    struct known_limits known;                        /* of the types that it runs */
-    bool limits_due;                                  /* to be compared with what Redis has */
-    bool checked;                                     /* Redis's settings are */
-    int64_t recheck_us;                               /* when to look at them again */
-    bool permitted;                                   /* the user has all rights, as far as we know */
+    int64_t seen_us;                                  /* the last mark that it answered */
+    int64_t back_us;           /* when it was found last that Redis went back, as far as was said */
+    struct known_limits known; /* of the types that it runs */
+    bool limits_due;           /* to be compared with what Redis has */
+    bool checked;              /* Redis's settings are */
+    int64_t recheck_us;        /* when to look at them again */
+    bool permitted;            /* the user has all rights, as far as we know */
     bool adopted;
     bool adopt_again;      /* what was named to it is given up meanwhile */
     int64_t beat_us;       /* when Redis was told last that we live, by clock_boot_us() */
@@ -180,6 +182,10 @@ int worker_describe(struct weir_worker *w);
  * ends the worker. */
 bool worker_is_hopeless(struct weir_worker *w, const struct error *why);
 void worker_adopt(struct weir_worker *w);
+/* Redis has answered a mark. */
+void worker_seen(struct weir_worker *w, int64_t mark_us);
+/* Says once that Redis went back; what it has of limits may be older now. */
+void worker_hear_back(struct weir_worker *w, const struct went_back *back);
 extern const struct link_events worker_link_events;
 
 /* limits.c */
