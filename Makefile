@@ -79,6 +79,20 @@ $(BUILD)/tests/preload/%.so: tests/preload/%.c
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | $(TEST_PRELOADS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
+# test_versions once more, as a program of another version of Weir: its library has another name.
+$(BUILD)/tests/versions/scripts.c: core/embed.sh $(LUA) tests/versions/version.lua
+	@mkdir -p $(@D)
+	core/embed.sh $(LUA) tests/versions/version.lua > $@
+
+$(BUILD)/tests/versions/scripts.o: $(BUILD)/tests/versions/scripts.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/tests/versions/other: $(BUILD)/tests/test_versions.o $(TEST_HELPERS) $(BUILD)/tests/versions/scripts.o \
+  $(filter-out $(BUILD)/gen/scripts.o,$(LIB_OBJECTS))
+	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
+
+$(BUILD)/tests/test_versions: | $(BUILD)/tests/versions/other
+
 # ---- Chaos: ten workers and a fault each second, chosen by SEED, for TIME seconds; tests/test_chaos.c
 
 CHAOS_PARTS   = $(filter-out %/child.o,$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/chaos/*.c)))

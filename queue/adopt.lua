@@ -87,6 +87,8 @@ local function adopt(ARGV)
     local wrong = check.wrong_kind('active:' .. old, 'hash') or check.wrong_kind('active:' .. new, 'hash')
         or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and (check.wrong_kind('reap', 'string') or check.wrong_kind('about', 'hash'))
     if wrong then return check.refuse_key(wrong) end
+    wrong = new ~= '' and past.wrong()
+    if wrong then return refuse('%s', wrong) end
     local jobs, unread, left = {}, {}, 0
     if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 9 + n) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})

@@ -1,5 +1,6 @@
 -- past: what shows that Redis has lost data: their birth, and a mark that only grows. All of it is in `about`:
 --
+--   format of the data, a number; who reads an older one only must not begin
 --   birth  made by the first worker that begins; another one than a worker knows: Redis began empty, or was flushed
 --   lost   when a worker found that
 --   mark   the time of the last step of a worker (it began, sent a heartbeat, leased something, took the duty), us. When the clock is set
@@ -10,9 +11,18 @@
 --
 local past = {}
 
+local FORMAT = 1 -- a version of Weir that keeps data as this one cannot read them has the next number
 local GAPS_MOST = 32 -- the longest of a day
 local DAY_US = 86400 * 1000000
 local CLOCK_US = 1000000 -- a mark that is so far ahead is of a clock that was set back
+
+-- What keeps a worker from beginning; nil: nothing.
+function past.wrong()
+    local format_there = call('HGET', P .. 'about', 'format')
+    if not format_there or tonumber(format_there) == FORMAT then return nil end
+    return format('format: the data of this namespace have format %s, and this version of Weir reads %d; run the version that wrote them',
+                  format_there, FORMAT)
+end
 
 -- A step of a worker that is about to be answered `now`. Nothing may fail here: leases are written by then.
 function past.mark()
@@ -68,7 +78,7 @@ end
 function past.begin(worker, known, seen, lives)
     local f = call('HMGET', P .. 'about', 'birth', 'mark', 'gaps', 'back')
     local birth, mark = f[1] or lives and known ~= '' and known or us(now) .. '.' .. worker, tonumber(f[2] or nil)
-    if not f[1] then call('HSET', P .. 'about', 'birth', birth) end
+    if not f[1] then call('HSET', P .. 'about', 'birth', birth, 'format', digits(FORMAT)) end
     if known ~= '' and known ~= birth then
         call('HSET', P .. 'about', 'lost', us(now))
         seen = 0

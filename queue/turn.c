@@ -24,6 +24,11 @@ bool turn_is_unregistered(const struct error *e)
     return strstr(e->text, "unregistered") != NULL;
 }
 
+bool turn_is_of_another_format(const struct error *e)
+{
+    return strncmp(e->text, "format: ", strlen("format: ")) == 0;
+}
+
 /* ---- claim */
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)

@@ -191,5 +191,7 @@ WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *d
 
 /* Was the refusal "unregistered": the worker must adopt itself anew? */
 bool turn_is_unregistered(const struct error *e);
+/* Was it "format": this version of Weir cannot read the data? */
+bool turn_is_of_another_format(const struct error *e);
 
 #endif

@@ -251,7 +251,10 @@ pid_t stage_actor(struct stage *s, const char *name, ...)
     va_start(rest, name);
     while (count < ACTOR_WORDS - 3 && (word = va_arg(rest, const char *))) {
         has_url = has_url || strncmp(word, "url=", 4) == 0;
-        words[count++] = word;
+        if (strncmp(word, "program=", 8) == 0)
+            words[0] = word + 8;
+        else
+            words[count++] = word;
     }
     va_end(rest);
     snprintf(url, sizeof url, "url=%s", s->server.url);

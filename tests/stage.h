@@ -45,8 +45,8 @@ void stage_close(struct stage *s);
 /* The main of a test program begins with it: an actor's life, when the program was started as one; else -1.
  */
 int stage_actor_main(int argc, char **argv);
-/* Starts an actor by options such as "types=a,b" "executors=2" "lease=1", ended by NULL (see stage.c). Its
- * standard error goes to folder/name.err. */
+/* Starts an actor by options such as "types=a,b" "executors=2" "lease=1", ended by NULL (see stage.c); with
+ * "program=PATH" that program is the actor. Its standard error goes to folder/name.err. */
 pid_t stage_actor(struct stage *s, const char *name, ...) __attribute__((sentinel));
 /* Starts "weir worker" with these words, in the stage's folder. */
 pid_t stage_weir(struct stage *s, const char *name, ...) __attribute__((sentinel));

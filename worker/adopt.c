@@ -56,10 +56,12 @@ int worker_describe(struct weir_worker *w)
 
 bool worker_is_hopeless(struct weir_worker *w, const struct error *why)
 {
-    if (w->id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG))
+    bool unreadable = turn_is_of_another_format(why);
+
+    if (!unreadable && (w->id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG)))
         return false;
     w->error = *why;
-    w->result = why->status;
+    w->result = unreadable ? WEIR_ECONFIG : why->status;
     ev_break(w->loop, EVBREAK_ALL);
     return true;
 }

@@ -178,8 +178,8 @@ void worker_recheck(struct weir_worker *w, struct args *a, int64_t now);
 /* adopt.c */
 /* What Redis is told of this worker: its info and its group. */
 int worker_describe(struct weir_worker *w);
-/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake:
- * ends the worker. */
+/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake,
+ * and so are data that this version cannot read: ends the worker. */
 bool worker_is_hopeless(struct weir_worker *w, const struct error *why);
 void worker_adopt(struct weir_worker *w);
 /* Redis has answered a mark. */

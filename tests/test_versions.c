@@ -1,0 +1,158 @@
+/* Two versions of Weir on one Redis, as while a new one is rolled out. The other version is this program with
+ * other scripts (tests/versions): its library has another name, and so have all its functions. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+#include "throttle/verify.h"
+
+enum { TIMED = 300, KEYS = 10, OF_KEY = 20, JOBS = TIMED + KEYS * OF_KEY, WORKERS = 6 };
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* Of this version, or of the other. */
+static pid_t start(struct stage *s, int number, bool other)
+{
+    char name[24], trace[40], program[200];
+
+    snprintf(name, sizeof name, "worker%d", number);
+    snprintf(trace, sizeof trace, "trace=%d.trace", number);
+    snprintf(program, sizeof program, "program=%s", built("tests/versions/other"));
+    return stage_actor(s, name, "types=timed,keyed", "executors=4", "lease=1", trace,
+                       other ? program : "program=/proc/self/exe", NULL);
+}
+
+/* More than two workers have executors for. */
+static void enqueue_all(struct stage *s)
+{
+    stage_rate(s, "timed", "150/s,burst=5");
+    stage_rate(s, "keyed", "20/s,burst=2,by=args.k concurrency=1,by=args.k");
+    stage_enqueue(s, "timed", "{\"sleep\":0.06}", 0, TIMED);
+    for (int i = 0; i < KEYS * OF_KEY; i++) {
+        char args[64];
+
+        snprintf(args, sizeof args, "{\"k\":%d,\"sleep\":0.06}", i % KEYS);
+        stage_enqueue(s, "keyed", args, TIMED + i, 1);
+    }
+}
+
+static int libraries(struct stage *s)
+{
+    char *list = server_ask(&s->server, "FUNCTION", "LIST", "LIBRARYNAME", "weir_*", NULL);
+    int n = 0;
+
+    for (const char *at = list; (at = strstr(at, "library_name")); at++)
+        n++;
+    free(list);
+    return n;
+}
+
+static int effects_of(struct stage *s, pid_t pid)
+{
+    struct history h = history_read(s);
+    int n = 0;
+
+    for (int i = 0; i < h.count; i++)
+        n += h.events[i].pid == pid && strcmp(h.events[i].what, "effect") == 0;
+    history_free(&h);
+    return n;
+}
+
+static void expect_rates_kept(struct stage *s)
+{
+    struct verify verify;
+    struct error e;
+    size_t torn;
+
+    assert_int_equal(verify_init(&verify, &e), 0);
+    for (int i = 0; i < WORKERS; i++) {
+        char path[160];
+
+        snprintf(path, sizeof path, "%s/%d.trace", s->server.folder, i);
+        if (verify_read(&verify, path, &torn, &e) != 0)
+            fail_msg("%s", e.text);
+    }
+    assert_int_equal(verify_replay(&verify, &e), 0);
+    assert_int_equal(verify.violations, 0);
+    verify_free(&verify);
+}
+
+/* Two of each, one of each is killed, and its jobs go on with the others. Then the old version is stopped. */
+static void two_versions_side_by_side(void **state)
+{
+    struct stage *s = *state;
+    pid_t workers[WORKERS];
+    struct verdict v;
+
+    for (int i = 0; i < 4; i++)
+        workers[i] = start(s, i, i % 2);
+    stage_await_workers(s, 4);
+    assert_int_equal(libraries(s), 2);
+    enqueue_all(s);
+    await(effects_of(s, workers[0]) > 0 && effects_of(s, workers[1]) > 0);
+    for (int i = 0; i < 2; i++)
+        kill(workers[i], SIGKILL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(program_end(workers[i]), 1000 + SIGKILL);
+        workers[4 + i] = start(s, 4 + i, true);
+    }
+    await(history_count(s, "effect", -1) >= JOBS / 2);
+    assert_int_equal(stage_end(workers[2]), 0);
+    v = stage_await_done(s, JOBS);
+    assert_in_range(v.twice, 0, 8); /* those that the two had in flight */
+    for (int i = 3; i < WORKERS; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    expect_rates_kept(s);
+}
+
+/* The data are of a version that keeps them in another way. */
+static void another_format(void **state)
+{
+    struct stage *s = *state;
+    pid_t early = start(s, 0, false), late;
+
+    stage_await_workers(s, 1);
+    await(server_number(&s->server, "HGET", stage_key(s, "about"), "format", NULL) == 1);
+    free(server_ask(&s->server, "HSET", stage_key(s, "about"), "format", "2", NULL));
+    stage_enqueue(s, "timed", NULL, 0, 1);
+    await(history_count(s, "effect", 0) == 1); /* it goes on as long as it is connected */
+    late = start(s, 1, true);
+    assert_int_equal(program_end(late), 78);
+    await_text(s->server.folder, "worker1.err",
+               "format: the data of this namespace have format 2, and this version of Weir reads 1");
+    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    assert_int_equal(program_end(early), 78);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(two_versions_side_by_side, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(another_format, open_stage, close_stage),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("versions", tests, NULL, NULL);
+}
