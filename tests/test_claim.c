@@ -406,7 +406,7 @@ static void test_a_type_waits_in_wake_or_in_held(void **state)
 static void start_with_types(const char *worker, const char *types)
 {
     char info[20000];
-    const char *words[] = {worker, "", "g", "30000000", info, "", "1", "default"};
+    const char *words[] = {worker, "", "g", "30000000", info, "", "0", "1", "default"};
 
     snprintf(info, sizeof info, "{\"lease\":30.0,\"types\":[%s]}", types);
     must(turns_script("adopt", words, COUNT(words)));
