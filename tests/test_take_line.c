@@ -8,6 +8,7 @@
 #include "core/client.h"
 #include "core/reply.h"
 #include "core/script.h"
+#include "tests/naive.h"
 #include "tests/random.h"
 #include "tests/stage.h"
 #include "throttle/take.h"
@@ -22,6 +23,7 @@ struct caller {
     int64_t quit_us; /* when it leaves, or dies */
     int64_t start_us, come_us;
     int calls;
+    int64_t late_us; /* it asks so long after its time */
     bool dies, started;
 };
 
@@ -29,6 +31,7 @@ static struct caller callers[MOST];
 static int caller_count;
 static uint64_t seed;
 static int64_t starts[MOST]; /* in the order in which they were granted */
+static struct caller *granted[MOST];
 static int start_count;
 
 static void add_caller(const char *limit, int64_t cost, int64_t at_us)
@@ -72,7 +75,7 @@ static void ask_again(struct caller *c)
 
     if (c->calls++ == 0)
         c->come_us = turns.now_us;
-    c->at_us = turns.now_us + us_of(take.retry_after_s) - (take.allowed ? 0 : LEAD_EARLY_US);
+    c->at_us = turns.now_us + us_of(take.retry_after_s) - (take.allowed ? 0 : LEAD_EARLY_US - c->late_us);
     if (!take.allowed) {
         assert_true(*c->wait.place && us_of(take.retry_after_s) > 0);
         return;
@@ -80,6 +83,7 @@ static void ask_again(struct caller *c)
     c->start_us = c->at_us;
     c->at_us = NEVER;
     c->started = true;
+    granted[start_count] = c;
     starts[start_count++] = c->start_us;
 }
 
@@ -290,6 +294,54 @@ static void test_who_dies_wastes_one_slot(void **state)
         assert_true(starts[i] - starts[i - 1] <= 200000);
 }
 
+/* What random callers were granted is what the rules allow, counted start by start; all who neither left nor
+ * died have started. */
+static void random_line(const char *rules, uint64_t *random)
+{
+    struct naive_rule rule;
+    struct naive naive;
+    int count = (int)random_in(random, 2, 60);
+
+    free(redis_text("FLUSHALL"));
+    caller_count = 0;
+    limit_m(rules);
+    assert_non_null(naive_rule_read(rules, &rule));
+    naive_init(&naive, &rule);
+    turns.now_us = BEGIN_US;
+    for (int i = 0; i < count; i++) {
+        add_caller("m", random_in(random, 1, random_in(random, 0, 2) ? 1 : 3),
+                   BEGIN_US + random_in(random, 0, 3000000));
+        if (random_in(random, 0, 4) == 0)
+            callers[i].quit_us = callers[i].at_us + random_in(random, 1, 3000000);
+        callers[i].dies = random_in(random, 0, 1);
+        callers[i].late_us = random_in(random, 0, 3) ? 0 : random_in(random, 0, 40000);
+    }
+    run_line();
+    for (int i = 0; i < start_count; i++) {
+        const char *wrong = naive_start(&naive, starts[i], granted[i]->wait.q.cost, i);
+
+        if (wrong)
+            fail_msg("seed %" PRIu64 ": %s: start %d: %s", seed, rules, i, wrong);
+    }
+    for (int i = 0; i < count; i++)
+        if (!callers[i].started && callers[i].quit_us == NEVER && callers[i].at_us != NEVER)
+            fail_msg("seed %" PRIu64 ": %s: caller %d has not started", seed, rules, i);
+    naive_free(&naive);
+}
+
+static void test_random_lines_keep_the_rate(void **state)
+{
+    static const char *const rules[] = {"gcra:10/1000000/3",         "gcra:7/1000000/20",
+                                        "token-bucket:30/1000000/4", "sliding-log:8/1000000",
+                                        "sliding-window:9/1000000",  "fixed-window:6/1000000/0",
+                                        "gcra:1000/1000000/3"};
+    uint64_t random = seed;
+
+    (void)state;
+    for (int i = 0; i < 35; i++)
+        random_line(rules[i % (int)COUNT(rules)], &random);
+}
+
 /* A clock that is set back keeps nobody waiting behind one who has died. */
 static void test_a_clock_that_goes_back(void **state)
 {
@@ -481,6 +533,7 @@ int main(void)
         TEST(callers_of_different_costs),
         TEST(no_slot_is_lost_when_some_leave),
         TEST(who_dies_wastes_one_slot),
+        TEST(random_lines_keep_the_rate),
         TEST(a_clock_that_goes_back),
         TEST(others_come_behind),
         TEST(jobs_and_callers_take_turns),
