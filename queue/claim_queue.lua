@@ -1,6 +1,6 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: claim_call claim_faults claim_grant claim_halt claim_park claim_wait sign slices
+-- uses: claim_call claim_faults claim_grant claim_halt claim_park claim_wait job_text sign slices
 local claim_queue = {}
 
 local claim, faults, grant, halt, park, wait = claim_call, claim_faults, claim_grant, claim_halt, claim_park, claim_wait
@@ -13,12 +13,22 @@ local AT = 64                 -- "@"
 -- reads the whole.
 local QUICK = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
 
+local LARGE = 64 * 1024 -- from there on decoding takes longer than to look for what is needed
+
+-- The type of a large job, if it has an id; nil: not sure.
+local function large_type(body)
+    local name = #body >= LARGE and job_text.value(body, 'type')
+    return type(name) == 'string' and is_name(name) and job_text.value(body, 'id') ~= nil and name or nil
+end
+
 -- The type of a job, whose body begins at `at`, and its entry, with an id if it had none; or nil and what is wrong with it.
 local function read_job(entry, at)
     if #entry - at >= BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
     local name = match(entry, QUICK, at)
     if name and #name <= 128 then return name, entry end
     local head, body = sub(entry, 1, at - 1), sub(entry, at)
+    name = large_type(body)
+    if name then return name, entry end
     local ok, job = pcall(json_read, body)
     if not ok then return nil, 'no JSON: ' .. tostring(job) end
     if type(job) ~= 'table' or not find(body, '^%s*{') then return nil, 'no JSON object' end

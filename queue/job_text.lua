@@ -4,8 +4,9 @@
 --                                number beyond 2^53, which json_read rounds, its digits
 --
 -- A large text is walked through from member to member: a string is passed over by searching for its end, an object or array by its
--- brackets. Where that is not sure (escapes in names, brackets in strings, too many members), it is decoded. So a large text that is no
--- JSON may have a value: what stands behind that is not looked at.
+-- brackets. Where that is not sure (brackets in strings, too many members), the name is searched for, and the member is it if all that is
+-- open before it, without strings, is its object. Where that is not sure either (escapes in names, several of that name), the text is
+-- decoded. So a large text that is no JSON may have a value: what stands behind that is not looked at.
 local job_text = {}
 
 local SMALL = 1024        -- decoded in less time than it is walked through
@@ -31,17 +32,31 @@ local BALANCED = {[123] = '^%b{}', [91] = '^%b[]'}
 -- Without strings, whose brackets count for nothing; nil: where they end is not sure.
 local function without_strings(part)
     if find(part, '\\"', 1, true) then part = part:gsub('\\.', '') end
-    part = part:gsub('%b""', '')
+    part = part:gsub('%b"":?', '')
     return not find(part, '"', 1, true) and part or nil
 end
 
-local function nested_end(text, at)
+-- Where values of the text end that was looked at last, in this call: one asks for several of its members.
+local passed_text, passed
+
+local function forget() passed_text, passed = nil, nil end
+
+local function find_nested_end(text, at)
     local pattern = BALANCED[byte(text, at)]
     local _, last = find(text, pattern, at)
     if not last or (find(text, '"', at, true) or huge) > last then return last end
     local bare = without_strings(sub(text, at, last))
     local _, bare_last = find(bare or '', pattern)
     return bare_last and bare_last == #bare and last or nil
+end
+
+local function nested_end(text, at)
+    if passed_text ~= text then
+        at_next_call(forget)
+        passed_text, passed = text, {}
+    end
+    if passed[at] == nil then passed[at] = find_nested_end(text, at) or false end
+    return passed[at] or nil
 end
 
 -- The last byte of the value that begins at that place; nil: not sure.
@@ -68,10 +83,9 @@ local function is_nowhere(text, quoted, from)
     return not find(text, quoted, from, true) and not find(text, '\\u00', from, true)
 end
 
--- Where the value of a member of the object at that place begins, the last one of that name; nil: it has none.
-local function find_member(text, at, name)
-    local quoted, found = '"' .. name .. '"', nil
-    if is_nowhere(text, quoted, at) then return nil end
+-- Where the value of a member of the object at that place begins, the last one of that name, from member to member; nil: it has none.
+local function walk_to(text, at, name, quoted)
+    local found
     at = match(text, '^%s*()', at + 1)
     if byte(text, at) == 125 then return nil end
     for _ = 1, MEMBERS_MOST do
@@ -88,6 +102,30 @@ local function find_member(text, at, name)
         at = behind
     end
     return UNSURE
+end
+
+-- Does the object at that place have the member whose name begins at place? A quote that no escape stands before, and that letters and a
+-- quote follow, begins a string in any JSON.
+local function has_member(text, at, place)
+    local bare = without_strings(sub(text, at, place - 1))
+    local _, last = find((bare or '') .. '}', '^%b{}')
+    return bare and last == #bare + 1
+end
+
+-- Where the value of a member of the object at that place begins, if it is the last thing in the text that could be one of that name.
+local function search_for(text, at, name, quoted)
+    local place = match(text, '^.*()' .. quoted:gsub('%-', '%%-') .. '%s*:', at)
+    if not place or byte(text, place - 1) == 92 or not has_member(text, at, place) then return UNSURE end
+    return match(text, '^%s*:%s*()', place + #quoted)
+end
+
+-- Where the value of a member of the object at that place begins, the last one of that name; nil: it has none.
+local function find_member(text, at, name)
+    local quoted = '"' .. name .. '"'
+    if is_nowhere(text, quoted, at) then return nil end
+    local value = walk_to(text, at, name, quoted)
+    if value ~= UNSURE or find(text, '\\u00', at, true) then return value end
+    return search_for(text, at, name, quoted)
 end
 
 local function is_rounded(value)
