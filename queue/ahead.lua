@@ -2,10 +2,10 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), first, last (indexes, at most 1000), type
--- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, bytes that were read ]
+-- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, how many entries were looked at, fewer where they are large ]
 --
 -- writes: nothing
--- uses: claim_grant lane types
+-- uses: claim_grant lane slices types
 
 local function ahead(ARGV)
     local place, first, last, name = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -13,16 +13,16 @@ local function ahead(ARGV)
         return refuse('ahead: wants now, place, first, last, type')
     end
     local s, in_lane = {kind = types.load(name)}, find(place, 'lane:', 1, true) == 1
-    local jobs, slots, least, most, bytes = 0, 0, 0, 0, 0
-    for _, entry in ipairs(call('LRANGE', P .. place, us(first), us(last))) do
-        bytes = bytes + #entry
+    local jobs, slots, least, most = 0, 0, 0, 0
+    local entries = slices.read('LRANGE', P .. place, first, last - first + 1, slices.deep_load())
+    for _, entry in ipairs(entries) do
         if in_lane or lane.type_of(entry) == name then
             local cost = claim_grant.cost(s, entry)
             least, most = jobs == 0 and cost or min(least, cost), max(most, cost)
             jobs, slots = jobs + 1, slots + cost
         end
     end
-    return {jobs, us(slots), us(least), us(most), bytes}
+    return {jobs, us(slots), us(least), us(most), #entries}
 end
 
 return ahead

@@ -9,11 +9,11 @@ local cancelled = {}
 
 -- Adds what the end of an entry changes to batches, {name = n}, and ids.
 local function end_one(entry, batches, ids)
-    local _, _, _, body, attrs = lease.entry_read(entry)
+    local attrs, at = lease.head_read(entry)
     local batch = lease.attr(attrs, 'b')
     if batch then batches[batch] = (batches[batch] or 0) + 1 end
     if attrs ~= '' then ends.unlock(entry) end
-    ids[#ids + 1] = lease.id(body)
+    ids[#ids + 1] = lease.id(entry, at)
 end
 
 -- The counters of their types are the caller's.

@@ -54,12 +54,12 @@ end
 
 -- May this entry not run? Then also the batch for which it stands aside; nil: it has ended.
 local function stops(entry)
-    local _, _, _, body, attrs = lease.entry_read(entry)
+    local attrs, at = lease.head_read(entry)
     local batch = lease.attr(attrs, 'b')
     local state = batch and batch_state(batch)
     if state == 'cancelled' then return true end
     if any_jobs then
-        local id = lease.id(body)
+        local id = lease.id(entry, at)
         if id and call('HEXISTS', P .. 'cancelled', id) == 1 then return true end
     end
     return state == 'paused', batch

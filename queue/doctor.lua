@@ -10,7 +10,7 @@
 --          [gate with jobs in flight, ...], [limit that gates are named after and that is not there, ...] ]
 --        what: lanes (jobs in lanes), leased, queue (scheduled for their queue), lane (for their lane), seen (0)
 -- writes: nothing
--- uses: doctor_judge lease rates
+-- uses: doctor_judge lease rates slices
 
 local INLINE = 8      -- members that are looked at with their key
 local TOKENS = 1000   -- the same for leases, of which only the tokens are read
@@ -100,23 +100,19 @@ function member.active(_, token)
     for name in lease.gates_of(token) do gates[#gates + 1] = name end
 end
 
--- A kind of key -> a page of it.
-local scan = {
-    zset = function(key, cursor, most) return call('ZSCAN', key, cursor, 'COUNT', us(most)) end,
-    hash = function(key, cursor, most) return call('HSCAN', key, cursor, 'COUNT', us(most)) end,
-}
+-- What goes through a kind of key.
+local scan = {zset = 'ZSCAN', hash = 'HSCAN'}
 -- How many are in it.
 local size = {zset = function(key) return call('ZCARD', key) end, hash = function(key) return call('HLEN', key) end}
 
 -- One page of the members of a key; returns the next cursor.
 local function look_at_members(key, cursor, most)
     local family, rest, kind = key_parts(key)
-    local page = scan[kind](P .. key, cursor, most)
-    for i = 1, #page[2], 2 do
-        bytes = bytes + #page[2][i] + #page[2][i + 1]
-        member[family](rest, page[2][i])
-    end
-    return page[1]
+    local load = slices.load()
+    local page, next_cursor = slices.scan(scan[kind], P .. key, cursor, most, load)
+    for i = 1, #page, 2 do member[family](rest, page[i]) end
+    bytes = bytes + load.all - load.left
+    return next_cursor
 end
 
 local function look_at_tokens(key)
@@ -131,7 +127,7 @@ local function look_into(key, family, kind)
     if family == 'types' then return end
     local count = size[kind](P .. key)
     if family == 'active' and count <= TOKENS then return look_at_tokens(key) end
-    if count > INLINE then
+    if count > INLINE or family == 'later' and count > 0 then -- its members may be large
         places[#places + 1] = key
         return
     end

@@ -111,7 +111,7 @@ end
 
 -- A job has ended: as done, dead or cancelled.
 function ends.job(entry, what)
-    local _, _, _, _, attrs = lease.entry_read(entry)
+    local attrs = lease.head_read(entry)
     if attrs == '' then return end
     local batch = lease.attr(attrs, 'b')
     if batch then ends.batch(batch, what, 1) end

@@ -21,18 +21,17 @@
 --        held: of one that waits or is parked, whether its type is held there (0/1)
 --
 -- writes: nothing
--- uses: lane lease sign
+-- uses: lane lease sign slices
 
 local LAST = 8  -- jobs of a lane that are looked at with others
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
-local MOST_BYTES = 1024 * 1024
 local MOST_PLACES = 100
 
-local id, quoted, bytes, places -- of one call
-local left                      -- entries that it may still read; a place counts as one
+local id, quoted, places -- of one call
+local left, load         -- entries that it may still look at, a place counts as one; bytes that it may still read
 
 local function is_it(entry)
-    bytes, left = bytes + #entry, left - 1
+    left = left - 1
     if not find(entry, quoted, 1, true) then return false end
     local _, _, _, body = lease.entry_read(entry)
     if sub(body, 1, #quoted + 6) == '{"id":' .. quoted then return true end
@@ -83,23 +82,28 @@ function readers.aside(record) return record:match('^[^\n]*\n(.*)$') or record e
 local function look_at_list(place, most, from)
     from = tonumber(from) or 0
     local read = readers[place:match('^%a*')]
-    local entries = call('LRANGE', P .. place, us(-from - most), us(-from - 1))
+    local entries, all = slices.last(P .. place, most, load, from)
     for i = 1, #entries do
-        if is_it(read(entries[i])) then return '', in_list(place, from + #entries - i) end
+        if is_it(read(entries[i])) then return '', in_list(place, from + i - 1) end
     end
-    return #entries < most and '' or us(from + #entries)
+    return all and '' or us(from + #entries)
 end
 
 local function look_at_lane(name)
-    local entries = call('LRANGE', P .. 'lane:' .. name, digits(-LAST), '-1')
+    local entries, all = slices.last(P .. 'lane:' .. name, LAST, load)
     left = left - 1
     for i = 1, #entries do
-        if is_it(entries[i]) then return in_list('lane:' .. name, #entries - i) end
+        if is_it(entries[i]) then return in_list('lane:' .. name, i - 1) end
     end
-    if #entries == LAST then places[#places + 1] = 'lane:' .. name end
+    if not all then places[#places + 1] = 'lane:' .. name end
 end
 
--- One page of a zset or hash: the next cursor, and its elements with what belongs to them.
+-- One page of a zset or hash: the next cursor, and its elements with what belongs to them. Of bodies: as far as they fit.
+local function scan_bodies(command, key, most, from)
+    local elements, cursor = slices.scan(command, P .. key, from == '' and '0' or from, most, load)
+    return cursor ~= '0' and cursor or '', elements
+end
+
 local function scan(command, key, most, from)
     local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(most))
     return page[1] ~= '0' and page[1] or '', page[2]
@@ -156,7 +160,7 @@ local function running(worker, token, entry)
 end
 
 local function look_at_leases(place, most, from)
-    local rest, leases = scan('HSCAN', place, most, from)
+    local rest, leases = scan_bodies('HSCAN', place, most, from)
     for i = 1, #leases, 2 do
         if leases[i] ~= '@' and is_it(leases[i + 1]) then
             return '', running(place:match('^active:(.*)$'), leases[i], leases[i + 1])
@@ -182,12 +186,12 @@ local function look_at_finished()
     local text = call('GET', P .. 'finished:' .. id) or ''
     local state, at, worker, attempts, of_lane, body = text:match('^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
     if not state then return '' end
-    bytes = bytes + #body
+    slices.fits(load, #body)
     return '', found('finished', of_lane, lease.entry_write(tonumber(attempts), 0, 0, body), tonumber(at), 0, worker, '', 0, state)
 end
 
 local function look_at_records(place, most, from)
-    local rest, records = scan('ZSCAN', place, most, from)
+    local rest, records = scan_bodies('ZSCAN', place, most, from)
     for i = 1, #records, 2 do
         local entry = records[i]:match('^[^\n]*\n(.*)$') or ''
         if is_it(entry) then return '', recorded(place, records[i], tonumber(records[i + 1]), entry) end
@@ -273,9 +277,9 @@ local function find_job(ARGV)
         if not way_of(ARGV[i]) then return refuse('find_job: wants a place') end
         push_place(stack, ARGV[i], ARGV[i + 1])
     end
-    id, quoted, bytes, left = ARGV[2], '"' .. ARGV[2] .. '"', 0, most
-    repeat job = look_at_top(stack) until job or #stack == 0 or left < 1 or bytes >= MOST_BYTES
-    return {us(now), us(bytes), job and {} or turned(stack), job or {}}
+    id, quoted, load, left = ARGV[2], '"' .. ARGV[2] .. '"', slices.deep_load(), most
+    repeat job = look_at_top(stack) until job or #stack == 0 or left < 1 or slices.is_full(load)
+    return {us(now), us(load.all - load.left), job and {} or turned(stack), job or {}}
 end
 
 return find_job

@@ -22,6 +22,12 @@ function lease.entry_read(entry)
     return tonumber(attempts), tonumber(interrupted), tonumber(throttled), sub(entry, at), attrs
 end
 
+-- The attrs of an entry, and where its body begins: no copy of it, which may be large.
+function lease.head_read(entry)
+    local attrs, at = match(entry, '^@%d+,%d+,%d+([^;]*);()')
+    return attrs or '', at or 1
+end
+
 function lease.entry_write(attempts, interrupted, throttled, body, attrs)
     return format('@%d,%d,%d', attempts, interrupted, throttled) .. (attrs or '') .. ';' .. body
 end
@@ -53,11 +59,11 @@ function lease.failure(attrs)
     return tonumber(at), (reason:gsub('%%(%x%x)', function(hex) return char(tonumber(hex, 16)) end))
 end
 
--- The id of a job that Weir's producers wrote, or any other one's; nil: it has none.
-function lease.id(body)
-    local id = match(body, '^{"id":"([^"\\]*)"')
+-- The id of a job that Weir's producers wrote, or any other one's; nil: it has none. at: where its body begins, if it is an entry.
+function lease.id(body, at)
+    local id = match(body, '^{"id":"([^"\\]*)"', at)
     if id then return id end
-    local ok, job = pcall(json_read, body)
+    local ok, job = pcall(json_read, at and sub(body, at) or body)
     return ok and type(job) == 'table' and type(job.id) == 'string' and job.id or nil
 end
 

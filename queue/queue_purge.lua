@@ -10,12 +10,12 @@
 -- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
 --          read, [place, ...] ]
 --        [ "missing" ] when there is no such queue
--- uses: bell cancelled check lane lease paused sign
+-- uses: bell cancelled check lane lease paused sign slices
 
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
 
 local queue, removes, kind, left      -- of one call; left: how many jobs this page may still take
-local jobs, marked, nameless, bytes, places
+local jobs, marked, nameless, places, load
 
 local function scan(command, key, most, from)
     local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(most))
@@ -35,9 +35,8 @@ end
 local DROPPED = {'dropped'}
 
 local function remove_from_queue(key)
-    local entries, types = call('LRANGE', key, '0', digits(left - 1)), {}
+    local entries, types = slices.read('LRANGE', key, 0, left, load), {}
     for _, entry in ipairs(entries) do
-        bytes = bytes + #entry
         entry = sign.read(entry)
         local name = lane.type_of(entry)
         if name then
@@ -53,8 +52,8 @@ local function remove_from_queue(key)
 end
 
 local function mark(entry)
-    local _, _, _, body, attrs = lease.entry_read(entry)
-    local id = lease.id(body)
+    local attrs, at = lease.head_read(entry)
+    local id = lease.id(entry, at)
     if not is_name(id) then
         nameless = nameless + 1
     else
@@ -66,14 +65,13 @@ end
 -- From the tail, so that none is passed over while others leave at the head; from: how many were seen.
 local function look_at_queue(key, from)
     from = tonumber(from) or 0
-    local entries = call('LRANGE', key, us(-from - left), us(-from - 1))
+    local entries, all = slices.last(key, left, load, from)
     for _, entry in ipairs(entries) do
-        bytes = bytes + #entry
         if lane.type_of(entry) == kind then
             if removes then mark(entry) else jobs = jobs + 1 end
         end
     end
-    return #entries < left and '' or us(from + #entries)
+    return all and '' or us(from + #entries)
 end
 
 local function of_queue(from)
@@ -90,10 +88,9 @@ local PARKED = {'served', 'back'}
 
 -- Takes a lane's first jobs; returns whether it has none left.
 local function take_lane(name)
-    local entries = call('LRANGE', P .. 'lane:' .. name, '0', digits(left - 1))
+    local entries = slices.read('LRANGE', P .. 'lane:' .. name, 0, left, load)
     local _, of_type = lease.lane_parts(name)
     left = left - #entries
-    for _, entry in ipairs(entries) do bytes = bytes + #entry end
     call('LTRIM', P .. 'lane:' .. name, digits(#entries), '-1')
     end_all(of_type, entries, PARKED)
     return call('EXISTS', P .. 'lane:' .. name) == 0
@@ -127,7 +124,7 @@ local function of_ring(from, name)
         return rest
     end
     for _, key in ipairs(call('ZRANGE', P .. ring, '0', us(ceil(left / SHARE) - 1))) do
-        if left < 1 or not visit(queue .. '/' .. name .. '/' .. key) then break end
+        if left < 1 or slices.is_full(load) or not visit(queue .. '/' .. name .. '/' .. key) then break end
         lane.leave_ring(queue, name, key)
     end
     if call('EXISTS', P .. ring) == 0 then return '' end
@@ -139,7 +136,7 @@ end
 local function of_gate(gate_name)
     for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gate_name, '0', '-1')) do
         if kind == '' or node:match('^[^/]+') == kind then
-            if removes and left < 1 then return false end
+            if removes and (left < 1 or slices.is_full(load)) then return false end
             local gone = visit(queue .. '/' .. node)
             if gone then
                 lane.leave_gate(queue, gate_name, node)
@@ -185,10 +182,10 @@ local function queue_purge(ARGV)
     local wrong = wrong_keys(way, name)
     if wrong then return check.refuse_key(wrong) end
     if not paused.is_known(lease.usual_queue(queue)) then return {'missing'} end
-    jobs, marked, nameless, bytes, places = 0, 0, 0, 0, {}
+    jobs, marked, nameless, places, load = 0, 0, 0, {}, slices.deep_load()
     local rest = ways[way](ARGV[7], name)
     if removes and jobs > 0 then bell.ring(queue) end
-    return {rest, us(jobs), us(marked), us(nameless), us(bytes), places}
+    return {rest, us(jobs), us(marked), us(nameless), us(load.all - load.left), places}
 end
 
 return queue_purge

@@ -4,20 +4,30 @@
 --
 --   slices.load(bytes, alone, step)  what a call may still read: so many bytes (nil: BYTES), and one entry that is larger if it is the
 --                                    first and alone is not false; step: how many to read at first (nil: one)
+--   slices.deep_load()               the same for places in the middle of a list, which take Redis long to find: more at once
 --   slices.is_full(load)             nothing fits any more
 --   slices.fits(load, size)          does one more entry fit? Then it is loaded; else nothing fits any more
 --   slices.read(command, key, first, most, load)
 --                                    up to most entries from a place on, as LRANGE or ZRANGE counts, as far as they fit; and whether
 --                                    there are no more of them
---   slices.last(key, most, load)     the same of a list from its end, the last one first
+--   slices.last(key, most, load, passed)
+--                                    the same of a list from its end, the last one first, behind those that were passed
+--   slices.scan(command, key, cursor, most, load)
+--                                    what HSCAN or ZSCAN finds from a cursor on, about so many, and the next cursor
 local slices = {}
 
 slices.BYTES = 512 * 1024 -- of what one call moves: 4 ms
-local AT_ONCE = 3
+local AT_ONCE, DEEP_AT_ONCE = 3, 8
 
 function slices.load(bytes, alone, step)
     local left = bytes or slices.BYTES
-    return {all = left, left = left, n = 0, alone = alone ~= false, step = min(step or 1, AT_ONCE)}
+    return {all = left, left = left, n = 0, alone = alone ~= false, step = min(step or 1, AT_ONCE), at_once = AT_ONCE}
+end
+
+function slices.deep_load()
+    local load = slices.load()
+    load.at_once = DEEP_AT_ONCE
+    return load
 end
 
 function slices.is_full(load) return load.left <= 0 and not load.alone end
@@ -33,7 +43,7 @@ end
 
 -- As many as are likely to fit.
 local function next_step(load)
-    return max(1, min(AT_ONCE, floor(load.left * load.n / (load.all - load.left + 1))))
+    return max(1, min(load.at_once, floor(load.left * load.n / (load.all - load.left + 1))))
 end
 
 local function get(command, key, first, last, backwards)
@@ -73,6 +83,20 @@ end
 
 function slices.read(command, key, first, most, load) return read(command, key, first, most, load, false) end
 
-function slices.last(key, most, load) return read('LRANGE', key, 0, most, load, true) end
+function slices.last(key, most, load, passed) return read('LRANGE', key, passed or 0, most, load, true) end
+
+function slices.scan(command, key, cursor, most, load)
+    local found, first = {}, load.n
+    repeat
+        local page = call(command, key, cursor, 'COUNT', digits(min(load.step, most)))
+        cursor = page[1]
+        for i = 1, #page[2], 2 do
+            load.left, load.n, load.alone = load.left - #page[2][i] - #page[2][i + 1], load.n + 1, false
+            found[#found + 1], found[#found + 2] = page[2][i], page[2][i + 1]
+        end
+        load.step = next_step(load)
+    until cursor == '0' or load.left <= 0 or load.n - first >= most
+    return found, cursor
+end
 
 return slices

@@ -11,11 +11,10 @@
 --        jobs of it may stand in a queue that is paused
 --
 -- writes: nothing
--- uses: dead_bytes lane paused rates types
+-- uses: dead_bytes lane paused rates slices types
 
-local LOOKED_AT, PAGE = 100, 10 -- jobs of each queue, so many at a time
-local BYTES_MOST = 1048576      -- of all queues: no more pages are read then
-local PAUSED_MOST = 20          -- paused queues whose lanes are looked at for each type that has any; more: it may be in one
+local LOOKED_AT = 100  -- jobs of each queue, as far as slices.BYTES go for all queues
+local PAUSED_MOST = 20 -- paused queues whose lanes are looked at for each type that has any; more: it may be in one
 
 local function pairs_of(list)
     local t = {}
@@ -23,25 +22,22 @@ local function pairs_of(list)
     return t
 end
 
--- Looks at the first jobs of a queue. found: {bytes =, types = {type -> {looked_at =, own_costs =, more =, queues =}}, paused = {queue,
+-- Looks at the first jobs of a queue. found: {load =, types = {type -> {looked_at =, own_costs =, more =, queues =}}, paused = {queue,
 -- ...}, paused_more =}; more: there are jobs behind them that were not looked at.
 local function look(queue, length, found)
-    local here, looked_at = {}, 0
-    while looked_at < min(length, LOOKED_AT) and found.bytes <= BYTES_MOST do
-        for _, entry in ipairs(call('LRANGE', P .. 'queue:' .. queue, digits(looked_at), digits(looked_at + PAGE - 1))) do
-            local name = match(entry, '"type"%s*:%s*"([%w_.-]+)"')
-            if name then
-                local t = found.types[name] or {looked_at = 0, own_costs = false, more = false, queues = {}}
-                t.looked_at = t.looked_at + 1
-                t.own_costs = t.own_costs or find(entry, '"cost"', 1, true) ~= nil
-                if not here[name] then t.queues[#t.queues + 1] = queue end
-                found.types[name], here[name] = t, t
-            end
-            found.bytes = found.bytes + #entry
+    local here, entries = {}, {}
+    if length > 0 then entries = slices.read('LRANGE', P .. 'queue:' .. queue, 0, LOOKED_AT, found.load) end
+    for _, entry in ipairs(entries) do
+        local name = match(entry, '"type"%s*:%s*"([%w_.-]+)"')
+        if name then
+            local t = found.types[name] or {looked_at = 0, own_costs = false, more = false, queues = {}}
+            t.looked_at = t.looked_at + 1
+            t.own_costs = t.own_costs or find(entry, '"cost"', 1, true) ~= nil
+            if not here[name] then t.queues[#t.queues + 1] = queue end
+            found.types[name], here[name] = t, t
         end
-        looked_at = looked_at + PAGE
     end
-    if looked_at >= length then return end
+    if #entries >= length then return end
     for _, t in pairs(here) do t.more = true end
     return true
 end
@@ -80,7 +76,7 @@ local function worker_of(id, deadline)
 end
 
 local function status()
-    local queues, found = paused.queues(), {bytes = 0, types = {}, paused = {}}
+    local queues, found = paused.queues(), {load = slices.load(), types = {}, paused = {}}
     local reply = {now = us(now), queues = {}, paused = {}, types = {}, workers = {},
                    dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1), later = call('ZCARD', P .. 'later')}
     for _, queue in ipairs(queues) do

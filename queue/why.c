@@ -162,7 +162,9 @@ static int ask_limits(struct look *look)
 
 /* ---- The jobs before it */
 
-static int read_ahead(struct look *look, const struct redisReply *r, struct line *line, int64_t *bytes)
+#define AHEAD_MOST 1000 /* entries asked for at once; fewer are looked at where they are large */
+
+static int read_ahead(struct look *look, const struct redisReply *r, struct line *line, int64_t *looked_at)
 {
     int64_t jobs, least, most;
 
@@ -171,7 +173,7 @@ static int read_ahead(struct look *look, const struct redisReply *r, struct line
     jobs = reply_int(r->element[0], 0);
     least = reply_int(r->element[2], 0);
     most = reply_int(r->element[3], 0);
-    *bytes = reply_int(r->element[4], 0);
+    *looked_at = reply_int(r->element[4], 0);
     if (jobs == 0)
         return 0;
     line->least = line->jobs == 0 || least < line->least ? least : line->least;
@@ -184,10 +186,11 @@ static int read_ahead(struct look *look, const struct redisReply *r, struct line
 /* Counts those of its type among the first n of a list. */
 static int count_ahead(struct look *look, const char *place, int64_t n, struct line *line)
 {
-    int page = PAGE_FIRST, status = 0;
+    int64_t looked_at = 1;
+    int status = 0;
 
-    for (int64_t first = 0; status == 0 && first < n;) {
-        int64_t last = first + page < n ? first + page : n, bytes = 0;
+    for (int64_t first = 0; status == 0 && first < n && looked_at > 0; first += looked_at) {
+        int64_t last = first + AHEAD_MOST < n ? first + AHEAD_MOST : n;
         struct redisReply *reply = NULL;
         struct args a;
 
@@ -199,11 +202,9 @@ static int count_ahead(struct look *look, const char *place, int64_t n, struct l
         args_add(&a, look->out->job.type);
         status = call(look, &a, &reply);
         if (status == 0)
-            status = read_ahead(look, reply, line, &bytes);
+            status = read_ahead(look, reply, line, &looked_at);
         if (reply)
             freeReplyObject(reply);
-        page = page_next(page, bytes);
-        first = last;
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #define LOAD (512 * 1024)    /* slices.BYTES */
 #define SHORT_US 5000        /* of a call that moves LOAD */
 #define ONE_LARGEST_US 10000 /* of one that moves a body of LARGEST */
+#define WALK_US 25000        /* of one through which a claim walks to a member, past all that JSON may have */
 #define CALLS_MOST 100
 
 /* ---- Measuring */
@@ -43,8 +44,9 @@ static int by_size(const void *a, const void *b)
 /* One call of the case that is looked at; returns how many entries it has moved, -1 when nothing is left. */
 typedef int one_call(void);
 
-/* Calls until all count entries were moved, bytes each. */
-static void measure(const char *name, one_call *call, int count, size_t bytes)
+/* Calls until all count entries were moved, bytes each; of one that is larger than LOAD a call may take so
+ * long. */
+static void measure_long(const char *name, one_call *call, int count, size_t bytes, int64_t one_us)
 {
     int64_t took_us[CALLS_MOST];
     int most = bytes > LOAD ? 1 : (int)(LOAD / bytes), calls = 0, moved = 0;
@@ -62,9 +64,16 @@ static void measure(const char *name, one_call *call, int count, size_t bytes)
         moved += n;
     }
     qsort(took_us, (size_t)calls, sizeof *took_us, by_size);
-    if (took_us[calls / 2] > (bytes > LOAD ? ONE_LARGEST_US : SHORT_US))
+    print_message("%-24s %7zu bytes: %2d calls, half of them take %.1f ms and more\n", name, bytes, calls,
+                  (double)took_us[calls / 2] / 1e3);
+    if (took_us[calls / 2] > (bytes > LOAD ? one_us : SHORT_US))
         fail_msg("%s: of %d calls half took %" PRId64 " us and more of Redis, the longest %" PRId64 " us",
                  name, calls, took_us[calls / 2], took_us[calls - 1]);
+}
+
+static void measure(const char *name, one_call *call, int count, size_t bytes)
+{
+    measure_long(name, call, count, bytes, ONE_LARGEST_US);
 }
 
 /* ---- Bodies */
@@ -182,6 +191,24 @@ static int call_claim(void)
     return (int)claim("w", 500, 500);
 }
 
+/* Jobs that leave the lane. */
+static int call_serve(void)
+{
+    long long before = redis_number("LLEN", LANE("t"));
+
+    claim("w", 500, 500);
+    return (int)(before - redis_number("LLEN", LANE("t")));
+}
+
+/* Jobs that leave the queue. */
+static int call_look(void)
+{
+    long long before = redis_number("LLEN", QUEUE);
+
+    claim("w", 500, 500);
+    return (int)(before - redis_number("LLEN", QUEUE));
+}
+
 static void test_claims_of_large_bodies(void **state)
 {
     (void)state;
@@ -192,6 +219,117 @@ static void test_claims_of_large_bodies(void **state)
         measure("claim", call_claim, loads[i].count, loads[i].bytes);
         assert_false(turns.claim.more);
     }
+}
+
+static void park(int count, size_t bytes)
+{
+    must(turns_rate("t", "1/86400000000/1"));
+    push_bodies("t", count + 1, bytes);
+    for (int i = 0; redis_number("EXISTS", QUEUE); i++) {
+        assert_in_range(i, 0, 2 * count + 2);
+        claim("w", 500, 0);
+    }
+    assert_int_equal(redis_number("LLEN", LANE("t")), count);
+    must(turns_rate("t", "1000000/1000000/1000000"));
+    turns.now_us += SECOND_US;
+}
+
+/* Writes about so many bytes of JSON into out. */
+typedef void fill(char *out, size_t bytes);
+
+static void repeat(char *out, size_t bytes, const char *unit, const char *last)
+{
+    size_t used = 0, unit_len = strlen(unit), last_len = strlen(last);
+
+    for (; used + unit_len + last_len < bytes; used += unit_len)
+        memcpy(out + used, unit, unit_len);
+    memcpy(out + used, last, last_len + 1);
+}
+
+static void fill_objects(char *out, size_t bytes)
+{
+    *out = '[';
+    repeat(out + 1, bytes - 1, "{\"a\":1,\"b\":\"some\",\"c\":[1,2,{\"d\":null}]},", "0]");
+}
+
+static void fill_members(char *out, size_t bytes)
+{
+    *out = '{';
+    repeat(out + 1, bytes - 1, "\"member\":17,", "\"z\":0}");
+}
+
+static void fill_brackets(char *out, size_t bytes)
+{
+    *out = '[';
+    repeat(out + 1, bytes - 1, "\"a}[ b\",", "0]");
+}
+
+/* A member behind a very large one is found, in whatever the latter is. */
+static void test_claims_by_what_stands_behind_much(void **state)
+{
+    static fill *const fills[] = {fill_objects, fill_brackets, fill_members};
+    static char body[LARGEST];
+
+    (void)state;
+    for (size_t f = 0; f < COUNT(fills); f++) {
+        turns_flush(NULL);
+        start("w");
+        must(turns_rate("t", "1/86400000000/1,by=args.x"));
+        for (int i = 0; i < 8; i++) {
+            int len = snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"t\",\"args\":{\"y\":", i);
+
+            fills[f](body + len, LARGEST - 100);
+            strcat(body, ",\"x\":\"k\"}}");
+            push("default", body);
+        }
+        measure_long("claim by args.x", call_look, 8, LARGEST, WALK_US);
+        assert_int_equal(redis_number("LLEN", LANE("t") "k"), 7);
+    }
+}
+
+/* The members stand in another order than Weir's producers write them. */
+static void test_claims_of_foreign_bodies(void **state)
+{
+    static char body[LARGEST];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(loads); i++) {
+        turns_flush(NULL);
+        start("w");
+        for (int n = 0; n < loads[i].count; n++) {
+            int len = snprintf(body, sizeof body, "{\"args\":{\"pad\":\"");
+
+            memset(body + len, 'x', loads[i].bytes - 100);
+            snprintf(body + loads[i].bytes - 100, 100, "\"},\"type\":\"t\",\"id\":\"j%d\"}", n);
+            push("default", body);
+        }
+        measure("claim of foreign bodies", call_claim, loads[i].count, loads[i].bytes);
+    }
+}
+
+/* Those that were cancelled leave their queue, or their lane. */
+static void test_claims_of_cancelled_bodies(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(loads); i++)
+        for (int parked = 0; parked < 2; parked++) {
+            turns_flush(NULL);
+            start("w");
+            if (parked)
+                park(loads[i].count, loads[i].bytes);
+            else
+                push_bodies("t", loads[i].count, loads[i].bytes);
+            for (int n = 0; n < loads[i].count; n++) {
+                char id[24];
+
+                snprintf(id, sizeof id, "t%d", n + parked);
+                free(redis_text("HSET", PREFIX "cancelled", id, "waiting 1 default/t "));
+            }
+            measure(parked ? "cancelled in a lane" : "cancelled in a queue", parked ? call_serve : call_look,
+                    loads[i].count, loads[i].bytes);
+            assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + parked);
+            expect_counters("t", loads[i].bytes == LARGE ? "cancelled 32" : "cancelled 5");
+        }
 }
 
 /* What is large is known only when it has been read. */
@@ -218,19 +356,6 @@ static void test_large_bodies_behind_small_ones(void **state)
         start("w");
     }
     assert_int_equal(claims, 3 * 3);
-}
-
-static void park(int count, size_t bytes)
-{
-    must(turns_rate("t", "1/86400000000/1"));
-    push_bodies("t", count + 1, bytes);
-    for (int i = 0; redis_number("EXISTS", QUEUE); i++) {
-        assert_in_range(i, 0, 2 * count + 2);
-        claim("w", 500, 0);
-    }
-    assert_int_equal(redis_number("LLEN", LANE("t")), count);
-    must(turns_rate("t", "1000000/1000000/1000000"));
-    turns.now_us += SECOND_US;
 }
 
 static void test_claims_of_large_bodies_from_lanes(void **state)
@@ -405,6 +530,128 @@ static void test_a_place_among_large_records_is_found_in_time(void **state)
     assert_int_equal(turns.reply->elements, 6);
 }
 
+/* ---- Looking for jobs, counting and removing them */
+
+static const char *place_looked_at;
+static char looked_from[64];
+
+/* Entries that a page of find_job has seen: by the bytes that it says, which may be a few more of a hash. */
+static int call_find(void)
+{
+    const char *words[] = {"nobody", "1000", place_looked_at, looked_from};
+    int64_t bytes;
+
+    must(turns_script("find_job", words, COUNT(words)));
+    bytes = strtoll(turns.reply->element[1]->str, NULL, 10);
+    if (turns.reply->element[2]->elements > 1)
+        snprintf(looked_from, sizeof looked_from, "%s", turns.reply->element[2]->element[1]->str);
+    else
+        looked_from[0] = '\0';
+    assert_in_range(bytes, 1, LOAD + 3 * LARGE);
+    return bytes > LOAD ? LOAD / LARGE : (int)(bytes / LARGE);
+}
+
+/* A list, a hash and a sorted set of the same bodies: each of them is gone through a few at a time. */
+static void test_jobs_are_looked_for_a_few_at_a_time_where_they_are_large(void **state)
+{
+    static const char *const places[] = {"queue:default", "lane:default/t/", "active:w", "later", "dead"};
+
+    (void)state;
+    for (size_t p = 0; p < COUNT(places); p++) {
+        turns_flush(NULL);
+        start("w");
+        for (int n = 0; n < 32; n++) {
+            char *body = make_body(p > 2 ? "l a default/t/\n" : "", "t", n, LARGE), name[48], key[64];
+
+            snprintf(name, sizeof name, "%d.0/default/t/", n);
+            snprintf(key, sizeof key, PREFIX "%s", places[p]);
+            if (p < 2)
+                free(redis_text("RPUSH", key, body));
+            else
+                free(p == 2 ? redis_text("HSET", key, name, body) : redis_text("ZADD", key, "1", body));
+            free(body);
+        }
+        place_looked_at = places[p];
+        looked_from[0] = '\0';
+        measure(places[p], call_find, 32, LARGE);
+    }
+}
+
+static int call_purge(void)
+{
+    const char *words[] = {"default", "remove", "", "500", "queue", ""};
+
+    must(turns_script("queue_purge", words, COUNT(words)));
+    return (int)strtol(turns.reply->element[1]->str, NULL, 10);
+}
+
+static int call_mark(void)
+{
+    const char *words[] = {"default", "remove", "t", "500", "queue", looked_from};
+    int marked;
+
+    must(turns_script("queue_purge", words, COUNT(words)));
+    marked = (int)strtol(turns.reply->element[2]->str, NULL, 10);
+    snprintf(looked_from, sizeof looked_from, "%s", turns.reply->element[0]->str);
+    return marked;
+}
+
+static int call_ahead(void)
+{
+    const char *words[] = {"queue:default", looked_from, "31", "t"};
+    int looked_at;
+
+    must(turns_script("ahead", words, COUNT(words)));
+    looked_at = (int)turns.reply->element[4]->integer;
+    snprintf(looked_from, sizeof looked_from, "%ld", strtol(looked_from, NULL, 10) + looked_at);
+    return looked_at;
+}
+
+static void test_queues_are_counted_and_purged_a_few_at_a_time_where_jobs_are_large(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(loads); i++) {
+        turns_flush(NULL);
+        start("w");
+        push_bodies("t", loads[i].count, loads[i].bytes);
+        if (i == 0) {
+            snprintf(looked_from, sizeof looked_from, "0");
+            measure("ahead", call_ahead, loads[i].count, loads[i].bytes);
+        }
+        looked_from[0] = '\0';
+        measure("purge of a type", call_mark, loads[i].count, loads[i].bytes);
+        measure("purge", call_purge, loads[i].count, loads[i].bytes);
+        assert_int_equal(redis_number("EXISTS", QUEUE), 0);
+    }
+}
+
+/* One call that looks at a queue, at `later` or at leases reads no more than its load of them. */
+static int call_status(void)
+{
+    must(turns_script("status", NULL, 0));
+    return 1;
+}
+
+static int call_doctor(void)
+{
+    const char *words[] = {"later", "0", "100"};
+
+    must(turns_script("doctor", words, COUNT(words)));
+    assert_in_range(turns.reply->element[1]->integer, 1, 10 * LARGEST); /* a bucket of its hash, or some */
+    return 1;
+}
+
+static void test_status_and_doctor_read_few_where_jobs_are_large(void **state)
+{
+    (void)state;
+    start("w");
+    record_front = "q a%d default t\n";
+    push_bodies("t", 20, LARGEST);
+    plant(PREFIX "later", true, 20, LARGEST);
+    measure("status", call_status, 8, LARGEST);
+    measure("doctor", call_doctor, 8, LARGEST);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
@@ -412,6 +659,7 @@ int main(void)
         TEST(what_is_due_is_promoted_a_few_at_a_time_where_it_is_large),
         TEST(what_was_set_aside_returns_a_few_at_a_time_where_it_is_large),
         TEST(claims_of_large_bodies),
+        TEST(claims_by_what_stands_behind_much),
         TEST(large_bodies_behind_small_ones),
         TEST(claims_of_large_bodies_from_lanes),
         TEST(lanes_and_queue_take_turns_with_large_bodies),
@@ -419,6 +667,11 @@ int main(void)
         TEST(large_jobs_that_cannot_return_keep_no_others),
         TEST(large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time),
         TEST(a_place_among_large_records_is_found_in_time),
+        TEST(claims_of_foreign_bodies),
+        TEST(claims_of_cancelled_bodies),
+        TEST(jobs_are_looked_for_a_few_at_a_time_where_they_are_large),
+        TEST(queues_are_counted_and_purged_a_few_at_a_time_where_jobs_are_large),
+        TEST(status_and_doctor_read_few_where_jobs_are_large),
     };
 
     return cmocka_run_group_tests_name("bytes", tests, turns_start, turns_stop);
