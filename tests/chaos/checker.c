@@ -928,6 +928,21 @@ static void check_settled(struct judge *j)
 /* ---- Workers */
 
 /* A worker ends because it was told to, or says why. */
+static bool may_end_with_its_code(const struct judge *j, const struct life *life)
+{
+    switch (life->code) {
+    case 0:
+    case 1000 + SIGKILL:
+        return life->asked;
+    case 69: /* asked while it was cut off */
+        return life->asked && log_has(j->run, life, "they return when their lease ends");
+    case 70:
+        return log_has(j->run, life, "silent for longer than its lease");
+    default:
+        return false;
+    }
+}
+
 static void check_lives(struct judge *j)
 {
     for (int i = 0; i < j->run->life_count; i++) {
@@ -935,8 +950,7 @@ static void check_lives(struct judge *j)
 
         if (log_has(j->run, life, "please report"))
             wrong(j->v, "worker %d.%d says 'please report'", life->worker, life->n);
-        if (!(life->asked && (life->code == 0 || life->code == 1000 + SIGKILL)) &&
-            !(life->code == 70 && log_has(j->run, life, "silent for longer than its lease")))
+        if (!may_end_with_its_code(j, life))
             wrong(j->v, "worker %d.%d ended with %d", life->worker, life->n, life->code);
     }
 }
