@@ -928,12 +928,22 @@ static void check_settled(struct judge *j)
 /* ---- Workers */
 
 /* A worker ends because it was told to, or says why. */
+static bool ran_nothing(const struct judge *j, const struct life *life)
+{
+    for (int i = 0; i < j->start_count; i++)
+        if (j->starts[i].worker == life->worker && j->starts[i].n == life->n)
+            return false;
+    return true;
+}
+
 static bool may_end_with_its_code(const struct judge *j, const struct life *life)
 {
     switch (life->code) {
     case 0:
     case 1000 + SIGKILL:
         return life->asked;
+    case 1000 + SIGTERM: /* asked before its main() was there */
+        return life->asked && ran_nothing(j, life);
     case 69: /* asked while it was cut off */
         return life->asked && log_has(j->run, life, "they return when their lease ends");
     case 70:
