@@ -2,6 +2,7 @@
  * is late, locked or forgetful. Commands as handlers are in test_command.c, crashes in test_crash.c. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -557,13 +558,18 @@ static void unknown_type_waits(void **state)
 static void unknown_type_dies_if_told_so(void **state)
 {
     struct stage *s = *state;
-    pid_t worker = stage_weir(s, "worker", "--exec", "mark=/bin/true", "--unknown", "dead", NULL);
-    char *dead;
+    char *dead, before[24];
+    pid_t worker;
 
+    snprintf(before, sizeof before, "%" PRId64,
+             clock_wall_us() - 120 * SECOND); /* no worker has run it since */
+    free(server_ask(&s->server, "ZADD", stage_key(s, "runs"), before, "rare", NULL));
+    worker = stage_weir(s, "worker", "--exec", "mark=/bin/true", "--unknown", "dead", NULL);
     stage_push(s, "rare", NULL, 0, 1);
     await(stage_stat(s, "rare", "dead") == 1);
     dead = stage_dead(s);
-    assert_non_null(strstr(dead, "no handler for its type\n{\"id\":\"j0\""));
+    assert_non_null(
+        strstr(dead, "no handler for its type: no worker has run it for a minute\n{\"id\":\"j0\""));
     free(dead);
     assert_int_equal(stage_end(worker), 0);
 }
