@@ -2,13 +2,16 @@
  * system that does not answer. Then nothing on the loop ends what runs, and others run it too. So a thread
  * looks whether the loop ticks; if it does not, the lease is over and jobs run, the process ends with 70, and
  * its children with it. The line that says so gets a second: what holds the loop may hold the log too. */
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "worker/spawn.h"
 #include "worker/worker.h"
 
 #define LOOK_MS 500
@@ -70,27 +73,39 @@ static void *guard_main(void *arg)
     return NULL;
 }
 
-int worker_guard_open(struct weir_worker *w)
+/* Returns an errno. */
+static int start(struct weir_worker *w)
 {
     sigset_t all, before;
     int failed;
 
     if ((w->guard_fd = eventfd(0, EFD_CLOEXEC)) < 0)
-        return error_set(&w->error, WEIR_EINTERNAL, "worker: no eventfd; raise the limit on open files");
+        return errno;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&w->guard, NULL, guard_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed)
-        return 0;
-    close(w->guard_fd);
-    return error_set(&w->error, WEIR_EINTERNAL,
-                     "worker: cannot start a thread; raise the limit on processes");
+    if (failed)
+        close_fd(&w->guard_fd);
+    return failed;
+}
+
+void worker_guard_open(struct weir_worker *w)
+{
+    int failed = start(w);
+
+    if (failed)
+        log_line(LOG_LEVEL_WARN,
+                 "no thread to see that the loop does not stand still: %s; raise the limits on processes and "
+                 "open files",
+                 strerror(failed));
 }
 
 void worker_guard_close(struct weir_worker *w)
 {
+    if (w->guard_fd < 0)
+        return;
     eventfd_write(w->guard_fd, 1);
     pthread_join(w->guard, NULL);
-    close(w->guard_fd);
+    close_fd(&w->guard_fd);
 }

@@ -288,8 +288,6 @@ int weir_worker_run(struct weir_worker *w)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: was made before fork(), by the parent process; make another one here");
     rc = prepare(w);
-    if (rc == 0)
-        rc = worker_guard_open(w);
     if (rc == 0) {
         w->started_us = w->rate_us = clock_mono_us();
         ev_timer_init(&tick, on_tick, WATCH_S, WATCH_S);
@@ -298,6 +296,7 @@ int weir_worker_run(struct weir_worker *w)
         tick.data = w;
         ev_timer_start(w->loop, &tick);
         link_start(w->link);
+        worker_guard_open(w);
         worker_exit_open(w);
         ev_run(w->loop, 0);
         worker_exit_close(w);

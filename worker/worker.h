@@ -155,7 +155,7 @@ struct weir_worker {
     /* Of guard.c. */
     atomic_uint ticks; /* of the loop, every WATCH_S */
     pthread_t guard;
-    int guard_fd;
+    int guard_fd; /* -1: there is none */
     /* Of exit.c. */
     struct weir_worker *next_running;
     pthread_t thread; /* that runs it */
@@ -301,8 +301,9 @@ void worker_write_leave(struct weir_worker *w, struct args *a);
 void worker_end_running(struct weir_worker *w);
 
 /* guard.c */
-/* While it is open, the process ends with 70 if the loop stands still and the lease ends. */
-WEIR_CHECKED int worker_guard_open(struct weir_worker *w);
+/* While it is open, the process ends with 70 if the loop stands still and the lease ends. Where no thread can
+ * be started, a line says so. */
+void worker_guard_open(struct weir_worker *w);
 void worker_guard_close(struct weir_worker *w);
 
 /* exit.c */
