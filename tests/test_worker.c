@@ -1355,7 +1355,7 @@ static void permission_lost_and_found(void **state)
     stage_push(s, "mark", "{\"sleep\":0.05}", 0, 20);
     await(history_count(s, "begin", -1) > 4);
     free(server_ask(&s->server, "ACL", "SETUSER", "poor", "-fcall", NULL));
-    log_has(s, "worker.err", "check user and password");
+    log_has(s, "worker.err", "the user lacks a right");
     free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+fcall", NULL));
     assert_int_equal(stage_await_done(s, 20).twice, 0);
     assert_int_equal(stage_end(worker), 0);
