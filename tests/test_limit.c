@@ -204,7 +204,7 @@ static void test_set_and_remove(void **state)
     assert_int_equal(number("LLEN", "changes"), 2);
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
     assert_true(change.was);
-    free(server_ask(&server, "DEL", PREFIX "changes", NULL));
+    free(server_ask(&server, "DEL", PREFIX "changes", PREFIX "revisions", NULL));
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
     assert_false(change.was);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
