@@ -772,8 +772,7 @@ static int64_t most_allowed(const struct demo *d, int64_t window_us)
 
 static void rows_of_rate(struct demo *d)
 {
-    json_t *limits = json_object_get(d->verified, "limits"), *window;
-    json_t *rule = json_array_get(json_object_get(limits, "weekly_summary"), 0);
+    json_t *rule = json_array_get(json_object_get(d->verified, "rules"), 0), *window; /* there is one limit */
     double rate = json_number_value(json_object_get(rule, "rate_kept")), kept = rate / (double)d->rate;
     struct row *row = add_row(d, "rate kept beyond the first burst", kept >= KEPT_LEAST && kept <= KEPT_MOST);
     size_t i;
