@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs test programs side by side and adds up what cmocka says: run.sh PROGRAM ...
-# The last line is "N passed, N failed". A crash, an end without a result, a time-out and a skip are failures.
+# The last line is "N passed, N failed"; before it stands once more what failed. A crash, an end without a result, a time-out and a
+# skip are failures.
 # JOBS: how many at a time, else one for each processor.
 set -u
 LIMIT=900 # seconds for one program
@@ -28,10 +29,13 @@ printf '%s\n' "$@" | xargs -P "${JOBS:-$(nproc)}" -n 1 sh -c "$run_one"
 
 passed=0 failed=0
 for program in "$@"; do
-    if read -r p f <"$logs/$(basename "$program").sum"; then
+    name=$(basename "$program")
+    if read -r p f <"$logs/$name.sum"; then
         passed=$((passed + p)) failed=$((failed + f))
+        [ "$f" -eq 0 ] || { echo "$name:" && grep -E '^\[ +(ERROR|LINE|FAILED) |^ERROR:|exit code' "$logs/$name.log" | head -n 40; }
     else
         failed=$((failed + 1))
+        echo "$name: no result"
     fi
 done
 echo "$passed passed, $failed failed"
