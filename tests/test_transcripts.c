@@ -1,0 +1,84 @@
+/* What weir prints, as transcripts say (tests/transcript.h): tests/transcripts/, README.md and doc/. One test
+ * a file: WEIR_TEST='*queues*' runs some. */
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/transcript.h"
+
+#define FILES_MOST 200
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static void test_a_file(void **state)
+{
+    const char *write = getenv("WEIR_TRANSCRIPTS");
+    int wrong = transcript_check(*state, write && strcmp(write, "write") == 0);
+
+    if (wrong > 0)
+        fail_msg("%s: %d printed something else", (const char *)*state, wrong);
+}
+
+static void test_what_varies_matches(void **state)
+{
+    static const struct {
+        const char *expected, *text, *varies;
+        bool same;
+    } cases[] = {
+        {"a\nb\n", "a\nb\n\n", NULL, true},
+        {"a\nb", "a\nc", NULL, false},
+        {"a", "a\nb", NULL, false},
+        {"a\nb", "a", NULL, false},
+        {"", "", NULL, true},
+        {"a.c [x] (y)*", "a.c [x] (y)*", NULL, true},
+        {"a.c", "abc", NULL, false},
+        {"<n> jobs", "12,345.5 jobs", NULL, true},
+        {"<n> jobs", "no jobs", NULL, false},
+        {"id <id>.", "id a-1_b:2.", NULL, true},
+        {"id <id>", "id a b", NULL, false},
+        {"at <time>", "at 09:00:00", NULL, true},
+        {"at <time>", "at 2026-11-21 09:00", NULL, true},
+        {"at <time>", "at 2026-11-21T09:00:00+01:00", NULL, true},
+        {"at <time>", "at noon", NULL, false},
+        {"in <span> (<time>)", "in 8m 2s (09:00:00)", NULL, true},
+        {"in <span>", "in 250ms", NULL, true},
+        {"in <span>", "in a while", NULL, false},
+        {"weir: <any>; try", "weir: x: y; try", NULL, true},
+        {"a\n<lines>\nz", "a\nb\nc\nz", NULL, true},
+        {"a\n<lines>\nz", "a\nz", NULL, true},
+        {"a\n<lines>\nz", "a\nb", NULL, false},
+        {"type  waiting\nx     1", "type   waiting\nx  1", NULL, true},
+        {"two words", "two  words", NULL, false},
+        {"took 1.5s, at 09:00", "took 9ms, at 10:30", "1.5s, 09:00", true},
+        {"took 1.5s, at 09:00", "took 9ms, at 10:30", "1.5s", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (transcript_matches(cases[i].expected, cases[i].text, cases[i].varies) != cases[i].same)
+            fail_msg("'%s' and '%s': not %s", cases[i].expected, cases[i].text,
+                     cases[i].same ? "the same" : "different");
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[FILES_MOST] = {cmocka_unit_test(test_what_varies_matches)};
+    static const char *const patterns[] = {"tests/transcripts/*.txt", "README.md", "doc/*.md"};
+    size_t count = 1;
+    glob_t files;
+
+    for (size_t i = 0; i < COUNT(patterns); i++)
+        if (glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &files) != 0)
+            return 1;
+    if (files.gl_pathc >= FILES_MOST)
+        return 1;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        tests[count++] = (struct CMUnitTest){
+            .name = files.gl_pathv[i], .test_func = test_a_file, .initial_state = files.gl_pathv[i]};
+    return _cmocka_run_group_tests("transcripts", tests, count, NULL, NULL);
+}

@@ -1,0 +1,39 @@
+/* Transcripts: shell sessions with weir, as a person sees them, run and compared. A .txt file is one session;
+ * in a .md file the fenced blocks marked console are, one after the other.
+ *
+ *   $ weir enqueue mail --id a          a command for sh; its next lines begin with "> "
+ *   a                                   what it prints, standard error too
+ *   $ weir why nobody
+ *   weir: job nobody: <any>
+ *   [exit 66]                           its exit code, when that is not 0
+ *
+ * The session runs in an empty folder, in which build and examples are those of the source; weir is found in
+ * PATH and $REDIS_URL is a Redis of its own. The time zone is UTC. Variables, cd and "&" work as in any
+ * shell.
+ *
+ * What varies:
+ *
+ *   <n> 1,234 or 0.5    <id> a word    <time> 09:00:00, 2026-11-21 09:00, 2026-11-21T09:00:00Z
+ *   <span> 8m 2s        <any> anything in a line        <lines> alone in a line: any lines, or none
+ *
+ * Two blanks or more match any number of blanks, as between the columns of a table.
+ *
+ * In a .txt file a line that begins with "# " is a comment. In a .md file, between blocks:
+ *
+ *   <!-- varies: 8m 2s, 20:14:05 -->    these texts of the next block stand for <any>
+ *   <!-- $ weir enqueue mail -->        a command that readers do not see; it must end with 0
+ *   <!-- fresh -->                      a new session begins, with an empty Redis
+ *
+ * WEIR_TRANSCRIPTS=write build/tests/test_transcripts writes what is printed now into the files, in place of
+ * what differs. */
+#ifndef TESTS_TRANSCRIPT_H
+#define TESTS_TRANSCRIPT_H
+
+#include <stdbool.h>
+
+/* Runs the file; how many commands printed something else. Each is shown. */
+int transcript_check(const char *path, bool write);
+/* Is text what lines of expected say? varies: texts that stand for <any>, joined by ", "; NULL: none. */
+bool transcript_matches(const char *expected, const char *text, const char *varies);
+
+#endif
