@@ -283,7 +283,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     else if (tasks.head)
         pool_add(w->pool, &tasks);
     adapt_reserve(w, w->starved, now);
-    worker_begin(w);
+    worker_wake(w); /* tasks of the loop can begin */
     worker_answered(w);
 }
 
@@ -316,7 +316,7 @@ void worker_rest(struct handler *handler, bool rests)
     handler->rests = rests;
     if (!rests) {
         w->look_now = w->look_held = true;
-        worker_look(w);
+        worker_wake(w);
     }
 }
 
