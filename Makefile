@@ -12,9 +12,11 @@ override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(i
 LIBS = -lhiredis -lev -ljansson -lglib-2.0 -ldl -lm
 SERVE_LIBS = -lmicrohttpd
 
-LIB_SOURCES = $(wildcard core/*.c throttle/*.c queue/*.c producer/*.c worker/*.c)
-CLI_SOURCES = $(wildcard cli/*.c serve/*.c)
-LUA         = $(wildcard core/*.lua throttle/*.lua queue/*.lua)
+# The sources of a layer: those of its folder, and of the folders in it.
+sources     = $(foreach layer,$1,$(wildcard $(layer)/*.$2 $(layer)/*/*.$2))
+LIB_SOURCES = $(call sources,core throttle queue producer worker,c)
+CLI_SOURCES = $(call sources,cli serve,c)
+LUA         = $(call sources,core throttle queue,lua)
 
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
 CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o)
@@ -36,15 +38,15 @@ $(BUILD)/libweir.so.0: $(LIB_OBJECTS)
 $(BUILD)/libweir.so: $(BUILD)/libweir.so.0
 	ln -sf $(<F) $@
 
-$(BUILD)/gen/scripts.c: core/embed.sh $(LUA)
+$(BUILD)/gen/scripts.c: core/redis/embed.sh $(LUA)
 	@mkdir -p $(@D)
-	core/embed.sh $(LUA) > $@
+	core/redis/embed.sh $(LUA) > $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/queue/zone.o: override CPPFLAGS += $(shell pkg-config --cflags glib-2.0)
+$(BUILD)/queue/schedule/zone.o: override CPPFLAGS += $(shell pkg-config --cflags glib-2.0)
 
 $(BUILD)/gen/scripts.o: $(BUILD)/gen/scripts.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -80,9 +82,9 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
-$(BUILD)/tests/versions/scripts.c: core/embed.sh $(LUA) tests/versions/version.lua
+$(BUILD)/tests/versions/scripts.c: core/redis/embed.sh $(LUA) tests/versions/version.lua
 	@mkdir -p $(@D)
-	core/embed.sh $(LUA) tests/versions/version.lua > $@
+	core/redis/embed.sh $(LUA) tests/versions/version.lua > $@
 
 $(BUILD)/tests/versions/scripts.o: $(BUILD)/tests/versions/scripts.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "core/client.h"
-#include "queue/enqueue.h"
+#include "core/redis/client.h"
+#include "queue/enqueue/enqueue.h"
 
 #define JOBS 500000      /* of a bulk */
 #define CALLS 30000      /* one after the other */

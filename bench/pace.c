@@ -10,7 +10,7 @@
 #include "bench/bench.h"
 #include "bench/crew.h"
 #include "core/clock.h"
-#include "throttle/verify.h"
+#include "throttle/verify/verify.h"
 
 #define TYPE "mail"
 #define BARE_EVERY_US 10000

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/redis.h"
+#include "core/redis/redis.h"
 
 struct server {
     pid_t pid; /* 0: not started */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "core/client.h"
-#include "throttle/take.h"
+#include "core/redis/client.h"
+#include "throttle/take/take.h"
 
 #define KEYS 1000
 #define HALF 500           /* commands of a pipeline that are sent at once, while the half before is served */

@@ -4,7 +4,7 @@
 #define BENCH_TURNS_H
 
 #include "bench/bench.h"
-#include "queue/turn.h"
+#include "queue/turn/turn.h"
 
 struct turns {
     struct server *server;

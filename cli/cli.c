@@ -3,48 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/dev.h"
+#include "cli/which_redis.h"
 #include "core/likely.h"
 
 #define ACTIONS_MOST 16 /* of one command */
-
-/* A path relative to the current folder, so that its length is no matter. */
-static bool is_listening(const char *socket_path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool listening;
-
-    if (fd < 0)
-        return false;
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
-    listening = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
-    close(fd);
-    return listening;
-}
-
-const char *cli_redis_url(const struct cli *cli)
-{
-    static char dev_url[DEV_URL_SIZE];
-    const char *env = getenv("REDIS_URL");
-
-    if (cli->redis_url)
-        return cli->redis_url;
-    if (env && *env)
-        return env;
-    if (!*dev_url) {
-        if (!is_listening(DEV_SOCKET))
-            return NULL;
-        dev_url_here(dev_url);
-        output_to(stderr, "weir: Redis is that of weir dev in this folder, %s\n", dev_url);
-    }
-    return dev_url;
-}
 
 /* "a, b and c" */
 static void list_names(const char *const *names, char *out, size_t size)

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "cli/output.h"
-#include "core/client.h"
 #include "core/error.h"
+#include "core/redis/client.h"
 
 /* One flag of a command. A table of them ends with a NULL name. */
 enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };
@@ -56,17 +56,11 @@ int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size,
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
  * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
 struct weir *cli_client(struct cli *cli);
-/* The same choice as a URL string, for the worker; static storage. NULL: the library's default. */
-const char *cli_redis_url(const struct cli *cli);
 /* Copies w's error to cli->error and returns its status. */
 int cli_failed(struct cli *cli, const struct weir *w);
 /* Is it a terminal, and colours or bars allowed there (NO_COLOR, TERM=dumb)? */
 bool cli_is_terminal(FILE *stream);
 /* RFC 3339 in local time with offset, "2026-11-21T09:00:00+01:00", of microseconds since 1970. */
 void cli_format_time(int64_t us, char out[40]);
-
-extern const struct command command_enqueue, command_worker, command_job, command_queue, command_batch,
-    command_rate, command_take, command_verify, command_dead, command_status, command_why, command_plan,
-    command_serve, command_dev, command_doctor, command_version, command_schedule;
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <signal.h>
 
-#include "queue/job.h"
+#include "queue/job/job.h"
 
 struct lines {
     const char *name; /* for messages */

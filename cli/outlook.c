@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/status.h"
+#include "queue/inspect/status.h"
 
 const char *grouped(uint64_t n, char out[32])
 {

@@ -4,7 +4,7 @@
 
 #include "cli/json.h"
 #include "producer/bulk.h"
-#include "queue/forecast.h"
+#include "queue/inspect/forecast.h"
 
 /* Of a type's jobs of this bulk. */
 struct outlook {

@@ -3,7 +3,7 @@
 #define CLI_TEXT_H
 
 #include "cli/json.h"
-#include "queue/job.h"
+#include "queue/job/job.h"
 
 /* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid
  * stay. The caller's to free; NULL: out of memory. */

@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client.h"
 #include "core/clock.h"
 #include "core/forks.h"
+#include "core/redis/client.h"
 #include "producer/retry.h"
 #include "producer/tally.h"
-#include "queue/batch.h"
+#include "queue/batch/batch.h"
 
 #define CHUNK_JOBS 500
 #define CHUNK_BYTES (128 * 1024)

@@ -2,7 +2,7 @@
 #ifndef PRODUCER_BULK_H
 #define PRODUCER_BULK_H
 
-#include "queue/enqueue.h"
+#include "queue/enqueue/enqueue.h"
 
 /* Sends what is there and waits until Redis has it. */
 WEIR_CHECKED int bulk_flush(struct weir_bulk *b);

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/client.h"
 #include "core/clock.h"
+#include "core/duration.h"
+#include "core/redis/client.h"
 #include "producer/retry.h"
-#include "throttle/duration.h"
 
 #define KEEP_GIVEN_MS (24 * 3600 * 1000) /* a given id is accepted once a day */
 #define KEEP_MADE_MS (60 * 1000)         /* a made one is only repeated by ourselves */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client.h"
-#include "queue/schedule.h"
+#include "core/redis/client.h"
+#include "queue/schedule/schedule.h"
 
 /* Do both come at the same times? */
 static bool same_times(const struct schedule *a, const struct schedule *b)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queue/enqueue.h"
+#include "queue/enqueue/enqueue.h"
 
 struct tally_name {
     char *text;

@@ -4,7 +4,7 @@
 
 #include <microhttpd.h>
 
-#include "throttle/take.h"
+#include "throttle/take/take.h"
 
 enum wish { WISH_TAKE, WISH_HEALTH };
 

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "core/client.h"
 #include "core/log.h"
+#include "core/redis/client.h"
 #include "serve/http.h"
 #include "serve/listen.h"
 #include "serve/taker.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/link.h"
 #include "core/log.h"
-#include "throttle/denials.h"
+#include "core/redis/link.h"
+#include "throttle/take/denials.h"
 
 #define ANSWER_TIMEOUT_S 1 /* somebody's request waits for it */
 #define UNDER_WAY_MOST 2   /* one is served, the next one lies ready */

@@ -1,11 +1,11 @@
 /* The one connection to Redis of weir serve: all that was asked since the last call goes in the next one, and
  * at most two calls are under way, so that the more is asked the less each costs. Denials are remembered
- * (throttle/denials.h) and answered without Redis. */
+ * (throttle/take/denials.h) and answered without Redis. */
 #ifndef SERVE_TAKER_H
 #define SERVE_TAKER_H
 
-#include "core/redis.h"
-#include "throttle/take.h"
+#include "core/redis/redis.h"
+#include "throttle/take/take.h"
 
 struct ev_loop;
 struct taker;

@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/redis.h"
-#include "queue/job.h"
+#include "core/redis/redis.h"
+#include "queue/job/job.h"
 
 /* ---- All that a namespace has in Redis */
 

@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 folders='core throttle queue producer worker serve cli examples'
 defines='-D_GNU_SOURCE -I. -Iinclude'
 if [ $# -eq 0 ]; then
-    for folder in $folders; do set -- "$@" "$folder"/*.c; done
+    for folder in $folders; do
+        for file in "$folder"/*.c "$folder"/*/*.c; do [ ! -e "$file" ] || set -- "$@" "$file"; done
+    done
 fi
 
 # shellcheck disable=SC2086

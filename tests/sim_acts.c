@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client.h"
-#include "core/script.h"
-#include "queue/batch.h"
-#include "queue/cancel.h"
-#include "queue/enqueue.h"
+#include "core/redis/client.h"
+#include "core/redis/script.h"
+#include "queue/batch/batch.h"
+#include "queue/enqueue/enqueue.h"
+#include "queue/inspect/cancel.h"
 
 struct acts_totals acts_totals;
 static struct weir *w;

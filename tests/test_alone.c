@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "core/client.h"
 #include "core/clock.h"
-#include "queue/find_job.h"
-#include "queue/queues.h"
+#include "core/redis/client.h"
+#include "queue/inspect/find_job.h"
+#include "queue/queues/queues.h"
 #include "tests/stage.h"
 
 #define PLACES PREFIX "alone"

@@ -16,7 +16,7 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "throttle/verify.h"
+#include "throttle/verify/verify.h"
 
 #define MS 1000
 

@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/client.h"
 #include "core/clock.h"
-#include "queue/batch.h"
-#include "queue/enqueue.h"
+#include "core/redis/client.h"
+#include "queue/batch/batch.h"
+#include "queue/enqueue/enqueue.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
 

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "queue/cancel.h"
+#include "queue/inspect/cancel.h"
 #include "tests/chaos/actors.h"
 #include "tests/chaos/checker.h"
 #include "tests/chaos/run.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "queue/cron.h"
+#include "queue/schedule/cron.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -3,9 +3,9 @@
  * command from outside is in test_dead_command.c. */
 #include "tests/scene.h"
 
-#include "core/client.h"
-#include "queue/dead.h"
-#include "queue/enqueue.h"
+#include "core/redis/client.h"
+#include "queue/dead/dead.h"
+#include "queue/enqueue/enqueue.h"
 #include "tests/random.h"
 
 #define DEAD PREFIX "dead"

@@ -4,11 +4,11 @@
 
 #include <jansson.h>
 
-#include "core/client.h"
 #include "core/clock.h"
-#include "core/script.h"
-#include "queue/doctor.h"
-#include "queue/settings.h"
+#include "core/redis/client.h"
+#include "core/redis/script.h"
+#include "queue/doctor/doctor.h"
+#include "queue/doctor/settings.h"
 #include "tests/program.h"
 #include "tests/stage.h"
 

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
-#include "core/script.h"
+#include "core/redis/client.h"
+#include "core/redis/script.h"
 #include "producer/enqueue.h"
-#include "queue/enqueue.h"
+#include "queue/enqueue/enqueue.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/server.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/redis.h"
+#include "core/redis/redis.h"
 #include "tests/gate_model.h"
 #include "tests/library.h"
 #include "tests/naive.h"
@@ -121,11 +121,16 @@ static redisReply *ask(struct args *a)
 static int setup(void **state)
 {
     static const char *const files[] = {
-        "throttle/exact.lua",        "throttle/gcra.lua",
-        "throttle/token_bucket.lua", "throttle/fixed_window.lua",
-        "throttle/sliding_log.lua",  "throttle/sliding_window.lua",
-        "throttle/concurrency.lua",  "throttle/rules.lua",
-        "throttle/gate.lua",         NULL,
+        "throttle/algorithm/exact.lua",
+        "throttle/algorithm/gcra.lua",
+        "throttle/algorithm/token_bucket.lua",
+        "throttle/algorithm/fixed_window.lua",
+        "throttle/algorithm/sliding_log.lua",
+        "throttle/algorithm/sliding_window.lua",
+        "throttle/algorithm/concurrency.lua",
+        "throttle/rules.lua",
+        "throttle/gate.lua",
+        NULL,
     };
     struct redis_address address;
 

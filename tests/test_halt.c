@@ -4,10 +4,10 @@
 
 #include <time.h>
 
-#include "core/client.h"
-#include "queue/batch.h"
-#include "queue/cancel.h"
-#include "queue/queues.h"
+#include "core/redis/client.h"
+#include "queue/batch/batch.h"
+#include "queue/inspect/cancel.h"
+#include "queue/queues/queues.h"
 
 #define HALTED PREFIX "halted"
 #define CANCELLED PREFIX "cancelled"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "queue/job.h"
+#include "queue/job/job.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "queue/json.h"
+#include "queue/job/json.h"
 
 /* A copy that ends where its memory ends, so that a sanitizer sees a byte read behind it. */
 static char *exact(const char *text, size_t len)

@@ -1,6 +1,6 @@
 /* Limits that workers know of are written again when Redis has lost them, or has older ones: the scripts
  * rate_known and rate_again, at a time of the test's own. */
-#include "queue/known.h"
+#include "queue/limits/known.h"
 #include "tests/scene.h"
 
 /* What a worker of these types knows, all of it. */

@@ -5,6 +5,7 @@
  *   cli -> worker, producer -> queue -> throttle -> core     worker, producer and serve
  *   cli -> serve                     -> throttle             do not know each other
  *
+ * A layer's folders have an order of their own, by their ranks; queue/ has no file beside its folders.
  * include/weir.h stands beside them: all may see it, examples see nothing else. */
 #include <dirent.h>
 #include <setjmp.h>
@@ -28,10 +29,35 @@
 
 static const struct folder {
     const char *name;
-    int rank; /* sees its own folder and those of lower rank */
+    int rank; /* sees its own folder, and those below it: is_below() */
 } folders[] = {
-    {"core", 0}, {"throttle", 1}, {"queue", 2},       {"producer", 3},    {"worker", 3},         {"serve", 3},
-    {"cli", 4},  {"include", 0},  {"tests", OUTSIDE}, {"bench", OUTSIDE}, {"examples", OUTSIDE},
+    {"core", 0},
+    {"core/redis", 1},
+    {"throttle/algorithm", 10},
+    {"throttle", 11},
+    {"throttle/take", 12},
+    {"throttle/verify", 12},
+    {"queue/job", 20},
+    {"queue/state", 21},
+    {"queue/enqueue", 22},
+    {"queue/dead", 22},
+    {"queue/turn", 23},
+    {"queue/limits", 24},
+    {"queue/schedule", 24},
+    {"queue/inspect", 25},
+    {"queue/queues", 26},
+    {"queue/batch", 26},
+    {"queue/doctor", 27},
+    {"producer", 30},
+    {"worker/way", 30},
+    {"worker", 31},
+    {"serve", 30},
+    {"cli", 40},
+    {"cli/command", 41},
+    {"include", 0},
+    {"tests", OUTSIDE},
+    {"bench", OUTSIDE},
+    {"examples", OUTSIDE},
 };
 #define FOLDER_COUNT (sizeof folders / sizeof *folders)
 
@@ -40,30 +66,34 @@ static const struct reserved {
     const char *text;
     const char *where[9];
 } reserved[] = {
-    {"#include <ev.h>", {"core/link.c", "worker/worker.h", "worker/pipe_child.h", "serve/"}},
+    {"#include <ev.h>",
+     {"core/redis/link.c", "worker/worker.h", "worker/way/pipe_child.h", "worker/way/http.c", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/waking.c", "serve/taker.c"}},
-    {"#include \"core/reply.h\"", {"throttle/", "queue/"}},
+    {"#include \"core/redis/reply.h\"", {"throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
-     {"cli/json.h", "queue/schedule.c", "queue/status.c", "throttle/verify.c", "worker/adopt.c"}},
-    {"#include <curl/", {"worker/http.c"}},
-    {"#include <glib", {"queue/zone.c"}},
-    {"getaddrinfo(", {"core/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
-    {"setlocale", {NULL}},                                  /* a host program may */
+     {"cli/json.h", "queue/schedule/schedule.c", "queue/inspect/status.c", "throttle/verify/verify.c",
+      "worker/adopt.c"}},
+    {"#include <curl/", {"worker/way/http.c"}},
+    {"#include <glib", {"queue/schedule/zone.c"}},
+    {"getaddrinfo(", {"core/redis/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
+    {"setlocale", {NULL}},                                        /* a host program may */
     {"strtod", {"core/decimal."}},
     {"atof(", {NULL}},
-    {"vsnprintf(", {"core/decimal.", "worker/trace.c", "worker/weir_job.c", "throttle/rule.c", "cli/"}},
-    {"localtime", {"cli/"}}, /* the zone of the whole process; queue/zone.h has any */
-    {"%s:{0}:", {"core/client.c"}},
-    {"%sbatch:", {"queue/enqueue.c"}}, /* a look, for which no script is needed */
+    {"vsnprintf(",
+     {"core/decimal.", "worker/way/trace.c", "worker/way/weir_job.c", "throttle/rule.c", "cli/"}},
+    {"localtime", {"cli/"}}, /* the zone of the whole process; queue/schedule/zone.h has any */
+    {"%s:{0}:", {"core/redis/client.c"}},
+    {"%sbatch:", {"queue/enqueue/enqueue.c"}}, /* a look, for which no script is needed */
     {"FCALL", {"core/"}},
     {"\"RPUSH\"", {"worker/waking.c"}}, /* a wake-up, no job */
-    {"'TIME'", {"core/base.lua"}},
+    {"'TIME'", {"core/redis/base.lua"}},
     {" printf(", {"cli/output.c"}}, /* words of others are printed in one place */
     {"fprintf(", {"cli/output.c"}},
-    {"fwrite(", {"cli/output.c", "cli/dead_show.c"}},
-    {"json_write", {"core/base.lua", "queue/rates.lua", "queue/status.lua"}}, /* never a job */
+    {"fwrite(", {"cli/output.c", "cli/command/dead_show.c"}},
+    {"json_write",
+     {"core/redis/base.lua", "queue/limits/rates.lua", "queue/inspect/status.lua"}}, /* never a job */
 };
 
 /* Keys and writing commands that no C file of the layers may name. */
@@ -75,7 +105,7 @@ static const char *const lua_only[] = {
     "\"HINCRBY\"", "\"SET\"",   "\"DEL\"",  "\"SADD\"", "\"SREM\"",  "\"INCR\"",
 };
 
-/* Lua's and Redis's globals, which only core/base.lua names; it has locals for those that are needed. */
+/* Lua's and Redis's globals, which only core/redis/base.lua names; it has locals for those that are needed. */
 static const char *const lua_globals[] = {
     "_G",     "math",   "string",       "table", "redis",  "cjson",        "cmsgpack",
     "bit",    "struct", "os",           "print", "select", "next",         "assert",
@@ -100,13 +130,19 @@ static void complain(struct look *look, const char *path, int line, const char *
         printf("%s:%d: %s: %s\n", path, line, why, what);
 }
 
+/* The folder of a file; those outside of the layers have folders of their own, which are not listed. */
 static const struct folder *folder_of(const char *path)
 {
-    size_t len = strcspn(path, "/");
+    const char *slash = strrchr(path, '/');
+    size_t top = strcspn(path, "/"), len = slash ? (size_t)(slash - path) : 0;
 
-    for (size_t i = 0; path[len] && i < FOLDER_COUNT; i++)
-        if (strlen(folders[i].name) == len && memcmp(folders[i].name, path, len) == 0)
-            return &folders[i];
+    for (size_t i = 0; i < FOLDER_COUNT; i++) {
+        const struct folder *f = &folders[i];
+        size_t wanted = f->rank == OUTSIDE ? top : len;
+
+        if (len && strlen(f->name) == wanted && memcmp(f->name, path, wanted) == 0)
+            return f;
+    }
     return NULL;
 }
 
@@ -125,6 +161,15 @@ static bool exists(const struct look *look, const char *path)
     return access(whole, R_OK) == 0;
 }
 
+/* Layers by the tens of their ranks; within a layer its folders by the ranks. */
+static bool is_below(const struct folder *to, const struct folder *from)
+{
+    bool same_layer = strcspn(to->name, "/") == strcspn(from->name, "/") &&
+                      strncmp(to->name, from->name, strcspn(to->name, "/")) == 0;
+
+    return to->rank != OUTSIDE && (same_layer ? to->rank < from->rank : to->rank / 10 < from->rank / 10);
+}
+
 /* May path see the file target, named as our includes and uses do? */
 static void check_arrow(struct look *look, const char *path, int line, const char *target)
 {
@@ -138,7 +183,7 @@ static void check_arrow(struct look *look, const char *path, int line, const cha
         complain(look, path, line, "there is no such file", target);
     else if (strcmp(from->name, "examples") == 0)
         complain(look, path, line, "an example sees weir.h alone", target);
-    else if (from->rank != OUTSIDE && to != from && (to->rank == OUTSIDE || to->rank >= from->rank))
+    else if (from->rank != OUTSIDE && to != from && !is_below(to, from))
         complain(look, path, line, "an arrow that does not point down", target);
 }
 
@@ -180,7 +225,7 @@ struct module {
     char locals[LINE_SIZE]; /* " a b ": declared in a line "local a, b = ..." */
 };
 
-/* The file of a module: "lease" is queue/lease.lua. */
+/* The file of a module: "lease" is queue/job/lease.lua. */
 static bool find_module(const struct look *look, const char *name, char path[PATH_SIZE])
 {
     for (size_t i = 0; i < FOLDER_COUNT; i++) {
@@ -261,7 +306,7 @@ static void check_word(struct look *look, struct module *m, int line, const char
 
     for (size_t i = 0; i < sizeof lua_globals / sizeof *lua_globals; i++)
         if (strcmp(word, lua_globals[i]) == 0)
-            complain(look, m->path, line, "only core/base.lua names a global", word);
+            complain(look, m->path, line, "only core/redis/base.lua names a global", word);
     for (int i = 0; i < m->count; i++)
         if (strcmp(word, m->uses[i]) == 0) {
             m->used[i] = true;
@@ -308,7 +353,7 @@ static void check_header(struct look *look, const struct module *m, FILE *file)
             complain(look, m->path, 1, "its header lacks a line", header_lines[i]);
 }
 
-/* core/base.lua is the top level of the library; every other file returns what is called by its name. */
+/* core/redis/base.lua is the top level of the library; every other file returns what is called by its name. */
 static void check_module(struct look *look, const char *path, FILE *file)
 {
     struct module m = {.path = path};
@@ -317,7 +362,7 @@ static void check_module(struct look *look, const char *path, FILE *file)
 
     snprintf(m.name, sizeof m.name, "%.*s", (int)strcspn(name, "."), name);
     check_header(look, &m, file);
-    if (strcmp(path, "core/base.lua") == 0)
+    if (strcmp(path, "core/redis/base.lua") == 0)
         return;
     rewind(file);
     read_locals(&m, file);
@@ -428,26 +473,32 @@ static void test_the_source_keeps_its_layers(void **state)
 
 /* ---- The checker itself: each line alone in a tree of its own, and what it makes of it. */
 
+/* A file, and the folders that it stands in. */
+static void write_below(const char *root, const char *path, const char *text)
+{
+    char folder[192];
+
+    for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+        snprintf(folder, sizeof folder, "%s/%.*s", root, (int)(slash - path), path);
+        if (access(folder, R_OK) != 0)
+            assert_int_equal(mkdir(folder, 0700), 0);
+    }
+    write_text(root, path, text);
+}
+
 static int wrong_in(const char *path, const char *text)
 {
-    char folder[64], sub[128];
+    char folder[64], file[128];
     struct look look = {.root = folder, .quiet = true};
 
     folder_make(folder);
     for (size_t i = 0; i < FOLDER_COUNT; i++) {
-        snprintf(sub, sizeof sub, "%s/%s", folder, folders[i].name);
-        assert_int_equal(mkdir(sub, 0700), 0);
-        snprintf(sub, sizeof sub, "%s/there.h", folders[i].name);
-        write_text(folder, sub, "");
+        snprintf(file, sizeof file, "%s/there.h", folders[i].name);
+        write_below(folder, file, "");
     }
-    write_text(folder, "core/low.lua", "-- low: a part\nreturn low\n");
-    write_text(folder, "queue/high.lua", "-- high: a part\nreturn high\n");
-    for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
-        snprintf(sub, sizeof sub, "%s/%.*s", folder, (int)(slash - path), path);
-        if (access(sub, R_OK) != 0)
-            assert_int_equal(mkdir(sub, 0700), 0);
-    }
-    write_text(folder, path, text);
+    write_below(folder, "core/low.lua", "-- low: a part\nreturn low\n");
+    write_below(folder, "queue/turn/high.lua", "-- high: a part\nreturn high\n");
+    write_below(folder, path, text);
     check_tree(&look);
     folder_remove(folder);
     return look.wrong;
@@ -461,9 +512,9 @@ static void test_the_checker_finds_what_is_wrong(void **state)
     } cases[] = {
         {"cli/a.c", "#include \"worker/there.h\"\n#include \"core/there.h\"\n#include \"weir.h\"\n", 0},
         {"cli/a.c", "#include \"cli/there.h\"\n", 0},
-        {"core/a.c", "#include \"queue/there.h\"\n", 1},
-        {"throttle/a.h", "#include \"queue/there.h\"\n", 1},
-        {"queue/a.c", "#include \"worker/there.h\"\n", 1},
+        {"core/a.c", "#include \"queue/state/there.h\"\n", 1},
+        {"throttle/a.h", "#include \"queue/state/there.h\"\n", 1},
+        {"queue/state/a.c", "#include \"worker/there.h\"\n", 1},
         {"worker/a.c", "#include \"producer/there.h\"\n", 1},
         {"producer/a.c", "#include \"worker/there.h\"\n#include \"cli/there.h\"\n", 2},
         {"core/a.c", "#include \"tests/there.h\"\n", 1},
@@ -472,36 +523,43 @@ static void test_the_checker_finds_what_is_wrong(void **state)
         {"tests/a.c", "#include \"core/there.h\"\n#include <hiredis/hiredis.h>\n", 0},
         {"tests/a.c", "#include \"there.h\"\n", 1},
         {"tests/deep/a.c", "#include \"core/there.h\"\n#include \"core/missing.h\"\n", 1},
-        {"queue/deep/a.c", "#include \"worker/there.h\"\n#include <ev.h>\n", 2},
+        {"queue/deep/a.c", "int x;\n", 1},
+        {"queue/a.c", "int x;\n", 1},
+        {"queue/turn/a.c", "#include \"queue/state/there.h\"\n#include \"throttle/take/there.h\"\n", 0},
+        {"queue/state/a.c", "#include \"queue/turn/there.h\"\n", 1},
+        {"queue/limits/a.c", "#include \"queue/schedule/there.h\"\n", 1},
+        {"worker/a.c", "#include \"worker/way/there.h\"\n", 0},
+        {"worker/way/a.c", "#include \"worker/there.h\"\n#include \"producer/there.h\"\n", 2},
         {"examples/a.c", "#include \"weir.h\"\n#include <jansson.h>\n", 0},
         {"examples/a.c", "#include \"core/there.h\"\n", 1},
         {"other/a.c", "int x;\n", 1},
         {"serve/a.c", "#include <microhttpd.h>\n#include \"throttle/there.h\"\n#include <ev.h>\n", 0},
         {"serve/a.c", "#include \"worker/there.h\"\n#include \"cli/there.h\"\n", 2},
         {"worker/a.c", "#include <microhttpd.h>\n#include \"serve/there.h\"\n", 2},
-        {"core/redis.c", "#include <hiredis/hiredis.h>\n", 0},
-        {"core/redis.c", "#include <ev.h>\n#include <jansson.h>\n", 2},
+        {"core/redis/redis.c", "#include <hiredis/hiredis.h>\n", 0},
+        {"core/redis/redis.c", "#include <ev.h>\n#include <jansson.h>\n", 2},
         {"worker/turn.c", "#include <hiredis/hiredis.h>\n", 1},
         {"cli/a.c", "#include <ev.h>\n#include <hiredis/hiredis.h>\n#include <jansson.h>\n", 3},
-        {"queue/a.c", "    snprintf(key, sizeof key, \"%slane:%s\", prefix, lane);\n", 1},
+        {"queue/state/a.c", "    snprintf(key, sizeof key, \"%slane:%s\", prefix, lane);\n", 1},
         {"worker/a.c", "    args_add(&a, \"RPUSH\");\n", 1},
-        {"queue/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\nreturn a\n", 0},
-        {"queue/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\n", 1},
-        {"queue/a.lua", "-- a: a part\ncall('TIME')\nreturn a\n", 1},
-        {"queue/a.lua", "-- a: a part\nredis.call('GET', P)\nreturn a\n", 1},
-        {"queue/a.lua", "-- a: a part\nlocal n = math.huge .. table.concat(list)\nreturn a\n", 2},
-        {"queue/a.lua", "-- a: redis.call\nlocal n = c.redis .. 'it\\'s redis.' -- redis.\nreturn a\n", 0},
-        {"queue/a.lua", "-- a: a part\nlocal b, low = {next = 1}, {}\nlow.x = b.next\nreturn a\n", 0},
-        {"core/base.lua", "-- base: all\nlocal call = redis.call\nlocal t = call('TIME')\n", 0},
-        {"queue/a.lua", "-- a: a part\nlocal x = json_write(job)\nreturn a\n", 1},
-        {"queue/a.lua", "-- b: another name\nreturn a\n", 1},
-        {"queue/a.lua",
+        {"queue/state/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\nreturn a\n", 0},
+        {"queue/state/a.lua", "-- a: a part\ncall('RPUSH', P .. 'later', us(now))\n", 1},
+        {"queue/state/a.lua", "-- a: a part\ncall('TIME')\nreturn a\n", 1},
+        {"queue/state/a.lua", "-- a: a part\nredis.call('GET', P)\nreturn a\n", 1},
+        {"queue/state/a.lua", "-- a: a part\nlocal n = math.huge .. table.concat(list)\nreturn a\n", 2},
+        {"queue/state/a.lua", "-- a: redis.call\nlocal n = c.redis .. 'it\\'s redis.' -- redis.\nreturn a\n",
+         0},
+        {"queue/state/a.lua", "-- a: a part\nlocal b, low = {next = 1}, {}\nlow.x = b.next\nreturn a\n", 0},
+        {"core/redis/base.lua", "-- base: all\nlocal call = redis.call\nlocal t = call('TIME')\n", 0},
+        {"queue/state/a.lua", "-- a: a part\nlocal x = json_write(job)\nreturn a\n", 1},
+        {"queue/state/a.lua", "-- b: another name\nreturn a\n", 1},
+        {"queue/state/a.lua",
          "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- reply: 1\n-- uses: low\nlow.x()\nreturn a\n", 0},
         {"throttle/a.lua", "-- a: a part\n-- uses: high\nlocal h = high\nreturn a\n", 1},
-        {"queue/a.lua", "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: gone\ngone()\nreturn a\n",
-         2},
-        {"queue/a.lua", "-- a: a part\n-- uses: low\nlocal low_us = 1\nreturn a\n", 1},
-        {"queue/a.lua", "-- a: a part\nlow.x(a.low)\nreturn a\n", 1},
+        {"queue/state/a.lua",
+         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: gone\ngone()\nreturn a\n", 2},
+        {"queue/state/a.lua", "-- a: a part\n-- uses: low\nlocal low_us = 1\nreturn a\n", 1},
+        {"queue/state/a.lua", "-- a: a part\nlow.x(a.low)\nreturn a\n", 1},
     };
 
     (void)state;

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
-#include "core/script.h"
-#include "queue/forecast.h"
-#include "queue/rate.h"
+#include "core/redis/client.h"
+#include "core/redis/script.h"
+#include "queue/inspect/forecast.h"
+#include "queue/limits/rate.h"
 #include "tests/library.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -276,7 +276,7 @@ static void test_a_bell_is_rung_once_and_only_where_something_waits(void **state
 
 static void test_a_bell_of_one_queue(void **state)
 {
-    static const char *const files[] = {"core/bell.lua", NULL};
+    static const char *const files[] = {"core/redis/bell.lua", NULL};
     struct redisReply *reply;
     struct args a;
 

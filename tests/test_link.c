@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "core/link.h"
-#include "core/script.h"
+#include "core/redis/link.h"
+#include "core/redis/script.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 

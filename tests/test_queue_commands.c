@@ -6,7 +6,7 @@
 #include <signal.h>
 
 #include "core/clock.h"
-#include "queue/queues.h"
+#include "queue/queues/queues.h"
 #include "tests/stage.h"
 
 static struct outcome said;

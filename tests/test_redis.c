@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
 #include "core/clock.h"
-#include "core/script.h"
-#include "core/wire.h"
+#include "core/redis/client.h"
+#include "core/redis/script.h"
+#include "core/redis/wire.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 

@@ -1,12 +1,12 @@
 /* Schedules: what each script does, under virtual time; which occurrences run, by the policy on missed ones;
  * the command; and workers that keep them. */
-#include "queue/schedule.h"
+#include "queue/schedule/schedule.h"
 
 #include <signal.h>
 #include <time.h>
 
 #include "core/clock.h"
-#include "core/script.h"
+#include "core/redis/script.h"
 #include "tests/scene.h"
 #include "tests/stage.h"
 

@@ -10,14 +10,14 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
 #include "core/clock.h"
-#include "core/script.h"
+#include "core/redis/client.h"
+#include "core/redis/script.h"
 #include "tests/program.h"
 #include "tests/server.h"
-#include "throttle/denials.h"
 #include "throttle/key.h"
-#include "throttle/take.h"
+#include "throttle/take/denials.h"
+#include "throttle/take/take.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)

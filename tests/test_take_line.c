@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <signal.h>
 
-#include "core/client.h"
-#include "core/reply.h"
-#include "core/script.h"
+#include "core/redis/client.h"
+#include "core/redis/reply.h"
+#include "core/redis/script.h"
 #include "tests/naive.h"
 #include "tests/random.h"
 #include "tests/stage.h"
-#include "throttle/take.h"
+#include "throttle/take/take.h"
 
 #define MOST 400
 #define LEAD_EARLY_US 1000 /* as take_in_line asks before its slot */

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
-#include "core/redis.h"
-#include "core/script.h"
+#include "core/redis/client.h"
+#include "core/redis/redis.h"
+#include "core/redis/script.h"
 #include "tests/gate_model.h"
 #include "tests/server.h"
 #include "throttle/gate.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "queue/turn.h"
+#include "queue/turn/turn.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

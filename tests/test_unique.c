@@ -3,9 +3,9 @@
  * worker. */
 #include "tests/scene.h"
 
-#include "core/client.h"
 #include "core/clock.h"
-#include "queue/enqueue.h"
+#include "core/redis/client.h"
+#include "queue/enqueue/enqueue.h"
 #include "tests/stage.h"
 
 static struct span span_of(const char *text)

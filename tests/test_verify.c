@@ -20,8 +20,8 @@
 #include "tests/naive.h"
 #include "tests/program.h"
 #include "throttle/gate.h"
-#include "throttle/verify.h"
-#include "worker/trace.h"
+#include "throttle/verify/verify.h"
+#include "worker/way/trace.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-#include "core/client.h"
-#include "queue/why.h"
+#include "core/redis/client.h"
+#include "queue/inspect/why.h"
 #include "tests/program.h"
 
 #define INFO                                                                                                 \

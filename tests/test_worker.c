@@ -20,7 +20,7 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "throttle/verify.h"
+#include "throttle/verify/verify.h"
 
 #define MS 1000
 #define SECOND 1000000

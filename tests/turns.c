@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/script.h"
-#include "queue/enqueue.h"
+#include "core/redis/script.h"
+#include "queue/enqueue/enqueue.h"
 
 #define QUEUES_MOST 16
 #define LIMITS_MOST 16

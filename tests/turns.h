@@ -1,12 +1,12 @@
 /* Turns of workers that exist only in a test: each call is one script over one blocking connection to a
- * private Redis, through the request and reply functions of queue/turn.h, at a time of the test's own. */
+ * private Redis, through the request and reply functions of queue/turn/turn.h, at a time of the test's own. */
 #ifndef TESTS_TURNS_H
 #define TESTS_TURNS_H
 
 #include <hiredis/hiredis.h>
 
-#include "core/redis.h"
-#include "queue/turn.h"
+#include "core/redis/redis.h"
+#include "queue/turn/turn.h"
 #include "tests/invariants.h"
 #include "tests/server.h"
 #include "throttle/gate.h"

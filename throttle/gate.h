@@ -8,39 +8,6 @@
 
 #include "throttle/rule.h"
 
-#define GATE_WORDS 3
-#define GATE_NEVER INT64_MAX
-/* How far ahead of now slots are granted: exact.AHEAD in Lua; and at most, to a worker that is far away. */
-#define GATE_AHEAD_US 5000
-#define GATE_AHEAD_MOST_US 210000
-
-struct gate_entry {
-    int64_t at_us, slots;
-};
-
-/* A start that found less in use than all later ones: us + rem / count. */
-struct gate_low {
-    int64_t start_us, us, rem;
-};
-#define GATE_LOWS 16
-
-/* Read what you like, change it by the functions below. */
-struct gate {
-    struct rule rule;         /* in force: the base at its present rate */
-    struct rule base;         /* as it was set */
-    int64_t pause_until_us;   /* 0: not paused */
-    int factor;               /* adapt=: thousandths of the rate at since_us; 0: the full rate */
-    int64_t since_us;         /* when it fell to that */
-    int64_t in_flight;        /* jobs that have not ended: concurrency */
-    int64_t word[GATE_WORDS]; /* the algorithm's own: its file names them */
-    struct gate_entry
-        *log; /* sliding-log's starts, oldest first, of which the first log_first are over; owned */
-    size_t log_first, log_count, log_capacity;
-    bool remembers; /* gcra: what starts find in use, for those that give back */
-    int low_count;
-    struct gate_low lows[GATE_LOWS + 1]; /* oldest first; the last place is for the one too many */
-};
-
 /* A gate that was never used. Freed with gate_free. */
 void gate_init(struct gate *g, const struct rule *rule);
 void gate_free(struct gate *g);

@@ -21,34 +21,9 @@
 #ifndef THROTTLE_RULE_H
 #define THROTTLE_RULE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "core/duration.h"
 #include "core/error.h"
-#include "throttle/duration.h"
-
-enum algorithm {
-    ALGORITHM_GCRA,
-    ALGORITHM_TOKEN_BUCKET,
-    ALGORITHM_FIXED_WINDOW,
-    ALGORITHM_SLIDING_LOG,
-    ALGORITHM_SLIDING_WINDOW,
-    ALGORITHM_CONCURRENCY,
-    ALGORITHM_COUNT,
-};
-
-#define RULE_PATH_SIZE 129
-
-struct rule {
-    int64_t count;     /* 1 to 10^9: starts in a period; concurrency: jobs in flight */
-    int64_t period_us; /* T is at least 1 us: at most 1,000,000/s; concurrency: 0 */
-    int64_t burst;     /* the most that can start at once: burst= of gcra and token-bucket; else the count */
-    int64_t offset_us; /* fixed-window: 0 to below the period; else 0 */
-    enum algorithm algorithm;
-    int adapt_low, adapt_high; /* thousandths of the count; 0: the rate is what it is */
-    char by[RULE_PATH_SIZE];   /* "": one gate for all */
-};
+#include "throttle/algorithm/state.h"
 
 #define RULE_TEXT_SIZE 272 /* the longest rule in either form */
 

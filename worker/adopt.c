@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/script.h"
+#include "core/redis/script.h"
 #include "worker/worker.h"
 
 /* The workers that are equal to Redis: same queues, same types. FNV-1a over their names, in any order. */

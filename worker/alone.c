@@ -1,5 +1,5 @@
 /* A job whose worker died while it ran may have killed it: it is granted to a worker that has nothing else in
- * flight (queue/claim_alone.lua). When a claim says that this worker is to run one, nothing more is claimed
+ * flight (queue/turn/claim_alone.lua). When a claim says that this worker is to run one, nothing more is claimed
  * until all that runs here has ended; then the next claim gets it, and nothing beside it.
  *
  * Others go on: for as long as the waiting and the job took, this worker takes no other such job, unless it

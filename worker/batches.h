@@ -3,7 +3,7 @@
 #ifndef WORKER_BATCHES_H
 #define WORKER_BATCHES_H
 
-#include "worker/task.h"
+#include "worker/way/task.h"
 
 struct batch_here;
 struct batches {

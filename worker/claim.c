@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/random.h"
 #include "throttle/gate.h"
 #include "worker/worker.h"
 
@@ -297,7 +298,7 @@ static void shuffle_queues(struct weir_worker *w)
 
         for (int i = first; i < w->queue_count; i++)
             sum += w->weights[i];
-        for (double draw = worker_random() * sum; at < w->queue_count - 1 && (draw -= w->weights[at]) >= 0;)
+        for (double draw = random_fraction() * sum; at < w->queue_count - 1 && (draw -= w->weights[at]) >= 0;)
             at++;
         const char *name = w->queues[at];
         int weight = w->weights[at];

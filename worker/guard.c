@@ -11,7 +11,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "worker/spawn.h"
+#include "worker/way/spawn.h"
 #include "worker/worker.h"
 
 #define LOOK_MS 500

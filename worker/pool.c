@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "worker/way.h"
+#include "worker/way/way.h"
 
 #define LACKING_US 2000000 /* tasks wait that long for a thread that cannot be started */
 

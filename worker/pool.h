@@ -11,8 +11,8 @@
 #ifndef WORKER_POOL_H
 #define WORKER_POOL_H
 
-#include "worker/handler.h"
-#include "worker/task.h"
+#include "worker/way/handler.h"
+#include "worker/way/task.h"
 
 struct pool;
 

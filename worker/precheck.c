@@ -3,8 +3,8 @@
  * And after each connect, and whenever Redis has refused a right: may the user run all that scripts call? A
  * script that is refused a command halfway leaves jobs at two places, so nothing is moved before it may. */
 #include "core/log.h"
-#include "queue/doctor_access.h"
-#include "queue/settings.h"
+#include "queue/doctor/doctor_access.h"
+#include "queue/doctor/settings.h"
 #include "worker/worker.h"
 
 #define RECHECK_US (60000 * MS)

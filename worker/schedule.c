@@ -1,6 +1,6 @@
 /* Schedules: what promote names as due is fired by the worker that asked; the script sees to it that nobody
  * else has. */
-#include "queue/schedule.h"
+#include "queue/schedule/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "worker/worker.h"
 
 #define LEFT_US                                                                                              \
-    (1000 * MS) /* a schedule that this worker must leave to others is looked at again so late               \
+    (1000 *                                                                                                  \
+     MS) /* a schedule that this worker must leave to others is looked at again so late               \
                  */
 
 /* What promote and the claim behind it saw is old now. */

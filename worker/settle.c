@@ -6,8 +6,9 @@
 
 #include "core/clock.h"
 #include "core/decimal.h"
+#include "core/duration.h"
 #include "core/log.h"
-#include "throttle/duration.h"
+#include "core/random.h"
 #include "worker/worker.h"
 
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
@@ -24,7 +25,7 @@
  * together does not come back together. 25 attempts take about 17 days. */
 static double retry_delay_s(int n)
 {
-    return 15 + pow(n - 1, 4) + worker_random() * 10 * n;
+    return 15 + pow(n - 1, 4) + random_fraction() * 10 * n;
 }
 
 /* A doubling wait, and at random from half of it to all of it. */
@@ -32,7 +33,7 @@ static double backoff_s(const struct handler *handler, int n)
 {
     double wait_us = (double)handler->backoff_first_us * pow(2, fmin(n - 1, 60));
 
-    return fmin(wait_us, (double)handler->backoff_most_us) * (0.5 + 0.5 * worker_random()) / 1e6;
+    return fmin(wait_us, (double)handler->backoff_most_us) * (0.5 + 0.5 * random_fraction()) / 1e6;
 }
 
 static double next_try_s(const struct task *task)

@@ -37,15 +37,6 @@ bool worker_takes_jobs(struct weir_worker *w)
     return w->adopted && !w->stopping_us && !atomic_load(&w->quiet) && w->handlers.count > 0;
 }
 
-double worker_random(void)
-{
-    uint32_t r = 0;
-
-    if (getrandom(&r, sizeof r, GRND_NONBLOCK) < 0)
-        r = (uint32_t)clock_mono_us();
-    return r / 4294967296.0;
-}
-
 /* ---- Answers */
 
 void worker_wake(struct weir_worker *w)

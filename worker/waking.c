@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/link.h"
 #include "core/log.h"
+#include "core/redis/link.h"
 
 #define BLOCK_S 30 /* of one blocking command; then a new one, so that a dead connection is noticed */
 #define PASS_S 5

@@ -16,8 +16,8 @@
 #ifndef WORKER_WAKING_H
 #define WORKER_WAKING_H
 
-#include "core/redis.h"
-#include "queue/turn.h"
+#include "core/redis/redis.h"
+#include "queue/turn/turn.h"
 
 struct ev_loop;
 struct waking;

@@ -8,8 +8,8 @@
 #include "core/clock.h"
 #include "core/forks.h"
 #include "core/log.h"
-#include "worker/http.h"
-#include "worker/pipe.h"
+#include "worker/way/http.h"
+#include "worker/way/pipe.h"
 
 /* ---- Made and freed */
 
@@ -216,6 +216,7 @@ static int open_handlers(struct weir_worker *w)
         struct handler *handler = &w->handlers.at[i];
 
         handler->worker = w;
+        handler->host = (struct way_host){w->loop, w->executors, w->kill_after_us};
         if (handler->way->open && handler->way->open(handler, &w->error) != 0)
             return w->error.status;
         w->opened++;

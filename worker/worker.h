@@ -19,16 +19,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/client.h"
-#include "core/link.h"
-#include "queue/known.h"
+#include "core/redis/client.h"
+#include "core/redis/link.h"
+#include "queue/limits/known.h"
 #include "worker/batches.h"
 #include "worker/distance.h"
-#include "worker/handler.h"
 #include "worker/pool.h"
-#include "worker/trace.h"
 #include "worker/waking.h"
-#include "worker/way.h"
+#include "worker/way/handler.h"
+#include "worker/way/trace.h"
+#include "worker/way/way.h"
 
 #define WORKER_ID_SIZE 64
 #define QUEUES_MOST 64
@@ -213,8 +213,6 @@ void worker_answered(struct weir_worker *w);
 void worker_lives(struct weir_worker *w);
 /* An error answer: told once, and a pause. */
 void worker_refused(struct weir_worker *w, const struct error *e);
-/* At random, from 0 to below 1. */
-double worker_random(void);
 
 /* begin.c */
 /* Begins the tasks of the loop whose time has come, and sets a timer to the next one. */

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "queue/batch.h"
-#include "queue/cancel.h"
-#include "queue/queues.h"
+#include "queue/batch/batch.h"
+#include "queue/inspect/cancel.h"
+#include "queue/queues/queues.h"
 #include "tests/chaos/handlers.h"
 #include "tests/chaos/plan.h"
 #include "weir.h"

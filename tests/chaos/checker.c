@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
 #include "core/clock.h"
-#include "queue/cancel.h"
+#include "core/redis/client.h"
+#include "queue/inspect/cancel.h"
 #include "tests/chaos/deed.h"
 #include "tests/invariants.h"
 #include "tests/program.h"

@@ -1,6 +1,6 @@
 #include "tests/fuzz/fake_redis.h"
 
-#include "core/redis.h"
+#include "core/redis/redis.h"
 #include "tests/fuzz/fuzz.h"
 
 #define DEPTH_MOST 6
@@ -28,7 +28,7 @@ struct span fake_word(const struct args *asked, size_t i)
                             : (struct span){"", 0};
 }
 
-/* ---- In place of core/redis.c */
+/* ---- In place of core/redis/redis.c */
 
 static int judge(struct redisReply *answer, struct redisReply **reply, struct error *e)
 {

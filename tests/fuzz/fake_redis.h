@@ -5,8 +5,8 @@
 
 #include <hiredis/hiredis.h>
 
-#include "core/args.h"
-#include "queue/job.h"
+#include "core/redis/args.h"
+#include "queue/job/job.h"
 
 /* The answer to a command; NULL: none, and the connection is refused. */
 typedef struct redisReply *fake_answer(const struct args *asked);

@@ -1,4 +1,4 @@
-#include "core/redis.h"
+#include "core/redis/redis.h"
 #include "tests/fuzz/fuzz.h"
 
 int fuzz_address(const uint8_t *data, size_t size)

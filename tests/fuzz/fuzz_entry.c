@@ -1,4 +1,4 @@
-#include "queue/turn.h"
+#include "queue/turn/turn.h"
 #include "tests/fuzz/fuzz.h"
 
 int fuzz_entry(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 #include <jansson.h>
 
-#include "queue/job.h"
+#include "queue/job/job.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Jansson takes more levels than we do. */

@@ -1,8 +1,8 @@
 /* The children of --pipe are stood in for by ones that answer with the lines of the input. */
 #include "core/clock.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/pipe.h"
-#include "worker/pipe_child.h"
+#include "worker/way/pipe.h"
+#include "worker/way/pipe_child.h"
 #include "worker/worker.h"
 
 #define TASKS 6
@@ -21,7 +21,7 @@ static struct child *children[CHILDREN_MOST];
 static struct task *tasks[TASKS];
 static int left;
 
-/* ---- In place of worker/pipe_child.c and the pool */
+/* ---- In place of worker/way/pipe_child.c and the pool */
 
 struct child *__wrap_child_start(struct ev_loop *loop, const char *name, char *const argv[],
                                  int64_t kill_after_us, const struct child_events *events, void *arg,

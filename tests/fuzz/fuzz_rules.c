@@ -1,7 +1,7 @@
 #include <stdbool.h>
 
+#include "core/duration.h"
 #include "tests/fuzz/fuzz.h"
-#include "throttle/duration.h"
 #include "throttle/rule.h"
 
 /* What was read and written is read again as the same: a rule of a person in both forms, a stored one in its

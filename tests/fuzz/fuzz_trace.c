@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "throttle/verify_input.h"
+#include "throttle/verify/verify_input.h"
 
 /* A file of these bytes, without a disk. */
 static int make_file(const uint8_t *data, size_t size, char path[32])

@@ -1,0 +1,326 @@
+/* weir enqueue --from: lines of a file into a bulk, a progress bar, and what became of it. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bar.h"
+#include "cli/command/enqueue.h"
+#include "cli/json.h"
+#include "cli/lines.h"
+#include "cli/outlook.h"
+#include "core/clock.h"
+#include "producer/bulk.h"
+
+#define SHOW_EVERY_US 100000
+#define REPORTED_MOST 20 /* wrong lines that are named, and types; more are only counted */
+#define JSON_MOST 1000   /* types */
+#define LOOK_EVERY 256   /* lines between looks at the clock */
+
+static volatile sig_atomic_t stopped;
+
+struct run {
+    struct cli *cli;
+    const struct enqueue_flags *flags;
+    struct weir *w;
+    struct weir_bulk *bulk;
+    struct lines lines;
+    struct weir_bulk_counts counts;
+    uint64_t blank, invalid; /* lines without a job */
+    int64_t begun_us, shown_us;
+    bool bar;
+};
+
+/* ---- Numbers for people */
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static double seconds_since(int64_t begun_us)
+{
+    return (double)(clock_mono_us() - begun_us + 1) / 1e6;
+}
+
+/* ---- Progress */
+
+static void clear_bar(const struct run *r)
+{
+    if (r->bar && r->shown_us)
+        bar_clear();
+}
+
+static void show_bar(struct run *r)
+{
+    const struct lines *l = &r->lines;
+    char lines[32], rate[32];
+    int64_t now_us = clock_mono_us();
+    double part = -1;
+
+    if (!r->bar || now_us - r->shown_us < SHOW_EVERY_US)
+        return;
+    r->shown_us = now_us;
+    if (l->size_bytes)
+        part = l->bytes < l->size_bytes ? (double)l->bytes / (double)l->size_bytes : 1;
+    bar_show(part, "%s lines  %s/s", grouped(l->number, lines),
+             grouped((uint64_t)((double)l->number / seconds_since(r->begun_us)), rate));
+}
+
+/* ---- Lines */
+
+static bool is_blank(struct span line)
+{
+    size_t at = 0;
+
+    while (at < line.len && (line.at[at] == ' ' || line.at[at] == '\t' || line.at[at] == '\r'))
+        at++;
+    return at == line.len;
+}
+
+static int skip_line(struct run *r, struct span line, uint64_t *count)
+{
+    ++*count;
+    return weir_bulk_skip_line(r->bulk, line.at, line.len) ? cli_failed(r->cli, r->w) : 0;
+}
+
+static void report_line(struct run *r, const char *why)
+{
+    if (r->invalid > REPORTED_MOST)
+        return;
+    clear_bar(r);
+    if (r->invalid == REPORTED_MOST)
+        fputs("weir: further wrong lines are left out and only counted\n", stderr);
+    else
+        output_to(stderr, "weir: %s:%" PRIu64 ": %s; left out\n", r->lines.name, r->lines.number, why);
+}
+
+/* The line was refused: reported and left out, or the end. */
+static int refused_line(struct run *r, struct span line)
+{
+    const char *why = weir_message(r->w);
+
+    if (!r->flags->skip_invalid)
+        return error_set(&r->cli->error, WEIR_EINPUT,
+                         "%.200s:%" PRIu64
+                         ": %.150s; the lines before it are sent, none after it; mend it, or leave "
+                         "such lines out with --skip-invalid",
+                         r->lines.name, r->lines.number, why);
+    report_line(r, why);
+    return skip_line(r, line, &r->invalid);
+}
+
+static int take_line(struct run *r, struct span line)
+{
+    int status;
+
+    if (is_blank(line))
+        return skip_line(r, line, &r->blank);
+    status = weir_bulk_add_line(r->bulk, r->flags->type, r->flags->queue, line.at, line.len);
+    if (status == WEIR_EINPUT && !bulk_has_failed(r->bulk))
+        return refused_line(r, line);
+    return status ? cli_failed(r->cli, r->w) : 0;
+}
+
+/* Were there wrong lines, and no job at all? Then nothing is sent, so that the mended file is no other input
+ * of its batch. */
+static bool is_all_wrong(struct run *r)
+{
+    weir_bulk_count(r->bulk, &r->counts);
+    return r->invalid > 0 && r->counts.lines == r->invalid + r->blank;
+}
+
+static int flush(struct run *r)
+{
+    if (is_all_wrong(r))
+        return 0;
+    return bulk_flush(r->bulk) ? cli_failed(r->cli, r->w) : 0;
+}
+
+static int take_lines(struct run *r)
+{
+    enum lines_result result = LINES_ONE;
+    struct span line;
+    int status = 0;
+
+    while (!status && result != LINES_END && !stopped) {
+        result = lines_next(&r->lines, &line, &r->cli->error);
+        if (result == LINES_ONE)
+            status = take_line(r, line);
+        else if (result == LINES_IDLE)
+            status = flush(r);
+        else if (result == LINES_FAILED)
+            status = r->cli->error.status;
+        if (r->bar && r->lines.number % LOOK_EVERY == 0)
+            show_bar(r);
+    }
+    return status;
+}
+
+/* ---- What became of it */
+
+static int print_json(struct run *r, double seconds, const struct outlook *outlooks, size_t n)
+{
+    json_t *types = json_object();
+    size_t shown = n < JSON_MOST ? n : JSON_MOST;
+
+    for (size_t i = 0; i < shown; i++)
+        json_object_set_new(types, outlooks[i].type, outlook_json(&outlooks[i]));
+    return json_print(r->cli, json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:o}", "lines",
+                                        (json_int_t)r->counts.lines, "resumed", (json_int_t)r->counts.resumed,
+                                        "accepted", (json_int_t)r->counts.accepted, "invalid",
+                                        (json_int_t)r->invalid, "blank", (json_int_t)r->blank, "seconds",
+                                        seconds, "rate", (double)r->counts.accepted / seconds, "more_types",
+                                        (json_int_t)(n - shown), "types", types));
+}
+
+static void print_text(const struct run *r, double seconds, const struct outlook *outlooks, size_t n)
+{
+    char number[32], rate[32];
+
+    output("%s job%s in %.2f s, %s/s", grouped(r->counts.accepted, number), plural(r->counts.accepted),
+           seconds, grouped((uint64_t)((double)r->counts.accepted / seconds), rate));
+    if (r->counts.resumed)
+        output("; %s line%s sent by an earlier run%s", grouped(r->counts.resumed, number),
+               plural(r->counts.resumed), r->counts.resumed == r->counts.lines ? ", so all was there" : "");
+    if (r->invalid)
+        output("; %s wrong line%s left out", grouped(r->invalid, number), plural(r->invalid));
+    if (r->blank)
+        output("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
+    putchar('\n');
+    for (size_t i = 0; i < n && i < REPORTED_MOST; i++)
+        outlook_print(&outlooks[i]);
+    if (n > REPORTED_MOST)
+        outlook_print_rest(outlooks + REPORTED_MOST, n - REPORTED_MOST);
+}
+
+/* The types of which most jobs have no key. */
+static void warn_keyless(const struct outlook *outlooks, size_t n)
+{
+    size_t warned = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (keyless_most(&outlooks[i].keyless) && ++warned <= REPORTED_MOST) {
+            fputs("weir: ", stderr);
+            keyless_print(stderr, outlooks[i].type, &outlooks[i].keyless);
+        }
+    if (warned > REPORTED_MOST)
+        output_to(stderr, "weir: so it is with %zu type%s more\n", warned - REPORTED_MOST,
+                  plural(warned - REPORTED_MOST));
+}
+
+/* The jobs are in: what cannot be foretold is no failure. */
+static int report(struct run *r, double seconds)
+{
+    struct outlook *outlooks = NULL;
+    size_t n = 0;
+    int status = 0;
+
+    if (r->counts.accepted && outlook_read(r->w, r->bulk, &outlooks, &n)) {
+        output_to(stderr, "weir: when they start cannot be told: %s\n", weir_message(r->w));
+        n = 0;
+    }
+    if (n > REPORTED_MOST)
+        outlook_sort(outlooks, n);
+    if (r->cli->json)
+        status = print_json(r, seconds, outlooks, n);
+    else
+        print_text(r, seconds, outlooks, n);
+    warn_keyless(outlooks, n);
+    free(outlooks);
+    return status;
+}
+
+static int interrupted(struct run *r)
+{
+    return error_set(&r->cli->error, WEIR_ENOTNOW,
+                     "%.200s: interrupted; the %" PRIu64 " lines up to here are sent", r->lines.name,
+                     r->lines.number);
+}
+
+static int all_wrong(struct run *r)
+{
+    return error_set(&r->cli->error, WEIR_EINPUT,
+                     "%.200s: no job in it: each of its %" PRIu64 " lines is wrong; nothing was sent",
+                     r->lines.name, r->invalid);
+}
+
+/* What can go on later says how. */
+static int add_advice(struct run *r, int status)
+{
+    struct error *e = &r->cli->error, why = *e;
+
+    if (status == WEIR_EINPUT)
+        return status;
+    if (r->flags->batch)
+        return error_set(e, status, "%.350s; run it again: batch %.60s goes on where it stopped", why.text,
+                         r->flags->batch);
+    return error_set(e, status, "%.350s; with --batch it could be run again", why.text);
+}
+
+/* ---- The command */
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* The second one ends the process. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Whatever ended the lines, those that were taken are sent. */
+static int send_rest(struct run *r, int status)
+{
+    int sent;
+
+    if (bulk_has_failed(r->bulk) || is_all_wrong(r))
+        return status;
+    sent = status || stopped ? bulk_flush(r->bulk) : bulk_end(r->bulk);
+    return sent ? cli_failed(r->cli, r->w) : status;
+}
+
+static int run_bulk(struct run *r)
+{
+    int status = send_rest(r, take_lines(r));
+    double seconds = seconds_since(r->begun_us);
+
+    clear_bar(r);
+    weir_bulk_count(r->bulk, &r->counts);
+    if (!bulk_has_failed(r->bulk)) {
+        int reported = report(r, seconds);
+
+        status = status ? status : reported;
+    }
+    if (!status && stopped)
+        status = interrupted(r);
+    if (!status && is_all_wrong(r))
+        status = all_wrong(r);
+    return status ? add_advice(r, status) : 0;
+}
+
+int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f)
+{
+    struct run r = {
+        .cli = cli, .flags = f, .w = w, .begun_us = clock_mono_us(), .bar = cli_is_terminal(stderr)};
+    int status = lines_open(&r.lines, f->from, &stopped, &cli->error);
+
+    if (status)
+        return status;
+    if (weir_bulk_open(w, f->batch, &r.bulk) || (f->then && bulk_then(r.bulk, f->queue, f->then))) {
+        status = cli_failed(cli, w);
+    } else {
+        catch_signals();
+        bulk_count_keyless(r.bulk);
+        status = run_bulk(&r);
+    }
+    weir_bulk_abandon(r.bulk);
+    lines_close(&r.lines);
+    return status;
+}

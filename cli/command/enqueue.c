@@ -1,0 +1,305 @@
+/* weir enqueue: one job, or (cli/command/bulk.c) a file of them. */
+#include "cli/command/enqueue.h"
+#include "cli/command/commands.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/json.h"
+#include "producer/enqueue.h"
+#include "queue/job/json.h"
+
+#define TIME_MOST_US INT64_C(4102444800000000) /* the year 2100 */
+
+static int run_enqueue(struct cli *cli, int argc, char **argv);
+
+const struct command command_enqueue = {
+    .name = "enqueue",
+    .usage = "TYPE [ARGS] [FLAGS]\n--from FILE [TYPE] [FLAGS]",
+    .summary = "Enqueues one job and prints its id, or all jobs of a file.",
+    .text =
+        "ARGS is a JSON value for the handler; - reads it from standard input. An id that was given with "
+        "--id is\n"
+        "accepted once a day: again, it changes nothing. --unique KEY: one job of that key until it has "
+        "ended; "
+        "KEY:waiting\n"
+        "until a worker has it; KEY:10m for that time. When another job holds the key its id is printed and "
+        "nothing is\n"
+        "enqueued. --batch counts the job there: see weir batch.\n"
+        "\n"
+        "FILE has one JSON text a line (- is standard input): a job such as "
+        "{\"type\":\"mail\",\"args\":{...}}, or\n"
+        "with TYPE the job's args. Blank lines are passed over. At a wrong line it stops; those before it "
+        "are sent.\n"
+        "A line with \"at\", \"in\" or \"unique\" is wrong: only single jobs have these.\n"
+        "With --batch it can be run again after any failure: it goes on where it stopped, nothing twice; at "
+        "the "
+        "end of\n"
+        "the file the batch is sealed, and when all its jobs have ended one of --then TYPE is enqueued.\n"
+        "\n"
+        "  weir enqueue weekly_summary '{\"business_id\":42}'\n"
+        "  weir enqueue remind '\"pay\"' --in 2h --id invoice-7\n"
+        "  weir enqueue sync 7 --unique account-7\n"
+        "  weir enqueue --from jobs.ndjson --batch 2026-W47 --then report\n"
+        "  psql -At -c 'select id from business' | weir enqueue --from - weekly_summary\n",
+    .run = run_enqueue,
+};
+
+/* ---- Times */
+
+/* What stands behind the seconds: [.digits] and Z or an offset; us: of all that, to be added. */
+static bool read_fraction_and_zone(const char *at, int64_t *us)
+{
+    int64_t unit_us = 100000;
+    int hours, minutes, used = 0;
+    char sign;
+
+    *us = 0;
+    if (*at == '.') {
+        for (at++; *at >= '0' && *at <= '9'; at++, unit_us /= 10)
+            *us += (*at - '0') * unit_us;
+    }
+    if (strcmp(at, "Z") == 0 || strcmp(at, "z") == 0)
+        return true;
+    if (sscanf(at, "%c%2d:%2d%n", &sign, &hours, &minutes, &used) != 3 || used != 6 || at[used])
+        return false;
+    *us -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * INT64_C(60000000);
+    return (sign == '+' || sign == '-') && hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60;
+}
+
+/* RFC 3339, "2026-11-21T09:00:00+01:00", as microseconds since 1970. */
+static bool read_rfc3339(const char *text, int64_t *us)
+{
+    struct tm t = {0}, back;
+    char again[32], separator;
+    int64_t rest_us;
+    time_t seconds;
+
+    if (strlen(text) < 20 ||
+        sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%2d", &t.tm_year, &t.tm_mon, &t.tm_mday, &separator, &t.tm_hour,
+               &t.tm_min, &t.tm_sec) != 7 ||
+        !strchr("Tt ", separator) || !read_fraction_and_zone(text + 19, &rest_us))
+        return false;
+    t.tm_year -= 1900;
+    t.tm_mon -= 1;
+    seconds = timegm(&t);
+    gmtime_r(&seconds, &back);
+    strftime(again, sizeof again, "%Y-%m-%dT%H:%M:%S", &back);
+    again[10] = separator;
+    *us = seconds * INT64_C(1000000) + rest_us;
+    return strncmp(again, text, 19) == 0; /* there is such a day and such a time */
+}
+
+static int read_time(struct cli *cli, const char *text, double *seconds)
+{
+    struct span number = {text, strlen(text)};
+    struct error ignored;
+    int64_t us;
+    bool is_number = strspn(text, "0123456789.") == number.len && json_check(text, number.len, &ignored) == 0;
+
+    if (is_number ? !json_read_seconds(number, TIME_MOST_US, &us) : !read_rfc3339(text, &us))
+        return error_set(
+            &cli->error, WEIR_EUSAGE,
+            "enqueue --at %.60s: no time; write 2026-11-21T09:00:00+01:00, or seconds since 1970", text);
+    if (us <= 0 || us > TIME_MOST_US)
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --at %.60s: not between 1970 and 2100", text);
+    *seconds = (double)us / 1e6;
+    return 0;
+}
+
+/* ---- One job */
+
+/* All of standard input, ended by a NUL. */
+static int read_input(struct cli *cli, char **args)
+{
+    size_t len;
+
+    *args = malloc(JOB_BODY_MAX + 2);
+    if (!*args)
+        return error_set(&cli->error, WEIR_EINTERNAL, "enqueue: out of memory");
+    len = fread(*args, 1, JOB_BODY_MAX + 1, stdin);
+    (*args)[len] = '\0';
+    if (ferror(stdin))
+        return error_set(&cli->error, WEIR_EINPUT, "standard input: cannot be read");
+    if (len > JOB_BODY_MAX)
+        return error_set(
+            &cli->error, WEIR_EINPUT,
+            "standard input: more than %d bytes; keep large data elsewhere and enqueue where it is",
+            JOB_BODY_MAX);
+    if (strlen(*args) < len)
+        return error_set(&cli->error, WEIR_EINPUT, "wrong args, not JSON: a NUL byte at byte %zu",
+                         strlen(*args) + 1);
+    return 0;
+}
+
+static int check_args(struct cli *cli, const char *args)
+{
+    struct error why;
+
+    if (json_check(args, strlen(args), &why) == 0)
+        return 0;
+    return error_set(&cli->error, WEIR_EINPUT,
+                     "args '%.60s': %s; give one JSON value, such as '{\"id\":42}' or '\"text\"'", args,
+                     why.text);
+}
+
+static int print_one(struct cli *cli, const struct enqueue_flags *f, const char *id,
+                     enum enqueue_result result)
+{
+    if (cli->json && result == ENQUEUE_HELD)
+        return json_print(cli, json_pack("{s:s, s:b, s:b}", "id", id, "new", 0, "locked", 1));
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s, s:b}", "id", id, "new", result == ENQUEUE_NEW));
+    output("%s\n", id);
+    if (result == ENQUEUE_KNOWN)
+        output_to(stderr, "weir: %s was enqueued before; nothing was changed\n", id);
+    if (result == ENQUEUE_HELD)
+        output_to(stderr,
+                  "weir: %.*s is held by job %s; nothing was enqueued; weir job show %s says where it is\n",
+                  (int)strcspn(f->unique, ":"), f->unique, id, id);
+    return 0;
+}
+
+/* The job is in: what cannot be told is no failure. */
+static void warn_keyless(struct weir *w, const struct weir_job_spec *spec)
+{
+    struct keyed_by by;
+
+    if (enqueue_keyless(w, spec, &by) == 0 && *by.path)
+        output_to(
+            stderr,
+            "weir: %s: this job has nothing at %s, by which limit %s tells its jobs apart; all such jobs "
+            "share one "
+            "gate\n",
+            spec->type, by.path, by.limit);
+}
+
+static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_flags *f)
+{
+    struct weir_job_spec spec = {.type = f->type,
+                                 .args = f->args,
+                                 .queue = f->queue,
+                                 .id = f->id,
+                                 .key = f->key,
+                                 .unique = f->unique,
+                                 .batch = f->batch,
+                                 .traceparent = f->traceparent,
+                                 .meta = f->meta,
+                                 .cost = f->cost == NOT_GIVEN ? 0 : f->cost,
+                                 .max_attempts = f->max_attempts == NOT_GIVEN ? 0 : (int)f->max_attempts,
+                                 .timeout_s = f->timeout_us < 0 ? 0 : (double)f->timeout_us / 1e6,
+                                 .delay_s = f->in_us < 0 ? 0 : (double)f->in_us / 1e6};
+    char id[WEIR_ID_SIZE], *input = NULL;
+    enum enqueue_result result;
+    int status = f->at ? read_time(cli, f->at, &spec.at_s) : 0;
+
+    if (!status && f->args && strcmp(f->args, "-") == 0) {
+        status = read_input(cli, &input);
+        spec.args = input;
+    }
+    if (!status && spec.args)
+        status = check_args(cli, spec.args);
+    if (!status) {
+        status = enqueue_job(w, &spec, id, &result);
+        status = status ? cli_failed(cli, w) : print_one(cli, f, id, result);
+        if (!status && result == ENQUEUE_NEW)
+            warn_keyless(w, &spec);
+    }
+    free(input);
+    return status;
+}
+
+/* ---- Flags */
+
+static int check_flags(struct cli *cli, const struct enqueue_flags *f)
+{
+    static const char line[] = "is for one job; write it into the lines of the file",
+                      alone[] = "is for one job, and no line of a file says it; enqueue such jobs one by one",
+                      bulk[] = "is for many jobs; name their file with --from";
+    const struct {
+        const char *flag;
+        bool given;
+        const char *use;
+    } given[] = {
+        {"id", f->id, line},
+        {"in", f->in_us >= 0, alone},
+        {"at", f->at, alone},
+        {"key", f->key, line},
+        {"cost", f->cost != NOT_GIVEN, line},
+        {"max-attempts", f->max_attempts != NOT_GIVEN, line},
+        {"timeout", f->timeout_us >= 0, line},
+        {"unique", f->unique, alone},
+        {"traceparent", f->traceparent, line},
+        {"meta", f->meta, line},
+        {"then", f->then, bulk},
+        {"skip-invalid", f->skip_invalid, bulk},
+    };
+
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i].given && (given[i].use == bulk) != (f->from != NULL))
+            return error_set(&cli->error, WEIR_EUSAGE, "enqueue --%s: %s", given[i].flag, given[i].use);
+    if (f->then && !f->batch)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue --then: follows a batch; give the bulk a name with --batch");
+    if (f->in_us >= 0 && f->at)
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --in --at: give one of them");
+    if (f->max_attempts != NOT_GIVEN && (f->max_attempts < 1 || f->max_attempts > 1000000))
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --max-attempts: must be 1 to 1000000");
+    if (f->cost != NOT_GIVEN && (f->cost < 1 || f->cost > JOB_COST_MOST))
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --cost: must be 1 to %d", JOB_COST_MOST);
+    if (f->timeout_us == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --timeout: must be above 0");
+    if (f->from && f->type && !name_is_valid(f->type, strlen(f->type)))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue TYPE '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", f->type);
+    if (f->queue && !name_is_valid(f->queue, strlen(f->queue)))
+        return error_set(&cli->error, WEIR_EINPUT,
+                         "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", f->queue);
+    return 0;
+}
+
+static int run_enqueue(struct cli *cli, int argc, char **argv)
+{
+    struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN, .cost = NOT_GIVEN};
+    const struct flag flags[] = {
+        {"queue", 'q', FLAG_TEXT, "Q", "the queue: default", &f.queue},
+        {"id", 0, FLAG_TEXT, "ID", "an id of one's own, accepted once a day", &f.id},
+        {"in", 0, FLAG_DURATION, "DUR", "run at the earliest that long from now", &f.in_us},
+        {"at", 0, FLAG_TEXT, "TIME", "run at the earliest then: RFC 3339, or seconds since 1970", &f.at},
+        {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
+        {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate: 1", &f.cost},
+        {"max-attempts", 0, FLAG_INT, "N", "how often it is tried: 25", &f.max_attempts},
+        {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
+        {"unique", 0, FLAG_TEXT, "KEY[:DUR]", "one job of that key: until it has ended, :waiting, or :DUR",
+         &f.unique},
+        {"traceparent", 0, FLAG_TEXT, "TP", "W3C trace context, for the handler", &f.traceparent},
+        {"meta", 0, FLAG_TEXT, "JSON", "anything else, for the handler", &f.meta},
+        {"batch", 0, FLAG_TEXT, "NAME", "counts it there; with --from: it can be run again", &f.batch},
+        {"from", 'f', FLAG_TEXT, "FILE", "many jobs, one a line; - is standard input", &f.from},
+        {"then", 0, FLAG_TEXT, "TYPE", "with --from --batch: a job of TYPE when all have ended", &f.then},
+        {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: report wrong lines, the first 20, and go on",
+         &f.skip_invalid},
+        {.name = NULL},
+    };
+    struct weir *w;
+    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+
+    if (status)
+        return status;
+    if (operands > (f.from ? 1 : 2) || (!f.from && operands == 0))
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue: needs %s; weir help enqueue has examples",
+                         f.from ? "at most TYPE beside --from" : "TYPE and at most ARGS, or --from FILE");
+    f.type = operands > 0 ? argv[0] : NULL;
+    f.args = operands > 1 ? argv[1] : NULL;
+    status = check_flags(cli, &f);
+    if (status)
+        return status;
+    w = cli_client(cli);
+    if (!w)
+        return cli->error.status;
+    status = f.from ? enqueue_bulk(cli, w, &f) : enqueue_one(cli, w, &f);
+    weir_free(w);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* weir enqueue: the flags that one job and a bulk share. */
+#ifndef CLI_COMMAND_ENQUEUE_H
+#define CLI_COMMAND_ENQUEUE_H
+
+#include <limits.h>
+
+#include "cli/cli.h"
+
+#define NOT_GIVEN LLONG_MIN
+
+struct enqueue_flags {
+    const char *type;  /* operand; NULL: each line of a bulk names its own */
+    const char *queue; /* NULL: "default", or what a line says */
+    const char *batch;
+    /* one job */
+    const char *args, *id, *at, *key, *unique, *traceparent, *meta;
+    int64_t in_us, timeout_us;    /* -1: not given */
+    long long max_attempts, cost; /* NOT_GIVEN */
+    /* a bulk */
+    const char *from, *then;
+    bool skip_invalid;
+};
+
+/* weir enqueue --from: cli/command/bulk.c */
+WEIR_CHECKED int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f);
+
+#endif

@@ -1,0 +1,356 @@
+/* weir rate: the limits, and which types they hold. */
+#include "cli/command/rate.h"
+#include "cli/command/commands.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/text.h"
+#include "queue/inspect/status.h"
+#include "queue/limits/rate.h"
+
+#define COST_NOT_GIVEN LLONG_MIN
+#define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
+
+static int run_rate(struct cli *cli, int argc, char **argv);
+
+const struct command command_rate = {
+    .name = "rate",
+    .usage =
+        "set NAME RULE... [--dry-run]\nuse TYPE NAME... [--cost N]\nunuse TYPE NAME... [--dry-run] [--yes]\n"
+        "weight NAME KEY N\npause NAME DURATION\nresume NAME\nlist\nshow NAME\nremove NAME [--dry-run] "
+        "[--yes]\n"
+        "log",
+    .summary = "Sets, lists, shows and removes limits; a type is held by the limit of its own name.",
+    .text =
+        "RULE: COUNT/PERIOD, as in 10/s, 100/1m, 5000/1d or 1/1.5s, then any of\n"
+        "  ,burst=N            how many may start at once after a quiet time (COUNT where it is not given)\n"
+        "  ,algorithm=NAME     gcra (where none is given), token-bucket, fixed-window, sliding-log, "
+        "sliding-window\n"
+        "  ,offset=DURATION    when the windows of fixed-window begin, from midnight UTC\n"
+        "  ,by=PATH            one gate for each value of key, or of a path into the job: args.business_id\n"
+        "  ,adapt=LOW..HIGH    after a provider says stop, down to LOW of the rate and slowly up again\n"
+        "or concurrency=N: how many may run at once. A limit has up to 8 rules and all of them hold; a new "
+        "rule\n"
+        "applies at once, to waiting jobs too, and what was used stays used. --dry-run shows when the jobs "
+        "that wait\n"
+        "would have started instead.\n"
+        "\n"
+        "GCRA, the algorithm, spaces starts by PERIOD / COUNT and lets up to COUNT + burst - 1 into one "
+        "PERIOD:\n"
+        "rate set says how many. For a strict quota choose a small burst or a sliding log.\n"
+        "\n"
+        "use      holds TYPE by further limits, which types may share; --cost: the slots that a job takes\n"
+        "weight   the share of a key where keys take turns: 3 has three starts for one of others\n"
+        "pause    nothing of NAME starts for so long; resume ends that, and what providers asked for\n"
+        "unuse, remove   what waits for the limit alone starts at once: both say how many, and ask; without "
+        "a "
+        "terminal\n"
+        "         they then need --yes\n"
+        "log      who changed what and when, the newest last\n"
+        "\n"
+        "  weir rate set mail 100/1m,burst=20\n"
+        "  weir rate set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window\n"
+        "  weir rate use mail mailgun\n"
+        "  weir rate show mail\n",
+    .run = run_rate,
+};
+
+/* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
+
+char *rate_join(char **argv)
+{
+    size_t size = 1;
+    char *text;
+
+    for (char **word = argv; *word; word++)
+        size += strlen(*word) + 1;
+    text = calloc(1, size);
+    for (char **word = argv; text && *word; word++) {
+        strcat(text, *word);
+        if (word[1])
+            strcat(text, " ");
+    }
+    return text;
+}
+
+int rate_no_memory(struct cli *cli)
+{
+    return error_set(&cli->error, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
+}
+
+static void print_rules(const char *name, const struct rule_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        output("%s: ", name);
+        rate_print_rule(&set->at[i]);
+    }
+}
+
+/* What to say before it is done; kept NULL: of rate use. A Redis where that cannot be read must still take a
+ * rate. */
+static void read_note(struct weir *w, char **argv, const struct rule_set *kept, char note[RATE_NOTE_SIZE])
+{
+    struct limits limits;
+    bool known = status_limits(w, &limits) == 0;
+
+    *note = '\0';
+    if (known && kept)
+        rate_set_note(&limits, argv[1], kept, note);
+    else if (known)
+        rate_use_note(&limits, argv[1], argv + 2, note);
+    limits_free(&limits);
+}
+
+static int print_set(struct cli *cli, const char *name, const struct rule_set *kept, const char *note)
+{
+    json_t *doc;
+
+    if (cli->json) {
+        doc = json_pack("{s:s,s:o}", "name", name, "rules", rate_rules_json(kept));
+        rate_add_note(doc, note);
+        return json_print(cli, doc);
+    }
+    print_rules(name, kept);
+    if (*note)
+        output("%s\n", note);
+    return 0;
+}
+
+static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    char *rules = rate_join(argv + 2), note[RATE_NOTE_SIZE] = "";
+    struct rule_set kept;
+    int status;
+
+    if (!rules)
+        return rate_no_memory(cli);
+    status = rate_set(w, argv[1], rules, true, &kept);
+    if (status == 0 && !flags->dry_run)
+        read_note(w, argv, &kept, note);
+    if (status == 0 && !flags->dry_run)
+        status = rate_set(w, argv[1], rules, false, &kept);
+    free(rules);
+    if (status < 0)
+        return cli_failed(cli, w);
+    if (flags->dry_run)
+        return rate_print_dry(cli, w, argv[1], &kept);
+    return print_set(cli, argv[1], &kept, note);
+}
+
+json_t *rate_use_json(char **argv)
+{
+    json_t *limits = json_array();
+
+    for (char **name = argv + 2; *name; name++)
+        json_array_append_new(limits, text_word(*name));
+    return json_pack("{s:o,s:s,s:o}", "type", text_word(argv[1]), "action", argv[0], "limits", limits);
+}
+
+static int print_use(struct cli *cli, char **argv, const char *limits, long long cost, const char *note)
+{
+    json_t *doc;
+
+    if (cli->json) {
+        doc = rate_use_json(argv);
+        rate_add_note(doc, note);
+        return json_print(cli, doc);
+    }
+    if (*limits)
+        output("%s: now also held by %s\n", argv[1], limits);
+    if (cost)
+        output("%s: a job costs %lld\n", argv[1], cost);
+    if (*note)
+        output("%s\n", note);
+    return 0;
+}
+
+static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    char *limits = rate_join(argv + 2), note[RATE_NOTE_SIZE];
+    int status;
+
+    if (!limits)
+        return rate_no_memory(cli);
+    read_note(w, argv, NULL, note);
+    status = rate_use(w, argv[1], true, limits, flags->cost);
+    status = status < 0 ? cli_failed(cli, w) : print_use(cli, argv, limits, flags->cost, note);
+    free(limits);
+    return status;
+}
+
+static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    char *end;
+    long weight = strtol(argv[3], &end, 10);
+
+    (void)flags;
+    if (end == argv[3] || *end || weight < 1 || weight > 1000)
+        return error_set(&cli->error, WEIR_EINPUT, "rate weight %.60s: no weight; give 1 to 1000", argv[3]);
+    if (weir_rate_weight(w, argv[1], argv[2], (int)weight) < 0)
+        return cli_failed(cli, w);
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s,s:o,s:i}", "name", argv[1], "key", text_word(argv[2]),
+                                         "weight", (int)weight));
+    output("%s: %s has %ld start%s for one of a key without a weight\n", argv[1], argv[2], weight,
+           weight == 1 ? "" : "s");
+    return 0;
+}
+
+static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    struct error why;
+    int64_t for_us;
+    char span[32];
+
+    (void)flags;
+    if (duration_parse(argv[2], &for_us, &why) < 0)
+        return error_set(&cli->error, WEIR_EINPUT, "rate pause: %s", why.text);
+    if (for_us < 1)
+        return error_set(&cli->error, WEIR_EINPUT, "rate pause %.60s: no time; rate resume ends a pause",
+                         argv[2]);
+    if (rate_pause(w, argv[1], for_us, NULL) < 0)
+        return cli_failed(cli, w);
+    duration_format(for_us, span);
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s,s:o}", "name", argv[1], "paused_for", json_seconds(for_us)));
+    output("%s: paused for %s; weir rate resume %s ends that\n", argv[1], span, argv[1]);
+    return 0;
+}
+
+static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    bool was;
+
+    (void)flags;
+    if (rate_pause(w, argv[1], 0, &was) < 0)
+        return cli_failed(cli, w);
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "was_paused", was));
+    output("%s: %s\n", argv[1], was ? "runs again" : "was not paused; pauses of its keys are ended too");
+    return 0;
+}
+
+static const struct action {
+    const char *name;
+    const char *operands;
+    int least, most; /* operands */
+    int (*run)(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+    bool dry_run, cost, yes; /* has it these flags? */
+} actions[] = {
+    {.name = "set",
+     .operands = "NAME RULE...",
+     .least = 2,
+     .most = OPERANDS_MAX,
+     .run = run_set,
+     .dry_run = true},
+    {.name = "use",
+     .operands = "TYPE NAME...",
+     .least = 2,
+     .most = OPERANDS_MAX,
+     .run = run_use,
+     .cost = true},
+    {.name = "unuse",
+     .operands = "TYPE NAME...",
+     .least = 2,
+     .most = OPERANDS_MAX,
+     .run = rate_run_unuse,
+     .dry_run = true,
+     .yes = true},
+    {.name = "weight", .operands = "NAME KEY N", .least = 3, .most = 3, .run = run_weight},
+    {.name = "pause", .operands = "NAME DURATION", .least = 2, .most = 2, .run = run_pause},
+    {.name = "resume", .operands = "NAME", .least = 1, .most = 1, .run = run_resume},
+    {.name = "list", .operands = "nothing more", .run = rate_run_list},
+    {.name = "show", .operands = "NAME", .least = 1, .most = 1, .run = rate_run_show},
+    {.name = "remove",
+     .operands = "NAME",
+     .least = 1,
+     .most = 1,
+     .run = rate_run_remove,
+     .dry_run = true,
+     .yes = true},
+    {.name = "log", .operands = "nothing more", .run = rate_run_log},
+};
+#define ACTION_COUNT (sizeof actions / sizeof *actions)
+
+/* Are there as many operands as the action takes, and only its flags? A cost alone is enough to use. */
+static int check_call(struct cli *cli, const struct action *action, const struct rate_flags *flags,
+                      int operands)
+{
+    const struct {
+        const char *flag;
+        bool given, taken;
+        const char *who;
+    } given[] = {
+        {"dry-run", flags->dry_run, action->dry_run, "rate set, unuse and remove have"},
+        {"yes", flags->yes, action->yes, "rate unuse and remove have"},
+        {"cost", flags->cost != 0, action->cost, "rate use has"},
+    };
+    int least = action->least - (action->cost && flags->cost);
+
+    if (operands < least || operands > action->most)
+        return error_set(&cli->error, WEIR_EUSAGE, "rate %s: takes %s; weir help rate has examples",
+                         action->name, action->operands);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i].given && !given[i].taken)
+            return error_set(&cli->error, WEIR_EUSAGE, "rate %s --%s: only %s it; leave it out", action->name,
+                             given[i].flag, given[i].who);
+    return 0;
+}
+
+/* A word such as -1/s is meant for a rule and would be taken for a flag. */
+static int check_negative(struct cli *cli, char **argv)
+{
+    struct rule rule;
+
+    for (; *argv; argv++)
+        if ((*argv)[0] == '-' && isdigit((unsigned char)(*argv)[1]) && strchr(*argv, '/') &&
+            rule_parse(*argv, &rule, &cli->error) < 0)
+            return cli->error.status;
+    return 0;
+}
+
+static int run_rate(struct cli *cli, int argc, char **argv)
+{
+    struct rate_flags given = {.cost = COST_NOT_GIVEN};
+    const struct flag flags[] = {{.name = "dry-run",
+                                  .kind = FLAG_BOOL,
+                                  .help = "change nothing; set: show when what waits would have started, "
+                                          "unuse, remove: how many would go",
+                                  .target = &given.dry_run},
+                                 {.name = "yes",
+                                  .letter = 'y',
+                                  .kind = FLAG_BOOL,
+                                  .help = "unuse, remove: do not ask",
+                                  .target = &given.yes},
+                                 {.name = "cost",
+                                  .kind = FLAG_INT,
+                                  .value = "N",
+                                  .help = "use: the slots that a job takes",
+                                  .target = &given.cost},
+                                 {.name = NULL}};
+    const struct action *action;
+    struct weir *w;
+    int chosen, operands, status;
+
+    if (check_negative(cli, argv) < 0 || cli_parse(cli, flags, argc, argv, &operands) < 0)
+        return cli->error.status;
+    if (given.cost != COST_NOT_GIVEN && given.cost < 1)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "rate use --cost %lld: below 1; give the slots a job takes", given.cost);
+    given.cost = given.cost == COST_NOT_GIVEN ? 0 : given.cost;
+    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    if (chosen < 0)
+        return cli->error.status;
+    action = &actions[chosen];
+    if (check_call(cli, action, &given, operands - 1) < 0)
+        return cli->error.status;
+    w = cli_client(cli);
+    if (!w)
+        return cli->error.status;
+    status = action->run(cli, w, &given, argv);
+    weir_free(w);
+    return status;
+}

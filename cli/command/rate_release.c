@@ -1,0 +1,152 @@
+/* weir rate remove and rate unuse: what a limit holds no longer starts at once, so both count first and ask.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command/rate.h"
+#include "cli/confirm.h"
+#include "cli/outlook.h"
+#include "queue/limits/rate.h"
+
+/* Jobs that limits hold which are to hold them no longer. */
+struct release {
+    int64_t jobs;  /* waiting and parked */
+    int64_t loose; /* those of them that have no other limit */
+};
+
+static bool is_among(char **names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+static void add_type(struct release *r, const struct limit_type *type, char **names)
+{
+    int64_t jobs = type->waiting + type->parked;
+    size_t going = 0;
+
+    for (size_t i = 0; i < type->limit_count; i++)
+        going += is_among(names, type->limits[i]);
+    if (going == 0)
+        return;
+    r->jobs += jobs;
+    r->loose += going == type->limit_count ? jobs : 0;
+}
+
+/* Was the type told to use all of them? That of its own name is no such limit. */
+static int check_used(struct weir *w, const struct limits *limits, const char *type, char **names)
+{
+    const struct limit_type *t = limits_type(limits, type);
+
+    for (; *names; names++)
+        if (!t || !limit_holds(t, *names) || strcmp(*names, type) == 0)
+            return error_set(
+                &w->error, WEIR_ENOTFOUND,
+                "type %.128s: does not use limit %.128s; weir rate show LIMIT says which types use it", type,
+                *names);
+    return 0;
+}
+
+/* What becomes of those that go, in words. */
+static void describe(const struct release *r, char out[96])
+{
+    char loose[32];
+
+    if (r->loose > 0)
+        snprintf(out, 96, "%s of them have no other limit and start at once",
+                 grouped((uint64_t)r->loose, loose));
+    else
+        snprintf(out, 96, "other limits still hold them");
+}
+
+/* type NULL: of all types, and names is one limit. */
+static int count_release(struct weir *w, const char *type, char **names, struct release *r)
+{
+    struct limits limits;
+    int status = limits_read(w, type ? NULL : names[0], &limits);
+
+    *r = (struct release){0};
+    if (status == 0 && type)
+        status = check_used(w, &limits, type, names);
+    for (size_t i = 0; status == 0 && i < limits.type_count; i++)
+        if (!type || strcmp(limits.types[i].name, type) == 0)
+            add_type(r, &limits.types[i], names);
+    limits_free(&limits);
+    return status;
+}
+
+static int confirm(struct cli *cli, struct weir *w, const struct rate_flags *flags, const char *type,
+                   char **names)
+{
+    const char *action = type ? "rate unuse" : "rate remove";
+    char jobs[32], then[96];
+    struct release r;
+
+    if (flags->yes)
+        return 0;
+    if (count_release(w, type, names, &r) < 0)
+        return cli_failed(cli, w);
+    describe(&r, then);
+    return cli_confirm(cli, r.jobs == 0, action, "let go %s jobs that %s holds (%s)",
+                       grouped((uint64_t)r.jobs, jobs), names[0], then);
+}
+
+static int print_dry(struct cli *cli, struct weir *w, const char *type, char **names)
+{
+    char jobs[32], then[96];
+    struct release r;
+
+    if (count_release(w, type, names, &r) < 0)
+        return cli_failed(cli, w);
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s, s:b, s:I, s:I}", type ? "type" : "name",
+                                         type ? type : names[0], "dry_run", 1, "jobs", (json_int_t)r.jobs,
+                                         "without_limit", (json_int_t)r.loose));
+    describe(&r, then);
+    output("%s: nothing was changed; it would let go %s jobs%s%s\n", type ? type : names[0],
+           grouped((uint64_t)r.jobs, jobs), r.jobs > 0 ? ": " : "", r.jobs > 0 ? then : "");
+    return 0;
+}
+
+int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    if (rate_remove(w, argv[1], true) < 0)
+        return cli_failed(cli, w);
+    if (flags->dry_run)
+        return print_dry(cli, w, NULL, argv + 1);
+    if (confirm(cli, w, flags, NULL, argv + 1) < 0)
+        return cli->error.status;
+    if (rate_remove(w, argv[1], false) < 0)
+        return cli_failed(cli, w);
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s,s:s}", "name", argv[1], "action", argv[0]));
+    output("%s: removed; the type of that name is not held by it any more\n", argv[1]);
+    return 0;
+}
+
+static int print_unuse(struct cli *cli, char **argv, const char *limits)
+{
+    if (cli->json)
+        return json_print(cli, rate_use_json(argv));
+    output("%s: no longer held by %s\n", argv[1], limits);
+    return 0;
+}
+
+int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    char *limits;
+    int status;
+
+    if (flags->dry_run)
+        return print_dry(cli, w, argv[1], argv + 2);
+    if (confirm(cli, w, flags, argv[1], argv + 2) < 0)
+        return cli->error.status;
+    limits = rate_join(argv + 2);
+    if (!limits)
+        return rate_no_memory(cli);
+    status = rate_use(w, argv[1], false, limits, 0);
+    status = status < 0 ? cli_failed(cli, w) : print_unuse(cli, argv, limits);
+    free(limits);
+    return status;
+}

@@ -1,0 +1,88 @@
+/* weir serve: the limits over HTTP. */
+#include "serve/serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command/commands.h"
+#include "cli/which_redis.h"
+
+static int run_serve(struct cli *cli, int argc, char **argv);
+
+const struct command command_serve = {
+    .name = "serve",
+    .logs = true,
+    .usage = "[FLAGS]",
+    .summary = "Answers over HTTP whether a request may go ahead: 200 or 429, for proxies and any program.",
+    .text = "  GET /take/NAME        takes a slot of the limit NAME; NAME/KEY or ?key=KEY when it has keys,\n"
+            "                        ?cost=N for more than one; denied=403 to be denied with that\n"
+            "  GET /healthz          200 when Redis answers\n"
+            "\n"
+            "200 allowed, 429 denied, both with RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset,\n"
+            "denied with Retry-After; 404 no such limit; 400 a wrong request; 503 Redis is away, unless\n"
+            "--on-error says what to answer then. README has what nginx needs for its auth_request.\n"
+            "\n"
+            "  weir rate set api 10/s,burst=20,by=key\n"
+            "  weir serve --listen unix:/run/weir/serve.sock --socket-mode 660\n"
+            "  curl -i http://127.0.0.1:8379/take/api/alice\n",
+    .run = run_serve,
+};
+
+struct serve_flags {
+    const char *listen, *on_error, *socket_mode;
+    bool open_to_all;
+};
+
+static int read_on_error(struct cli *cli, const char *word, enum serve_policy *policy)
+{
+    static const char *const words[] = {
+        [SERVE_ERROR] = "error", [SERVE_ALLOW] = "allow", [SERVE_DENY] = "deny"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) {
+            *policy = (enum serve_policy)i;
+            return 0;
+        }
+    return error_set(&cli->error, WEIR_EUSAGE,
+                     "serve --on-error %.60s: unknown word; give allow, deny or error", word);
+}
+
+static int read_mode(struct cli *cli, const char *text, int *mode)
+{
+    char *end;
+
+    *mode = text ? (int)strtol(text, &end, 8) : -1;
+    if (text && (end == text || *end || *mode < 0 || *mode > 0777))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "serve --socket-mode %.60s: no permissions; give octal digits such as 660", text);
+    return 0;
+}
+
+static int run_serve(struct cli *cli, int argc, char **argv)
+{
+    struct serve_flags f = {.listen = "127.0.0.1:8379", .on_error = "error"};
+    const struct flag flags[] = {
+        {"listen", 0, FLAG_TEXT, "WHERE", "unix:/path or 127.0.0.1:PORT; 127.0.0.1:8379", &f.listen},
+        {"on-error", 0, FLAG_TEXT, "WORD", "when Redis is away: allow (200), deny (429), error (503); error",
+         &f.on_error},
+        {"socket-mode", 0, FLAG_TEXT, "MODE", "permissions of the unix socket, 660; else by the umask",
+         &f.socket_mode},
+        {"open-to-all", 0, FLAG_BOOL, NULL, "other machines may reach it too; it asks nobody who they are",
+         &f.open_to_all},
+        {.name = NULL},
+    };
+    struct serve_options options;
+    int operands;
+
+    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
+        return cli->error.status;
+    if (operands)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "serve %.100s: takes no arguments; weir help serve lists the flags", argv[0]);
+    options = (struct serve_options){.listen = f.listen, .open_to_all = f.open_to_all, .ns = cli->ns};
+    if (read_on_error(cli, f.on_error, &options.on_error) < 0 ||
+        read_mode(cli, f.socket_mode, &options.socket_mode) < 0)
+        return cli->error.status;
+    options.redis_url = cli_redis_url(cli);
+    return serve_run(&options, &cli->error);
+}

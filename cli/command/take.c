@@ -1,0 +1,443 @@
+/* weir take: a slot for a caller of any kind; with --from many, one answer a line in the order of the lines.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command/commands.h"
+#include "cli/json.h"
+#include "cli/lines.h"
+#include "cli/text.h"
+#include "core/clock.h"
+#include "throttle/rule.h"
+#include "throttle/take/take.h"
+
+#define LINE_MOST (64 * 1024) /* bytes of NAME/KEY COST; a thousand of them are held at a time */
+
+static int run_take(struct cli *cli, int argc, char **argv);
+
+const struct command command_take = {
+    .name = "take",
+    .usage = "NAME[/KEY] [FLAGS]\nNAME[/KEY] --rule RULE [FLAGS]\n--from FILE [FLAGS]",
+    .summary = "Takes a slot of a limit: exit 0 allowed, 75 denied, 65 when it can never fit.",
+    .text =
+        "For callers of any kind: a script that calls the provider whose limit the jobs are held to as "
+        "well.\n"
+        "A limit whose rules have ,by= is kept for each KEY; any text will do. With --rule no limit needs\n"
+        "to be set: the gate is made on demand, one for each NAME and KEY.\n"
+        "\n"
+        "  weir take mail && sendmail ...\n"
+        "  weir take --wait=30s mail\n"
+        "  weir take login/alice --rule 5/1m --rule 100/1d,algorithm=fixed-window --json\n"
+        "\n"
+        "Those who wait with --wait stand in line: slots come in the order of coming, and take turns with "
+        "jobs.\n"
+        "\n"
+        "--from reads lines of NAME[/KEY] [COST], - from standard input, and answers each with a line;\n"
+        "up to 1,000 go in one round trip. Exit 75 when one or more were denied.\n",
+    .run = run_take,
+};
+
+struct take_flags {
+    struct flag_values rules;
+    char rule[RULE_SET_TEXT_SIZE]; /* all of them; "": none */
+    long long cost;
+    bool peek;
+    const char *wait;    /* NULL: do not wait */
+    int64_t wait_max_us; /* INT64_MAX: as long as it takes */
+    const char *on_error;
+    const char *from;
+    int weir_flags;
+};
+
+/* ---- The flags */
+
+static int join_rules(struct cli *cli, struct take_flags *f)
+{
+    size_t len = 0;
+
+    for (int i = 0; i < f->rules.count; i++) {
+        size_t more = strlen(f->rules.at[i]);
+
+        if (len + more + 2 > sizeof f->rule)
+            return error_set(&cli->error, WEIR_EUSAGE, "take --rule: too many; give up to %d", RULES_MAX);
+        if (len > 0)
+            f->rule[len++] = ' ';
+        memcpy(f->rule + len, f->rules.at[i], more + 1);
+        len += more;
+    }
+    return 0;
+}
+
+static int read_on_error(struct cli *cli, struct take_flags *f)
+{
+    if (!f->on_error)
+        return 0;
+    if (strcmp(f->on_error, "allow") == 0)
+        f->weir_flags |= WEIR_TAKE_OR_ALLOW;
+    else if (strcmp(f->on_error, "deny") == 0)
+        f->weir_flags |= WEIR_TAKE_OR_DENY;
+    else
+        return error_set(&cli->error, WEIR_EUSAGE, "take --on-error %.60s: unknown word; give allow or deny",
+                         f->on_error);
+    return 0;
+}
+
+static int read_wait(struct cli *cli, struct take_flags *f)
+{
+    struct error why;
+
+    f->wait_max_us = INT64_MAX;
+    if (f->wait && f->peek)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "take --peek --wait: a peek takes nothing to wait for; leave one out");
+    if (f->wait && f->from)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "take --from --wait: many lines are answered at once; leave one out");
+    if (f->wait && *f->wait && duration_parse(f->wait, &f->wait_max_us, &why) < 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "take --wait: %s", why.text);
+    return 0;
+}
+
+static int check_flags(struct cli *cli, struct take_flags *f, int operands)
+{
+    if (operands != (f->from ? 0 : 1))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         f->from ? "take --from: the names come from the file; leave out the one given"
+                                 : "take: needs one NAME or NAME/KEY; weir help take has examples");
+    if (f->cost < 1)
+        return error_set(&cli->error, WEIR_EUSAGE, "take --cost %lld: below 1; give how many slots to take",
+                         f->cost);
+    if (f->peek)
+        f->weir_flags |= WEIR_TAKE_PEEK;
+    if (read_wait(cli, f) < 0 || read_on_error(cli, f) < 0)
+        return cli->error.status;
+    return join_rules(cli, f);
+}
+
+static const char *rule_of(const struct take_flags *f)
+{
+    return f->rules.count > 0 ? f->rule : NULL;
+}
+
+/* ---- Printing */
+
+static int64_t rounded_up_us(double seconds)
+{
+    return (int64_t)ceil(seconds * 1e6);
+}
+
+/* null when it is no UTF-8, which JSON cannot say. */
+static json_t *json_target(const char *target)
+{
+    json_t *text = json_string(target);
+
+    return text ? text : json_null();
+}
+
+/* target NULL: it is known. */
+static int print_json(struct cli *cli, const char *target, const struct weir_take *t)
+{
+    json_t *doc = json_object();
+    int failed = doc ? 0 : -1;
+
+    if (target)
+        failed |= json_object_set_new(doc, "target", json_target(target));
+    failed |= json_object_set_new(doc, "allowed", json_boolean(t->allowed));
+    failed |= json_object_set_new(doc, "limit", json_integer(t->limit));
+    failed |= json_object_set_new(doc, "remaining", json_integer(t->remaining));
+    failed |= json_object_set_new(doc, "retry_after",
+                                  t->retry_after_s < 0 ? json_integer(-1) : json_real(t->retry_after_s));
+    failed |= json_object_set_new(doc, "reset_after", json_real(t->reset_after_s));
+    if (t->never)
+        failed |= json_object_set_new(doc, "never", json_true());
+    if (t->assumed)
+        failed |= json_object_set_new(doc, "assumed", json_true());
+    if (failed) {
+        json_decref(doc);
+        doc = NULL;
+    }
+    return json_print(cli, doc);
+}
+
+static void print_text(const char *target, int64_t cost, bool peek, const struct weir_take *t)
+{
+    char again[32];
+
+    output("%s: %s", target, t->allowed ? "allowed" : "denied");
+    if (t->assumed) {
+        output(", for Redis is away; nothing was counted\n");
+        return;
+    }
+    output("%s; %" PRId64 " of %" PRId64 " slots left", peek && t->allowed ? ", nothing taken" : "",
+           t->remaining, t->limit);
+    if (t->never) {
+        output("; cost %" PRId64 " can never fit", cost);
+    } else if (!t->allowed) {
+        duration_format((rounded_up_us(t->retry_after_s) + 999) / 1000 * 1000, again);
+        output("; %s in %s", cost > 1 ? "enough" : "one", again);
+    }
+    putchar('\n');
+}
+
+/* What Redis says when --on-error answers for it. */
+static void tell_assumed(const struct weir *w)
+{
+    output_to(stderr, "weir: take --on-error: %s\n", weir_message(w));
+}
+
+/* ---- One */
+
+static volatile sig_atomic_t stopped; /* by that signal */
+
+static void on_signal(int number)
+{
+    stopped = number;
+}
+
+/* Its place in line is given back before the signal ends it. */
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+}
+
+static int take_or_wait(struct weir *w, const char *target, const struct take_flags *f,
+                        struct weir_take *take)
+{
+    int64_t most_us = f->wait_max_us == INT64_MAX ? -1 : f->wait_max_us;
+    int status;
+
+    if (!f->wait)
+        return weir_take(w, target, rule_of(f), f->cost, f->weir_flags, take);
+    catch_signals();
+    status = take_in_line(w, target, rule_of(f), f->cost, f->weir_flags, most_us, &stopped, take);
+    if (stopped && !take->allowed)
+        raise(stopped);
+    return status;
+}
+
+static int run_one(struct cli *cli, struct weir *w, const char *target, const struct take_flags *f)
+{
+    struct weir_take take;
+    int status = take_or_wait(w, target, f, &take);
+
+    if (status < 0)
+        return cli_failed(cli, w);
+    if (take.assumed)
+        tell_assumed(w);
+    if (cli->json)
+        status = print_json(cli, NULL, &take);
+    else if (!take.never)
+        print_text(target, f->cost, f->peek, &take);
+    if (status < 0)
+        return status;
+    if (take.never)
+        return error_set(&cli->error, WEIR_EINPUT,
+                         "take %.100s: cost %lld can never fit; the burst is %" PRId64, target, f->cost,
+                         take.limit);
+    return take.allowed ? 0 : WEIR_ENOTNOW;
+}
+
+/* ---- Many */
+
+struct many {
+    struct cli *cli;
+    struct weir *w;
+    const struct take_flags *f;
+    size_t count;
+    struct weir_take_item item[TAKE_MOST];
+    char *line[TAKE_MOST]; /* which the items point into */
+    bool denied, told_assumed;
+    struct error wrong; /* of the first line without an answer */
+};
+
+static int out_of_memory(struct cli *cli)
+{
+    return error_set(&cli->error, WEIR_EINTERNAL, "take --from: out of memory; free some and try again");
+}
+
+static int print_unanswered(struct many *m, const struct weir_take_item *item)
+{
+    if (m->cli->json)
+        return json_print(m->cli, json_pack("{s:o,s:o}", "target", json_target(item->target), "error",
+                                            text_word(item->why)));
+    output("%s: no answer: %s\n", item->target, item->why);
+    return 0;
+}
+
+static int print_item(struct many *m, const struct weir_take_item *item)
+{
+    const struct weir_take *t = &item->take;
+
+    if (item->status < 0) {
+        if (!m->wrong.status)
+            error_set(&m->wrong, item->status, "take --from: %.100s: %s", item->target, item->why);
+        return print_unanswered(m, item);
+    }
+    if (t->never && !m->wrong.status)
+        error_set(&m->wrong, WEIR_EINPUT, "take --from: %.100s: cost %" PRId64 " can never fit", item->target,
+                  item->cost);
+    if (t->assumed && !m->told_assumed)
+        tell_assumed(m->w);
+    m->told_assumed |= t->assumed;
+    m->denied |= !t->allowed;
+    if (m->cli->json)
+        return print_json(m->cli, item->target, t);
+    print_text(item->target, item->cost, m->f->peek, t);
+    return 0;
+}
+
+static void forget_lines(struct many *m)
+{
+    while (m->count > 0)
+        free(m->line[--m->count]);
+}
+
+/* Asks for the lines that were read and prints their answers. */
+static int answer_lines(struct many *m)
+{
+    int status = 0;
+
+    if (weir_take_many(m->w, m->item, m->count, rule_of(m->f), m->f->weir_flags) < 0)
+        return cli_failed(m->cli, m->w);
+    for (size_t i = 0; status == 0 && i < m->count; i++)
+        status = print_item(m, &m->item[i]);
+    forget_lines(m);
+    if (status == 0 && (fflush(stdout) == EOF || ferror(stdout)))
+        status = error_set(&m->cli->error, WEIR_EINTERNAL,
+                           "take --from: standard output: %s; what was to be printed is not complete",
+                           strerror(errno));
+    return status;
+}
+
+/* Answers a line that cannot be asked, behind those before it. */
+static int refuse_line(struct many *m, uint64_t number, const char *why)
+{
+    int status = answer_lines(m);
+
+    if (status < 0)
+        return status;
+    if (!m->wrong.status)
+        error_set(&m->wrong, WEIR_EINPUT, "take --from: line %" PRIu64 ": %s", number, why);
+    if (m->cli->json)
+        return json_print(m->cli, json_pack("{s:n,s:I,s:o}", "target", "line", (json_int_t)number, "error",
+                                            text_word(why)));
+    output("line %" PRIu64 ": no answer: %s\n", number, why);
+    return 0;
+}
+
+/* NAME[/KEY] [COST]; a cost that is none becomes one that weir_take_many refuses. */
+static struct weir_take_item read_item(char *line, int64_t usual_cost)
+{
+    char *target = line + strspn(line, " \t\r"), *cost = target + strcspn(target, " \t\r"), *end;
+    struct weir_take_item item = {.target = target, .cost = usual_cost};
+
+    if (*cost)
+        *cost++ = '\0';
+    cost += strspn(cost, " \t\r");
+    if (*cost) {
+        item.cost = strtoll(cost, &end, 10);
+        if (item.cost < 1 || end[strspn(end, " \t\r")])
+            item.cost = -1;
+    }
+    return item;
+}
+
+static int add_line(struct many *m, const struct span *line, uint64_t number)
+{
+    char *text;
+
+    if (line->len > LINE_MOST)
+        return refuse_line(m, number, "it is longer than 64 KiB; give a shorter key");
+    if (memchr(line->at, '\0', line->len))
+        return refuse_line(m, number, "it holds a NUL byte; give lines of text");
+    text = strndup(line->at, line->len);
+    if (!text)
+        return out_of_memory(m->cli);
+    m->item[m->count] = read_item(text, m->f->cost);
+    if (!*m->item[m->count].target) {
+        free(text);
+        return 0;
+    }
+    m->line[m->count++] = text;
+    return 0;
+}
+
+static int read_lines(struct many *m, struct lines *lines)
+{
+    enum lines_result result;
+    struct span line;
+    int status = 0;
+
+    while (status == 0 && (result = lines_next(lines, &line, &m->cli->error)) != LINES_END) {
+        if (result == LINES_FAILED)
+            return m->cli->error.status;
+        if (result == LINES_ONE)
+            status = add_line(m, &line, lines->number);
+        if (status == 0 && (m->count == TAKE_MOST || result == LINES_IDLE))
+            status = answer_lines(m);
+    }
+    return status ? status : answer_lines(m);
+}
+
+static int run_many(struct cli *cli, struct weir *w, const struct take_flags *f)
+{
+    static const volatile sig_atomic_t never_stopped;
+    struct many *m = calloc(1, sizeof *m);
+    struct lines lines;
+    int status;
+
+    if (!m)
+        return out_of_memory(cli);
+    m->cli = cli;
+    m->w = w;
+    m->f = f;
+    status = lines_open(&lines, f->from, &never_stopped, &cli->error);
+    if (status == 0) {
+        status = read_lines(m, &lines);
+        lines_close(&lines);
+    }
+    if (status == 0 && m->wrong.status) {
+        cli->error = m->wrong;
+        status = m->wrong.status;
+    }
+    if (status == 0 && m->denied)
+        status = WEIR_ENOTNOW;
+    forget_lines(m);
+    free(m);
+    return status;
+}
+
+static int run_take(struct cli *cli, int argc, char **argv)
+{
+    struct take_flags f = {.cost = 1};
+    const struct flag flags[] = {
+        {"rule", 0, FLAG_REPEATED, "RULE", "a rule of one's own, as for weir rate set; up to 8", &f.rules},
+        {"cost", 0, FLAG_INT, "N", "how many slots, all or none; 1", &f.cost},
+        {"peek", 0, FLAG_BOOL, NULL, "look, take nothing", &f.peek},
+        {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slot; denied at once when it opens after MAX",
+         &f.wait},
+        {"on-error", 0, FLAG_TEXT, "WORD", "when Redis is away: allow or deny; else exit 69", &f.on_error},
+        {"from", 0, FLAG_TEXT, "FILE", "lines of NAME[/KEY] [COST]; - is standard input", &f.from},
+        {.name = NULL},
+    };
+    struct weir *w;
+    int operands, status;
+
+    if (cli_parse(cli, flags, argc, argv, &operands) < 0 || check_flags(cli, &f, operands) < 0)
+        return cli->error.status;
+    w = cli_client(cli);
+    if (!w)
+        return cli->error.status;
+    status = f.from ? run_many(cli, w, &f) : run_one(cli, w, argv[0], &f);
+    weir_free(w);
+    return status;
+}

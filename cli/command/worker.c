@@ -1,0 +1,391 @@
+/* weir worker: runs jobs until told to stop. The work is the library's; here are the flags, the handlers that
+ * they name. */
+#include "cli/command/worker.h"
+#include "cli/command/commands.h"
+#include "cli/which_redis.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/init.h"
+#include "cli/signals.h"
+#include "core/duration.h"
+#include "core/log.h"
+
+#define EXECUTORS_MAX 65536 /* as weir.h says */
+#define UNSET (-1)
+#define NOT_GIVEN LLONG_MIN
+
+static int run_worker(struct cli *cli, int argc, char **argv);
+
+const struct command command_worker = {
+    .name = "worker",
+    .logs = true,
+    .usage = "--load FILE.so | --exec TYPE=COMMAND | --pipe TYPE=COMMAND | --http TYPE=URL ... [FLAGS]",
+    .summary = "Runs jobs until told to stop.",
+    .text =
+        "Handlers:\n"
+        "  --load   functions in a shared object, written in C against weir.h\n"
+        "  --exec   one process a job; COMMAND is split at blanks, no shell reads it. The job as JSON on\n"
+        "           standard input, and WEIR_JOB_ID, _TYPE, _ATTEMPT, _QUEUE, _KEY, _BATCH and TRACEPARENT;\n"
+        "           exit 0 done, 75 throttled, 65 dead at once, others retry\n"
+        "  --pipe   children that stay: a job is a line in, its answer a line out,\n"
+        "           {\"id\":...,\"status\":\"done|retry|dead|throttled\",\"after\":seconds,\"reason\":...}\n"
+        "  --http   a POST of the job: 2xx done, 429 and 503 throttled as Retry-After says, other 4xx dead,\n"
+        "           others retry\n"
+        "\n"
+        "A job over its time (its own, or --timeout of its type) gets TERM, its whole process group, and "
+        "KILL\n"
+        "after --kill-after; it has failed. A C function cannot be stopped: the worker then takes no more "
+        "jobs\n"
+        "and exits 70 when the others have ended.\n"
+        "\n"
+        "TERM, INT, HUP or ALRM: takes no more jobs, finishes, and hands back what is not finished within "
+        "--grace;\n"
+        "a second one hands back now. TSTP: takes no more jobs and stays. USR1, USR2: nothing.\n"
+        "\n"
+        "  weir worker --load ./weekly_summary_handler.so -c 20 -q high,default\n"
+        "  weir worker --exec 'thumbnail=/usr/local/bin/make-thumbnail --size 400' --timeout thumbnail=30s\n"
+        "  weir worker --pipe 'mail=python3 mail.py' --in-flight 10 -c 40 --backoff mail=10s..1h\n",
+    .run = run_worker,
+};
+
+void worker_flags_init(struct worker_flags *f)
+{
+    const struct flag table[] = {
+        {"queues", 'q', FLAG_TEXT, "Q1,Q2", "default; in strict order; any =N makes all weighted",
+         &f->queues},
+        {"executors", 'c', FLAG_INT, "N", "jobs at a time, 10", &f->executors},
+        {"load", 0, FLAG_REPEATED, "FILE.so", "C handlers; may be given again", &f->load},
+        {"exec", 0, FLAG_REPEATED, "TYPE=COMMAND", "a command as handler; may be given again", &f->exec},
+        {"pipe", 0, FLAG_REPEATED, "TYPE=COMMAND", "a command that stays and takes jobs as lines", &f->pipe},
+        {"in-flight", 0, FLAG_INT, "N", "jobs at a time in each of those, 1", &f->in_flight},
+        {"http", 0, FLAG_REPEATED, "TYPE=URL", "jobs are sent there; may be given again", &f->http},
+        {"timeout", 0, FLAG_REPEATED, "TYPE=DUR", "for jobs that name none: no limit", &f->timeout},
+        {"kill-after", 0, FLAG_DURATION, "DUR", "from TERM to KILL of such a job, 5s", &f->kill_after_us},
+        {"backoff", 0, FLAG_REPEATED, "TYPE=FIRST..MOST", "waits before retries, doubling", &f->backoff},
+        {"keep", 0, FLAG_REPEATED, "TYPE=DUR", "remembers done jobs, for weir job show", &f->keep},
+        {"lease", 0, FLAG_DURATION, "DUR", "how long a silent worker keeps its jobs, 30s", &f->lease_us},
+        {"grace", 0, FLAG_DURATION, "DUR", "how long handlers may go on after a stop, 25s", &f->grace_us},
+        {"trace", 0, FLAG_TEXT, "FILE", "one line a start, appended, for weir verify", &f->trace},
+        {"unknown", 0, FLAG_TEXT, "hold|dead", "jobs of types that no worker has run for a minute: hold",
+         &f->unknown},
+        {"dead-most", 0, FLAG_INT, "N",
+         "weir dead keep --most decides; this one counts where that is not set", &f->dead_most},
+        {"dead-age", 0, FLAG_DURATION, "DUR", "the same of weir dead keep --age", &f->dead_age_us},
+        {"pause-most", 0, FLAG_DURATION, "DUR", "the longest pause that a handler may ask for, 1d",
+         &f->pause_most_us},
+        {"drain", 0, FLAG_BOOL, NULL,
+         "end when nothing waits or runs; later retries do not count, what is paused neither: then exit 75",
+         &f->drain},
+        {"drain-max", 0, FLAG_DURATION, "DUR", "give up draining after that long: exit 75", &f->drain_max_us},
+        {.name = NULL},
+    };
+
+    _Static_assert(sizeof table == sizeof f->table, "WORKER_FLAG_COUNT");
+    *f = (struct worker_flags){.unknown = "hold",
+                               .executors = 10,
+                               .in_flight = 1,
+                               .dead_most = NOT_GIVEN,
+                               .lease_us = UNSET,
+                               .grace_us = UNSET,
+                               .drain_max_us = UNSET,
+                               .kill_after_us = UNSET,
+                               .dead_age_us = UNSET,
+                               .pause_most_us = UNSET};
+    memcpy(f->table, table, sizeof table);
+}
+
+bool worker_flags_have_handlers(const struct worker_flags *f)
+{
+    return f->load.count + f->exec.count + f->pipe.count + f->http.count > 0;
+}
+
+/* ---- TYPE=VALUE */
+
+static void split(const char *text, char type[256], const char **value)
+{
+    const char *equals = strchr(text, '=');
+
+    snprintf(type, 256, "%.*s", (int)(equals - text), text);
+    *value = equals + 1;
+}
+
+static int check_pairs(struct cli *cli, const struct flag_values *given, const char *flag, const char *what,
+                       const char *example)
+{
+    for (int i = 0; i < given->count; i++) {
+        const char *text = given->at[i], *equals = strchr(text, '=');
+
+        if (!equals || equals == text || !equals[1 + strspn(equals + 1, " ")])
+            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.100s: not TYPE=%s; write --%s %s",
+                             cli->command->name, flag, text, what, flag, example);
+    }
+    return 0;
+}
+
+/* "30s" as seconds. */
+static int read_seconds(struct cli *cli, const char *flag, const char *text, double *seconds)
+{
+    struct error why;
+    int64_t us;
+
+    if (duration_parse(text, &us, &why) < 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: %s", cli->command->name, flag, why.text);
+    if (us == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.100s: no time at all; give more than 0s",
+                         cli->command->name, flag, text);
+    *seconds = (double)us / 1e6;
+    return 0;
+}
+
+/* "10s..1h" */
+static int read_backoff(struct cli *cli, const char *text, struct weir_type_options *o)
+{
+    const char *dots = strstr(text, "..");
+    char first[64];
+
+    if (!dots || (size_t)(dots - text) >= sizeof first)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "%s --backoff %.100s: not FIRST..MOST; write --backoff mail=10s..1h",
+                         cli->command->name, text);
+    snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
+    if (read_seconds(cli, "backoff", first, &o->backoff_first_s) < 0)
+        return cli->error.status;
+    return read_seconds(cli, "backoff", dots + 2, &o->backoff_most_s);
+}
+
+/* The options of types, one by one: each is known by the type that it names. */
+struct types {
+    char name[3 * FLAG_VALUES_MAX][256];
+    struct weir_type_options options[3 * FLAG_VALUES_MAX];
+    int count;
+};
+
+static struct weir_type_options *options_of(struct types *t, const char *type)
+{
+    for (int i = 0; i < t->count; i++)
+        if (strcmp(t->name[i], type) == 0)
+            return &t->options[i];
+    strcpy(t->name[t->count], type);
+    t->options[t->count] = (struct weir_type_options){0};
+    return &t->options[t->count++];
+}
+
+static int read_types(struct cli *cli, const struct worker_flags *f, struct types *t)
+{
+    const char *value;
+    char type[256];
+    int status = 0;
+
+    t->count = 0;
+    for (int i = 0; status == 0 && i < f->timeout.count; i++) {
+        split(f->timeout.at[i], type, &value);
+        status = read_seconds(cli, "timeout", value, &options_of(t, type)->timeout_s);
+    }
+    for (int i = 0; status == 0 && i < f->keep.count; i++) {
+        split(f->keep.at[i], type, &value);
+        status = read_seconds(cli, "keep", value, &options_of(t, type)->keep_s);
+    }
+    for (int i = 0; status == 0 && i < f->backoff.count; i++) {
+        split(f->backoff.at[i], type, &value);
+        status = read_backoff(cli, value, options_of(t, type));
+    }
+    return status;
+}
+
+/* ---- Checked */
+
+static int check_numbers(struct cli *cli, const struct worker_flags *f)
+{
+    const struct {
+        const char *flag;
+        long long value, most;
+    } numbers[] = {
+        {"executors", f->executors, EXECUTORS_MAX},
+        {"in-flight", f->in_flight, 10000},
+        {"dead-most", f->dead_most == NOT_GIVEN ? 1 : f->dead_most, 1000000000},
+    };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value < 1 || numbers[i].value > numbers[i].most)
+            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %lld: out of range; give 1 to %lld",
+                             cli->command->name, numbers[i].flag, numbers[i].value, numbers[i].most);
+    return 0;
+}
+
+static int check_times(struct cli *cli, const struct worker_flags *f)
+{
+    const struct {
+        const char *flag;
+        int64_t us;
+    } times[] = {{"lease", f->lease_us},
+                 {"drain-max", f->drain_max_us},
+                 {"kill-after", f->kill_after_us},
+                 {"dead-age", f->dead_age_us},
+                 {"pause-most", f->pause_most_us}};
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i].us == 0)
+            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: no time at all; give more than 0s",
+                             cli->command->name, times[i].flag);
+    if (f->drain_max_us != UNSET && !f->drain)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "%s --drain-max: says how long --drain may take; add --drain", cli->command->name);
+    return 0;
+}
+
+int worker_flags_check(struct cli *cli, const struct worker_flags *f)
+{
+    struct types types;
+
+    if (check_numbers(cli, f) < 0 || check_times(cli, f) < 0)
+        return cli->error.status;
+    if (strcmp(f->unknown, "hold") != 0 && strcmp(f->unknown, "dead") != 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --unknown %.100s: unknown word; give hold or dead",
+                         cli->command->name, f->unknown);
+    if (check_pairs(cli, &f->exec, "exec", "COMMAND", "'thumbnail=./make-it'") < 0 ||
+        check_pairs(cli, &f->pipe, "pipe", "COMMAND", "'mail=python3 mail.py'") < 0 ||
+        check_pairs(cli, &f->http, "http", "URL", "'mail=http://127.0.0.1:8000/mail'") < 0 ||
+        check_pairs(cli, &f->timeout, "timeout", "DUR", "mail=30s") < 0 ||
+        check_pairs(cli, &f->keep, "keep", "DUR", "mail=1h") < 0 ||
+        check_pairs(cli, &f->backoff, "backoff", "FIRST..MOST", "mail=10s..1h") < 0)
+        return cli->error.status;
+    return read_types(cli, f, &types);
+}
+
+/* ---- Commands that look as if a shell read them */
+
+/* The first sign in it that only a shell would heed; NULL: there is none. One & within a word is part of an
+ * address. */
+static const char *find_shell_sign(const char *command)
+{
+    const char *sign = strpbrk(command, "'\"`\\$|;<>*"), *and = strchr(command, '&');
+
+    while (and&&and[1] && !strchr(" &", and[1]))
+        and = strchr(and+1, '&');
+    return !sign || (and&&and < sign) ? and : sign;
+}
+
+static void warn_of_shell_signs(const char *flag, const struct flag_values *given)
+{
+    for (int i = 0; i < given->count; i++) {
+        const char *equals = strchr(given->at[i], '='), *sign = find_shell_sign(equals + 1);
+
+        if (sign)
+            output_to(stderr,
+                      "weir: worker --%s %.*s: no shell reads COMMAND, it is split at blanks, and %c means "
+                      "nothing in "
+                      "it; put what needs a shell into a script\n",
+                      flag, (int)(equals - given->at[i]), given->at[i], *sign);
+    }
+}
+
+/* 0 means the default to the library, so that no grace at all is the shortest there is. */
+static double seconds(int64_t us)
+{
+    return us == UNSET ? 0 : us == 0 ? 1e-6 : (double)us / 1e6;
+}
+
+static struct weir_worker *make_worker(const struct cli *cli, const struct worker_flags *f)
+{
+    return weir_worker_new(&(struct weir_worker_options){
+        .redis_url = cli_redis_url(cli),
+        .ns = cli->ns,
+        .queues = f->queues,
+        .executors = (int)f->executors,
+        .lease_s = seconds(f->lease_us),
+        .grace_s = seconds(f->grace_us),
+        .trace_file = f->trace,
+        .drain = f->drain,
+        .drain_max_s = seconds(f->drain_max_us),
+        .unknown_dead = strcmp(f->unknown, "dead") == 0,
+        .kill_after_s = seconds(f->kill_after_us),
+        .dead_most = f->dead_most == NOT_GIVEN ? 0 : f->dead_most,
+        .dead_age_s = seconds(f->dead_age_us),
+        .pause_most_s = seconds(f->pause_most_us),
+    });
+}
+
+static int add_handlers(struct weir_worker *worker, const struct worker_flags *f)
+{
+    const char *value;
+    char type[256];
+    int status = 0;
+
+    for (int i = 0; status == 0 && i < f->load.count; i++)
+        status = weir_worker_load(worker, f->load.at[i]);
+    for (int i = 0; status == 0 && i < f->exec.count; i++) {
+        split(f->exec.at[i], type, &value);
+        status = weir_worker_exec(worker, type, value);
+    }
+    for (int i = 0; status == 0 && i < f->pipe.count; i++) {
+        split(f->pipe.at[i], type, &value);
+        status = weir_worker_pipe(worker, type, value, (int)f->in_flight);
+    }
+    for (int i = 0; status == 0 && i < f->http.count; i++) {
+        split(f->http.at[i], type, &value);
+        status = weir_worker_http(worker, type, value);
+    }
+    return status;
+}
+
+static int add_types(struct cli *cli, struct weir_worker *worker, const struct worker_flags *f)
+{
+    struct types types;
+    int status = read_types(cli, f, &types);
+
+    for (int i = 0; status == 0 && i < types.count; i++)
+        status = weir_worker_type(worker, types.name[i], &types.options[i]);
+    return status;
+}
+
+/* Nobody reads standard error: the last words must not keep the worker from ending. */
+static void leave_standard_error(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    if (null >= 0)
+        dup2(null, STDERR_FILENO);
+}
+
+static int run_worker(struct cli *cli, int argc, char **argv)
+{
+    struct weir_worker *worker;
+    struct worker_flags f;
+    int operands, status;
+
+    worker_flags_init(&f);
+    if (cli_parse(cli, f.table, argc, argv, &operands) < 0 || worker_flags_check(cli, &f) < 0)
+        return cli->error.status;
+    if (operands)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "worker %.100s: takes no arguments; weir help worker lists the flags", argv[0]);
+    if (!worker_flags_have_handlers(&f))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http "
+                         "TYPE=URL");
+    if (init_stay_behind(&cli->error) < 0)
+        return cli->error.status;
+    warn_of_shell_signs("exec", &f.exec);
+    warn_of_shell_signs("pipe", &f.pipe);
+    worker = make_worker(cli, &f);
+    if (!worker)
+        return error_set(&cli->error, WEIR_EINTERNAL, "worker: out of memory; free some and try again");
+    signals_begin(worker);
+    status = add_handlers(worker, &f);
+    if (status == 0)
+        status = add_types(cli, worker, &f);
+    if (status == 0)
+        status = weir_worker_run(worker);
+    if (status < 0)
+        error_set(&cli->error, status, "%s", weir_worker_message(worker));
+    signals_end();
+    weir_worker_free(worker);
+    if (!log_flush())
+        leave_standard_error();
+    return status;
+}

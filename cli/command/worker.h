@@ -1,0 +1,25 @@
+/* The flags of weir worker, which weir dev takes too and hands on. */
+#ifndef CLI_COMMAND_WORKER_H
+#define CLI_COMMAND_WORKER_H
+
+#include "cli/cli.h"
+
+#define WORKER_FLAG_COUNT 20
+
+struct worker_flags {
+    const char *queues, *trace, *unknown;
+    long long executors, in_flight, dead_most;
+    struct flag_values load, exec, pipe, http;
+    struct flag_values timeout, backoff, keep; /* of types */
+    int64_t lease_us, grace_us, drain_max_us, kill_after_us, dead_age_us, pause_most_us;
+    bool drain;
+    struct flag table[WORKER_FLAG_COUNT + 1]; /* for cli_parse; points into this struct */
+};
+
+void worker_flags_init(struct worker_flags *f);
+/* Are the values in range? WEIR_EUSAGE and cli->error when not. */
+WEIR_CHECKED int worker_flags_check(struct cli *cli, const struct worker_flags *f);
+/* Was any handler given? */
+bool worker_flags_have_handlers(const struct worker_flags *f);
+
+#endif

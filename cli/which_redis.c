@@ -1,0 +1,56 @@
+#include "cli/which_redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#define SOCKET_PATH_MAX 107 /* sun_path and its NUL */
+
+void dev_url_here(char url[DEV_URL_SIZE])
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-+,=~";
+    char folder[SOCKET_PATH_MAX + 1 - sizeof DEV_SOCKET];
+
+    if (getcwd(folder, sizeof folder) && strspn(folder, plain) == strlen(folder))
+        snprintf(url, DEV_URL_SIZE, "unix://%s/%s", strcmp(folder, "/") == 0 ? "" : folder, DEV_SOCKET);
+    else /* too long for a socket's path, or not to be written in a URL */
+        snprintf(url, DEV_URL_SIZE, "unix:///proc/self/cwd/%s", DEV_SOCKET);
+}
+
+/* A path relative to the current folder, so that its length is no matter. */
+static bool is_listening(const char *socket_path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool listening;
+
+    if (fd < 0)
+        return false;
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+    listening = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return listening;
+}
+
+const char *cli_redis_url(const struct cli *cli)
+{
+    static char dev_url[DEV_URL_SIZE];
+    const char *env = getenv("REDIS_URL");
+
+    if (cli->redis_url)
+        return cli->redis_url;
+    if (env && *env)
+        return env;
+    if (!*dev_url) {
+        if (!is_listening(DEV_SOCKET))
+            return NULL;
+        dev_url_here(dev_url);
+        output_to(stderr, "weir: Redis is that of weir dev in this folder, %s\n", dev_url);
+    }
+    return dev_url;
+}

@@ -1,0 +1,18 @@
+/* Which Redis a command talks to, and where weir dev keeps its own. */
+#ifndef CLI_WHICH_REDIS_H
+#define CLI_WHICH_REDIS_H
+
+struct cli;
+
+#define DEV_FOLDER ".weir"
+#define DEV_SOCKET DEV_FOLDER "/redis.sock"
+#define DEV_URL_SIZE 128
+
+/* The URL of the Redis of a weir dev in the current folder, running or not. */
+void dev_url_here(char url[DEV_URL_SIZE]);
+
+/* --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on standard error); static
+ * storage. NULL: none of them, so the library's default. */
+const char *cli_redis_url(const struct cli *cli);
+
+#endif

@@ -1,0 +1,156 @@
+/* Durations, to and from text. Everything is exact: 1.5s is 1,500,000 us, and what is no whole number of
+ * microseconds is refused. */
+#include "core/duration.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DURATION_MAX_US (INT64_C(36500) * 86400 * 1000000) /* now + that is below 2^53 */
+
+/* How much of somebody else's text a message repeats. */
+#define QUOTED "%.60s"
+
+/* Largest first, as duration_format tries them. */
+static const struct unit {
+    const char *name;
+    int64_t us;
+} units[] = {
+    {"w", INT64_C(604800000000)},
+    {"d", INT64_C(86400000000)},
+    {"h", INT64_C(3600000000)},
+    {"m", 60000000},
+    {"s", 1000000},
+    {"ms", 1000},
+    {"us", 1},
+};
+#define UNIT_COUNT (sizeof units / sizeof *units)
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool number_read(const char **at, int64_t most, int64_t *number)
+{
+    const char *p = *at;
+    int64_t n = 0;
+
+    for (; is_digit(*p); p++) {
+        n = n * 10 + (*p - '0');
+        if (n > most)
+            return false;
+    }
+    if (p == *at)
+        return false;
+    *at = p;
+    *number = n;
+    return true;
+}
+
+static const struct unit *read_unit(const char **at)
+{
+    size_t len = strspn(*at, "abcdefghijklmnopqrstuvwxyz");
+
+    for (size_t i = 0; i < UNIT_COUNT; i++)
+        if (strlen(units[i].name) == len && memcmp(units[i].name, *at, len) == 0) {
+            *at += len;
+            return &units[i];
+        }
+    return NULL;
+}
+
+/* The digits behind a point, as microseconds of a unit; false when that is no whole number. */
+static bool read_fraction(const char *digits, size_t len, int64_t unit_us, int64_t *us)
+{
+    int64_t part = 0, scale = 1;
+
+    while (len && digits[len - 1] == '0')
+        len--;
+    if (len > 15)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        part = part * 10 + (digits[i] - '0');
+        scale *= 10;
+    }
+    *us = (int64_t)((__int128)part * unit_us / scale);
+    return (__int128)part * unit_us % scale == 0;
+}
+
+const char *duration_read(const char **at, int64_t *us)
+{
+    const struct unit *unit;
+    const char *fraction = *at;
+    size_t fraction_len = 0;
+    int64_t whole, part_us;
+
+    if (!number_read(at, DURATION_MAX_US, &whole))
+        return is_digit(**at) ? "100 years or more" : "the number is missing";
+    if (**at == '.') {
+        fraction = *at + 1;
+        fraction_len = strspn(fraction, "0123456789");
+        if (!fraction_len)
+            return "no digit follows the point";
+        *at = fraction + fraction_len;
+    }
+    unit = read_unit(at);
+    if (!unit)
+        return "the unit is missing or unknown";
+    if (whole >= DURATION_MAX_US / unit->us)
+        return "100 years or more";
+    if (!read_fraction(fraction, fraction_len, unit->us, &part_us))
+        return "no whole number of microseconds";
+    *us = whole * unit->us + part_us;
+    return NULL;
+}
+
+const char *period_read(const char **at, int64_t *us)
+{
+    const struct unit *unit;
+
+    if (is_digit(**at))
+        return duration_read(at, us);
+    unit = read_unit(at);
+    if (!unit)
+        return "the unit is missing or unknown";
+    *us = unit->us;
+    return NULL;
+}
+
+int duration_parse(const char *text, int64_t *us, struct error *e)
+{
+    const char *p = text;
+    const char *wrong = duration_read(&p, us);
+
+    if (!wrong && *p)
+        wrong = "something follows the unit";
+    if (wrong)
+        return error_set(e, WEIR_EINPUT,
+                         "duration '" QUOTED
+                         "': %s; write a number and one of us, ms, s, m, h, d, w, as in 500ms or 1.5h",
+                         text, wrong);
+    return 0;
+}
+
+/* The largest unit that needs at most three digits behind the point; whole microseconds always fit one. */
+void duration_format(int64_t us, char out[32])
+{
+    const char *sign = us < 0 ? "-" : "";
+    uint64_t n = us < 0 ? -(uint64_t)us : (uint64_t)us;
+    size_t i = 0;
+    int len;
+
+    if (us == 0) {
+        strcpy(out, "0s");
+        return;
+    }
+    while ((uint64_t)units[i].us > n || (unsigned __int128)n * 1000 % (uint64_t)units[i].us)
+        i++;
+    len = snprintf(out, 32, "%s%" PRIu64 ".%03d", sign, n / (uint64_t)units[i].us,
+                   (int)((unsigned __int128)n * 1000 / (uint64_t)units[i].us % 1000));
+    while (out[len - 1] == '0')
+        len--;
+    if (out[len - 1] == '.')
+        len--;
+    strcpy(out + len, units[i].name);
+}

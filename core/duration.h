@@ -1,0 +1,24 @@
+/* Durations as people write them: "500ms", "10s", "1.5h". */
+#ifndef CORE_DURATION_H
+#define CORE_DURATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+/* "1m", "1.5s": a period or duration in its largest fitting unit. */
+void duration_format(int64_t us, char out[32]);
+/* "500ms", "10s", "1.5h": WEIR_EINPUT with what would be right. A bare number is not a duration. */
+WEIR_CHECKED int duration_parse(const char *text, int64_t *us, struct error *e);
+
+/* For what has numbers and durations in it: each reads from *at and moves it on. */
+
+/* Digits; false when there are none or the number is above most. */
+bool number_read(const char **at, int64_t most, int64_t *number);
+/* NUMBER UNIT, NUMBER = digits ["." digits]. NULL, or what is wrong with it. */
+const char *duration_read(const char **at, int64_t *us);
+/* [NUMBER] UNIT: "1m" and "m". */
+const char *period_read(const char **at, int64_t *us);
+
+#endif

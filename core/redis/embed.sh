@@ -1,0 +1,66 @@
+#!/bin/sh
+# Writes all Lua as one library of Redis functions, in C: embed.sh FILE.lua ... > scripts.c
+#
+# core/redis/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
+# line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
+# weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
+# itself, "-- writes: nothing" has Redis refuse its writes. The digest is that of the text: two versions of Weir have two
+# libraries, and each calls its own.
+set -eu
+
+name() { basename "$1" .lua; }
+
+path_of() { # NAME FILE...
+    wanted=$1
+    shift
+    for file in "$@"; do
+        [ "$(name "$file")" != "$wanted" ] || { echo "$file" && return; }
+    done
+    echo "embed.sh: '-- uses: $wanted': there is no $wanted.lua" >&2
+    exit 1
+}
+
+edges() { # FILE...: for tsort, what is used before what uses it
+    for file in "$@"; do
+        [ "$file" != core/redis/base.lua ] || continue
+        echo "$(name "$file") $(name "$file")"
+        for used in $(sed -n 's/^-- uses: //p' "$file"); do echo "$used $(name "$file")"; done
+    done
+}
+
+library() { # FILE...
+    modules=$(edges "$@" | tsort)
+    cat core/redis/base.lua
+    for module in $modules; do
+        file=$(path_of "$module" "$@")
+        echo "local $module = (function()"
+        cat "$file"
+        echo 'end)()'
+    done
+    for file in "$@"; do
+        grep -q '^-- ARGV:' "$file" || continue
+        if grep -q '^-- full: refused$' "$file"; then full=true; else full=false; fi
+        if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
+        if grep -q '^-- writes: nothing$' "$file"; then read_only=true; else read_only=false; fi
+        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, $read_only)"
+    done
+}
+
+# The commands that scripts call, which a user needs the right to.
+commands() { # FILE...
+    grep -ohE "(call|call_safe|push|scan)\('[A-Z]+" "$@" | sed "s/.*'//" | sort -u | tr 'A-Z' 'a-z'
+}
+
+quoted() { sed 's/\\/\\\\/g; s/"/\\"/g; s/^/    "/; s/$/\\n"/'; }
+
+text=$(library "$@")
+digest=$(printf '%s\n' "$text" | sha1sum | cut -c1-12)
+
+echo '#include "core/redis/script.h"'
+echo "const char script_digest[] = \"$digest\";"
+echo 'const char script_library[] ='
+printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_${digest}_/" | quoted
+echo ';'
+echo 'const char *const script_commands[] = {'
+commands "$@" | sed 's/.*/    "&",/'
+echo '    0};'

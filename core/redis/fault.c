@@ -1,0 +1,104 @@
+/* What Redis's error replies mean: one table from their first words to a kind, one from the kind to what a
+ * person should do. Inside scripts Redis 7 keeps the first word, except for permissions. */
+#include <string.h>
+
+#include "core/redis/redis.h"
+
+static const struct {
+    const char *words;
+    enum redis_fault fault;
+} beginnings[] = {
+    {"ERR Function not found", REDIS_FAULT_NO_FUNCTION},
+    {"READONLY", REDIS_FAULT_READONLY},
+    {"MASTERDOWN", REDIS_FAULT_READONLY},
+    {"NOREPLICAS", REDIS_FAULT_REPLICAS},
+    {"UNBLOCKED", REDIS_FAULT_READONLY}, /* a blocking call when the server became a replica */
+    {"LOADING", REDIS_FAULT_LOADING},
+    {"OOM", REDIS_FAULT_OOM},
+    {"BUSY", REDIS_FAULT_BUSY},
+    {"MISCONF", REDIS_FAULT_DISK},
+    {"NOAUTH", REDIS_FAULT_NO_LOGIN},
+    {"ERR Protocol error: unauthenticated", REDIS_FAULT_NO_LOGIN}, /* of the library, which is long */
+    {"WRONGPASS", REDIS_FAULT_AUTH},
+    {"NOPERM", REDIS_FAULT_RIGHTS},
+    {"DENIED", REDIS_FAULT_AUTH}, /* protected mode */
+    {"ERR The user executing the script", REDIS_FAULT_RIGHTS},
+    {"ERR Unknown Redis command called from script", REDIS_FAULT_COMMAND},
+    {"ERR unknown command", REDIS_FAULT_COMMAND},
+    {"ERR Script killed by user", REDIS_FAULT_KILLED},
+    {"ERR max number of clients", REDIS_FAULT_CLIENTS},
+    {"MOVED", REDIS_FAULT_CLUSTER},
+    {"ASK", REDIS_FAULT_CLUSTER},
+    {"TRYAGAIN", REDIS_FAULT_CLUSTER},
+    {"CROSSSLOT", REDIS_FAULT_CLUSTER},
+    {"CLUSTERDOWN", REDIS_FAULT_CLUSTER},
+    {"ERR SELECT is not allowed in cluster mode", REDIS_FAULT_CLUSTER},
+    {"WRONGTYPE", REDIS_FAULT_WRONGTYPE},
+    {"WEIR", REDIS_FAULT_WEIR},
+};
+
+enum redis_fault redis_fault(const char *error_text)
+{
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        size_t len = strlen(beginnings[i].words);
+
+        if (strncmp(error_text, beginnings[i].words, len) == 0 &&
+            (error_text[len] == ' ' || !error_text[len]))
+            return beginnings[i].fault;
+    }
+    return REDIS_FAULT_OTHER;
+}
+
+/* The lines that people read; %.*s is Redis's own text. */
+static const struct {
+    int status;
+    const char *line;
+} advice[] = {
+    [REDIS_FAULT_NO_FUNCTION] =
+        {WEIR_ENOTNOW, "Redis: loses its functions (%.*s); find who runs FUNCTION FLUSH, try again"},
+    [REDIS_FAULT_READONLY] = {WEIR_EUNREACHABLE,
+                              "Redis: takes no writes: %.*s; name the address of the master"},
+    [REDIS_FAULT_REPLICAS] = {WEIR_EUNREACHABLE,
+                              "Redis: takes no writes: fewer replicas are in sync than its "
+                              "min-replicas-to-write (%.*s); mend the replicas or their links, or lower it"},
+    [REDIS_FAULT_LOADING] = {WEIR_EUNREACHABLE,
+                             "Redis: is loading its data after a start; wait and try again"},
+    [REDIS_FAULT_OOM] = {WEIR_ENOTNOW, "Redis: over its maxmemory; raise it or drain the queue"},
+    [REDIS_FAULT_BUSY] = {WEIR_ENOTNOW, "Redis: busy with a long script, Weir's own or another's; wait, or "
+                                        "end it with SCRIPT KILL or FUNCTION KILL"},
+    [REDIS_FAULT_DISK] = {WEIR_ENOTNOW, "Redis: cannot write to its disk: %.*s; make room there or mend it"},
+    [REDIS_FAULT_NO_LOGIN] = {WEIR_EREFUSED,
+                              "Redis: wants a password (%.*s); put it into the address, REDIS_URL: "
+                              "redis://[user]:password@host or unix://[user]:password@/path"},
+    [REDIS_FAULT_AUTH] = {WEIR_EREFUSED, "Redis: refused: %.*s; check user and password of the address"},
+    [REDIS_FAULT_RIGHTS] = {WEIR_EREFUSED,
+                            "Redis: the user lacks a right: %.*s; weir doctor prints the ACL rule"},
+    [REDIS_FAULT_COMMAND] = {WEIR_ECONFIG,
+                             "Redis: lacks a command that Weir calls: %.*s; rename-command took it away, or "
+                             "the provider does; weir doctor names it"},
+    [REDIS_FAULT_KILLED] = {WEIR_ENOTNOW,
+                            "Redis: somebody ended this call by FUNCTION KILL before it changed anything; "
+                            "try again"},
+    [REDIS_FAULT_WRONGTYPE] = {WEIR_ECONFIG,
+                               "Redis: a key of this namespace is somebody else's: %.*s; weir doctor names "
+                               "it: delete it, or choose another namespace"},
+    [REDIS_FAULT_CLIENTS] = {WEIR_EUNREACHABLE,
+                             "Redis: has no room for another client; raise its maxclients"},
+    [REDIS_FAULT_CLUSTER] = {WEIR_ECONFIG,
+                             "Redis: is part of a cluster (%.*s), which Weir does not support; use a Redis "
+                             "of its own"},
+    [REDIS_FAULT_WEIR] = {WEIR_EINPUT, "%.*s"},
+    [REDIS_FAULT_OTHER] = {WEIR_EINTERNAL, "Redis: unexpected error: %.*s; please report it"},
+};
+
+int redis_fault_error(struct error *e, const char *error_text)
+{
+    enum redis_fault fault = redis_fault(error_text);
+    const char *arguments;
+
+    if (fault == REDIS_FAULT_WEIR && error_text[4] == ' ')
+        error_text += 5;
+    arguments = fault == REDIS_FAULT_COMMAND ? strstr(error_text, ", with args") : NULL;
+    return error_set(e, advice[fault].status, advice[fault].line,
+                     arguments ? (int)(arguments - error_text) : (int)strlen(error_text), error_text);
+}

@@ -1,0 +1,92 @@
+#include "core/redis/handshake.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#include "core/redis/script.h"
+
+static void auth_request(const struct redis_address *address, struct args *a)
+{
+    if (!address->password[0])
+        return;
+    args_add(a, "AUTH");
+    if (address->user[0])
+        args_add(a, address->user);
+    args_add(a, address->password);
+}
+
+static void select_request(const struct redis_address *address, struct args *a)
+{
+    if (!address->database)
+        return;
+    args_add(a, "SELECT");
+    args_add_int(a, address->database);
+}
+
+void handshake_request(const struct redis_address *address, enum handshake_step step, struct args *a)
+{
+    args_clear(a);
+    if (step == HANDSHAKE_AUTH) {
+        auth_request(address, a);
+    } else if (step == HANDSHAKE_SELECT) {
+        select_request(address, a);
+    } else {
+        args_add(a, "FUNCTION");
+        args_add(a, "LOAD");
+        args_add(a, script_library);
+    }
+}
+
+static bool is_noperm(const char *text)
+{
+    return strncmp(text, "NOPERM", strlen("NOPERM")) == 0;
+}
+
+/* The library is there, or may be. */
+static bool goes_on(enum handshake_step step, const char *text)
+{
+    enum redis_fault fault = redis_fault(text);
+
+    if (step < HANDSHAKE_LOAD)
+        return false;
+    if (strstr(text, "already exists"))
+        return true;
+    return step == HANDSHAKE_LOAD && (fault == REDIS_FAULT_OOM || fault == REDIS_FAULT_DISK ||
+                                      fault == REDIS_FAULT_REPLICAS || is_noperm(text));
+}
+
+/* An error reply that only this step can get; the others mean what they mean everywhere. */
+static int refused(enum handshake_step step, const char *text, struct error *e)
+{
+    enum redis_fault fault = redis_fault(text);
+
+    if (step >= HANDSHAKE_LOAD && is_noperm(text))
+        return error_set(e, WEIR_EREFUSED,
+                         "Redis: has not the functions of this version of Weir and refused to load them: %s; "
+                         "give the user +function|load, or run any weir command once as one who has it",
+                         text);
+    if (step >= HANDSHAKE_LOAD && fault == REDIS_FAULT_OOM)
+        return error_set(e, WEIR_ENOTNOW,
+                         "Redis: over its maxmemory and without the functions of this version of Weir; raise "
+                         "it until they are loaded");
+    if (fault != REDIS_FAULT_OTHER && fault != REDIS_FAULT_COMMAND)
+        return redis_fault_error(e, text);
+    if (step == HANDSHAKE_AUTH)
+        return error_set(e, WEIR_EREFUSED,
+                         "Redis: refused the login: %s; check user and password of the address", text);
+    if (step == HANDSHAKE_SELECT)
+        return error_set(e, WEIR_ECONFIG, "Redis: refused the database: %s; check the number in the address",
+                         text);
+    return error_set(
+        e, WEIR_ECONFIG,
+        "Redis: does not take Weir's functions: %s; Redis 7.0 or newer is needed, and FUNCTION under "
+        "that name",
+        text);
+}
+
+int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e)
+{
+    if (reply->type != REDIS_REPLY_ERROR || goes_on(step, reply->str))
+        return 0;
+    return refused(step, reply->str, e);
+}

@@ -1,0 +1,27 @@
+/* The steps with which every connection begins, one command and one answer each: AUTH, SELECT, FUNCTION LOAD.
+ * All are sent at once.
+ *
+ * Redis refuses FUNCTION LOAD where it takes no writes (over its maxmemory, no room on its disk, too few
+ * replicas) and to a user without +function|load. The library is mostly there all the same: another
+ * connection, or an administrator, has loaded it. So a refusal counts only once a function was called and not
+ * found. */
+#ifndef CORE_REDIS_HANDSHAKE_H
+#define CORE_REDIS_HANDSHAKE_H
+
+#include "core/error.h"
+#include "core/redis/args.h"
+#include "core/redis/redis.h"
+
+enum handshake_step {
+    HANDSHAKE_AUTH,
+    HANDSHAKE_SELECT,
+    HANDSHAKE_LOAD,
+    HANDSHAKE_RELOAD, /* not when connecting: after "Function not found" */
+};
+
+/* Makes the command of a step; no words when this address needs none. */
+void handshake_request(const struct redis_address *address, enum handshake_step step, struct args *a);
+/* Checks the answer. */
+WEIR_CHECKED int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e);
+
+#endif

@@ -1,0 +1,556 @@
+/* link: requests go into a first-in-first-out ring, answers take them out; Redis answers in order.
+ *
+ *   IDLE -> WAITING -> RESOLVING -> CONNECTING -> GREETING -> UP
+ *              ^___________|____________|____________|________|  give_up()
+ *
+ * Whatever ends a connection is noted in l->failure; give_up() acts on it at the end of one of the link's own
+ * watchers, so that no callback runs inside of a call of the user's. Requests are sent by a prepare watcher,
+ * just before the loop goes to sleep. One timer stands at the next moment to look at; it may be early, never
+ * late. */
+#include "core/redis/link.h"
+
+#include <assert.h>
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/arena.h"
+#include "core/clock.h"
+#include "core/redis/handshake.h"
+#include "core/redis/resolve.h"
+#include "core/redis/wire.h"
+
+#define SECOND_US INT64_C(1000000)
+#define RESOLVE_S 5
+#define CONNECT_S 5 /* for each address of the host */
+#define GREETING_S 5
+#define BACKOFF_FIRST_US (SECOND_US / 10)
+#define BACKOFF_LAST_US (5 * SECOND_US)
+#define READS_IN_A_ROW 16 /* 1 MiB; then the loop's other watchers have their turn */
+#define REQUESTS_FIRST 64
+
+enum link_state { LINK_IDLE, LINK_WAITING, LINK_RESOLVING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
+
+struct request {
+    struct args args;     /* for the repeat after "Function not found" */
+    link_reply *on_reply; /* NULL: a step of the handshake */
+    void *arg;
+    double timeout_s;
+    int64_t deadline_us;
+    enum handshake_step step;
+    bool repeated;
+};
+
+struct link {
+    struct ev_loop *loop;
+    struct redis_address address;
+    const struct link_events *events;
+    void *arg;
+
+    enum link_state state;
+    int64_t until_us;     /* WAITING, RESOLVING, CONNECTING: how long */
+    struct error failure; /* has a status: to be given up */
+    int failures;         /* in a row, without a good answer between */
+
+    struct request *requests; /* a ring; capacity is a power of two */
+    size_t first, count, capacity;
+    uint64_t answered;  /* requests that have left the ring: the number of the first one in it */
+    uint64_t loaded_at; /* requests below this number were sent before the functions were loaded last */
+
+    int64_t timer_us;
+    struct ev_timer timer;
+    struct ev_prepare prepare;
+    struct ev_io io;
+    struct resolving *resolving; /* asked for the host: one that hangs is asked once, by all attempts */
+    struct arena arena;
+    struct wire wire;
+};
+
+/* ---- The timer */
+
+static struct request *request_at(const struct link *l, size_t i)
+{
+    return &l->requests[(l->first + i) & (l->capacity - 1)];
+}
+
+/* When must the link be looked at again, if nothing comes? */
+static int64_t next_us(const struct link *l)
+{
+    int64_t next = INT64_MAX;
+
+    if (l->failure.status)
+        return 0;
+    if (l->state >= LINK_WAITING && l->state <= LINK_CONNECTING)
+        return l->until_us;
+    for (size_t i = 0; i < l->count; i++)
+        if (request_at(l, i)->deadline_us < next)
+            next = request_at(l, i)->deadline_us;
+    return next;
+}
+
+static void set_timer(struct link *l, int64_t at_us)
+{
+    int64_t left_us = at_us - clock_mono_us();
+
+    l->timer_us = at_us;
+    ev_timer_stop(l->loop, &l->timer);
+    if (at_us == INT64_MAX)
+        return;
+    ev_timer_set(&l->timer, left_us > 0 ? (double)left_us / SECOND_US : 0, 0);
+    ev_timer_start(l->loop, &l->timer);
+}
+
+/* The connection is of no more use; from now on link_is_up says so. */
+static void fail(struct link *l, const struct error *why)
+{
+    if (l->failure.status)
+        return;
+    l->failure = *why;
+    set_timer(l, 0);
+}
+
+/* ---- Requests */
+
+/* Room is made while half of the ring is still free: when there is no memory the link fails, and the requests
+ * of this run of the loop still have a place to wait for their NULL. */
+static void make_room(struct link *l)
+{
+    struct request *bigger;
+    struct error e;
+
+    if (l->count * 2 < l->capacity)
+        return;
+    bigger = calloc(l->capacity * 2, sizeof *bigger);
+    if (!bigger) {
+        error_set(&e, WEIR_EINTERNAL, "redis %s: out of memory for requests", l->wire.name);
+        fail(l, &e);
+        return;
+    }
+    for (size_t i = 0; i < l->count; i++)
+        bigger[i] = *request_at(l, i);
+    free(l->requests);
+    l->requests = bigger;
+    l->first = 0;
+    l->capacity *= 2;
+}
+
+static void push(struct link *l, const struct request *q)
+{
+    struct error e;
+
+    make_room(l);
+    assert(l->count < l->capacity);
+    *request_at(l, l->count++) = *q;
+    if (wire_add(&l->wire, &q->args, &e) < 0)
+        fail(l, &e);
+    if (q->deadline_us < l->timer_us)
+        set_timer(l, q->deadline_us);
+}
+
+static struct request pop(struct link *l)
+{
+    struct request q = *request_at(l, 0);
+
+    l->first = (l->first + 1) & (l->capacity - 1);
+    l->count--;
+    l->answered++;
+    return q;
+}
+
+static void push_steps(struct link *l, enum handshake_step first, enum handshake_step last)
+{
+    struct request q = {.timeout_s = GREETING_S, .deadline_us = clock_mono_us() + GREETING_S * SECOND_US};
+
+    for (q.step = first; q.step <= last; q.step++) {
+        handshake_request(&l->address, q.step, &q.args);
+        if (q.args.count == 0)
+            continue;
+        push(l, &q);
+        args_init(&q.args);
+    }
+    args_free(&q.args);
+}
+
+static void fail_requests(struct link *l)
+{
+    while (l->count > 0) {
+        struct request q = pop(l);
+
+        if (q.on_reply)
+            q.on_reply(q.arg, NULL);
+        args_free(&q.args);
+    }
+}
+
+/* ---- States */
+
+static void watch_fd(struct link *l, int fd, int events)
+{
+    ev_io_stop(l->loop, &l->io);
+    ev_io_set(&l->io, fd, events);
+    ev_io_start(l->loop, &l->io);
+}
+
+static void watch(struct link *l, int events)
+{
+    watch_fd(l, l->wire.fd, events);
+}
+
+static void set_state(struct link *l, enum link_state state, int64_t until_us)
+{
+    l->state = state;
+    l->until_us = until_us;
+    set_timer(l, next_us(l));
+}
+
+/* Full jitter: anything from 0 to the bound, so that a thousand workers do not come back together. */
+static int64_t backoff_us(const struct link *l)
+{
+    int64_t bound_us = BACKOFF_FIRST_US << (l->failures < 10 ? l->failures : 10);
+    uint64_t random = (uint64_t)clock_mono_us();
+
+    if (bound_us > BACKOFF_LAST_US)
+        bound_us = BACKOFF_LAST_US;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random *= UINT64_C(0x9e3779b97f4a7c15);
+    return (int64_t)(random % (uint64_t)bound_us);
+}
+
+/* At the end of each watcher: acts on what it has found. */
+static void give_up_if_failed(struct link *l)
+{
+    struct error why = l->failure;
+
+    if (!why.status)
+        return;
+    l->failure.status = 0;
+    ev_io_stop(l->loop, &l->io);
+    wire_close(&l->wire);
+    set_state(l, LINK_WAITING, clock_mono_us() + backoff_us(l));
+    l->failures++;
+    fail_requests(l);
+    l->events->on_down(l->arg, &why);
+}
+
+static void begin_dialing(struct link *l, struct addrinfo *all)
+{
+    struct error e;
+
+    if (wire_open(&l->wire, &l->address, all, &e) < 0) {
+        fail(l, &e);
+        return;
+    }
+    set_state(l, LINK_CONNECTING, clock_mono_us() + CONNECT_S * SECOND_US);
+    watch(l, EV_WRITE);
+}
+
+static void begin_connecting(struct link *l)
+{
+    struct addrinfo *all;
+    struct error e;
+
+    if (resolve_at_once(&l->address, &all)) {
+        begin_dialing(l, all);
+    } else if (!l->resolving && resolving_begin(&l->address, &l->resolving, &e) < 0) {
+        fail(l, &e);
+    } else {
+        set_state(l, LINK_RESOLVING, clock_mono_us() + RESOLVE_S * SECOND_US);
+        watch_fd(l, resolving_fd(l->resolving), EV_READ);
+    }
+}
+
+static void forget_question(struct link *l)
+{
+    resolving_drop(l->resolving);
+    l->resolving = NULL;
+}
+
+static void take_addresses(struct link *l)
+{
+    struct addrinfo *all;
+    struct error e;
+    int status = resolving_take(l->resolving, &all, &e);
+
+    ev_io_stop(l->loop, &l->io);
+    forget_question(l);
+    if (status < 0)
+        fail(l, &e);
+    else
+        begin_dialing(l, all);
+}
+
+static void up_if_greeted(struct link *l)
+{
+    if (l->state != LINK_GREETING || l->count > 0 || l->failure.status)
+        return;
+    set_state(l, LINK_UP, 0);
+    l->events->on_up(l->arg);
+}
+
+static void go_on_connecting(struct link *l)
+{
+    struct error e;
+    int n;
+
+    ev_io_stop(l->loop, &l->io);
+    n = wire_connected(&l->wire, &e);
+    if (n < 0) {
+        fail(l, &e);
+    } else if (n == 0) {
+        set_state(l, LINK_CONNECTING, clock_mono_us() + CONNECT_S * SECOND_US);
+        watch(l, EV_WRITE);
+    } else {
+        set_state(l, LINK_GREETING, 0);
+        watch(l, EV_READ);
+        push_steps(l, HANDSHAKE_AUTH, HANDSHAKE_LOAD);
+        l->loaded_at = l->answered + l->count;
+        up_if_greeted(l);
+    }
+}
+
+/* ---- Answers */
+
+static bool is_fault(const struct redisReply *reply, enum redis_fault fault)
+{
+    return reply->type == REDIS_REPLY_ERROR && redis_fault(reply->str) == fault;
+}
+
+/* Sends a request again behind the library; the first one that misses its function loads it. */
+static void repeat(struct link *l, struct request *q, uint64_t number)
+{
+    if (number >= l->loaded_at) {
+        push_steps(l, HANDSHAKE_RELOAD, HANDSHAKE_RELOAD);
+        l->loaded_at = l->answered + l->count;
+    }
+    q->repeated = true;
+    push(l, q);
+}
+
+static void take_step(struct link *l, const struct request *q, const struct redisReply *reply)
+{
+    struct error e;
+
+    if (handshake_reply(q->step, reply, &e) < 0)
+        fail(l, &e);
+    else
+        up_if_greeted(l);
+}
+
+static void take_answer(struct link *l, const struct redisReply *reply)
+{
+    uint64_t number = l->answered;
+    struct request q = pop(l);
+    struct error e;
+
+    if (q.on_reply && !q.repeated && is_fault(reply, REDIS_FAULT_NO_FUNCTION)) {
+        repeat(l, &q, number);
+        return;
+    }
+    if (!q.on_reply)
+        take_step(l, &q, reply);
+    else
+        q.on_reply(q.arg, reply);
+    args_free(&q.args);
+    if (is_fault(reply, REDIS_FAULT_READONLY)) {
+        redis_fault_error(&e, reply->str);
+        fail(l, &e);
+    } else if (q.on_reply && reply->type != REDIS_REPLY_ERROR) {
+        l->failures = 0;
+    }
+}
+
+static void take_answers(struct link *l)
+{
+    struct redisReply *reply;
+    struct error e;
+    int n = 0;
+
+    while (!l->failure.status && (n = wire_reply(&l->wire, &reply, &e)) > 0) {
+        if (l->count > 0) {
+            take_answer(l, reply);
+        } else {
+            error_set(&e, WEIR_EUNREACHABLE, "redis %s: an answer that nobody asked for; check the address",
+                      l->wire.name);
+            fail(l, &e);
+        }
+    }
+    if (n < 0)
+        fail(l, &e);
+}
+
+static void read_all(struct link *l)
+{
+    struct error e;
+    int n = 1;
+
+    for (int i = 0; i < READS_IN_A_ROW && n > 0 && !l->failure.status; i++) {
+        n = wire_receive(&l->wire, &e);
+        if (n < 0)
+            fail(l, &e);
+        else if (n > 0)
+            take_answers(l);
+    }
+}
+
+/* ---- Watchers */
+
+/* A failure to send shows when reading, behind the answers that came before it. */
+static void write_some(struct link *l)
+{
+    struct error e;
+    bool blocked = wire_send(&l->wire, &e) > 0;
+
+    if (blocked != ((l->io.events & EV_WRITE) != 0))
+        watch(l, blocked ? EV_READ | EV_WRITE : EV_READ);
+}
+
+static void on_io(struct ev_loop *loop, struct ev_io *io, int revents)
+{
+    struct link *l = io->data;
+
+    (void)loop;
+    if (l->state == LINK_RESOLVING) {
+        take_addresses(l);
+    } else if (l->state == LINK_CONNECTING) {
+        go_on_connecting(l);
+    } else {
+        if (revents & EV_WRITE)
+            write_some(l);
+        if (revents & EV_READ)
+            read_all(l);
+    }
+    give_up_if_failed(l);
+}
+
+static void on_prepare(struct ev_loop *loop, struct ev_prepare *prepare, int revents)
+{
+    struct link *l = prepare->data;
+
+    (void)loop;
+    (void)revents;
+    if (l->state >= LINK_GREETING && !l->failure.status && l->wire.out_len > 0 && !(l->io.events & EV_WRITE))
+        write_some(l);
+}
+
+/* Answers that have come while this process was held up count, however late. */
+static void check_deadlines(struct link *l)
+{
+    struct error e;
+    int64_t now_us = clock_mono_us();
+
+    if (next_us(l) > now_us)
+        return;
+    read_all(l);
+    for (size_t i = 0; i < l->count && !l->failure.status; i++) {
+        if (request_at(l, i)->deadline_us > now_us)
+            continue;
+        wire_timed_out(&l->wire, request_at(l, i)->timeout_s, &e);
+        fail(l, &e);
+    }
+}
+
+static void check_connecting(struct link *l)
+{
+    struct error e;
+
+    if (l->until_us > clock_mono_us())
+        return;
+    if (l->state == LINK_RESOLVING)
+        resolving_timed_out(l->resolving, RESOLVE_S, &e);
+    else
+        wire_timed_out(&l->wire, CONNECT_S, &e);
+    fail(l, &e);
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
+{
+    struct link *l = timer->data;
+
+    (void)loop;
+    (void)revents;
+    if (l->failure.status == 0) {
+        if (l->state == LINK_WAITING && l->until_us <= clock_mono_us())
+            begin_connecting(l);
+        else if (l->state == LINK_RESOLVING || l->state == LINK_CONNECTING)
+            check_connecting(l);
+        else if (l->state >= LINK_GREETING)
+            check_deadlines(l);
+    }
+    give_up_if_failed(l);
+    set_timer(l, next_us(l));
+}
+
+/* ---- For the user */
+
+struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
+                      const struct link_events *events, void *arg)
+{
+    struct link *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return NULL;
+    *l =
+        (struct link){.loop = loop, .address = *address, .events = events, .arg = arg, .timer_us = INT64_MAX};
+    l->capacity = REQUESTS_FIRST;
+    l->requests = calloc(l->capacity, sizeof *l->requests);
+    if (!l->requests) {
+        free(l);
+        return NULL;
+    }
+    wire_init(&l->wire, address, &l->arena);
+    ev_init(&l->io, on_io);
+    ev_init(&l->timer, on_timer);
+    ev_prepare_init(&l->prepare, on_prepare);
+    ev_set_priority(&l->prepare, EV_MINPRI); /* behind those that may still send */
+    l->io.data = l->timer.data = l->prepare.data = l;
+    return l;
+}
+
+void link_start(struct link *l)
+{
+    ev_prepare_start(l->loop, &l->prepare);
+    set_state(l, LINK_WAITING, 0);
+}
+
+bool link_is_up(const struct link *l)
+{
+    return l->state == LINK_UP && l->failure.status == 0;
+}
+
+void link_send(struct link *l, struct args *a, double timeout_s, link_reply *on_reply, void *arg)
+{
+    struct request q = {.args = *a, .on_reply = on_reply, .arg = arg, .timeout_s = timeout_s};
+
+    assert(l->state == LINK_UP); /* or it was, until this run of the loop */
+    args_init(a);
+    q.deadline_us = clock_mono_us() + (int64_t)(timeout_s * SECOND_US);
+    push(l, &q);
+}
+
+void link_drop(struct link *l, const char *why)
+{
+    struct error e;
+
+    if (l->state < LINK_RESOLVING)
+        return;
+    error_set(&e, WEIR_EUNREACHABLE, "redis %s: %s", l->wire.name, why);
+    fail(l, &e);
+}
+
+void link_free(struct link *l)
+{
+    if (!l)
+        return;
+    ev_io_stop(l->loop, &l->io);
+    ev_timer_stop(l->loop, &l->timer);
+    ev_prepare_stop(l->loop, &l->prepare);
+    l->state = LINK_IDLE;
+    forget_question(l);
+    wire_close(&l->wire);
+    fail_requests(l);
+    arena_free(&l->arena);
+    free(l->requests);
+    free(l);
+}

@@ -1,0 +1,327 @@
+/* The blocking connection. Each public call first makes sure of a connection that is worth sending on: when
+ * nothing is under way it may be opened, or opened anew when the peer has gone since the last call; nobody's
+ * command is then in doubt. Whatever goes wrong later closes it and is the caller's to judge. */
+#include "core/redis/redis.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/forks.h"
+#include "core/redis/handshake.h"
+#include "core/redis/resolve.h"
+#include "core/redis/wire.h"
+
+#define CONNECT_S 5 /* for each address of the host */
+#define REQUEST_S 5 /* without a byte of progress */
+
+struct redis {
+    struct redis_address address;
+    struct wire wire;
+    unsigned forks;
+    size_t awaited; /* answers under way */
+    bool sent;      /* has a byte of what is under way left? */
+    bool missed;    /* a function was not found since the library was loaded last */
+    bool plain;     /* does without the library */
+};
+
+struct redis *redis_new(const struct redis_address *address)
+{
+    struct redis *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return NULL;
+    r->address = *address;
+    r->forks = forks_count();
+    wire_init(&r->wire, address, NULL);
+    return r;
+}
+
+struct redis *redis_new_plain(const struct redis *r)
+{
+    struct redis *other = redis_new(&r->address);
+
+    if (other)
+        other->plain = true;
+    return other;
+}
+
+static void close_connection(struct redis *r)
+{
+    wire_close(&r->wire);
+    r->awaited = 0;
+}
+
+/* After a fork() the connection, and the answers on it, are the parent's: nothing is sent or read there. */
+static void leave_to_parent(struct redis *r)
+{
+    if (r->forks == forks_count())
+        return;
+    r->forks = forks_count();
+    close_connection(r);
+}
+
+void redis_free(struct redis *r)
+{
+    if (!r)
+        return;
+    close_connection(r);
+    free(r);
+}
+
+/* Waits for POLLIN or POLLOUT; 0 or WEIR_EUNREACHABLE. */
+static int wait_for(struct redis *r, short events, int seconds, struct error *e)
+{
+    struct pollfd p = {.fd = r->wire.fd, .events = events};
+    int64_t end_us = clock_mono_us() + seconds * INT64_C(1000000), left_us;
+    int n;
+
+    do {
+        left_us = end_us - clock_mono_us();
+        n = left_us > 0 ? poll(&p, 1, (int)((left_us + 999) / 1000)) : 0;
+    } while ((n < 0 && errno == EINTR) || (n == 0 && left_us > 0));
+    return n == 0 ? wire_timed_out(&r->wire, seconds, e) : 0; /* any other failure shows at the next call */
+}
+
+/* Sends all that was added. */
+static int send_all(struct redis *r, struct error *e)
+{
+    int more;
+
+    while ((more = wire_send(&r->wire, e)) > 0) {
+        r->sent = true;
+        more = wait_for(r, POLLOUT, REQUEST_S, e);
+        if (more < 0)
+            return more;
+    }
+    r->sent = r->sent || more == 0;
+    return more;
+}
+
+/* Waits for the next answer, whatever it is. */
+static int receive_one(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int n;
+
+    while ((n = wire_reply(&r->wire, reply, e)) == 0) {
+        n = wire_receive(&r->wire, e);
+        if (n == 0)
+            n = wait_for(r, POLLIN, REQUEST_S, e);
+        if (n < 0)
+            return n;
+    }
+    return n < 0 ? n : 0;
+}
+
+/* ---- Opening */
+
+static int connect_blocking(struct redis *r, struct error *e)
+{
+    struct addrinfo *all;
+    int n = resolve(&r->address, &all, e);
+
+    if (n == 0)
+        n = wire_open(&r->wire, &r->address, all, e);
+    while (n == 0) {
+        n = wait_for(r, POLLOUT, CONNECT_S, e);
+        if (n == 0)
+            n = wire_connected(&r->wire, e);
+    }
+    return n < 0 ? n : 0;
+}
+
+static int send_steps(struct redis *r, enum handshake_step first, enum handshake_step last, struct args *a,
+                      struct error *e)
+{
+    int status = 0;
+
+    for (enum handshake_step step = first; !status && step <= last; step++) {
+        handshake_request(&r->address, step, a);
+        status = a->count > 0 ? wire_add(&r->wire, a, e) : 0;
+    }
+    /* A Redis that closed may have said why before. */
+    if (!status && send_all(r, e) < 0 && !wire_is_stale(&r->wire))
+        status = e->status;
+    return status;
+}
+
+static int receive_steps(struct redis *r, enum handshake_step first, enum handshake_step last, struct args *a,
+                         struct error *e)
+{
+    struct redisReply *reply;
+    int status = 0;
+
+    for (enum handshake_step step = first; !status && step <= last; step++) {
+        handshake_request(&r->address, step, a);
+        if (a->count == 0)
+            continue;
+        status = receive_one(r, &reply, e);
+        if (!status) {
+            status = handshake_reply(step, reply, e);
+            freeReplyObject(reply);
+        }
+    }
+    return status;
+}
+
+static int shake_hands(struct redis *r, enum handshake_step first, enum handshake_step last, struct error *e)
+{
+    struct args a;
+    int status;
+
+    args_init(&a);
+    status = send_steps(r, first, last, &a, e);
+    if (!status)
+        status = receive_steps(r, first, last, &a, e);
+    args_free(&a);
+    r->sent = false;
+    if (status)
+        close_connection(r);
+    return status;
+}
+
+/* Makes sure of a connection. */
+static int open_connection(struct redis *r, struct error *e)
+{
+    int status;
+
+    leave_to_parent(r);
+    if (r->wire.fd >= 0 && r->awaited == 0 && wire_is_stale(&r->wire))
+        close_connection(r);
+    if (r->wire.fd >= 0)
+        return 0;
+    status = connect_blocking(r, e);
+    if (status)
+        close_connection(r);
+    return status ? status : shake_hands(r, HANDSHAKE_AUTH, r->plain ? HANDSHAKE_SELECT : HANDSHAKE_LOAD, e);
+}
+
+int redis_load_scripts(struct redis *r, struct error *e)
+{
+    enum handshake_step load = r->missed ? HANDSHAKE_RELOAD : HANDSHAKE_LOAD;
+    int status = open_connection(r, e);
+
+    assert(r->awaited == 0);
+    r->missed = false;
+    return status ? status : shake_hands(r, load, load, e);
+}
+
+/* ---- Commands */
+
+int redis_append(struct redis *r, const struct args *a, struct error *e)
+{
+    int status = open_connection(r, e);
+
+    if (!status)
+        status = wire_add(&r->wire, a, e);
+    if (!status && r->awaited++ == 0)
+        r->sent = false;
+    return status;
+}
+
+int redis_flush(struct redis *r, struct error *e)
+{
+    int status;
+
+    leave_to_parent(r);
+    status = r->wire.fd >= 0 ? send_all(r, e) : 0;
+    if (status)
+        close_connection(r);
+    return status;
+}
+
+/* The next answer as it is; *reply is set on success only. */
+static int take_answer(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int status;
+
+    leave_to_parent(r);
+    if (r->awaited == 0)
+        return error_set(e, WEIR_EUNREACHABLE, "Redis: connection lost before the answer; try again");
+    status = redis_flush(r, e);
+    if (status)
+        return status;
+    status = receive_one(r, reply, e);
+    if (status)
+        close_connection(r);
+    else
+        r->awaited--;
+    return status;
+}
+
+/* Makes an error of an error reply, and frees it. */
+static int judge(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int status;
+
+    if ((*reply)->type != REDIS_REPLY_ERROR)
+        return 0;
+    status = redis_fault_error(e, (*reply)->str);
+    r->missed |= redis_fault((*reply)->str) == REDIS_FAULT_NO_FUNCTION;
+    freeReplyObject(*reply);
+    *reply = NULL;
+    if (status == WEIR_EUNREACHABLE)
+        close_connection(r);
+    return status;
+}
+
+int redis_result(struct redis *r, struct redisReply **reply, struct error *e)
+{
+    int status;
+
+    *reply = NULL;
+    status = take_answer(r, reply, e);
+    return status ? status : judge(r, reply, e);
+}
+
+bool redis_await(const struct redis *r, int64_t until_us)
+{
+    struct pollfd p = {.fd = r->wire.fd, .events = POLLIN};
+    int64_t left_us = until_us - clock_mono_us();
+    struct timespec t = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
+
+    return left_us > 0 && ppoll(&p, 1, &t, NULL) > 0;
+}
+
+/* Sends one command and takes its answer. An idle connection that is found dead before a byte has left is
+ * opened anew. */
+static int exchange(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
+{
+    bool was_open;
+    int status;
+
+    do {
+        was_open = r->wire.fd >= 0;
+        status = redis_append(r, a, e);
+        if (!status)
+            status = take_answer(r, reply, e);
+    } while (status == WEIR_EUNREACHABLE && was_open && !r->sent);
+    return status;
+}
+
+int redis_call(struct redis *r, const struct args *a, struct redisReply **reply, bool *sent, struct error *e)
+{
+    int status;
+
+    leave_to_parent(r);
+    assert(r->awaited == 0);
+    r->sent = false;
+    *reply = NULL;
+    status = exchange(r, a, reply, e);
+    if (!status && (*reply)->type == REDIS_REPLY_ERROR &&
+        redis_fault((*reply)->str) == REDIS_FAULT_NO_FUNCTION) {
+        freeReplyObject(*reply);
+        *reply = NULL;
+        r->missed = true;
+        status = redis_load_scripts(r, e);
+        if (!status)
+            status = exchange(r, a, reply, e);
+    }
+    if (sent)
+        *sent = status && r->sent;
+    return status ? status : judge(r, reply, e);
+}

@@ -1,0 +1,40 @@
+/* Reading Redis's answers: every element is checked before it is used. For the <verb>_reply functions only.
+ */
+#ifndef CORE_REDIS_REPLY_H
+#define CORE_REDIS_REPLY_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "core/redis/redis.h"
+
+/* An array of at least n elements? Error replies are turned into their error, anything else into
+ * WEIR_EINTERNAL. */
+static inline int reply_array(const struct redisReply *reply, size_t n, const char *script, struct error *e)
+{
+    if (reply && reply->type == REDIS_REPLY_ERROR)
+        return redis_fault_error(e, reply->str);
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < n)
+        return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
+                         script);
+    return 0;
+}
+
+#define REPLY_INT_MOST (INT64_C(1) << 53) /* Lua's numbers are exact to there; sums of some of them fit */
+
+/* A whole number, as an integer or as text; fallback when it is neither, or beyond REPLY_INT_MOST. */
+static inline int64_t reply_int(const struct redisReply *reply, int64_t fallback)
+{
+    long long value = reply->integer;
+    char *end = NULL;
+
+    if (reply->type == REDIS_REPLY_STRING && reply->len > 0)
+        value = strtoll(reply->str, &end, 10);
+    if (end ? *end != '\0' : reply->type != REDIS_REPLY_INTEGER)
+        return fallback;
+    return value <= REPLY_INT_MOST && value >= -REPLY_INT_MOST ? value : fallback;
+}
+
+#endif

@@ -1,0 +1,309 @@
+#include "core/redis/wire.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/arena.h"
+
+#define KEEP_BYTES (1024 * 1024) /* a buffer that a huge command or reply has blown up is given back */
+
+static void forget_all(struct wire *w)
+{
+    w->fd = -1;
+    w->all = w->next = NULL;
+    w->out = NULL;
+    w->out_sent = w->out_len = w->out_capacity = 0;
+    w->reader = NULL;
+}
+
+void wire_init(struct wire *w, const struct redis_address *address, struct arena *arena)
+{
+    redis_address_format(address, w->name, sizeof w->name);
+    w->arena = arena;
+    forget_all(w);
+}
+
+static void close_socket(struct wire *w)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    w->fd = -1;
+}
+
+static void forget_addresses(struct wire *w)
+{
+    if (w->all)
+        freeaddrinfo(w->all);
+    w->all = w->next = NULL;
+}
+
+void wire_close(struct wire *w)
+{
+    close_socket(w);
+    forget_addresses(w);
+    free(w->out);
+    if (w->reader)
+        redisReaderFree(w->reader);
+    forget_all(w);
+}
+
+/* ---- Connecting */
+
+static const struct {
+    int error, status;
+    const char *line;
+} refusals[] = {
+    {ECONNREFUSED, WEIR_EUNREACHABLE,
+     "connection refused; is it running? start it, or name another with REDIS_URL"},
+    {ENOENT, WEIR_EUNREACHABLE, "no such socket; is it running? start it, or name another with REDIS_URL"},
+    {EACCES, WEIR_EREFUSED,
+     "the socket's permissions refuse this user; add it to the group that owns the socket"},
+    {EAGAIN, WEIR_EUNREACHABLE, "its queue of new connections is full; try again"},
+};
+
+static int cannot_connect(const struct wire *w, int error, struct error *e)
+{
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (refusals[i].error == error)
+            return error_set(e, refusals[i].status, "redis %s: %s", w->name, refusals[i].line);
+    return error_set(e, WEIR_EUNREACHABLE,
+                     "redis %s: cannot connect: %s; check the address and that it is running", w->name,
+                     strerror(error));
+}
+
+/* Small commands leave at once, and a peer that vanished is noticed though nothing is asked of it. */
+static void tune(int fd)
+{
+    static const struct {
+        int level, option, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1}, {IPPROTO_TCP, TCP_KEEPIDLE, 15},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 5}, {IPPROTO_TCP, TCP_KEEPCNT, 3},
+    };
+
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        setsockopt(fd, options[i].level, options[i].option, &options[i].value, sizeof options[i].value);
+}
+
+/* 0: connected or on its way; else an errno. */
+static int dial(struct wire *w, int family, const struct sockaddr *address, socklen_t len)
+{
+    w->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (w->fd < 0)
+        return errno;
+    if (family != AF_UNIX)
+        tune(w->fd);
+    if (connect(w->fd, address, len) == 0 || errno == EINPROGRESS || errno == EINTR)
+        return 0;
+    return errno;
+}
+
+/* Goes on to the next address of the host; error is how the last one failed. */
+static int dial_next(struct wire *w, int error, struct error *e)
+{
+    while (w->next) {
+        const struct addrinfo *one = w->next;
+
+        close_socket(w);
+        w->next = one->ai_next;
+        error = dial(w, one->ai_family, one->ai_addr, one->ai_addrlen);
+        if (!error)
+            return 0;
+    }
+    cannot_connect(w, error, e);
+    wire_close(w);
+    return e->status;
+}
+
+static int dial_path(struct wire *w, const struct redis_address *address, struct error *e)
+{
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    int error;
+
+    snprintf(path.sun_path, sizeof path.sun_path, "%s", address->socket_path);
+    error = dial(w, AF_UNIX, (const struct sockaddr *)&path, sizeof path);
+    return error ? dial_next(w, error, e) : 0;
+}
+
+int wire_open(struct wire *w, const struct redis_address *address, struct addrinfo *all, struct error *e)
+{
+    wire_close(w);
+    w->all = w->next = all;
+    w->reader = w->arena ? arena_reader(w->arena) : redisReaderCreate();
+    if (!w->reader) {
+        wire_close(w);
+        return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory", w->name);
+    }
+    w->reader->maxbuf = KEEP_BYTES;
+    return all ? dial_next(w, 0, e) : dial_path(w, address, e);
+}
+
+int wire_connected(struct wire *w, struct error *e)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        error = errno;
+    if (error)
+        return dial_next(w, error, e);
+    forget_addresses(w);
+    return 1;
+}
+
+/* ---- Sending */
+
+/* Makes room for size more bytes behind out_len. */
+static bool reserve(struct wire *w, size_t size)
+{
+    size_t wanted = w->out_capacity ? w->out_capacity : sizeof w->in;
+    char *bigger;
+
+    if (w->out_sent > 0 && w->out_len + size > w->out_capacity) {
+        memmove(w->out, w->out + w->out_sent, w->out_len - w->out_sent);
+        w->out_len -= w->out_sent;
+        w->out_sent = 0;
+    }
+    if (w->out_len + size <= w->out_capacity)
+        return true;
+    while (wanted < w->out_len + size)
+        wanted *= 2;
+    bigger = realloc(w->out, wanted);
+    if (!bigger)
+        return false;
+    w->out = bigger;
+    w->out_capacity = wanted;
+    return true;
+}
+
+/* "$12\r\n" and the like */
+static char *put_count(char *at, char mark, size_t count)
+{
+    char digits[24];
+    int n = 0;
+
+    do {
+        digits[n++] = (char)('0' + count % 10);
+        count /= 10;
+    } while (count);
+    *at++ = mark;
+    while (n > 0)
+        *at++ = digits[--n];
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+int wire_add(struct wire *w, const struct args *a, struct error *e)
+{
+    const size_t overhead = 1 + 20 + 2 + 2; /* of a word: mark, length, two line ends */
+    const char *word = a->bytes;
+    char *at;
+
+    if (a->failed || !reserve(w, a->len + (a->count + 1) * overhead))
+        return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory for a command of %zu bytes", w->name,
+                         a->len);
+    at = put_count(w->out + w->out_len, '*', a->count);
+    for (size_t i = 0; i < a->count; i++) {
+        size_t len = (size_t)(a->bytes + a->ends[i] - word);
+
+        at = put_count(at, '$', len);
+        memcpy(at, word, len);
+        at += len;
+        *at++ = '\r';
+        *at++ = '\n';
+        word += len;
+    }
+    w->out_len = (size_t)(at - w->out);
+    return 0;
+}
+
+static int lost(const struct wire *w, int error, struct error *e)
+{
+    return error_set(e, WEIR_EUNREACHABLE, "redis %s: connection lost: %s; see whether it was restarted",
+                     w->name, error ? strerror(error) : "closed by the other side");
+}
+
+int wire_send(struct wire *w, struct error *e)
+{
+    while (w->out_sent < w->out_len) {
+        ssize_t n = send(w->fd, w->out + w->out_sent, w->out_len - w->out_sent, MSG_NOSIGNAL);
+
+        if (n >= 0)
+            w->out_sent += (size_t)n;
+        else if (errno == EAGAIN)
+            return 1;
+        else if (errno != EINTR)
+            return lost(w, errno, e);
+    }
+    w->out_sent = w->out_len = 0;
+    if (w->out_capacity > KEEP_BYTES) {
+        free(w->out);
+        w->out = NULL;
+        w->out_capacity = 0;
+    }
+    return 0;
+}
+
+/* ---- Receiving */
+
+static int no_memory(const struct wire *w, struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory for an answer; free some and try again",
+                     w->name);
+}
+
+int wire_receive(struct wire *w, struct error *e)
+{
+    ssize_t n;
+
+    do
+        n = recv(w->fd, w->in, sizeof w->in, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n <= 0)
+        return lost(w, n < 0 ? errno : 0, e);
+    if (redisReaderFeed(w->reader, w->in, (size_t)n) != REDIS_OK)
+        return no_memory(w, e);
+    return 1;
+}
+
+int wire_reply(struct wire *w, struct redisReply **reply, struct error *e)
+{
+    void *whole = NULL;
+
+    if (w->arena && !w->reader->reply)
+        arena_clear(w->arena);
+    if (redisReaderGetReply(w->reader, &whole) != REDIS_OK)
+        return w->reader->err == REDIS_ERR_OOM
+                   ? no_memory(w, e)
+                   : error_set(e, WEIR_EUNREACHABLE,
+                               "redis %s: answers in no Redis protocol: %s; check the address", w->name,
+                               w->reader->errstr);
+    *reply = whole;
+    return whole != NULL;
+}
+
+bool wire_is_stale(const struct wire *w)
+{
+    char byte;
+
+    return recv(w->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN;
+}
+
+int wire_timed_out(const struct wire *w, double seconds, struct error *e)
+{
+    return error_set(e, WEIR_EUNREACHABLE,
+                     "redis %s: no answer within %g s; see whether it is stopped, overloaded or cut off",
+                     w->name, seconds);
+}

@@ -1,0 +1,88 @@
+/* Batches: what is known of them, and what is done to one as a whole; the pairs of the scripts batch_*.lua.
+ * How their jobs come in is in queue/enqueue/enqueue.h, how they end in ends.lua. now_us < 0: Redis's own time. */
+#ifndef QUEUE_BATCH_BATCH_H
+#define QUEUE_BATCH_BATCH_H
+
+#include "core/redis/args.h"
+#include "queue/job/job.h"
+#include "throttle/limit.h"
+
+struct redisReply;
+struct weir;
+
+enum batch_phase {
+    BATCH_OPEN,      /* more jobs may come */
+    BATCH_SEALED,    /* no more do, and some have not ended */
+    BATCH_PAUSED,    /* its jobs are set aside as workers meet them */
+    BATCH_CANCELLED, /* its jobs are dropped as workers meet them, or all have ended since */
+    BATCH_ENDED,
+};
+
+#define BATCH_TYPES_MOST 8 /* that it counts apart */
+
+struct batch_type {
+    char name[LIMIT_NAME_SIZE];
+    int64_t jobs; /* that it was given */
+};
+
+struct batch {
+    char name[LIMIT_NAME_SIZE];
+    enum batch_phase phase;
+    int64_t now_us;
+    int64_t total;                 /* jobs it was given */
+    int64_t done, dead, cancelled; /* those that have ended */
+    int64_t left;                  /* those that have not */
+    int64_t failed;                /* attempts */
+    int64_t running;               /* -1: not counted */
+    int64_t aside;
+    int64_t created_us, sealed_us, ended_us, fired_us;  /* 0: not yet */
+    char queue[LIMIT_NAME_SIZE], type[LIMIT_NAME_SIZE]; /* of the job that follows when it has ended; "" */
+    double rate; /* jobs that ended in a second, of the last one or two */
+    struct batch_type types[BATCH_TYPES_MOST];
+    size_t type_count;
+
+    /* What batch_forecast tells: */
+    int64_t finish_us; /* when its last job starts, or ends at that rate; -1: that cannot be told */
+    unsigned because;  /* what may make it later: enum forecast_because */
+    bool at_rate;      /* it is the rate that tells */
+};
+
+/* One of them, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows.
+ */
+WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out);
+/* All, the oldest first, without what runs; *batches is the caller's to free, also after a failure. */
+WEIR_CHECKED int batch_list(struct weir *w, struct batch **batches, size_t *count);
+
+/* When the last job of one that batch_read has read starts by the limits, or ends at its present rate: the
+ * later of the two. */
+WEIR_CHECKED int batch_forecast(struct weir *w, struct batch *b);
+
+/* What a batch was when it was to be halted or resumed, and how many jobs that concerns. */
+struct batch_change {
+    enum batch_phase was; /* BATCH_OPEN: open or sealed */
+    int64_t left;         /* had not ended */
+    int64_t aside;        /* of them; resume: that have returned, cancel: that were dropped */
+};
+/* dry: only asks. Nothing is changed of one that was BATCH_CANCELLED or BATCH_ENDED. */
+/* One that is not there is begun. */
+WEIR_CHECKED int batch_pause(struct weir *w, const char *name, struct batch_change *change);
+WEIR_CHECKED int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change *change);
+/* Broken off, it is to be called again. left is not filled. */
+WEIR_CHECKED int batch_resume(struct weir *w, const char *name, struct batch_change *change);
+
+/* No more jobs come; type (may be NULL) of the job that follows in that queue. create: one that is not there
+ * is begun, without jobs. */
+void batch_seal_request(struct args *a, const char *prefix, int64_t now_us, const char *name, bool create,
+                        const char *queue, const char *type);
+struct batch_sealed {
+    int64_t total, left;
+};
+WEIR_CHECKED int batch_seal_reply(const struct redisReply *r, const char *name, struct batch_sealed *sealed,
+                                  struct error *e);
+WEIR_CHECKED int batch_seal(struct weir *w, const char *name, const char *queue, const char *type,
+                            struct batch_sealed *sealed);
+
+/* Fills out from a row of batch.lua, at that time. */
+WEIR_CHECKED int batch_row(const struct redisReply *row, int64_t now_us, struct batch *out, struct error *e);
+
+#endif

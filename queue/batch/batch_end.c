@@ -1,0 +1,77 @@
+/* When a batch ends: not before the limits of its types let its last jobs start, and not before the rate at
+ * which its jobs end now brings it there. A batch counts what it was given of each type, but its ends
+ * together; so of a batch of several types the least that can be left of each is known. */
+#include "core/redis/client.h"
+#include "queue/batch/batch.h"
+#include "queue/inspect/forecast.h"
+#include "queue/inspect/status.h"
+
+static int64_t positive(int64_t n)
+{
+    return n > 0 ? n : 0;
+}
+
+/* Jobs of a type that have not started, at least: all that have ended or run may be of it. */
+static int64_t least_left(const struct batch *b, const struct batch_type *t)
+{
+    return positive(t->jobs - (b->total - b->left) - positive(b->running));
+}
+
+/* Is it known how many of which type are left? */
+static bool is_exact(const struct batch *b)
+{
+    int64_t known = 0;
+
+    for (size_t i = 0; i < b->type_count; i++)
+        known += b->types[i].jobs;
+    return known == b->total && (b->type_count == 1 || b->left - positive(b->running) == b->total);
+}
+
+/* Its jobs of a type start one after the other, at best before those of others. */
+static int look_at_type(struct limits *limits, struct batch *b, const struct batch_type *t, struct error *e)
+{
+    struct limit_type *type = limits_type(limits, t->name);
+    int64_t left = least_left(b, t), all = type ? type->waiting + type->parked : 0;
+    struct forecast forecast;
+
+    if (left == 0 || !type || type->limit_count == 0)
+        return 0;
+    type->parked = type->parked < left ? type->parked : left;
+    type->waiting = left - type->parked;
+    if (forecast_type(limits, type, NULL, &forecast, e) < 0)
+        return e->status;
+    b->because |= forecast.because | (left < all ? LATER_OTHERS : 0u) | (left > all ? LATER_SCHEDULED : 0u);
+    if (forecast.last_us != GATE_NEVER && forecast.last_us > b->finish_us)
+        b->finish_us = forecast.last_us;
+    return 0;
+}
+
+static void look_at_rate(struct batch *b)
+{
+    double left_us = b->rate > 0 ? (double)b->left / b->rate * 1e6 : 0;
+
+    if (left_us <= 0 || left_us >= 1e16 || b->now_us + (int64_t)left_us <= b->finish_us)
+        return;
+    b->finish_us = b->now_us + (int64_t)left_us;
+    b->at_rate = true;
+}
+
+int batch_forecast(struct weir *w, struct batch *b)
+{
+    bool starts = b->phase == BATCH_OPEN || b->phase == BATCH_SEALED;
+    struct limits limits;
+    int status = 0;
+
+    b->finish_us = -1;
+    b->because = 0;
+    b->at_rate = false;
+    if (b->left == 0 || b->phase == BATCH_PAUSED)
+        return 0;
+    status = status_limits(w, &limits);
+    for (size_t i = 0; status == 0 && starts && i < b->type_count; i++)
+        status = look_at_type(&limits, b, &b->types[i], &w->error);
+    limits_free(&limits);
+    look_at_rate(b);
+    b->because |= starts && !is_exact(b) ? LATER_TYPES : 0u;
+    return status;
+}

@@ -1,0 +1,71 @@
+#include "queue/doctor/doctor_access.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/redis/reply.h"
+#include "core/redis/script.h"
+
+#define RULE_TOLD 150 /* a longer rule makes no line that anybody reads */
+
+void access_add(char rule[ACCESS_RULE_SIZE], const char *command)
+{
+    size_t len = strlen(rule);
+
+    snprintf(rule + len, ACCESS_RULE_SIZE - len, strchr(command, '|') ? " '+%s'" : " +%s", command);
+}
+
+void access_request(struct args *a, const char *prefix, int64_t now_us)
+{
+    script_begin(a, "doctor_access", prefix, now_us);
+    for (const char *const *command = script_commands; *command; command++)
+        args_add(a, *command);
+}
+
+void access_miss(struct access *access, const char *command)
+{
+    size_t len = strlen(access->missing);
+
+    snprintf(access->missing + len, sizeof access->missing - len, "%s%s", len ? ", " : "", command);
+}
+
+int access_reply(const struct redisReply *reply, const char *prefix, struct access *access, struct error *e)
+{
+    int status = reply_array(reply, 0, "doctor_access", e);
+    char *rule = access->rule;
+
+    *access = (struct access){.rule = ""};
+    for (size_t i = 0; status == 0 && i < reply->elements; i++) {
+        const struct redisReply *word = reply->element[i];
+
+        if (word->type != REDIS_REPLY_STRING)
+            continue;
+        if (word->str[0] == '?')
+            access_miss(access, word->str + 1);
+        else if (strcmp(word->str, "~") != 0)
+            access_add(rule, word->str);
+        else
+            snprintf(rule + strlen(rule), ACCESS_RULE_SIZE - strlen(rule), " '~%s*'", prefix);
+    }
+    return status;
+}
+
+int access_check(const struct redisReply *reply, const char *prefix, const char *user, struct error *e)
+{
+    struct access access;
+    int status = access_reply(reply, prefix, &access, e);
+    const char *rule = access.rule;
+
+    if (status == 0 && *access.missing)
+        return error_set(e, WEIR_ECONFIG,
+                         "Redis: has no %.300s, which Weir calls; take rename-command out of redis.conf",
+                         access.missing);
+    if (status != 0 || !*rule)
+        return status;
+    if (!*user)
+        user = "default";
+    if (strlen(rule) > RULE_TOLD)
+        return error_set(e, WEIR_EREFUSED, "Redis: user %s lacks rights; weir doctor names them", user);
+    return error_set(e, WEIR_EREFUSED, "Redis: user %s lacks rights; redis-cli ACL SETUSER %s%s", user, user,
+                     rule);
+}

@@ -1,0 +1,34 @@
+/* doctor_access: which rights of those that scripts need the user lacks, in words of ACL SETUSER, and which
+ * commands Redis itself lacks. Redis does not roll back a script that is refused a command halfway, so a
+ * worker asks before it moves a job. */
+#ifndef QUEUE_DOCTOR_DOCTOR_ACCESS_H
+#define QUEUE_DOCTOR_DOCTOR_ACCESS_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/redis/args.h"
+
+struct redisReply;
+
+#define ACCESS_RULE_SIZE 1600
+
+/* Adds the right to run a command, quoted for a shell where it needs that. */
+void access_add(char rule[ACCESS_RULE_SIZE], const char *command);
+
+void access_request(struct args *a, const char *prefix, int64_t now_us);
+struct access {
+    char rule[ACCESS_RULE_SIZE];    /* " +hset '~weir:{0}:*'", what the user lacks; "": nothing */
+    char missing[ACCESS_RULE_SIZE]; /* "time, type", commands that this Redis has not; "": none */
+};
+/* An error: it may run no script. */
+WEIR_CHECKED int access_reply(const struct redisReply *reply, const char *prefix, struct access *access,
+                              struct error *e);
+/* Adds a command that Redis has not. */
+void access_miss(struct access *access, const char *command);
+/* As access_reply; WEIR_EREFUSED when the user lacks any, WEIR_ECONFIG when Redis does: the line names them.
+ * user "": default. */
+WEIR_CHECKED int access_check(const struct redisReply *reply, const char *prefix, const char *user,
+                              struct error *e);
+
+#endif

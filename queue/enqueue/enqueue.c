@@ -1,0 +1,175 @@
+#include "queue/enqueue/enqueue.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/redis/client.h"
+#include "core/redis/reply.h"
+#include "core/redis/script.h"
+
+static void add_span(struct args *a, struct span s)
+{
+    args_add_bytes(a, s.at, s.len);
+}
+
+/* A time that is not given is empty. */
+static void add_time(struct args *a, int64_t us)
+{
+    if (us < 0)
+        args_add(a, "");
+    else
+        args_add_int(a, us);
+}
+
+static void add_lock(struct args *a, const struct enqueue *job)
+{
+    if (!job->unique.at)
+        args_add(a, "");
+    else if (job->lock_ms == LOCK_UNTIL_END)
+        args_add(a, "end");
+    else if (job->lock_ms == LOCK_UNTIL_START)
+        args_add(a, "start");
+    else
+        args_add_int(a, job->lock_ms);
+}
+
+void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const struct enqueue *job)
+{
+    script_begin(a, "enqueue", prefix, now_us);
+    add_span(a, job->queue);
+    add_span(a, job->type);
+    add_span(a, job->id);
+    args_add_int(a, job->keep_ms);
+    args_add(a, job->tag);
+    add_time(a, job->delay_us);
+    add_time(a, job->at_us);
+    if (job->cost)
+        args_add_int(a, job->cost);
+    else
+        args_add(a, "");
+    add_span(a, job->batch);
+    add_span(a, job->unique);
+    add_lock(a, job);
+    add_span(a, job->body);
+}
+
+int enqueue_reply(const struct redisReply *r, enum enqueue_result *result, struct span *id, struct error *e)
+{
+    int status = reply_array(r, 2, "enqueue", e);
+    int64_t answer;
+
+    if (status)
+        return status;
+    answer = reply_int(r->element[0], 0);
+    *result = answer > 0 ? ENQUEUE_NEW : answer < 0 ? ENQUEUE_HELD : ENQUEUE_KNOWN;
+    *id = (struct span){r->element[1]->str, r->element[1]->len};
+    if (r->element[1]->type == REDIS_REPLY_STRING && name_is_valid(id->at, id->len))
+        return 0;
+    return error_set(e, WEIR_EINTERNAL, "enqueue: unexpected answer from Redis; is another version at work?");
+}
+
+void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost)
+{
+    script_begin(a, "fits", prefix, now_us);
+    add_span(a, type);
+    args_add_int(a, cost);
+}
+
+int fits_reply(const struct redisReply *r, struct keyed_by *by, struct error *e)
+{
+    int status = reply_array(r, 0, "fits", e);
+
+    *by = (struct keyed_by){.path = ""};
+    if (status || r->elements < 2 || r->element[0]->type != REDIS_REPLY_STRING ||
+        r->element[1]->type != REDIS_REPLY_STRING)
+        return status;
+    snprintf(by->path, sizeof by->path, "%s", r->element[0]->str);
+    snprintf(by->limit, sizeof by->limit, "%s", r->element[1]->str);
+    return 0;
+}
+
+/* Checksums travel as text: Lua's numbers have 53 bits. */
+static void add_sum(struct args *a, uint64_t sum)
+{
+    char digits[17];
+
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)sum);
+    args_add_bytes(a, digits, 16);
+}
+
+static void add_counts(struct args *a, const struct name_count *counts, size_t n)
+{
+    args_add_int(a, (int64_t)n);
+    for (size_t i = 0; i < n; i++) {
+        add_span(a, counts[i].name);
+        args_add_int(a, (int64_t)counts[i].count);
+    }
+}
+
+void append_request(struct args *a, const char *prefix, int64_t now_us, const struct append *chunk)
+{
+    script_begin(a, "append", prefix, now_us);
+    args_add(a, chunk->batch);
+    if (chunk->keep_ms)
+        args_add_int(a, chunk->keep_ms);
+    else
+        args_add(a, "");
+    args_add_int(a, (int64_t)chunk->before.lines);
+    args_add_int(a, (int64_t)(chunk->after.lines - chunk->before.lines));
+    add_sum(a, chunk->before.sum);
+    add_sum(a, chunk->after.sum);
+    job_add_seed(a);
+    add_counts(a, chunk->types, chunk->type_count);
+    add_counts(a, chunk->queues, chunk->queue_count);
+}
+
+/* lines and sum as Redis has them; both are missing where there is no such batch yet. */
+static int read_state(const struct redisReply *lines, const struct redisReply *sum, struct batch_state *state,
+                      struct error *e)
+{
+    int64_t n = lines->type == REDIS_REPLY_NIL ? 0 : reply_int(lines, -1);
+    char *end;
+
+    *state = (struct batch_state){.lines = (uint64_t)n, .sum = CHECKSUM_NONE};
+    if (n == 0)
+        return 0;
+    if (n > 0 && sum->type == REDIS_REPLY_STRING && sum->len == 16) {
+        state->sum = strtoull(sum->str, &end, 16);
+        if (*end == '\0')
+            return 0;
+    }
+    return error_set(e, WEIR_EINTERNAL,
+                     "batch: its state in Redis cannot be read; was its key changed by hand?");
+}
+
+int append_reply(const struct redisReply *r, struct batch_state *state, bool *accepted, struct error *e)
+{
+    int status = reply_array(r, 2, "append", e);
+
+    if (status)
+        return status;
+    *accepted = r->element[0]->type == REDIS_REPLY_STRING && strcmp(r->element[0]->str, "ok") == 0;
+    if (*accepted)
+        return 0;
+    status = reply_array(r, 3, "append", e);
+    return status ? status : read_state(r->element[1], r->element[2], state, e);
+}
+
+void batch_request(struct args *a, const char *prefix, const char *batch)
+{
+    char key[PREFIX_SIZE + sizeof "batch:" + 128];
+
+    args_clear(a);
+    snprintf(key, sizeof key, "%sbatch:%s", prefix, batch);
+    args_add(a, "HMGET");
+    args_add(a, key);
+    args_add(a, "next");
+    args_add(a, "sum");
+}
+
+int batch_reply(const struct redisReply *r, struct batch_state *state, struct error *e)
+{
+    int status = reply_array(r, 2, "batch", e);
+
+    return status ? status : read_state(r->element[0], r->element[1], state, e);
+}

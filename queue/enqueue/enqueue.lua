@@ -1,0 +1,129 @@
+-- enqueue: one job, once: while its id is remembered, another call with that id changes nothing; nor does one with a unique key
+-- that another job holds.
+--
+-- KEYS[1] prefix
+-- ARGV: now, queue, type, id,
+--       keep_ms    how long the id is remembered
+--       tag        random, of this one call: when it is sent twice because its answer was lost, both answers are the same;
+--                  also the seed of sign
+--       delay_us   run at the earliest that long from now, or ''
+--       at_us      run at the earliest at that time, or ''
+--       cost       that of its body, or ''
+--       batch      that counts it, or ''
+--       unique     key, or ''
+--       lock       how long it holds that: 'end' until it has ended, 'start' until a worker has it, or for so many ms
+--       body       in the order of queue/job/job.h: {"id":"<id>","type":"<type>" first
+-- reply: [ 1 when the job is new, 0 when its id is known, -1 when another job holds the key; its id, or that one's ]
+--
+-- unique:<key>: the id of the job that holds it. It is freed by what ends the job (ends.lua), or starts it.
+--
+-- full: refused
+-- uses: arrival bell check later_records lease sign
+
+local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
+
+local LOCK_MOST_MS = 315360000000 -- ten years
+local ATTR = {['end'] = ',u', start = ',w'}
+
+local function wrong_extras(batch, unique, lock)
+    if batch ~= '' and not is_name(batch) then return 'its batch is no name' end
+    if unique == '' then return lock ~= '' and 'a lock without a unique key' or nil end
+    if not is_name(unique) then return 'its unique key is no name' end
+    if not ATTR[lock] and not (is_whole(tonumber(lock), 1) and tonumber(lock) <= LOCK_MOST_MS) then
+        return 'its lock must be end, start or a number of ms, at most ten years'
+    end
+end
+
+local function wrong_arguments(ARGV, keep_ms)
+    if #ARGV ~= 13 then return 'wants 13 arguments' end
+    if not is_name(ARGV[2]) then return 'its queue is no name' end
+    if not is_name(ARGV[3]) then return 'its type is no name' end
+    if not is_name(ARGV[4]) then return 'its id is no name' end
+    if not is_name(ARGV[6]) then return 'its tag is no name' end
+    if not keep_ms or keep_ms < 1 or keep_ms > 1e12 or keep_ms % 1 ~= 0 then return 'keep_ms must be a whole number' end
+    if ARGV[7] ~= '' and ARGV[8] ~= '' then return 'either a delay or a time' end
+    if ARGV[9] ~= '' and not is_whole(tonumber(ARGV[9]), 1) then return 'its cost must be a whole number' end
+    local begins = '{"id":"' .. ARGV[4] .. '","type":"' .. ARGV[3] .. '"'
+    if sub(ARGV[13], 1, #begins) ~= begins then return 'its body is another job\'s' end
+    return wrong_extras(ARGV[10], ARGV[11], ARGV[12])
+end
+
+-- When it is due: 0 is at once.
+local function due_time(delay_us, at_us)
+    if delay_us == '' and at_us == '' then return 0 end
+    local due = delay_us ~= '' and now + (tonumber(delay_us) or 0 / 0) or tonumber(at_us)
+    if not due or not (due >= 0 and due <= TIME_MOST) then return nil, 'its time must lie before the year 2100' end
+    return due > now and due or 0
+end
+
+local function wrong_keys(queue, name, id, due, cost, batch, unique)
+    return batch ~= '' and arrival.wrong_batch(batch) or unique ~= '' and check.wrong_kind('unique:' .. unique, 'string')
+        or check.wrong_kind('id:' .. id, 'string') or check.wrong_kind('queue:' .. queue, 'list')
+        or check.wrong_kind('later', 'zset') or arrival.wrong_registries()
+        or batch .. unique ~= '' and sign.wrong() or cost ~= '' and check.wrong_kind('limits', 'hash')
+        or arrival.wrong_counter(name, due == 0 and 'enqueued' or 'scheduled')
+end
+
+-- The body, and before it what is to be done when it ends.
+local function make_entry(batch, unique, lock, body)
+    local attrs = batch ~= '' and ',b' .. batch or ''
+    if ATTR[lock] then attrs = attrs .. ATTR[lock] .. unique end
+    return attrs == '' and body or lease.entry_write(0, 0, 0, body, attrs)
+end
+
+local function put(queue, name, due, tag, header, entry)
+    if due == 0 then
+        call('RPUSH', P .. 'queue:' .. queue, sign.write(entry, tag))
+        arrival.count(name, 'enqueued', 1)
+    else
+        if later_records.put(header .. entry, due) then bell.ring(queue) end
+        arrival.count(name, 'scheduled', 1)
+    end
+    call('SADD', P .. 'queues', queue)
+end
+
+local function lock_key(unique, lock, id)
+    if ATTR[lock] or VIRTUAL then
+        call('SET', P .. 'unique:' .. unique, id)
+    else
+        call('SET', P .. 'unique:' .. unique, id, 'PX', lock)
+    end
+end
+
+-- What is answered without enqueueing anything; nil: nothing. A lock that the job itself holds refuses it no other answer than its
+-- id does: it is there, or was within the time of the lock.
+local function answer_at_once(id, tag, batch, unique)
+    local known = call('GET', P .. 'id:' .. id)
+    if known then return {known == tag and 1 or 0, id} end
+    local holder = unique ~= '' and call('GET', P .. 'unique:' .. unique)
+    if holder then return {holder == id and 0 or -1, holder} end
+    local closed = batch ~= '' and arrival.closed(batch)
+    return closed and refuse('%s', closed)
+end
+
+local function enqueue(ARGV)
+    local queue, name, id, keep_ms, tag = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+    local batch, unique, lock = ARGV[10], ARGV[11], ARGV[12]
+    local wrong, due = wrong_arguments(ARGV, keep_ms)
+    if not wrong then due, wrong = due_time(ARGV[7], ARGV[8]) end
+    if wrong then return refuse('enqueue: %s', wrong) end
+    wrong = wrong_keys(queue, name, id, due, ARGV[9], batch, unique)
+    if wrong then return check.refuse_key(wrong) end
+    wrong = arrival.never_fits(name, tonumber(ARGV[9]))
+    if wrong then return refuse('%s', wrong) end
+
+    local answer = answer_at_once(id, tag, batch, unique)
+    if answer then return answer end
+    local header = format('q %s.%s %s %s\n', id, tag, queue, name)
+    put(queue, name, due, tag, header, make_entry(batch, unique, lock, ARGV[13]))
+    if batch ~= '' then arrival.join(batch, {{name = name, count = 1}}, 1, max(0, due - now)) end
+    if unique ~= '' then lock_key(unique, lock, id) end
+    if VIRTUAL then
+        call('SET', P .. 'id:' .. id, tag)
+    else
+        call('SET', P .. 'id:' .. id, tag, 'PX', keep_ms)
+    end
+    return {1, id}
+end
+
+return enqueue

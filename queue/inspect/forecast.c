@@ -1,0 +1,325 @@
+#include "queue/inspect/forecast.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GATES_MAX 16      /* rules over all limits of a type */
+#define STEPS_MAX 1000000 /* starts that are gone through where several gates decide: half a second */
+
+const char *forecast_reason(unsigned because)
+{
+    static const struct {
+        unsigned because;
+        const char *words;
+    } reasons[] = {
+        {LATER_QUEUE_PAUSED, "their queue is paused"},
+        {LATER_NO_WORKER, "no worker takes them"},
+        {LATER_EXECUTORS, "executors may be too few"},
+        {LATER_LIMIT, "a limit cannot be read"},
+        {LATER_KEYS, "each key has a gate of its own"},
+        {LATER_IN_FLIGHT, "jobs in flight must end"},
+        {LATER_TYPES, "how many of which type are left is not counted"},
+        {LATER_OTHERS, "others may come first"},
+        {LATER_COSTS, "some name their costs"},
+        {LATER_ADAPTS, "the rate adapts"},
+        {LATER_SCHEDULED, "some are scheduled or to be retried"},
+    };
+
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (because & reasons[i].because)
+            return reasons[i].words;
+    return "";
+}
+
+/* ---- The gates that decide */
+
+/* Copies, which a forecast uses up. */
+struct line {
+    struct gate gates[GATES_MAX];
+    size_t count;
+    int64_t from_us; /* no start before: now, or the end of a pause */
+};
+
+static void line_free(struct line *line)
+{
+    for (size_t i = 0; i < line->count; i++)
+        gate_free(&line->gates[i]);
+}
+
+static unsigned doubt_of(const struct rule *rule)
+{
+    return (rule->algorithm == ALGORITHM_CONCURRENCY ? LATER_IN_FLIGHT : 0u) | (*rule->by ? LATER_KEYS : 0u) |
+           (rule->adapt_high ? LATER_ADAPTS : 0u);
+}
+
+static int line_add(struct line *line, const struct limit *limit, struct forecast *out)
+{
+    if (limit_looked_at(limit) > line->from_us)
+        line->from_us = limit_looked_at(limit);
+    if (!limit->readable)
+        out->because |= LATER_LIMIT;
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
+        const struct rule *rule = &limit->set.at[i];
+        bool rate = rule->algorithm != ALGORITHM_CONCURRENCY && !*rule->by;
+
+        out->because |= doubt_of(rule);
+        if (!rate || line->count == GATES_MAX)
+            continue;
+        if (gate_copy(&line->gates[line->count], &limit->gates[i]) < 0)
+            return WEIR_EINTERNAL;
+        line->count++;
+    }
+    return 0;
+}
+
+/* The latest of what each gate alone says: the line's last start is not before it. */
+static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t cost)
+{
+    int64_t last_us = line->from_us;
+
+    for (size_t i = 0; i < line->count; i++) {
+        int64_t at_us = gate_nth_start(&line->gates[i], line->from_us, jobs, cost);
+
+        if (at_us > last_us)
+            last_us = at_us;
+    }
+    return last_us;
+}
+
+/* Where several gates decide, start by start; after so many the rest is told by each gate alone. */
+static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forecast *out)
+{
+    for (int step = 0; line->count > 1 && jobs > 0 && step < STEPS_MAX; step++) {
+        int64_t taken;
+
+        line->from_us = gates_start(line->gates, line->count, line->from_us, cost);
+        if (line->from_us == GATE_NEVER)
+            break;
+        if (gates_take(line->gates, line->count, line->from_us, jobs, cost, &taken) < 0)
+            return WEIR_EINTERNAL;
+        jobs -= taken;
+    }
+    out->last_us = line->from_us;
+    if (line->from_us < GATE_NEVER && jobs > 0) {
+        out->because |= line->count > 1 ? LATER_OTHERS : 0u;
+        out->last_us = line_last_alone(line, jobs, cost);
+    }
+    return 0;
+}
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "forecast: out of memory; free some and try again");
+}
+
+/* ---- A type */
+
+/* Do jobs of another type wait for that limit too? */
+static bool is_shared(const struct limits *limits, const struct limit_type *type, const char *limit)
+{
+    for (size_t i = 0; i < limits->type_count; i++) {
+        const struct limit_type *other = &limits->types[i];
+
+        if (strcmp(other->name, type->name) != 0 && other->waiting + other->parked > 0 &&
+            limit_holds(other, limit))
+            return true;
+    }
+    return false;
+}
+
+/* Executors are enough where each job has one, or where jobs wait while one is free: then it is the limits
+ * that hold them. */
+static unsigned doubt_of_workers(const struct limit_type *type)
+{
+    bool enough = type->free >= type->waiting + type->parked || (type->free > 0 && type->parked > 0);
+
+    if (!type->learned)
+        return type->held ? LATER_NO_WORKER : 0;
+    return (type->in_pause ? LATER_QUEUE_PAUSED : 0u) | (type->held || !type->served ? LATER_NO_WORKER : 0u) |
+           (enough ? 0u : LATER_EXECUTORS);
+}
+
+/* Fills the line with the gates of all limits of the type. */
+static int line_make(struct line *line, const struct limits *limits, const struct limit_type *type,
+                     const struct limit *instead, struct forecast *out)
+{
+    bool there = false;
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        if (instead && strcmp(instead->name, type->limits[i]) == 0) {
+            limit = instead;
+            there = true;
+        }
+        if (is_shared(limits, type, type->limits[i]))
+            out->because |= LATER_OTHERS;
+        if (limit)
+            status = line_add(line, limit, out);
+    }
+    if (status == 0 && instead && !there && limit_holds(type, instead->name))
+        status = line_add(line, instead, out);
+    return status;
+}
+
+int forecast_type(const struct limits *limits, const struct limit_type *type, const struct limit *instead,
+                  struct forecast *out, struct error *e)
+{
+    struct line line = {.from_us = limits->now_us};
+    int64_t jobs = type->waiting + type->parked;
+    int status;
+
+    *out = (struct forecast){.last_us = limits->now_us};
+    status = line_make(&line, limits, type, instead, out);
+    if (status == 0 && jobs > 0 && line.count == 0 && out->because)
+        out->last_us = GATE_NEVER;
+    else if (status == 0 && jobs > 0)
+        status = line_last(&line, jobs, type->cost, out);
+    if (type->own_costs && line.count > 0)
+        out->because |= LATER_COSTS;
+    out->because |= doubt_of_workers(type);
+    line_free(&line);
+    return status < 0 ? no_memory(e) : 0;
+}
+
+/* ---- A limit */
+
+/* What waits for a limit, as if it were of one type that has no other one. */
+static struct limit_type sum_types(const struct limits *limits, const struct limit *limit)
+{
+    struct limit_type sum = {.cost = 0};
+
+    for (size_t i = 0; i < limits->type_count; i++) {
+        const struct limit_type *t = &limits->types[i];
+
+        if (!limit_holds(t, limit->name) || t->waiting + t->parked == 0)
+            continue;
+        sum.waiting += t->waiting;
+        sum.parked += t->parked;
+        sum.own_costs |= t->own_costs || (sum.cost > 0 && sum.cost != t->cost);
+        if (sum.cost == 0 || t->cost < sum.cost)
+            sum.cost = t->cost;
+    }
+    return sum;
+}
+
+int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
+                   struct error *e)
+{
+    struct limit_type sum = sum_types(limits, limit);
+    struct line line = {.from_us = limits->now_us};
+    struct forecast of_type;
+    int status;
+
+    *out = (struct forecast){.last_us = limits->now_us};
+    status = line_add(&line, limit, out);
+    if (status == 0 && sum.cost > 0 && line.count > 0)
+        status = line_last(&line, sum.waiting + sum.parked, sum.cost, out);
+    if (sum.own_costs && line.count > 0)
+        out->because |= LATER_COSTS;
+    line_free(&line);
+    if (status < 0)
+        return no_memory(e);
+    for (size_t i = 0; i < limits->type_count; i++) {
+        const struct limit_type *t = &limits->types[i];
+
+        if (!limit_holds(t, limit->name) || t->waiting + t->parked == 0)
+            continue;
+        if (forecast_type(limits, t, NULL, &of_type, e) < 0)
+            return e->status;
+        out->because |= of_type.because & ~(unsigned)LATER_OTHERS;
+        out->last_us = of_type.last_us > out->last_us ? of_type.last_us : out->last_us;
+    }
+    return 0;
+}
+
+int64_t limit_next_start(const struct limit *limit)
+{
+    struct gate gates[RULES_MAX]; /* shallow: only looked at */
+    int64_t from_us = limit_looked_at(limit);
+    size_t count = 0;
+
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
+        if (*limit->set.at[i].by)
+            continue;
+        gates[count++] = limit->gates[i];
+        from_us = limit->held_until_us[i] > from_us ? limit->held_until_us[i] : from_us;
+    }
+    return count > 0 ? gates_start(gates, count, from_us, 1) : from_us;
+}
+
+/* ---- Its rate */
+
+/* That rule and its limit. */
+static const struct rule *strictest(const struct limits *limits, const struct limit_type *type,
+                                    const struct limit **of, size_t *index)
+{
+    const struct rule *found = NULL;
+
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
+            const struct rule *rule = &limit->set.at[k];
+
+            if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by ||
+                (found && (double)rule->count * (double)found->period_us >=
+                              (double)found->count * (double)rule->period_us))
+                continue;
+            found = rule;
+            *of = limit;
+            *index = k;
+        }
+    }
+    return found;
+}
+
+const struct rule *limits_rule(const struct limits *limits, const struct limit_type *type)
+{
+    const struct limit *of;
+    size_t index;
+
+    return strictest(limits, type, &of, &index);
+}
+
+/* Slots a second that a rule lets through now; 0: it does not say. */
+static double rate_of(const struct limit *limit, size_t i)
+{
+    const struct rule *rule = &limit->set.at[i];
+    double rate;
+
+    if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by)
+        return 0;
+    rate = 1e6 * (double)rule->count / (double)rule->period_us;
+    return limit->factor[i] ? rate * (double)limit->factor[i] / 1000 : rate;
+}
+
+double limits_rate(const struct limits *limits, const struct limit_type *type)
+{
+    const struct limit *of;
+    size_t index;
+
+    return strictest(limits, type, &of, &index) ? rate_of(of, index) / (double)type->cost : 0;
+}
+
+double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n)
+{
+    int64_t latest_us = 0;
+    double deciding = 0;
+
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
+            double rate = rate_of(limit, k);
+            int64_t last_us = gate_nth_start(&limit->gates[k], limits->now_us, n, type->cost);
+
+            if (rate > 0 && (last_us > latest_us || (last_us == latest_us && rate < deciding))) {
+                latest_us = last_us;
+                deciding = rate;
+            }
+        }
+    }
+    return deciding / (double)type->cost;
+}

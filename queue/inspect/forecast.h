@@ -1,0 +1,51 @@
+/* When what waits starts: the one forecast of all commands, by the limits as they are. It is exact where all
+ * that decides is known; else it is the earliest possible time, and `because` says what may make it later. */
+#ifndef QUEUE_INSPECT_FORECAST_H
+#define QUEUE_INSPECT_FORECAST_H
+
+#include "queue/limits/limits.h"
+
+/* What may make it later, the more telling first. */
+enum forecast_because {
+    LATER_QUEUE_PAUSED = 1, /* jobs of the type may stand in a queue that is paused */
+    LATER_NO_WORKER = 2,    /* no worker that is alive takes them */
+    LATER_EXECUTORS = 4,    /* all executors are busy, or they have not shown that they are enough */
+    LATER_LIMIT = 8,        /* a limit cannot be read */
+    LATER_KEYS = 16,        /* keys have gates of their own */
+    LATER_IN_FLIGHT = 32,   /* jobs in flight must end */
+    LATER_OTHERS = 64,      /* other jobs may come first at the same limits */
+    LATER_COSTS = 128,      /* some name their costs */
+    LATER_ADAPTS = 256,     /* the rate adapts */
+    LATER_SCHEDULED = 512,  /* of a batch: some are not in their queues */
+    LATER_TYPES = 1024,     /* of a batch: how many of which type are left is not counted */
+};
+/* In words, of the first that holds; "" for 0. */
+const char *forecast_reason(unsigned because);
+
+struct forecast {
+    int64_t
+        last_us; /* of the last start; GATE_NEVER: it cannot be said, all depends on keys or on what ends */
+    unsigned because;
+};
+
+/* Of all that waits and is parked of a type, which is type->waiting and parked: change these to ask about
+ * others. instead (may be NULL) stands in for the limit of its name, or beside the others when there is none
+ * yet. */
+WEIR_CHECKED int forecast_type(const struct limits *limits, const struct limit_type *type,
+                               const struct limit *instead, struct forecast *out, struct error *e);
+/* Of all that waits and is parked at a limit, whose types may have other limits too; limits: all of them. */
+WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
+                                struct error *e);
+/* When the next job starts at the earliest, as far as the rules of a limit go that are not keyed, together.
+ * GATE_NEVER: when something ends. */
+int64_t limit_next_start(const struct limit *limit);
+
+/* The rule of a type's limits that is strictest in the long run, of those that hold all of its jobs; NULL:
+ * there is none. It does not depend on what waits. */
+const struct rule *limits_rule(const struct limits *limits, const struct limit_type *type);
+/* Starts a second that it lets through now. 0: there is none. */
+double limits_rate(const struct limits *limits, const struct limit_type *type);
+/* The same of the rule that is in the way of n jobs for the longest. */
+double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n);
+
+#endif

@@ -1,0 +1,61 @@
+/* What there is, in numbers: of status.lua's answer, with what follows from it: rates and finishing times. */
+#ifndef QUEUE_INSPECT_STATUS_H
+#define QUEUE_INSPECT_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/redis/client.h"
+#include "queue/inspect/forecast.h"
+
+struct queue_status {
+    char name[129];
+    int64_t waiting;
+    int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
+};
+
+struct type_status {
+    char name[129];
+    int64_t waiting, parked, held, aside, running, scheduled, done, retried, dead, cancelled; /* jobs */
+    struct keyless keyless;
+    bool limited;
+    bool own_costs;  /* jobs of it name what they cost */
+    bool may_differ; /* of those that wait, run or are scheduled some name their cost, or it is not known */
+    bool served;     /* a worker that is alive takes its jobs, from the queues where some were seen */
+    bool in_pause;   /* jobs of it may stand in a queue that is paused */
+    int64_t free;    /* executors of those workers that could take one now */
+    char rule[RULE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
+    double rate;               /* starts a second that it lets through now; 0 */
+    double rate_now;           /* starts a second, over the last second or two */
+    int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
+    int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */
+    unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
+};
+
+struct worker_status {
+    char name[129], host[256];
+    int64_t pid, running, seen_us; /* seen: its last heartbeat */
+};
+
+struct status {
+    int64_t now_us, dead, later;
+    int64_t dead_bytes; /* -1: not all counted yet */
+    struct queue_status *queues;
+    struct type_status *types;
+    struct worker_status *workers;
+    size_t queue_count, type_count, worker_count;
+};
+
+/* Asks Redis. status_free frees what *status holds, also after a failure. Sorted by name. */
+WEIR_CHECKED int status_read(struct weir *w, struct status *status);
+void status_free(struct status *status);
+/* Asks Redis what it knows of costs, keys, pauses and workers, and says so in the types of limits. now_us <
+ * 0: Redis's time. */
+WEIR_CHECKED int status_learn(struct weir *w, int64_t now_us, struct limits *limits);
+/* All limits with what is known of their types: what forecasts are made of. Freed with limits_free, also
+ * after a failure. */
+WEIR_CHECKED int status_limits(struct weir *w, struct limits *limits);
+/* The row of a type, or NULL. */
+const struct type_status *status_type(const struct status *status, const char *name);
+
+#endif

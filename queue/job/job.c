@@ -1,0 +1,582 @@
+#include "queue/job/job.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/decimal.h"
+#include "core/forks.h"
+#include "queue/job/json.h"
+#include "throttle/rule.h"
+
+#define TIMEOUT_MOST_US (INT64_C(3652) * 24 * 3600 * 1000000) /* ten years */
+#define MAX_ATTEMPTS_MOST 1000000
+
+bool name_is_valid(const char *name, size_t len)
+{
+    static const bool allowed[256] = {
+        ['-'] = true,         ['.'] = true,         ['_'] = true,
+        ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,
+    };
+
+    if (len < 1 || len > 128)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!allowed[(unsigned char)name[i]])
+            return false;
+    return true;
+}
+
+/* ---- Reading */
+
+/* A member that Weir knows: what it must hold and where the view keeps it. Each reader says if the value is
+ * right. */
+struct known {
+    const char *name;
+    size_t len;
+    bool (*read)(struct span value, void *into);
+    size_t into;
+    const char *must_be;
+};
+
+static bool read_name(struct span value, void *into)
+{
+    struct span *name = into;
+
+    if (value.len < 2 || *value.at != '"' || !name_is_valid(value.at + 1, value.len - 2))
+        return false;
+    *name = (struct span){value.at + 1, value.len - 2};
+    return true;
+}
+
+static bool read_any(struct span value, void *into)
+{
+    *(struct span *)into = value;
+    return true;
+}
+
+/* What others put there stays what it is. */
+static bool read_text(struct span value, void *into)
+{
+    if (*value.at == '"' && !memchr(value.at, '\\', value.len))
+        *(struct span *)into = (struct span){value.at + 1, value.len - 2};
+    return true;
+}
+
+static bool read_attempts(struct span value, void *into)
+{
+    int64_t attempts;
+
+    if (!json_read_integer(value, 1, MAX_ATTEMPTS_MOST, &attempts))
+        return false;
+    *(int *)into = (int)attempts;
+    return true;
+}
+
+static bool read_cost(struct span value, void *into)
+{
+    return json_read_integer(value, 1, JOB_COST_MOST, into);
+}
+
+static bool read_timeout(struct span value, void *into)
+{
+    return json_read_seconds(value, TIMEOUT_MOST_US, into);
+}
+
+#define KNOWN(name_, member_, read_, must_be_)                                                               \
+    {                                                                                                        \
+        .name = name_, .len = sizeof name_ - 1, .read = read_, .into = offsetof(struct job_view, member_),   \
+        .must_be = must_be_                                                                                  \
+    }
+#define A_NAME "a string of 1 to 128 of A-Z a-z 0-9 _ . -"
+
+#define FRONT_KNOWN 4 /* the first ones: those that put_front writes */
+static const struct known known[] = {
+    KNOWN("id", id, read_name, A_NAME),
+    KNOWN("type", type, read_name, A_NAME),
+    KNOWN("key", key, read_name, A_NAME),
+    KNOWN("cost", cost, read_cost, "a whole number from 1 to 1000000000"),
+    KNOWN("args", args, read_any, "any value"),
+    KNOWN("queue", queue, read_name, A_NAME),
+    KNOWN("max_attempts", max_attempts, read_attempts, "a whole number from 1 to 1000000"),
+    KNOWN("traceparent", traceparent, read_text, "any value"),
+    KNOWN("meta", meta, read_any, "any value"),
+    KNOWN("batch", batch, read_any, "any value"),
+    KNOWN("timeout", timeout_us, read_timeout, "a number of seconds above 0, at most ten years"),
+};
+
+static const struct known *known_named(struct span name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].len == name.len && memcmp(known[i].name, name.at, name.len) == 0)
+            return &known[i];
+    return NULL;
+}
+
+static int view_members(const struct json_members *m, struct job_view *view, struct error *e)
+{
+    *view = (struct job_view){.max_attempts = JOB_MAX_ATTEMPTS};
+    for (size_t i = 0; i < m->count; i++) {
+        const struct known *k = known_named(m->at[i].name);
+
+        if (k && !k->read(m->at[i].value, (char *)view + k->into))
+            return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" must be %s", k->name, k->must_be);
+    }
+    if (!view->type.at)
+        return error_set(e, WEIR_EINPUT, "wrong job: \"type\" is missing");
+    return 0;
+}
+
+static int too_long(size_t len, struct error *e)
+{
+    return error_set(e, WEIR_EINPUT,
+                     "the job has %zu bytes: at most %d are allowed; keep large data elsewhere and "
+                     "enqueue where it is",
+                     len, JOB_BODY_MAX);
+}
+
+/* *members is to be freed whatever the result. */
+static int job_scan(const char *body, size_t len, struct json_members *members, struct job_view *view,
+                    struct error *e)
+{
+    struct json j;
+    const char *at;
+
+    json_begin(&j, body, len);
+    members->at = members->few;
+    members->decoded = NULL;
+    if (len > JOB_BODY_MAX)
+        return too_long(len, e);
+    at = json_space(&j, body);
+    if (at == j.end || *at != '{')
+        return error_set(e, WEIR_EINPUT, "no JSON object: a job begins with {");
+    at = json_members(&j, at, members);
+    if (!at || !json_end(&j, at))
+        return json_error(&j, "not JSON", e);
+    return view_members(members, view, e);
+}
+
+int job_read(const char *body, size_t len, struct job_view *view, struct error *e)
+{
+    struct json_members members;
+    int status = job_scan(body, len, &members, view, e);
+
+    json_members_free(&members);
+    return status;
+}
+
+/* ---- Keys */
+
+/* Text, a whole number of 64 bits, true and false. */
+static bool is_key(struct span value)
+{
+    char digits[64], *end;
+    double number;
+
+    if (value.len == 0 || strchr("{[n", *value.at))
+        return false;
+    if (!strchr("-0123456789", *value.at))
+        return true;
+    if (value.len >= sizeof digits)
+        return false;
+    snprintf(digits, sizeof digits, "%.*s", (int)value.len, value.at);
+    number = decimal_read(digits, &end);
+    return number > -0x1p63 && number < 0x1p63 && number == (double)(int64_t)number;
+}
+
+bool job_is_keyless(struct span body, const char *path)
+{
+    struct span value = body;
+    char name[RULE_PATH_SIZE];
+
+    for (size_t len; *path; path += len + (path[len] == '.')) {
+        len = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)len, path);
+        if (value.len == 0 || *value.at != '{')
+            return true;
+        value = json_find(value.at, value.len, name);
+    }
+    return !is_key(value);
+}
+
+/* ---- Text */
+
+void text_free(struct text *t)
+{
+    free(t->at);
+    *t = (struct text){0};
+}
+
+static bool text_reserve(struct text *t, size_t more)
+{
+    size_t capacity = t->capacity ? t->capacity : 4096;
+    char *grown;
+
+    if (t->capacity - t->len >= more)
+        return true;
+    while (capacity - t->len < more)
+        capacity *= 2;
+    grown = realloc(t->at, capacity);
+    if (!grown)
+        return false;
+    t->at = grown;
+    t->capacity = capacity;
+    return true;
+}
+
+/* Into reserved room. */
+static struct span text_put(struct text *t, const char *bytes, size_t len)
+{
+    char *at = t->at + t->len;
+
+    assert(bytes);
+    memcpy(at, bytes, len);
+    t->len += len;
+    return (struct span){at, len};
+}
+
+int text_add(struct text *t, const char *bytes, size_t len, struct error *e)
+{
+    if (!text_reserve(t, len))
+        return error_set(e, WEIR_EINTERNAL, "out of memory");
+    if (len > 0)
+        text_put(t, bytes, len);
+    return 0;
+}
+
+#define PUT(t, literal) text_put(t, literal, sizeof literal - 1)
+
+/* ---- Ids */
+
+/* Random bytes of this thread, fetched many at a time; a fork makes those of the child stale. */
+#define ID_BYTES 10
+#define IDS_AT_ONCE 200
+static _Thread_local struct {
+    unsigned char bytes[ID_BYTES * IDS_AT_ONCE];
+    size_t left;
+    unsigned forks;
+} pool;
+
+static void fill_pool(void)
+{
+    size_t filled = 0;
+
+    while (filled < sizeof pool.bytes) {
+        ssize_t n = getrandom(pool.bytes + filled, sizeof pool.bytes - filled, 0);
+
+        filled += n > 0 ? (size_t)n : 0; /* it can be interrupted, nothing else */
+    }
+    pool.left = IDS_AT_ONCE;
+    pool.forks = forks_count();
+}
+
+void job_make_id(char out[17])
+{
+    static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* five bits each, without i, l, o, u */
+    const unsigned char *bytes;
+
+    if (pool.left == 0 || pool.forks != forks_count())
+        fill_pool();
+    bytes = pool.bytes + --pool.left * ID_BYTES;
+    for (int half = 0; half < 2; half++) {
+        uint64_t bits = 0;
+
+        for (int i = 0; i < 5; i++)
+            bits = bits << 8 | bytes[half * 5 + i];
+        for (int i = 0; i < 8; i++)
+            out[half * 8 + i] = digits[bits >> (35 - 5 * i) & 31];
+    }
+    out[16] = '\0';
+}
+
+void job_add_seed(struct args *a)
+{
+    char seed[17];
+
+    job_make_id(seed);
+    args_add(a, seed);
+}
+
+/* ---- Writing */
+
+/* The longest front: what stands around id, type, key and cost, three names and a number. */
+#define FRONT_MOST (sizeof "{\"id\":\"\",\"type\":\"\",\"key\":\"\",\"cost\":1000000000" + 3 * 128)
+
+/* {"id":"...","type":"...","key":"...","cost":n into reserved room; view's id, type and key are where they
+ * come from, and then where they are. An id that is missing is made. */
+static void put_front(struct text *out, struct job_view *view)
+{
+    char made[17];
+
+    if (!view->id.at) {
+        job_make_id(made);
+        view->id = (struct span){made, 16};
+    }
+    PUT(out, "{\"id\":\"");
+    view->id = text_put(out, view->id.at, view->id.len);
+    PUT(out, "\",\"type\":\"");
+    view->type = text_put(out, view->type.at, view->type.len);
+    if (view->key.at) {
+        PUT(out, "\",\"key\":\"");
+        view->key = text_put(out, view->key.at, view->key.len);
+    }
+    PUT(out, "\"");
+    if (view->cost)
+        out->len += (size_t)sprintf(out->at + out->len, ",\"cost\":%lld", (long long)view->cost);
+}
+
+/* Takes the body that began at begin back when it has become too long. */
+static int end_body(struct text *out, size_t begin, struct error *e)
+{
+    size_t len;
+
+    PUT(out, "}");
+    len = out->len - begin;
+    if (len <= JOB_BODY_MAX)
+        return 0;
+    out->len = begin;
+    return too_long(len, e);
+}
+
+static int spec_name(const char *what, const char *name, struct span *out, struct error *e)
+{
+    if (!name)
+        return 0;
+    *out = span_str(name);
+    if (name_is_valid(out->at, out->len))
+        return 0;
+    return error_set(e, WEIR_EINPUT, "wrong job: its %s must be 1 to 128 of A-Z a-z 0-9 _ . -", what);
+}
+
+/* One JSON text without the white space around it. wrong: "wrong args, not JSON" or the like. */
+static int read_json(const char *args, size_t len, const char *wrong, struct span *out, struct error *e)
+{
+    struct json j;
+    const char *end;
+
+    if (len > JOB_BODY_MAX)
+        return too_long(len, e);
+    json_begin(&j, args, len);
+    out->at = json_space(&j, args);
+    end = json_value(&j, out->at, JSON_DEPTH - 1);
+    if (!end || !json_end(&j, end))
+        return json_error(&j, wrong, e);
+    out->len = (size_t)(end - out->at);
+    return 0;
+}
+
+static int read_args(const char *args, size_t len, struct span *out, struct error *e)
+{
+    return read_json(args, len, "wrong args, not JSON", out, e);
+}
+
+/* version "-" trace "-" span "-" flags, of W3C's trace context. */
+static bool is_traceparent(const char *text)
+{
+    static const char form[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+
+    if (strlen(text) != sizeof form - 1)
+        return false;
+    for (size_t i = 0; i < sizeof form - 1; i++)
+        if (form[i] == 'x' ? !strchr("0123456789abcdef", text[i]) : text[i] != form[i])
+            return false;
+    return strncmp(text, "ff", 2) != 0 && strspn(text + 3, "0") < 32 && strspn(text + 36, "0") < 16;
+}
+
+/* What goes with the job for whoever runs it. */
+static int view_context(const struct weir_job_spec *spec, struct job_view *view, struct error *e)
+{
+    if (spec->traceparent && !is_traceparent(spec->traceparent))
+        return error_set(
+            e, WEIR_EINPUT,
+            "wrong job: its traceparent must be VERSION-TRACE-SPAN-FLAGS in lower-case hex, as in "
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    if (spec->traceparent)
+        view->traceparent = span_str(spec->traceparent);
+    return spec->meta ? read_json(spec->meta, strlen(spec->meta), "wrong meta, not JSON", &view->meta, e) : 0;
+}
+
+static int view_spec(const struct weir_job_spec *spec, struct job_view *view, struct error *e)
+{
+    int status = 0;
+
+    *view = (struct job_view){.max_attempts = spec->max_attempts ? spec->max_attempts : JOB_MAX_ATTEMPTS};
+    if (!spec->type)
+        return error_set(e, WEIR_EINPUT, "wrong job: its type is missing");
+    if (spec->max_attempts < 0 || spec->max_attempts > MAX_ATTEMPTS_MOST)
+        return error_set(e, WEIR_EINPUT, "wrong job: max_attempts must be 1 to %d", MAX_ATTEMPTS_MOST);
+    if (spec->cost < 0 || spec->cost > JOB_COST_MOST)
+        return error_set(e, WEIR_EINPUT, "wrong job: its cost must be 1 to %d", JOB_COST_MOST);
+    view->cost = spec->cost;
+    if (!(spec->timeout_s >= 0 && spec->timeout_s * 1e6 <= (double)TIMEOUT_MOST_US))
+        return error_set(e, WEIR_EINPUT, "wrong job: its timeout must be above 0 s and at most ten years");
+    view->timeout_us = (int64_t)(spec->timeout_s * 1e6 + 0.999);
+    if ((status = spec_name("type", spec->type, &view->type, e)) != 0 ||
+        (status = spec_name("id", spec->id, &view->id, e)) != 0 ||
+        (status = spec_name("key", spec->key, &view->key, e)) != 0 ||
+        (status = spec_name("queue", spec->queue, &view->queue, e)) != 0)
+        return status;
+    if ((status = view_context(spec, view, e)) != 0)
+        return status;
+    return spec->args ? read_args(spec->args, strlen(spec->args), &view->args, e) : 0;
+}
+
+/* Numbers as text of our own: printf's point depends on the locale. */
+static void put_options(struct text *out, const struct weir_job_spec *spec, int64_t timeout_us)
+{
+    char number[64];
+
+    if (spec->max_attempts)
+        text_put(out, number, (size_t)sprintf(number, ",\"max_attempts\":%d", spec->max_attempts));
+    if (timeout_us)
+        text_put(out, number,
+                 (size_t)sprintf(number, ",\"timeout\":%lld.%06lld", (long long)(timeout_us / 1000000),
+                                 (long long)(timeout_us % 1000000)));
+}
+
+static void put_context(struct text *out, struct job_view *v)
+{
+    if (v->traceparent.at) {
+        PUT(out, ",\"traceparent\":\"");
+        v->traceparent = text_put(out, v->traceparent.at, v->traceparent.len);
+        PUT(out, "\"");
+    }
+    if (v->meta.at) {
+        PUT(out, ",\"meta\":");
+        v->meta = text_put(out, v->meta.at, v->meta.len);
+    }
+}
+
+/* The whole body from a view of what goes into it. */
+static int put_body(struct text *out, const struct weir_job_spec *spec, struct job_view *v, struct error *e)
+{
+    size_t begin = out->len;
+
+    if (!text_reserve(out, FRONT_MOST + v->traceparent.len + v->meta.len + v->args.len + 256))
+        return error_set(e, WEIR_EINTERNAL, "out of memory");
+    put_front(out, v);
+    put_context(out, v);
+    if (v->args.at) {
+        PUT(out, ",\"args\":");
+        v->args = text_put(out, v->args.at, v->args.len);
+    }
+    put_options(out, spec, v->timeout_us);
+    return end_body(out, begin, e);
+}
+
+int job_write(struct text *out, const struct weir_job_spec *spec, struct job_view *view, struct error *e)
+{
+    struct job_view v;
+    int status = view_spec(spec, &v, e);
+
+    if (!status)
+        status = put_body(out, spec, &v, e);
+    if (!status && view)
+        *view = v;
+    return status;
+}
+
+int job_wrap(struct text *out, const char *type, const char *line, size_t len, struct job_view *view,
+             struct error *e)
+{
+    struct weir_job_spec spec = {.type = type};
+    struct job_view v;
+    int status = view_spec(&spec, &v, e);
+
+    if (!status)
+        status = read_args(line, len, &v.args, e);
+    if (!status)
+        status = put_body(out, &spec, &v, e);
+    if (!status && view)
+        *view = v;
+    return status;
+}
+
+/* Members that stand together are copied together; a span of theirs moves with them. */
+static void move_span(struct span *s, const char *from, const char *to, const char *moved)
+{
+    if (s->at >= from && s->at < to)
+        s->at = moved + (s->at - from);
+}
+
+static void put_run(struct text *out, const struct json_member *first, const struct json_member *last,
+                    struct job_view *view)
+{
+    const char *end = last->value.at + last->value.len;
+    struct span moved;
+
+    PUT(out, ",");
+    moved = text_put(out, first->begin, (size_t)(end - first->begin));
+    move_span(&view->args, first->begin, end, moved.at);
+    move_span(&view->queue, first->begin, end, moved.at);
+    move_span(&view->batch, first->begin, end, moved.at);
+    move_span(&view->meta, first->begin, end, moved.at);
+    move_span(&view->traceparent, first->begin, end, moved.at);
+}
+
+#define ALONE "enqueue such jobs one by one"
+#define SINGLE(name_, instead_)                                                                              \
+    {                                                                                                        \
+        .name = {name_, sizeof name_ - 1}, .instead = instead_                                               \
+    }
+
+/* What a single job is told by a flag of weir enqueue or in struct weir_job_spec, and no line can say so. */
+static const struct single {
+    struct span name;
+    const char *instead;
+} singles[] = {
+    SINGLE("at", ALONE),
+    SINGLE("in", ALONE),
+    SINGLE("at_s", ALONE),
+    SINGLE("delay_s", ALONE),
+    SINGLE("unique", ALONE),
+    SINGLE("timeout_s", "write \"timeout\", in seconds"),
+    SINGLE("max-attempts", "write \"max_attempts\""),
+};
+
+static int check_single(const struct json_members *m, struct error *e)
+{
+    for (size_t i = 0; i < m->count; i++)
+        for (const struct single *s = singles; s < singles + sizeof singles / sizeof *singles; s++)
+            if (m->at[i].name.len == s->name.len && memcmp(m->at[i].name.at, s->name.at, s->name.len) == 0)
+                return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" in a line would be ignored; %s",
+                                 s->name.at, s->instead);
+    return 0;
+}
+
+static bool is_front(const struct json_member *m)
+{
+    const struct known *k = known_named(m->name);
+
+    return k && k < known + FRONT_KNOWN;
+}
+
+int job_rewrite(struct text *out, const char *line, size_t len, struct job_view *view, struct error *e)
+{
+    struct json_members members;
+    struct job_view v = {0};
+    size_t begin = out->len;
+    int status = job_scan(line, len, &members, &v, e);
+
+    if (!status)
+        status = check_single(&members, e);
+    if (!status && !text_reserve(out, FRONT_MOST + len + 128))
+        status = error_set(e, WEIR_EINTERNAL, "out of memory");
+    if (status)
+        goto out;
+    put_front(out, &v);
+    for (size_t i = 0, run = 0; i < members.count; i++) {
+        if (is_front(&members.at[i]))
+            run = i + 1;
+        else if (i + 1 == members.count || is_front(&members.at[i + 1]))
+            put_run(out, &members.at[run], &members.at[i], &v);
+    }
+    status = end_body(out, begin, e);
+    if (!status && view)
+        *view = v;
+out:
+    json_members_free(&members);
+    return status;
+}

@@ -1,0 +1,85 @@
+/* A job's JSON. The body of a job is kept byte for byte from producer to handler: it is checked and looked
+ * into here, never decoded and encoded again. */
+#ifndef QUEUE_JOB_JOB_H
+#define QUEUE_JOB_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/redis/args.h"
+
+#define JOB_BODY_MAX (1024 * 1024) /* bytes; claim.lua has the same bound */
+#define JOB_MAX_ATTEMPTS 25
+#define JOB_COST_MOST 1000000000
+
+/* A piece of somebody else's text. */
+struct span {
+    const char *at;
+    size_t len;
+};
+
+static inline struct span span_str(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+/* What a body says; the spans point into it. Absent members have at == NULL. */
+struct job_view {
+    struct span id, type, queue, key; /* names: their text, without quotes, checked */
+    struct span args, meta;           /* their JSON text */
+    struct span batch;                /* the same; what counts is the head of the entry */
+    struct span traceparent;          /* its text; NULL also when it is no simple string */
+    int64_t cost;                     /* 0 when absent: the type's */
+    int max_attempts;                 /* JOB_MAX_ATTEMPTS when absent */
+    int64_t timeout_us;               /* 0 when absent */
+};
+
+/* 1 to 128 of [A-Za-z0-9_.-]? */
+bool name_is_valid(const char *name, size_t len);
+
+/* Checks that text is one JSON value, as strictly as jansson with JSON_REJECT_DUPLICATES at the top level
+ * (RFC 8259: UTF-8, no NaN; integers fit 64 bits, reals are finite, at most 512 levels). WEIR_EINPUT: what
+ * and at which byte. */
+WEIR_CHECKED int json_check(const char *text, size_t len, struct error *e);
+
+/* Checks a whole body and looks into it: one object, "type" present, members of the right kind. An absent id
+ * is no error. WEIR_EINPUT with what is wrong. */
+WEIR_CHECKED int job_read(const char *body, size_t len, struct job_view *view, struct error *e);
+
+/* Does a body that was checked have nothing at that path, "key" or "args.business_id", by which it can be
+ * told from others: as claims find the keys of lanes? */
+bool job_is_keyless(struct span body, const char *path);
+
+/* A growing buffer for bodies. */
+struct text {
+    char *at;
+    size_t len, capacity;
+};
+void text_free(struct text *t);
+
+/* A new random id: 16 of [0-9a-z], 80 bits. */
+void job_make_id(char out[17]);
+
+/* Adds one to a call, the seed of what signs heads (queue/job/sign.lua). */
+void job_add_seed(struct args *a);
+
+/* Appends these bytes. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int text_add(struct text *t, const char *bytes, size_t len, struct error *e);
+
+/* Appends the body of a job to out in Weir's own order: id, type, key, cost first, so that claim.lua reads
+ * them by pattern. job_write: from a spec, args and meta checked. job_wrap: of that type, with the line as
+ * its args. job_rewrite: from a job object as a person wrote it, with those four first (an id is made when it
+ * has none) and every other member as it stands, but those refused that only weir enqueue and weir_job_spec
+ * have for a single job; view (of the new body, its spans relative to out->at + the old out->len) may be
+ * NULL. On failure out is as before. WEIR_EINPUT, WEIR_EINTERNAL (memory). */
+WEIR_CHECKED int job_write(struct text *out, const struct weir_job_spec *spec, struct job_view *view,
+                           struct error *e);
+WEIR_CHECKED int job_wrap(struct text *out, const char *type, const char *line, size_t len,
+                          struct job_view *view, struct error *e);
+WEIR_CHECKED int job_rewrite(struct text *out, const char *line, size_t len, struct job_view *view,
+                             struct error *e);
+
+#endif

@@ -1,0 +1,654 @@
+#include "queue/job/json.h"
+
+#include <endian.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void json_begin(struct json *j, const char *text, size_t len)
+{
+    *j = (struct json){.begin = text, .end = text + len, .status = WEIR_EINPUT};
+}
+
+static const char *fault(struct json *j, const char *at, const char *what)
+{
+    j->fault = what;
+    j->fault_at = at;
+    return NULL;
+}
+
+int json_error(const struct json *j, const char *what, struct error *e)
+{
+    if (j->status == WEIR_EINTERNAL)
+        return error_set(e, WEIR_EINTERNAL, "%s: out of memory", what);
+    return error_set(e, j->status, "%s: %s at byte %td", what, j->fault, j->fault_at - j->begin + 1);
+}
+
+static const char *skip_space(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+        at++;
+    return at;
+}
+
+/* Mostly there is none. */
+static inline const char *space(const struct json *j, const char *at)
+{
+    return at < j->end && (unsigned char)*at > ' ' ? at : skip_space(at, j->end);
+}
+
+const char *json_space(const struct json *j, const char *at)
+{
+    return space(j, at);
+}
+
+const char *json_end(struct json *j, const char *at)
+{
+    at = space(j, at);
+    return at == j->end ? at : fault(j, at, "something follows the JSON value");
+}
+
+/* ---- Strings */
+
+#define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
+
+/* Skips bytes that mean themselves, eight at a time: no quote, no backslash, not below 0x20, not above 0x7f.
+ * The lowest marked byte of hit is exact, those above it need not be. */
+static const char *skip_plain(const char *at, const char *end)
+{
+    while (end - at >= 8) {
+        uint64_t word, hit;
+
+        memcpy(&word, at, sizeof word);
+        word = le64toh(word);
+        hit = (word ^ EACH_BYTE('"')) - EACH_BYTE(1);
+        hit |= (word ^ EACH_BYTE('\\')) - EACH_BYTE(1);
+        hit |= (word - EACH_BYTE(0x20)) | word;
+        hit &= EACH_BYTE(0x80);
+        if (hit)
+            return at + __builtin_ctzll(hit) / 8;
+        at += 8;
+    }
+    while (at < end && (unsigned char)*at >= 0x20 && (unsigned char)*at < 0x80 && *at != '"' && *at != '\\')
+        at++;
+    return at;
+}
+
+/* One character of two to four bytes: shortest form, no surrogate, at most U+10FFFF. */
+static const char *utf8_character(struct json *j, const char *at)
+{
+    const unsigned char *c = (const unsigned char *)at;
+    int more = *c >= 0xf0 ? 3 : *c >= 0xe0 ? 2 : 1;
+    unsigned char least = *c == 0xe0 ? 0xa0 : *c == 0xf0 ? 0x90 : 0x80;
+    unsigned char most = *c == 0xed ? 0x9f : *c == 0xf4 ? 0x8f : 0xbf;
+
+    if (*c < 0xc2 || *c > 0xf4 || j->end - at <= more || c[1] < least || c[1] > most)
+        return fault(j, at, "invalid UTF-8");
+    for (int i = 2; i <= more; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return fault(j, at, "invalid UTF-8");
+    return at + more + 1;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The code of "\uXXXX" at at, or -1. */
+static int hex_code(const struct json *j, const char *at)
+{
+    int code = 0;
+
+    if (j->end - at < 6 || at[0] != '\\' || at[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        int digit = hex_digit(at[i]);
+
+        if (digit < 0)
+            return -1;
+        code = code << 4 | digit;
+    }
+    return code;
+}
+
+/* The character that the escape at at stands for, and where it ends. */
+static const char *escape(struct json *j, const char *at, unsigned *character)
+{
+    static const char plain[] = "\"\\/bfnrt", stands_for[] = "\"\\/\b\f\n\r\t";
+    const char *found;
+    int code, low;
+
+    if (j->end - at < 2)
+        return fault(j, at, "the string does not end");
+    found = at[1] != '\0' ? strchr(plain, at[1]) : NULL;
+    if (found) {
+        *character = (unsigned char)stands_for[found - plain];
+        return at + 2;
+    }
+    code = hex_code(j, at);
+    if (code < 0)
+        return fault(j, at, "an unknown escape");
+    if (code == 0)
+        return fault(j, at, "\\u0000 is not supported");
+    *character = (unsigned)code;
+    if (code < 0xd800 || code > 0xdfff)
+        return at + 6;
+    low = hex_code(j, at + 6);
+    if (code > 0xdbff || low < 0xdc00 || low > 0xdfff)
+        return fault(j, at, "half a surrogate pair");
+    *character = 0x10000 + ((unsigned)(code - 0xd800) << 10) + (unsigned)(low - 0xdc00);
+    return at + 12;
+}
+
+/* The rest of a string from behind its opening quote. */
+static const char *string(struct json *j, const char *at)
+{
+    unsigned ignored;
+
+    while (at) {
+        at = skip_plain(at, j->end);
+        if (at == j->end)
+            return fault(j, at, "the string does not end");
+        if (*at == '"')
+            return at + 1;
+        if (j->lax)
+            at += *at == '\\' && j->end - at > 1 ? 2 : 1;
+        else if (*at == '\\')
+            at = escape(j, at, &ignored);
+        else if ((unsigned char)*at < 0x20)
+            return fault(j, at, "a control character in a string");
+        else
+            at = utf8_character(j, at);
+    }
+    return NULL;
+}
+
+/* ---- Numbers */
+
+static const char *skip_digits(const struct json *j, const char *at)
+{
+    while (at < j->end && *at >= '0' && *at <= '9')
+        at++;
+    return at;
+}
+
+/* digits: without sign and leading zeros. */
+static bool fits_int64(const char *digits, size_t len, bool negative)
+{
+    if (len != 19)
+        return len < 19;
+    return memcmp(digits, negative ? "9223372036854775808" : "9223372036854775807", 19) <= 0;
+}
+
+/* A real in parts: 0.<digits from first> * 10^magnitude. */
+struct real {
+    const char *first, *end; /* its digits, with the point among them; first == end: zero */
+    long magnitude;
+};
+
+/* More than any body has bytes, so that a clipped exponent decides as the true one. */
+#define EXPONENT_MOST 100000000L
+
+static void real_read(struct span number, struct real *r)
+{
+    const char *end = number.at + number.len, *at = number.at + (*number.at == '-'), *point;
+    long exponent = 0;
+
+    r->end = at;
+    while (r->end < end && *r->end != 'e' && *r->end != 'E')
+        r->end++;
+    if (r->end < end) {
+        const char *digit = r->end + 1 + (r->end[1] == '-' || r->end[1] == '+');
+
+        for (; digit < end; digit++)
+            exponent = exponent < EXPONENT_MOST ? exponent * 10 + (*digit - '0') : EXPONENT_MOST;
+        exponent = r->end[1] == '-' ? -exponent : exponent;
+    }
+    point = memchr(at, '.', (size_t)(r->end - at));
+    point = point ? point : r->end;
+    for (r->first = at; r->first < r->end && (*r->first == '0' || *r->first == '.');)
+        r->first++;
+    r->magnitude = exponent + (long)(point - r->first) + (r->first > point);
+}
+
+/* Does it round to an infinite double? From 2^1024 - 2^970 on, of which 40 of 309 digits decide here. */
+static bool real_overflows(struct span number)
+{
+    static const char infinite[] = "1797693134862315807937289714053034150799";
+    struct real r;
+    const char *digit = infinite;
+
+    real_read(number, &r);
+    if (r.first == r.end || r.magnitude != 309)
+        return r.first != r.end && r.magnitude > 309;
+    for (const char *at = r.first; at < r.end && *digit; at++) {
+        if (*at == '.')
+            continue;
+        if (*at != *digit)
+            return *at > *digit;
+        digit++;
+    }
+    return *digit == '\0';
+}
+
+/* The fraction and exponent of a real whose integer part ends at at. */
+static const char *real(struct json *j, const char *begin, const char *at)
+{
+    const char *digits;
+    bool exponent;
+
+    if (*at == '.') {
+        digits = at + 1;
+        at = skip_digits(j, digits);
+        if (at == digits)
+            return fault(j, at, "a digit is missing");
+    }
+    exponent = at < j->end && (*at == 'e' || *at == 'E');
+    if (exponent) {
+        at++;
+        digits = at + (at < j->end && (*at == '+' || *at == '-'));
+        at = skip_digits(j, digits);
+        if (at == digits)
+            return fault(j, at, "a digit is missing");
+    }
+    if (!j->lax && (exponent || at - begin > DBL_MAX_10_EXP) &&
+        real_overflows((struct span){begin, (size_t)(at - begin)}))
+        return fault(j, begin, "a number too large for a double");
+    return at;
+}
+
+static const char *number(struct json *j, const char *begin)
+{
+    bool negative = *begin == '-';
+    const char *digits = begin + negative, *at = skip_digits(j, digits);
+
+    if (at == digits)
+        return fault(j, at, "a digit is missing");
+    if (*digits == '0' && at - digits > 1)
+        return fault(j, digits, "a number with a leading zero");
+    if (at < j->end && (*at == '.' || *at == 'e' || *at == 'E'))
+        return real(j, begin, at);
+    if (!j->lax && !fits_int64(digits, (size_t)(at - digits), negative))
+        return fault(j, begin, "an integer that does not fit 64 bits");
+    return at;
+}
+
+bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out)
+{
+    char text[24];
+    char *end;
+
+    if (value.len >= sizeof text)
+        return false;
+    memcpy(text, value.at, value.len);
+    text[value.len] = '\0';
+    *out = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && *out >= least && *out <= most;
+}
+
+bool json_read_seconds(struct span value, int64_t most_us, int64_t *us)
+{
+    struct real r;
+    long double mantissa = 0, scaled;
+    long digits = 0, shift;
+
+    if (*value.at < '0' || *value.at > '9')
+        return false;
+    real_read(value, &r);
+    for (const char *at = r.first; at < r.end && digits < 18; at++) {
+        if (*at == '.')
+            continue;
+        mantissa = mantissa * 10 + (*at - '0');
+        digits++;
+    }
+    if (digits == 0 || r.magnitude > 18)
+        return false;
+    shift = r.magnitude - digits + 6;
+    scaled =
+        ceill(shift < 0 ? mantissa / powl(10, (long double)-shift) : mantissa * powl(10, (long double)shift));
+    if (scaled > (long double)most_us)
+        return false;
+    *us = scaled < 1 ? 1 : (int64_t)scaled;
+    return true;
+}
+
+/* ---- Values */
+
+static const char *word(struct json *j, const char *at, const char *text, size_t len)
+{
+    if ((size_t)(j->end - at) < len || memcmp(at, text, len) != 0)
+        return fault(j, at, "no JSON value begins here");
+    return at + len;
+}
+
+/* A name and its colon; returns where the value begins. *name includes the quotes. */
+static const char *member_name(struct json *j, const char *at, struct span *name)
+{
+    if (at == j->end || *at != '"')
+        return fault(j, at, "a member's name is missing");
+    name->at = at;
+    at = string(j, at + 1);
+    if (!at)
+        return NULL;
+    name->len = (size_t)(at - name->at);
+    at = space(j, at);
+    if (at == j->end || *at != ':')
+        return fault(j, at, "a colon is missing");
+    return space(j, at + 1);
+}
+
+/* Behind a member or element: the next one, or the end. *done tells which. */
+static const char *separator(struct json *j, const char *at, char closing, bool *done)
+{
+    at = space(j, at);
+    if (at < j->end && *at == ',')
+        return space(j, at + 1);
+    *done = true;
+    if (at < j->end && *at == closing)
+        return at + 1;
+    return fault(j, at, closing == '}' ? "a comma or } is missing" : "a comma or ] is missing");
+}
+
+/* Behind an opening bracket: is it empty? */
+static bool is_empty(const struct json *j, const char **at, char closing)
+{
+    *at = space(j, *at);
+    if (*at == j->end || **at != closing)
+        return false;
+    ++*at;
+    return true;
+}
+
+static const char *object(struct json *j, const char *at, int depth)
+{
+    bool done = is_empty(j, &at, '}');
+    struct span name;
+
+    while (at && !done) {
+        at = member_name(j, at, &name);
+        if (at)
+            at = json_value(j, at, depth);
+        if (at)
+            at = separator(j, at, '}', &done);
+    }
+    return at;
+}
+
+static const char *array(struct json *j, const char *at, int depth)
+{
+    bool done = is_empty(j, &at, ']');
+
+    while (at && !done) {
+        at = json_value(j, at, depth);
+        if (at)
+            at = separator(j, at, ']', &done);
+    }
+    return at;
+}
+
+const char *json_value(struct json *j, const char *at, int depth)
+{
+    if (at == j->end)
+        return fault(j, at, "the text ends too early");
+    switch (*at) {
+    case '"':
+        return string(j, at + 1);
+    case '{':
+    case '[':
+        if (depth < 1)
+            return fault(j, at, "nested too deep");
+        return *at == '{' ? object(j, at + 1, depth - 1) : array(j, at + 1, depth - 1);
+    case 't':
+        return word(j, at, "true", 4);
+    case 'f':
+        return word(j, at, "false", 5);
+    case 'n':
+        return word(j, at, "null", 4);
+    case '-':
+        return number(j, at);
+    default:
+        return *at >= '0' && *at <= '9' ? number(j, at) : fault(j, at, "no JSON value begins here");
+    }
+}
+
+/* ---- Members */
+
+static char *utf8_write(char *out, unsigned character)
+{
+    if (character < 0x80) {
+        *out++ = (char)character;
+        return out;
+    }
+    if (character < 0x800) {
+        *out++ = (char)(0xc0 | character >> 6);
+    } else {
+        if (character < 0x10000) {
+            *out++ = (char)(0xe0 | character >> 12);
+        } else {
+            *out++ = (char)(0xf0 | character >> 18);
+            *out++ = (char)(0x80 | (character >> 12 & 0x3f));
+        }
+        *out++ = (char)(0x80 | (character >> 6 & 0x3f));
+    }
+    *out++ = (char)(0x80 | (character & 0x3f));
+    return out;
+}
+
+/* The character of a string that begins at at, decoded, and where it ends. */
+static const char *read_character(struct json *j, const char *at, char room[4], struct span *decoded)
+{
+    unsigned code;
+    const char *end;
+
+    if (*at == '\\') {
+        if ((end = escape(j, at, &code))) {
+            *decoded = (struct span){room, (size_t)(utf8_write(room, code) - room)};
+            return end;
+        }
+        end = at + (hex_code(j, at) < 0 ? 2 : 6);
+    } else {
+        end = (unsigned char)*at < 0x80 ? at + 1 : utf8_character(j, at);
+        if (end && *at != '\0') {
+            *decoded = (struct span){at, (size_t)(end - at)};
+            return end;
+        }
+        end = at + 1;
+    }
+    *decoded = (struct span){"?", 1};
+    return end;
+}
+
+size_t json_text(struct span string, char *out, size_t size)
+{
+    struct json j;
+    struct span decoded;
+    char room[4];
+    size_t len = 0;
+
+    json_begin(&j, string.at + 1, string.len - 2);
+    for (const char *at = j.begin; at < j.end;) {
+        at = read_character(&j, at, room, &decoded);
+        if (len + decoded.len >= size)
+            break;
+        memcpy(out + len, decoded.at, decoded.len);
+        len += decoded.len;
+    }
+    out[len] = '\0';
+    return len;
+}
+
+/* Decodes the escapes of a name, given as it stands, into m->decoded, which holds all names that the rest of
+ * the text can have. */
+static bool decode_name(struct json *j, struct json_members *m, struct span *name)
+{
+    char *begin;
+
+    if (!m->decoded)
+        m->decoded = malloc((size_t)(j->end - name->at));
+    if (!m->decoded) {
+        j->status = WEIR_EINTERNAL;
+        return false;
+    }
+    begin = m->decoded + m->decoded_len;
+    *name = (struct span){begin, json_text(*name, begin, name->len)};
+    m->decoded_len += name->len + 1;
+    return true;
+}
+
+static struct json_member *new_member(struct json *j, struct json_members *m)
+{
+    struct json_member *grown;
+
+    if (m->count < m->capacity)
+        return &m->at[m->count++];
+    grown = realloc(m->at == m->few ? NULL : m->at, 2 * m->capacity * sizeof *grown);
+    if (!grown) {
+        j->status = WEIR_EINTERNAL;
+        return NULL;
+    }
+    if (m->at == m->few)
+        memcpy(grown, m->few, m->count * sizeof *grown);
+    m->at = grown;
+    m->capacity *= 2;
+    return &m->at[m->count++];
+}
+
+static const char *member(struct json *j, const char *at, struct json_members *m)
+{
+    struct span name;
+    const char *value = member_name(j, at, &name), *end;
+    struct json_member *added;
+
+    end = value ? json_value(j, value, JSON_DEPTH - 1) : NULL;
+    if (!end)
+        return NULL;
+    if (!memchr(name.at, '\\', name.len))
+        name = (struct span){name.at + 1, name.len - 2};
+    else if (!decode_name(j, m, &name))
+        return fault(j, at, "out of memory");
+    added = new_member(j, m);
+    if (!added)
+        return fault(j, at, "out of memory");
+    *added = (struct json_member){at, name, {value, (size_t)(end - value)}};
+    return end;
+}
+
+static int compare_names(const void *one, const void *other)
+{
+    const struct json_member *a = *(struct json_member *const *)one, *b = *(struct json_member *const *)other;
+
+    if (a->name.len != b->name.len)
+        return a->name.len < b->name.len ? -1 : 1;
+    return memcmp(a->name.at, b->name.at, a->name.len);
+}
+
+/* The second of two members of one name, or NULL; by sorting, since what a stranger sends may have many
+ * members. */
+static const struct json_member *find_twin_sorted(struct json *j, const struct json_members *m)
+{
+    const struct json_member **sorted = malloc(m->count * sizeof *sorted), *twin = NULL;
+
+    if (!sorted) {
+        j->status = WEIR_EINTERNAL;
+        return &m->at[0];
+    }
+    for (size_t i = 0; i < m->count; i++)
+        sorted[i] = &m->at[i];
+    qsort(sorted, m->count, sizeof *sorted, compare_names);
+    for (size_t i = 1; i < m->count && !twin; i++)
+        if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
+            twin = sorted[i - 1] > sorted[i] ? sorted[i - 1] : sorted[i];
+    free(sorted);
+    return twin;
+}
+
+static const struct json_member *find_twin(struct json *j, const struct json_members *m)
+{
+    if (m->count > JSON_MEMBERS_FEW)
+        return find_twin_sorted(j, m);
+    for (size_t i = 1; i < m->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (m->at[i].name.len == m->at[k].name.len &&
+                memcmp(m->at[i].name.at, m->at[k].name.at, m->at[i].name.len) == 0)
+                return &m->at[i];
+    return NULL;
+}
+
+const char *json_members(struct json *j, const char *at, struct json_members *m)
+{
+    bool done;
+    const struct json_member *twin;
+
+    m->at = m->few;
+    m->count = 0;
+    m->capacity = JSON_MEMBERS_FEW;
+    m->decoded = NULL;
+    m->decoded_len = 0;
+    at++;
+    done = is_empty(j, &at, '}');
+    while (at && !done) {
+        at = member(j, at, m);
+        if (at)
+            at = separator(j, at, '}', &done);
+    }
+    if (!at || j->lax)
+        return at;
+    twin = find_twin(j, m);
+    return twin ? fault(j, twin->begin, "a member comes twice") : at;
+}
+
+void json_members_free(struct json_members *m)
+{
+    if (m->at != m->few)
+        free(m->at);
+    free(m->decoded);
+}
+
+struct span json_member(const struct json_members *m, const char *name)
+{
+    struct span value = {NULL, 0};
+
+    for (size_t i = 0; i < m->count; i++)
+        if (m->at[i].name.len == strlen(name) && memcmp(m->at[i].name.at, name, m->at[i].name.len) == 0)
+            value = m->at[i].value;
+    return value;
+}
+
+struct span json_find(const char *text, size_t len, const char *name)
+{
+    struct span value = {NULL, 0};
+    struct json_members m;
+    struct json j;
+
+    if (!memmem(text, len, name, strlen(name)))
+        return value;
+    json_begin(&j, text, len);
+    if (json_members(&j, space(&j, text), &m))
+        value = json_member(&m, name);
+    json_members_free(&m);
+    return value;
+}
+
+int json_check(const char *text, size_t len, struct error *e)
+{
+    struct json j;
+    struct json_members members;
+    const char *at;
+
+    json_begin(&j, text, len);
+    at = space(&j, text);
+    if (at < j.end && *at == '{') {
+        at = json_members(&j, at, &members);
+        json_members_free(&members);
+    } else {
+        at = json_value(&j, at, JSON_DEPTH);
+    }
+    if (!at || !json_end(&j, at))
+        return json_error(&j, "not JSON", e);
+    return 0;
+}

@@ -1,0 +1,88 @@
+#include "queue/limits/known.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/redis/reply.h"
+#include "core/redis/script.h"
+
+void known_limits_free(struct known_limits *known)
+{
+    args_free(&known->records);
+    *known = (struct known_limits){0};
+}
+
+void rate_known_request(struct args *a, const char *prefix, int64_t now_us, const struct known_limits *known,
+                        struct names types)
+{
+    script_begin(a, "rate_known", prefix, now_us);
+    args_add(a, known->newest);
+    for (int i = 0; i < types.count; i++)
+        args_add(a, types.at[i]);
+}
+
+static int unexpected(const char *script, struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
+                     script);
+}
+
+/* The elements from `first` on are texts. */
+static int check_texts(const struct redisReply *reply, size_t first, const char *script, struct error *e)
+{
+    for (size_t i = first; i < reply->elements; i++)
+        if (reply->element[i]->type != REDIS_REPLY_STRING)
+            return unexpected(script, e);
+    return 0;
+}
+
+int rate_known_reply(const struct redisReply *reply, struct known_limits *known, struct error *e)
+{
+    struct args records;
+    int rc = reply_array(reply, 1, "rate_known", e);
+
+    if (rc == 0)
+        rc = check_texts(reply, reply->elements > 1 ? 2 : 0, "rate_known", e);
+    if (rc != 0)
+        return rc;
+    if (reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len >= sizeof known->newest)
+        return unexpected("rate_known", e);
+    if (reply->elements == 1)
+        return 0;
+    args_init(&records);
+    for (size_t i = 2; i < reply->elements; i++)
+        args_add_bytes(&records, reply->element[i]->str, reply->element[i]->len);
+    if (records.failed) {
+        args_free(&records);
+        return error_set(e, WEIR_EINTERNAL, "rate_known: out of memory");
+    }
+    args_free(&known->records);
+    known->records = records;
+    known->left_out = reply_int(reply->element[1], 0);
+    strcpy(known->newest, reply->element[0]->str);
+    return 0;
+}
+
+void rate_again_request(struct args *a, const char *prefix, int64_t now_us, const char *by,
+                        const struct known_limits *known)
+{
+    const struct args *records = &known->records;
+
+    script_begin(a, "rate_again", prefix, now_us);
+    args_add(a, by);
+    for (size_t i = 0, begin = 0; i < records->count; begin = records->ends[i++])
+        args_add_bytes(a, records->bytes + begin, records->ends[i] - begin);
+}
+
+int rate_again_reply(const struct redisReply *reply, char *written, size_t size, struct error *e)
+{
+    int rc = reply_array(reply, 0, "rate_again", e);
+    size_t len = 0;
+
+    if (rc == 0)
+        rc = check_texts(reply, 0, "rate_again", e);
+    *written = '\0';
+    for (size_t i = 0; rc == 0 && i < reply->elements && len < size; i++)
+        len += (size_t)snprintf(written + len, size - len, "%s%s", i ? ", " : "", reply->element[i]->str);
+    return rc;
+}

@@ -1,0 +1,31 @@
+/* What a worker keeps of the limits of its types, and writes again when Redis has lost them: the requests and
+ * answers of rate_known and rate_again. The records mean something to those two scripts only. */
+#ifndef QUEUE_LIMITS_KNOWN_H
+#define QUEUE_LIMITS_KNOWN_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/redis/args.h"
+#include "queue/turn/turn.h"
+
+struct known_limits {
+    char newest[24]; /* revision of what Redis has; "": never asked */
+    struct args records;
+    int64_t left_out; /* limits and types that did not fit */
+};
+void known_limits_free(struct known_limits *known);
+
+void rate_known_request(struct args *a, const char *prefix, int64_t now_us, const struct known_limits *known,
+                        struct names types);
+/* What is known stays as it is where nothing has changed, and on failure. */
+WEIR_CHECKED int rate_known_reply(const struct redisReply *reply, struct known_limits *known,
+                                  struct error *e);
+/* by: for the log of changes. */
+void rate_again_request(struct args *a, const char *prefix, int64_t now_us, const char *by,
+                        const struct known_limits *known);
+/* What was written, "limit mail, type news", cut to size; "": nothing. */
+WEIR_CHECKED int rate_again_reply(const struct redisReply *reply, char *written, size_t size,
+                                  struct error *e);
+
+#endif

@@ -1,0 +1,92 @@
+/* Limits as they are: their rules, the states of their gates and the types that they hold, of rate_list.lua's
+ * answer. When what waits starts: queue/inspect/forecast.h. */
+#ifndef QUEUE_LIMITS_LIMITS_H
+#define QUEUE_LIMITS_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/redis/args.h"
+#include "throttle/gate.h"
+#include "throttle/limit.h"
+
+struct redisReply; /* hiredis */
+struct weir;
+
+struct limit {
+    char name[LIMIT_NAME_SIZE];
+    bool readable; /* else its rules say nothing, and no job of its types starts */
+    struct rule_set set;
+    struct gate gates[RULES_MAX]; /* of its rules; a keyed rule has many, and here one that was never used */
+    int64_t factor[RULES_MAX]; /* thousandths of the rate that are granted now; 0: the rule does not adapt */
+    int64_t held_until_us[RULES_MAX]; /* of its gates, for a job that waits for others too; 0: not held */
+    int64_t pause_until_us;           /* of the limit as a whole; not above now_us: it is not paused */
+    int64_t now_us;                   /* Redis's time when it was read */
+};
+
+/* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many; jobs 0: none is
+ * known. They share one gate. */
+struct keyless {
+    int64_t jobs, of;
+    char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
+};
+
+struct limit_type {
+    char name[LIMIT_NAME_SIZE];
+    int64_t cost, waiting, parked;
+    bool held;                       /* no worker that looked has a handler for it */
+    char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
+    size_t limit_count;
+
+    /* What status_learn tells: */
+    bool learned;
+    bool own_costs, may_differ; /* as in struct type_status */
+    bool served, in_pause;      /* a worker takes its jobs; some may stand in a queue that is paused */
+    int64_t free;               /* executors that could take one now */
+    struct keyless keyless;
+};
+
+struct limits {
+    int64_t now_us;
+    int64_t asleep;   /* keyed gates at which lanes sleep, of all limits */
+    struct limit *at; /* by name */
+    size_t count;
+    struct limit_type *types; /* by name */
+    size_t type_count;
+};
+
+/* name "": all. Reading one that is not there gives no limits. Whatever the answer, *out is to be freed. */
+void limits_request(struct args *a, const char *prefix, int64_t now_us, const char *name);
+WEIR_CHECKED int limits_reply(const struct redisReply *r, struct limits *out, struct error *e);
+void limits_free(struct limits *limits);
+
+/* Asks Redis. name NULL: all, and all types; else that limit and the types that it holds, WEIR_ENOTFOUND when
+ * it is not there. limits_free also after a failure. */
+WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *out);
+/* The limit of that name, or NULL. */
+const struct limit *limits_find(const struct limits *limits, const char *name);
+bool limit_holds(const struct limit_type *type, const char *limit);
+/* Jobs of its types in their lanes; with those in queues. */
+int64_t limits_parked(const struct limits *limits, const char *limit);
+int64_t limits_backlog(const struct limits *limits, const char *limit);
+
+/* When its gates are looked at again: now, or when its pause ends. */
+int64_t limit_looked_at(const struct limit *limit);
+/* Of one rule that is not keyed: the slots that are left, whether it is paused or not; when the n-th job
+ * starts at the earliest as far as this rule alone goes. GATE_NEVER: when something ends. A gate that is held
+ * is as good as closed: who may pass nevertheless is not known here. */
+int64_t limit_slots(const struct limit *limit, size_t rule);
+int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n);
+/* The limit as it would be with other rules, as rate_set leaves it. WEIR_EINTERNAL: out of memory. Freed with
+ * limit_free. before NULL: there is none of that name. */
+WEIR_CHECKED int limit_change(const struct limit *before, const char *name, const struct rule_set *rules,
+                              int64_t now_us, struct limit *after, struct error *e);
+void limit_free(struct limit *limit);
+/* The most that a job may cost to start at all under these rules. GATE_NEVER: any cost fits. */
+int64_t limit_most_cost(const struct rule_set *rules);
+
+/* The row of a type, or NULL. */
+struct limit_type *limits_type(const struct limits *limits, const char *name);
+
+#endif

@@ -1,0 +1,115 @@
+-- rate_again: limits and types as a worker knew them are written again, where Redis has an older revision of them or none. Somebody
+-- who has set one since then has set a newer one, which stays. All are written, or none.
+--
+-- KEYS[1] prefix
+-- ARGV: now, by (for the log), record of rate_known, ...
+-- reply: [ "limit <name>" or "type <name>" that was written, ... ]
+-- uses: check gate rates rules types
+
+local NAMES_MOST = 50 -- in the line of the log
+
+local function weights_read(lines)
+    local weights = {}
+    for line in lines:gmatch('[^\n]+') do
+        local key, weight = match(line, '^([%w_.-]+) (%d+)$')
+        if not key then return nil end
+        weights[#weights + 1], weights[#weights + 2] = key, weight
+    end
+    return weights
+end
+
+local function record_read(text)
+    local kind, name, revision, words, lines = match(text, '^(%a+) ([%w_.-]+) (%d+) ([^\n]*)(.*)$')
+    local r = {kind = kind, name = name, revision = tonumber(revision), words = words, weights = weights_read(lines or '')}
+    if not is_name(name) or not is_whole(r.revision, 1) or not r.weights then return nil end
+    if kind == 'type' then
+        r.type = types.parse(name, words)
+    elseif kind ~= 'limit' or not rules.read(words) then
+        return nil
+    end
+    return r
+end
+
+-- Those of which Redis has an older revision; nil: one cannot be read.
+local function newer(ARGV)
+    local found = {}
+    for i = 3, #ARGV do
+        local r = record_read(ARGV[i])
+        if not r then return nil end
+        if r.revision > rates.revision(r.kind, r.name) then found[#found + 1] = r end
+    end
+    return found
+end
+
+local function is_held_by(t, limits)
+    local held = limits[t.name]
+    for _, limit in ipairs(t.use) do held = held or limits[limit] end
+    return held
+end
+
+-- What keeps types from being held as they are about to be; nil: nothing.
+local function wrong_for_types(records)
+    local all, limits, kinds, wrong = call('HGETALL', P .. 'types'), {}, {}, nil
+    for _, r in ipairs(records) do
+        if r.kind == 'limit' then limits[r.name] = r.words else kinds[r.name] = r.type end
+    end
+    for i = 1, #all, 2 do
+        local t = not kinds[all[i]] and types.parse(all[i], all[i + 1])
+        wrong = wrong or t and is_held_by(t, limits) and types.misfit(t, limits)
+    end
+    for _, t in pairs(kinds) do wrong = wrong or types.misfit(t, limits) end
+    return wrong
+end
+
+local function wrong_gates(records)
+    local wrong
+    for _, r in ipairs(records) do wrong = wrong or r.kind == 'limit' and rates.wrong_gates(r.name) or nil end
+    return wrong
+end
+
+local write = {}
+
+function write.type(r)
+    local t = types.parse(r.name, call('HGET', P .. 'types', r.name) or '')
+    t.use, t.cost = r.type.use, r.type.cost
+    types.write(t)
+end
+
+function write.limit(r)
+    if rates.split(call('HGET', P .. 'limits', r.name) or '').weighted then rates.forget_weights(r.name) end
+    call('HSET', P .. 'limits', r.name, r.words)
+    for i = 1, #r.weights, 2 do call('HSET', P .. 'weights', r.name .. '/' .. r.weights[i], r.weights[i + 1]) end
+    for _, rule in ipairs(rules.read(r.words).global) do gate.load(rates.gate_name(r.name, rule), rule) end
+end
+
+local function line(names)
+    local more = #names - NAMES_MOST
+    local shown = concat(names, ', ', 1, min(#names, NAMES_MOST))
+    return 'written again, after Redis lost them: ' .. shown .. (more > 0 and format(' and %d more', more) or '')
+end
+
+local function rate_again(ARGV)
+    local wrong = rates.wrong_keys()
+    if wrong then return check.refuse_key(wrong) end
+    local records = #ARGV >= 2 and newer(ARGV)
+    if not records then return refuse('rate_again: wants now, by, records of rate_known') end
+    if #records == 0 then return {} end
+    wrong = wrong_gates(records)
+    if wrong then return check.refuse_key(wrong) end
+    wrong = wrong_for_types(records)
+    if wrong then return refuse('%s', wrong) end
+
+    local names, limits = {}, {}
+    for i, r in ipairs(records) do
+        write[r.kind](r)
+        call('HSET', P .. 'revisions', r.kind .. '/' .. r.name, us(r.revision))
+        names[i] = r.kind .. ' ' .. r.name
+        if r.kind == 'limit' then limits[#limits + 1] = r.name end
+    end
+    gate.save()
+    rates.record(line(names), ARGV[2])
+    rates.wake(limits)
+    return names
+end
+
+return rate_again

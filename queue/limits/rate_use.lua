@@ -1,0 +1,87 @@
+-- rate_use: holds a type by further limits, or no longer by some, and says what a job of it costs.
+--
+-- KEYS[1] prefix
+-- ARGV: now, type, verb ("use" or "unuse"), cost ('' leaves it), what, by (for the log), limit, ...
+-- reply: [ 1, queue with sleeping lanes, ... ], those of rate_apply where something may start earlier now
+--        [ "missing", limit ]: there is no such limit; the type does not use it
+-- uses: bell check lane rates types
+
+local verbs = {}
+
+-- Returns a limit that is not there.
+function verbs.use(t, limit)
+    if call('HEXISTS', P .. 'limits', limit) == 0 then return limit end
+    if not rates.has(t.use, limit) then t.use[#t.use + 1] = limit end
+end
+
+function verbs.unuse(t, limit)
+    for i, used in ipairs(t.use) do
+        if used == limit then
+            for j = i, #t.use do t.use[j] = t.use[j + 1] end
+            return nil
+        end
+    end
+    return limit
+end
+
+local function wrong_arguments(ARGV, cost)
+    local name, verb = ARGV[2], ARGV[3]
+    if #ARGV < 6 or not verbs[verb] then return 'rate_use: wants now, type, use or unuse, cost, what, by, limits' end
+    if not is_name(name) then return 'rate_use: wrong name of a type' end
+    if ARGV[4] ~= '' and (not is_whole(cost, 1) or cost > 1000000000) then return 'cost: must be 1 to 1000000000' end
+    for i = 7, #ARGV do
+        if not is_name(ARGV[i]) then return 'rate_use: wrong name of a limit' end
+        if ARGV[i] == name then
+            return format('type %s: always held by the limit of its own name; leave it out', name)
+        end
+    end
+end
+
+-- A type that waits at a gate which is no longer its own would stand behind others that this gate closes.
+local function leave_gates(name, limits)
+    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
+        for _, gate_name in ipairs(rates.gates(limits)) do
+            local wait = P .. 'wait:' .. queue .. '/' .. gate_name
+            local ticket = call('ZSCORE', wait, name)
+            if ticket then
+                lane.look_at(queue, name, tonumber(ticket))
+                bell.ring(queue)
+                call('ZREM', wait, name)
+                if call('EXISTS', wait) == 0 then call('ZREM', P .. 'wake:' .. queue, gate_name) end
+            end
+        end
+    end
+end
+
+local function rate_use(ARGV)
+    local name, verb, cost = ARGV[2], ARGV[3], tonumber(ARGV[4])
+    local wrong = wrong_arguments(ARGV, cost)
+    if wrong then return refuse('%s', wrong) end
+    wrong = rates.wrong_keys()
+    if wrong then return check.refuse_key(wrong) end
+
+    local t, looked_at = types.read(name), {}
+    local path = rates.path_of(t, {})
+    for i = 7, #ARGV do
+        local missing = verbs[verb](t, ARGV[i])
+        if missing then return {'missing', missing} end
+        if verb == 'unuse' then looked_at[#looked_at + 1] = ARGV[i] end
+    end
+    if cost and cost ~= t.cost then
+        t.cost = cost
+        for _, limit in ipairs(t.limits) do looked_at[#looked_at + 1] = limit end
+    end
+    wrong = types.misfit(t, {})
+    if wrong then return refuse('%s', wrong) end
+
+    types.write(t)
+    if rates.path_of(t, {}) ~= path then rates.count_keys_anew(name) end
+    if verb == 'unuse' then
+        leave_gates(name, looked_at)
+        rates.forget_shares(name)
+    end
+    rates.record(ARGV[5], ARGV[6], 'type', name)
+    return rates.reply(#looked_at > 0 and rates.wake(looked_at) or {}, 1)
+end
+
+return rate_use

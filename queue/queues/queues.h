@@ -1,0 +1,40 @@
+/* Queues as a whole: listed, paused, purged. The scripts are queue_list, queue_rows, queue_pause and
+ * queue_purge. */
+#ifndef QUEUE_QUEUES_QUEUES_H
+#define QUEUE_QUEUES_QUEUES_H
+
+#include <stdbool.h>
+
+#include "core/redis/client.h"
+#include "throttle/limit.h"
+
+struct queue_row {
+    char name[LIMIT_NAME_SIZE];
+    int64_t waiting, parked;
+    int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
+    int64_t workers;   /* that are alive and serve it */
+};
+
+/* All queues by name; *rows is the caller's to free. Fills w->error on failure, as the others do. */
+WEIR_CHECKED int queues_read(struct weir *w, struct queue_row **rows, size_t *count);
+
+/* Pauses it, also before its first job, or resumes. *before_us: since when it was paused before, as
+ * paused_us. *known: it had a job or a worker before. WEIR_ENOTFOUND: there is no such queue to resume. */
+WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_us, bool *known);
+
+struct queue_jobs {
+    int64_t waiting, parked;
+    int64_t marked;   /* waiting ones of one type: they end when a worker comes to them */
+    int64_t nameless; /* of those that cannot be marked: they have no id */
+};
+
+/* Counts what waits and what is parked in a queue, of a type or all (NULL). WEIR_ENOTFOUND as above. now_us <
+ * 0: Redis's time. */
+WEIR_CHECKED int queue_count(struct weir *w, int64_t now_us, const char *queue, const char *type,
+                             struct queue_jobs *jobs);
+/* Removes them, page by page, at most as many as `most` says: more may come meanwhile. *jobs: what was
+ * removed; of one type those in the queue are marked instead. */
+WEIR_CHECKED int queue_purge(struct weir *w, int64_t now_us, const char *queue, const char *type,
+                             int64_t most, struct queue_jobs *jobs);
+
+#endif

@@ -1,0 +1,465 @@
+#include "queue/schedule/schedule.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/redis/client.h"
+#include "core/redis/reply.h"
+#include "core/redis/script.h"
+#include "queue/enqueue/enqueue.h"
+
+#define FIRE_BYTES (4 * 1024 * 1024) /* bodies in one fire, one more or less */
+#define ID_BEGIN "{\"id\":\""
+#define KEEP_MS (60 * 1000) /* of an id that is made here and not used again */
+#define SECONDS_MOST 16     /* bytes that the time of an occurrence adds to an id */
+
+static const char *const missed_names[] = {
+    [WEIR_MISSED_ONCE] = "once", [WEIR_MISSED_SKIP] = "skip", [WEIR_MISSED_ALL] = "all"};
+#define MISSED_COUNT (sizeof missed_names / sizeof *missed_names)
+
+const char *missed_name(enum weir_missed missed)
+{
+    return missed_names[missed];
+}
+
+bool missed_read(const char *name, enum weir_missed *missed)
+{
+    for (size_t i = 0; i < MISSED_COUNT; i++)
+        if (strcmp(missed_names[i], name) == 0) {
+            *missed = (enum weir_missed)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- Definitions */
+
+void schedule_free(struct schedule *s)
+{
+    zone_free(s->zone);
+    json_decref(s->document);
+    *s = (struct schedule){0};
+}
+
+/* Finds the texts of its document; false: they are not all there. */
+static bool find_texts(struct schedule *s)
+{
+    const char *missed;
+    struct error e;
+
+    return json_unpack(s->document, "{s:s, s:s, s:s, s:s, s:s%}", "when", &s->when, "zone", &s->zone_name,
+                       "missed", &missed, "queue", &s->queue, "job", &s->job.at, &s->job.len) == 0 &&
+           missed_read(missed, &s->missed) && name_is_valid(s->queue, strlen(s->queue)) &&
+           cron_parse(s->when, &s->cron, &e) == 0 && job_read(s->job.at, s->job.len, &s->view, &e) == 0 &&
+           s->view.id.at == s->job.at + strlen(ID_BEGIN) &&
+           memcmp(s->job.at, ID_BEGIN, strlen(ID_BEGIN)) == 0;
+}
+
+int schedule_read(struct span name, struct span definition, struct schedule *s, struct error *e)
+{
+    *s = (struct schedule){0};
+    s->document = json_loadb(definition.at, definition.len, 0, NULL);
+    if (!find_texts(s))
+        return error_set(e, WEIR_ECONFIG,
+                         "schedule %.*s: its definition cannot be read; weir schedule add writes it anew",
+                         (int)name.len, name.at);
+    return zone_open(s->zone_name, &s->zone, e);
+}
+
+static int check_spec(const char *name, const struct weir_job_spec *job, struct error *e)
+{
+    if (!name_is_valid(name, strlen(name)) || strlen(name) > SCHEDULE_NAME_MOST)
+        return error_set(e, WEIR_EINPUT, "schedule '%.60s': no name; use 1 to %d of A-Z a-z 0-9 _ . -", name,
+                         SCHEDULE_NAME_MOST);
+    if (job->id || job->delay_s != 0 || job->at_s != 0 || job->unique || job->batch)
+        return error_set(e, WEIR_EUSAGE,
+                         "schedule %s: its jobs have no id, time, unique key or batch of their own; leave "
+                         "them out",
+                         name);
+    if (job->queue && !name_is_valid(job->queue, strlen(job->queue)))
+        return error_set(e, WEIR_EINPUT, "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+                         job->queue);
+    return 0;
+}
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "schedule: out of memory; free some and try again");
+}
+
+static int make_document(const char *name, const char *when, const char *zone, enum weir_missed missed,
+                         const struct weir_job_spec *job, struct schedule *s, struct error *e)
+{
+    struct weir_job_spec named = *job;
+    struct text body = {0};
+    int status;
+
+    named.id = name;
+    status = job_write(&body, &named, NULL, e);
+    if (status == 0 && body.len > JOB_BODY_MAX - SECONDS_MOST)
+        status =
+            error_set(e, WEIR_EINPUT,
+                      "schedule %s: its args are too long; keep large data elsewhere and say where", name);
+    if (status == 0)
+        s->document =
+            json_pack("{s:s, s:s, s:s, s:s, s:s%}", "when", when, "zone", zone, "missed", missed_name(missed),
+                      "queue", job->queue ? job->queue : "default", "job", body.at, body.len);
+    text_free(&body);
+    return status == 0 && !s->document ? no_memory(e) : status;
+}
+
+int schedule_make(const char *name, const char *when, const char *zone, enum weir_missed missed,
+                  const struct weir_job_spec *job, struct schedule *s, char **text, struct error *e)
+{
+    int status;
+
+    *s = (struct schedule){0};
+    *text = NULL;
+    zone = zone ? zone : "UTC";
+    if ((unsigned)missed >= MISSED_COUNT)
+        return error_set(e, WEIR_EUSAGE, "schedule %.60s: no such policy on missed occurrences", name);
+    if ((status = check_spec(name, job, e)) != 0 || (status = cron_parse(when, &s->cron, e)) != 0 ||
+        (status = zone_open(zone, &s->zone, e)) != 0 ||
+        (status = make_document(name, when, zone, missed, job, s, e)) != 0)
+        return status;
+    if (!find_texts(s))
+        return error_set(e, WEIR_EINPUT, "schedule %s: its texts must be UTF-8", name);
+    *text = json_dumps(s->document, JSON_COMPACT);
+    return *text ? 0 : no_memory(e);
+}
+
+int64_t schedule_next(const struct schedule *s, int64_t after_us)
+{
+    return cron_next(&s->cron, s->zone, after_us / 1000000);
+}
+
+/* ---- Firing */
+
+void schedule_make_plan(const struct schedule *s, int64_t due_us, int64_t now_us, struct schedule_plan *plan)
+{
+    int64_t at_s = due_us / 1000000, now_s = now_us / 1000000;
+    int most = (int)(1 + FIRE_BYTES / s->job.len);
+
+    plan->count = 0;
+    if (s->missed == WEIR_MISSED_SKIP && now_us - due_us > SCHEDULE_LATE_US)
+        at_s = schedule_next(s, now_us - SCHEDULE_LATE_US - 1);
+    if (s->missed == WEIR_MISSED_ONCE) {
+        plan->at_s[plan->count++] = at_s;
+        at_s = schedule_next(s, now_us);
+    }
+    while (at_s <= now_s && plan->count < most && plan->count < SCHEDULE_FIRE_MOST) {
+        plan->at_s[plan->count++] = at_s;
+        at_s = cron_next(&s->cron, s->zone, at_s);
+    }
+    plan->next_s = at_s;
+}
+
+/* Its body with another id; the caller's to free. NULL: out of memory. */
+static char *make_body(const struct schedule *s, const char *id, size_t *len)
+{
+    const char *rest = s->view.id.at + s->view.id.len;
+    size_t id_len = strlen(id), rest_len = (size_t)(s->job.at + s->job.len - rest);
+    char *body = malloc(strlen(ID_BEGIN) + id_len + rest_len), *at = body;
+
+    if (!body)
+        return NULL;
+    at = mempcpy(at, ID_BEGIN, strlen(ID_BEGIN));
+    at = mempcpy(at, id, id_len);
+    at = mempcpy(at, rest, rest_len);
+    *len = (size_t)(at - body);
+    return body;
+}
+
+static void add_jobs(struct args *a, struct span name, const struct schedule *s,
+                     const struct schedule_plan *plan)
+{
+    args_add(a, s->queue);
+    args_add_bytes(a, s->view.type.at, s->view.type.len);
+    for (int i = 0; i < plan->count; i++) {
+        char id[WEIR_ID_SIZE], *body;
+        size_t len;
+
+        snprintf(id, sizeof id, "%.*s.%" PRId64, (int)name.len, name.at, plan->at_s[i]);
+        body = make_body(s, id, &len);
+        if (body)
+            args_add_bytes(a, body, len);
+        else
+            a->failed = true; /* it is not sent */
+        free(body);
+    }
+}
+
+void schedule_fire_request(struct args *a, const char *prefix, int64_t now_us, struct span name,
+                           struct span definition, int64_t due_us, const struct schedule *s,
+                           const struct schedule_plan *plan)
+{
+    script_begin(a, "schedule_fire", prefix, now_us);
+    args_add_bytes(a, name.at, name.len);
+    args_add_bytes(a, definition.at, definition.len);
+    args_add_int(a, due_us);
+    if (s && plan->next_s != CRON_NEVER)
+        args_add_int(a, plan->next_s * 1000000);
+    else
+        args_add(a, "");
+    if (s && plan->count > 0)
+        add_jobs(a, name, s, plan);
+}
+
+/* One number: was there something to do? */
+static int done_reply(const struct redisReply *reply, const char *script, bool *done, struct error *e)
+{
+    if (!reply || reply->type != REDIS_REPLY_INTEGER)
+        return reply_array(reply, SIZE_MAX, script, e);
+    *done = reply->integer == 1;
+    return 0;
+}
+
+int schedule_fire_reply(const struct redisReply *reply, bool *fired, struct error *e)
+{
+    return done_reply(reply, "schedule_fire", fired, e);
+}
+
+/* ---- Looking */
+
+static struct span span_of(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING ? (struct span){reply->str, reply->len} : (struct span){"", 0};
+}
+
+static int add_row(struct schedule_list *list, struct span name, struct span definition, int64_t due_us,
+                   struct error *e)
+{
+    struct schedule_row *row;
+
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 64;
+        struct schedule_row *rows = realloc(list->rows, capacity * sizeof *rows);
+
+        if (!rows)
+            return no_memory(e);
+        list->rows = rows;
+        list->capacity = capacity;
+    }
+    row = &list->rows[list->count++];
+    *row = (struct schedule_row){.due_us = due_us};
+    snprintf(row->name, sizeof row->name, "%.*s", (int)name.len, name.at);
+    row->status = schedule_read(name, definition, &row->s, &row->why);
+    return 0;
+}
+
+/* The answer of schedule_list; *cursor is where the next page begins. */
+static int read_page(const struct redisReply *r, struct schedule_list *list, int64_t *cursor, struct error *e)
+{
+    int status = reply_array(r, 3, "schedule_list", e);
+
+    if (status == 0)
+        status = reply_array(r->element[2], 0, "schedule_list", e);
+    if (status != 0)
+        return status;
+    list->now_us = reply_int(r->element[0], 0);
+    *cursor = reply_int(r->element[1], 0);
+    for (size_t i = 0; status == 0 && i + 2 < r->element[2]->elements; i += 3) {
+        struct redisReply **at = r->element[2]->element + i;
+
+        status = add_row(list, span_of(at[0]), span_of(at[1]), reply_int(at[2], -1), e);
+    }
+    return status;
+}
+
+static int no_schedule(const char *name, struct error *e)
+{
+    return error_set(e, WEIR_ENOTFOUND, "schedule %.100s: there is none; weir schedule list shows them",
+                     name);
+}
+
+/* The answer of schedule_get. */
+static int read_one(const struct redisReply *r, const char *name, struct schedule_list *list, struct error *e)
+{
+    int status = reply_array(r, 3, "schedule_get", e);
+
+    if (status != 0)
+        return status;
+    list->now_us = reply_int(r->element[0], 0);
+    if (span_of(r->element[1]).len == 0)
+        return no_schedule(name, e);
+    return add_row(list, span_str(name), span_of(r->element[1]), reply_int(r->element[2], -1), e);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct schedule_row *)a)->name, ((const struct schedule_row *)b)->name);
+}
+
+/* One that is on two pages is there twice. */
+static void sort_rows(struct schedule_list *list)
+{
+    size_t kept = 0;
+
+    if (list->count > 0)
+        qsort(list->rows, list->count, sizeof *list->rows, by_name);
+    for (size_t i = 0; i < list->count; i++) {
+        if (kept > 0 && strcmp(list->rows[kept - 1].name, list->rows[i].name) == 0)
+            schedule_free(&list->rows[i].s);
+        else
+            list->rows[kept++] = list->rows[i];
+    }
+    list->count = kept;
+}
+
+static int look_at_one(struct weir *w, struct args *a, const char *name, struct schedule_list *list)
+{
+    struct redisReply *reply = NULL;
+    int status;
+
+    if (!name_is_valid(name, strlen(name)))
+        return no_schedule(name, &w->error);
+    script_begin(a, "schedule_get", w->prefix, -1);
+    args_add(a, name);
+    status = client_call(w, a, &reply, NULL);
+    if (status == 0)
+        status = read_one(reply, name, list, &w->error);
+    freeReplyObject(reply);
+    return status;
+}
+
+static int look_at_all(struct weir *w, struct args *a, struct schedule_list *list)
+{
+    int64_t cursor = 0;
+    int status;
+
+    do {
+        struct redisReply *reply = NULL;
+
+        script_begin(a, "schedule_list", w->prefix, -1);
+        args_add_int(a, cursor);
+        status = client_call(w, a, &reply, NULL);
+        if (status == 0)
+            status = read_page(reply, list, &cursor, &w->error);
+        freeReplyObject(reply);
+    } while (status == 0 && cursor != 0);
+    sort_rows(list);
+    return status;
+}
+
+int schedule_look(struct weir *w, const char *name, struct schedule_list *list)
+{
+    struct args a;
+    int status;
+
+    *list = (struct schedule_list){0};
+    args_init(&a);
+    status = name ? look_at_one(w, &a, name, list) : look_at_all(w, &a, list);
+    args_free(&a);
+    return status;
+}
+
+void schedule_list_free(struct schedule_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        schedule_free(&list->rows[i].s);
+    free(list->rows);
+    *list = (struct schedule_list){0};
+}
+
+/* ---- Changing */
+
+static int read_put(const struct redisReply *r, bool *known, int64_t *due_us, struct error *e)
+{
+    int status = reply_array(r, 2, "schedule_add", e);
+
+    if (status == 0) {
+        *known = reply_int(r->element[0], 0) == 1;
+        *due_us = reply_int(r->element[1], 0);
+    }
+    return status;
+}
+
+int schedule_put(struct weir *w, const char *name, const struct schedule *s, const char *text,
+                 int64_t next_us, bool keep, bool *known, int64_t *due_us)
+{
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    script_begin(&a, "schedule_add", w->prefix, -1);
+    args_add(&a, name);
+    args_add(&a, text);
+    args_add_int(&a, next_us);
+    args_add_int(&a, keep);
+    args_add_bytes(&a, s->view.type.at, s->view.type.len);
+    if (s->view.cost)
+        args_add_int(&a, s->view.cost);
+    else
+        args_add(&a, "");
+    status = client_call(w, &a, &reply, NULL);
+    if (status == 0)
+        status = read_put(reply, known, due_us, &w->error);
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+int schedule_take_out(struct weir *w, const char *name)
+{
+    struct redisReply *reply = NULL;
+    bool was = false;
+    struct args a;
+    int status;
+
+    if (!name_is_valid(name, strlen(name)))
+        return no_schedule(name, &w->error);
+    args_init(&a);
+    script_begin(&a, "schedule_remove", w->prefix, -1);
+    args_add(&a, name);
+    status = client_call(w, &a, &reply, NULL);
+    if (status == 0)
+        status = done_reply(reply, "schedule_remove", &was, &w->error);
+    if (status == 0 && !was)
+        status = no_schedule(name, &w->error);
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+static int send_job(struct weir *w, const struct enqueue *job)
+{
+    struct redisReply *reply = NULL;
+    struct args a;
+    enum enqueue_result result;
+    struct span answered;
+    int status;
+
+    args_init(&a);
+    enqueue_request(&a, w->prefix, -1, job);
+    status = client_call(w, &a, &reply, NULL);
+    if (status == 0)
+        status = enqueue_reply(reply, &result, &answered, &w->error);
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_SIZE])
+{
+    struct enqueue job = {.queue = {s->queue, strlen(s->queue)},
+                          .type = s->view.type,
+                          .id = {id, 16},
+                          .cost = s->view.cost,
+                          .keep_ms = KEEP_MS,
+                          .tag = id,
+                          .delay_us = -1,
+                          .at_us = -1};
+    char *body;
+    int status;
+
+    job_make_id(id);
+    if (!(body = make_body(s, id, &job.body.len)))
+        return no_memory(&w->error);
+    job.body.at = body;
+    status = send_job(w, &job);
+    free(body);
+    return status;
+}

@@ -1,0 +1,96 @@
+#include "queue/schedule/zone.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AHEAD_S (7 * 86400) /* how far zone_period looks */
+#define DATABASE "/usr/share/zoneinfo"
+#define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_/+-"
+
+struct zone {
+    GTimeZone *tz;
+};
+
+/* GLib also reads "UTC+3" and the like as POSIX does, which is three hours west: only what the database has
+ * is taken. */
+static bool is_in_database(const char *name)
+{
+    const char *folder = getenv("TZDIR");
+    char path[512];
+
+    if (strlen(name) > 64 || name[0] == '/' || strspn(name, NAME_CHARS) != strlen(name))
+        return false;
+    snprintf(path, sizeof path, "%.400s/%s", folder && *folder ? folder : DATABASE, name);
+    return access(path, R_OK) == 0;
+}
+
+int zone_open(const char *name, struct zone **zone, struct error *e)
+{
+    GTimeZone *tz = NULL;
+
+    if (strcmp(name, "UTC") == 0 || is_in_database(name))
+        tz = g_time_zone_new_identifier(name);
+    if (!tz)
+        return error_set(
+            e, WEIR_EINPUT,
+            "time zone '%.60s': this machine's tz database has none of that name; write one such "
+            "as Europe/Berlin, or UTC, and see that tzdata is installed",
+            name);
+    if (!(*zone = malloc(sizeof **zone))) {
+        g_time_zone_unref(tz);
+        return error_set(e, WEIR_EINTERNAL, "time zone: out of memory; free some and try again");
+    }
+    (*zone)->tz = tz;
+    return 0;
+}
+
+void zone_free(struct zone *zone)
+{
+    if (zone)
+        g_time_zone_unref(zone->tz);
+    free(zone);
+}
+
+static int interval_at(const struct zone *zone, int64_t at_s)
+{
+    return g_time_zone_find_interval(zone->tz, G_TIME_TYPE_UNIVERSAL, at_s);
+}
+
+int64_t zone_period(const struct zone *zone, int64_t at_s, int *offset_s)
+{
+    int interval = interval_at(zone, at_s);
+    int64_t inside_s = at_s, until_s = at_s + AHEAD_S;
+
+    *offset_s = g_time_zone_get_offset(zone->tz, interval);
+    if (interval_at(zone, until_s) == interval)
+        return until_s;
+    while (until_s - inside_s > 1) {
+        int64_t middle_s = inside_s + (until_s - inside_s) / 2;
+
+        if (interval_at(zone, middle_s) == interval)
+            inside_s = middle_s;
+        else
+            until_s = middle_s;
+    }
+    return until_s;
+}
+
+void zone_format(const struct zone *zone, int64_t at_s, char out[40])
+{
+    int offset_s, minutes;
+    char local[32] = "";
+    time_t wall;
+    struct tm t;
+
+    zone_period(zone, at_s, &offset_s);
+    wall = at_s + offset_s;
+    minutes = abs(offset_s) / 60;
+    if (gmtime_r(&wall, &t))
+        strftime(local, sizeof local, "%Y-%m-%dT%H:%M:%S", &t);
+    snprintf(out, 40, "%s%c%02d:%02d", local, offset_s < 0 ? '-' : '+', minutes / 60 % 100, minutes % 60);
+}

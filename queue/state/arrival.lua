@@ -1,0 +1,88 @@
+-- arrival: what enqueue and append share: new jobs in a queue, counted, their type, queue and batch registered. The checks
+-- come first, all of them, and name the key that is wrong; what follows cannot fail.
+-- uses: check ends types
+
+local arrival = {}
+
+function arrival.wrong_registries() return check.wrong_kind('queues', 'set') or check.wrong_kind('types', 'hash') end
+
+local function wrong_number(key, field)
+    local wrong = check.wrong_kind(key, 'hash')
+    if wrong then return wrong end
+    local n = call('HGET', P .. key, field)
+    if n and not find(n, '^-?%d+$') then return P .. key .. ': its ' .. field .. ' is no number' end
+end
+
+function arrival.wrong_counter(name, what) return wrong_number('stats:' .. name, what) end
+
+-- What a job of that cost can never fit; nil: nothing. A type's own cost was looked at when it was set.
+function arrival.never_fits(name, cost)
+    if not cost or cost == 1 then return nil end
+    local t = types.read(name)
+    t.cost = cost
+    return types.misfit(t, {})
+end
+
+-- Counts n jobs; the first ones register their type.
+function arrival.count(name, what, n)
+    if call('HINCRBY', P .. 'stats:' .. name, what, n) == n then call('HSETNX', P .. 'types', name, '') end
+end
+
+-- ---- Batches
+
+function arrival.wrong_batch(name)
+    return wrong_number('batch:' .. name, 'total') or check.wrong_kind('batches', 'zset')
+end
+
+-- Why a batch takes no more jobs; nil: it does.
+function arrival.closed(name)
+    local b = call('HMGET', P .. 'batch:' .. name, 'sealed', 'cancel')
+    if b[2] then return 'batch ' .. name .. ' was cancelled: it takes no more jobs; use another name' end
+    if b[1] then return 'batch ' .. name .. ' is sealed: it takes no more jobs; use another name' end
+end
+
+local LOOKS = 4
+
+-- Names of batches that are no longer remembered leave the list when others come, found by chance: they are never many more than
+-- a quarter of it.
+local function forget_names()
+    for _, name in ipairs(call('ZRANDMEMBER', P .. 'batches', LOOKS)) do
+        if call('EXISTS', P .. 'batch:' .. name) == 0 then call('ZREM', P .. 'batches', name) end
+    end
+end
+
+local TYPES_MOST = 8 -- that a batch counts apart
+local OTHERS = '*'
+
+-- "mail 300 news 20 * 5", how many jobs of which type a batch was given, with {name =, count =} more; *: of all others.
+local function add_types(text, types)
+    local names, counts = {}, {}
+    local function add(name, n)
+        if not counts[name] and #names == TYPES_MOST then name = OTHERS end
+        if not counts[name] and name ~= OTHERS then names[#names + 1] = name end
+        counts[name] = (counts[name] or 0) + n
+    end
+    for name, n in text:gmatch('(%S+) (%d+)') do add(name, tonumber(n)) end
+    for _, t in ipairs(types) do add(t.name, t.count) end
+    if counts[OTHERS] then names[#names + 1] = OTHERS end
+    for i, name in ipairs(names) do names[i] = name .. ' ' .. us(counts[name]) end
+    return concat(names, ' ')
+end
+
+-- These {name =, count =} of types, n in all, are more jobs of a batch, which the first ones begin. It is remembered for delay_us
+-- more.
+function arrival.join(name, types, n, delay_us)
+    local batch, keep_ms = P .. 'batch:' .. name, ends.KEPT_MS + ceil(delay_us / 1000)
+    local total = call('HINCRBY', batch, 'total', n)
+    local begun = total == n and call('HSETNX', batch, 'created', us(now)) == 1
+    local known = call('HGET', batch, 'types')
+    -- One that was begun by a version that did not count them stays without.
+    if n > 0 and (known or total == n) then call('HSET', batch, 'types', add_types(known or '', types)) end
+    if begun then
+        call('ZADD', P .. 'batches', us(now), name)
+        forget_names()
+    end
+    ends.keep(name, keep_ms, begun)
+end
+
+return arrival

@@ -1,0 +1,89 @@
+-- stop: the provider said stop. The limits of the type pause, for the job's key where they are keyed.
+--
+-- Where it gives no time, the pause is 1 s, and twice the last one each time, up to 5 min, until a job of the type is done. Where it
+-- gives one, that is the pause, but at least 0.1 s, and twice as much each time, up to 10 s: "at once" is no hot loop. After
+-- 24 hours of nothing but throttled ends each one counts as an attempt.
+--
+-- stop:<type>/<key>: "<streak> <since_us> <done> <until_us>": how often in a row, since when, the type's counter of done jobs at that
+-- time, until when it paused last.
+--
+-- uses: check gate types
+local stop = {}
+
+local FIRST_US, MOST_US = 1000000, 300 * 1000000   -- without a time
+local FLOOR_US, FLOOR_MOST_US = 100000, 10 * 1000000 -- with one
+local DAY_US = 86400 * 1000000
+local KEPT_MS = 3600000 -- after the pause
+local ATTEMPTS = 25     -- JOB_MAX_ATTEMPTS of queue/job/job.h
+
+-- What is wrong with the keys that this reads and writes; nil: nothing.
+function stop.wrong(name, key)
+    return check.wrong_kind('stop:' .. name .. '/' .. key, 'string') or types.wrong(name, key)
+end
+
+-- The pause after so many throttled ends in a row; delay_us < 0: no time was given.
+local function pause_of(streak, delay_us)
+    local doubled = 2 ^ min(streak - 1, 20)
+    if delay_us < 0 then return min(MOST_US, FIRST_US * doubled) end
+    return max(delay_us, min(FLOOR_MOST_US, FLOOR_US * doubled))
+end
+
+-- One more throttled end; delay_us < 0: no time was given. Returns how long to pause, whether it counts as an attempt, and when it
+-- begins a pause, the how manieth in a row that is.
+function stop.record(name, key, delay_us)
+    local record = P .. 'stop:' .. name .. '/' .. key
+    local done = call_safe('HGET', P .. 'stats:' .. name, 'done')
+    done = type(done) == 'string' and done or '0'
+    local streak, since, mark, till = (call('GET', record) or ''):match('^(%d+) (%d+) (%d+) (%d+)$')
+    streak, since, till = tonumber(streak), tonumber(since), tonumber(till)
+    if not streak or mark ~= done or since > now then streak, since, till = 0, now, 0 end
+    local pause_us, begun
+    if till > now then -- several were running when it said so: one stop
+        pause_us = max(delay_us, till - now)
+    else
+        streak = streak + 1
+        pause_us, begun = pause_of(streak, delay_us), streak
+    end
+    till = max(till, now + pause_us)
+    local text = format('%d %d %s %d', streak, since, done, till)
+    if VIRTUAL then
+        call('SET', record, text)
+    else
+        call('SET', record, text, 'PX', us(ceil((till - now) / 1000) + KEPT_MS))
+    end
+    return pause_us, now - since >= DAY_US, begun
+end
+
+-- The gate of a limit that pauses for a key: its first keyed one, else its first.
+local function gate_to_pause(t, limit, key)
+    for _, list in ipairs({key ~= '' and t.keyed or {}, t.global}) do
+        for _, spec in ipairs(list) do
+            if spec.rule and spec.name:match('^[^#]+') == limit then
+                return gate.load(list == t.keyed and spec.name .. '/' .. key or spec.name, spec.rule)
+            end
+        end
+    end
+end
+
+-- Pauses the limits of a type for that long; false: it has none.
+function stop.pause(name, key, pause_us)
+    local t = types.load(name)
+    local paused = false
+    for _, e in ipairs(types.gates(name, key)) do gate.throttled(e) end
+    for _, limit in ipairs(t.limits) do
+        local g = gate_to_pause(t, limit, key)
+        if g then
+            gate.pause(g, now + pause_us)
+            paused = true
+        end
+    end
+    return paused
+end
+
+function stop.max_attempts(body)
+    local ok, job = pcall(json_read, body)
+    local most = ok and type(job) == 'table' and job.max_attempts
+    return is_whole(tonumber(most), 1) and tonumber(most) or ATTEMPTS
+end
+
+return stop

@@ -1,0 +1,222 @@
+-- types: what Redis keeps of each type: the limits that hold it besides the one of its own name, and what a job costs.
+--
+--   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n>, and what claims noted:
+--          lanes=<path>: the path by which keys of lanes were found, * for several; costs=own: jobs of it named their cost;
+--          spends=own: jobs of it said what they cost in truth
+--
+--   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}
+--   types.read(name)        -> the same, with limits = {limit, ...}: those that exist, the one of its own name first
+--   types.write(t)          puts use and cost back; what else stood there stays
+--   types.attributes(t)     use and cost as text
+--   types.note(name, attribute, value)  sets another one
+--   types.load(name)        -> what holds it
+--   types.specs(name, key)  -> the gates of one key, {name =, rule =} each
+--   types.gates(name, key)  -> the same, loaded
+--   types.wrong(name, key)  -> what is wrong with the keys that this reads; nil: nothing
+--   types.misfit(t, instead) -> why its limits cannot hold it together; nil: they can
+--
+-- uses: check gate rules
+local types = {}
+
+local RULES_MOST = 16 -- over all limits of a type; each is a gate to ask in every claim
+
+function types.parse(name, text)
+    local t = {name = name, use = {}, cost = 1, others = {}}
+    for word in text:gmatch('%S+') do
+        local attribute, value = word:match('^(%w+)=(.*)$')
+        if attribute == 'use' then
+            for limit in value:gmatch('[^,]+') do t.use[#t.use + 1] = limit end
+        elseif attribute == 'cost' and is_whole(tonumber(value), 1) then
+            t.cost = tonumber(value)
+        else
+            if attribute == 'lanes' then t.lanes = value end
+            if word == 'costs=own' then t.own_costs = true end
+            if word == 'spends=own' then t.spends = true end
+            t.others[#t.others + 1] = word
+        end
+    end
+    return t
+end
+
+function types.read(name)
+    local t = types.parse(name, call('HGET', P .. 'types', name) or '')
+    t.limits = {}
+    for i = 0, #t.use do
+        local limit = t.use[i] or name
+        if call('HEXISTS', P .. 'limits', limit) == 1 then t.limits[#t.limits + 1] = limit end
+    end
+    return t
+end
+
+local function attributes(t)
+    local words = {}
+    if #t.use > 0 then words[1] = 'use=' .. concat(t.use, ',') end
+    if t.cost ~= 1 then words[#words + 1] = 'cost=' .. us(t.cost) end
+    return words
+end
+
+function types.attributes(t) return concat(attributes(t), ' ') end
+
+function types.write(t)
+    local words = attributes(t)
+    for _, word in ipairs(t.others) do words[#words + 1] = word end
+    call('HSET', P .. 'types', t.name, concat(words, ' '))
+end
+
+function types.note(name, attribute, value)
+    local t = types.parse(name, call('HGET', P .. 'types', name) or '')
+    local others = {attribute .. '=' .. value}
+    for _, word in ipairs(t.others) do
+        if sub(word, 1, #attribute + 1) ~= attribute .. '=' then others[#others + 1] = word end
+    end
+    t.others = others
+    types.write(t)
+end
+
+-- ---- What holds the jobs of a type: its limits with all their rules, and so its gates. All keyed rules go by one path.
+
+local loaded -- in this call
+
+local function forget() loaded = nil end
+
+-- One gate that holds a type: {name =, rule =}; of a keyed rule the key is still to be added to its name. fixed: it is no
+-- gate but opens at that time: a pause, or a limit whose rules cannot be read.
+local function add_limit(t, name, text)
+    local set = rules.read(text)
+    t.limits[#t.limits + 1] = name
+    t.text[#t.text + 1] = name .. '=' .. text
+    t.digest[#t.digest + 1] = name .. '=' .. (set and set.text or text)
+    if not set then
+        t.broken[#t.broken + 1] = name
+        t.global[#t.global + 1] = {name = name .. '#0', fixed = huge}
+        return
+    end
+    for _, rule in ipairs(set) do
+        local list = rule.by and t.keyed or t.global
+        list[#list + 1] = {name = name .. '#' .. rule.index, rule = rule}
+    end
+    t.path = t.path or set.path
+    t.in_flight = t.in_flight or set.in_flight
+    if set.weighted then t.weighted[#t.weighted + 1] = name end
+    if set.pause_until then t.paused[#t.paused + 1] = {name = name .. '#pause', set = set} end
+end
+
+local function build(name, options, names, texts)
+    local t = {name = name, cost = options.cost, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
+               path = nil, in_flight = nil, limits = {}, text = {}, digest = {}, global = {}, keyed = {}, paused = {}, weighted = {}, broken = {}}
+    for i, text in ipairs(texts) do
+        if text then add_limit(t, names[i], text) end
+    end
+    t.text = concat(t.text, '|')
+    t.limited = #t.limits > 0
+    t.digest = t.limited and '+' .. sub(sha1(concat(t.digest, '|')), 1, 4) or ''
+    return t
+end
+
+-- What was built of the same texts is kept: they change seldom.
+local MOST_KEPT = 1000
+local kept, kept_count = {}, 0 -- name -> {text =, own =, shared =, type =}, as it was last
+
+local function keep(name, text, own, shared, t)
+    if not kept[name] then
+        if kept_count >= MOST_KEPT then kept, kept_count = {}, 0 end
+        kept_count = kept_count + 1
+    end
+    kept[name] = {text = text, own = own, shared = shared, type = t}
+    return t
+end
+
+-- A type that only the limit of its own name holds: most are, and this is asked in each call.
+local function load_own(name)
+    local own, known = call('HGET', P .. 'limits', name), kept[name]
+    if known and known.text == '' and known.own == own then return known.type end
+    return keep(name, '', own, '', build(name, {use = {}, cost = 1}, {name}, {own}))
+end
+
+-- One with attributes: further limits, a cost.
+local function load_shared(name, text)
+    local options, known = types.parse(name, text), kept[name]
+    local names = {name, unpack(options.use)}
+    local texts = call('HMGET', P .. 'limits', unpack(names))
+    local shared = {}
+    for i = 2, #names do shared[i - 1] = texts[i] or '' end
+    shared = concat(shared, '\n')
+    if known and known.text == text and known.own == texts[1] and known.shared == shared then return known.type end
+    return keep(name, text, texts[1], shared, build(name, options, names, texts))
+end
+
+-- The type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
+-- limits = {name...}, text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
+-- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
+function types.load(name)
+    if not loaded then
+        loaded = {}
+        at_next_call(forget)
+    end
+    local t = loaded[name]
+    if t then return t end
+    local text = call('HGET', P .. 'types', name) or ''
+    t = text == '' and load_own(name) or load_shared(name, text)
+    loaded[name] = t
+    return t
+end
+
+-- The gates that hold a job of that type and key; a limit whose rules cannot be read has none.
+function types.specs(name, key)
+    local t, specs = types.load(name), {}
+    for _, spec in ipairs(t.global) do
+        if spec.rule then specs[#specs + 1] = spec end
+    end
+    for _, spec in ipairs(key ~= '' and t.keyed or {}) do
+        specs[#specs + 1] = {name = spec.name .. '/' .. key, rule = spec.rule}
+    end
+    return specs
+end
+
+function types.wrong(name, key)
+    local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
+    for _, spec in ipairs(wrong and {} or types.specs(name, key)) do
+        wrong = wrong or check.wrong_kind('gate:' .. spec.name, 'string')
+    end
+    return wrong
+end
+
+function types.gates(name, key)
+    local gates = types.specs(name, key)
+    for i, spec in ipairs(gates) do gates[i] = gate.load(spec.name, spec.rule) end
+    return gates
+end
+
+-- What is wrong with a rule of a limit for the jobs of a type.
+local function wrong_cost(t, limit, rule)
+    local most = (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst
+    if rule.in_flight or t.cost <= most then return nil end
+    return format('type %s: a job costs %d and limit %s never lets more than %d start at once; raise its burst or lower the cost',
+                  t.name, t.cost, limit, most)
+end
+
+-- What keeps a type from being held by its limits; nil: nothing. instead: limit -> rules that it is about to have.
+function types.misfit(t, instead)
+    local count, path, path_of = 0, nil, nil
+    for i = 0, #t.use do
+        local limit = t.use[i] or t.name
+        local text = instead[limit] or call('HGET', P .. 'limits', limit)
+        local set = text and rules.read(text)
+        if set then
+            count = count + #set
+            if path and set.path and path ~= set.path then
+                return format('type %s: limit %s goes by %s and limit %s by %s; the keyed rules of a type have one path',
+                              t.name, path_of, path, limit, set.path)
+            end
+            if set.path then path, path_of = set.path, limit end
+            for _, rule in ipairs(set) do
+                local wrong = wrong_cost(t, limit, rule)
+                if wrong then return wrong end
+            end
+        end
+    end
+    if count <= RULES_MOST then return nil end
+    return format('type %s: %d rules over all its limits; at most %d, so leave a limit or a rule out', t.name, count, RULES_MOST)
+end
+
+return types

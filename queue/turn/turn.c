@@ -1,0 +1,462 @@
+#include "queue/turn/turn.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/redis/reply.h"
+#include "core/redis/script.h"
+
+static void add_names(struct args *a, struct names names)
+{
+    for (int i = 0; i < names.count; i++)
+        args_add(a, names.at[i]);
+}
+
+static struct span span_of(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING ? (struct span){reply->str, reply->len} : (struct span){"", 0};
+}
+
+bool turn_is_unregistered(const struct error *e)
+{
+    return strstr(e->text, "unregistered") != NULL;
+}
+
+bool turn_is_of_another_format(const struct error *e)
+{
+    return strncmp(e->text, "format: ", strlen("format: ")) == 0;
+}
+
+/* ---- claim */
+
+void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
+{
+    char options[6] = "";
+
+    if (call->held)
+        strcat(options, "h");
+    if (call->unknown_dead)
+        strcat(options, "d");
+    if (call->mark)
+        strcat(options, "m");
+    if (call->reserved)
+        strcat(options, "r");
+    if (call->alone)
+        strcat(options, "a");
+    script_begin(a, "claim", prefix, now_us);
+    args_add(a, call->worker);
+    args_add(a, call->group);
+    args_add_int(a, call->turn);
+    args_add_int(a, call->free);
+    args_add_int(a, call->prefetch);
+    args_add_int(a, call->look);
+    args_add_int(a, call->duty_until_us);
+    args_add_int(a, call->ahead_us);
+    args_add_int(a, call->far);
+    args_add(a, options);
+    args_add_int(a, call->queues.count);
+    add_names(a, call->queues);
+    add_names(a, call->types);
+}
+
+/* The part of text up to the first such character, which is passed over; false: there is none. */
+static bool cut(struct span *text, char at, struct span *part)
+{
+    const char *end = memchr(text->at, at, text->len);
+
+    if (!end)
+        return false;
+    *part = (struct span){text->at, (size_t)(end - text->at)};
+    *text = (struct span){end + 1, text->len - part->len - 1};
+    return true;
+}
+
+/* The number behind mark in the head of a token; absent: without one. */
+static int64_t number_in(struct span head, char mark, int64_t absent)
+{
+    const char *at = memchr(head.at, mark, head.len);
+
+    return at ? strtoll(at + 1, NULL, 10) : absent;
+}
+
+/* "turn.index[@slot][*cost][+rules]/queue/type/key[~gate[,gate...]]" */
+static bool read_token(struct span token, struct lease *lease)
+{
+    struct span rest = token, head, queue;
+
+    if (!cut(&rest, '/', &head) || !cut(&rest, '/', &queue) || !cut(&rest, '/', &lease->type))
+        return false;
+    if (!cut(&rest, '~', &lease->key))
+        lease->key = rest;
+    lease->token = token;
+    lease->slot_us = number_in(head, '@', 0);
+    lease->cost = number_in(head, '*', 1);
+    return true;
+}
+
+struct span lease_attr(struct span attrs, char letter)
+{
+    const char *at = attrs.at, *end = attrs.at + attrs.len;
+
+    while (at < end) { /* at a comma */
+        const char *next = memchr(at + 1, ',', (size_t)(end - at - 1));
+        size_t len = (size_t)((next ? next : end) - at);
+
+        if (len > 1 && at[1] == letter)
+            return (struct span){at + 2, len - 2};
+        at += len;
+    }
+    return (struct span){NULL, 0};
+}
+
+#define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
+
+bool lease_read_entry(struct span entry, struct lease *lease)
+{
+    int *numbers[] = {&lease->attempts, &lease->interrupted, &lease->throttled};
+    const char *at = entry.at;
+    char *end;
+    long number;
+
+    lease->attempts = lease->interrupted = lease->throttled = 0;
+    lease->body = entry;
+    lease->attrs = (struct span){"", 0};
+    if (entry.len == 0 || *at != '@')
+        return entry.len > 0;
+    for (int i = 0; i < 3; i++) {
+        if (!isdigit((unsigned char)at[1]))
+            return false;
+        number = strtol(at + 1, &end, 10);
+        if (number > COUNT_MOST)
+            return false;
+        *numbers[i] = (int)number;
+        at = end;
+        if (*at != ',' && (i < 2 || *at != ';'))
+            return false;
+    }
+    lease->body = (struct span){at, entry.len - (size_t)(at - entry.at)};
+    return cut(&lease->body, ';', &lease->attrs);
+}
+
+static int read_leases(const struct redisReply *list, struct claim *claim, struct error *e)
+{
+    size_t n = list->elements / 2;
+
+    if (n > claim->lease_capacity) {
+        struct lease *leases = realloc(claim->leases, n * sizeof *leases);
+
+        if (!leases)
+            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+        claim->leases = leases;
+        claim->lease_capacity = n;
+    }
+    claim->lease_count = n;
+    for (size_t i = 0; i < n; i++) {
+        struct lease *lease = &claim->leases[i];
+        struct span entry = span_of(list->element[2 * i + 1]);
+
+        if (!read_token(span_of(list->element[2 * i]), lease))
+            return error_set(e, WEIR_EINTERNAL,
+                             "claim: a lease that cannot be read; is another version at work?");
+        if (!lease_read_entry(entry, lease)) {
+            /* From outside: all of it is the body, and whoever reads that finds it wrong. */
+            lease->attempts = lease->interrupted = lease->throttled = 0;
+            lease->body = entry;
+            lease->attrs = (struct span){"", 0};
+        }
+    }
+    return 0;
+}
+
+static const struct span *read_words(const struct redisReply *list, struct span **words, size_t *count)
+{
+    const struct span *first = *words;
+
+    *count = list->elements;
+    for (size_t i = 0; i < list->elements; i++)
+        *(*words)++ = span_of(list->element[i]);
+    return first;
+}
+
+int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
+{
+    struct redisReply **at;
+    struct span *words;
+    size_t n = 0;
+    int rc = reply_array(reply, 14, "claim", e);
+
+    for (int i = 5; rc == 0 && i < 11; i++)
+        rc = reply_array(reply->element[i], 0, "claim", e);
+    if (rc != 0)
+        return rc;
+    at = reply->element;
+    for (int i = 6; i < 11; i++)
+        n += at[i]->elements;
+    if (n > claim->word_capacity) {
+        if (!(words = realloc(claim->words, n * sizeof *words)))
+            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+        claim->words = words;
+        claim->word_capacity = n;
+    }
+    claim->now_us = reply_int(at[0], 0);
+    claim->next_us = reply_int(at[1], -1);
+    claim->later_us = reply_int(at[2], -1);
+    claim->duty_until_us = reply_int(at[3], 0);
+    claim->more = reply_int(at[4], 0) != 0;
+    claim->starved = reply_int(at[11], 0) != 0;
+    claim->look_us = reply_int(at[12], -1);
+    claim->alone = reply_int(at[13], 0) != 0;
+    words = claim->words;
+    claim->limits = read_words(at[6], &words, &claim->limit_count);
+    claim->aside = read_words(at[7], &words, &claim->aside_count);
+    claim->broken = read_words(at[8], &words, &claim->broken_count);
+    claim->paused = read_words(at[9], &words, &claim->paused_count);
+    claim->faults = read_words(at[10], &words, &claim->fault_count);
+    return read_leases(at[5], claim, e);
+}
+
+void claim_free(struct claim *claim)
+{
+    free(claim->leases);
+    free(claim->words);
+    memset(claim, 0, sizeof *claim);
+}
+
+/* ---- settle */
+
+void settle_request(struct args *a, const char *prefix, int64_t now_us, const char *worker)
+{
+    script_begin(a, "settle", prefix, now_us);
+    args_add(a, worker);
+}
+
+void settle_done(struct args *a, const char *type, struct span batch, size_t n)
+{
+    args_add(a, "done");
+    args_add(a, type);
+    args_add_bytes(a, batch.at, batch.len);
+    args_add_int(a, (int64_t)n);
+}
+
+void settle_token(struct args *a, struct span token)
+{
+    args_add_bytes(a, token.at, token.len);
+}
+
+void settle_cost(struct args *a, struct span token, int64_t cost)
+{
+    args_add(a, "cost");
+    args_add_bytes(a, token.at, token.len);
+    args_add_int(a, cost);
+    args_add(a, "");
+}
+
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason)
+{
+    static const char *const verbs[] = {[SETTLE_FINISH] = "finish",
+                                        [SETTLE_RETRY] = "retry",
+                                        [SETTLE_THROTTLED] = "throttled",
+                                        [SETTLE_BACK] = "back",
+                                        [SETTLE_DEAD] = "dead",
+                                        [SETTLE_CANCELLED] = "cancelled",
+                                        [SETTLE_INTERRUPTED] = "interrupted"};
+
+    args_add(a, verbs[verb]);
+    args_add_bytes(a, token.at, token.len);
+    args_add_int(a, number);
+    args_add(a, reason ? reason : "");
+}
+
+/* One number. */
+static int number_reply(const struct redisReply *reply, const char *script, int64_t *value, struct error *e)
+{
+    if (reply && reply->type == REDIS_REPLY_INTEGER) {
+        *value = reply->integer;
+        return 0;
+    }
+    return reply_array(reply, SIZE_MAX, script, e);
+}
+
+int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e)
+{
+    if (!reply || reply->type != REDIS_REPLY_ARRAY)
+        return number_reply(reply, "settle", stale, e);
+    if (reply_array(reply, 4, "settle", e) != 0)
+        return e->status;
+    *stale = reply_int(reply->element[0], 0);
+    return 0;
+}
+
+bool settle_paused(const struct redisReply *reply, size_t i, struct paused *paused)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 4 + 3 * i)
+        return false;
+    *paused = (struct paused){.token = span_of(reply->element[3 * i + 1]),
+                              .pause_us = reply_int(reply->element[3 * i + 2], 0),
+                              .times = reply_int(reply->element[3 * i + 3], 0)};
+    return true;
+}
+
+/* ---- promote */
+
+void promote_request(struct args *a, const char *prefix, int64_t now_us, int most)
+{
+    script_begin(a, "promote", prefix, now_us);
+    args_add_int(a, most);
+    job_add_seed(a);
+}
+
+int promote_reply(const struct redisReply *reply, struct promoted *promoted, struct error *e)
+{
+    int rc = reply_array(reply, 4, "promote", e);
+    struct redisReply **at;
+
+    *promoted = (struct promoted){0};
+    if (rc == 0)
+        rc = reply_array(reply->element[2], 0, "promote", e);
+    if (rc != 0)
+        return rc;
+    at = reply->element[2]->element;
+    promoted->moved = reply_int(reply->element[0], 0);
+    promoted->now_us = reply_int(reply->element[1], 0);
+    promoted->later_us = reply_int(reply->element[3], -1);
+    promoted->due_count = reply->element[2]->elements / 3;
+    if (!(promoted->due = calloc(promoted->due_count + 1, sizeof *promoted->due)))
+        return error_set(e, WEIR_EINTERNAL, "promote: out of memory");
+    for (size_t i = 0; i < promoted->due_count; i++, at += 3)
+        promoted->due[i] = (struct due_schedule){span_of(at[0]), span_of(at[1]), reply_int(at[2], 0)};
+    return 0;
+}
+
+void promoted_free(struct promoted *promoted)
+{
+    free(promoted->due);
+    promoted->due = NULL;
+}
+
+/* ---- adopt */
+
+static struct went_back back_of(const struct redisReply *reply)
+{
+    struct went_back back;
+
+    if (reply->type == REDIS_REPLY_STRING && sscanf(reply->str, "%16" SCNd64 " %16" SCNd64 " %16" SCNd64,
+                                                    &back.from_us, &back.to_us, &back.at_us) == 3)
+        return back;
+    return (struct went_back){0};
+}
+
+void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call)
+{
+    script_begin(a, "adopt", prefix, now_us);
+    args_add(a, call->worker);
+    args_add(a, call->old_worker);
+    args_add(a, call->group);
+    args_add_int(a, call->lease_us);
+    args_add(a, call->info);
+    args_add(a, call->birth);
+    args_add_int(a, call->seen_us);
+    args_add_int(a, call->queues.count);
+    add_names(a, call->queues);
+}
+
+int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
+{
+    size_t fixed = 3 + (size_t)queue_count;
+    int rc = reply_array(reply, 4 + fixed, "adopt", e);
+
+    memset(adopt, 0, sizeof *adopt);
+    if (rc != 0)
+        return rc;
+    adopt->now_us = reply_int(reply->element[0], 0);
+    adopt->left = reply_int(reply->element[1], 0);
+    if (!(adopt->words = calloc(reply->elements, sizeof *adopt->words)))
+        return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");
+    adopt->birth = span_of(reply->element[2]);
+    adopt->back = back_of(reply->element[3]);
+    for (size_t i = 4; i < reply->elements; i++)
+        adopt->words[i - 4] = span_of(reply->element[i]);
+    adopt->keys = adopt->words;
+    adopt->lost = adopt->words + fixed;
+    adopt->lost_count = reply->elements - 4 - fixed;
+    return 0;
+}
+
+void adopt_free(struct adopt *adopt)
+{
+    free(adopt->words);
+    adopt->words = NULL;
+}
+
+/* ---- reap */
+
+void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call)
+{
+    script_begin(a, "reap", prefix, now_us);
+    args_add(a, call->worker);
+    args_add_int(a, call->lease_us);
+    args_add_int(a, call->interrupted_most);
+    args_add_int(a, call->dead_most);
+    args_add_int(a, call->dead_age_us);
+}
+
+int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
+{
+    int rc = reply_array(reply, 8, "reap", e);
+    const struct redisReply *kept;
+
+    for (int i = 4; rc == 0 && i < 7; i++)
+        rc = reply_array(reply->element[i], 0, "reap", e);
+    if (rc != 0)
+        return rc;
+    *reaped = (struct reaped){.now_us = reply_int(reply->element[0], 0),
+                              .back = back_of(reply->element[7]),
+                              .taken = reply_int(reply->element[1], 0),
+                              .forgotten = reply_int(reply->element[2], 0),
+                              .left = reply_int(reply->element[3], 0),
+                              .workers = (int64_t)reply->element[4]->elements};
+    for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
+        reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
+    kept = reply->element[6];
+    if (kept->elements == 3)
+        reaped->kept = (struct dead_bounds){reply_int(kept->element[0], 0), reply_int(kept->element[1], 0),
+                                            reply_int(kept->element[2], 0)};
+    return 0;
+}
+
+/* ---- heard */
+
+void heard_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, struct span token)
+{
+    script_begin(a, "heard", prefix, now_us);
+    args_add(a, worker);
+    settle_token(a, token);
+}
+
+/* ---- drained */
+
+void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,
+                     struct names types)
+{
+    script_begin(a, "drained", prefix, now_us);
+    args_add_int(a, queues.count);
+    add_names(a, queues);
+    add_names(a, types);
+}
+
+int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e)
+{
+    int rc = reply_array(reply, 6, "drained", e);
+
+    if (rc != 0)
+        return rc;
+    drained->waiting = reply_int(reply->element[0], 0);
+    drained->parked = reply_int(reply->element[1], 0);
+    drained->running = reply_int(reply->element[2], 0);
+    drained->due = reply_int(reply->element[3], 0);
+    drained->paused = reply_int(reply->element[4], 0);
+    drained->aside = reply_int(reply->element[5], 0);
+    return 0;
+}

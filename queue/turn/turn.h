@@ -1,0 +1,197 @@
+/* The transitions of a turn: for each script a request function, which builds the call, and a reply function,
+ * which reads and checks the answer. The scripts' headers say what they do. now_us < 0: Redis's own time.
+ * What a reply function hands out points into the reply. */
+#ifndef QUEUE_TURN_TURN_H
+#define QUEUE_TURN_TURN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/redis/args.h"
+#include "queue/dead/dead.h"
+#include "queue/job/job.h"
+
+struct redisReply;
+
+/* Some names: queues, types. */
+struct names {
+    const char *const *at;
+    int count;
+};
+
+struct claim_call {
+    const char *worker, *group;
+    int64_t turn;
+    int free;              /* idle executors */
+    int prefetch;          /* jobs without a limit that may be leased beyond those */
+    int look;              /* jobs of a queue to read at first, 1 to 1000 */
+    int64_t duty_until_us; /* as the last claim answered */
+    int64_t
+        ahead_us; /* how far ahead slots may be granted, at most GATE_AHEAD_MOST_US; 0: as to a near worker */
+    int far;      /* to how many jobs farther than to a near worker */
+    bool reserved;     /* none of the idle executors is for jobs without a limit */
+    bool held;         /* look at held types */
+    bool unknown_dead; /* types that no worker has run for a minute are dead */
+    bool mark;         /* once a second: mark the rates */
+    bool alone;        /* it may come to run one that is to run alone */
+    struct names queues, types;
+};
+
+struct lease {
+    struct span token, type, key; /* type and key: in token; a key may be empty */
+    struct span body;
+    struct span attrs; /* ",b" batch and the like, see lease.lua; empty: none */
+    int64_t slot_us;   /* when it may start, by Redis's clock; 0: at once, it has no gate */
+    int64_t cost;      /* slots taken of each rate */
+    int attempts, interrupted, throttled;
+};
+
+/* A claim's answer. The arrays are reused by the next claim_reply; claim_free frees them. */
+struct claim {
+    int64_t now_us;
+    int64_t next_us;  /* when to look at what is parked; -1: never */
+    int64_t later_us; /* when a scheduled or retried job is due; -1: never */
+    int64_t duty_until_us;
+    bool more;
+    bool starved;    /* a job with a limit could have started, had there been an idle executor */
+    int64_t look_us; /* the second: when to look whether the worker on duty is still there; -1: it is not */
+    bool alone; /* it has got a job that is to run alone, or is to get one when nothing else is in flight */
+    struct lease *leases;
+    size_t lease_count, lease_capacity;
+    struct span *words; /* the lists below point here */
+    size_t word_capacity;
+    const struct span *limits, *aside, *broken; /* limits: type, "limit=rules|limit=rules ...", type ... */
+    const struct span *paused;                  /* queues that it was asked to serve, and did not */
+    const struct span *faults;                  /* what is wrong with keys that hold something else */
+    size_t limit_count, aside_count, broken_count, paused_count, fault_count;
+};
+
+/* Reads "@attempts,interrupted,throttled<attrs>;{...}", or the body alone, into those members of lease. */
+bool lease_read_entry(struct span entry, struct lease *lease);
+/* One of a lease's attrs by its letter; at NULL: it is not there. */
+struct span lease_attr(struct span attrs, char letter);
+
+void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
+WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
+void claim_free(struct claim *claim);
+
+/* settle_request begins; then settle_done (once for each type) and settle_end add what has ended. */
+void settle_request(struct args *a, const char *prefix, int64_t now_us, const char *worker);
+/* Announces n tokens of jobs of that type and batch (empty: none) that are done, 1 to 4000; add them with
+ * settle_token. */
+void settle_done(struct args *a, const char *type, struct span batch, size_t n);
+void settle_token(struct args *a, struct span token);
+/* The true cost of a job, whose end follows in this or a later settle. */
+void settle_cost(struct args *a, struct span token, int64_t cost);
+#define SETTLE_NO_TIME (-1) /* the delay of a throttled job whose handler gave none */
+enum settle_verb {
+    SETTLE_RETRY,
+    SETTLE_THROTTLED,
+    SETTLE_BACK,
+    SETTLE_DEAD,
+    SETTLE_FINISH,
+    SETTLE_CANCELLED,
+    SETTLE_INTERRUPTED
+};
+/* number: the delay in us of RETRY and THROTTLED; of FINISH (done, one by itself) how long to remember it, in
+ * ms; of INTERRUPTED (its handler died) after how many times the job is dead; else 0. reason: of RETRY,
+ * INTERRUPTED and DEAD; may be NULL. */
+void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
+/* stale: leases that were no longer this worker's. */
+WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
+/* A pause that a throttled job began; times: the how manieth in a row. */
+struct paused {
+    struct span token;
+    int64_t pause_us, times;
+};
+/* The i-th of those; false: there are no more. After settle_reply, as long as the reply lives. */
+bool settle_paused(const struct redisReply *reply, size_t i, struct paused *paused);
+
+void promote_request(struct args *a, const char *prefix, int64_t now_us, int most);
+/* A schedule that is due; see queue/schedule/schedule.h. */
+struct due_schedule {
+    struct span name, definition;
+    int64_t due_us;
+};
+struct promoted {
+    int64_t moved, now_us;
+    int64_t later_us;         /* as a claim's */
+    struct due_schedule *due; /* freed by promoted_free */
+    size_t due_count;
+};
+WEIR_CHECKED int promote_reply(const struct redisReply *reply, struct promoted *promoted, struct error *e);
+void promoted_free(struct promoted *promoted);
+
+struct adopt_call {
+    const char *worker;     /* "": the old one leaves */
+    const char *old_worker; /* "": none */
+    const char *group;
+    int64_t lease_us;
+    const char *info;  /* JSON: host, pid, queues, lease_s */
+    const char *birth; /* of the data, as the last answer said it; "": not known */
+    int64_t seen_us;   /* the last mark that was answered; 0: none */
+    struct names queues;
+};
+/* Then settle_token for each job that still runs; for what is left after an answer, the same call without. */
+void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
+/* Redis went back: what was written between these two times, at least, is lost, which was found at that one.
+ * 0: it did not. */
+struct went_back {
+    int64_t from_us, to_us, at_us;
+};
+/* now_us of an answer is a mark (queue/state/past.lua): of an adopt, of a heartbeat, of a claim that leases
+ * something or takes the duty. */
+struct adopt {
+    int64_t now_us;
+    int64_t left;      /* jobs of the old one that are still to go back, in further calls */
+    struct span birth; /* of the data; another one than before: all was lost meanwhile */
+    struct went_back back;
+    const struct span
+        *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
+    const struct span *lost; /* tokens that are no longer its own */
+    size_t lost_count;
+    struct span *words; /* owns both */
+};
+WEIR_CHECKED int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt,
+                             struct error *e);
+void adopt_free(struct adopt *adopt);
+
+struct reap_call {
+    const char *worker;
+    int64_t lease_us;
+    int interrupted_most;
+    int64_t dead_most, dead_age_us; /* with which it was started; 0: with none */
+};
+void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
+enum { REAPED_WRONG_MOST = 9 };
+struct reaped {
+    int64_t now_us;
+    struct went_back back;
+    int64_t taken, workers;  /* leases of dead workers, and of how many none is left */
+    int64_t forgotten;       /* dead jobs, the oldest */
+    struct dead_bounds kept; /* bounds of the dead jobs in this namespace; 0: not known */
+    int64_t left;            /* what the next calls have to do: leases to take back, dead jobs to forget */
+    struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
+    size_t wrong_count;
+};
+WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
+
+/* The worker has heard that the job of this lease was cancelled. The answer says nothing. */
+void heard_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, struct span token);
+
+void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,
+                     struct names types);
+struct drained {
+    int64_t waiting, parked, running, due;
+    int64_t paused, aside; /* it does not wait for these: in paused queues, and of paused batches */
+};
+WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
+
+/* Was the refusal "unregistered": the worker must adopt itself anew? */
+bool turn_is_unregistered(const struct error *e);
+/* Was it "format": this version of Weir cannot read the data? */
+bool turn_is_of_another_format(const struct error *e);
+
+#endif

@@ -1,0 +1,111 @@
+/* fixed-window: count slots in each window [offset + n period, offset + (n + 1) period) since 1970 in UTC.
+ * The quota of a provider that counts by calendar days or hours.
+ *
+ * Worst case: all of one window at its end and all of the next at its beginning: 2 count in a period around
+ * an edge. */
+#include "throttle/algorithm/algorithm.h"
+
+enum word { LAST_US, USED }; /* the last start, and the slots used in its window */
+
+static int64_t most_in_period(const struct rule *rule)
+{
+    return 2 * rule->count;
+}
+
+/* When the window of a time began. */
+static int64_t window_of(const struct rule *rule, int64_t at_us)
+{
+    int64_t passed = (at_us - rule->offset_us) % rule->period_us;
+
+    return at_us - (passed < 0 ? passed + rule->period_us : passed);
+}
+
+static int load(struct gate *g, const char *words, int64_t now_us)
+{
+    (void)now_us;
+    return words_read(words, 2, g->word) && g->word[USED] <= SLOTS_MOST ? 0 : WEIR_EINPUT;
+}
+
+static int64_t used(const struct gate *g, int64_t at_us)
+{
+    return window_of(&g->rule, at_us) > window_of(&g->rule, g->word[LAST_US]) ? 0 : g->word[USED];
+}
+
+static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
+{
+    int64_t s_us = most(now_us, g->word[LAST_US]);
+
+    return used(g, s_us) + slots <= g->rule.count ? s_us : window_of(&g->rule, s_us) + g->rule.period_us;
+}
+
+static int take(struct gate *g, int64_t s_us, int64_t slots)
+{
+    g->word[USED] = least(SLOTS_MOST, used(g, s_us) + slots);
+    g->word[LAST_US] = s_us;
+    return 0;
+}
+
+static int charge(struct gate *g, int64_t now_us, int64_t slots)
+{
+    return take(g, most(now_us, g->word[LAST_US]), slots);
+}
+
+static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
+{
+    (void)now_us;
+    if (window_of(&g->rule, s_us) == window_of(&g->rule, g->word[LAST_US]))
+        g->word[USED] = most(0, g->word[USED] - slots);
+}
+
+static int64_t last(const struct gate *g)
+{
+    return g->word[LAST_US];
+}
+
+static int fill(struct gate *g, int64_t at_us, int64_t slots)
+{
+    g->word[LAST_US] = at_us;
+    g->word[USED] = slots;
+    return 0;
+}
+
+static void step_back(struct gate *g, int64_t us)
+{
+    g->word[LAST_US] = most(0, g->word[LAST_US] - us);
+}
+
+static int64_t resets(const struct gate *g)
+{
+    return g->word[USED] ? window_of(&g->rule, g->word[LAST_US]) + g->rule.period_us : 0;
+}
+
+/* What is left of this window, then whole windows. */
+static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
+{
+    int64_t s_us = most(now_us, g->word[LAST_US]);
+    int64_t here = most(0, g->rule.count - used(g, s_us)) / slots, each = g->rule.count / slots;
+    int64_t windows = (n - here + each - 1) / each;
+
+    if (n <= here)
+        return s_us;
+    return time_or_never((__int128)windows * g->rule.period_us + window_of(&g->rule, s_us));
+}
+
+const struct algorithm_ops fixed_window_ops = {
+    .name = "fixed-window",
+    .offsets = true,
+    .count_max = SLOTS_MOST,
+    .most_in_period = most_in_period,
+    .scale = scale_count,
+    .load = load,
+    .start = start,
+    .used = used,
+    .take = take,
+    .charge = charge,
+    .give = give,
+    .last = last,
+    .fill = fill,
+    .step_back = step_back,
+    .resets = resets,
+    .nth_start = nth_start,
+};

@@ -1,0 +1,302 @@
+/* gcra: the generic cell rate algorithm in exact integers, as in throttle/algorithm/gcra.lua.
+ *
+ * Source: ITU-T I.371 (virtual scheduling). A start of cost slots at s is allowed when s >= TAT - (burst -
+ * cost) T; then TAT = max(s, TAT) + cost T. A time is whole microseconds and a remainder in units of 1/count
+ * us, so 7/s does not drift. Starts happen at whole microseconds: s = the exact opening time rounded up, and
+ * while s <= TAT rounded up it counts as the exact time, so that rounding loses nothing. A product that would
+ * not fit 64 bits is made in 128. What is given back, and what is remembered for it, is said in gcra.lua.
+ *
+ * Worst case: burst - 1 slots, and one for each T that begins in the window: count + burst - 1 in any period.
+ */
+#include "throttle/algorithm/gcra.h"
+#include "core/duration.h"
+
+#include <string.h>
+
+#include "throttle/algorithm/algorithm.h"
+
+typedef __int128 wide;
+
+enum word {
+    TAT_US,
+    TAT_REM,
+    LAST_US
+}; /* TAT = TAT_US + TAT_REM / count; the last start, as far as it counts */
+
+#define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000)
+/* How far ahead debt can put TAT. All that a rule can grant is half of it at most. */
+#define FAR_US (2 * TEN_YEARS_US)
+
+int64_t gcra_most_in_period(const struct rule *rule)
+{
+    return rule->count + rule->burst - 1;
+}
+
+/* T grows, the count stays: TAT remains what it is. */
+void gcra_scale(struct rule *rule, int thousandths)
+{
+    rule->period_us = least(TEN_YEARS_US, (rule->period_us * 1000 + thousandths - 1) / thousandths);
+    rule->burst = least(rule->burst, (int64_t)((wide)TEN_YEARS_US * rule->count / rule->period_us) + 1);
+}
+
+static int64_t tat_rounded_up(const struct gate *g)
+{
+    return g->word[TAT_US] + (g->word[TAT_REM] > 0);
+}
+
+/* TAT in 1/count us. */
+static wide tat_parts(const struct gate *g)
+{
+    return (wide)g->word[TAT_US] * g->rule.count + g->word[TAT_REM];
+}
+
+static void set_tat(struct gate *g, wide parts)
+{
+    g->word[TAT_US] = (int64_t)(parts / g->rule.count);
+    g->word[TAT_REM] = (int64_t)(parts % g->rule.count);
+}
+
+static wide rounded_up(wide parts, int64_t count)
+{
+    return parts / count + (parts % count > 0);
+}
+
+static void forget(struct gate *g)
+{
+    g->remembers = false;
+    g->low_count = 0;
+}
+
+static void cut(struct gate *g, int64_t now_us)
+{
+    if (g->word[TAT_US] >= now_us + FAR_US) {
+        g->word[TAT_US] = now_us + FAR_US;
+        g->word[TAT_REM] = 0;
+        forget(g);
+    }
+}
+
+/* ---- What starts found in use: LOWS of gcra.lua */
+
+static bool is_less(const struct gate_low *a, const struct gate_low *b)
+{
+    return a->us < b->us || (a->us == b->us && a->rem < b->rem);
+}
+
+static void drop_low(struct gate *g, int i)
+{
+    g->low_count--;
+    memmove(&g->lows[i], &g->lows[i + 1], (size_t)(g->low_count - i) * sizeof *g->lows);
+}
+
+/* The two that differ least become one: as late as the later, as low as the lower. */
+static void merge_lows(struct gate *g)
+{
+    int best = 0;
+
+    for (int i = 1; i + 1 < g->low_count; i++)
+        if (g->lows[i + 1].us - g->lows[i].us < g->lows[best + 1].us - g->lows[best].us)
+            best = i;
+    g->lows[best].start_us = g->lows[best + 1].start_us;
+    drop_low(g, best + 1);
+}
+
+static void add_low(struct gate *g, struct gate_low low)
+{
+    if (g->low_count > 0 && low.start_us <= g->lows[g->low_count - 1].start_us)
+        return; /* it found more than that one */
+    while (g->low_count > 0 && !is_less(&g->lows[g->low_count - 1], &low))
+        g->low_count--;
+    g->lows[g->low_count++] = low;
+    if (g->low_count > GATE_LOWS)
+        merge_lows(g);
+}
+
+static int find_low(const struct gate *g, int64_t s_us)
+{
+    int i = 0;
+
+    while (i < g->low_count && g->lows[i].start_us <= s_us)
+        i++;
+    return i;
+}
+
+static void subtract_lows(struct gate *g, int first, const struct gate_low *given)
+{
+    for (int i = first; i < g->low_count; i++) {
+        struct gate_low *low = &g->lows[i];
+
+        low->us -= given->us + (low->rem < given->rem);
+        low->rem += low->rem < given->rem ? g->rule.count - given->rem : -given->rem;
+        if (low->us < 0)
+            low->us = low->rem = 0;
+    }
+    while (first > 0 && first < g->low_count && !is_less(&g->lows[first - 1], &g->lows[first]))
+        drop_low(g, --first);
+}
+
+void gcra_remember(struct gate *g, int64_t now_us)
+{
+    if (g->remembers)
+        return;
+    g->remembers = true;
+    g->low_count = 0;
+    if (g->word[TAT_US] >= now_us)
+        add_low(g, (struct gate_low){.start_us = most(now_us, g->word[LAST_US])});
+}
+
+/* "S,US,REM;" each, at least one. */
+static bool read_lows(struct gate *g, const char *words)
+{
+    const int64_t time_most = INT64_C(1) << 53;
+
+    for (g->low_count = 0; *words; g->low_count++) {
+        struct gate_low *low = &g->lows[g->low_count];
+
+        if (g->low_count == GATE_LOWS || !number_read(&words, time_most, &low->start_us) || *words++ != ',' ||
+            !number_read(&words, time_most, &low->us) || *words++ != ',' ||
+            !number_read(&words, g->rule.count - 1, &low->rem) || *words++ != ';')
+            return false;
+    }
+    g->remembers = g->low_count > 0;
+    return g->remembers;
+}
+
+/* ---- Words */
+
+/* TAT_US TAT_REM[ LAST_US[ LOWS]] */
+static bool read_words(struct gate *g, const char *words)
+{
+    for (int i = 0; i <= LAST_US; i++) {
+        if (!number_read(&words, INT64_C(1) << 53, &g->word[i]))
+            return false;
+        if (!*words && i >= TAT_REM)
+            return true;
+        if (*words++ != ' ')
+            return false;
+    }
+    return read_lows(g, words);
+}
+
+int gcra_load(struct gate *g, const char *words, int64_t now_us)
+{
+    forget(g);
+    g->word[LAST_US] = 0;
+    if (!read_words(g, words) || g->word[TAT_REM] >= g->rule.count)
+        return WEIR_EINPUT;
+    cut(g, now_us);
+    return 0;
+}
+
+int64_t gcra_start(const struct gate *g, int64_t now_us, int64_t slots)
+{
+    wide opens = tat_parts(g) - (wide)(g->rule.burst - slots) * g->rule.period_us;
+
+    return most(now_us, (int64_t)rounded_up(opens, g->rule.count));
+}
+
+/* (TAT - at) / T; T is period parts of 1/count us. */
+int64_t gcra_used(const struct gate *g, int64_t at_us)
+{
+    wide left = tat_parts(g) - (wide)at_us * g->rule.count;
+
+    return left <= 0 ? 0 : (int64_t)rounded_up(left, g->rule.period_us);
+}
+
+int gcra_take(struct gate *g, int64_t s_us, int64_t slots)
+{
+    wide tat = s_us > tat_rounded_up(g) ? (wide)s_us * g->rule.count : tat_parts(g);
+    wide left = tat - (wide)s_us * g->rule.count;
+
+    if (g->remembers)
+        add_low(g, (struct gate_low){s_us, (int64_t)(left > 0 ? left / g->rule.count : 0),
+                                     (int64_t)(left > 0 ? left % g->rule.count : 0)});
+    set_tat(g, tat + (wide)slots * g->rule.period_us);
+    g->word[LAST_US] = most(g->word[LAST_US], s_us);
+    return 0;
+}
+
+int gcra_charge(struct gate *g, int64_t now_us, int64_t slots)
+{
+    int status = gcra_take(g, now_us, slots);
+
+    cut(g, now_us);
+    return status;
+}
+
+/* What is given back is all, but no more than any later start found in use: so much had drained unused by
+ * then. Without memory no start is later than the last one that was granted ahead. */
+void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
+{
+    wide all = (wide)slots * g->rule.period_us, count = g->rule.count;
+    wide given = all - (wide)most(0, most(now_us + GATE_AHEAD_US, g->word[LAST_US]) - s_us) * count, tat;
+    int first = find_low(g, s_us);
+
+    given = given > 0 ? given : 0;
+    if (g->remembers && first == g->low_count)
+        given = all;
+    else if (g->remembers && g->lows[first].us * count + g->lows[first].rem > given)
+        given = g->lows[first].us * count + g->lows[first].rem;
+    given = given < all ? given : all;
+    tat = tat_parts(g) - given;
+    set_tat(g, tat > 0 ? tat : 0);
+    subtract_lows(g, first,
+                  &(struct gate_low){.us = (int64_t)(given / count), .rem = (int64_t)(given % count)});
+}
+
+int64_t gcra_last(const struct gate *g)
+{
+    return g->word[LAST_US];
+}
+
+int gcra_fill(struct gate *g, int64_t at_us, int64_t slots)
+{
+    forget(g);
+    g->word[LAST_US] = at_us;
+    set_tat(g, (wide)at_us * g->rule.count + (wide)slots * g->rule.period_us);
+    return 0;
+}
+
+void gcra_step_back(struct gate *g, int64_t us)
+{
+    g->word[TAT_US] = most(0, g->word[TAT_US] - us);
+    g->word[LAST_US] = most(0, g->word[LAST_US] - us);
+    for (int i = 0; i < g->low_count; i++)
+        g->lows[i].start_us = most(0, g->lows[i].start_us - us);
+}
+
+/* At TAT itself its remainder still counts. */
+int64_t gcra_resets(const struct gate *g)
+{
+    return tat_rounded_up(g);
+}
+
+/* What starts at once does so from now; each later one when the slots of those before it are back: TAT after
+ * n - 1 of them, less (burst - slots) T. */
+int64_t gcra_nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
+{
+    wide tat = now_us > tat_rounded_up(g) ? (wide)now_us * g->rule.count : tat_parts(g);
+    wide opens = tat + ((wide)n * slots - g->rule.burst) * g->rule.period_us;
+
+    return most(now_us, time_or_never(rounded_up(opens, g->rule.count)));
+}
+
+const struct algorithm_ops gcra_ops = {
+    .name = "gcra",
+    .bursts = true,
+    .count_max = SLOTS_MOST,
+    .most_in_period = gcra_most_in_period,
+    .scale = gcra_scale,
+    .load = gcra_load,
+    .start = gcra_start,
+    .used = gcra_used,
+    .take = gcra_take,
+    .charge = gcra_charge,
+    .give = gcra_give,
+    .remember = gcra_remember,
+    .last = gcra_last,
+    .fill = gcra_fill,
+    .step_back = gcra_step_back,
+    .resets = gcra_resets,
+    .nth_start = gcra_nth_start,
+};

@@ -1,0 +1,64 @@
+/* What the algorithms work on: a rule, and the state of one gate. rule.h and gate.h have what is done with them. */
+#ifndef THROTTLE_ALGORITHM_STATE_H
+#define THROTTLE_ALGORITHM_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum algorithm {
+    ALGORITHM_GCRA,
+    ALGORITHM_TOKEN_BUCKET,
+    ALGORITHM_FIXED_WINDOW,
+    ALGORITHM_SLIDING_LOG,
+    ALGORITHM_SLIDING_WINDOW,
+    ALGORITHM_CONCURRENCY,
+    ALGORITHM_COUNT,
+};
+
+/* How far ahead of now slots are granted: exact.AHEAD in Lua; and at most, to a worker that is far away. */
+#define GATE_AHEAD_US 5000
+#define GATE_AHEAD_MOST_US 210000
+
+#define RULE_PATH_SIZE 129
+
+struct rule {
+    int64_t count;     /* 1 to 10^9: starts in a period; concurrency: jobs in flight */
+    int64_t period_us; /* T is at least 1 us: at most 1,000,000/s; concurrency: 0 */
+    int64_t burst;     /* the most that can start at once: burst= of gcra and token-bucket; else the count */
+    int64_t offset_us; /* fixed-window: 0 to below the period; else 0 */
+    enum algorithm algorithm;
+    int adapt_low, adapt_high; /* thousandths of the count; 0: the rate is what it is */
+    char by[RULE_PATH_SIZE];   /* "": one gate for all */
+};
+
+#define GATE_WORDS 3
+#define GATE_NEVER INT64_MAX
+struct gate_entry {
+    int64_t at_us, slots;
+};
+
+/* A start that found less in use than all later ones: us + rem / count. */
+struct gate_low {
+    int64_t start_us, us, rem;
+};
+#define GATE_LOWS 16
+
+/* Read what you like, change it by the functions below. */
+struct gate {
+    struct rule rule;         /* in force: the base at its present rate */
+    struct rule base;         /* as it was set */
+    int64_t pause_until_us;   /* 0: not paused */
+    int factor;               /* adapt=: thousandths of the rate at since_us; 0: the full rate */
+    int64_t since_us;         /* when it fell to that */
+    int64_t in_flight;        /* jobs that have not ended: concurrency */
+    int64_t word[GATE_WORDS]; /* the algorithm's own: its file names them */
+    struct gate_entry
+        *log; /* sliding-log's starts, oldest first, of which the first log_first are over; owned */
+    size_t log_first, log_count, log_capacity;
+    bool remembers; /* gcra: what starts find in use, for those that give back */
+    int low_count;
+    struct gate_low lows[GATE_LOWS + 1]; /* oldest first; the last place is for the one too many */
+};
+
+#endif

@@ -1,0 +1,258 @@
+/* Runs a command for a job: one process in a process group of its own, no shell. The job as JSON goes to its
+ * standard input and its metadata to the environment; its exit code decides: 0 done    75 throttled    65
+ * dead    anything else, or a signal: retry. The last lines of standard error are the reason; a number as the
+ * last line of standard output of a throttled job is the seconds for which its limit is paused. The command
+ * has ended when its process has: a grandchild that keeps a pipe open is not waited for. */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/decimal.h"
+#include "core/log.h"
+#include "worker/way/spawn.h"
+#include "worker/way/way.h"
+#include "worker/way/weir_job.h"
+
+#define SPAWN_AGAIN_US 2000000 /* after a command could not be started: out of processes, memory, files */
+#define EXIT_THROTTLED 75
+#define EXIT_DEAD 65
+
+struct command {
+    struct task *task;
+    struct process process;
+    size_t written;
+    struct tail out_tail, err_tail;
+};
+
+/* ---- Starting */
+
+/* The job's variables, each "NAME=value"; those of what it has not are left out. */
+#define VARIABLES_MOST 7
+#define VARIABLE_SIZE 640
+struct variables {
+    char text[VARIABLES_MOST][VARIABLE_SIZE];
+    char *at[VARIABLES_MOST];
+    size_t count;
+};
+
+static void add_variable(struct variables *v, const char *name, struct span value)
+{
+    if (value.len > 0 && value.len < VARIABLE_SIZE - 32) {
+        snprintf(v->text[v->count], VARIABLE_SIZE, "%s=%.*s", name, (int)value.len, value.at);
+        v->at[v->count] = v->text[v->count];
+        v->count++;
+    }
+}
+
+static void make_variables(struct variables *v, const struct task *task)
+{
+    const char *queue = memchr(task->token.at, '/', task->token.len);
+    char attempt[24];
+
+    snprintf(attempt, sizeof attempt, "%d", task->attempts + 1);
+    v->count = 0;
+    add_variable(v, "WEIR_JOB_ID", task->view.id);
+    add_variable(v, "WEIR_JOB_TYPE", task->view.type);
+    add_variable(v, "WEIR_JOB_ATTEMPT", span_str(attempt));
+    add_variable(v, "WEIR_JOB_KEY", task->view.key);
+    add_variable(v, "WEIR_JOB_BATCH", task->batch);
+    add_variable(v, "WEIR_JOB_QUEUE", (struct span){queue + 1, strcspn(queue + 1, "!/")});
+    add_variable(v, "TRACEPARENT", task_traceparent(task));
+}
+
+/* Returns an errno. */
+static int start(struct command *c)
+{
+    struct variables variables;
+    int rc;
+
+    make_variables(&variables, c->task);
+    rc = process_start(&c->process, c->task->handler->state, variables.at, variables.count);
+    if (rc != 0)
+        return rc;
+    atomic_store(&c->task->process, c->process.pid);
+    if (atomic_load(&c->task->asked) != ASKED_NOTHING)
+        kill(-c->process.pid, SIGTERM); /* it was asked before there was a process to be told */
+    return 0;
+}
+
+/* ---- Talking to it */
+
+/* Reads what is there; closes at the end. */
+static void read_some(int *fd, struct tail *tail)
+{
+    char bytes[16 * 1024];
+    ssize_t n = read(*fd, bytes, sizeof bytes);
+
+    if (n > 0)
+        tail_keep(tail, bytes, (size_t)n);
+    else if (n == 0 || errno != EAGAIN)
+        close_fd(fd);
+}
+
+static void read_rest(int *fd, struct tail *tail)
+{
+    for (int i = 0; i < 64 && *fd >= 0; i++) { /* bounded: a grandchild may write for ever */
+        struct pollfd p = {.fd = *fd, .events = POLLIN};
+
+        if (poll(&p, 1, 0) <= 0)
+            break;
+        read_some(fd, tail);
+    }
+    close_fd(fd);
+}
+
+static void write_some(struct command *c)
+{
+    const struct span *body = &c->task->body;
+    ssize_t n = write(c->process.in, body->at + c->written, body->len - c->written);
+
+    if (n > 0)
+        c->written += (size_t)n;
+    if (c->written == body->len || (n < 0 && errno != EAGAIN && errno != EINTR))
+        close_fd(&c->process.in); /* a command need not read its job */
+}
+
+/* Until the process has ended. Without pidfd (an old kernel) its pipes tell. */
+static void converse(struct command *c)
+{
+    while (c->process.pidfd >= 0 || c->process.out >= 0 || c->process.err >= 0) {
+        struct pollfd fds[] = {{.fd = c->process.pidfd, .events = POLLIN},
+                               {.fd = c->process.in, .events = POLLOUT},
+                               {.fd = c->process.out, .events = POLLIN},
+                               {.fd = c->process.err, .events = POLLIN}};
+
+        if (poll(fds, 4, -1) < 0)
+            continue;
+        if (fds[1].revents)
+            write_some(c);
+        if (fds[2].revents)
+            read_some(&c->process.out, &c->out_tail);
+        if (fds[3].revents)
+            read_some(&c->process.err, &c->err_tail);
+        if (fds[0].revents)
+            break;
+    }
+    read_rest(&c->process.out, &c->out_tail);
+    read_rest(&c->process.err, &c->err_tail);
+    close_fd(&c->process.in);
+    close_fd(&c->process.pidfd);
+}
+
+/* ---- Ending */
+
+/* The number that is the last line of standard output, the seconds of a pause; -1: there is none, or a wrong
+ * one, which is told. */
+static double asked_pause_s(struct command *c)
+{
+    struct tail *t = &c->out_tail;
+    char line[64], *end;
+    size_t from;
+    double value;
+
+    while (t->len > 0 && strchr(" \t\r\n", t->at[t->len - 1]))
+        t->len--;
+    for (from = t->len; from > 0 && t->at[from - 1] != '\n';)
+        from--;
+    if (t->len == from || t->len - from >= sizeof line)
+        return -1;
+    memcpy(line, t->at + from, t->len - from);
+    line[t->len - from] = '\0';
+    value = decimal_read(line, &end);
+    if (*end != '\0')
+        return -1;
+    if (isfinite(value) && value >= 0)
+        return value;
+    task_log(LOG_LEVEL_WARN, c->task,
+             "wrong answer: its last line must be a number of seconds, 0 or more, and counts as left out: %s",
+             line);
+    return -1;
+}
+
+static void end(struct command *c, int status)
+{
+    char reason[END_REASON_SIZE];
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+
+    process_reason(reason, status, &c->err_tail);
+    if (code == 0)
+        task_finish(c->task, END_DONE, -1, reason);
+    else if (code == EXIT_THROTTLED)
+        task_finish(c->task, END_THROTTLED, asked_pause_s(c), reason);
+    else
+        task_finish(c->task, code == EXIT_DEAD ? END_DEAD : END_RETRY, -1, reason);
+}
+
+/* The number of a process stays its own until waitpid: the lock is held from the moment that it is forgotten,
+ * so that no other process of that number is met. */
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int await_end(struct command *c)
+{
+    siginfo_t info;
+    int status;
+
+    while (waitid(P_PID, (id_t)c->process.pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    pthread_mutex_lock(&process_lock);
+    atomic_store(&c->task->process, 0);
+    status = process_wait(c->process.pid);
+    pthread_mutex_unlock(&process_lock);
+    return status;
+}
+
+static void run(struct task *task)
+{
+    struct command c = {.task = task, .process = {.pidfd = -1, .in = -1, .out = -1, .err = -1}};
+    char **argv = task->handler->state;
+    int rc = start(&c);
+
+    if (rc != 0) {
+        /* Neither the job's fault nor its provider's: no attempt is used and no limit paused, this executor
+         * rests. */
+        task_log(LOG_LEVEL_ERROR, task, "cannot run %s: %s; the job is given back", argv[0], strerror(rc));
+        clock_sleep_until(clock_mono_us() + SPAWN_AGAIN_US);
+        task_finish(task, END_BACK, 0, NULL);
+        return;
+    }
+    converse(&c);
+    end(&c, await_end(&c));
+}
+
+static void end_group(struct task *task, bool force)
+{
+    pid_t pid;
+
+    pthread_mutex_lock(&process_lock);
+    pid = atomic_load(&task->process);
+    if (pid > 0)
+        kill(-pid, force ? SIGKILL : SIGTERM);
+    pthread_mutex_unlock(&process_lock);
+}
+
+static void free_state(struct handler *handler)
+{
+    command_free(handler->state);
+}
+
+static const struct way command_way = {.name = "exec", .run = run, .end = end_group, .free = free_state};
+
+int command_add(struct handlers *h, const char *type, const char *command, struct error *e)
+{
+    char **argv;
+    int rc;
+
+    if (!(argv = command_split(type, command, e)))
+        return e->status;
+    if ((rc = handlers_add(h, type, &command_way, argv, e)) != 0)
+        command_free(argv);
+    return rc;
+}

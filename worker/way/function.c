@@ -1,0 +1,52 @@
+/* C functions that run on a thread. Nobody can stop one: it is told, by weir_job_is_cancelled(). */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "worker/way/way.h"
+#include "worker/way/weir_job.h"
+
+struct function {
+    weir_handler *call;
+    void *arg;
+};
+
+/* A handler that ends its thread takes an executor along: as if it had called exit(). */
+static void on_thread_exit(void *arg)
+{
+    (void)arg;
+    exit(EXIT_FAILURE);
+}
+
+static void run(struct task *task)
+{
+    const struct function *f = task->handler->state;
+    struct weir_job job;
+
+    weir_job_init(&job, task);
+    pthread_cleanup_push(on_thread_exit, NULL);
+    weir_job_finish(&job, f->call(&job, f->arg));
+    pthread_cleanup_pop(0);
+    weir_job_clear(&job);
+}
+
+static void free_state(struct handler *handler)
+{
+    free(handler->state);
+}
+
+static const struct way function_way = {.name = "function", .run = run, .free = free_state};
+
+int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg, struct error *e)
+{
+    struct function *f;
+    int rc;
+
+    if (!call)
+        return error_set(e, WEIR_EUSAGE, "handler: no function given for type %.64s", type ? type : "");
+    if (!(f = malloc(sizeof *f)))
+        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    *f = (struct function){call, arg};
+    if ((rc = handlers_add(h, type, &function_way, f, e)) != 0)
+        free(f);
+    return rc;
+}

@@ -1,0 +1,223 @@
+#include "worker/way/handler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "worker/way/trace.h"
+#include "worker/way/way.h"
+
+/* ---- The table */
+
+void handlers_free(struct handlers *h)
+{
+    for (int i = 0; i < h->count; i++)
+        if (h->at[i].way->free)
+            h->at[i].way->free(&h->at[i]);
+    free(h->at);
+    free(h->types);
+    free(h->awake);
+    memset(h, 0, sizeof *h);
+}
+
+struct handler *handlers_find(const struct handlers *h, struct span type)
+{
+    for (int i = 0; i < h->count; i++)
+        if (strlen(h->at[i].type) == type.len && memcmp(h->at[i].type, type.at, type.len) == 0)
+            return &h->at[i];
+    return NULL;
+}
+
+int handlers_add(struct handlers *h, const char *type, const struct way *way, void *state, struct error *e)
+{
+    struct handler *at;
+
+    if (!type || !name_is_valid(type, strlen(type)))
+        return error_set(e, WEIR_EUSAGE, "handler: '%.64s' is no type; use 1 to 128 of A-Z a-z 0-9 _ . -",
+                         type ? type : "");
+    if (handlers_find(h, span_str(type)))
+        return error_set(e, WEIR_EUSAGE, "handler: type %s has a handler already", type);
+    at = realloc(h->at, (size_t)(h->count + 1) * sizeof *at);
+    if (at)
+        h->at = at;
+    free(h->types);
+    free(h->awake);
+    h->types = at ? calloc((size_t)h->count + 1, sizeof *h->types) : NULL;
+    h->awake = at ? calloc((size_t)h->count + 1, sizeof *h->awake) : NULL;
+    if (!h->types || !h->awake)
+        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    at = &h->at[h->count++];
+    *at = (struct handler){.way = way, .state = state};
+    strcpy(at->type, type);
+    for (int i = 0; i < h->count; i++)
+        h->types[i] = h->at[i].type;
+    return 0;
+}
+
+/* ---- Commands */
+
+static bool is_file(const char *path)
+{
+    struct stat found;
+
+    return stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+static bool is_program(const char *path)
+{
+    return is_file(path) && access(path, X_OK) == 0;
+}
+
+/* Is there such a program, by its path or in $PATH? */
+static bool can_run(const char *program)
+{
+    const char *path = getenv("PATH");
+    char file[4096];
+
+    if (strchr(program, '/'))
+        return is_program(program);
+    while (path && *path) {
+        size_t len = strcspn(path, ":");
+
+        snprintf(file, sizeof file, "%.*s/%s", (int)len, path, program);
+        if (is_program(file))
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+static void refuse(const char *type, const char *program, struct error *e)
+{
+    if (strchr(program, '/') && is_file(program))
+        error_set(e, WEIR_ECONFIG, "handler %s: %s: not executable; chmod +x it", type, program);
+    else
+        error_set(e, WEIR_ECONFIG, "handler %s: %s: no such program; name one in $PATH or by its path", type,
+                  program);
+}
+
+void command_free(char **argv)
+{
+    for (char **word = argv; word && *word; word++)
+        free(*word);
+    free(argv);
+}
+
+char **command_split(const char *type, const char *command, struct error *e)
+{
+    size_t count = 0;
+    char **argv;
+
+    if (!command || command[strspn(command, " \t\n")] == '\0') {
+        error_set(e, WEIR_EUSAGE, "handler: no command given for type %.64s; use TYPE=COMMAND",
+                  type ? type : "");
+        return NULL;
+    }
+    argv = calloc(strlen(command) / 2 + 2, sizeof *argv);
+    while (argv && *(command += strspn(command, " \t\n"))) {
+        size_t len = strcspn(command, " \t\n");
+
+        if (!(argv[count++] = strndup(command, len))) {
+            command_free(argv);
+            argv = NULL;
+        }
+        command += len;
+    }
+    if (!argv) {
+        error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    } else if (!can_run(argv[0])) {
+        refuse(type, argv[0], e);
+        command_free(argv);
+        argv = NULL;
+    }
+    return argv;
+}
+
+/* ---- Running one */
+
+bool lease_is_over(const struct conditions *conditions)
+{
+    return clock_boot_us() >= atomic_load(&conditions->lease_end_us);
+}
+
+/* The worker and claim.lua may read JSON differently: a job whose id or type they do not agree on is not run.
+ * The key is not compared: that of the lease may be a value in args, or a hash, depending on the limits of
+ * that time. */
+static bool is_readable(struct task *task)
+{
+    const char *type = task->handler->type;
+    struct job_view *view = &task->view;
+    struct error e;
+
+    if (job_read(task->body.at, task->body.len, view, &e) != 0) {
+        *view = (struct job_view){.type = {NULL, 0}};
+        task_finish(task, END_DEAD, -1, e.text);
+        return false;
+    }
+    if (!view->id.at || view->type.len != strlen(type) || memcmp(view->type.at, type, view->type.len) != 0) {
+        task_finish(task, END_DEAD, -1, "unreadable: its id or type is not what Redis read");
+        return false;
+    }
+    return true;
+}
+
+/* Its slot is over? Then it takes another one: this one is past, and others have begun since. */
+static bool is_late(const struct task *task, struct conditions *conditions)
+{
+    if (!task->late_us || clock_mono_us() <= task->late_us)
+        return false;
+    atomic_fetch_add(&conditions->late, 1);
+    return true;
+}
+
+/* Is it to be run, now? Its time has come. */
+static bool begins(struct task *task, struct conditions *conditions)
+{
+    task->timeout_us = task->view.timeout_us ? task->view.timeout_us : task->handler->timeout_us;
+    atomic_store(&task->begun_us, clock_mono_us());
+    if (atomic_load(&task->asked) != ASKED_NOTHING || lease_is_over(conditions) ||
+        is_late(task, conditions)) {
+        atomic_store(&task->begun_us, 0);
+        task_finish(task, END_BACK, 0, NULL);
+        return false;
+    }
+    if (conditions->trace)
+        trace_start(conditions->trace, task, &task->view);
+    return true;
+}
+
+static _Thread_local struct task *current;
+
+struct task *handler_current(void)
+{
+    return current;
+}
+
+void handler_run(struct task *task, struct conditions *conditions)
+{
+    if (!is_readable(task))
+        return;
+    if (task->start_us > 0)
+        clock_sleep_until(task->start_us);
+    if (!begins(task, conditions))
+        return;
+    current = task;
+    task->handler->way->run(task);
+    current = NULL;
+    if (conditions->trace)
+        trace_end(conditions->trace, task, &task->view);
+}
+
+void handler_start(struct task *task, struct conditions *conditions)
+{
+    if (!is_readable(task) || !begins(task, conditions)) {
+        task_ended(task);
+        return;
+    }
+    current = task;
+    task->handler->way->start(task);
+    current = NULL;
+}

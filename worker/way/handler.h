@@ -1,0 +1,67 @@
+/* Handlers: which type is run in which way, with which options; and running one task. */
+#ifndef WORKER_WAY_HANDLER_H
+#define WORKER_WAY_HANDLER_H
+
+#include <stdatomic.h>
+
+#include "core/error.h"
+#include "worker/way/task.h"
+
+struct ev_loop;
+struct trace;
+struct way;
+
+/* What all tasks of a worker run under. */
+struct conditions {
+    struct trace *trace;          /* NULL: none is written */
+    _Atomic int64_t lease_end_us; /* by clock_boot_us(): from then on the jobs may be others'; 0: they are */
+    _Atomic int late;             /* jobs that came too late for their slots, not yet logged */
+};
+
+/* May a job still be begun, by the clock of this machine? */
+bool lease_is_over(const struct conditions *conditions);
+
+/* What a way needs of the worker. */
+struct way_host {
+    struct ev_loop *loop;
+    int executors;
+    int64_t kill_after_us; /* from TERM to KILL */
+};
+
+struct handler {
+    char type[129];
+    const struct way *way;
+    void *state; /* the way's own, of this type */
+    struct weir_worker *worker;
+    struct way_host host;
+    bool rests;                                /* see worker_rest */
+    int64_t timeout_us, keep_us;               /* 0: none */
+    int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
+};
+
+struct handlers {
+    struct handler *at;
+    int count;
+    const char **types; /* at[i].type, for struct names */
+    const char **awake; /* room for as many */
+};
+
+void handlers_free(struct handlers *h);
+/* Takes over state when it returns 0. WEIR_EUSAGE: no valid type, a type that has a handler. */
+WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, const struct way *way, void *state,
+                              struct error *e);
+struct handler *handlers_find(const struct handlers *h, struct span type);
+
+/* Splits a command at blanks; a NULL ends the words. NULL and *e: there is none (WEIR_EUSAGE), no such
+ * program (WEIR_ECONFIG). */
+char **command_split(const char *type, const char *command, struct error *e);
+void command_free(char **argv);
+
+/* Runs a task on the calling thread until it has ended, by task_finish. */
+void handler_run(struct task *task, struct conditions *conditions);
+/* The task whose handler runs on the calling thread; NULL: none. */
+struct task *handler_current(void);
+/* Begins a task on the loop, at its start time. */
+void handler_start(struct task *task, struct conditions *conditions);
+
+#endif

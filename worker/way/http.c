@@ -1,0 +1,575 @@
+/* --http: a job is a POST to a URL, its body the job as it is; the answer's status is its end:
+ *
+ *   2xx               done
+ *   429, 503          throttled, as long as Retry-After says (seconds or a date), or without a time
+ *   any other 4xx     dead
+ *   all else          retry: 5xx, a redirect (none is followed), no connection, no answer in time
+ *
+ * A status that was read counts, whatever becomes of the body: it may end early, or be slow.
+ *
+ * One attempt is one POST. libcurl would send a request again when a kept connection ends without an answer,
+ * though the endpoint may have read the job: it cannot rewind a body that it is handed piece by piece.
+ *
+ * libcurl does it, by its multi interface on the worker's loop: it names the sockets and the time that it
+ * waits for, and is called when one comes. It keeps connections open for the next job. It is loaded when a
+ * type needs it: with it, starting the program takes three times as long. A proxy is used as the environment
+ * says (http_proxy, https_proxy, no_proxy), but never for this machine.
+ *
+ * libcurl resolves names on threads, and would wait for such a thread when its request ends before it: the
+ * loop would stand still. CURLOPT_QUICK_EXIT prevents that, from 7.87 on. */
+#include "worker/way/http.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <ev.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/decimal.h"
+#include "worker/way/spawn.h"
+#include "worker/way/way.h"
+#include "worker/way/weir_job.h"
+
+#define TIMEOUT_MS 300000L        /* of a request whose job names none */
+#define CONNECT_TIMEOUT_MS 10000L /* a host that does not exist any more does not say so */
+#define ANSWER_MOST (64 * 1024)   /* bytes: more than that of an answer is not read */
+#define BODY_S 1.0                /* for the body of an answer whose status was read */
+#define HEAD_MOST 200             /* of them kept as the reason, with the last ones: a struct tail */
+
+struct request {
+    struct request *prev, *next;
+    struct push *push;
+    struct task *task;
+    CURL *easy; /* NULL: it has ended */
+    struct curl_slist *headers;
+    char error[CURL_ERROR_SIZE], head[HEAD_MOST], retry_after[64], date[64];
+    struct tail tail;                  /* of the answer's body, behind its head */
+    size_t head_len, answer_len, sent; /* sent: of the task's body */
+    long status;                       /* of the answer whose headers have come; 0: none yet */
+    ev_timer rest;                     /* for its body */
+};
+
+/* Where the jobs of a type are sent. */
+struct push {
+    struct handler *handler;
+    char *url;
+    bool local; /* this machine: no proxy */
+    CURLM *multi;
+    ev_timer timer;
+    struct request *requests;
+};
+
+struct watcher {
+    ev_io io;
+    struct push *push;
+};
+
+/* ---- libcurl */
+
+#define FUNCTIONS(F)                                                                                         \
+    F(global_init)                                                                                           \
+    F(getdate)                                                                                               \
+    F(free)                                                                                                  \
+    F(slist_append)                                                                                          \
+    F(slist_free_all)                                                                                        \
+    F(url)                                                                                                   \
+    F(url_set)                                                                                               \
+    F(url_get)                                                                                               \
+    F(url_cleanup)                                                                                           \
+    F(easy_init)                                                                                             \
+    F(easy_setopt)                                                                                           \
+    F(easy_getinfo)                                                                                          \
+    F(easy_strerror)                                                                                         \
+    F(easy_cleanup)                                                                                          \
+    F(multi_init)                                                                                            \
+    F(multi_setopt)                                                                                          \
+    F(multi_assign)                                                                                          \
+    F(multi_add_handle)                                                                                      \
+    F(multi_remove_handle)                                                                                   \
+    F(multi_socket_action)                                                                                   \
+    F(multi_info_read)                                                                                       \
+    F(multi_cleanup)
+
+static struct {
+#define FUNCTION(name) __typeof__(curl_##name) *name;
+    FUNCTIONS(FUNCTION)
+#undef FUNCTION
+} curl;
+
+static char curl_missing[256]; /* why it could not be loaded; "": it was */
+
+static void load_curl(void)
+{
+    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+
+#define FUNCTION(name)                                                                                       \
+    library = library && (*(void **)&curl.name = dlsym(library, "curl_" #name)) ? library : NULL;
+    FUNCTIONS(FUNCTION)
+#undef FUNCTION
+    if (!library || curl.global_init(CURL_GLOBAL_DEFAULT) != 0)
+        snprintf(curl_missing, sizeof curl_missing, "%s", library ? "it does not start" : dlerror());
+}
+
+static bool has_curl(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, load_curl);
+    return !curl_missing[0];
+}
+
+/* ---- The end of a request */
+
+static void end_request(struct request *r, enum task_end end, double after_s, const char *reason)
+{
+    struct task *task = r->task;
+
+    ev_timer_stop(task->handler->host.loop, &r->rest);
+    curl.multi_remove_handle(r->push->multi, r->easy);
+    curl.easy_cleanup(r->easy);
+    curl.slist_free_all(r->headers);
+    r->easy = NULL;
+    r->headers = NULL;
+    *(r->prev ? &r->prev->next : &r->push->requests) = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    task_finish(task, end, after_s, reason);
+    task_ended(task);
+}
+
+/* Digits, the seconds, or a date, which counts from the answer's own; -1: none, or one that cannot be read,
+ * which is told. */
+static double retry_after_s(const struct request *r)
+{
+    time_t till, now;
+
+    if (!r->retry_after[0])
+        return -1;
+    if (r->retry_after[strspn(r->retry_after, "0123456789")] == '\0')
+        return decimal_read(r->retry_after, NULL);
+    till = curl.getdate(r->retry_after, NULL);
+    now = r->date[0] ? curl.getdate(r->date, NULL) : -1;
+    if (now < 0)
+        now = time(NULL);
+    if (till >= 0)
+        return till > now ? (double)(till - now) : 0;
+    task_log(LOG_LEVEL_WARN, r->task,
+             "wrong answer: Retry-After: %s: must be a number of seconds or a date, and counts as left out",
+             r->retry_after);
+    return -1;
+}
+
+/* What the answer said: its beginning and its end; task_finish marks what is missing between them. */
+static void append_body(const struct request *r, char *reason, size_t len)
+{
+    if (r->head_len == 0)
+        return;
+    reason[len++] = ':';
+    reason[len++] = ' ';
+    memcpy(reason + len, r->head, r->head_len);
+    memcpy(reason + len + r->head_len, r->tail.at, r->tail.len);
+    reason[len + r->head_len + r->tail.len] = '\0';
+    for (size_t i = 0; i < r->head_len + r->tail.len; i++)
+        if (!reason[len + i])
+            reason[len + i] = ' ';
+}
+
+static void answered(struct request *r, long status)
+{
+    char reason[HEAD_MOST + TAIL_SIZE + 64];
+    char *location = NULL;
+
+    curl.easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &location);
+    if (location)
+        snprintf(reason, sizeof reason, "HTTP %ld: a redirect to %.1000s, which is not followed", status,
+                 location);
+    else
+        append_body(r, reason, (size_t)snprintf(reason, sizeof reason, "HTTP %ld", status));
+    if (status >= 200 && status < 300)
+        end_request(r, END_DONE, -1, NULL);
+    else if (status == 429 || status == 503)
+        end_request(r, END_THROTTLED, retry_after_s(r), reason);
+    else
+        end_request(r, status >= 400 && status < 500 ? END_DEAD : END_RETRY, -1, reason);
+}
+
+/* A status that was read counts, however its body ends. */
+static void completed(struct request *r, CURLcode code)
+{
+    char reason[CURL_ERROR_SIZE + 32];
+    long status = 0;
+
+    curl.easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status >= 200) {
+        answered(r, status);
+        return;
+    }
+    if (code == CURLE_SEND_FAIL_REWIND || code == CURLE_GOT_NOTHING)
+        snprintf(reason, sizeof reason, "no answer: the connection was closed after the job was sent");
+    else
+        snprintf(reason, sizeof reason, "no answer: %s", r->error[0] ? r->error : curl.easy_strerror(code));
+    end_request(r, END_RETRY, -1, reason);
+}
+
+static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct request *r = timer->data;
+
+    (void)loop, (void)events;
+    answered(r, r->status);
+}
+
+/* It has ended in time; its body is for the reason, and for the connection to be kept. */
+static void await_body(struct request *r)
+{
+    struct ev_loop *loop = r->task->handler->host.loop;
+
+    curl.easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &r->status);
+    if (r->status < 200)
+        return;
+    r->task->timeout_us = 0;
+    ev_now_update(loop);
+    ev_timer_set(&r->rest, BODY_S, 0);
+    ev_timer_start(loop, &r->rest);
+}
+
+/* ---- What libcurl waits for */
+
+static void act(struct push *p, curl_socket_t fd, int events)
+{
+    int running, left;
+    CURLMsg *message;
+
+    curl.multi_socket_action(p->multi, fd, events, &running);
+    while ((message = curl.multi_info_read(p->multi, &left))) {
+        struct request *r = NULL;
+
+        curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &r);
+        completed(r, message->data.result);
+    }
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop, (void)events;
+    act(timer->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_socket(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)loop;
+    act(((struct watcher *)io)->push, io->fd,
+        (events & EV_READ ? CURL_CSELECT_IN : 0) | (events & EV_WRITE ? CURL_CSELECT_OUT : 0));
+}
+
+static int want_time(CURLM *multi, long timeout_ms, void *arg)
+{
+    struct push *p = arg;
+    struct ev_loop *loop = p->handler->host.loop;
+
+    (void)multi;
+    ev_timer_stop(loop, &p->timer);
+    if (timeout_ms < 0)
+        return 0;
+    ev_now_update(loop);
+    ev_timer_set(&p->timer, (double)timeout_ms / 1e3, 0);
+    ev_timer_start(loop, &p->timer);
+    return 0;
+}
+
+static int want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *of_socket)
+{
+    struct push *p = arg;
+    struct ev_loop *loop = p->handler->host.loop;
+    struct watcher *watcher = of_socket;
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (watcher)
+            ev_io_stop(loop, &watcher->io);
+        free(watcher);
+        return 0;
+    }
+    if (!watcher) {
+        if (!(watcher = malloc(sizeof *watcher)))
+            return -1;
+        watcher->push = p;
+        ev_io_init(&watcher->io, on_socket, fd, 0);
+        curl.multi_assign(p->multi, fd, watcher);
+    }
+    ev_io_stop(loop, &watcher->io);
+    ev_io_set(&watcher->io, fd, (what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
+    ev_io_start(loop, &watcher->io);
+    return 0;
+}
+
+/* ---- The job as it goes */
+
+static size_t on_send(char *to, size_t size, size_t n, void *arg)
+{
+    struct request *r = arg;
+    size_t left = r->task->body.len - r->sent, len = size * n < left ? size * n : left;
+
+    memcpy(to, r->task->body.at + r->sent, len);
+    r->sent += len;
+    return len;
+}
+
+/* ---- The answer as it comes */
+
+static size_t on_body(const char *bytes, size_t size, size_t n, void *arg)
+{
+    struct request *r = arg;
+    size_t room = HEAD_MOST - r->head_len, head = n < room ? n : room;
+
+    memcpy(r->head + r->head_len, bytes, head);
+    r->head_len += head;
+    tail_keep(&r->tail, bytes + head, n - head);
+    r->answer_len += n;
+    return r->answer_len > ANSWER_MOST ? 0 : size * n;
+}
+
+/* The value of the header, if that is its name. */
+static void keep_header(const char *line, size_t len, const char *name, char value[64])
+{
+    size_t name_len = strlen(name);
+
+    if (len < name_len || strncasecmp(line, name, name_len) != 0)
+        return;
+    line += name_len;
+    len -= name_len;
+    for (; len > 0 && isspace((unsigned char)*line); len--)
+        line++;
+    while (len > 0 && isspace((unsigned char)line[len - 1]))
+        len--;
+    snprintf(value, 64, "%.*s", (int)len, line);
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *arg)
+{
+    struct request *r = arg;
+
+    if (n > 5 && strncmp(line, "HTTP/", 5) == 0) /* the next one, after a "100 Continue" */
+        r->retry_after[0] = r->date[0] = '\0';
+    keep_header(line, n, "Retry-After:", r->retry_after);
+    keep_header(line, n, "Date:", r->date);
+    if (r->status < 200 && n > 0 && (*line == '\r' || *line == '\n'))
+        await_body(r);
+    return size * n;
+}
+
+/* ---- A request */
+
+static bool add_header(struct request *r, const char *name, struct span value)
+{
+    char line[256];
+    struct curl_slist *longer;
+
+    snprintf(line, sizeof line, "%s: %.*s", name, (int)value.len, value.at);
+    if (!(longer = curl.slist_append(r->headers, line)))
+        return false;
+    r->headers = longer;
+    return true;
+}
+
+/* Hex and dashes, as W3C has it: nothing else of a foreign job gets into a header. */
+static bool is_traceparent(struct span text)
+{
+    return text.at && text.len <= 128 && strspn(text.at, "0123456789abcdef-") >= text.len;
+}
+
+static bool add_headers(struct request *r)
+{
+    const struct task *task = r->task;
+    struct span trace = task_traceparent(task);
+    char attempt[16];
+    int len = snprintf(attempt, sizeof attempt, "%d", task->attempts + 1);
+
+    return add_header(r, "Content-Type", (struct span){"application/json", 16}) &&
+           add_header(r, "Expect", (struct span){"", 0}) && /* no asking before: a job is small */
+           add_header(r, "Weir-Job-Id", task->view.id) && add_header(r, "Weir-Job-Type", task->view.type) &&
+           add_header(r, "Weir-Attempt", (struct span){attempt, (size_t)len}) &&
+           (!is_traceparent(trace) || add_header(r, "traceparent", trace));
+}
+
+static void set_options(struct request *r)
+{
+    const struct task *task = r->task;
+    CURL *easy = r->easy;
+
+    curl.easy_setopt(easy, CURLOPT_PRIVATE, r);
+    curl.easy_setopt(easy, CURLOPT_URL, r->push->url);
+    curl.easy_setopt(easy, CURLOPT_POST, 1L);
+    curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)task->body.len);
+    curl.easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
+    curl.easy_setopt(easy, CURLOPT_READDATA, r);
+    curl.easy_setopt(easy, CURLOPT_HTTPHEADER, r->headers);
+    curl.easy_setopt(easy, CURLOPT_USERAGENT, "weir/" WEIR_VERSION);
+    curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* leaves the resolver's thread alone */
+    curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    if (!task->timeout_us) /* else the worker ends it */
+        curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+    if (r->push->local)
+        curl.easy_setopt(easy, CURLOPT_PROXY, "");
+    curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, r->error);
+    curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl.easy_setopt(easy, CURLOPT_WRITEDATA, r);
+    curl.easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is no answer */
+    curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl.easy_setopt(easy, CURLOPT_HEADERDATA, r);
+}
+
+static void give_back(struct task *task)
+{
+    task_finish(task, END_BACK, 0, NULL);
+    task_ended(task);
+}
+
+static void start(struct task *task)
+{
+    struct push *p = task->handler->state;
+    struct request *r = calloc(1, sizeof *r);
+
+    task->state = r;
+    if (!r || !(r->easy = curl.easy_init())) {
+        give_back(task);
+        return;
+    }
+    r->push = p;
+    r->task = task;
+    ev_timer_init(&r->rest, on_rest, 0, 0);
+    r->rest.data = r;
+    if (!add_headers(r)) {
+        curl.slist_free_all(r->headers);
+        curl.easy_cleanup(r->easy);
+        r->easy = NULL;
+        give_back(task);
+        return;
+    }
+    set_options(r);
+    r->next = p->requests;
+    if (r->next)
+        r->next->prev = r;
+    p->requests = r;
+    curl.multi_add_handle(p->multi, r->easy);
+}
+
+static void end(struct task *task, bool force)
+{
+    struct request *r = task->state;
+
+    (void)force;
+    if (r && r->easy && r->status >= 200)
+        answered(r, r->status);
+    else if (r && r->easy)
+        end_request(r, END_RETRY, -1, "no answer: ended before one came");
+}
+
+static void release(struct task *task)
+{
+    free(task->state);
+}
+
+/* ---- A type */
+
+static int open_push(struct handler *handler, struct error *e)
+{
+    struct push *p = handler->state;
+
+    p->handler = handler;
+    ev_timer_init(&p->timer, on_timer, 0, 0);
+    p->timer.data = p;
+    if (!(p->multi = curl.multi_init()))
+        return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
+    curl.multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+    curl.multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p);
+    curl.multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, want_time);
+    curl.multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
+    return 0;
+}
+
+static void close_push(struct handler *handler)
+{
+    struct push *p = handler->state;
+
+    while (p->requests)
+        end_request(p->requests, END_BACK, 0, NULL);
+    curl.multi_cleanup(p->multi);
+    p->multi = NULL;
+    ev_timer_stop(handler->host.loop, &p->timer);
+}
+
+static void free_push(struct push *p)
+{
+    free(p->url);
+    free(p);
+}
+
+static void free_state(struct handler *handler)
+{
+    free_push(handler->state);
+}
+
+static const struct way http_way = {
+    .name = "http",
+    .start = start,
+    .end = end,
+    .release = release,
+    .open = open_push,
+    .close = close_push,
+    .free = free_state,
+};
+
+static bool is_local(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "[::1]") == 0;
+}
+
+static bool is_http(const char *scheme)
+{
+    return strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0;
+}
+
+/* A URL of http or https? */
+static bool read_url(const char *text, bool *local)
+{
+    CURLU *url = curl.url();
+    char *scheme = NULL, *host = NULL;
+    bool good = url && curl.url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK &&
+                curl.url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+                curl.url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK && is_http(scheme);
+
+    *local = good && is_local(host);
+    curl.free(scheme);
+    curl.free(host);
+    curl.url_cleanup(url);
+    return good;
+}
+
+int http_add(struct handlers *h, const char *type, const char *url, struct error *e)
+{
+    struct push *p;
+    int rc;
+
+    if (!has_curl())
+        return error_set(e, WEIR_ECONFIG, "handler %.64s: no libcurl: %s; install libcurl4", type ? type : "",
+                         curl_missing);
+    if (!(p = calloc(1, sizeof *p)) || !(p->url = strdup(url ? url : ""))) {
+        free(p);
+        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    }
+    if (!read_url(p->url, &p->local))
+        rc = error_set(e, WEIR_EUSAGE,
+                       "handler %.64s: '%.200s' is no URL of http or https; use TYPE=http://...",
+                       type ? type : "", p->url);
+    else
+        rc = handlers_add(h, type, &http_way, p, e);
+    if (rc != 0)
+        free_push(p);
+    return rc;
+}

@@ -1,0 +1,630 @@
+/* --pipe: children that stay. A job is one line to a child, its answer one line from it:
+ *
+ *   {"attempt":1,"id":"...", ...}     the job as it is, blanks for its newlines. "attempt" is put in front
+ *                                     unless the job has a member of that name
+ *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","cost":n}     in any order
+ *
+ * Children are started when jobs need them, at most as many as the executors can fill. A job goes to an idle
+ * child, else to the one with the fewest jobs, else to a new one.
+ *
+ * When a child dies, the jobs whose lines it had not yet taken are given back as they are; those that it had
+ * are counted as interrupted. Who was interrupted before runs alone in its child, so that the innocent do not
+ * die with the guilty. If the child died without reason to think that the next one does better, the type
+ * rests, 0.1 s to 30 s: its jobs stay in Redis. After that the next child gets one job at first.
+ *
+ * A line that is no answer is told in the log; a child that writes only such lines is ended. A wrong member
+ * of an answer is told too and counts as left out: the job has run, and its status stands. An answer that
+ * cannot be read from behind the id on is a failure of that job: it waits for no other. To end one job, its
+ * child is ended. */
+#include "worker/way/pipe.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/decimal.h"
+#include "core/log.h"
+#include "core/random.h"
+#include "queue/job/json.h"
+#include "worker/way/pipe_child.h"
+#include "worker/way/way.h"
+
+#define REST_FIRST_S 0.1
+#define REST_MOST_S 30.0
+#define WRONG_MOST 100 /* lines in a row that are no answers; more would only fill the log */
+
+/* A job that waits for a child, or is in one. */
+struct flight {
+    struct flight *prev, *next;
+    struct flights *in; /* NULL: it has ended */
+    struct task *task;
+    struct member *member; /* NULL: it waits */
+    uint64_t begin;        /* of its line, in bytes that its child was sent before */
+};
+
+struct flights {
+    struct flight *head, *tail; /* the first one sent is the head */
+    int count;
+};
+
+/* One of the children. */
+struct member {
+    struct member *next;
+    struct pipe *pipe;
+    struct child *child;
+    struct flights flights;
+    bool alone;   /* its job was interrupted before: it gets no other beside it */
+    bool ordered; /* that it ends was our wish */
+    bool answered;
+    int wrong;
+};
+
+struct pipe {
+    struct handler *handler;
+    char **argv;
+    int in_flight, most;
+    struct member *members;
+    int count;
+    struct flights waiting;
+    int failures; /* deaths in a row without an answer in between */
+    ev_timer rest;
+};
+
+/* ---- Flights */
+
+static void add(struct flights *to, struct flight *flight)
+{
+    flight->in = to;
+    flight->next = NULL;
+    flight->prev = to->tail;
+    *(to->tail ? &to->tail->next : &to->head) = flight;
+    to->tail = flight;
+    to->count++;
+}
+
+static void add_first(struct flights *to, struct flight *flight)
+{
+    flight->in = to;
+    flight->prev = NULL;
+    flight->next = to->head;
+    *(to->head ? &to->head->prev : &to->tail) = flight;
+    to->head = flight;
+    to->count++;
+}
+
+static void take_out(struct flight *flight)
+{
+    struct flights *from = flight->in;
+
+    assert(from);
+    *(flight->prev ? &flight->prev->next : &from->head) = flight->next;
+    *(flight->next ? &flight->next->prev : &from->tail) = flight->prev;
+    from->count--;
+    flight->in = NULL;
+    flight->member = NULL;
+}
+
+static void end_flight(struct flight *flight, enum task_end end, double after_s, const char *reason)
+{
+    struct task *task = flight->task;
+
+    take_out(flight);
+    task_finish(task, end, after_s, reason);
+    task_ended(task);
+}
+
+static void give_back_waiting(struct pipe *p)
+{
+    while (p->waiting.head)
+        end_flight(p->waiting.head, END_BACK, 0, NULL);
+}
+
+/* ---- A job as a line */
+
+/* Newlines stand between tokens only: inside of strings JSON has none. */
+static void blank_newlines(char *line, size_t len)
+{
+    for (char *at = line; (at = memchr(at, '\n', len - (size_t)(at - line)));)
+        *at = ' ';
+    for (char *at = line; (at = memchr(at, '\r', len - (size_t)(at - line)));)
+        *at = ' ';
+}
+
+/* false: out of memory. */
+static bool send_job(struct member *member, struct flight *flight)
+{
+    const struct task *task = flight->task;
+    const char *rest = task->body.at;
+    char *line = child_line(member->child, task->body.len + 32);
+    size_t len = 0;
+
+    if (!line)
+        return false;
+    if (!json_find(rest, task->body.len, "attempt").at) {
+        len = (size_t)sprintf(line, "{\"attempt\":%d,", task->attempts + 1);
+        rest = (const char *)memchr(rest, '{', task->body.len) + 1;
+    }
+    memcpy(line + len, rest, (size_t)(task->body.at + task->body.len - rest));
+    len += (size_t)(task->body.at + task->body.len - rest);
+    blank_newlines(line, len);
+    line[len++] = '\n';
+    flight->begin = child_sent(member->child);
+    child_send(member->child, len);
+    take_out(flight);
+    add(&member->flights, flight);
+    flight->member = member;
+    member->alone = task->interrupted > 0;
+    return true;
+}
+
+/* ---- Which child gets it */
+
+static const struct child_events member_events;
+
+static bool rests(const struct pipe *p)
+{
+    return ev_is_active(&p->rest);
+}
+
+/* Until its jobs have a child to go to again: they stay in Redis. */
+static void begin_rest(struct pipe *p)
+{
+    double rest_s = fmin(REST_FIRST_S * pow(2, p->failures++), REST_MOST_S);
+
+    ev_now_update(p->handler->host.loop);
+    ev_timer_set(&p->rest, rest_s * (0.5 + random_fraction() / 2), 0);
+    ev_timer_start(p->handler->host.loop, &p->rest);
+    worker_rest(p->handler, true);
+}
+
+static struct member *new_member(struct pipe *p)
+{
+    const struct way_host *host = &p->handler->host;
+    struct member *member = calloc(1, sizeof *member);
+    int rc = 0;
+
+    if (member)
+        member->child = child_start(host->loop, p->handler->type, p->argv, host->kill_after_us,
+                                    &member_events, member, &rc);
+    if (!member || !member->child) {
+        log_line(LOG_LEVEL_ERROR, "%s: cannot run %s: %s; its jobs are given back", p->handler->type,
+                 p->argv[0], member ? strerror(rc) : "out of memory");
+        free(member);
+        begin_rest(p);
+        return NULL;
+    }
+    member->pipe = p;
+    member->next = p->members;
+    p->members = member;
+    p->count++;
+    return member;
+}
+
+static bool can_take(const struct member *member, bool suspect)
+{
+    bool unproven = member->pipe->failures > 0 && !member->answered;
+    int room = unproven || suspect ? 1 : member->pipe->in_flight;
+
+    return !child_is_ending(member->child) && !member->alone && member->flights.count < room;
+}
+
+static struct member *find_member(struct pipe *p, bool suspect)
+{
+    struct member *best = NULL;
+
+    for (struct member *m = p->members; m; m = m->next)
+        if (can_take(m, suspect) && (!best || m->flights.count < best->flights.count))
+            best = m;
+    if (!best && p->count < p->most && !rests(p))
+        best = new_member(p);
+    return best;
+}
+
+/* Is there, or will there soon be, a child for those that wait? */
+static bool has_hope(const struct pipe *p)
+{
+    const struct member *m = p->members;
+
+    while (m && child_is_ending(m->child))
+        m = m->next;
+    return m || !rests(p);
+}
+
+static void hand_out(struct pipe *p)
+{
+    while (p->waiting.head) {
+        struct flight *first = p->waiting.head;
+        struct member *member = find_member(p, first->task->interrupted > 0);
+
+        if (!member)
+            break;
+        if (!send_job(member, first))
+            end_flight(first, END_BACK, 0, NULL);
+    }
+    if (!has_hope(p))
+        give_back_waiting(p);
+}
+
+/* ---- Answers */
+
+static const struct status {
+    const char *name;
+    enum task_end end;
+} statuses[] = {{"done", END_DONE}, {"retry", END_RETRY}, {"dead", END_DEAD}, {"throttled", END_THROTTLED}};
+
+static bool is_text(struct span value)
+{
+    return *value.at == '"';
+}
+
+/* NAN: it is none. What stands behind it ends it. */
+static double read_number(struct span value)
+{
+    return *value.at == '-' || isdigit((unsigned char)*value.at) ? decimal_read(value.at, NULL) : NAN;
+}
+
+static bool is_time(struct span value)
+{
+    return isfinite(read_number(value)) && read_number(value) >= 0;
+}
+
+static bool is_cost(struct span value)
+{
+    double cost = read_number(value);
+
+    return cost >= 0 && cost <= JOB_COST_MOST && cost == floor(cost);
+}
+
+static const struct status *find_status(const struct json_members *answer)
+{
+    struct span value = json_member(answer, "status");
+    char name[16];
+
+    if (!value.at || !is_text(value))
+        return NULL;
+    json_text(value, name, sizeof name);
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (strcmp(statuses[i].name, name) == 0)
+            return &statuses[i];
+    return NULL;
+}
+
+/* The first that was sent of that id. */
+static struct flight *find_flight(const struct member *member, const struct json_members *answer)
+{
+    struct span value = json_member(answer, "id");
+    struct flight *flight = member->flights.head;
+    char id[160]; /* one that does not fit is nobody's */
+    size_t len;
+
+    if (!value.at || !is_text(value))
+        return NULL;
+    len = json_text(value, id, sizeof id);
+    while (flight && (flight->task->view.id.len != len || memcmp(flight->task->view.id.at, id, len) != 0))
+        flight = flight->next;
+    return flight;
+}
+
+static void complain(struct member *member, const char *what, const char *line, size_t len)
+{
+    log_line(LOG_LEVEL_WARN, "%s: child %d: wrong answer: %s: %.*s", member->pipe->handler->type,
+             child_pid(member->child), what, (int)(len < 200 ? len : 200), line);
+    if (++member->wrong == WRONG_MOST)
+        child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
+}
+
+enum { AFTER, COST, REASON };
+
+static const struct {
+    const char *name;
+    bool (*is_right)(struct span value);
+    const char *must_be;
+} optional[] = {
+    [AFTER] = {"after", is_time, "a number of seconds, 0 or more"},
+    [COST] = {"cost", is_cost, "a whole number from 0 to 1000000000"},
+    [REASON] = {"reason", is_text, "a string"},
+};
+
+/* false: it was left out, or null, or wrong, which is told. */
+static bool find_optional(const struct task *task, const struct json_members *answer, struct span line,
+                          int which, struct span *value)
+{
+    *value = json_member(answer, optional[which].name);
+    if (!value->at || *value->at == 'n')
+        return false;
+    if (optional[which].is_right(*value))
+        return true;
+    task_log(LOG_LEVEL_WARN, task, "wrong answer: \"%s\" must be %s, and counts as left out: %.*s",
+             optional[which].name, optional[which].must_be, (int)(line.len < 200 ? line.len : 200), line.at);
+    return false;
+}
+
+static void apply(struct flight *flight, const struct status *status, const struct json_members *answer,
+                  struct span line)
+{
+    struct span value;
+    double after_s = -1;
+    char *reason = NULL;
+
+    if (find_optional(flight->task, answer, line, AFTER, &value))
+        after_s = read_number(value);
+    if (find_optional(flight->task, answer, line, COST, &value))
+        flight->task->spent = (int64_t)read_number(value);
+    if (find_optional(flight->task, answer, line, REASON, &value) && (reason = malloc(value.len)))
+        json_text(value, reason, value.len);
+    end_flight(flight, status->end, after_s, reason);
+    free(reason);
+}
+
+static bool is_blank(const char *line, size_t len)
+{
+    return len == 0 || (len == 1 && *line == '\r');
+}
+
+/* wrong: the line is no JSON; NULL: it is. */
+static void end_answered(struct member *member, struct flight *flight, const struct json_members *answer,
+                         struct span line, const char *wrong)
+{
+    const struct status *status = find_status(answer);
+    char reason[sizeof(struct error) + 32];
+
+    member->alone = false;
+    if (wrong) {
+        complain(member, wrong, line.at, line.len);
+        snprintf(reason, sizeof reason, "its handler's answer is %s", wrong);
+        end_flight(flight, END_RETRY, -1, reason);
+    } else if (!status) {
+        complain(member, "no such status", line.at, line.len);
+        end_flight(flight, END_RETRY, -1,
+                   "its handler answered without a status of done, retry, dead, throttled");
+    } else {
+        member->answered = true;
+        member->wrong = member->pipe->failures = 0;
+        apply(flight, status, answer, line);
+    }
+    hand_out(member->pipe);
+}
+
+static void on_line(void *arg, const char *line, size_t len)
+{
+    struct member *member = arg;
+    struct json_members answer;
+    struct flight *flight;
+    struct error e = {0};
+    struct json j;
+    const char *at;
+
+    if (is_blank(line, len))
+        return;
+    json_begin(&j, line, len);
+    j.lax = true;
+    at = json_space(&j, line);
+    if (at == j.end || *at != '{') {
+        complain(member, "no JSON object", line, len);
+        return;
+    }
+    at = json_members(&j, at, &answer);
+    if (!at || !json_end(&j, at))
+        json_error(&j, "no JSON", &e);
+    flight = find_flight(member, &answer);
+    if (flight)
+        end_answered(member, flight, &answer, (struct span){line, len}, e.status ? e.text : NULL);
+    else
+        complain(member, e.status ? "no JSON object" : "no job of that id waits for one", line, len);
+    json_members_free(&answer);
+}
+
+/* ---- The end of a child */
+
+static void unlink_member(struct member *member)
+{
+    struct member **at = &member->pipe->members;
+
+    while (*at != member)
+        at = &(*at)->next;
+    *at = member->next;
+    member->pipe->count--;
+}
+
+static bool was_asked(const struct flight *flight)
+{
+    return atomic_load(&flight->task->asked) != ASKED_NOTHING;
+}
+
+/* Those that it had not yet taken, the last ones, are the first to go to the next child. */
+static void take_back(struct member *member, const char *reason)
+{
+    uint64_t taken = child_taken(member->child);
+    struct flight *last;
+
+    while ((last = member->flights.tail) && last->begin >= taken) {
+        if (was_asked(last)) {
+            end_flight(last, END_RETRY, -1, reason);
+        } else {
+            take_out(last);
+            add_first(&member->pipe->waiting, last);
+        }
+    }
+}
+
+/* Those that it had. Returns how many of them were interrupted. */
+static int interrupt(struct member *member, const char *reason)
+{
+    int count = 0;
+
+    while (member->flights.head) {
+        struct flight *flight = member->flights.head;
+
+        count += !was_asked(flight);
+        end_flight(flight, was_asked(flight) ? END_RETRY : END_INTERRUPTED, -1, reason);
+    }
+    return count;
+}
+
+static void on_end(void *arg, const char *reason)
+{
+    struct member *member = arg;
+    struct pipe *p = member->pipe;
+    int pid = child_pid(member->child);
+    int begun;
+
+    unlink_member(member);
+    take_back(member, reason);
+    begun = interrupt(member, reason);
+    if (!member->ordered && (begun > 0 || !member->answered)) {
+        log_line(LOG_LEVEL_WARN, "%s: child %d died with %d jobs: %s", p->handler->type, pid, begun, reason);
+        begin_rest(p);
+    } else if (begun > 0) {
+        log_line(LOG_LEVEL_WARN, "%s: child %d was ended with %d other jobs", p->handler->type, pid, begun);
+    }
+    child_free(member->child);
+    free(member);
+    hand_out(p);
+}
+
+static const struct child_events member_events = {on_line, on_end};
+
+static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct pipe *p = timer->data;
+
+    (void)loop, (void)events;
+    worker_rest(p->handler, false);
+    hand_out(p);
+}
+
+/* ---- The way */
+
+static void start(struct task *task)
+{
+    struct pipe *p = task->handler->state;
+    struct flight *flight = calloc(1, sizeof *flight);
+
+    task->state = flight;
+    if (!flight) {
+        task_finish(task, END_BACK, 0, NULL);
+        task_ended(task);
+        return;
+    }
+    flight->task = task;
+    add(&p->waiting, flight);
+    hand_out(p);
+}
+
+static void end(struct task *task, bool force)
+{
+    struct flight *flight = task->state;
+
+    if (!flight || !flight->in)
+        return;
+    if (!flight->member) {
+        end_flight(flight, END_BACK, 0, NULL);
+        return;
+    }
+    flight->member->ordered = true;
+    child_end(flight->member->child, force);
+}
+
+static void release(struct task *task)
+{
+    free(task->state);
+}
+
+static int open_pipe(struct handler *handler, struct error *e)
+{
+    struct pipe *p = handler->state;
+
+    (void)e;
+    p->handler = handler;
+    p->most = (handler->host.executors + p->in_flight - 1) / p->in_flight;
+    ev_timer_init(&p->rest, on_rested, 0, 0);
+    p->rest.data = p;
+    return 0;
+}
+
+/* The worker takes no more jobs: a child that reads the end of its input may end by itself. */
+static void stop(struct handler *handler)
+{
+    struct pipe *p = handler->state;
+
+    give_back_waiting(p);
+    for (struct member *m = p->members; m; m = m->next) {
+        m->ordered = true;
+        child_close(m->child);
+    }
+}
+
+/* Those that have not ended by themselves are ended; the loop does not run any more. */
+static void close_pipe(struct handler *handler)
+{
+    struct pipe *p = handler->state;
+    const struct way_host *host = &handler->host;
+    int64_t until_us = clock_mono_us() + host->kill_after_us;
+    struct member *member;
+
+    ev_timer_stop(host->loop, &p->rest);
+    for (struct member *m = p->members; m; m = m->next) {
+        child_close(m->child);
+        if (m->flights.count > 0)
+            child_end(m->child, false);
+    }
+    for (struct member *m = p->members; m; m = m->next)
+        if (!child_wait(m->child, until_us))
+            child_end(m->child, false);
+    while ((member = p->members)) {
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): unlink_member() took the one that was freed out */
+        child_wait(member->child, until_us + host->kill_after_us);
+        while (member->flights.head)
+            take_out(member->flights.head);
+        unlink_member(member);
+        child_free(member->child);
+        free(member);
+    }
+    while (p->waiting.head)
+        take_out(p->waiting.head);
+}
+
+static void free_state(struct handler *handler)
+{
+    struct pipe *p = handler->state;
+
+    command_free(p->argv);
+    free(p);
+}
+
+static const struct way pipe_way = {
+    .name = "pipe",
+    .start = start,
+    .end = end,
+    .release = release,
+    .open = open_pipe,
+    .stop = stop,
+    .close = close_pipe,
+    .free = free_state,
+};
+
+int pipe_add(struct handlers *h, const char *type, const char *command, int in_flight, struct error *e)
+{
+    struct pipe *p;
+    int rc;
+
+    if (in_flight < 0 || in_flight > PIPE_IN_FLIGHT_MOST)
+        return error_set(e, WEIR_EUSAGE, "handler: %d jobs in flight in a child; use 1 to %d", in_flight,
+                         PIPE_IN_FLIGHT_MOST);
+    if (!(p = calloc(1, sizeof *p)))
+        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    p->in_flight = in_flight ? in_flight : 1;
+    if (!(p->argv = command_split(type, command, e))) {
+        free(p);
+        return e->status;
+    }
+    if ((rc = handlers_add(h, type, &pipe_way, p, e)) != 0) {
+        command_free(p->argv);
+        free(p);
+    }
+    return rc;
+}

@@ -1,0 +1,54 @@
+/* A child that stays, on the loop: lines go to its standard input, lines come from its standard output; what
+ * it writes to standard error goes to the log. It knows no jobs.
+ *
+ * Nothing here waits. What is sent is buffered until the child reads it. A child that closes its input or
+ * output has a moment to end by itself, and is then ended. Its process group ends with it. */
+#ifndef WORKER_WAY_PIPE_CHILD_H
+#define WORKER_WAY_PIPE_CHILD_H
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct child;
+
+struct child_events {
+    /* A line that it wrote, without its newline; at most CHILD_LINE_MOST bytes. */
+    void (*on_line)(void *arg, const char *line, size_t len);
+    /* It has ended, and all of its lines were handed over; reason: how, one line or more. child_free() is
+     * allowed, here and not in on_line. */
+    void (*on_end)(void *arg, const char *reason);
+};
+
+#define CHILD_LINE_MOST (1024 * 1024)
+
+/* Starts argv; name is that in the log. kill_after_us: from TERM to KILL. NULL and an errno: it could not be
+ * started. The caller keeps name, argv and events as long as the child. */
+struct child *child_start(struct ev_loop *loop, const char *name, char *const argv[], int64_t kill_after_us,
+                          const struct child_events *events, void *arg, int *rc);
+/* Ends it with KILL if it still runs, without on_end; c may be NULL. */
+void child_free(struct child *c);
+
+/* Room for a line of at most len bytes, newline included, and then how many there are. NULL: out of memory.
+ */
+char *child_line(struct child *c, size_t len);
+void child_send(struct child *c, size_t len);
+/* How many bytes were sent so far, and how many of those it has taken from its standard input. */
+uint64_t child_sent(const struct child *c);
+uint64_t child_taken(const struct child *c);
+
+/* No more lines: its standard input ends when it has read what was sent. */
+void child_close(struct child *c);
+/* Ends its process group by TERM, and by KILL when that did not help in time, or (force) at once. */
+void child_end(struct child *c, bool force);
+/* The same, and no line of it is handed over any more: why goes before the reason. */
+void child_distrust(struct child *c, const char *why);
+/* It was closed, is being ended, or has itself closed a side: it is to be sent nothing more. */
+bool child_is_ending(const struct child *c);
+
+/* Without the loop, which has ended: waits at most so long for its end. true: it has ended. */
+bool child_wait(struct child *c, int64_t until_us);
+int child_pid(const struct child *c);
+
+#endif

@@ -1,0 +1,193 @@
+#include "worker/way/task.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/decimal.h"
+#include "worker/way/way.h"
+
+#define REASON_HEAD 200 /* bytes of a long reason that are kept, */
+#define REASON_TAIL 900 /* and of its end */
+
+/* A copy at *at, ended by a NUL; moves *at behind it. */
+static struct span copy(struct span text, char **at)
+{
+    struct span copied = {*at, text.len};
+
+    memcpy(*at, text.at, text.len);
+    (*at)[text.len] = '\0';
+    *at += text.len + 1;
+    return copied;
+}
+
+struct task *task_new(const struct lease *lease, struct handler *handler, struct span limits)
+{
+    struct span batch = lease_attr(lease->attrs, 'b');
+    size_t size = sizeof(struct task) + lease->token.len + lease->body.len + limits.len +
+                  (batch.at ? batch.len : 0) + 4;
+    struct task *task = malloc(size);
+    char *at;
+
+    if (!task)
+        return NULL;
+    *task = (struct task){
+        .handler = handler,
+        .size = size,
+        .cost = lease->cost,
+        .slot_us = lease->slot_us,
+        .attempts = lease->attempts,
+        .interrupted = lease->interrupted,
+        .throttled = lease->throttled,
+        .unique = lease_attr(lease->attrs, 'u').at != NULL,
+        .after_s = -1,
+        .spent = -1,
+    };
+    at = task->bytes;
+    task->token = copy(lease->token, &at);
+    task->key = (struct span){task->token.at + (lease->key.at - lease->token.at), lease->key.len};
+    task->body = copy(lease->body, &at);
+    task->batch = copy(batch.at ? batch : (struct span){"", 0}, &at);
+    task->limits = copy(limits, &at).at;
+    return task;
+}
+
+struct task *task_copy(const struct task *task)
+{
+    struct task *again = malloc(task->size);
+
+    if (!again)
+        return NULL;
+    *again = (struct task){
+        .handler = task->handler,
+        .size = task->size,
+        .cost = task->cost,
+        .slot_us = task->slot_us,
+        .attempts = task->attempts,
+        .interrupted = task->interrupted,
+        .throttled = task->throttled,
+        .unique = task->unique,
+        .after_s = -1,
+        .spent = -1,
+    };
+    memcpy(again->bytes, task->bytes, task->size - sizeof *task);
+    again->token = (struct span){again->bytes + (task->token.at - task->bytes), task->token.len};
+    again->key = (struct span){again->bytes + (task->key.at - task->bytes), task->key.len};
+    again->body = (struct span){again->bytes + (task->body.at - task->bytes), task->body.len};
+    again->batch = (struct span){again->bytes + (task->batch.at - task->bytes), task->batch.len};
+    again->limits = again->bytes + (task->limits - task->bytes);
+    return again;
+}
+
+void task_free(struct task *task)
+{
+    if (task && task->state)
+        task->handler->way->release(task);
+    if (task)
+        free(task->reason);
+    free(task);
+}
+
+void task_log(enum log_level level, const struct task *task, const char *fmt, ...)
+{
+    const struct span *id = &task->view.id;
+    char text[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    decimal_vprint(text, sizeof text, fmt, args);
+    va_end(args);
+    log_line(level, "%s%s%.*s: %s", task->handler->type, id->at ? " " : "", (int)id->len,
+             id->at ? id->at : "", text);
+}
+
+static bool is_inside_character(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* The beginning says how it ended, the end what was wrong. NULL: out of memory. */
+static char *copy_reason(const char *reason, size_t len)
+{
+    size_t head = REASON_HEAD, tail = len - REASON_TAIL;
+    char *copy;
+
+    if (len <= REASON_HEAD + REASON_TAIL)
+        return strndup(reason, len);
+    while (head > 0 && is_inside_character(reason[head]))
+        head--;
+    while (tail < len && is_inside_character(reason[tail]))
+        tail++;
+    if (asprintf(&copy, "%.*s ... %.*s", (int)head, reason, (int)(len - tail), reason + tail) < 0)
+        return NULL;
+    return copy;
+}
+
+void task_finish(struct task *task, enum task_end end, double after_s, const char *reason)
+{
+    size_t len = reason ? strlen(reason) : 0;
+
+    while (len > 0 && strchr(" \t\r\n\v\f", reason[len - 1]))
+        len--;
+    task->end = end;
+    task->after_s = after_s;
+    free(task->reason);
+    task->reason = len > 0 ? copy_reason(reason, len) : NULL;
+    for (char *c = task->reason; c && *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
+}
+
+bool task_settles_up(const struct task *task)
+{
+    return task->spent >= 0 && task->spent != task->cost && task->slot_us != 0;
+}
+
+void task_list_init(struct task_list *list)
+{
+    list->head = NULL;
+    list->tail = &list->head;
+    list->count = 0;
+}
+
+void task_list_push(struct task_list *list, struct task *task)
+{
+    task->next = NULL;
+    *list->tail = task;
+    list->tail = &task->next;
+    list->count++;
+}
+
+struct task *task_list_pop(struct task_list *list)
+{
+    struct task *task = list->head;
+
+    if (!task)
+        return NULL;
+    list->head = task->next;
+    if (list->head)
+        list->head->prev = NULL;
+    else
+        list->tail = &list->head;
+    list->count--;
+    return task;
+}
+
+void task_list_append(struct task_list *to, struct task_list *from)
+{
+    if (!from->head)
+        return;
+    *to->tail = from->head;
+    to->tail = from->tail;
+    to->count += from->count;
+    task_list_init(from);
+}
+
+void task_list_free(struct task_list *list)
+{
+    struct task *task;
+
+    while ((task = task_list_pop(list)))
+        task_free(task);
+}

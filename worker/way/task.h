@@ -1,0 +1,97 @@
+/* A task: a leased job in this process, from the claim that granted it until the settle that ended it. */
+#ifndef WORKER_WAY_TASK_H
+#define WORKER_WAY_TASK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/log.h"
+#include "queue/job/job.h"
+#include "queue/turn/turn.h"
+#include "weir.h"
+
+struct handler;
+
+enum task_end {
+    END_RETRY, /* first: what nobody has said is no success */
+    END_DONE,
+    END_THROTTLED,
+    END_BACK,
+    END_DEAD,
+    END_CANCELLED,
+    END_INTERRUPTED, /* what ran it died: no attempt is used, but too often is dead */
+};
+
+/* Why a task was asked to end. */
+enum task_asked {
+    ASKED_NOTHING,
+    ASKED_OVER_TIME, /* failed, whatever it says */
+    ASKED_CANCELLED, /* unless it is done: not run again */
+    ASKED_STOP,      /* the worker leaves: unless it is done, given back */
+    ASKED_LOST,      /* the lease is gone: nothing is settled */
+};
+
+struct task {
+    struct task *next, *prev; /* prev: in lists of the pool that are linked both ways */
+    struct handler *handler;
+    size_t size;             /* of all of it */
+    struct span token, body; /* in bytes; NUL-terminated */
+    struct span key;         /* the lane's, part of token */
+    struct span batch;       /* empty: none */
+    const char *limits;      /* of the type, as claim gave them, for the trace; "": none, or no trace */
+    int64_t cost;
+    int64_t slot_us;                      /* by Redis's clock, 0: no gate */
+    int64_t ahead_us, good_us;            /* so long before it it was granted; so long is it good */
+    int64_t start_us;                     /* when to start, by this machine's monotonic clock; 0: at once */
+    int64_t late_us;                      /* its slot is good until then, by that clock; 0: for ever */
+    int attempts, interrupted, throttled; /* before this run */
+    bool unique;                          /* it holds a lock until it ends */
+
+    struct job_view view;     /* of the body, once it is being run; its spans point into it */
+    void *state;              /* of the way that runs it */
+    _Atomic pid_t process;    /* of a command that runs; 0: none */
+    _Atomic int64_t begun_us; /* when its handler was called, monotonic; 0: not yet */
+    int64_t timeout_us;       /* the time it has from then on, 0: any; set before begun_us */
+    _Atomic int asked;        /* enum task_asked, by the loop */
+    int64_t asked_us;         /* when that was; INT64_MAX: it was made to end */
+    bool ended, stray;        /* see pool.h; under its lock */
+
+    enum task_end end;
+    double after_s; /* < 0: the usual */
+    char *reason;   /* owned; NULL: none */
+    int64_t spent;  /* the true cost that the handler reported; -1: none */
+    int64_t finished_us;
+    bool told; /* it stands in the settle that is under way */
+
+    char bytes[];
+};
+
+/* Copies what it needs of the lease. NULL: out of memory. */
+struct task *task_new(const struct lease *lease, struct handler *handler, struct span limits);
+/* The same lease once more, as if it had not been run. NULL: out of memory. */
+struct task *task_copy(const struct task *task);
+void task_free(struct task *task);
+/* Sets how it ended. The reason is copied, a long one but for its middle; control characters become blanks.
+ */
+void task_finish(struct task *task, enum task_end end, double after_s, const char *reason);
+/* One line to the log with the job's type and, once it was read, its id. */
+void task_log(enum log_level level, const struct task *task, const char *fmt, ...) WEIR_PRINTF(3, 4);
+
+/* Did its handler report another cost than the gates gave it? */
+bool task_settles_up(const struct task *task);
+
+/* A list, first in first out. */
+struct task_list {
+    struct task *head, **tail;
+    int count;
+};
+void task_list_init(struct task_list *list);
+void task_list_push(struct task_list *list, struct task *task);
+struct task *task_list_pop(struct task_list *list);
+/* Moves all of from to the end of to. */
+void task_list_append(struct task_list *to, struct task_list *from);
+void task_list_free(struct task_list *list);
+
+#endif

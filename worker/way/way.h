@@ -1,0 +1,51 @@
+/* A way: how the jobs of a type are run. There are two kinds.
+ *
+ *   on a thread   run() is called on an executor's thread and returns when the job has ended: a C function
+ *                 (function.c), a command (command.c)
+ *   on the loop   start() begins the job on the worker's loop and returns at once; it ends when task_ended()
+ *                 is called: asynchronous C (async.c), a pipe (pipe.c), HTTP (http.c)
+ *
+ * The worker sees to all the rest: the body was read (task->view), the start time has come, the executor is
+ * free, the trace is written. Whoever runs the task says how it ended by task_finish(), once or more often:
+ * the last one counts. */
+#ifndef WORKER_WAY_WAY_H
+#define WORKER_WAY_WAY_H
+
+#include "worker/way/handler.h"
+
+struct way {
+    const char *name;
+    /* One of these two. start() may end the task before it returns. */
+    void (*run)(struct task *task);
+    void (*start)(struct task *task);
+    /* Asks a running task to end (TERM), or makes it (KILL), on the loop's thread; task->asked says why. The
+     * task then ends as any other: by returning from run(), or by task_ended(), now or later. It may have
+     * ended meanwhile. NULL: it can only be told, by weir_job_is_cancelled(). */
+    void (*end)(struct task *task, bool force);
+    /* Frees task->state, which start() has set. NULL: it has none. */
+    void (*release)(struct task *task);
+    /* Once for each type, on the loop's thread: before the loop runs, when handler->host is set and the
+     * address of the handler will not change any more; and after it has run, to stop its watchers and end its
+     * children (with threads of commands still running, if the stop was forced). May be NULL. */
+    int (*open)(struct handler *handler, struct error *e);
+    void (*stop)(struct handler *handler); /* no more tasks will come; those that run go on */
+    void (*close)(struct handler *handler);
+    /* Frees handler->state. NULL: it has none. */
+    void (*free)(struct handler *handler);
+};
+
+/* A task that runs on the loop has ended: it leaves its executor and will be settled as task_finish() said.
+ * From any thread; the task is not to be touched any more. */
+void task_ended(struct task *task);
+
+/* Jobs of this type stay in Redis until it rests no longer. On the loop; at first no type rests. */
+void worker_rest(struct handler *handler, bool rests);
+
+/* A handler of each kind for type; errors as handlers_add, and what is wrong with the rest. */
+WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg,
+                              struct error *e);
+WEIR_CHECKED int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg,
+                           struct error *e);
+WEIR_CHECKED int command_add(struct handlers *h, const char *type, const char *command, struct error *e);
+
+#endif

@@ -1,0 +1,189 @@
+#include "worker/way/weir_job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/forks.h"
+#include "core/log.h"
+#include "queue/job/json.h"
+#include "worker/way/way.h"
+
+static void copy_name(char out[129], struct span name)
+{
+    memcpy(out, name.at ? name.at : "", name.len);
+    out[name.len] = '\0';
+}
+
+void weir_job_init(struct weir_job *job, struct task *task)
+{
+    *job = (struct weir_job){.task = task, .forks = forks_count()};
+    copy_name(job->id, task->view.id);
+    copy_name(job->key, task->view.key);
+}
+
+void weir_job_clear(struct weir_job *job)
+{
+    free(job->args);
+    free(job->traceparent);
+}
+
+void weir_job_check_fork(const struct handler *handler, unsigned forks)
+{
+    if (forks == forks_count())
+        return;
+    log_line(
+        LOG_LEVEL_ERROR,
+        "%s: its handler (%s) called fork(), and the child came back from it: the child ends with 70; it "
+        "must run another program, or end by _exit()",
+        handler->type, handler->way->name);
+    _exit(-WEIR_EINTERNAL);
+}
+
+void weir_job_finish(struct weir_job *job, int result)
+{
+    static const enum task_end ends[] = {[WEIR_DONE] = END_DONE,
+                                         [WEIR_RETRY] = END_RETRY,
+                                         [WEIR_DEAD] = END_DEAD,
+                                         [WEIR_THROTTLED] = END_THROTTLED};
+
+    weir_job_check_fork(job->task->handler, job->forks);
+    job->task->end = result >= 0 && result <= WEIR_THROTTLED ? ends[result] : END_RETRY;
+}
+
+struct span task_traceparent(const struct task *task)
+{
+    static const char name[] = "traceparent";
+    struct span found = {NULL, 0};
+    struct json_members m = {.at = m.few, .capacity = JSON_MEMBERS_FEW};
+    struct json j;
+
+    if (!memmem(task->body.at, task->body.len, name, strlen(name)))
+        return found;
+    json_begin(&j, task->body.at, task->body.len);
+    if (json_members(&j, json_space(&j, j.begin), &m))
+        for (size_t i = 0; i < m.count; i++) {
+            struct span value = m.at[i].value;
+
+            if (m.at[i].name.len == strlen(name) && memcmp(m.at[i].name.at, name, strlen(name)) == 0 &&
+                value.len > 2 && *value.at == '"' && !memchr(value.at, '\\', value.len))
+                found = (struct span){value.at + 1, value.len - 2};
+        }
+    json_members_free(&m);
+    return found;
+}
+
+/* ---- What a handler reads */
+
+/* The copy is made at the first call. */
+static const char *text_once(char **copy, struct span text)
+{
+    if (text.at && !*copy)
+        *copy = strndup(text.at, text.len);
+    return *copy;
+}
+
+const char *weir_job_id(const struct weir_job *job)
+{
+    return job->id;
+}
+
+const char *weir_job_type(const struct weir_job *job)
+{
+    return job->task->handler->type;
+}
+
+const char *weir_job_key(const struct weir_job *job)
+{
+    return job->task->view.key.at ? job->key : NULL;
+}
+
+const char *weir_job_args(const struct weir_job *job)
+{
+    const char *args = text_once(&((struct weir_job *)job)->args, job->task->view.args);
+
+    return args ? args : "null";
+}
+
+const char *weir_job_body(const struct weir_job *job, size_t *len)
+{
+    if (len)
+        *len = job->task->body.len;
+    return job->task->body.at;
+}
+
+int weir_job_attempt(const struct weir_job *job)
+{
+    return job->task->attempts + 1;
+}
+
+const char *weir_job_batch(const struct weir_job *job)
+{
+    return job->task->batch.len > 0 ? job->task->batch.at : NULL;
+}
+
+const char *weir_job_traceparent(const struct weir_job *job)
+{
+    return text_once(&((struct weir_job *)job)->traceparent, task_traceparent(job->task));
+}
+
+int weir_job_is_cancelled(const struct weir_job *job)
+{
+    return atomic_load(&job->task->asked) != ASKED_NOTHING;
+}
+
+void weir_log(const struct weir_job *job, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    task_log(LOG_LEVEL_INFO, job->task, "%s", text);
+}
+
+/* ---- What a handler says */
+
+static void finish(struct weir_job *job, enum task_end end, double after_s, const char *fmt, va_list args)
+{
+    char *reason = NULL;
+
+    if (vasprintf(&reason, fmt, args) < 0)
+        reason = NULL;
+    task_finish(job->task, end, after_s, reason);
+    free(reason);
+}
+
+int weir_job_retry(struct weir_job *job, double after_s, const char *reason, ...)
+{
+    va_list args;
+
+    va_start(args, reason);
+    finish(job, END_RETRY, after_s, reason, args);
+    va_end(args);
+    return WEIR_RETRY;
+}
+
+int weir_job_dead(struct weir_job *job, const char *reason, ...)
+{
+    va_list args;
+
+    va_start(args, reason);
+    finish(job, END_DEAD, -1, reason, args);
+    va_end(args);
+    return WEIR_DEAD;
+}
+
+int weir_job_throttled(struct weir_job *job, double after_s)
+{
+    task_finish(job->task, END_THROTTLED, after_s, NULL);
+    return WEIR_THROTTLED;
+}
+
+void weir_job_spent(struct weir_job *job, int64_t cost)
+{
+    job->task->spent = cost < 0 ? 0 : cost > JOB_COST_MOST ? JOB_COST_MOST : cost;
+}

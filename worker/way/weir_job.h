@@ -1,0 +1,27 @@
+/* What a C handler sees of its job: behind the functions weir_job_*() of weir.h. */
+#ifndef WORKER_WAY_WEIR_JOB_H
+#define WORKER_WAY_WEIR_JOB_H
+
+#include "worker/way/task.h"
+
+struct weir_job {
+    struct task *task;
+    unsigned forks;
+    char id[129], key[129];
+    char *args, *traceparent; /* made when asked for */
+};
+
+/* Of a task whose body was read. */
+void weir_job_init(struct weir_job *job, struct task *task);
+/* Frees what job owns, not job itself. */
+void weir_job_clear(struct weir_job *job);
+/* Called where a handler comes back, with forks_count() of its call: a child that it has forked ends here,
+ * since the worker and the job are the parent's. */
+void weir_job_check_fork(const struct handler *handler, unsigned forks);
+/* What a handler has returned becomes the end of its task. A child that it has forked ends here. */
+void weir_job_finish(struct weir_job *job, int result);
+
+/* The member traceparent of the body, without its quotes; at NULL: there is none. */
+struct span task_traceparent(const struct task *task);
+
+#endif
