@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "tests/transcript.h"
 
 #define FILES_MOST 200
+#define NOT_RUN_MOST 30
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static void test_a_file(void **state)
@@ -56,6 +58,9 @@ static void test_what_varies_matches(void **state)
         {"two words", "two  words", NULL, false},
         {"took 1.5s, at 09:00", "took 9ms, at 10:30", "1.5s, 09:00", true},
         {"took 1.5s, at 09:00", "took 9ms, at 10:30", "1.5s", false},
+        {"took 1m 5s, at 09:00", "took 9ms, at 10:30", "*", true},
+        {"job a7 took 2s", "job b took 1m 5s", "*", true},
+        {"took 1.5s, at 09:00", "took 9ms, on 10:30", "*", false},
     };
 
     (void)state;
@@ -65,11 +70,34 @@ static void test_what_varies_matches(void **state)
                      cases[i].same ? "the same" : "different");
 }
 
+/* Blocks that say so, such as those with apt and systemctl. */
+static void test_few_commands_are_not_run(void **state)
+{
+    char line[1000];
+    glob_t files;
+    int count = 0;
+
+    (void)state;
+    assert_int_equal(glob("README.md", 0, NULL, &files), 0);
+    assert_int_equal(glob("doc/*.md", GLOB_APPEND, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        FILE *file = fopen(files.gl_pathv[i], "r");
+
+        assert_non_null(file);
+        while (fgets(line, sizeof line, file))
+            count += strncmp(line, "```", 3) == 0 && strstr(line, " norun") != NULL;
+        fclose(file);
+    }
+    globfree(&files);
+    assert_in_range(count, 1, NOT_RUN_MOST);
+}
+
 int main(void)
 {
-    static struct CMUnitTest tests[FILES_MOST] = {cmocka_unit_test(test_what_varies_matches)};
+    static struct CMUnitTest tests[FILES_MOST] = {cmocka_unit_test(test_what_varies_matches),
+                                                  cmocka_unit_test(test_few_commands_are_not_run)};
     static const char *const patterns[] = {"tests/transcripts/*.txt", "README.md", "doc/*.md"};
-    size_t count = 1;
+    size_t count = 2;
     glob_t files;
 
     for (size_t i = 0; i < COUNT(patterns); i++)

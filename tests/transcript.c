@@ -22,6 +22,7 @@
 #define STEPS_MOST 400
 #define LINES_MOST 4000
 #define LIMIT_S "50"      /* of a session */
+#define ALL_NUMBERS "*"   /* of struct step, varies: each word with a digit */
 #define MARK "\n\001%d\n" /* behind what a step prints: its exit code */
 
 struct step {
@@ -53,6 +54,7 @@ static const struct {
     {"<time>", "([0-9]{4}-[0-9]{2}-[0-9]{2}[T ])?[0-9]{2}:[0-9]{2}[0-9:.]*( UTC|Z|[+-][0-9:]+)?"},
     {"<span>", "[0-9.]+(us|ms|s|m|h|d|w)( [0-9]+(s|m|h|d))?"},
     {"<any>", ".*"},
+    {"...", ".*"},
 };
 
 /* Does text begin with one of those? Returns its length. */
@@ -68,10 +70,26 @@ static size_t varying(const char *text, const char *varies)
     return 0;
 }
 
+/* Words with a digit, one blank between them: how long they are; 0: none begins here. */
+static size_t numbers(const char *line, const char *at)
+{
+    size_t len = 0;
+
+    if (at > line && at[-1] != ' ')
+        return 0;
+    for (size_t word; (word = strcspn(at + len, " ")) > 0; len += word + 1)
+        if (strcspn(at + len, "0123456789") >= word)
+            break;
+        else if (!at[len + word] || at[len + word + 1] == ' ')
+            return len + word;
+    return len > 0 ? len - 1 : 0;
+}
+
 /* What stands at a place of a line that is expected, as a regular expression. Returns how much was read. */
 static size_t put_pattern(FILE *to, const char *line, const char *at, const char *varies)
 {
-    size_t len = varying(at, varies);
+    bool all = varies && strcmp(varies, ALL_NUMBERS) == 0;
+    size_t len = all ? numbers(line, at) : varying(at, varies);
 
     for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++)
         if (strncmp(at, wildcards[i].mark, strlen(wildcards[i].mark)) == 0) {
@@ -79,7 +97,7 @@ static size_t put_pattern(FILE *to, const char *line, const char *at, const char
             return strlen(wildcards[i].mark);
         }
     if (len > 0) {
-        fputs(".*", to);
+        fputs(all ? "[^ ]+( [^ ]*[0-9][^ ]*)*" : ".*", to);
         return len;
     }
     len = strspn(at, " ");
@@ -130,7 +148,7 @@ static bool lines_match(char **expected, int wanted, char **lines, int count, co
 {
     if (wanted == 0)
         return count == 0;
-    if (strcmp(*expected, "<lines>") != 0)
+    if (strcmp(*expected, "<lines>") != 0 && strcmp(*expected, "...") != 0)
         return count > 0 && line_matches(*expected, *lines, varies) &&
                lines_match(expected + 1, wanted - 1, lines + 1, count - 1, varies);
     for (int skipped = 0; skipped <= count; skipped++)
@@ -240,6 +258,8 @@ static void read_between(struct transcript *t, int line, const char **varies)
 
     if (strcmp(t->lines[line], "<!-- fresh -->") == 0) {
         begin_session(t);
+    } else if (strcmp(t->lines[line], "<!-- varies -->") == 0) {
+        *varies = ALL_NUMBERS;
     } else if ((what = comment(t->lines[line], "varies: "))) {
         *varies = what;
     } else if ((what = comment(t->lines[line], "$ "))) {
@@ -248,23 +268,42 @@ static void read_between(struct transcript *t, int line, const char **varies)
     }
 }
 
+/* A block of commands alone is one step, which ends at the first that fails. */
+static void read_commands(struct transcript *t, int line, int end)
+{
+    struct step *s = add_step(t, "set -e", line);
+
+    for (; line < end; line++)
+        add_command_line(s, t->lines[line]);
+    add_command_line(s, "set +e");
+}
+
+/* A block goes from its first line to before end. */
+static void read_block(struct transcript *t, const char *info, int line, int end, const char *varies)
+{
+    int first = line;
+
+    if (strcmp(info, "sh") == 0)
+        read_commands(t, line, end);
+    else if (strcmp(info, "console") == 0)
+        for (; line < end; line++)
+            read_line(t, line, line == first, varies);
+    else if (!strstr(info, "norun") && strncmp(t->lines[line], "$ ", 2) == 0)
+        fail_msg("%s:%d: not marked as console", t->path, line);
+}
+
 static void read_markdown(struct transcript *t)
 {
     const char *varies = NULL;
-    bool in_block = false, begins = false;
 
     begin_session(t);
-    for (int i = 0; i < t->line_count; i++) {
-        bool fence = strncmp(t->lines[i], "```", 3) == 0;
-
-        if (in_block && !fence) {
-            read_line(t, i, begins, varies);
-            begins = false;
-        } else if (in_block) {
-            in_block = false;
+    for (int i = 0, end; i < t->line_count; i = end + 1) {
+        end = i;
+        if (strncmp(t->lines[i], "```", 3) == 0) {
+            for (end++; end < t->line_count && strcmp(t->lines[end], "```") != 0;)
+                end++;
+            read_block(t, t->lines[i] + 3, i + 1, end, varies);
             varies = NULL;
-        } else if (fence && strcmp(t->lines[i], "```console") == 0) {
-            in_block = begins = true;
         } else {
             read_between(t, i, &varies);
         }
@@ -279,7 +318,7 @@ static void write_script(const struct transcript *t, int from, int to, const cha
     size_t size;
     FILE *script = open_memstream(&text, &size);
 
-    fputs("exec 2>&1\n", script);
+    fputs("exec 2>&1\nexport HOME=$PWD\n", script);
     for (int i = from; i < to; i++)
         fprintf(script, "%s\nprintf '\\n\\001%%d\\n' $?\n", t->steps[i].command);
     fclose(script);
@@ -322,8 +361,10 @@ static char *take_printed(struct step *s, char *text)
     char *mark = strstr(text, "\n\001"), *end;
     long code;
 
-    if (!mark)
+    if (!mark) {
+        assert_true(asprintf(&s->printed, "%s[exit: the session ended, or took too long]\n", text) > 0);
         return NULL;
+    }
     code = strtol(mark + 2, &end, 10);
     *mark = '\0';
     if (code == 0)
@@ -336,7 +377,7 @@ static char *take_printed(struct step *s, char *text)
 
 static void run_session(struct transcript *t, int from, int to)
 {
-    static const char *const words[] = {"/usr/bin/timeout",          "-s", "KILL", LIMIT_S, "/bin/sh", "-c",
+    static const char *const words[] = {"/usr/bin/timeout",          "-s", "KILL", LIMIT_S, "/bin/bash", "-c",
                                         "cd session && . ../script", NULL};
     struct server server;
     char path[300], *text, *rest;

@@ -1,7 +1,8 @@
 /* Transcripts: shell sessions with weir, as a person sees them, run and compared. A .txt file is one session;
- * in a .md file the fenced blocks marked console are, one after the other.
+ * in a .md file the fenced blocks marked console are, one after the other, and those marked sh: commands alone,
+ * of which none may fail. A block with more behind that word, such as norun, is not run.
  *
- *   $ weir enqueue mail --id a          a command for sh; its next lines begin with "> "
+ *   $ weir enqueue mail --id a          a command for bash; its next lines begin with "> "
  *   a                                   what it prints, standard error too
  *   $ weir why nobody
  *   weir: job nobody: <any>
@@ -16,11 +17,14 @@
  *   <n> 1,234 or 0.5    <id> a word    <time> 09:00:00, 2026-11-21 09:00, 2026-11-21T09:00:00Z
  *   <span> 8m 2s        <any> anything in a line        <lines> alone in a line: any lines, or none
  *
+ * In a document "..." reads better than <any> and <lines>, and means the same.
+ *
  * Two blanks or more match any number of blanks, as between the columns of a table.
  *
  * In a .txt file a line that begins with "# " is a comment. In a .md file, between blocks:
  *
  *   <!-- varies: 8m 2s, 20:14:05 -->    these texts of the next block stand for <any>
+ *   <!-- varies -->                     each word of the next block that has a digit may be another one
  *   <!-- $ weir enqueue mail -->        a command that readers do not see; it must end with 0
  *   <!-- fresh -->                      a new session begins, with an empty Redis
  *
