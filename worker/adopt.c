@@ -215,7 +215,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         w->tick_us = now + w->lease_us / 4;
     }
     adopt_free(&adopt);
-    worker_wake(w);
+    worker_look(w);
 }
 
 static void add_token(struct task *task, void *arg)
@@ -279,7 +279,7 @@ static void on_up(void *arg)
     struct weir_worker *w = arg;
 
     w->permitted = false;
-    worker_wake(w);
+    worker_look(w);
 }
 
 static void on_down(void *arg, const struct error *why)

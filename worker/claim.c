@@ -284,7 +284,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     else if (tasks.head)
         pool_add(w->pool, &tasks);
     adapt_reserve(w, w->starved, now);
-    worker_wake(w); /* tasks of the loop can begin */
+    worker_begin(w);
     worker_answered(w);
 }
 
@@ -317,7 +317,7 @@ void worker_rest(struct handler *handler, bool rests)
     handler->rests = rests;
     if (!rests) {
         w->look_now = w->look_held = true;
-        worker_wake(w);
+        worker_look(w);
     }
 }
 

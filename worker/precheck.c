@@ -35,7 +35,7 @@ static void on_settings(void *arg, const struct redisReply *reply)
     if (status == 0)
         tell(&settings);
     w->checked = true;
-    worker_wake(w);
+    worker_look(w);
 }
 
 /* Leaving would strand the jobs: it is logged, each time. */
@@ -75,7 +75,7 @@ static void on_access(void *arg, const struct redisReply *reply)
             return;
         worker_refused(w, &e);
     }
-    worker_wake(w);
+    worker_look(w);
 }
 
 bool worker_precheck(struct weir_worker *w)

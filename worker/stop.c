@@ -96,7 +96,7 @@ static void force(struct weir_worker *w, int64_t now)
     if (!w->forced_us)
         begin_force(w, now);
     if (w->adopted && link_is_up(w->link) && now - w->forced_us < SETTLE_WITHIN_US)
-        worker_wake(w);
+        worker_look(w);
     else
         worker_leave(w);
 }
@@ -135,7 +135,7 @@ void worker_check_stop(struct weir_worker *w)
     else if (w->stopping_us && !(link_is_up(w->link) && w->permitted) && worker_is_idle(w))
         worker_leave(w);
     else
-        worker_wake(w);
+        worker_look(w);
 }
 
 /* The functions on threads that still run. */

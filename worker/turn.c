@@ -1,8 +1,6 @@
 /* One turn is one round trip: what has ended is settled, what is due is promoted, a heartbeat, and a claim
- * for the executors that are free, all written at once.
- *
- * schedule() decides what to do now and sets one timer to the time of the next decision. The loop calls it,
- * nobody else: whoever changes what it decides by calls worker_wake(). */
+ * for the executors that are free, all written at once. next_look() says when the next one is; one timer
+ * follows it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,15 +37,10 @@ bool worker_takes_jobs(struct weir_worker *w)
 
 /* ---- Answers */
 
-void worker_wake(struct weir_worker *w)
-{
-    ev_feed_event(w->loop, &w->wake, EV_CUSTOM);
-}
-
 void worker_answered(struct weir_worker *w)
 {
     if (--w->awaited == 0)
-        worker_wake(w);
+        worker_look(w);
 }
 
 void worker_refused(struct weir_worker *w, const struct error *e)
@@ -259,8 +252,8 @@ static int64_t promote_time(const struct weir_worker *w)
     return w->promotes && w->later_us && w->later_us < at ? w->later_us : at;
 }
 
-/* When is the next turn due? */
-static int64_t next_turn(struct weir_worker *w, struct room room)
+/* When must the worker look again? */
+static int64_t next_look(struct weir_worker *w, struct room room)
 {
     int64_t times[] = {worker_claim_time(w, room),
                        worker_settle_time(w),
@@ -322,7 +315,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
     worker_answered(w);
 }
 
-static void set_timer(struct weir_worker *w, int64_t at, int64_t now)
+static void look_at(struct weir_worker *w, int64_t at, int64_t now)
 {
     ev_now_update(w->loop);
     ev_timer_stop(w->loop, &w->timer);
@@ -330,7 +323,7 @@ static void set_timer(struct weir_worker *w, int64_t at, int64_t now)
     ev_timer_start(w->loop, &w->timer);
 }
 
-static void schedule(struct weir_worker *w)
+void worker_look(struct weir_worker *w)
 {
     struct room room;
     int64_t now, at;
@@ -343,7 +336,7 @@ static void schedule(struct weir_worker *w)
     now = clock_mono_us();
     if (!w->adopted) {
         if (now < w->pause_until_us)
-            set_timer(w, w->pause_until_us, now);
+            look_at(w, w->pause_until_us, now);
         else if (worker_precheck(w))
             worker_adopt(w);
         return;
@@ -360,33 +353,12 @@ static void schedule(struct weir_worker *w)
         return;
     }
     room = worker_room(w);
-    at = next_turn(w, room);
+    at = next_look(w, room);
     if (at <= now) {
         begin_turn(w, room, now);
         return;
     }
     if (worker_takes_jobs(w) && room.free > 0 && !w->more && !w->look_now) /* a claim is not due already */
         waking_wait(w->waking, w->duty_until_us != 0);
-    set_timer(w, at < worker_stuck_time(w) ? at : worker_stuck_time(w), now);
-}
-
-/* Before any other event, so that what has come starts and is answered at once. */
-static void on_wake(struct ev_loop *loop, struct ev_watcher *watcher, int events)
-{
-    (void)loop, (void)events;
-    schedule(watcher->data);
-}
-
-static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)loop, (void)events;
-    worker_wake(timer->data);
-}
-
-void worker_turn_init(struct weir_worker *w)
-{
-    ev_init(&w->wake, on_wake);
-    ev_set_priority(&w->wake, EV_MAXPRI);
-    ev_init(&w->timer, on_timer);
-    w->wake.data = w->timer.data = w;
+    look_at(w, at < worker_stuck_time(w) ? at : worker_stuck_time(w), now);
 }

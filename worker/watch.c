@@ -177,7 +177,7 @@ static void cut_off(struct weir_worker *w, int64_t now)
             return;
     w->adopted = false;
     w->adopt_again = true;
-    worker_wake(w);
+    worker_look(w);
 }
 
 static void give_back_lacking(struct weir_worker *w, int64_t now)
@@ -201,7 +201,7 @@ void worker_watch(struct weir_worker *w)
     for (size_t i = 0; i < n; i++)
         watch_one(w, w->watched[i], now);
     if (w->finished.head)
-        worker_wake(w);
+        worker_look(w);
 }
 
 void worker_ask_all(struct weir_worker *w, enum task_asked why)

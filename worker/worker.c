@@ -13,10 +13,16 @@
 
 /* ---- Made and freed */
 
+static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop, (void)events;
+    worker_look(timer->data);
+}
+
 static void on_finished(struct ev_loop *loop, ev_async *async, int events)
 {
     (void)loop, (void)events;
-    worker_wake(async->data);
+    worker_look(async->data);
 }
 static void on_stop(struct ev_loop *loop, ev_async *async, int events)
 {
@@ -54,10 +60,10 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
     task_list_init(&w->settling);
     if (worker_read_options(w, options ? options : &defaults) != 0)
         w->setup = w->error;
-    worker_turn_init(w);
+    ev_init(&w->timer, on_timer);
     ev_async_init(&w->finished_async, on_finished);
     ev_async_init(&w->stop_async, on_stop);
-    w->finished_async.data = w->stop_async.data = w;
+    w->timer.data = w->finished_async.data = w->stop_async.data = w;
     ev_async_start(w->loop, &w->finished_async);
     ev_async_start(w->loop, &w->stop_async);
     return w;
@@ -171,7 +177,7 @@ static bool on_wake(void *arg, enum wake why)
         return false;
     w->look_now = true;
     w->look_held |= why != WAKE_QUEUE;
-    worker_wake(w);
+    worker_look(w);
     return true;
 }
 

@@ -82,8 +82,7 @@ struct weir_worker {
     char group[24];
 
     struct ev_loop *loop;
-    struct ev_watcher wake;  /* fed by worker_wake */
-    ev_timer timer;          /* the next decision of the scheduler */
+    ev_timer timer;          /* the next look */
     ev_io begin_io;          /* a task of the loop is to begin: a timerfd, -1: there are no such types */
     int64_t begin_us;        /* what it is set to */
     ev_async finished_async; /* executors have finished something */
@@ -170,8 +169,8 @@ int worker_read_options(struct weir_worker *w, const struct weir_worker_options 
 WEIR_CHECKED int worker_spread_options(struct weir_worker *w);
 
 /* precheck.c */
-/* Asks, as far as that is not known, whether Redis is one to run on and lets us; false: the answer wakes the
- * scheduler. */
+/* Asks, as far as that is not known, whether Redis is one to run on and lets us; false: look again when the
+ * answer has come. */
 bool worker_precheck(struct weir_worker *w);
 /* Once a minute (once a lease, where that is shorter) a request that asks whether that has become wrong. */
 void worker_recheck(struct weir_worker *w, struct args *a, int64_t now);
@@ -196,11 +195,8 @@ void worker_restore_limits(struct weir_worker *w);
 void worker_learn_limits(struct weir_worker *w, struct args *a);
 
 /* turn.c */
-/* The scheduler's watchers; before worker_wake. */
-void worker_turn_init(struct weir_worker *w);
-/* Something has changed that the scheduler decides by: it runs when the callback that calls this returns,
- * once, however often it is called. On the loop's thread. */
-void worker_wake(struct weir_worker *w);
+/* Looks what is due, and sets the timer to the next look. */
+void worker_look(struct weir_worker *w);
 /* Nothing runs, waits or is to be settled here. */
 bool worker_is_idle(struct weir_worker *w);
 bool worker_takes_jobs(struct weir_worker *w);
@@ -290,8 +286,7 @@ bool alone_keeps_others(struct weir_worker *w);
 int64_t alone_claim_time(struct weir_worker *w);
 
 /* stop.c */
-/* Begins or goes on to stop when it was asked to, or draining takes too long; else the scheduler does the
- * rest. */
+/* Begins or goes on to stop when it was asked to, or draining takes too long; else a look. */
 void worker_check_stop(struct weir_worker *w);
 /* Takes no more jobs, gives back those that wait, and ends when the others have ended. */
 void worker_begin_stop(struct weir_worker *w);
