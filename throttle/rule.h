@@ -35,7 +35,7 @@ void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE]);
 void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE]);
 WEIR_CHECKED int rule_read(const char *stored, struct rule *rule, struct error *e);
 bool rule_equal(const struct rule *a, const struct rule *b);
-/* The most slots that any window [x, x + period) can see; doc/design.md, "Algorithms", says why. Concurrency:
+/* The most slots that any window [x, x + period) can see; doc/design-limits.md, "Algorithms", says why. Concurrency:
  * the most that are in flight at any time. */
 int64_t rule_most_in_period(const struct rule *rule);
 

@@ -20,7 +20,7 @@ const struct command command_serve = {
             "\n"
             "200 allowed, 429 denied, both with RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset,\n"
             "denied with Retry-After; 404 no such limit; 400 a wrong request; 503 Redis is away, unless\n"
-            "--on-error says what to answer then. README has what nginx needs for its auth_request.\n"
+            "--on-error says what to answer then. doc/limits.md has what nginx needs for its auth_request.\n"
             "\n"
             "  weir rate set api 10/s,burst=20,by=key\n"
             "  weir serve --listen unix:/run/weir/serve.sock --socket-mode 660\n"

@@ -179,7 +179,7 @@ static void stop_redis(struct run *run, const struct fault *f)
     run->redis_stopped = true;
 }
 
-/* A write may have been torn by the kill. Redis 7.0 then goes on behind the torn block, and doc/design.md
+/* A write may have been torn by the kill. Redis 7.0 then goes on behind the torn block, and doc/guarantees.md
  * says what to do: have the file written anew. */
 static void restart_redis(struct run *run, const struct fault *f)
 {
