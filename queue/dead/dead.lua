@@ -19,7 +19,7 @@
 --        list: [ [ died us, queue, type, key, reason, attempts, interrupted, throttled, batch, key of its lock, last failure us or '',
 --                  that failure, id, bytes of the body, as many of the body as asked for ], ... ]
 --        retry, remove: [ how many, how many were left as they have no queue, id, ... ]; ids: only if some were given
--- uses: arrival check dead_bytes dead_records ends lease sign
+-- uses: arrival body check dead_bytes dead_records ends lease sign
 
 local PAGE_MOST = 200
 local AT = 64 -- "@"
@@ -134,7 +134,7 @@ function verbs.retry(jobs, asked)
         names[i] = job.type
         if is_name(job.type) then call('HSETNX', P .. 'types', job.type, '') end
         ends.revive(job.entry)
-        ids[#ids + 1] = lease.id(job.body)
+        ids[#ids + 1] = body.id(job.body)
     end
     if #ids > 0 then call_safe('HDEL', P .. 'cancelled', unpack(ids)) end
     dead_records.count(names, 'enqueued')

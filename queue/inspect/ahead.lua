@@ -5,19 +5,19 @@
 -- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, how many entries were looked at, fewer where they are large ]
 --
 -- writes: nothing
--- uses: claim_grant lane slices types
+-- uses: body slices types
 
 local function ahead(ARGV)
     local place, first, last, name = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
     if not (is_name(name) and is_whole(first) and is_whole(last)) or last - first >= 1000 or not place:match('^%a+:') then
         return refuse('ahead: wants now, place, first, last, type')
     end
-    local s, in_lane = {kind = types.load(name)}, find(place, 'lane:', 1, true) == 1
+    local t, in_lane = types.load(name), find(place, 'lane:', 1, true) == 1
     local jobs, slots, least, most = 0, 0, 0, 0
     local entries = slices.read('LRANGE', P .. place, first, last - first + 1, slices.deep_load())
     for _, entry in ipairs(entries) do
-        if in_lane or lane.type_of(entry) == name then
-            local cost = claim_grant.cost(s, entry)
+        if in_lane or body.type(entry) == name then
+            local cost = body.cost(entry) or t.cost
             least, most = jobs == 0 and cost or min(least, cost), max(most, cost)
             jobs, slots = jobs + 1, slots + cost
         end

@@ -21,7 +21,7 @@
 --        held: of one that waits or is parked, whether its type is held there (0/1)
 --
 -- writes: nothing
--- uses: lane lease sign slices
+-- uses: body lease sign slices
 
 local LAST = 8  -- jobs of a lane that are looked at with others
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
@@ -33,10 +33,8 @@ local left, load         -- entries that it may still look at, a place counts as
 local function is_it(entry)
     left = left - 1
     if not find(entry, quoted, 1, true) then return false end
-    local _, _, _, body = lease.entry_read(entry)
-    if sub(body, 1, #quoted + 6) == '{"id":' .. quoted then return true end
-    local ok, job = pcall(json_read, body)
-    return ok and type(job) == 'table' and job.id == id
+    local _, at = lease.head_read(entry)
+    return body.id(entry, at) == id
 end
 
 local function text_of(key, field)
@@ -70,7 +68,7 @@ local function in_list(place, behind)
         return found_in_line('parked', name, entry, of_type, length - behind - 1, length, place)
     end
     entry = sign.read(entry)
-    return found_in_line('waiting', name .. '//', entry, lane.type_of(entry), length - behind - 1, length, place)
+    return found_in_line('waiting', name .. '//', entry, body.type(entry), length - behind - 1, length, place)
 end
 
 -- The entry in what a list of that kind holds.
@@ -184,10 +182,10 @@ end
 -- finished:<id>: "<state> <us> <worker> <attempts> <lane>\n<body>"
 local function look_at_finished()
     local text = call('GET', P .. 'finished:' .. id) or ''
-    local state, at, worker, attempts, of_lane, body = text:match('^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
+    local state, at, worker, attempts, of_lane, job = text:match('^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
     if not state then return '' end
-    slices.fits(load, #body)
-    return '', found('finished', of_lane, lease.entry_write(tonumber(attempts), 0, 0, body), tonumber(at), 0, worker, '', 0, state)
+    slices.fits(load, #job)
+    return '', found('finished', of_lane, lease.entry_write(tonumber(attempts), 0, 0, job), tonumber(at), 0, worker, '', 0, state)
 end
 
 local function look_at_records(place, most, from)

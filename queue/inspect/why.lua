@@ -11,7 +11,7 @@
 --        whole, -2: its rules cannot be read
 --
 -- writes: nothing
--- uses: claim_grant claim_park gate lease rules types
+-- uses: body gate lease rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -83,24 +83,23 @@ local function before_it(queue, t, ring, lane_key)
 end
 
 local function why(ARGV)
-    local place, name, body = ARGV[2] or '', ARGV[3], ARGV[4]
+    local place, name, text = ARGV[2] or '', ARGV[3], ARGV[4]
     local kind, path = place:match('^(%a+):(.*)$')
-    if not (is_name(name) and body) or kind ~= 'queue' and not (kind == 'lane' and lease.lane_parts(path)) then
+    if not (is_name(name) and text) or kind ~= 'queue' and not (kind == 'lane' and lease.lane_parts(path)) then
         return refuse('why: wants now, place, type, body')
     end
     local t, queue, _, key = types.load(name), lease.lane_parts(path)
     if kind == 'queue' then queue, key = path, '' end
-    local s = {kind = t, keyed = t.path ~= nil}
-    local cost, of_lane = claim_grant.cost(s, body), kind == 'lane' and place
-    if key == '' then key = claim_park.key_of(s, body) end
+    local cost, of_lane = body.cost(text) or t.cost, kind == 'lane' and place
+    if key == '' and t.path then key = body.key(text, t.path) end
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key
     local _, _, lane_key = lease.lane_parts(sub(of_lane, 6))
     local ring = P .. 'ring:' .. queue .. '/' .. name
     local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)
-    return {us(now), claim_park.shown_key(s, body, key), of_lane, call('LLEN', P .. of_lane), us(cost),
+    return {us(now), t.path and body.shown_key(text, t.path, key) or key, of_lane, call('LLEN', P .. of_lane), us(cost),
             call('ZSCORE', P .. 'held:' .. queue, name) and 1 or 0, served(queue, name), elsewhere(queue, name),
             rank or -1, rank or before_it(queue, t, ring, lane_key),
-            gate_rows(t, queue, key, first and claim_grant.cost(s, first) or cost)}
+            gate_rows(t, queue, key, first and (body.cost(first) or t.cost) or cost)}
 end
 
 return why

@@ -59,14 +59,6 @@ function lease.failure(attrs)
     return tonumber(at), (reason:gsub('%%(%x%x)', function(hex) return char(tonumber(hex, 16)) end))
 end
 
--- The id of a job that Weir's producers wrote, or any other one's; nil: it has none. at: where its body begins, if it is an entry.
-function lease.id(body, at)
-    local id = match(body, '^{"id":"([^"\\]*)"', at)
-    if id then return id end
-    local ok, job = pcall(json_read, at and sub(body, at) or body)
-    return ok and type(job) == 'table' and type(job.id) == 'string' and job.id or nil
-end
-
 function lease.lane_of(token)
     return token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)$')
         or token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)~[%w_.#/,-]+$')

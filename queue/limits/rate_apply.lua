@@ -9,7 +9,7 @@
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates, 0), limit, ... (no type and no limit: all limits)
 -- reply: [ next cursor; the same one where the page has more jobs to sort than one call may; '' at the end ]
--- uses: bell check claim_park gate lane lease rules slices types
+-- uses: bell body check gate lane lease rules slices types
 
 local PAGE = 100   -- gates, some 20 us each: read, perhaps written, and put at its time
 local SORTED = 200 -- jobs that go to other lanes in one call, some 10 us each
@@ -45,10 +45,10 @@ local function sort_lane(queue, gate_name, node)
     local kind, key = node:match('^([^/]+)/(.*)$')
     local t = types.load(kind)
     if not t.path or not t.lanes or t.lanes == t.path then return false end
-    local path, s, moved, astray = P .. 'lane:' .. queue .. '/' .. node, {kind = t, keyed = true}, 0, true
+    local path, moved, astray = P .. 'lane:' .. queue .. '/' .. node, 0, true
     while not is_full() do
         local entry = slices.read('LRANGE', path, moved, 1, load)[1]
-        local other = entry and claim_park.key_of(s, entry)
+        local other = entry and body.key(entry, t.path)
         astray = entry and other ~= key
         if not astray or not put(queue, kind, other, entry) then break end
         moved = moved + 1

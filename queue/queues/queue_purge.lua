@@ -10,7 +10,7 @@
 -- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
 --          read, [place, ...] ]
 --        [ "missing" ] when there is no such queue
--- uses: bell cancelled check lane lease paused sign slices
+-- uses: bell body cancelled check lane lease paused sign slices
 
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
 
@@ -38,7 +38,7 @@ local function remove_from_queue(key)
     local entries, types = slices.read('LRANGE', key, 0, left, load), {}
     for _, entry in ipairs(entries) do
         entry = sign.read(entry)
-        local name = lane.type_of(entry)
+        local name = body.type(entry)
         if name then
             types[name] = types[name] or {}
             types[name][#types[name] + 1] = entry
@@ -53,7 +53,7 @@ end
 
 local function mark(entry)
     local attrs, at = lease.head_read(entry)
-    local id = lease.id(entry, at)
+    local id = body.id(entry, at)
     if not is_name(id) then
         nameless = nameless + 1
     else
@@ -67,7 +67,7 @@ local function look_at_queue(key, from)
     from = tonumber(from) or 0
     local entries, all = slices.last(key, left, load, from)
     for _, entry in ipairs(entries) do
-        if lane.type_of(entry) == kind then
+        if body.type(entry) == kind then
             if removes then mark(entry) else jobs = jobs + 1 end
         end
     end

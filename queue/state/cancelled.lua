@@ -4,7 +4,7 @@
 -- A job that waits is marked in that hash, by its id. One that runs is marked in its lease, so the mark ends with the lease: done, or
 -- as cancelled, when it would come back.
 --
--- uses: ends lease
+-- uses: body ends lease
 local cancelled = {}
 
 -- Adds what the end of an entry changes to batches, {name = n}, and ids.
@@ -13,7 +13,7 @@ local function end_one(entry, batches, ids)
     local batch = lease.attr(attrs, 'b')
     if batch then batches[batch] = (batches[batch] or 0) + 1 end
     if attrs ~= '' then ends.unlock(entry) end
-    ids[#ids + 1] = lease.id(entry, at)
+    ids[#ids + 1] = body.id(entry, at)
 end
 
 -- The counters of their types are the caller's.

@@ -1,6 +1,6 @@
 -- dead_records: the records of `dead`, oldest first; whoever has put them there, each can be read as something.
 --
--- uses: lease
+-- uses: body lease
 local dead_records = {}
 
 local BYTES_MOST = 512 * 1024 -- of a page or a search, about
@@ -17,8 +17,8 @@ function dead_records.read(record)
 end
 
 -- How people name it: by the id of the job, where there is none by a digest of the record.
-function dead_records.handle(record, body)
-    local id = lease.id(body)
+function dead_records.handle(record, text)
+    local id = body.id(text)
     return is_name(id) and id or 'raw:' .. sub(sha1(record), 1, 16)
 end
 

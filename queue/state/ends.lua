@@ -8,7 +8,7 @@
 --                  while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
--- uses: check dead_bytes lease
+-- uses: body check dead_bytes lease
 local ends = {}
 
 ends.KEPT_MS = 30 * 86400 * 1000  -- a batch is remembered so long after it last moved
@@ -30,15 +30,15 @@ end
 local function enqueue_next(b)
     local queue, name = b['then']:match('^(%S+) (%S+)$')
     if not (is_name(queue) and is_name(name)) then return false end
-    local body = format('{"id":"%s.then","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
+    local text = format('{"id":"%s.then","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
                         sub(b.name, 1, ID_MOST - 5), name, b.name, b.total, b.done, b.dead, b.cancelled)
     local wrong = check.wrong_kind('queue:' .. queue, 'list')
     if wrong then
         if check.wrong_kind('dead', 'zset') then return false end
-        ends.bury_new('then:' .. b.name .. ':' .. us(now), queue, name, 'the end of its batch: ' .. wrong, body)
+        ends.bury_new('then:' .. b.name .. ':' .. us(now), queue, name, 'the end of its batch: ' .. wrong, text)
         return true
     end
-    call('RPUSH', P .. 'queue:' .. queue, body)
+    call('RPUSH', P .. 'queue:' .. queue, text)
     call_safe('SADD', P .. 'queues', queue)
     call_safe('HSETNX', P .. 'types', name, '')
     lease.count(name, 'enqueued', 1)
@@ -90,23 +90,23 @@ function ends.seal(name)
     look_for_end(read_batch(name))
 end
 
-local function unlock(key, body)
+local function unlock(key, text)
     local unique = P .. 'unique:' .. key
     local holder = call_safe('GET', unique)
-    if type(holder) == 'string' and holder == lease.id(body) then call_safe('DEL', unique) end
+    if type(holder) == 'string' and holder == body.id(text) then call_safe('DEL', unique) end
 end
 
 -- A job starts that is locked so long.
 function ends.started(entry)
-    local _, _, _, body, attrs = lease.entry_read(entry)
-    unlock(lease.attr(attrs, 'w'), body)
+    local _, _, _, text, attrs = lease.entry_read(entry)
+    unlock(lease.attr(attrs, 'w'), text)
 end
 
 -- The lock of a job that has ended is free.
 function ends.unlock(entry)
-    local _, _, _, body, attrs = lease.entry_read(entry)
+    local _, _, _, text, attrs = lease.entry_read(entry)
     local key = lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
-    if key then unlock(key, body) end
+    if key then unlock(key, text) end
 end
 
 -- A job has ended: as done, dead or cancelled.
@@ -120,13 +120,13 @@ end
 
 -- A dead job runs again: its batch has not ended, and its lock is taken unless another job holds it now.
 function ends.revive(entry)
-    local _, _, _, body, attrs = lease.entry_read(entry)
+    local _, _, _, text, attrs = lease.entry_read(entry)
     local batch, key = lease.attr(attrs, 'b'), lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
     if batch and read_batch(batch) then
         call_safe('HINCRBY', P .. 'batch:' .. batch, 'dead', -1)
         call_safe('HDEL', P .. 'batch:' .. batch, 'ended')
     end
-    if key then call_safe('SET', P .. 'unique:' .. key, lease.id(body) or '', 'NX') end
+    if key then call_safe('SET', P .. 'unique:' .. key, body.id(text) or '', 'NX') end
 end
 
 -- Keeps what will not run again without a person, with the reason in one line: the only way into the dead jobs. Its type, its
@@ -160,10 +160,10 @@ end
 -- counters. true: it goes back to job.lane, where it runs alone if its worker died; false: that was once too often, and it is dead.
 -- A handler that dies has seen to it that the job was alone there, but for the first time. reason: the last words, or ''.
 function ends.interrupted(tag, job, most, who, reason)
-    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     interrupted = who == 'worker' and count_death(interrupted, job) or interrupted + 1
     if reason ~= '' then attrs = lease.failed(attrs, reason) end
-    job.entry = lease.entry_write(attempts, interrupted, throttled, body, attrs)
+    job.entry = lease.entry_write(attempts, interrupted, throttled, text, attrs)
     if interrupted < most then
         lease.count(job.type, 'back', 1)
         if who == 'worker' then job.lane = lease.alone(job.lane) end

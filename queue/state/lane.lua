@@ -15,7 +15,7 @@
 --
 -- What is written here are the moves that know no gates; claim decides who waits where.
 --
--- uses: bell check lease gate registry types
+-- uses: bell body check lease gate registry types
 local lane = {}
 
 -- What is wrong with the keys that give_back writes; nil: nothing.
@@ -38,8 +38,6 @@ function lane.look_at(queue, kind, ticket)
     call('ZADD', P .. 'wait:' .. queue .. '/-', us(ticket), kind)
     call('ZADD', P .. 'wake:' .. queue, us(now), '-')
 end
-
-local function names_cost(entry) return find(entry, '"cost"', 1, true) ~= nil end
 
 -- Those who wait at a gate are looked at: when it opens for the first of them may have changed.
 function lane.look_at_gate(queue, name)
@@ -82,7 +80,7 @@ function lane.give_back(name, entries)
     push('LPUSH', P .. 'lane:' .. name, reversed)
     lease.count(kind, 'returned', #entries)
     if waits then
-        if types.load(kind).own_costs or names_cost(entries[1]) or resorts(kind) then lane.look_again(queue, kind, key) end
+        if types.load(kind).own_costs or body.names_cost(entries[1]) or resorts(kind) then lane.look_again(queue, kind, key) end
         return
     end
     join_ring(queue, kind, key, now)
@@ -141,16 +139,6 @@ function lane.wake(queue, kind, key)
         end
     end
     lane.look_again(queue, kind, '')
-end
-
--- The type of a job that stands in a queue; nil: it cannot be read.
-function lane.type_of(entry)
-    local name = match(entry, '^@?[^;{]*;?{"id":"[^"\\]*","type":"([%w_.-]+)"')
-    if name then return name end
-    local _, _, _, body = lease.entry_read(entry)
-    local ok, job = pcall(json_read, body)
-    name = ok and type(job) == 'table' and job.type
-    return type(name) == 'string' and is_name(name) and name or nil
 end
 
 local function granted_before(a, b) return a.turn < b.turn or a.turn == b.turn and a.index < b.index end

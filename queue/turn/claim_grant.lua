@@ -1,6 +1,6 @@
 -- claim_grant: the types and lanes that a claim meets, the gates that hold them, and leasing one job.
 --
--- uses: check claim_call types rules gate job_text slices
+-- uses: body check claim_call types rules gate slices
 local claim_grant = {}
 
 local claim = claim_call
@@ -159,11 +159,8 @@ end
 
 -- The cost of a job: its own, which is noted, else its type's.
 function claim_grant.cost(s, entry)
-    if not find(entry, '"cost"', 1, true) then return s.kind.cost end
-    local cost = entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","cost":(%d+)[,}]')
-        or entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"[^"]*","cost":(%d+)[,}]')
-    cost = tonumber(cost or job_text.value(entry, 'cost'))
-    if not is_whole(cost, 1) then return s.kind.cost end
+    local cost = body.cost(entry)
+    if not cost then return s.kind.cost end
     s.own_costs = true
     return cost
 end

@@ -8,7 +8,7 @@
 -- A paused queue is not looked at, nor its lanes. A job that is not to run leaves its queue, or the head of its lane, before it takes
 -- a slot: decided here, written by claim_commit.
 --
--- uses: check claim_call claim_grant lease runs
+-- uses: body check claim_call claim_grant lease runs
 local claim_halt = {}
 
 local claim, grant = claim_call, claim_grant
@@ -59,7 +59,7 @@ local function stops(entry)
     local state = batch and batch_state(batch)
     if state == 'cancelled' then return true end
     if any_jobs then
-        local id = lease.id(entry, at)
+        local id = body.id(entry, at)
         if id and call('HEXISTS', P .. 'cancelled', id) == 1 then return true end
     end
     return state == 'paused', batch

@@ -1,38 +1,13 @@
 -- claim_park: the lane of a job, and jobs that go to the tail of theirs.
 --
--- uses: claim_call claim_grant claim_wait job_text registry
+-- uses: body claim_call claim_grant claim_wait registry
 local claim_park = {}
 
 local claim, grant, wait = claim_call, claim_grant, claim_wait
 
--- Is that text the key of jobs without one, or what a hash looks like? (throttle/key.c)
-local function looks_made(text) return text == '-' or #text == 42 and find(text, '^h%.[0-9a-f]+$') ~= nil end
-
--- The value of a key path as a name: `-` when there is none, hashed when it is no name or looks like one of these.
-local function key_name(value)
-    local kind = type(value)
-    if kind == 'string' then return is_name(value) and not looks_made(value) and value or 'h.' .. sha1(value) end
-    if kind == 'number' and value % 1 == 0 and value < 2 ^ 63 and value > -2 ^ 63 then return format('%.0f', value) end
-    if kind == 'boolean' then return tostring(value) end
-    return '-'
-end
-
-local function key_at(s, entry)
-    local key = s.kind.path == 'key' and entry:match('^@?[^;{]*;?{"id":"[^"]*","type":"[^"]*","key":"([^"\\]*)"')
-    return key_name(key or job_text.value(entry, s.kind.path))
-end
-
 -- The key of a job of type s.
 function claim_park.key_of(s, entry)
-    return s.keyed and key_at(s, entry) or ''
-end
-
-local SHOWN = 128 -- bytes of a key that was hashed
-
--- What stands at the path of a job with that key, for people.
-function claim_park.shown_key(s, entry, key)
-    local value = s.keyed and job_text.value(entry, s.kind.path)
-    return type(value) == 'string' and key_name(value) == key and sub(value, 1, SHOWN) or key
+    return s.keyed and body.key(entry, s.kind.path) or ''
 end
 
 -- A job has come to its lane, or starts as one of it: is it there as it has no key?
@@ -46,7 +21,7 @@ function claim_park.is_sorted(s, l, ahead)
     if not s.keyed then return true end
     if l.key ~= '' and not s.resorts then return true end
     local entry = grant.head(l, ahead)
-    return not entry or key_at(s, entry) == l.key
+    return not entry or body.key(entry, s.kind.path) == l.key
 end
 
 -- Is nothing in the lane but what this claim has leased?

@@ -1,44 +1,42 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: claim_call claim_faults claim_grant claim_halt claim_park claim_wait job_text sign slices
+-- uses: body claim_call claim_faults claim_grant claim_halt claim_park claim_wait job_text sign slices
 local claim_queue = {}
 
 local claim, faults, grant, halt, park, wait = claim_call, claim_faults, claim_grant, claim_halt, claim_park, claim_wait
+
+local TYPE = body.TYPE
 
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
 local KEPT_MOST = 16 * BODY_MOST -- a larger one costs Redis seconds at each touch: of that the beginning is kept
 local AT = 64                 -- "@"
 
--- The type of a job as Weir's producers write it, id and type first. An odd job that this misreads is found by the worker, which
--- reads the whole.
-local QUICK = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
-
 local LARGE = 64 * 1024 -- from there on decoding takes longer than to look for what is needed
 
 -- The type of a large job, if it has an id; nil: not sure.
-local function large_type(body)
-    local name = #body >= LARGE and job_text.value(body, 'type')
-    return type(name) == 'string' and is_name(name) and job_text.value(body, 'id') ~= nil and name or nil
+local function large_type(text)
+    local name = #text >= LARGE and job_text.value(text, 'type')
+    return type(name) == 'string' and is_name(name) and job_text.value(text, 'id') ~= nil and name or nil
 end
 
 -- The type of a job, whose body begins at `at`, and its entry, with an id if it had none; or nil and what is wrong with it.
 local function read_job(entry, at)
     if #entry - at >= BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
-    local name = match(entry, QUICK, at)
+    local name = match(entry, TYPE, at)
     if name and #name <= 128 then return name, entry end
-    local head, body = sub(entry, 1, at - 1), sub(entry, at)
-    name = large_type(body)
+    local head, text = sub(entry, 1, at - 1), sub(entry, at)
+    name = large_type(text)
     if name then return name, entry end
-    local ok, job = pcall(json_read, body)
+    local ok, job = pcall(json_read, text)
     if not ok then return nil, 'no JSON: ' .. tostring(job) end
-    if type(job) ~= 'table' or not find(body, '^%s*{') then return nil, 'no JSON object' end
+    if type(job) ~= 'table' or not find(text, '^%s*{') then return nil, 'no JSON object' end
     name = job.type
     if type(name) ~= 'string' or not is_name(name) then return nil, 'its type is missing or no name' end
     if job.id == nil then
         claim.named = claim.named + 1
-        body = format('{"id":"%s.%d.%d",', claim.worker, claim.turn, claim.named) .. body:match('^%s*{(.*)$')
+        text = format('{"id":"%s.%d.%d",', claim.worker, claim.turn, claim.named) .. text:match('^%s*{(.*)$')
     end
-    return name, head .. body
+    return name, head .. text
 end
 
 local function bury(s, entry, reason)
@@ -156,7 +154,7 @@ end
 local function place(queue, item)
     if #item > KEPT_MOST then return bury_huge(queue, item) end
     local entry, at = sign.read(item)
-    local s = #entry <= BODY_MOST and grant.states[queue][match(entry, QUICK, at) or '']
+    local s = #entry <= BODY_MOST and grant.states[queue][match(entry, TYPE, at) or '']
     if s then return place_entry(s, entry), s end
     return place_odd(queue, entry, at)
 end
@@ -172,7 +170,7 @@ local function place_alike(s, jobs, i)
     while i < behind do
         local entry, at = jobs[i], 1
         if byte(entry) == AT then entry, at = sign.read(entry) end
-        if #entry > BODY_MOST or match(entry, QUICK, at) ~= name or limited and find(entry, '"cost"', 1, true) then break end
+        if #entry > BODY_MOST or match(entry, TYPE, at) ~= name or limited and find(entry, '"cost"', 1, true) then break end
         grant.lease_entry(slot, tail, entry)
         i = i + 1
     end

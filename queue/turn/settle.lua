@@ -19,7 +19,7 @@
 --        row, ... ]
 -- time: when needed
 --
--- uses: bell cancelled check ends gate lane later_records lease stop types
+-- uses: bell body cancelled check ends gate lane later_records lease stop types
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
@@ -66,14 +66,14 @@ local paused -- the reply, where it says of pauses
 
 -- finished:<id>: "done <us> <worker> <attempts> <lane>\n<body>", for who asks what became of it.
 local function remember(job, keep_ms)
-    local attempts, _, _, body = lease.entry_read(job.entry)
-    local id = lease.id(body)
+    local attempts, _, _, text = lease.entry_read(job.entry)
+    local id = body.id(text)
     if not is_name(id) then return end
-    local text = format('done %s %s %d %s\n', us(now), job.worker, attempts + 1, job.lane) .. body
+    local kept = format('done %s %s %d %s\n', us(now), job.worker, attempts + 1, job.lane) .. text
     if VIRTUAL then
-        call_safe('SET', P .. 'finished:' .. id, text)
+        call_safe('SET', P .. 'finished:' .. id, kept)
     else
-        call_safe('SET', P .. 'finished:' .. id, text, 'PX', us(keep_ms))
+        call_safe('SET', P .. 'finished:' .. id, kept, 'PX', us(keep_ms))
     end
 end
 
@@ -92,16 +92,16 @@ local function count_failed(attrs)
 end
 
 function verbs.retry(job)
-    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
-    put_later(job, lease.entry_write(attempts + 1, interrupted, throttled, body, lease.failed(attrs, job.reason)))
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
+    put_later(job, lease.entry_write(attempts + 1, interrupted, throttled, text, lease.failed(attrs, job.reason)))
     lease.count(job.type, 'retried', 1)
     count_failed(attrs)
 end
 
 local function bury_stopped(job, attempts)
-    local _, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    local _, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     ends.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up',
-              lease.entry_write(attempts, interrupted, throttled + 1, body, attrs))
+              lease.entry_write(attempts, interrupted, throttled + 1, text, attrs))
 end
 
 local function push_pause(token, pause_us, times)
@@ -110,14 +110,14 @@ local function push_pause(token, pause_us, times)
 end
 
 function verbs.throttled(job, back)
-    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     local pause_us, attempt_used, times = stop.record(job.type, job.key, job.delay_us)
     if times then push_pause(job.token, pause_us, times) end
     if attempt_used then
         attempts = attempts + 1
-        if attempts >= stop.max_attempts(body) then return bury_stopped(job, attempts) end
+        if attempts >= stop.max_attempts(text) then return bury_stopped(job, attempts) end
     end
-    job.entry = lease.entry_write(attempts, interrupted, throttled + 1, body, attrs)
+    job.entry = lease.entry_write(attempts, interrupted, throttled + 1, text, attrs)
     lease.count(job.type, 'back', 1)
     if stop.pause(job.type, job.key, pause_us) then
         back[#back + 1] = job
@@ -128,9 +128,9 @@ function verbs.throttled(job, back)
 end
 
 function verbs.dead(job)
-    local attempts, interrupted, throttled, body, attrs = lease.entry_read(job.entry)
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     count_failed(attrs)
-    ends.bury(job.tag, job.lane, job.reason, lease.entry_write(attempts + 1, interrupted, throttled, body, attrs))
+    ends.bury(job.tag, job.lane, job.reason, lease.entry_write(attempts + 1, interrupted, throttled, text, attrs))
 end
 
 function verbs.interrupted(job, back)
