@@ -162,7 +162,7 @@ test: deps
 
 demo: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) all
-	@$(BUILD)/examples/demo
+	@BUILD=$(BUILD) examples/demo.sh
 
 install: all
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/weir

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -135,7 +136,7 @@ static void test_demo_interrupted(void **state)
     (void)state;
     folder_make(folder);
     setenv("TMPDIR", folder, 1);
-    pid = program_start(folder, "demo", (const char *[]){built("examples/demo"), "--rate", "10", NULL});
+    pid = program_start(folder, "demo", (const char *[]){built("../examples/demo.sh"), "--rate", "10", NULL});
     await_text(folder, "demo.out", "and meanwhile");
     assert_int_equal(count_demo_folders(folder), 1);
     kill(pid, SIGINT);
@@ -148,22 +149,27 @@ static void test_demo_interrupted(void **state)
 
 static void test_demo_fails(void **state)
 {
-    char folder[64], path[4096];
+    char folder[64], program[128], path[4096], *old = getenv("PATH");
     struct outcome o;
 
     (void)state;
     folder_make(folder);
-    snprintf(path, sizeof path, "%s", getenv("PATH"));
+    write_text(folder, "redis-server", "#!/bin/sh\nexit 1\n");
+    snprintf(program, sizeof program, "%s/redis-server", folder);
+    assert_int_equal(chmod(program, 0700), 0);
+    snprintf(path, sizeof path, "%s:%s", folder, old);
+    old = strdup(old);
     setenv("TMPDIR", folder, 1);
-    setenv("PATH", folder, 1);
-    run_in(&o, folder, built("examples/demo"), "--businesses", "10", NULL);
     setenv("PATH", path, 1);
+    run_in(&o, folder, built("../examples/demo.sh"), "--businesses", "10", NULL);
+    setenv("PATH", old, 1);
+    free(old);
     unsetenv("TMPDIR");
     assert_int_equal(o.code, 1);
     assert_non_null(strstr(o.err, "demo: weir dev: no Redis; see "));
     assert_int_equal(count_demo_folders(folder), 1); /* kept, to look into */
     folder_remove(folder);
-    run_in(&o, NULL, built("examples/demo"), "--businesses", "0", NULL);
+    run_in(&o, NULL, built("../examples/demo.sh"), "--businesses", "0", NULL);
     assert_int_equal(o.code, 64);
 }
 
@@ -177,5 +183,6 @@ int main(void)
 
     unsetenv("REDIS_URL");
     unsetenv("WEIR_NAMESPACE");
+    setenv("BUILD", built(""), 1);
     return cmocka_run_group_tests_name("examples", tests, NULL, NULL);
 }
