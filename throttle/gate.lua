@@ -17,15 +17,13 @@
 --   gate.throttled(g)                           adapt=: the provider said stop. Before gate.pause: once a pause counts
 --   gate.hold(g, node, ticket, until_us)        against every other node that was served later (a larger ticket)
 --   gate.held_until(g, node, ticket)            when it is held against that node; else 0
---   gate.limit(g), gate.remaining(g)            the most slots that are free at once, and those that are now
+--   gate.figures(g[, at])                       the most slots that are ever free at once; how many are free at that time, at which
+--                                               slots may start (without it: now); and resets
 --   gate.look_time(name, opens)                 when to look at a gate that opens then, by what this call has seen of it
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.undo()                                 nothing was loaded or taken
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
---   gate.spend(name, rule, cost, peek)          load, start, take, count and resets in one, for takes: the start, what
---                                               remains then, when it resets; taken when it starts now, and not with
---                                               peek; written by save, or before another is asked. nil, and nothing
---                                               done: its state is not plain, or it is loaded. The rule has no adapt=
+--   gate.close()                                saves, and unloads all gates: a call that asks many, one after the other, keeps few
 --
 -- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
 --
@@ -48,26 +46,19 @@ gate.AHEAD, gate.AHEAD_MOST = exact.AHEAD, exact.AHEAD_MOST
 local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
 
--- Of this call: gates by name, those to be written, and now as text. Tables are made anew only where they were used, and a member
--- is set to nil only where it is not: Lua makes room for it, and a table that is full grows twice as large.
-local gates, changed, stamp = {}, {}, nil
-local loaded, touched = false, 0
+-- Of this call: gates by name, and now as text. A member is set to nil only where it is not: Lua makes room for it, and a table
+-- that is full grows twice as large.
+local gates, stamp, will_forget = {}, nil, false
+
+-- Loaded gates, in order. Behind them stand tables of gates that were closed, which load uses again.
+local all, loaded = {}, 0
 
 local function forget()
-    if loaded then gates, loaded = {}, false end
-    if touched > 0 then changed, touched = {}, 0 end
-    stamp = nil
+    if loaded > 0 then gates, all, loaded = {}, {}, 0 end
+    stamp, will_forget = nil, false
 end
 
 gate.undo = forget
-
-local function touch(g)
-    if not g.changed then
-        g.changed = true
-        touched = touched + 1
-        changed[touched] = g
-    end
-end
 
 -- ---- Rules that change
 
@@ -97,7 +88,7 @@ local function change(g, whole)
     if g.hold_ticket then g.hold_ticket = nil end -- its time was that of the old rule
     g.algorithm.fresh(g)
     g.algorithm.fill(g, min(n, whole.burst), at)
-    touch(g)
+    g.changed = true
 end
 
 local function set_base(g, whole)
@@ -132,10 +123,10 @@ end
 
 -- The same for a plain state, which nearly all have: of this rule, neither paused, held nor slowed, by a clock that did not
 -- step back.
-local function state_read_plain(g, state)
-    local wrote, first, rest = state:match(g.base.pattern)
+local function state_read_plain(g, whole, state)
+    local wrote, first, rest = match(state, whole.pattern)
     wrote, first = tonumber(wrote), tonumber(first)
-    return wrote and wrote <= now and first < WHOLE and g.base.algorithm.load(g, first, rest)
+    return wrote and wrote <= now and first < WHOLE and whole.algorithm.load(g, first, rest)
 end
 
 -- Puts the state into g, whose rule may be another; returns false when it cannot be read.
@@ -156,7 +147,7 @@ local function state_read(g, state)
     if back > 0 then
         g.algorithm.back(g, back)
         pause = max(0, pause - back)
-        touch(g)
+        g.changed = true
     else
         back = 0
     end
@@ -175,16 +166,22 @@ local function unused(g, whole)
 end
 
 local function make(name, key, whole, state)
-    local g = {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false}
+    loaded = loaded + 1
+    local g = all[loaded]
+    if not g then
+        g = {}
+        all[loaded] = g
+    end
+    g.name, g.key, g.base, g.rule, g.algorithm, g.changed = name, key, whole, whole, whole.algorithm, false
     gates[name] = g
-    if not loaded then
-        loaded = true
+    if not will_forget then
+        will_forget = true
         at_next_call(forget)
     end
     if not state then
         if whole.adapt_low then adapt(g) end
         g.algorithm.fresh(g)
-    elseif whole.adapt_low or not state_read_plain(g, state) then
+    elseif whole.adapt_low or not state_read_plain(g, whole, state) then
         if not state_read(g, state) then unused(g, whole) end
     end
     return g
@@ -241,7 +238,7 @@ end
 function gate.take(g, s, k, cost)
     g.algorithm.take(g, s, k, cost)
     if g.hold_ticket then g.hold_ticket = nil end
-    if not g.changed then touch(g) end
+    g.changed = true
 end
 
 function gate.take_next(g, cost, till)
@@ -258,12 +255,12 @@ end
 
 function gate.give(g, s, cost)
     g.algorithm.give(g, s, cost)
-    touch(g)
+    g.changed = true
 end
 
 function gate.charge(g, cost)
     g.algorithm.charge(g, cost)
-    touch(g)
+    g.changed = true
 end
 
 function gate.release(name)
@@ -277,7 +274,7 @@ function gate.release(name)
     end
     if g.flight and g.flight > 0 then
         g.flight = g.flight - 1
-        touch(g)
+        g.changed = true
     end
 end
 
@@ -285,7 +282,7 @@ end
 function gate.recount(name, rule, n)
     local g = gate.load(name, rule)
     g.flight = n
-    touch(g)
+    g.changed = true
 end
 
 -- ---- Stopping
@@ -293,12 +290,12 @@ end
 -- The later of two pauses holds.
 function gate.pause(g, until_us)
     if until_us > (g.pause or now) then g.pause = until_us end
-    touch(g)
+    g.changed = true
 end
 
 function gate.resume(g)
     g.pause = nil
-    touch(g)
+    g.changed = true
 end
 
 function gate.throttled(g)
@@ -308,7 +305,7 @@ function gate.throttled(g)
     g.factor, g.since = max(whole.adapt_low, floor(g.rate / 2)), now
     adapt(g)
     if g.algorithm.slowed then g.algorithm.slowed(g, n, at) end
-    touch(g)
+    g.changed = true
 end
 
 -- ticket: whole. Returns whether it is held now: not against an older hold. One node may wait in several queues: it holds as the
@@ -317,23 +314,23 @@ function gate.hold(g, node, ticket, until_us)
     if gate.held_until(g, node, ticket) > 0 then return false end
     if node == g.holder and g.hold_ticket and g.hold_until > now then ticket = min(ticket, g.hold_ticket) end
     g.hold_ticket, g.hold_until, g.holder = ticket, until_us, node
-    touch(g)
+    g.changed = true
     return true
 end
 
 -- ---- Looking
 
-function gate.limit(g) return g.rule.burst end
-
-function gate.remaining(g)
-    if gate.start(g, 1) > now then return 0 end
-    return g.algorithm.count(g, now, g.rule.burst, 1)
-end
-
 function gate.resets(g)
     local at = g.algorithm.resets(g)
     if g.pause and g.pause > at then at = g.pause end
     return at > now and at or now
+end
+
+function gate.figures(g, at)
+    local most, resets, free = g.rule.burst, gate.resets(g), 0
+    if not at and gate.start(g, 1) <= now then at = now end
+    if at and not (g.pause and at < g.pause) then free = g.algorithm.count(g, at, most, 1) end
+    return most, free, resets
 end
 
 -- Early, half of what is granted ahead, and half is left for being late: no slot is lost, and a job starts at its very time. Where
@@ -366,10 +363,7 @@ end
 
 -- The key outlives what it says: rounded up, and 1 ms more.
 local function put(key, head_text, words, at)
-    if not stamp then
-        stamp = us(now)
-        at_next_call(forget)
-    end
+    if not stamp then stamp = us(now) end
     local state = stamp .. head_text .. words
     if VIRTUAL or at == huge then
         call('SET', key, state)
@@ -379,8 +373,9 @@ local function put(key, head_text, words, at)
 end
 
 local function write(g)
-    local head_text, words, at = g.rule.head, g.algorithm.store(g), nil
-    if g.pause or g.hold_ticket or g.factor then head_text, at = head(g) else at = g.algorithm.resets(g) end
+    local rule, algorithm = g.rule, g.algorithm
+    local head_text, words, at = rule.head, algorithm.store(g), nil
+    if g.pause or g.hold_ticket or g.factor then head_text, at = head(g) else at = algorithm.resets(g) end
     if g.flight and g.flight > 0 then
         at = huge
         if not g.base.in_flight then words = words .. ' ~' .. us(g.flight) end
@@ -389,52 +384,20 @@ local function write(g)
     g.changed = false
 end
 
--- ---- All at once
-
--- The gate that was asked last: its name and key as long as the call lasts, and when it resets if it is to be written.
-local passing, passing_name, passing_key, passing_resets = {}, nil, nil, nil
-
-local function forget_passing() passing_name, passing_resets = nil, nil end
-
-local function write_passing()
-    put(passing_key, passing.rule.head, passing.rule.algorithm.store(passing), passing_resets)
-    passing_resets = nil
-end
-
--- False: what is there is not plain.
-local function pass_to(name, rule)
-    if passing_resets then write_passing() end
-    if passing.rule ~= rule then passing = {rule = rule, base = rule} end
-    if not passing_name then at_next_call(forget_passing) end
-    passing_name, passing_key = name, P .. 'gate:' .. name
-    local state = call_safe('GET', passing_key)
-    if not state then
-        rule.algorithm.fresh(passing)
-    elseif type(state) ~= 'string' or not state_read_plain(passing, state) then
-        passing_name = nil
-        return false
-    end
-    return true
-end
-
-function gate.spend(name, rule, cost, peek)
-    if loaded and gates[name] or passing_name ~= name and not pass_to(name, rule) then return nil end
-    local g, algorithm = passing, rule.algorithm
-    local start = algorithm.start(g, cost)
-    if start > now then
-        local remaining = cost > 1 and algorithm.start(g, 1) <= now and algorithm.count(g, now, rule.burst, 1) or 0
-        return start, remaining, max(now, algorithm.resets(g))
-    end
-    if not peek then algorithm.take(g, now, 1, cost) end
-    local resets = algorithm.resets(g)
-    if not peek then passing_resets = resets end
-    return now, algorithm.count(g, now, rule.burst, 1), resets > now and resets or now
-end
-
 function gate.save()
-    if passing_resets then write_passing() end
-    for i = 1, touched do write(changed[i]) end
-    touched = 0
+    for i = 1, loaded do
+        if all[i].changed then write(all[i]) end
+    end
+end
+
+function gate.close()
+    for i = 1, loaded do
+        local g = all[i]
+        if g.changed then write(g) end
+        gates[g.name] = nil
+        if g.pause or g.hold_ticket or g.factor or g.flight then all[i] = {} end -- load sets none of these to nil
+    end
+    loaded = 0
 end
 
 return gate

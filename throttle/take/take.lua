@@ -33,48 +33,50 @@ local peek -- of this call: does it take nothing?
 -- ---- Items
 
 local gate_name, limit_of = takes.gate_name, takes.limit_of
-local gates = {} -- of the item
+local gates, count = {}, 0 -- of the item
+local open_limit, open_key -- whose they are: the next item of the same limit and key finds them loaded
+
+-- The word that says what is wrong with the limit, the key or a gate, or nil.
+local function open_gates(limit, key)
+    gate.close()
+    open_limit = nil
+    local wrong = limit.wrong or takes.wrong_key(limit, key)
+    if wrong then return wrong end
+    local set = limit.set
+    count = #set
+    for i = 1, count do
+        gates[i] = gate.load_safe(gate_name(limit, i, key), set[i])
+        if not gates[i] then return 'foreign' end
+    end
+    open_limit, open_key = limit, key
+end
 
 -- The five elements of the reply.
-local function decide(limit, key, cost)
-    local set = limit.set
-    for i = 1, #set do
-        gates[i] = gate.load_safe(gate_name(limit, i, key), set[i])
-        if not gates[i] then return 'foreign', 0, 0, 0, 0 end
+local function item(limit, key, cost)
+    if limit ~= open_limit or key ~= open_key then
+        local wrong = open_gates(limit, key)
+        if wrong then return wrong, 0, 0, 0, 0 end
     end
+    local set = limit.set
     local paused = set.pause_until and max(now, rules.paused(set)) or now
     local start = paused
-    for i = 1, #set do
-        local opens = gate.start(gates[i], cost)
-        if opens > start then start = opens end
+    for i = 1, count do
+        local s = gate.start(gates[i], cost)
+        if s > start then start = s end
     end
     local allowed, burst, remaining, resets = start == now, huge, huge, paused
-    for i = 1, #set do
+    for i = 1, count do
         local g = gates[i]
         if allowed and not peek then gate.take(g, now, 1, cost) end
-        local most, full = gate.limit(g), gate.resets(g)
-        local left = allowed and gate.count(g, now, most, 1) or cost > 1 and gate.remaining(g) or 0
+        local most, left, full = gate.figures(g, allowed and now)
         if most < burst then burst = most end
         if left < remaining then remaining = left end
         if full > resets then resets = full end
     end
-    gate.save()
     if paused > now then remaining = 0 end
     if allowed then return 1, burst, remaining, -1, resets - now end
     if start == huge then return 2, burst, remaining, -1, resets - now end
     return 0, burst, remaining, start - now, resets - now
-end
-
-local function item(limit, key, cost)
-    local wrong = limit.wrong or takes.wrong_key(limit, key)
-    if wrong then return wrong, 0, 0, 0, 0 end
-    local rule = limit.one
-    if not rule then return decide(limit, key, cost) end
-    local start, remaining, resets = gate.spend(gate_name(limit, 1, key), rule, cost, peek)
-    if start == now then return 1, rule.burst, remaining, -1, resets - now end
-    if not start then return decide(limit, key, cost) end
-    if start == huge then return 2, rule.burst, remaining, -1, resets - now end
-    return 0, rule.burst, remaining, start - now, resets - now
 end
 
 -- ---- The call
@@ -87,12 +89,12 @@ local function wrong_arguments(ARGV, given)
     end
     if takes.wrong_rules(given) then return 'wrong rule' end
     for i = 4, #ARGV, 3 do
-        local key, cost = ARGV[i + 1], tonumber(ARGV[i + 2])
+        local key, cost = ARGV[i + 1], ARGV[i + 2] == '1' and 1 or tonumber(ARGV[i + 2])
         if i == 4 or ARGV[i] ~= ARGV[i - 3] then
             if not is_name(ARGV[i]) then return 'wrong name of a limit or key' end
         end
         if key ~= '' and not is_name(key) then return 'wrong name of a limit or key' end
-        if not cost or cost < 1 or cost % 1 ~= 0 then return 'wrong cost' end
+        if cost ~= 1 and (not cost or cost < 1 or cost % 1 ~= 0) then return 'wrong cost' end
         ARGV[i + 2] = cost
     end
 end
@@ -101,7 +103,7 @@ local function take(ARGV)
     local given = ARGV[3]
     local wrong = wrong_arguments(ARGV, given)
     if wrong then return refuse('take: %s', wrong) end
-    peek = ARGV[2] == '1'
+    peek, open_limit = ARGV[2] == '1', nil
 
     local name, limit = ARGV[4], limit_of(ARGV[4], given)
     local reply = {item(limit, ARGV[5], ARGV[6])}
@@ -115,7 +117,7 @@ local function take(ARGV)
             item(limit, ARGV[i + 1], ARGV[i + 2])
         at = at + 5
     end
-    gate.save()
+    gate.close()
     return reply
 end
 

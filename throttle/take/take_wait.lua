@@ -168,10 +168,8 @@ end
 local function numbers(at)
     local burst, remaining, resets = huge, huge, from
     for i = 1, count do
-        local g = gates[i]
-        burst = min(burst, gate.limit(g))
-        remaining = min(remaining, at and gate.count(g, at, gate.limit(g), 1) or gate.remaining(g))
-        resets = max(resets, gate.resets(g))
+        local most, left, full = gate.figures(gates[i], at)
+        burst, remaining, resets = min(burst, most), min(remaining, left), max(resets, full)
     end
     return burst, remaining, resets - now
 end

@@ -1,8 +1,8 @@
 -- takes: the limits of callers that are no jobs, for take and take_wait. What follows from a name and the texts of rules is kept from
 -- call to call; nothing else is.
 --
---   takes.limit_of(name, given)     given: rules of the caller's own, or ''. Its .set, .one (its rule, where that is all it has), or the
---                                   word that says what is wrong with it in .wrong
+--   takes.limit_of(name, given)     given: rules of the caller's own, or ''. Its .set, or the word that says what is wrong with it in
+--                                   .wrong
 --   takes.wrong_key(limit, key)     the word that says what is wrong with the key ('': none); nil or false: nothing
 --   takes.gate_name(limit, i, key)  of its i-th rule
 --   takes.wrong_rules(given)        are they no rules in the stored form?
@@ -30,7 +30,6 @@ local function limit_make(name, own, given)
             limit.names[i] = name .. '#' .. rule.index
             limit.keyed[i] = (rule.by or not set.path) and limit.names[i] .. '/'
         end
-        limit.one = #set == 1 and not set.pause_until and not set[1].adapt_low and set[1]
     end
     return limit
 end
