@@ -81,6 +81,9 @@ $(BUILD)/tests/preload/%.so: tests/preload/%.c
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | $(TEST_PRELOADS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
+# What commands share, without the commands.
+$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,table format color output cli which_redis)
+
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: core/redis/embed.sh $(LUA) tests/versions/version.lua
 	@mkdir -p $(@D)

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/which_redis.h"
@@ -72,17 +71,4 @@ bool cli_is_terminal(FILE *stream)
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
     return isatty(fileno(stream)) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
-}
-
-void cli_format_time(int64_t us, char out[40])
-{
-    time_t seconds = us / 1000000 - (us % 1000000 < 0);
-    char zone[8] = "+0000", day[32] = "";
-    struct tm local;
-
-    if (localtime_r(&seconds, &local)) {
-        strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &local);
-        strftime(zone, sizeof zone, "%z", &local);
-    }
-    snprintf(out, 40, "%s%.3s:%.2s", day, zone, zone + 3);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/format.h"
 #include "cli/output.h"
 #include "core/error.h"
 #include "core/redis/client.h"
@@ -60,7 +61,5 @@ struct weir *cli_client(struct cli *cli);
 int cli_failed(struct cli *cli, const struct weir *w);
 /* Is it a terminal, and colours or bars allowed there (NO_COLOR, TERM=dumb)? */
 bool cli_is_terminal(FILE *stream);
-/* RFC 3339 in local time with offset, "2026-11-21T09:00:00+01:00", of microseconds since 1970. */
-void cli_format_time(int64_t us, char out[40]);
 
 #endif

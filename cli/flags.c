@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/color.h"
 #include "core/likely.h"
 #include "throttle/rule.h"
 
@@ -292,13 +293,17 @@ static int hide_login(struct cli *cli)
 
 int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands)
 {
-    bool help = false;
+    bool help = false, utc = false;
+    const char *color = NULL;
     const struct flag common[] = {
         {"redis", 0, FLAG_TEXT, "URL", "redis://[user:pass@]host:port/db, unix:///path, /path or ./path",
          &cli->redis_url},
         {"namespace", 0, FLAG_TEXT, "NAME", "what all keys begin with; else $WEIR_NAMESPACE, else weir",
          &cli->ns},
         {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},
+        {"utc", 0, FLAG_BOOL, NULL, "times are UTC, not local", &utc},
+        {"color", 0, FLAG_TEXT, "WHEN", "auto, always or never; auto: on a terminal without $NO_COLOR",
+         &color},
         {"help", 'h', FLAG_BOOL, NULL, "this text", &help},
         {.name = NULL},
     };
@@ -319,6 +324,11 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
     if (status == 0 && cli->json && cli->command->logs)
         status =
             error_set(&cli->error, WEIR_EUSAGE, "%s --json: it prints no document; leave it out", p.where);
+    if (utc)
+        format_in_utc();
+    if (status == 0 && color && !color_set(color))
+        status = error_set(&cli->error, WEIR_EUSAGE, "%s --color %.20s: must be auto, always or never",
+                           p.where, color);
     if (status == 0)
         status = hide_login(cli);
     if (status < 0)

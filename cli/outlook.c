@@ -1,49 +1,9 @@
 #include "cli/outlook.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/inspect/status.h"
-
-const char *grouped(uint64_t n, char out[32])
-{
-    char digits[24];
-    int len = sprintf(digits, "%" PRIu64, n);
-    char *at = out;
-
-    for (int i = 0; i < len; i++) {
-        if (i > 0 && (len - i) % 3 == 0)
-            *at++ = ',';
-        *at++ = digits[i];
-    }
-    *at = '\0';
-    return out;
-}
-
-const char *sized(int64_t bytes, char out[32])
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
-    double n = (double)bytes;
-    size_t unit = 0;
-
-    for (; n >= 1024 && unit < 3; unit++)
-        n /= 1024;
-    snprintf(out, 32, "%.*f %s", n < 10 && unit > 0 && n != (double)(int)n ? 1 : 0, n, units[unit]);
-    return out;
-}
-
-const char *per_second(double rate, char out[40])
-{
-    char number[32];
-
-    if (rate < 9999.5 || rate >= 1e15)
-        snprintf(number, sizeof number, "%.4g", rate);
-    else
-        grouped((uint64_t)(rate + 0.5), number);
-    snprintf(out, 40, "%s/s", number);
-    return out;
-}
 
 /* ---- Reading */
 

@@ -33,13 +33,4 @@ bool keyless_most(const struct keyless *k);
 /* "<type>: 498 of 500 jobs have nothing at args.id, ..." */
 void keyless_print(FILE *to, const char *type, const struct keyless *k);
 
-/* 1234567 as "1,234,567". */
-const char *grouped(uint64_t n, char out[32]);
-
-/* Bytes for people: "12.4 MiB". */
-const char *sized(int64_t bytes, char out[32]);
-
-/* A rate for people: "12.34/s", "97,070/s". */
-const char *per_second(double rate, char out[40]);
-
 #endif

@@ -22,7 +22,7 @@ struct values {
 
 /* ---- Words */
 
-static int columns_of(const char *word, size_t len)
+int output_columns(const char *word, size_t len)
 {
     char piece[UTF8_PIECE];
     int columns = 0;
@@ -37,7 +37,7 @@ static int columns_of(const char *word, size_t len)
 static void put_word(FILE *to, const struct spec *s, const char *word)
 {
     size_t len = s->precision < 0 ? strlen(word) : strnlen(word, (size_t)s->precision);
-    int room = s->width - columns_of(word, len);
+    int room = s->width - output_columns(word, len);
     bool left = strchr(s->flags, '-') != NULL;
     char piece[UTF8_PIECE];
 

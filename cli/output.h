@@ -17,6 +17,9 @@ void output(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void output_to(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void output_list(FILE *to, const char *fmt, va_list values) __attribute__((format(printf, 2, 0)));
 
+/* How many characters a %s prints of such a word. */
+int output_columns(const char *word, size_t len);
+
 /* Prints a piece of JSON as one line: newlines between tokens become blanks, and control characters in
  * strings (DEL, C1) escapes, which say the same. For jansson's json_dump_callback; its last argument is not
  * used. */

@@ -10,33 +10,9 @@
 
 /* ---- Parts */
 
-/* A span as people say it: "250ms", "4m 10s", "1d 18h". */
-static void format_in(int64_t us, char out[32])
-{
-    static const struct {
-        int64_t seconds;
-        char name;
-    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
-    int64_t seconds = (us + 999999) / 1000000, rest;
-    size_t i = 0;
-
-    if (us < 60000000) {
-        duration_format((us + 999) / 1000 * 1000, out);
-        return;
-    }
-    while (units[i].seconds > seconds)
-        i++;
-    rest = seconds % units[i].seconds;
-    if (i < 3 && rest >= units[i + 1].seconds)
-        snprintf(out, 32, "%" PRId64 "%c %" PRId64 "%c", seconds / units[i].seconds, units[i].name,
-                 rest / units[i + 1].seconds, units[i + 1].name);
-    else
-        snprintf(out, 32, "%" PRId64 "%c", seconds / units[i].seconds, units[i].name);
-}
-
 void rate_format_when(int64_t now_us, int64_t us, char out[96])
 {
-    char time[40], in[32];
+    char time[40], in[PHRASE_SIZE];
 
     if (us <= now_us) {
         snprintf(out, 96, "now");
@@ -47,8 +23,7 @@ void rate_format_when(int64_t now_us, int64_t us, char out[96])
         return;
     }
     cli_format_time(us, time);
-    format_in(us - now_us, in);
-    snprintf(out, 96, "%s, in %s", time, in);
+    snprintf(out, 96, "%s, in %.40s", time, format_span(us - now_us, in));
 }
 
 void rate_print_rule(const struct rule *rule)
@@ -74,7 +49,7 @@ static double span_seconds(const struct rule *rule, int64_t n)
 }
 
 /* n T, which need not be whole microseconds. */
-static void format_span(const struct rule *rule, int64_t n, char out[32])
+static void format_multiple(const struct rule *rule, int64_t n, char out[32])
 {
     __int128 parts = (__int128)n * rule->period_us;
 
@@ -112,7 +87,7 @@ static void print_span(const char *label, const struct rule *rule, int64_t n)
 {
     char text[32];
 
-    format_span(rule, n, text);
+    format_multiple(rule, n, text);
     output("    %-12s%s\n", label, text);
 }
 

@@ -1,0 +1,36 @@
+/* Numbers, counts and times as people read them; each returns out. Times are local, or UTC with --utc. */
+#ifndef CLI_FORMAT_H
+#define CLI_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PHRASE_SIZE 96 /* of out; enough for each of these */
+
+/* ---- Numbers */
+
+/* "1,234,567" */
+const char *grouped(uint64_t n, char out[32]);
+/* "12.4 MiB" */
+const char *sized(int64_t bytes, char out[32]);
+/* "12.34/s", "97,070/s" */
+const char *per_second(double rate, char out[40]);
+/* "1 dead job", "1,234 dead jobs", "0 batches"; what: one of them. */
+const char *counted(int64_t n, const char *what, char out[PHRASE_SIZE]);
+
+/* ---- Times, in microseconds since 1970 */
+
+/* --utc: times are UTC, for the whole process. */
+void format_in_utc(void);
+/* A span: "250ms", "8m 2s", "1d 18h"; rounded up. */
+const char *format_span(int64_t us, char out[PHRASE_SIZE]);
+/* "in 8m 2s", "3m ago", "now" */
+const char *format_relative(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
+/* The time of day "20:14:05" when it is today, else "2026-11-24 09:00". */
+const char *format_clock(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
+/* Both: "in 8m 2s (20:14:05)", "now" */
+const char *format_when(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
+/* RFC 3339, for logs and columns that are compared: "2026-11-21T09:00:00+01:00" */
+void cli_format_time(int64_t us, char out[40]);
+
+#endif

@@ -1,0 +1,66 @@
+/* Tables and sheets: a command makes its --json document, and prints its text from that by a list of columns.
+ *
+ *   static const struct column columns[] = {
+ *       COLUMN("queue", "name"),
+ *       COLUMN("waiting", "waiting", .show = SHOW_COUNT),
+ *       COLUMN("workers", "worker_count", .show = SHOW_COUNT, .drop = 2),
+ *       COLUMN("paused", "paused_since", .show = SHOW_WHEN, .drop = 1, .tone = TONE_WARNING),
+ *       {.heading = NULL},
+ *   };
+ *
+ *   queue  waiting  workers  paused
+ *   mail    12,345        3  3m ago (20:11:02)
+ *   other        0        0  -
+ *
+ * A table fits the terminal, or $COLUMNS: columns are left out, those with nothing but "-" and 0 first, of
+ * these the one with the largest drop; a column with drop 0 stays. Elsewhere, in a pipe or a file, all are
+ * there. */
+#ifndef CLI_TABLE_H
+#define CLI_TABLE_H
+
+#include "cli/color.h"
+#include "cli/json.h"
+
+/* How a member is shown. One that is missing, null or "" is "-". */
+enum show {
+    SHOW_TEXT,  /* a text; a number or a list of texts too */
+    SHOW_COUNT, /* 12,345; right-aligned, as the next three are */
+    SHOW_RATE,  /* 12.34/s */
+    SHOW_BYTES, /* 12.4 MiB */
+    SHOW_SPAN,  /* seconds: 8m 2s */
+    SHOW_TIME,  /* seconds since 1970: in 8m 2s, 3m ago; 0: unknown */
+    SHOW_WHEN,  /* the same, and the local time: in 8m 2s (20:14:05) */
+    SHOW_FLAG,  /* true: yes; false: - */
+};
+
+struct column {
+    const char *heading;
+    const char
+        *path; /* of the member: "name", "kept_dead.bytes"; "": the name of the row in an object of rows */
+    enum show show;
+    int drop;       /* the largest is left out first; 0: never. In a sheet: not 0: left out when it is "-" */
+    bool rest;      /* the last column: cut to what the line has left */
+    enum tone tone; /* of what is neither "-" nor 0 */
+    /* In place of path and show: writes the cell with output_to, and nothing when it is absent. In a sheet it
+     * may have several lines. */
+    void (*put)(FILE *to, const json_t *row, int64_t now_us);
+    bool right; /* right-aligned; for put */
+};
+
+#define COLUMN(its_heading, its_path, ...)                                                                   \
+    {                                                                                                        \
+        .heading = its_heading, .path = its_path, __VA_ARGS__                                                \
+    }
+
+/* Prints rows, an array of objects or an object of objects by name. The columns end with a NULL heading. */
+WEIR_CHECKED int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
+                             int64_t now_us);
+/* A whole list command: with --json one object a line; else a table on standard output, or when there are no
+ * rows the sentence none on standard error. Frees rows; NULL: out of memory. */
+WEIR_CHECKED int table_list(struct cli *cli, const struct column *columns, json_t *rows, int64_t now_us,
+                            const char *none);
+/* Prints doc as lines "heading: value". */
+WEIR_CHECKED int sheet_print(struct cli *cli, FILE *to, const struct column *lines, const json_t *doc,
+                             int64_t now_us);
+
+#endif

@@ -1,0 +1,219 @@
+/* How commands print: tables, sheets, numbers, times and colour, from JSON documents. */
+#include "cli/table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "cli/format.h"
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+#define SECOND INT64_C(1000000)
+#define NOW (INT64_C(1795000000) * SECOND) /* 2026-11-18 11:06:40 UTC */
+
+static const struct command command = {.name = "test"};
+static struct cli cli = {.command = &command};
+
+static void expect_printed(const char *text, bool sheet, const struct column *columns, const char *json)
+{
+    json_t *doc = json_loads(json, 0, NULL);
+    char *printed;
+    size_t size;
+    FILE *to = open_memstream(&printed, &size);
+
+    assert_non_null(doc);
+    if (sheet)
+        assert_int_equal(sheet_print(&cli, to, columns, doc, NOW), 0);
+    else
+        assert_int_equal(table_print(&cli, to, columns, doc, NOW), 0);
+    fclose(to);
+    assert_string_equal(printed, text);
+    free(printed);
+    json_decref(doc);
+}
+
+static void test_a_table_is_as_wide_as_its_cells(void **state)
+{
+    static const struct column columns[] = {
+        COLUMN("queue", "name"),
+        COLUMN("waiting", "waiting", .show = SHOW_COUNT),
+        COLUMN("rate", "a.rate", .show = SHOW_RATE),
+        COLUMN("paused", "since", .show = SHOW_TIME),
+        {.heading = NULL},
+    };
+
+    (void)state;
+    expect_printed(
+        "queue    waiting      rate  paused\n"
+        "mail       1,234     2.5/s  -\n"
+        "\xc3\xbcmlaut\xc3\xa9        0  97,070/s  1h ago\n"
+        "a\\x1bb         -         -  at an unknown time\n",
+        false, columns,
+        "[{\"name\":\"mail\",\"waiting\":1234,\"a\":{\"rate\":2.5},\"since\":null},"
+        "{\"name\":\"\xc3\xbcmlaut\xc3\xa9\",\"waiting\":0,\"a\":{\"rate\":97070.2},\"since\":1794996400},"
+        "{\"name\":\"a\\u001bb\",\"since\":0}]");
+}
+
+static void test_rows_may_be_an_object_by_name(void **state)
+{
+    static const struct column columns[] = {COLUMN("type", ""),
+                                            COLUMN("tags", "tags"),
+                                            COLUMN("yes", "yes", .show = SHOW_FLAG),
+                                            {.heading = NULL}};
+
+    (void)state;
+    expect_printed("type  tags  yes\nb     x, y  yes\na     -     -\n", false, columns,
+                   "{\"b\":{\"tags\":[\"x\",\"y\"],\"yes\":true},\"a\":{\"tags\":[],\"yes\":false}}");
+}
+
+static void test_a_narrow_line_loses_columns(void **state)
+{
+    static const struct column columns[] = {
+        COLUMN("type", "type"),
+        COLUMN("none", "none", .show = SHOW_COUNT, .drop = 1),
+        COLUMN("first", "n", .show = SHOW_COUNT, .drop = 3),
+        COLUMN("second", "n", .show = SHOW_COUNT, .drop = 2),
+        COLUMN("reason", "reason", .rest = true),
+        {.heading = NULL},
+    };
+    static const char rows[] =
+        "[{\"type\":\"mail\",\"none\":0,\"n\":5,\"reason\":\"exit 1: connection refused\"}]";
+    static const struct {
+        const char *width, *text;
+    } cases[] = {
+        {"80", "type  none  first  second  reason\nmail     0      5       5  exit 1: connection refused\n"},
+        {"45", "type  none  first  second  reason\nmail     0      5       5  exit 1: connect...\n"},
+        {"38", "type  first  second  reason\nmail      5       5  exit 1: connec...\n"},
+        {"30", "type  second  reason\nmail       5  exit 1: conne...\n"},
+        {"20", "type  reason\nmail  exit 1: con...\n"},
+        {"3", "type  reason\nmail  exit 1: c...\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        setenv("COLUMNS", cases[i].width, 1);
+        expect_printed(cases[i].text, false, columns, rows);
+    }
+    unsetenv("COLUMNS");
+}
+
+static void put_lines(FILE *to, const json_t *row, int64_t now_us)
+{
+    (void)now_us;
+    for (size_t i = 0; i < json_array_size(json_object_get(row, "next")); i++)
+        output_to(to, "%lld\n",
+                  (long long)json_integer_value(json_array_get(json_object_get(row, "next"), i)));
+}
+
+static void test_a_sheet_leaves_out_what_is_absent(void **state)
+{
+    static const struct column lines[] = {
+        COLUMN("name", "name"),
+        COLUMN("ended", "ended", .show = SHOW_TIME, .drop = 1),
+        COLUMN("queue", "queue"),
+        COLUMN("size", "size", .show = SHOW_BYTES),
+        COLUMN("takes", "takes", .show = SHOW_SPAN),
+        {.heading = "next", .put = put_lines},
+        {.heading = NULL},
+    };
+
+    (void)state;
+    expect_printed("name:   a\\x0ab\nqueue:  -\nsize:   1.5 KiB\ntakes:  8m 2s\nnext:   1\n        2\n", true,
+                   lines, "{\"name\":\"a\\nb\",\"size\":1536,\"takes\":482,\"next\":[1,2]}");
+}
+
+static void test_colour_is_for_what_is_there(void **state)
+{
+    static const struct column columns[] = {COLUMN("type", "type"),
+                                            COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
+                                            {.heading = NULL}};
+
+    (void)state;
+    assert_false(color_set("sometimes"));
+    assert_true(color_set("always"));
+    expect_printed("type  dead\na        \033[31m1\033[0m\nb        0\nc        -\n", false, columns,
+                   "[{\"type\":\"a\",\"dead\":1},{\"type\":\"b\",\"dead\":0},{\"type\":\"c\"}]");
+    assert_true(color_set("never"));
+    expect_printed("type  dead\na        1\n", false, columns, "[{\"type\":\"a\",\"dead\":1}]");
+    assert_true(color_set("auto"));
+}
+
+static void test_counts_have_their_plural(void **state)
+{
+    static const struct {
+        int64_t n;
+        const char *what, *text;
+    } cases[] = {
+        {1, "dead job", "1 dead job"}, {0, "dead job", "0 dead jobs"}, {12345, "job", "12,345 jobs"},
+        {2, "batch", "2 batches"},     {2, "retry", "2 retries"},      {2, "key", "2 keys"},
+        {1, "batch", "1 batch"},       {2, "address", "2 addresses"},
+    };
+    char text[PHRASE_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_string_equal(counted(cases[i].n, cases[i].what, text), cases[i].text);
+}
+
+static void test_times_are_seen_from_now(void **state)
+{
+    static const struct {
+        int64_t us;
+        const char *text;
+    } cases[] = {
+        {0, "now"},
+        {-SECOND / 2, "now"},
+        {97000, "in 97ms (11:06:40)"},
+        {SECOND * 3 / 2, "in 1.5s (11:06:41)"},
+        {482 * SECOND, "in 8m 2s (11:14:42)"},
+        {-180 * SECOND, "3m ago (11:03:40)"},
+        {-130 * SECOND, "2m 10s ago (11:04:30)"},
+        {-3600 * SECOND, "1h ago (10:06:40)"},
+        {151200 * SECOND, "in 1d 18h (2026-11-20 05:06)"},
+        {-10 * 86400 * SECOND, "10d ago (2026-11-08 11:06)"},
+    };
+    char text[PHRASE_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_string_equal(format_when(NOW, NOW + cases[i].us, text), cases[i].text);
+    setenv("TZ", "CET-1", 1);
+    tzset();
+    assert_string_equal(format_clock(NOW, NOW, text), "12:06:40");
+    cli_format_time(NOW, text);
+    assert_string_equal(text, "2026-11-18T12:06:40+01:00");
+    format_in_utc();
+    assert_string_equal(format_clock(NOW, NOW, text), "11:06:40 UTC");
+    cli_format_time(NOW, text);
+    assert_string_equal(text, "2026-11-18T11:06:40Z");
+}
+
+static int set_zone(void **state)
+{
+    (void)state;
+    unsetenv("COLUMNS");
+    setenv("TZ", "UTC", 1);
+    tzset();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_table_is_as_wide_as_its_cells),
+        cmocka_unit_test(test_rows_may_be_an_object_by_name),
+        cmocka_unit_test(test_a_narrow_line_loses_columns),
+        cmocka_unit_test(test_a_sheet_leaves_out_what_is_absent),
+        cmocka_unit_test(test_colour_is_for_what_is_there),
+        cmocka_unit_test(test_counts_have_their_plural),
+        cmocka_unit_test(test_times_are_seen_from_now), /* the last: UTC stays */
+    };
+
+    return cmocka_run_group_tests_name("table", tests, set_zone, NULL);
+}
