@@ -19,7 +19,7 @@ CLI_SOURCES = $(call sources,cli serve,c)
 LUA         = $(call sources,core throttle queue,lua)
 
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
-CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o)
+CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o
 
 all: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so examples
 
@@ -42,13 +42,17 @@ $(BUILD)/gen/scripts.c: core/redis/embed.sh $(LUA)
 	@mkdir -p $(@D)
 	core/redis/embed.sh $(LUA) > $@
 
+$(BUILD)/gen/help.c: cli/help.sh $(wildcard cli/help/*.txt)
+	@mkdir -p $(@D)
+	cli/help.sh $(wildcard cli/help/*.txt) > $@
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/queue/schedule/zone.o: override CPPFLAGS += $(shell pkg-config --cflags glib-2.0)
 
-$(BUILD)/gen/scripts.o: $(BUILD)/gen/scripts.c
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ---- Examples: compiled against weir.h alone

@@ -28,9 +28,13 @@ struct flag_values {
     int count;
 };
 
+struct help_flags;
+
 /* What every command is given: the flags that all take, already parsed by cli_parse. */
 struct cli {
     const struct command *command;
+    /* Not NULL: cli_parse hands it the flags, and fails; nothing else is done. */
+    void (*on_flags)(const struct command *command, const struct help_flags *flags);
     const char *redis_url; /* --redis, else NULL */
     const char *ns;        /* --namespace, else NULL */
     bool json;
@@ -38,11 +42,8 @@ struct cli {
 };
 
 struct command {
-    const char *name;
-    const char *usage;   /* "TYPE [ARGS]", one line for each form, separated by newlines */
-    const char *summary; /* one line */
-    const char *text;    /* the rest of the help: what it does, examples */
-    bool logs;           /* it prints no document, so it refuses --json */
+    const char *name; /* its help is cli/help/NAME.txt */
+    bool logs;        /* it prints no document, so it refuses --json */
     /* argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
     int (*run)(struct cli *cli, int argc, char **argv);
 };

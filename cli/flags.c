@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "cli/color.h"
+#include "cli/help.h"
 #include "core/likely.h"
 #include "throttle/rule.h"
 
 #define FLAGS_MAX 48   /* own and common ones together; the longest table has about half */
 #define LONG_BASE 1000 /* getopt_long's value of flag i is LONG_BASE + i: clear of all letters */
 #define WORD_MAX 64    /* how much of a word a message repeats */
-#define HELP_COLUMN 28
 
 struct parser {
     struct cli *cli;
@@ -59,54 +59,6 @@ static void prepare_getopt(struct parser *p)
             letters += sprintf(letters, "%c%s", f->letter, colons[has_value[f->kind]]);
     }
     *letters = '\0';
-}
-
-static void print_flag(const struct flag *f)
-{
-    char left[96];
-    int len = snprintf(left, sizeof left, "  %c%c%c --%s", f->letter ? '-' : ' ', f->letter ? f->letter : ' ',
-                       f->letter ? ',' : ' ', f->name);
-
-    if (f->value)
-        len += snprintf(left + len, sizeof left - (size_t)len,
-                        f->kind == FLAG_OPTIONAL_TEXT ? "[=%s]" : " %s", f->value);
-    if (len > HELP_COLUMN - 2)
-        output("%s\n%*s%s\n", left, HELP_COLUMN, "", f->help);
-    else
-        output("%-*s%s\n", HELP_COLUMN, left, f->help);
-}
-
-static void print_usage_lines(const struct command *c)
-{
-    const char *line = c->usage;
-
-    for (;;) {
-        size_t len = strcspn(line, "\n");
-
-        output("weir %s%s%.*s\n", c->name, len ? " " : "", (int)len, line);
-        if (!line[len])
-            return;
-        line += len + 1;
-    }
-}
-
-static void print_help(const struct parser *p)
-{
-    const struct command *c = p->cli->command;
-
-    print_usage_lines(c);
-    output("\n%s\n", c->summary);
-    if (c->text && *c->text) {
-        putchar('\n');
-        fputs(c->text, stdout); /* it has many lines */
-        fputs(c->text[strlen(c->text) - 1] == '\n' ? "" : "\n", stdout);
-    }
-    for (int i = 0; i < p->count; i++) {
-        if (i == 0 || i == p->own)
-            output("\n%s\n", i < p->own ? "Flags" : "Flags of every command");
-        if (!c->logs || strcmp(p->flags[i]->name, "json") != 0)
-            print_flag(p->flags[i]);
-    }
 }
 
 /* word is what was written: "--qeue", "--qeue=x". */
@@ -317,8 +269,12 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
     add_flags(&p, common);
     prepare_getopt(&p);
     status = parse_all(&p, argc, argv);
+    if (cli->on_flags) {
+        cli->on_flags(cli->command, &(struct help_flags){p.flags, p.own, p.count});
+        return WEIR_EUSAGE;
+    }
     if (help) {
-        print_help(&p);
+        help_print(cli->command, argv[optind], &(struct help_flags){p.flags, p.own, p.count});
         exit(0);
     }
     if (status == 0 && cli->json && cli->command->logs)

@@ -362,7 +362,7 @@ static void test_version_and_help(void **state)
         snprintf(line, sizeof line, "help %s", commands[i]);
         weir(&o, NULL, line);
         assert_int_equal(o.code, 0);
-        assert_int_equal(strncmp(o.out, "weir ", 5), 0);
+        assert_int_equal(strncmp(o.out, "Example: weir ", 14), 0);
         assert_non_null(strstr(o.out, "--namespace NAME"));
         snprintf(line, sizeof line, "%s extra -h", commands[i]);
         weir(&o, NULL, line);

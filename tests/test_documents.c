@@ -1,6 +1,7 @@
 /* What --json prints: all commands, every member by the name and kind that doc/json.md gives it. */
 #include "tests/scene.h"
 
+#include <glob.h>
 #include <jansson.h>
 #include <signal.h>
 
@@ -398,12 +399,69 @@ static void test_who_prints_no_document_says_so(void **state)
     assert_null(strstr((weir("serve --help", 0), said.out), "--json"));
 }
 
+static void test_the_page_of_commands_is_what_is_printed(void **state)
+{
+    (void)state;
+    run_in(&said, NULL, "/bin/sh", "-c", "\"$0\" help --markdown | diff doc/cli.md - | head -20",
+           built("weir"), NULL);
+    if (*said.out)
+        fail_msg("doc/cli.md differs from what build/weir help --markdown prints now:\n%s", said.out);
+}
+
+/* "$ weir NAME ..." */
+static bool is_example_of(const char *line, const char *command)
+{
+    size_t len = strlen(command);
+
+    return strncmp(line, "$ weir ", 7) == 0 && strncmp(line + 7, command, len) == 0 &&
+           strchr(" ", line[7 + len]) != NULL;
+}
+
+static void check_help_text(const char *path, char *text)
+{
+    char command[32] = "";
+    bool example = true;
+    int number = 0;
+
+    sscanf(path, "cli/help/%31[a-z]", command);
+    for (char *line; (line = strsep(&text, "\n"));) {
+        number++;
+        if (number == 1 && !is_example_of(line, command))
+            fail_msg("%s: does not begin with an example", path);
+        if (number == 2 && (strlen(line) > 110 || line[strlen(line) - 1] != '.'))
+            fail_msg("%s:2: no summary of one line", path);
+        if (number > 2 && !strchr("#$", *line) && strlen(line) > 78)
+            fail_msg("%s:%d: longer than 78 characters", path, number);
+        if (*line == '#' && !example)
+            fail_msg("%s:%d: the form before it has no example", path, number);
+        example = *line == '#' ? false : example || is_example_of(line, command);
+    }
+    if (!example)
+        fail_msg("%s: its last form has no example", path);
+}
+
+static void test_each_form_has_an_example(void **state)
+{
+    static char text[16384];
+    glob_t files;
+
+    (void)state;
+    assert_int_equal(glob("cli/help/*.txt", 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        assert_true(read_text(".", files.gl_pathv[i], text, sizeof text));
+        check_help_text(files.gl_pathv[i], text);
+    }
+    globfree(&files);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
     const struct CMUnitTest tests[] = {
         TEST(every_member_is_in_the_table),
         TEST(who_prints_no_document_says_so),
+        TEST(the_page_of_commands_is_what_is_printed),
+        TEST(each_form_has_an_example),
     };
 
     return cmocka_run_group_tests_name("documents", tests, turns_start, turns_stop);

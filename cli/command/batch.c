@@ -18,38 +18,7 @@
 
 static int run_batch(struct cli *cli, int argc, char **argv);
 
-const struct command command_batch = {
-    .name = "batch",
-    .usage = "list\nshow NAME [--watch]\ncancel NAME [--dry-run] [--yes]\npause NAME\nresume NAME\n"
-             "seal NAME [--then TYPE] [--queue Q]",
-    .summary = "Shows and steers batches: bulks with a name, and what was enqueued with --batch.",
-    .text =
-        "show     waiting: those that have neither ended nor run now: in queues and lanes, scheduled, to be "
-        "retried, and\n"
-        "         aside. failed: attempts. rate: jobs that ended a second, lately; ends: when the last one "
-        "ends "
-        "at that\n"
-        "         rate, or starts by the limits of its types, whichever is later. --watch shows it until it "
-        "has ended\n"
-        "cancel   what runs ends as it may; all else is dropped as workers meet it, scheduled and retried "
-        "jobs "
-        "when they\n"
-        "         are due. No more jobs come in, and nothing follows the batch. It asks; without a terminal "
-        "it "
-        "needs --yes\n"
-        "pause    what runs ends; all else is set aside as workers meet it, until resume puts it back at the "
-        "head of its\n"
-        "         queues. It may come before the first job\n"
-        "seal     no more jobs come in; when all have ended, one of TYPE is enqueued, with what the batch "
-        "counted as its\n"
-        "         args. weir enqueue --from does this at the end of its file\n"
-        "\n"
-        "A batch is remembered for 30 days after it last moved.\n"
-        "\n"
-        "  weir enqueue --from jobs.ndjson --batch 2026-W47 --then report\n"
-        "  weir batch show 2026-W47 --watch\n",
-    .run = run_batch,
-};
+const struct command command_batch = {.name = "batch", .run = run_batch};
 
 struct batch_flags {
     bool watch, dry_run, yes;

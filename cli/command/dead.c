@@ -20,45 +20,7 @@
 
 static int run_dead(struct cli *cli, int argc, char **argv);
 
-const struct command command_dead = {
-    .name = "dead",
-    .usage = "list [FILTER...] [--limit N]\nshow ID [--raw]\nretry ID... | FILTER... | --all [--into QUEUE] "
-             "[--dry-run]\nremove ID... | FILTER... | --all [--dry-run] [--yes]\n"
-             "keep [--most N] [--bytes SIZE] [--age DUR] [--dry-run] [--yes]",
-    .summary = "Lists, shows, retries and removes jobs that will not run again by themselves.",
-    .text =
-        "A job is dead when its attempts are used up, its handler said that it will never succeed, it cannot "
-        "be read,\n"
-        "its cost can never fit a limit, its worker died with it three times, or, where workers run with\n"
-        "--unknown dead, no worker has run its type for a minute. Workers forget the oldest beyond "
-        "what keep\n"
-        "says.\n"
-        "\n"
-        "list     one line each, the oldest first: when it died, type, ID, attempts, reason\n"
-        "show     all of it; --raw writes the bytes of its body and nothing else, on a terminal what is no "
-        "text as \\xNN\n"
-        "retry    back to the tail of its queue, with all attempts before it. A job keeps its batch, and "
-        "takes its\n"
-        "         unique lock unless another job holds it now. What has no queue needs --into QUEUE\n"
-        "remove   gone for good; it says how many and asks, and without a terminal it needs --yes\n"
-        "keep     how many dead jobs this namespace keeps, how many bytes of them, and how long; with flags "
-        "it "
-        "changes\n"
-        "         that, once it has said how many of the oldest are forgotten by it, and asked. At first "
-        "100000, 256MiB, 180d\n"
-        "\n"
-        "ID is what list names: the id of the job, or raw:... for what has none. Filters hold together. "
-        "--dry-run\n"
-        "says how many there are by type and reason, and changes nothing. In --json the body of a job is "
-        "\"body\" when\n"
-        "it is JSON, else \"raw\", its bytes in base64.\n"
-        "\n"
-        "  weir dead list --type mail --newer 1h\n"
-        "  weir dead retry --reason 'exit 1: connection refused' --dry-run\n"
-        "  weir dead remove --older 30d --yes\n"
-        "  weir dead keep --most 20000 --bytes 64MiB --age 30d --dry-run\n",
-    .run = run_dead,
-};
+const struct command command_dead = {.name = "dead", .run = run_dead};
 
 /* ---- What there is, by type and reason */
 

@@ -32,19 +32,7 @@
 
 static int run_dev(struct cli *cli, int argc, char **argv);
 
-const struct command command_dev = {
-    .name = "dev",
-    .usage = "[FLAGS of weir worker]",
-    .summary = "Runs a private Redis with its data in ./.weir, and a worker.",
-    .text = "Everything on one machine, until Ctrl-C; the data stays, and the next weir dev in this folder "
-            "goes on with\n"
-            "it. Other commands in the same folder find its Redis by themselves. Without a handler there is\n"
-            "only the Redis, and workers are started as one likes.\n"
-            "\n"
-            "  weir dev --load ./weekly_summary_handler.so\n"
-            "  weir enqueue weekly_summary '{\"business_id\":\"b0042\"}'    # in the same folder\n",
-    .run = run_dev,
-};
+const struct command command_dev = {.name = "dev", .run = run_dev};
 
 struct dev {
     struct cli *cli;

@@ -6,33 +6,7 @@
 
 static int run_doctor(struct cli *cli, int argc, char **argv);
 
-const struct command command_doctor = {
-    .name = "doctor",
-    .usage = "[--repair]",
-    .summary = "Checks Redis, its settings and all that Weir keeps there, and says what to do.",
-    .text = "One line for each check: what is ok, what works and should be changed (warning), what is wrong; "
-            "and\n"
-            "what to do. Redis: reachable, its version, role, settings, rights of the user, clock, slow "
-            "calls. What\n"
-            "Weir keeps there: every job stands where it is found, counters and concurrency agree with what "
-            "runs,\n"
-            "nothing is of a wrong kind; workers that are silent, types that nobody runs, dead jobs.\n"
-            "\n"
-            "It looks page by page, so Redis and the workers go on meanwhile, and changes nothing. --repair "
-            "mends\n"
-            "what can be mended without losing or doubling a job, and says what it did. A key of somebody "
-            "else in the\n"
-            "place of a gate, a lane or where jobs wait is renamed to foreign:KEY; limits and jobs are only "
-            "named.\n"
-            "\n"
-            "Exit codes: 0 nothing is wrong, or all was mended; 65 structures are broken; 77 the user lacks "
-            "rights;\n"
-            "78 Redis or its settings are wrong.\n"
-            "\n"
-            "  weir doctor\n"
-            "  weir doctor --json | jq '.checks[] | select(.state != \"ok\")'\n",
-    .run = run_doctor,
-};
+const struct command command_doctor = {.name = "doctor", .run = run_doctor};
 
 static const char *const state_names[] = {
     [DOCTOR_OK] = "ok", [DOCTOR_MENDED] = "mended", [DOCTOR_WARNING] = "warning", [DOCTOR_WRONG] = "wrong"};

@@ -15,37 +15,7 @@
 
 static int run_enqueue(struct cli *cli, int argc, char **argv);
 
-const struct command command_enqueue = {
-    .name = "enqueue",
-    .usage = "TYPE [ARGS] [FLAGS]\n--from FILE [TYPE] [FLAGS]",
-    .summary = "Enqueues one job and prints its id, or all jobs of a file.",
-    .text =
-        "ARGS is a JSON value for the handler; - reads it from standard input. An id that was given with "
-        "--id is\n"
-        "accepted once a day: again, it changes nothing. --unique KEY: one job of that key until it has "
-        "ended; "
-        "KEY:waiting\n"
-        "until a worker has it; KEY:10m for that time. When another job holds the key its id is printed and "
-        "nothing is\n"
-        "enqueued. --batch counts the job there: see weir batch.\n"
-        "\n"
-        "FILE has one JSON text a line (- is standard input): a job such as "
-        "{\"type\":\"mail\",\"args\":{...}}, or\n"
-        "with TYPE the job's args. Blank lines are passed over. At a wrong line it stops; those before it "
-        "are sent.\n"
-        "A line with \"at\", \"in\" or \"unique\" is wrong: only single jobs have these.\n"
-        "With --batch it can be run again after any failure: it goes on where it stopped, nothing twice; at "
-        "the "
-        "end of\n"
-        "the file the batch is sealed, and when all its jobs have ended one of --then TYPE is enqueued.\n"
-        "\n"
-        "  weir enqueue weekly_summary '{\"business_id\":42}'\n"
-        "  weir enqueue remind '\"pay\"' --in 2h --id invoice-7\n"
-        "  weir enqueue sync 7 --unique account-7\n"
-        "  weir enqueue --from jobs.ndjson --batch 2026-W47 --then report\n"
-        "  psql -At -c 'select id from business' | weir enqueue --from - weekly_summary\n",
-    .run = run_enqueue,
-};
+const struct command command_enqueue = {.name = "enqueue", .run = run_enqueue};
 
 /* ---- Times */
 

@@ -11,34 +11,7 @@
 
 static int run_job(struct cli *cli, int argc, char **argv);
 
-const struct command command_job = {
-    .name = "job",
-    .usage = "show ID\ncancel ID [--unique KEY]",
-    .summary = "Shows all that is known of a job, or cancels it.",
-    .text =
-        "ID is what weir enqueue prints. A job is\n"
-        "\n"
-        "waiting    in its queue: no worker has looked at it yet\n"
-        "parked     in the lane of its type and key, behind those that were denied before it\n"
-        "held       one of these two, and no worker that looked has a handler for its type\n"
-        "aside      met by a worker while its batch was paused\n"
-        "running    leased to a worker\n"
-        "scheduled  to be enqueued later; retry: it failed and runs again later\n"
-        "dead       will not run again; finished: it was done, and is remembered (weir worker --keep)\n"
-        "\n"
-        "cancel   what is scheduled or to be retried is gone at once; what waits ends when a worker comes to "
-        "it, without a\n"
-        "         slot of its limits; what runs is told: a command gets TERM and then KILL, a function sees "
-        "it. Its batch\n"
-        "         counts it as cancelled, and its unique lock is free. --unique KEY frees the lock that ID "
-        "holds though\n"
-        "         its job is nowhere\n"
-        "\n"
-        "  weir job show 3k0v8s1m2c9x4q7z\n"
-        "  weir job show --json 3k0v8s1m2c9x4q7z | jq .body.args\n"
-        "  weir job cancel 3k0v8s1m2c9x4q7z\n",
-    .run = run_job,
-};
+const struct command command_job = {.name = "job", .run = run_job};
 
 /* ---- JSON */
 

@@ -7,25 +7,16 @@
 #include <unistd.h>
 
 #include "cli/command/commands.h"
+#include "cli/help.h"
 #include "cli/signals.h"
 #include "core/likely.h"
 
 static int run_version(struct cli *cli, int argc, char **argv);
 static int run_help(struct cli *cli, int argc, char **argv);
 
-const struct command command_version = {
-    .name = "version",
-    .usage = "",
-    .summary = "Prints the version.",
-    .run = run_version,
-};
+const struct command command_version = {.name = "version", .run = run_version};
 
-static const struct command command_help = {
-    .name = "help",
-    .usage = "[COMMAND]",
-    .summary = "Says what weir or one of its commands does.",
-    .run = run_help,
-};
+static const struct command command_help = {.name = "help", .run = run_help};
 
 static const struct command *const commands[] = {
     &command_enqueue,  &command_worker, &command_job,  &command_queue,  &command_batch, &command_dead,
@@ -34,26 +25,23 @@ static const struct command *const commands[] = {
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
-static void print_overview(FILE *to)
-{
-    fputs("weir: a job queue on Redis whose workers hold every task type to its rate, exactly\n\n"
-          "weir COMMAND [ARGUMENTS] [FLAGS]\n\n",
-          to);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        output_to(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\nweir help COMMAND says more about one of them.\n\n"
-          "Exit codes: 0 done; 64 wrong usage; 65 wrong input; 66 no such job, limit or batch; 69 Redis not "
-          "reachable;\n"
-          "70 internal error; 75 not now; 77 Redis refused the login or a permission; 78 wrong "
-          "configuration.\n",
-          to);
-}
-
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(commands[i]->name, name) == 0)
             return commands[i];
+    return NULL;
+}
+
+/* Words of other tools. */
+static const char *synonym_of(const char *word)
+{
+    static const char *const synonyms[][2] = {{"limit", "rate"},    {"limits", "rate"},  {"throttle", "rate"},
+                                              {"cron", "schedule"}, {"stats", "status"}, {"push", "enqueue"}};
+
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(word, synonyms[i][0]) == 0)
+            return synonyms[i][1];
     return NULL;
 }
 
@@ -64,7 +52,8 @@ static int unknown_command(struct error *e, const char *word)
 
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
-    likely = likely_word(word, names);
+    likely = synonym_of(word);
+    likely = likely ? likely : likely_word(word, names);
     if (likely)
         return error_set(e, WEIR_EUSAGE, "%.100s: unknown command; did you mean %s?", word, likely);
     return error_set(e, WEIR_EUSAGE, "%.100s: unknown command; weir help lists them", word);
@@ -92,17 +81,48 @@ static int run_command(const struct command *command, struct error *e, int argc,
     return status;
 }
 
+static void print_markdown_head(const struct command *command, const struct help_flags *flags)
+{
+    (void)command;
+    help_print_markdown_head(commands, COMMAND_COUNT, flags);
+}
+
+static void with_flags(const struct command *command,
+                       void (*on_flags)(const struct command *command, const struct help_flags *flags))
+{
+    struct cli cli = {.command = command, .on_flags = on_flags};
+    char *argv[] = {(char *)command->name, NULL};
+    int status = command->run(&cli, 1, argv);
+
+    (void)status; /* it always fails, and has done nothing */
+}
+
+/* doc/cli.md */
+static void print_markdown(void)
+{
+    with_flags(&command_help, print_markdown_head);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        with_flags(commands[i], help_print_markdown);
+}
+
 /* "weir help rate set" is "weir rate set --help": only the command knows its flags. */
 static int run_help(struct cli *cli, int argc, char **argv)
 {
     const struct command *command;
     char *asked[8] = {NULL};
+    bool markdown = false;
+    const struct flag flags[] = {
+        {"markdown", 0, FLAG_BOOL, NULL, "doc/cli.md: the help of all commands", &markdown}, {.name = NULL}};
     int operands, count;
 
-    if (cli_parse(cli, NULL, argc, argv, &operands) < 0)
+    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
+    if (markdown) {
+        print_markdown();
+        return 0;
+    }
     if (operands == 0) {
-        print_overview(stdout);
+        help_print_overview(stdout, commands, COMMAND_COUNT);
         return 0;
     }
     command = find_command(argv[0]);
@@ -117,7 +137,8 @@ static int run_help(struct cli *cli, int argc, char **argv)
 /* The words that may stand where a command does. */
 static const char *command_word(const char *word)
 {
-    static const char *const aliases[][2] = {{"--help", "help"}, {"-h", "help"}, {"--version", "version"}};
+    static const char *const aliases[][2] = {
+        {"--help", "help"}, {"-h", "help"}, {"--version", "version"}, {"-V", "version"}};
 
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
         if (strcmp(word, aliases[i][0]) == 0)
@@ -125,14 +146,44 @@ static const char *command_word(const char *word)
     return word;
 }
 
+/* Flags of every command may stand before it: "weir --redis URL status". They are moved behind it. */
+static void move_flags(int argc, char **argv)
+{
+    static const char *const with_value[] = {"--redis", "--namespace", "--color"};
+    static const char *const without[] = {"--json", "--utc"};
+    int at = 1;
+    char *word;
+
+    while (at < argc && strncmp(argv[at], "--", 2) == 0) {
+        size_t len = strcspn(argv[at], "=");
+        int words = 0;
+
+        for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++)
+            if (strlen(with_value[i]) == len && strncmp(argv[at], with_value[i], len) == 0)
+                words = argv[at][len] ? 1 : 2;
+        for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+            if (strcmp(argv[at], without[i]) == 0)
+                words = 1;
+        if (words == 0)
+            break;
+        at += words;
+    }
+    if (at == 1 || at >= argc || argv[at][0] == '-')
+        return;
+    word = argv[at];
+    memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
+    argv[1] = word;
+}
+
 static int dispatch(int argc, char **argv, struct error *e)
 {
     const struct command *command;
 
     if (argc < 2) {
-        print_overview(stderr);
+        help_print_overview(stderr, commands, COMMAND_COUNT);
         return WEIR_EUSAGE;
     }
+    move_flags(argc, argv);
     argv[1] = (char *)command_word(argv[1]);
     command = find_command(argv[1]);
     if (command)

@@ -10,24 +10,7 @@
 
 static int run_plan(struct cli *cli, int argc, char **argv);
 
-const struct command command_plan = {
-    .name = "plan",
-    .usage = "--count N RULE...",
-    .summary = "Says when the first and the last of N jobs would start under rules; touches nothing.",
-    .text = "It takes it that all jobs are there now, that the rules were not in use before, and that "
-            "executors are "
-            "never\n"
-            "short. Rules are written as for weir rate set; with several of them each job waits for all. "
-            "With by= it is "
-            "the\n"
-            "plan of the jobs of one key; with adapt= that of the highest rate.\n"
-            "\n"
-            "Under one rule N can be anything; under several at most 10000000.\n"
-            "\n"
-            "  weir plan --count 1000000 100/1s\n"
-            "  weir plan --count 25000 10/s,burst=1 10000/1d,algorithm=fixed-window\n",
-    .run = run_plan,
-};
+const struct command command_plan = {.name = "plan", .run = run_plan};
 
 #define COUNT_MAX INT64_C(1000000000000000)
 

@@ -7,31 +7,12 @@
 #include <string.h>
 
 #include "cli/confirm.h"
-#include "cli/json.h"
+#include "cli/table.h"
+#include "core/clock.h"
 
 static int run_queue(struct cli *cli, int argc, char **argv);
 
-const struct command command_queue = {
-    .name = "queue",
-    .usage = "list\npause NAME\nresume NAME\npurge NAME [--type TYPE] [--dry-run] [--yes]",
-    .summary = "Shows queues, pauses and resumes them, removes what waits there.",
-    .text =
-        "pause    nothing of the queue starts any more, neither what waits nor what is parked; what runs "
-        "goes "
-        "on, and jobs\n"
-        "         still come in. It may come before the first job. weir worker --drain does not wait for it: "
-        "exit 75\n"
-        "purge    removes what waits and what is parked there, not what runs, is scheduled or is to be "
-        "retried. It counts\n"
-        "         them and asks; without a terminal it needs --yes. Batches count those jobs as cancelled. "
-        "With --type,\n"
-        "         those that wait among others are marked, and end when a worker comes to them\n"
-        "\n"
-        "  weir queue list\n"
-        "  weir queue pause mail\n"
-        "  weir queue purge mail --type newsletter --dry-run\n",
-    .run = run_queue,
-};
+const struct command command_queue = {.name = "queue", .run = run_queue};
 
 struct queue_flags {
     bool dry_run, yes;
@@ -49,21 +30,14 @@ static void format_since(int64_t us, char out[40])
         strcpy(out, "an unknown time");
 }
 
-static void print_rows(const struct queue_row *rows, size_t count)
-{
-    if (count == 0)
-        output("no queues yet; enqueue a job with weir enqueue TYPE\n");
-    else
-        output("%-24s %11s %11s %8s  %s\n", "queue", "waiting", "parked", "workers", "paused since");
-    for (size_t i = 0; i < count; i++) {
-        char since[40] = "-";
-
-        if (rows[i].paused_us != 0)
-            format_since(rows[i].paused_us, since);
-        output("%-24s %11" PRId64 " %11" PRId64 " %8" PRId64 "  %s\n", rows[i].name, rows[i].waiting,
-               rows[i].parked, rows[i].workers, since);
-    }
-}
+static const struct column columns[] = {
+    COLUMN("queue", "name"),
+    COLUMN("waiting", "waiting", .show = SHOW_COUNT),
+    COLUMN("parked", "parked", .show = SHOW_COUNT),
+    COLUMN("workers", "worker_count", .show = SHOW_COUNT, .drop = 1),
+    COLUMN("paused since", "paused_since", .show = SHOW_WHEN, .tone = TONE_WARNING),
+    {.heading = NULL},
+};
 
 static json_t *row_json(const struct queue_row *row)
 {
@@ -75,18 +49,17 @@ static json_t *row_json(const struct queue_row *row)
 static int run_list(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
     struct queue_row *rows;
+    json_t *list;
     size_t count;
-    int status = 0;
 
     (void)flags, (void)queue;
     if (queues_read(w, &rows, &count) < 0)
         return cli_failed(cli, w);
-    for (size_t i = 0; cli->json && status == 0 && i < count; i++)
-        status = json_print(cli, row_json(&rows[i]));
-    if (!cli->json)
-        print_rows(rows, count);
+    list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, row_json(&rows[i]));
     free(rows);
-    return status;
+    return table_list(cli, columns, list, clock_wall_us(), "no queues yet; weir enqueue TYPE makes one");
 }
 
 /* ---- pause, resume */

@@ -16,47 +16,7 @@
 
 static int run_rate(struct cli *cli, int argc, char **argv);
 
-const struct command command_rate = {
-    .name = "rate",
-    .usage =
-        "set NAME RULE... [--dry-run]\nuse TYPE NAME... [--cost N]\nunuse TYPE NAME... [--dry-run] [--yes]\n"
-        "weight NAME KEY N\npause NAME DURATION\nresume NAME\nlist\nshow NAME\nremove NAME [--dry-run] "
-        "[--yes]\n"
-        "log",
-    .summary = "Sets, lists, shows and removes limits; a type is held by the limit of its own name.",
-    .text =
-        "RULE: COUNT/PERIOD, as in 10/s, 100/1m, 5000/1d or 1/1.5s, then any of\n"
-        "  ,burst=N            how many may start at once after a quiet time (COUNT where it is not given)\n"
-        "  ,algorithm=NAME     gcra (where none is given), token-bucket, fixed-window, sliding-log, "
-        "sliding-window\n"
-        "  ,offset=DURATION    when the windows of fixed-window begin, from midnight UTC\n"
-        "  ,by=PATH            one gate for each value of key, or of a path into the job: args.business_id\n"
-        "  ,adapt=LOW..HIGH    after a provider says stop, down to LOW of the rate and slowly up again\n"
-        "or concurrency=N: how many may run at once. A limit has up to 8 rules and all of them hold; a new "
-        "rule\n"
-        "applies at once, to waiting jobs too, and what was used stays used. --dry-run shows when the jobs "
-        "that wait\n"
-        "would have started instead.\n"
-        "\n"
-        "GCRA, the algorithm, spaces starts by PERIOD / COUNT and lets up to COUNT + burst - 1 into one "
-        "PERIOD:\n"
-        "rate set says how many. For a strict quota choose a small burst or a sliding log.\n"
-        "\n"
-        "use      holds TYPE by further limits, which types may share; --cost: the slots that a job takes\n"
-        "weight   the share of a key where keys take turns: 3 has three starts for one of others\n"
-        "pause    nothing of NAME starts for so long; resume ends that, and what providers asked for\n"
-        "unuse, remove   what waits for the limit alone starts at once: both say how many, and ask; without "
-        "a "
-        "terminal\n"
-        "         they then need --yes\n"
-        "log      who changed what and when, the newest last\n"
-        "\n"
-        "  weir rate set mail 100/1m,burst=20\n"
-        "  weir rate set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window\n"
-        "  weir rate use mail mailgun\n"
-        "  weir rate show mail\n",
-    .run = run_rate,
-};
+const struct command command_rate = {.name = "rate", .run = run_rate};
 
 /* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
 

@@ -14,37 +14,7 @@
 
 static int run_schedule(struct cli *cli, int argc, char **argv);
 
-const struct command command_schedule = {
-    .name = "schedule",
-    .usage = "add NAME WHEN TYPE [ARGS] [FLAGS]\nlist\nshow NAME\nremove NAME\nrun NAME",
-    .summary = "Enqueues jobs again and again: each occurrence once, over all workers.",
-    .text =
-        "WHEN is one argument:\n"
-        "  '0 9 * * MON'   minute hour day month weekday, as in crontab: *, 5, 1-5, */15, 8-18/2, lists with "
-        "commas,\n"
-        "                  JAN to DEC, SUN to SAT; day and weekday: either one, when both are given\n"
-        "  @daily          or @yearly, @monthly, @weekly, @hourly\n"
-        "  'every 15m'     at the multiples of that time, counted from 1970 in UTC\n"
-        "\n"
-        "Where clocks are set forward, what falls into the gap runs right behind it; where they are set "
-        "back, "
-        "what\n"
-        "stands in the repeated hour runs once. With a star for the hour each real hour counts.\n"
-        "\n"
-        "Workers enqueue what is due. --missed: for occurrences that no worker was there for, one job when "
-        "there is one\n"
-        "again (once), none if more than a minute late (skip), or one for each (all). The id of a job is "
-        "NAME "
-        "and the\n"
-        "seconds since 1970 of its occurrence.\n"
-        "\n"
-        "add      also replaces the schedule of that name; it shows the next five occurrences, as show does\n"
-        "run      enqueues one of its jobs now, beside its occurrences, and prints its id\n"
-        "\n"
-        "  weir schedule add weekly '0 9 * * MON' weekly_summary_fanout --tz Europe/Berlin\n"
-        "  weir schedule add tidy 'every 15m' tidy_up '{\"keep\":100}' --missed skip\n",
-    .run = run_schedule,
-};
+const struct command command_schedule = {.name = "schedule", .run = run_schedule};
 
 /* Of add; what was not given is NULL, -1 or NOT_GIVEN. */
 struct schedule_flags {

@@ -9,24 +9,7 @@
 
 static int run_serve(struct cli *cli, int argc, char **argv);
 
-const struct command command_serve = {
-    .name = "serve",
-    .logs = true,
-    .usage = "[FLAGS]",
-    .summary = "Answers over HTTP whether a request may go ahead: 200 or 429, for proxies and any program.",
-    .text = "  GET /take/NAME        takes a slot of the limit NAME; NAME/KEY or ?key=KEY when it has keys,\n"
-            "                        ?cost=N for more than one; denied=403 to be denied with that\n"
-            "  GET /healthz          200 when Redis answers\n"
-            "\n"
-            "200 allowed, 429 denied, both with RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset,\n"
-            "denied with Retry-After; 404 no such limit; 400 a wrong request; 503 Redis is away, unless\n"
-            "--on-error says what to answer then. doc/limits.md has what nginx needs for its auth_request.\n"
-            "\n"
-            "  weir rate set api 10/s,burst=20,by=key\n"
-            "  weir serve --listen unix:/run/weir/serve.sock --socket-mode 660\n"
-            "  curl -i http://127.0.0.1:8379/take/api/alice\n",
-    .run = run_serve,
-};
+const struct command command_serve = {.name = "serve", .logs = true, .run = run_serve};
 
 struct serve_flags {
     const char *listen, *on_error, *socket_mode;

@@ -10,30 +10,7 @@
 
 static int run_status(struct cli *cli, int argc, char **argv);
 
-const struct command command_status = {
-    .name = "status",
-    .usage = "",
-    .summary =
-        "Shows queues, types and workers: what waits, runs and has ended, rates, and when each backlog ends.",
-    .text = "waiting    in a queue, no worker has looked at it yet (approximate where others push into the "
-            "queues)\n"
-            "parked     denied by its limit, in its lane\n"
-            "held       parked, and no worker that looked has a handler for its type\n"
-            "aside      met by a worker while its batch was paused\n"
-            "running    leased to a worker\n"
-            "scheduled  runs later: it was enqueued so, or failed and is retried\n"
-            "done       ended well; retried: attempts that failed and were retried; dead: those that died,\n"
-            "           also when they were removed or retried since; weir dead list has what is kept\n"
-            "           queues that are paused say since when; weir queue resume ends that\n"
-            "rate       of its limits the rule that is strictest in the long run; now: starts a second\n"
-            "ends       when the last job that waits now starts; at the earliest where workers, pauses, "
-            "keys, costs,\n"
-            "           jobs in flight or other jobs may make it later\n"
-            "\n"
-            "  weir status --watch\n"
-            "  weir status --json | jq .types\n",
-    .run = run_status,
-};
+const struct command command_status = {.name = "status", .run = run_status};
 
 /* ---- JSON */
 

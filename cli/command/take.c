@@ -19,27 +19,7 @@
 
 static int run_take(struct cli *cli, int argc, char **argv);
 
-const struct command command_take = {
-    .name = "take",
-    .usage = "NAME[/KEY] [FLAGS]\nNAME[/KEY] --rule RULE [FLAGS]\n--from FILE [FLAGS]",
-    .summary = "Takes a slot of a limit: exit 0 allowed, 75 denied, 65 when it can never fit.",
-    .text =
-        "For callers of any kind: a script that calls the provider whose limit the jobs are held to as "
-        "well.\n"
-        "A limit whose rules have ,by= is kept for each KEY; any text will do. With --rule no limit needs\n"
-        "to be set: the gate is made on demand, one for each NAME and KEY.\n"
-        "\n"
-        "  weir take mail && sendmail ...\n"
-        "  weir take --wait=30s mail\n"
-        "  weir take login/alice --rule 5/1m --rule 100/1d,algorithm=fixed-window --json\n"
-        "\n"
-        "Those who wait with --wait stand in line: slots come in the order of coming, and take turns with "
-        "jobs.\n"
-        "\n"
-        "--from reads lines of NAME[/KEY] [COST], - from standard input, and answers each with a line;\n"
-        "up to 1,000 go in one round trip. Exit 75 when one or more were denied.\n",
-    .run = run_take,
-};
+const struct command command_take = {.name = "take", .run = run_take};
 
 struct take_flags {
     struct flag_values rules;

@@ -8,26 +8,7 @@
 
 static int run_verify(struct cli *cli, int argc, char **argv);
 
-const struct command command_verify = {
-    .name = "verify",
-    .usage = "TRACE...",
-    .summary = "Replays the starts in traces of weir worker --trace; exit 65 when any came too early.",
-    .text =
-        "Give the traces of all workers at once: together they are the rate. It judges two things apart:\n"
-        "- slots: each is held against each rule of its limits in exact time; those granted before their "
-        "gate\n"
-        "  opened are named. A trace cannot tell when Redis's own clock was set back: slots on both sides "
-        "of\n"
-        "  that look too early.\n"
-        "- starts, by the handlers' clocks: no time may hold more of them than the rule allows in a time "
-        "that\n"
-        "  is 100 ms longer (twice as long as a slot is good). A start more than 1 s before or after its "
-        "slot\n"
-        "  is a fault too: clocks of machines differ by milliseconds.\n"
-        "Lines that a worker could not write are missing: verify says how many, and does not judge those "
-        "starts.\n",
-    .run = run_verify,
-};
+const struct command command_verify = {.name = "verify", .run = run_verify};
 
 /* The last window is the rule's own period, which may be one of those before it. */
 static size_t window_count(const struct verify_use *use)

@@ -10,31 +10,7 @@
 
 static int run_why(struct cli *cli, int argc, char **argv);
 
-const struct command command_why = {
-    .name = "why",
-    .usage = "JOB",
-    .summary = "Says where a job is, which gate holds it, its place in line, and when it starts.",
-    .text =
-        "JOB is its id, which weir enqueue prints. A job is\n"
-        "\n"
-        "waiting    in its queue: no worker has looked at it yet\n"
-        "parked     in the lane of its type and key, behind those that were denied before it\n"
-        "held       one of these two, and no worker that looked has a handler for its type\n"
-        "running    leased to a worker\n"
-        "scheduled  to be enqueued later; retry: it failed and runs again later\n"
-        "dead       will not run again; finished: it was done, and is remembered\n"
-        "aside      its batch is paused\n"
-        "\n"
-        "Of a job that waits, each gate is shown that must let it start; the one that opens last holds it. "
-        "The time\n"
-        "of its start is exact for a type with rates of its own that are not keyed, when executors are free; "
-        "else it\n"
-        "is the earliest possible, and the reason stands behind it.\n"
-        "\n"
-        "  weir why 3k0v8s1m2c9x4q7z\n"
-        "  weir why --json 3k0v8s1m2c9x4q7z | jq .start\n",
-    .run = run_why,
-};
+const struct command command_why = {.name = "why", .run = run_why};
 
 static bool stands_in_line(const struct why *why)
 {

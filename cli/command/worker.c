@@ -21,37 +21,7 @@
 
 static int run_worker(struct cli *cli, int argc, char **argv);
 
-const struct command command_worker = {
-    .name = "worker",
-    .logs = true,
-    .usage = "--load FILE.so | --exec TYPE=COMMAND | --pipe TYPE=COMMAND | --http TYPE=URL ... [FLAGS]",
-    .summary = "Runs jobs until told to stop.",
-    .text =
-        "Handlers:\n"
-        "  --load   functions in a shared object, written in C against weir.h\n"
-        "  --exec   one process a job; COMMAND is split at blanks, no shell reads it. The job as JSON on\n"
-        "           standard input, and WEIR_JOB_ID, _TYPE, _ATTEMPT, _QUEUE, _KEY, _BATCH and TRACEPARENT;\n"
-        "           exit 0 done, 75 throttled, 65 dead at once, others retry\n"
-        "  --pipe   children that stay: a job is a line in, its answer a line out,\n"
-        "           {\"id\":...,\"status\":\"done|retry|dead|throttled\",\"after\":seconds,\"reason\":...}\n"
-        "  --http   a POST of the job: 2xx done, 429 and 503 throttled as Retry-After says, other 4xx dead,\n"
-        "           others retry\n"
-        "\n"
-        "A job over its time (its own, or --timeout of its type) gets TERM, its whole process group, and "
-        "KILL\n"
-        "after --kill-after; it has failed. A C function cannot be stopped: the worker then takes no more "
-        "jobs\n"
-        "and exits 70 when the others have ended.\n"
-        "\n"
-        "TERM, INT, HUP or ALRM: takes no more jobs, finishes, and hands back what is not finished within "
-        "--grace;\n"
-        "a second one hands back now. TSTP: takes no more jobs and stays. USR1, USR2: nothing.\n"
-        "\n"
-        "  weir worker --load ./weekly_summary_handler.so -c 20 -q high,default\n"
-        "  weir worker --exec 'thumbnail=/usr/local/bin/make-thumbnail --size 400' --timeout thumbnail=30s\n"
-        "  weir worker --pipe 'mail=python3 mail.py' --in-flight 10 -c 40 --backoff mail=10s..1h\n",
-    .run = run_worker,
-};
+const struct command command_worker = {.name = "worker", .logs = true, .run = run_worker};
 
 void worker_flags_init(struct worker_flags *f)
 {

@@ -1,0 +1,341 @@
+#include "cli/help.h"
+
+#include <string.h>
+
+#define HELP_COLUMN 28
+#define LINE_MOST 80
+#define WHAT_IT_IS "weir: a job queue on Redis whose workers hold every task type to its rate, exactly"
+#define EXIT_CODES                                                                                           \
+    "Exit codes: 0 done; 64 wrong usage; 65 wrong input; 66 no such job, limit or batch; 69 Redis not\n"     \
+    "reachable; 70 internal error; 75 not now; 77 Redis refused the login or a permission; 78 wrong\n"       \
+    "configuration.\n"
+
+/* ---- Reading a text, line by line */
+
+struct line {
+    const char *at;
+    int len;
+};
+
+/* The line at *text, which moves behind it; false at the end. */
+static bool next_line(const char **text, struct line *line)
+{
+    *line = (struct line){*text, (int)strcspn(*text, "\n")};
+    if (!**text)
+        return false;
+    *text += line->len + ((*text)[line->len] == '\n');
+    return true;
+}
+
+static bool is_form(const struct line *line)
+{
+    return line->len > 0 && line->at[0] == '#';
+}
+
+static bool is_example(const struct line *line)
+{
+    return line->len > 2 && line->at[0] == '$';
+}
+
+/* "# set NAME RULE...": "set NAME RULE..." */
+static struct line form_of(const struct line *line)
+{
+    int skipped = line->len > 1 ? 2 : 1;
+
+    return (struct line){line->at + skipped, line->len - skipped};
+}
+
+static const char *text_of_command(const char *name)
+{
+    const struct help_text *h = help_texts;
+
+    while (h->name && strcmp(h->name, name) != 0)
+        h++;
+    return h->name ? h->text : "";
+}
+
+static struct line summary_of(const char *command)
+{
+    const char *text = text_of_command(command);
+    struct line line = {"", 0};
+
+    if (next_line(&text, &line))
+        next_line(&text, &line);
+    return line;
+}
+
+/* ---- Forms and flags */
+
+static bool begins_with_word(const struct line *form, const char *word)
+{
+    int len = word ? (int)strlen(word) : 0;
+
+    return len > 0 && form->len >= len && strncmp(form->at, word, (size_t)len) == 0 &&
+           (form->len == len || form->at[len] == ' ');
+}
+
+static bool names_flag(const struct line *form, const char *flag)
+{
+    size_t len = strlen(flag);
+
+    for (const char *at = form->at; at + len <= form->at + form->len; at++)
+        if (strncmp(at, "--", 2) == 0 && strncmp(at + 2, flag, len) == 0 && strchr(" ]=[\n", at[2 + len]))
+            return true;
+    return false;
+}
+
+/* Where the form that begins with word is; NULL: there is none. */
+static const char *find_form(const char *text, const char *word)
+{
+    for (struct line line; next_line(&text, &line);) {
+        struct line form = form_of(&line);
+
+        if (is_form(&line) && begins_with_word(&form, word))
+            return line.at;
+    }
+    return NULL;
+}
+
+static bool takes_the_rest(const struct line *form)
+{
+    return memmem(form->at, (size_t)form->len, "FLAGS", 5) ||
+           memmem(form->at, (size_t)form->len, "FILTER", 6);
+}
+
+/* Has one of the forms that begin with word (NULL: all) the flag? */
+static bool form_has_flag(const char *text, const char *word, const char *flag)
+{
+    bool named = false, rest = false;
+
+    for (struct line line; next_line(&text, &line);) {
+        struct line form = form_of(&line);
+        bool names = is_form(&line) && names_flag(&form, flag), asked = begins_with_word(&form, word);
+
+        if (names && asked)
+            return true;
+        named |= names;
+        rest |= is_form(&line) && asked && takes_the_rest(&form);
+    }
+    return !named && rest;
+}
+
+static bool is_shown(const struct command *c, const char *word, const struct flag *f, bool own)
+{
+    if (c->logs && strcmp(f->name, "json") == 0)
+        return false;
+    return !own || !word || form_has_flag(text_of_command(c->name), word, f->name);
+}
+
+/* ---- As text */
+
+/* From HELP_COLUMN on, each line below the other. */
+static void print_wrapped(const char *text)
+{
+    int column = 0;
+
+    for (int len; *text; text += len + (text[len] == ' ')) {
+        len = (int)strcspn(text, " ");
+        if (column > 0 && column + 1 + len > LINE_MOST - HELP_COLUMN) {
+            output("\n%*s", HELP_COLUMN, "");
+            column = 0;
+        }
+        output("%s%.*s", column > 0 ? " " : "", len, text);
+        column += len + (column > 0);
+    }
+    output("\n");
+}
+
+static void print_flag(const struct flag *f)
+{
+    char left[96];
+    int len = snprintf(left, sizeof left, "  %c%c%c --%s", f->letter ? '-' : ' ', f->letter ? f->letter : ' ',
+                       f->letter ? ',' : ' ', f->name);
+
+    if (f->value)
+        len += snprintf(left + len, sizeof left - (size_t)len,
+                        f->kind == FLAG_OPTIONAL_TEXT ? "[=%s]" : " %s", f->value);
+    if (len > HELP_COLUMN - 2)
+        output("%s\n%*s", left, HELP_COLUMN, "");
+    else
+        output("%-*s", HELP_COLUMN, left);
+    print_wrapped(f->help);
+}
+
+static void print_flags(const struct command *c, const char *word, const struct help_flags *flags)
+{
+    const char *heading = "Flags";
+
+    for (int i = 0; i < flags->count; i++) {
+        if (i == flags->own)
+            heading = "Flags of every command";
+        if (!is_shown(c, word, flags->at[i], i < flags->own))
+            continue;
+        if (heading)
+            output("\n%s\n", heading);
+        heading = NULL;
+        print_flag(flags->at[i]);
+    }
+}
+
+static void print_line(const struct command *c, const struct line *line, bool indented)
+{
+    struct line form = form_of(line);
+
+    if (is_form(line))
+        output("weir %s%s%.*s\n", c->name, form.len ? " " : "", form.len, form.at);
+    else if (line->len == 0)
+        output("\n");
+    else
+        output("%s%.*s\n", indented || is_example(line) ? "  " : "", line->len, line->at);
+}
+
+static void print_first_example(const char *text)
+{
+    struct line line;
+
+    while (next_line(&text, &line) && !is_example(&line))
+        ;
+    output("Example: %.*s\n\n", line.len - 2, line.at + 2);
+}
+
+/* Without the blank line behind it. */
+static void print_form(const struct command *c, const char *text)
+{
+    const struct line blank = {"", 0};
+    struct line line;
+    bool owed = false;
+
+    for (bool first = true; next_line(&text, &line) && (first || !is_form(&line)); first = false) {
+        if (owed && line.len > 0)
+            print_line(c, &blank, false);
+        owed = line.len == 0;
+        if (!owed)
+            print_line(c, &line, false);
+    }
+}
+
+/* But for the example that it begins with. */
+static void print_whole(const struct command *c, const char *text)
+{
+    bool in_form = false;
+    struct line line;
+
+    if (next_line(&text, &line))
+        while (next_line(&text, &line)) {
+            in_form |= is_form(&line);
+            print_line(c, &line, in_form);
+        }
+}
+
+void help_print(const struct command *c, const char *word, const struct help_flags *flags)
+{
+    const char *text = text_of_command(c->name), *form = word ? find_form(text, word) : NULL;
+
+    print_first_example(form ? form : text);
+    if (form)
+        print_form(c, form);
+    else
+        print_whole(c, text);
+    print_flags(c, form ? word : NULL, flags);
+}
+
+void help_print_overview(FILE *to, const struct command *const *commands, size_t count)
+{
+    output_to(to, "Example: weir enqueue mail '{\"to\":\"a@example.com\"}'\n\n" WHAT_IT_IS
+                  "\n\nweir COMMAND [ARGUMENTS] [FLAGS]\n\n");
+    for (size_t i = 0; i < count; i++) {
+        struct line summary = summary_of(commands[i]->name);
+
+        output_to(to, "  %-10s %.*s\n", commands[i]->name, summary.len, summary.at);
+    }
+    fputs("\nweir help COMMAND says more about one of them.\n\n" EXIT_CODES, to);
+}
+
+/* ---- As Markdown */
+
+static void put_escaped(const struct line *line)
+{
+    for (int i = 0; i < line->len; i++)
+        output(strchr("*<>\\|", line->at[i]) ? "\\%c" : "%c", line->at[i]);
+}
+
+/* What was printed last. */
+enum last { BLANK, PROSE, CODE };
+
+/* Examples, and lines that stay as they are, are code blocks. */
+static enum last print_markdown_line(const struct command *c, const struct line *line, enum last last)
+{
+    struct line form = form_of(line), example = {line->at + 2, line->len - 2};
+    bool is_code = is_example(line) || (line->len > 0 && line->at[0] == ' ');
+
+    if (is_code && last != CODE)
+        fputs(last == PROSE ? "\n```text\n" : "```text\n", stdout);
+    else if (last == CODE && !is_code)
+        fputs(line->len > 0 ? "```\n\n" : "```\n", stdout);
+    if (is_form(line))
+        output("### `weir %s%s%.*s`\n\n", c->name, form.len ? " " : "", form.len, form.at);
+    else if (is_example(line))
+        output("%.*s\n", example.len, example.at);
+    else if (is_code)
+        output("%.*s\n", line->len, line->at);
+    else {
+        put_escaped(line);
+        output("\n");
+    }
+    return is_code ? CODE : is_form(line) || line->len == 0 ? BLANK : PROSE;
+}
+
+static void print_markdown_flag(const struct flag *f)
+{
+    struct line help = {f->help, (int)strlen(f->help)};
+
+    output("| `");
+    if (f->letter)
+        output("-%c, ", f->letter);
+    output("--%s", f->name);
+    if (f->value)
+        output(f->kind == FLAG_OPTIONAL_TEXT ? "[=%s]" : " %s", f->value);
+    output("` | ");
+    put_escaped(&help);
+    output(" |\n");
+}
+
+static void print_markdown_flags(const struct help_flags *flags, int from, int to)
+{
+    if (from < to)
+        output("\n| flag | |\n| --- | --- |\n");
+    for (int i = from; i < to; i++)
+        print_markdown_flag(flags->at[i]);
+}
+
+void help_print_markdown(const struct command *c, const struct help_flags *flags)
+{
+    const char *text = text_of_command(c->name);
+    enum last last = BLANK;
+    struct line line;
+
+    output("\n## weir %s\n\n", c->name);
+    if (next_line(&text, &line))
+        while (next_line(&text, &line))
+            last = print_markdown_line(c, &line, last);
+    if (last == CODE)
+        output("```\n");
+    print_markdown_flags(flags, 0, flags->own);
+}
+
+void help_print_markdown_head(const struct command *const *commands, size_t count,
+                              const struct help_flags *flags)
+{
+    output("# The commands\n\n<!-- Printed by weir help --markdown, from cli/help/ and the tables of flags. "
+           "-->\n\n"
+           "`weir help COMMAND` prints the same. " EXIT_CODES "\n| command | |\n| --- | --- |\n");
+    for (size_t i = 0; i < count; i++) {
+        struct line summary = summary_of(commands[i]->name);
+
+        output("| [weir %s](#weir-%s) | ", commands[i]->name, commands[i]->name);
+        put_escaped(&summary);
+        output(" |\n");
+    }
+    output("\n## Flags of every command\n");
+    print_markdown_flags(flags, flags->own, flags->count);
+}

@@ -1,0 +1,42 @@
+/* Help: a text file for each command, cli/help/NAME.txt, and the command's table of flags.
+ *
+ *   $ weir rate set mail 10/s              an example
+ *   Sets, lists and removes limits.        the summary, one line
+ *
+ *   What holds for all forms.
+ *
+ *   # set NAME RULE... [--dry-run]         a form, with the flags that only some forms have
+ *   What it does. Lines that begin with two blanks stay as they are.
+ *
+ *   $ weir rate set mail 100/1m,burst=20   its examples
+ *
+ * A flag that no form names belongs to the forms with the word FLAGS or FILTER. Lines have at most 78
+ * characters. */
+#ifndef CLI_HELP_H
+#define CLI_HELP_H
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+struct help_text {
+    const char *name, *text;
+};
+extern const struct help_text help_texts[]; /* ends with a NULL name */
+
+/* A command's own flags, and those that every command takes. */
+struct help_flags {
+    const struct flag *const *at;
+    int own, count;
+};
+
+/* All of it, or when word begins a form ("set") that form alone. */
+void help_print(const struct command *c, const char *word, const struct help_flags *flags);
+/* All commands, a line each. */
+void help_print_overview(FILE *to, const struct command *const *commands, size_t count);
+/* doc/cli.md: what it begins with, then a section for each command. */
+void help_print_markdown_head(const struct command *const *commands, size_t count,
+                              const struct help_flags *flags);
+void help_print_markdown(const struct command *c, const struct help_flags *flags);
+
+#endif
