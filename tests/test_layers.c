@@ -70,11 +70,11 @@ static const struct reserved {
      {"core/redis/link.c", "worker/worker.h", "worker/way/pipe_child.h", "worker/way/http.c", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/waking.c", "serve/taker.c"}},
-    {"#include \"core/redis/reply.h\"", {"throttle/", "queue/"}},
+    {"#include \"core/redis/reply.h\"", {"core/redis/answer.c", "throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
-     {"cli/json.h", "queue/schedule/schedule.c", "queue/inspect/status.c", "throttle/verify/verify.c",
-      "worker/adopt.c"}},
+     {"cli/json.h", "core/redis/answer.h", "throttle/verify/verify.c", "worker/adopt.c"}},
+    {"#include \"core/redis/answer.h\"", {"core/redis/answer.c", "queue/"}},
     {"#include <curl/", {"worker/way/http.c"}},
     {"#include <glib", {"queue/schedule/zone.c"}},
     {"getaddrinfo(", {"core/redis/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
@@ -93,7 +93,7 @@ static const struct reserved {
     {"fprintf(", {"cli/output.c"}},
     {"fwrite(", {"cli/output.c", "cli/command/dead_show.c"}},
     {"json_write",
-     {"core/redis/base.lua", "queue/limits/rates.lua", "queue/inspect/status.lua"}}, /* never a job */
+     {"core/redis/base.lua", "queue/limits/rates.lua"}}, /* never a job; replies are written by answer() */
 };
 
 /* Keys and writing commands that no C file of the layers may name. */

@@ -1,38 +1,17 @@
 #include "queue/inspect/status.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/reply.h"
+#include "core/redis/answer.h"
 #include "core/redis/script.h"
 #include "queue/limits/limits.h"
 
-/* A whole number as Lua has them, below 2^53; else 0. */
-static int64_t whole(const char *text)
-{
-    const int64_t most = INT64_C(1) << 53;
-    char *end;
-    long long n = strtoll(text, &end, 10);
-
-    return !*end && n > -most && n < most ? n : 0;
-}
-
-/* A member as a number, whether it is one or text. */
-static int64_t number(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-
-    if (json_is_integer(value))
-        return json_integer_value(value);
-    return json_is_string(value) ? whole(json_string_value(value)) : 0;
-}
-
 static void copy(char *out, size_t size, const char *text)
 {
-    strncpy(out, text ? text : "", size - 1);
+    strncpy(out, text, size - 1);
     out[size - 1] = '\0';
 }
 
@@ -44,10 +23,10 @@ static int64_t positive(int64_t n)
 /* Starts a second since the mark before last, which is one to two seconds old while the type runs. */
 static double rate_now(const json_t *stats, int64_t started, int64_t now_us)
 {
-    int64_t mark_us = number(stats, "mark_us"), last_us = number(stats, "last_us");
+    int64_t mark_us = answer_int(stats, "mark_us"), last_us = answer_int(stats, "last_us");
     bool lively = now_us - mark_us < 2000000 && last_us > 0 && now_us - last_us < 10000000;
     int64_t since_us = lively ? last_us : mark_us;
-    int64_t before = number(stats, lively ? "last" : "mark");
+    int64_t before = answer_int(stats, lively ? "last" : "mark");
 
     if (mark_us == 0 || now_us <= since_us)
         return 0;
@@ -64,47 +43,48 @@ static bool may_differ(const struct type_status *t, int64_t looked_at, bool more
 
 static void read_keyless(const json_t *keyless, struct keyless *out)
 {
-    out->jobs = number(keyless, "jobs");
-    out->of = number(keyless, "of");
-    copy(out->path, sizeof out->path, json_string_value(json_object_get(keyless, "path")));
-    copy(out->limit, sizeof out->limit, json_string_value(json_object_get(keyless, "limit")));
+    out->jobs = answer_int(keyless, "jobs");
+    out->of = answer_int(keyless, "of");
+    copy(out->path, sizeof out->path, answer_text(keyless, "path"));
+    copy(out->limit, sizeof out->limit, answer_text(keyless, "limit"));
 }
 
 static void read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us)
 {
     const json_t *stats = json_object_get(type, "stats");
-    int64_t pulled = number(stats, "pulled"), served = number(stats, "served"), back = number(stats, "back");
+    int64_t pulled = answer_int(stats, "pulled"), served = answer_int(stats, "served"),
+            back = answer_int(stats, "back");
 
     copy(t->name, sizeof t->name, name);
-    t->done = number(stats, "done");
-    t->retried = number(stats, "retried");
-    t->dead = number(stats, "dead");
-    t->cancelled = number(stats, "cancelled");
-    t->scheduled = positive(number(stats, "scheduled"));
-    t->waiting =
-        positive(number(stats, "enqueued") - pulled - number(stats, "parked") - number(stats, "dropped"));
+    t->done = answer_int(stats, "done");
+    t->retried = answer_int(stats, "retried");
+    t->dead = answer_int(stats, "dead");
+    t->cancelled = answer_int(stats, "cancelled");
+    t->scheduled = positive(answer_int(stats, "scheduled"));
+    t->waiting = positive(answer_int(stats, "enqueued") - pulled - answer_int(stats, "parked") -
+                          answer_int(stats, "dropped"));
     t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
-    t->aside = positive(number(stats, "set_aside"));
-    t->rate_now = rate_now(stats, pulled + served - number(stats, "unstarted"), now_us);
+    t->aside = positive(answer_int(stats, "set_aside"));
+    t->rate_now = rate_now(stats, pulled + served - answer_int(stats, "unstarted"), now_us);
     read_keyless(json_object_get(type, "keyless"), &t->keyless);
     t->own_costs = json_is_true(json_object_get(type, "own_costs"));
     t->next_start_us = t->finish_us = -1;
-    *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = number(type, "parked");
+    *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = answer_int(type, "parked");
     t->in_pause = json_is_true(json_object_get(type, "in_pause"));
-    t->may_differ = may_differ(t, number(type, "looked_at"), json_is_true(json_object_get(type, "more")));
+    t->may_differ = may_differ(t, answer_int(type, "looked_at"), json_is_true(json_object_get(type, "more")));
 }
 
 static void read_worker(struct worker_status *row, const char *name, const json_t *worker)
 {
-    const char *text = json_string_value(json_object_get(worker, "info"));
-    json_t *info = text ? json_loads(text, 0, NULL) : NULL;
+    const char *text = answer_text(worker, "info");
+    json_t *info = answer_parse(text, strlen(text));
 
     copy(row->name, sizeof row->name, name);
-    copy(row->host, sizeof row->host, json_string_value(json_object_get(info, "host")));
-    row->pid = number(info, "pid");
-    row->running = number(worker, "running");
+    copy(row->host, sizeof row->host, answer_text(info, "host"));
+    row->pid = answer_int(info, "pid");
+    row->running = answer_int(worker, "running");
     row->seen_us =
-        number(worker, "until") - (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
+        answer_int(worker, "until") - (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
     json_decref(info);
 }
 
@@ -133,7 +113,7 @@ static struct type_status *find_type(struct status *s, const char *name)
 static void add_worker(struct status *s, const json_t *info, int64_t running)
 {
     const json_t *types = json_object_get(info, "types");
-    int64_t free_now = positive(number(info, "executors") - running);
+    int64_t free_now = positive(answer_int(info, "executors") - running);
 
     for (size_t i = 0; i < json_array_size(types); i++) {
         struct type_status *t = find_type(s, json_string_value(json_array_get(types, i)));
@@ -155,7 +135,7 @@ static bool is_taken(json_t *workers, const char *type, const char *queue, int64
     {
         json_t *info = json_object_get(worker, "read");
 
-        if (number(worker, "until") > now_us && has_name(json_object_get(info, "types"), type) &&
+        if (answer_int(worker, "until") > now_us && has_name(json_object_get(info, "types"), type) &&
             has_name(json_object_get(info, "queues"), queue))
             return true;
     }
@@ -170,11 +150,11 @@ static void read_serving(struct status *s, json_t *root)
 
     json_object_foreach(workers, id, worker)
     {
-        const char *text = json_string_value(json_object_get(worker, "info"));
-        json_t *info = text ? json_loads(text, 0, NULL) : NULL;
+        const char *text = answer_text(worker, "info");
+        json_t *info = answer_parse(text, strlen(text));
 
-        if (info && number(worker, "until") > s->now_us)
-            add_worker(s, info, number(worker, "running"));
+        if (info && answer_int(worker, "until") > s->now_us)
+            add_worker(s, info, answer_int(worker, "running"));
         if (info)
             json_object_set_new(worker, "read", info);
     }
@@ -198,14 +178,14 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     s->workers = calloc(json_object_size(workers) + 1, sizeof *s->workers);
     if (!s->queues || !s->types || !s->workers)
         return error_set(e, WEIR_EINTERNAL, "status: out of memory");
-    s->now_us = number(root, "now");
-    s->dead = number(root, "dead");
-    s->later = number(root, "later");
-    s->dead_bytes = number(root, "dead_bytes");
+    s->now_us = answer_int(root, "now");
+    s->dead = answer_int(root, "dead");
+    s->later = answer_int(root, "later");
+    s->dead_bytes = answer_int(root, "dead_bytes");
     json_object_foreach(queues, name, row)
     {
         copy(s->queues[s->queue_count].name, sizeof s->queues->name, name);
-        s->queues[s->queue_count].paused_us = number(json_object_get(root, "paused"), name);
+        s->queues[s->queue_count].paused_us = answer_int(json_object_get(root, "paused"), name);
         s->queues[s->queue_count++].waiting = json_integer_value(row);
     }
     json_object_foreach(types, name, row)
@@ -291,25 +271,15 @@ static int read_limits(struct weir *w, struct status *s)
 /* All but what follows from the limits. */
 static int ask(struct weir *w, int64_t now_us, struct status *status)
 {
-    struct redisReply *reply = NULL;
-    json_t *root = NULL;
+    json_t *root;
     struct args a;
     int rc;
 
     memset(status, 0, sizeof *status);
     args_init(&a);
     script_begin(&a, "status", w->prefix, now_us);
-    rc = client_call(w, &a, &reply, NULL);
-    args_free(&a);
-    if (rc != 0)
-        return rc;
-    if (reply->type == REDIS_REPLY_STRING)
-        root = json_loadb(reply->str, reply->len, JSON_ALLOW_NUL, NULL);
-    freeReplyObject(reply);
-    if (!json_is_object(root))
-        rc = error_set(&w->error, WEIR_EINTERNAL,
-                       "status: unexpected answer from Redis; is another version at work?");
-    else
+    rc = client_ask(w, "status", &a, &root);
+    if (rc == 0)
         rc = read_rows(status, root, &w->error);
     json_decref(root);
     return rc;

@@ -96,7 +96,7 @@ local function status()
     for i = 1, #workers, 2 do
         if is_name(workers[i]) then reply.workers[workers[i]] = worker_of(workers[i], workers[i + 1]) end
     end
-    return (json_write(reply):gsub('[\128-\255]', '?')) -- whatever stands there: it must be UTF-8
+    return answer(reply)
 end
 
 return status

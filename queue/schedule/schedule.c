@@ -1,11 +1,10 @@
 #include "queue/schedule/schedule.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/client.h"
+#include "core/redis/answer.h"
 #include "core/redis/reply.h"
 #include "core/redis/script.h"
 #include "queue/enqueue/enqueue.h"
@@ -223,14 +222,10 @@ int schedule_fire_reply(const struct redisReply *reply, bool *fired, struct erro
 
 /* ---- Looking */
 
-static struct span span_of(const struct redisReply *reply)
+static int add_row(struct schedule_list *list, const json_t *answered, struct error *e)
 {
-    return reply->type == REDIS_REPLY_STRING ? (struct span){reply->str, reply->len} : (struct span){"", 0};
-}
-
-static int add_row(struct schedule_list *list, struct span name, struct span definition, int64_t due_us,
-                   struct error *e)
-{
+    const json_t *definition = json_object_get(answered, "definition");
+    const char *name = answer_text(answered, "name");
     struct schedule_row *row;
 
     if (list->count == list->capacity) {
@@ -243,28 +238,30 @@ static int add_row(struct schedule_list *list, struct span name, struct span def
         list->capacity = capacity;
     }
     row = &list->rows[list->count++];
-    *row = (struct schedule_row){.due_us = due_us};
-    snprintf(row->name, sizeof row->name, "%.*s", (int)name.len, name.at);
-    row->status = schedule_read(name, definition, &row->s, &row->why);
+    *row = (struct schedule_row){.due_us = answer_int_or(answered, "due", -1)};
+    snprintf(row->name, sizeof row->name, "%s", name);
+    row->status = schedule_read(span_str(name),
+                                (struct span){json_string_value(definition), json_string_length(definition)},
+                                &row->s, &row->why);
     return 0;
 }
 
-/* The answer of schedule_list; *cursor is where the next page begins. */
-static int read_page(const struct redisReply *r, struct schedule_list *list, int64_t *cursor, struct error *e)
+/* Asks for one, or for a page of them; *cursor (may be NULL) is where the next page begins. */
+static int ask_rows(struct weir *w, const char *script, struct args *a, struct schedule_list *list,
+                    int64_t *cursor)
 {
-    int status = reply_array(r, 3, "schedule_list", e);
+    json_t *answer, *row;
+    int status = client_ask(w, script, a, &answer);
+    size_t i;
 
-    if (status == 0)
-        status = reply_array(r->element[2], 0, "schedule_list", e);
-    if (status != 0)
-        return status;
-    list->now_us = reply_int(r->element[0], 0);
-    *cursor = reply_int(r->element[1], 0);
-    for (size_t i = 0; status == 0 && i + 2 < r->element[2]->elements; i += 3) {
-        struct redisReply **at = r->element[2]->element + i;
-
-        status = add_row(list, span_of(at[0]), span_of(at[1]), reply_int(at[2], -1), e);
+    list->now_us = answer_int(answer, "now");
+    if (cursor)
+        *cursor = answer_int(answer, "cursor");
+    json_array_foreach(json_object_get(answer, "schedules"), i, row)
+    {
+        status = status == 0 ? add_row(list, row, &w->error) : status;
     }
+    json_decref(answer);
     return status;
 }
 
@@ -272,19 +269,6 @@ static int no_schedule(const char *name, struct error *e)
 {
     return error_set(e, WEIR_ENOTFOUND, "schedule %.100s: there is none; weir schedule list shows them",
                      name);
-}
-
-/* The answer of schedule_get. */
-static int read_one(const struct redisReply *r, const char *name, struct schedule_list *list, struct error *e)
-{
-    int status = reply_array(r, 3, "schedule_get", e);
-
-    if (status != 0)
-        return status;
-    list->now_us = reply_int(r->element[0], 0);
-    if (span_of(r->element[1]).len == 0)
-        return no_schedule(name, e);
-    return add_row(list, span_str(name), span_of(r->element[1]), reply_int(r->element[2], -1), e);
 }
 
 static int by_name(const void *a, const void *b)
@@ -308,36 +292,32 @@ static void sort_rows(struct schedule_list *list)
     list->count = kept;
 }
 
-static int look_at_one(struct weir *w, struct args *a, const char *name, struct schedule_list *list)
+static int look_at_one(struct weir *w, const char *name, struct schedule_list *list)
 {
-    struct redisReply *reply = NULL;
+    struct args a;
     int status;
 
     if (!name_is_valid(name, strlen(name)))
         return no_schedule(name, &w->error);
-    script_begin(a, "schedule_get", w->prefix, -1);
-    args_add(a, name);
-    status = client_call(w, a, &reply, NULL);
-    if (status == 0)
-        status = read_one(reply, name, list, &w->error);
-    freeReplyObject(reply);
-    return status;
+    args_init(&a);
+    script_begin(&a, "schedule_get", w->prefix, -1);
+    args_add(&a, name);
+    status = ask_rows(w, "schedule_get", &a, list, NULL);
+    return status == 0 && list->count == 0 ? no_schedule(name, &w->error) : status;
 }
 
-static int look_at_all(struct weir *w, struct args *a, struct schedule_list *list)
+static int look_at_all(struct weir *w, struct schedule_list *list)
 {
     int64_t cursor = 0;
     int status;
 
     do {
-        struct redisReply *reply = NULL;
+        struct args a;
 
-        script_begin(a, "schedule_list", w->prefix, -1);
-        args_add_int(a, cursor);
-        status = client_call(w, a, &reply, NULL);
-        if (status == 0)
-            status = read_page(reply, list, &cursor, &w->error);
-        freeReplyObject(reply);
+        args_init(&a);
+        script_begin(&a, "schedule_list", w->prefix, -1);
+        args_add_int(&a, cursor);
+        status = ask_rows(w, "schedule_list", &a, list, &cursor);
     } while (status == 0 && cursor != 0);
     sort_rows(list);
     return status;
@@ -345,14 +325,8 @@ static int look_at_all(struct weir *w, struct args *a, struct schedule_list *lis
 
 int schedule_look(struct weir *w, const char *name, struct schedule_list *list)
 {
-    struct args a;
-    int status;
-
     *list = (struct schedule_list){0};
-    args_init(&a);
-    status = name ? look_at_one(w, &a, name, list) : look_at_all(w, &a, list);
-    args_free(&a);
-    return status;
+    return name ? look_at_one(w, name, list) : look_at_all(w, list);
 }
 
 void schedule_list_free(struct schedule_list *list)

@@ -2,9 +2,10 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, cursor ('0' at first; the last page answers '0')
--- reply: [ now, cursor, [name, definition, next occurrence or '', ...] ]; one may be on two pages
+-- reply: JSON: {"now": us, "cursor": text, "schedules": [{"name":, "definition": JSON text, "due": us of its next occurrence, if it has
+--        one}, ...]}; one may be on two pages
 -- writes: nothing
--- uses: check
+-- uses: check schedule_row
 
 local PAGE = 100
 
@@ -14,12 +15,8 @@ local function schedule_list(ARGV)
     if wrong then return check.refuse_key(wrong) end
 
     local page, rows = call('HSCAN', P .. 'schedules', ARGV[2], 'COUNT', PAGE), {}
-    for i = 1, #page[2], 2 do
-        local due = call('ZSCORE', P .. 'later', 's ' .. page[2][i] .. '\n')
-        rows[#rows + 1], rows[#rows + 2] = page[2][i], page[2][i + 1]
-        rows[#rows + 1] = due and us(tonumber(due)) or ''
-    end
-    return {us(now), page[1], rows}
+    for i = 1, #page[2], 2 do rows[#rows + 1] = schedule_row(page[2][i], page[2][i + 1]) end
+    return answer{now = us(now), cursor = page[1], schedules = rows}
 end
 
 return schedule_list

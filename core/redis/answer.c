@@ -1,0 +1,140 @@
+#include "core/redis/answer.h"
+
+#include <stdlib.h>
+
+#include "core/redis/reply.h"
+
+/* ---- Bytes that are not UTF-8. Jansson refuses them. So each byte above 127 is read as the character of that
+ * number, and becomes a byte again in the document. */
+
+static bool is_narrowed(json_t *value);
+
+static bool narrow_string(json_t *string)
+{
+    const unsigned char *from = (const unsigned char *)json_string_value(string);
+    size_t size = json_string_length(string), len = 0;
+    char *bytes = malloc(size + 1);
+    bool done;
+
+    for (size_t i = 0; bytes && i < size; i++) {
+        bool wide = from[i] >= 0x80 && i + 1 < size;
+
+        bytes[len++] = (char)(wide ? from[i] << 6 | (from[i + 1] & 0x3f) : from[i]);
+        i += wide;
+    }
+    done = bytes && json_string_setn_nocheck(string, bytes, len) == 0;
+    free(bytes);
+    return done;
+}
+
+/* Names of members stay as they are: ours are ASCII. */
+static bool narrow_members(json_t *object)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(object, name, value)
+    {
+        if (!is_narrowed(value))
+            return false;
+    }
+    return true;
+}
+
+static bool is_narrowed(json_t *value)
+{
+    bool done = true;
+
+    if (json_is_string(value))
+        return narrow_string(value);
+    if (json_is_object(value))
+        return narrow_members(value);
+    for (size_t i = 0; done && i < json_array_size(value); i++)
+        done = is_narrowed(json_array_get(value, i));
+    return done;
+}
+
+static json_t *parse_bytes(const char *text, size_t len)
+{
+    unsigned char *wide = malloc(2 * len + 1), *to = wide;
+    json_t *document;
+
+    for (size_t i = 0; wide && i < len; i++) {
+        unsigned char byte = (unsigned char)text[i];
+
+        if (byte >= 0x80)
+            *to++ = 0xc0 | byte >> 6;
+        *to++ = byte >= 0x80 ? 0x80 | (byte & 0x3f) : byte;
+    }
+    document = wide ? json_loadb((char *)wide, (size_t)(to - wide), JSON_ALLOW_NUL, NULL) : NULL;
+    free(wide);
+    if (document && !is_narrowed(document)) {
+        json_decref(document);
+        return NULL;
+    }
+    return document;
+}
+
+/* ---- Reading */
+
+json_t *answer_parse(const char *text, size_t len)
+{
+    json_t *document = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
+
+    return document ? document : parse_bytes(text, len);
+}
+
+int answer_read(const struct redisReply *r, const char *script, json_t **answer, struct error *e)
+{
+    *answer = NULL;
+    if (r && r->type == REDIS_REPLY_ERROR)
+        return redis_fault_error(e, r->str);
+    if (r && r->type == REDIS_REPLY_STRING)
+        *answer = answer_parse(r->str, r->len);
+    if (json_is_object(*answer))
+        return 0;
+    json_decref(*answer);
+    *answer = NULL;
+    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
+                     script);
+}
+
+int64_t answer_int_or(const json_t *object, const char *member, int64_t fallback)
+{
+    const json_t *value = json_object_get(object, member);
+    const char *text = json_string_value(value);
+    long long number = json_integer_value(value);
+    char *end = NULL;
+
+    if (text)
+        number = strtoll(text, &end, 10);
+    if (text ? end == text || *end != '\0' : !json_is_integer(value))
+        return fallback;
+    return number <= REPLY_INT_MOST && number >= -REPLY_INT_MOST ? number : fallback;
+}
+
+int64_t answer_int(const json_t *object, const char *member)
+{
+    return answer_int_or(object, member, 0);
+}
+
+const char *answer_text(const json_t *object, const char *member)
+{
+    const char *text = json_string_value(json_object_get(object, member));
+
+    return text ? text : "";
+}
+
+int client_ask(struct weir *w, const char *script, struct args *a, json_t **answer)
+{
+    struct redisReply *reply = NULL;
+    int status;
+
+    *answer = NULL;
+    status = client_call(w, a, &reply, NULL);
+    if (status == 0)
+        status = answer_read(reply, script, answer, &w->error);
+    freeReplyObject(reply);
+    args_free(a);
+    return status;
+}

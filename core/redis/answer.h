@@ -1,0 +1,29 @@
+/* Answers of administrative scripts: each is one JSON document, which answer() of core/redis/base.lua writes.
+ *
+ * A string holds the bytes that stand in Redis, UTF-8 or not; it is printed with output() or text_word(). A
+ * number may arrive as text: Lua's JSON keeps 14 digits, and a time has 16. A member that Lua knows as nil is
+ * absent; an empty table is {}, whether it was meant as a list or not. Jansson takes both: an absent member is
+ * NULL to its functions, and an empty object has no element and no member. */
+#ifndef CORE_REDIS_ANSWER_H
+#define CORE_REDIS_ANSWER_H
+
+#include <jansson.h>
+
+#include "core/redis/client.h"
+
+/* Sends a request of that script, as client_call does, and frees it. *answer is the caller's (json_decref), NULL
+ * after a failure, which is in w->error. */
+WEIR_CHECKED int client_ask(struct weir *w, const char *script, struct args *a, json_t **answer);
+
+/* The document in a reply. Error replies become their errors; anything but a JSON object is WEIR_EINTERNAL. */
+WEIR_CHECKED int answer_read(const struct redisReply *r, const char *script, json_t **answer,
+                             struct error *e);
+/* A JSON array or object, strings of any bytes; NULL: it is none, or there is no memory. */
+json_t *answer_parse(const char *text, size_t len);
+/* A member that is a whole number, or says one; 0 or fallback when it does not, or is beyond 2^53. */
+int64_t answer_int(const json_t *object, const char *member);
+int64_t answer_int_or(const json_t *object, const char *member, int64_t fallback);
+/* A member that is a string, up to its first NUL; "" when it is none. The document's. */
+const char *answer_text(const json_t *object, const char *member);
+
+#endif
