@@ -10,19 +10,21 @@
 
 /* How much of somebody else's text a message repeats. */
 #define QUOTED "%.60s"
+#define NO_UNIT "the unit is missing or unknown (us, ms, s, m, h, d, w)"
 
 /* Largest first, as duration_format tries them. */
 static const struct unit {
     const char *name;
     int64_t us;
+    const char *others[4]; /* what people also write */
 } units[] = {
-    {"w", INT64_C(604800000000)},
-    {"d", INT64_C(86400000000)},
-    {"h", INT64_C(3600000000)},
-    {"m", 60000000},
-    {"s", 1000000},
-    {"ms", 1000},
-    {"us", 1},
+    {"w", INT64_C(604800000000), {"week", "weeks"}},
+    {"d", INT64_C(86400000000), {"day", "days"}},
+    {"h", INT64_C(3600000000), {"hr", "hour", "hours"}},
+    {"m", 60000000, {"min", "mins", "minute", "minutes"}},
+    {"s", 1000000, {"sec", "secs", "second", "seconds"}},
+    {"ms", 1000, {"msec"}},
+    {"us", 1, {"usec"}},
 };
 #define UNIT_COUNT (sizeof units / sizeof *units)
 
@@ -48,12 +50,38 @@ bool number_read(const char **at, int64_t most, int64_t *number)
     return true;
 }
 
+bool count_read(const char **at, int64_t most, int64_t *number)
+{
+    const char *p = *at;
+    int64_t scale = 1, n;
+
+    if (!number_read(&p, most, &n))
+        return false;
+    if (*p == 'k' || *p == 'M')
+        scale = *p++ == 'k' ? 1000 : 1000000;
+    if (n > most / scale)
+        return false;
+    *at = p;
+    *number = n * scale;
+    return true;
+}
+
+static bool is_unit(const struct unit *unit, const char *word, size_t len)
+{
+    const char *name = unit->name;
+
+    for (size_t i = 0; name; name = i < 4 ? unit->others[i] : NULL, i++)
+        if (strlen(name) == len && memcmp(name, word, len) == 0)
+            return true;
+    return false;
+}
+
 static const struct unit *read_unit(const char **at)
 {
     size_t len = strspn(*at, "abcdefghijklmnopqrstuvwxyz");
 
     for (size_t i = 0; i < UNIT_COUNT; i++)
-        if (strlen(units[i].name) == len && memcmp(units[i].name, *at, len) == 0) {
+        if (is_unit(&units[i], *at, len)) {
             *at += len;
             return &units[i];
         }
@@ -77,9 +105,9 @@ static bool read_fraction(const char *digits, size_t len, int64_t unit_us, int64
     return (__int128)part * unit_us % scale == 0;
 }
 
-const char *duration_read(const char **at, int64_t *us)
+/* NUMBER UNIT; *unit: the one it had. */
+static const char *read_part(const char **at, int64_t *us, const struct unit **unit)
 {
-    const struct unit *unit;
     const char *fraction = *at;
     size_t fraction_len = 0;
     int64_t whole, part_us;
@@ -93,14 +121,33 @@ const char *duration_read(const char **at, int64_t *us)
             return "no digit follows the point";
         *at = fraction + fraction_len;
     }
-    unit = read_unit(at);
-    if (!unit)
-        return "the unit is missing or unknown";
-    if (whole >= DURATION_MAX_US / unit->us)
+    *unit = read_unit(at);
+    if (!*unit)
+        return NO_UNIT;
+    if (whole >= DURATION_MAX_US / (*unit)->us)
         return "100 years or more";
-    if (!read_fraction(fraction, fraction_len, unit->us, &part_us))
+    if (!read_fraction(fraction, fraction_len, (*unit)->us, &part_us))
         return "no whole number of microseconds";
-    *us = whole * unit->us + part_us;
+    *us = whole * (*unit)->us + part_us;
+    return NULL;
+}
+
+const char *duration_read(const char **at, int64_t *us)
+{
+    const struct unit *unit, *before = NULL;
+    int64_t part_us;
+
+    for (*us = 0; !before || is_digit(**at); before = unit) {
+        const char *wrong = read_part(at, &part_us, &unit);
+
+        if (wrong)
+            return wrong;
+        if (before && unit->us >= before->us)
+            return "its units must become smaller, as in 1h30m";
+        *us += part_us;
+        if (*us >= DURATION_MAX_US)
+            return "100 years or more";
+    }
     return NULL;
 }
 
@@ -112,7 +159,7 @@ const char *period_read(const char **at, int64_t *us)
         return duration_read(at, us);
     unit = read_unit(at);
     if (!unit)
-        return "the unit is missing or unknown";
+        return NO_UNIT;
     *us = unit->us;
     return NULL;
 }
@@ -126,8 +173,7 @@ int duration_parse(const char *text, int64_t *us, struct error *e)
         wrong = "something follows the unit";
     if (wrong)
         return error_set(e, WEIR_EINPUT,
-                         "duration '" QUOTED
-                         "': %s; write a number and one of us, ms, s, m, h, d, w, as in 500ms or 1.5h",
+                         "duration '" QUOTED "': %s; write a number and its unit, as in 500ms, 1.5h or 1h30m",
                          text, wrong);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Durations as people write them: "500ms", "10s", "1.5h". */
+/* Durations as people write them: "500ms", "10s", "1.5h", "1h30m", "5min". */
 #ifndef CORE_DURATION_H
 #define CORE_DURATION_H
 
@@ -9,16 +9,18 @@
 
 /* "1m", "1.5s": a period or duration in its largest fitting unit. */
 void duration_format(int64_t us, char out[32]);
-/* "500ms", "10s", "1.5h": WEIR_EINPUT with what would be right. A bare number is not a duration. */
+/* "500ms", "10s", "1h30m": WEIR_EINPUT with what would be right. A bare number is not a duration. */
 WEIR_CHECKED int duration_parse(const char *text, int64_t *us, struct error *e);
 
 /* For what has numbers and durations in it: each reads from *at and moves it on. */
 
 /* Digits; false when there are none or the number is above most. */
 bool number_read(const char **at, int64_t most, int64_t *number);
-/* NUMBER UNIT, NUMBER = digits ["." digits]. NULL, or what is wrong with it. */
+/* The same with a thousand or a million behind it: "50k", "2M". */
+bool count_read(const char **at, int64_t most, int64_t *number);
+/* NUMBER UNIT ..., NUMBER = digits ["." digits], each unit smaller than that before it. NULL, or what is wrong with it. */
 const char *duration_read(const char **at, int64_t *us);
-/* [NUMBER] UNIT: "1m" and "m". */
+/* The same, or a unit alone: "1m" and "m". */
 const char *period_read(const char **at, int64_t *us);
 
 #endif

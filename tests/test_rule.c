@@ -30,6 +30,10 @@ static const struct {
     {"7/1000ms", GCRA(7, 1000000, 7), "7/1s", 13, "gcra:7/1000000/7"},
     {"1/1.5s", GCRA(1, 1500000, 1), NULL, 1, "gcra:1/1500000/1"},
     {"1/1.500000s", GCRA(1, 1500000, 1), "1/1.5s", 1, "gcra:1/1500000/1"},
+    {"5000/minute,burst=1k", GCRA(5000, 60000000, 1000), "5000/1m,burst=1000", 5999,
+     "gcra:5000/60000000/1000"},
+    {"50k/day", GCRA(50000, 86400000000, 50000), "50000/1d", 99999, "gcra:50000/86400000000/50000"},
+    {"1/1h30m", GCRA(1, 5400000000, 1), "1/1.5h", 1, "gcra:1/5400000000/1"},
     {"0007/1s", GCRA(7, 1000000, 7), "7/1s", 13, "gcra:7/1000000/7"},
     {"5000/1d", GCRA(5000, 86400000000, 5000), NULL, 9999, "gcra:5000/86400000000/5000"},
     {"1/w", GCRA(1, 604800000000, 1), "1/1w", 1, "gcra:1/604800000000/1"},
@@ -131,7 +135,13 @@ static const struct {
     {"100/m1", "no part of a rule"},
     {"100/1M", "unit is missing"},
     {"100/1y", "unit is missing"},
-    {"100/1min", "unit is missing"},
+    {"100/1mm", "unit is missing or unknown (us, ms, s, m, h, d, w)"},
+    {"100/30m1h", "units must become smaller"},
+    {"2000k/1s", "more than 1000000 a second"},
+    {"2000000k/1d", "count must be"},
+    {"burst=2", "burst= belongs to the rule before it; join them by a comma, as in 10/s,burst=2"},
+    {"concurency=5", "unknown 'concurency='; did you mean concurrency=5?"},
+    {"rate=5", "count must be"},
     {"100/-1s", "unit is missing"},
     {"10/0s", "period must be above 0"},
     {"10/0.0s", "period must be above 0"},
@@ -478,6 +488,11 @@ static const struct {
     {"0.25d", 21600000000, "6h"},
     {"00001.50000s", 1500000, "1.5s"},
     {"36499d", 3153513600000000, NULL},
+    {"1h30m", 5400000000, "1.5h"},
+    {"1d2h3m4.5s", 93784500000, "1563.075m"},
+    {"5min", 300000000, "5m"},
+    {"1sec", 1000000, "1s"},
+    {"2hours", 7200000000, "2h"},
 };
 
 static void test_durations(void **state)
@@ -503,25 +518,11 @@ static void test_durations(void **state)
 static void test_wrong_durations_are_refused(void **state)
 {
     static const char *const wrong[] = {
-        "",
-        "10",
-        "s",
-        "-1s",
-        "1 s",
-        "1s ",
-        "1e3s",
-        "1.s",
-        ".5s",
-        "1.5",
-        "0x1s",
-        "1S",
-        "1sec",
-        "1m30s",
-        "1.5us",
-        "36500d",
-        "99999999999999999999s",
-        "inf",
-        "nan",
+        "",       "10",        "s",      "-1s",    "1 s",
+        "1s ",    "1e3s",      "1.s",    ".5s",    "1.5",
+        "0x1s",   "1S",        "1secs2", "30s1m",  "1m1m",
+        "1m 30s", "36499d24h", "1.5us",  "36500d", "99999999999999999999s",
+        "inf",    "nan",
     };
     int64_t us;
 

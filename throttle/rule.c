@@ -134,7 +134,7 @@ static size_t path_len(const char *at)
 
 static bool read_burst(struct reading *r)
 {
-    if (!number_read(&r->at, COUNT_MAX, &r->rule->burst) || !r->rule->burst)
+    if (!count_read(&r->at, COUNT_MAX, &r->rule->burst) || !r->rule->burst)
         return wrong(r, "the burst must be 1 to 1000000000; " RATE_HINT);
     return true;
 }
@@ -306,7 +306,7 @@ static bool read_rate(struct reading *r)
 {
     const char *why;
 
-    if (!number_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
+    if (!count_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
         return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
     if (*r->at++ != '/')
         return wrong(r, "no / follows the count; " RATE_HINT);
@@ -320,10 +320,27 @@ static bool read_rate(struct reading *r)
     return check_bounds(r);
 }
 
+/* A word without a rate: "burst=2", "concurency=5". */
+static bool no_rate(struct reading *r)
+{
+    static const char *const concurrency[] = {"concurrency", NULL};
+    size_t len = strcspn(r->at, "=");
+    char name[32];
+
+    snprintf(name, sizeof name, "%.*s", (int)len, r->at);
+    for (int i = 0; i < OPTIONS; i++)
+        if (strncmp(r->at, options[i].name, strlen(options[i].name)) == 0)
+            return wrong(r, "%s belongs to the rule before it; join them by a comma, as in 10/s,%.80s",
+                         options[i].name, r->at);
+    if (likely_word(name, concurrency))
+        return wrong(r, "unknown '%s='; did you mean concurrency%.80s?", name, r->at + len);
+    return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
+}
+
 static bool read_concurrency(struct reading *r)
 {
     r->rule->algorithm = ALGORITHM_CONCURRENCY;
-    if (!number_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
+    if (!count_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
         return wrong(
             r, "concurrency must be 1 to 1000000000; write concurrency=5, or stop all with weir rate pause");
     r->rule->burst = r->rule->count;
@@ -339,12 +356,16 @@ int rule_parse(const char *text, struct rule *rule, struct error *e)
 {
     static const char concurrency[] = "concurrency=";
     struct reading r = {.at = text, .rule = rule};
-    bool counts_jobs = strncmp(text, concurrency, strlen(concurrency)) == 0;
+    bool read, counts_jobs = strncmp(text, concurrency, strlen(concurrency)) == 0;
 
     *rule = (struct rule){0};
-    if (counts_jobs)
+    if (counts_jobs) {
         r.at += strlen(concurrency);
-    if (counts_jobs ? read_concurrency(&r) : read_rate(&r))
+        read = read_concurrency(&r);
+    } else {
+        read = text[strcspn(text, "=/,")] == '=' ? no_rate(&r) : read_rate(&r);
+    }
+    if (read)
         return 0;
     return error_set(e, WEIR_EINPUT, "rule '" QUOTED "': %s", text, r.wrong);
 }
