@@ -262,12 +262,14 @@ struct weir_worker;
 
 /* Members that are NULL or 0 take their default. */
 struct weir_worker_options {
-    const char *redis_url;  /* as weir_new */
-    const char *ns;         /* as weir_new */
-    const char *queues;     /* "default"; "a,b": strict order; "a=3,b": by weight */
-    int executors;          /* 10: jobs that run at a time; at most 1024, without handlers on threads 65536 */
-    double lease_s;         /* 30: how long a silent worker keeps its jobs */
-    double grace_s;         /* 25: how long a stopping worker waits for its handlers */
+    const char *redis_url; /* as weir_new */
+    const char *ns;        /* as weir_new */
+    const char *queues;    /* "default"; "a,b": strict order; "a=3,b": by weight; "a,mail.*", "*": patterns, a
+                             * beginning of names and one *: their queues take turns. At most 1,000 names and
+                             * patterns; with weights at most 64, and no pattern */
+    int executors;         /* 10: jobs that run at a time; at most 1024, without handlers on threads 65536 */
+    double lease_s;        /* 30: how long a silent worker keeps its jobs */
+    double grace_s;        /* 25: how long a stopping worker waits for its handlers */
     const char *trace_file; /* one line a start, appended */
     int drain;              /* stop when nothing is left to do but what somebody has paused */
     double drain_max_s;     /* give up draining after that long; 0: never */

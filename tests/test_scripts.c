@@ -1127,7 +1127,7 @@ static void test_wrong_arguments_change_nothing(void **state)
         "reap w 30000000 3 5 x",
         "reap v 30000000 3 5 9",
         "drained",
-        "drained 0",
+        "drained -1 default",
         "drained x default",
         "drained 2 default",
         "drained nan default",

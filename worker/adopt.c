@@ -211,6 +211,8 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         w->adopted = !w->adopt_again;
         worker_lives(w);
         w->look_now = w->look_held = w->limits_due = true;
+        wide_look_at_all(w->wide);
+        w->match_us = 0;
         w->duty_until_us = w->duty_until_redis_us = w->second_us = w->pause_until_us = 0;
         w->tick_us = now + w->lease_us / 4;
     }

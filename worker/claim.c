@@ -15,8 +15,9 @@
 #define HUNGRY_US (MS / 2)
 #define POLL_US (1500 * MS)      /* hints may be lost: a worker off duty looks at least that often, */
 #define POLL_LEAST_US (100 * MS) /* one on duty, or its second, not more often without a reason */
-#define MARK_US (1000 * MS)      /* how often the rates are marked */
-#define STUCK_US (250 * MS)      /* prefetched jobs that no executor got to in that time are given back */
+#define LOOK_US (400 * MS)  /* a queue that nobody watches is looked at that often by the worker on duty */
+#define MARK_US (1000 * MS) /* how often the rates are marked */
+#define STUCK_US (250 * MS) /* prefetched jobs that no executor got to in that time are given back */
 /* Jobs without a limit are leased for that long in advance at the rate they end here. */
 #define PREFETCH_S 0.008
 #define PREFETCH_MOST 1000      /* two budgets of a claim: one runs while the next is under way */
@@ -239,6 +240,22 @@ void worker_hear_later(struct weir_worker *w, int64_t redis_us, int64_t later_us
     w->later_heard_us = now;
 }
 
+/* What a claim says holds for the queues that it named. Off duty, when something is due is for another; who
+ * takes the duty looks at all. */
+static void hear_wide(struct weir_worker *w, int64_t now)
+{
+    bool on_duty = w->claim.duty_until_us != 0;
+
+    wide_hear(w->wide, &(struct wide_answer){&w->claim, w->claimed_free, on_duty ? w->next_us : 0, now});
+    if (on_duty && !w->duty_until_redis_us) {
+        wide_look_at_all(w->wide);
+        wide_hold_all(w->wide);
+    }
+    w->more = wide_due(w->wide) <= now;
+    if (on_duty)
+        w->next_us = wide_due(w->wide) < NEVER ? wide_due(w->wide) : 0;
+}
+
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -254,6 +271,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     }
     if (claim_reply(reply, &w->claim, &e) != 0) {
         reserve(w, 0);
+        wide_hold_all(w->wide);
         worker_refused(w, &e);
         worker_answered(w);
         return;
@@ -266,8 +284,10 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     w->more = w->claim.more;
     w->starved = w->claim.starved;
     alone_hear(w, &w->claim, now);
-    w->hungry_us = w->more ? now : 0;
     w->next_us = local_time(w->claim.next_us, offset_us - worker_way_there(w));
+    if (w->wide)
+        hear_wide(w, now);
+    w->hungry_us = w->more ? now : 0;
     if (w->claim.lease_count > 0 || w->claim.duty_until_us > w->duty_until_redis_us)
         worker_seen(w, w->claim.now_us);
     w->duty_until_redis_us = w->claim.duty_until_us;
@@ -317,6 +337,7 @@ void worker_rest(struct handler *handler, bool rests)
     handler->rests = rests;
     if (!rests) {
         w->look_now = w->look_held = true;
+        wide_look_at_all(w->wide);
         worker_look(w);
     }
 }
@@ -338,6 +359,18 @@ static int64_t ahead(struct weir_worker *w)
     int64_t ahead_us = GATE_AHEAD_US + worker_way_there(w);
 
     return ahead_us < GATE_AHEAD_MOST_US ? ahead_us : GATE_AHEAD_MOST_US;
+}
+
+/* A worker that is to run a job alone stays with the queues in which that was found. */
+static void pick_queues(struct weir_worker *w, struct claim_call *call, int64_t now)
+{
+    int64_t stale_us = now - (w->duty_until_us ? LOOK_US : POLL_US) / 2;
+
+    if (w->look_held)
+        wide_hold_all(w->wide);
+    call->wide = true;
+    call->queues = w->alone.on ? wide_picked(w->wide) : wide_pick(w->wide, now, stale_us);
+    call->held = wide_take_held(w->wide);
 }
 
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now)
@@ -363,7 +396,11 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
 
     if (w->weighted)
         shuffle_queues(w);
-    call.queues = worker_queues(w);
+    if (w->wide)
+        pick_queues(w, &call, now);
+    else
+        call.queues = worker_queues(w);
+    w->claimed_free = room.free;
     call.types = awake_types(w);
     call.unknown_dead = w->unknown_dead && call.types.count == w->handlers.count;
     if (call.mark)
@@ -402,5 +439,7 @@ int64_t worker_claim_time(struct weir_worker *w, struct room room)
         at = w->next_us;
     if (on_duty && w->later_us && w->later_us < at)
         at = w->later_us;
+    if (on_duty && w->wide && wide_oldest(w->wide) < at - LOOK_US)
+        at = wide_oldest(w->wide) + LOOK_US;
     return at;
 }

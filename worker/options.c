@@ -16,6 +16,15 @@
 #define LEASE_LEAST_S 1.0
 #define GRACE_S 25.0
 
+static bool is_queue_or_pattern(const char *word)
+{
+    size_t len = strlen(word);
+
+    if (pattern_is(word))
+        return len == 1 || name_is_valid(word, len - 1);
+    return name_is_valid(word, len);
+}
+
 static int read_queue(struct weir_worker *w, char *word)
 {
     char *weight = strchr(word, '=');
@@ -33,13 +42,31 @@ static int read_queue(struct weir_worker *w, char *word)
         w->weighted = true;
         w->weights[i] = (int)n;
     }
-    if (!name_is_valid(word, strlen(word)))
-        return error_set(&w->error, WEIR_EUSAGE,
-                         "worker: '%.64s' is no queue; use 1 to 128 of A-Z a-z 0-9 _ . -", word);
+    if (!is_queue_or_pattern(word))
+        return error_set(
+            &w->error, WEIR_EUSAGE,
+            "worker: '%.64s' is no queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with one * "
+            "at its end, as mail.* or *",
+            word);
     for (int k = 0; k < i; k++)
         if (strcmp(w->queues[k], word) == 0)
             return error_set(&w->error, WEIR_EUSAGE, "worker: queue %s is named twice", word);
     w->queues[w->queue_count++] = word;
+    return 0;
+}
+
+/* Are they more than one claim can name? */
+static int read_wide(struct weir_worker *w)
+{
+    bool wide = w->queue_count > WIDE_CLAIM;
+
+    for (int i = 0; i < w->queue_count; i++)
+        wide |= pattern_is(w->queues[i]);
+    if (wide && w->weighted)
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "worker: weights are for at most %d queues, and for no pattern", WIDE_CLAIM);
+    if (wide && !(w->wide = wide_new(w->queues, w->queue_count)))
+        return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
     return 0;
 }
 
@@ -53,13 +80,14 @@ static int read_queues(struct weir_worker *w, const char *text)
         return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
     while (rc == 0 && (word = strsep(&rest, ","))) {
         if (w->queue_count == QUEUES_MOST)
-            return error_set(&w->error, WEIR_EUSAGE, "worker: more than %d queues", QUEUES_MOST);
+            return error_set(&w->error, WEIR_EUSAGE, "worker: more than %d queues; use a pattern, as mail.*",
+                             QUEUES_MOST);
         rc = read_queue(w, word);
     }
     for (int i = 0; i < w->queue_count; i++)
         if (w->weights[i] == 0)
             w->weights[i] = 1;
-    return rc;
+    return rc == 0 ? read_wide(w) : rc;
 }
 
 int worker_read_options(struct weir_worker *w, const struct weir_worker_options *o)

@@ -11,8 +11,9 @@
 #include "core/log.h"
 #include "worker/worker.h"
 
-#define PAUSE_US (1000 * MS)    /* after an error answer */
-#define DRAINED_US (50 * MS)    /* between questions whether anything is left */
+#define PAUSE_US (1000 * MS) /* after an error answer */
+#define DRAINED_US (50 * MS) /* between questions whether anything is left */
+#define DRAINED_PAGE_US (2 * MS)
 #define DRAINING_US (5000 * MS) /* between lines that say what is left */
 #define PROMOTE_MOST 200
 #define DUE_US (1600 * MS)        /* who promotes asks again after no news of `later` for that long, */
@@ -185,6 +186,12 @@ static void on_reaped(void *arg, const struct redisReply *reply)
     worker_answered(w);
 }
 
+/* Of a worker that serves more queues than it can name at once: in how many parts it asks for them. */
+static int pages(const struct weir_worker *w)
+{
+    return w->wide ? 1 + wide_count(w->wide) / WIDE_CLAIM : 0;
+}
+
 /* All is done but what waits for a person. */
 static void end_drained(struct weir_worker *w, const struct drained *d)
 {
@@ -201,6 +208,38 @@ static void end_drained(struct weir_worker *w, const struct drained *d)
     worker_leave(w);
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What it says of types each page says. Was this the last one? */
+static bool add_drained(struct weir_worker *w, const struct drained *d)
+{
+    struct drained *all = &w->drained;
+
+    all->waiting += d->waiting;
+    all->paused += d->paused;
+    all->parked = larger(all->parked, d->parked);
+    all->running = larger(all->running, d->running);
+    all->due = larger(all->due, d->due);
+    all->aside = larger(all->aside, d->aside);
+    return --w->drained_left == 0;
+}
+
+static void judge_drained(struct weir_worker *w, const struct drained *d)
+{
+    if (d->waiting + d->parked + d->running + d->due == 0) {
+        if (!w->finished.head && !w->more && (!w->wide || wide_is_complete(w->wide)))
+            end_drained(w, d);
+    } else if (clock_mono_us() - w->drained_us > DRAINING_US) {
+        log_line(LOG_LEVEL_INFO,
+                 "draining: %" PRId64 " waiting, %" PRId64 " parked, %" PRId64 " running, %" PRId64 " due",
+                 d->waiting, d->parked, d->running, d->due);
+        w->drained_us = clock_mono_us();
+    }
+}
+
 static void on_drained(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -209,16 +248,28 @@ static void on_drained(void *arg, const struct redisReply *reply)
 
     if (reply && drained_reply(reply, &d, &e) != 0) {
         worker_refused(w, &e);
-    } else if (reply && d.waiting + d.parked + d.running + d.due == 0) {
-        if (!w->finished.head && !w->more)
-            end_drained(w, &d);
-    } else if (reply && clock_mono_us() - w->drained_us > DRAINING_US) {
-        log_line(LOG_LEVEL_INFO,
-                 "draining: %" PRId64 " waiting, %" PRId64 " parked, %" PRId64 " running, %" PRId64 " due",
-                 d.waiting, d.parked, d.running, d.due);
-        w->drained_us = clock_mono_us();
+    } else if (reply && add_drained(w, &d)) {
+        judge_drained(w, &w->drained);
     }
     worker_answered(w);
+}
+
+/* Is anything left? A page for as many queues as one claim names. */
+static void ask_drained(struct weir_worker *w, struct args *a)
+{
+    const char *page[WIDE_CLAIM];
+    struct names queues = worker_queues(w);
+    int first = 0;
+
+    w->drained = (struct drained){0};
+    w->drained_left = w->wide ? pages(w) : 1;
+    for (int left = w->drained_left; left > 0; left--) {
+        if (w->wide)
+            queues = (struct names){page, wide_page(w->wide, first, page, WIDE_CLAIM)};
+        first += queues.count;
+        drained_request(a, w->prefix, -1, queues, worker_types(w));
+        worker_send(w, a, on_drained);
+    }
 }
 
 /* ---- What goes into a turn */
@@ -239,8 +290,9 @@ bool worker_is_idle(struct weir_worker *w)
 /* A draining worker that has nothing to do asks whether there is anything left. */
 static int64_t drained_time(struct weir_worker *w)
 {
-    return w->drain && worker_takes_jobs(w) && !w->more && worker_is_idle(w) ? w->looked_us + DRAINED_US
-                                                                             : NEVER;
+    return w->drain && worker_takes_jobs(w) && !w->more && worker_is_idle(w)
+               ? w->looked_us + DRAINED_US + pages(w) * DRAINED_PAGE_US
+               : NEVER;
 }
 
 /* Claims tell when something is due, and on duty come then. Where none comes, as no executor is free or Redis
@@ -260,7 +312,8 @@ static int64_t next_look(struct weir_worker *w, struct room room)
                        w->tick_us,
                        drained_time(w),
                        worker_takes_jobs(w) ? promote_time(w) : NEVER,
-                       alone_time(w)};
+                       alone_time(w),
+                       worker_match_time(w)};
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -301,15 +354,15 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
         worker_learn_limits(w, &a);
         worker_recheck(w, &a, now);
     }
+    if (worker_match_time(w) <= now)
+        worker_match(w, &a);
     if (worker_claim_time(w, room) <= now + worker_way_there(w) || /* the next turn waits for this one */
         (drained_time(w) <= now && room.free > 0)) {
         bool drained = drained_time(w) <= now;
 
         worker_claim(w, &a, room, now);
-        if (drained) {
-            drained_request(&a, w->prefix, -1, worker_queues(w), worker_types(w));
-            worker_send(w, &a, on_drained);
-        }
+        if (drained)
+            ask_drained(w, &a);
     }
     args_free(&a);
     worker_answered(w);

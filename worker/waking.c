@@ -34,14 +34,14 @@ static void on_passed(void *arg, const struct redisReply *reply)
     (void)reply;
 }
 
-static void pass_on(struct wait *w)
+static void pass_on(struct wait *w, struct span token)
 {
     struct args a;
 
     args_init(&a);
     args_add(&a, "RPUSH");
     args_add(&a, w->key);
-    args_add(&a, "1");
+    args_add_bytes(&a, token.at, token.len);
     link_send(w->link, &a, PASS_S, on_passed, NULL);
     args_add(&a, "PEXPIRE");
     args_add(&a, w->key);
@@ -72,6 +72,19 @@ static void on_told(struct wait *w, const struct redisReply *reply)
     args_free(&a);
 }
 
+/* The token that a bell had, or the name of the queue: the end of its key. */
+static struct span what_woke(const struct wait *w, const struct redisReply *reply)
+{
+    const char *colon = strrchr(w->key, ':');
+
+    if (w->kind == WAKE_QUEUE)
+        return (struct span){colon + 1, strlen(colon + 1)};
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+        reply->element[1]->type == REDIS_REPLY_STRING)
+        return (struct span){reply->element[1]->str, reply->element[1]->len};
+    return (struct span){"1", 1};
+}
+
 static void on_answer(void *arg, const struct redisReply *reply)
 {
     struct wait *w = arg;
@@ -89,9 +102,11 @@ static void on_answer(void *arg, const struct redisReply *reply)
     if (w->kind == WAKE_TOLD) {
         on_told(w, reply);
     } else if (woken) {
+        struct span what = what_woke(w, reply);
+
         w->wanted = false;
-        if (!w->waking->events->on_wake(w->waking->arg, w->kind) && w->kind != WAKE_QUEUE)
-            pass_on(w);
+        if (!w->waking->events->on_wake(w->waking->arg, w->kind, what) && w->kind != WAKE_QUEUE)
+            pass_on(w, what);
     } else if (reply) {
         block(w);
     }
@@ -166,8 +181,13 @@ static void name(struct wait *w, struct span key)
 
 void waking_name(struct waking *w, const struct adopt *adopt)
 {
-    for (int i = 0; i < w->count; i++) /* in our order */
-        name(&w->waits[i], adopt->keys[i]);
+    const struct span *key = adopt->keys;
+
+    for (int i = 0; i < w->count; i++, key++) { /* in our order */
+        while (i >= WAKE_QUEUE && key->at[key->len - 1] == '*')
+            key++;
+        name(&w->waits[i], *key);
+    }
 }
 
 static void want(struct wait *wait)

@@ -9,6 +9,8 @@
  * Bell and spare hold one token for whoever comes first. A worker that is called and can do nothing, because
  * it has filled up or lost the duty since it went to wait, passes the token on.
  *
+ * A worker that serves more queues than it can watch has a bell that rings for new jobs too (wide.h).
+ *
  * A queue that is paused is not peeked at: it would answer at once, again and again. Its resuming rings the
  * bell.
  *
@@ -25,8 +27,9 @@ struct waking;
 enum wake { WAKE_BELL, WAKE_SPARE, WAKE_TOLD, WAKE_QUEUE };
 
 struct waking_events {
-    /* Look now. False: of no use here, for others. */
-    bool (*on_wake)(void *arg, enum wake why);
+    /* Look now. what: the queue, or what stood in the bell (core/redis/bell.lua). False: of no use here, for
+     * others. */
+    bool (*on_wake)(void *arg, enum wake why, struct span what);
     /* The job of this lease was cancelled. Makes *heard, which says that this has come. */
     void (*on_told)(void *arg, struct span token, struct args *heard);
 };
@@ -34,7 +37,8 @@ struct waking_events {
 /* events is borrowed. NULL: out of memory. */
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address, int queue_count,
                           const struct waking_events *events, void *arg);
-/* The names of the keys, after each adopt. */
+/* The names of the keys, after each adopt; of the queues that of the first names, patterns are passed over.
+ */
 void waking_name(struct waking *w, const struct adopt *adopt);
 /* Waits to be told, for half a minute at least. */
 void waking_listen(struct waking *w);

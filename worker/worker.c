@@ -96,6 +96,7 @@ void weir_worker_free(struct weir_worker *w)
     handlers_free(&w->handlers);
     free(w->watched);
     free(w->types);
+    wide_free(w->wide);
     free(w->queue_names);
     free(w->trace_file);
     free(w->info);
@@ -169,14 +170,17 @@ static void notify_finished(void *arg)
     ev_async_send(w->loop, &w->finished_async);
 }
 
-static bool on_wake(void *arg, enum wake why)
+static bool on_wake(void *arg, enum wake why, struct span what)
 {
     struct weir_worker *w = arg;
 
     if (!worker_has_room(w) || (why == WAKE_BELL && !w->duty_until_us))
         return false;
     w->look_now = true;
-    w->look_held |= why != WAKE_QUEUE;
+    if (w->wide)
+        wide_ring(w->wide, what);
+    else
+        w->look_held |= why != WAKE_QUEUE;
     worker_look(w);
     return true;
 }
@@ -240,6 +244,14 @@ static void close_handlers(struct weir_worker *w)
     }
 }
 
+/* Queues that are watched, each by a connection. */
+static int count_peeks(const struct weir_worker *w)
+{
+    int names = w->wide ? wide_names(w->wide) : w->queue_count;
+
+    return w->wide && names > WIDE_PEEKS ? WIDE_PEEKS : names;
+}
+
 static int prepare(struct weir_worker *w)
 {
     if (w->setup.status != 0) {
@@ -255,7 +267,7 @@ static int prepare(struct weir_worker *w)
         return w->error.status;
     if (make_executors(w) != 0 || open_handlers(w) != 0)
         return w->error.status;
-    w->waking = waking_new(w->loop, &w->address, w->queue_count, &waking_events, w);
+    w->waking = waking_new(w->loop, &w->address, count_peeks(w), &waking_events, w);
     w->link = link_new(w->loop, &w->address, &worker_link_events, w);
     if (!w->waking || !w->link)
         return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");

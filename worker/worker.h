@@ -6,10 +6,10 @@
  *   stop.c     finishing and leaving; exit.c: exit() by a handler; guard.c: a loop that stands still
  *   turn.c     one turn: what goes into it, and when the next one is
  *   settle.c   what has ended, batches.c: and of which batches there is more; claim.c: what to run next;
- *              alone.c: jobs that run alone; schedule.c: schedules that are due
- *   waking.c   what an idle worker waits for
- *   pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over
- *   handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
+ *              wide.c: in which of very many queues, match.c: and which there are; alone.c: jobs that run
+ * alone; schedule.c: schedules that are due waking.c   what an idle worker waits for pool.c     executors;
+ * begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over handler.c  running one job,
+ * in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
  *
  * Everything but the pool's threads and the guard runs on the loop. */
 #ifndef WORKER_WORKER_H
@@ -29,9 +29,10 @@
 #include "worker/way/handler.h"
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
+#include "worker/wide.h"
 
 #define WORKER_ID_SIZE 64
-#define QUEUES_MOST 64
+#define QUEUES_MOST 1000 /* names and patterns of queues */
 #define INTERRUPTED_MOST 3
 #define THREADS_MOST 1024
 #define REQUEST_TIMEOUT_S 5.0
@@ -70,6 +71,12 @@ struct weir_worker {
     int weights[QUEUES_MOST]; /* of queues; all 0: strict order */
     int queue_count;
     bool weighted;
+    struct wide *wide;      /* those that it serves, where one claim cannot name them; NULL: it can */
+    uint64_t match_cursor;  /* of the page that is asked for next */
+    int64_t match_us;       /* and when */
+    int claimed_free;       /* executors that the last claim could use */
+    struct drained drained; /* what the pages of an answer have said so far */
+    int drained_left;       /* pages */
     int executors;
     int64_t lease_us, grace_us, drain_max_us, kill_after_us;
     int64_t dead_most, dead_age_us;
@@ -248,6 +255,11 @@ void worker_give_back(struct weir_worker *w, struct task_list *tasks);
 /* schedule.c */
 /* Fires the schedules that promote named. */
 void worker_fire(struct weir_worker *w, const struct promoted *promoted);
+
+/* match.c */
+/* When to ask which queues there are; a page of it. */
+int64_t worker_match_time(struct weir_worker *w);
+void worker_match(struct weir_worker *w, struct args *a);
 
 /* claim.c */
 /* Is it new, as a line to be logged once? */

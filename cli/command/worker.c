@@ -26,7 +26,8 @@ const struct command command_worker = {.name = "worker", .logs = true, .run = ru
 void worker_flags_init(struct worker_flags *f)
 {
     const struct flag table[] = {
-        {"queues", 'q', FLAG_TEXT, "Q1,Q2", "default; in strict order; any =N makes all weighted",
+        {"queues", 'q', FLAG_TEXT, "Q1,Q2",
+         "default; in strict order; any =N makes all weighted; mail.*: all that begin so, *: all",
          &f->queues},
         {"executors", 'c', FLAG_INT, "N", "jobs at a time, 10", &f->executors},
         {"load", 0, FLAG_REPEATED, "FILE.so", "C handlers; may be given again", &f->load},

@@ -2,40 +2,92 @@
 -- which sleeps in BLPOP spare:<group>.
 --
 -- duty: hash group -> "<worker> <until_us> <queue>,<queue>"; <group>/second -> "<worker> <until_us>", who looks after the one on
--- duty. One token in a bell is enough; it expires by itself where nobody comes for it. A wake-up is a hint: nothing here may fail the script that rings, so a
--- duty of the wrong kind is passed over.
+-- duty. A wide group serves patterns, or more queues than it can watch: its words begin with a comma, and its bell rings for jobs too
+-- that come into an empty queue. As long as there is one, `*` -> "- <until_us>" says so.
+--
+-- One token in a bell is enough; it expires by itself where nobody comes for it. That of a wide group names the queue, or is `*` for
+-- several. A wake-up is a hint: nothing here may fail the script that rings, so a duty of the wrong kind is passed over.
+--
+-- uses: pattern
 
 local bell = {}
 
-local DAY_US = 86400 * 1000000 -- a group whose last holder was not heard of for a day has no workers
+local SECOND_US = 1000000
+local DAY_US = 86400 * SECOND_US -- a group whose last holder was not heard of for a day has no workers
 
-local function put_token(key)
-    if call('EXISTS', key) == 1 then return end
-    call('RPUSH', key, 1)
+local ALL = '*'
+local COMMA = 44
+
+local function put_token(key, token)
+    local there = call_safe('LINDEX', key, '0')
+    if there == token or type(there) == 'table' then return end
+    call('RPUSH', key, there and ALL or token)
+    if there then call('LTRIM', key, '-1', '-1') end
     call('PEXPIRE', key, 60000)
 end
 
-local function serves(queues, wanted)
-    for queue in queues:gmatch('[^,]+') do
-        if wanted[queue] or wanted[queue .. '!'] then return true end
+local function matches_any(word, wanted)
+    if not pattern.is(word) then return false end
+    for queue in pairs(wanted) do
+        if pattern.matches(word, queue) then return true end
     end
 end
 
--- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. but: not for this one.
-function bell.ring_all(wanted, but)
+local function serves(words, wanted)
+    for word in words:gmatch('[^,]+') do
+        if wanted[word] or wanted[word .. '!'] or matches_any(word, wanted) then return true end
+    end
+end
+
+-- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. token: for wide groups.
+local function ring(wanted, token, but, wide_only)
     local duty = call_safe('HGETALL', P .. 'duty')
     for i = 1, #duty, 2 do
-        local until_us, queues = duty[i + 1]:match('^%S+ (%d+) ?(%S*)$')
+        local until_us, words = duty[i + 1]:match('^%S+ (%d+) ?(%S*)$')
+        local wide = words and byte(words) == COMMA
         if not until_us or tonumber(until_us) < now - DAY_US then
             call('HDEL', P .. 'duty', duty[i])
-        elseif queues ~= '' and duty[i] ~= but and (not wanted or serves(queues, wanted)) then
-            put_token(P .. 'bell:' .. duty[i])
+        elseif words ~= '' and duty[i] ~= but and (wide or not wide_only) and (not wanted or serves(words, wanted)) then
+            put_token(P .. 'bell:' .. duty[i], wide and token or '1')
         end
     end
 end
 
-function bell.ring(queue, but) bell.ring_all(queue and {[queue] = true}, but) end
+-- but: not for this group.
+function bell.ring_all(wanted, but) ring(wanted, ALL, but) end
 
-function bell.ring_spare(group) put_token(P .. 'spare:' .. group) end
+function bell.ring(queue, but)
+    if not queue then return ring(nil, ALL, but) end
+    ring({[queue] = true}, queue, but)
+end
+
+function bell.ring_spare(group) put_token(P .. 'spare:' .. group, '1') end
+
+-- Has a wide group had the duty just now? Else none waits for its bell.
+local function is_any_wide()
+    local mark = call_safe('HGET', P .. 'duty', ALL)
+    local until_us = type(mark) == 'string' and tonumber(mark:match('%d+'))
+    return until_us and until_us > now - SECOND_US
+end
+
+-- A job has come into this queue, which was empty: wide groups are told, the others see it by themselves.
+function bell.arrived(queue)
+    if is_any_wide() then ring({[queue] = true}, queue, nil, true) end
+end
+
+-- The same for several, a list.
+function bell.arrived_all(queues)
+    if #queues < 2 then return #queues == 1 and bell.arrived(queues[1]) end
+    if not is_any_wide() then return end
+    local wanted = {}
+    for _, queue in ipairs(queues) do wanted[queue] = true end
+    ring(wanted, ALL, nil, true)
+end
+
+-- What a group with the pacing duty writes into it; wide: of its words.
+function bell.write_duty(group, worker, until_us, words, wide)
+    if wide then call_safe('HSET', P .. 'duty', ALL, '- ' .. us(until_us)) end
+    call_safe('HSET', P .. 'duty', group, worker .. ' ' .. us(until_us) .. (wide and ' ,' or ' ') .. words)
+end
 
 return bell

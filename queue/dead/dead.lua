@@ -19,7 +19,7 @@
 --        list: [ [ died us, queue, type, key, reason, attempts, interrupted, throttled, batch, key of its lock, last failure us or '',
 --                  that failure, id, bytes of the body, as many of the body as asked for ], ... ]
 --        retry, remove: [ how many, how many were left as they have no queue, id, ... ]; ids: only if some were given
--- uses: arrival body check dead_bytes dead_records ends lease sign
+-- uses: arrival bell body check dead_bytes dead_records ends lease sign
 
 local PAGE_MOST = 200
 local AT = 64 -- "@"
@@ -126,10 +126,13 @@ function verbs.retry(jobs, asked)
     local wrong, names, ids = arrival.wrong_registries() or sign.wrong(), {}, {}
     for _, queue in ipairs(queues) do wrong = wrong or check.wrong_kind('queue:' .. queue, 'list') end
     if wrong then return nil, wrong end
+    local were_empty = {}
     for _, queue in ipairs(queues) do
         push('RPUSH', P .. 'queue:' .. queue, signed(entries[queue], asked.seed))
         call('SADD', P .. 'queues', queue)
+        if call('LLEN', P .. 'queue:' .. queue) == #entries[queue] then were_empty[#were_empty + 1] = queue end
     end
+    bell.arrived_all(were_empty)
     for i, job in ipairs(able) do
         names[i] = job.type
         if is_name(job.type) then call('HSETNX', P .. 'types', job.type, '') end

@@ -14,7 +14,7 @@
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
 --        an error that says so when it is, but the batch is sealed
 -- full: refused
--- uses: arrival check ends sign
+-- uses: arrival bell check ends sign
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
@@ -60,13 +60,15 @@ local function add_heads(ARGV, c)
 end
 
 local function put_jobs(ARGV, c)
-    local at = c.bodies
+    local at, were_empty = c.bodies, {}
     for _, q in ipairs(c.queues) do
-        local last = at + q.count - 1
-        for i = at, last, SLICE do call('RPUSH', P .. 'queue:' .. q.name, unpack(ARGV, i, min(i + SLICE - 1, last))) end
+        local last, length = at + q.count - 1, 0
+        for i = at, last, SLICE do length = call('RPUSH', P .. 'queue:' .. q.name, unpack(ARGV, i, min(i + SLICE - 1, last))) end
         call('SADD', P .. 'queues', q.name)
+        if length == q.count then were_empty[#were_empty + 1] = q.name end
         at = last + 1
     end
+    bell.arrived_all(were_empty)
     for _, t in ipairs(c.types) do arrival.count(t.name, 'enqueued', t.count) end
 end
 

@@ -73,7 +73,7 @@ end
 
 local function put(queue, name, due, tag, header, entry)
     if due == 0 then
-        call('RPUSH', P .. 'queue:' .. queue, sign.write(entry, tag))
+        if call('RPUSH', P .. 'queue:' .. queue, sign.write(entry, tag)) == 1 then bell.arrived(queue) end
         arrival.count(name, 'enqueued', 1)
     else
         if later_records.put(header .. entry, due) then bell.ring(queue) end

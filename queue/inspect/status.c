@@ -7,6 +7,7 @@
 
 #include "core/redis/answer.h"
 #include "core/redis/script.h"
+#include "queue/job/job.h"
 #include "queue/limits/limits.h"
 
 static void copy(char *out, size_t size, const char *text)
@@ -125,6 +126,18 @@ static void add_worker(struct status *s, const json_t *info, int64_t running)
     }
 }
 
+/* By these names and patterns. */
+static bool is_served(const json_t *words, const char *queue)
+{
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+
+        if (word && pattern_serves(word, span_str(queue)))
+            return true;
+    }
+    return false;
+}
+
 /* Does a worker that is alive take that type from that queue? */
 static bool is_taken(json_t *workers, const char *type, const char *queue, int64_t now_us)
 {
@@ -136,7 +149,7 @@ static bool is_taken(json_t *workers, const char *type, const char *queue, int64
         json_t *info = json_object_get(worker, "read");
 
         if (answer_int(worker, "until") > now_us && has_name(json_object_get(info, "types"), type) &&
-            has_name(json_object_get(info, "queues"), queue))
+            is_served(json_object_get(info, "queues"), queue))
             return true;
     }
     return false;

@@ -11,7 +11,7 @@
 --        whole, -2: its rules cannot be read
 --
 -- writes: nothing
--- uses: body gate lease rules types
+-- uses: body gate lease pattern rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -63,7 +63,7 @@ end
 local function served(queue, name)
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
         local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
-        if ok and type(info) == 'table' and has(info.queues, lease.usual_queue(queue)) + has(info.types, name) == 2 then return 1 end
+        if ok and type(info) == 'table' and pattern.serves(info.queues, lease.usual_queue(queue)) and has(info.types, name) == 1 then return 1 end
     end
     return 0
 end

@@ -29,6 +29,22 @@ bool name_is_valid(const char *name, size_t len)
     return true;
 }
 
+bool pattern_is(const char *word)
+{
+    size_t len = strlen(word);
+
+    return len > 0 && word[len - 1] == '*';
+}
+
+bool pattern_serves(const char *word, struct span queue)
+{
+    size_t len = strlen(word);
+
+    if (pattern_is(word))
+        return queue.len >= len - 1 && memcmp(queue.at, word, len - 1) == 0;
+    return queue.len == len && memcmp(queue.at, word, len) == 0;
+}
+
 /* ---- Reading */
 
 /* A member that Weir knows: what it must hold and where the view keeps it. Each reader says if the value is

@@ -39,6 +39,10 @@ struct job_view {
 
 /* 1 to 128 of [A-Za-z0-9_.-]? */
 bool name_is_valid(const char *name, size_t len);
+/* A worker says by words which queues it serves: names, or patterns, the beginning of names and a * at the end. As
+ * core/redis/pattern.lua. */
+bool pattern_is(const char *word);
+bool pattern_serves(const char *word, struct span queue);
 
 /* Checks that text is one JSON value, as strictly as jansson with JSON_REJECT_DUPLICATES at the top level
  * (RFC 8259: UTF-8, no NaN; integers fit 64 bits, reals are finite, at most 512 levels). WEIR_EINPUT: what

@@ -4,23 +4,42 @@
 -- ARGV: now
 -- reply: [ now, [ queue, workers that serve it ], ... ]
 -- writes: nothing
--- uses: paused
+-- uses: paused pattern registry
 
--- How many workers that are alive serve each queue.
-local function servers()
-    local counts = {}
-    for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
-        local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
-        local queues = ok and type(info) == 'table' and info.queues
-        for _, queue in ipairs(type(queues) == 'table' and queues or {}) do counts[queue] = (counts[queue] or 0) + 1 end
+local function has_pattern(words)
+    for _, word in ipairs(words) do
+        if pattern.is(word) then return true end
     end
-    return counts
+    return false
+end
+
+-- How many workers that are alive name each queue; and those that serve patterns: {words =, workers =} each.
+local function servers()
+    local counts, wide, known = {}, {}, {}
+    for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
+        local words = registry.words(worker)
+        local text = has_pattern(words) and concat(words, ',')
+        if not text then
+            for _, queue in ipairs(words) do counts[queue] = (counts[queue] or 0) + 1 end
+        elseif known[text] then
+            known[text].workers = known[text].workers + 1
+        else
+            known[text] = {words = words, workers = 1}
+            wide[#wide + 1] = known[text]
+        end
+    end
+    return counts, wide
 end
 
 local function queue_list()
-    local queues, counts, reply = paused.queues(), servers(), {us(now)}
+    local queues, counts, wide = paused.queues(), servers()
+    local reply = {us(now)}
     sort(queues)
-    for _, queue in ipairs(queues) do reply[#reply + 1] = {queue, counts[queue] or 0} end
+    for i, queue in ipairs(queues) do
+        local n = counts[queue] or 0
+        for _, group in ipairs(wide) do n = n + (pattern.serves(group.words, queue) and group.workers or 0) end
+        reply[i + 1] = {queue, n}
+    end
     return reply
 end
 

@@ -7,7 +7,7 @@
 --       next              its next occurrence, us, later than due; '': it has none
 --       then, unless no job is enqueued: queue, type, body * n, each body with an id that begins with the name
 -- reply: 1, or 0 when it is no longer as promote named it, and nothing was changed
--- uses: arrival check ends
+-- uses: arrival bell check ends
 
 local BODIES_MOST = 1000
 
@@ -29,8 +29,9 @@ local function wrong_keys(queue, name)
 end
 
 local function put(queue, name, bodies)
-    call('RPUSH', P .. 'queue:' .. queue, unpack(bodies))
+    local length = call('RPUSH', P .. 'queue:' .. queue, unpack(bodies))
     call('SADD', P .. 'queues', queue)
+    if length == #bodies then bell.arrived(queue) end
     arrival.count(name, 'enqueued', #bodies)
 end
 

@@ -8,7 +8,7 @@
 --                  while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
--- uses: body check dead_bytes lease
+-- uses: bell body check dead_bytes lease
 local ends = {}
 
 ends.KEPT_MS = 30 * 86400 * 1000  -- a batch is remembered so long after it last moved
@@ -38,8 +38,9 @@ local function enqueue_next(b)
         ends.bury_new('then:' .. b.name .. ':' .. us(now), queue, name, 'the end of its batch: ' .. wrong, text)
         return true
     end
-    call('RPUSH', P .. 'queue:' .. queue, text)
+    local length = call('RPUSH', P .. 'queue:' .. queue, text)
     call_safe('SADD', P .. 'queues', queue)
+    if length == 1 then bell.arrived(queue) end
     call_safe('HSETNX', P .. 'types', name, '')
     lease.count(name, 'enqueued', 1)
     return true

@@ -1,11 +1,16 @@
 -- registry: the set `queues`: each queue that has something, is paused, or is served by a worker. One that nobody needs any more
--- leaves it: heartbeats look at some by chance.
+-- leaves it: heartbeats look at some by chance. While the set is small, a pattern of a worker keeps its queues there too: a foreign
+-- client may push into one, and nobody else would know of it.
 --
 -- Who puts something into a queue, or into a lane of it, registers it in the same call.
+--
+-- uses: pattern
 local registry = {}
 
 local LOOKS = 20        -- queues in one heartbeat
 local WORKERS_MOST = 64 -- whose queues are read for that, by chance: with more of them a queue may leave until its worker's next heartbeat
+
+local KEPT_MOST = 1000  -- queues that are kept for a pattern: with more of them, those that are empty leave
 
 local added -- the last one, in this call
 
@@ -26,31 +31,42 @@ end
 
 function registry.said_by(worker) return registry.read(call_safe('HGET', P .. 'active:' .. worker, '@')) end
 
--- The queues that a worker serves.
+-- The names and patterns of the queues that a worker serves.
 local function served_by(said) return type(said.queues) == 'table' and said.queues or {} end
+
+function registry.words(worker)
+    local words = {}
+    for _, word in ipairs(served_by(registry.said_by(worker))) do words[#words + 1] = type(word) == 'string' and word or nil end
+    return words
+end
 
 local function is_empty(queue)
     return call('EXISTS', P .. 'queue:' .. queue, P .. 'wake:' .. queue, P .. 'sleep:' .. queue, P .. 'held:' .. queue) == 0
         and call_safe('HEXISTS', P .. 'halted', 'q/' .. queue) == 0
 end
 
--- Takes those out of a set of queues that a group served within the last day.
-local function keep_of_groups(queues)
+-- Takes those that the word stands for out of a set of queues. few: patterns count.
+local function keep(queues, word, few)
+    if queues[word] then queues[word] = nil end
+    if not few or type(word) ~= 'string' or not pattern.is(word) then return end
+    for queue in pairs(queues) do
+        if pattern.matches(word, queue) then queues[queue] = nil end
+    end
+end
+
+-- The same for those that a group served within the last day.
+local function keep_of_groups(queues, few)
     local duty = call_safe('HVALS', P .. 'duty')
     for i = 1, #duty do
-        for queue in (match(duty[i], '^%S+ %d+ (%S+)$') or ''):gmatch('[^,]+') do
-            if queues[queue] then queues[queue] = nil end
-        end
+        for word in (match(duty[i], '^%S+ %d+ (%S+)$') or ''):gmatch('[^,]+') do keep(queues, word, few) end
     end
 end
 
 -- The same for those that a worker serves.
-local function keep_of_workers(queues)
+local function keep_of_workers(queues, few)
     local workers = call_safe('ZRANDMEMBER', P .. 'workers', WORKERS_MOST)
     for i = 1, #workers do
-        for _, queue in ipairs(served_by(registry.said_by(workers[i]))) do
-            if queues[queue] then queues[queue] = nil end
-        end
+        for _, word in ipairs(served_by(registry.said_by(workers[i]))) do keep(queues, word, few) end
     end
 end
 
@@ -62,8 +78,9 @@ function registry.follow(said)
         if is_empty(some[i]) then empty[some[i]], found = true, true end
     end
     if found then
-        keep_of_groups(empty)
-        keep_of_workers(empty)
+        local few = call('SCARD', P .. 'queues') <= KEPT_MOST
+        keep_of_groups(empty, few)
+        keep_of_workers(empty, few)
         for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
     end
     for _, queue in ipairs(served_by(said)) do

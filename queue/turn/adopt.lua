@@ -6,10 +6,10 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
---       the last mark that it was answered (0: none), n, queue * n, token * the rest: what it still runs
+--       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs
 -- reply: [ now, how many are left, birth, back, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past
--- uses: bell cancelled check ends gate lane lease leases past registry runs slices
+-- uses: bell cancelled check ends gate lane lease leases past pattern registry runs slices
 
 -- All leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
@@ -104,7 +104,7 @@ local function adopt(ARGV)
     lane.wake_opened()
     local reply = {us(now), found.later, birth, back, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 10, 9 + n do
-        if new ~= '' then call('SADD', P .. 'queues', ARGV[i]) end
+        if new ~= '' and not pattern.is(ARGV[i]) then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]
     end
     for token in pairs(running) do -- a repeated adopt, whose first answer was lost, finds them moved already

@@ -17,7 +17,8 @@
 --       far          to how many jobs farther ahead than for one that is near: their executors wait all that time
 --       options      letters: h look at held types, d types that no worker runs are dead, m mark the rates of this second,
 --                    r none of the idle executors is for jobs without a limit,
---                    a the worker may come to have nothing in flight for one that is to run alone
+--                    a the worker may come to have nothing in flight for one that is to run alone,
+--                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],

@@ -38,7 +38,7 @@ local function read_numbers(ARGV, c)
     local n = tonumber(ARGV[12])
     if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
-    if n < 1 or #ARGV < 12 + n then return 'claim: wants n queues and the types' end
+    if n < (c.has_option('w') and 0 or 1) or #ARGV < 12 + n then return 'claim: wants n queues and the types' end
     if not (is_whole(c.free) and is_whole(c.prefetch) and is_whole(c.look, 1)) or c.look > 1000 then
         return 'claim: free, prefetch or look out of range'
     end

@@ -2,7 +2,7 @@
 -- ends unless it is renewed, and takes it over then. So one that stands still is missed for a second at most, and the others
 -- need not look often.
 --
--- uses: bell claim_alone claim_call claim_wait gate later_records leases past
+-- uses: bell claim_alone claim_call claim_wait gate later_records leases past registry
 local claim_duty = {}
 
 local claim, wait = claim_call, claim_wait
@@ -76,6 +76,13 @@ local function leave_second()
     if holder_of(second, SECOND_US) == claim.worker then call_safe('HDEL', P .. 'duty', second) end
 end
 
+-- By which words a worker serves queues that names only some of them here.
+local function words()
+    local held = call_safe('HGET', P .. 'duty', claim.group)
+    local holder, written = match(type(held) == 'string' and held or '', '^(%S+) %d+ ,(%S+)$')
+    return holder == claim.worker and written or concat(registry.words(claim.worker), ',')
+end
+
 -- Returns whether there is more to look at: the clock was set back, or a type was taken back, as nobody rang when one was set aside
 -- while this worker had no duty.
 local function take_if_free(mine_still)
@@ -90,7 +97,8 @@ local function take_if_free(mine_still)
     for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_all(queue) or found end
     past.mark()
     claim.duty_until = now + DUTY_US
-    call_safe('HSET', P .. 'duty', claim.group, claim.worker .. ' ' .. us(claim.duty_until) .. ' ' .. concat(claim.all_queues, ','))
+    local wide = claim.has_option('w')
+    bell.write_duty(claim.group, claim.worker, claim.duty_until, wide and words() or concat(claim.all_queues, ','), wide)
     return found
 end
 

@@ -24,6 +24,7 @@ local from_lanes -- how many jobs have left lanes
 
 local function pause_queues()
     local fields, served = {}, {}
+    if #claim.queues == 0 then return end
     for i, queue in ipairs(claim.queues) do fields[i] = 'q/' .. queue end
     local since = call('HMGET', P .. 'halted', unpack(fields))
     for i, queue in ipairs(claim.queues) do

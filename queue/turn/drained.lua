@@ -49,7 +49,7 @@ end
 
 local function drained(ARGV)
     local n = tonumber(ARGV[2])
-    if not is_whole(n, 1) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
+    if not is_whole(n) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
     local wrong = check.wrong_kind('halted', 'hash')
     if wrong then return check.refuse_key(wrong) end
     local served, halted = split_queues(ARGV, n)

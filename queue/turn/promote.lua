@@ -60,12 +60,14 @@ local function put_off(records)
 end
 
 local function move(moves, seed)
+    local were_empty = {}
     for _, job in ipairs(moves.to_queue) do
-        call('RPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed))
+        if call('RPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed)) == 1 then were_empty[#were_empty + 1] = job.queue end
         registry.add(job.queue)
         lease.count(job.type, 'scheduled', -1)
         lease.count(job.type, 'enqueued', 1)
     end
+    bell.arrived_all(were_empty)
     for _, into in ipairs(moves.lanes) do
         local queue, name = lease.lane_parts(into)
         lane.give_back(into, moves.entries[into])

@@ -33,7 +33,7 @@ bool turn_is_of_another_format(const struct error *e)
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
 {
-    char options[6] = "";
+    char options[7] = "";
 
     if (call->held)
         strcat(options, "h");
@@ -45,6 +45,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "r");
     if (call->alone)
         strcat(options, "a");
+    if (call->wide)
+        strcat(options, "w");
     script_begin(a, "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);
@@ -459,4 +461,43 @@ int drained_reply(const struct redisReply *reply, struct drained *drained, struc
     drained->paused = reply_int(reply->element[4], 0);
     drained->aside = reply_int(reply->element[5], 0);
     return 0;
+}
+
+/* ---- queue_match */
+
+void match_request(struct args *a, const char *prefix, int64_t now_us, uint64_t cursor, int most,
+                   struct names words)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, cursor);
+    script_begin(a, "queue_match", prefix, now_us);
+    args_add(a, text);
+    args_add_int(a, most);
+    add_names(a, words);
+}
+
+int match_reply(const struct redisReply *reply, struct matched *page, struct error *e)
+{
+    int rc = reply_array(reply, 1, "queue_match", e);
+    struct span cursor;
+
+    *page = (struct matched){0};
+    if (rc != 0)
+        return rc;
+    cursor = span_of(reply->element[0]);
+    if (sscanf(cursor.at, "%20" SCNu64, &page->next) != 1)
+        return error_set(e, WEIR_EINTERNAL, "queue_match: its answer has no cursor");
+    if (!(page->queues = calloc(reply->elements, sizeof *page->queues)))
+        return error_set(e, WEIR_EINTERNAL, "queue_match: out of memory");
+    page->count = reply->elements - 1;
+    for (size_t i = 0; i < page->count; i++)
+        page->queues[i] = span_of(reply->element[i + 1]);
+    return 0;
+}
+
+void matched_free(struct matched *page)
+{
+    free(page->queues);
+    page->queues = NULL;
 }

@@ -36,6 +36,7 @@ struct claim_call {
     bool unknown_dead; /* types that no worker has run for a minute are dead */
     bool mark;         /* once a second: mark the rates */
     bool alone;        /* it may come to run one that is to run alone */
+    bool wide;         /* queues are some of those that it serves */
     struct names queues, types;
 };
 
@@ -188,6 +189,17 @@ struct drained {
     int64_t paused, aside; /* it does not wait for these: in paused queues, and of paused batches */
 };
 WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
+
+/* A page of the queues that words stand for, from a cursor on, 0: from the beginning. */
+void match_request(struct args *a, const char *prefix, int64_t now_us, uint64_t cursor, int most,
+                   struct names words);
+struct matched {
+    uint64_t next; /* cursor; 0: that was all */
+    struct span *queues;
+    size_t count;
+};
+WEIR_CHECKED int match_reply(const struct redisReply *reply, struct matched *page, struct error *e);
+void matched_free(struct matched *page);
 
 /* Was the refusal "unregistered": the worker must adopt itself anew? */
 bool turn_is_unregistered(const struct error *e);

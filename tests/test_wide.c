@@ -1,0 +1,614 @@
+/* Workers that serve patterns, or more than 64 queues: worker/wide.c by itself, the scripts that know of
+ * patterns, and workers end to end. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/proxy.h"
+#include "tests/stage.h"
+#include "worker/wide.h"
+
+#define MS INT64_C(1000)
+#define SECOND INT64_C(1000000)
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
+/* ---- Which queues a claim names */
+
+static struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+static void learn_many(struct wide *w, const char *prefix, int n)
+{
+    char name[40];
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%s%04d", prefix, i);
+        assert_true(wide_learn(w, span_of(name)));
+    }
+}
+
+static void hear(struct wide *w, struct claim *claim, int64_t now_us, int64_t next_us)
+{
+    wide_hear(w, &(struct wide_answer){claim, 10, next_us, now_us});
+}
+
+/* Claims until nothing is due; how many. Nothing is there, until next_us. */
+static int look_at_all(struct wide *w, int64_t now_us, int64_t next_us)
+{
+    struct claim nothing = {.more = false};
+    int claims = 0;
+
+    for (; wide_due(w) <= now_us; claims++) {
+        assert_true(claims < 100);
+        wide_pick(w, now_us, 0);
+        hear(w, &nothing, now_us, next_us);
+    }
+    return claims;
+}
+
+static void words_stand_for_queues(void **state)
+{
+    static const char *const words[] = {"high", "mail.*", "low"};
+    struct wide *w = wide_new(words, 3);
+    struct names picked;
+
+    (void)state;
+    assert_int_equal(wide_names(w), 2);
+    assert_true(wide_learn(w, span_of("mail.a")));
+    assert_true(wide_learn(w, span_of("mail."))); /* a pattern stands for its beginning, too */
+    assert_true(wide_learn(w, span_of("mail")));  /* not for less */
+    assert_true(wide_learn(w, span_of("news.a")));
+    assert_int_equal(wide_count(w), 4);
+    wide_forget_others(w);
+    assert_int_equal(wide_count(w), 4);
+    picked = wide_pick(w, SECOND, 0);
+    assert_int_equal(picked.count, 4);
+    assert_string_equal(picked.at[0], "high"); /* words in strict order */
+    assert_string_equal(picked.at[3], "low");
+    hear(w, &(struct claim){.more = false}, SECOND, 0);
+    wide_pick(w, SECOND, 0);
+    wide_forget_others(w); /* Redis knows none any more */
+    assert_int_equal(wide_count(w), 2);
+    wide_free(w);
+}
+
+static void a_claim_names_64_in_turn(void **state)
+{
+    static const char *const words[] = {"*"};
+    struct wide *w = wide_new(words, 1);
+
+    (void)state;
+    learn_many(w, "q", 300);
+    assert_int_equal(look_at_all(w, SECOND, 0), 6); /* 56 each: others may be stale */
+    assert_true(wide_due(w) == INT64_MAX);
+    assert_int_equal(wide_pick(w, SECOND, SECOND).count, 0);
+    assert_int_equal(wide_pick(w, 2 * SECOND, 2 * SECOND).count, 64);
+    wide_ring(w, span_of("q0123"));
+    assert_int_equal(wide_pick(w, SECOND, 0).count, 1);
+    wide_ring(w, span_of("q0124!")); /* its jobs that run alone */
+    wide_ring(w, span_of("new"));
+    assert_int_equal(wide_pick(w, SECOND, 0).count, 3);
+    assert_int_equal(wide_count(w), 301);
+    wide_ring(w, span_of("*"));
+    assert_int_equal(wide_pick(w, SECOND, 0).count, 56);
+    wide_free(w);
+}
+
+static void who_got_executors_goes_behind(void **state)
+{
+    static const char *const words[] = {"*"};
+    struct lease leases[2] = {{.token = span_of("1.00/q0000/mark/")}, {.token = span_of("1.01/q0001/mark/")}};
+    struct claim taken = {.leases = leases, .lease_count = 2, .more = true};
+    struct wide *w = wide_new(words, 1);
+    const char *first[3];
+
+    (void)state;
+    learn_many(w, "q", 3);
+    look_at_all(w, SECOND, 0);
+    wide_ring(w, span_of("*"));
+    memcpy(first, wide_pick(w, SECOND, 0).at, sizeof first);
+    leases[0].token = leases[1].token = (struct span){0};
+    for (int i = 0; i < 2; i++) {
+        static char token[2][64];
+
+        snprintf(token[i], sizeof token[i], "1.0%d/%s/mark/", i, first[i]);
+        leases[i].token = span_of(token[i]);
+    }
+    hear(w, &taken, SECOND, 0);
+    assert_int_equal(wide_pick(w, SECOND, 0).count, 3); /* all of them are due still */
+    assert_string_equal(wide_picked(w).at[0], first[2]);
+    wide_free(w);
+}
+
+/* It may have been looked at before the job came. */
+static void a_bell_counts_during_a_claim(void **state)
+{
+    static const char *const words[] = {"*"};
+    struct wide *w = wide_new(words, 1);
+
+    (void)state;
+    learn_many(w, "q", 3);
+    wide_pick(w, SECOND, 0);
+    wide_ring(w, span_of("q0001"));
+    hear(w, &(struct claim){.more = false}, SECOND, 0);
+    assert_true(wide_due(w) <= SECOND);
+    assert_int_equal(wide_pick(w, SECOND, 0).count, 1);
+    assert_string_equal(wide_picked(w).at[0], "q0001");
+    wide_free(w);
+}
+
+static void at_most_ten_thousand(void **state)
+{
+    static const char *const words[] = {"*"};
+    struct wide *w = wide_new(words, 1);
+
+    (void)state;
+    learn_many(w, "q", WIDE_QUEUES);
+    assert_false(wide_learn(w, span_of("r")));
+    wide_forget_others(w);
+    assert_false(wide_learn(w, span_of("r")));
+    learn_many(w, "q", 9000);
+    wide_forget_others(w);
+    assert_true(wide_learn(w, span_of("r")));
+    assert_int_equal(wide_count(w), 9001);
+    wide_free(w);
+}
+
+/* ---- Workers */
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+static void enqueue(struct stage *s, const char *queue, int job, const char *args)
+{
+    char id[24];
+
+    snprintf(id, sizeof id, "j%d", job);
+    if (weir_enqueue(s->client,
+                     &(struct weir_job_spec){.type = "mark", .args = args, .id = id, .queue = queue},
+                     NULL) != 0)
+        fail_msg("%s", weir_message(s->client));
+}
+
+/* Each of these queues gets n jobs, in a bulk: first the first job of each. */
+static void fill(struct stage *s, int queues, int n, const char *args)
+{
+    struct weir_bulk *bulk;
+    char id[24], queue[24];
+
+    assert_int_equal(weir_bulk_open(s->client, NULL, &bulk), 0);
+    for (int i = 0; i < queues * n; i++) {
+        snprintf(id, sizeof id, "j%d", i);
+        snprintf(queue, sizeof queue, "mail.q%d", i % queues);
+        assert_int_equal(
+            weir_bulk_add(bulk,
+                          &(struct weir_job_spec){.type = "mark", .args = args, .id = id, .queue = queue}),
+            0);
+    }
+    assert_int_equal(weir_bulk_close(bulk, NULL), 0);
+}
+
+static void await_idle(struct stage *s)
+{
+    stage_await_workers(s, 1);
+    stage_await_blocked(s, 1); /* the bell alone */
+}
+
+static int64_t begin_of(struct stage *s, int job)
+{
+    struct history h = history_read(s);
+    int64_t at_us = 0;
+
+    for (int i = 0; i < h.count; i++)
+        if (h.events[i].job == job)
+            at_us = at_us ? at_us : h.events[i].at_us;
+    history_free(&h);
+    return at_us;
+}
+
+static int64_t await_begin(struct stage *s, int job)
+{
+    await(history_count(s, "begin", job) > 0);
+    return begin_of(s, job);
+}
+
+/* 300 queues, and one of them has very many jobs. */
+static void each_queue_has_its_turn(void **state)
+{
+    enum { QUEUES = 300, JOBS = 3 * QUEUES, FLOOD = 2000 };
+    struct stage *s = *state;
+    int of_flood = 0, of_others = 0;
+    struct history h;
+    pid_t worker;
+
+    fill(s, QUEUES, 3, "{\"sleep\":0.0005}");
+    for (int i = 0; i < FLOOD; i++) {
+        char text[100];
+
+        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"mark\",\"args\":{\"sleep\":0.0005}}",
+                 JOBS + i);
+        server_number(&s->server, "RPUSH", stage_key(s, "queue:mail.q7"), text, NULL);
+    }
+    worker = stage_actor(s, "worker", "queues=mail.*", "executors=4", NULL);
+    assert_int_equal(stage_await_done(s, JOBS + FLOOD).twice, 0);
+    h = history_read(s);
+    for (int i = 0; i < h.count && of_others < JOBS - 3; i++)
+        if (strcmp(h.events[i].what, "begin") == 0 &&
+            (h.events[i].job >= JOBS || h.events[i].job % QUEUES == 7))
+            of_flood++;
+        else if (strcmp(h.events[i].what, "begin") == 0)
+            of_others++;
+    history_free(&h);
+    if (of_flood > FLOOD / 2)
+        fail_msg("%d jobs of one queue before all of the others had three", of_flood);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The bell names the queue: no need to look at the 300 others, nor to wait for the next match. */
+static void a_new_queue_is_served_at_once(void **state)
+{
+    enum { TRIES = 5 };
+    struct stage *s = *state;
+    int64_t best_us = INT64_MAX;
+    pid_t worker;
+
+    fill(s, 300, 1, NULL);
+    worker = stage_actor(s, "worker", "queues=*", NULL);
+    stage_await_done(s, 300);
+    await_idle(s);
+    for (int i = 0; i < TRIES; i++) {
+        int64_t at_us = clock_mono_us(), late_us;
+        char queue[24];
+
+        snprintf(queue, sizeof queue, "new%d", i);
+        enqueue(s, queue, 300 + i, NULL);
+        late_us = await_begin(s, 300 + i) - at_us;
+        best_us = late_us < best_us ? late_us : best_us;
+    }
+    if (best_us > 100 * MS)
+        fail_msg("%" PRId64 " ms late, the best of %d", best_us / MS, TRIES);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* What any Redis client pushes into a queue that Weir knows is found by looking; so is a queue that becomes
+ * known. */
+static void foreign_jobs_are_found(void **state)
+{
+    struct stage *s = *state;
+    int64_t at_us;
+    pid_t worker;
+
+    fill(s, 100, 1, NULL);
+    worker = stage_actor(s, "worker", "queues=*", NULL);
+    stage_await_done(s, 100);
+    await_idle(s);
+    at_us = clock_mono_us();
+    server_number(&s->server, "RPUSH", stage_key(s, "queue:mail.q55"), "{\"id\":\"j100\",\"type\":\"mark\"}",
+                  NULL);
+    assert_true(await_begin(s, 100) - at_us < 2 * SECOND);
+    server_number(&s->server, "RPUSH", stage_key(s, "queue:other"), "{\"id\":\"j101\",\"type\":\"mark\"}",
+                  NULL);
+    at_us = clock_mono_us();
+    server_number(&s->server, "SADD", stage_key(s, "queues"), "other", NULL);
+    assert_true(await_begin(s, 101) - at_us < 3 * SECOND);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_pattern_that_stands_for_nothing_yet(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    enqueue(s, "news", 0, NULL);
+    worker = stage_actor(s, "worker", "queues=mail.*", NULL);
+    await_idle(s);
+    enqueue(s, "mail.a", 1, NULL);
+    enqueue(s, "mail", 2, NULL);
+    enqueue(s, "mail.b", 3, NULL);
+    await(history_count(s, "effect", 1) == 1 && history_count(s, "effect", 3) == 1);
+    await_idle(s);
+    assert_int_equal(history_count(s, "begin", -1), 2);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void weir(struct stage *s, const char *const *words)
+{
+    const char *all[WORDS_MAX] = {built("weir")};
+    struct outcome o;
+    int n = 1;
+
+    while (*words)
+        all[n++] = *words++;
+    all[n++] = "--redis";
+    all[n] = s->server.url;
+    program_run(&o, NULL, all);
+    if (o.code != 0)
+        fail_msg("%s%s", o.out, o.err);
+}
+#define WEIR(s, ...) weir(s, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Scheduled, of a schedule, of a batch that has ended, set aside, dead: each into another queue. */
+static void jobs_come_by_all_ways(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    enqueue(s, "a", 0, "{\"dead\":\"for a test\"}");
+    worker = stage_actor(s, "worker", "queues=*", "types=mark,after", NULL);
+    await(stage_stat(s, "mark", "dead") == 1);
+    await_idle(s);
+    WEIR(s, "enqueue", "mark", "--in", "0.2s", "-q", "b");
+    await(stage_stat(s, "mark", "done") == 1);
+    WEIR(s, "schedule", "add", "often", "every 1s", "mark", "-q", "c");
+    await(stage_stat(s, "mark", "done") == 2);
+    WEIR(s, "schedule", "remove", "often");
+    WEIR(s, "enqueue", "mark", "--batch", "some", "-q", "d");
+    WEIR(s, "batch", "seal", "some", "--then", "after");
+    await(stage_stat(s, "after", "done") == 1);
+    WEIR(s, "dead", "retry", "--all", "--into", "e");
+    await(stage_stat(s, "mark", "dead") == 2);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* One shared rate, over 200 queues whose jobs are parked. */
+static void a_rate_over_many_queues(struct stage *s, const char *url)
+{
+    enum { QUEUES = 200, JOBS = 2 * QUEUES };
+    const char *traces[] = {"w.trace"};
+    struct outcome o;
+    struct history h;
+    int64_t first_us = INT64_MAX, last_us = 0;
+    double kept;
+    pid_t worker;
+
+    stage_rate(s, "mark", "200/s,burst=1");
+    fill(s, QUEUES, 2, NULL);
+    worker = stage_actor(s, "worker", "queues=*", "executors=20", "trace=w.trace", url, NULL);
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+    h = history_read(s);
+    for (int i = 0; i < h.count; i++) {
+        first_us = h.events[i].at_us < first_us ? h.events[i].at_us : first_us;
+        last_us = h.events[i].at_us > last_us ? h.events[i].at_us : last_us;
+    }
+    history_free(&h);
+    run_in(&o, s->server.folder, built("weir"), "verify", traces[0], NULL);
+    if (o.code != 0)
+        fail_msg("%s%s", o.out, o.err);
+    kept = (JOBS - 1) / 200.0 / ((double)(last_us - first_us) / 1e6);
+    print_message("200/s over %d queues: %.3f kept\n", QUEUES, kept);
+    if (kept < 0.8)
+        fail_msg("%.2f of the rate kept", kept);
+}
+
+static void parked_jobs_of_many_queues_start_on_time(void **state)
+{
+    a_rate_over_many_queues(*state, NULL);
+}
+
+static void the_same_over_a_long_link(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *proxy = proxy_start(&s->server);
+    char url[200];
+
+    proxy_delay(proxy, PROXY_REQUESTS, 10 * MS);
+    proxy_delay(proxy, PROXY_REPLIES, 10 * MS);
+    snprintf(url, sizeof url, "url=%s", proxy_url(proxy));
+    a_rate_over_many_queues(s, url);
+    proxy_stop(proxy);
+}
+
+/* What holds the jobs of a queue opens when one of another queue ends. */
+static void a_gate_of_concurrency_over_many_queues(void **state)
+{
+    enum { QUEUES = 150 };
+    struct stage *s = *state;
+    int64_t at_us = clock_mono_us();
+    pid_t worker;
+
+    stage_rate(s, "mark", "concurrency=2");
+    fill(s, QUEUES, 2, "{\"sleep\":0.002}");
+    worker = stage_actor(s, "worker", "queues=mail.*", NULL);
+    assert_int_equal(stage_await_done(s, 2 * QUEUES).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+    assert_true(clock_mono_us() - at_us < 10 * SECOND);
+}
+
+static void patterns_that_overlap(void **state)
+{
+    enum { QUEUES = 100 };
+    struct stage *s = *state;
+    pid_t one, two;
+
+    one = stage_actor(s, "one", "queues=mail.*", "executors=2", NULL);
+    two = stage_actor(s, "two", "queues=*", "executors=2", NULL);
+    stage_await_workers(s, 2);
+    fill(s, QUEUES, 5, "{\"sleep\":0.001}");
+    assert_int_equal(stage_await_done(s, 5 * QUEUES).twice, 0);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
+static void a_hundred_names_in_strict_order(void **state)
+{
+    enum { QUEUES = 100 };
+    struct stage *s = *state;
+    char words[2000] = "queues=";
+    struct history h;
+    pid_t worker;
+
+    for (int i = 0; i < QUEUES; i++)
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%smail.q%d", i ? "," : "", i);
+    fill(s, QUEUES, 2, NULL);
+    worker = stage_actor(s, "worker", words, "executors=1", NULL);
+    stage_await_done(s, 2 * QUEUES);
+    h = history_read(s);
+    for (int i = 0; i < 2 * 2 * QUEUES; i++) /* begin and effect of two jobs each */
+        assert_int_equal(h.events[i].job % QUEUES, i / 4);
+    history_free(&h);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_job_that_runs_alone_is_found(void **state)
+{
+    struct stage *s = *state;
+    pid_t first, second;
+
+    fill(s, 200, 1, NULL);
+    enqueue(s, "mail.kill", 200, "{\"kill\":\"before\"}");
+    first = stage_actor(s, "first", "queues=*", "lease=1", "fragile=1", NULL);
+    assert_int_equal(program_end(first), 1009);
+    second = stage_actor(s, "second", "queues=*", "lease=1", NULL);
+    assert_int_equal(stage_await_done(s, 201).lost, 0);
+    assert_int_equal(stage_end(second), 0);
+}
+
+static void drains_all_queues(void **state)
+{
+    struct stage *s = *state;
+
+    fill(s, 150, 2, NULL);
+    assert_int_equal(program_end(stage_actor(s, "worker", "queues=*", "drain=1", NULL)), 0);
+    assert_int_equal(stage_judge(s, 300).done, 300);
+}
+
+/* ---- Commands */
+
+static void commands_know_patterns(void **state)
+{
+    struct stage *s = *state;
+    struct outcome o;
+    pid_t worker;
+
+    stage_rate(s, "mark", "1/1h,burst=1");
+    enqueue(s, "mail.a", 0, NULL);
+    enqueue(s, "news", 1, NULL);
+    worker = stage_actor(s, "worker", "queues=mail.*,high", NULL);
+    await(history_count(s, "effect", 0) == 1);
+    run_in(&o, NULL, built("weir"), "queue", "list", "--redis", s->server.url, NULL);
+    assert_non_null(strstr(o.out, "mail.a"));
+    run_in(&o, NULL, built("weir"), "queue", "list", "--json", "--redis", s->server.url, NULL);
+    assert_null(strstr(o.out, "*"));
+    enqueue(s, "mail.a", 2, NULL);
+    run_in(&o, NULL, built("weir"), "why", "j2", "--redis", s->server.url, NULL);
+    if (strstr(o.out, "no worker  "))
+        fail_msg("%s", o.out);
+    run_in(&o, NULL, built("weir"), "why", "j1", "--redis", s->server.url, NULL);
+    assert_non_null(strstr(o.out, "no worker  takes mark from queue news"));
+    run_in(&o, NULL, built("weir"), "doctor", "--redis", s->server.url, NULL);
+    if (strstr(o.out, "wrong:"))
+        fail_msg("%s", o.out);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void wrong_words_are_refused(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"ma*l",
+         "worker: 'ma*l' is no queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with one * at its "
+         "end, as mail.* or *"},
+        {"*.mail", "'*.mail' is no queue"},
+        {"mail.**", "'mail.**' is no queue"},
+        {"mail.?", "'mail.?' is no queue"},
+        {"mail.*=3,news", "worker: weights are for at most 64 queues, and for no pattern"},
+        {"*,*", "worker: queue * is named twice"},
+    };
+    struct outcome o;
+
+    (void)state;
+    for (int i = 0; i < COUNT(wrong); i++) {
+        run_in(&o, NULL, built("weir"), "worker", "-q", wrong[i][0], "--exec", "mark=true", NULL);
+        if (o.code != 64 || !strstr(o.err, wrong[i][1]) || strchr(o.err, '\n') != o.err + strlen(o.err) - 1)
+            fail_msg("%s: %d %s", wrong[i][0], o.code, o.err);
+    }
+}
+
+/* ---- What it costs */
+
+static long long calls_of(struct stage *s, const char *command)
+{
+    char *info = server_ask(&s->server, "INFO", "commandstats", NULL), name[40];
+    long long calls = 0;
+    char *at;
+
+    snprintf(name, sizeof name, "cmdstat_%s:calls=", command);
+    if ((at = strstr(info, name)))
+        calls = atoll(at + strlen(name));
+    free(info);
+    return calls;
+}
+
+/* Three claims in a second, four queues each: nothing of what patterns need. */
+static void named_queues_cost_as_before(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "queues=a,b,c,d", NULL);
+
+    stage_await_workers(s, 1);
+    stage_await_blocked(s, 5);
+    free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
+    clock_sleep_until(clock_mono_us() + SECOND);
+    assert_true(calls_of(s, "fcall") <= 6);
+    assert_int_equal(calls_of(s, "sscan"), 0);
+    assert_true(calls_of(s, "llen") <= 24);
+    for (int i = 0; i < 10; i++)
+        enqueue(s, "a", i, NULL);
+    stage_await_done(s, 10);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+int main(int argc, char **argv)
+{
+#define staged(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_stand_for_queues),
+        cmocka_unit_test(a_claim_names_64_in_turn),
+        cmocka_unit_test(who_got_executors_goes_behind),
+        cmocka_unit_test(a_bell_counts_during_a_claim),
+        cmocka_unit_test(at_most_ten_thousand),
+        staged(each_queue_has_its_turn),
+        staged(a_new_queue_is_served_at_once),
+        staged(foreign_jobs_are_found),
+        staged(a_pattern_that_stands_for_nothing_yet),
+        staged(jobs_come_by_all_ways),
+        staged(parked_jobs_of_many_queues_start_on_time),
+        staged(the_same_over_a_long_link),
+        staged(a_gate_of_concurrency_over_many_queues),
+        staged(patterns_that_overlap),
+        staged(a_hundred_names_in_strict_order),
+        staged(a_job_that_runs_alone_is_found),
+        staged(drains_all_queues),
+        staged(commands_know_patterns),
+        staged(named_queues_cost_as_before),
+        cmocka_unit_test(wrong_words_are_refused),
+    };
+    int actor = stage_actor_main(argc, argv);
+
+    if (actor >= 0)
+        return actor;
+    return cmocka_run_group_tests_name("wide", tests, NULL, NULL);
+}

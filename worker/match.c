@@ -1,0 +1,65 @@
+/* A worker that serves patterns asks every second which queues there are, a page at a time. */
+#include <stdio.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "worker/worker.h"
+
+#define MATCH_US (1000 * MS)
+#define PAGE_MOST 500
+
+static void tell_full(struct weir_worker *w)
+{
+    char line[200];
+
+    snprintf(
+        line, sizeof line,
+        "more than %d queues match: the others are not served until some are empty; use narrower patterns",
+        WIDE_QUEUES);
+    if (worker_remember(w, line))
+        log_line(LOG_LEVEL_WARN, "%s", line);
+}
+
+static void hear_page(struct weir_worker *w, const struct matched *page)
+{
+    int known = wide_count(w->wide);
+    bool all = true;
+
+    for (size_t i = 0; i < page->count; i++)
+        all &= wide_learn(w->wide, page->queues[i]);
+    w->look_now |= wide_count(w->wide) > known;
+    if (!all)
+        tell_full(w);
+    w->match_cursor = page->next;
+    if (page->next == 0)
+        wide_forget_others(w->wide);
+    w->match_us = page->next ? 0 : clock_mono_us() + MATCH_US;
+}
+
+static void on_matched(void *arg, const struct redisReply *reply)
+{
+    struct weir_worker *w = arg;
+    struct matched page;
+    struct error e;
+
+    if (reply && match_reply(reply, &page, &e) != 0) {
+        worker_refused(w, &e);
+    } else if (reply) {
+        hear_page(w, &page);
+        matched_free(&page);
+    }
+    worker_answered(w);
+}
+
+int64_t worker_match_time(struct weir_worker *w)
+{
+    return w->wide && worker_takes_jobs(w) ? w->match_us : NEVER;
+}
+
+void worker_match(struct weir_worker *w, struct args *a)
+{
+    struct names words = {w->queues, w->queue_count};
+
+    match_request(a, w->prefix, -1, w->match_cursor, PAGE_MOST, words);
+    worker_send(w, a, on_matched);
+}

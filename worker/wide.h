@@ -1,0 +1,68 @@
+/* The queues of a worker that serves patterns, or more queues than one claim looks at: which of them the next
+ * claim names.
+ *
+ * Words are in strict order; the queues of one pattern take turns: a claim names those where something is
+ * due, as far as is known, and the one that got an executor goes behind the others. Those that were not
+ * looked at for a while come along: a foreign client may have pushed into one. What claims answer holds for
+ * all queues that they named, so a queue is looked at too often rather than too late.
+ *
+ * Times are monotonic, in us. */
+#ifndef WORKER_WIDE_H
+#define WORKER_WIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/redis/args.h"
+#include "queue/turn/turn.h"
+
+#define WIDE_CLAIM 64     /* queues in one claim */
+#define WIDE_PEEKS 8      /* of those that have a name: watched, each by a connection */
+#define WIDE_QUEUES 10000 /* that one worker serves */
+
+struct wide;
+
+/* words: borrowed, names and patterns, each once. NULL: out of memory. */
+struct wide *wide_new(const char *const *words, int count);
+void wide_free(struct wide *w);
+/* How many of the words are names. */
+int wide_names(const struct wide *w);
+
+/* Redis knows this queue: served from now on, if a word stands for it. False: it would be one too many. */
+bool wide_learn(struct wide *w, struct span queue);
+/* All that Redis knows were learnt since the last call: the others are forgotten. */
+void wide_forget_others(struct wide *w);
+/* Was that called? Before, queues may be missing. */
+bool wide_is_complete(const struct wide *w);
+/* A bell has named this queue, "*": several. */
+void wide_ring(struct wide *w, struct span queue);
+/* All are to be looked at; held types of all. NULL: nothing is done. */
+void wide_look_at_all(struct wide *w);
+void wide_hold_all(struct wide *w);
+
+/* Those for the next claim: where something is due by now, and some that were looked at before stale_us. The
+ * names live until the next pick. */
+struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us);
+/* The last pick. */
+struct names wide_picked(const struct wide *w);
+/* Are held types to be looked at in one of them? Then that has been said. */
+bool wide_take_held(struct wide *w);
+
+struct wide_answer {
+    const struct claim *claim;
+    int free;        /* executors that it could use */
+    int64_t next_us; /* when something is due there; 0: never */
+    int64_t now_us;
+};
+/* What the claim of the last pick has answered. */
+void wide_hear(struct wide *w, const struct wide_answer *answer);
+
+/* When the first of them is due, INT64_MAX: never; and when the one was looked at that had to wait longest,
+ * INT64_MAX: there is none. */
+int64_t wide_due(struct wide *w);
+int64_t wide_oldest(struct wide *w);
+/* All of them, count at most from the first-th on, in no order that means anything. */
+int wide_count(const struct wide *w);
+int wide_page(const struct wide *w, int first, const char *names[], int most);
+
+#endif
