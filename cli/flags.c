@@ -237,9 +237,7 @@ static int hide_login(struct cli *cli)
                          cli->command->name);
     memset(login, '*', len);
     cli->redis_url = copy;
-    fputs("weir: --redis: its password was in the list of processes for all to read; put the address into "
-          "REDIS_URL\n",
-          stderr);
+    fputs("weir: --redis: the password is visible in the process list; use REDIS_URL instead\n", stderr);
     return 0;
 }
 

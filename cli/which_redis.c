@@ -54,3 +54,47 @@ const char *cli_redis_url(const struct cli *cli)
     }
     return dev_url;
 }
+
+static const char *source_of(const struct cli *cli, const char **url)
+{
+    *url = cli->redis_url ? cli->redis_url : getenv("REDIS_URL");
+    if (cli->redis_url)
+        return "--redis";
+    return *url && **url ? "$REDIS_URL" : NULL;
+}
+
+/* Without what may be a password: what stands before the last @; with no @, what stands behind a colon and is no
+ * port. */
+static void mask(const char *url, char out[200])
+{
+    const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url, *at = strrchr(url, '@');
+    const char *colon = strchr(begin, ':'), *hidden = NULL, *rest = "";
+
+    if (at && at >= begin) {
+        hidden = begin;
+        rest = at;
+    } else if (colon && colon[1 + strspn(colon + 1, "0123456789/")]) {
+        hidden = colon;
+    }
+    if (hidden)
+        snprintf(out, 200, "%.*s***%.80s", (int)(hidden - url < 100 ? hidden - url : 100), url, rest);
+    else
+        snprintf(out, 200, "%.160s", url);
+}
+
+void cli_name_source(struct cli *cli)
+{
+    static const char malformed[] = "address of Redis: ", reached[] = "redis ";
+    const char *url, *source = source_of(cli, &url), *colon;
+    struct error *e = &cli->error, was = *e;
+    char masked[200];
+
+    if (e->status == WEIR_ECONFIG && source && strncmp(e->text, malformed, strlen(malformed)) == 0) {
+        mask(url, masked);
+        error_set(e, was.status, "%s '%s': %s", source, masked, was.text + strlen(malformed));
+    } else if (e->status == WEIR_EUNREACHABLE && strncmp(e->text, reached, strlen(reached)) == 0 &&
+               (colon = strstr(was.text, ": "))) {
+        error_set(e, was.status, "%.*s (%s)%s", (int)(colon - was.text), was.text,
+                  source ? source : "no --redis or $REDIS_URL given", colon);
+    }
+}

@@ -15,4 +15,7 @@ void dev_url_here(char url[DEV_URL_SIZE]);
  * storage. NULL: none of them, so the library's default. */
 const char *cli_redis_url(const struct cli *cli);
 
+/* Says in an error about an address where that came from, --redis or $REDIS_URL, its login masked. */
+void cli_name_source(struct cli *cli);
+
 #endif

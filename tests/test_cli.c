@@ -230,7 +230,7 @@ static void test_no_redis(void **state)
     (void)state;
     assert_all("--redis " NOWHERE, 69, NOWHERE);
     assert_all("--redis redis://127.0.0.1:1", 69, "127.0.0.1:1");
-    assert_all("--redis http://127.0.0.1", 78, "address of Redis");
+    assert_all("--redis http://127.0.0.1", 78, "it begins with none of");
     assert_all("--redis " NOWHERE " --namespace a/b", 78, "namespace");
 }
 
@@ -276,8 +276,8 @@ static size_t arguments_of(pid_t pid, char *text, size_t size)
 
 static void test_password_in_the_arguments(void **state)
 {
-    static const char warning[] = "weir: --redis: its password was in the list of processes for all to "
-                                  "read; put the address into REDIS_URL\n";
+    static const char warning[] =
+        "weir: --redis: the password is visible in the process list; use REDIS_URL instead\n";
     const char *const options[] = {"--requirepass", "secret", NULL};
     const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", NULL, NULL};
     struct server s;
@@ -435,7 +435,7 @@ static void test_redis_url(void **state)
     assert_int_equal(o.code, 0);
     weir(&o, s.folder, "rate show a --redis ./none.sock");
     assert_int_equal(o.code, 69);
-    assert_non_null(strstr(o.err, "redis ./none.sock: no such socket"));
+    assert_non_null(strstr(o.err, "redis ./none.sock (--redis): no such socket"));
     server_stop(&s);
 }
 

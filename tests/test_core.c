@@ -34,6 +34,8 @@ static void good_addresses(void **state)
         const char *shown;
     } cases[] = {
         {"redis://localhost", {.host = "localhost", .port = 6379}, "redis://localhost:6379/0"},
+        {"localhost:7000", {.host = "localhost", .port = 7000}, "redis://localhost:7000/0"},
+        {"10.0.0.7:7000/2", {.host = "10.0.0.7", .port = 7000, .database = 2}, "redis://10.0.0.7:7000/2"},
         {"REDIS://a.b-c:1", {.host = "a.b-c", .port = 1}, "redis://a.b-c:1/0"},
         {"redis://h:65535/", {.host = "h", .port = 65535}, "redis://h:65535/0"},
         {"redis://h/7", {.host = "h", .port = 6379, .database = 7}, "redis://h:6379/7"},
@@ -79,7 +81,9 @@ static void bad_addresses(void **state)
         const char *url, *says;
     } cases[] = {
         {"", "begins with none of"},
-        {"localhost:6379", "begins with none of"},
+        {"localhost:", "begins with none of"},
+        {"local host:6379", "begins with none of"},
+        {"localhost:65536", "port"},
         {"run/r.sock", "begins with none of"},
         {".r.sock", "begins with none of"},
         {"unix://./r.sock", "not absolute"},

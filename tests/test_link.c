@@ -755,7 +755,7 @@ static void strangers_are_left(void **state)
     proxy_inject(f->proxy, "HTTP/1.1 400 Bad Request\r\n\r\n");
     start(f, proxy_url(f->proxy));
     RUN_UNTIL(f, f->downs == 1);
-    says(f, WEIR_EUNREACHABLE, "no Redis protocol");
+    says(f, WEIR_EUNREACHABLE, "not a Redis server");
     works(f);
     proxy_inject(f->proxy, "+unasked\r\n");
     RUN_UNTIL(f, f->downs == 2);

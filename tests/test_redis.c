@@ -488,7 +488,7 @@ static void strangers_are_recognized(void **state)
 
         proxy_inject(f->proxy, babble[i]);
         assert_int_equal(call(f, r, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-        says(f, WEIR_EUNREACHABLE, "no Redis protocol");
+        says(f, WEIR_EUNREACHABLE, "not a Redis server");
         assert_false(f->sent);
         counts_to(f, r, "n", (long long)i + 1);
         redis_free(r);

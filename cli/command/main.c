@@ -9,6 +9,7 @@
 #include "cli/command/commands.h"
 #include "cli/help.h"
 #include "cli/signals.h"
+#include "cli/which_redis.h"
 #include "core/likely.h"
 
 static int run_version(struct cli *cli, int argc, char **argv);
@@ -77,6 +78,8 @@ static int run_command(const struct command *command, struct error *e, int argc,
     struct cli cli = {.command = command};
     int status = command->run(&cli, argc, argv);
 
+    if (status < 0)
+        cli_name_source(&cli);
     *e = cli.error;
     return status;
 }

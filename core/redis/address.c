@@ -8,8 +8,8 @@
 
 #define DEFAULT_PORT 6379
 #define FORMS                                                                                                \
-    "write redis://[user:password@]host[:port][/database], unix://[user:password@]/path[?db=n], /path or "   \
-    "./path"
+    "write redis://[user:password@]host[:port][/database], host:port, unix://[user:password@]/path[?db=n], " \
+    "/path or ./path"
 
 static int malformed(struct error *e, const char *why)
 {
@@ -182,6 +182,16 @@ static const struct {
     int (*read)(const char *text, struct redis_address *a, struct error *e);
 } schemes[] = {{"redis://", read_redis}, {"unix://", read_unix}, {"rediss://", refuse_tls}};
 
+/* "host:port", with a database or without. */
+static bool is_bare(const char *text)
+{
+    size_t host = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
+    size_t port = text[host] == ':' ? strspn(text + host + 1, "0123456789") : 0;
+    const char *rest = text + host + 1 + port;
+
+    return host > 0 && port > 0 && (*rest == '\0' || *rest == '/');
+}
+
 int redis_address_parse(const char *url, struct redis_address *address, struct error *e)
 {
     *address = (struct redis_address){.port = DEFAULT_PORT};
@@ -189,6 +199,8 @@ int redis_address_parse(const char *url, struct redis_address *address, struct e
         return read_absolute_path(url, strlen(url), address, e);
     if (strncmp(url, "./", 2) == 0 || strncmp(url, "../", 3) == 0)
         return read_path(url, strlen(url), address, e);
+    if (is_bare(url))
+        return read_redis(url, address, e);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t len = strlen(schemes[i].scheme);
 

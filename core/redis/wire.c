@@ -63,8 +63,9 @@ static const struct {
     const char *line;
 } refusals[] = {
     {ECONNREFUSED, WEIR_EUNREACHABLE,
-     "connection refused; is it running? start it, or name another with REDIS_URL"},
-    {ENOENT, WEIR_EUNREACHABLE, "no such socket; is it running? start it, or name another with REDIS_URL"},
+     "connection refused; is it running? start it, or name another with --redis or REDIS_URL"},
+    {ENOENT, WEIR_EUNREACHABLE,
+     "no such socket; is it running? start it, or name another with --redis or REDIS_URL"},
     {EACCES, WEIR_EREFUSED,
      "the socket's permissions refuse this user; add it to the group that owns the socket"},
     {EAGAIN, WEIR_EUNREACHABLE, "its queue of new connections is full; try again"},
@@ -285,11 +286,11 @@ int wire_reply(struct wire *w, struct redisReply **reply, struct error *e)
     if (w->arena && !w->reader->reply)
         arena_clear(w->arena);
     if (redisReaderGetReply(w->reader, &whole) != REDIS_OK)
-        return w->reader->err == REDIS_ERR_OOM
-                   ? no_memory(w, e)
-                   : error_set(e, WEIR_EUNREACHABLE,
-                               "redis %s: answers in no Redis protocol: %s; check the address", w->name,
-                               w->reader->errstr);
+        return w->reader->err == REDIS_ERR_OOM ? no_memory(w, e)
+                                               : error_set(e, WEIR_EUNREACHABLE,
+                                                           "redis %s: not a Redis server: it answers in "
+                                                           "another protocol (%s); check the address",
+                                                           w->name, w->reader->errstr);
     *reply = whole;
     return whole != NULL;
 }
