@@ -72,6 +72,15 @@ void naive_init(struct naive *n, const struct naive_rule *rule)
     *n = (struct naive){.rule = *rule};
 }
 
+void naive_begin(struct naive *n, const char *stored)
+{
+    struct naive_rule rule;
+
+    if (!naive_rule_read(stored, &rule))
+        abort();
+    naive_init(n, &rule);
+}
+
 void naive_free(struct naive *n)
 {
     free(n->starts);
@@ -313,6 +322,18 @@ const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job)
     return exceeded(n, added);
 }
 
+int64_t naive_count(const struct naive *n, int64_t s_us, int64_t most, int64_t cost)
+{
+    struct naive tried;
+    int64_t k = 0;
+
+    naive_copy(&tried, n);
+    for (; k < most && naive_opens(&tried, s_us, cost) == s_us; k++)
+        naive_start(&tried, s_us, cost, -1);
+    naive_free(&tried);
+    return k;
+}
+
 static struct naive_start *start_of(struct naive *n, int64_t at_us, int job)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -342,14 +363,22 @@ void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, in
             n->starts[i].least -= at_most(cost, n->starts[i].least);
 }
 
+/* What a log owes is bounded; beside the most that can be in use the least is charged. */
+static int64_t charged(const struct naive *n, int64_t now_us, int64_t cost, bool most)
+{
+    int64_t room = 2 * n->rule.count - taken(n, now_us - n->rule.period_us + 1, INT64_MAX, !most);
+
+    if (n->rule.kind != NAIVE_SLIDING_LOG)
+        return cost;
+    return room < 0 ? 0 : at_most(cost, room);
+}
+
 void naive_charge(struct naive *n, int64_t now_us, int64_t cost)
 {
     int64_t at_us = is_bucket(n) || now_us > n->last_us ? now_us : n->last_us;
-    int64_t room = 2 * n->rule.count - taken(n, now_us - n->rule.period_us + 1, INT64_MAX, false);
 
-    if (n->rule.kind == NAIVE_SLIDING_LOG && cost > room) /* what a log owes is bounded */
-        cost = room > 0 ? room : 0;
-    insert(n, (struct naive_start){at_us, cost, cost, -1, true});
+    insert(n, (struct naive_start){at_us, charged(n, now_us, cost, false), charged(n, now_us, cost, true), -1,
+                                   true});
     bucket_pour(n, at_us, cost);
 }
 
@@ -403,14 +432,13 @@ void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, 
 
     n->rule = *rule;
     n->count = 0;
-    n->last_us = 0;
+    n->last_us = at_us; /* starts do not go back, whatever is in use */
     n->level = n->level_at = 0;
     least = at_most(least, rule->burst);
     most = at_most(most, rule->burst);
-    if (most > 0) {
+    if (most > 0)
         insert(n, (struct naive_start){at_us, least, most, -1, true});
-        bucket_pour(n, at_us, most);
-    }
+    bucket_pour(n, at_us, most);
 }
 
 void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us)
@@ -418,4 +446,26 @@ void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us
     int64_t at_us = last_of(n, now_us);
 
     naive_fill(n, rule, now_us, used_at_least(n, at_us), used_at_most(n, at_us));
+}
+
+void naive_step_back(struct naive *n, int64_t us)
+{
+    bool windowed = n->rule.kind == NAIVE_FIXED_WINDOW || n->rule.kind == NAIVE_SLIDING_WINDOW;
+    int64_t last_us = n->last_us - us, begin_us = window_of(n, n->last_us), period_us = n->rule.period_us;
+
+    if (windowed) {
+        struct naive_start sums[] = {
+            {last_us - period_us, taken(n, begin_us - period_us, begin_us, false),
+             taken(n, begin_us - period_us, begin_us, true), -1, true},
+            {last_us, taken(n, begin_us, INT64_MAX, false), taken(n, begin_us, INT64_MAX, true), -1, true},
+        };
+
+        n->count = 0;
+        insert(n, sums[0]);
+        insert(n, sums[1]);
+    }
+    for (size_t i = 0; !windowed && i < n->count; i++)
+        n->starts[i].at_us -= us;
+    n->last_us = last_us;
+    n->level_at -= (ticks)us * n->rule.count;
 }

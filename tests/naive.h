@@ -49,11 +49,15 @@ const char *naive_rule_read(const char *text, struct naive_rule *rule);
 bool naive_rule_equal(const struct naive_rule *a, const struct naive_rule *b);
 
 void naive_init(struct naive *n, const struct naive_rule *rule);
+/* The same by a rule's stored form, which must be one. */
+void naive_begin(struct naive *n, const char *stored);
 void naive_free(struct naive *n);
 void naive_copy(struct naive *to, const struct naive *from);
 
 /* By when a job of that cost can start, not before now; INT64_MAX: never. */
 int64_t naive_opens(const struct naive *n, int64_t now_us, int64_t cost);
+/* How many of so many jobs of that cost can start at s. */
+int64_t naive_count(const struct naive *n, int64_t s_us, int64_t most, int64_t cost);
 /* A job starts at s. NULL, or what that exceeds. */
 const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job);
 /* The job that started at s has cost that much less, or more. */
@@ -64,5 +68,7 @@ void naive_charge(struct naive *n, int64_t now_us, int64_t cost);
  * least and at most. */
 void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t least, int64_t most);
 void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us);
+/* The clock steps back by that. Of windows only the sums are known then, and stay with the last start. */
+void naive_step_back(struct naive *n, int64_t us);
 
 #endif

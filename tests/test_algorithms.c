@@ -1,7 +1,5 @@
-/* Each algorithm's C code against a naive model of its definition, under virtual time. The model of a window
- * keeps every start that there was and adds up those that count; that of a bucket counts tokens. Times are
- * found by halving, numbers of jobs one by one. Then: the worst case of each is never passed, and is met;
- * stored states. */
+/* Each algorithm's C code against its definition over the list of all starts (tests/naive.h), under virtual
+ * time. Then: the worst case of each is never passed, and is met; stored states. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,274 +9,29 @@
 
 #include <cmocka.h>
 
-#include "tests/random.h"
+#include "tests/naive.h"
+#include "tests/random_rule.h"
 #include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)
 #define SEQUENCES 1500 /* of each algorithm */
 #define STEPS 40
-#define STARTS_MOST 4096
 #define AHEAD_US 5000 /* slots are granted up to that long ahead */
-
-typedef __int128 wide;
 
 static uint64_t seed, chance;
 static struct error error;
-
-/* ---- The models */
-
-struct naive {
-    struct rule rule;
-    struct {
-        int64_t at_us, slots;
-    } starts[STARTS_MOST];
-    int count;
-    int64_t last_us, in_flight;
-    wide tokens, poured_us; /* in 1/period of a token, as they were at that time; not capped */
-};
-
-static void naive_fill(struct naive *m, int64_t now_us, int64_t slots)
-{
-    m->starts[0].at_us = m->last_us = now_us;
-    m->starts[0].slots = slots;
-    m->count = 1;
-    m->tokens = (wide)(m->rule.burst - slots) * m->rule.period_us;
-    m->poured_us = now_us;
-}
-
-static void naive_init(struct naive *m, const struct rule *rule)
-{
-    m->rule = *rule;
-    m->in_flight = 0;
-    naive_fill(m, 0, 0);
-}
-
-static int64_t window_number(const struct rule *rule, int64_t at_us)
-{
-    return (at_us - rule->offset_us) / rule->period_us;
-}
-
-/* The window to look at: never one before that of the last start. */
-static int64_t window_at(const struct naive *m, int64_t at_us)
-{
-    return window_number(&m->rule, at_us > m->last_us ? at_us : m->last_us);
-}
-
-/* The slots of the starts in a window of that number. */
-static int64_t in_window(const struct naive *m, int64_t number)
-{
-    int64_t slots = 0;
-
-    for (int i = 0; i < m->count; i++)
-        if (window_number(&m->rule, m->starts[i].at_us) == number)
-            slots += m->starts[i].slots;
-    return slots;
-}
-
-static bool bucket_allows(const struct naive *m, int64_t at_us, int64_t cost)
-{
-    wide tokens = m->tokens + (at_us - m->poured_us) * m->rule.count,
-         full = (wide)m->rule.burst * m->rule.period_us;
-
-    return (tokens < full ? tokens : full) >= (wide)cost * m->rule.period_us;
-}
-
-static bool fixed_window_allows(const struct naive *m, int64_t at_us, int64_t cost)
-{
-    return in_window(m, window_at(m, at_us)) + cost <= m->rule.count;
-}
-
-static bool sliding_log_allows(const struct naive *m, int64_t at_us, int64_t cost)
-{
-    int64_t slots = 0;
-
-    for (int i = 0; i < m->count; i++)
-        if (m->starts[i].at_us > at_us - m->rule.period_us)
-            slots += m->starts[i].slots;
-    return slots + cost <= m->rule.count;
-}
-
-static bool sliding_window_allows(const struct naive *m, int64_t at_us, int64_t cost)
-{
-    int64_t number = window_at(m, at_us), end_us = (number + 1) * m->rule.period_us;
-    int64_t left_us = end_us - (at_us > m->last_us ? at_us : m->last_us);
-    wide estimate = (wide)in_window(m, number - 1) * left_us + (wide)in_window(m, number) * m->rule.period_us;
-
-    return estimate + (wide)cost * m->rule.period_us <= (wide)m->rule.count * m->rule.period_us;
-}
-
-static bool concurrency_allows(const struct naive *m, int64_t at_us, int64_t cost)
-{
-    (void)at_us, (void)cost;
-    return m->in_flight < m->rule.count;
-}
-
-static bool (*const allows[ALGORITHM_COUNT])(const struct naive *m, int64_t at_us, int64_t cost) = {
-    [ALGORITHM_GCRA] = bucket_allows,
-    [ALGORITHM_TOKEN_BUCKET] = bucket_allows,
-    [ALGORITHM_FIXED_WINDOW] = fixed_window_allows,
-    [ALGORITHM_SLIDING_LOG] = sliding_log_allows,
-    [ALGORITHM_SLIDING_WINDOW] = sliding_window_allows,
-    [ALGORITHM_CONCURRENCY] = concurrency_allows,
-};
-
-static bool is_bucket(const struct rule *rule)
-{
-    return rule->algorithm == ALGORITHM_GCRA || rule->algorithm == ALGORITHM_TOKEN_BUCKET;
-}
-
-static bool is_windowed(const struct rule *rule)
-{
-    return rule->algorithm == ALGORITHM_FIXED_WINDOW || rule->algorithm == ALGORITHM_SLIDING_WINDOW;
-}
-
-static bool naive_allows(const struct naive *m, int64_t at_us, int64_t cost)
-{
-    return allows[m->rule.algorithm](m, at_us, cost);
-}
-
-static int64_t naive_start(const struct naive *m, int64_t now_us, int64_t cost)
-{
-    int64_t low = is_bucket(&m->rule) || now_us > m->last_us ? now_us : m->last_us, high = low;
-
-    if (m->rule.algorithm == ALGORITHM_CONCURRENCY)
-        return naive_allows(m, now_us, cost) ? now_us : GATE_NEVER;
-    if (cost > m->rule.burst)
-        return GATE_NEVER;
-    for (int64_t ahead = 1; !naive_allows(m, high, cost); ahead *= 2)
-        high = low + ahead;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-
-        if (naive_allows(m, middle, cost))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-/* A bucket that has been full for less than a microsecond was looked at late: that part of a token is not
- * lost. */
-static void pour(struct naive *m, int64_t at_us)
-{
-    wide full = (wide)m->rule.burst * m->rule.period_us;
-
-    m->tokens += (at_us - m->poured_us) * m->rule.count;
-    m->poured_us = at_us;
-    if (m->tokens >= full + m->rule.count)
-        m->tokens = full;
-}
-
-static void naive_take(struct naive *m, int64_t at_us, int64_t cost)
-{
-    assert_true(m->count < STARTS_MOST);
-    m->starts[m->count].at_us = at_us;
-    m->last_us = at_us > m->last_us ? at_us : m->last_us;
-    m->starts[m->count++].slots = cost;
-    m->in_flight++;
-    if (is_bucket(&m->rule)) {
-        pour(m, at_us);
-        m->tokens -= (wide)cost * m->rule.period_us;
-    }
-}
-
-static int64_t naive_count(const struct naive *m, int64_t at_us, int64_t most, int64_t cost)
-{
-    static struct naive tried;
-    int64_t k = 0;
-
-    for (tried = *m; k < most && naive_allows(&tried, at_us, cost); k++)
-        naive_take(&tried, at_us, cost);
-    return k;
-}
-
-static void naive_give(struct naive *m, int64_t now_us, int64_t at_us, int64_t cost)
-{
-    wide given = (wide)cost * m->rule.period_us -
-                 (wide)(now_us + GATE_AHEAD_US > at_us ? now_us + GATE_AHEAD_US - at_us : 0) * m->rule.count;
-
-    if (given > 0)
-        m->tokens += given;
-    for (int i = 0; i < m->count; i++)
-        if (m->starts[i].at_us == at_us) {
-            int64_t back = cost < m->starts[i].slots ? cost : m->starts[i].slots;
-
-            m->starts[i].slots -= back;
-            cost -= back;
-        }
-}
-
-static void naive_charge(struct naive *m, int64_t now_us, int64_t cost)
-{
-    int64_t at_us = is_bucket(&m->rule) || now_us > m->last_us ? now_us : m->last_us, in_use = 0;
-
-    if (m->rule.algorithm == ALGORITHM_CONCURRENCY)
-        return;
-    for (int i = 0; m->rule.algorithm == ALGORITHM_SLIDING_LOG && i < m->count; i++)
-        if (m->starts[i].at_us > now_us - m->rule.period_us)
-            in_use += m->starts[i].slots;
-    if (m->rule.algorithm == ALGORITHM_SLIDING_LOG && cost > 2 * m->rule.count - in_use)
-        cost = 2 * m->rule.count - in_use;
-    if (cost > 0)
-        naive_take(m, at_us, cost);
-}
-
-/* Were the burst larger by that much, how many could start now? The others are in use. */
-static int64_t naive_used(const struct naive *m, int64_t now_us)
-{
-    enum { LARGER = 200 };
-    static struct naive larger;
-    int64_t free = 0;
-
-    larger = *m;
-    larger.rule.burst += LARGER;
-    if (is_bucket(&m->rule))
-        larger.tokens += (wide)LARGER * m->rule.period_us;
-    else
-        larger.rule.count += LARGER;
-    while (free < larger.rule.burst && naive_allows(&larger, now_us, free + 1))
-        free++;
-    return larger.rule.burst - free;
-}
-
-static void naive_change(struct naive *m, const struct rule *rule, int64_t now_us)
-{
-    int64_t last_us = now_us > m->last_us ? now_us : m->last_us, in_use = naive_used(m, last_us);
-
-    m->rule = *rule;
-    naive_fill(m, last_us, in_use < rule->burst ? in_use : rule->burst);
-}
-
-/* The log moves start by start; of windows only the sums are known, and they stay with the last start. */
-static void naive_step_back(struct naive *m, int64_t us)
-{
-    int64_t last = 0, now_in = 0, before = 0;
-
-    if (is_windowed(&m->rule)) {
-        last = window_number(&m->rule, m->last_us);
-        now_in = in_window(m, last);
-        before = in_window(m, last - 1);
-    }
-    m->last_us -= us;
-    m->poured_us -= us;
-    for (int i = 0; i < m->count; i++)
-        m->starts[i].at_us -= us;
-    if (is_windowed(&m->rule)) {
-        m->starts[0].at_us = m->last_us;
-        m->starts[0].slots = now_in;
-        m->starts[1].at_us = m->last_us - m->rule.period_us;
-        m->starts[1].slots = before;
-        m->count = 2;
-    }
-}
 
 /* ---- Random sequences */
 
 static int64_t pick(int64_t low, int64_t high)
 {
     return random_in(&chance, low, high);
+}
+
+static bool is_bucket(const struct rule *rule)
+{
+    return rule->algorithm == ALGORITHM_GCRA || rule->algorithm == ALGORITHM_TOKEN_BUCKET;
 }
 
 static struct rule random_rule_of(enum algorithm algorithm)
@@ -294,11 +47,13 @@ static struct rule random_rule_of(enum algorithm algorithm)
     return rule;
 }
 
-/* One gate, twice. */
+/* One gate, twice. Of concurrency only its jobs in flight. */
 struct pair {
     struct gate gate;
     struct naive naive;
+    int64_t in_flight;
     int64_t now_us, taken_us, taken; /* a job that was taken and did not give back */
+    int job;                         /* its number, the last that was given */
 };
 static struct pair pair;
 
@@ -317,13 +72,34 @@ static void check(const char *what, int64_t gate, int64_t model)
         differ(what, gate, model);
 }
 
+static bool is_concurrency(void)
+{
+    return pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY;
+}
+
 static void pair_init(const struct rule *rule)
 {
+    char stored[RULE_TEXT_SIZE];
+
     gate_free(&pair.gate);
+    naive_free(&pair.naive);
+    rule_write(rule, stored);
+    pair = (struct pair){.now_us = BEGIN_US + pick(0, 100000000)};
     gate_init(&pair.gate, rule);
-    naive_init(&pair.naive, rule);
-    pair.now_us = BEGIN_US + pick(0, 100000000);
-    pair.taken = 0;
+    naive_begin(&pair.naive, stored);
+}
+
+static void pair_free(void)
+{
+    gate_free(&pair.gate);
+    naive_free(&pair.naive);
+}
+
+static int64_t definition_opens(int64_t cost)
+{
+    if (is_concurrency())
+        return pair.in_flight < pair.gate.rule.count ? pair.now_us : GATE_NEVER;
+    return naive_opens(&pair.naive, pair.now_us, cost);
 }
 
 static void check_starts(void)
@@ -331,8 +107,32 @@ static void check_starts(void)
     int64_t costs[] = {1, 2, pair.gate.rule.burst};
 
     for (size_t i = 0; i < COUNT(costs); i++)
-        check("start", gate_start(&pair.gate, pair.now_us, costs[i]),
-              naive_start(&pair.naive, pair.now_us, costs[i]));
+        check("start", gate_start(&pair.gate, pair.now_us, costs[i]), definition_opens(costs[i]));
+}
+
+static int64_t definition_count(int64_t s_us, int64_t most, int64_t cost)
+{
+    int64_t free = pair.gate.rule.count - pair.in_flight;
+
+    if (is_concurrency())
+        return free < 0 ? 0 : free < most ? free : most;
+    return naive_count(&pair.naive, s_us, most, cost);
+}
+
+static void start_jobs(int64_t s_us, int64_t k, int64_t cost)
+{
+    const char *wrong = NULL;
+
+    assert_int_equal(gate_take(&pair.gate, s_us, k, cost), 0);
+    pair.in_flight += k;
+    for (int64_t i = 0; i < k && !is_concurrency() && !wrong; i++)
+        wrong = naive_start(&pair.naive, s_us, cost, ++pair.job);
+    if (wrong)
+        fail_msg("WEIR_SEED=%" PRIu64 ": %s", seed, wrong);
+    if (k) {
+        pair.taken_us = s_us;
+        pair.taken = cost;
+    }
 }
 
 static void take_some(void)
@@ -340,21 +140,13 @@ static void take_some(void)
     int64_t cost = pick(0, 2) ? 1 : pick(1, pair.gate.rule.burst + 1), most = pick(0, 5), k;
     int64_t s_us = gate_start(&pair.gate, pair.now_us, cost);
 
-    if (pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY)
-        cost = 1;
-    check("start", s_us, naive_start(&pair.naive, pair.now_us, cost));
+    check("start", s_us, definition_opens(cost));
     if (s_us == GATE_NEVER || pick(0, 1))
         return;
     s_us += pick(0, 1) ? 0 : pick(0, 40);
     k = gate_count(&pair.gate, s_us, most, cost);
-    check("count", k, naive_count(&pair.naive, s_us, most, cost));
-    assert_int_equal(gate_take(&pair.gate, s_us, k, cost), 0);
-    for (int64_t i = 0; i < k; i++)
-        naive_take(&pair.naive, s_us, cost);
-    if (k) {
-        pair.taken_us = s_us;
-        pair.taken = cost;
-    }
+    check("count", k, definition_count(s_us, most, cost));
+    start_jobs(s_us, k, cost);
     if (s_us > pair.now_us + AHEAD_US || pick(0, 1))
         pair.now_us = s_us;
 }
@@ -363,10 +155,10 @@ static void give_some(void)
 {
     int64_t cost = pick(1, 4);
 
-    if (cost > pair.taken || pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY)
+    if (cost > pair.taken || is_concurrency())
         return;
     gate_give(&pair.gate, pair.now_us, pair.taken_us, cost);
-    naive_give(&pair.naive, pair.now_us, pair.taken_us, cost);
+    naive_give(&pair.naive, pair.now_us, pair.taken_us, cost, pair.job);
     pair.taken = 0;
 }
 
@@ -375,27 +167,38 @@ static void charge_some(void)
     int64_t cost = pick(1, 2 * pair.gate.rule.burst);
 
     assert_int_equal(gate_charge(&pair.gate, pair.now_us, cost), 0);
-    naive_charge(&pair.naive, pair.now_us, cost);
+    if (!is_concurrency())
+        naive_charge(&pair.naive, pair.now_us, cost);
 }
 
 static void release_one(void)
 {
     gate_release(&pair.gate);
-    pair.naive.in_flight -= pair.naive.in_flight > 0;
+    pair.in_flight -= pair.in_flight > 0;
+}
+
+static void change_rule_to(const struct rule *rule)
+{
+    bool same = rule_equal(rule, &pair.gate.rule);
+    char stored[RULE_TEXT_SIZE];
+    struct naive_rule naive;
+
+    assert_int_equal(gate_change(&pair.gate, rule, pair.now_us), 0);
+    rule_write(rule, stored);
+    assert_non_null(naive_rule_read(stored, &naive));
+    if (!same && !is_concurrency())
+        naive_change(&pair.naive, &naive, pair.now_us);
+    for (size_t i = 0; i < pair.naive.count; i++) /* a gate counts the most that can be in use */
+        pair.naive.starts[i].least = pair.naive.starts[i].most;
+    pair.taken = 0;
 }
 
 static void change_rule(void)
 {
-    bool concurrency = pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY;
-    struct rule rule = random_rule_of(concurrency ? ALGORITHM_CONCURRENCY
-                                                  : (enum algorithm)pick(0, ALGORITHM_SLIDING_WINDOW));
+    struct rule rule = random_rule_of(is_concurrency() ? ALGORITHM_CONCURRENCY
+                                                       : (enum algorithm)pick(0, ALGORITHM_SLIDING_WINDOW));
 
-    assert_int_equal(gate_change(&pair.gate, &rule, pair.now_us), 0);
-    if (concurrency)
-        pair.naive.rule = rule;
-    else if (!rule_equal(&rule, &pair.naive.rule))
-        naive_change(&pair.naive, &rule, pair.now_us);
-    pair.taken = 0;
+    change_rule_to(&rule);
 }
 
 static void step_back(void)
@@ -403,7 +206,8 @@ static void step_back(void)
     int64_t us = pick(1, 200000);
 
     gate_step_back(&pair.gate, us);
-    naive_step_back(&pair.naive, us);
+    if (!is_concurrency())
+        naive_step_back(&pair.naive, us);
     pair.now_us -= us;
     pair.taken = 0;
 }
@@ -423,17 +227,19 @@ static void move_clock(void)
 /* The n-th start is where starting one after the other gets. */
 static void check_nth_starts(void)
 {
-    static struct naive walked;
     int64_t cost = pick(0, 1) ? 1 : pick(1, pair.gate.rule.burst), s_us = pair.now_us;
+    struct naive walked;
 
-    if (pair.gate.rule.algorithm == ALGORITHM_CONCURRENCY)
-        cost = 1;
-    walked = pair.naive;
+    naive_copy(&walked, &pair.naive);
     for (int64_t n = 1; n <= 25 && s_us != GATE_NEVER; n++) {
-        s_us = naive_start(&walked, s_us, cost);
+        if (is_concurrency())
+            s_us = n <= pair.gate.rule.count - pair.in_flight ? s_us : GATE_NEVER;
+        else
+            s_us = naive_opens(&walked, s_us, cost);
         check("nth start", gate_nth_start(&pair.gate, pair.now_us, n, cost), s_us);
-        naive_take(&walked, s_us, cost);
+        naive_start(&walked, s_us, cost, -1);
     }
+    naive_free(&walked);
 }
 
 static void (*const steps[])(void) = {
@@ -453,7 +259,7 @@ static void run_sequences(enum algorithm algorithm)
         }
         check("resets", gate_resets(&pair.gate, pair.now_us) >= pair.now_us, 1);
     }
-    gate_free(&pair.gate);
+    pair_free();
 }
 
 static void begin_random(void)
@@ -462,12 +268,36 @@ static void begin_random(void)
     chance = seed;
 }
 
-static void test_random_sequences_equal_the_model(void **state)
+static void test_random_sequences_equal_the_definitions(void **state)
 {
     (void)state;
     begin_random();
     for (int algorithm = 0; algorithm < ALGORITHM_COUNT; algorithm++)
         run_sequences((enum algorithm)algorithm);
+}
+
+/* Any rate from one in ten years to a million a second, with bursts up to a thousand million. */
+static void test_random_rates_equal_the_definition(void **state)
+{
+    static void (*const acts[])(void) = {take_some,  take_some,  take_some,
+                                         move_clock, move_clock, check_nth_starts};
+
+    (void)state;
+    begin_random();
+    for (int i = 0; i < SEQUENCES; i++) {
+        struct rule rule = random_rule(&chance);
+
+        pair_init(&rule);
+        for (int j = 0; j < STEPS && pair.now_us < 2 * BEGIN_US; j++) {
+            acts[pick(0, COUNT(acts) - 1)]();
+            check_starts();
+            if (pick(0, 30) == 0) {
+                rule = random_rule(&chance);
+                change_rule_to(&rule);
+            }
+        }
+    }
+    pair_free();
 }
 
 static struct rule parsed(const char *text)
@@ -489,35 +319,25 @@ static struct {
 static int history_count;
 static bool in_order, merged; /* the starts go forward; the gate may have had to forget */
 
+/* As if all had cost that from the beginning; only of the last start it is asked whether it is too much. */
 static void replay_history(void)
 {
-    naive_init(&pair.naive, &pair.gate.rule);
+    char stored[RULE_TEXT_SIZE];
+    const char *wrong = NULL;
+
+    rule_write(&pair.gate.rule, stored);
+    naive_free(&pair.naive);
+    naive_begin(&pair.naive, stored);
     for (int i = 0; i < history_count; i++)
-        if (history[i].slots > 0)
-            naive_take(&pair.naive, history[i].at_us, history[i].slots);
+        if (history[i].slots > 0 && i < history_count - 1)
+            naive_charge(&pair.naive, history[i].at_us, history[i].slots);
+        else if (history[i].slots > 0)
+            wrong = naive_start(&pair.naive, history[i].at_us, history[i].slots, i);
+    if (wrong)
+        fail_msg("WEIR_SEED=%" PRIu64 ": %s", seed, wrong);
 }
 
-/* The definition: in no window that ends with the last start, more than fits above what drains in it. A start
- * that was rounded up counts as the exact time. */
-static void check_windows(void)
-{
-    const struct rule *rule = &pair.gate.rule;
-    int64_t end_us = history[history_count - 1].at_us;
-
-    for (int i = 0; i < history_count; i++) {
-        int64_t sum = 0;
-
-        for (int j = 0; j < history_count; j++)
-            if (history[j].at_us >= history[i].at_us && history[j].at_us <= end_us)
-                sum += history[j].slots;
-        if (history[i].at_us <= end_us &&
-            (wide)sum * rule->period_us >
-                (wide)rule->burst * rule->period_us + (wide)(end_us - history[i].at_us + 1) * rule->count)
-            differ("slots in a window", sum, rule->burst);
-    }
-}
-
-/* As the model has it, but for less than a microsecond: a start that was rounded up counts as the exact time
+/* As the definition has it, but for less than a microsecond: a start that was rounded up counts as the exact time
  * only in the one of the two that had no room to spare. */
 static void check_given(void)
 {
@@ -527,7 +347,7 @@ static void check_given(void)
     replay_history();
     for (size_t i = 0; i < COUNT(costs); i++) {
         int64_t at_us = gate_start(&pair.gate, pair.now_us, costs[i]);
-        int64_t model_us = naive_start(&pair.naive, pair.now_us, costs[i]);
+        int64_t model_us = naive_opens(&pair.naive, pair.now_us, costs[i]);
 
         if (at_us < model_us - 1 || (at_us > model_us + 1 && in_order && !merged))
             differ("start after giving back", at_us, model_us);
@@ -546,7 +366,6 @@ static void start_some(void)
     history[history_count].at_us = s_us;
     history[history_count].gives = true;
     history[history_count++].slots = cost;
-    check_windows();
     if (pick(0, 1))
         pair.now_us = s_us;
 }
@@ -585,7 +404,7 @@ static void test_what_no_later_start_has_used_is_given_back(void **state)
             check_given();
         }
     }
-    gate_free(&pair.gate);
+    pair_free();
 }
 
 /* More starts than it remembers one by one, each of them with less in use than the next: hardly anything is
@@ -606,7 +425,7 @@ static void test_a_short_memory_gives_back_nearly_all(void **state)
         gate_give(&pair.gate, pair.now_us + 100, pair.now_us + i, 9);
     left = 1000 - gate_count(&pair.gate, pair.now_us + 100, 1000, 1);
     assert_in_range(left, 100, 180);
-    gate_free(&pair.gate);
+    pair_free();
 }
 
 /* ---- Long backlogs */
@@ -634,7 +453,7 @@ static void test_the_nth_start_is_exact_however_far(void **state)
         }
         gate_free(&walked);
     }
-    gate_free(&pair.gate);
+    pair_free();
 }
 
 static int64_t nth_of(const char *text, int64_t n)
@@ -671,6 +490,35 @@ static void test_a_billion_jobs_are_no_work(void **state)
     assert_int_equal(nth_of("concurrency=5", 6), GATE_NEVER);
 }
 
+/* An hour of backlog, or a thousand starts: the n-th start is the exact time rounded up, to the last
+ * microsecond. */
+static void test_an_hour_of_backlog_is_exact(void **state)
+{
+    static const struct rule rules[] = {
+        GCRA(7, 1000000, 7),         GCRA(7, 1000000, 1),       GCRA(30000, 1000000, 1),
+        GCRA(30000, 1000000, 30000), GCRA(1000000, 1000000, 1), GCRA(1, 1500000, 1),
+        GCRA(1, 86400000000, 1),     GCRA(100, 1000000, 10),    GCRA(3, 1000, 2),
+        GCRA(999983, 1000003, 1),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        const struct rule *r = &rules[i];
+        int64_t n = (int64_t)((__int128)3600000000 * r->count / r->period_us);
+        int64_t s = BEGIN_US;
+        struct gate g;
+
+        n = n < 1000 ? 1000 : n > 3000000 ? 3000000 : n;
+        gate_init(&g, r);
+        for (int64_t k = 1; k <= n; k++) {
+            s = gate_start(&g, s, 1);
+            assert_int_equal(gate_take(&g, s, 1, 1), 0);
+        }
+        __int128 exact = (__int128)(n - r->burst) * r->period_us;
+        assert_int_equal(s - BEGIN_US, (int64_t)((exact + r->count - 1) / r->count));
+    }
+}
+
 /* ---- Worst cases */
 
 static void test_no_period_sees_more_than_the_worst_case(void **state)
@@ -697,7 +545,7 @@ static void test_no_period_sees_more_than_the_worst_case(void **state)
                 differ("starts in a period", j - first + 1, rule_most_in_period(&rule));
         }
     }
-    gate_free(&pair.gate);
+    pair_free();
 }
 
 /* Quiet until first_us, then all that may start within one period. */
@@ -737,6 +585,43 @@ static void test_the_worst_case_is_met(void **state)
         assert_int_equal(rule_most_in_period(&rule), worst[i].most);
         assert_int_equal(starts_in_a_period(worst[i].rule, edge_us - 1), worst[i].most);
     }
+}
+
+static void test_costs(void **state)
+{
+    struct rule rule = GCRA(10, 1000000, 5);
+    struct gate g;
+
+    (void)state;
+    gate_init(&g, &rule);
+    assert_int_equal(gate_start(&g, BEGIN_US, 6), INT64_MAX);
+    assert_int_equal(gate_nth_start(&g, BEGIN_US, 1, 6), INT64_MAX);
+    assert_int_equal(gate_start(&g, BEGIN_US, 5), BEGIN_US);
+    assert_int_equal(gate_count(&g, BEGIN_US, 10, 2), 2);
+    assert_int_equal(gate_take(&g, BEGIN_US, 2, 2), 0);
+    assert_int_equal(gate_count(&g, BEGIN_US, 10, 1), 1);
+    assert_int_equal(gate_start(&g, BEGIN_US, 2), BEGIN_US + 100000);
+    assert_int_equal(gate_start(&g, BEGIN_US, 5), BEGIN_US + 400000);
+    assert_int_equal(gate_count(&g, BEGIN_US, 0, 1), 0);
+}
+
+static void test_a_changed_rule_keeps_what_was_used(void **state)
+{
+    const struct rule before = GCRA(10, 1000000, 5), tighter = GCRA(1, 1000000, 2),
+                      faster = GCRA(7, 1000, 100);
+    struct gate g;
+
+    (void)state;
+    gate_init(&g, &before);
+    assert_int_equal(gate_take(&g, BEGIN_US, 3, 1), 0);
+    assert_int_equal(gate_change(&g, &tighter, BEGIN_US + 50000), 0); /* 2.5 slots left: 3, at most 2 */
+    assert_int_equal(g.word[0], BEGIN_US + 50000 + 2000000);
+    assert_int_equal(gate_start(&g, BEGIN_US + 50000, 1), BEGIN_US + 1050000);
+    assert_int_equal(gate_change(&g, &faster, BEGIN_US + 1050001), 0); /* 0.999999 left: 1 */
+    assert_int_equal(g.word[0], BEGIN_US + 1050001 + 142);
+    assert_int_equal(g.word[1], 6);
+    assert_int_equal(gate_change(&g, &before, BEGIN_US + 9000000), 0); /* nothing left */
+    assert_int_equal(gate_count(&g, BEGIN_US + 9000000, 10, 1), 5);
 }
 
 /* ---- Pauses, rates that adapt */
@@ -914,7 +799,11 @@ static void test_debt_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_sequences_equal_the_model),
+        cmocka_unit_test(test_random_sequences_equal_the_definitions),
+        cmocka_unit_test(test_random_rates_equal_the_definition),
+        cmocka_unit_test(test_an_hour_of_backlog_is_exact),
+        cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_a_changed_rule_keeps_what_was_used),
         cmocka_unit_test(test_what_no_later_start_has_used_is_given_back),
         cmocka_unit_test(test_a_short_memory_gives_back_nearly_all),
         cmocka_unit_test(test_the_nth_start_is_exact_however_far),

@@ -9,8 +9,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "tests/gate_model.h"
+#include "tests/naive.h"
 #include "tests/program.h"
+#include "tests/random_rule.h"
 #include "throttle/plan.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -20,7 +21,7 @@ static struct error error;
 
 /* ---- What is reckoned */
 
-/* Three rules of gcra, whose leaky buckets start each job at the first time that suits all. */
+/* Up to three rules of gcra, whose definitions start each job at the first time that suits all. */
 static void test_several_rules_are_kept_together(void **state)
 {
     enum { JOBS = 60 };
@@ -29,14 +30,16 @@ static void test_several_rules_are_kept_together(void **state)
     (void)state;
     for (int i = 0; i < 500; i++) {
         struct rule_set set = {.count = (size_t)random_in(&random, 2, 3)};
-        struct model models[3];
+        struct naive models[3];
         struct plan_point points[JOBS];
+        char stored[RULE_TEXT_SIZE];
         int64_t s_us = BEGIN_US;
 
         for (size_t r = 0; r < set.count; r++) {
             set.at[r] = (struct rule)GCRA(random_in(&random, 1, 20), random_in(&random, 20, 5000),
                                           random_in(&random, 1, 9));
-            model_init(&models[r], &set.at[r]);
+            rule_write(&set.at[r], stored);
+            naive_begin(&models[r], stored);
         }
         for (int64_t job = 1; job <= JOBS; job++)
             points[job - 1].job = job;
@@ -44,13 +47,15 @@ static void test_several_rules_are_kept_together(void **state)
         for (int job = 0; job < JOBS; job++) {
             for (size_t r = 0; r < set.count; r++)
                 for (size_t q = 0; q < set.count; q++)
-                    s_us = model_start(&models[q], s_us, 1);
+                    s_us = naive_opens(&models[q], s_us, 1);
             for (size_t r = 0; r < set.count; r++)
-                model_take(&models[r], s_us, 1);
+                assert_null(naive_start(&models[r], s_us, 1, job));
             if (points[job].start_us != s_us)
                 fail_msg("WEIR_SEED=%llu: plan %d: job %d starts %lld us off", (unsigned long long)seed, i,
                          job + 1, (long long)(points[job].start_us - s_us));
         }
+        for (size_t r = 0; r < set.count; r++)
+            naive_free(&models[r]);
     }
 }
 

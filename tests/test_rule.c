@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tests/gate_model.h"
+#include "tests/random_rule.h"
 #include "throttle/rule.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -298,15 +298,13 @@ static void test_who_dies_wastes_one_slot(void **state)
  * died have started. */
 static void random_line(const char *rules, uint64_t *random)
 {
-    struct naive_rule rule;
     struct naive naive;
     int count = (int)random_in(random, 2, 60);
 
     free(redis_text("FLUSHALL"));
     caller_count = 0;
     limit_m(rules);
-    assert_non_null(naive_rule_read(rules, &rule));
-    naive_init(&naive, &rule);
+    naive_begin(&naive, rules);
     turns.now_us = BEGIN_US;
     for (int i = 0; i < count; i++) {
         add_caller("m", random_in(random, 1, random_in(random, 0, 2) ? 1 : 3),

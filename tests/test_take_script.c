@@ -13,7 +13,7 @@
 #include "core/redis/client.h"
 #include "core/redis/redis.h"
 #include "core/redis/script.h"
-#include "tests/gate_model.h"
+#include "tests/random_rule.h"
 #include "tests/server.h"
 #include "throttle/gate.h"
 

@@ -1,5 +1,5 @@
-/* verify: traces that kept their limits and traces that did not, against the leaky bucket of gate_model.h and
- * the definitions of naive.h; what is measured; what is no trace. */
+/* verify: traces that kept their limits and traces that did not, against the definitions of naive.h; what is
+ * measured; what is no trace. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "tests/gate_model.h"
 #include "tests/naive.h"
 #include "tests/program.h"
+#include "tests/random_rule.h"
 #include "throttle/gate.h"
 #include "throttle/verify/verify.h"
 #include "worker/way/trace.h"
@@ -143,16 +143,17 @@ static void test_a_kept_rate(void **state)
     for (size_t i = 0; i < COUNT(types); i++) {
         char stored[RULE_TEXT_SIZE];
         int64_t s = BEGIN_US;
-        struct model m;
+        struct naive m;
 
         rule_write(&types[i].rule, stored);
-        model_init(&m, &types[i].rule);
+        naive_begin(&m, stored);
         for (int j = 0; j < STARTS; j++) {
-            s = model_start(&m, s, 1);
-            model_take(&m, s, 1);
+            s = naive_opens(&m, s, 1);
+            assert_null(naive_start(&m, s, 1, j));
             add_start(&t, (int)random_in(&random, 0, 2), types[i].type, s, random_in(&random, 0, 900),
                       stored);
         }
+        naive_free(&m);
     }
     traces_close(&t);
     v = replay(3);
@@ -217,7 +218,7 @@ static void check_random(uint64_t *random)
     uint64_t expected = 0;
     struct traces t;
     struct verify v;
-    struct model m;
+    struct naive m;
 
     while (rule.period_us / rule.count >
            INT64_C(1000000000000)) /* that many of them would leave all calendars */
@@ -235,15 +236,15 @@ static void check_random(uint64_t *random)
     }
     traces_close(&t);
     qsort(shots, SHOTS, sizeof *shots, compare_shots);
-    model_init(&m, &rule);
+    naive_begin(&m, stored);
     v = replay(3);
     for (int i = 0; i < SHOTS; i++) {
         struct shot *s = &shots[i];
-        int64_t opens_us = model_start(&m, s->at_us, 1);
+        int64_t opens_us = naive_opens(&m, s->at_us, 1);
 
         s->early_us = opens_us - s->at_us;
         if (s->early_us <= (rule.period_us % rule.count != 0)) { /* it may have been rounded up */
-            model_take(&m, opens_us, 1);
+            assert_null(naive_start(&m, opens_us, 1, i));
             continue;
         }
         if (expected < VERIFY_NAMED_MAX &&
@@ -257,6 +258,7 @@ static void check_random(uint64_t *random)
     if (v.violations != expected || v.types[0].violations != expected)
         fail_msg("WEIR_SEED=%" PRIu64 ": %s: %" PRIu64 " violations, not %" PRIu64, seed, stored,
                  v.violations, expected);
+    naive_free(&m);
     verify_free(&v);
 }
 
@@ -547,13 +549,11 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
     static struct shot shots[2 * STARTS];
     int64_t at_us = BEGIN_US, opens_us;
     int expected = 0;
-    struct naive_rule rule;
     struct naive model;
     struct traces t;
     struct verify v;
 
-    assert_non_null(naive_rule_read(stored, &rule));
-    naive_init(&model, &rule);
+    naive_begin(&model, stored);
     traces_open(&t);
     for (int i = 0; i < STARTS; i++) {
         int64_t cost = random_in(random, 1, cost_most);
@@ -568,7 +568,7 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
             add_cost(&t, s->file, "mail", s->at_us, 0, stored, cost);
             s->line = t.lines[s->file];
         }
-        at_us = opens_us + (random_in(random, 0, 9) ? 0 : random_in(random, 0, rule.period_us));
+        at_us = opens_us + (random_in(random, 0, 9) ? 0 : random_in(random, 0, model.rule.period_us));
         if (naive_start(&model, at_us, cost, i))
             fail_msg("the model refuses what it allows");
         add_cost(&t, (int)random_in(random, 0, 2), "mail", at_us, 0, stored, cost);

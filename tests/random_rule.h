@@ -1,0 +1,58 @@
+/* Random rules of gcra, for tests of all that reads or keeps rules. */
+#ifndef TESTS_RANDOM_RULE_H
+#define TESTS_RANDOM_RULE_H
+
+#include "tests/random.h"
+#include "throttle/rule.h"
+
+/* A rule of gcra, the algorithm of rules that name none. */
+#define GCRA(n, period, at_once)                                                                             \
+    {                                                                                                        \
+        .count = (n), .period_us = (period), .burst = (at_once)                                              \
+    }
+
+/* 1 to high, each magnitude about as likely. */
+static inline int64_t random_magnitude(uint64_t *state, int64_t high)
+{
+    int bits = 0;
+    int64_t top;
+
+    while (bits < 61 && (INT64_C(2) << bits) <= high)
+        bits++;
+    top = INT64_C(2) << random_in(state, 0, bits);
+    return random_in(state, 1, top < high ? top : high);
+}
+
+/* The rates that must be exact, with a burst of their own half of the time, and any rule that is valid. */
+static inline struct rule random_rule(uint64_t *state)
+{
+    static const struct rule known[] = {
+        GCRA(7, 1000000, 7),
+        GCRA(30000, 1000000, 30000),
+        GCRA(1000000, 1000000, 1000000),
+        GCRA(1, 1500000, 1),
+        GCRA(1, 86400000000, 1),
+        GCRA(100, 1000000, 10),
+        GCRA(1000, 1000000, 1),
+        GCRA(5000, 1000000, 1),
+        GCRA(1000000000, 1000000001, 1000000000),
+        GCRA(3, 315360000000000, 2),
+        GCRA(10000, 86400000000, 10000),
+    };
+    const int64_t ten_years = INT64_C(3650) * 86400 * 1000000;
+    struct rule r = known[random_in(state, 0, sizeof known / sizeof *known - 1)];
+    __int128 burst_max;
+
+    if (random_in(state, 0, 2) == 0) {
+        r.count = random_magnitude(state, 1000000000);
+        r.period_us = r.count - 1 + random_magnitude(state, ten_years - r.count + 1);
+    }
+    burst_max = (__int128)ten_years * r.count / r.period_us + 1;
+    if (burst_max > 1000000000)
+        burst_max = 1000000000;
+    if (r.burst > burst_max || random_in(state, 0, 1))
+        r.burst = random_magnitude(state, (int64_t)burst_max);
+    return r;
+}
+
+#endif
