@@ -74,7 +74,8 @@ static const struct reserved {
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
      {"cli/json.h", "core/redis/answer.h", "throttle/verify/verify.c", "worker/adopt.c"}},
-    {"#include \"core/redis/answer.h\"", {"core/redis/answer.c", "queue/"}},
+    {"#include \"core/redis/answer.h\"", {"core/redis/answer.c", "core/redis/pages.h", "queue/"}},
+    {"#include \"core/redis/pages.h\"", {"core/redis/pages.c", "queue/"}},
     {"#include <curl/", {"worker/way/http.c"}},
     {"#include <glib", {"queue/schedule/zone.c"}},
     {"getaddrinfo(", {"core/redis/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */

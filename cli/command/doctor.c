@@ -1,6 +1,8 @@
 /* weir doctor: is all as it should be? */
 #include "queue/doctor/doctor.h"
+#include "cli/color.h"
 #include "cli/command/commands.h"
+#include "cli/format.h"
 #include "cli/json.h"
 #include "cli/text.h"
 
@@ -8,8 +10,13 @@ static int run_doctor(struct cli *cli, int argc, char **argv);
 
 const struct command command_doctor = {.name = "doctor", .run = run_doctor};
 
-static const char *const state_names[] = {
-    [DOCTOR_OK] = "ok", [DOCTOR_MENDED] = "mended", [DOCTOR_WARNING] = "warning", [DOCTOR_WRONG] = "wrong"};
+static const struct {
+    const char *name;
+    enum tone tone;
+} states[] = {[DOCTOR_OK] = {"ok", TONE_PLAIN},
+              [DOCTOR_REPAIRED] = {"repaired", TONE_GOOD},
+              [DOCTOR_WARNING] = {"warning", TONE_WARNING},
+              [DOCTOR_WRONG] = {"wrong", TONE_WRONG}};
 
 static json_t *doctor_json(const struct doctor *d)
 {
@@ -19,22 +26,46 @@ static json_t *doctor_json(const struct doctor *d)
         const struct doctor_check *c = &d->checks[i];
 
         json_array_append_new(checks, json_pack("{s:s, s:s, s:o, s:o}", "name", c->name, "state",
-                                                state_names[c->state], "text", text_word(c->text), "do",
+                                                states[c->state].name, "text", text_word(c->text), "do",
                                                 text_json(span_str(c->todo))));
     }
     return json_pack("{s:o}", "checks", checks);
 }
 
-static void print_doctor(const struct doctor *d)
+/* The last line: "1 wrong, 2 warnings". */
+static void print_sum(const struct doctor *d)
 {
-    for (size_t i = 0; i < d->count; i++) {
-        const struct doctor_check *c = &d->checks[i];
+    size_t wrong = 0, warnings = 0;
+    char text[PHRASE_SIZE];
 
-        output("%s: %s: %s%s%s\n", state_names[c->state], c->name, c->text, *c->todo ? "; " : "", c->todo);
+    for (size_t i = 0; i < d->count; i++) {
+        wrong += d->checks[i].state == DOCTOR_WRONG;
+        warnings += d->checks[i].state == DOCTOR_WARNING;
     }
+    if (wrong)
+        output_toned(stdout, TONE_WRONG, "%zu wrong%s", wrong, warnings ? ", " : "\n");
+    if (warnings)
+        output_toned(stdout, TONE_WARNING, "%s\n", counted((int64_t)warnings, "warning", text));
+    if (!wrong && !warnings)
+        output("nothing is wrong\n");
 }
 
-/* What is wrong was said; the exit code says it once more. */
+/* What is wrong comes last. */
+static void print_doctor(const struct doctor *d)
+{
+    for (enum doctor_state state = DOCTOR_OK; state <= DOCTOR_WRONG; state++)
+        for (size_t i = 0; i < d->count; i++) {
+            const struct doctor_check *c = &d->checks[i];
+
+            if (c->state != state)
+                continue;
+            output_toned(stdout, states[state].tone, "%s", states[state].name);
+            output(": %s: %s%s%s\n", c->name, c->text, *c->todo ? "; " : "", c->todo);
+        }
+    print_sum(d);
+}
+
+/* The exit code says it once more. */
 static int verdict(const struct doctor *d)
 {
     if (d->refused)
@@ -47,7 +78,7 @@ static int verdict(const struct doctor *d)
 static int run_doctor(struct cli *cli, int argc, char **argv)
 {
     bool repair = false;
-    const struct flag flags[] = {{"repair", 0, FLAG_BOOL, NULL, "mend what is safe to mend", &repair},
+    const struct flag flags[] = {{"repair", 0, FLAG_BOOL, NULL, "repair what is safe to repair", &repair},
                                  {.name = NULL}};
     struct doctor d;
     struct weir *w;

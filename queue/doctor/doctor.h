@@ -1,11 +1,11 @@
-/* doctor: looks at a Redis and at what a namespace has in it, says what is not as it should be and what to
- * do, and mends what is safe to mend.
+/* doctor: looks at a Redis and at what a namespace has in it, says what is wrong and what to do, and repairs
+ * what is safe to repair.
  *
- * doctor_setup.c    Redis itself: role, version, settings, rights
+ * doctor_setup.c    Redis itself: is it there, its clock, slow calls, rights, functions
+ * doctor_settings.c what INFO says: version, role, settings; workers ask settings.c for the worst of it
  * doctor_access.c   which rights the user lacks; workers ask it too
- * doctor.c          the structures: passes over all of them, and what is told
- * doctor_pages.c    asking page by page what is wrong, a second look at it, and having it mended
- * doctor_counts.c   what adds up over pages: the counters of types, jobs in flight */
+ * doctor_sweep.c    what the namespace has there: passes over all of it, page by page
+ * doctor_*.lua      judge: what must hold of a thing; faults: the sentence, weight and repair of each; repair */
 #ifndef QUEUE_DOCTOR_DOCTOR_H
 #define QUEUE_DOCTOR_DOCTOR_H
 
@@ -17,12 +17,12 @@
 
 struct weir;
 
-enum doctor_state { DOCTOR_OK, DOCTOR_MENDED, DOCTOR_WARNING, DOCTOR_WRONG };
+enum doctor_state { DOCTOR_OK, DOCTOR_REPAIRED, DOCTOR_WARNING, DOCTOR_WRONG };
 
 struct doctor_check {
-    const char *name; /* static */
+    char *name;
     enum doctor_state state;
-    char *text, *todo; /* printable ASCII; todo: "" when there is nothing to do */
+    char *text, *todo; /* todo: "" when there is nothing to do; all three are printable ASCII */
 };
 
 struct doctor {
@@ -31,10 +31,10 @@ struct doctor {
     bool no_memory;
     bool misconfigured; /* Redis or its settings are wrong */
     bool refused;       /* the user lacks rights */
-    bool broken;        /* structures are wrong, and not all were mended */
+    bool broken;        /* structures are wrong, and not all were repaired */
 };
 
-/* Looks at everything; repair: mends what can be mended, else nothing is written. now_us < 0: Redis's time. A
+/* Looks at everything; repair: repairs what can be repaired, else nothing is written. now_us < 0: Redis's time. A
  * negative status when Redis cannot be looked at: w->error says why, and out has what was found until then.
  * Free with doctor_free, also then. */
 WEIR_CHECKED int doctor_run(struct weir *w, int64_t now_us, bool repair, struct doctor *out);
@@ -42,10 +42,18 @@ void doctor_free(struct doctor *d);
 
 /* ---- Between its parts */
 
-/* Adds what was looked at; todo may be NULL. Control characters and what is no ASCII become '?'. */
+/* Adds what was looked at; todo may be NULL. Control characters and what is not ASCII become '?'. */
 void doctor_add(struct doctor *d, const char *name, enum doctor_state state, const char *todo,
                 const char *fmt, ...) WEIR_PRINTF(5, 6);
+void doctor_clear(struct doctor *d);
+/* The checks of from go behind those of to; frees from. */
+void doctor_move(struct doctor *to, struct doctor *from);
 /* Redis itself. *usable: the structures can be looked at. */
 WEIR_CHECKED int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, bool *usable);
+/* The settings, by what INFO says and min_replicas_to_write, which it does not. Returns whether the structures can
+ * be looked at. */
+bool doctor_settings(struct doctor *d, const char *info);
+/* What the namespace has in it. */
+WEIR_CHECKED int doctor_structures(struct weir *w, int64_t now_us, bool repair, struct doctor *d);
 
 #endif

@@ -1,5 +1,5 @@
-/* Redis itself. It is asked over a connection that does without our functions, so that also a replica, or one
- * that is too old, can be told so. What the user may not look at is said to be so; it is no error. */
+/* Redis itself. It is asked over a connection that needs none of Weir's functions, so that a replica, or a Redis
+ * that is too old, can be reported as such. What the user may not look at is a warning, and no error. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,12 +7,11 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/redis/client.h"
+#include "core/redis/answer.h"
 #include "core/redis/reply.h"
 #include "core/redis/script.h"
 #include "queue/doctor/doctor.h"
 #include "queue/doctor/doctor_access.h"
-#include "queue/doctor/settings.h"
 
 #define ROUND_TRIPS 5
 #define SLOW_US 50000    /* a round trip that slows every turn down */
@@ -112,129 +111,6 @@ static int check_reach(struct setup *s)
 
 /* ---- What INFO says */
 
-static void check_version(struct setup *s, const char *info)
-{
-    char version[32], other[32];
-
-    if (!info_text(info, "redis_version", version, sizeof version))
-        doctor_add(s->d, "version", DOCTOR_WARNING, "use Redis 7.0 or later, or Valkey",
-                   "Redis does not tell its version");
-    else if (!settings_has_functions(info))
-        doctor_add(s->d, "version", DOCTOR_WRONG, "install Redis 7.0 or later, or Valkey",
-                   "Redis %s has no functions, which Weir consists of", version);
-    else if (info_text(info, "dragonfly_version", other, sizeof other))
-        doctor_add(s->d, "version", DOCTOR_WARNING, "use Redis 7.0 or later, or Valkey",
-                   "Dragonfly %s: Weir was never tried on it", other);
-    else if (info_text(info, "valkey_version", other, sizeof other))
-        doctor_add(s->d, "version", DOCTOR_OK, NULL,
-                   "Valkey %s, which has all that Weir needs; its tests run on Redis 7.0", other);
-    else
-        doctor_add(s->d, "version", DOCTOR_OK, NULL,
-                   strncmp(version, "7.0.", 4) == 0
-                       ? "Redis %s, on which Weir's tests run"
-                       : "Redis %s, which has all that Weir needs; its tests run on 7.0",
-                   version);
-}
-
-static void check_role(struct setup *s, const char *info)
-{
-    char role[32], host[128] = "", todo[200];
-
-    if (!info_text(info, "role", role, sizeof role) || strcmp(role, "master") == 0) {
-        doctor_add(s->d, "role", DOCTOR_OK, NULL, "a master, which takes writes");
-        return;
-    }
-    info_text(info, "master_host", host, sizeof host);
-    snprintf(todo, sizeof todo, "name its master: --redis redis://%s:%" PRId64, host,
-             info_number(info, "master_port", 6379));
-    doctor_add(s->d, "role", DOCTOR_WRONG, todo, "a replica, which takes no writes");
-}
-
-static void check_cluster(struct setup *s, const char *info)
-{
-    if (info_number(info, "cluster_enabled", 0) != 0)
-        doctor_add(s->d, "cluster", DOCTOR_WRONG, "use a Redis of its own, with cluster-enabled no",
-                   "a node of a cluster, which Weir does not support");
-    else
-        doctor_add(s->d, "cluster", DOCTOR_OK, NULL, "not part of a cluster");
-}
-
-static void check_aof(struct setup *s, const char *info)
-{
-    if (settings_has_aof(info))
-        doctor_add(s->d, "aof", DOCTOR_OK, NULL, "on: a restart keeps all but what the last second brought");
-    else
-        doctor_add(s->d, "aof", DOCTOR_WARNING,
-                   "redis-cli CONFIG SET appendonly yes, and appendonly yes in redis.conf",
-                   "off: a restart of Redis loses all jobs since its last snapshot and runs others twice");
-}
-
-static bool is_bad(const char *info, const char *field)
-{
-    char status[16];
-
-    return info_text(info, field, status, sizeof status) && strcmp(status, "ok") != 0;
-}
-
-static void check_persistence(struct setup *s, const char *info)
-{
-    bool loading = info_number(info, "loading", 0) != 0;
-
-    if (is_bad(info, "aof_last_write_status"))
-        doctor_add(s->d, "persistence", DOCTOR_WRONG, "make room on its disk, see Redis's log",
-                   "the last write to the AOF failed, and Redis refuses writes until one succeeds");
-    else if (is_bad(info, "rdb_last_bgsave_status"))
-        doctor_add(s->d, "persistence", DOCTOR_WRONG,
-                   "make room on its disk or in its memory, see Redis's log",
-                   "the last snapshot failed; Redis refuses writes while stop-writes-on-bgsave-error is on");
-    else if (is_bad(info, "aof_last_bgrewrite_status"))
-        doctor_add(s->d, "persistence", DOCTOR_WARNING,
-                   "make room on its disk or in its memory, see Redis's log",
-                   "the last rewrite of the AOF failed: the file grows");
-    else
-        doctor_add(s->d, "persistence", loading ? DOCTOR_WARNING : DOCTOR_OK,
-                   loading ? "wait until it has" : NULL,
-                   loading ? "Redis is loading its data"
-                           : "the last snapshot and the last write of the AOF succeeded");
-}
-
-static void check_eviction(struct setup *s, const char *info)
-{
-    static const char todo[] = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf";
-    enum eviction eviction = settings_eviction(info);
-    char policy[32] = "";
-
-    info_text(info, "maxmemory_policy", policy, sizeof policy);
-    if (eviction == EVICTS)
-        doctor_add(s->d, "eviction", DOCTOR_WRONG, todo,
-                   "maxmemory-policy is %s: a full Redis deletes jobs and limits in silence; workers refuse "
-                   "to start",
-                   policy);
-    else if (eviction == EVICTS_LATER)
-        doctor_add(s->d, "eviction", DOCTOR_WARNING, todo,
-                   "maxmemory-policy is %s: once a maxmemory is set, a full Redis deletes jobs and limits in "
-                   "silence",
-                   policy);
-    else
-        doctor_add(s->d, "eviction", DOCTOR_OK, NULL, "nothing is evicted");
-}
-
-static void check_memory(struct setup *s, const char *info)
-{
-    int64_t used = info_number(info, "used_memory", 0), most = info_number(info, "maxmemory", 0);
-    double mib = 1024 * 1024;
-
-    if (most == 0)
-        doctor_add(s->d, "memory", DOCTOR_OK, NULL, "%.0f MiB used; no maxmemory", (double)used / mib);
-    else if (used > most / 10 * 9)
-        doctor_add(s->d, "memory", DOCTOR_WARNING, "raise maxmemory or drain the queues",
-                   "%.0f of %.0f MiB used; a full Redis takes no more jobs, and workers go on",
-                   (double)used / mib, (double)most / mib);
-    else
-        doctor_add(s->d, "memory", DOCTOR_OK, NULL, "%.0f of %.0f MiB used", (double)used / mib,
-                   (double)most / mib);
-}
-
 /* How many replicas must be in sync for a write: 1 where that cannot be seen. */
 static int64_t replicas_wanted(struct setup *s)
 {
@@ -246,51 +122,21 @@ static int64_t replicas_wanted(struct setup *s)
     return wanted;
 }
 
-static void check_replicas(struct setup *s, const char *info)
-{
-    int64_t replicas = info_number(info, "connected_slaves", 0);
-    int64_t in_sync = info_number(info, "min_slaves_good_slaves", -1), wanted;
-
-    if (in_sync >= 0 && in_sync < (wanted = replicas_wanted(s)))
-        doctor_add(s->d, "replicas", DOCTOR_WRONG, "mend the replicas or their links",
-                   "%" PRId64 " in sync, and min-replicas-to-write is %" PRId64 ": Redis takes no writes",
-                   in_sync, wanted);
-    else if (replicas > 0 && in_sync < 0)
-        doctor_add(
-            s->d, "replicas", DOCTOR_WARNING,
-            "redis-cli CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 2, and the same in redis.conf",
-            "%" PRId64 " connected, none of which a write needs: a master that was replaced goes on taking "
-            "jobs, and they are lost",
-            replicas);
-    else
-        doctor_add(s->d, "replicas", DOCTOR_OK, NULL,
-                   replicas > 0 ? "%" PRId64 " connected, and a write needs one" : "%" PRId64 " connected",
-                   replicas);
-}
-
-static void check_clients(struct setup *s, const char *info)
-{
-    int64_t clients = info_number(info, "connected_clients", 0), most = info_number(info, "maxclients", 0);
-    bool full = most > 0 && clients > most / 10 * 9;
-
-    doctor_add(s->d, "clients", full ? DOCTOR_WARNING : DOCTOR_OK, full ? "raise maxclients" : NULL,
-               "%" PRId64 " of %" PRId64 " connections; a worker holds three and one for each further queue",
-               clients, most);
-}
-
 /* Returns whether the structures can be looked at. */
-static bool check_info(struct setup *s, const char *info)
+static bool check_info(struct setup *s)
 {
-    static void (*const checks[])(struct setup * s, const char *info) = {
-        check_version,  check_role,   check_cluster,  check_aof,     check_persistence,
-        check_eviction, check_memory, check_replicas, check_clients,
-    };
-    char role[32];
+    struct redisReply *reply = ask(s, "INFO", NULL);
+    bool usable = true;
+    char *info = NULL;
 
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-        checks[i](s, info);
-    return settings_has_functions(info) && info_number(info, "cluster_enabled", 0) == 0 &&
-           (!info_text(info, "role", role, sizeof role) || strcmp(role, "master") == 0);
+    if (reply && reply->type == REDIS_REPLY_STRING &&
+        asprintf(&info, "%s\nmin_replicas_to_write:%" PRId64 "\n", reply->str, replicas_wanted(s)) >= 0)
+        usable = doctor_settings(s->d, info);
+    else if (!is_lost(s))
+        add_hidden(s, "info", "info");
+    free(info);
+    freeReplyObject(reply);
+    return usable;
 }
 
 /* ---- Clock, slow log */
@@ -318,10 +164,10 @@ static void check_clock(struct setup *s)
     apart_us = seconds_us(reply) - here_us;
     freeReplyObject(reply);
     if (apart_us > CLOCK_US || apart_us < -CLOCK_US)
-        doctor_add(
-            s->d, "clock", DOCTOR_WARNING, "set the clocks of both machines by NTP",
-            "Redis's clock is %.1f s %s this machine's; rates go by Redis's, times given here by this one's",
-            (double)llabs(apart_us) / 1e6, apart_us > 0 ? "before" : "behind");
+        doctor_add(s->d, "clock", DOCTOR_WARNING, "synchronize both clocks by NTP",
+                   "Redis's clock is %.1f s %s this machine's; rates use Redis's clock, times given here "
+                   "this machine's",
+                   (double)llabs(apart_us) / 1e6, apart_us > 0 ? "ahead of" : "behind");
     else
         doctor_add(s->d, "clock", DOCTOR_OK, NULL, "as this machine's");
 }
@@ -380,10 +226,7 @@ static void try_blocking(struct setup *s, struct access *found)
 {
     char key[PREFIX_SIZE + 16];
 
-    snprintf(key, sizeof key,
-             "%s"
-             "bell:doctor",
-             s->w->prefix);
+    snprintf(key, sizeof key, "%s%s", s->w->prefix, "bell:doctor");
     freeReplyObject(ask(s, "BLPOP", key, "never", NULL));
     judge_blocking(s, "blpop", found);
     freeReplyObject(ask(s, "BLMOVE", key, key, "LEFT", "LEFT", "never", NULL));
@@ -450,115 +293,91 @@ static int check_rights(struct setup *s, bool *usable)
 
 /* ---- Functions */
 
-struct libraries {
-    char names[LIBRARIES_MOST][64];
-    size_t count;
-};
-
-/* Those of other versions of Weir; false: not allowed to look. */
-static bool list_libraries(struct setup *s, struct libraries *old)
+/* Adds the digests of other versions of Weir; false: not allowed to look. */
+static bool add_old_libraries(struct setup *s, struct args *a)
 {
     struct redisReply *reply = ask(s, "FUNCTION", "LIST", "LIBRARYNAME", "weir_*", NULL);
 
     if (!reply)
         return false;
-    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
+    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements && i < LIBRARIES_MOST; i++) {
         const struct redisReply *library = reply->element[i];
         const char *name = library->elements > 1 && library->element[1]->type == REDIS_REPLY_STRING
                                ? library->element[1]->str
                                : "";
 
-        if (strncmp(name, "weir_", 5) == 0 && strcmp(name + 5, script_digest) != 0 &&
-            old->count < LIBRARIES_MOST)
-            snprintf(old->names[old->count++], sizeof old->names[0], "%s", name);
+        if (strncmp(name, "weir_", 5) == 0 && strcmp(name + 5, script_digest) != 0)
+            args_add(a, name + 5);
     }
     freeReplyObject(reply);
     return true;
 }
 
-/* Leaves those that no worker uses. A worker that does not say what it uses may use any. */
-static int drop_used(struct setup *s, struct libraries *old)
+static void delete_libraries(struct setup *s, const json_t *unused)
 {
-    struct redisReply *reply = NULL;
-    struct args a;
-    int status;
+    size_t deleted = 0, all = json_array_size(unused);
 
-    args_init(&a);
-    script_begin(&a, "doctor_workers", s->w->prefix, s->now_us);
-    status = client_call(s->w, &a, &reply, NULL);
-    args_free(&a);
-    for (size_t i = 0; status == 0 && i < reply->elements; i++) {
-        const char *digest = reply->element[i]->type == REDIS_REPLY_STRING ? reply->element[i]->str : "";
+    for (size_t i = 0; i < all; i++) {
+        const char *digest = json_string_value(json_array_get(unused, i));
+        char name[64];
+        struct redisReply *reply;
 
-        for (size_t k = old->count; k > 0; k--)
-            if (!*digest || strcmp(old->names[k - 1] + 5, digest) == 0)
-                memmove(&old->names[k - 1], &old->names[k], (--old->count - (k - 1)) * sizeof old->names[0]);
-    }
-    freeReplyObject(reply);
-    return status;
-}
-
-static void delete_libraries(struct setup *s, const struct libraries *old)
-{
-    size_t deleted = 0;
-
-    for (size_t i = 0; i < old->count; i++) {
-        struct redisReply *reply = ask(s, "FUNCTION", "DELETE", old->names[i], NULL);
-
+        snprintf(name, sizeof name, "weir_%s", digest ? digest : "");
+        reply = ask(s, "FUNCTION", "DELETE", name, NULL);
         deleted += reply != NULL;
         freeReplyObject(reply);
     }
-    if (deleted == old->count)
-        doctor_add(s->d, "functions", DOCTOR_MENDED, NULL,
-                   "%zu older libraries that no worker uses were deleted", deleted);
+    if (deleted == all)
+        doctor_add(s->d, "functions", DOCTOR_REPAIRED, NULL, "older libraries that were deleted: %zu",
+                   deleted);
     else
         add_hidden(s, "functions", "function|delete");
 }
 
+static void judge_libraries(struct setup *s, int64_t all, const json_t *unused)
+{
+    if (all == 0)
+        doctor_add(s->d, "functions", DOCTOR_OK, NULL, "this version's are loaded");
+    else if (json_array_size(unused) == 0)
+        doctor_add(s->d, "functions", DOCTOR_OK, NULL,
+                   "this version's are loaded; older libraries, which may be in use: %" PRId64, all);
+    else if (s->repair)
+        delete_libraries(s, unused);
+    else
+        doctor_add(s->d, "functions", DOCTOR_WARNING, "weir doctor --repair deletes them",
+                   "older libraries that no worker uses: %zu", json_array_size(unused));
+}
+
 static int check_functions(struct setup *s)
 {
-    struct libraries old = {.count = 0};
-    size_t all;
+    struct args a;
+    json_t *answer;
     int status;
 
-    if (!list_libraries(s, &old)) {
+    args_init(&a);
+    script_begin(&a, "doctor_workers", s->w->prefix, s->now_us);
+    if (!add_old_libraries(s, &a)) {
+        args_free(&a);
         add_hidden(s, "functions", "function|list");
         return 0;
     }
-    all = old.count;
-    status = all > 0 ? drop_used(s, &old) : 0;
-    if (status != 0)
-        return status;
-    if (old.count == 0)
-        doctor_add(s->d, "functions", DOCTOR_OK, NULL,
-                   all ? "this version's are loaded; of %zu older ones all may be in use"
-                       : "this version's are loaded",
-                   all);
-    else if (s->repair)
-        delete_libraries(s, &old);
-    else
-        doctor_add(s->d, "functions", DOCTOR_WARNING, "weir doctor --repair deletes them",
-                   "%zu older libraries that no worker uses are loaded", old.count);
-    return 0;
+    status = client_ask(s->w, "doctor_workers", &a, &answer);
+    if (status == 0)
+        judge_libraries(s, answer_int(answer, "all"), json_object_get(answer, "unused"));
+    json_decref(answer);
+    return status;
 }
 
 /* ---- All of it */
 
 static int look_at_redis(struct setup *s, bool *usable)
 {
-    struct redisReply *info;
     int status = check_reach(s);
 
     if (status != 0)
         return status;
     ask_user(s);
-    info = ask(s, "INFO", NULL);
-    *usable = true;
-    if (info && info->type == REDIS_REPLY_STRING)
-        *usable = check_info(s, info->str);
-    else if (!is_lost(s))
-        add_hidden(s, "info", "info");
-    freeReplyObject(info);
+    *usable = check_info(s);
     check_clock(s);
     check_latency(s);
     if (is_lost(s))

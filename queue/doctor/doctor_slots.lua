@@ -1,7 +1,7 @@
 -- doctor_slots: does a gate that counts jobs in flight count what is leased: the leases of all workers whose tokens name it?
 --
---   doctor_slots.count(names, workers) -> {gate name -> leases that name it}, leases in all; nil and how many, when they are too
---                                         many for one call
+--   doctor_slots.count(workers) -> {gate name -> leases that name it}, leases in all; nil and how many, when they are too many for
+--                                  one call. workers: others than those that are registered
 --   doctor_slots.says(name)            -> how many jobs the gate says are in flight, and the rule to write it under; nil: it
 --                                         cannot say, as it is none of concurrency and never was
 --
@@ -10,7 +10,6 @@ local doctor_slots = {}
 
 local LEASES_MOST = 10000 -- some 3 ms
 
--- workers: others than those that are registered.
 local function all_workers(workers)
     local ids, known = call('ZRANGE', P .. 'workers', '0', '-1'), {}
     for _, id in ipairs(ids) do known[id] = true end
@@ -21,20 +20,25 @@ local function all_workers(workers)
     return ids
 end
 
-function doctor_slots.count(names, workers)
+local counted -- in this call: {counts =, total =}
+
+local function forget() counted = nil end
+
+function doctor_slots.count(workers)
+    if counted then return counted.counts, counted.total end
+    at_next_call(forget)
     local counts, total, ids = {}, 0, all_workers(workers)
     for _, id in ipairs(ids) do total = total + call('HLEN', P .. 'active:' .. id) end
+    counted = {total = total}
     if total > LEASES_MOST then return nil, total end
-    for _, name in ipairs(names) do counts[name] = 0 end
     for _, id in ipairs(ids) do
         for _, token in ipairs(call('HKEYS', P .. 'active:' .. id)) do
             if find(token, '~', 1, true) then
-                for name in lease.gates_of(token) do
-                    if counts[name] then counts[name] = counts[name] + 1 end
-                end
+                for name in lease.gates_of(token) do counts[name] = (counts[name] or 0) + 1 end
             end
         end
     end
+    counted.counts = counts
     return counts, total
 end
 

@@ -1,0 +1,24 @@
+/* Going through what one call of a script cannot read: it is asked again and again, from where it ended.
+ *
+ * Each answer is a JSON document; its member "next" is a list of texts that the script takes as its last
+ * arguments, to go on from there. Without it, or with an empty one, that was the last page. The first call has
+ * no such arguments. */
+#ifndef CORE_REDIS_PAGES_H
+#define CORE_REDIS_PAGES_H
+
+#include "core/redis/answer.h"
+
+struct pages {
+    struct weir *w;
+    const char *script;
+    int64_t now_us; /* < 0: Redis's time */
+    void *arg;      /* of both */
+    /* Adds the arguments of a call, but for the place; NULL: none. */
+    void (*ask)(struct args *a, void *arg);
+    /* Takes a page. 0 goes on; anything else ends the walk, which returns it. */
+    int (*take)(const json_t *page, void *arg);
+};
+
+WEIR_CHECKED int pages_walk(const struct pages *p);
+
+#endif
