@@ -73,9 +73,9 @@ void worker_begin(struct weir_worker *w)
     set_time(w, next_us);
 }
 
-void task_ended(struct task *task)
+void worker_task_ended(struct task *task)
 {
-    struct weir_worker *w = task->handler->worker;
+    struct weir_worker *w = task->handler->host.worker;
 
     if (w->trace && atomic_load(&task->begun_us))
         trace_end(w->trace, task, &task->view);

@@ -330,16 +330,11 @@ static void shuffle_queues(struct weir_worker *w)
     }
 }
 
-void worker_rest(struct handler *handler, bool rests)
+void worker_type_serves(struct weir_worker *w)
 {
-    struct weir_worker *w = handler->worker;
-
-    handler->rests = rests;
-    if (!rests) {
-        w->look_now = w->look_held = true;
-        wide_look_at_all(w->wide);
-        worker_look(w);
-    }
+    w->look_now = w->look_held = true;
+    wide_look_at_all(w->wide);
+    worker_wake(w);
 }
 
 /* The types whose jobs may come now. */

@@ -44,7 +44,7 @@ static void settle_culprit(struct weir_worker *w)
 {
     struct task *task;
 
-    if (!culprit || culprit->handler->worker != w || !(task = task_copy(culprit)))
+    if (!culprit || culprit->handler->host.worker != w || !(task = task_copy(culprit)))
         return;
     task_finish(task, END_INTERRUPTED, -1, "it ended the process of its worker");
     task_list_push(&w->finished, task);

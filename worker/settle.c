@@ -65,7 +65,7 @@ static void check_retry_time(struct task *task)
 /* A pause holds all jobs of the limit. */
 static void check_pause_time(struct task *task)
 {
-    double most_s = (double)task->handler->worker->pause_most_us / 1e6;
+    double most_s = (double)task->handler->host.worker->pause_most_us / 1e6;
 
     if (task->after_s <= most_s)
         return;
@@ -309,7 +309,7 @@ static void take_out(struct task_list *list, const struct task *task)
 static void on_settled_alone(void *arg, const struct redisReply *reply)
 {
     struct task *task = arg;
-    struct weir_worker *w = task->handler->worker;
+    struct weir_worker *w = task->handler->host.worker;
     struct error e;
     int64_t stale;
     int rc = reply ? settle_reply(reply, &stale, &e) : WEIR_EUNREACHABLE;

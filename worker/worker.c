@@ -225,8 +225,8 @@ static int open_handlers(struct weir_worker *w)
     for (int i = 0; i < w->handlers.count; i++) {
         struct handler *handler = &w->handlers.at[i];
 
-        handler->worker = w;
-        handler->host = (struct way_host){w->loop, w->executors, w->kill_after_us};
+        handler->host = (struct way_host){w->loop, w->executors,      w->kill_after_us,
+                                          w,       worker_task_ended, worker_type_serves};
         if (handler->way->open && handler->way->open(handler, &w->error) != 0)
             return w->error.status;
         w->opened++;

@@ -221,6 +221,8 @@ void worker_refused(struct weir_worker *w, const struct error *e);
 /* Begins the tasks of the loop whose time has come, and sets a timer to the next one. */
 void worker_begin(struct weir_worker *w);
 int worker_begin_open(struct weir_worker *w);
+/* A task of the loop has ended; on any thread. */
+void worker_task_ended(struct task *task);
 void worker_begin_close(struct weir_worker *w);
 
 /* watch.c */
@@ -280,6 +282,8 @@ int64_t worker_stuck_time(struct weir_worker *w); /* when to see to that; NEVER:
  * after the last look. */
 int64_t worker_claim_time(struct weir_worker *w, struct room room);
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now);
+/* A type rests no longer: its jobs may come. */
+void worker_type_serves(struct weir_worker *w);
 /* How long before a time of Redis a request must leave to be there; 0: Redis is near. */
 int64_t worker_way_there(const struct weir_worker *w);
 /* At that time by Redis's clock the first record of `later` is due then; -1: there is none. */

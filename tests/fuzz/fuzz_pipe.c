@@ -38,7 +38,7 @@ bool __wrap_child_is_ending(const struct child *c);
 bool __wrap_child_wait(struct child *c, int64_t until_us);
 int __wrap_child_pid(const struct child *c);
 void __wrap_task_ended(struct task *task);
-void __wrap_worker_rest(struct handler *handler, bool rests);
+void __wrap_handler_rest(struct handler *handler, bool rests);
 
 struct child *__wrap_child_start(struct ev_loop *loop, const char *name, char *const argv[],
                                  int64_t kill_after_us, const struct child_events *events, void *arg, int *rc)
@@ -124,7 +124,7 @@ int __wrap_child_pid(const struct child *c)
     return 1;
 }
 
-void __wrap_worker_rest(struct handler *handler, bool rests)
+void __wrap_handler_rest(struct handler *handler, bool rests)
 {
     handler->rests = rests;
 }

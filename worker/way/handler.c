@@ -221,3 +221,15 @@ void handler_start(struct task *task, struct conditions *conditions)
     task->handler->way->start(task);
     current = NULL;
 }
+
+void task_ended(struct task *task)
+{
+    task->handler->host.on_ended(task);
+}
+
+void handler_rest(struct handler *handler, bool rests)
+{
+    handler->rests = rests;
+    if (!rests)
+        handler->host.on_serving(handler->host.worker);
+}

@@ -26,15 +26,17 @@ struct way_host {
     struct ev_loop *loop;
     int executors;
     int64_t kill_after_us; /* from TERM to KILL */
+    struct weir_worker *worker;
+    void (*on_ended)(struct task *task);            /* of task_ended; on any thread */
+    void (*on_serving)(struct weir_worker *worker); /* the type serves jobs again */
 };
 
 struct handler {
     char type[129];
     const struct way *way;
     void *state; /* the way's own, of this type */
-    struct weir_worker *worker;
     struct way_host host;
-    bool rests;                                /* see worker_rest */
+    bool rests;                                /* see handler_rest */
     int64_t timeout_us, keep_us;               /* 0: none */
     int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
 };

@@ -178,7 +178,7 @@ static void begin_rest(struct pipe *p)
     ev_now_update(p->handler->host.loop);
     ev_timer_set(&p->rest, rest_s * (0.5 + random_fraction() / 2), 0);
     ev_timer_start(p->handler->host.loop, &p->rest);
-    worker_rest(p->handler, true);
+    handler_rest(p->handler, true);
 }
 
 static struct member *new_member(struct pipe *p)
@@ -493,7 +493,7 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
     struct pipe *p = timer->data;
 
     (void)loop, (void)events;
-    worker_rest(p->handler, false);
+    handler_rest(p->handler, false);
     hand_out(p);
 }
 

@@ -38,8 +38,8 @@ struct way {
  * From any thread; the task is not to be touched any more. */
 void task_ended(struct task *task);
 
-/* Jobs of this type stay in Redis until it rests no longer. On the loop; at first no type rests. */
-void worker_rest(struct handler *handler, bool rests);
+/* While a type rests, its jobs stay in Redis. On the loop; at first no type rests. */
+void handler_rest(struct handler *handler, bool rests);
 
 /* A handler of each kind for type; errors as handlers_add, and what is wrong with the rest. */
 WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg,
