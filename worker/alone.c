@@ -34,7 +34,7 @@ void alone_check(struct weir_worker *w, int64_t now)
     }
     if (a->wait_most_us < WAIT_FIRST_US)
         a->wait_most_us = WAIT_FIRST_US;
-    w->look_now = true;
+    worker_claim_soon(w, false);
 }
 
 int64_t alone_time(const struct weir_worker *w)
@@ -61,7 +61,7 @@ int64_t alone_claim_time(struct weir_worker *w)
 
     if (alone_keeps_others(w))
         return NEVER;
-    if (!w->alone.asked || w->more || w->look_now)
+    if (!w->alone.asked || w->more || w->reasons.claim)
         return 0;
     return w->next_us && w->next_us < at ? w->next_us : at;
 }

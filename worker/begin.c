@@ -13,7 +13,7 @@ static void on_time(struct ev_loop *loop, ev_io *io, int events)
 
     (void)loop, (void)events;
     if (read(io->fd, &times, sizeof times) > 0)
-        w->begin_us = NEVER;
+        w->begin.at_us = NEVER;
     worker_begin(w);
 }
 
@@ -25,40 +25,40 @@ static bool has_loop_types(const struct weir_worker *w)
     return false;
 }
 
-int worker_begin_open(struct weir_worker *w)
+int worker_begin_open(struct weir_worker *w, struct error *e)
 {
     int fd;
 
-    w->begin_us = NEVER;
-    ev_io_init(&w->begin_io, on_time, -1, EV_READ);
+    w->begin.at_us = NEVER;
+    ev_io_init(&w->begin.io, on_time, -1, EV_READ);
     if (!has_loop_types(w))
         return 0;
     if ((fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0)
-        return error_set(&w->error, WEIR_EINTERNAL, "worker: no timer; raise the limit on open files");
-    ev_io_set(&w->begin_io, fd, EV_READ);
-    w->begin_io.data = w;
-    ev_io_start(w->loop, &w->begin_io);
+        return error_set(e, WEIR_EINTERNAL, "worker: no timer; raise the limit on open files");
+    ev_io_set(&w->begin.io, fd, EV_READ);
+    w->begin.io.data = w;
+    ev_io_start(w->loop, &w->begin.io);
     return 0;
 }
 
 void worker_begin_close(struct weir_worker *w)
 {
-    if (w->begin_io.fd < 0)
+    if (w->begin.io.fd < 0)
         return;
-    ev_io_stop(w->loop, &w->begin_io);
-    close(w->begin_io.fd);
-    w->begin_io.fd = -1;
+    ev_io_stop(w->loop, &w->begin.io);
+    close(w->begin.io.fd);
+    w->begin.io.fd = -1;
 }
 
 static void set_time(struct weir_worker *w, int64_t at_us)
 {
     struct itimerspec at = {.it_value = {.tv_sec = at_us / 1000000, .tv_nsec = at_us % 1000000 * 1000}};
 
-    if (at_us == w->begin_us)
+    if (at_us == w->begin.at_us)
         return;
-    w->begin_us = at_us;
+    w->begin.at_us = at_us;
     if (at_us != NEVER)
-        timerfd_settime(w->begin_io.fd, TFD_TIMER_ABSTIME, &at, NULL);
+        timerfd_settime(w->begin.io.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 void worker_begin(struct weir_worker *w)
@@ -66,7 +66,7 @@ void worker_begin(struct weir_worker *w)
     int64_t next_us;
     struct task *task;
 
-    if (w->begin_io.fd < 0)
+    if (w->begin.io.fd < 0)
         return;
     while ((task = pool_begin(w->pool, clock_mono_us(), &next_us)))
         handler_start(task, &w->conditions);

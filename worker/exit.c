@@ -18,11 +18,11 @@ static struct weir_worker *running;
 static atomic_bool ending;
 static struct task *culprit; /* set before ending; NULL: nobody knows */
 
-static void tell(void)
+static void log_exit(void)
 {
     int jobs = 0;
 
-    for (struct weir_worker *w = running; w; w = w->next_running) {
+    for (struct weir_worker *w = running; w; w = w->at_exit.next) {
         struct pool_load load = pool_load(w->pool);
 
         jobs += load.running + load.queued;
@@ -47,7 +47,7 @@ static void settle_culprit(struct weir_worker *w)
     if (!culprit || culprit->handler->host.worker != w || !(task = task_copy(culprit)))
         return;
     task_finish(task, END_INTERRUPTED, -1, "it ended the process of its worker");
-    task_list_push(&w->finished, task);
+    worker_finished(w, task);
 }
 
 static int settle_all(struct weir_worker *w, struct redis *redis, struct args *a, struct error *e)
@@ -55,11 +55,11 @@ static int settle_all(struct weir_worker *w, struct redis *redis, struct args *a
     struct redisReply *reply;
     int rc = 0;
 
-    task_list_append(&w->finished, &w->settling); /* it may be on its way: a token settles once */
+    worker_settle_again(w); /* what is on its way, too */
     while (rc == 0 && worker_write_settle(w, a)) {
         if ((rc = redis_call(redis, a, &reply, NULL, e)) == 0)
             freeReplyObject(reply);
-        task_list_free(&w->settling);
+        worker_settled(w);
     }
     return rc;
 }
@@ -103,11 +103,11 @@ static void end_worker(struct weir_worker *w)
 
     worker_collect(w);
     settle_culprit(w);
-    if (w->id[0] && give_back(w, &e) != 0)
+    if (w->session.id[0] && give_back(w, &e) != 0)
         log_line(LOG_LEVEL_ERROR, "jobs could not be given back (%s); they return when their lease ends",
                  e.text);
     trace_flush(w->trace);
-    atomic_store(&w->gone, true);
+    atomic_store(&w->at_exit.gone, true);
 }
 
 void worker_check_exit(struct weir_worker *w)
@@ -123,7 +123,7 @@ void worker_check_exit(struct weir_worker *w)
 
 static void await_gone(struct weir_worker *w, int64_t until_us)
 {
-    while (!atomic_load(&w->gone) && clock_mono_us() < until_us)
+    while (!atomic_load(&w->at_exit.gone) && clock_mono_us() < until_us)
         clock_sleep_until(clock_mono_us() + 1000);
 }
 
@@ -137,14 +137,14 @@ static void on_exit_of_process(void)
         return;
     }
     culprit = handler_current();
-    tell();
+    log_exit();
     atomic_store(&ending, true);
-    for (struct weir_worker *w = running; w; w = w->next_running)
-        if (pthread_equal(w->thread, pthread_self()))
+    for (struct weir_worker *w = running; w; w = w->at_exit.next)
+        if (pthread_equal(w->at_exit.thread, pthread_self()))
             end_worker(w);
         else
-            ev_async_send(w->loop, &w->stop_async);
-    for (struct weir_worker *w = running; w; w = w->next_running)
+            worker_call_loop(w);
+    for (struct weir_worker *w = running; w; w = w->at_exit.next)
         await_gone(w, until_us);
     log_flush();
     _exit(-WEIR_EINTERNAL);
@@ -173,9 +173,9 @@ void worker_exit_open(struct weir_worker *w)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, watch);
-    w->thread = pthread_self();
+    w->at_exit.thread = pthread_self();
     pthread_mutex_lock(&lock);
-    w->next_running = running;
+    w->at_exit.next = running;
     running = w;
     pthread_mutex_unlock(&lock);
 }
@@ -184,10 +184,10 @@ void worker_exit_close(struct weir_worker *w)
 {
     struct weir_worker **at = &running;
 
-    atomic_store(&w->gone, true); /* an exit() that holds the lock does not wait for it */
+    atomic_store(&w->at_exit.gone, true); /* an exit() that holds the lock does not wait for it */
     pthread_mutex_lock(&lock);
     while (*at != w)
-        at = &(*at)->next_running;
-    *at = w->next_running;
+        at = &(*at)->at_exit.next;
+    *at = w->at_exit.next;
     pthread_mutex_unlock(&lock);
 }

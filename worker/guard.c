@@ -1,6 +1,6 @@
 /* The end of the lease, when the loop stands still: an asynchronous handler that blocks, a disk or a file
  * system that does not answer. Then nothing on the loop ends what runs, and others run it too. So a thread
- * looks whether the loop ticks; if it does not, the lease is over and jobs run, the process ends with 70, and
+ * checks whether the loop ticks; if it does not, the lease is over and jobs run, the process ends with 70, and
  * its children with it. The line that says so gets a second: what holds the loop may hold the log too. */
 #include <errno.h>
 #include <poll.h>
@@ -14,8 +14,8 @@
 #include "worker/way/spawn.h"
 #include "worker/worker.h"
 
-#define LOOK_MS 500
-#define LOOKS_MOST 4 /* without a tick: also after a SIGSTOP the loop has so long to end what runs itself */
+#define CHECK_MS 500
+#define CHECKS_MOST 4 /* without a tick: also after a SIGSTOP the loop has so long to end what runs itself */
 #define LAST_WORD_US 1000000
 
 static void *end_soon(void *arg)
@@ -59,15 +59,15 @@ static bool is_past_lease(const struct weir_worker *w)
 static void *guard_main(void *arg)
 {
     struct weir_worker *w = arg;
-    struct pollfd stop = {.fd = w->guard_fd, .events = POLLIN};
+    struct pollfd stop = {.fd = w->guard.fd, .events = POLLIN};
     unsigned seen = 0, ticks;
-    int looks = 0;
+    int checks = 0;
 
-    while (poll(&stop, 1, LOOK_MS) <= 0) {
-        ticks = atomic_load(&w->ticks);
-        looks = ticks == seen && is_past_lease(w) ? looks + 1 : 0;
+    while (poll(&stop, 1, CHECK_MS) <= 0) {
+        ticks = atomic_load(&w->guard.ticks);
+        checks = ticks == seen && is_past_lease(w) ? checks + 1 : 0;
         seen = ticks;
-        if (looks > LOOKS_MOST && pool_load(w->pool).running > 0)
+        if (checks > CHECKS_MOST && pool_load(w->pool).running > 0)
             end_process(w);
     }
     return NULL;
@@ -79,14 +79,14 @@ static int start(struct weir_worker *w)
     sigset_t all, before;
     int failed;
 
-    if ((w->guard_fd = eventfd(0, EFD_CLOEXEC)) < 0)
+    if ((w->guard.fd = eventfd(0, EFD_CLOEXEC)) < 0)
         return errno;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&w->guard, NULL, guard_main, w);
+    failed = pthread_create(&w->guard.thread, NULL, guard_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
-        close_fd(&w->guard_fd);
+        close_fd(&w->guard.fd);
     return failed;
 }
 
@@ -103,9 +103,14 @@ void worker_guard_open(struct weir_worker *w)
 
 void worker_guard_close(struct weir_worker *w)
 {
-    if (w->guard_fd < 0)
+    if (w->guard.fd < 0)
         return;
-    eventfd_write(w->guard_fd, 1);
-    pthread_join(w->guard, NULL);
-    close_fd(&w->guard_fd);
+    eventfd_write(w->guard.fd, 1);
+    pthread_join(w->guard.thread, NULL);
+    close_fd(&w->guard.fd);
+}
+
+void worker_guard_tick(struct weir_worker *w)
+{
+    atomic_fetch_add(&w->guard.ticks, 1);
 }

@@ -10,18 +10,18 @@
 static void on_known(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
-    int64_t left_out = w->known.left_out;
+    int64_t left_out = w->limits.known.left_out;
     struct error e;
 
     if (reply) {
-        w->limits_due = false;
-        if (rate_known_reply(reply, &w->known, &e) != 0)
+        w->limits.old = false;
+        if (rate_known_reply(reply, &w->limits.known, &e) != 0)
             worker_refused(w, &e);
-        else if (w->known.left_out > left_out)
+        else if (w->limits.known.left_out > left_out)
             log_line(LOG_LEVEL_WARN,
                      "%" PRId64 " limits are too many or too large to be kept here: if Redis loses them, set "
                      "them again",
-                     w->known.left_out);
+                     w->limits.known.left_out);
     }
     worker_answered(w);
 }
@@ -44,13 +44,18 @@ static void add_again(struct weir_worker *w, struct args *a)
     char host[256] = "", by[400];
 
     gethostname(host, sizeof host - 1);
-    snprintf(by, sizeof by, "worker %s@%s", w->id, host);
-    rate_again_request(a, w->prefix, -1, by, &w->known);
+    snprintf(by, sizeof by, "worker %s@%s", w->session.id, host);
+    rate_again_request(a, w->prefix, -1, by, &w->limits.known);
+}
+
+void worker_limits_are_old(struct weir_worker *w)
+{
+    w->limits.old = true;
 }
 
 void worker_learn_limits(struct weir_worker *w, struct args *a)
 {
-    rate_known_request(a, w->prefix, -1, &w->known, worker_types(w));
+    rate_known_request(a, w->prefix, -1, &w->limits.known, handlers_types(&w->handlers));
     worker_send(w, a, on_known);
 }
 
@@ -59,12 +64,10 @@ void worker_restore_limits(struct weir_worker *w)
     struct args a;
 
     args_init(&a);
-    w->awaited++; /* until both are sent */
-    if (w->known.records.count > 0) {
+    if (w->limits.known.records.count > 0) {
         add_again(w, &a);
         worker_send(w, &a, on_again);
     }
     worker_learn_limits(w, &a);
     args_free(&a);
-    worker_answered(w);
 }

@@ -1,5 +1,5 @@
 /* A worker that serves patterns asks every second which queues there are, a page at a time. */
-#include <stdio.h>
+#include "worker/match.h"
 
 #include "core/clock.h"
 #include "core/log.h"
@@ -8,16 +8,12 @@
 #define MATCH_US (1000 * MS)
 #define PAGE_MOST 500
 
-static void tell_full(struct weir_worker *w)
+static void log_full(struct weir_worker *w)
 {
-    char line[200];
-
-    snprintf(
-        line, sizeof line,
+    log_once(
+        &w->logged, LOG_LEVEL_WARN,
         "more than %d queues match: the others are not served until some are empty; use narrower patterns",
         WIDE_QUEUES);
-    if (worker_remember(w, line))
-        log_line(LOG_LEVEL_WARN, "%s", line);
 }
 
 static void hear_page(struct weir_worker *w, const struct matched *page)
@@ -27,13 +23,14 @@ static void hear_page(struct weir_worker *w, const struct matched *page)
 
     for (size_t i = 0; i < page->count; i++)
         all &= wide_learn(w->wide, page->queues[i]);
-    w->look_now |= wide_count(w->wide) > known;
+    if (wide_count(w->wide) > known)
+        worker_claim_soon(w, false);
     if (!all)
-        tell_full(w);
-    w->match_cursor = page->next;
+        log_full(w);
+    w->matching.cursor = page->next;
     if (page->next == 0)
         wide_forget_others(w->wide);
-    w->match_us = page->next ? 0 : clock_mono_us() + MATCH_US;
+    w->matching.at_us = page->next ? 0 : clock_mono_us() + MATCH_US;
 }
 
 static void on_matched(void *arg, const struct redisReply *reply)
@@ -51,15 +48,22 @@ static void on_matched(void *arg, const struct redisReply *reply)
     worker_answered(w);
 }
 
+/* And all of those that it knows are claimed from again. */
+void worker_match_soon(struct weir_worker *w)
+{
+    wide_look_at_all(w->wide);
+    w->matching.at_us = 0;
+}
+
 int64_t worker_match_time(struct weir_worker *w)
 {
-    return w->wide && worker_takes_jobs(w) ? w->match_us : NEVER;
+    return w->wide && worker_takes_jobs(w) ? w->matching.at_us : NEVER;
 }
 
 void worker_match(struct weir_worker *w, struct args *a)
 {
     struct names words = {w->queues, w->queue_count};
 
-    match_request(a, w->prefix, -1, w->match_cursor, PAGE_MOST, words);
+    match_request(a, w->prefix, -1, w->matching.cursor, PAGE_MOST, words);
     worker_send(w, a, on_matched);
 }

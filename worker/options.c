@@ -124,6 +124,14 @@ int worker_read_options(struct weir_worker *w, const struct weir_worker_options 
     return read_queues(w, o->queues ? o->queues : "default");
 }
 
+void worker_free_options(struct weir_worker *w)
+{
+    free(w->types);
+    wide_free(w->wide);
+    free(w->queue_names);
+    free(w->trace_file);
+}
+
 /* ---- Of types */
 
 #define YEAR_S (366 * 86400.0)

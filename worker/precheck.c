@@ -9,7 +9,7 @@
 
 #define RECHECK_US (60000 * MS)
 
-static void tell(const struct settings *settings)
+static void log_settings(const struct settings *settings)
 {
     if (settings->hidden)
         log_line(LOG_LEVEL_WARN, "not allowed to look at Redis's settings: give the user +info, or undo the "
@@ -26,16 +26,15 @@ static void on_settings(void *arg, const struct redisReply *reply)
     struct error e;
     int status;
 
-    w->awaited--;
+    worker_answered(w);
     if (!reply)
         return;
     status = settings_reply(reply, &settings, &e);
     if (status == WEIR_ECONFIG && worker_is_hopeless(w, &e))
         return;
     if (status == 0)
-        tell(&settings);
-    w->checked = true;
-    worker_look(w);
+        log_settings(&settings);
+    w->precheck.checked = true;
 }
 
 /* Leaving would strand the jobs: it is logged, each time. */
@@ -52,9 +51,9 @@ static void on_rechecked(void *arg, const struct redisReply *reply)
 
 void worker_recheck(struct weir_worker *w, struct args *a, int64_t now)
 {
-    if (now < w->recheck_us)
+    if (now < w->precheck.again_us)
         return;
-    w->recheck_us = now + (w->lease_us < RECHECK_US ? w->lease_us : RECHECK_US);
+    w->precheck.again_us = now + (w->lease_us < RECHECK_US ? w->lease_us : RECHECK_US);
     settings_request(a);
     worker_send(w, a, on_rechecked);
 }
@@ -65,34 +64,29 @@ static void on_access(void *arg, const struct redisReply *reply)
     struct error e;
     int status;
 
-    w->awaited--;
+    worker_answered(w);
     if (!reply)
         return;
     status = access_check(reply, w->prefix, w->address.user, &e);
-    w->permitted = status == 0;
-    if (status != 0) {
-        if (worker_is_hopeless(w, &e))
-            return;
+    if (status == 0)
+        worker_has_rights(w);
+    else if (!worker_is_hopeless(w, &e))
         worker_refused(w, &e);
-    }
-    worker_look(w);
 }
 
 bool worker_precheck(struct weir_worker *w)
 {
-    bool done = w->checked && w->permitted;
+    bool done = w->precheck.checked && w->session.permitted;
     struct args a;
 
     args_init(&a);
-    if (!w->checked) {
+    if (!w->precheck.checked) {
         settings_request(&a);
-        w->awaited++; /* nothing else until the answers */
-        link_send(w->link, &a, REQUEST_TIMEOUT_S, on_settings, w);
+        worker_send(w, &a, on_settings);
     }
-    if (!w->permitted) {
+    if (!w->session.permitted) {
         access_request(&a, w->prefix, -1);
-        w->awaited++;
-        link_send(w->link, &a, REQUEST_TIMEOUT_S, on_access, w);
+        worker_send(w, &a, on_access);
     }
     args_free(&a);
     return done;

@@ -81,7 +81,7 @@ static void check_pause_time(struct task *task)
 
 /* ---- How each one ended */
 
-static void tell(const struct task *task, const char *what)
+static void log_end(const struct task *task, const char *what)
 {
     task_log(LOG_LEVEL_INFO, task, "attempt %d: %s%s%s", task->attempts + 1, what, task->reason ? ": " : "",
              task->reason ? task->reason : "");
@@ -95,10 +95,10 @@ static void decide_failed(struct task *task)
     int readable = task->view.type.at ? 0 : job_read(task->body.at, task->body.len, &task->view, &e);
 
     if (readable != 0 || task->end == END_DEAD) {
-        tell(task, "dead");
+        log_end(task, "dead");
         task->end = END_DEAD;
     } else if (task->attempts + 1 >= task->view.max_attempts) {
-        tell(task, "dead, its last attempt");
+        log_end(task, "dead, its last attempt");
         snprintf(text, sizeof text, "failed %d times%s%s", task->attempts + 1, task->reason ? ": " : "",
                  task->reason ? task->reason : "");
         task_finish(task, END_DEAD, -1, text);
@@ -106,7 +106,7 @@ static void decide_failed(struct task *task)
         check_retry_time(task);
         task->after_s = next_try_s(task);
         decimal_print(text, sizeof text, "failed, again in %.1f s", task->after_s);
-        tell(task, text);
+        log_end(task, text);
     }
 }
 
@@ -119,10 +119,10 @@ static void decide(struct task *task)
         decide_failed(task);
         break;
     case END_INTERRUPTED:
-        tell(task, "interrupted");
+        log_end(task, "interrupted");
         break;
     case END_CANCELLED:
-        tell(task, "cancelled");
+        log_end(task, "cancelled");
         break;
     case END_THROTTLED:
         check_pause_time(task);
@@ -176,14 +176,14 @@ static void settle_done_like(struct args *a, struct task *first)
 
     for (int pass = 0; pass < 2; pass++) {
         for (struct task *task = first; task; task = task->next) {
-            if (task->told || task->handler != first->handler || !is_plain(task) ||
+            if (task->written || task->handler != first->handler || !is_plain(task) ||
                 task->batch.len != batch.len || memcmp(task->batch.at, batch.at, batch.len) != 0)
                 continue;
             if (pass == 0) {
                 n++;
             } else {
                 settle_token(a, task->token);
-                task->told = true;
+                task->written = true;
             }
         }
         if (pass == 0)
@@ -202,7 +202,9 @@ static void fail_over_time(struct task *task)
     task_finish(task, END_RETRY, -1, reason);
 }
 
-void worker_take_end(struct task *task)
+/* How a task that has ended is settled, decided and logged once: what it was asked to end for counts more than
+ * what its handler said. */
+static void take_end(struct task *task)
 {
     switch (atomic_load(&task->asked)) {
     case ASKED_LOST:
@@ -229,9 +231,9 @@ void worker_collect(struct weir_worker *w)
 
     task_list_init(&ended);
     pool_collect(w->pool, &ended);
-    w->ended += (uint64_t)ended.count;
+    w->settling.ended += (uint64_t)ended.count;
     while ((task = task_list_pop(&ended))) {
-        worker_take_end(task);
+        take_end(task);
         worker_finished(w, task);
     }
 }
@@ -243,17 +245,49 @@ static bool makes_room(const struct task *task)
            (task_settles_up(task) && task->spent < task->cost);
 }
 
+void worker_open_settling(struct weir_worker *w)
+{
+    task_list_init(&w->settling.finished);
+    task_list_init(&w->settling.sent);
+}
+
+void worker_free_settling(struct weir_worker *w)
+{
+    task_list_free(&w->settling.finished);
+    task_list_free(&w->settling.sent);
+    batches_free(&w->settling.batches);
+}
+
+void worker_leased(struct weir_worker *w, struct task *task)
+{
+    batches_enter(&w->settling.batches, task);
+}
+
+void worker_drop(struct weir_worker *w, struct task_list *tasks)
+{
+    for (struct task *task = tasks->head; task; task = task->next)
+        batches_leave(&w->settling.batches, task);
+    task_list_free(tasks);
+}
+
+void worker_finished_without(struct weir_worker *w, struct task *task, struct task *copy)
+{
+    take_end(copy);
+    batches_leave(&w->settling.batches, task);
+    worker_finished(w, copy);
+}
+
 void worker_finished(struct weir_worker *w, struct task *task)
 {
-    bool last = batches_leave(&w->batches, task);
+    bool last = batches_leave(&w->settling.batches, task);
 
-    w->awaited_ends |= last || makes_room(task) || task->end == END_THROTTLED;
-    task_list_push(&w->finished, task);
+    w->settling.urgent |= last || makes_room(task) || task->end == END_THROTTLED;
+    task_list_push(&w->settling.finished, task);
 }
 
 /* ---- All of them */
 
-static void tell_stale(int64_t stale)
+static void log_stale(int64_t stale)
 {
     if (stale > 0)
         log_line(LOG_LEVEL_WARN,
@@ -265,7 +299,7 @@ static void tell_stale(int64_t stale)
 
 static struct task *find_settling(const struct weir_worker *w, struct span token)
 {
-    struct task *task = w->settling.head;
+    struct task *task = w->settling.sent.head;
 
     while (task && (task->token.len != token.len || memcmp(task->token.at, token.at, token.len) != 0))
         task = task->next;
@@ -273,7 +307,7 @@ static struct task *find_settling(const struct weir_worker *w, struct span token
 }
 
 /* Each pause is one line, of the job that began it. */
-static void tell_pauses(const struct weir_worker *w, const struct redisReply *reply)
+static void log_pauses(const struct weir_worker *w, const struct redisReply *reply)
 {
     struct paused paused;
 
@@ -290,11 +324,15 @@ static void tell_pauses(const struct weir_worker *w, const struct redisReply *re
     }
 }
 
-/* To be sent again, with the same tokens; a token settles once. */
-static void keep_settling(struct weir_worker *w)
+void worker_settle_again(struct weir_worker *w)
 {
-    task_list_append(&w->settling, &w->finished);
-    task_list_append(&w->finished, &w->settling);
+    task_list_append(&w->settling.sent, &w->settling.finished);
+    task_list_append(&w->settling.finished, &w->settling.sent);
+}
+
+void worker_settled(struct weir_worker *w)
+{
+    task_list_free(&w->settling.sent);
 }
 
 /* Nearly always it is the first. */
@@ -315,15 +353,15 @@ static void on_settled_alone(void *arg, const struct redisReply *reply)
     int rc = reply ? settle_reply(reply, &stale, &e) : WEIR_EUNREACHABLE;
 
     if (rc == 0)
-        tell_pauses(w, reply);
-    take_out(&w->settling, task);
+        log_pauses(w, reply);
+    take_out(&w->settling.sent, task);
     if (rc == 0) {
-        tell_stale(stale);
+        log_stale(stale);
         task_free(task);
     } else {
         if (reply)
             worker_refused(w, &e);
-        task_list_push(&w->finished, task);
+        task_list_push(&w->settling.finished, task);
     }
     worker_answered(w);
 }
@@ -333,7 +371,7 @@ static void settle_alone(struct weir_worker *w, struct task *task)
     struct args a;
 
     args_init(&a);
-    settle_request(&a, w->prefix, -1, w->id);
+    settle_request(&a, w->prefix, -1, w->session.id);
     if (task_settles_up(task))
         settle_cost(&a, task->token, task->spent);
     if (is_plain(task)) {
@@ -341,39 +379,36 @@ static void settle_alone(struct weir_worker *w, struct task *task)
         settle_token(&a, task->token);
     }
     settle_one(&a, task);
-    w->awaited++;
-    link_send(w->link, &a, REQUEST_TIMEOUT_S, on_settled_alone, task);
+    worker_send_with(w, &a, on_settled_alone, task);
     args_free(&a);
 }
 
 /* One job whose keys are somebody else's, say, holds back no other: each is sent alone. */
 static void on_settle_refused(struct weir_worker *w, const struct error *e)
 {
-    if (w->settling.count == 1 || e->status == WEIR_EREFUSED || turn_is_unregistered(e)) {
+    if (w->settling.sent.count == 1 || e->status == WEIR_EREFUSED || turn_is_unregistered(e)) {
         worker_refused(w, e);
-        keep_settling(w);
+        worker_settle_again(w);
         return;
     }
-    for (struct task *task = w->settling.head; task; task = task->next)
+    for (struct task *task = w->settling.sent.head; task; task = task->next)
         settle_alone(w, task);
 }
 
 static void on_settled(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
-    struct task *task;
     struct error e;
     int64_t stale;
 
     if (!reply) {
-        keep_settling(w); /* nobody knows whether it was settled */
+        worker_settle_again(w); /* nobody knows whether it was settled */
     } else if (settle_reply(reply, &stale, &e) != 0) {
         on_settle_refused(w, &e);
     } else {
-        tell_stale(stale);
-        tell_pauses(w, reply);
-        while ((task = task_list_pop(&w->settling)))
-            task_free(task);
+        log_stale(stale);
+        log_pauses(w, reply);
+        worker_settled(w);
     }
     worker_answered(w);
 }
@@ -384,38 +419,38 @@ static bool begin_settling(struct weir_worker *w)
     size_t bytes = 0;
     int costly = 0;
 
-    while (w->finished.head && w->settling.count < SETTLE_MOST && costly < COSTLY_MOST) {
-        struct task *task = w->finished.head;
+    while (w->settling.finished.head && w->settling.sent.count < SETTLE_MOST && costly < COSTLY_MOST) {
+        struct task *task = w->settling.finished.head;
         size_t moved = is_plain(task) ? 0 : task->body.len;
 
         if (moved > 0 && bytes > 0 && bytes + moved > COSTLY_BYTES)
             break;
-        task_list_pop(&w->finished);
-        task->told = false;
+        task_list_pop(&w->settling.finished);
+        task->written = false;
         if (atomic_load(&task->asked) == ASKED_LOST) {
             task_free(task);
         } else {
-            task_list_push(&w->settling, task);
+            task_list_push(&w->settling.sent, task);
             costly += !is_plain(task) || task_settles_up(task);
             bytes += moved;
         }
     }
-    w->awaited_ends &= w->finished.head != NULL;
-    return w->settling.head != NULL;
+    w->settling.urgent &= w->settling.finished.head != NULL;
+    return w->settling.sent.head != NULL;
 }
 
 static void write_settle(struct weir_worker *w, struct args *a)
 {
     struct task *task;
 
-    settle_request(a, w->prefix, -1, w->id);
-    for (task = w->settling.head; task; task = task->next)
+    settle_request(a, w->prefix, -1, w->session.id);
+    for (task = w->settling.sent.head; task; task = task->next)
         if (task_settles_up(task))
             settle_cost(a, task->token, task->spent);
-    for (task = w->settling.head; task; task = task->next)
-        if (is_plain(task) && !task->told)
+    for (task = w->settling.sent.head; task; task = task->next)
+        if (is_plain(task) && !task->written)
             settle_done_like(a, task);
-    for (task = w->settling.head; task; task = task->next)
+    for (task = w->settling.sent.head; task; task = task->next)
         settle_one(a, task);
 }
 
@@ -435,11 +470,11 @@ void worker_settle(struct weir_worker *w, struct args *a)
 
 int64_t worker_settle_time(const struct weir_worker *w)
 {
-    if (!w->finished.head)
+    if (!w->settling.finished.head)
         return NEVER;
-    if (w->finished.count >= SETTLE_SOON || w->awaited_ends || w->stopping_us)
+    if (w->settling.finished.count >= SETTLE_SOON || w->settling.urgent || w->stop.since_us)
         return 0;
-    return w->finished.head->finished_us + SETTLE_DELAY_US;
+    return w->settling.finished.head->finished_us + SETTLE_DELAY_US;
 }
 
 void worker_give_back(struct weir_worker *w, struct task_list *tasks)
@@ -450,4 +485,11 @@ void worker_give_back(struct weir_worker *w, struct task_list *tasks)
         task_finish(task, END_BACK, 0, NULL);
         worker_finished(w, task);
     }
+}
+
+bool worker_is_idle(struct weir_worker *w)
+{
+    struct pool_load load = pool_load(w->pool);
+
+    return load.running + load.queued == 0 && !w->settling.finished.head && !w->settling.sent.head;
 }

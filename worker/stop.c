@@ -6,19 +6,7 @@
 #include "core/log.h"
 #include "worker/worker.h"
 
-#define KILL_AFTER_US 2000000    /* from TERM to KILL for commands that are over the grace */
 #define SETTLE_WITHIN_US 2000000 /* what has ended by then, from a forced stop on, is not run again */
-
-void weir_worker_stop(struct weir_worker *w)
-{
-    atomic_fetch_add(&w->stop_calls, 1);
-    ev_async_send(w->loop, &w->stop_async);
-}
-
-void weir_worker_quiet(struct weir_worker *w)
-{
-    atomic_store(&w->quiet, true);
-}
 
 static void ask_to_leave(struct weir_worker *w);
 
@@ -27,29 +15,37 @@ static void on_left(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
     struct pool_load load = pool_load(w->pool);
-    int kept = load.running + load.queued + w->finished.count + w->settling.count;
+    int kept = load.running + load.queued + w->settling.finished.count + w->settling.sent.count;
     struct adopt adopt = {0};
-    struct error e = {.text = "Redis is away"};
+    struct error e = {.text = "Redis is away"}, left;
 
-    w->awaited--;
-    if ((!reply || adopt_reply(reply, w->queue_count, &adopt, &e) != 0) && kept > 0 && w->result == 0)
-        w->result =
-            error_set(&w->error, WEIR_EUNREACHABLE,
-                      "worker: stopped with %d jobs that could not be given back (%.200s); they return when "
-                      "their lease ends",
-                      kept, e.text);
+    if ((!reply || adopt_reply(reply, w->queue_count, &adopt, &e) != 0) && kept > 0 &&
+        w->ending.error.status == 0) {
+        error_set(
+            &left, WEIR_EUNREACHABLE,
+            "worker: stopped with %d jobs that could not be given back (%.200s); they return when their "
+            "lease ends",
+            kept, e.text);
+        worker_fail(w, &left);
+    }
     adopt_free(&adopt);
     if (adopt.left > 0)
         ask_to_leave(w);
     else
-        ev_break(w->loop, EVBREAK_ALL);
+        worker_end_loop(w);
+}
+
+static void on_leave_answered(void *arg, const struct redisReply *reply)
+{
+    worker_answered(arg);
+    on_left(arg, reply);
 }
 
 void worker_write_leave(struct weir_worker *w, struct args *a)
 {
     struct adopt_call call = {.worker = "",
-                              .old_worker = w->id,
-                              .group = w->group,
+                              .old_worker = w->session.id,
+                              .group = w->adoption.group,
                               .info = "",
                               .birth = "",
                               .queues = {w->queues, w->queue_count}};
@@ -62,21 +58,29 @@ static void ask_to_leave(struct weir_worker *w)
     struct args a;
 
     args_init(&a);
-    w->awaited++;
     worker_write_leave(w, &a);
-    link_send(w->link, &a, REQUEST_TIMEOUT_S, on_left, w);
+    worker_send(w, &a, on_leave_answered);
     args_free(&a);
 }
 
 void worker_leave(struct weir_worker *w)
 {
-    if (w->leaving)
+    if (w->stop.leaving)
         return;
-    w->leaving = true;
-    if (w->adopted && link_is_up(w->link))
+    w->stop.leaving = true;
+    if (w->session.registered && link_is_up(w->link))
         ask_to_leave(w);
     else
-        on_left(w, (w->awaited++, NULL));
+        on_left(w, NULL);
+}
+
+bool worker_leave_if_done(struct weir_worker *w)
+{
+    bool done = w->stop.forced_us ? !w->settling.finished.head : w->stop.since_us && worker_is_idle(w);
+
+    if (done)
+        worker_leave(w);
+    return done;
 }
 
 static void begin_force(struct weir_worker *w, int64_t now)
@@ -85,7 +89,7 @@ static void begin_force(struct weir_worker *w, int64_t now)
 
     if (running > 0)
         log_line(LOG_LEVEL_WARN, "stopping now: %d jobs are given back", running);
-    w->forced_us = now;
+    w->stop.forced_us = now;
     worker_ask_all(w, ASKED_STOP);
 }
 
@@ -93,21 +97,19 @@ static void begin_force(struct weir_worker *w, int64_t now)
  * back. Those that have are settled first. */
 static void force(struct weir_worker *w, int64_t now)
 {
-    if (!w->forced_us)
+    if (!w->stop.forced_us)
         begin_force(w, now);
-    if (w->adopted && link_is_up(w->link) && now - w->forced_us < SETTLE_WITHIN_US)
-        worker_look(w);
-    else
+    if (!w->session.registered || !link_is_up(w->link) || now - w->stop.forced_us >= SETTLE_WITHIN_US)
         worker_leave(w);
 }
 
-void worker_begin_stop(struct weir_worker *w)
+static void begin_stop(struct weir_worker *w)
 {
     struct task_list waiting;
 
-    if (w->stopping_us)
+    if (w->stop.since_us)
         return;
-    w->stopping_us = clock_mono_us();
+    w->stop.since_us = clock_mono_us();
     task_list_init(&waiting);
     pool_withdraw(w->pool, &waiting, true);
     log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
@@ -120,53 +122,20 @@ void worker_begin_stop(struct weir_worker *w)
 
 void worker_check_stop(struct weir_worker *w)
 {
-    int calls = atomic_load(&w->stop_calls);
+    int calls = atomic_load(&w->ending.stop_calls);
     int64_t now = clock_mono_us();
+    struct error e;
 
-    if (w->drain_max_us && !w->stopping_us && now - w->started_us > w->drain_max_us) {
-        w->result = error_set(&w->error, WEIR_ENOTNOW, "worker: not drained in %.1f s; run it again",
-                              (double)w->drain_max_us / 1e6);
-        worker_begin_stop(w);
+    if (w->drain_max_us && !w->stop.since_us && now - w->started_us > w->drain_max_us) {
+        error_set(&e, WEIR_ENOTNOW, "worker: not drained in %.1f s; run it again",
+                  (double)w->drain_max_us / 1e6);
+        worker_fail(w, &e);
+        begin_stop(w);
     }
-    if (calls > 0 && !w->stopping_us)
-        worker_begin_stop(w);
-    if (w->stopping_us && (calls > 1 || now - w->stopping_us > w->grace_us))
+    if ((calls > 0 || w->ending.wanted) && !w->stop.since_us)
+        begin_stop(w);
+    if (w->stop.since_us && (calls > 1 || now - w->stop.since_us > w->grace_us))
         force(w, now);
-    else if (w->stopping_us && !(link_is_up(w->link) && w->permitted) && worker_is_idle(w))
+    else if (w->stop.since_us && !(link_is_up(w->link) && w->session.permitted) && worker_is_idle(w))
         worker_leave(w);
-    else
-        worker_look(w);
-}
-
-/* The functions on threads that still run. */
-static int functions(struct weir_worker *w)
-{
-    size_t n = pool_running(w->pool, w->watched);
-    int count = pool_load(w->pool).given_up;
-
-    for (size_t i = 0; i < n; i++)
-        count += w->watched[i]->handler->way->run && !w->watched[i]->handler->way->end;
-    return count;
-}
-
-static void kill_all(struct weir_worker *w)
-{
-    size_t n = pool_running(w->pool, w->watched);
-
-    for (size_t i = 0; i < n; i++)
-        if (w->watched[i]->handler->way->end)
-            w->watched[i]->handler->way->end(w->watched[i], true);
-}
-
-void worker_end_running(struct weir_worker *w)
-{
-    int64_t deadline_us = clock_mono_us() + (w->hurried ? 0 : KILL_AFTER_US);
-    struct pool_load load = pool_load(w->pool);
-
-    while (load.threads + load.given_up > functions(w) && clock_mono_us() < deadline_us) {
-        clock_sleep_until(clock_mono_us() + 10000);
-        load = pool_load(w->pool);
-    }
-    kill_all(w);
-    w->abandoned = functions(w) > 0;
 }

@@ -8,6 +8,7 @@
  * Past the end of its lease, which is one lease after the last heartbeat that Redis answered was sent,
  * another worker may run what runs here. Then everything is ended and nothing of it settled; a function on a
  * thread can only be ended with the process. What had ended before is still settled, if Redis takes it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -16,6 +17,18 @@
 
 /* Jobs that take longer can be cancelled: then the worker listens. */
 #define LISTEN_US (300 * MS)
+#define KILL_AFTER_US 2000000 /* from TERM to KILL for commands that are over the grace */
+
+int worker_open_watch(struct weir_worker *w)
+{
+    w->watch.running = calloc((size_t)w->executors, sizeof(struct task *));
+    return w->watch.running ? 0 : -1;
+}
+
+void worker_free_watch(struct weir_worker *w)
+{
+    free(w->watch.running);
+}
 
 static void end(struct weir_worker *w, struct task *task, bool force)
 {
@@ -45,16 +58,17 @@ static void give_up(struct weir_worker *w, struct task *task, int64_t now)
 {
     bool cancelled = atomic_load(&task->asked) == ASKED_CANCELLED, stop = is_function(task);
     struct task *job = task_copy(task);
+    struct error why;
 
     if (!job)
-        return; /* again at the next look */
+        return; /* tried again at the next watch */
     task_log(
         LOG_LEVEL_ERROR, task, "over its time of %g s%s", (double)task->timeout_us / 1e6,
         stop ? ", and its function cannot be stopped: the worker takes no more jobs, and ends with 70 when "
                "the others have ended"
              : "");
     if (stop)
-        error_set(&w->error, WEIR_EINTERNAL,
+        error_set(&why, WEIR_EINTERNAL,
                   "worker: %s %.*s ran over its time of %g s, and a C function cannot be stopped; start the "
                   "worker again",
                   task->handler->type, (int)task->view.id.len, task->view.id.at,
@@ -68,13 +82,9 @@ static void give_up(struct weir_worker *w, struct task *task, int64_t now)
     }
     job->finished_us = now;
     job->end = END_RETRY;
-    worker_take_end(job);
-    batches_leave(&w->batches, task);
-    worker_finished(w, job);
-    if (stop) {
-        w->result = WEIR_EINTERNAL;
-        worker_begin_stop(w);
-    }
+    worker_finished_without(w, task, job);
+    if (stop)
+        worker_fail_and_stop(w, &why);
 }
 
 static void over_time(struct weir_worker *w, struct task *task, int64_t now)
@@ -122,12 +132,14 @@ static void watch_one(struct weir_worker *w, struct task *task, int64_t now)
 
 static void end_at_once(struct weir_worker *w, const struct task *task)
 {
-    w->result = error_set(&w->error, WEIR_EINTERNAL,
-                          "worker: silent for longer than its lease while %s %.*s ran, and a C function "
-                          "cannot be stopped; start the worker again",
-                          task->handler->type, (int)task->view.id.len, task->view.id.at);
-    w->hurried = true;
-    ev_break(w->loop, EVBREAK_ALL);
+    struct error why;
+
+    error_set(
+        &why, WEIR_EINTERNAL,
+        "worker: silent for longer than its lease while %s %.*s ran, and a C function cannot be stopped; "
+        "start the worker again",
+        task->handler->type, (int)task->view.id.len, task->view.id.at);
+    worker_end_now(w, &why);
 }
 
 /* True: nothing else can be done but to end the process. */
@@ -147,12 +159,12 @@ static bool lose(struct weir_worker *w, struct task *task, int64_t now)
 
 void worker_end_lost(struct weir_worker *w)
 {
-    size_t n = pool_running(w->pool, w->watched);
+    size_t n = pool_running(w->pool, w->watch.running);
     int64_t now = clock_mono_us();
 
     for (size_t i = 0; i < n; i++)
-        if (atomic_load(&w->watched[i]->asked) == ASKED_LOST && !is_function(w->watched[i]))
-            lose(w, w->watched[i], now);
+        if (atomic_load(&w->watch.running[i]->asked) == ASKED_LOST && !is_function(w->watch.running[i]))
+            lose(w, w->watch.running[i], now);
 }
 
 static void cut_off(struct weir_worker *w, int64_t now)
@@ -160,24 +172,20 @@ static void cut_off(struct weir_worker *w, int64_t now)
     struct task_list waiting;
     size_t n;
 
-    trace_lapsed(w->trace, atomic_exchange(&w->conditions.lease_end_us, 0));
+    trace_lapsed(w->trace, worker_lapse(w));
     task_list_init(&waiting);
     pool_withdraw(w->pool, &waiting, true);
-    for (struct task *task = waiting.head; task; task = task->next)
-        batches_leave(&w->batches, task);
-    task_list_free(&waiting); /* what adopt is not told of goes back to its lane */
-    n = pool_running(w->pool, w->watched);
+    worker_drop(w, &waiting); /* what adopt does not name goes back to its lane */
+    n = pool_running(w->pool, w->watch.running);
     if (n > 0)
         log_line(LOG_LEVEL_WARN,
                  "silent for longer than the lease of %g s: %zu jobs that run here are ended, others may run "
                  "them now",
                  (double)w->lease_us / 1e6, n);
     for (size_t i = 0; i < n; i++)
-        if (lose(w, w->watched[i], now))
+        if (lose(w, w->watch.running[i], now))
             return;
-    w->adopted = false;
-    w->adopt_again = true;
-    worker_look(w);
+    worker_wake(w);
 }
 
 static void give_back_lacking(struct weir_worker *w, int64_t now)
@@ -195,22 +203,22 @@ void worker_watch(struct weir_worker *w)
     size_t n;
 
     give_back_lacking(w, now);
-    if (atomic_load(&w->conditions.lease_end_us) != 0 && lease_is_over(&w->conditions) && !w->leaving)
+    if (atomic_load(&w->conditions.lease_end_us) != 0 && lease_is_over(&w->conditions))
         cut_off(w, now);
-    n = pool_running(w->pool, w->watched);
+    n = pool_running(w->pool, w->watch.running);
     for (size_t i = 0; i < n; i++)
-        watch_one(w, w->watched[i], now);
-    if (w->finished.head)
-        worker_look(w);
+        watch_one(w, w->watch.running[i], now);
+    if (w->settling.finished.head)
+        worker_wake(w);
 }
 
 void worker_ask_all(struct weir_worker *w, enum task_asked why)
 {
-    size_t n = pool_running(w->pool, w->watched);
+    size_t n = pool_running(w->pool, w->watch.running);
     int64_t now = clock_mono_us();
 
     for (size_t i = 0; i < n; i++)
-        ask(w, w->watched[i], why, now);
+        ask(w, w->watch.running[i], why, now);
 }
 
 /* ---- Cancelled */
@@ -242,4 +250,39 @@ void worker_cancel(struct weir_worker *w, struct span token)
     }
     task_log(LOG_LEVEL_INFO, s.found, "cancelled: told to end");
     ask(w, s.found, ASKED_CANCELLED, clock_mono_us());
+}
+
+/* ---- After the loop */
+
+/* The functions on threads that still run. */
+static int functions(struct weir_worker *w)
+{
+    size_t n = pool_running(w->pool, w->watch.running);
+    int count = pool_load(w->pool).given_up;
+
+    for (size_t i = 0; i < n; i++)
+        count += w->watch.running[i]->handler->way->run && !w->watch.running[i]->handler->way->end;
+    return count;
+}
+
+static void kill_all(struct weir_worker *w)
+{
+    size_t n = pool_running(w->pool, w->watch.running);
+
+    for (size_t i = 0; i < n; i++)
+        if (w->watch.running[i]->handler->way->end)
+            w->watch.running[i]->handler->way->end(w->watch.running[i], true);
+}
+
+bool worker_end_running(struct weir_worker *w)
+{
+    int64_t deadline_us = clock_mono_us() + (w->ending.hurried ? 0 : KILL_AFTER_US);
+    struct pool_load load = pool_load(w->pool);
+
+    while (load.threads + load.given_up > functions(w) && clock_mono_us() < deadline_us) {
+        clock_sleep_until(clock_mono_us() + 10000);
+        load = pool_load(w->pool);
+    }
+    kill_all(w);
+    return functions(w) > 0;
 }

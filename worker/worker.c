@@ -13,22 +13,18 @@
 
 /* ---- Made and freed */
 
-static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)loop, (void)events;
-    worker_look(timer->data);
-}
-
 static void on_finished(struct ev_loop *loop, ev_async *async, int events)
 {
     (void)loop, (void)events;
-    worker_look(async->data);
+    worker_wake(async->data);
 }
-static void on_stop(struct ev_loop *loop, ev_async *async, int events)
+
+/* A stop, or exit(), on another thread. */
+static void on_call(struct ev_loop *loop, ev_async *async, int events)
 {
     (void)loop, (void)events;
     worker_check_exit(async->data);
-    worker_check_stop(async->data);
+    worker_stop_soon(async->data);
 }
 
 static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
@@ -36,11 +32,11 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     struct weir_worker *w = timer->data;
 
     (void)loop, (void)events;
-    atomic_fetch_add(&w->ticks, 1);
+    worker_guard_tick(w);
     log_flush();
-    if (w->stopping_us || w->drain_max_us)
-        worker_check_stop(w);
-    if (!w->leaving)
+    if (w->stop.since_us || w->drain_max_us)
+        worker_stop_soon(w);
+    if (!w->stop.leaving)
         worker_watch(w);
 }
 
@@ -56,16 +52,14 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
         return NULL;
     }
     w->forks = forks_count();
-    task_list_init(&w->finished);
-    task_list_init(&w->settling);
+    worker_open_settling(w);
     if (worker_read_options(w, options ? options : &defaults) != 0)
         w->setup = w->error;
-    ev_init(&w->timer, on_timer);
+    worker_open_turns(w);
+    worker_open_ending(w, on_call);
     ev_async_init(&w->finished_async, on_finished);
-    ev_async_init(&w->stop_async, on_stop);
-    w->timer.data = w->finished_async.data = w->stop_async.data = w;
+    w->finished_async.data = w;
     ev_async_start(w->loop, &w->finished_async);
-    ev_async_start(w->loop, &w->stop_async);
     return w;
 }
 
@@ -81,25 +75,15 @@ void weir_worker_free(struct weir_worker *w)
         return;
     pool_free(w->pool);
     trace_close(w->trace);
-    task_list_free(&w->finished);
-    task_list_free(&w->settling);
-    batches_free(&w->batches);
+    worker_free_settling(w);
     ev_loop_destroy(w->loop);
-    while (w->told) {
-        struct told *next = w->told->next;
-
-        free(w->told);
-        w->told = next;
-    }
+    log_once_free(&w->logged);
     claim_free(&w->claim);
-    known_limits_free(&w->known);
+    known_limits_free(&w->limits.known);
     handlers_free(&w->handlers);
-    free(w->watched);
-    free(w->types);
-    wide_free(w->wide);
-    free(w->queue_names);
-    free(w->trace_file);
-    free(w->info);
+    worker_free_watch(w);
+    worker_free_options(w);
+    worker_free_adoption(w);
     free(w);
 }
 
@@ -176,12 +160,9 @@ static bool on_wake(void *arg, enum wake why, struct span what)
 
     if (!worker_has_room(w) || (why == WAKE_BELL && !w->duty_until_us))
         return false;
-    w->look_now = true;
     if (w->wide)
         wide_ring(w->wide, what);
-    else
-        w->look_held |= why != WAKE_QUEUE;
-    worker_look(w);
+    worker_claim_soon(w, !w->wide && why != WAKE_QUEUE);
     return true;
 }
 
@@ -189,7 +170,7 @@ static void on_told(void *arg, struct span token, struct args *heard)
 {
     struct weir_worker *w = arg;
 
-    heard_request(heard, w->prefix, -1, w->id, token);
+    heard_request(heard, w->prefix, -1, w->session.id, token);
     worker_cancel(w, token);
 }
 
@@ -214,10 +195,15 @@ static int make_executors(struct weir_worker *w)
                          w->executors, THREADS_MOST);
     w->conditions.trace = w->trace;
     w->pool = pool_new(w->executors, threads ? w->executors : 0, &w->conditions, notify_finished, w);
-    w->watched = calloc((size_t)w->executors, sizeof(struct task *));
-    if (!w->pool || !w->watched)
+    if (!w->pool || worker_open_watch(w) != 0)
         return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
-    return worker_begin_open(w);
+    return worker_begin_open(w, &w->error);
+}
+
+static void on_serving(struct weir_worker *w)
+{
+    wide_look_at_all(w->wide);
+    worker_claim_soon(w, true);
 }
 
 static int open_handlers(struct weir_worker *w)
@@ -225,8 +211,8 @@ static int open_handlers(struct weir_worker *w)
     for (int i = 0; i < w->handlers.count; i++) {
         struct handler *handler = &w->handlers.at[i];
 
-        handler->host = (struct way_host){w->loop, w->executors,      w->kill_after_us,
-                                          w,       worker_task_ended, worker_type_serves};
+        handler->host =
+            (struct way_host){w->loop, w->executors, w->kill_after_us, w, worker_task_ended, on_serving};
         if (handler->way->open && handler->way->open(handler, &w->error) != 0)
             return w->error.status;
         w->opened++;
@@ -261,7 +247,7 @@ static int prepare(struct weir_worker *w)
     if (w->handlers.count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
-    if (worker_spread_options(w) != 0 || worker_describe(w) != 0)
+    if (worker_spread_options(w) != 0 || worker_describe(w, &w->error) != 0)
         return w->error.status;
     if (w->trace_file && !(w->trace = trace_open(w->trace_file, &w->error)))
         return w->error.status;
@@ -283,7 +269,7 @@ static void finish(struct weir_worker *w)
     if (w->link)
         link_free(w->link);
     if (load.running + load.given_up > 0)
-        worker_end_running(w);
+        w->abandoned = worker_end_running(w);
     close_handlers(w);
     worker_begin_close(w);
     trace_flush(w->trace);
@@ -302,7 +288,7 @@ int weir_worker_run(struct weir_worker *w)
                          "worker: was made before fork(), by the parent process; make another one here");
     rc = prepare(w);
     if (rc == 0) {
-        w->started_us = w->rate_us = clock_mono_us();
+        w->started_us = clock_mono_us();
         ev_timer_init(&tick, on_tick, WATCH_S, WATCH_S);
         ev_set_priority(&tick,
                         EV_MINPRI); /* behind the answers that have come: a lease may be renewed by one */
@@ -315,8 +301,9 @@ int weir_worker_run(struct weir_worker *w)
         worker_exit_close(w);
         worker_guard_close(w);
         ev_timer_stop(w->loop, &tick);
-        ev_timer_stop(w->loop, &w->timer);
-        rc = w->result;
+        worker_close_turns(w);
+        if ((rc = w->ending.error.status) != 0)
+            w->error = w->ending.error;
     }
     finish(w);
     return rc;

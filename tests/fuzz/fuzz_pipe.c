@@ -3,7 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "worker/way/pipe.h"
 #include "worker/way/pipe_child.h"
-#include "worker/worker.h"
+#include "worker/way/way.h"
 
 #define TASKS 6
 #define IN_FLIGHT 2
@@ -202,15 +202,14 @@ static void finish(struct handlers *handlers)
 int fuzz_pipe(const uint8_t *data, size_t size)
 {
     static struct ev_loop *loop;
-    struct weir_worker worker = {.executors = TASKS};
     struct handlers handlers = {0};
     const char *at = (const char *)data, *end = at + size;
     struct error e;
 
     setenv("WEIR_LOG", "error", 0);
-    worker.loop = loop = loop ? loop : ev_loop_new(0);
+    loop = loop ? loop : ev_loop_new(0);
     must_hold(loop && pipe_add(&handlers, "t", "/bin/true", IN_FLIGHT, &e) == 0);
-    handlers.at->worker = &worker;
+    handlers.at->host = (struct way_host){.loop = loop, .executors = TASKS};
     must_hold(handlers.at->way->open(handlers.at, &e) == 0);
     start_tasks(handlers.at);
     for (size_t turn = 0; at < end; turn++) {

@@ -23,6 +23,11 @@ void handlers_free(struct handlers *h)
     memset(h, 0, sizeof *h);
 }
 
+struct names handlers_types(const struct handlers *h)
+{
+    return (struct names){h->types, h->count};
+}
+
 struct handler *handlers_find(const struct handlers *h, struct span type)
 {
     for (int i = 0; i < h->count; i++)
@@ -171,6 +176,11 @@ static bool is_late(const struct task *task, struct conditions *conditions)
         return false;
     atomic_fetch_add(&conditions->late, 1);
     return true;
+}
+
+int handler_take_late(struct conditions *conditions)
+{
+    return atomic_exchange(&conditions->late, 0);
 }
 
 /* Is it to be run, now? Its time has come. */

@@ -18,6 +18,8 @@ struct conditions {
     _Atomic int late;             /* jobs that came too late for their slots, not yet logged */
 };
 
+/* Jobs that came too late since the last call. */
+int handler_take_late(struct conditions *conditions);
 /* May a job still be begun, by the clock of this machine? */
 bool lease_is_over(const struct conditions *conditions);
 
@@ -52,6 +54,7 @@ void handlers_free(struct handlers *h);
 /* Takes over state when it returns 0. WEIR_EUSAGE: no valid type, a type that has a handler. */
 WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, const struct way *way, void *state,
                               struct error *e);
+struct names handlers_types(const struct handlers *h);
 struct handler *handlers_find(const struct handlers *h, struct span type);
 
 /* Splits a command at blanks; a NULL ends the words. NULL and *e: there is none (WEIR_EUSAGE), no such

@@ -63,7 +63,7 @@ struct task {
     char *reason;   /* owned; NULL: none */
     int64_t spent;  /* the true cost that the handler reported; -1: none */
     int64_t finished_us;
-    bool told; /* it stands in the settle that is under way */
+    bool written; /* to the settle that is under way, with others of its type and batch */
 
     char bytes[];
 };

@@ -1,0 +1,22 @@
+/* The guard: a thread that ends the process if the loop stands still and the lease ends. */
+#ifndef WORKER_GUARD_H
+#define WORKER_GUARD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct weir_worker;
+
+struct guard {
+    atomic_uint ticks; /* of the loop, every WATCH_S */
+    pthread_t thread;
+    int fd; /* an event ends the thread; -1: there is none */
+};
+
+/* Where no thread can be started, a line says so. */
+void worker_guard_open(struct weir_worker *w);
+void worker_guard_close(struct weir_worker *w);
+/* The loop runs. */
+void worker_guard_tick(struct weir_worker *w);
+
+#endif

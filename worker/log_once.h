@@ -1,0 +1,19 @@
+/* Lines that are logged once, however often they come up. */
+#ifndef WORKER_LOG_ONCE_H
+#define WORKER_LOG_ONCE_H
+
+#include "core/log.h"
+
+struct logged_line;
+/* All zero at the beginning. */
+struct log_once {
+    struct logged_line *lines;
+    int count;
+};
+
+/* Logs a line of less than 600 bytes if it is a new one. Names in it come from outside: after a thousand
+ * lines, none is new. */
+void log_once(struct log_once *once, enum log_level level, const char *fmt, ...) WEIR_PRINTF(3, 4);
+void log_once_free(struct log_once *once);
+
+#endif

@@ -1,0 +1,41 @@
+/* Room: how many jobs a claim may bring. */
+#ifndef WORKER_ROOM_H
+#define WORKER_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_worker;
+
+struct capacity {
+    int reserve;        /* executors for jobs with a limit alone */
+    int reserve_used;   /* the most of them that were used since */
+    int64_t reserve_us; /* when they were counted anew */
+    double rate;        /* jobs that end here in a second: for prefetching */
+    int64_t rate_us;    /* when it was measured last */
+    uint64_t ended;     /* settling.ended then */
+    uint64_t begun;     /* pool_load's at the last check for a stuck queue */
+    int64_t stuck_us;   /* since when no prefetched job has begun */
+};
+
+struct room {
+    int free, prefetch; /* executors for jobs, and jobs beyond them that may wait here */
+    int open;           /* of the free: not reserved for jobs with a limit */
+    bool worth_it;      /* enough for a turn of its own when there is more to take */
+};
+
+/* May it claim at all? */
+bool worker_takes_jobs(const struct weir_worker *w);
+struct room worker_room(struct weir_worker *w);
+/* Could it run one more job? */
+bool worker_has_room(struct weir_worker *w);
+/* Has a claim left jobs with a limit as no executor was idle? Then more are reserved, else fewer. */
+void worker_adapt_reserve(struct weir_worker *w, bool starved, int64_t now);
+void worker_reserve_none(struct weir_worker *w);
+/* How fast jobs end here. */
+void worker_measure_rate(struct weir_worker *w, int64_t now);
+/* Prefetched jobs must not sit here while those before them take long. */
+void worker_give_back_stuck(struct weir_worker *w, int64_t now);
+int64_t worker_stuck_time(struct weir_worker *w); /* when to check for that; NEVER: none waits */
+
+#endif
