@@ -67,7 +67,8 @@ static const struct reserved {
     const char *where[9];
 } reserved[] = {
     {"#include <ev.h>",
-     {"core/redis/link.c", "worker/worker.h", "worker/way/pipe_child.h", "worker/way/http.c", "serve/"}},
+     {"core/redis/link.c", "worker/worker.h", "worker/reasons.h", "worker/ending.h", "worker/begin.h",
+      "worker/way/pipe_child.h", "worker/way/http.c", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/waking.c", "serve/taker.c"}},
     {"#include \"core/redis/reply.h\"", {"core/redis/answer.c", "throttle/", "queue/"}},
@@ -83,7 +84,8 @@ static const struct reserved {
     {"strtod", {"core/decimal."}},
     {"atof(", {NULL}},
     {"vsnprintf(",
-     {"core/decimal.", "worker/way/trace.c", "worker/way/weir_job.c", "throttle/rule.c", "cli/"}},
+     {"core/decimal.", "worker/log_once.c", "worker/way/trace.c", "worker/way/weir_job.c", "throttle/rule.c",
+      "cli/"}},
     {"localtime", {"cli/"}}, /* the zone of the whole process; queue/schedule/zone.h has any */
     {"%s:{0}:", {"core/redis/client.c"}},
     {"%sbatch:", {"queue/enqueue/enqueue.c"}}, /* a look, for which no script is needed */
