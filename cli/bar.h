@@ -4,8 +4,10 @@
 
 #include "core/error.h"
 
-/* part: 0 to 1 of it is done; below 0: unknown, then the text stands alone. */
-void bar_show(double part, const char *fmt, ...) WEIR_PRINTF(2, 3);
+#define BAR_LEFT_UNKNOWN (-1) /* time left: told from how far it has come since it was first shown */
+
+/* part: 0 to 1 of it is done; below 0: unknown, then the text stands alone. On a narrow terminal the text is left out. */
+void bar_show(double part, int64_t left_us, const char *fmt, ...) WEIR_PRINTF(3, 4);
 /* Before anything else is printed there. */
 void bar_clear(void);
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/which_redis.h"
@@ -27,6 +28,8 @@ int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size,
     const char *names[ACTIONS_MOST + 1] = {NULL}, *what = cli->command->name, *likely;
     char all[256] = "";
 
+    if (word && strcmp(word, "ls") == 0)
+        word = "list";
     for (size_t i = 0; i < count && i < ACTIONS_MOST; i++) {
         names[i] = *(const char *const *)((const char *)rows + i * size);
         if (word && strcmp(names[i], word) == 0)
@@ -71,4 +74,16 @@ bool cli_is_terminal(FILE *stream)
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
     return isatty(fileno(stream)) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+int cli_line_width(FILE *stream)
+{
+    const char *columns = getenv("COLUMNS");
+    struct winsize size = {0};
+
+    if (columns && atoi(columns) > 0)
+        return atoi(columns);
+    if (!isatty(fileno(stream)))
+        return 0;
+    return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }

@@ -62,5 +62,7 @@ struct weir *cli_client(struct cli *cli);
 int cli_failed(struct cli *cli, const struct weir *w);
 /* Is it a terminal, and colours or bars allowed there (NO_COLOR, TERM=dumb)? */
 bool cli_is_terminal(FILE *stream);
+/* Columns of a line there: $COLUMNS, else those of the terminal; 0: no end. */
+int cli_line_width(FILE *stream);
 
 #endif

@@ -29,5 +29,5 @@ int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed,
     fflush(stderr);
     if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y'))
         return 0;
-    return error_set(&cli->error, WEIR_ENOTNOW, "%s: nothing was changed; answer y, or give --yes", action);
+    return error_set(&cli->error, WEIR_ENOTNOW, "%s: nothing was changed", action);
 }

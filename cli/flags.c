@@ -6,9 +6,7 @@
 #include "cli/cli.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,16 +101,14 @@ static int empty_value(struct parser *p, const struct flag *f)
 
 static int set_int(struct parser *p, const struct flag *f, const char *text)
 {
-    char *end;
-    long long value;
+    const char *at = text ? text + (*text == '-') : NULL;
+    int64_t value;
 
     assert(text);
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (end == text || *end || errno || value == LLONG_MIN) /* a mark for not given */
+    if (!count_read(&at, INT64_MAX / 100, &value) || *at)
         return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s %.60s: not a whole number; write --%s 10",
                          p->where, f->name, text, f->name);
-    *(long long *)f->target = value;
+    *(long long *)f->target = *text == '-' ? -value : value;
     return 0;
 }
 
@@ -186,6 +182,18 @@ static int parse_one(struct parser *p, int found, const char *word)
     return set_flag(p, f, optarg);
 }
 
+/* "--wait 30s": a duration behind a flag whose value may be missing is its value. */
+static void join_value(const struct parser *p, int found, int argc, char **argv)
+{
+    const struct flag *f = found >= LONG_BASE ? p->flags[found - LONG_BASE] : NULL;
+    struct error ignored;
+    int64_t us;
+
+    if (f && f->kind == FLAG_OPTIONAL_TEXT && !optarg && optind < argc &&
+        duration_parse(argv[optind], &us, &ignored) == 0)
+        optarg = argv[optind++];
+}
+
 static int parse_all(struct parser *p, int argc, char **argv)
 {
     int found, status = 0;
@@ -202,6 +210,7 @@ static int parse_all(struct parser *p, int argc, char **argv)
         word = argv[optind - 1];
         if (optarg && optarg == word)
             word = argv[optind - 2];
+        join_value(p, found, argc, argv);
         status = parse_one(p, found, word);
     }
     return status;

@@ -186,3 +186,42 @@ void cli_format_time(int64_t us, char out[40])
     else
         snprintf(out, 40, "%s%.3s:%.2s", day, zone, zone + 3);
 }
+
+static int64_t seconds_of(struct tm *parts)
+{
+    parts->tm_isdst = -1;
+    return in_utc ? timegm(parts) : mktime(parts);
+}
+
+/* Parts that clocks never show are others behind seconds_of(). */
+static bool make_time(struct tm parts, int64_t *us)
+{
+    struct tm made = parts;
+
+    *us = seconds_of(&made) * SECOND_US;
+    return made.tm_min == parts.tm_min && made.tm_hour == parts.tm_hour && made.tm_mday == parts.tm_mday;
+}
+
+bool format_read_time(const char *text, int64_t now_us, int64_t *us)
+{
+    static const char *const forms[] = {"%H:%M",          "%H:%M:%S",          "%Y-%m-%d %H:%M",
+                                        "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"};
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct tm parts = parts_of(now_us);
+        const char *end;
+
+        parts.tm_sec = 0;
+        end = strptime(text, forms[i], &parts);
+        if (!end || *end)
+            continue;
+        if (!make_time(parts, us))
+            return false;
+        if (forms[i][1] != 'H' || *us > now_us)
+            return true;
+        parts.tm_mday++; /* over the end of a month too */
+        *us = seconds_of(&parts) * SECOND_US;
+        return true;
+    }
+    return false;
+}

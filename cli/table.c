@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli/format.h"
 #include "core/utf8.h"
@@ -146,19 +144,6 @@ static void put_blanks(FILE *to, int n)
 }
 
 /* ---- Widths */
-
-/* Of the terminal, or what $COLUMNS says; 0: no end. */
-static int line_width(FILE *to)
-{
-    const char *columns = getenv("COLUMNS");
-    struct winsize size = {0};
-
-    if (columns && atoi(columns) > 0)
-        return atoi(columns);
-    if (!isatty(fileno(to)))
-        return 0;
-    return ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 static const char *cell_at(const struct table *t, size_t row, int column)
 {
@@ -324,7 +309,7 @@ static void free_cells(struct table *t)
 int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows, int64_t now_us)
 {
     struct table t = {.columns = columns, .count = column_count(columns)};
-    int width = line_width(to), status = 0;
+    int width = cli_line_width(to), status = 0;
 
     t.rows = json_is_object(rows) ? json_object_size(rows) : json_array_size(rows);
     t.cells = calloc(t.rows * (size_t)t.count + 1, sizeof *t.cells);

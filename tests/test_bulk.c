@@ -819,7 +819,7 @@ static void test_command_wrong_line(void **state)
              "jobs:4: not JSON: a control character in a string at byte 22"),
         CASE("\0\n", "jobs:4: no JSON object"),
         CASE("{\"type\":\"\xff\"}\n", "jobs:4: not JSON: invalid UTF-8"),
-        CASE("\xef\xbb\xbf{\"type\":\"t\"}\n", "jobs:4: no JSON object"),
+        CASE("\xef\xbb\xbf{\"type\":\"t\"}\n", "jobs:4: begins with a byte order mark (BOM)"),
         CASE("{\"type\":7}\n", "jobs:4: wrong job: \"type\" must be"),
         CASE("{\"type\":\"t\"}{\"type\":\"t\"}\n", "jobs:4: not JSON: something follows"),
         CASE("{\"type\":\"small\",\"cost\":2}\n", "jobs:4: type small: a job costs 2"),

@@ -180,9 +180,9 @@ static void test_what_is_wrong_is_one_line(void **state)
         const char *says;
     } wrong[] = {
         {"100/1m", 64, "how many jobs is missing; write weir plan --count 1000 100/1m"},
-        {"--count 0 100/1m", 64, "--count 0: no number of jobs"},
-        {"--count -1 100/1m", 64, "--count -1: no number of jobs"},
-        {"--count 1e6 100/1m", 64, "--count 1e6: no number of jobs"},
+        {"--count 0 100/1m", 64, "--count 0: not a number of jobs"},
+        {"--count -1 100/1m", 64, "--count -1: not a number of jobs"},
+        {"--count 1e6 100/1m", 64, "--count 1e6: not a number of jobs"},
         {"--count 1000000000000001 100/1m", 64, "write 1 to 1000000000000000"},
         {"--count 5", 64, "the rules are missing"},
         {"--cuont 5 100/1m", 64, "did you mean --count?"},

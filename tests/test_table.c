@@ -20,6 +20,15 @@
 static const struct command command = {.name = "test"};
 static struct cli cli = {.command = &command};
 
+static int set_zone(void **state)
+{
+    (void)state;
+    unsetenv("COLUMNS");
+    setenv("TZ", "UTC", 1);
+    tzset();
+    return 0;
+}
+
 static void expect_printed(const char *text, bool sheet, const struct column *columns, const char *json)
 {
     json_t *doc = json_loads(json, 0, NULL);
@@ -194,13 +203,41 @@ static void test_times_are_seen_from_now(void **state)
     assert_string_equal(text, "2026-11-18T11:06:40Z");
 }
 
-static int set_zone(void **state)
+static void test_times_are_read_as_people_write_them(void **state)
 {
+    static const struct {
+        const char *text;
+        int64_t in_s; /* 0: refused */
+    } cases[] = {
+        {"11:07", 20},
+        {"11:06", 86400 - 40},
+        {"11:06:41", 1},
+        {"2026-11-18 11:07", 20},
+        {"2026-11-18T11:07", 20},
+        {"2026-11-18 11:07:05", 25},
+        {"2026-11-18T9:00:05", -7595},
+        {"2026-12-01 00:00", 1083200},
+        {"2026-02-30 09:00", 0},
+        {"24:00", 0},
+        {"11:07 ", 0},
+        {"noon", 0},
+        {"2026-11-18", 0},
+    };
+    int64_t us;
+
     (void)state;
-    unsetenv("COLUMNS");
-    setenv("TZ", "UTC", 1);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (format_read_time(cases[i].text, NOW, &us) != (cases[i].in_s != 0))
+            fail_msg("%s: %s", cases[i].text, cases[i].in_s ? "refused" : "taken");
+        if (cases[i].in_s)
+            assert_int_equal(us, NOW + cases[i].in_s * SECOND);
+    }
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
-    return 0;
+    assert_true(format_read_time("2026-11-18 12:07", NOW, &us) && us == NOW + 20 * SECOND);
+    assert_false(format_read_time("2026-03-29 02:30", NOW, &us)); /* clocks go from 2 to 3 */
+    assert_true(format_read_time("2026-07-01 12:00", NOW, &us) && us == INT64_C(1782900000) * SECOND);
+    set_zone(NULL);
 }
 
 int main(void)
@@ -212,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_a_sheet_leaves_out_what_is_absent),
         cmocka_unit_test(test_colour_is_for_what_is_there),
         cmocka_unit_test(test_counts_have_their_plural),
+        cmocka_unit_test(test_times_are_read_as_people_write_them),
         cmocka_unit_test(test_times_are_seen_from_now), /* the last: UTC stays */
     };
 

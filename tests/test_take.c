@@ -528,7 +528,7 @@ static void test_the_command_without_redis(void **state)
 
     (void)state;
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", NULL);
-    expect(&o, 69, "", "weir: redis unix:///nowhere: no such socket");
+    expect(&o, 69, "", "weir: redis unix:///nowhere (--redis): no such socket");
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "allow", NULL);
     expect(&o, 0, "mail: allowed, for Redis is away; nothing was counted\n", "weir: take --on-error: redis");
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--json",

@@ -171,13 +171,13 @@ static void print_progress(const struct batch *b, bool bar)
     char ended[32], total[32], rate[40], when[40] = "", line[200];
     double part = b->total > 0 ? (double)(b->total - b->left) / (double)b->total : -1;
 
-    if (b->finish_us > 0)
+    if (b->finish_us > 0 && !bar) /* a bar says what is left */
         cli_format_time(b->finish_us, when);
     snprintf(line, sizeof line, "%s of %s ended  %s%s%s%s%s", grouped((uint64_t)(b->total - b->left), ended),
              grouped((uint64_t)b->total, total), per_second(b->rate, rate), *when ? "  ends " : "", when,
              b->phase == BATCH_SEALED ? "" : "  ", b->phase == BATCH_SEALED ? "" : phases[b->phase]);
     if (bar)
-        bar_show(part, "%s", line);
+        bar_show(part, b->finish_us > 0 ? b->finish_us - clock_wall_us() : BAR_LEFT_UNKNOWN, "%s", line);
     else
         output_to(stderr, "%s\n", line);
 }

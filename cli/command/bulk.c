@@ -63,7 +63,7 @@ static void show_bar(struct run *r)
     r->shown_us = now_us;
     if (l->size_bytes)
         part = l->bytes < l->size_bytes ? (double)l->bytes / (double)l->size_bytes : 1;
-    bar_show(part, "%s lines  %s/s", grouped(l->number, lines),
+    bar_show(part, BAR_LEFT_UNKNOWN, "%s lines  %s/s", grouped(l->number, lines),
              grouped((uint64_t)((double)l->number / seconds_since(r->begun_us)), rate));
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli/json.h"
+#include "core/clock.h"
 #include "producer/enqueue.h"
 #include "queue/job/json.h"
 
@@ -69,10 +70,12 @@ static int read_time(struct cli *cli, const char *text, double *seconds)
     int64_t us;
     bool is_number = strspn(text, "0123456789.") == number.len && json_check(text, number.len, &ignored) == 0;
 
-    if (is_number ? !json_read_seconds(number, TIME_MOST_US, &us) : !read_rfc3339(text, &us))
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
-            "enqueue --at %.60s: no time; write 2026-11-21T09:00:00+01:00, or seconds since 1970", text);
+    if (is_number ? !json_read_seconds(number, TIME_MOST_US, &us)
+                  : !read_rfc3339(text, &us) && !format_read_time(text, clock_wall_us(), &us))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue --at %.60s: not a time; write '2026-11-21 09:00', 09:00, "
+                         "2026-11-21T09:00:00+01:00, or seconds since 1970",
+                         text);
     if (us <= 0 || us > TIME_MOST_US)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --at %.60s: not between 1970 and 2100", text);
     *seconds = (double)us / 1e6;
@@ -237,7 +240,8 @@ static int run_enqueue(struct cli *cli, int argc, char **argv)
         {"queue", 'q', FLAG_TEXT, "Q", "the queue: default", &f.queue},
         {"id", 0, FLAG_TEXT, "ID", "an id of one's own, accepted once a day", &f.id},
         {"in", 0, FLAG_DURATION, "DUR", "run at the earliest that long from now", &f.in_us},
-        {"at", 0, FLAG_TEXT, "TIME", "run at the earliest then: RFC 3339, or seconds since 1970", &f.at},
+        {"at", 0, FLAG_TEXT, "TIME",
+         "run at the earliest then: a local time, RFC 3339, or seconds since 1970", &f.at},
         {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
         {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate: 1", &f.cost},
         {"max-attempts", 0, FLAG_INT, "N", "how often it is tried: 25", &f.max_attempts},

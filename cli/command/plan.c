@@ -45,9 +45,10 @@ static int read_plan(struct cli *cli, const char *count, char **rules, int n, st
     if (!count)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "plan: how many jobs is missing; write weir plan --count 1000 100/1m");
-    if (!number_read(&at, COUNT_MAX, &plan->count) || *at || plan->count < 1)
+    if (!count_read(&at, COUNT_MAX, &plan->count) || *at || plan->count < 1)
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "plan --count %.60s: no number of jobs; write 1 to %" PRId64 ", as in --count 1000",
+                         "plan --count %.60s: not a number of jobs; write 1 to %" PRId64
+                         ", as in --count 1000",
                          count, COUNT_MAX);
     if (n == 0)
         return error_set(&cli->error, WEIR_EUSAGE,

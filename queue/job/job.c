@@ -166,6 +166,8 @@ static int job_scan(const char *body, size_t len, struct json_members *members, 
     if (len > JOB_BODY_MAX)
         return too_long(len, e);
     at = json_space(&j, body);
+    if (json_has_mark(body, len))
+        return error_set(e, WEIR_EINPUT, "begins with a byte order mark (BOM); save it without one");
     if (at == j.end || *at != '{')
         return error_set(e, WEIR_EINPUT, "no JSON object: a job begins with {");
     at = json_members(&j, at, members);

@@ -44,6 +44,8 @@ bool name_is_valid(const char *name, size_t len);
 bool pattern_is(const char *word);
 bool pattern_serves(const char *word, struct span queue);
 
+/* Begins the text with a byte order mark, as some editors write it? */
+bool json_has_mark(const char *text, size_t len);
 /* Checks that text is one JSON value, as strictly as jansson with JSON_REJECT_DUPLICATES at the top level
  * (RFC 8259: UTF-8, no NaN; integers fit 64 bits, reals are finite, at most 512 levels). WEIR_EINPUT: what
  * and at which byte. */

@@ -319,10 +319,22 @@ bool json_read_seconds(struct span value, int64_t most_us, int64_t *us)
 
 /* ---- Values */
 
+bool json_has_mark(const char *text, size_t len)
+{
+    return len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+}
+
+static const char *no_value(struct json *j, const char *at)
+{
+    return fault(j, at,
+                 json_has_mark(at, (size_t)(j->end - at)) ? "a byte order mark (BOM) stands here"
+                                                          : "no JSON value begins here");
+}
+
 static const char *word(struct json *j, const char *at, const char *text, size_t len)
 {
     if ((size_t)(j->end - at) < len || memcmp(at, text, len) != 0)
-        return fault(j, at, "no JSON value begins here");
+        return no_value(j, at);
     return at + len;
 }
 
@@ -412,7 +424,7 @@ const char *json_value(struct json *j, const char *at, int depth)
     case '-':
         return number(j, at);
     default:
-        return *at >= '0' && *at <= '9' ? number(j, at) : fault(j, at, "no JSON value begins here");
+        return *at >= '0' && *at <= '9' ? number(j, at) : no_value(j, at);
     }
 }
 
