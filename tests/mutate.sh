@@ -4,10 +4,11 @@
 #
 #   tests/mutate.sh [PATTERN...]      only mutations whose line matches one of these (bash patterns: '*gcra.lua*')
 #   ALL=1                             runs all test programs of a mutation, and names each that fails
+#   LIMIT=100                         seconds for a test program; one that takes longer has failed
 #
 # It builds in a copy of the source (BUILD, else build-mutate). A line of tests/mutations is
 #   FILE ::: FROM ::: TO ::: TEST...
-# where FROM stands exactly once in FILE, and what begins with # is a comment.
+# where FROM stands exactly once in FILE; TO may be NOTHING; what begins with # is a comment.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-mutate}
@@ -21,7 +22,7 @@ git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents 
 sed -n 's/ ::: .*//p' tests/mutations | grep -v '^#' | sort -u | (cd "$build/src" && xargs touch -c)
 
 catches() { # TEST: does it fail?
-    ! (cd "$build/src" && timeout 300 "build/tests/$1") >"$build/log" 2>&1 </dev/null
+    ! (cd "$build/src" && timeout "${LIMIT:-100}" "build/tests/$1") >"$build/log" 2>&1 </dev/null
 }
 
 # The names of the tests that failed, from cmocka's last lines.
@@ -41,14 +42,17 @@ try() { # TEST...: prints what caught it
 }
 
 mutate() { # FILE FROM TO TEST...
-    local path=$build/src/$1 text rest
-    text=$(cat "$1"; echo .) rest=${text//"$2"/}
+    local path=$build/src/$1 text rest to=$3 result
+    [ "$to" = NOTHING ] && to=
+    text=$(cat "$path" && echo .) || return 1
+    rest=${text//"$2"/}
     [ $((${#text} - ${#rest})) -eq ${#2} ] || { echo "STALE: not once in $1"; return 1; }
-    text=${text/"$2"/"$3"}
-    printf %s "${text%.}" >"$path"
+    cp "$path" "$build/original"
+    rest=${text/"$2"/"$to"}
+    printf %s "${rest%.}" >"$path"
     try "${@:4}"
-    local result=$?
-    cp "$1" "$path"
+    result=$?
+    cp "$build/original" "$path"
     return $result
 }
 

@@ -2,9 +2,9 @@
  * it is told to misbehave; each call counts from now on, over all connections together. A server may have
  * several: give each worker its own, and one of them alone is cut off, or far away.
  *
- *     a link of 10 ms of round trip    proxy_delay(p, PROXY_REQUESTS, 5000), proxy_delay(p, PROXY_REPLIES,
- * 5000) answers 3 s late, once           proxy_stall(p, PROXY_REPLIES, 3000000) a partition, and its end
- * proxy_blackhole(p, true), proxy_blackhole(p, false) */
+ *     a link of 10 ms of round trip    proxy_delay(p, PROXY_REQUESTS, 5000), proxy_delay(p, PROXY_REPLIES, 5000)
+ *     answers 3 s late, once           proxy_stall(p, PROXY_REPLIES, 3000000)
+ *     a partition, and its end         proxy_blackhole(p, true), proxy_blackhole(p, false) */
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H
 

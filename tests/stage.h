@@ -3,9 +3,11 @@
  *
  * A worker is build/weir, or an actor: the test program itself, started again as a program that was written
  * against weir.h. An actor runs any job by what its args say (see stage.c) and appends to stage/history, each
- * line by one write: EVENT ID ATTEMPT PID US      begin: the handler was called; effect: it did what it is
- * for; US: monotonic The history is the judge: whatever Redis counts, a job is done when its effect stands
- * there. */
+ * line by one write:
+ *
+ *   EVENT ID ATTEMPT PID US      begin: the handler was called; effect: it did what it is for; US: monotonic
+ *
+ * The history is the judge: whatever Redis counts, a job is done when its effect stands there. */
 #ifndef TESTS_STAGE_H
 #define TESTS_STAGE_H
 

@@ -17,7 +17,7 @@
 #define BEGIN_US INT64_C(1795000000000000)
 #define SEQUENCES 1500 /* of each algorithm */
 #define STEPS 40
-#define AHEAD_US 5000 /* slots are granted up to that long ahead */
+#define AHEAD_US GATE_AHEAD_MOST_US /* slots are granted up to that long ahead */
 
 static uint64_t seed, chance;
 static struct error error;
@@ -356,7 +356,8 @@ static void check_given(void)
 
 static void start_some(void)
 {
-    int64_t cost = pick(1, pair.gate.rule.burst), s_us = gate_start(&pair.gate, pair.now_us, cost);
+    int64_t cost = pick(1, pick(0, 1) ? pair.gate.rule.burst : 1),
+            s_us = gate_start(&pair.gate, pair.now_us, cost);
 
     if (s_us > pair.now_us + AHEAD_US)
         return;
@@ -394,6 +395,8 @@ static void test_what_no_later_start_has_used_is_given_back(void **state)
     for (int i = 0; i < 4 * SEQUENCES; i++) {
         struct rule rule = random_rule_of(pick(0, 1) ? ALGORITHM_GCRA : ALGORITHM_TOKEN_BUCKET);
 
+        if (pick(0, 1)) /* more starts than a gate remembers one by one */
+            rule.burst = pick(GATE_LOWS, 4 * GATE_LOWS);
         pair_init(&rule);
         history_count = 0;
         in_order = true;
@@ -425,6 +428,26 @@ static void test_a_short_memory_gives_back_nearly_all(void **state)
         gate_give(&pair.gate, pair.now_us + 100, pair.now_us + i, 9);
     left = 1000 - gate_count(&pair.gate, pair.now_us + 100, 1000, 1);
     assert_in_range(left, 100, 180);
+    pair_free();
+}
+
+/* When two starts are remembered as one, none of them gives back what the other found drained. */
+static void test_a_short_memory_gives_back_no_more_than_later_starts_found(void **state)
+{
+    struct rule rule = parsed("1000/1s");
+    int64_t before_us;
+
+    (void)state;
+    begin_random();
+    pair_init(&rule);
+    gate_remember(&pair.gate, pair.now_us);
+    assert_int_equal(gate_take(&pair.gate, pair.now_us, 1, 1), 0);
+    assert_int_equal(gate_take(&pair.gate, pair.now_us + 999, 1, 1), 0);
+    for (int i = 0; i < GATE_LOWS; i++)
+        assert_int_equal(gate_take(&pair.gate, pair.now_us + 1000 + i, 1, 10), 0);
+    before_us = gate_resets(&pair.gate, pair.now_us);
+    gate_give(&pair.gate, pair.now_us + 2000, pair.now_us, 1);
+    assert_in_range(before_us - gate_resets(&pair.gate, pair.now_us), 0, 1);
     pair_free();
 }
 
@@ -806,6 +829,7 @@ int main(void)
         cmocka_unit_test(test_a_changed_rule_keeps_what_was_used),
         cmocka_unit_test(test_what_no_later_start_has_used_is_given_back),
         cmocka_unit_test(test_a_short_memory_gives_back_nearly_all),
+        cmocka_unit_test(test_a_short_memory_gives_back_no_more_than_later_starts_found),
         cmocka_unit_test(test_the_nth_start_is_exact_however_far),
         cmocka_unit_test(test_a_billion_jobs_are_no_work),
         cmocka_unit_test(test_no_period_sees_more_than_the_worst_case),

@@ -34,16 +34,20 @@ static uint64_t seed;
  * ARGV[4] starts, one after the other, each at the earliest; the clock follows. */
 static const char functions[] =
     "local function number(x) return x == huge and 'never' or us(x) end\n"
-    "local function take(g, s, cost, most, later)\n"
-    "  if s > now + gate.AHEAD then return 0 end\n"
+    "local function take(g, s, cost, most, later, ahead)\n"
+    "  if s > now + ahead then return 0 end\n"
     "  local k = gate.count(g, s + later, most, cost)\n"
     "  if k > 0 then gate.take(g, s + later, k, cost) end\n"
     "  return k\n"
     "end\n"
     "local verbs = {\n"
     "  look = function() return 0 end,\n"
-    "  take = take,\n"
-    "  keep = function(g, ...) gate.remember(g) return take(g, ...) end,\n"
+    "  take = function(g, s, cost, most, later) return take(g, s, cost, most, later, gate.AHEAD) end,\n"
+    "  far = function(g, s, cost, most, later) return take(g, s, cost, most, later, gate.AHEAD_MOST) end,\n"
+    "  keep = function(g, s, cost, most, later)\n"
+    "    gate.remember(g)\n"
+    "    return take(g, s, cost, most, later, gate.AHEAD)\n"
+    "  end,\n"
     "  give = function(g, _, cost, at) gate.give(g, at, cost) return 0 end,\n"
     "  charge = function(g, _, cost) gate.charge(g, cost) return 0 end,\n"
     "  pause = function(g, _, _, at) gate.pause(g, at) return 0 end,\n"
@@ -166,19 +170,25 @@ static void set_state(const char *text)
 
 /* ---- Steps */
 
-enum verb { LOOK, TAKE, KEEP, GIVE, CHARGE, PAUSE, RESUME, RELEASE, THROTTLED, HOLD };
-static const char *const verb_names[] = {"look",  "take",   "keep",    "give",      "charge",
+enum verb { LOOK, TAKE, FAR, KEEP, GIVE, CHARGE, PAUSE, RESUME, RELEASE, THROTTLED, HOLD };
+static const char *const verb_names[] = {"look",  "take",   "far",     "keep",      "give", "charge",
                                          "pause", "resume", "release", "throttled", "hold"};
 
 struct step {
     char rule[RULE_TEXT_SIZE];
     int64_t now_us, cost;
-    int64_t a, b; /* take, keep (and remember): most jobs, how much later than the earliest; give: when it was
+    int64_t a,
+        b; /* take, far (ahead), keep (and remember): most jobs, how much later than the earliest; give: when it was
                      taken; pause, hold: until when */
     int64_t ticket;
     int node;
     enum verb verb;
 };
+
+static bool takes(enum verb verb)
+{
+    return verb == TAKE || verb == FAR || verb == KEEP;
+}
 
 struct answer {
     int64_t start_us; /* GATE_NEVER */
@@ -343,7 +353,8 @@ static bool follow(struct gate *g, struct kept *k, struct step *s, struct answer
         gate_remember(g, s->now_us);
         /* fall through */
     case TAKE:
-        if (answer->start_us <= s->now_us + AHEAD_US)
+    case FAR:
+        if (answer->start_us <= s->now_us + (s->verb == FAR ? GATE_AHEAD_MOST_US : AHEAD_US))
             answer->k = gate_count(g, answer->start_us + s->b, s->a, s->cost);
         if (answer->k == 0)
             return false;
@@ -456,9 +467,9 @@ static bool is_far(const struct kept *k, int64_t now_us)
 static struct step random_step(const struct rule *rule, const char *stored, int64_t now_us,
                                const int64_t taken_us[TAKEN], bool far, uint64_t *random)
 {
-    static const enum verb verbs[] = {TAKE,   TAKE,    TAKE,    TAKE,      TAKE, KEEP,   KEEP,
-                                      KEEP,   KEEP,    LOOK,    GIVE,      GIVE, CHARGE, PAUSE,
-                                      RESUME, RELEASE, RELEASE, THROTTLED, HOLD};
+    static const enum verb verbs[] = {FAR,    FAR,   TAKE,   TAKE,    TAKE,    TAKE,      TAKE,
+                                      KEEP,   KEEP,  KEEP,   KEEP,    LOOK,    GIVE,      GIVE,
+                                      CHARGE, PAUSE, RESUME, RELEASE, RELEASE, THROTTLED, HOLD};
     struct step s = {.now_us = now_us, .verb = verbs[random_in(random, 0, COUNT(verbs) - 1)]};
 
     snprintf(s.rule, sizeof s.rule, "%s", stored);
@@ -466,7 +477,7 @@ static struct step random_step(const struct rule *rule, const char *stored, int6
     s.a = random_magnitude(random, 200);
     s.node = (int)random_in(random, 0, NODES - 1);
     s.ticket = random_in(random, 1, 5);
-    if (s.verb == TAKE || s.verb == KEEP)
+    if (takes(s.verb))
         s.b = random_in(random, 0, 2) ? 0 : random_in(random, 0, 2);
     if (s.verb == GIVE)
         s.a = random_in(random, 0, 3) ? taken_us[random_in(random, 0, TAKEN - 1)] : now_us;
@@ -576,7 +587,7 @@ static void run_sequence(uint64_t *random, int sequence)
             steps[n] = random_step(&rule, stored, now_us, taken_us, is_far(&k, now_us), random);
             rules[n] = rule;
             foreseen[n] = foresee(&k, &rule, &steps[n]);
-            if (foreseen[n].answer.k > 0 && (steps[n].verb == TAKE || steps[n].verb == KEEP))
+            if (foreseen[n].answer.k > 0 && takes(steps[n].verb))
                 taken_us[taken++ % TAKEN] = foreseen[n].answer.start_us + steps[n].b;
             add_step(&a, &steps[n]);
             now_us = move_clock(&k, now_us, random);
@@ -1034,6 +1045,27 @@ static void test_a_bucket_keeps_a_start_that_is_ahead(void **state)
     free(left);
 }
 
+/* When a bucket has to remember two starts as one, none of them gives back what the other found drained. */
+static void test_a_bucket_gives_back_no_more_than_later_starts_found(void **state)
+{
+    struct step s = {
+        .rule = "gcra:1000/1000000/1000", .now_us = BEGIN_US, .verb = KEEP, .cost = 1, .a = 1, .ticket = 1};
+    int64_t before_us;
+
+    (void)state;
+    assert_int_equal(do_step(&s).k, 1);
+    s.now_us += 999;
+    assert_int_equal(do_step(&s).k, 1);
+    s.cost = 10;
+    for (int i = 0; i < GATE_LOWS; i++) {
+        s.now_us++;
+        assert_int_equal(do_step(&s).k, 1);
+    }
+    before_us = act(LOOK, s.now_us, s.rule, 0).resets_us;
+    act(GIVE, s.now_us, s.rule, BEGIN_US);
+    assert_in_range(before_us - act(LOOK, s.now_us, s.rule, 0).resets_us, 0, 1);
+}
+
 /* A log is forgotten from its front, and as long as its count at most. */
 static void test_a_log_stays_bounded(void **state)
 {
@@ -1322,6 +1354,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_change_wastes_nothing, flush),
         cmocka_unit_test_setup(test_states_are_these_words, flush),
         cmocka_unit_test_setup(test_a_bucket_keeps_a_start_that_is_ahead, flush),
+        cmocka_unit_test_setup(test_a_bucket_gives_back_no_more_than_later_starts_found, flush),
         cmocka_unit_test_setup(test_a_log_stays_bounded, flush),
         cmocka_unit_test_setup(test_garbage_counts_as_unused, flush),
         cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, flush),

@@ -4,9 +4,11 @@
  *   Nothing is lost    every job whose enqueue was answered was done, or somebody cancelled it
  *   Nothing twice      but for a cause that doc/guarantees.md names, of the very process that had begun it
  *   Rates              every slot keeps its rule, between two steps of Redis's clock exactly; no handler
- * begins before its slot Concurrency        never more handlers at a time than the rule lets, by their own
- * clocks; who is dead, or has lost its lease, does not count any more Nothing is left    every list and set
- * is empty, counters agree with the history, weir doctor is content */
+ *                      begins before its slot
+ *   Concurrency        never more handlers at a time than the rule lets, by their own clocks; one that is
+ *                      dead or has lost its lease does not count any more
+ *   Nothing is left    every list and set is empty, counters agree with the history, weir doctor is content
+ */
 #ifndef TESTS_CHAOS_CHECKER_H
 #define TESTS_CHAOS_CHECKER_H
 

@@ -18,8 +18,7 @@ struct span fake_word(const struct args *asked, size_t i);
  *
  *   [ ]        an array begins, ends                 :12        a number
  *   ~          nil                                   -ERR why   an error
- *   else       a string; in it \x01 stands for a newline, and a line that begins with ' stands for what is
- * behind that
+ *   else       a string; in it \x01 stands for a newline; a line that begins with ' stands for what is behind it
  *
  * Reads one and moves *at on; NULL: there is no more. */
 struct redisReply *fake_read(const char **at, const char *end);

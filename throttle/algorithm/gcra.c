@@ -69,7 +69,7 @@ static void forget(struct gate *g)
 
 static void cut(struct gate *g, int64_t now_us)
 {
-    if (g->word[TAT_US] >= now_us + FAR_US) {
+    if (g->word[TAT_US] > now_us + FAR_US) {
         g->word[TAT_US] = now_us + FAR_US;
         g->word[TAT_REM] = 0;
         forget(g);

@@ -213,7 +213,7 @@ function gcra.take(g, s, k, cost)
 end
 
 local function cut(g)
-    if g.tat_us < now + FAR then return end
+    if g.tat_us <= now + FAR then return end
     g.tat_us, g.tat_rem = now + FAR, 0
     if g.lows then g.lows = nil end
 end
