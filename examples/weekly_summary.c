@@ -4,9 +4,9 @@
  *
  * writes
  *   OUTDIR/transactions/<business>.ndjson   {"at":..,"merchant":..,"amount_cents":..}, by time; a refund is
- * negative OUTDIR/jobs.ndjson                      one job a business, for: weir enqueue --from
- * OUTDIR/jobs.ndjson OUTDIR/mail/                            empty: where weekly_summary_handler.so puts the
- * summaries
+ *                                           negative
+ *   OUTDIR/jobs.ndjson                      one job a business, for: weir enqueue --from OUTDIR/jobs.ndjson
+ *   OUTDIR/mail/                            empty: where weekly_summary_handler.so puts the summaries
  *
  * The same seed makes the same files. Businesses differ in size by a log-normal factor; each buys at some
  * merchants of its own; a merchant's amounts are log-normal around what is usual for its kind, and its kind

@@ -1,23 +1,38 @@
-/* A rule: count starts in each period, or so many jobs in flight; and a limit's rules, up to eight.
+/* Limits and their rules. One word for a thing:
+ *
+ *   limit   has a name and 1 to 8 rules; types are held by limits, and takes name one
+ *   rule    one line such as 10/s: a rate, or concurrency=5
+ *   rate    what a rule says of time: COUNT starts in each PERIOD. A rule of concurrency has none
+ *   gate    a rule's live state: one for all jobs, or one for each key (gate.h)
+ *   slot    the right to start, which a gate grants; a job takes as many as it costs
+ *
+ * A rule as a person writes it:
  *
  *   RULE   = RATE { "," OPTION } | "concurrency=" N [ ",by=" PATH ]
- *   RATE   = COUNT "/" [NUMBER] UNIT                  100/1m   10/s,burst=20   1/1.5s   10/s,by=args.customer
+ *   RATE   = COUNT "/" [NUMBER] UNIT                 100/1m   10/s,burst=20   1/1.5s   10/s,by=args.customer
  *   UNIT   = "us" | "ms" | "s" | "m" | "h" | "d" | "w"
- *   OPTION = "burst=" N            gcra, token-bucket: how many may start at once after a quiet time; else
- * COUNT | "algorithm=" NAME     gcra (the default), token-bucket, fixed-window, sliding-log, sliding-window
- *          | "offset=" DURATION    fixed-window: its windows begin that long after midnight UTC of 1970-01-01
- *          | "by=" PATH            one gate for each value: key, or names into the job such as args.customer
+ *   OPTION = "burst=" N               gcra, token-bucket: how many may start at once after a quiet time;
+ *                                     else COUNT
+ *          | "algorithm=" NAME        gcra (the default), token-bucket, fixed-window, sliding-log,
+ *                                     sliding-window
+ *          | "offset=" DURATION       fixed-window: its windows begin that long after midnight UTC of
+ *                                     1970-01-01
+ *          | "by=" PATH               one gate for each value: key, or names into the job such as
+ *                                     args.customer
  *          | "adapt=" LOW ".." HIGH   after "throttled" the rate falls, at most to LOW, and rises to HIGH
- * again
+ *                                     again
  *
- * T = period / count; tau = (burst - 1) * T. Rules are kept in Redis in their stored form, which the Lua side
- * reads (throttle/rules.lua):
+ * T = period / count; tau = (burst - 1) * T. Redis keeps rules in their stored form, which Lua reads
+ * (throttle/rules.lua), each with ,by=PATH and ,adapt=LOW..HIGH (thousandths) behind it where they are set:
  *
- *   gcra:COUNT/PERIOD_US/BURST          token-bucket:COUNT/PERIOD_US/BURST
- * fixed-window:COUNT/PERIOD_US/OFFSET_US sliding-log:COUNT/PERIOD_US         sliding-window:COUNT/PERIOD_US
- * concurrency:N each with ,by=PATH and ,adapt=LOW..HIGH (thousandths) behind it where they are set
+ *   gcra:COUNT/PERIOD_US/BURST
+ *   token-bucket:COUNT/PERIOD_US/BURST
+ *   fixed-window:COUNT/PERIOD_US/OFFSET_US
+ *   sliding-log:COUNT/PERIOD_US
+ *   sliding-window:COUNT/PERIOD_US
+ *   concurrency:N
  *
- * A limit's rules are joined by one blank; marks may follow them: pause:UNTIL_US/SET_AT_US and weights:1. */
+ * A blank joins the rules of a limit; marks may follow them: pause:UNTIL_US/SET_AT_US and weights:1. */
 #ifndef THROTTLE_RULE_H
 #define THROTTLE_RULE_H
 

@@ -1,8 +1,14 @@
 /* Runs a command for a job: one process in a process group of its own, no shell. The job as JSON goes to its
- * standard input and its metadata to the environment; its exit code decides: 0 done    75 throttled    65
- * dead    anything else, or a signal: retry. The last lines of standard error are the reason; a number as the
- * last line of standard output of a throttled job is the seconds for which its limit is paused. The command
- * has ended when its process has: a grandchild that keeps a pipe open is not waited for. */
+ * standard input and its metadata to the environment; its exit code decides:
+ *
+ *    0              done
+ *    75             throttled; a number as the last line of standard output is the seconds for which its
+ *                   limit is paused
+ *    65             dead
+ *    anything else  retry; a signal too
+ *
+ * The last lines of standard error are the reason. The command has ended when its process has: a grandchild
+ * that keeps a pipe open is not waited for. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
