@@ -218,6 +218,9 @@ static void check_reserved(struct look *look, const char *path, int line, const 
 
 /* ---- Lua */
 
+static const char letters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"; /* of names */
+
 /* A Lua file and what it says of itself. */
 struct module {
     const char *path;
@@ -321,7 +324,6 @@ static void check_word(struct look *look, struct module *m, int line, const char
 
 static void check_words(struct look *look, struct module *m, int line, char *text)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
     char word[64];
 
     strip(text);
@@ -356,6 +358,46 @@ static void check_header(struct look *look, const struct module *m, FILE *file)
             complain(look, m->path, 1, "its header lacks a line", header_lines[i]);
 }
 
+/* Does claim_call.lua declare it? There a field of the call is set, or one of a thing that it meets stands alone in its line. */
+static bool is_declared(const struct look *look, const char *word)
+{
+    static const char *const forms[] = {
+        "c.%s ",     "c.%s,",       "claim_call.%s ", "claim_call.%s(", "visit.%s,",
+        "visit.%s ", "stopped.%s,", "stopped.%s ",    "round.%s,",      "round.%s ",
+        " %s = ",    "{%s = ",      "-- %s  "};
+    char path[PATH_SIZE * 2], line[LINE_SIZE], text[80];
+    bool found = false;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/queue/turn/claim_call.lua", look->root);
+    file = fopen(path, "r");
+    while (file && !found && fgets(line, sizeof line, file))
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+            snprintf(text, sizeof text, forms[i], word);
+            found |= strstr(line, text) != NULL;
+        }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* The parts of claim share a call, types and lanes: each field of these is declared in one place. */
+static void check_fields(struct look *look, const struct module *m, int line, const char *text)
+{
+    static const char *const owners[] = {"claim.", "s.", "l.", "visit.", "stopped.", "round."};
+    char word[64];
+
+    for (size_t i = 0; strncmp(m->name, "claim_", 6) == 0 && i < sizeof owners / sizeof *owners; i++)
+        for (const char *at = text; (at = strstr(at, owners[i])); at += strlen(owners[i])) {
+            if (at > text && (strchr(letters, at[-1]) || at[-1] == '.'))
+                continue;
+            snprintf(word, sizeof word, "%.*s", (int)strspn(at + strlen(owners[i]), letters),
+                     at + strlen(owners[i]));
+            if (!is_declared(look, word))
+                complain(look, m->path, line, "claim_call.lua does not declare it", word);
+        }
+}
+
 /* core/redis/base.lua is the top level of the library; every other file returns what is called by its name. */
 static void check_module(struct look *look, const char *path, FILE *file)
 {
@@ -374,6 +416,7 @@ static void check_module(struct look *look, const char *path, FILE *file)
         snprintf(last, sizeof last, "%s", line);
         check_uses(look, &m, n, line);
         check_words(look, &m, n, line);
+        check_fields(look, &m, n, line); /* strip() has left the code */
     }
     for (int i = 0; i < m.count; i++)
         if (!m.used[i])
@@ -563,6 +606,8 @@ static void test_the_checker_finds_what_is_wrong(void **state)
          "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: gone\ngone()\nreturn a\n", 2},
         {"queue/state/a.lua", "-- a: a part\n-- uses: low\nlocal low_us = 1\nreturn a\n", 1},
         {"queue/state/a.lua", "-- a: a part\nlow.x(a.low)\nreturn a\n", 1},
+        {"queue/turn/claim_call.lua",
+         "-- claim_call: a part\nc.made = s.unmade + m.other\nreturn claim_call\n", 1},
     };
 
     (void)state;

@@ -10,7 +10,7 @@
 -- ARGV: now, worker, group, turn,
 --       free         idle executors: a job with a limit is granted against one of them only
 --       prefetch     jobs without a limit that may be leased beyond those
---       look         how many jobs of a queue to read at first, few where the worker knows that they are large
+--       chunk        how many jobs of a queue to read at first, few where the worker knows that they are large
 --       duty_until   until when this worker holds the pacing duty of its group, us; 0: it does not
 --       ahead        how far ahead slots may be granted, us, so that the next claim of a worker that is far away comes in time;
 --                    at least as far as for one that is near
@@ -22,16 +22,18 @@
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
---          [what is wrong with a key that holds something else, ...], starved (0/1), look_at, alone (0/1) ]
+--          [what is wrong with a key that holds something else, ...], starved (0/1), second_at, alone (0/1) ]
 --        next: when the next claim should be here for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
 --        starved: a job with a limit could have started, had there been an idle executor
---        look_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
+--        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- claim_call   the arguments, and what is decided while it runs
 -- claim_grant  types and lanes with their gates; leasing one job
 -- claim_wait   where types and lanes wait
+-- claim_ring   whose turn it is among the lanes of a type
+-- claim_held   types that this worker cannot run
 -- claim_park   the lane of a job; parking it
 -- claim_lanes  serving what is due
 -- claim_halt   what is paused or cancelled
@@ -41,7 +43,7 @@
 -- claim_commit writing it all
 -- claim_duty   when the next look is, and whose
 --
--- uses: check claim_alone claim_call claim_commit claim_duty claim_faults claim_grant claim_halt claim_lanes claim_park claim_queue claim_wait gate past slices
+-- uses: check claim_alone claim_call claim_commit claim_duty claim_faults claim_grant claim_halt claim_held claim_lanes claim_park claim_queue claim_wait gate past slices
 
 local c = claim_call
 
@@ -68,40 +70,34 @@ local function serve_lanes(queue, due, queued)
     load.alone = load.alone and (turn_of_queue or of_lanes.n == 0)
 end
 
--- Serves one queue; returns how many jobs leave it, and whether it has more.
+-- Serves one queue. Half of what may start is for its lanes that are due, then its jobs are looked at, then its lanes have the rest.
 local function serve_queue(queue)
     local due = claim_lanes.due(queue)
-    if c.free + c.prefetch < 1 then return 0, false end
+    if c.free + c.prefetch < 1 then return end
     local length = call('LLEN', P .. 'queue:' .. queue)
     if #due > 0 then serve_lanes(queue, due, length > 0) end
-    if length == 0 then return 0, false end
-    local used, more = claim_queue.read(queue, length)
+    if length == 0 then return end
+    claim_queue.read(queue, length)
     claim_park.place()
     claim_lanes.serve(queue, claim_lanes.due(queue))
-    return used, more
 end
 
 local function take_back_held()
     for _, queue in ipairs(c.queues) do
-        claim_wait.take_back_all(queue)
-        if c.has_option('d') then claim_wait.take_back_unknown(queue) end
+        claim_held.take_back_all(queue)
+        if c.has_option('d') then claim_held.take_back_unknown(queue) end
     end
 end
 
--- Serves all queues; returns how many jobs leave each, whether there are more, and what is wrong with the keys to be written.
+-- Serves all queues; returns what is wrong with the keys that are to be written.
 local function serve_queues()
-    local used, more = {}, false
     if c.has_option('h') then take_back_held() end
     claim_alone.before()
-    for _, queue in ipairs(c.queues) do
-        local left
-        used[queue], left = serve_queue(queue)
-        more = more or left
-    end
+    for _, queue in ipairs(c.queues) do serve_queue(queue) end
     claim_alone.after()
     local wrong = claim_commit.wrong_keys()
     if not wrong then claim_commit.write_leases() end
-    return used, more, wrong
+    return wrong
 end
 
 -- Queues with a fault count as paused: they are neither looked at nor waited for.
@@ -130,37 +126,43 @@ end
 
 local ATTEMPTS = 4 -- each without what the last one found at fault
 
--- Decides all; returns what serve_queues does, or nil and the reply.
+-- A claim has failed with that error. Returns the reply, or nil: it begins anew without what is at fault.
+local function refused_for(failure)
+    if not find(failure, '^WRONGTYPE ') then return refuse('claim: %s', failure) end -- Redis's pcall makes text of errors
+    local wrong = claim_faults.of_all()
+    if wrong then return check.refuse_key(wrong) end
+    if not claim_faults.find() then return c.faults[1] and check.refuse_key(c.faults[1]) or error_reply(failure) end
+    gate.undo()
+end
+
+-- Decides all; returns nil, or the reply when the claim is refused.
 local function decide(ARGV)
-    local ok, used, more, wrong
+    local ok, wrong
     for _ = 1, ATTEMPTS do
         local refused = begin(ARGV)
-        if refused then return nil, refused end
-        ok, used, more, wrong = pcall(serve_queues)
-        if ok and not wrong then return used, more end
+        if refused then return refused end
+        ok, wrong = pcall(serve_queues)
+        if ok and not wrong then return nil end
         claim_wait.restore()
-        if ok then return nil, check.refuse_key(wrong) end
-        if not find(used, '^WRONGTYPE ') then return nil, refuse('claim: %s', used) end -- Redis's pcall makes text of errors
-        wrong = claim_faults.of_all()
-        if wrong then return nil, check.refuse_key(wrong) end
-        if not claim_faults.find() then break end
-        gate.undo()
+        if ok then return check.refuse_key(wrong) end
+        refused = refused_for(wrong)
+        if refused then return refused end
     end
-    return nil, c.faults[1] and check.refuse_key(c.faults[1]) or error_reply(used)
+    return c.faults[1] and check.refuse_key(c.faults[1]) or error_reply(wrong)
 end
 
 local function or_never(time) return time < huge and time or -1 end
 
 local function claim(ARGV)
-    local used, more = decide(ARGV)
-    if not used then return more end
-    claim_commit.write(used)
+    local refused = decide(ARGV)
+    if refused then return refused end
+    claim_commit.write()
     if #c.leases > 0 then past.mark() end
-    local look, later, due, news = claim_duty.next_times()
-    more = claim_duty.decide(more or due, news)
+    local follows = claim_duty.next_times()
+    local more = claim_duty.decide(c.more or follows.is_due, follows.is_news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
-    return {now, or_never(look), or_never(later), c.duty_until, more and 1 or 0, c.leases, c.rules, c.aside, c.broken, c.paused,
-            c.faults, c.starved and 1 or 0, c.look_at, c.alone and 1 or 0}
+    return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, c.leases, c.limits, c.aside, c.broken, c.paused,
+            c.faults, c.starved and 1 or 0, c.second_at, c.alone and 1 or 0}
 end
 
 return claim

@@ -9,10 +9,10 @@
 -- has in flight has ended. Then it gets the job when its gates open, which are kept for it meanwhile. At most a quarter of the workers,
 -- but one at least, have a place. A worker that has nothing in flight and finds nothing else to do may run one too.
 --
--- uses: check claim_call claim_faults claim_grant claim_lanes claim_wait
+-- uses: check claim_call claim_faults claim_grant claim_held claim_lanes
 local claim_alone = {}
 
-local claim, faults, grant, lanes, wait = claim_call, claim_faults, claim_grant, claim_lanes, claim_wait
+local claim, faults, grant, held, lanes = claim_call, claim_faults, claim_grant, claim_held, claim_lanes
 
 local SHARE = 4          -- one worker of so many
 local SOON_US = 1000000  -- a worker stays alone for a gate that opens so soon
@@ -22,7 +22,7 @@ local waiting -- queues of that kind: of which queue -> its name; false: there i
 local has_place
 
 function claim_alone.begin()
-    claim.alone, waiting, has_place = false, false, false
+    waiting, has_place = false, false
     if not claim.suspects then return end
     local names = {claim.worker}
     for i, queue in ipairs(claim.queues) do names[i + 1] = queue .. '!' end
@@ -45,7 +45,7 @@ local function first_opening(name) return tonumber(call('ZRANGE', P .. 'wake:' .
 -- at == huge: an end opens that gate, at any time.
 local function is_due(name)
     local at = first_opening(name)
-    if at and (at <= now + SOON_US or has_place and at == huge) or wait.is_mine_held(name) then return true end
+    if at and (at <= now + SOON_US or has_place and at == huge) or held.is_any_mine(name) then return true end
     if not at and call('EXISTS', P .. 'held:' .. name) == 0 then call('ZREM', P .. 'alone', name) end
     return false
 end
@@ -86,8 +86,8 @@ end
 
 local function is_idle() return call('HLEN', P .. 'active:' .. claim.worker) == 1 end -- "@"
 
--- Gates that only an end opens are looked at all the same, so that they stay kept.
-local function look_at_closed(name)
+-- Gates that only an end opens are due all the same, so that they stay kept.
+local function make_closed_due(name)
     for _, list in ipairs({'sleep:', 'wake:'}) do
         for _, gate_name in ipairs(call('ZRANGEBYSCORE', P .. list .. name, '+inf', '+inf', 'LIMIT', 0, ASLEEP_MOST)) do
             call('ZADD', P .. list .. name, us(now), gate_name)
@@ -104,9 +104,9 @@ local function serve_one(keeps)
     for _, queue in ipairs(claim.queues) do
         local name = claim.free > 0 and waiting[queue]
         if name then
-            grant.open_queue(name)
-            if keeps then look_at_closed(name) end
-            wait.take_back_all(name)
+            claim.open_queue(name)
+            if keeps then make_closed_due(name) end
+            held.take_back_all(name)
             lanes.serve(name, lanes.due(name))
         end
     end

@@ -1,4 +1,8 @@
--- claim_call: the arguments of claim, and what is decided while it runs. The other parts find all of it here.
+-- claim_call: one claim as it runs: its arguments, what it may still do, what it has decided; and the types, lanes, turns and rounds that
+-- it meets. Every field of these is declared here, with a word; the other parts only change them. test_layers checks that.
+--
+-- In these files `claim` is this call, `s` a type in one queue as this claim sees it, `l` a lane of it, `e` a gate (see gate.lua), or what
+-- opens at a fixed time: {name =, fixed =}.
 --
 -- uses: gate slices
 local claim_call = {}
@@ -17,32 +21,127 @@ local NEAR = gate.AHEAD         -- how far ahead slots are granted to a worker t
 
 claim_call.AGAIN_US = gate.AHEAD_MOST + 1000000 -- what a fault closes is looked at again after that; no slot is granted so far ahead
 
+claim_call.NONE = {} -- not to be written: a table of its own for each would cost more than what is in it
+
+-- ---- The arguments
+
 local function read_names(ARGV, c, n)
-    c.queues, c.mine, c.known, c.types = {}, {}, {}, {}
-    c.all_queues = c.queues -- those that are paused too
+    local known = {}
+    c.queues, c.mine, c.types = {}, {}, {} -- mine: set of the types that this worker can run; types: their list
     for i = 13, 12 + n do
-        if not is_name(ARGV[i]) or c.known[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
-        c.known[ARGV[i]] = true
+        if not is_name(ARGV[i]) or known[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
+        known[ARGV[i]] = true
         c.queues[#c.queues + 1] = ARGV[i]
     end
+    c.all_queues = c.queues -- those that are paused or have a fault too, which leave `queues`
     for i = 13 + n, #ARGV do
         c.mine[ARGV[i]] = true
         c.types[i - 12 - n] = ARGV[i]
     end
 end
 
+-- free, prefetch: how many jobs may still be leased; chunk: how many jobs of a queue to read at first. See claim.lua for all of them.
 local function read_numbers(ARGV, c)
-    c.turn, c.free, c.prefetch, c.look = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+    c.turn, c.free, c.prefetch, c.chunk = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
     c.duty_until, c.ahead, c.far = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-    c.look_at = -1
     local n = tonumber(ARGV[12])
     if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
     if n < (c.has_option('w') and 0 or 1) or #ARGV < 12 + n then return 'claim: wants n queues and the types' end
-    if not (is_whole(c.free) and is_whole(c.prefetch) and is_whole(c.look, 1)) or c.look > 1000 then
+    if not (is_whole(c.free) and is_whole(c.prefetch) and is_whole(c.chunk, 1)) or c.chunk > 1000 then
         return 'claim: free, prefetch or look out of range'
     end
     return read_names(ARGV, c, n)
+end
+
+-- ---- The call
+
+-- Asks in one command whether the worker is registered, something is halted, and jobs are to run alone: a key that is named three times
+-- counts three times.
+local function ask_first(c)
+    local active, alone = P .. 'active:' .. c.worker, P .. 'alone'
+    local found = call('EXISTS', active, active, active, active, active, active, alone, alone, alone, P .. 'halted', P .. 'cancelled')
+    c.halts = found % 3 > 0 -- something is paused or cancelled: claim_halt
+    c.suspects = found > 8  -- jobs are to run alone: claim_alone
+    return found >= 6
+end
+
+-- What the claim may still do.
+local function begin_room(c)
+    c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
+    c.budget = BUDGET + c.TYPE               -- of jobs and waiters to look at; the first type costs nothing
+    c.load = slices.load(nil, true, c.chunk) -- of bytes to read
+    c.waking = 2 * c.free + WAKE_MOST        -- of lanes to wake
+    c.held_taken = 0                         -- held types that were taken back
+    c.reserved = c.has_option('r')           -- no idle executor is for jobs without a limit
+    c.kept = 0                               -- executors that are not in free now, but left for the queue
+    c.keeps = false                          -- gates that are closed are kept for who waits there: claim_alone
+    c.is_far = c.ahead > NEAR                -- the worker
+    c.ahead = c.far > 0 and max(c.ahead, NEAR) or NEAR -- how far ahead slots are granted now,
+    c.ahead_at_first = c.ahead               -- and as it began
+    c.near = {}                              -- gates whose slots were not granted farther ahead than for a worker that is near
+end
+
+-- What it knows.
+local function begin_known(c)
+    c.states = {}     -- [queue][type] -> s, as they were met
+    c.order = {}      -- the same as a list
+    c.lanes = {}      -- all lanes that were met
+    c.tick = now      -- the last ticket
+    c.named = 0       -- jobs that were given an id
+    c.soonest = huge  -- when the first gate opens at which it has parked something
+    c.wakes = {}      -- queue -> gate -> opening time, as far as they were read or written
+    c.woken = {}      -- queue -> set of gates of keys that were due
+    c.sleepers, c.crowded = nil, nil -- claim_wait.sleepers
+    c.visit, c.stopped = {}, {} -- of the type that has its turn: begin_visit(), stop()
+    c.round = {leaving = {}, behind = {}} -- of its lanes: begin_round(). Keys that leave the ring; ticket, key, ticket, key ... of those that go
+                                          -- behind the others
+    for _, queue in ipairs(c.queues) do c.open_queue(queue) end
+end
+
+-- What it has decided, for claim_commit and the reply.
+local function begin_decided(c)
+    c.leases = {}     -- token, entry, token, entry ...
+    c.started = {}    -- entries whose lock ends as they start
+    c.dead = {}       -- {lane =, reason =, entry =} each
+    c.halted = {}     -- jobs that are not to run: {entry =, lane =, batch = (nil: cancelled)} each
+    c.put_off = {}    -- jobs for `later`: {queue =, type =, entry =} each
+    c.used = {}       -- queue -> how many jobs leave it
+    c.more = false    -- a queue has more than could be taken
+    c.limits = {}     -- type, the limits that hold it, type ...
+    c.aside = {}      -- types that were set aside
+    c.broken = {}     -- limits whose rules cannot be read
+    c.paused = {}     -- queues that are not looked at
+    c.faults, c.is_noted = {}, {} -- what is wrong with keys; the same as a set
+    c.starved = false -- a job with a limit could have started, had there been an executor
+    c.second_at = -1  -- when the second looks after the duty: claim_duty
+    c.alone = false   -- the worker is to have nothing beside a job that runs alone: claim_alone
+    c.serves_alone = false -- one was looked for
+end
+
+-- Reads the arguments; returns what is wrong with them.
+function claim_call.begin(ARGV)
+    local c = claim_call
+    c.worker, c.group, c.options = ARGV[2], ARGV[3], ARGV[11]
+    local wrong = read_numbers(ARGV, c)
+    if wrong then return wrong end
+    if not ask_first(c) then return 'unregistered: worker ' .. c.worker end
+    begin_room(c)
+    begin_known(c)
+    begin_decided(c)
+end
+
+-- One more queue is served.
+function claim_call.open_queue(queue)
+    claim_call.states[queue], claim_call.wakes[queue] = claim_call.states[queue] or {}, claim_call.wakes[queue] or {}
+end
+
+function claim_call.has_option(letter) return find(claim_call.options, letter, 1, true) ~= nil end
+
+-- The order of service: each call is later than all before.
+function claim_call.next_ticket()
+    claim_call.tick = claim_call.tick + 1
+    return claim_call.tick
 end
 
 -- A key holds something else than it should: that is answered. nil: it has gone meanwhile.
@@ -52,39 +151,95 @@ function claim_call.note_fault(text)
     claim_call.faults[#claim_call.faults + 1] = text
 end
 
--- Reads the arguments; returns what is wrong with them.
-function claim_call.begin(ARGV)
-    local c = claim_call
-    c.worker, c.group, c.options = ARGV[2], ARGV[3], ARGV[11]
-    local wrong = read_numbers(ARGV, c)
-    if wrong then return wrong end
-    -- One command for three questions: a key that is named three times counts three times.
-    local active, alone = P .. 'active:' .. c.worker, P .. 'alone'
-    local found = call('EXISTS', active, active, active, active, active, active, alone, alone, alone, P .. 'halted', P .. 'cancelled')
-    if found < 6 then return 'unregistered: worker ' .. c.worker end
-    c.halts = found % 3 > 0 -- something is paused or cancelled; see claim_halt
-    c.suspects = found > 8  -- jobs are to run alone; see claim_alone
-    c.serves_alone = false  -- one was looked for
-    c.keeps = false         -- gates that are closed are kept for who waits there
-    c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
-    c.waking = 2 * c.free + WAKE_MOST
-    -- What was decided, written by claim_commit.
-    c.dead, c.started, c.rules, c.aside, c.broken = {}, {}, {}, {}, {} -- started: entries whose lock ends with that
-    c.put_off, c.faults, c.is_noted, c.woken = {}, {}, {}, {} -- put_off: jobs for `later`; woken: queue -> gates of keys
-    c.reserved = c.has_option('r')
-    c.starved, c.kept = false, 0 -- kept: executors that are not in free, but left for the queue
-    c.load, c.budget, c.tick, c.soonest, c.named = slices.load(nil, true, c.look), BUDGET + c.TYPE, now, huge, 0
-    c.is_far = c.ahead > NEAR
-    c.ahead = c.far > 0 and max(c.ahead, NEAR) or NEAR
-    c.ahead_at_first, c.near = c.ahead, {} -- near: gates whose slots were not granted farther ahead than for a worker that is near
-    c.held_taken = 0 -- held types that were taken back
-    c.sleepers, c.crowded = nil, nil -- see claim_wait.sleepers
-    c.wakes = {} -- of each queue: gate -> opening time, as far as they were read or written
-    for _, queue in ipairs(c.queues) do c.wakes[queue] = {} end
+-- ---- What it meets
+
+-- A type in one queue; of: as types.load has it; gates: those for all keys. What is not set here is nil or false at first, and costs nothing
+-- until then. With more than 32 fields it would take twice the room.
+function claim_call.new_type(queue, of, gates)
+    local path = queue .. '/' .. of.name
+    return {
+        queue = queue,
+        name = of.name,
+        type = of,               -- what holds it: types.load
+        gates = gates,           -- those for all keys
+        -- counting                 ",gate,gate": those of them that count what is in flight
+        mine = claim_call.mine[of.name], -- this worker can run it
+        limited = of.limited,
+        keyed = of.path ~= nil,  -- its lanes have keys
+        resorts = of.path and of.lanes and of.lanes ~= of.path, -- it may have lanes whose keys were found by another path
+        ring = P .. 'ring:' .. path,
+        lane_head = path .. '/', -- of the names of its lanes
+        lanes = {},              -- key -> l, as they were met
+        -- members                  how many lanes are in its ring, where that is known
+        -- gone                     its ring is empty, and it has left its gate
+        -- clear                    nobody waits before its jobs: claim_queue
+        -- direct                   its jobs in the queue ask nobody: claim_queue
+        -- unknown                  no worker runs it: claim_halt
+        -- has_faults               one of its lanes was passed over, as a key holds something else,
+        -- passed_over              and so many jobs could start as it was passed over itself
+        -- has_keys                 a lane of a key was met
+        -- own_costs                a job named its cost
+        pulled = 0,              -- jobs that have left the queue and started,
+        parked = 0,              -- gone to lanes,
+        served = 0,              -- and left lanes
+        counts = claim_call.NONE, -- other counters of `stats:`; see count()
+    }
 end
 
+-- One job of s more.
+function claim_call.count(s, what)
+    if s.counts == claim_call.NONE then s.counts = {} end
+    s.counts[what] = (s.counts[what] or 0) + 1
+end
+
+-- A lane of s; gates: those of its key. At most 16 fields.
+function claim_call.new_lane(s, key, gates)
+    local name = s.lane_head .. key
+    return {
+        s = s,
+        key = key,
+        name = name,
+        node = s.name .. '/' .. key,         -- its name where it waits at a gate
+        tail = s.type.digest .. '/' .. name, -- of its tokens
+        gates = gates,
+        read = claim_call.NONE, read_at = 1, -- what was read of its jobs; the next one
+        fetched = 0,                         -- how many were read,
+        whole = false,                       -- and was that all?
+        parked = claim_call.NONE, parked_next = 1, -- what goes to its tail; the next one of it
+        -- empty                                it had no job as it was met, where that is known
+        -- placed                               it is among those that claim_park.place finds a place for
+        -- gone                                 it has left its ring
+        -- clear                                nobody waits before its jobs: claim_queue
+    }
+end
+
+-- ---- Whose turn it is
+
+-- The turn of a type at a gate, at which it waits since ticket; alone: nobody else does.
+function claim_call.begin_visit(gate_name, ticket, alone)
+    local visit = claim_call.visit
+    visit.gate, visit.ticket, visit.alone, visit.started = gate_name, ticket, alone, 0 -- started: how many of its jobs
+end
+
+-- What stops a turn: the cost of the next job; the gate that does not let it start now (nil: none), when that opens; of_lane: it is one of
+-- the key.
+function claim_call.stop(cost, e, at, of_lane)
+    local stopped = claim_call.stopped
+    stopped.cost, stopped.gate, stopped.at, stopped.of_lane = cost, e, at, of_lane
+end
+
+-- A round over the first lanes of the ring of s, of which so many were asked for.
+function claim_call.begin_round(s, keys, asked)
+    local round = claim_call.round
+    round.of, round.keys, round.at = s, keys, 1 -- of these lanes; at: the next one
+    round.whole = #keys < asked                 -- these are all
+    round.staying = 0                           -- how many lanes the ring keeps
+end
+
+-- ---- How far ahead
+
 -- Until when slots of a type may be granted. What counts in flight is not held by a job that waits for its start.
-function claim_call.till(s) return now + (s.kind.in_flight and NEAR or claim_call.ahead) end
+function claim_call.till(s) return now + (s.type.in_flight and NEAR or claim_call.ahead) end
 
 -- A job starts then: one of the few that may wait long for it?
 function claim_call.count_far(start)
@@ -105,13 +260,5 @@ end
 
 -- How far ahead slots of that gate are granted.
 function claim_call.ahead_of(name) return claim_call.near[name] and NEAR or claim_call.ahead_at_first end
-
--- The order of service: each call is later than all before.
-function claim_call.next_ticket()
-    claim_call.tick = claim_call.tick + 1
-    return claim_call.tick
-end
-
-function claim_call.has_option(letter) return find(claim_call.options, letter, 1, true) ~= nil end
 
 return claim_call

@@ -1,12 +1,11 @@
 -- claim_commit: writing what was decided of jobs. Every key was read or checked before; what only counts may not fail.
 --
--- uses: cancelled check claim_call claim_grant ends gate later_records lease types
+-- uses: cancelled check claim_call ends gate later_records lease types
 local claim_commit = {}
 
-local claim, grant = claim_call, claim_grant
+local claim = claim_call
 
 local MARK_US = 1000000 -- rates are measured over about a second
-local HALTED = {'cancelled', 'set_aside', 'dropped', 'back'} -- counters of jobs that are not to run
 
 -- What is wrong with the keys that write() writes and nothing has read so far; nil: nothing.
 function claim_commit.wrong_keys()
@@ -40,7 +39,7 @@ end
 
 local function write_lanes()
     local ended = {}
-    for i = 1, #grant.lanes do write_lane(grant.lanes[i], ended) end
+    for i = 1, #claim.lanes do write_lane(claim.lanes[i], ended) end
     for i = 1, #ended, 4000 do call('DEL', unpack(ended, i, min(i + 3999, #ended))) end
 end
 
@@ -58,27 +57,19 @@ local function count_moves(s)
     local pulled = s.pulled > 0 and lease.count(s.name, 'pulled', s.pulled)
     local parked = s.parked > 0 and lease.count(s.name, 'parked', s.parked)
     if s.served > 0 then lease.count(s.name, 'served', s.served) end
-    for i = 1, claim.halts and #HALTED or 0 do
-        if s[HALTED[i]] then lease.count(s.name, HALTED[i], s[HALTED[i]]) end
-    end
-    if s.unstarted then lease.count(s.name, 'unstarted', s.unstarted) end
-    if s.put_off then
-        lease.count(s.name, 'dropped', s.put_off)
-        lease.count(s.name, 'scheduled', s.put_off)
-    end
-    if s.keyless then lease.count(s.name, 'keyless', s.keyless) end
+    for what, n in pairs(s.counts) do lease.count(s.name, what, n) end
     if pulled == s.pulled or parked == s.parked then call_safe('HSETNX', P .. 'types', s.name, '') end -- a new type
     if s.pulled + s.served == 0 then return end
     if claim.has_option('m') then mark_rate(s.name) end
     if s.limited then
-        claim.rules[#claim.rules + 1] = s.name
-        claim.rules[#claim.rules + 1] = s.kind.text
+        claim.limits[#claim.limits + 1] = s.name
+        claim.limits[#claim.limits + 1] = s.type.text
     end
 end
 
 -- What others are to know of a type: written once.
 local function note(s)
-    local t = s.kind
+    local t = s.type
     if s.own_costs and not t.own_costs then types.note(s.name, 'costs', 'own') end
     if s.has_keys and t.lanes ~= t.path and t.lanes ~= '*' then types.note(s.name, 'lanes', t.lanes and '*' or t.path) end
 end
@@ -114,18 +105,17 @@ local function write_put_off()
     end
 end
 
--- used: how many jobs leave each queue.
-function claim_commit.write(used)
+function claim_commit.write()
     write_dead()
     write_halted()
     write_put_off()
     for i = 1, #claim.started do ends.started(claim.started[i]) end
     write_lanes()
     gate.save()
-    for queue, n in pairs(used) do
+    for queue, n in pairs(claim.used) do
         if n > 0 then call('LTRIM', P .. 'queue:' .. queue, digits(n), '-1') end
     end
-    for _, s in ipairs(grant.order) do
+    for _, s in ipairs(claim.order) do
         count_moves(s)
         note(s)
     end

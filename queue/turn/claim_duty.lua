@@ -2,14 +2,14 @@
 -- ends unless it is renewed, and takes it over then. So one that stands still is missed for a second at most, and the others
 -- need not look often.
 --
--- uses: bell claim_alone claim_call claim_wait gate later_records leases past registry
+-- uses: bell claim_alone claim_call claim_held gate later_records leases past registry
 local claim_duty = {}
 
-local claim, wait = claim_call, claim_wait
+local claim, held = claim_call, claim_held
 
 local DUTY_US = 800000    -- the pacing duty passes to another when its holder is silent for that long
 local SECOND_US = 2000000 -- so does the place of the second
-local LOOK_US = 10000     -- it looks so long after the end of the duty
+local LATE_US = 10000     -- it looks so long after the end of the duty
 
 local function follow_clock()
     local ok, is_back = pcall(leases.claimed, claim.worker)
@@ -21,20 +21,21 @@ function claim_duty.begin()
     if claim.duty_until > now + DUTY_US then follow_clock() end
 end
 
--- When to look at what waits, when the first job of `later` is due, whether something is due already, and whether what this claim
--- parked opens before all that the worker on duty knows of.
+-- What follows this claim: {at =, later =, is_due =, is_news =}. at: when the next one should be here for what is parked; later: when the
+-- first job of `later` is due; is_due: something is due already; is_news: what this claim parked opens before all that the worker on duty
+-- knows of.
 function claim_duty.next_times()
-    local at, look, due = huge, huge, false
+    local first, at, is_due = huge, huge, false
     for _, queue in ipairs(claim.queues) do
         for name, opens in pairs(claim.wakes[queue]) do
-            at = min(at, opens)
-            look = min(look, gate.look_time(name, opens))
-            due = due or opens <= now + claim.ahead_of(name)
+            first = min(first, opens)
+            at = min(at, gate.look_time(name, opens))
+            is_due = is_due or opens <= now + claim.ahead_of(name)
         end
     end
-    look = claim.alone and claim_alone.next_time() or min(look, claim_alone.next_time())
+    at = claim.alone and claim_alone.next_time() or min(at, claim_alone.next_time())
     local later = max(later_records.first() or huge, 1) -- a negative number says never
-    return look, later, due, claim.soonest <= min(at, later) and claim.soonest < huge
+    return {at = at, later = later, is_due = is_due, is_news = claim.soonest <= min(first, later) and claim.soonest < huge}
 end
 
 -- Who has that field of `duty`, for at most so long, and until when; nil: nobody. By now the leases are written: a duty that holds
@@ -56,7 +57,7 @@ end
 
 -- By now the leases are written: what holds something else is passed over.
 local function take_back_all(queue)
-    local ok, found = pcall(wait.take_back_all, queue)
+    local ok, found = pcall(held.take_back_all, queue)
     return ok and found
 end
 
@@ -68,7 +69,7 @@ local function stand_by(duty_till)
     if not who or till - now < SECOND_US / 2 then
         call_safe('HSET', P .. 'duty', second, claim.worker .. ' ' .. us(now + SECOND_US))
     end
-    claim.look_at = duty_till + LOOK_US
+    claim.second_at = duty_till + LATE_US
 end
 
 local function leave_second()

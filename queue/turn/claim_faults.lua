@@ -5,10 +5,10 @@
 --   of a type   its jobs leave the queue for `later` and come again after a while; in its lanes they stay
 --   of a lane   the same
 --
--- uses: check claim_call claim_grant
+-- uses: check claim_call
 local claim_faults = {}
 
-local claim, grant = claim_call, claim_grant
+local claim = claim_call
 
 local KNOWN_MOST = 64 -- remembered from call to call, so that claims need not begin anew each time
 
@@ -55,7 +55,7 @@ local QUEUE_KEYS = {'queue:%s', 'list', 'wake:%s', 'zset', 'sleep:%s', 'zset', '
 
 local function add_waits(queue, names)
     local found = false
-    for name in pairs(names or grant.NONE) do found = add('wait:' .. queue .. '/' .. name, 'zset') or found end
+    for name in pairs(names or claim.NONE) do found = add('wait:' .. queue .. '/' .. name, 'zset') or found end
     return found
 end
 
@@ -77,11 +77,11 @@ function claim_faults.find()
     for _, queue in ipairs(claim.queues) do found = add_of_queue(queue) or found end
     for queue, names in pairs(claim.wakes) do found = add_waits(queue, names) or found end
     for queue, names in pairs(claim.woken) do found = add_waits(queue, names) or found end
-    for _, s in ipairs(grant.order) do
+    for _, s in ipairs(claim.order) do
         found = add('ring:' .. s.queue .. '/' .. s.name, 'zset') or found
         found = add_gates(s.queue, s.gates) or found
     end
-    for _, l in ipairs(grant.lanes) do
+    for _, l in ipairs(claim.lanes) do
         found = add('lane:' .. l.name, 'list') or found
         found = add_gates(l.s.queue, l.gates) or found
     end
@@ -118,14 +118,8 @@ local function of_gates(queue, gates)
     return false
 end
 
-function claim_faults.of_type(s)
-    if s.fault == nil then s.fault = wrong['ring:' .. s.queue .. '/' .. s.name] and true or of_gates(s.queue, s.gates) end
-    return s.fault
-end
+function claim_faults.of_type(s) return wrong['ring:' .. s.queue .. '/' .. s.name] and true or of_gates(s.queue, s.gates) end
 
-function claim_faults.of_lane(l)
-    if l.fault == nil then l.fault = wrong['lane:' .. l.name] and true or of_gates(l.s.queue, l.gates) end
-    return l.fault
-end
+function claim_faults.of_lane(l) return wrong['lane:' .. l.name] and true or of_gates(l.s.queue, l.gates) end
 
 return claim_faults

@@ -17,8 +17,7 @@ local slot_at, slot_cost, slot_text
 -- Slots of this very moment: of which type, what each job costs, how many are left and were used.
 local now_of, now_cost, now_left, now_used
 
-local NONE = {} -- not to be written: a table of its own for each would cost more than what is in it
-claim_grant.NONE = NONE
+local NONE = claim.NONE
 
 local AT = 64 -- "@"
 
@@ -28,17 +27,10 @@ local leases, leased
 -- A head that holds no lock until its job starts: that of the last one, mostly the next one's too.
 local plain_head
 
-local lanes
-claim_grant.states = nil -- [queue][type]
-claim_grant.order, claim_grant.lanes = nil, nil -- all types and lanes, in the order in which they were met
 function claim_grant.begin()
     high, low = 0, 64
-    leases, leased, plain_head = {}, 0, ';'
-    claim.leases = leases
+    leases, leased, plain_head = claim.leases, 0, ';'
     now_of, now_left, now_used, slot_at = nil, 0, 0, nil
-    lanes = {}
-    claim_grant.states, claim_grant.order, claim_grant.lanes = {}, {}, lanes
-    for _, queue in ipairs(claim.queues) do claim_grant.states[queue] = {} end
 end
 
 -- A gate whose key holds something else is closed for a while.
@@ -81,49 +73,39 @@ local function counting(gates)
     return names
 end
 
--- One more queue is served.
-function claim_grant.open_queue(queue)
-    claim_grant.states[queue], claim.wakes[queue] = claim_grant.states[queue] or {}, claim.wakes[queue] or {}
-end
-
 -- One type in one queue, as this claim sees it.
 function claim_grant.state(queue, name)
-    local s = claim_grant.states[queue][name]
+    local s = claim.states[queue][name]
     if s then return s end
     local t = types.load(name)
     claim.budget = claim.budget - claim.TYPE
-    local path = queue .. '/' .. name
-    s = {queue = queue, name = name, kind = t, gates = t.limited and global_gates(t) or t.global, ring = P .. 'ring:' .. path,
-         mine = claim.mine[name], limited = t.limited, keyed = t.path ~= nil, lanes = {}, lane_head = path .. '/',
-         free_tail = '/' .. path .. '/', members = nil, pulled = 0, served = 0, parked = 0}
+    s = claim.new_type(queue, t, t.limited and global_gates(t) or t.global)
     s.counting = t.in_flight and counting(s.gates)
-    s.resorts = s.keyed and t.lanes and t.lanes ~= t.path -- there may be lanes whose keys were found by another path
-    claim_grant.states[queue][name] = s
-    claim_grant.order[#claim_grant.order + 1] = s
+    claim.states[queue][name] = s
+    claim.order[#claim.order + 1] = s
     for _, limit in ipairs(t.broken) do claim.broken[#claim.broken + 1] = limit end
     return s
 end
 
--- One lane of it. gates: those of its key; read: what was read of its jobs, parked: what goes to its tail.
+-- One lane of it.
 function claim_grant.lane(s, key)
     local l = s.lanes[key]
     if l then return l end
-    local name, gates = s.lane_head .. key, NONE
+    local gates = NONE
     if s.keyed then
-        claim.budget = claim.budget - claim.LANE - claim.KEY_GATE * #s.kind.keyed
+        claim.budget = claim.budget - claim.LANE - claim.KEY_GATE * #s.type.keyed
         if key ~= '' then
-            gates = load_gates(s.kind, s.kind.keyed, key)
+            gates = load_gates(s.type, s.type.keyed, key)
             s.has_keys = true
         end
     end
-    l = {s = s, key = key, name = name, node = s.name .. '/' .. key, tail = s.kind.digest .. '/' .. name, gates = gates,
-         read = NONE, read_at = 1, fetched = 0, whole = false, parked = NONE, parked_next = 1}
+    l = claim.new_lane(s, key, gates)
     if s.counting then
         local names = s.counting .. counting(gates)
         if names ~= '' then l.tail = l.tail .. '~' .. sub(names, 2) end
     end
     s.lanes[key] = l
-    lanes[#lanes + 1] = l
+    claim.lanes[#claim.lanes + 1] = l
     return l
 end
 
@@ -160,7 +142,7 @@ end
 -- The cost of a job: its own, which is noted, else its type's.
 function claim_grant.cost(s, entry)
     local cost = body.cost(entry)
-    if not cost then return s.kind.cost end
+    if not cost then return s.type.cost end
     s.own_costs = true
     return cost
 end
@@ -234,7 +216,7 @@ end
 function claim_grant.alike(s, l)
     if claim.halts then return 0 end
     if not s.limited then return claim_grant.room(s), '' end
-    if now_of ~= s or now_cost ~= s.kind.cost or slot_at ~= now or slot_cost ~= now_cost or #l.gates > 0 then return 0 end
+    if now_of ~= s or now_cost ~= s.type.cost or slot_at ~= now or slot_cost ~= now_cost or #l.gates > 0 then return 0 end
     return min(now_left, claim.free), slot_text
 end
 

@@ -37,7 +37,6 @@ end
 -- Reads what is paused; returns the key that holds something else.
 function claim_halt.begin()
     batches, from_lanes = {}, 0
-    claim.paused, claim.halted = {}, {} -- halted: the jobs that leave, {entry =, lane =, batch = (nil: cancelled)} each
     if not claim.halts then return nil end
     local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('cancelled', 'hash')
     if wrong then return wrong end
@@ -68,8 +67,7 @@ end
 
 local function leave(s, entry, name, batch)
     claim.halted[#claim.halted + 1] = {entry = entry, lane = lease.usual(name), batch = batch}
-    local what = batch and 'set_aside' or 'cancelled'
-    s[what] = (s[what] or 0) + 1
+    claim.count(s, batch and 'set_aside' or 'cancelled')
 end
 
 -- Are jobs of that type dead, as no worker runs it?
@@ -84,7 +82,7 @@ function claim_halt.from_queue(s, entry)
     local halted, batch = stops(entry)
     if not halted then return false end
     leave(s, entry, s.lane_head, batch)
-    s.dropped = (s.dropped or 0) + 1
+    claim.count(s, 'dropped')
     return true
 end
 
@@ -101,12 +99,13 @@ function claim_halt.head(s, l, ahead)
         if claim.budget < 1 or from_lanes >= LANES_MOST then return nil end
         if halted then
             leave(s, entry, l.name, batch)
-            s.back = (s.back or 0) + 1
+            claim.count(s, 'back')
         else
             claim.dead[#claim.dead + 1] = {lane = l.name, reason = claim_halt.UNKNOWN, entry = entry}
         end
         grant.drop_head(l)
-        s.served, s.unstarted = s.served + 1, (s.unstarted or 0) + 1
+        s.served = s.served + 1
+        claim.count(s, 'unstarted')
         claim.budget, from_lanes = claim.budget - 1, from_lanes + 1
         entry = grant.head(l, TURN_MOST)
     end

@@ -1,9 +1,10 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: check claim_call claim_faults claim_grant claim_halt claim_park claim_wait gate slices
+-- uses: claim_call claim_faults claim_grant claim_halt claim_park claim_ring claim_wait gate slices
 local claim_lanes = {}
 
-local claim, faults, grant, halt, park, wait = claim_call, claim_faults, claim_grant, claim_halt, claim_park, claim_wait
+local claim, faults, grant, halt, park = claim_call, claim_faults, claim_grant, claim_halt, claim_park
+local ring, wait = claim_ring, claim_wait
 
 local DUE_MOST = 64            -- gates looked at in one pass
 
@@ -15,7 +16,7 @@ local function serve_free(s, l, most)
         if not entry then break end
         grant.lease_free(l.tail, entry)
         grant.drop_head(l)
-        n = n + 1
+        n, s.served = n + 1, s.served + 1
     end
     return n
 end
@@ -30,7 +31,7 @@ local function slots_ahead(e, n, till)
 end
 
 -- How many jobs to read of a lane that may start most: those for which there are slots, and the one behind.
-local function look_ahead(s, most)
+local function jobs_to_read(s, most)
     if most == 1 then return 2 end
     local n, gates = min(most, claim.free), s.gates
     for i = 1, #gates do n = gates[i].fixed and 0 or min(n, slots_ahead(gates[i], n, claim.till(s))) end
@@ -56,7 +57,7 @@ end
 
 -- The same for one that was leased to start later: each of them when the gates of its type open next.
 local function serve_ahead(s, l, most, cost, ticket)
-    if claim.halts or #l.gates > 0 or cost ~= s.kind.cost then return 0 end
+    if claim.halts or #l.gates > 0 or cost ~= s.type.cost then return 0 end
     local read = l.read
     local first, at, behind = l.read_at, l.read_at, l.read_at + min(most, claim.free)
     while at < behind do
@@ -71,10 +72,11 @@ local function serve_ahead(s, l, most, cost, ticket)
     return at - first
 end
 
--- Leases up to most jobs from the head of the lane, each when all gates let it start. Returns how many, and of what stopped it: cost
--- of the next job, the gate of the type, the gate of the key that opens last (nil: none is closed), and when it opens.
-local function serve_lane(s, l, ticket, lane_ticket, most)
-    local n, ahead, open_now = 0, look_ahead(s, most), true -- not once a job starts later: those behind it do too, mostly
+-- Leases up to most jobs from the head of the lane, each when all gates let it start. Returns how many; a gate that stopped it is in
+-- claim.stopped.
+local function serve_lane(s, l, most, lane_ticket)
+    local ticket = claim.visit.ticket
+    local n, ahead, open_now = 0, jobs_to_read(s, most), true -- not once a job starts later: those behind it do too, mostly
     while n < most and claim.free > 0 do
         local entry = halt.head(s, l, ahead)
         if not entry then break end
@@ -93,11 +95,11 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
             else
                 local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
                 if not never then
-                    if lane_at > till then return n, cost, nil, of_lane, lane_at end
-                    return n, cost, of_type, nil, at
+                    if lane_at > till then claim.stop(cost, of_lane, lane_at, true) else claim.stop(cost, of_type, at, false) end
+                    return n
                 end
                 claim.dead[#claim.dead + 1] = {lane = s.lane_head, entry = entry, reason = grant.unfit_reason(never, cost)}
-                s.unstarted = (s.unstarted or 0) + 1
+                claim.count(s, 'unstarted')
             end
         end
         grant.drop_head(l)
@@ -107,152 +109,142 @@ local function serve_lane(s, l, ticket, lane_ticket, most)
     return n
 end
 
--- A key's share: how many starts it has in its turn among others.
-local function weight(s, key)
-    local most, weighted = 1, s.kind.weighted
-    for i = 1, #weighted do
-        local found = call_safe('HGET', P .. 'weights', weighted[i] .. '/' .. key)
-        if type(found) == 'table' then claim.note_fault(check.wrong_kind('weights', 'hash')) end
-        most = max(most, type(found) == 'string' and tonumber(found) or 1)
-    end
-    return most
-end
-
--- A lane of a ring with others had n starts: it goes behind them, once it has had its share.
-local function pass_on(s, l, n, share)
-    if share > 1 then
-        local credit = 'credit:' .. s.lane_head:sub(1, -2)
-        local had = call_safe('HINCRBY', P .. credit, l.key, n)
-        if type(had) ~= 'number' then claim.note_fault(check.wrong_kind(credit, 'hash')) end
-        if type(had) == 'number' and had < share then return wait.stay(s) end
-        call_safe('HDEL', P .. credit, l.key)
-    end
-    wait.go_behind(s, l)
-end
-
-local function forget_share(s, l)
-    if #s.kind.weighted > 0 then call_safe('HDEL', P .. 'credit:' .. s.lane_head:sub(1, -2), l.key) end
-end
-
 local function is_held(gates)
     for i = 1, #gates do
         if gates[i].hold_ticket then return true end
     end
 end
 
--- A lane has its turn in the round. Returns how many of its jobs started, and as serve_lane the next job's cost and what closed gate
--- of the type stopped it; done: the lane has left the ring.
-local function serve_turn(s, l, ticket, others, most)
-    local lane_ticket = is_held(l.gates) and wait.lane_ticket(s, l) or nil
-    local share, left = others and (#s.kind.weighted > 0 and weight(s, l.key) or 1) or huge, halt.left_lanes()
-    local n, cost, of_type, of_lane, at
-    if share < most then most = share end
-    if s.limited then
-        n, cost, of_type, of_lane, at = serve_lane(s, l, ticket, lane_ticket, most)
-    else
-        n = serve_free(s, l, most)
-        s.served = s.served + n
-    end
+-- A lane has its turn in the round. Returns how many of its jobs started, and whether it has left the ring. claim.stopped: the next job's
+-- cost, and what closed gate of the type stopped it.
+local function serve_turn(s, l, others, most)
+    local stopped, left_before, share = claim.stopped, halt.left_lanes(), huge
+    local lane_ticket = is_held(l.gates) and ring.ticket(s, l) or nil
+    if others then share = #s.type.weighted > 0 and ring.share(s, l.key) or 1 end
+    claim.stop(nil, nil, nil, false)
+    local n = (s.limited and serve_lane or serve_free)(s, l, min(share, most), lane_ticket)
     local entry = grant.head(l, 1)
     if not entry and grant.is_over(l) then
-        wait.end_lane(s, l)
-        forget_share(s, l)
-        return n, nil, nil, nil, true
+        ring.finish(s, l)
+        return n, true
     end
-    if of_lane then
-        wait.lane_sleeps(s, l, cost, of_lane, at, n > 0 and claim.next_ticket() or wait.lane_ticket(s, l))
-        return n, nil, nil, nil, true
+    if stopped.of_lane then
+        wait.lane_sleeps(s, l, n > 0 and claim.next_ticket() or ring.ticket(s, l))
+        claim.stop(nil, nil, nil, false)
+        return n, true
     end
     if others and n > 0 then
-        pass_on(s, l, n, share)
-    elseif others and halt.left_lanes() > left then
-        wait.go_behind(s, l)
+        ring.pass_on(s, l, n, share)
+    elseif others and halt.left_lanes() > left_before then
+        ring.go_behind(s, l)
     else
-        wait.stay(s)
+        ring.stay(s)
     end
-    return n, cost or entry and not others and s.limited and grant.cost(s, entry) or nil, of_type, at, false
+    if not stopped.cost and entry and not others and s.limited then stopped.cost = grant.cost(s, entry) end
+    return n, false
 end
 
--- One round over the lanes of a type: returns how many jobs started, whether it was stopped (a gate of the type is closed, it had its
--- turn among other types, or nothing goes on), and the next job's cost with the closed gate and its opening time.
-local function serve_round(s, ticket, most, alone)
-    local started, cost, closed, at = 0, nil, nil, nil
+-- One round over the lanes of a type, up to most jobs; returns how many started, and whether it was stopped: a gate of the type is closed
+-- (claim.stopped), it had its turn among other types, or nothing goes on.
+local function serve_round(s, most)
+    local started, alone = 0, claim.visit.alone
     while started < most and grant.room(s) > 0 and claim.budget > 0 do
-        local l, others = wait.next_lane(s)
-        if not l then return started, false end
+        local l, others = ring.next_lane(s)
+        if not l then
+            claim.stop(nil, nil, nil, false)
+            return started, false
+        end
         claim.budget = claim.budget - 1
         if faults.any and faults.of_lane(l) then
             wait.put_off_lane(s, l)
         elseif not park.is_sorted(s, l, 2) then
             park.sort_again(s, l)
         else
-            local n, left
-            n, cost, closed, at, left = serve_turn(s, l, ticket, others, alone and not s.resorts and most - started or 1)
+            local n, has_left = serve_turn(s, l, others, alone and not s.resorts and most - started or 1)
             started = started + n
-            if closed or n == 0 and not left or n > 0 and not alone then return started, true, cost, closed, at end
+            if claim.stopped.gate or n == 0 and not has_left or n > 0 and not alone then return started, true end
         end
     end
-    return started, true, cost
+    return started, true
 end
 
--- A type has its turn at an open gate. Returns how many of its jobs started, whether its ring is empty, and as serve_round what comes
--- next.
-local function run_type(s, ticket, most, alone)
-    local started = 0
+-- A type has its turn at an open gate, up to most jobs; claim.visit.started: how many of them started. Returns whether its ring is empty.
+local function run_type(s, most)
+    local visit = claim.visit
+    claim.stop(nil, nil, nil, false)
     while true do
-        wait.open_ring(s, alone and most - started or 1)
-        local n, stopped, cost, closed, at = serve_round(s, ticket, most - started, alone)
+        ring.open(s, visit.alone and most - visit.started or 1)
+        local n, stopped = serve_round(s, most - visit.started)
         grant.take_used()
-        local empty, more = wait.close_ring(s)
-        started = started + n
-        if stopped or empty or not more then return started, empty, cost, closed, at end
+        local empty, more = ring.close(s)
+        visit.started = visit.started + n
+        if stopped or empty or not more then return empty end
     end
 end
 
 -- Is a gate of s held for another, who may start at once? Then that one comes first.
-local function is_reserved(s, ticket)
+local function is_reserved(s)
     for _, e in ipairs(s.gates) do
-        local till = e.hold_ticket and gate.held_until(e, s.name, ticket) or 0
+        local till = e.hold_ticket and gate.held_until(e, s.name, claim.visit.ticket) or 0
         if till > now and till <= now + claim.ahead then return true end
     end
 end
 
--- Serves those who wait at a due gate, up to share jobs. Returns how many started, and whether more could; or nil: they should come
--- after the other due gates.
-local function visit(queue, name, share, is_last)
-    local started, left = 0, halt.left_lanes()
+-- The first of those who wait at a due gate, a type; its turn begins. nil: nobody waits there.
+local function first_at(queue, name)
+    local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
+    claim.budget = claim.budget - 1
+    if #two == 0 then return nil end
+    local s = grant.state(queue, two[1])
+    claim.begin_visit(name, tonumber(two[2]), #two == 2)
+    return s
+end
+
+-- A type has its turn, up to most jobs; left_before: how many jobs had left lanes as the gate was visited. Returns whether the gate is done
+-- with, and whether it could start more.
+local function serve_type(s, most, left_before)
+    local gone = run_type(s, most)
+    local could_more = not gone and not claim.stopped.gate
+    if wait.end_turn(s, gone) then return true, could_more end
+    local stuck = claim.visit.started == 0 and could_more
+    if stuck and not s.has_faults then return true, halt.left_lanes() > left_before end
+    if stuck and not wait.pass_over(s) then return true, false end
+    return false, false
+end
+
+local function can_serve() return claim.free + claim.prefetch > 0 and claim.budget > 0 and not slices.is_full(claim.load) end
+
+-- Serves those who wait at a due gate, up to share jobs. Returns whether more could start; nil: they should come after the other due
+-- gates.
+local function serve_gate(queue, name, share, is_last)
+    local started, left_before = 0, halt.left_lanes()
     if faults.any and faults.of_wait(queue, name) then
         wait.put_off_gate(queue, name)
-        return 0, false
+        return false
     end
-    while started < share and claim.free + claim.prefetch > 0 and claim.budget > 0 and not slices.is_full(claim.load) do
-        local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
-        claim.budget = claim.budget - 1
-        if #two == 0 then
+    while started < share and can_serve() do
+        local s = first_at(queue, name)
+        if not s then
             wait.forget_gate(queue, name)
-            return started, false
+            return false
         end
-        local s, ticket, alone = grant.state(queue, two[1]), tonumber(two[2]), #two == 2
         if faults.any and faults.of_type(s) then
-            if not wait.pass_over(s, name, alone) then return started, false end
+            if not wait.pass_over(s) then return false end
         elseif not s.mine and not halt.is_unknown(s) then
-            wait.hold_aside(s, name, ticket, alone)
-            if alone then return started, false end
+            wait.hold_aside(s)
+            if claim.visit.alone then return false end
         else
             if grant.room(s) < 1 then
                 claim.starved = claim.starved or claim.kept < 1
-                return started, false
+                return false
             end
-            if not is_last and is_reserved(s, ticket) then return nil end
-            local n, gone, cost, e, at = run_type(s, ticket, share - started, alone)
-            started = started + n
-            if wait.after_turn(s, name, ticket, alone, n, gone, cost, e, at) then return started, not gone and not e end
-            local stuck = n == 0 and not gone and not e
-            if stuck and not s.has_faults then return started, halt.left_lanes() > left end
-            if stuck and not wait.pass_over(s, name, alone) then return started, false end
+            if not is_last and is_reserved(s) then return nil end
+            local done, more = serve_type(s, share - started, left_before)
+            started = started + claim.visit.started
+            if done then return more end
         end
     end
-    return started, started > 0
+    return started > 0
 end
 
 -- The lanes whose key gates are due go back to their rings, as many as may in one claim.
@@ -287,14 +279,11 @@ local function pass(queue, gates)
     local again, reserved = false, {}
     local share = max(1, ceil((claim.free + claim.prefetch) / max(1, #gates)))
     for _, name in ipairs(gates) do
-        local started, more = visit(queue, name, share)
-        if not started then reserved[#reserved + 1] = name end
+        local more = serve_gate(queue, name, share, false)
+        if more == nil then reserved[#reserved + 1] = name end
         again = again or more
     end
-    for _, name in ipairs(reserved) do
-        local _, more = visit(queue, name, share, true)
-        again = again or more
-    end
+    for _, name in ipairs(reserved) do again = serve_gate(queue, name, share, true) or again end
     return again
 end
 

@@ -1,19 +1,19 @@
 -- claim_park: the lane of a job, and jobs that go to the tail of theirs.
 --
--- uses: body claim_call claim_grant claim_wait registry
+-- uses: body claim_call claim_grant claim_ring claim_wait registry
 local claim_park = {}
 
-local claim, grant, wait = claim_call, claim_grant, claim_wait
+local claim, grant, ring, wait = claim_call, claim_grant, claim_ring, claim_wait
 
 -- The key of a job of type s.
 function claim_park.key_of(s, entry)
-    return s.keyed and body.key(entry, s.kind.path) or ''
+    return s.keyed and body.key(entry, s.type.path) or ''
 end
 
 -- A job has come to its lane, or starts as one of it: is it there as it has no key?
 function claim_park.count_key(l)
     local s = l.s
-    if l.key == '-' and s.keyed then s.keyless = (s.keyless or 0) + 1 end
+    if l.key == '-' and s.keyed then claim.count(s, 'keyless') end
 end
 
 -- Is the first job of a lane in that of its key? Not when it came before its type had keys, or when they were found by another path.
@@ -21,7 +21,7 @@ function claim_park.is_sorted(s, l, ahead)
     if not s.keyed then return true end
     if l.key ~= '' and not s.resorts then return true end
     local entry = grant.head(l, ahead)
-    return not entry or body.key(entry, s.kind.path) == l.key
+    return not entry or body.key(entry, s.type.path) == l.key
 end
 
 -- Is nothing in the lane but what this claim has leased?
@@ -43,7 +43,7 @@ function claim_park.park(l, entry)
     end
     claim_park.count_key(l)
     if l.s.limited then grant.cost(l.s, entry) end -- it notes who names a cost
-    if l.parked == grant.NONE then l.parked = {} end
+    if l.parked == claim.NONE then l.parked = {} end
     l.parked[#l.parked + 1] = entry
 end
 
@@ -67,9 +67,9 @@ function claim_park.sort_again(s, l)
         claim_park.park(grant.lane(s, claim_park.key_of(s, entry)), entry)
         claim.budget = claim.budget - 1
     end
-    wait.write_ring(s)
+    ring.write(s)
     claim_park.place()
-    if grant.is_over(l) then wait.end_lane(s, l) else wait.go_behind(s, l) end
+    if grant.is_over(l) then ring.finish(s, l) else ring.go_behind(s, l) end
 end
 
 return claim_park

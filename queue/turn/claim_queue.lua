@@ -1,9 +1,10 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: body claim_call claim_faults claim_grant claim_halt claim_park claim_wait job_text sign slices
+-- uses: body claim_call claim_faults claim_grant claim_halt claim_held claim_park claim_ring claim_wait job_text sign slices
 local claim_queue = {}
 
-local claim, faults, grant, halt, park, wait = claim_call, claim_faults, claim_grant, claim_halt, claim_park, claim_wait
+local claim, faults, grant, halt, park = claim_call, claim_faults, claim_grant, claim_halt, claim_park
+local held, ring, wait = claim_held, claim_ring, claim_wait
 
 local TYPE = body.TYPE
 
@@ -41,7 +42,8 @@ end
 
 local function bury(s, entry, reason)
     claim.dead[#claim.dead + 1] = {lane = s.lane_head, reason = reason, entry = entry}
-    s.pulled, s.unstarted = s.pulled + 1, (s.unstarted or 0) + 1
+    s.pulled = s.pulled + 1
+    claim.count(s, 'unstarted')
     return true
 end
 
@@ -69,8 +71,8 @@ end
 
 -- May jobs of s start without waiting their turn: has it no lanes that wait, and does no other type wait at its gates?
 local function is_clear(s)
-    if s.clear == nil then s.clear = wait.members(s) == 0 and nobody_waits(s.gates, claim.queues) end
-    return s.clear and (not s.keyed or wait.members(s) == 0)
+    if s.clear == nil then s.clear = ring.members(s) == 0 and nobody_waits(s.gates, claim.queues) end
+    return s.clear and (not s.keyed or ring.members(s) == 0)
 end
 
 -- The same for a lane of it; nothing of the lane is parked.
@@ -101,7 +103,8 @@ end
 -- A fault keeps it from its lane: it comes again later.
 local function put_off(s, entry)
     claim.put_off[#claim.put_off + 1] = {queue = s.queue, type = s.name, entry = entry}
-    s.put_off = (s.put_off or 0) + 1
+    claim.count(s, 'dropped')
+    claim.count(s, 'scheduled')
     return true
 end
 
@@ -110,12 +113,12 @@ local function place_entry(s, entry)
     if claim.halts and halt.from_queue(s, entry) then return true end
     if faults.any and faults.of_type(s) then return put_off(s, entry) end
     if s.direct == nil then
-        if s.mine then wait.take_back(s) end
-        s.direct = s.mine and not s.limited and wait.members(s) == 0 or false
+        if s.mine then held.take_back(s) end
+        s.direct = s.mine and not s.limited and ring.members(s) == 0 or false
     end
     if s.direct then
         if grant.room(s) < 1 then return false end
-        grant.lease_free(s.free_tail, entry)
+        grant.lease_free('/' .. s.lane_head, entry)
         s.pulled = s.pulled + 1
         return true
     end
@@ -154,7 +157,7 @@ end
 local function place(queue, item)
     if #item > KEPT_MOST then return bury_huge(queue, item) end
     local entry, at = sign.read(item)
-    local s = #entry <= BODY_MOST and grant.states[queue][match(entry, TYPE, at) or '']
+    local s = #entry <= BODY_MOST and claim.states[queue][match(entry, TYPE, at) or '']
     if s then return place_entry(s, entry), s end
     return place_odd(queue, entry, at)
 end
@@ -165,7 +168,7 @@ local function place_alike(s, jobs, i)
     if not (s.direct or s.clear and l and l.clear) then return i end
     local n, slot = grant.alike(s, l)
     if n < 1 then return i end
-    local first, name, limited, tail = i, s.name, s.limited, l and l.tail or s.free_tail
+    local first, name, limited, tail = i, s.name, s.limited, l and l.tail or '/' .. s.lane_head
     local behind = i + min(n, claim.budget, #jobs - i + 1)
     while i < behind do
         local entry, at = jobs[i], 1
@@ -192,20 +195,19 @@ local function place_all(queue, jobs)
     return i - 1
 end
 
--- Looks at jobs from the head of the queue, which has so many, while there is room. Returns how many leave it, and whether there are
--- more.
+-- Looks at jobs from the head of the queue, which has so many, while there is room.
 function claim_queue.read(queue, length)
-    local used, chunk = 0, claim.look
-    while used < length do
+    local used, chunk, is_over = 0, claim.chunk, false
+    while used < length and not is_over do
         local room = claim.free + claim.prefetch
         local jobs = slices.read('LRANGE', P .. 'queue:' .. queue, used, min(chunk, length - used), claim.load)
         local placed = place_all(queue, jobs)
         used = used + placed
         local left = claim.free + claim.prefetch
-        if placed < #jobs or left < 1 or claim.budget < 1 or slices.is_full(claim.load) then return used, used < length end
+        is_over = placed < #jobs or left < 1 or claim.budget < 1 or slices.is_full(claim.load)
         chunk = min(1000, claim.budget, max(left, left == room and chunk * 2 or 16))
     end
-    return used, false
+    claim.used[queue], claim.more = used, claim.more or used < length
 end
 
 return claim_queue

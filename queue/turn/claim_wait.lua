@@ -2,10 +2,10 @@
 -- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none; whom it thought
 -- to have emptied, restore() puts back.
 --
--- uses: check claim_call claim_faults claim_grant gate bell lane runs
+-- uses: check claim_call claim_faults claim_grant claim_held claim_ring gate lane
 local claim_wait = {}
 
-local claim, faults, grant = claim_call, claim_faults, claim_grant
+local claim, faults, grant, held, ring = claim_call, claim_faults, claim_grant, claim_held, claim_ring
 
 local function score(at) return at == huge and '+inf' or us(at) end
 
@@ -63,8 +63,8 @@ local function hold_open(gates, cost, node, ticket, till)
     end
 end
 
--- When to look at a waiter again: a job that its gates can never let start is buried by the next look.
-local function look_time(gates, cost, at) return at == huge and grant.unfit(gates, cost) and now or at end
+-- When a waiter is due: a job that its gates can never let start is due at once, and buried then.
+local function due_time(gates, cost, at) return at == huge and grant.unfit(gates, cost) and now or at end
 
 -- Does a wait at the gate e end when somebody makes room there? Of what opens by time only where the jobs of s are known to give back
 -- what they did not spend, or where it is no gate of a key.
@@ -72,10 +72,10 @@ local function may_be_woken(s, e, at)
     local rule = e.base
     if not rule then return false end -- fixed
     if rule.in_flight then return at == huge end
-    return s.kind.spends or not rule.by
+    return s.type.spends or not rule.by
 end
 
--- Somebody of the queue waits at the gate e until then: who makes room there before that, wakes it. Returns when to look again, where
+-- Somebody of the queue waits at the gate e until then: who makes room there before that, wakes it. Returns when it is due, where
 -- nobody can.
 local function wait_at(s, e, at)
     if not may_be_woken(s, e, at) or lane.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
@@ -88,25 +88,12 @@ local function wait_type(s, e, at, cost, ticket)
     local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
     call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
     s.gone = false
-    set_sooner(s.queue, name, e and look_time(s.gates, cost, wait_at(s, e, at)) or now)
+    set_sooner(s.queue, name, e and due_time(s.gates, cost, wait_at(s, e, at)) or now)
 end
 
--- A type that this worker cannot run waits in held.
-local function set_aside(s, ticket)
-    s.gone = false
-    claim.aside[#claim.aside + 1] = s.name
-    if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) == 1 then bell.ring(s.queue) end
-end
-
--- How many lanes are in the ring of s.
-function claim_wait.members(s)
-    s.members = s.members or call('ZCARD', s.ring)
-    return s.members
-end
-
--- The first lane of s joins its ring: s is to stand somewhere.
+-- The first lane of s joins its ring: s must wait somewhere.
 local function place_type(s, l, ticket)
-    if not s.mine then return set_aside(s, ticket) end
+    if not s.mine then return held.set_aside(s, ticket) end
     local entry = grant.head(l, 1)
     local cost = entry and grant.cost(s, entry) or 1
     local at, last = grant.opens(s.gates, cost, s.name, ticket, now)
@@ -117,11 +104,8 @@ end
 
 -- The type first: one that stands somewhere without lanes is found, lanes whose type stands nowhere are not.
 local function join_ring(s, l, ticket)
-    local others = claim_wait.members(s)
-    if others == 0 then place_type(s, l, ticket) end
-    call('ZADD', s.ring, us(ticket), l.key)
-    s.members = others + 1
-    s.staying = (s.staying or 0) + 1 -- where this is in the middle of a round
+    if ring.members(s) == 0 then place_type(s, l, ticket) end
+    ring.join(s, l, ticket)
 end
 
 -- ---- Gates at which lanes sleep
@@ -154,7 +138,7 @@ local function drop_sleep(queue, name) count_sleepers(queue, name, -call('ZREM',
 local function sleep(s, l, cost, e, at, ticket)
     hold_open(l.gates, cost, l.node, ticket, at)
     call('ZADD', wait_key(s.queue, e.name), us(ticket), l.node)
-    at = look_time(l.gates, cost, wait_at(s, e, at))
+    at = due_time(l.gates, cost, wait_at(s, e, at))
     count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name))
     set_sooner(s.queue, '*', at)
     claim.soonest = min(claim.soonest, at)
@@ -168,80 +152,14 @@ function claim_wait.place_lane(s, l, ticket)
     if at > now + claim.ahead then sleep(s, l, cost, last, at, ticket) else join_ring(s, l, ticket) end
 end
 
--- ---- Lanes of a ring, least recently served first. What becomes of them is written for all at once, by close_ring.
-
-local ROUND_MOST = 64 -- lanes read at once
-
--- Begins a round over the first lanes of the ring; most: so many may start.
-function claim_wait.open_ring(s, most)
-    local n = min(most, ROUND_MOST) + 1
-    if s.keyed then n = min(n, ceil(max(0, claim.budget) / (claim.LANE + 1)) + 1) end -- what it would not come to is not read
-    s.front, s.front_at = call('ZRANGE', s.ring, '0', digits(n - 1)), 1
-    s.whole, s.staying, s.leaving, s.behind = #s.front < n, 0, {}, {}
-end
-
--- The next lane of the round, and whether the ring has others; nil: there is none.
-function claim_wait.next_lane(s)
-    local i = s.front_at
-    if i > #s.front then return nil end
-    s.front_at = i + 1
-    return grant.lane(s, s.front[i]), not s.whole or s.staying > 0 or i < #s.front
-end
-
--- Since when it is there. Few are asked: Redis writes a score with all its digits, which takes as long as reading a job.
-function claim_wait.lane_ticket(s, l) return tonumber(call('ZSCORE', s.ring, l.key)) end
-
-function claim_wait.leave_ring(s, l) s.leaving[#s.leaving + 1] = l.key end
-
--- The same for one that has no job left.
-function claim_wait.end_lane(s, l)
-    l.gone = true
-    claim_wait.leave_ring(s, l)
-end
-
--- Stays where it is.
-function claim_wait.stay(s) s.staying = s.staying + 1 end
-
--- Goes behind the others.
-function claim_wait.go_behind(s, l)
-    s.behind[#s.behind + 1] = us(claim.next_ticket())
-    s.behind[#s.behind + 1] = l.key
-    s.staying = s.staying + 1
-end
-
--- One of its key gates is closed.
-function claim_wait.lane_sleeps(s, l, cost, e, at, ticket)
-    sleep(s, l, cost, e, at, ticket)
-    claim_wait.leave_ring(s, l)
-end
-
--- Writes what has become of the lanes so far.
-function claim_wait.write_ring(s)
-    s.members = nil
-    if #s.behind > 0 then
-        push('ZADD', s.ring, s.behind)
-        s.behind = {}
-    end
-    if #s.leaving > 0 then
-        push('ZREM', s.ring, s.leaving)
-        s.leaving = {}
-    end
-end
-
--- Ends the round; returns whether the ring is empty now, and whether it has lanes that were not in this round.
-function claim_wait.close_ring(s)
-    claim_wait.write_ring(s)
-    local seen = s.front_at > #s.front
-    if seen and s.staying == 0 then s.members = s.whole and 0 or call('ZCARD', s.ring) end
-    return s.members == 0, seen and not s.whole
+-- A lane of the ring has its turn, and one of its key gates is closed.
+function claim_wait.lane_sleeps(s, l, ticket)
+    local stopped = claim.stopped
+    sleep(s, l, stopped.cost, stopped.gate, stopped.at, ticket)
+    ring.leave(s, l)
 end
 
 -- ---- Types at a gate
-
-local function leave(s, at_name, alone)
-    call('ZREM', wait_key(s.queue, at_name), s.name)
-    if alone then drop_wake(s.queue, at_name) end
-end
 
 local function has_gate(gates, name)
     if name == '-' then return #gates == 0 end
@@ -252,114 +170,63 @@ end
 
 local function first_opening(e) return e.fixed or gate.start(e, 1) end
 
--- A type was looked at, first of those who wait at the gate `name` since ticket; started: jobs of it. Its ring is empty (gone), or its
--- gate e is closed until `at`, or (e nil) it could start more, but for executors. Returns whether the gate is now done with.
-function claim_wait.after_turn(s, name, ticket, alone, started, gone, cost, e, at)
-    if gone then
-        s.gone = true
-        leave(s, name, alone)
-        return alone
-    end
-    if started > 0 then
-        ticket = claim.next_ticket()
-        if not e then
-            cost = cost or 1
-            local opens, last = grant.opens(s.gates, cost, s.name, ticket, now)
-            if opens > now + claim.ahead then e, at = last, opens end
-        end
-    elseif e then
-        hold_open(s.gates, cost, s.name, ticket, at)
-    end
-    if e and e.name ~= name or not e and not has_gate(s.gates, name) then
-        wait_type(s, e, at, cost, ticket)
-        leave(s, name, alone)
-        return alone
-    end
-    if started > 0 then call('ZADD', wait_key(s.queue, name), us(ticket), s.name) end
-    if not e then
-        set_wake(s.queue, name, min(claim.next_ticket(), now + 1000)) -- open still: behind the other due gates
-        return false
-    end
-    at = look_time(s.gates, cost, wait_at(s, e, at))
-    if started > 0 and not alone then at = min(at, first_opening(e)) end -- it goes behind others, whose jobs may cost less
-    set_wake(s.queue, name, at)
-    return true
+-- The first of those who wait at a gate goes elsewhere.
+local function leave(s)
+    local visit = claim.visit
+    call('ZREM', wait_key(s.queue, visit.gate), s.name)
+    if visit.alone then drop_wake(s.queue, visit.gate) end
 end
 
 -- Not for this worker: aside, until one comes that can run it.
-function claim_wait.hold_aside(s, name, ticket, alone)
-    set_aside(s, ticket)
-    leave(s, name, alone)
+function claim_wait.hold_aside(s)
+    held.set_aside(s, claim.visit.ticket)
+    leave(s)
 end
 
--- Takes a type that was set aside back, now that this worker can run it.
-local function take_back(queue, name, ticket)
-    lane.look_at(queue, name, ticket)
-    call('ZREM', P .. 'held:' .. queue, name)
+-- A type that has started jobs, and could start more but for executors: is a gate closed for the next one?
+local function stop_at_gates(s)
+    local cost = claim.stopped.cost or 1
+    local opens, last = grant.opens(s.gates, cost, s.name, claim.visit.ticket, now)
+    claim.stopped.cost = cost
+    if opens > now + claim.ahead then claim.stopped.gate, claim.stopped.at = last, opens end
 end
 
-local HELD_ASKED = 10000 -- names of held types that are asked for in one claim: 3 ms
-local HELD_TAKEN = 500   -- types that are taken back: 2 ms
-local HELD_PAGE = 1000   -- names in one question
+-- A type that stays at its gate, which is closed for it.
+local function stay(s)
+    local visit, stopped = claim.visit, claim.stopped
+    local at = due_time(s.gates, stopped.cost, wait_at(s, stopped.gate, stopped.at))
+    if visit.started > 0 and not visit.alone then at = min(at, first_opening(stopped.gate)) end -- it goes behind others, whose jobs may cost less
+    set_wake(s.queue, visit.gate, at)
+end
 
--- Names among which all types of a queue are that are held and this worker's, from where to ask for them, and for how many: where they
--- are too many, others at each time.
-local function held_names(key)
-    local most, count = floor(HELD_ASKED / #claim.all_queues), call('ZCARD', key)
-    local names, n = claim.types, #claim.types
-    if count < n then
-        local first = count > most and now % (count - most) or 0
-        names, n = call('ZRANGE', key, us(first), us(first + most - 1)), count
-    elseif n > most then
-        return names, now % n, most, false
+-- A type has had its turn at a gate: its ring is empty (gone), or a gate of it is closed (claim.stopped), or it could start more, but for
+-- executors. Returns whether that gate is now done with.
+function claim_wait.end_turn(s, gone)
+    local visit, stopped = claim.visit, claim.stopped
+    if gone then
+        s.gone = true
+        leave(s)
+        return visit.alone
     end
-    return names, 0, #names, #names == n
-end
-
--- The types of a queue that are held and this worker's, and their tickets, at most `most`; and whether these are all.
-local function mine_held(queue, most)
-    local key, mine, tickets = P .. 'held:' .. queue, {}, {}
-    local names, first, n, all = held_names(key)
-    for i = 0, n - 1, HELD_PAGE do
-        local page = {}
-        for k = i, min(i + HELD_PAGE, n) - 1 do page[#page + 1] = names[(first + k) % #names + 1] end
-        for k, ticket in ipairs(call('ZMSCORE', key, unpack(page))) do
-            if ticket and claim.mine[page[k]] then
-                if #mine >= most then return mine, tickets, false end
-                mine[#mine + 1], tickets[#tickets + 1] = page[k], tonumber(ticket)
-            end
-        end
+    if visit.started > 0 then
+        visit.ticket = claim.next_ticket()
+        if not stopped.gate then stop_at_gates(s) end
+    elseif stopped.gate then
+        hold_open(s.gates, stopped.cost, s.name, visit.ticket, stopped.at)
     end
-    return mine, tickets, all
-end
-
--- Is there one?
-function claim_wait.is_mine_held(queue) return #mine_held(queue, 1) > 0 end
-
--- Takes all of them back; returns whether there was one. What is too much for one claim is left to the next one that looks at held types.
-function claim_wait.take_back_all(queue)
-    local mine, tickets, all = mine_held(queue, HELD_TAKEN - claim.held_taken)
-    for i, name in ipairs(mine) do take_back(queue, name, tickets[i]) end
-    claim.held_taken = claim.held_taken + #mine
-    if not all and claim.held_taken > 0 then bell.ring(queue) end
-    return #mine > 0
-end
-
-local UNKNOWN_MOST = 64 -- of those that are held, looked at in one claim, by chance
-
--- Takes back types that no worker runs, so that their jobs end.
-function claim_wait.take_back_unknown(queue)
-    for _, name in ipairs(call('ZRANDMEMBER', P .. 'held:' .. queue, digits(ceil(UNKNOWN_MOST / #claim.all_queues)))) do
-        if not claim.mine[name] and runs.is_unknown(name) then
-            take_back(queue, name, tonumber(call('ZSCORE', P .. 'held:' .. queue, name)))
-        end
+    local closed = stopped.gate
+    if closed and closed.name ~= visit.gate or not closed and not has_gate(s.gates, visit.gate) then
+        wait_type(s, closed, stopped.at, stopped.cost, visit.ticket)
+        leave(s)
+        return visit.alone
     end
-end
-
--- Takes back the type of a job that has come.
-function claim_wait.take_back(s)
-    local ticket = claim_wait.members(s) > 0 and call('ZSCORE', P .. 'held:' .. s.queue, s.name)
-    if ticket then take_back(s.queue, s.name, tonumber(ticket)) end
+    if visit.started > 0 then call('ZADD', wait_key(s.queue, visit.gate), us(visit.ticket), s.name) end
+    if closed then
+        stay(s)
+        return true
+    end
+    set_wake(s.queue, visit.gate, min(claim.next_ticket(), now + 1000)) -- open still: behind the other due gates
+    return false
 end
 
 local function restore_type(s)
@@ -375,7 +242,7 @@ end
 
 -- The claim has failed and moves no job: lanes and types that it had emptied are to be looked at again.
 function claim_wait.restore()
-    for _, s in ipairs(grant.order) do pcall(restore_type, s) end
+    for _, s in ipairs(claim.order) do pcall(restore_type, s) end
 end
 
 -- A fault keeps a lane of a ring from being served: it sleeps for a while where it can, so that the others of its type need not.
@@ -385,10 +252,10 @@ function claim_wait.put_off_lane(s, l)
             call('ZADD', wait_key(s.queue, e.name), us(claim.next_ticket()), l.node)
             count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', us(now + claim.AGAIN_US), e.name))
             set_sooner(s.queue, '*', now + claim.AGAIN_US)
-            return claim_wait.leave_ring(s, l)
+            return ring.leave(s, l)
         end
     end
-    claim_wait.go_behind(s, l)
+    ring.go_behind(s, l)
     s.has_faults = true
 end
 
@@ -403,9 +270,9 @@ end
 
 -- The first of those who wait at a gate cannot be served, and lets the others pass. False: none of them has started a job since the
 -- last time.
-function claim_wait.pass_over(s, name, alone)
-    local room = claim.free + claim.prefetch
-    if alone or s.passed_over == room then
+function claim_wait.pass_over(s)
+    local room, name = claim.free + claim.prefetch, claim.visit.gate
+    if claim.visit.alone or s.passed_over == room then
         claim_wait.put_off_gate(s.queue, name)
         return false
     end
@@ -431,12 +298,12 @@ end
 -- closed for those behind. Where jobs may have another key than their lane, the gate says nothing of them: the ring is where they are
 -- sorted.
 local function wake_lane(queue, name, node, ticket, closed)
-    local kind, key = node:match('^([^/]+)/(.*)$')
-    if not kind then -- not of ours
+    local type_name, key = node:match('^([^/]+)/(.*)$')
+    if not type_name then -- not of ours
         call('ZREM', wait_key(queue, name), node)
         return true, closed
     end
-    local s = grant.state(queue, kind)
+    local s = grant.state(queue, type_name)
     local l = grant.lane(s, key)
     if closed and not s.resorts and has_gate(l.gates, name) then return false, true end
     if faults.any and (faults.of_type(s) or faults.of_lane(l)) then

@@ -1,0 +1,89 @@
+-- claim_held: types that this worker cannot run. A type is set aside as a whole, until a claim comes that can run it.
+--
+--   held:<queue>  sorted set: type -> ticket
+--
+-- uses: bell claim_call claim_ring lane runs
+local claim_held = {}
+
+local claim, ring = claim_call, claim_ring
+
+-- s waits for a worker that can run it.
+function claim_held.set_aside(s, ticket)
+    s.gone = false
+    claim.aside[#claim.aside + 1] = s.name
+    if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) == 1 then bell.ring(s.queue) end
+end
+
+-- Takes a type that was set aside back, now that this worker can run it.
+local function take_back(queue, name, ticket)
+    lane.look_at(queue, name, ticket)
+    call('ZREM', P .. 'held:' .. queue, name)
+end
+
+-- The same for the type of a job that has come.
+function claim_held.take_back(s)
+    local ticket = ring.members(s) > 0 and call('ZSCORE', P .. 'held:' .. s.queue, s.name)
+    if ticket then take_back(s.queue, s.name, tonumber(ticket)) end
+end
+
+-- ---- All of them
+
+local ASKED_MOST = 10000 -- names that one claim asks for: 3 ms
+local TAKEN_MOST = 500   -- types that it takes back: 2 ms
+local PAGE = 1000        -- names in one question
+
+-- Names among which all types of a queue are that are held and this worker's: {list =, first =, count =, all =}: `count` of the list,
+-- from `first` on and then from its beginning; all: these are all. Where they are too many, others at each time.
+local function names_to_ask(key)
+    local most, count = floor(ASKED_MOST / #claim.all_queues), call('ZCARD', key)
+    local names = claim.types
+    if count < #names then
+        local first = count > most and now % (count - most) or 0
+        names = call('ZRANGE', key, us(first), us(first + most - 1))
+        return {list = names, first = 0, count = #names, all = #names == count}
+    end
+    if #names > most then return {list = names, first = now % #names, count = most, all = false} end
+    return {list = names, first = 0, count = #names, all = true}
+end
+
+-- The types of a queue that are held and this worker's, {name =, ticket =} each, at most `most`; and whether these are all.
+local function find_mine(queue, most)
+    local key, found = P .. 'held:' .. queue, {}
+    local names = names_to_ask(key)
+    for i = 0, names.count - 1, PAGE do
+        local page = {}
+        for k = i, min(i + PAGE, names.count) - 1 do page[#page + 1] = names.list[(names.first + k) % #names.list + 1] end
+        for k, ticket in ipairs(call('ZMSCORE', key, unpack(page))) do
+            if ticket and claim.mine[page[k]] then
+                if #found >= most then return found, false end
+                found[#found + 1] = {name = page[k], ticket = tonumber(ticket)}
+            end
+        end
+    end
+    return found, names.all
+end
+
+-- Is there one?
+function claim_held.is_any_mine(queue) return #find_mine(queue, 1) > 0 end
+
+-- Takes all of them back; returns whether there was one. What is too much for one claim is left to the next one with option h.
+function claim_held.take_back_all(queue)
+    local mine, all = find_mine(queue, TAKEN_MOST - claim.held_taken)
+    for _, held in ipairs(mine) do take_back(queue, held.name, held.ticket) end
+    claim.held_taken = claim.held_taken + #mine
+    if not all and claim.held_taken > 0 then bell.ring(queue) end
+    return #mine > 0
+end
+
+local UNKNOWN_MOST = 64 -- of those that are held, asked for in one claim, by chance
+
+-- Takes back types that no worker runs, so that their jobs end.
+function claim_held.take_back_unknown(queue)
+    for _, name in ipairs(call('ZRANDMEMBER', P .. 'held:' .. queue, digits(ceil(UNKNOWN_MOST / #claim.all_queues)))) do
+        if not claim.mine[name] and runs.is_unknown(name) then
+            take_back(queue, name, tonumber(call('ZSCORE', P .. 'held:' .. queue, name)))
+        end
+    end
+end
+
+return claim_held
