@@ -8,6 +8,7 @@
 #include "core/duration.h"
 
 #define SECOND_US INT64_C(1000000)
+#define SLOW 0.01       /* starts a second; a slower rate is said by the hour or the day */
 #define ONE_UNIT_FROM 3 /* of a time that has passed: "3m ago", and "2m 10s ago" */
 
 /* ---- Numbers */
@@ -41,13 +42,18 @@ const char *sized(int64_t bytes, char out[32])
 
 const char *per_second(double rate, char out[40])
 {
+    const char *unit = "s";
     char number[32];
 
+    if (rate > 0 && rate < SLOW) {
+        unit = rate * 3600 >= 1 ? "h" : "d";
+        rate *= *unit == 'h' ? 3600 : 86400;
+    }
     if (rate < 9999.5 || rate >= 1e15)
         snprintf(number, sizeof number, "%.4g", rate);
     else
         grouped((uint64_t)(rate + 0.5), number);
-    snprintf(out, 40, "%s/s", number);
+    snprintf(out, 40, "%s/%s", number, unit);
     return out;
 }
 

@@ -13,7 +13,7 @@
 const char *grouped(uint64_t n, char out[32]);
 /* "12.4 MiB" */
 const char *sized(int64_t bytes, char out[32]);
-/* "12.34/s", "97,070/s" */
+/* "12.34/s", "97,070/s"; what is slow "18/h", "3/d" */
 const char *per_second(double rate, char out[40]);
 /* "1 dead job", "1,234 dead jobs", "0 batches"; what: one of them. */
 const char *counted(int64_t n, const char *what, char out[PHRASE_SIZE]);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "queue/inspect/status.h"
 
 /* ---- Reading */
@@ -113,17 +114,18 @@ json_t *outlook_json(const struct outlook *o)
 /* who: "mail", "980 types more". */
 static void print_times(const char *who, const struct outlook *o)
 {
-    char count[32], rate[40], first[40], last[40], doubt[EARLIEST_SIZE];
+    char jobs[PHRASE_SIZE], rate[40], first[PHRASE_SIZE], last[PHRASE_SIZE], doubt[EARLIEST_SIZE];
+    int64_t now_us = clock_wall_us();
 
-    output("%s: %s%s%s: ", who, grouped(o->count, count), o->rate > 0 ? " at " : "",
+    output("%s: %s%s%s: ", who, counted((int64_t)o->count, "job", jobs), o->rate > 0 ? " at " : "",
            o->rate > 0 ? per_second(o->rate, rate) : "");
     if (o->last_us == GATE_NEVER) {
-        puts("when they start hangs on their keys or on what is in flight");
+        puts("start times depend on their keys, or on jobs in flight");
         return;
     }
-    cli_format_time(o->first_us, first);
-    cli_format_time(o->last_us, last);
-    output("the first starts at %s, the last at %s%s%s\n", first, last, o->because ? "," : "",
+    output("the first starts %s, the last %s%s%s\n",
+           format_when(now_us, o->first_us > now_us ? o->first_us : now_us, first),
+           format_when(now_us, o->last_us > now_us ? o->last_us : now_us, last), o->because ? "," : "",
            earliest(o->because, doubt));
 }
 
@@ -145,7 +147,7 @@ static void add_outlook(struct outlook *sum, const struct outlook *o)
 void outlook_print_rest(const struct outlook *outlooks, size_t n)
 {
     struct outlook sum = {.limited = true};
-    char who[64], types[32];
+    char who[PHRASE_SIZE + 8], types[PHRASE_SIZE];
     size_t limited = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -153,7 +155,7 @@ void outlook_print_rest(const struct outlook *outlooks, size_t n)
             add_outlook(&sum, &outlooks[i]);
             limited++;
         }
-    snprintf(who, sizeof who, "%s type%s more", grouped(limited, types), limited == 1 ? "" : "s");
+    snprintf(who, sizeof who, "%s more", counted((int64_t)limited, "type", types));
     if (limited > 0)
         print_times(who, &sum);
 }
@@ -165,11 +167,10 @@ bool keyless_most(const struct keyless *k)
 
 void keyless_print(FILE *to, const char *type, const struct keyless *k)
 {
-    char jobs[32], of[32];
+    char jobs[32], of[PHRASE_SIZE];
 
-    output_to(
-        to,
-        "%s: %s of %s jobs have nothing at %s, by which limit %s tells them apart; they share one gate, as "
-        "one key\n",
-        type, grouped((uint64_t)k->jobs, jobs), grouped((uint64_t)k->of, of), k->path, k->limit);
+    output_to(to,
+              "%s: %s of %s have nothing at %s, by which limit %s tells them apart; they share one gate, as "
+              "one key\n",
+              type, grouped((uint64_t)k->jobs, jobs), counted(k->of, "job", of), k->path, k->limit);
 }

@@ -26,7 +26,7 @@ json_t *outlook_json(const struct outlook *o);
 void outlook_print(const struct outlook *o);
 /* Limited ones first, of these the types with the most jobs. */
 void outlook_sort(struct outlook *outlooks, size_t n);
-/* All of them in one line: "980 types more: 2,940: the first starts at ...". */
+/* All of them in one line: "980 types more: 2,940 jobs: the first starts in ...". */
 void outlook_print_rest(const struct outlook *outlooks, size_t n);
 /* Have most jobs of a type no key, so that its limit is hardly meant so? */
 bool keyless_most(const struct keyless *k);

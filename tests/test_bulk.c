@@ -725,11 +725,11 @@ static void test_command_forecast(void **state)
     assert_true(first_s < 2 && first_s > -60);
     assert_true(last_s < 11 && last_s - first_s > 9.8 && last_s - first_s < 10.0);
     weir("many");
-    assert_says(o.out, "t: 1,000 at 100/s: the first starts at 20");
+    assert_says(o.out, "t: 1,000 jobs at 100/s: the first starts in ");
     assert_null(strstr(o.out, "at the earliest"));
     check(weir_rate_set(w, "t", "1000000/s"));
     weir("many");
-    assert_says(o.out, "t: 1,000 at 1,000,000/s: the first starts at 20");
+    assert_says(o.out, "t: 1,000 jobs at 1,000,000/s: the first starts now");
 }
 
 static int count_text(const char *text, const char *part)
@@ -760,8 +760,8 @@ static void test_command_forecast_of_many_types(void **state)
                     "0", P, NULL));
     weir("types");
     assert_int_equal(o.code, 0);
-    assert_says(o.out, "\nt1199: 51 at ");
-    assert_says(o.out, "\n1,180 types more: 1,180: the first starts at 20");
+    assert_says(o.out, "\nt1199: 51 jobs at ");
+    assert_says(o.out, "\n1,180 types more: 1,180 jobs: the first starts now");
     assert_int_equal(count_text(o.out, "\n"), 22);
     assert_int_equal(count_text(o.err, "nothing at key"), 20);
     assert_says(o.err, "weir: so it is with 580 types more\n");
@@ -803,7 +803,7 @@ static void test_command_forecast_of_limits(void **state)
     weir("keyed", "--json");
     assert_says(o.out, "\"rate\":null,\"first_start\":null,\"finish_at\":null,\"at_the_earliest\":true");
     weir("keyed");
-    assert_says(o.out, "t: 100: when they start hangs on their keys or on what is in flight\n");
+    assert_says(o.out, "t: 100 jobs: start times depend on their keys, or on jobs in flight\n");
 }
 
 static void test_command_wrong_line(void **state)

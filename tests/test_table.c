@@ -170,6 +170,17 @@ static void test_counts_have_their_plural(void **state)
         assert_string_equal(counted(cases[i].n, cases[i].what, text), cases[i].text);
 }
 
+static void test_a_slow_rate_has_a_longer_unit(void **state)
+{
+    char text[40];
+
+    (void)state;
+    assert_string_equal(per_second(0.5, text), "0.5/s");
+    assert_string_equal(per_second(0.005, text), "18/h");
+    assert_string_equal(per_second(3.0 / 86400, text), "3/d");
+    assert_string_equal(per_second(0, text), "0/s");
+}
+
 static void test_times_are_seen_from_now(void **state)
 {
     static const struct {
@@ -249,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_a_sheet_leaves_out_what_is_absent),
         cmocka_unit_test(test_colour_is_for_what_is_there),
         cmocka_unit_test(test_counts_have_their_plural),
+        cmocka_unit_test(test_a_slow_rate_has_a_longer_unit),
         cmocka_unit_test(test_times_are_read_as_people_write_them),
         cmocka_unit_test(test_times_are_seen_from_now), /* the last: UTC stays */
     };

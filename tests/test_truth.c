@@ -172,7 +172,7 @@ static void test_several_rules_are_forecast_together(void **state)
     begin_worker(100);
     weir("rate set slow 10/s 3/1d,algorithm=fixed-window");
     enqueue_ten_of_slow();
-    expect_said("slow: 10 at 3.472e-05/s: the first starts at ");
+    expect_said("slow: 10 jobs at 3/d: the first starts now");
     status = number_of("status", "types.slow.finish_at");
     shown = number_of("rate show slow", "finish_at");
     assert_true(status > (double)clock_wall_us() / 1e6 + 2 * day_s);
