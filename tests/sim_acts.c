@@ -301,19 +301,13 @@ static void drop_aside(struct sim_batch *b, bool whole)
 /* The queues that batch_halt names: their lanes that sleep. */
 static void apply_pages(void)
 {
-    char queues[SIM_QUEUES][24], cursor[32];
+    char queues[SIM_QUEUES][24];
     int count = 0;
 
     for (size_t i = 3; i < turns.reply->elements; i++)
         snprintf(queues[count++], sizeof *queues, "%s", text_at(i));
-    for (int i = 0; i < count; i++) {
-        snprintf(cursor, sizeof cursor, "0");
-        do {
-            sim_must(turns_script("rate_apply", (const char *[]){queues[i], cursor, "", "0"}, 4),
-                     "rate_apply");
-            snprintf(cursor, sizeof cursor, "%s", text_at(0));
-        } while (*cursor);
-    }
+    for (int i = 0; i < count; i++)
+        sim_must(turns_apply(queues[i], "", false, NULL, 0), "rate_apply");
 }
 
 static void halt(struct sim_batch *b, const char *verb)

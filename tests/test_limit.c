@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/redis/client.h"
+#include "core/redis/answer.h"
 #include "core/redis/script.h"
 #include "queue/inspect/forecast.h"
 #include "queue/limits/rate.h"
@@ -73,24 +73,29 @@ static void push_text(const char *command, const char *key, const char *a, const
     free(server_ask(&server, command, whole, a, b, NULL));
 }
 
-/* ---- Calls: *change of the last one */
+/* ---- Calls: change is the answer to the last one */
 
-static struct rate_change change;
+static json_t *change;
 
-/* Sends a; script NULL: it is rate_set's. */
+/* Sends a request of that script. */
 static int send_change(struct args *a, const char *script)
 {
-    struct redisReply *reply = NULL;
-    int status = redis_call(w->redis, a, &reply, NULL, &error);
+    int status;
 
-    rate_change_free(&change);
-    if (status == 0)
-        status = script ? rate_change_reply(reply, script, &change, &error)
-                        : rate_set_reply(reply, &change, &error);
-    if (reply)
-        freeReplyObject(reply);
-    args_free(a);
+    json_decref(change);
+    status = client_ask(w, script, a, &change);
+    error = w->error;
     return status;
+}
+
+static bool was(void)
+{
+    return json_is_true(json_object_get(change, "was"));
+}
+
+static size_t asleep_count(void)
+{
+    return json_array_size(json_object_get(change, "asleep"));
 }
 
 /* Rules as a person writes them, joined by blanks. */
@@ -119,7 +124,7 @@ static int set_at(int64_t now_us, const char *name, const char *rules)
         set = rules_of(rules);
     args_init(&a);
     rate_set_request(&a, PREFIX, now_us, name, rules ? &set : NULL, false);
-    return send_change(&a, NULL);
+    return send_change(&a, "rate_set");
 }
 
 static int use(const char *type, bool is_use, const char *limit, int64_t cost)
@@ -152,35 +157,23 @@ static int pause_at(int64_t now_us, const char *limit, int64_t for_us)
 /* All pages of a queue; returns how many there were. */
 static int apply_at(int64_t now_us, const char *queue, const char *type, const char *limit, bool resume)
 {
-    char cursor[RATE_CURSOR_SIZE] = "0";
+    char cursor[24] = "0";
     struct args a;
     int pages = 0;
 
     args_init(&a);
     do {
-        struct redisReply *reply;
-
         rate_apply_request(&a, PREFIX, now_us, queue, cursor, type, limit, resume);
-        assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), 0);
-        assert_int_equal(rate_apply_reply(reply, cursor, &error), 0);
-        freeReplyObject(reply);
+        assert_int_equal(send_change(&a, "rate_apply"), 0);
+        snprintf(cursor, sizeof cursor, "%s", answer_text(change, "cursor"));
         pages++;
     } while (*cursor);
-    args_free(&a);
     return pages;
 }
 
 static void list_at(int64_t now_us, const char *name, struct limits *limits)
 {
-    struct redisReply *reply;
-    struct args a;
-
-    args_init(&a);
-    limits_request(&a, PREFIX, now_us, name);
-    assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), 0);
-    assert_int_equal(limits_reply(reply, limits, &error), 0);
-    freeReplyObject(reply);
-    args_free(&a);
+    assert_int_equal(limits_ask(w, now_us, name, limits), 0);
 }
 
 static void expect_limit(const char *name, const char *text)
@@ -194,19 +187,19 @@ static void test_set_and_remove(void **state)
 {
     (void)state;
     assert_int_equal(set_at(BEGIN_US, "mail", "100/1m,burst=20"), 0);
-    assert_false(change.was);
-    assert_int_equal(change.kept.count, 1);
+    assert_false(was());
+    assert_string_equal(answer_text(change, "kept"), "gcra:100/60000000/20");
     expect_limit("mail", "gcra:100/60000000/20");
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s concurrency=5 1000/1d,algorithm=fixed-window,offset=6h"),
                      0);
-    assert_true(change.was);
+    assert_true(was());
     expect_limit("mail", "gcra:10/1000000/10 concurrency:5 fixed-window:1000/86400000000/21600000000");
     assert_int_equal(number("LLEN", "changes"), 2);
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
-    assert_true(change.was);
+    assert_true(was());
     free(server_ask(&server, "DEL", PREFIX "changes", PREFIX "revisions", NULL));
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
-    assert_false(change.was);
+    assert_false(was());
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
@@ -219,10 +212,10 @@ static void test_a_dry_run_changes_nothing(void **state)
     assert_int_equal(set_at(BEGIN_US, "mail", "7/1m"), 0);
     args_init(&a);
     rate_set_request(&a, PREFIX, BEGIN_US, "mail", &set, true);
-    assert_int_equal(send_change(&a, NULL), 0);
-    assert_true(change.was);
-    assert_int_equal(change.kept.at[0].count, 7); /* stays in its place */
-    assert_int_equal(change.kept.at[1].count, 5);
+    assert_int_equal(send_change(&a, "rate_set"), 0);
+    assert_true(was());
+    assert_string_equal(answer_text(change, "kept"),
+                        "gcra:7/60000000/7 gcra:5/3600000000/5"); /* 7 stays in its place */
     expect_limit("mail", "gcra:7/60000000/7");
     assert_int_equal(number("LLEN", "changes"), 1);
 }
@@ -248,7 +241,7 @@ static void test_what_waits_is_looked_at_again(void **state)
         add_waiting();
         push_text("HSET", "limits", "mail", "gcra:1/1000000/1");
         assert_int_equal(set_at(BEGIN_US, "mail", rules[i]), 0);
-        assert_int_equal(change.asleep_count, 0);
+        assert_int_equal(asleep_count(), 0);
         expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#0");
         expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#7");
         expect("1795000200000000", "ZSCORE", PREFIX "wake:default", "sms#0");
@@ -407,7 +400,7 @@ static void test_use_and_unuse(void **state)
 {
     (void)state;
     assert_int_equal(use("sms", true, "acct", 0), 0);
-    assert_string_equal(change.missing, "acct");
+    assert_string_equal(answer_text(change, "missing"), "acct");
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
     assert_int_equal(set_at(BEGIN_US, "other", "10/s"), 0);
@@ -419,7 +412,7 @@ static void test_use_and_unuse(void **state)
     assert_int_equal(use("sms", true, "other", 0), 0);
     expect("use=acct,other cost=3 later=x", "HGET", PREFIX "types", "sms");
     assert_int_equal(use("sms", false, "nobody", 0), 0);
-    assert_string_equal(change.missing, "nobody");
+    assert_string_equal(answer_text(change, "missing"), "nobody");
     assert_int_equal(use("sms", false, "acct", 0), 0);
     assert_int_equal(use("sms", false, "other", 0), 0);
     assert_int_equal(use("sms", true, NULL, 1), 0);
@@ -438,8 +431,8 @@ static void test_unuse_wakes_what_waits_there(void **state)
     expect("1795000000000000", "ZSCORE", PREFIX "wake:high", "mail#2");
     expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#0");
     expect("1795000200000000", "ZSCORE", PREFIX "wake:default", "sms#0");
-    assert_int_equal(change.asleep_count, 1);
-    assert_string_equal(change.asleep[0], "high");
+    assert_int_equal(asleep_count(), 1);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(change, "asleep"), 0)), "high");
 }
 
 static void test_another_cost_wakes_what_waits(void **state)
@@ -515,7 +508,7 @@ static void test_weights(void **state)
 {
     (void)state;
     assert_int_equal(weigh("mail", "42", 3), 0);
-    assert_string_equal(change.missing, "mail");
+    assert_string_equal(answer_text(change, "missing"), "mail");
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
     expect_refused(__LINE__, weigh("mail", "42", 3), "limit mail: has no keys to weigh");
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
@@ -543,11 +536,11 @@ static void test_pause_and_resume(void **state)
 
     (void)state;
     assert_int_equal(pause_at(BEGIN_US, "mail", 1000000), 0);
-    assert_string_equal(change.missing, "mail");
+    assert_string_equal(answer_text(change, "missing"), "mail");
     add_waiting();
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
     assert_int_equal(pause_at(BEGIN_US, "mail", 9000000), 0);
-    assert_false(change.was);
+    assert_false(was());
     expect_limit("mail", "gcra:10/1000000/10 pause:1795000009000000/1795000000000000");
     assert_int_equal(set_at(BEGIN_US + 1000000, "mail", "20/s"), 0);
     expect_limit("mail", "gcra:20/1000000/20 pause:1795000009000000/1795000000000000");
@@ -562,12 +555,12 @@ static void test_pause_and_resume(void **state)
     free(server_ask(&server, "ZADD", PREFIX "wake:default", "1795000009000000", "mail#0", "1795000009000000",
                     "mail#pause", NULL));
     assert_int_equal(pause_at(BEGIN_US + 2000000, "mail", 0), 0);
-    assert_true(change.was);
+    assert_true(was());
     expect_limit("mail", "gcra:20/1000000/20");
     expect("1795000002000000", "ZSCORE", PREFIX "wake:default", "mail#0");
     expect("1795000002000000", "ZSCORE", PREFIX "wake:default", "mail#pause");
     assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
-    assert_false(change.was);
+    assert_false(was());
     expect_refused(__LINE__, pause_at(BEGIN_US, "mail", INT64_C(400000000000001)),
                    "pause: must be at most ten years");
 }
@@ -584,7 +577,7 @@ static void test_resume_ends_what_a_provider_asked_for(void **state)
     assert_int_equal(limit_slots(&limits.at[0], 0), 5);
     limits_free(&limits);
     assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
-    assert_true(change.was);
+    assert_true(was());
     list_at(BEGIN_US, "mail", &limits);
     assert_int_equal(limit_slots(&limits.at[0], 0), 5);
     limits_free(&limits);
@@ -623,7 +616,7 @@ static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
     add_sleeping(600, "gcra:1/86400000000/1");
     free(server_ask(&server, "ZADD", PREFIX "sleep:default", "7", "other#0/1", NULL));
     assert_int_equal(set_at(BEGIN_US, "mail", "1/1h,by=key"), 0);
-    assert_int_equal(change.asleep_count, 1);
+    assert_int_equal(asleep_count(), 1);
     expect_sleeping("1795086400000000", "1795086400000000", 600);
     push_text("ZADD", "wake:default", "1795086400000000", "*");
     assert_true(apply_at(BEGIN_US, "default", NULL, "mail", false) > 1);
@@ -815,19 +808,19 @@ static void test_gates_of_another_kind(void **state)
 
 static void test_the_log_is_capped(void **state)
 {
-    struct rate_log log;
+    json_t *log;
 
     (void)state;
     for (int i = 0; i < 1003; i++)
         assert_int_equal(set_at(BEGIN_US + 1000 * i + 7, "mail", "1/s"), 0);
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
     assert_int_equal(rate_log_read(w, &log), 0);
-    assert_int_equal(log.count, 1000);
-    assert_non_null(strstr(log.at[0], "\"at\":1795000000.004007,"));
-    assert_non_null(strstr(log.at[998], "\"what\":\"set mail 1\\/1s\""));
-    assert_non_null(strstr(log.at[999], "\"at\":1795000000.000000,"));
-    assert_non_null(strstr(log.at[999], "\"what\":\"remove mail\""));
-    rate_log_free(&log);
+    assert_int_equal(json_array_size(log), 1000);
+    assert_non_null(strstr(json_string_value(json_array_get(log, 999)), "\"at\":1795000000.004007,"));
+    assert_non_null(strstr(json_string_value(json_array_get(log, 1)), "\"what\":\"set mail 1\\/1s\""));
+    assert_non_null(strstr(json_string_value(json_array_get(log, 0)), "\"at\":1795000000.000000,"));
+    assert_non_null(strstr(json_string_value(json_array_get(log, 0)), "\"what\":\"remove mail\""));
+    json_decref(log);
 }
 
 /* ---- Reading */
@@ -949,9 +942,11 @@ static struct forecast forecast_of(const char *type, const char *limit, const ch
 
     list_at(BEGIN_US, "", &limits);
     if (rules) {
-        struct rule_set set = rules_of(rules);
+        struct rate_kept kept;
 
-        assert_int_equal(limit_change(limits_find(&limits, limit), limit, &set, BEGIN_US, &after, &error), 0);
+        assert_int_equal(rate_set(w, limit, rules, true, &kept), 0);
+        assert_int_equal(limit_change(limits_find(&limits, limit), limit, &kept, BEGIN_US, &after, &error),
+                         0);
     }
     for (size_t i = 0; i < limits.type_count; i++)
         if (strcmp(limits.types[i].name, type) == 0) {
@@ -1025,32 +1020,13 @@ static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
         struct limit after = {0};
 
         if (*cases[i].rules) {
-            struct rule_set set = rules_of(cases[i].rules);
+            struct rate_kept kept = {.rules = rules_of(cases[i].rules)};
 
-            assert_int_equal(limit_change(NULL, "mail", &set, BEGIN_US, &after, &error), 0);
+            assert_int_equal(limit_change(NULL, "mail", &kept, BEGIN_US, &after, &error), 0);
         }
         assert_int_equal(forecast_type(&limits, &type, after.readable ? &after : NULL, &f, &error), 0);
         expect_forecast(__LINE__, f, after.readable ? 1000000 : 0, cases[i].earliest);
         limit_free(&after);
-    }
-}
-
-static void test_the_most_that_a_job_may_cost(void **state)
-{
-    static const struct {
-        const char *rules;
-        int64_t most;
-    } cases[] = {{"10/s,burst=4", 4},
-                 {"10/s 7/1h,algorithm=sliding-window concurrency=2", 7},
-                 {"concurrency=2", GATE_NEVER},
-                 {"10/s,by=key", 10},
-                 {"10/s,algorithm=sliding-log,adapt=0.1..0.5", 5}};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct rule_set set = rules_of(cases[i].rules);
-
-        assert_int_equal(limit_most_cost(&set), cases[i].most);
     }
 }
 
@@ -1199,7 +1175,6 @@ int main(void)
         cmocka_unit_test_setup(test_forecasts, flush),
         cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, flush),
         cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, flush),
-        cmocka_unit_test_setup(test_the_most_that_a_job_may_cost, flush),
         cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),
         cmocka_unit_test_setup(test_weir_rate, flush),
         cmocka_unit_test_setup(test_weir_rate_use_and_the_others, flush),

@@ -938,24 +938,20 @@ static void test_drained_counts_what_a_draining_worker_waits_for(void **state)
     free(after);
 }
 
-/* The lists in an element of the last reply: "word word; word". */
-static void expect_rows(size_t element, const char *expected)
+/* A member of the i-th row of a list in turns.answer: of a list its first element. */
+static void expect_member(const char *list, size_t i, const char *member, const char *expected)
 {
-    const struct redisReply *list = turns.reply->element[element];
-    char found[1000] = "";
+    const json_t *value = json_object_get(json_array_get(json_object_get(turns.answer, list), i), member);
+    char found[200] = "";
 
-    for (size_t i = 0; i < list->elements; i++)
-        for (size_t k = 0; k < list->element[i]->elements; k++) {
-            const struct redisReply *word = list->element[i]->element[k];
-            size_t len = strlen(found);
-
-            snprintf(found + len, sizeof found - len, "%s", i && !k ? "; " : k ? " " : "");
-            len = strlen(found);
-            if (word->type == REDIS_REPLY_INTEGER)
-                snprintf(found + len, sizeof found - len, "%lld", word->integer);
-            else
-                snprintf(found + len, sizeof found - len, "%s", word->str);
-        }
+    if (json_is_array(value))
+        value = json_array_get(value, 0);
+    if (json_is_string(value))
+        snprintf(found, sizeof found, "%s", json_string_value(value));
+    else if (json_is_boolean(value))
+        snprintf(found, sizeof found, "%s", json_is_true(value) ? "true" : "false");
+    else
+        snprintf(found, sizeof found, "%lld", (long long)json_integer_value(value));
     assert_string_equal(found, expected);
 }
 
@@ -991,9 +987,17 @@ static void test_status_says_what_there_is(void **state)
     for (size_t i = 0; i < COUNT(pieces); i++)
         if (!strstr(turns.reply->str, pieces[i]))
             fail_msg("%s is not in %s", pieces[i], turns.reply->str);
-    must(turns_script("rate_list", &all, 1));
-    expect_rows(2, "slow gcra:1/1000000/1 1795000000000000 0 - - gcra:1/1000000/1 1795000001000000 0");
-    expect_rows(3, "odd 1 0 1 1; slow 1 0 1 0 slow; t 1 1 0 0");
+    must(turns_ask("rate_list", &all, 1));
+    expect_member("limits", 0, "name", "slow");
+    expect_member("limits", 0, "rules", "gcra:1/1000000/1");
+    expect_member("limits", 0, "gates", "1795000000000000 0 - - gcra:1/1000000/1 1795000001000000 0");
+    expect_member("types", 0, "name", "odd");
+    expect_member("types", 0, "held", "true");
+    expect_member("types", 1, "name", "slow");
+    expect_member("types", 1, "parked", "1");
+    expect_member("types", 1, "limits", "slow");
+    expect_member("types", 2, "name", "t");
+    expect_member("types", 2, "waiting", "1");
     after = turns_digest();
     assert_string_equal(before, after);
     free(before);

@@ -12,9 +12,7 @@
 #include "core/redis/script.h"
 #include "queue/enqueue/enqueue.h"
 
-#define QUEUES_MOST 16
 #define LIMITS_MOST 16
-#define NAME_SIZE 129
 
 struct turns turns;
 
@@ -34,6 +32,7 @@ int turns_stop(void **state)
 {
     (void)state;
     freeReplyObject(turns.reply);
+    json_decref(turns.answer);
     claim_free(&turns.claim);
     promoted_free(&turns.promoted);
     redis_free(turns.redis);
@@ -100,6 +99,15 @@ int turns_script(const char *script, const char *const *words, size_t count)
     for (size_t i = 0; i < count; i++)
         args_add(&a, words[i]);
     return turns_send(&a);
+}
+
+int turns_ask(const char *script, const char *const *words, size_t count)
+{
+    int rc = turns_script(script, words, count);
+
+    json_decref(turns.answer);
+    turns.answer = NULL;
+    return rc ? rc : answer_read(turns.reply, script, &turns.answer, &turns.error);
 }
 
 int turns_claim(const struct claim_call *call)
@@ -229,39 +237,40 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
 
 /* ---- Limits */
 
-/* What a change leaves to do: the lanes that sleep in these queues, page by page. */
-static int apply_pages(const struct redisReply *changed, size_t first, const char *type, bool resume,
-                       const char *const *limits, size_t limit_count)
+int turns_apply(const char *queue, const char *type, bool resume, const char *const *limits,
+                size_t limit_count)
 {
-    char queues[QUEUES_MOST][NAME_SIZE], cursor[32];
-    size_t count = 0;
+    char cursor[32] = "0";
+    const char *words[4 + LIMITS_MOST] = {queue, cursor, type, resume ? "1" : "0"};
+    int rc;
 
-    for (size_t i = first; i < changed->elements && count < QUEUES_MOST; i++)
-        snprintf(queues[count++], NAME_SIZE, "%s", changed->element[i]->str);
-    for (size_t i = 0; i < count; i++) {
-        const char *words[4 + LIMITS_MOST] = {queues[i], cursor, type, resume ? "1" : "0"};
-
-        for (size_t k = 0; k < limit_count && k < LIMITS_MOST; k++)
-            words[4 + k] = limits[k];
-        snprintf(cursor, sizeof cursor, "0");
-        do {
-            int rc = turns_script("rate_apply", words, 4 + limit_count);
-
-            if (rc != 0)
-                return rc;
-            snprintf(cursor, sizeof cursor, "%s", turns.reply->element[0]->str);
-        } while (*cursor);
-    }
-    return 0;
+    for (size_t k = 0; k < limit_count && k < LIMITS_MOST; k++)
+        words[4 + k] = limits[k];
+    do {
+        rc = turns_ask("rate_apply", words, 4 + limit_count);
+        snprintf(cursor, sizeof cursor, "%s", answer_text(turns.answer, "cursor"));
+    } while (rc == 0 && *cursor);
+    return rc;
 }
 
-/* 0, or WEIR_EINPUT where the script says that something is not there. */
+/* What a change leaves to do: the lanes that sleep in the queues that its answer names, page by page. */
+static int apply_pages(const char *type, bool resume, const char *const *limits, size_t limit_count)
+{
+    json_t *queues = json_incref(json_object_get(turns.answer, "asleep"));
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < json_array_size(queues); i++)
+        rc = turns_apply(json_string_value(json_array_get(queues, i)), type, resume, limits, limit_count);
+    json_decref(queues);
+    return rc;
+}
+
+/* 0, or WEIR_EINPUT where the answer says that a limit is not there. */
 static int changed(int rc)
 {
-    if (rc != 0 || turns.reply->element[0]->type == REDIS_REPLY_INTEGER)
+    if (rc != 0 || !json_object_get(turns.answer, "missing"))
         return rc;
-    return error_set(&turns.error, WEIR_EINPUT, "%s %s", turns.reply->element[0]->str,
-                     turns.reply->element[1]->str);
+    return error_set(&turns.error, WEIR_EINPUT, "missing %s", answer_text(turns.answer, "missing"));
 }
 
 int turns_rate(const char *limit, const char *rules)
@@ -271,11 +280,11 @@ int turns_rate(const char *limit, const char *rules)
     int rc;
 
     snprintf(text, sizeof text, "%s%s", rules[0] >= '0' && rules[0] <= '9' ? "gcra:" : "", rules);
-    rc = changed(turns_script("rate_set", words, 5));
+    rc = changed(turns_ask("rate_set", words, 5));
     if (rc != 0)
         return rc;
-    snprintf(turns.rules, sizeof turns.rules, "%s", turns.reply->element[1]->str);
-    return apply_pages(turns.reply, 2, "", false, &limit, 1);
+    snprintf(turns.rules, sizeof turns.rules, "%s", answer_text(turns.answer, "kept"));
+    return apply_pages("", false, &limit, 1);
 }
 
 int turns_use(const char *type, const char *verb, const char *cost, const char *const *limits, size_t count)
@@ -286,8 +295,8 @@ int turns_use(const char *type, const char *verb, const char *cost, const char *
 
     for (size_t i = 0; i < count && i < LIMITS_MOST; i++)
         words[5 + i] = of_type[1 + i] = limits[i];
-    rc = changed(turns_script("rate_use", words, 5 + count));
-    return rc ? rc : apply_pages(turns.reply, 1, type, false, of_type, 1 + count);
+    rc = changed(turns_ask("rate_use", words, 5 + count));
+    return rc ? rc : apply_pages(type, false, of_type, 1 + count);
 }
 
 int turns_weight(const char *limit, const char *key, int weight)
@@ -296,7 +305,7 @@ int turns_weight(const char *limit, const char *key, int weight)
     const char *words[] = {limit, key, number, "weight", "tests"};
 
     snprintf(number, sizeof number, "%d", weight);
-    return changed(turns_script("rate_weight", words, 5));
+    return changed(turns_ask("rate_weight", words, 5));
 }
 
 int turns_pause(const char *limit, int64_t for_us)
@@ -306,8 +315,8 @@ int turns_pause(const char *limit, int64_t for_us)
     int rc;
 
     snprintf(number, sizeof number, "%lld", (long long)for_us);
-    rc = changed(turns_script("rate_pause", words, 4));
-    return rc ? rc : apply_pages(turns.reply, 1, "", for_us == 0, &limit, 1);
+    rc = changed(turns_ask("rate_pause", words, 4));
+    return rc ? rc : apply_pages("", for_us == 0, &limit, 1);
 }
 
 int turns_settle_cost(const char *worker, struct span token, int64_t cost, int64_t *stale)

@@ -5,6 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "core/redis/answer.h"
 #include "core/redis/redis.h"
 #include "queue/turn/turn.h"
 #include "tests/invariants.h"
@@ -20,6 +21,7 @@ struct turns {
     struct server server;
     struct redis *redis;
     int64_t now_us;           /* of every call */
+    json_t *answer;           /* of turns_ask */
     struct redisReply *reply; /* the last call's; the next one frees it */
     struct error error;       /* of the last call, when that failed */
     struct claim claim;       /* the last claim's */
@@ -41,6 +43,11 @@ int turns_flush(void **state);
 int turns_send(struct args *a);
 /* A script with these words after the time. */
 int turns_script(const char *script, const char *const *words, size_t count);
+/* The same of one that answers JSON, which is then in turns.answer until the next. */
+int turns_ask(const char *script, const char *const *words, size_t count);
+/* All pages of rate_apply in a queue. */
+int turns_apply(const char *queue, const char *type, bool resume, const char *const *limits,
+                size_t limit_count);
 
 /* Each returns what the script's reply function does. */
 int turns_claim(const struct claim_call *call);

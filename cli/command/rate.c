@@ -49,55 +49,25 @@ static void print_rules(const char *name, const struct rule_set *set)
     }
 }
 
-/* What to say before it is done; kept NULL: of rate use. A Redis where that cannot be read must still take a
- * rate. */
-static void read_note(struct weir *w, char **argv, const struct rule_set *kept, char note[RATE_NOTE_SIZE])
-{
-    struct limits limits;
-    bool known = status_limits(w, &limits) == 0;
-
-    *note = '\0';
-    if (known && kept)
-        rate_set_note(&limits, argv[1], kept, note);
-    else if (known)
-        rate_use_note(&limits, argv[1], argv + 2, note);
-    limits_free(&limits);
-}
-
-static int print_set(struct cli *cli, const char *name, const struct rule_set *kept, const char *note)
-{
-    json_t *doc;
-
-    if (cli->json) {
-        doc = json_pack("{s:s,s:o}", "name", name, "rules", rate_rules_json(kept));
-        rate_add_note(doc, note);
-        return json_print(cli, doc);
-    }
-    print_rules(name, kept);
-    if (*note)
-        output("%s\n", note);
-    return 0;
-}
-
 static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char *rules = rate_join(argv + 2), note[RATE_NOTE_SIZE] = "";
-    struct rule_set kept;
+    char *rules = rate_join(argv + 2);
+    struct rate_kept kept;
     int status;
 
     if (!rules)
         return rate_no_memory(cli);
-    status = rate_set(w, argv[1], rules, true, &kept);
-    if (status == 0 && !flags->dry_run)
-        read_note(w, argv, &kept, note);
-    if (status == 0 && !flags->dry_run)
-        status = rate_set(w, argv[1], rules, false, &kept);
+    status = rate_set(w, argv[1], rules, flags->dry_run, &kept);
     free(rules);
     if (status < 0)
         return cli_failed(cli, w);
     if (flags->dry_run)
         return rate_print_dry(cli, w, argv[1], &kept);
-    return print_set(cli, argv[1], &kept, note);
+    if (cli->json)
+        return json_print(cli,
+                          json_pack("{s:s,s:o}", "name", argv[1], "rules", rate_rules_json(&kept.rules)));
+    print_rules(argv[1], &kept.rules);
+    return 0;
 }
 
 json_t *rate_use_json(char **argv)
@@ -109,34 +79,26 @@ json_t *rate_use_json(char **argv)
     return json_pack("{s:o,s:s,s:o}", "type", text_word(argv[1]), "action", argv[0], "limits", limits);
 }
 
-static int print_use(struct cli *cli, char **argv, const char *limits, long long cost, const char *note)
+static int print_use(struct cli *cli, char **argv, const char *limits, long long cost)
 {
-    json_t *doc;
-
-    if (cli->json) {
-        doc = rate_use_json(argv);
-        rate_add_note(doc, note);
-        return json_print(cli, doc);
-    }
+    if (cli->json)
+        return json_print(cli, rate_use_json(argv));
     if (*limits)
         output("%s: now also held by %s\n", argv[1], limits);
     if (cost)
         output("%s: a job costs %lld\n", argv[1], cost);
-    if (*note)
-        output("%s\n", note);
     return 0;
 }
 
 static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char *limits = rate_join(argv + 2), note[RATE_NOTE_SIZE];
+    char *limits = rate_join(argv + 2);
     int status;
 
     if (!limits)
         return rate_no_memory(cli);
-    read_note(w, argv, NULL, note);
     status = rate_use(w, argv[1], true, limits, flags->cost);
-    status = status < 0 ? cli_failed(cli, w) : print_use(cli, argv, limits, flags->cost, note);
+    status = status < 0 ? cli_failed(cli, w) : print_use(cli, argv, limits, flags->cost);
     free(limits);
     return status;
 }

@@ -29,20 +29,11 @@ json_t *rate_use_json(char **argv);
 /* "now", or a time and how long it is until then, or that it hangs on what ends. */
 void rate_format_when(int64_t now_us, int64_t us, char out[96]);
 
-/* cli/command/rate_note.c: what rate set and rate use say of jobs that were accepted and may never fit; "": there are
- * none. limits: as they were before; kept: the rules as they are kept; names: of limits, NULL behind them. */
-#define RATE_NOTE_SIZE 400
-void rate_set_note(const struct limits *limits, const char *name, const struct rule_set *kept,
-                   char out[RATE_NOTE_SIZE]);
-void rate_use_note(const struct limits *limits, const char *type, char **names, char out[RATE_NOTE_SIZE]);
-/* Adds it to what is printed, where there is one. */
-void rate_add_note(json_t *doc, const char *note);
-
 /* cli/command/rate_release.c: rate remove and rate unuse, which let go what waits there. */
 int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 
 /* cli/command/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
-int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept);
+int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rate_kept *kept);
 
 #endif

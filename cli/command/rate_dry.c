@@ -62,21 +62,18 @@ static int forecast_both(struct cli *cli, const struct limits *limits, const str
     return 0;
 }
 
-static int print_json(struct cli *cli, const struct limit *after, const struct change *changes, size_t count,
-                      const char *note)
+static int print_json(struct cli *cli, const struct limit *after, const struct change *changes, size_t count)
 {
-    json_t *types = json_object(), *doc;
+    json_t *types = json_object();
 
     for (size_t i = 0; i < count; i++)
         json_object_set_new(types, changes[i].type->name, change_json(&changes[i]));
-    doc = json_pack("{s:s,s:b,s:o,s:o}", "name", after->name, "dry_run", 1, "rules",
-                    rate_rules_json(&after->set), "types", types);
-    rate_add_note(doc, note);
-    return json_print(cli, doc);
+    return json_print(cli, json_pack("{s:s,s:b,s:o,s:o}", "name", after->name, "dry_run", 1, "rules",
+                                     rate_rules_json(&after->set), "types", types));
 }
 
 static void print_text(const struct limits *limits, const struct limit *after, const struct change *changes,
-                       size_t count, const char *note)
+                       size_t count)
 {
     const struct limit *before = limits_find(limits, after->name);
     char old[RULE_SET_TEXT_SIZE] = "no rules", new[RULE_SET_TEXT_SIZE];
@@ -89,30 +86,26 @@ static void print_text(const struct limits *limits, const struct limit *after, c
         print_change(limits, &changes[i]);
     if (count == 0)
         puts("  no job that it holds is waiting");
-    if (*note)
-        output("%s\n", note);
 }
 
 static int print_changes(struct cli *cli, const struct limits *limits, const struct limit *after)
 {
     struct change *changes = calloc(limits->type_count + 1, sizeof *changes);
-    char note[RATE_NOTE_SIZE];
     size_t count;
     int status;
 
     if (!changes)
         return error_set(&cli->error, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
-    rate_set_note(limits, after->name, &after->set, note);
     status = forecast_both(cli, limits, after, changes, &count);
     if (status == 0 && cli->json)
-        status = print_json(cli, after, changes, count, note);
+        status = print_json(cli, after, changes, count);
     else if (status == 0)
-        print_text(limits, after, changes, count, note);
+        print_text(limits, after, changes, count);
     free(changes);
     return status;
 }
 
-int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept)
+int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rate_kept *kept)
 {
     struct limits limits;
     struct limit after;

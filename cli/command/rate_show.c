@@ -421,15 +421,15 @@ static int print_change(struct cli *cli, const char *text)
 
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    struct rate_log log;
+    json_t *changes;
     int status = 0;
 
     (void)flags;
     (void)argv;
-    if (rate_log_read(w, &log) < 0)
+    if (rate_log_read(w, &changes) < 0)
         return cli_failed(cli, w);
-    for (size_t i = 0; status == 0 && i < log.count; i++)
-        status = print_change(cli, log.at[i]);
-    rate_log_free(&log);
+    for (size_t i = json_array_size(changes); status == 0 && i > 0; i--)
+        status = print_change(cli, json_string_value(json_array_get(changes, i - 1)));
+    json_decref(changes);
     return status;
 }

@@ -330,6 +330,17 @@ int batch_list(struct weir *w, struct batch **batches, size_t *count)
     return status;
 }
 
+/* The lanes that sleep in the queues that the answer names from element first on. */
+static int apply_all(struct weir *w, const struct redisReply *r, size_t first)
+{
+    int status = 0;
+
+    for (size_t i = first; status == 0 && i < r->elements; i++)
+        if (r->element[i]->type == REDIS_REPLY_STRING)
+            status = rate_apply(w, r->element[i]->str);
+    return status;
+}
+
 static int halt(struct weir *w, const char *name, const char *verb, bool dry, struct batch_change *change)
 {
     struct redisReply *reply = NULL;
@@ -346,7 +357,7 @@ static int halt(struct weir *w, const char *name, const char *verb, bool dry, st
     if (!status)
         status = read_change(reply, name, "batch_halt", &change->was, n, &w->error);
     if (!status)
-        status = rate_apply_all(w, reply, 3, "batch_halt");
+        status = apply_all(w, reply, 3);
     change->left = n[0];
     change->aside = n[1];
     freeReplyObject(reply);

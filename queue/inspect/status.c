@@ -34,14 +34,6 @@ static double rate_now(const json_t *stats, int64_t started, int64_t now_us)
     return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
 }
 
-/* looked_at: so many of those in queues; more: jobs that may be of this type stand behind them. */
-static bool may_differ(const struct type_status *t, int64_t looked_at, bool more)
-{
-    bool unknown = more || t->waiting > looked_at || t->scheduled > 0;
-
-    return unknown || (t->own_costs && looked_at + t->waiting + t->parked + t->held + t->running > 0);
-}
-
 static void read_keyless(const json_t *keyless, struct keyless *out)
 {
     out->jobs = answer_int(keyless, "jobs");
@@ -72,7 +64,6 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->next_start_us = t->finish_us = -1;
     *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = answer_int(type, "parked");
     t->in_pause = json_is_true(json_object_get(type, "in_pause"));
-    t->may_differ = may_differ(t, answer_int(type, "looked_at"), json_is_true(json_object_get(type, "more")));
 }
 
 static void read_worker(struct worker_status *row, const char *name, const json_t *worker)
@@ -222,7 +213,6 @@ static void learn(struct limit_type *type, const struct type_status *t)
 {
     type->learned = true;
     type->own_costs = t->own_costs;
-    type->may_differ = t->may_differ;
     type->served = t->served;
     type->in_pause = t->in_pause;
     type->free = t->free;

@@ -3,12 +3,11 @@
 -- KEYS[1] prefix
 -- ARGV: now
 -- reply: JSON: {"now": "us", "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
---        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool, "looked_at": n, "more": bool,
+--        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool,
 --                  "queues": [queue, ...], "in_pause": bool, "keyless": as rates.keyless tells it}},
 --        "workers": {id: {"info": JSON text, "until": "us", "running": n}}, "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n}. Times are text: JSON numbers
 --        here keep 14 digits. own_costs: jobs of it name their cost, by what claims noted and by the first jobs of the queues;
---        looked_at: how many of it are among those; queues: where; more: there, jobs stand behind that were not looked at; in_pause:
---        jobs of it may stand in a queue that is paused
+--        queues: where it is among those; in_pause: jobs of it may stand in a queue that is paused
 --
 -- writes: nothing
 -- uses: dead_bytes lane paused rates slices types
@@ -22,7 +21,7 @@ local function pairs_of(list)
     return t
 end
 
--- Looks at the first jobs of a queue. found: {load =, types = {type -> {looked_at =, own_costs =, more =, queues =}}, paused = {queue,
+-- Looks at the first jobs of a queue. found: {load =, types = {type -> {own_costs =, queues =}}, paused = {queue,
 -- ...}, paused_more =}; more: there are jobs behind them that were not looked at.
 local function look(queue, length, found)
     local here, entries = {}, {}
@@ -30,16 +29,13 @@ local function look(queue, length, found)
     for _, entry in ipairs(entries) do
         local name = match(entry, '"type"%s*:%s*"([%w_.-]+)"')
         if name then
-            local t = found.types[name] or {looked_at = 0, own_costs = false, more = false, queues = {}}
-            t.looked_at = t.looked_at + 1
+            local t = found.types[name] or {own_costs = false, queues = {}}
             t.own_costs = t.own_costs or find(entry, '"cost"', 1, true) ~= nil
             if not here[name] then t.queues[#t.queues + 1] = queue end
-            found.types[name], here[name] = t, t
+            found.types[name], here[name] = t, true
         end
     end
-    if #entries >= length then return end
-    for _, t in pairs(here) do t.more = true end
-    return true
+    return #entries < length
 end
 
 -- Notes that a queue is paused; more: jobs stand there that were not looked at.
@@ -65,8 +61,7 @@ end
 local function type_of(name, text, held, found)
     local seen, parked = found.types[name] or {queues = {}}, lane.parked(name)
     return {stats = pairs_of(call('HGETALL', P .. 'stats:' .. name)), parked = parked, held = held or false,
-            own_costs = types.parse(name, text).own_costs or seen.own_costs or false, looked_at = seen.looked_at or 0,
-            more = seen.more or false, queues = seen.queues[1] and seen.queues, in_pause = in_pause(name, parked, found),
+            own_costs = types.parse(name, text).own_costs or seen.own_costs or false, queues = seen.queues[1] and seen.queues, in_pause = in_pause(name, parked, found),
             keyless = rates.keyless(name)}
 end
 

@@ -146,17 +146,8 @@ static int ask_why(struct look *look)
 
 static int ask_limits(struct look *look)
 {
-    struct redisReply *reply = NULL;
-    struct args a;
-    int status;
+    int status = limits_ask(look->w, look->now_us, "", &look->limits);
 
-    args_init(&a);
-    limits_request(&a, look->w->prefix, look->now_us, "");
-    status = call(look, &a, &reply);
-    if (status == 0)
-        status = limits_reply(reply, &look->limits, &look->w->error);
-    if (reply)
-        freeReplyObject(reply);
     return status == 0 ? status_learn(look->w, look->now_us, &look->limits) : status;
 }
 

@@ -4,15 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
+#include "core/redis/answer.h"
 #include "core/redis/script.h"
-
-void limits_request(struct args *a, const char *prefix, int64_t now_us, const char *name)
-{
-    script_begin(a, "rate_list", prefix, now_us);
-    args_add(a, name);
-}
 
 void limit_free(struct limit *limit)
 {
@@ -33,17 +26,6 @@ void limits_free(struct limits *limits)
 }
 
 /* ---- The answer */
-
-/* A string, cut where it does not fit. */
-static void read_text(const struct redisReply *r, char *out, size_t size)
-{
-    snprintf(out, size, "%s", r->type == REDIS_REPLY_STRING ? r->str : "");
-}
-
-static bool is_row(const struct redisReply *r, size_t least)
-{
-    return r->type == REDIS_REPLY_ARRAY && r->elements >= least;
-}
 
 /* The end of a pause that was written at `set`: a clock that stepped back takes it along. */
 static int64_t pause_end(const struct rule_set *set, int64_t now_us)
@@ -76,21 +58,21 @@ static int64_t held_until(const char *state, int64_t now_us)
     return until_us > now_us ? until_us : 0;
 }
 
-/* row: name, text, a state for each rule; one that cannot be read counts as never used. */
-static void read_limit(const struct redisReply *row, int64_t now_us, struct limit *limit)
+/* A gate whose state cannot be read counts as never used. */
+static void read_limit(const json_t *row, int64_t now_us, struct limit *limit)
 {
+    const json_t *states = json_object_get(row, "gates");
     struct error ignored;
 
     limit->now_us = now_us;
-    read_text(row->element[0], limit->name, sizeof limit->name);
-    limit->readable = row->element[1]->type == REDIS_REPLY_STRING &&
-                      rule_set_read(row->element[1]->str, &limit->set, &ignored) == 0 &&
-                      row->elements == 2 + limit->set.count;
+    snprintf(limit->name, sizeof limit->name, "%s", answer_text(row, "name"));
+    limit->readable = rule_set_read(answer_text(row, "rules"), &limit->set, &ignored) == 0 &&
+                      json_array_size(states) == limit->set.count;
     for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
-        const char *state = row->element[2 + i]->type == REDIS_REPLY_STRING ? row->element[2 + i]->str : "";
+        const char *state = json_string_value(json_array_get(states, i));
 
         gate_init(&limit->gates[i], &limit->set.at[i]);
-        if (gate_read(&limit->gates[i], state, now_us, &ignored) == 0 && *state)
+        if (state && gate_read(&limit->gates[i], state, now_us, &ignored) == 0 && *state)
             limit->held_until_us[i] = held_until(state, now_us);
         limit->factor[i] = factor_of(&limit->gates[i]);
     }
@@ -98,33 +80,36 @@ static void read_limit(const struct redisReply *row, int64_t now_us, struct limi
 }
 
 /* A number that is not below least, whatever the answer says. */
-static int64_t read_count(const struct redisReply *r, int64_t least)
+static int64_t read_count(const json_t *row, const char *member, int64_t least)
 {
-    int64_t n = reply_int(r, least);
+    int64_t n = answer_int(row, member);
 
     return n > least ? n : least;
 }
 
-/* row: name, cost, waiting, parked, held, its limits. */
-static int read_type(const struct redisReply *row, struct limit_type *type, struct error *e)
+static int no_memory(struct error *e)
 {
-    read_text(row->element[0], type->name, sizeof type->name);
-    type->cost = read_count(row->element[1], 1);
-    type->waiting = read_count(row->element[2], 0);
-    type->parked = read_count(row->element[3], 0);
-    type->held = reply_int(row->element[4], 0) != 0;
-    type->limits = calloc(row->elements, sizeof *type->limits);
-    if (!type->limits)
-        return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
-    for (size_t i = 5; i < row->elements; i++)
-        read_text(row->element[i], type->limits[type->limit_count++], sizeof *type->limits);
-    return 0;
+    return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
 }
 
-static int unexpected(struct error *e)
+static int read_type(const json_t *row, struct limit_type *type, struct error *e)
 {
-    return error_set(e, WEIR_EINTERNAL,
-                     "rate_list: unexpected answer from Redis; is another version at work?");
+    const json_t *limits = json_object_get(row, "limits");
+
+    snprintf(type->name, sizeof type->name, "%s", answer_text(row, "name"));
+    type->cost = read_count(row, "cost", 1);
+    type->waiting = read_count(row, "waiting", 0);
+    type->parked = read_count(row, "parked", 0);
+    type->held = json_is_true(json_object_get(row, "held"));
+    type->limits = calloc(json_array_size(limits) + 1, sizeof *type->limits);
+    if (!type->limits)
+        return no_memory(e);
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        const char *name = json_string_value(json_array_get(limits, i));
+
+        snprintf(type->limits[type->limit_count++], sizeof *type->limits, "%s", name ? name : "");
+    }
+    return 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -132,61 +117,54 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b); /* each row begins with its name */
 }
 
-static int read_rows(const struct redisReply *limits, const struct redisReply *types, struct limits *out,
-                     struct error *e)
+static int read_answer(const json_t *answer, struct limits *out, struct error *e)
 {
-    out->at = calloc(limits->elements + 1, sizeof *out->at);
-    out->types = calloc(types->elements + 1, sizeof *out->types);
+    const json_t *limits = json_object_get(answer, "limits"), *types = json_object_get(answer, "types");
+
+    out->now_us = answer_int(answer, "now");
+    out->asleep = answer_int(answer, "asleep");
+    out->at = calloc(json_array_size(limits) + 1, sizeof *out->at);
+    out->types = calloc(json_array_size(types) + 1, sizeof *out->types);
     if (!out->at || !out->types)
-        return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
-    for (size_t i = 0; i < limits->elements; i++) {
-        if (!is_row(limits->element[i], 2))
-            return unexpected(e);
-        read_limit(limits->element[i], out->now_us, &out->at[out->count++]);
-    }
-    for (size_t i = 0; i < types->elements; i++) {
-        if (!is_row(types->element[i], 5))
-            return unexpected(e);
-        if (read_type(types->element[i], &out->types[out->type_count++], e) < 0)
+        return no_memory(e);
+    for (size_t i = 0; i < json_array_size(limits); i++)
+        read_limit(json_array_get(limits, i), out->now_us, &out->at[out->count++]);
+    for (size_t i = 0; i < json_array_size(types); i++)
+        if (read_type(json_array_get(types, i), &out->types[out->type_count++], e) < 0)
             return e->status;
-    }
     qsort(out->at, out->count, sizeof *out->at, by_name);
     qsort(out->types, out->type_count, sizeof *out->types, by_name);
     return 0;
 }
 
-int limits_reply(const struct redisReply *r, struct limits *out, struct error *e)
+int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)
 {
+    struct args a;
+    json_t *answer;
+    int status;
+
     *out = (struct limits){0};
-    if (reply_array(r, 4, "rate_list", e) < 0)
-        return e->status;
-    if (!is_row(r->element[2], 0) || !is_row(r->element[3], 0))
-        return unexpected(e);
-    out->now_us = reply_int(r->element[0], 0);
-    out->asleep = reply_int(r->element[1], 0);
-    return read_rows(r->element[2], r->element[3], out, e);
+    args_init(&a);
+    script_begin(&a, "rate_list", w->prefix, now_us);
+    args_add(&a, name);
+    status = client_ask(w, "rate_list", &a, &answer);
+    if (status == 0)
+        status = read_answer(answer, out, &w->error);
+    json_decref(answer);
+    return status;
 }
 
 int limits_read(struct weir *w, const char *name, struct limits *out)
 {
-    struct redisReply *reply = NULL;
-    struct args a;
     int status;
 
     *out = (struct limits){0};
     if (name && limit_name_check("limit", name, &w->error) < 0)
         return w->error.status;
-    args_init(&a);
-    limits_request(&a, w->prefix, -1, name ? name : "");
-    status = client_call(w, &a, &reply, NULL);
-    if (status == 0)
-        status = limits_reply(reply, out, &w->error);
+    status = limits_ask(w, -1, name ? name : "", out);
     if (status == 0 && name && out->count == 0)
         status =
             error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
-    if (reply)
-        freeReplyObject(reply);
-    args_free(&a);
     return status;
 }
 
@@ -249,52 +227,34 @@ int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n)
 
 /* ---- Other rules */
 
-/* How much one rule is like another, as rate_set goes by it: 0 not at all. */
-static int likeness(const struct rule *a, const struct rule *b)
+/* The gate that rule i goes on with; NULL: one that was never used. */
+static const struct gate *origin_of(const struct limit *before, const struct rate_kept *kept, size_t i)
 {
-    if (*a->by || *b->by || a->algorithm != b->algorithm)
-        return 0;
-    return rule_equal(a, b) ? 3 : a->period_us == b->period_us ? 2 : 1;
+    size_t place = (size_t)kept->from[i];
+
+    if (!before || !before->readable || place < 1 || place > before->set.count || *kept->rules.at[i].by ||
+        *before->set.at[place - 1].by)
+        return NULL;
+    return &before->gates[place - 1];
 }
 
-/* from[i]: the gate that rule i goes on with, NULL for one that was never used: of the rule most like it, of
- * which each has one heir, else of the one in its place. */
-static void find_origins(const struct limit *before, const struct rule_set *rules,
-                         const struct gate *from[RULES_MAX])
-{
-    size_t count = before && before->readable ? before->set.count : 0;
-    bool taken[RULES_MAX] = {false};
-
-    for (size_t i = 0; i < RULES_MAX; i++)
-        from[i] = NULL;
-    for (int level = 3; level > 0; level--)
-        for (size_t i = 0; i < rules->count; i++)
-            for (size_t j = 0; j < count; j++)
-                if (!from[i] && !taken[j] && likeness(&rules->at[i], &before->set.at[j]) >= level) {
-                    from[i] = &before->gates[j];
-                    taken[j] = true;
-                }
-    for (size_t i = 0; i < rules->count && i < count; i++)
-        if (!from[i] && !taken[i] && !*rules->at[i].by && !*before->set.at[i].by)
-            from[i] = &before->gates[i];
-}
-
-int limit_change(const struct limit *before, const char *name, const struct rule_set *rules, int64_t now_us,
+int limit_change(const struct limit *before, const char *name, const struct rate_kept *kept, int64_t now_us,
                  struct limit *after, struct error *e)
 {
-    const struct gate *from[RULES_MAX];
+    const struct rule_set *rules = &kept->rules;
     int status = 0;
 
-    find_origins(before, rules, from);
     *after = (struct limit){.readable = true, .set = *rules, .now_us = now_us};
     snprintf(after->name, sizeof after->name, "%s", name);
     after->pause_until_us = before ? before->pause_until_us : 0;
     for (size_t i = 0; status == 0 && i < rules->count; i++) {
-        if (!from[i]) {
+        const struct gate *from = origin_of(before, kept, i);
+
+        if (!from) {
             gate_init(&after->gates[i], &rules->at[i]);
             continue;
         }
-        status = gate_copy(&after->gates[i], from[i]);
+        status = gate_copy(&after->gates[i], from);
         if (status == 0)
             status = gate_change(&after->gates[i], &rules->at[i], now_us);
     }
@@ -302,21 +262,6 @@ int limit_change(const struct limit *before, const char *name, const struct rule
         return 0;
     limit_free(after);
     return error_set(e, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
-}
-
-int64_t limit_most_cost(const struct rule_set *rules)
-{
-    int64_t most = GATE_NEVER;
-
-    for (size_t i = 0; i < rules->count; i++) {
-        struct gate g;
-
-        gate_init(&g, &rules->at[i]);
-        if (g.rule.algorithm != ALGORITHM_CONCURRENCY && g.rule.burst < most)
-            most = g.rule.burst;
-        gate_free(&g);
-    }
-    return most;
 }
 
 struct limit_type *limits_type(const struct limits *limits, const char *name)

@@ -7,11 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/redis/args.h"
+#include "core/error.h"
 #include "throttle/gate.h"
 #include "throttle/limit.h"
 
-struct redisReply; /* hiredis */
 struct weir;
 
 struct limit {
@@ -23,6 +22,12 @@ struct limit {
     int64_t held_until_us[RULES_MAX]; /* of its gates, for a job that waits for others too; 0: not held */
     int64_t pause_until_us;           /* of the limit as a whole; not above now_us: it is not paused */
     int64_t now_us;                   /* Redis's time when it was read */
+};
+
+/* Rules as rate_set keeps them. */
+struct rate_kept {
+    struct rule_set rules;
+    int from[RULES_MAX]; /* the place, from 1, of the rule before whose gate it goes on with; 0: none */
 };
 
 /* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many; jobs 0: none is
@@ -41,9 +46,9 @@ struct limit_type {
 
     /* What status_learn tells: */
     bool learned;
-    bool own_costs, may_differ; /* as in struct type_status */
-    bool served, in_pause;      /* a worker takes its jobs; some may stand in a queue that is paused */
-    int64_t free;               /* executors that could take one now */
+    bool own_costs;        /* as in struct type_status */
+    bool served, in_pause; /* a worker takes its jobs; some may stand in a queue that is paused */
+    int64_t free;          /* executors that could take one now */
     struct keyless keyless;
 };
 
@@ -56,14 +61,13 @@ struct limits {
     size_t type_count;
 };
 
-/* name "": all. Reading one that is not there gives no limits. Whatever the answer, *out is to be freed. */
-void limits_request(struct args *a, const char *prefix, int64_t now_us, const char *name);
-WEIR_CHECKED int limits_reply(const struct redisReply *r, struct limits *out, struct error *e);
-void limits_free(struct limits *limits);
-
 /* Asks Redis. name NULL: all, and all types; else that limit and the types that it holds, WEIR_ENOTFOUND when
  * it is not there. limits_free also after a failure. */
 WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *out);
+/* The same at a time of the caller's (now_us < 0: Redis's), with name "" for all; one that is not there gives no
+ * limits. */
+WEIR_CHECKED int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out);
+void limits_free(struct limits *limits);
 /* The limit of that name, or NULL. */
 const struct limit *limits_find(const struct limits *limits, const char *name);
 bool limit_holds(const struct limit_type *type, const char *limit);
@@ -80,11 +84,9 @@ int64_t limit_slots(const struct limit *limit, size_t rule);
 int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n);
 /* The limit as it would be with other rules, as rate_set leaves it. WEIR_EINTERNAL: out of memory. Freed with
  * limit_free. before NULL: there is none of that name. */
-WEIR_CHECKED int limit_change(const struct limit *before, const char *name, const struct rule_set *rules,
+WEIR_CHECKED int limit_change(const struct limit *before, const char *name, const struct rate_kept *kept,
                               int64_t now_us, struct limit *after, struct error *e);
 void limit_free(struct limit *limit);
-/* The most that a job may cost to start at all under these rules. GATE_NEVER: any cost fits. */
-int64_t limit_most_cost(const struct rule_set *rules);
 
 /* The row of a type, or NULL. */
 struct limit_type *limits_type(const struct limits *limits, const char *name);

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
+#include "core/redis/answer.h"
 #include "core/redis/script.h"
 #include "throttle/key.h"
 
 #define WHAT_SIZE (RULE_SET_TEXT_SIZE + 2 * LIMIT_NAME_SIZE + 64)
 #define USES_MAX 16 /* limits of a type: each has a rule, and a type has at most so many */
+#define CURSOR_SIZE 24
 #define LONGEST_PAUSE_S (3650.0 * 86400)
 
 /* ---- Requests: each ends its fixed arguments with what is done and by whom, for the log */
@@ -125,76 +125,6 @@ void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, cons
         args_add(a, limit);
 }
 
-/* ---- Answers */
-
-static int unexpected(const char *script, struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
-                     script);
-}
-
-/* The queues from element `first` on. */
-static int read_asleep(const struct redisReply *r, size_t first, const char *script, struct rate_change *out,
-                       struct error *e)
-{
-    out->asleep = calloc(r->elements + 1, sizeof *out->asleep);
-    if (!out->asleep)
-        return error_set(e, WEIR_EINTERNAL, "%s: out of memory; free some and try again", script);
-    for (size_t i = first; i < r->elements; i++) {
-        const struct redisReply *queue = r->element[i];
-
-        if (queue->type != REDIS_REPLY_STRING || queue->len >= sizeof *out->asleep)
-            return unexpected(script, e);
-        strcpy(out->asleep[out->asleep_count++], queue->str);
-    }
-    return 0;
-}
-
-int rate_set_reply(const struct redisReply *r, struct rate_change *out, struct error *e)
-{
-    *out = (struct rate_change){0};
-    if (reply_array(r, 2, "rate_set", e) < 0)
-        return e->status;
-    out->was = reply_int(r->element[0], 0) != 0;
-    if (r->element[1]->type != REDIS_REPLY_STRING)
-        return unexpected("rate_set", e);
-    if (r->element[1]->len > 0 && rule_set_read(r->element[1]->str, &out->kept, e) < 0)
-        return e->status;
-    return read_asleep(r, 2, "rate_set", out, e);
-}
-
-int rate_change_reply(const struct redisReply *r, const char *script, struct rate_change *out,
-                      struct error *e)
-{
-    *out = (struct rate_change){0};
-    if (reply_array(r, 1, script, e) < 0)
-        return e->status;
-    if (r->element[0]->type == REDIS_REPLY_INTEGER) {
-        out->was = r->element[0]->integer != 0;
-        return read_asleep(r, 1, script, out, e);
-    }
-    if (r->elements < 2 || r->element[1]->type != REDIS_REPLY_STRING)
-        return unexpected(script, e);
-    snprintf(out->missing, sizeof out->missing, "%s", r->element[1]->str);
-    return 0;
-}
-
-void rate_change_free(struct rate_change *change)
-{
-    free(change->asleep);
-    *change = (struct rate_change){0};
-}
-
-int rate_apply_reply(const struct redisReply *r, char cursor[RATE_CURSOR_SIZE], struct error *e)
-{
-    if (reply_array(r, 1, "rate_apply", e) < 0)
-        return e->status;
-    if (r->element[0]->type != REDIS_REPLY_STRING || r->element[0]->len >= RATE_CURSOR_SIZE)
-        return unexpected("rate_apply", e);
-    strcpy(cursor, r->element[0]->str);
-    return 0;
-}
-
 /* ---- Calls */
 
 static int no_limit(struct weir *w, const char *name)
@@ -202,65 +132,50 @@ static int no_limit(struct weir *w, const char *name)
     return error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
 }
 
-/* One page; the cursor moves on. */
-static int apply_page(struct weir *w, struct args *a, char cursor[RATE_CURSOR_SIZE])
+/* Looks at the lanes that sleep in a queue, page by page: of a type or at the gates of a limit. */
+static int apply_queue(struct weir *w, const char *queue, const char *type, const char *limit, bool resume)
 {
-    struct redisReply *reply = NULL;
-    int status = client_call(w, a, &reply, NULL);
+    char cursor[CURSOR_SIZE] = "0";
+    int status;
 
-    if (status == 0)
-        status = rate_apply_reply(reply, cursor, &w->error);
-    if (reply)
-        freeReplyObject(reply);
+    do {
+        struct args a;
+        json_t *answer;
+
+        args_init(&a);
+        rate_apply_request(&a, w->prefix, -1, queue, cursor, type, limit, resume);
+        status = client_ask(w, "rate_apply", &a, &answer);
+        snprintf(cursor, sizeof cursor, "%s", answer_text(answer, "cursor"));
+        json_decref(answer);
+    } while (status == 0 && *cursor);
     return status;
 }
 
-/* Looks at the lanes that sleep in the queues of a change, of a type or at the gates of a limit. */
-static int apply(struct weir *w, const struct rate_change *change, const char *type, const char *limit,
-                 bool resume)
+int rate_apply(struct weir *w, const char *queue)
 {
-    struct args a;
+    return apply_queue(w, queue, NULL, NULL, false);
+}
+
+/* The same in all queues that the answer to a change names. */
+static int apply(struct weir *w, const json_t *answer, const char *type, const char *limit, bool resume)
+{
+    const json_t *queues = json_object_get(answer, "asleep");
     int status = 0;
 
-    args_init(&a);
-    for (size_t i = 0; status == 0 && i < change->asleep_count; i++) {
-        char cursor[RATE_CURSOR_SIZE] = "0";
+    for (size_t i = 0; status == 0 && i < json_array_size(queues); i++) {
+        const char *queue = json_string_value(json_array_get(queues, i));
 
-        do {
-            rate_apply_request(&a, w->prefix, -1, change->asleep[i], cursor, type, limit, resume);
-            status = apply_page(w, &a, cursor);
-        } while (status == 0 && *cursor);
+        status = apply_queue(w, queue ? queue : "", type, limit, resume);
     }
-    args_free(&a);
     return status;
 }
 
-int rate_apply_all(struct weir *w, const struct redisReply *r, size_t first, const char *script)
+/* Sends a change of a limit; WEIR_ENOTFOUND: there is none of that name. *answer is to be freed. */
+static int ask_change(struct weir *w, const char *script, struct args *a, const char *limit, json_t **answer)
 {
-    struct rate_change change = {0};
-    int status = read_asleep(r, first, script, &change, &w->error);
+    int status = client_ask(w, script, a, answer);
 
-    if (status == 0)
-        status = apply(w, &change, NULL, NULL, false);
-    rate_change_free(&change);
-    return status;
-}
-
-/* Sends a; script NULL: it is rate_set's. Whatever happens, *change is to be freed. */
-static int call_change(struct weir *w, struct args *a, const char *script, struct rate_change *change)
-{
-    struct redisReply *reply = NULL;
-    int status = client_call(w, a, &reply, NULL);
-
-    *change = (struct rate_change){0};
-    if (status == 0 && script)
-        status = rate_change_reply(reply, script, change, &w->error);
-    else if (status == 0)
-        status = rate_set_reply(reply, change, &w->error);
-    if (reply)
-        freeReplyObject(reply);
-    args_free(a);
-    return status;
+    return status == 0 && *answer_text(*answer, "missing") ? no_limit(w, limit) : status;
 }
 
 /* Splits text at its blanks, in place; returns how many words there are, most + 1 when there are more. */
@@ -293,10 +208,20 @@ static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
     return status;
 }
 
-int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rule_set *kept)
+/* What rate_set answers of the rules. */
+static int read_kept(const json_t *answer, struct rate_kept *kept, struct error *e)
 {
-    struct rate_change change;
+    const json_t *from = json_object_get(answer, "from");
+
+    for (size_t i = 0; i < RULES_MAX; i++)
+        kept->from[i] = (int)json_integer_value(json_array_get(from, i));
+    return rule_set_read(answer_text(answer, "kept"), &kept->rules, e);
+}
+
+int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rate_kept *kept)
+{
     struct rule_set set;
+    json_t *answer;
     struct args a;
     int status;
 
@@ -304,12 +229,12 @@ int rate_set(struct weir *w, const char *name, const char *rules, bool dry, stru
         return w->error.status;
     args_init(&a);
     rate_set_request(&a, w->prefix, -1, name, &set, dry);
-    status = call_change(w, &a, NULL, &change);
+    status = client_ask(w, "rate_set", &a, &answer);
     if (status == 0 && !dry)
-        status = apply(w, &change, NULL, name, false);
+        status = apply(w, answer, NULL, name, false);
     if (status == 0 && kept)
-        *kept = change.kept;
-    rate_change_free(&change);
+        status = read_kept(answer, kept, &w->error);
+    json_decref(answer);
     return status;
 }
 
@@ -320,7 +245,7 @@ int weir_rate_set(struct weir *w, const char *name, const char *rules)
 
 int rate_remove(struct weir *w, const char *name, bool dry)
 {
-    struct rate_change change;
+    json_t *answer;
     struct args a;
     int status;
 
@@ -328,12 +253,12 @@ int rate_remove(struct weir *w, const char *name, bool dry)
         return w->error.status;
     args_init(&a);
     rate_set_request(&a, w->prefix, -1, name, NULL, dry);
-    status = call_change(w, &a, NULL, &change);
-    if (status == 0 && !change.was)
+    status = client_ask(w, "rate_set", &a, &answer);
+    if (status == 0 && !json_is_true(json_object_get(answer, "was")))
         status = no_limit(w, name);
     if (status == 0 && !dry)
-        status = apply(w, &change, NULL, name, false);
-    rate_change_free(&change);
+        status = apply(w, answer, NULL, name, false);
+    json_decref(answer);
     return status;
 }
 
@@ -368,18 +293,18 @@ static int missing_use(struct weir *w, const char *type, bool use, const char *l
 static int call_use(struct weir *w, const char *type, bool use, const char *const *limits, size_t count,
                     int64_t cost)
 {
-    struct rate_change change;
+    json_t *answer;
     struct args a;
     int status;
 
     args_init(&a);
     rate_use_request(&a, w->prefix, -1, type, use, limits, count, cost);
-    status = call_change(w, &a, "rate_use", &change);
-    if (status == 0 && *change.missing)
-        status = missing_use(w, type, use, change.missing);
+    status = client_ask(w, "rate_use", &a, &answer);
+    if (status == 0 && *answer_text(answer, "missing"))
+        status = missing_use(w, type, use, answer_text(answer, "missing"));
     if (status == 0)
-        status = apply(w, &change, type, NULL, false);
-    rate_change_free(&change);
+        status = apply(w, answer, type, NULL, false);
+    json_decref(answer);
     return status;
 }
 
@@ -418,7 +343,7 @@ int weir_rate_unuse(struct weir *w, const char *type, const char *limits)
 
 int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight)
 {
-    struct rate_change change;
+    json_t *answer;
     struct args a;
     int status;
 
@@ -428,16 +353,14 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
         return error_set(&w->error, WEIR_EINPUT, "key '': empty; give the value that jobs have");
     args_init(&a);
     rate_weight_request(&a, w->prefix, -1, limit, key, weight);
-    status = call_change(w, &a, "rate_weight", &change);
-    if (status == 0 && *change.missing)
-        status = no_limit(w, limit);
-    rate_change_free(&change);
+    status = ask_change(w, "rate_weight", &a, limit, &answer);
+    json_decref(answer);
     return status;
 }
 
 int rate_pause(struct weir *w, const char *limit, int64_t for_us, bool *was)
 {
-    struct rate_change change;
+    json_t *answer;
     struct args a;
     int status;
 
@@ -445,14 +368,12 @@ int rate_pause(struct weir *w, const char *limit, int64_t for_us, bool *was)
         return w->error.status;
     args_init(&a);
     rate_pause_request(&a, w->prefix, -1, limit, for_us);
-    status = call_change(w, &a, "rate_pause", &change);
-    if (status == 0 && *change.missing)
-        status = no_limit(w, limit);
+    status = ask_change(w, "rate_pause", &a, limit, &answer);
     if (status == 0)
-        status = apply(w, &change, NULL, limit, for_us == 0);
+        status = apply(w, answer, NULL, limit, for_us == 0);
     if (status == 0 && was)
-        *was = change.was;
-    rate_change_free(&change);
+        *was = json_is_true(json_object_get(answer, "was"));
+    json_decref(answer);
     return status;
 }
 
@@ -471,45 +392,16 @@ int weir_rate_resume(struct weir *w, const char *limit)
 
 /* ---- The log */
 
-void rate_log_free(struct rate_log *log)
+int rate_log_read(struct weir *w, json_t **changes)
 {
-    for (size_t i = 0; i < log->count; i++)
-        free(log->at[i]);
-    free(log->at);
-    *log = (struct rate_log){0};
-}
-
-static int read_log(const struct redisReply *r, struct rate_log *log, struct error *e)
-{
-    if (reply_array(r, 0, "rate_log", e) < 0)
-        return e->status;
-    log->at = calloc(r->elements + 1, sizeof *log->at);
-    for (size_t i = r->elements; log->at && i > 0; i--) {
-        const char *text = r->element[i - 1]->type == REDIS_REPLY_STRING ? r->element[i - 1]->str : "";
-
-        log->at[log->count] = strdup(text);
-        if (!log->at[log->count++])
-            return error_set(e, WEIR_EINTERNAL, "rate log: out of memory; free some and try again");
-    }
-    return log->at ? 0 : error_set(e, WEIR_EINTERNAL, "rate log: out of memory; free some and try again");
-}
-
-int rate_log_read(struct weir *w, struct rate_log *log)
-{
-    struct redisReply *reply = NULL;
+    json_t *answer;
     struct args a;
     int status;
 
-    *log = (struct rate_log){0};
     args_init(&a);
     script_begin(&a, "rate_log", w->prefix, -1);
-    status = client_call(w, &a, &reply, NULL);
-    if (status == 0)
-        status = read_log(reply, log, &w->error);
-    if (status < 0)
-        rate_log_free(log);
-    if (reply)
-        freeReplyObject(reply);
-    args_free(&a);
+    status = client_ask(w, "rate_log", &a, &answer);
+    *changes = json_incref(json_object_get(answer, "changes"));
+    json_decref(answer);
     return status;
 }

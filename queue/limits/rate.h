@@ -1,5 +1,5 @@
-/* Changes of limits: the requests and answers of rate_set, rate_use, rate_weight, rate_pause and rate_apply,
- * and the log of them.
+/* Changes of limits: the requests of rate_set, rate_use, rate_weight, rate_pause and rate_apply, and the log of
+ * them.
  *
  * The script that makes a change has the types that wait at its gates looked at; lanes that sleep at keyed
  * gates may be a million, so it names their queues and whoever made the change runs rate_apply over them,
@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "core/redis/args.h"
-#include "throttle/limit.h"
+#include "queue/limits/limits.h"
 
-struct redisReply; /* hiredis */
+struct json_t; /* jansson */
 struct weir;
 
 /* rules NULL: removes the limit. dry: only says whether it could be done. */
@@ -29,47 +29,26 @@ void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, con
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         int64_t for_us);
 
-/* What a change answers. Freed with rate_change_free. */
-struct rate_change {
-    bool was;                        /* rate_set: there was such a limit; rate_pause: it was paused */
-    char missing[LIMIT_NAME_SIZE];   /* not "": that limit is not there, and nothing was changed */
-    struct rule_set kept;            /* rate_set: the rules in the order in which they are kept */
-    char (*asleep)[LIMIT_NAME_SIZE]; /* queues for rate_apply */
-    size_t asleep_count;
-};
-WEIR_CHECKED int rate_set_reply(const struct redisReply *r, struct rate_change *out, struct error *e);
-/* The answer of one of the others; script: its name. */
-WEIR_CHECKED int rate_change_reply(const struct redisReply *r, const char *script, struct rate_change *out,
-                                   struct error *e);
-void rate_change_free(struct rate_change *change);
-
 /* One page of a queue; cursor begins as "0" and ends as "". Either type or limit is NULL: what changed; both:
  * all limits are meant. */
-#define RATE_CURSOR_SIZE 24
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
                         const char *cursor, const char *type, const char *limit, bool resume);
-WEIR_CHECKED int rate_apply_reply(const struct redisReply *r, char cursor[RATE_CURSOR_SIZE], struct error *e);
-
-/* All pages of the queues that the answer of a script names from element first on. */
-WEIR_CHECKED int rate_apply_all(struct weir *w, const struct redisReply *r, size_t first, const char *script);
+/* All pages of a queue, after a change that may concern all limits. */
+WEIR_CHECKED int rate_apply(struct weir *w, const char *queue);
 
 /* The changes, those whose rules or names are words of rules joined by blanks. They do all of it, rate_apply
  * too; what weir.h has are these. dry: nothing is changed; kept (may be NULL) is how the rules would stand.
  */
 WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, bool dry,
-                          struct rule_set *kept);
+                          struct rate_kept *kept);
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* cost 0: as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);
 /* *was (may be NULL): was it paused? */
 WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, int64_t for_us, bool *was);
 
-/* The changes so far, oldest first, as JSON texts. Freed with rate_log_free. */
-struct rate_log {
-    char **at;
-    size_t count;
-};
-WEIR_CHECKED int rate_log_read(struct weir *w, struct rate_log *log);
-void rate_log_free(struct rate_log *log);
+/* The changes so far, the newest first: an array of JSON texts, the caller's (json_decref). NULL after a failure.
+ */
+WEIR_CHECKED int rate_log_read(struct weir *w, struct json_t **changes);
 
 #endif

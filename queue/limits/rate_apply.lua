@@ -8,7 +8,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates, 0), limit, ... (no type and no limit: all limits)
--- reply: [ next cursor; the same one where the page has more jobs to sort than one call may; '' at the end ]
+-- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end}
 -- uses: bell body check gate lane lease rules slices types
 
 local PAGE = 100   -- gates, some 20 us each: read, perhaps written, and put at its time
@@ -130,7 +130,7 @@ local function rate_apply(ARGV)
     end
     if first < huge then call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(first), '*') end
     if #changes > 0 then bell.ring(queue) end
-    return {again and cursor or page[1] ~= '0' and page[1] or ''}
+    return answer{cursor = again and cursor or page[1] ~= '0' and page[1] or ''}
 end
 
 return rate_apply

@@ -2,18 +2,19 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name ('' for all)
--- reply: [ now, gates at which lanes sleep, limits, types ], each by name:
---        limit: [ name, its text, state of gate #0, of gate #1, ... ]; the state is '' where there is none or it is keyed
---        type: [ name, cost, waiting, parked, held (0/1), limit, ... ]; without its limits' own it would be missing a gate
+-- reply: JSON: {"now": us, "asleep": gates at which lanes sleep,
+--        "limits": [{"name":, "rules": text, "gates": [state of gate #0, of gate #1, ...]}, ...]; a state is '' where there is none or the
+--                  rule is keyed
+--        "types": [{"name":, "cost":, "waiting":, "parked":, "held": bool, "limits": [name, ...]}, ...]}
 -- writes: nothing
 -- uses: lane lease rates rules types
 
 local function limit_row(name, text)
-    local row, set = {name, text}, rules.read(text)
-    for _, rule in ipairs(set or {}) do
-        row[#row + 1] = not rule.by and call('GET', P .. 'gate:' .. rates.gate_name(name, rule)) or ''
+    local gates = {}
+    for i, rule in ipairs(rules.read(text) or {}) do
+        gates[i] = not rule.by and call('GET', P .. 'gate:' .. rates.gate_name(name, rule)) or ''
     end
-    return row
+    return {name = name, rules = text, gates = gates}
 end
 
 -- Jobs of a type in queues, as they were counted where they came in.
@@ -25,7 +26,7 @@ end
 
 local function type_row(name, held)
     local t = types.read(name)
-    return rates.reply(t.limits, name, t.cost, waiting(name), lane.parked(name), held and 1 or 0)
+    return {name = name, cost = t.cost, waiting = waiting(name), parked = lane.parked(name), held = held or false, limits = t.limits}
 end
 
 local function names_of_types(limit)
@@ -50,7 +51,7 @@ local function rate_list(ARGV)
     sort(names)
     local held = rates.held(queues)
     for _, name in ipairs(names) do kinds[#kinds + 1] = type_row(name, held[name]) end
-    return {us(now), asleep, limits, kinds}
+    return answer{now = us(now), asleep = asleep, limits = limits, types = kinds}
 end
 
 return rate_list

@@ -2,12 +2,12 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now
--- reply: [ {"at": seconds, "by": "user@host", "what": "..."} as JSON text, ... ]
+-- reply: JSON: {"changes": [text, ...]}; each text is JSON: {"at": seconds, "by": "user@host", "what": "..."}
 -- writes: nothing
 
 local function rate_log(ARGV)
     if #ARGV > 1 then return refuse('rate_log: wants now') end
-    return call('LRANGE', P .. 'changes', 0, -1)
+    return answer{changes = call('LRANGE', P .. 'changes', 0, -1)}
 end
 
 return rate_log

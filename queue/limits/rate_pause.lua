@@ -3,8 +3,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, limit, for_us (0: resume), what, by (for the log)
--- reply: [ was it paused (0/1), queue with sleeping lanes, ... ]
---        [ "missing", limit ]
+-- reply: JSON: {"was": was it paused, "asleep": [queue with sleeping lanes, ...]}
+--        {"missing": limit}
 -- uses: check gate rates rules
 
 local LONGEST = 3650 * 86400 * 1000000
@@ -28,7 +28,7 @@ local function rate_pause(ARGV)
     local wrong = rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
     local text = call('HGET', P .. 'limits', name)
-    if not text then return {'missing', name} end
+    if not text then return answer{missing = name} end
     local set = rules.read(text)
     if not set then return refuse('limit %s: its rules cannot be read; set it again with weir rate set', name) end
 
@@ -38,7 +38,7 @@ local function rate_pause(ARGV)
     parts.pause = for_us > 0 and us(now + for_us) .. '/' .. us(now) or nil
     rates.write(name, parts)
     rates.record(ARGV[4], ARGV[5], 'limit', name)
-    return rates.reply(rates.wake({name}), paused and 1 or 0)
+    return answer{was = paused, asleep = rates.wake({name})}
 end
 
 return rate_pause

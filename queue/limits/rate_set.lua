@@ -3,7 +3,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log)
--- reply: [ was there a limit of that name (0/1), its rules as they are kept, queue with sleeping lanes, ... ]
+-- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "from": [for each of these the place of the rule
+--        whose gate it goes on with, or 0, ...], "asleep": [queue with sleeping lanes, ...]}
 -- uses: check gate rates rules types
 
 -- Which old rule a new one goes on with: the first of these that any fits.
@@ -62,10 +63,19 @@ local function move_gate(name, from, to)
 end
 
 -- The new rules in their places: their words, and for each place where its rule was before.
-local function arrange(before, parts, new)
-    local from, words, was_at = origins(new, rules.read(before or '') or {}), {}, {}
+local function arrange(old, parts, new)
+    local from, words, was_at = origins(new, old), {}, {}
     for place, i in ipairs(places(new, from)) do words[place], was_at[place] = parts.rules[i], from[i] end
     return words, was_at
+end
+
+-- For each new place the old one whose gate it goes on with, 0: none. A rule that is like none before goes on with the gate of its place,
+-- unless that moves.
+local function heirs(words, was_at, old)
+    local from, moved = {}, {}
+    for _, place in pairs(was_at) do moved[place] = true end
+    for place in ipairs(words) do from[place] = was_at[place] or old[place] and not moved[place] and place or 0 end
+    return from
 end
 
 local function set(name, before, words, was_at)
@@ -126,16 +136,18 @@ local function rate_set(ARGV)
     local before = call('HGET', P .. 'limits', name)
     if text == '' then wrong = still_used(name) else wrong = wrong_for_types(name, text) end
     if wrong then return refuse('%s', wrong) end
-    if text == '' and not before then return {0, ''} end
+    if text == '' and not before then return answer{was = false} end
 
-    local words, was_at = arrange(before, parts, new or {})
+    local old = rules.read(before or '') or {}
+    local words, was_at = arrange(old, parts, new or {})
     if dry == '0' then
         local anew = keyed_anew(name, text)
         if text == '' then remove(name, before) else set(name, before, words, was_at) end
         for _, user in ipairs(anew) do rates.count_keys_anew(user) end
         rates.record(what, by, 'limit', name)
     end
-    return rates.reply(dry == '0' and rates.wake({name}) or {}, before and 1 or 0, concat(words, ' '))
+    return answer{was = before and true or false, kept = concat(words, ' '), from = heirs(words, was_at, old),
+                  asleep = dry == '0' and rates.wake({name}) or {}}
 end
 
 return rate_set

@@ -2,8 +2,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, type, verb ("use" or "unuse"), cost ('' leaves it), what, by (for the log), limit, ...
--- reply: [ 1, queue with sleeping lanes, ... ], those of rate_apply where something may start earlier now
---        [ "missing", limit ]: there is no such limit; the type does not use it
+-- reply: JSON: {"asleep": [queue with sleeping lanes, ...]}, those of rate_apply where something may start earlier now
+--        {"missing": limit}: there is no such limit; the type does not use it
 -- uses: bell check lane rates types
 
 local verbs = {}
@@ -64,7 +64,7 @@ local function rate_use(ARGV)
     local path = rates.path_of(t, {})
     for i = 7, #ARGV do
         local missing = verbs[verb](t, ARGV[i])
-        if missing then return {'missing', missing} end
+        if missing then return answer{missing = missing} end
         if verb == 'unuse' then looked_at[#looked_at + 1] = ARGV[i] end
     end
     if cost and cost ~= t.cost then
@@ -81,7 +81,7 @@ local function rate_use(ARGV)
         rates.forget_shares(name)
     end
     rates.record(ARGV[5], ARGV[6], 'type', name)
-    return rates.reply(#looked_at > 0 and rates.wake(looked_at) or {}, 1)
+    return answer{asleep = #looked_at > 0 and rates.wake(looked_at) or {}}
 end
 
 return rate_use

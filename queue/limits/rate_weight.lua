@@ -2,8 +2,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, limit, key, weight (1 is that of all keys), what, by (for the log)
--- reply: [ 1 ]
---        [ "missing", limit ]
+-- reply: JSON: {}
+--        {"missing": limit}
 -- uses: check rates rules
 
 local WEIGHT_MOST = 1000
@@ -17,7 +17,7 @@ local function rate_weight(ARGV)
     local wrong = rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
     local text = call('HGET', P .. 'limits', name)
-    if not text then return {'missing', name} end
+    if not text then return answer{missing = name} end
     local set = rules.read(text)
     if not set or not set.path then
         return refuse('limit %s: has no keys to weigh; set a rule with ,by=PATH, as in 10/s,by=args.customer', name)
@@ -29,7 +29,7 @@ local function rate_weight(ARGV)
     parts.weighted = parts.weighted or weight > 1
     rates.write(name, parts)
     rates.record(ARGV[5], ARGV[6], 'limit', name)
-    return {1}
+    return answer{}
 end
 
 return rate_weight

@@ -176,11 +176,4 @@ function rates.record(what, by, kind, name)
     if kind then call('HSET', P .. 'revisions', kind .. '/' .. name, revision) end
 end
 
--- A reply: first what is given, then the list.
-function rates.reply(list, ...)
-    local reply = {...}
-    for _, word in ipairs(list) do reply[#reply + 1] = word end
-    return reply
-end
-
 return rates

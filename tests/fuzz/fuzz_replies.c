@@ -1,5 +1,6 @@
 /* The first line names a reader, what follows are the answers that it is given (tests/fuzz/fake_redis.h).
  * What it makes of them is read once. */
+#include "core/redis/answer.h"
 #include "core/redis/handshake.h"
 #include "queue/batch/batch.h"
 #include "queue/dead/dead.h"
@@ -174,7 +175,7 @@ static void use_limits(struct limits *limits)
             if (!*limit->set.at[k].by)
                 (void)limit_slots(limit, k), (void)limit_nth_start(limit, k, 1000);
         if (limit->readable)
-            (void)limit_next_start(limit), (void)limit_most_cost(&limit->set);
+            (void)limit_next_start(limit);
     }
     for (size_t i = 0; i < limits->type_count; i++) {
         struct limit_type *type = &limits->types[i];
@@ -186,29 +187,11 @@ static void use_limits(struct limits *limits)
     }
 }
 
-static void read_limits(const struct redisReply *r)
+static void read_known(const struct redisReply *r)
 {
-    struct limits limits;
-
-    if (limits_reply(r, &limits, &e) == 0)
-        use_limits(&limits);
-    limits_free(&limits);
-}
-
-static void read_rate_set(const struct redisReply *r)
-{
-    struct rate_change change;
-    char cursor[RATE_CURSOR_SIZE] = "", written[100];
     struct known_limits known = {0};
+    char written[100];
 
-    if (rate_set_reply(r, &change, &e) == 0)
-        touch_text(change.missing);
-    rate_change_free(&change);
-    if (rate_change_reply(r, "rate_use", &change, &e) == 0)
-        touch_text(change.missing);
-    rate_change_free(&change);
-    if (rate_apply_reply(r, cursor, &e) == 0)
-        touch_text(cursor);
     if (rate_known_reply(r, &known, &e) == 0)
         touch_text(known.newest);
     known_limits_free(&known);
@@ -400,14 +383,20 @@ static void ask_schedules(void)
     schedule_list_free(&list);
 }
 
-static void ask_log(void)
+static void ask_changes(void)
 {
-    struct rate_log log;
+    struct rate_kept kept;
+    json_t *changes;
+    bool was;
 
-    if (rate_log_read(w, &log) == 0)
-        for (size_t i = 0; i < log.count; i++)
-            touch_text(log.at[i]);
-    rate_log_free(&log);
+    (void)!rate_set(w, "mail", "10/s", false, &kept);
+    (void)!rate_use(w, "mail", true, "acct", 0);
+    (void)!rate_pause(w, "mail", 0, &was);
+    (void)!rate_remove(w, "mail", true);
+    if (rate_log_read(w, &changes) == 0)
+        for (size_t i = 0; i < json_array_size(changes); i++)
+            touch_text(json_string_value(json_array_get(changes, i)));
+    json_decref(changes);
 }
 
 static void ask_doctor(void)
@@ -435,8 +424,7 @@ static const struct {
     {"append", read_append, NULL},
     {"fits", read_fits, NULL},
     {"seal", read_seal, NULL},
-    {"limits", read_limits, NULL},
-    {"rate_set", read_rate_set, NULL},
+    {"rate_set", read_known, NULL},
     {"fire", read_fire, NULL},
     {"settings", read_settings, NULL},
     {"take", read_take, NULL},
@@ -452,7 +440,7 @@ static const struct {
     {"batches", NULL, ask_batches},
     {"queues", NULL, ask_queues},
     {"schedules", NULL, ask_schedules},
-    {"log", NULL, ask_log},
+    {"log", NULL, ask_changes},
     {"doctor", NULL, ask_doctor},
 };
 
