@@ -175,6 +175,77 @@ static void test_queues_that_nobody_needs_leave(void **state)
     expect_text("default\nmine", "SORT", PREFIX "queues", "ALPHA");
 }
 
+/* Of a worker, or of a group: others than Weir may push into such a queue, and patterns find only what is known. */
+static void test_a_pattern_keeps_its_queues_while_they_are_few(void **state)
+{
+    int64_t taken, workers;
+
+    (void)state;
+    start("w");
+    build("for i = 1, 800 do redis.call('SADD', P .. 'queues', 'mail.' .. i) end\n"
+          "redis.call('SADD', P .. 'queues', 'news', 'sms.a', 'default')\n"
+          "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"mail.*\",\"default\"]}')\n"
+          "redis.call('HSET', P .. 'duty', 'other', 'gone 1 ,sms.*')\n");
+    for (int i = 0; i < 1000 && redis_number("SISMEMBER", PREFIX "queues", "news"); i++)
+        must(turns_reap("w", &taken, &workers));
+    assert_int_equal(redis_number("SCARD", PREFIX "queues"), 802);
+    assert_int_equal(redis_number("SISMEMBER", PREFIX "queues", "mail.*"), 0);
+    build("for i = 801, 1200 do redis.call('SADD', P .. 'queues', 'mail.' .. i) end\n"
+          "redis.call('RPUSH', P .. 'queue:mail.7', '{}')\n");
+    for (int i = 0; i < 200 && redis_number("SCARD", PREFIX "queues") > 1000; i++)
+        must(turns_reap("w", &taken, &workers));
+    assert_in_range(redis_number("SCARD", PREFIX "queues"), 980, 1000);
+    assert_int_equal(redis_number("SISMEMBER", PREFIX "queues", "mail.7"), 1);
+}
+
+/* The bell of a group that serves patterns rings for a job in an empty queue, and names it; no other bell does. */
+static void test_a_wide_group_hears_of_new_jobs(void **state)
+{
+    static const char *const queues[] = {"mail.a"};
+    char *duty;
+
+    (void)state;
+    start("w");
+    free(redis_text("HSET", PREFIX "duty", "named", "other 9000000000000000 mail.a", "wide",
+                    "other 9000000000000000 ,news,mail.*"));
+    enqueue("mail.a", "t", "a");
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0); /* as long as `*` does not say so */
+    ask.wide = true;
+    ask.queues = (struct names){queues, 1};
+    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\",\"high\"]}"));
+    claim("w", 2, 0);
+    expect_leases("a");
+    duty = redis_text("HGET", PREFIX "duty", "g");
+    assert_non_null(strstr(duty, " ,mail.*,high"));
+    free(duty);
+    enqueue("mail.b", "t", "b");
+    expect_text("mail.b", "LRANGE", PREFIX "bell:wide", "0", "-1");
+    expect_text("mail.b", "LRANGE", PREFIX "bell:g", "0", "-1");
+    enqueue("mail.b", "t", "c"); /* it was not empty */
+    enqueue("sms", "t", "d");
+    expect_text("mail.b", "LRANGE", PREFIX "bell:wide", "0", "-1");
+    enqueue("mail.c", "t", "e");
+    expect_text("*", "LRANGE", PREFIX "bell:wide", "0", "-1");
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:named"), 0);
+    free(redis_text("DEL", PREFIX "bell:wide", PREFIX "queue:mail.b"));
+    turns.now_us += 3 * SECOND_US; /* nobody has renewed it: nobody waits */
+    enqueue("mail.b", "t", "f");
+    assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0);
+}
+
+/* None is known yet: the duty is taken all the same. */
+static void test_a_claim_without_queues(void **state)
+{
+    (void)state;
+    start("w");
+    ask.wide = true;
+    ask.queues = (struct names){NULL, 0};
+    free(redis_text("HSET", PREFIX "halted", "q/mail", "1"));
+    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\"]}"));
+    assert_int_equal(claim("w", 1, 0), 0);
+    assert_true(turns.claim.duty_until_us > turns.now_us);
+}
+
 /* Whoever brings something into a queue that has left registers it. */
 static void test_a_queue_that_has_something_is_registered(void **state)
 {
@@ -507,6 +578,9 @@ int main(void)
         cmocka_unit_test_setup(test_ends_ask_no_queue_in_which_nobody_waits, scene_begin),
         cmocka_unit_test_setup(test_queues_that_wait_are_woken_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_queues_that_nobody_needs_leave, scene_begin),
+        cmocka_unit_test_setup(test_a_pattern_keeps_its_queues_while_they_are_few, scene_begin),
+        cmocka_unit_test_setup(test_a_wide_group_hears_of_new_jobs, scene_begin),
+        cmocka_unit_test_setup(test_a_claim_without_queues, scene_begin),
         cmocka_unit_test_setup(test_a_queue_that_has_something_is_registered, scene_begin),
         cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
         cmocka_unit_test_setup(test_many_held_types, scene_begin),

@@ -45,28 +45,36 @@ local function is_empty(queue)
         and call_safe('HEXISTS', P .. 'halted', 'q/' .. queue) == 0
 end
 
--- Takes those that the word stands for out of a set of queues. few: patterns count.
-local function keep(queues, word, few)
+-- Takes those that the word stands for out of a set of queues. A pattern is noted.
+local function keep(queues, word, patterns)
     if queues[word] then queues[word] = nil end
-    if not few or type(word) ~= 'string' or not pattern.is(word) then return end
-    for queue in pairs(queues) do
-        if pattern.matches(word, queue) then queues[queue] = nil end
-    end
+    if type(word) == 'string' and pattern.is(word) then patterns[word] = true end
 end
 
 -- The same for those that a group served within the last day.
-local function keep_of_groups(queues, few)
+local function keep_of_groups(queues, patterns)
     local duty = call_safe('HVALS', P .. 'duty')
     for i = 1, #duty do
-        for word in (match(duty[i], '^%S+ %d+ (%S+)$') or ''):gmatch('[^,]+') do keep(queues, word, few) end
+        for word in (match(duty[i], '^%S+ %d+ (%S+)$') or ''):gmatch('[^,]+') do keep(queues, word, patterns) end
     end
 end
 
 -- The same for those that a worker serves.
-local function keep_of_workers(queues, few)
+local function keep_of_workers(queues, patterns)
     local workers = call_safe('ZRANDMEMBER', P .. 'workers', WORKERS_MOST)
     for i = 1, #workers do
-        for _, word in ipairs(served_by(registry.said_by(workers[i]))) do keep(queues, word, few) end
+        for _, word in ipairs(served_by(registry.said_by(workers[i]))) do keep(queues, word, patterns) end
+    end
+end
+
+-- The same for those that one of these patterns stands for, while there are few queues in all.
+local function keep_of_patterns(queues, patterns)
+    local few
+    for word in pairs(patterns) do
+        if few == nil then few = #call('SRANDMEMBER', P .. 'queues', digits(KEPT_MOST + 1)) <= KEPT_MOST end
+        for queue in pairs(few and queues or {}) do
+            if pattern.matches(word, queue) then queues[queue] = nil end
+        end
     end
 end
 
@@ -78,9 +86,10 @@ function registry.follow(said)
         if is_empty(some[i]) then empty[some[i]], found = true, true end
     end
     if found then
-        local few = call('SCARD', P .. 'queues') <= KEPT_MOST
-        keep_of_groups(empty, few)
-        keep_of_workers(empty, few)
+        local patterns = {}
+        keep_of_groups(empty, patterns)
+        keep_of_workers(empty, patterns)
+        keep_of_patterns(empty, patterns)
         for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
     end
     for _, queue in ipairs(served_by(said)) do
