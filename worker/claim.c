@@ -15,8 +15,11 @@
 #define HUNGRY_US (MS / 2)
 #define POLL_US (1500 * MS)      /* hints may be lost: a worker off duty looks at least that often, */
 #define POLL_LEAST_US (100 * MS) /* one on duty, or its second, not more often without a reason */
-#define LOOK_US (400 * MS)  /* a queue that nobody watches is looked at that often by the worker on duty */
-#define MARK_US (1000 * MS) /* how often the rates are marked */
+/* A queue that nobody watches is looked at so often by the worker on duty; of more queues than LOOKED_AT each
+ * more seldom, so that it costs Redis one to two percent at most. */
+#define LOOK_US (400 * MS)
+#define LOOKED_AT 1000
+#define MARK_US (1000 * MS)     /* how often the rates are marked */
 #define LOOK_BYTES (512 * 1024) /* what a claim reads */
 #define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
 
@@ -221,10 +224,17 @@ static int64_t ahead(struct weir_worker *w)
     return ahead_us < GATE_AHEAD_MOST_US ? ahead_us : GATE_AHEAD_MOST_US;
 }
 
+static int64_t look_every(const struct weir_worker *w)
+{
+    int queues = wide_count(w->wide);
+
+    return queues > LOOKED_AT ? LOOK_US * queues / LOOKED_AT : LOOK_US;
+}
+
 /* A worker that is to run a job alone stays with the queues in which that was found. */
 static void pick_queues(struct weir_worker *w, struct claim_call *call, int64_t now)
 {
-    int64_t stale_us = now - (w->duty_until_us ? LOOK_US : POLL_US) / 2;
+    int64_t stale_us = now - (w->duty_until_us ? look_every(w) : POLL_US) / 2;
 
     if (call->held)
         wide_hold_all(w->wide);
@@ -299,7 +309,7 @@ int64_t worker_claim_time(struct weir_worker *w, struct room room)
         at = w->next_us;
     if (on_duty && w->due.at_us && w->due.at_us < at)
         at = w->due.at_us;
-    if (on_duty && w->wide && wide_oldest(w->wide) < at - LOOK_US)
-        at = wide_oldest(w->wide) + LOOK_US;
+    if (on_duty && w->wide && wide_oldest(w->wide) < at - look_every(w))
+        at = wide_oldest(w->wide) + look_every(w);
     return at;
 }
