@@ -376,7 +376,7 @@ static void jobs_come_by_all_ways(void **state)
 /* One shared rate, over 200 queues whose jobs are parked. */
 static void a_rate_over_many_queues(struct stage *s, const char *url)
 {
-    enum { QUEUES = 200, JOBS = 2 * QUEUES };
+    enum { QUEUES = 200, JOBS = 2 * QUEUES, RATE = 300, BURST = 30 };
     const char *traces[] = {"w.trace"};
     struct outcome o;
     struct history h;
@@ -384,7 +384,7 @@ static void a_rate_over_many_queues(struct stage *s, const char *url)
     double kept;
     pid_t worker;
 
-    stage_rate(s, "mark", "200/s,burst=1");
+    stage_rate(s, "mark", "300/s,burst=30"); /* what a busy machine starts late is made up for */
     fill(s, QUEUES, 2, NULL);
     worker = stage_actor(s, "worker", "queues=*", "executors=20", "trace=w.trace", url, NULL);
     assert_int_equal(stage_await_done(s, JOBS).twice, 0);
@@ -398,9 +398,8 @@ static void a_rate_over_many_queues(struct stage *s, const char *url)
     run_in(&o, s->server.folder, built("weir"), "verify", traces[0], NULL);
     if (o.code != 0)
         fail_msg("%s%s", o.out, o.err);
-    kept = (JOBS - 1) / 200.0 / ((double)(last_us - first_us) / 1e6);
-    print_message("200/s over %d queues: %.3f kept\n", QUEUES, kept);
-    if (kept < 0.8)
+    kept = (double)(JOBS - BURST) / RATE / ((double)(last_us - first_us) / 1e6);
+    if (kept < 0.7)
         fail_msg("%.2f of the rate kept", kept);
 }
 
