@@ -1,17 +1,15 @@
-/* What must hold of everything that a namespace has in Redis, between any two scripts:
+/* What must hold of everything that a namespace has in Redis, between any two scripts.
  *
- *   - every key has a name and a kind that DESIGN knows; entries, tokens and records can be read
- *   - a lane is not empty exactly when it stands in its ring or waits at one gate, and never twice
- *   - a ring is not empty exactly when its type waits at one gate or is held, and never twice
- *   - a gate has waiters exactly when it is in wake (types) or in sleep (lanes)
- *   - what a concurrency gate counts is the leases whose token names it
- *   - each worker is in `workers` exactly when it has its hash with "@" in it; no deadline is further away
- * than a lease
- *   - no job is in two places
- *   - the counters agree with what is there: what runs, what is parked, what is scheduled, what stands in
- * queues
+ * The doctor has most of it (queue/doctor/doctor_judge.lua): each key has a name and a kind that is known, lanes
+ * and types wait at exactly one place, gates count their leases, workers are registered, counters agree. Tests
+ * ask the doctor. What is checked here is what only tests can ask for, by reading all jobs at once, in C, by
+ * what the design says rather than by the product's Lua:
  *
- * All is read at once, so this may be asked at any moment, of a busy system too. */
+ *   - no job is in two places; each body, header, token and record can be read, and is of its lane's type
+ *   - a job that runs alone is its worker's only one; each gate that a lease took has a state
+ *   - the counters agree exactly with what was found, jobs that were cancelled included
+ *   - deadlines are at most a lease away; shares, `at:` and `alone` hold what they may hold
+ *   - a gate's state can be read (the scripts begin anew where it cannot) */
 #ifndef TESTS_INVARIANTS_H
 #define TESTS_INVARIANTS_H
 
@@ -78,11 +76,13 @@ struct invariants {
                         included */
 };
 
-/* NULL when all holds, else what does not; the text is good until the next call. now_us < 0: Redis's time.
+/* What only tests check. NULL when all holds, else what does not; the text is good until the next call. now_us < 0: Redis's time.
  * lease_us: the longest lease; 0: unknown. seen may be NULL. */
 const char *snapshot_broken(const struct snapshot *all, int64_t now_us, int64_t lease_us,
                             struct invariants *seen);
-/* The same of what is there now. */
+/* What the doctor finds wrong, as an invariant: its warnings count where nothing foreign may be. */
+const char *doctor_broken(struct redis *r, const char *prefix, int64_t now_us);
+/* Both, of what is there now. */
 const char *invariants_broken(struct redis *r, const char *prefix, int64_t now_us, int64_t lease_us,
                               struct invariants *seen);
 

@@ -22,6 +22,7 @@ const char *const sim_type_names[] = {"t0", "t1", "t2", "t3", "t4", "t5"};
 const char *const sim_limit_names[] = {"t0", "t1", "t2", "t3", "t4", "t5", "s0", "s1", "s2", "s3"};
 const char *const sim_paths[] = {"args.k", "args.deep.id", "key"};
 
+#define DOCTOR_EVERY 4  /* steps: it takes as long as all else that a look does */
 #define NO_KEY SIM_KEYS /* of a type that goes by none */
 
 /* What may stand at a path, and the key that it makes. Those behind the special ones: names. */
@@ -926,6 +927,8 @@ static void compare(struct snapshot *all)
     struct invariants seen;
     const char *broken = snapshot_broken(all, turns.now_us, LEASE_US, &seen);
 
+    if (!broken && (sim.step % DOCTOR_EVERY == 0 || getenv("WEIR_TRACE")))
+        broken = doctor_broken(turns.redis, PREFIX, turns.now_us);
     if (broken)
         sim_fail("%s", broken);
     check_lists(all);

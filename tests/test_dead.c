@@ -732,7 +732,8 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
 {
     (void)state;
     start("w");
-    free(redis_text("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1"));
+    free(redis_text("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1",
+                    "ended", "1"));
     free(redis_text("SET", PREFIX "unique:held", "another"));
     use_secret();
     enqueue("default", "t", "first");

@@ -222,8 +222,8 @@ static void test_a_path_that_most_jobs_lack(void **state)
     must_end("rate show slow --json", 0, "\"keyless\":3}");
     must_end(
         "doctor", 0,
-        "warning: limits: type slow: 3 of 5 jobs had nothing at args.buisness_id, by which limit slow tells "
-        "them apart: they share one gate; weir rate set NAME RULE,by=PATH");
+        "warning: limits: type slow: 3 of 5 jobs had nothing at args.buisness_id, the path of limit slow: "
+        "they share one gate; weir rate set NAME RULE,by=PATH");
     must_end("rate set slow 2/1d,by=args.buisness_id", 0, "slow"); /* the same path */
     must_end("status", 0, LACK("3", "5"));
     must_end("rate set slow 1/1d,by=args.business_id", 0, "slow");

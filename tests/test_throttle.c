@@ -1192,6 +1192,7 @@ static void drain(void)
     if (sim.lives)
         forget_marks(all);
     adopt_anew(all, true, 0);
+    sim.step = 0; /* the doctor looks too */
     sim_look();
 }
 

@@ -67,7 +67,7 @@ local faults = {
     ['limit-gone'] = {'limits', 'wrong', 'type %s uses limit %s, which does not exist: it has no effect', 'weir rate set NAME RULE, or weir rate unuse TYPE NAME'},
     ['limit-lost'] = {'limits', 'warning', 'limit %s is gone, and nobody removed it; it was %s', 'weir rate set NAME RULE'},
     ['weights'] = {'limits', 'warning', 'limit %s has weights, and none of them is there', 'set them again: weir rate weight NAME KEY N'},
-    ['keyless'] = {'limits', 'warning', 'type %s: %d of its last %s had nothing at %s, the path of limit %s: they share one gate',
+    ['keyless'] = {'limits', 'warning', 'type %s: %d of %s had nothing at %s, the path of limit %s: they share one gate',
                    'weir rate set NAME RULE,by=PATH with the path that its jobs have'},
 
     ['record'] = {'later', 'wrong', 'later has a record that cannot be read: %s', 'it goes to the dead jobs when it is due'},

@@ -114,7 +114,7 @@ static void rest(struct sweep *s)
         s->page = 2 * s->page < PAGE_MOST ? 2 * s->page : PAGE_MOST;
     else if (took_us > LONG_US && s->page > PAGE_LEAST) /* large members may have made it smaller still */
         s->page = s->page / 2 > PAGE_LEAST ? s->page / 2 : PAGE_LEAST;
-    if (took_us > REST_FROM_US)
+    if (took_us > REST_FROM_US && s->now_us < 0)
         clock_sleep_until(clock_mono_us() + (took_us < LONG_US ? took_us : LONG_US));
 }
 
