@@ -505,9 +505,14 @@ static void commands_know_patterns(void **state)
 
     stage_rate(s, "mark", "1/1h,burst=1");
     enqueue(s, "mail.a", 0, NULL);
-    enqueue(s, "news", 1, NULL);
     worker = stage_actor(s, "worker", "queues=mail.*,high", NULL);
     await(history_count(s, "effect", 0) == 1);
+    WEIR(s, "queue", "pause", "mail.b");
+    enqueue(s, "mail.b", 3, NULL);
+    run_in(&o, NULL, built("weir"), "status", "--redis", s->server.url, NULL);
+    if (!strstr(o.out, "mail.b") || strstr(o.out, "no worker takes"))
+        fail_msg("%s", o.out);
+    enqueue(s, "news", 1, NULL);
     run_in(&o, NULL, built("weir"), "queue", "list", "--redis", s->server.url, NULL);
     assert_non_null(strstr(o.out, "mail.a"));
     run_in(&o, NULL, built("weir"), "queue", "list", "--json", "--redis", s->server.url, NULL);
