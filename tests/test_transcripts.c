@@ -61,6 +61,7 @@ static void test_what_varies_matches(void **state)
         {"took 1m 5s, at 09:00", "took 9ms, at 10:30", "*", true},
         {"job a7 took 2s", "job b took 1m 5s", "*", true},
         {"took 1.5s, at 09:00", "took 9ms, on 10:30", "*", false},
+        {"ends 09:00, in 2s; then", "ends 10:00, in 3s at the earliest (keys); then", "*", true},
     };
 
     (void)state;

@@ -97,7 +97,7 @@ static size_t put_pattern(FILE *to, const char *line, const char *at, const char
             return strlen(wildcards[i].mark);
         }
     if (len > 0) {
-        fputs(all ? "[^ ]+( [^ ]*[0-9][^ ]*)*" : ".*", to);
+        fputs(all ? "[^ ]+( [^ ]*[0-9][^ ]*)*( at the earliest( \\([^)]*\\))?[;,]?)?" : ".*", to);
         return len;
     }
     len = strspn(at, " ");

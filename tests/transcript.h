@@ -25,6 +25,7 @@
  *
  *   <!-- varies: 8m 2s, 20:14:05 -->    these texts of the next block stand for <any>
  *   <!-- varies -->                     each word of the next block that has a digit may be another one
+ *                                       (a time may be one at the earliest)
  *   <!-- $ weir enqueue mail -->        a command that readers do not see; it must end with 0
  *   <!-- fresh -->                      a new session begins, with an empty Redis
  *
