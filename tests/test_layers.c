@@ -225,8 +225,8 @@ static const char letters[] =
 struct module {
     const char *path;
     char name[64];
-    char uses[16][64];
-    bool used[16];
+    char uses[20][64];
+    bool used[20];
     int count;
     char locals[LINE_SIZE]; /* " a b ": declared in a line "local a, b = ..." */
 };
@@ -253,7 +253,7 @@ static void check_uses(struct look *look, struct module *m, int line, char *text
     while ((name = strsep(&rest, " \n"))) {
         if (!*name)
             continue;
-        assert_true(m->count < 16);
+        assert_true(m->count < 20);
         snprintf(m->uses[m->count++], sizeof m->uses[0], "%s", name);
         if (find_module(look, name, path))
             check_arrow(look, m->path, line, path);

@@ -30,7 +30,7 @@
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- claim_call   the arguments, and what is decided while it runs
--- claim_grant  types and lanes with their gates; leasing one job
+-- claim_meet  types and lanes with their gates; leasing one job
 -- claim_wait   where types and lanes wait
 -- claim_ring   whose turn it is among the lanes of a type
 -- claim_held   types that this worker cannot run
@@ -43,7 +43,7 @@
 -- claim_commit writing it all
 -- claim_duty   when the next look is, and whose
 --
--- uses: check claim_alone claim_call claim_commit claim_duty claim_faults claim_grant claim_halt claim_held claim_lanes claim_park claim_queue claim_wait gate past slices
+-- uses: check claim_alone claim_cache claim_call claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_start claim_wait gate past slices
 
 local c = claim_call
 
@@ -119,7 +119,8 @@ local function begin(ARGV)
     claim_faults.begin()
     leave_out_queues()
     claim_duty.begin()
-    claim_grant.begin()
+    claim_cache.begin()
+    claim_start.begin()
     claim_park.begin()
     claim_alone.begin()
 end

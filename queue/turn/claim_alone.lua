@@ -9,10 +9,10 @@
 -- has in flight has ended. Then it gets the job when its gates open, which are kept for it meanwhile. At most a quarter of the workers,
 -- but one at least, have a place. A worker that has nothing in flight and finds nothing else to do may run one too.
 --
--- uses: check claim_call claim_faults claim_grant claim_held claim_lanes
+-- uses: check claim_call claim_faults claim_meet claim_held claim_lanes
 local claim_alone = {}
 
-local claim, faults, grant, held, lanes = claim_call, claim_faults, claim_grant, claim_held, claim_lanes
+local claim, faults, meet, held, lanes = claim_call, claim_faults, claim_meet, claim_held, claim_lanes
 
 local SHARE = 4          -- one worker of so many
 local SOON_US = 1000000  -- a worker stays alone for a gate that opens so soon

@@ -92,7 +92,7 @@ local function begin_known(c)
     c.soonest = huge  -- when the first gate opens at which it has parked something
     c.wakes = {}      -- queue -> gate -> opening time, as far as they were read or written
     c.woken = {}      -- queue -> set of gates of keys that were due
-    c.sleepers, c.crowded = nil, nil -- claim_wait.sleepers
+    c.sleepers, c.crowded = nil, nil -- claim_cache.sleepers
     c.visit, c.stopped = {}, {} -- of the type that has its turn: begin_visit(), stop()
     c.round = {leaving = {}, behind = {}} -- of its lanes: begin_round(). Keys that leave the ring; ticket, key, ticket, key ... of those that go
                                           -- behind the others

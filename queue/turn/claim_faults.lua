@@ -1,5 +1,5 @@
 -- claim_faults: keys that hold something else than they should. A claim that meets one begins again without what needs it, so that it
--- stops nothing else; its name is answered. A key that should be a gate only closes that gate: see claim_grant.
+-- stops nothing else; its name is answered. A key that should be a gate only closes that gate: see claim_meet.
 --
 --   of a queue  neither it nor its lanes are looked at
 --   of a type   its jobs leave the queue for `later` and come again after a while; in its lanes they stay

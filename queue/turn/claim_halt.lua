@@ -8,10 +8,10 @@
 -- A paused queue is not looked at, nor its lanes. A job that is not to run leaves its queue, or the head of its lane, before it takes
 -- a slot: decided here, written by claim_commit.
 --
--- uses: body check claim_call claim_grant lease runs
+-- uses: body check claim_call claim_meet lease runs
 local claim_halt = {}
 
-local claim, grant = claim_call, claim_grant
+local claim, meet = claim_call, claim_meet
 
 local TURN_MOST = 100  -- jobs that leave a lane in one turn of it: then others have theirs
 local LANES_MOST = 250 -- and all lanes in one claim: half of its budget, the rest is for the queues
@@ -86,10 +86,10 @@ function claim_halt.from_queue(s, entry)
     return true
 end
 
--- The next job of a lane that may run, as claim_grant.head; those before it leave. nil: there is none, or they are too many for
+-- The next job of a lane that may run, as claim_meet.head; those before it leave. nil: there is none, or they are too many for
 -- this turn.
 function claim_halt.head(s, l, ahead)
-    local entry = grant.head(l, ahead)
+    local entry = meet.head(l, ahead)
     if not claim.halts and s.mine then return entry end
     for _ = 1, TURN_MOST do
         if not entry then return nil end
@@ -103,11 +103,11 @@ function claim_halt.head(s, l, ahead)
         else
             claim.dead[#claim.dead + 1] = {lane = l.name, reason = claim_halt.UNKNOWN, entry = entry}
         end
-        grant.drop_head(l)
+        meet.drop(l, 1)
         s.served = s.served + 1
         claim.count(s, 'unstarted')
         claim.budget, from_lanes = claim.budget - 1, from_lanes + 1
-        entry = grant.head(l, TURN_MOST)
+        entry = meet.head(l, TURN_MOST)
     end
 end
 

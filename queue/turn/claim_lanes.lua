@@ -1,110 +1,50 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_call claim_faults claim_grant claim_halt claim_park claim_ring claim_wait gate slices
+-- uses: claim_cache claim_call claim_faults claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
 local claim_lanes = {}
 
-local claim, faults, grant, halt, park = claim_call, claim_faults, claim_grant, claim_halt, claim_park
-local ring, wait = claim_ring, claim_wait
+local cache, claim, faults, halt, meet, park = claim_cache, claim_call, claim_faults, claim_halt, claim_meet, claim_park
+local ring, start, wait = claim_ring, claim_start, claim_wait
 
 local DUE_MOST = 64            -- gates looked at in one pass
 
--- Leases jobs of a type without limits from the head of its lane.
-local function serve_free(s, l, most)
-    local n = 0
-    while n < most and grant.room(s) > 0 do
-        local entry = halt.head(s, l, min(most - n, grant.room(s)) + 1)
-        if not entry then break end
-        grant.lease_free(l.tail, entry)
-        grant.drop_head(l)
-        n, s.served = n + 1, s.served + 1
-    end
+-- A job that its gates can never let start is dead.
+local function bury(s, l, entry, e, cost)
+    claim.dead[#claim.dead + 1] = {lane = s.lane_head, entry = entry, reason = meet.unfit_reason(e, cost)}
+    claim.count(s, 'unstarted')
+    meet.drop(l, 1)
+    s.served = s.served + 1
+end
+
+-- Equal jobs at the head of a lane, whose first is that entry: starts up to most of them.
+local function start_equal(s, l, entry, most, cost, lane_ticket)
+    local jobs, first = l.read, l.read_at
+    if not jobs[first] then jobs, first = l.parked, l.parked_next end
+    if most > 1 then most = start.count_equal(s, jobs, first, most) end
+    local n = start.jobs(s, l, jobs, first, most, cost, claim.visit.ticket, lane_ticket)
+    if n > 0 then meet.drop(l, n) end
+    s.served = s.served + n
     return n
 end
 
--- About how many slots of e, at most n, may be granted: those that are free at the end of what is granted ahead, or, at a small
--- burst, those that come one after the other until then.
-local function slots_ahead(e, n, till)
-    local base = e.base
-    local free = gate.count(e, till, n, 1)
-    if base.in_flight then return free end
-    return max(free, floor((till - gate.start(e, 1)) * base.count / base.period) + 1)
-end
+-- How many jobs of a lane to read at once, which may start so many: those for which there are slots, and the one behind.
+local function jobs_to_read(s, most) return (most == 1 and 1 or start.likely(s, most)) + 1 end
 
--- How many jobs to read of a lane that may start most: those for which there are slots, and the one behind.
-local function jobs_to_read(s, most)
-    if most == 1 then return 2 end
-    local n, gates = min(most, claim.free), s.gates
-    for i = 1, #gates do n = gates[i].fixed and 0 or min(n, slots_ahead(gates[i], n, claim.till(s))) end
-    return n + 1
-end
-
--- A job of a lane was leased to start at once: so are up to most of those that were read behind it. Returns how many.
-local function serve_alike(s, l, most)
-    local n, slot = grant.alike(s, l)
-    if n < 1 then return 0 end
-    local read, first, tail = l.read, l.read_at, l.tail
-    local at, behind = first, first + min(n, most)
-    while at < behind do
-        local entry = read[at]
-        if not entry or find(entry, '"cost"', 1, true) then break end
-        grant.lease_entry(slot, tail, entry)
-        at = at + 1
-    end
-    l.read_at = at
-    grant.count_alike(s, at - first)
-    return at - first
-end
-
--- The same for one that was leased to start later: each of them when the gates of its type open next.
-local function serve_ahead(s, l, most, cost, ticket)
-    if claim.halts or #l.gates > 0 or cost ~= s.type.cost then return 0 end
-    local read = l.read
-    local first, at, behind = l.read_at, l.read_at, l.read_at + min(most, claim.free)
-    while at < behind do
-        local entry = read[at]
-        if not entry or find(entry, '"cost"', 1, true) then break end
-        local start = grant.take_next(s, cost, ticket, claim.till(s))
-        if not start then break end
-        grant.lease_at(l, entry, start, cost)
-        at = at + 1
-    end
-    l.read_at = at
-    return at - first
-end
-
--- Leases up to most jobs from the head of the lane, each when all gates let it start. Returns how many; a gate that stopped it is in
--- claim.stopped.
+-- Starts up to most jobs from the head of a lane. Returns how many; claim.stopped: the gate that stopped it.
 local function serve_lane(s, l, most, lane_ticket)
-    local ticket = claim.visit.ticket
-    local n, ahead, open_now = 0, jobs_to_read(s, most), true -- not once a job starts later: those behind it do too, mostly
-    while n < most and claim.free > 0 do
-        local entry = halt.head(s, l, ahead)
+    local n, to_read = 0, jobs_to_read(s, most)
+    while n < most and start.room(s) > 0 do
+        local entry = halt.head(s, l, to_read)
         if not entry then break end
-        local cost, serve_behind = grant.cost(s, entry), nil
-        if open_now and grant.lease_now(s, l, entry, cost, ticket, lane_ticket) then
-            n, serve_behind = n + 1, serve_alike
-        else
-            local at, of_type = grant.opens(s.gates, cost, s.name, ticket, now)
-            local lane_at, of_lane = now, nil
-            if #l.gates > 0 then lane_at, of_lane = grant.opens(l.gates, cost, l.node, lane_ticket, now) end
-            local start = lane_at > at and lane_at or at
-            local till = claim.till(s)
-            if start <= till then
-                grant.lease_slot(s, l, entry, start, cost)
-                n, open_now, serve_behind = n + 1, false, serve_ahead
-            else
-                local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
-                if not never then
-                    if lane_at > till then claim.stop(cost, of_lane, lane_at, true) else claim.stop(cost, of_type, at, false) end
-                    return n
-                end
-                claim.dead[#claim.dead + 1] = {lane = s.lane_head, entry = entry, reason = grant.unfit_reason(never, cost)}
-                claim.count(s, 'unstarted')
-            end
+        local cost = s.limited and meet.cost(s, entry) or 1
+        local started = start_equal(s, l, entry, min(most - n, start.room(s)), cost, lane_ticket)
+        n = n + started
+        if claim.stopped.gate then
+            local never = started == 0 and (meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost))
+            if not never then return n end
+            bury(s, l, entry, never, cost)
+            claim.stop(nil, nil, nil, false)
         end
-        grant.drop_head(l)
-        local more = serve_behind and n < most and serve_behind(s, l, most - n, cost, ticket) or 0
-        n, s.served = n + more, s.served + 1 + more
     end
     return n
 end
@@ -122,9 +62,9 @@ local function serve_turn(s, l, others, most)
     local lane_ticket = is_held(l.gates) and ring.ticket(s, l) or nil
     if others then share = #s.type.weighted > 0 and ring.share(s, l.key) or 1 end
     claim.stop(nil, nil, nil, false)
-    local n = (s.limited and serve_lane or serve_free)(s, l, min(share, most), lane_ticket)
-    local entry = grant.head(l, 1)
-    if not entry and grant.is_over(l) then
+    local n = serve_lane(s, l, min(share, most), lane_ticket)
+    local entry = meet.head(l, 1)
+    if not entry and meet.is_over(l) then
         ring.finish(s, l)
         return n, true
     end
@@ -140,7 +80,7 @@ local function serve_turn(s, l, others, most)
     else
         ring.stay(s)
     end
-    if not stopped.cost and entry and not others and s.limited then stopped.cost = grant.cost(s, entry) end
+    if not stopped.cost and entry and not others and s.limited then stopped.cost = meet.cost(s, entry) end
     return n, false
 end
 
@@ -148,7 +88,7 @@ end
 -- (claim.stopped), it had its turn among other types, or nothing goes on.
 local function serve_round(s, most)
     local started, alone = 0, claim.visit.alone
-    while started < most and grant.room(s) > 0 and claim.budget > 0 do
+    while started < most and start.room(s) > 0 and claim.budget > 0 do
         local l, others = ring.next_lane(s)
         if not l then
             claim.stop(nil, nil, nil, false)
@@ -175,7 +115,7 @@ local function run_type(s, most)
     while true do
         ring.open(s, visit.alone and most - visit.started or 1)
         local n, stopped = serve_round(s, most - visit.started)
-        grant.take_used()
+        cache.take_used()
         local empty, more = ring.close(s)
         visit.started = visit.started + n
         if stopped or empty or not more then return empty end
@@ -195,7 +135,7 @@ local function first_at(queue, name)
     local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
     claim.budget = claim.budget - 1
     if #two == 0 then return nil end
-    local s = grant.state(queue, two[1])
+    local s = meet.state(queue, two[1])
     claim.begin_visit(name, tonumber(two[2]), #two == 2)
     return s
 end
@@ -234,7 +174,7 @@ local function serve_gate(queue, name, share, is_last)
             wait.hold_aside(s)
             if claim.visit.alone then return false end
         else
-            if grant.room(s) < 1 then
+            if start.room(s) < 1 then
                 claim.starved = claim.starved or claim.kept < 1
                 return false
             end

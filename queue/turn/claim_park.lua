@@ -1,9 +1,9 @@
 -- claim_park: the lane of a job, and jobs that go to the tail of theirs.
 --
--- uses: body claim_call claim_grant claim_ring claim_wait registry
+-- uses: body claim_call claim_meet claim_ring claim_wait registry
 local claim_park = {}
 
-local claim, grant, ring, wait = claim_call, claim_grant, claim_ring, claim_wait
+local claim, meet, ring, wait = claim_call, claim_meet, claim_ring, claim_wait
 
 -- The key of a job of type s.
 function claim_park.key_of(s, entry)
@@ -20,7 +20,7 @@ end
 function claim_park.is_sorted(s, l, ahead)
     if not s.keyed then return true end
     if l.key ~= '' and not s.resorts then return true end
-    local entry = grant.head(l, ahead)
+    local entry = meet.head(l, ahead)
     return not entry or body.key(entry, s.type.path) == l.key
 end
 
@@ -42,7 +42,7 @@ function claim_park.park(l, entry)
         l.placed = true
     end
     claim_park.count_key(l)
-    if l.s.limited then grant.cost(l.s, entry) end -- it notes who names a cost
+    if l.s.limited then meet.cost(l.s, entry) end -- it notes who names a cost
     if l.parked == claim.NONE then l.parked = {} end
     l.parked[#l.parked + 1] = entry
 end
@@ -62,14 +62,14 @@ end
 function claim_park.sort_again(s, l)
     for _ = 1, 100 do
         if claim_park.is_sorted(s, l, 100) then break end
-        local entry = grant.head(l, 1)
-        grant.drop_head(l)
-        claim_park.park(grant.lane(s, claim_park.key_of(s, entry)), entry)
+        local entry = meet.head(l, 1)
+        meet.drop(l, 1)
+        claim_park.park(meet.lane(s, claim_park.key_of(s, entry)), entry)
         claim.budget = claim.budget - 1
     end
     ring.write(s)
     claim_park.place()
-    if grant.is_over(l) then ring.finish(s, l) else ring.go_behind(s, l) end
+    if meet.is_over(l) then ring.finish(s, l) else ring.go_behind(s, l) end
 end
 
 return claim_park

@@ -1,10 +1,10 @@
 -- claim_queue: looking at the jobs of a queue.
 --
--- uses: body claim_call claim_faults claim_grant claim_halt claim_held claim_park claim_ring claim_wait job_text sign slices
+-- uses: body claim_cache claim_call claim_faults claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text sign slices
 local claim_queue = {}
 
-local claim, faults, grant, halt, park = claim_call, claim_faults, claim_grant, claim_halt, claim_park
-local held, ring, wait = claim_held, claim_ring, claim_wait
+local cache, claim, faults, halt, held = claim_cache, claim_call, claim_faults, claim_halt, claim_held
+local meet, park, ring, start = claim_meet, claim_park, claim_ring, claim_start
 
 local TYPE = body.TYPE
 
@@ -44,7 +44,7 @@ local function bury(s, entry, reason)
     claim.dead[#claim.dead + 1] = {lane = s.lane_head, reason = reason, entry = entry}
     s.pulled = s.pulled + 1
     claim.count(s, 'unstarted')
-    return true
+    return 1
 end
 
 -- Does nobody wait at these gates, in any of the queues?
@@ -62,7 +62,7 @@ end
 -- The same for gates of a key and all queues of this worker.
 local function nobody_sleeps(gates)
     if #gates == 0 then return true end
-    local sleepers, crowded = wait.sleepers()
+    local sleepers, crowded = cache.sleepers()
     for i = 1, #gates do
         if (sleepers[gates[i].name] or 0) > 0 then return false end
     end
@@ -81,23 +81,37 @@ local function lane_is_clear(s, l)
     return l.clear and (not s.keyed and s.clear or is_clear(s))
 end
 
--- A job with limits, of a lane that is empty. True: it was leased or buried; false: it must wait; nil: there is no executor.
-local function start_now(s, l, entry)
-    local cost = grant.cost(s, entry)
-    if grant.lease_now(s, l, entry, cost, claim.tick, claim.tick) then
-        s.pulled = s.pulled + 1
-        return true
+-- A job that its gates can never let start is dead; else it must wait.
+local function bury_unfit(s, l, entry, cost)
+    local never = meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost)
+    return never and bury(s, entry, meet.unfit_reason(never, cost))
+end
+
+-- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
+local function count_equal(s, jobs, i, most)
+    most = min(most, claim.budget, #jobs - i + 1)
+    if s.limited then most = body.names_cost(jobs[i]) and 1 or min(most, start.likely(s, most)) end
+    local n = 1
+    while n < most do
+        local entry, at = jobs[i + n], 1
+        if byte(entry) == AT then entry, at = sign.read(entry) end
+        if #entry > BODY_MOST or match(entry, TYPE, at) ~= s.name or s.limited and body.names_cost(entry) then break end
+        jobs[i + n], n = entry, n + 1
     end
-    local at = grant.opens(s.gates, cost, s.name, claim.tick, now)
-    at = grant.opens(l.gates, cost, l.node, claim.tick, at)
-    if at > claim.till(s) then
-        local never = grant.unfit(s.gates, cost) or grant.unfit(l.gates, cost)
-        return never and bury(s, entry, grant.unfit_reason(never, cost)) or false
+    return n
+end
+
+-- Starts jobs[i] and those behind it that are equal; l nil: of a type without limits. Returns how many; claim.stopped: the gate that stopped it.
+local function start_equal(s, l, jobs, i, cost)
+    local most = start.room(s)
+    if claim.halts or s.keyed then -- each of them may have been cancelled, or have a lane of its own
+        most = most > 0 and 1 or 0
+    elseif most > 1 then
+        most = count_equal(s, jobs, i, most)
     end
-    if claim.free < 1 then return nil end
-    grant.lease_slot(s, l, entry, at, cost)
-    s.pulled = s.pulled + 1
-    return true
+    local n = start.jobs(s, l, jobs, i, most, cost, claim.tick, claim.tick)
+    s.pulled = s.pulled + n
+    return n
 end
 
 -- A fault keeps it from its lane: it comes again later.
@@ -105,93 +119,83 @@ local function put_off(s, entry)
     claim.put_off[#claim.put_off + 1] = {queue = s.queue, type = s.name, entry = entry}
     claim.count(s, 'dropped')
     claim.count(s, 'scheduled')
-    return true
+    return 1
 end
 
--- What becomes of one job at the head of a queue. False: it stays there until an executor is free for it.
-local function place_entry(s, entry)
-    if claim.halts and halt.from_queue(s, entry) then return true end
-    if faults.any and faults.of_type(s) then return put_off(s, entry) end
+-- Do the jobs of s need no lane: has it neither a limit nor lanes that wait?
+local function is_direct(s)
     if s.direct == nil then
         if s.mine then held.take_back(s) end
         s.direct = s.mine and not s.limited and ring.members(s) == 0 or false
     end
-    if s.direct then
-        if grant.room(s) < 1 then return false end
-        grant.lease_free('/' .. s.lane_head, entry)
-        s.pulled = s.pulled + 1
-        return true
-    end
+    return s.direct
+end
+
+-- A job that has its lane to itself, and nobody before it. Returns how many were placed; nil: it must wait.
+local function start_or_bury(s, l, jobs, i)
+    local cost = meet.cost(s, jobs[i])
+    local n = start_equal(s, l, jobs, i, cost)
+    if n == 0 and claim.stopped.gate then n = bury_unfit(s, l, jobs[i], cost) or nil end
+    if n and n > 0 then park.count_key(l) end
+    return n
+end
+
+-- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were placed; 0: it stays there until an
+-- executor is free for it.
+local function place_jobs(s, jobs, i)
+    local entry = jobs[i]
+    if claim.halts and halt.from_queue(s, entry) then return 1 end
+    if faults.any and faults.of_type(s) then return put_off(s, entry) end
+    if is_direct(s) then return start_equal(s, nil, jobs, i, 1) end
     if halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
-    local l = s.keyed and grant.lane(s, park.key_of(s, entry)) or s.lanes[''] or grant.lane(s, '')
+    local l = s.keyed and meet.lane(s, park.key_of(s, entry)) or s.lanes[''] or meet.lane(s, '')
     if faults.any and faults.of_lane(l) then return put_off(s, entry) end
     if s.mine and s.limited and lane_is_clear(s, l) then
-        local done = start_now(s, l, entry)
-        if done then park.count_key(l) end
-        if done ~= false then return done end
+        local placed = start_or_bury(s, l, jobs, i)
+        if placed then return placed end
     end
     park.park(l, entry)
     l.clear = false
     s.parked = s.parked + 1
-    return true
+    return 1
 end
 
--- A job whose type was not yet met, or that was not written by Weir's producers.
-local function place_odd(queue, entry, at)
-    local name, read = read_job(entry, at)
-    if not name then
-        claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. read, entry = entry}
-        return true
-    end
-    return place_entry(grant.state(queue, name), read)
+-- What cannot be read as a job, of which only a part may be kept.
+local function bury_unreadable(queue, entry, why)
+    claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. why, entry = entry}
+    return 1
 end
 
 -- As much as half a gibibyte, which any client may push; it is not even copied once more.
 local function bury_huge(queue, item)
-    local reason = format('unreadable: larger than %d bytes; of its %d the first %d are kept', BODY_MOST, #item, BODY_MOST)
-    claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = reason, entry = sub(item, 1, BODY_MOST)}
-    return true
+    return bury_unreadable(queue, sub(item, 1, BODY_MOST),
+                           format('larger than %d bytes; of its %d the first %d are kept', BODY_MOST, #item, BODY_MOST))
 end
 
--- One job of the queue. Was it placed? And its state, where it is of a type that was met before.
-local function place(queue, item)
+-- What becomes of jobs[i], as it stands in the queue; returns as place_jobs.
+local function place(queue, jobs, i)
+    local item = jobs[i]
     if #item > KEPT_MOST then return bury_huge(queue, item) end
     local entry, at = sign.read(item)
     local s = #entry <= BODY_MOST and claim.states[queue][match(entry, TYPE, at) or '']
-    if s then return place_entry(s, entry), s end
-    return place_odd(queue, entry, at)
-end
-
--- jobs[i - 1], of type s, was placed: leases those behind it that may be leased as it was. Returns the index behind them.
-local function place_alike(s, jobs, i)
-    local l = s.lanes['']
-    if not (s.direct or s.clear and l and l.clear) then return i end
-    local n, slot = grant.alike(s, l)
-    if n < 1 then return i end
-    local first, name, limited, tail = i, s.name, s.limited, l and l.tail or '/' .. s.lane_head
-    local behind = i + min(n, claim.budget, #jobs - i + 1)
-    while i < behind do
-        local entry, at = jobs[i], 1
-        if byte(entry) == AT then entry, at = sign.read(entry) end
-        if #entry > BODY_MOST or match(entry, TYPE, at) ~= name or limited and find(entry, '"cost"', 1, true) then break end
-        grant.lease_entry(slot, tail, entry)
-        i = i + 1
+    if not s then -- its type was not yet met, or it was not written by Weir's producers
+        local name, read = read_job(entry, at)
+        if not name then return bury_unreadable(queue, entry, read) end
+        s, entry = meet.state(queue, name), read
     end
-    grant.count_alike(s, i - first)
-    s.pulled, claim.budget = s.pulled + i - first, claim.budget - (i - first)
-    return i
+    jobs[i] = entry
+    return place_jobs(s, jobs, i)
 end
 
 -- Places jobs in their order as far as there is room; returns how many.
 local function place_all(queue, jobs)
     local i = 1
     while i <= #jobs and claim.free + claim.prefetch >= 1 and claim.budget >= 1 do
-        local placed, s = place(queue, jobs[i])
-        if not placed then break end
-        i, claim.budget = i + 1, claim.budget - 1
-        if s then i = place_alike(s, jobs, i) end
+        local placed = place(queue, jobs, i)
+        if placed == 0 then break end
+        i, claim.budget = i + placed, claim.budget - placed
     end
-    grant.take_used()
+    cache.take_used()
     return i - 1
 end
 

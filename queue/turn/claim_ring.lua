@@ -7,10 +7,10 @@
 --
 -- A round reads the first lanes of a ring once. What becomes of each is noted, and written for all at once.
 --
--- uses: check claim_call claim_grant
+-- uses: check claim_call claim_meet
 local claim_ring = {}
 
-local claim, grant = claim_call, claim_grant
+local claim, meet = claim_call, claim_meet
 
 local ROUND_MOST = 64 -- lanes read at once
 
@@ -43,7 +43,7 @@ function claim_ring.next_lane(s)
     local i = round.at
     if i > #round.keys then return nil end
     round.at = i + 1
-    return grant.lane(s, round.keys[i]), not round.whole or round.staying > 0 or i < #round.keys
+    return meet.lane(s, round.keys[i]), not round.whole or round.staying > 0 or i < #round.keys
 end
 
 -- Since when a lane is there. Few are asked: Redis writes a score with all its digits, which takes as long as reading a job.

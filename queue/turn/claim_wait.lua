@@ -2,10 +2,10 @@
 -- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none; whom it thought
 -- to have emptied, restore() puts back.
 --
--- uses: check claim_call claim_faults claim_grant claim_held claim_ring gate lane
+-- uses: check claim_cache claim_call claim_faults claim_meet claim_held claim_ring gate lane
 local claim_wait = {}
 
-local claim, faults, grant, held, ring = claim_call, claim_faults, claim_grant, claim_held, claim_ring
+local cache, claim, faults, meet, held, ring = claim_cache, claim_call, claim_faults, claim_meet, claim_held, claim_ring
 
 local function score(at) return at == huge and '+inf' or us(at) end
 
@@ -64,7 +64,7 @@ local function hold_open(gates, cost, node, ticket, till)
 end
 
 -- When a waiter is due: a job that its gates can never let start is due at once, and buried then.
-local function due_time(gates, cost, at) return at == huge and grant.unfit(gates, cost) and now or at end
+local function due_time(gates, cost, at) return at == huge and meet.unfit(gates, cost) and now or at end
 
 -- Does a wait at the gate e end when somebody makes room there? Of what opens by time only where the jobs of s are known to give back
 -- what they did not spend, or where it is no gate of a key.
@@ -94,9 +94,9 @@ end
 -- The first lane of s joins its ring: s must wait somewhere.
 local function place_type(s, l, ticket)
     if not s.mine then return held.set_aside(s, ticket) end
-    local entry = grant.head(l, 1)
-    local cost = entry and grant.cost(s, entry) or 1
-    local at, last = grant.opens(s.gates, cost, s.name, ticket, now)
+    local entry = meet.head(l, 1)
+    local cost = entry and meet.cost(s, entry) or 1
+    local at, last = meet.opens(s.gates, cost, s.name, ticket, now)
     if at > now + claim.ahead then hold_open(s.gates, cost, s.name, ticket, at) end
     wait_type(s, last, at, cost, ticket)
     claim.soonest = min(claim.soonest, at)
@@ -110,36 +110,13 @@ end
 
 -- ---- Gates at which lanes sleep
 
-local CROWD = 50 -- more of them in a queue are not read, but asked for one by one
-
--- How many queues of this worker have lanes that sleep at a gate, by its name; and the queues that have too many of them for that.
-function claim_wait.sleepers()
-    if claim.sleepers then return claim.sleepers, claim.crowded end
-    local sleepers, crowded = {}, {}
-    for _, queue in ipairs(claim.queues) do
-        local n = call_safe('ZCARD', P .. 'sleep:' .. queue)
-        if type(n) ~= 'number' or n > CROWD then
-            crowded[#crowded + 1], crowded[queue] = queue, true
-        elseif n > 0 then
-            for _, name in ipairs(call('ZRANGE', P .. 'sleep:' .. queue, '0', '-1')) do sleepers[name] = (sleepers[name] or 0) + 1 end
-        end
-    end
-    claim.sleepers, claim.crowded = sleepers, crowded
-    return sleepers, crowded
-end
-
-local function count_sleepers(queue, name, n)
-    local sleepers = claim.sleepers
-    if sleepers and not claim.crowded[queue] then sleepers[name] = (sleepers[name] or 0) + n end
-end
-
-local function drop_sleep(queue, name) count_sleepers(queue, name, -call('ZREM', P .. 'sleep:' .. queue, name)) end
+local function drop_sleep(queue, name) cache.count_sleepers(queue, name, -call('ZREM', P .. 'sleep:' .. queue, name)) end
 
 local function sleep(s, l, cost, e, at, ticket)
     hold_open(l.gates, cost, l.node, ticket, at)
     call('ZADD', wait_key(s.queue, e.name), us(ticket), l.node)
     at = due_time(l.gates, cost, wait_at(s, e, at))
-    count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name))
+    cache.count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name))
     set_sooner(s.queue, '*', at)
     claim.soonest = min(claim.soonest, at)
 end
@@ -147,8 +124,8 @@ end
 -- A lane that has a job and stands nowhere.
 function claim_wait.place_lane(s, l, ticket)
     l.gone = false
-    local cost = grant.cost(s, grant.head(l, 1))
-    local at, last = grant.opens(l.gates, cost, l.node, ticket, now)
+    local cost = meet.cost(s, meet.head(l, 1))
+    local at, last = meet.opens(l.gates, cost, l.node, ticket, now)
     if at > now + claim.ahead then sleep(s, l, cost, last, at, ticket) else join_ring(s, l, ticket) end
 end
 
@@ -186,7 +163,7 @@ end
 -- A type that has started jobs, and could start more but for executors: is a gate closed for the next one?
 local function stop_at_gates(s)
     local cost = claim.stopped.cost or 1
-    local opens, last = grant.opens(s.gates, cost, s.name, claim.visit.ticket, now)
+    local opens, last = meet.opens(s.gates, cost, s.name, claim.visit.ticket, now)
     claim.stopped.cost = cost
     if opens > now + claim.ahead then claim.stopped.gate, claim.stopped.at = last, opens end
 end
@@ -250,7 +227,7 @@ function claim_wait.put_off_lane(s, l)
     for _, e in ipairs(l.gates) do
         if not faults.of_wait(s.queue, e.name) then
             call('ZADD', wait_key(s.queue, e.name), us(claim.next_ticket()), l.node)
-            count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', us(now + claim.AGAIN_US), e.name))
+            cache.count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', us(now + claim.AGAIN_US), e.name))
             set_sooner(s.queue, '*', now + claim.AGAIN_US)
             return ring.leave(s, l)
         end
@@ -303,8 +280,8 @@ local function wake_lane(queue, name, node, ticket, closed)
         call('ZREM', wait_key(queue, name), node)
         return true, closed
     end
-    local s = grant.state(queue, type_name)
-    local l = grant.lane(s, key)
+    local s = meet.state(queue, type_name)
+    local l = meet.lane(s, key)
     if closed and not s.resorts and has_gate(l.gates, name) then return false, true end
     if faults.any and (faults.of_type(s) or faults.of_lane(l)) then
         claim_wait.put_off_gate(queue, name)
@@ -312,7 +289,7 @@ local function wake_lane(queue, name, node, ticket, closed)
     end
     local at, last = now, nil
     -- 1: its job may need more, and is looked at then
-    if not s.resorts then at, last = grant.opens(l.gates, 1, l.node, ticket, now) end
+    if not s.resorts then at, last = meet.opens(l.gates, 1, l.node, ticket, now) end
     if at > now + claim.ahead and last.name == name then
         call('ZADD', P .. 'sleep:' .. queue, score(wait_at(s, last, at)), name)
         return false, true

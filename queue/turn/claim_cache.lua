@@ -1,0 +1,112 @@
+-- claim_cache: what a claim remembers to be faster. Nothing depends on it: with ON = false each question is asked anew, and the claim decides the
+-- same. test_throttle runs worlds both ways.
+--
+-- uses: claim_call gate
+local claim_cache = {}
+
+local claim = claim_call
+
+local ON = true
+
+local AT = 64 -- "@"
+
+-- Slots that all gates of a type for all keys have at this moment: of which type, for jobs of which cost, how many are left and were used.
+-- Its lanes start one job each in turn, so these gates are asked once, and what was used is taken once.
+local slots_of, slots_cost, slots_left, slots_used
+
+-- What a token says of the last slot; the last head that holds no lock until its job starts.
+local slot_at, slot_cost, slot_text, plain_head
+
+function claim_cache.begin()
+    slots_of, slots_left, slots_used = nil, 0, 0
+    slot_at, plain_head = nil, ';'
+end
+
+-- ---- Slots of this moment
+
+-- Takes from the gates what was used. Whoever asks these gates calls it before.
+function claim_cache.take_used()
+    if slots_used > 0 then
+        local gates = slots_of.gates
+        for i = 1, #gates do
+            if not gates[i].fixed then gate.take(gates[i], now, slots_used, slots_cost) end
+        end
+    end
+    slots_of, slots_left, slots_used = nil, 0, 0
+end
+
+local function count_open(s, cost, ticket)
+    local n, gates = claim.free, s.gates
+    for i = 1, #gates do
+        local e = gates[i]
+        if e.fixed or gate.start(e, cost, s.name, ticket) > now then return 0 end
+        n = gate.count(e, now, n, cost)
+    end
+    return n
+end
+
+-- How many of most jobs of s may start at this moment, by these gates; it waits there since ticket.
+function claim_cache.count_slots(s, most, cost, ticket)
+    if slots_of ~= s or slots_cost ~= cost or slots_left < 1 then
+        claim_cache.take_used()
+        local n = count_open(s, cost, ticket)
+        slots_of, slots_cost, slots_left = s, cost, n
+    end
+    return slots_left < most and slots_left or most
+end
+
+-- So many do.
+function claim_cache.use_slots(n)
+    slots_left, slots_used = slots_left - n, slots_used + n
+    if not ON then claim_cache.take_used() end
+end
+
+-- ---- Texts
+
+-- "@slot*cost", as a token says it.
+function claim_cache.slot_text(at, cost)
+    if at ~= slot_at or cost ~= slot_cost or not ON then
+        slot_at, slot_cost = at, cost
+        slot_text = cost == 1 and format('@%d', at) or format('@%d*%d', at, cost)
+    end
+    return slot_text
+end
+
+-- Does an entry hold a lock until its job starts?
+function claim_cache.has_lock(entry)
+    if byte(entry) ~= AT or sub(entry, 1, #plain_head) == plain_head then return false end
+    local head = match(entry, '^@[^;]*;') or ';'
+    if find(head, ',w', 1, true) then return true end
+    if ON then plain_head = head end
+    return false
+end
+
+-- ---- Gates at which lanes sleep
+
+local CROWD = 50 -- more of them in a queue are not read, but asked for one by one
+
+local function read_sleepers(queue)
+    local n = ON and call_safe('ZCARD', P .. 'sleep:' .. queue)
+    if type(n) ~= 'number' or n > CROWD then
+        claim.crowded[#claim.crowded + 1], claim.crowded[queue] = queue, true
+    elseif n > 0 then
+        for _, name in ipairs(call('ZRANGE', P .. 'sleep:' .. queue, '0', '-1')) do claim_cache.count_sleepers(queue, name, 1) end
+    end
+end
+
+-- How many queues of this worker have lanes that sleep at a gate, by its name; and the queues that have too many of them for that.
+function claim_cache.sleepers()
+    if not claim.sleepers then
+        claim.sleepers, claim.crowded = {}, {}
+        for _, queue in ipairs(claim.queues) do read_sleepers(queue) end
+    end
+    return claim.sleepers, claim.crowded
+end
+
+-- n more of them sleep at that gate.
+function claim_cache.count_sleepers(queue, name, n)
+    local sleepers = claim.sleepers
+    if sleepers and not claim.crowded[queue] then sleepers[name] = (sleepers[name] or 0) + n end
+end
+
+return claim_cache

@@ -1,0 +1,143 @@
+-- claim_meet: the types and lanes that a claim meets, with the gates that hold them.
+--
+-- uses: body check claim_cache claim_call gate rules slices types
+local claim_meet = {}
+
+local cache, claim = claim_cache, claim_call
+
+local NONE = claim.NONE
+
+-- A gate whose key holds something else is closed for a while.
+local function load_gate(t, name, rule)
+    local g = gate.load_safe(name, rule)
+    if not g then
+        claim.note_fault(check.wrong_kind('gate:' .. name, 'string'))
+        return {name = name, fixed = now + claim.AGAIN_US}
+    end
+    if t.spends then gate.remember(g) end
+    return g
+end
+
+-- The gates of a list of a type, loaded; or what opens at a fixed time, {name =, fixed =}.
+local function load_gates(t, list, key)
+    local gates = {}
+    for i = 1, #list do
+        local spec = list[i]
+        gates[i] = spec.fixed and spec or load_gate(t, key and spec.name .. '/' .. key or spec.name, spec.rule)
+    end
+    return gates
+end
+
+local function global_gates(t)
+    local gates = load_gates(t, t.global)
+    for _, pause in ipairs(t.paused) do
+        local till = rules.paused(pause.set)
+        if till > now then gates[#gates + 1] = {name = pause.name, fixed = till} end
+    end
+    return gates
+end
+
+-- ",gate,gate": those of the gates that count what is in flight.
+local function counting(gates)
+    local names = ''
+    for i = 1, #gates do
+        local base = gates[i].base
+        if base and base.in_flight then names = names .. ',' .. gates[i].name end
+    end
+    return names
+end
+
+-- One type in one queue, as this claim sees it.
+function claim_meet.state(queue, name)
+    local s = claim.states[queue][name]
+    if s then return s end
+    local t = types.load(name)
+    claim.budget = claim.budget - claim.TYPE
+    s = claim.new_type(queue, t, t.limited and global_gates(t) or t.global)
+    s.counting = t.in_flight and counting(s.gates)
+    claim.states[queue][name] = s
+    claim.order[#claim.order + 1] = s
+    for _, limit in ipairs(t.broken) do claim.broken[#claim.broken + 1] = limit end
+    return s
+end
+
+-- One lane of it.
+function claim_meet.lane(s, key)
+    local l = s.lanes[key]
+    if l then return l end
+    local gates = NONE
+    if s.keyed then
+        claim.budget = claim.budget - claim.LANE - claim.KEY_GATE * #s.type.keyed
+        if key ~= '' then
+            gates = load_gates(s.type, s.type.keyed, key)
+            s.has_keys = true
+        end
+    end
+    l = claim.new_lane(s, key, gates)
+    if s.counting then
+        local names = s.counting .. counting(gates)
+        if names ~= '' then l.tail = l.tail .. '~' .. sub(names, 2) end
+    end
+    s.lanes[key] = l
+    claim.lanes[#claim.lanes + 1] = l
+    return l
+end
+
+-- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked. nil too where the claim has its
+-- load: see is_over.
+function claim_meet.head(l, ahead)
+    local entry = l.read[l.read_at]
+    if entry then return entry end
+    if l.whole then return l.parked[l.parked_next] end
+    local got
+    got, l.whole = slices.read('LRANGE', P .. 'lane:' .. l.name, l.fetched, ahead, claim.load)
+    if l.fetched == 0 then l.read = got end
+    for i = 1, l.fetched > 0 and #got or 0 do l.read[l.fetched + i] = got[i] end
+    l.fetched = l.fetched + #got
+    return got[1] or l.whole and l.parked[l.parked_next] or nil
+end
+
+-- Has a lane no job left?
+function claim_meet.is_over(l)
+    if l.read[l.read_at] or l.parked[l.parked_next] then return false end
+    return l.whole or call('LLEN', P .. 'lane:' .. l.name) <= l.fetched
+end
+
+-- n jobs have left it, of those that were read or parked; the first of them was its head.
+function claim_meet.drop(l, n)
+    if l.read[l.read_at] then l.read_at = l.read_at + n else l.parked_next = l.parked_next + n end
+end
+
+-- The cost of a job: its own, which is noted, else its type's.
+function claim_meet.cost(s, entry)
+    local cost = body.cost(entry)
+    if not cost then return s.type.cost end
+    s.own_costs = true
+    return cost
+end
+
+-- When a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who
+-- asks waits there as node since ticket.
+function claim_meet.opens(gates, cost, node, ticket, at)
+    local last
+    cache.take_used()
+    for i = 1, #gates do
+        local e = gates[i]
+        local t = e.fixed or gate.start(e, cost, node, ticket)
+        if t > at then at, last = t, e end
+    end
+    return at, last
+end
+
+-- A gate at which a job of that cost can never start; nil: there is none.
+function claim_meet.unfit(gates, cost)
+    for i = 1, #gates do
+        if not gates[i].fixed and not gate.fits(gates[i], cost) then return gates[i] end
+    end
+end
+
+function claim_meet.unfit_reason(e, cost)
+    return format('its cost of %d can never fit limit %s: %s', cost, e.name:match('^[^#]+'), e.base.text)
+end
+
+return claim_meet
