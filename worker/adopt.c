@@ -18,11 +18,12 @@ static void make_group(struct weir_worker *w)
 {
     uint64_t sum = 0;
 
-    for (int i = 0; i < w->queue_count + w->handlers.count; i++) {
-        bool queue = i < w->queue_count;
+    for (int i = 0; i < w->options.queue_count + w->handlers.count; i++) {
+        bool queue = i < w->options.queue_count;
         uint64_t hash = queue ? 0xcbf29ce484222325u : 0x84222325cbf29ce4u;
 
-        for (const char *c = queue ? w->queues[i] : w->handlers.types[i - w->queue_count]; *c; c++)
+        for (const char *c = queue ? w->options.queues[i] : w->handlers.types[i - w->options.queue_count]; *c;
+             c++)
             hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
         sum += hash;
     }
@@ -35,13 +36,13 @@ static int make_info(struct weir_worker *w, struct error *e)
     json_t *queues = json_array(), *types = json_array(), *info;
 
     gethostname(host, sizeof host - 1);
-    for (int i = 0; i < w->queue_count; i++)
-        json_array_append_new(queues, json_string(w->queues[i]));
+    for (int i = 0; i < w->options.queue_count; i++)
+        json_array_append_new(queues, json_string(w->options.queues[i]));
     for (int i = 0; i < w->handlers.count; i++)
         json_array_append_new(types, json_string(w->handlers.types[i]));
     info = json_pack("{s:s, s:i, s:i, s:f, s:s, s:o, s:o}", "host", host, "pid", (int)getpid(), "executors",
-                     w->executors, "lease", (double)w->lease_us / 1e6, "library", script_digest, "queues",
-                     queues, "types", types);
+                     w->options.executors, "lease", (double)w->options.lease_us / 1e6, "library",
+                     script_digest, "queues", queues, "types", types);
     text = info ? json_dumps(info, JSON_COMPACT) : NULL;
     json_decref(info);
     w->adoption.info = text;
@@ -114,7 +115,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     worker_answered(w);
     if (!reply)
         return;
-    if (adopt_reply(reply, w->queue_count, &adopt, &e) != 0) {
+    if (adopt_reply(reply, w->options.queue_count, &adopt, &e) != 0) {
         if (worker_is_hopeless(w, &e))
             return;
         worker_refused(w, &e);
@@ -156,16 +157,16 @@ static void ask_adopt(struct weir_worker *w, struct args *a)
     struct adopt_call call = {.worker = w->adoption.next_id,
                               .old_worker = w->session.id,
                               .group = w->adoption.group,
-                              .lease_us = w->lease_us,
+                              .lease_us = w->options.lease_us,
                               .info = w->adoption.info,
                               .birth = w->session.birth,
                               .seen_us = w->session.seen_us,
-                              .queues = {w->queues, w->queue_count}};
+                              .queues = {w->options.queues, w->options.queue_count}};
 
     args_init(a);
     worker_begin_requests(w, clock_mono_us());
     worker_is_renewing(w);
-    adopt_request(a, w->prefix, -1, &call);
+    adopt_request(a, w->options.prefix, -1, &call);
 }
 
 static void adopt_rest(struct weir_worker *w)

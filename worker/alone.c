@@ -57,13 +57,13 @@ bool alone_keeps_others(struct weir_worker *w)
 
 int64_t alone_claim_time(struct weir_worker *w)
 {
-    int64_t at = w->looked_us + ASK_US;
+    int64_t at = w->claims.sent_us + ASK_US;
 
     if (alone_keeps_others(w))
         return NEVER;
-    if (!w->alone.asked || w->more || w->reasons.claim)
+    if (!w->alone.asked || w->claims.more || w->reasons.claim)
         return 0;
-    return w->next_us && w->next_us < at ? w->next_us : at;
+    return w->claims.next_us && w->claims.next_us < at ? w->claims.next_us : at;
 }
 
 void alone_hear(struct weir_worker *w, const struct claim *claim, int64_t now)

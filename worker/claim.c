@@ -84,7 +84,7 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
             task->late_us = lease->slot_us + offset_us + task->good_us;
         }
         worker_leased(w, task);
-        w->body_bytes += 0.01 * ((double)lease->body.len - w->body_bytes);
+        w->claims.body_bytes += 0.01 * ((double)lease->body.len - w->claims.body_bytes);
         task_list_push(tasks, task);
     }
     return 0;
@@ -93,34 +93,35 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
 /* Each name once; not of types of our own, which only rest. */
 static void log_waiting(struct weir_worker *w)
 {
-    for (size_t i = 0; i < w->claim.aside_count; i++)
-        if (!handlers_find(&w->handlers, w->claim.aside[i]))
+    for (size_t i = 0; i < w->claims.last.aside_count; i++)
+        if (!handlers_find(&w->handlers, w->claims.last.aside[i]))
             log_once(&w->logged, LOG_LEVEL_WARN,
                      "jobs of type %.*s wait for a worker that has a handler for it",
-                     (int)w->claim.aside[i].len, w->claim.aside[i].at);
-    for (size_t i = 0; i < w->claim.broken_count; i++)
+                     (int)w->claims.last.aside[i].len, w->claims.last.aside[i].at);
+    for (size_t i = 0; i < w->claims.last.broken_count; i++)
         log_once(&w->logged, LOG_LEVEL_WARN,
                  "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set",
-                 (int)w->claim.broken[i].len, w->claim.broken[i].at);
-    for (size_t i = 0; i < w->claim.fault_count; i++)
+                 (int)w->claims.last.broken[i].len, w->claims.last.broken[i].at);
+    for (size_t i = 0; i < w->claims.last.fault_count; i++)
         log_once(&w->logged, LOG_LEVEL_WARN, "%.*s: what needs it stands still; run weir doctor --repair",
-                 (int)w->claim.faults[i].len, w->claim.faults[i].at);
+                 (int)w->claims.last.faults[i].len, w->claims.last.faults[i].at);
 }
 
 /* What a claim says holds for the queues that it named. Off duty, when something is due is for another; who
  * takes the duty looks at all. */
 static void hear_wide(struct weir_worker *w, int64_t now)
 {
-    bool on_duty = w->claim.duty_until_us != 0;
+    bool on_duty = w->claims.last.duty_until_us != 0;
 
-    wide_hear(w->wide, &(struct wide_answer){&w->claim, w->claimed_free, on_duty ? w->next_us : 0, now});
-    if (on_duty && !w->duty_until_redis_us) {
+    wide_hear(w->wide,
+              &(struct wide_answer){&w->claims.last, w->claims.free, on_duty ? w->claims.next_us : 0, now});
+    if (on_duty && !w->claims.duty_until_redis_us) {
         wide_look_at_all(w->wide);
         wide_hold_all(w->wide);
     }
-    w->more = wide_due(w->wide) <= now;
+    w->claims.more = wide_due(w->wide) <= now;
     if (on_duty)
-        w->next_us = wide_due(w->wide) < NEVER ? wide_due(w->wide) : 0;
+        w->claims.next_us = wide_due(w->wide) < NEVER ? wide_due(w->wide) : 0;
 }
 
 static void on_claimed(void *arg, const struct redisReply *reply)
@@ -136,73 +137,87 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         worker_answered(w); /* what it leased under this id is handed back when the next id is adopted */
         return;
     }
-    if (claim_reply(reply, &w->claim, &e) != 0) {
+    if (claim_reply(reply, &w->claims.last, &e) != 0) {
         worker_reserve_none(w);
         wide_hold_all(w->wide);
         worker_refused(w, &e);
         worker_answered(w);
         return;
     }
-    worker_hear_due(w, w->claim.now_us, w->claim.later_us);
+    worker_hear_due(w, w->claims.last.now_us, w->claims.last.later_us);
     offset_us = distance_offset(&w->requests.distance);
-    if (make_tasks(w, &w->claim, offset_us, &tasks) != 0)
+    if (make_tasks(w, &w->claims.last, offset_us, &tasks) != 0)
         link_drop(w->link, "out of memory"); /* the next adopt hands back what did not fit */
     worker_accepted(w);
-    w->more = w->claim.more;
-    w->starved = w->claim.starved;
-    alone_hear(w, &w->claim, now);
-    w->next_us = worker_local_time(w, w->claim.next_us);
-    if (w->next_us)
-        w->next_us -= worker_way_there(w);
+    w->claims.more = w->claims.last.more;
+    w->claims.starved = w->claims.last.starved;
+    alone_hear(w, &w->claims.last, now);
+    w->claims.next_us = worker_local_time(w, w->claims.last.next_us);
+    if (w->claims.next_us)
+        w->claims.next_us -= worker_way_there(w);
     if (w->wide)
         hear_wide(w, now);
-    w->hungry_us = w->more ? now : 0;
-    if (w->claim.lease_count > 0 || w->claim.duty_until_us > w->duty_until_redis_us)
-        worker_seen(w, w->claim.now_us);
-    w->duty_until_redis_us = w->claim.duty_until_us;
-    w->duty_until_us = worker_local_time(w, w->claim.duty_until_us);
-    w->second_us = worker_local_time(w, w->claim.look_us);
-    waking_pause(w->waking, w->claim.paused, w->claim.paused_count);
+    w->claims.more_us = w->claims.more ? now : 0;
+    if (w->claims.last.lease_count > 0 || w->claims.last.duty_until_us > w->claims.duty_until_redis_us)
+        worker_seen(w, w->claims.last.now_us);
+    w->claims.duty_until_redis_us = w->claims.last.duty_until_us;
+    w->claims.duty_until_us = worker_local_time(w, w->claims.last.duty_until_us);
+    w->claims.second_us = worker_local_time(w, w->claims.last.look_us);
+    waking_pause(w->waking, w->claims.last.paused, w->claims.last.paused_count);
     log_waiting(w);
     if (w->stop.since_us || w->stop.leaving || !w->session.registered || lease_is_over(&w->conditions))
         worker_give_back(w, &tasks); /* on its way out, or back from an absence that cost it its leases */
     else if (tasks.head)
         pool_add(w->pool, &tasks);
-    worker_adapt_reserve(w, w->starved, now);
+    worker_adapt_reserve(w, w->claims.starved, now);
     worker_wake(w); /* tasks of the loop can begin */
     worker_answered(w);
 }
 
 /* ---- The question */
 
-struct names worker_queues(struct weir_worker *w)
+void worker_open_claims(struct weir_worker *w)
 {
-    return (struct names){w->queues, w->queue_count};
+    for (int i = 0; !w->wide && i < w->options.queue_count; i++) {
+        w->claims.queues[i] = w->options.queues[i];
+        w->claims.weights[i] = w->options.weights[i];
+    }
+}
+
+void worker_free_claims(struct weir_worker *w)
+{
+    claim_free(&w->claims.last);
+}
+
+struct names worker_queues(const struct weir_worker *w)
+{
+    return (struct names){(const char *const *)w->claims.queues, w->wide ? 0 : w->options.queue_count};
 }
 
 /* Queues by weight: at each turn another order, in which a queue comes first as often as its weight says. */
 static void shuffle_queues(struct weir_worker *w)
 {
-    for (int first = 0; first < w->queue_count - 1; first++) {
+    for (int first = 0; first < w->options.queue_count - 1; first++) {
         int sum = 0, at = first;
 
-        for (int i = first; i < w->queue_count; i++)
-            sum += w->weights[i];
-        for (double draw = random_fraction() * sum; at < w->queue_count - 1 && (draw -= w->weights[at]) >= 0;)
+        for (int i = first; i < w->options.queue_count; i++)
+            sum += w->claims.weights[i];
+        for (double draw = random_fraction() * sum;
+             at < w->options.queue_count - 1 && (draw -= w->claims.weights[at]) >= 0;)
             at++;
-        const char *name = w->queues[at];
-        int weight = w->weights[at];
+        const char *name = w->claims.queues[at];
+        int weight = w->claims.weights[at];
 
-        w->queues[at] = w->queues[first];
-        w->weights[at] = w->weights[first];
-        w->queues[first] = name;
-        w->weights[first] = weight;
+        w->claims.queues[at] = w->claims.queues[first];
+        w->claims.weights[at] = w->claims.weights[first];
+        w->claims.queues[first] = name;
+        w->claims.weights[first] = weight;
     }
 }
 
 void worker_lose_duty(struct weir_worker *w)
 {
-    w->duty_until_us = w->duty_until_redis_us = w->second_us = 0;
+    w->claims.duty_until_us = w->claims.duty_until_redis_us = w->claims.second_us = 0;
 }
 
 /* The types whose jobs may come now. */
@@ -234,7 +249,7 @@ static int64_t look_every(const struct weir_worker *w)
 /* A worker that is to run a job alone stays with the queues in which that was found. */
 static void pick_queues(struct weir_worker *w, struct claim_call *call, int64_t now)
 {
-    int64_t stale_us = now - (w->duty_until_us ? look_every(w) : POLL_US) / 2;
+    int64_t stale_us = now - (w->claims.duty_until_us ? look_every(w) : POLL_US) / 2;
 
     if (call->held)
         wide_hold_all(w->wide);
@@ -245,68 +260,69 @@ static void pick_queues(struct weir_worker *w, struct claim_call *call, int64_t 
 
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now)
 {
-    int most = (int)fmax(1, fmin(1000, LOOK_BYTES / fmax(64, w->body_bytes)));
+    int most = (int)fmax(1, fmin(1000, LOOK_BYTES / fmax(64, w->claims.body_bytes)));
     int look = room.free + room.prefetch;
     struct claim_call call = {
         .worker = w->session.id,
         .group = w->adoption.group,
-        .turn = ++w->turn,
+        .turn = ++w->claims.turn,
         .free = room.free,
         .prefetch = room.prefetch,
         .look = at_most(at_least(look, 16), most),
-        .duty_until_us = w->duty_until_redis_us,
+        .duty_until_us = w->claims.duty_until_redis_us,
         .ahead_us = ahead(w),
-        .far =
-            at_least(room.free - at_least(w->executors / 4, 1), 0), /* the others are for who needs no slot */
+        .far = at_least(room.free - at_least(w->options.executors / 4, 1),
+                        0), /* the others are for who needs no slot */
         .reserved = room.free > 0 && room.open == 0,
         .held = worker_take_claim_reasons(w),
-        .mark = now - w->mark_us >= MARK_US,
+        .mark = now - w->claims.mark_us >= MARK_US,
         .alone = alone_is_wanted(w, now),
     };
 
-    if (w->weighted)
+    if (w->options.weighted)
         shuffle_queues(w);
     if (w->wide)
         pick_queues(w, &call, now);
     else
         call.queues = worker_queues(w);
-    w->claimed_free = room.free;
+    w->claims.free = room.free;
     call.types = awake_types(w);
-    call.unknown_dead = w->unknown_dead && call.types.count == w->handlers.count;
+    call.unknown_dead = w->options.unknown_dead && call.types.count == w->handlers.count;
     if (call.mark)
-        w->mark_us = now;
-    w->looked_us = now;
-    w->more = w->starved = false;
-    claim_request(a, w->prefix, -1, &call);
+        w->claims.mark_us = now;
+    w->claims.sent_us = now;
+    w->claims.more = w->claims.starved = false;
+    claim_request(a, w->options.prefix, -1, &call);
     worker_send(w, a, on_claimed);
 }
 
 /* When to look though nothing calls: on duty, to renew it in time. */
 static int64_t poll_time(const struct weir_worker *w)
 {
-    int64_t at = w->duty_until_us ? w->looked_us + (w->duty_until_us - w->looked_us) / 2
-                 : w->second_us   ? w->second_us
-                                  : NEVER;
+    int64_t at = w->claims.duty_until_us
+                     ? w->claims.sent_us + (w->claims.duty_until_us - w->claims.sent_us) / 2
+                 : w->claims.second_us ? w->claims.second_us
+                                       : NEVER;
 
-    at = at > w->looked_us + POLL_LEAST_US ? at : w->looked_us + POLL_LEAST_US;
-    return at < w->looked_us + POLL_US ? at : w->looked_us + POLL_US;
+    at = at > w->claims.sent_us + POLL_LEAST_US ? at : w->claims.sent_us + POLL_LEAST_US;
+    return at < w->claims.sent_us + POLL_US ? at : w->claims.sent_us + POLL_US;
 }
 
 int64_t worker_claim_time(struct weir_worker *w, struct room room)
 {
-    bool on_duty = w->duty_until_us != 0;
+    bool on_duty = w->claims.duty_until_us != 0;
     int64_t at = poll_time(w);
 
     if (!worker_takes_jobs(w) || room.free + room.prefetch < 1 || awake_types(w).count == 0)
         return NEVER;
     if (w->alone.on)
         return alone_claim_time(w);
-    if (w->reasons.claim || (w->starved && room.free > 0))
+    if (w->reasons.claim || (w->claims.starved && room.free > 0))
         return 0;
-    if (w->more && (room.worth_it || room.open > 0))
-        return room.worth_it ? 0 : w->hungry_us + HUNGRY_US;
-    if ((on_duty || w->capacity.reserve > 0) && w->next_us && w->next_us < at)
-        at = w->next_us;
+    if (w->claims.more && (room.worth_it || room.open > 0))
+        return room.worth_it ? 0 : w->claims.more_us + HUNGRY_US;
+    if ((on_duty || w->capacity.reserve > 0) && w->claims.next_us && w->claims.next_us < at)
+        at = w->claims.next_us;
     if (on_duty && w->due.at_us && w->due.at_us < at)
         at = w->due.at_us;
     if (on_duty && w->wide && wide_oldest(w->wide) < at - look_every(w))

@@ -3,11 +3,36 @@
 #define WORKER_CLAIM_H
 
 #include "core/redis/args.h"
+#include "queue/turn/turn.h"
 #include "worker/room.h"
+#include "worker/wide.h"
 
 struct weir_worker;
 
-struct names worker_queues(struct weir_worker *w);
+/* Times are monotonic unless they say Redis; 0: unknown, or never. */
+struct claims {
+    struct claim last;              /* the last answer */
+    bool more;                      /* there was more to take than room for it */
+    int64_t more_us;                /* when it said so */
+    bool starved;                   /* a job with a limit found no executor idle */
+    int64_t next_us;                /* when a gate opens that jobs wait for */
+    int64_t duty_until_us;          /* this worker is on duty: others leave waiting jobs to it; */
+    int64_t duty_until_redis_us;    /* the same by Redis's clock */
+    int64_t second_us;              /* it is the second, and claims then after the worker on duty */
+    int64_t sent_us;                /* when the last claim was sent */
+    int64_t mark_us;                /* when one last asked for a mark */
+    int64_t turn;                   /* how many were sent */
+    int free;                       /* executors that the last one could use */
+    double body_bytes;              /* of a job, as a rule */
+    const char *queues[WIDE_CLAIM]; /* the order in the next claim; of a worker that is not wide */
+    int weights[WIDE_CLAIM];        /* of these */
+};
+
+/* Before the loop runs, and after it. */
+void worker_open_claims(struct weir_worker *w);
+void worker_free_claims(struct weir_worker *w);
+/* All that it serves; of a worker that is not wide. */
+struct names worker_queues(const struct weir_worker *w);
 /* When to claim: at once for a reason or with more to take, else when a gate is about to open, or too long
  * after the last claim. */
 int64_t worker_claim_time(struct weir_worker *w, struct room room);

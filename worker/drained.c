@@ -59,7 +59,7 @@ static bool add_page(struct draining *draining, const struct drained *d)
 static void judge(struct weir_worker *w, const struct drained *d)
 {
     if (d->waiting + d->parked + d->running + d->due == 0) {
-        if (!w->settling.finished.head && !w->more && (!w->wide || wide_is_complete(w->wide)))
+        if (!w->settling.finished.head && !w->claims.more && (!w->wide || wide_is_complete(w->wide)))
             end_drained(w, d);
     } else if (clock_mono_us() - w->draining.logged_us > DRAINING_US) {
         log_line(LOG_LEVEL_INFO,
@@ -94,14 +94,14 @@ void worker_ask_drained(struct weir_worker *w, struct args *a)
         if (w->wide)
             queues = (struct names){page, wide_page(w->wide, first, page, WIDE_CLAIM)};
         first += queues.count;
-        drained_request(a, w->prefix, -1, queues, handlers_types(&w->handlers));
+        drained_request(a, w->options.prefix, -1, queues, handlers_types(&w->handlers));
         worker_send(w, a, on_drained);
     }
 }
 
 int64_t worker_drained_time(struct weir_worker *w)
 {
-    return w->drain && worker_takes_jobs(w) && !w->more && worker_is_idle(w)
-               ? w->looked_us + DRAINED_US + pages(w) * DRAINED_PAGE_US
+    return w->options.drain && worker_takes_jobs(w) && !w->claims.more && worker_is_idle(w)
+               ? w->claims.sent_us + DRAINED_US + pages(w) * DRAINED_PAGE_US
                : NEVER;
 }

@@ -70,7 +70,7 @@ static void fire(struct weir_worker *w, struct args *a, const struct due_schedul
     else
         log_left(w, status, e.text);
     if (status == 0 || status == WEIR_ECONFIG) {
-        schedule_fire_request(a, w->prefix, -1, due->name, due->definition, due->due_us,
+        schedule_fire_request(a, w->options.prefix, -1, due->name, due->definition, due->due_us,
                               status == 0 ? s : NULL, &plan);
         worker_send(w, a, on_fired);
     } else {
@@ -129,6 +129,6 @@ void worker_promote(struct weir_worker *w, struct args *a, int64_t now)
 {
     if (!worker_takes_jobs(w) || (!is_due(w, now) && worker_promote_time(w) > now))
         return;
-    promote_request(a, w->prefix, -1, PROMOTE_MOST);
+    promote_request(a, w->options.prefix, -1, PROMOTE_MOST);
     worker_send(w, a, on_promoted);
 }

@@ -74,7 +74,7 @@ static int leave(struct weir_worker *w, struct redis *redis, struct args *a, str
         worker_write_leave(w, a);
         if ((rc = redis_call(redis, a, &reply, NULL, e)) != 0)
             break;
-        rc = adopt_reply(reply, w->queue_count, &adopt, e);
+        rc = adopt_reply(reply, w->options.queue_count, &adopt, e);
         adopt_free(&adopt);
         freeReplyObject(reply);
     } while (rc == 0 && adopt.left > 0);
@@ -83,7 +83,7 @@ static int leave(struct weir_worker *w, struct redis *redis, struct args *a, str
 
 static int give_back(struct weir_worker *w, struct error *e)
 {
-    struct redis *redis = redis_new(&w->address);
+    struct redis *redis = redis_new(&w->options.address);
     struct args a;
     int rc;
 

@@ -45,7 +45,7 @@ static void end_process(const struct weir_worker *w)
             LOG_LEVEL_ERROR,
             "the worker's loop stands still past the end of its lease of %g s, and others may run its jobs: "
             "exit 70; find what holds it, such as an asynchronous handler that blocks, or a disk",
-            (double)w->lease_us / 1e6);
+            (double)w->options.lease_us / 1e6);
     log_flush();
     _exit(-WEIR_EINTERNAL);
 }

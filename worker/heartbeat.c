@@ -80,8 +80,8 @@ static void hear_reaped(struct weir_worker *w, const struct reaped *r)
         worker_limits_are_old(w);
     log_taken_back(w, r);
     log_forgotten(w, r->forgotten);
-    log_bound(w, "most", w->dead_most, r->kept.most, 1, " dead jobs");
-    log_bound(w, "age", w->dead_age_us, r->kept.age_us, 1000000, " s");
+    log_bound(w, "most", w->options.dead_most, r->kept.most, 1, " dead jobs");
+    log_bound(w, "age", w->options.dead_age_us, r->kept.age_us, 1000000, " s");
     log_late(w);
     log_wrong_keys(w, r);
     if (r->left > 0 && w->session.next_beat_us > again_us)
@@ -104,13 +104,13 @@ static void on_reaped(void *arg, const struct redisReply *reply)
 void worker_beat(struct weir_worker *w, struct args *a, int64_t now)
 {
     struct reap_call call = {.worker = w->session.id,
-                             .lease_us = w->lease_us,
+                             .lease_us = w->options.lease_us,
                              .interrupted_most = INTERRUPTED_MOST,
-                             .dead_most = w->dead_most,
-                             .dead_age_us = w->dead_age_us};
+                             .dead_most = w->options.dead_most,
+                             .dead_age_us = w->options.dead_age_us};
 
     worker_is_renewing(w);
-    reap_request(a, w->prefix, -1, &call);
+    reap_request(a, w->options.prefix, -1, &call);
     worker_send(w, a, on_reaped);
-    worker_beat_at(w, now + w->lease_us / 4);
+    worker_beat_at(w, now + w->options.lease_us / 4);
 }

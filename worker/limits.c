@@ -45,7 +45,7 @@ static void add_again(struct weir_worker *w, struct args *a)
 
     gethostname(host, sizeof host - 1);
     snprintf(by, sizeof by, "worker %s@%s", w->session.id, host);
-    rate_again_request(a, w->prefix, -1, by, &w->limits.known);
+    rate_again_request(a, w->options.prefix, -1, by, &w->limits.known);
 }
 
 void worker_limits_are_old(struct weir_worker *w)
@@ -55,7 +55,7 @@ void worker_limits_are_old(struct weir_worker *w)
 
 void worker_learn_limits(struct weir_worker *w, struct args *a)
 {
-    rate_known_request(a, w->prefix, -1, &w->limits.known, handlers_types(&w->handlers));
+    rate_known_request(a, w->options.prefix, -1, &w->limits.known, handlers_types(&w->handlers));
     worker_send(w, a, on_known);
 }
 

@@ -62,8 +62,8 @@ int64_t worker_match_time(struct weir_worker *w)
 
 void worker_match(struct weir_worker *w, struct args *a)
 {
-    struct names words = {w->queues, w->queue_count};
+    struct names words = {w->options.queues, w->options.queue_count};
 
-    match_request(a, w->prefix, -1, w->matching.cursor, PAGE_MOST, words);
+    match_request(a, w->options.prefix, -1, w->matching.cursor, PAGE_MOST, words);
     worker_send(w, a, on_matched);
 }

@@ -53,7 +53,7 @@ void worker_recheck(struct weir_worker *w, struct args *a, int64_t now)
 {
     if (now < w->precheck.again_us)
         return;
-    w->precheck.again_us = now + (w->lease_us < RECHECK_US ? w->lease_us : RECHECK_US);
+    w->precheck.again_us = now + (w->options.lease_us < RECHECK_US ? w->options.lease_us : RECHECK_US);
     settings_request(a);
     worker_send(w, a, on_rechecked);
 }
@@ -67,7 +67,7 @@ static void on_access(void *arg, const struct redisReply *reply)
     worker_answered(w);
     if (!reply)
         return;
-    status = access_check(reply, w->prefix, w->address.user, &e);
+    status = access_check(reply, w->options.prefix, w->options.address.user, &e);
     if (status == 0)
         worker_has_rights(w);
     else if (!worker_is_hopeless(w, &e))
@@ -85,7 +85,7 @@ bool worker_precheck(struct weir_worker *w)
         worker_send(w, &a, on_settings);
     }
     if (!w->session.permitted) {
-        access_request(&a, w->prefix, -1);
+        access_request(&a, w->options.prefix, -1);
         worker_send(w, &a, on_access);
     }
     args_free(&a);

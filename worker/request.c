@@ -47,7 +47,7 @@ void worker_refused(struct weir_worker *w, const struct error *e)
         log_line(LOG_LEVEL_ERROR, "%s; trying again every second", e->text);
     }
     r->pause_until_us =
-        clock_mono_us() + (int64_t)fmin(PAUSE_US, (double)w->lease_us / 8); /* heartbeats wait too */
+        clock_mono_us() + (int64_t)fmin(PAUSE_US, (double)w->options.lease_us / 8); /* heartbeats wait too */
 }
 
 void worker_accepted(struct weir_worker *w)

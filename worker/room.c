@@ -32,8 +32,8 @@ struct room worker_room(struct weir_worker *w)
 {
     struct pool_load load = pool_load(w->pool);
     int target = (int)fmin(w->capacity.rate * PREFETCH_S, PREFETCH_MOST);
-    int idle = at_least(w->executors - load.running - (load.queued - load.prefetched), 0);
-    int open = at_least(at_most(w->executors - w->capacity.reserve - load.unlimited, idle), 0);
+    int idle = at_least(w->options.executors - load.running - (load.queued - load.prefetched), 0);
+    int open = at_least(at_most(w->options.executors - w->capacity.reserve - load.unlimited, idle), 0);
     int beginning = at_most(load.prefetched, open), excess = load.prefetched - beginning;
     struct room room = {.free = idle - beginning,
                         .open = open - beginning,
@@ -41,8 +41,8 @@ struct room worker_room(struct weir_worker *w)
 
     if (alone_keeps_others(w))
         return (struct room){.free = 0};
-    room.worth_it =
-        room.open >= (w->executors - w->capacity.reserve + 1) / 2 || (target > 0 && excess <= target / 2);
+    room.worth_it = room.open >= (w->options.executors - w->capacity.reserve + 1) / 2 ||
+                    (target > 0 && excess <= target / 2);
     return room;
 }
 
@@ -65,12 +65,12 @@ void worker_adapt_reserve(struct weir_worker *w, bool starved, int64_t now)
 
     w->capacity.reserve_used =
         at_least(w->capacity.reserve_used, load.running - load.unlimited + load.queued - load.prefetched);
-    if (w->executors == 1) {
+    if (w->options.executors == 1) {
         reserve(w, starved && !w->capacity.reserve);
     } else if (starved) {
         if (w->capacity.reserve == 0)
             w->capacity.reserve_us = now;
-        reserve(w, at_most(at_least(2 * w->capacity.reserve, 1), w->executors / 2));
+        reserve(w, at_most(at_least(2 * w->capacity.reserve, 1), w->options.executors / 2));
     } else if (now - w->capacity.reserve_us > RESERVE_US) {
         reserve(w, at_most(w->capacity.reserve, w->capacity.reserve_used));
         w->capacity.reserve_used = 0;

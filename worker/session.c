@@ -63,13 +63,13 @@ void worker_registered(struct weir_worker *w, const char *id, int64_t now)
     snprintf(w->session.id, sizeof w->session.id, "%s", id);
     w->session.registered = !w->session.lapsed;
     worker_renewed(w);
-    worker_beat_at(w, now + w->lease_us / 4);
+    worker_beat_at(w, now + w->options.lease_us / 4);
 }
 
 void worker_renewed(struct weir_worker *w)
 {
     if (w->session.registered)
-        atomic_store(&w->conditions.lease_end_us, w->session.beat_us + w->lease_us);
+        atomic_store(&w->conditions.lease_end_us, w->session.beat_us + w->options.lease_us);
 }
 
 int64_t worker_lapse(struct weir_worker *w)

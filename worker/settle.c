@@ -65,7 +65,7 @@ static void check_retry_time(struct task *task)
 /* A pause holds all jobs of the limit. */
 static void check_pause_time(struct task *task)
 {
-    double most_s = (double)task->handler->host.worker->pause_most_us / 1e6;
+    double most_s = (double)task->handler->host.worker->options.pause_most_us / 1e6;
 
     if (task->after_s <= most_s)
         return;
@@ -371,7 +371,7 @@ static void settle_alone(struct weir_worker *w, struct task *task)
     struct args a;
 
     args_init(&a);
-    settle_request(&a, w->prefix, -1, w->session.id);
+    settle_request(&a, w->options.prefix, -1, w->session.id);
     if (task_settles_up(task))
         settle_cost(&a, task->token, task->spent);
     if (is_plain(task)) {
@@ -443,7 +443,7 @@ static void write_settle(struct weir_worker *w, struct args *a)
 {
     struct task *task;
 
-    settle_request(a, w->prefix, -1, w->session.id);
+    settle_request(a, w->options.prefix, -1, w->session.id);
     for (task = w->settling.sent.head; task; task = task->next)
         if (task_settles_up(task))
             settle_cost(a, task->token, task->spent);

@@ -19,7 +19,7 @@ static void on_left(void *arg, const struct redisReply *reply)
     struct adopt adopt = {0};
     struct error e = {.text = "Redis is away"}, left;
 
-    if ((!reply || adopt_reply(reply, w->queue_count, &adopt, &e) != 0) && kept > 0 &&
+    if ((!reply || adopt_reply(reply, w->options.queue_count, &adopt, &e) != 0) && kept > 0 &&
         w->ending.error.status == 0) {
         error_set(
             &left, WEIR_EUNREACHABLE,
@@ -48,9 +48,9 @@ void worker_write_leave(struct weir_worker *w, struct args *a)
                               .group = w->adoption.group,
                               .info = "",
                               .birth = "",
-                              .queues = {w->queues, w->queue_count}};
+                              .queues = {w->options.queues, w->options.queue_count}};
 
-    adopt_request(a, w->prefix, -1, &call);
+    adopt_request(a, w->options.prefix, -1, &call);
 }
 
 static void ask_to_leave(struct weir_worker *w)
@@ -126,15 +126,15 @@ void worker_check_stop(struct weir_worker *w)
     int64_t now = clock_mono_us();
     struct error e;
 
-    if (w->drain_max_us && !w->stop.since_us && now - w->started_us > w->drain_max_us) {
+    if (w->options.drain_max_us && !w->stop.since_us && now - w->started_us > w->options.drain_max_us) {
         error_set(&e, WEIR_ENOTNOW, "worker: not drained in %.1f s; run it again",
-                  (double)w->drain_max_us / 1e6);
+                  (double)w->options.drain_max_us / 1e6);
         worker_fail(w, &e);
         begin_stop(w);
     }
     if ((calls > 0 || w->ending.wanted) && !w->stop.since_us)
         begin_stop(w);
-    if (w->stop.since_us && (calls > 1 || now - w->stop.since_us > w->grace_us))
+    if (w->stop.since_us && (calls > 1 || now - w->stop.since_us > w->options.grace_us))
         force(w, now);
     else if (w->stop.since_us && !(link_is_up(w->link) && w->session.permitted) && worker_is_idle(w))
         worker_leave(w);

@@ -34,7 +34,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
     worker_promote(w, &a, now);
     if (w->session.next_beat_us <= now) {
         worker_beat(w, &a, now);
-        if (w->unknown_dead)
+        if (w->options.unknown_dead)
             worker_check_held(w); /* types that no worker runs any more */
         worker_learn_limits(w, &a);
         worker_recheck(w, &a, now);
@@ -97,9 +97,9 @@ static void schedule(struct weir_worker *w)
         begin_turn(w, room, now);
         return;
     }
-    if (worker_takes_jobs(w) && room.free > 0 && !w->more &&
+    if (worker_takes_jobs(w) && room.free > 0 && !w->claims.more &&
         !w->reasons.claim) /* a claim is not due already */
-        waking_wait(w->waking, w->duty_until_us != 0);
+        waking_wait(w->waking, w->claims.duty_until_us != 0);
     set_timer(w, at < worker_stuck_time(w) ? at : worker_stuck_time(w), now);
 }
 

@@ -21,7 +21,7 @@
 
 int worker_open_watch(struct weir_worker *w)
 {
-    w->watch.running = calloc((size_t)w->executors, sizeof(struct task *));
+    w->watch.running = calloc((size_t)w->options.executors, sizeof(struct task *));
     return w->watch.running ? 0 : -1;
 }
 
@@ -118,7 +118,7 @@ static void watch_one(struct weir_worker *w, struct task *task, int64_t now)
         if (now - begun_us >= task->timeout_us)
             over_time(w, task, now);
     } else if (atomic_load(&task->asked) != ASKED_NOTHING && task->asked_us != NEVER &&
-               now - task->asked_us >= w->kill_after_us) {
+               now - task->asked_us >= w->options.kill_after_us) {
         if (is_function(task) && atomic_load(&task->asked) == ASKED_OVER_TIME) {
             give_up(w, task, now);
         } else {
@@ -181,7 +181,7 @@ static void cut_off(struct weir_worker *w, int64_t now)
         log_line(LOG_LEVEL_WARN,
                  "silent for longer than the lease of %g s: %zu jobs that run here are ended, others may run "
                  "them now",
-                 (double)w->lease_us / 1e6, n);
+                 (double)w->options.lease_us / 1e6, n);
     for (size_t i = 0; i < n; i++)
         if (lose(w, w->watch.running[i], now))
             return;

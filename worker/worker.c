@@ -34,7 +34,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop, (void)events;
     worker_guard_tick(w);
     log_flush();
-    if (w->stop.since_us || w->drain_max_us)
+    if (w->stop.since_us || w->options.drain_max_us)
         worker_stop_soon(w);
     if (!w->stop.leaving)
         worker_watch(w);
@@ -53,8 +53,8 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
     }
     w->forks = forks_count();
     worker_open_settling(w);
-    if (worker_read_options(w, options ? options : &defaults) != 0)
-        w->setup = w->error;
+    if (options_read(&w->options, options ? options : &defaults, &w->setup) != 0)
+        w->error = w->setup;
     worker_open_turns(w);
     worker_open_ending(w, on_call);
     ev_async_init(&w->finished_async, on_finished);
@@ -78,11 +78,12 @@ void weir_worker_free(struct weir_worker *w)
     worker_free_settling(w);
     ev_loop_destroy(w->loop);
     log_once_free(&w->logged);
-    claim_free(&w->claim);
+    worker_free_claims(w);
     known_limits_free(&w->limits.known);
     handlers_free(&w->handlers);
     worker_free_watch(w);
-    worker_free_options(w);
+    options_free(&w->options);
+    wide_free(w->wide);
     worker_free_adoption(w);
     free(w);
 }
@@ -93,6 +94,11 @@ const char *weir_worker_message(const struct weir_worker *w)
 }
 
 /* ---- Handlers */
+
+int weir_worker_type(struct weir_worker *w, const char *type, const struct weir_type_options *options)
+{
+    return options_add_type(&w->options, type, options, &w->error);
+}
 
 int weir_worker_handle(struct weir_worker *w, const char *type, weir_handler *handler, void *arg)
 {
@@ -158,7 +164,7 @@ static bool on_wake(void *arg, enum wake why, struct span what)
 {
     struct weir_worker *w = arg;
 
-    if (!worker_has_room(w) || (why == WAKE_BELL && !w->duty_until_us))
+    if (!worker_has_room(w) || (why == WAKE_BELL && !w->claims.duty_until_us))
         return false;
     if (w->wide)
         wide_ring(w->wide, what);
@@ -170,7 +176,7 @@ static void on_told(void *arg, struct span token, struct args *heard)
 {
     struct weir_worker *w = arg;
 
-    heard_request(heard, w->prefix, -1, w->session.id, token);
+    heard_request(heard, w->options.prefix, -1, w->session.id, token);
     worker_cancel(w, token);
 }
 
@@ -189,12 +195,13 @@ static int make_executors(struct weir_worker *w)
 {
     bool threads = count_thread_types(w) > 0;
 
-    if (threads && w->executors > THREADS_MOST)
+    if (threads && w->options.executors > THREADS_MOST)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: %d executors; use 1 to %d where functions or commands run on threads",
-                         w->executors, THREADS_MOST);
+                         w->options.executors, THREADS_MOST);
     w->conditions.trace = w->trace;
-    w->pool = pool_new(w->executors, threads ? w->executors : 0, &w->conditions, notify_finished, w);
+    w->pool = pool_new(w->options.executors, threads ? w->options.executors : 0, &w->conditions,
+                       notify_finished, w);
     if (!w->pool || worker_open_watch(w) != 0)
         return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
     return worker_begin_open(w, &w->error);
@@ -211,8 +218,8 @@ static int open_handlers(struct weir_worker *w)
     for (int i = 0; i < w->handlers.count; i++) {
         struct handler *handler = &w->handlers.at[i];
 
-        handler->host =
-            (struct way_host){w->loop, w->executors, w->kill_after_us, w, worker_task_ended, on_serving};
+        handler->host = (struct way_host){w->loop, w->options.executors, w->options.kill_after_us,
+                                          w,       worker_task_ended,    on_serving};
         if (handler->way->open && handler->way->open(handler, &w->error) != 0)
             return w->error.status;
         w->opened++;
@@ -233,7 +240,7 @@ static void close_handlers(struct weir_worker *w)
 /* Queues that are watched, each by a connection. */
 static int count_peeks(const struct weir_worker *w)
 {
-    int names = w->wide ? wide_names(w->wide) : w->queue_count;
+    int names = w->wide ? wide_names(w->wide) : w->options.queue_count;
 
     return w->wide && names > WIDE_PEEKS ? WIDE_PEEKS : names;
 }
@@ -247,14 +254,17 @@ static int prepare(struct weir_worker *w)
     if (w->handlers.count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
-    if (worker_spread_options(w) != 0 || worker_describe(w, &w->error) != 0)
+    if (w->options.wide && !(w->wide = wide_new(w->options.queues, w->options.queue_count)))
+        return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
+    worker_open_claims(w);
+    if (options_spread(&w->options, &w->handlers, &w->error) != 0 || worker_describe(w, &w->error) != 0)
         return w->error.status;
-    if (w->trace_file && !(w->trace = trace_open(w->trace_file, &w->error)))
+    if (w->options.trace_file && !(w->trace = trace_open(w->options.trace_file, &w->error)))
         return w->error.status;
     if (make_executors(w) != 0 || open_handlers(w) != 0)
         return w->error.status;
-    w->waking = waking_new(w->loop, &w->address, count_peeks(w), &waking_events, w);
-    w->link = link_new(w->loop, &w->address, &worker_link_events, w);
+    w->waking = waking_new(w->loop, &w->options.address, count_peeks(w), &waking_events, w);
+    w->link = link_new(w->loop, &w->options.address, &worker_link_events, w);
     if (!w->waking || !w->link)
         return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
     return 0;

@@ -1,15 +1,36 @@
 /* The inside of a worker: one event loop that talks to Redis in turns, a pool of executors that run the jobs.
  *
- *   worker.c   made, run, freed; options.c
- *   precheck.c before joining: Redis's settings, once, and the user's rights
- *   adopt.c    joining, under a new id after each connect; limits.c: what it knows of its types' limits
- *   stop.c     finishing and leaving; exit.c: exit() by a handler; guard.c: a loop that stands still
- *   turn.c     one turn: what goes into it, and when the next one is
- *   settle.c   what has ended, batches.c: and of which batches there is more; claim.c: what to run next;
- *              alone.c: jobs that run alone; schedule.c: schedules that are due
- *   waking.c   what an idle worker waits for
- *   pool.c     executors; begin.c: those on the loop; watch.c: time, cancelled jobs, a lease that is over
- *   handler.c  running one job, in its way (way.h): function.c, command.c, async.c, pipe.c, http.c; trace.c
+ * Each file below owns the member of struct weir_worker that stands beside it: it alone writes it, the others
+ * read it and call its functions. A file calls those that stand below it, so calls go down only; what goes up
+ * is a reason that wakes the scheduler.
+ *
+ *   worker.c      pool, link ...  makes, runs and frees a worker
+ *   turn.c        timer           the scheduler: what a turn does, and when the next one is
+ *   drained.c     draining        is anything left, of a worker that drains?
+ *   exit.c        at_exit         exit() by a handler
+ *   stop.c        stop            finishing and leaving
+ *   adopt.c       adoption        joining, under a new id after each connect
+ *   match.c       matching        which queues there are, of a worker that serves patterns
+ *   claim.c       claims          asking for jobs; wide.c: in which of very many queues
+ *   due.c         due             what is due: jobs with a time, schedules
+ *   heartbeat.c   heartbeat       the lease goes on, silent workers are reaped
+ *   limits.c      limits          what it knows of the limits of its types
+ *   precheck.c    precheck        is this a Redis to run on, and does it let us?
+ *   room.c        capacity        how many jobs a claim may bring
+ *   alone.c       alone           jobs that run alone
+ *   watch.c       watch           time limits, cancelled jobs, a lease that is over
+ *   settle.c      settling        what has ended is reported; batches.c: the last job of a batch here
+ *   request.c     requests        requests and answers, in all of these; distance.c: how far away Redis is
+ *   session.c     session         id, rights and lease
+ *   ending.c      ending          who asks the worker to end, and its result
+ *   reasons.c     reasons         why the scheduler runs
+ *   begin.c       begin           start times of tasks on the loop
+ *   guard.c       guard           a loop that stands still
+ *   options.c     options         read and checked; not changed afterwards
+ *   log_once.c    logged          lines that are logged once
+ *   waking.c      waking          blocking commands of an idle worker
+ *   pool.c        pool            executors
+ *   way/          handlers        running one job: handler.c, and a file for each way
  *
  * Everything but the pool's threads and the guard runs on the loop. */
 #ifndef WORKER_WORKER_H
@@ -19,7 +40,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/redis/client.h"
 #include "core/redis/link.h"
 #include "worker/adopt.h"
 #include "worker/alone.h"
@@ -34,6 +54,7 @@
 #include "worker/limits.h"
 #include "worker/log_once.h"
 #include "worker/match.h"
+#include "worker/options.h"
 #include "worker/pool.h"
 #include "worker/precheck.h"
 #include "worker/reasons.h"
@@ -49,94 +70,54 @@
 #include "worker/way/way.h"
 #include "worker/wide.h"
 
-#define QUEUES_MOST 1000 /* names and patterns of queues */
 #define INTERRUPTED_MOST 3
 #define THREADS_MOST 1024
 #define REQUEST_TIMEOUT_S 5.0
 #define MS INT64_C(1000)
 #define NEVER INT64_MAX
 
-/* Of a type that may have no handler yet. */
-struct type_options {
-    char type[129];
-    struct weir_type_options options;
-};
-
 struct weir_worker {
-    /* Made before the loop runs, freed after it: worker.c. */
-    unsigned forks;
+    /* worker.c makes these before the loop runs, and frees them after it. */
+    unsigned forks;            /* of the process, when it was made */
     struct error error, setup; /* of the last call; of wrong options, which run reports */
+    struct options options;
     struct handlers handlers;
     int opened; /* handlers whose way was opened */
     struct ev_loop *loop;
     ev_async finished_async; /* executors have finished something */
-    struct link *link;
+    struct link *link;       /* to Redis */
     struct waking *waking;
     struct pool *pool;
-    struct trace *trace;
-    struct conditions conditions;
+    struct trace *trace;          /* NULL: none */
+    struct conditions conditions; /* what tasks run under */
+    struct wide *wide; /* the queues that it serves, where one claim cannot name them; NULL: it can */
     int64_t started_us;
     bool abandoned; /* a C function runs on: nothing that it uses may be freed */
 
-    /* options.c */
-    struct redis_address address;
-    char prefix[PREFIX_SIZE];
-    char *queue_names; /* owns what queues points to */
-    const char *queues[QUEUES_MOST];
-    int weights[QUEUES_MOST]; /* of queues; all 0: strict order */
-    int queue_count;
-    bool weighted;
-    struct wide *wide; /* those that it serves, where one claim cannot name them; NULL: it can */
-    int executors;
-    int64_t lease_us, grace_us, drain_max_us, kill_after_us;
-    int64_t dead_most, dead_age_us;
-    int64_t pause_most_us; /* that a handler may ask for */
-    bool drain, unknown_dead;
-    struct type_options *types; /* to be given to the handlers */
-    int type_count;
-    char *trace_file;
-
-    /* Each is written by the file of its name. */
+    /* Each is written by its owner alone; see above. */
     struct log_once logged;
+    struct begin begin;
+    struct guard guard;
     struct reasons reasons;
     struct ending ending;
     struct session session;
-    struct requests requests; /* request.c */
-    struct settling settling; /* settle.c */
-    struct limits_here limits;
+    struct requests requests;
+    struct settling settling;
     struct watch watch;
-    struct begin begin;
     struct alone alone;
-    struct capacity capacity; /* room.c */
-    struct due due;
-    struct heartbeat heartbeat;
+    struct capacity capacity;
     struct precheck precheck;
-    struct matching matching; /* match.c */
-    struct draining draining; /* drained.c */
-    struct adoption adoption; /* adopt.c */
+    struct limits_here limits;
+    struct heartbeat heartbeat;
+    struct due due;
+    struct claims claims;
+    struct matching matching;
+    struct adoption adoption;
+    struct at_exit at_exit;
     struct stop stop;
-    struct guard guard;
-    struct at_exit at_exit; /* exit.c */
-
-    /* claim.c. What the last claim said; times by this machine's monotonic clock, 0: unknown or never. */
-    struct claim claim;
-    bool more, starved;
-    int64_t next_us, duty_until_redis_us, duty_until_us;
-    int64_t second_us; /* it is the second, and claims then after the worker on duty */
-    int64_t looked_us, hungry_us, mark_us;
-    int64_t turn;
-    int claimed_free;  /* executors that the last claim could use */
-    double body_bytes; /* of a job, as a rule */
-
-    /* turn.c */
-    ev_timer timer; /* the next decision of the scheduler */
+    struct draining draining;
+    ev_timer timer; /* of turn.c: the scheduler's next decision */
 };
-
-/* options.c: 0, or w->error. */
-int worker_read_options(struct weir_worker *w, const struct weir_worker_options *options);
-/* Gives each handler the options of its type. */
-WEIR_CHECKED int worker_spread_options(struct weir_worker *w);
-void worker_free_options(struct weir_worker *w);
 
 /* turn.c: the scheduler's watchers, before and after the loop runs. */
 void worker_open_turns(struct weir_worker *w);

@@ -1,0 +1,45 @@
+/* A worker's options: read, checked, defaults put in. Nothing changes them afterwards. */
+#ifndef WORKER_OPTIONS_H
+#define WORKER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/redis/client.h"
+#include "worker/way/handler.h"
+
+#define QUEUES_MOST 1000 /* names and patterns of queues */
+
+struct type_options;
+struct options {
+    struct redis_address address;
+    char prefix[PREFIX_SIZE];        /* of all keys */
+    const char *queues[QUEUES_MOST]; /* names and patterns, in order */
+    int weights[QUEUES_MOST];        /* of the queues, if weighted */
+    int queue_count;
+    bool weighted; /* by weight; else in strict order */
+    bool wide;     /* more than one claim can name, or patterns */
+    int executors;
+    int64_t lease_us;
+    int64_t grace_us;               /* for what runs when the worker stops */
+    int64_t kill_after_us;          /* from TERM to KILL */
+    int64_t pause_most_us;          /* that a handler may ask for */
+    int64_t dead_most, dead_age_us; /* dead jobs that are kept; 0: as the namespace says */
+    bool unknown_dead;              /* jobs of types that no worker runs become dead */
+    bool drain;                     /* end when nothing is left */
+    int64_t drain_max_us;           /* that draining may take; 0: any */
+    char *trace_file;               /* NULL: no trace */
+    struct type_options *types;     /* of types that may have no handler yet */
+    int type_count;
+    char *queue_names; /* owns what queues points to */
+};
+
+/* All zero before it. On failure, too, options_free() frees what it holds. */
+WEIR_CHECKED int options_read(struct options *o, const struct weir_worker_options *given, struct error *e);
+WEIR_CHECKED int options_add_type(struct options *o, const char *type, const struct weir_type_options *given,
+                                  struct error *e);
+/* Gives each handler the options of its type. */
+WEIR_CHECKED int options_spread(const struct options *o, struct handlers *handlers, struct error *e);
+void options_free(struct options *o);
+
+#endif
