@@ -439,7 +439,7 @@ static void cancelled_while_cut_off(void **state)
     kill(worker, SIGCONT);
     await(stage_stat(s, "run", "cancelled") == 1);
     await(!is_running(command));
-    await_text(s->server.folder, "worker.err", "run j0: cancelled: told to end");
+    await_text(s->server.folder, "worker.err", "run j0: cancelled: asked to end");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -462,7 +462,7 @@ static void over_its_time(void **state)
     await(stage_stat(s, "run", "retried") == 1);
     assert_false(is_running(command));
     await(!is_running(child));
-    await_text(s->server.folder, "worker.err", "run j0: over its time of 0.4 s: told to end");
+    await_text(s->server.folder, "worker.err", "run j0: over its time of 0.4 s: asked to end");
     await_text(s->server.folder, "worker.err", "over its time of 0.4 s: killed by signal 9: the last words");
     assert_int_equal(stage_end(worker), 0);
 }

@@ -294,7 +294,7 @@ static void a_decimal_comma(void **state)
     await_text(s->server.folder, "worker.err", "exec j0: throttled, 1 in a row: a pause of 900ms");
     await_text(s->server.folder, "worker.err", "pipe j1: throttled, 1 in a row: a pause of 900ms");
     stage_push_text(s, "{\"id\":\"j2\",\"type\":\"wait\",\"timeout\":0.25}");
-    await_text(s->server.folder, "worker.err", "wait j2: over its time of 0.25 s: told to end");
+    await_text(s->server.folder, "worker.err", "wait j2: over its time of 0.25 s: asked to end");
     await_text(s->server.folder, "worker.err", " s: over its time of 0.25 s");
     assert_int_equal(stage_end(pid), 0);
 }

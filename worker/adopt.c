@@ -1,5 +1,5 @@
-/* Joining: a worker tells Redis that it is there, under a new id after each connect, and adopts what it had
- * under its old one. */
+/* Joining: a worker registers with Redis, under a new id after each connect, and adopts what it had under its
+ * old one. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -13,14 +13,14 @@
 
 /* With more to take than executors: how long to wait for half of them to be free. */
 #define HUNGRY_US (MS / 2)
-#define POLL_US (1500 * MS)      /* hints may be lost: a worker off duty looks at least that often, */
+#define POLL_US (1500 * MS)      /* hints may be lost: a worker off duty claims at least that often, */
 #define POLL_LEAST_US (100 * MS) /* one on duty, or its second, not more often without a reason */
-/* A queue that nobody watches is looked at so often by the worker on duty; of more queues than LOOKED_AT each
- * more seldom, so that it costs Redis one to two percent at most. */
-#define LOOK_US (400 * MS)
-#define LOOKED_AT 1000
+/* The worker on duty claims so often from a queue that nobody watches; of more than UNWATCHED queues from each
+ * less often, so that it costs Redis one to two percent at most. */
+#define UNWATCHED_US (400 * MS)
+#define UNWATCHED 1000
 #define MARK_US (1000 * MS)     /* how often the rates are marked */
-#define LOOK_BYTES (512 * 1024) /* what a claim reads */
+#define READ_BYTES (512 * 1024) /* of bodies, in one claim */
 #define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
 
 static int at_most(int n, int most)
@@ -108,7 +108,7 @@ static void log_waiting(struct weir_worker *w)
 }
 
 /* What a claim says holds for the queues that it named. Off duty, when something is due is for another; who
- * takes the duty looks at all. */
+ * takes the duty claims from all. */
 static void hear_wide(struct weir_worker *w, int64_t now)
 {
     bool on_duty = w->claims.last.duty_until_us != 0;
@@ -116,7 +116,7 @@ static void hear_wide(struct weir_worker *w, int64_t now)
     wide_hear(w->wide,
               &(struct wide_answer){&w->claims.last, w->claims.free, on_duty ? w->claims.next_us : 0, now});
     if (on_duty && !w->claims.duty_until_redis_us) {
-        wide_look_at_all(w->wide);
+        wide_claim_all(w->wide);
         wide_hold_all(w->wide);
     }
     w->claims.more = wide_due(w->wide) <= now;
@@ -154,7 +154,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     alone_hear(w, &w->claims.last, now);
     w->claims.next_us = worker_local_time(w, w->claims.last.next_us);
     if (w->claims.next_us)
-        w->claims.next_us -= worker_way_there(w);
+        w->claims.next_us -= worker_lead_time(w);
     if (w->wide)
         hear_wide(w, now);
     w->claims.more_us = w->claims.more ? now : 0;
@@ -234,22 +234,22 @@ static struct names awake_types(struct weir_worker *w)
 /* How far ahead slots may be granted: until the claim after this one can be there. */
 static int64_t ahead(struct weir_worker *w)
 {
-    int64_t ahead_us = GATE_AHEAD_US + worker_way_there(w);
+    int64_t ahead_us = GATE_AHEAD_US + worker_lead_time(w);
 
     return ahead_us < GATE_AHEAD_MOST_US ? ahead_us : GATE_AHEAD_MOST_US;
 }
 
-static int64_t look_every(const struct weir_worker *w)
+static int64_t unwatched_time(const struct weir_worker *w)
 {
     int queues = wide_count(w->wide);
 
-    return queues > LOOKED_AT ? LOOK_US * queues / LOOKED_AT : LOOK_US;
+    return queues > UNWATCHED ? UNWATCHED_US * queues / UNWATCHED : UNWATCHED_US;
 }
 
 /* A worker that is to run a job alone stays with the queues in which that was found. */
 static void pick_queues(struct weir_worker *w, struct claim_call *call, int64_t now)
 {
-    int64_t stale_us = now - (w->claims.duty_until_us ? look_every(w) : POLL_US) / 2;
+    int64_t stale_us = now - (w->claims.duty_until_us ? unwatched_time(w) : POLL_US) / 2;
 
     if (call->held)
         wide_hold_all(w->wide);
@@ -260,15 +260,15 @@ static void pick_queues(struct weir_worker *w, struct claim_call *call, int64_t 
 
 void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64_t now)
 {
-    int most = (int)fmax(1, fmin(1000, LOOK_BYTES / fmax(64, w->claims.body_bytes)));
-    int look = room.free + room.prefetch;
+    int most = (int)fmax(1, fmin(1000, READ_BYTES / fmax(64, w->claims.body_bytes)));
+    int wanted = room.free + room.prefetch;
     struct claim_call call = {
         .worker = w->session.id,
         .group = w->adoption.group,
         .turn = ++w->claims.turn,
         .free = room.free,
         .prefetch = room.prefetch,
-        .look = at_most(at_least(look, 16), most),
+        .look = at_most(at_least(wanted, 16), most),
         .duty_until_us = w->claims.duty_until_redis_us,
         .ahead_us = ahead(w),
         .far = at_least(room.free - at_least(w->options.executors / 4, 1),
@@ -296,7 +296,7 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
     worker_send(w, a, on_claimed);
 }
 
-/* When to look though nothing calls: on duty, to renew it in time. */
+/* When to claim without a reason: on duty, to renew it in time. */
 static int64_t poll_time(const struct weir_worker *w)
 {
     int64_t at = w->claims.duty_until_us
@@ -325,7 +325,7 @@ int64_t worker_claim_time(struct weir_worker *w, struct room room)
         at = w->claims.next_us;
     if (on_duty && w->due.at_us && w->due.at_us < at)
         at = w->due.at_us;
-    if (on_duty && w->wide && wide_oldest(w->wide) < at - look_every(w))
-        at = wide_oldest(w->wide) + look_every(w);
+    if (on_duty && w->wide && wide_oldest(w->wide) < at - unwatched_time(w))
+        at = wide_oldest(w->wide) + unwatched_time(w);
     return at;
 }

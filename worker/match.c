@@ -51,7 +51,7 @@ static void on_matched(void *arg, const struct redisReply *reply)
 /* And all of those that it knows are claimed from again. */
 void worker_match_soon(struct weir_worker *w)
 {
-    wide_look_at_all(w->wide);
+    wide_claim_all(w->wide);
     w->matching.at_us = 0;
 }
 

@@ -443,7 +443,7 @@ bool pool_give_up(struct pool *p, struct task *task)
     return runs;
 }
 
-/* ---- A look at them */
+/* ---- What runs and waits */
 
 bool pool_is_running(struct pool *p, const struct task *task)
 {

@@ -1,5 +1,5 @@
 /* Before the first job: is this a Redis on which jobs are kept and rates hold? One that evicts keys would
- * lose jobs in silence, so a worker does not begin there; once a minute it looks whether that has become so.
+ * lose jobs in silence, so a worker does not begin there; once a minute it checks whether that has become so.
  * And after each connect, and whenever Redis has refused a right: may the user run all that scripts call? A
  * script that is refused a command halfway leaves jobs at two places, so nothing is moved before it may. */
 #include "core/log.h"
@@ -12,7 +12,7 @@
 static void log_settings(const struct settings *settings)
 {
     if (settings->hidden)
-        log_line(LOG_LEVEL_WARN, "not allowed to look at Redis's settings: give the user +info, or undo the "
+        log_line(LOG_LEVEL_WARN, "not allowed to read Redis's settings: give the user +info, or undo the "
                                  "rename-command of INFO");
     else if (!settings->has_aof)
         log_line(LOG_LEVEL_WARN,

@@ -74,7 +74,7 @@ int64_t worker_local_time(const struct weir_worker *w, int64_t redis_us)
 }
 
 /* The offset has the way back already. */
-int64_t worker_way_there(const struct weir_worker *w)
+int64_t worker_lead_time(const struct weir_worker *w)
 {
     int64_t trip_us = distance_trip(&w->requests.distance);
 

@@ -36,6 +36,6 @@ void worker_hear_clock(struct weir_worker *w, int64_t redis_us);
 /* A time of Redis's clock on our monotonic one; 0: never. */
 int64_t worker_local_time(const struct weir_worker *w, int64_t redis_us);
 /* How long before a time of Redis a request must leave to be there; 0: Redis is near. */
-int64_t worker_way_there(const struct weir_worker *w);
+int64_t worker_lead_time(const struct weir_worker *w);
 
 #endif

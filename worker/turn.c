@@ -41,7 +41,7 @@ static void begin_turn(struct weir_worker *w, struct room room, int64_t now)
     }
     if (worker_match_time(w) <= now)
         worker_match(w, &a);
-    if (worker_claim_time(w, room) <= now + worker_way_there(w) || /* the next turn waits for this one */
+    if (worker_claim_time(w, room) <= now + worker_lead_time(w) || /* the next turn waits for this one */
         (worker_drained_time(w) <= now && room.free > 0)) {
         bool drained = worker_drained_time(w) <= now;
 

@@ -23,7 +23,7 @@ struct waking {
     const struct waking_events *events;
     void *arg;
     int count;
-    struct wait waits[]; /* bell, spare, told, the queues */
+    struct wait waits[]; /* bell, spare, cancelled jobs, the queues */
 };
 
 static void block(struct wait *w);
@@ -58,8 +58,8 @@ static void on_removed(void *arg, const struct redisReply *reply)
 }
 
 /* A token leaves its list when it has come, so a connection that is lost on the way loses none. Nothing for
- * half a minute: whoever wants to be told asks again. */
-static void on_told(struct wait *w, const struct redisReply *reply)
+ * half a minute: the caller waits again if it needs to. */
+static void on_cancelled(struct wait *w, const struct redisReply *reply)
 {
     struct args a;
 
@@ -67,7 +67,7 @@ static void on_told(struct wait *w, const struct redisReply *reply)
     if (!w->wanted)
         return;
     args_init(&a);
-    w->waking->events->on_told(w->waking->arg, (struct span){reply->str, reply->len}, &a);
+    w->waking->events->on_cancelled(w->waking->arg, (struct span){reply->str, reply->len}, &a);
     link_send(w->link, &a, PASS_S, on_removed, w);
     args_free(&a);
 }
@@ -93,14 +93,14 @@ static void on_answer(void *arg, const struct redisReply *reply)
     w->blocked = false;
     if (reply && reply->type == REDIS_REPLY_ERROR) {
         if (!w->refused)
-            log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by looking once a second", w->key,
+            log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by polling once a second", w->key,
                      reply->str);
         w->refused = true;
         return;
     }
     w->refused = false;
-    if (w->kind == WAKE_TOLD) {
-        on_told(w, reply);
+    if (w->kind == WAKE_CANCELLED) {
+        on_cancelled(w, reply);
     } else if (woken) {
         struct span what = what_woke(w, reply);
 
@@ -114,7 +114,7 @@ static void on_answer(void *arg, const struct redisReply *reply)
 
 static void block(struct wait *w)
 {
-    bool peeks = w->kind == WAKE_QUEUE || w->kind == WAKE_TOLD;
+    bool peeks = w->kind == WAKE_QUEUE || w->kind == WAKE_CANCELLED;
     struct args a;
 
     if (w->blocked || !w->wanted || !w->key || !link_is_up(w->link))
@@ -140,7 +140,7 @@ static void on_up(void *arg)
 
 static void on_down(void *arg, const struct error *why)
 {
-    (void)arg; /* the worker's own connection tells of it */
+    (void)arg; /* the worker's own connection logs it */
     (void)why;
 }
 
@@ -168,7 +168,7 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
     return w;
 }
 
-/* That of told changes with the worker's id: who waits for the old one begins anew. */
+/* The key for cancelled jobs changes with the worker's id: a wait for the old one is dropped. */
 static void name(struct wait *w, struct span key)
 {
     if (w->key && strlen(w->key) == key.len && memcmp(w->key, key.at, key.len) == 0)
@@ -202,7 +202,7 @@ static void want(struct wait *wait)
 
 void waking_listen(struct waking *w)
 {
-    want(&w->waits[WAKE_TOLD]);
+    want(&w->waits[WAKE_CANCELLED]);
 }
 
 /* "weir:{0}:queue:<name>" */
@@ -230,7 +230,7 @@ void waking_wait(struct waking *w, bool on_duty)
     for (int i = 0; i < w->count; i++) {
         struct wait *wait = &w->waits[i];
 
-        if (wait->kind == WAKE_TOLD)
+        if (wait->kind == WAKE_CANCELLED)
             continue;
         wait->wanted = (wait->kind != WAKE_SPARE) == on_duty && !wait->paused;
         if (wait->wanted)

@@ -1,6 +1,6 @@
 /* Waking: what an idle worker waits for, each in a blocking command on a connection of its own.
  *
- *   bell:<group>   on duty: "look again", something became due earlier than the worker on duty knew
+ *   bell:<group>   on duty: something became due earlier than the worker on duty knew
  *   queue:<queue>  on duty: a job was pushed, by anyone; BLMOVE of a queue onto itself does not pop it
  *   spare:<group>  off duty: the worker on duty has more than it can take, or gave up the duty
  *   told:<worker>  while jobs run that take long: the token of one that was cancelled; it is removed when it
@@ -14,7 +14,7 @@
  * A queue that is paused is not peeked at: it would answer at once, again and again. Its resuming rings the
  * bell.
  *
- * All are hints: a lost one costs latency until the worker looks again by itself, never a job. */
+ * All are hints: a lost one costs latency until the worker polls, never a job. */
 #ifndef WORKER_WAKING_H
 #define WORKER_WAKING_H
 
@@ -24,14 +24,14 @@
 struct ev_loop;
 struct waking;
 
-enum wake { WAKE_BELL, WAKE_SPARE, WAKE_TOLD, WAKE_QUEUE };
+enum wake { WAKE_BELL, WAKE_SPARE, WAKE_CANCELLED, WAKE_QUEUE };
 
 struct waking_events {
-    /* Look now. what: the queue, or what stood in the bell (core/redis/bell.lua). False: of no use here, for
+    /* Claim now. what: the queue, or what stood in the bell (core/redis/bell.lua). False: of no use here, for
      * others. */
     bool (*on_wake)(void *arg, enum wake why, struct span what);
     /* The job of this lease was cancelled. Makes *heard, which says that this has come. */
-    void (*on_told)(void *arg, struct span token, struct args *heard);
+    void (*on_cancelled)(void *arg, struct span token, struct args *heard);
 };
 
 /* events is borrowed. NULL: out of memory. */
@@ -40,7 +40,7 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
 /* The names of the keys, after each adopt; of the queues that of the first names, patterns are passed over.
  */
 void waking_name(struct waking *w, const struct adopt *adopt);
-/* Waits to be told, for half a minute at least. */
+/* Waits for cancelled jobs, for half a minute at least. */
 void waking_listen(struct waking *w);
 /* The queues that are paused now, by their names; no others are. */
 void waking_pause(struct waking *w, const struct span *queues, size_t count);

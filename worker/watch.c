@@ -1,9 +1,9 @@
 /* Watching what runs: jobs over their time, jobs that were cancelled, and the lease itself.
  *
  * Commands and children get TERM, and KILL when they have not ended some seconds later. A C handler can only
- * be told. One on the loop that is over its time is given up: its job failed, whatever it says later. So is
- * one on a thread that has not ended some seconds after it was told, and then the worker stops: its executor
- * is gone, and only the end of the process stops the function.
+ * be asked to end. One on the loop that is over its time is given up: its job failed, whatever it returns
+ * later. So is one on a thread that has not ended some seconds after it was asked, and then the worker stops:
+ * its executor is gone, and only the end of the process stops the function.
  *
  * Past the end of its lease, which is one lease after the last heartbeat that Redis answered was sent,
  * another worker may run what runs here. Then everything is ended and nothing of it settled; a function on a
@@ -93,11 +93,11 @@ static void over_time(struct weir_worker *w, struct task *task, int64_t now)
         give_up(w, task, now);
         return;
     }
-    task_log(LOG_LEVEL_WARN, task, "over its time of %g s: told to end", (double)task->timeout_us / 1e6);
+    task_log(LOG_LEVEL_WARN, task, "over its time of %g s: asked to end", (double)task->timeout_us / 1e6);
     ask(w, task, ASKED_OVER_TIME, now);
 }
 
-/* Nobody has asked it to end, or it was told and that is all that can be done. */
+/* It was not asked to end, or it was, and nothing else can be done. */
 static bool is_timed(const struct task *task)
 {
     int asked = atomic_load(&task->asked);
@@ -248,7 +248,7 @@ void worker_cancel(struct weir_worker *w, struct span token)
         atomic_store(&s.found->asked, ASKED_CANCELLED); /* so it will not begin */
         return;
     }
-    task_log(LOG_LEVEL_INFO, s.found, "cancelled: told to end");
+    task_log(LOG_LEVEL_INFO, s.found, "cancelled: asked to end");
     ask(w, s.found, ASKED_CANCELLED, clock_mono_us());
 }
 

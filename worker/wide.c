@@ -7,7 +7,7 @@
 #define SHARE                                                                                                \
     (WIDE_CLAIM - 8)     /* of a claim, for queues where something is due: the rest is for the others  \
                                 */
-#define TOGETHER_US 2000 /* what is due so soon is looked at together: slots are granted farther ahead */
+#define TOGETHER_US 2000 /* what is due so soon is claimed together: slots are granted farther ahead */
 #define NOW 1            /* due: long ago */
 #define NEVER INT64_MAX
 
@@ -16,8 +16,8 @@ struct queue {
     int rank;      /* of the word that stands for it */
     bool is_named; /* by that */
     bool is_known, held, picked;
-    bool rung; /* since it was picked */
-    int64_t due_us, looked_us;
+    bool rung;                /* since it was picked */
+    int64_t due_us, named_us; /* in a claim, last */
     char name[];
 };
 
@@ -196,7 +196,7 @@ bool wide_is_complete(const struct wide *w)
 
 /* ---- What is due */
 
-void wide_look_at_all(struct wide *w)
+void wide_claim_all(struct wide *w)
 {
     for (int i = 0; w && i < w->queue_count; i++) {
         w->by_name[i]->due_us = NOW;
@@ -224,7 +224,7 @@ void wide_ring(struct wide *w, struct span queue)
     bool full;
 
     if (is_several(queue)) {
-        wide_look_at_all(w);
+        wide_claim_all(w);
         wide_hold_all(w);
         return;
     }
@@ -247,8 +247,8 @@ static void know_times(struct wide *w)
 
         if (q->due_us < w->due_us)
             w->due_us = q->due_us;
-        if (q->looked_us < w->oldest_us)
-            w->oldest_us = q->looked_us;
+        if (q->named_us < w->oldest_us)
+            w->oldest_us = q->named_us;
     }
     w->times_known = true;
 }
@@ -274,7 +274,7 @@ static bool is_due(const struct queue *q, int64_t till_us)
 
 static bool is_stale(const struct queue *q, int64_t till_us)
 {
-    return q->looked_us < till_us;
+    return q->named_us < till_us;
 }
 
 static int mark(struct wide *w, bool (*wants)(const struct queue *, int64_t), int64_t till_us, int n,
@@ -390,7 +390,7 @@ void wide_hear(struct wide *w, const struct wide_answer *answer)
 
         if (!q->rung)
             q->due_us = again ? answer->now_us : answer->next_us ? answer->next_us : NEVER;
-        q->looked_us = answer->now_us;
+        q->named_us = answer->now_us;
         TAILQ_REMOVE(&w->turns[q->rank], q, turn);
         TAILQ_INSERT_TAIL(&w->turns[q->rank], q, turn);
     }

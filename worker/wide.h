@@ -1,10 +1,10 @@
-/* The queues of a worker that serves patterns, or more queues than one claim looks at: which of them the next
+/* The queues of a worker that serves patterns, or more queues than one claim can name: which of them the next
  * claim names.
  *
  * Words are in strict order; the queues of one pattern take turns: a claim names those where something is
- * due, as far as is known, and the one that got an executor goes behind the others. Those that were not
- * looked at for a while come along: a foreign client may have pushed into one. What claims answer holds for
- * all queues that they named, so a queue is looked at too often rather than too late.
+ * due, as far as is known, and the one that got an executor goes behind the others. Those that no claim
+ * named for a while come along: a foreign client may have pushed into one. What claims answer holds for
+ * all queues that they named, so a queue is claimed from too often rather than too late.
  *
  * Times are monotonic, in us. */
 #ifndef WORKER_WIDE_H
@@ -36,16 +36,16 @@ void wide_forget_others(struct wide *w);
 bool wide_is_complete(const struct wide *w);
 /* A bell has named this queue, "*": several. */
 void wide_ring(struct wide *w, struct span queue);
-/* All are to be looked at; held types of all. NULL: nothing is done. */
-void wide_look_at_all(struct wide *w);
+/* All must be claimed from; with the held types of all. NULL: nothing is done. */
+void wide_claim_all(struct wide *w);
 void wide_hold_all(struct wide *w);
 
-/* Those for the next claim: where something is due by now, and some that were looked at before stale_us. The
+/* Those for the next claim: where something is due by now, and some that were last named before stale_us. The
  * names live until the next pick. */
 struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us);
 /* The last pick. */
 struct names wide_picked(const struct wide *w);
-/* Are held types to be looked at in one of them? Then that has been said. */
+/* Must held types be checked in one of them? Asked once. */
 bool wide_take_held(struct wide *w);
 
 struct wide_answer {
@@ -57,7 +57,7 @@ struct wide_answer {
 /* What the claim of the last pick has answered. */
 void wide_hear(struct wide *w, const struct wide_answer *answer);
 
-/* When the first of them is due, INT64_MAX: never; and when the one was looked at that had to wait longest,
+/* When the first of them is due, INT64_MAX: never; and when the one was last named that has waited longest,
  * INT64_MAX: there is none. */
 int64_t wide_due(struct wide *w);
 int64_t wide_oldest(struct wide *w);

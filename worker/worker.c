@@ -172,7 +172,7 @@ static bool on_wake(void *arg, enum wake why, struct span what)
     return true;
 }
 
-static void on_told(void *arg, struct span token, struct args *heard)
+static void on_cancelled(void *arg, struct span token, struct args *heard)
 {
     struct weir_worker *w = arg;
 
@@ -180,7 +180,7 @@ static void on_told(void *arg, struct span token, struct args *heard)
     worker_cancel(w, token);
 }
 
-static const struct waking_events waking_events = {.on_wake = on_wake, .on_told = on_told};
+static const struct waking_events waking_events = {.on_wake = on_wake, .on_cancelled = on_cancelled};
 
 static int count_thread_types(const struct weir_worker *w)
 {
@@ -209,7 +209,7 @@ static int make_executors(struct weir_worker *w)
 
 static void on_serving(struct weir_worker *w)
 {
-    wide_look_at_all(w->wide);
+    wide_claim_all(w->wide);
     worker_claim_soon(w, true);
 }
 

@@ -86,7 +86,7 @@ static int start(struct command *c)
         return rc;
     atomic_store(&c->task->process, c->process.pid);
     if (atomic_load(&c->task->asked) != ASKED_NOTHING)
-        kill(-c->process.pid, SIGTERM); /* it was asked before there was a process to be told */
+        kill(-c->process.pid, SIGTERM); /* it was asked before there was a process */
     return 0;
 }
 
@@ -127,7 +127,7 @@ static void write_some(struct command *c)
         close_fd(&c->process.in); /* a command need not read its job */
 }
 
-/* Until the process has ended. Without pidfd (an old kernel) its pipes tell. */
+/* Until the process has ended. Without pidfd (an old kernel) its pipes show it. */
 static void converse(struct command *c)
 {
     while (c->process.pidfd >= 0 || c->process.out >= 0 || c->process.err >= 0) {
@@ -156,7 +156,7 @@ static void converse(struct command *c)
 /* ---- Ending */
 
 /* The number that is the last line of standard output, the seconds of a pause; -1: there is none, or a wrong
- * one, which is told. */
+ * one, which is logged. */
 static double asked_pause_s(struct command *c)
 {
     struct tail *t = &c->out_tail;

@@ -1,4 +1,4 @@
-/* C functions that run on a thread. Nobody can stop one: it is told, by weir_job_is_cancelled(). */
+/* C functions that run on a thread. Nobody can stop one: it can ask weir_job_is_cancelled(). */
 #include <pthread.h>
 #include <stdlib.h>
 

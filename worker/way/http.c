@@ -142,7 +142,7 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
 }
 
 /* Digits, the seconds, or a date, which counts from the answer's own; -1: none, or one that cannot be read,
- * which is told. */
+ * which is logged. */
 static double retry_after_s(const struct request *r)
 {
     time_t till, now;

@@ -12,8 +12,8 @@
  * die with the guilty. If the child died without reason to think that the next one does better, the type
  * rests, 0.1 s to 30 s: its jobs stay in Redis. After that the next child gets one job at first.
  *
- * A line that is no answer is told in the log; a child that writes only such lines is ended. A wrong member
- * of an answer is told too and counts as left out: the job has run, and its status stands. An answer that
+ * A line that is no answer is logged; a child that writes only such lines is ended. A wrong member
+ * of an answer is logged too and counts as left out: the job has run, and its status stands. An answer that
  * cannot be read from behind the id on is a failure of that job: it waits for no other. To end one job, its
  * child is ended. */
 #include "worker/way/pipe.h"
@@ -329,7 +329,7 @@ static const struct {
     [REASON] = {"reason", is_text, "a string"},
 };
 
-/* false: it was left out, or null, or wrong, which is told. */
+/* false: it was left out, or null, or wrong, which is logged. */
 static bool find_optional(const struct task *task, const struct json_members *answer, struct span line,
                           int which, struct span *value)
 {

@@ -42,7 +42,7 @@ static size_t mark(char line[SINK_MARK_SIZE], uint64_t dropped)
 
 /* Cuts the last line, or only one that is torn: a worker that was killed, or a disk that was full, may have
  * left half a line, and the next one would be joined to it. Returns how many lines are missing then, a mark
- * counting as those that it tells of; -1: errno. */
+ * counting as those that it reports; -1: errno. */
 static int64_t cut_last_line(int fd, bool only_torn)
 {
     char tail[LINE_MAX_BYTES + 1];

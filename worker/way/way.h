@@ -20,7 +20,7 @@ struct way {
     void (*start)(struct task *task);
     /* Asks a running task to end (TERM), or makes it (KILL), on the loop's thread; task->asked says why. The
      * task then ends as any other: by returning from run(), or by task_ended(), now or later. It may have
-     * ended meanwhile. NULL: it can only be told, by weir_job_is_cancelled(). */
+     * ended meanwhile. NULL: it cannot be ended, only ask weir_job_is_cancelled(). */
     void (*end)(struct task *task, bool force);
     /* Frees task->state, which start() has set. NULL: it has none. */
     void (*release)(struct task *task);
