@@ -735,6 +735,24 @@ static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
     expect_token(0, "@1795000000000000*100/default/slow/~slow#0");
 }
 
+/* A worker that has not heard the answer says once more what has ended. */
+static void test_an_end_that_is_repeated_makes_room_once(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "concurrency:2"));
+    enqueue("default", "slow", "a b c d");
+    expect_claim("a b");
+    keep_tokens();
+    for (int i = 0; i < 2; i++) {
+        must(turns_settle_done("w", "slow", tokens, 1, &stale));
+        assert_int_equal(stale, i);
+    }
+    expect_claim("c");
+}
+
 static void test_a_cost_that_never_fits_is_dead(void **state)
 {
     static const char *const dear[] = {
@@ -1114,6 +1132,7 @@ int main(void)
         TEST(alike_jobs_start_when_their_slots_come),
         TEST(a_look_is_early_as_far_as_slots_would_be_lost),
         TEST(a_job_in_flight_is_one_whatever_it_costs),
+        TEST(an_end_that_is_repeated_makes_room_once),
         TEST(a_cost_that_never_fits_is_dead),
         TEST(a_job_without_a_key_counts_once),
         TEST(the_true_cost_is_taken_or_given_back),
