@@ -810,6 +810,22 @@ static void test_the_true_cost_is_taken_or_given_back(void **state)
     expect_claim("c");
 }
 
+/* Lanes at a key's gate are not noted to be woken until a job of the type has said what it cost. */
+static void test_the_first_true_cost_of_a_type_wakes_its_key(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/1000000/5,by=key"));
+    enqueue_with("slow", "a", KEY("k") ",\"cost\":5");
+    enqueue_with("slow", "b", KEY("k") ",\"cost\":2");
+    expect_claim("a");
+    keep_tokens();
+    must(turns_settle_cost("w", tokens[0], 1, &stale));
+    expect_claim("b");
+}
+
 /* The last word of a fixed window's state: the slots that are used. */
 static int used_of(const char *gate)
 {
@@ -1136,6 +1152,7 @@ int main(void)
         TEST(a_cost_that_never_fits_is_dead),
         TEST(a_job_without_a_key_counts_once),
         TEST(the_true_cost_is_taken_or_given_back),
+        TEST(the_first_true_cost_of_a_type_wakes_its_key),
         TEST(nothing_is_given_back_to_other_rules),
         TEST(what_was_not_spent_lets_others_start),
         TEST(a_throttled_job_pauses_its_limits),
