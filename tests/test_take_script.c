@@ -556,6 +556,32 @@ static void test_wrong_arguments_change_nothing(void **state)
 }
 
 /* Each is an answer of its own: those before and behind it are served. */
+/* What one key's gate says besides its algorithm's words is not the next key's. */
+static void test_a_pause_or_hold_of_a_key_is_its_own(void **state)
+{
+    static const char *const states[] = {
+        "1795000000000000 1795000009000000 - - gcra:1/1000000/1 0 0",
+        "1795000000000000 0 7,1795000009000000,mail/42 - gcra:1/1000000/1 0 0",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(states); i++) {
+        redisReply *reply;
+        struct args a;
+
+        free(server_ask(&server, "FLUSHALL", NULL));
+        free(server_ask(&server, "SET", PREFIX "gate:mail#0/a", states[i], NULL));
+        args_init(&a);
+        begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
+        add_item(&a, "mail", "a", 1);
+        add_item(&a, "mail", "b", 1);
+        reply = ask(&a, 2);
+        assert_int_equal(answer_of(reply, 0).retry_after_us, 9000000);
+        assert_int_equal(answer_of(reply, 1).status, 1);
+        freeReplyObject(reply);
+    }
+}
+
 static void test_keys_of_another_kind_are_told(void **state)
 {
     static const char *const rules[] = {"gcra:1/1000000/1", "gcra:1/1000000/1 gcra:9/1000000/9",
@@ -628,6 +654,7 @@ int main(void)
         cmocka_unit_test_setup(test_what_is_wrong_with_an_item, flush),
         cmocka_unit_test_setup(test_a_thousand_items_and_no_more, flush),
         cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
+        cmocka_unit_test_setup(test_a_pause_or_hold_of_a_key_is_its_own, flush),
         cmocka_unit_test_setup(test_keys_of_another_kind_are_told, flush),
         cmocka_unit_test_setup(test_a_key_may_come_twice, flush),
     };
