@@ -381,7 +381,7 @@ static void what_is_kept_is_asked_for(void **state)
     program_run(
         &o, NULL,
         (const char *[]){built("weir"), "status", "--redis", s->server.url, "--namespace", s->ns, NULL});
-    assert_non_null(strstr(o.out, "\n2000 dead jobs, 1"));
+    assert_non_null(strstr(o.out, "\n2,000 dead jobs, 1"));
     assert_int_equal(dead_count(s), 2000);
     dead(&o, s, "keep", "--most", "12", "--yes", NULL);
     expect(&o, 0, NULL, "");

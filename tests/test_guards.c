@@ -168,7 +168,7 @@ static void test_a_queue_is_paused_before_its_first_job(void **state)
     must_end("queue purge default", 0, "0 waiting and 0 parked jobs");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 0);
-    must_end("queue list", 0, "default                            1           0");
+    must_end("queue list", 0, "default        1       0");
     must_end("queue resume default", 0, "queue default goes on");
     assert_int_equal(claim("w", 1, 0), 1);
 }

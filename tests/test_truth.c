@@ -106,7 +106,7 @@ static void test_jobs_set_aside_are_counted_as_that(void **state)
     assert_int_equal((int)number_of("status", "types.slow.parked"), 0);
     assert_int_equal((int)number_of("status", "types.slow.waiting"), 0);
     assert_true(number_of("status", "types.slow.rate_now") <= 1);
-    must_say("status", "   aside ");
+    must_say("status", "  aside  ");
     weir("batch resume b");
     assert_int_equal((int)number_of("status", "types.slow.aside"), 0);
     assert_int_equal((int)number_of("status", "types.slow.waiting"), 8);
@@ -182,9 +182,9 @@ static void test_several_rules_are_forecast_together(void **state)
              status) < 1);
     assert_true(
         fabs(number_of("rate show slow", "next_start") - number_of("status", "types.slow.next_start")) < 2);
-    must_say("status", "     3/1d ");
+    must_say("status", "  3/1d  ");
     weir("queue purge default --yes");
-    must_say("status", "     3/1d "); /* not the rule of the moment */
+    must_say("status", "  3/1d  "); /* not the rule of the moment */
     assert_true(fabs(number_of("status", "types.slow.rate") - 3 / day_s) < 1e-9);
 }
 

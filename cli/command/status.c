@@ -1,30 +1,53 @@
 /* weir status: queues, types, workers. */
-#include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/command/commands.h"
-#include "cli/json.h"
 #include "cli/outlook.h"
+#include "cli/table.h"
+#include "cli/text.h"
 #include "queue/inspect/status.h"
 
 static int run_status(struct cli *cli, int argc, char **argv);
 
 const struct command command_status = {.name = "status", .run = run_status};
 
-/* ---- JSON */
+/* ---- The document */
+
+static json_t *queue_json(const struct queue_status *q)
+{
+    return json_pack("{s:I, s:o}", "waiting", (json_int_t)q->waiting, "paused_since",
+                     json_since(q->paused_us));
+}
 
 static json_t *type_json(const struct type_status *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:b}",
-                     "waiting", (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held",
-                     (json_int_t)t->held, "running", (json_int_t)t->running, "scheduled",
-                     (json_int_t)t->scheduled, "done", (json_int_t)t->done, "retried", (json_int_t)t->retried,
-                     "dead", (json_int_t)t->dead, "cancelled", (json_int_t)t->cancelled, "aside",
-                     (json_int_t)t->aside, "keyless", (json_int_t)t->keyless.jobs, "rate",
-                     t->rate > 0 ? json_real(t->rate) : json_null(), "rate_now", t->rate_now, "next_start",
-                     json_time(t->next_start_us), "finish_at", json_time(t->finish_us), "at_the_earliest",
-                     t->because != 0);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:o, s:o, s:b}", "waiting",
+        (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held, "running",
+        (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done", (json_int_t)t->done, "retried",
+        (json_int_t)t->retried, "dead", (json_int_t)t->dead, "cancelled", (json_int_t)t->cancelled, "aside",
+        (json_int_t)t->aside, "keyless", (json_int_t)t->keyless.jobs, "rule",
+        *t->rule ? text_word(t->rule) : json_null(), "rate", t->rate > 0 ? json_real(t->rate) : json_null(),
+        "rate_now", t->rate_now, "next_start", json_time(t->next_start_us), "finish_at",
+        json_time(t->finish_us), "at_the_earliest", t->because != 0);
+}
+
+static json_t *worker_json(const struct worker_status *w)
+{
+    return json_pack("{s:o, s:o, s:I, s:I, s:o}", "name", text_word(w->name), "host", text_word(w->host),
+                     "pid", (json_int_t)w->pid, "running", (json_int_t)w->running, "seen_at",
+                     json_seconds(w->seen_us));
+}
+
+/* A name may be any bytes. */
+static void add_named(json_t *object, const char *name, json_t *value)
+{
+    char *text = text_of(span_str(name));
+
+    if (text)
+        json_object_set_new(object, text, value);
+    free(text);
 }
 
 static json_t *status_json(const struct status *s)
@@ -32,19 +55,11 @@ static json_t *status_json(const struct status *s)
     json_t *queues = json_object(), *types = json_object(), *workers = json_array();
 
     for (size_t i = 0; i < s->queue_count; i++)
-        json_object_set_new(queues, s->queues[i].name,
-                            json_pack("{s:I, s:o}", "waiting", (json_int_t)s->queues[i].waiting,
-                                      "paused_since", json_since(s->queues[i].paused_us)));
+        add_named(queues, s->queues[i].name, queue_json(&s->queues[i]));
     for (size_t i = 0; i < s->type_count; i++)
-        json_object_set_new(types, s->types[i].name, type_json(&s->types[i]));
-    for (size_t i = 0; i < s->worker_count; i++) {
-        const struct worker_status *w = &s->workers[i];
-
-        json_array_append_new(workers,
-                              json_pack("{s:s, s:s, s:I, s:I, s:o}", "name", w->name, "host", w->host, "pid",
-                                        (json_int_t)w->pid, "running", (json_int_t)w->running, "seen_at",
-                                        json_seconds(w->seen_us)));
-    }
+        add_named(types, s->types[i].name, type_json(&s->types[i]));
+    for (size_t i = 0; i < s->worker_count; i++)
+        json_array_append_new(workers, worker_json(&s->workers[i]));
     return json_pack("{s:o, s:o, s:o, s:{s:I, s:o}}", "queues", queues, "types", types, "workers", workers,
                      "kept_dead", "jobs", (json_int_t)s->dead, "bytes",
                      s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes));
@@ -52,34 +67,48 @@ static json_t *status_json(const struct status *s)
 
 /* ---- Text */
 
-static void print_types(const struct status *s)
+static void put_end(FILE *to, const json_t *type, int64_t now_us)
 {
-    output("%-24s %9s %9s %7s %7s %8s %9s %10s %8s %6s %10s %9s  %s\n", "type", "waiting", "parked", "held",
-           "aside", "running", "scheduled", "done", "retried", "dead", "rate", "now", "ends");
-    for (size_t i = 0; i < s->type_count; i++) {
-        const struct type_status *t = &s->types[i];
-        char rate_now[40], ends[40] = "-";
+    double at_s = json_number_value(json_object_get(type, "finish_at"));
+    char when[PHRASE_SIZE];
 
-        if (t->finish_us >= 0)
-            cli_format_time(t->finish_us, ends);
-        output("%-24s %9" PRId64 " %9" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %9" PRId64
-               " %10" PRId64 " %8" PRId64 " %6" PRId64 " %10s %9s  %s%s\n",
-               t->name, t->waiting, t->parked, t->held, t->aside, t->running, t->scheduled, t->done,
-               t->retried, t->dead, *t->rule ? t->rule : "-", per_second(t->rate_now, rate_now), ends,
-               t->because && t->finish_us >= 0 ? " at the earliest" : "");
-    }
+    if (at_s > 0)
+        output_to(to, "%s%s", format_when(now_us, (int64_t)(at_s * 1e6), when),
+                  json_is_true(json_object_get(type, "at_the_earliest")) ? ", at the earliest" : "");
 }
 
-static void print_queue(const struct queue_status *q)
-{
-    char since[40] = "";
+static const struct column type_columns[] = {
+    COLUMN("type", ""),
+    COLUMN("waiting", "waiting", .show = SHOW_COUNT),
+    COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 3),
+    COLUMN("held", "held", .show = SHOW_COUNT, .drop = 5, .tone = TONE_WARNING),
+    COLUMN("aside", "aside", .show = SHOW_COUNT, .drop = 8),
+    COLUMN("running", "running", .show = SHOW_COUNT),
+    COLUMN("scheduled", "scheduled", .show = SHOW_COUNT, .drop = 7),
+    COLUMN("done", "done", .show = SHOW_COUNT, .drop = 4),
+    COLUMN("retried", "retried", .show = SHOW_COUNT, .drop = 9),
+    COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
+    COLUMN("rate", "rule", .drop = 2),
+    COLUMN("now", "rate_now", .show = SHOW_RATE, .drop = 6),
+    {.heading = "ends", .put = put_end},
+    {.heading = NULL},
+};
 
-    if (q->paused_us < 0)
-        strcpy(since, "an unknown time");
-    else if (q->paused_us > 0)
-        cli_format_time(q->paused_us, since);
-    output("%-24s %9" PRId64 "%s%s\n", q->name, q->waiting, *since ? "  paused since " : "", since);
-}
+static const struct column queue_columns[] = {
+    COLUMN("queue", ""),
+    COLUMN("waiting", "waiting", .show = SHOW_COUNT),
+    COLUMN("paused since", "paused_since", .show = SHOW_WHEN, .tone = TONE_WARNING),
+    {.heading = NULL},
+};
+
+static const struct column worker_columns[] = {
+    COLUMN("worker", "name"),
+    COLUMN("host", "host", .drop = 2),
+    COLUMN("pid", "pid", .drop = 1),
+    COLUMN("running", "running", .show = SHOW_COUNT),
+    COLUMN("seen", "seen_at", .show = SHOW_TIME),
+    {.heading = NULL},
+};
 
 static void print_keyless(const struct status *s)
 {
@@ -88,43 +117,51 @@ static void print_keyless(const struct status *s)
             keyless_print(stdout, s->types[i].name, &s->types[i].keyless);
 }
 
-static void print_cancelled(const struct status *s)
+static void print_ended(const struct status *s)
 {
+    char jobs[PHRASE_SIZE], bytes[32];
     int64_t cancelled = 0;
 
     for (size_t i = 0; i < s->type_count; i++)
         cancelled += s->types[i].cancelled;
+    if (s->dead > 0)
+        output("\n%s, %s\n", counted(s->dead, "dead job", jobs),
+               s->dead_bytes < 0 ? "bytes not counted yet" : sized(s->dead_bytes, bytes));
     if (cancelled > 0)
-        output("\n%" PRId64 " jobs were cancelled\n", cancelled);
+        output("\n%s cancelled\n", counted(cancelled, "job", jobs));
 }
 
-static void print_status(const struct status *s)
+static int print_status(struct cli *cli, const struct status *s, const json_t *doc)
 {
-    char bytes[32];
+    const json_t *queues = json_object_get(doc, "queues"), *workers = json_object_get(doc, "workers");
+    int rc = 0;
 
     if (s->type_count == 0)
         output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
-        print_types(s);
+        rc = table_print(cli, stdout, type_columns, json_object_get(doc, "types"), s->now_us);
     print_keyless(s);
-    if (s->queue_count > 0)
-        output("\n%-24s %9s\n", "queue", "waiting");
-    for (size_t i = 0; i < s->queue_count; i++)
-        print_queue(&s->queues[i]);
-    if (s->worker_count == 0)
-        output("\nno workers; start one with weir worker\n");
-    else
-        output("\n%-24s %-20s %8s %8s  %s\n", "worker", "host", "pid", "running", "seen");
-    for (size_t i = 0; i < s->worker_count; i++) {
-        const struct worker_status *w = &s->workers[i];
-
-        output("%-24s %-20.20s %8" PRId64 " %8" PRId64 "  %.1f s ago\n", w->name, w->host, w->pid, w->running,
-               (double)(s->now_us - w->seen_us) / 1e6);
+    if (rc == 0 && s->queue_count > 0) {
+        output("\n");
+        rc = table_print(cli, stdout, queue_columns, queues, s->now_us);
     }
-    if (s->dead > 0)
-        output("\n%" PRId64 " dead jobs, %s\n", s->dead,
-               s->dead_bytes < 0 ? "bytes not counted yet" : sized(s->dead_bytes, bytes));
-    print_cancelled(s);
+    output(s->worker_count == 0 ? "\nno workers; start one with weir worker\n" : "\n");
+    if (rc == 0 && s->worker_count > 0)
+        rc = table_print(cli, stdout, worker_columns, workers, s->now_us);
+    print_ended(s);
+    return rc;
+}
+
+static int print_document(struct cli *cli, const struct status *s)
+{
+    json_t *doc = status_json(s);
+    int rc;
+
+    if (cli->json || !doc)
+        return json_print(cli, doc);
+    rc = print_status(cli, s, doc);
+    json_decref(doc);
+    return rc;
 }
 
 static int show(struct cli *cli, struct weir *w)
@@ -134,10 +171,8 @@ static int show(struct cli *cli, struct weir *w)
 
     if (rc != 0)
         rc = cli_failed(cli, w);
-    else if (cli->json)
-        rc = json_print(cli, status_json(&status));
     else
-        print_status(&status);
+        rc = print_document(cli, &status);
     status_free(&status);
     return rc;
 }
