@@ -476,7 +476,7 @@ static void test_each_key_of_a_wrong_kind(void **state)
             free(redis_text("SET", key, "x"));
         snprintf(told, sizeof told, "%s is a %s, not a %s; %s", key,
                  strcmp(kind, "string") == 0 ? "list" : "string", kind,
-                 is_derived(name) ? "weir doctor --repair mends it" : "another program writes here");
+                 is_derived(name) ? "weir doctor --repair repairs it" : "another program writes here");
         free(kind);
         expect_finding(name, told);
         assert_true(doctor.broken);
@@ -876,14 +876,17 @@ static void test_exit_codes(void **state)
     expect_line(&s, 0, "ok: redis: it answers");
     expect_line(&s, 0, "ok: aof: on");
     expect_line(&s, 0, "ok: structures: 0 keys checked");
+    expect_line(&s, 0, "they agree\nnothing is wrong\n");
     assert_string_equal(s.o.err, "");
     free(server_ask(&s.server, "ZADD", PREFIX "wake:default", "5", "ghost#0", NULL));
     free(server_ask(&s.server, "CONFIG", "SET", "appendonly", "no", NULL));
     weir(&s, s.server.url, "");
-    expect_line(
-        &s, 65,
-        "wrong: gates: wake:default lists gate ghost#0, where nobody waits; weir doctor --repair mends it\n");
+    expect_line(&s, 65,
+                "wrong: gates: wake:default lists gate ghost#0, where nobody waits; weir doctor --repair "
+                "repairs it\n");
     expect_line(&s, 65, "warning: aof: off");
+    assert_true(strstr(s.o.out, "warning: aof") < strstr(s.o.out, "wrong: gates"));
+    expect_line(&s, 65, "see above\n2 wrong, 1 warning\n");
     assert_string_equal(s.o.err, "");
     weir(&s, s.server.url, "--repair");
     expect_line(&s, 0,
@@ -920,7 +923,7 @@ static void test_json(void **state)
         found |=
             strcmp(json_string_value(json_object_get(check, "name")), "gates") == 0 &&
             strcmp(json_string_value(json_object_get(check, "state")), "wrong") == 0 &&
-            strcmp(json_string_value(json_object_get(check, "do")), "weir doctor --repair mends it") == 0 &&
+            strcmp(json_string_value(json_object_get(check, "do")), "weir doctor --repair repairs it") == 0 &&
             strstr(json_string_value(json_object_get(check, "text")), "wake:default lists gate gho?st");
         assert_int_equal(json_object_size(check), 4);
     }

@@ -42,6 +42,7 @@ static void print_sum(const struct doctor *d)
         wrong += d->checks[i].state == DOCTOR_WRONG;
         warnings += d->checks[i].state == DOCTOR_WARNING;
     }
+    wrong -= d->broken; /* structures: says once more that some were */
     if (wrong)
         output_toned(stdout, TONE_WRONG, "%zu wrong%s", wrong, warnings ? ", " : "\n");
     if (warnings)

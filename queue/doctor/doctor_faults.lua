@@ -94,7 +94,7 @@ function doctor_faults.note(fault, ...)
     local f = faults[fault]
     local repaired = type(f[4]) == 'function'
     return {fault = fault, check = f[1], state = f[2], text = (format(f[3], ...):gsub('[^ -~]', '?')),
-            todo = repaired and 'weir doctor --repair mends it' or f[4], repair = repaired}
+            todo = repaired and 'weir doctor --repair repairs it' or f[4], repair = repaired}
 end
 
 local function found(fault, ...) return fault and doctor_faults.note(fault, ...) end

@@ -12,6 +12,7 @@
 #include "core/redis/script.h"
 #include "queue/doctor/doctor.h"
 #include "queue/doctor/doctor_access.h"
+#include "queue/doctor/settings.h"
 
 #define ROUND_TRIPS 5
 #define SLOW_US 50000    /* a round trip that slows every turn down */
@@ -112,9 +113,10 @@ static int check_reach(struct setup *s)
 /* ---- What INFO says */
 
 /* How many replicas must be in sync for a write: 1 where that cannot be seen. */
-static int64_t replicas_wanted(struct setup *s)
+static int64_t replicas_wanted(struct setup *s, const char *info)
 {
-    struct redisReply *reply = ask(s, "CONFIG", "GET", "min-replicas-to-write", NULL);
+    bool wants = info_number(info, "min_slaves_good_slaves", -1) >= 0;
+    struct redisReply *reply = wants ? ask(s, "CONFIG", "GET", "min-replicas-to-write", NULL) : NULL;
     bool told = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements > 1;
     int64_t wanted = told ? reply_int(reply->element[1], 1) : 1;
 
@@ -130,7 +132,8 @@ static bool check_info(struct setup *s)
     char *info = NULL;
 
     if (reply && reply->type == REDIS_REPLY_STRING &&
-        asprintf(&info, "%s\nmin_replicas_to_write:%" PRId64 "\n", reply->str, replicas_wanted(s)) >= 0)
+        asprintf(&info, "%s\nmin_replicas_to_write:%" PRId64 "\n", reply->str,
+                 replicas_wanted(s, reply->str)) >= 0)
         usable = doctor_settings(s->d, info);
     else if (!is_lost(s))
         add_hidden(s, "info", "info");

@@ -164,7 +164,8 @@ static void tell_all(struct sweep *s, const json_t *found)
 
     json_array_foreach(found, i, finding)
     {
-        tell(s, finding);
+        if (json_is_object(finding))
+            tell(s, finding);
     }
 }
 
@@ -260,7 +261,7 @@ static void add_sums(struct sweep *s, json_t *sums)
             sum = sum > NUMBER_MOST ? NUMBER_MOST : sum < 0 ? 0 : sum;
             s->no_memory |= json_object_set_new(all, members[i], json_integer(sum)) != 0;
         }
-        if (!all)
+        if (!all && json_is_object(found))
             s->no_memory |= json_object_set_nocheck(s->types, type, found) != 0;
     }
 }
@@ -407,8 +408,8 @@ static void conclude(const struct sweep *s, struct doctor *d, bool repaired, dou
                                      : "; they agree";
 
     doctor_add(d, "structures", state, todo,
-               "%" PRId64 " keys checked in %.1f s by %" PRId64 " calls, the longest took %.1f ms%s", s->keys,
-               seconds, s->calls, (double)s->longest_us / 1e3, verdict);
+               "%" PRId64 " key%s checked in %.1f s by %" PRId64 " calls, the longest took %.1f ms%s",
+               s->keys, s->keys == 1 ? "" : "s", seconds, s->calls, (double)s->longest_us / 1e3, verdict);
 }
 
 static int run_passes(struct sweep *s, struct doctor *d)
