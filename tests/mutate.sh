@@ -33,7 +33,7 @@ failures() {
 try() { # TEST...: prints what caught it
     local test caught=
     for test in "$@"; do
-        make -s -j2 -C "$build/src" "build/tests/$test" build/weir >"$build/log" 2>&1 || { echo "DOES NOT BUILD: $(tail -1 "$build/log")"; return 1; }
+        make -s -j2 -C "$build/src" all "build/tests/$test" >"$build/log" 2>&1 || { echo "DOES NOT BUILD: $(tail -1 "$build/log")"; return 1; }
         catches "$test" || continue
         caught+="${caught:+, }$test ($(failures))"
         [ -n "${ALL:-}" ] || break

@@ -458,6 +458,64 @@ static void test_a_lease_that_cannot_be_read_is_dead(void **state)
     free(dead);
 }
 
+static void test_adopt_keeps_a_lease_that_cannot_be_buried(void **state)
+{
+    (void)state;
+    start("old");
+    free(redis_text("HSET", ACTIVE "old", "what is this", "{}"));
+    free(redis_text("SET", PREFIX "dead", "foreign"));
+    must(turns_adopt("new", "old", NULL, 0, default_queue, NULL));
+    expect_text("{}", "HGET", ACTIVE "old", "what is this");
+    expect_text("foreign", "GET", PREFIX "dead");
+}
+
+/* ---- Append */
+
+static int append(const char *lines, const char *first, const char *before, const char *after,
+                  const char *jobs)
+{
+    const char *const words[] = {"b", "",  first, lines, before,    after, "seed",
+                                 "1", "t", jobs,  "1",   "default", jobs,  "{\"id\":\"x\",\"type\":\"t\"}"};
+
+    return turns_script("append", words, COUNT(words));
+}
+
+/* A chunk goes behind what is there of the same input, and only whole. */
+static void test_append_takes_the_next_chunk_only(void **state)
+{
+    (void)state;
+    must(append("1", "0", "s0", "s1", "1"));
+    must(append("1", "1", "other", "s2", "1"));
+    assert_string_equal(turns.reply->element[0]->str, "at");
+    assert_string_equal(turns.reply->element[2]->str, "s1");
+    assert_int_equal(append("2", "1", "s1", "s2", "2"), WEIR_EINPUT);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+    must(append("1", "1", "s1", "s2", "1"));
+    assert_int_equal(redis_number("LLEN", QUEUE), 2);
+}
+
+/* ---- Promote */
+
+static void test_promote_puts_off_what_cannot_come_to_its_lane(void **state)
+{
+    char *scores;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "x");
+    free(redis_text("SET", LANE("t"), "foreign"));
+    turns.now_us += SECOND_US;
+    promote(1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "later"), 1);
+    scores = redis_text("ZRANGE", PREFIX "later", "+inf", "-inf", "BYSCORE", "REV", "LIMIT", "0", "1",
+                        "WITHSCORES");
+    assert_true(atoll(strrchr(scores, '\n') + 1) > turns.now_us);
+    free(scores);
+}
+
 /* ---- Reap */
 
 static int64_t tick(const char *worker)
@@ -1314,6 +1372,9 @@ int main(void)
         TEST(who_leaves_hands_all_back_and_the_duty_on),
         TEST(adopt_leaves_what_cannot_go_back),
         TEST(a_lease_that_cannot_be_read_is_dead),
+        TEST(adopt_keeps_a_lease_that_cannot_be_buried),
+        TEST(append_takes_the_next_chunk_only),
+        TEST(promote_puts_off_what_cannot_come_to_its_lane),
         TEST(the_silent_are_reaped_and_the_others_live),
         TEST(a_heartbeat_counts_whatever_keys_hold),
         TEST(what_cannot_be_buried_stays),
