@@ -255,7 +255,7 @@ static void test_wrong_password(void **state)
     weir(&o, NULL, "rate list");
     unsetenv("REDIS_URL");
     assert_int_equal(o.code, 0);
-    assert_string_equal(o.err, "");
+    assert_string_equal(o.err, "no limits yet; weir rate set NAME RULE sets one\n");
     server_stop(&s);
 }
 

@@ -74,6 +74,16 @@ static void says(const char *line, const char *part)
         fail_msg("weir rate %s: exit %d: %s%s(not: %s)", line, o->code, o->err, o->out, part);
 }
 
+/* It exits 0 and prints nothing but that on standard error. */
+static void says_nothing(const char *line, const char *err)
+{
+    struct outcome *o = rate(line);
+
+    assert_int_equal(o->code, 0);
+    assert_string_equal(o->out, "");
+    assert_string_equal(o->err, err);
+}
+
 static void fails(const char *line, int code, const char *err)
 {
     struct outcome *o = rate(line);
@@ -132,11 +142,11 @@ static void test_set(void **state)
     prints("set mail 100/1m,burst=20", "mail: 100/1m,burst=20; at most 119 in any 1m\n");
     prints("set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window",
            "mailgun: 10/1s,burst=1; at most 10 in any 1s\n"
-           "mailgun: 10000/1d,algorithm=fixed-window; at most 20000 in any 1d\n");
+           "mailgun: 10000/1d,algorithm=fixed-window; at most 20,000 in any 1d\n");
     prints("set api 5/s,by=args.business_id,burst=1 concurrency=3",
            "api: 5/1s,burst=1,by=args.business_id; at most 5 in any 1s for each args.business_id\n"
            "api: concurrency=3; at most 3 at once\n");
-    prints("remove api", "api: removed; the type of that name is not held by it any more\n");
+    prints("remove api", "api: removed; the type of that name runs without it\n");
     prints("remove mail --json", "{\"name\":\"mail\",\"action\":\"remove\"}\n");
     fails("remove api", 66, "limit api: there is none; weir rate list shows them");
 }
@@ -186,7 +196,7 @@ static void test_wrong_use(void **state)
     fails("use mail --cost 0", 64, "rate use --cost 0: below 1");
     fails("show mail --dry-run", 64, "rate show --dry-run: only rate set, unuse and remove have it");
     fails("weight mail 42", 64, "rate weight: takes NAME KEY N");
-    fails("weight mail 42 x", 65, "rate weight x: no weight; give 1 to 1000");
+    fails("weight mail 42 x", 65, "rate weight x: not a valid weight; give 1 to 1000");
     fails("weight mail 42 1001", 65, "give 1 to 1000");
     fails("pause mail", 64, "rate pause: takes NAME DURATION");
     fails("pause mail soon", 65, "duration 'soon'");
@@ -196,8 +206,9 @@ static void test_wrong_use(void **state)
     fails("pause mail 1s", 66, "limit mail: there is none");
     fails("resume mail", 66, "limit mail: there is none");
     fails("weight mail 42 2", 66, "limit mail: there is none");
-    prints("list", "");
-    prints("log", "");
+    says_nothing("list", "no limits yet; weir rate set NAME RULE sets one\n");
+    says_nothing("log", "no changes yet\n");
+    fails("list --verbose", 64, "rate list --verbose: only rate show has it");
 }
 
 static void add_parked(const char *type, const char *n)
@@ -234,24 +245,27 @@ static void test_show(void **state)
     o = rate("show mail");
     assert_int_equal(o->code, 0);
     for (const char *const *part =
-             (const char *const[]){"mail\n  1/10m,burst=3; at most 3 in any 10m\n"
-                                   "    T           10m\n"
-                                   "    tau         20m\n"
-                                   "    TAT         passed\n"
-                                   "    slots left  3 of 3\n"
-                                   "    opens       now\n",
-                                   "    slots left  1000 of 1000\n", "    T           200ms\n",
-                                   "    keyed by    key; one gate for each value\n",
-                                   "  concurrency=4; at most 4 at once\n", "    slots left  4 of 4\n",
-                                   "  parked        5\n", "  keys asleep   0 over all keyed limits\n",
-                                   "  next start    now\n  last start    20",
-                                   ", in 20m at the earliest (each key has a gate of its own)\n",
-                                   "  types         mail: 0 waiting, 5 parked\n",
-                                   "sms: 0 waiting, 0 parked, each costs 2\n", NULL};
+             (const char *const[]){
+                 "limit:        mail\n"
+                 "rules:        1/10m,burst=3: every 10m, burst 3, 3 free now\n"
+                 "              1000/1d,algorithm=fixed-window: at most 2,000 in any 1d, 1,000 free "
+                 "now\n"
+                 "              5/1s,by=key: every 200ms, burst 5, for each key\n"
+                 "              concurrency=4: at most 4 at once, 4 free now\n"
+                 "parked:       5\n"
+                 "keys asleep:  0\n"
+                 "next start:   now\n"
+                 "last start:   in 20m (",
+                 ") at the earliest (each key has a gate of its own)\n"
+                 "types:        mail: 0 waiting, 5 parked\n"
+                 "              sms: 0 waiting, 0 parked, each costs 2\n",
+                 NULL};
          *part; part++)
         if (!strstr(o->out, *part))
             fail_msg("not there: %s: %s", *part, o->out);
-    says("list", "mail  1/10m,burst=3 1000/1d,algorithm=fixed-window 5/1s,by=key concurrency=4");
+    says("show mail --verbose", "\n                at most 3 in any 10m; T 10m, tau 20m, TAT passed\n");
+    says("show mail -v", "\n                at most 9 in any 1s for each key; T 200ms, tau 800ms\n");
+    says("list", "mail   1/10m,burst=3 1000/1d,algorithm=fixed-window 5/1s,by=key concurrency=4");
 }
 
 static void test_show_as_json(void **state)
@@ -276,8 +290,34 @@ static void test_show_as_json(void **state)
     assert_string_equal(text(doc, "name"), "odd");
     assert_true(json_is_null(json_object_get(doc, "rules")));
     json_decref(doc);
-    says("show odd", "its rules cannot be read and no job that it holds starts; set it again");
-    says("list", "odd   cannot be read\n");
+    says("show odd", "cannot be read, and no job that it holds starts; set it again");
+    says("list", "odd    cannot be read ");
+}
+
+/* A keyed limit is open, and yet nothing starts: another limit of its type is closed. */
+static void test_the_next_start_is_by_all_limits_of_a_type(void **state)
+{
+    double now = (double)clock_wall_us() / 1e6;
+    json_t *doc;
+
+    (void)state;
+    assert_int_equal(rate("set keyed 10/s,by=key")->code, 0);
+    assert_int_equal(rate("set acct 1/1s,burst=1")->code, 0);
+    assert_int_equal(rate("use keyed acct")->code, 0);
+    says("show keyed", "next start:   now\n");
+    assert_int_equal(rate("pause acct 1h")->code, 0);
+    doc = json_line("show keyed --json", 0);
+    assert_true(number(doc, "next_start") > now + 3500);
+    json_decref(doc);
+    says("show keyed", "next start:   in ");
+    doc = json_line("list --json", 1);
+    assert_string_equal(text(doc, "name"), "keyed");
+    assert_true(number(doc, "next_start") > now + 3500);
+    json_decref(doc);
+    assert_int_equal(rate("use other keyed")->code, 0); /* another type, which is not held by acct */
+    says("show keyed", "next start:   now\n");
+    add_parked("keyed", "2"); /* only the one that waits counts */
+    says("show keyed", "next start:   in ");
 }
 
 /* ---- use, unuse, weight */
@@ -323,17 +363,17 @@ static void test_pause_and_resume(void **state)
     (void)state;
     assert_int_equal(rate("set mail 10/s")->code, 0);
     prints("pause mail 1h", "mail: paused for 1h; weir rate resume mail ends that\n");
-    says("show mail", "  paused to     20");
-    says("show mail", "    slots left  10 of 10\n"); /* they are not spent */
-    says("show mail", "  next start    20");
-    says("list", "mail  10/1s         10          0  20");
-    says("list", "(paused)");
+    says("show mail",
+         "burst 10, 10 free after the pause\npaused:      by hand: resumes in "); /* they are not spent */
+    says("show mail", "next start:  in ");
+    says("list", "mail   10/1s          10       0  in ");
+    says("list", "  by hand\n");
     doc = json_line("show mail --json", 0);
     assert_true(number(doc, "paused_until") == number(doc, "next_start"));
     json_decref(doc);
     prints("pause mail 1m --json", "{\"name\":\"mail\",\"paused_for\":60.0}\n");
-    prints("resume mail", "mail: runs again\n");
-    says("show mail", "    slots left  10 of 10\n");
+    prints("resume mail", "mail: resumed\n");
+    says("show mail", "burst 10, 10 free now\nparked:");
     prints("resume mail", "mail: was not paused; pauses of its keys are ended too\n");
     prints("resume mail --json", "{\"name\":\"mail\",\"was_paused\":false}\n");
 }
@@ -386,33 +426,35 @@ static void test_dry_run(void **state)
 
     (void)state;
     prints("set mail 1/1m --dry-run",
-           "mail: nothing was changed; now: no rules; then: 1/1m\n  no job that it holds is waiting\n");
+           "mail: nothing was changed; now: no rules; then: 1/1m\nno job that it holds is waiting\n");
     assert_int_equal(server_number(&server, "EXISTS", "weir:{0}:limits", NULL), 0);
     assert_int_equal(rate("set mail 1/1m")->code, 0);
     add_parked("mail", "61");
-    says("set mail 1/1s --dry-run", ", in 1h at the earliest (no worker takes them); it would start 20");
+    says("set mail 1/1s --dry-run", ") at the earliest (no worker takes them)  in 1m");
     add_worker("mail");
     says("set mail 1/1s --dry-run", "mail: nothing was changed; now: 1/1m; then: 1/1s\n"
-                                    "  mail: 0 waiting, 61 parked; the last starts 20");
-    says("set mail 1/1s --dry-run", ", in 1h; it would start 20");
-    says("set mail 1/1s --dry-run", ", in 1m\n");
-    says("set mail 1/7s --dry-run", ", in 7m\n");
-    says("set mail 1/1d,burst=2 --dry-run", ", in 59d\n");
-    says("set mail 1/31m --dry-run", ", in 1d 7h\n");
-    says("set mail 1/100ms --dry-run", ", in 6s\n");
-    says("set mail 1/1s concurrency=3 --dry-run", ", in 1m at the earliest (jobs in flight must end)\n");
+                                    "type  waiting  parked  last start ");
+    says("set mail 1/1s --dry-run", "mail        0      61  in 1h (");
+    says("set mail 1/1s --dry-run", ")  in 1m (");
+    says("set mail 1/7s --dry-run", ")  in 7m (");
+    says("set mail 1/1d,burst=2 --dry-run", ")  in 59d (");
+    says("set mail 1/31m --dry-run", ")  in 1d 7h (");
+    says("set mail 1/100ms --dry-run", ")  in 6s (");
+    says("set mail 1/1s concurrency=3 --dry-run", ") at the earliest (jobs in flight must end)\n");
     doc = json_line("set mail 1/1s concurrency=3 --dry-run --json", 0);
     type = json_object_get(json_object_get(doc, "types"), "mail");
     assert_int_equal(number(type, "parked"), 61);
     assert_true(number(type, "finish_at") - number(type, "new_finish_at") == 3540);
     assert_true(json_is_false(json_object_get(type, "at_the_earliest")));
     assert_true(json_is_true(json_object_get(type, "new_at_the_earliest")));
+    assert_true(json_is_null(json_object_get(type, "because")));
+    assert_string_equal(text(type, "new_because"), "jobs in flight must end");
     assert_int_equal(json_array_size(json_object_get(doc, "rules")), 2);
     json_decref(doc);
-    says("set mail 1/1s,by=key --dry-run", "it would start when others end");
+    says("set mail 1/1s,by=key --dry-run", ")  when others end\n");
     fails("set mail 0/s --dry-run", 65, "0/s");
     assert_int_equal(rate("use mail --cost 1")->code, 0);
-    says("show mail", "1/1m; at most 1 in any 1m");
+    says("show mail", "1/1m: every 1m, burst 1, 1 free now\n");
 }
 
 /* ---- Jobs with costs of their own */
@@ -502,16 +544,16 @@ static void test_a_gate_that_is_held_says_so(void **state)
 
     (void)state;
     assert_int_equal(rate("set slog 30/1h")->code, 0);
-    assert_null(strstr(rate("show slog")->out, "held to"));
+    assert_null(strstr(rate("show slog")->out, "held"));
     snprintf(gate, sizeof gate, "%lld 0 %lld,%lld,cc - gcra:30/3600000000/30 %lld 0", now_us - 1000,
              now_us - 2000, now_us + 100000000, now_us - 1000);
     put("SET", "gate:slog#0", gate, NULL);
     run_in(&o, NULL, built("weir"), "take", "slog", "--peek", NULL);
     assert_int_equal(o.code, 75);
-    says("show slog", "    slots left  0 of 30\n    held to     20");
-    says("show slog", ", in 1m 40s, for a job that waits at other gates too\n");
-    says("show slog", "  next start    20");
-    says("list", "30/1h          0          0  20");
+    says("show slog",
+         ", 0 free now, held for a job that waits at other gates too: to be released in 1m 40s (");
+    says("show slog", "next start:  in 1m 40s (");
+    says("list", "30/1h           0       0  in 1m 40s (");
     doc = json_line("show slog --json", 0);
     assert_int_equal(number(rule_at(doc, 0), "slots_left"), 0);
     assert_true(number(doc, "next_start") > (double)now_us / 1e6 + 99);
@@ -647,6 +689,7 @@ int main(void)
         cmocka_unit_test_setup(test_wrong_use, flush),
         cmocka_unit_test_setup(test_show, flush),
         cmocka_unit_test_setup(test_show_as_json, flush),
+        cmocka_unit_test_setup(test_the_next_start_is_by_all_limits_of_a_type, flush),
         cmocka_unit_test_setup(test_use, flush),
         cmocka_unit_test_setup(test_weight, flush),
         cmocka_unit_test_setup(test_pause_and_resume, flush),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/format.h"
 #include "cli/text.h"
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
@@ -41,11 +42,15 @@ int rate_no_memory(struct cli *cli)
     return error_set(&cli->error, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
 }
 
-static void print_rules(const char *name, const struct rule_set *set)
+static void print_rules(const json_t *doc)
 {
-    for (size_t i = 0; i < set->count; i++) {
-        output("%s: ", name);
-        rate_print_rule(&set->at[i]);
+    const json_t *rules = json_object_get(doc, "rules"), *rule;
+
+    for (size_t i = 0; (rule = json_array_get(rules, i)); i++) {
+        output("%s: %s; ", json_string_value(json_object_get(doc, "name")),
+               json_string_value(json_object_get(rule, "rule")));
+        rate_put_most(stdout, rule);
+        putchar('\n');
     }
 }
 
@@ -53,6 +58,7 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
 {
     char *rules = rate_join(argv + 2);
     struct rate_kept kept;
+    json_t *doc;
     int status;
 
     if (!rules)
@@ -63,10 +69,11 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
         return cli_failed(cli, w);
     if (flags->dry_run)
         return rate_print_dry(cli, w, argv[1], &kept);
+    doc = json_pack("{s:s,s:o}", "name", argv[1], "rules", rate_rules_json(&kept.rules));
     if (cli->json)
-        return json_print(cli,
-                          json_pack("{s:s,s:o}", "name", argv[1], "rules", rate_rules_json(&kept.rules)));
-    print_rules(argv[1], &kept.rules);
+        return json_print(cli, doc);
+    print_rules(doc);
+    json_decref(doc);
     return 0;
 }
 
@@ -105,19 +112,20 @@ static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *fla
 
 static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char *end;
+    char *end, starts[PHRASE_SIZE];
     long weight = strtol(argv[3], &end, 10);
 
     (void)flags;
     if (end == argv[3] || *end || weight < 1 || weight > 1000)
-        return error_set(&cli->error, WEIR_EINPUT, "rate weight %.60s: no weight; give 1 to 1000", argv[3]);
+        return error_set(&cli->error, WEIR_EINPUT, "rate weight %.60s: not a valid weight; give 1 to 1000",
+                         argv[3]);
     if (weir_rate_weight(w, argv[1], argv[2], (int)weight) < 0)
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s,s:o,s:i}", "name", argv[1], "key", text_word(argv[2]),
                                          "weight", (int)weight));
-    output("%s: %s has %ld start%s for one of a key without a weight\n", argv[1], argv[2], weight,
-           weight == 1 ? "" : "s");
+    output("%s: %s has %s for one of a key without a weight\n", argv[1], argv[2],
+           counted(weight, "start", starts));
     return 0;
 }
 
@@ -131,8 +139,8 @@ static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *f
     if (duration_parse(argv[2], &for_us, &why) < 0)
         return error_set(&cli->error, WEIR_EINPUT, "rate pause: %s", why.text);
     if (for_us < 1)
-        return error_set(&cli->error, WEIR_EINPUT, "rate pause %.60s: no time; rate resume ends a pause",
-                         argv[2]);
+        return error_set(&cli->error, WEIR_EINPUT,
+                         "rate pause %.60s: not a valid time; rate resume ends a pause", argv[2]);
     if (rate_pause(w, argv[1], for_us, NULL) < 0)
         return cli_failed(cli, w);
     duration_format(for_us, span);
@@ -151,7 +159,7 @@ static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "was_paused", was));
-    output("%s: %s\n", argv[1], was ? "runs again" : "was not paused; pauses of its keys are ended too");
+    output("%s: %s\n", argv[1], was ? "resumed" : "was not paused; pauses of its keys are ended too");
     return 0;
 }
 
@@ -160,7 +168,7 @@ static const struct action {
     const char *operands;
     int least, most; /* operands */
     int (*run)(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-    bool dry_run, cost, yes; /* has it these flags? */
+    bool dry_run, cost, yes, verbose; /* has it these flags? */
 } actions[] = {
     {.name = "set",
      .operands = "NAME RULE...",
@@ -185,7 +193,7 @@ static const struct action {
     {.name = "pause", .operands = "NAME DURATION", .least = 2, .most = 2, .run = run_pause},
     {.name = "resume", .operands = "NAME", .least = 1, .most = 1, .run = run_resume},
     {.name = "list", .operands = "nothing more", .run = rate_run_list},
-    {.name = "show", .operands = "NAME", .least = 1, .most = 1, .run = rate_run_show},
+    {.name = "show", .operands = "NAME", .least = 1, .most = 1, .run = rate_run_show, .verbose = true},
     {.name = "remove",
      .operands = "NAME",
      .least = 1,
@@ -209,6 +217,7 @@ static int check_call(struct cli *cli, const struct action *action, const struct
         {"dry-run", flags->dry_run, action->dry_run, "rate set, unuse and remove have"},
         {"yes", flags->yes, action->yes, "rate unuse and remove have"},
         {"cost", flags->cost != 0, action->cost, "rate use has"},
+        {"verbose", flags->verbose, action->verbose, "rate show has"},
     };
     int least = action->least - (action->cost && flags->cost);
 
@@ -252,6 +261,11 @@ static int run_rate(struct cli *cli, int argc, char **argv)
                                   .value = "N",
                                   .help = "use: the slots that a job takes",
                                   .target = &given.cost},
+                                 {.name = "verbose",
+                                  .letter = 'v',
+                                  .kind = FLAG_BOOL,
+                                  .help = "show: T, tau and TAT too",
+                                  .target = &given.verbose},
                                  {.name = NULL}};
     const struct action *action;
     struct weir *w;

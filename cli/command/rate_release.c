@@ -5,7 +5,7 @@
 
 #include "cli/command/rate.h"
 #include "cli/confirm.h"
-#include "cli/outlook.h"
+#include "cli/format.h"
 #include "queue/limits/rate.h"
 
 /* Jobs that limits hold which are to hold them no longer. */
@@ -80,7 +80,7 @@ static int confirm(struct cli *cli, struct weir *w, const struct rate_flags *fla
                    char **names)
 {
     const char *action = type ? "rate unuse" : "rate remove";
-    char jobs[32], then[96];
+    char jobs[PHRASE_SIZE], then[96];
     struct release r;
 
     if (flags->yes)
@@ -88,13 +88,13 @@ static int confirm(struct cli *cli, struct weir *w, const struct rate_flags *fla
     if (count_release(w, type, names, &r) < 0)
         return cli_failed(cli, w);
     describe(&r, then);
-    return cli_confirm(cli, r.jobs == 0, action, "let go %s jobs that %s holds (%s)",
-                       grouped((uint64_t)r.jobs, jobs), names[0], then);
+    return cli_confirm(cli, r.jobs == 0, action, "let go %s that %s holds (%s)", counted(r.jobs, "job", jobs),
+                       names[0], then);
 }
 
 static int print_dry(struct cli *cli, struct weir *w, const char *type, char **names)
 {
-    char jobs[32], then[96];
+    char jobs[PHRASE_SIZE], then[96];
     struct release r;
 
     if (count_release(w, type, names, &r) < 0)
@@ -104,8 +104,8 @@ static int print_dry(struct cli *cli, struct weir *w, const char *type, char **n
                                          type ? type : names[0], "dry_run", 1, "jobs", (json_int_t)r.jobs,
                                          "without_limit", (json_int_t)r.loose));
     describe(&r, then);
-    output("%s: nothing was changed; it would let go %s jobs%s%s\n", type ? type : names[0],
-           grouped((uint64_t)r.jobs, jobs), r.jobs > 0 ? ": " : "", r.jobs > 0 ? then : "");
+    output("%s: nothing was changed; it would let go %s%s%s\n", type ? type : names[0],
+           counted(r.jobs, "job", jobs), r.jobs > 0 ? ": " : "", r.jobs > 0 ? then : "");
     return 0;
 }
 
@@ -121,7 +121,7 @@ int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *fl
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s,s:s}", "name", argv[1], "action", argv[0]));
-    output("%s: removed; the type of that name is not held by it any more\n", argv[1]);
+    output("%s: removed; the type of that name runs without it\n", argv[1]);
     return 0;
 }
 

@@ -1,45 +1,21 @@
 /* weir rate list, show and log: limits as they are, and how they came to be so. */
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "cli/command/rate.h"
+#include "cli/format.h"
 #include "cli/outlook.h"
+#include "cli/table.h"
 #include "cli/text.h"
+#include "core/clock.h"
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
 
-/* ---- Parts */
+/* ---- Documents */
 
-void rate_format_when(int64_t now_us, int64_t us, char out[96])
+static bool is_gcra(const struct rule *rule)
 {
-    char time[40], in[PHRASE_SIZE];
-
-    if (us <= now_us) {
-        snprintf(out, 96, "now");
-        return;
-    }
-    if (us == GATE_NEVER) {
-        snprintf(out, 96, "when others end");
-        return;
-    }
-    cli_format_time(us, time);
-    snprintf(out, 96, "%s, in %.40s", time, format_span(us - now_us, in));
-}
-
-void rate_print_rule(const struct rule *rule)
-{
-    char text[RULE_TEXT_SIZE], period[32];
-
-    rule_format(rule, text);
-    duration_format(rule->period_us, period);
-    output("%s; at most %" PRId64, text, rule_most_in_period(rule));
-    if (rule->algorithm == ALGORITHM_CONCURRENCY)
-        output(" at once");
-    else
-        output(" in any %s", period);
-    if (*rule->by)
-        output(" for each %s", rule->by);
-    putchar('\n');
+    return rule->algorithm == ALGORITHM_GCRA;
 }
 
 /* n T in seconds, exact as far as a double goes. */
@@ -47,159 +23,6 @@ static double span_seconds(const struct rule *rule, int64_t n)
 {
     return (double)n * (double)rule->period_us / (double)rule->count / 1e6;
 }
-
-/* n T, which need not be whole microseconds. */
-static void format_multiple(const struct rule *rule, int64_t n, char out[32])
-{
-    __int128 parts = (__int128)n * rule->period_us;
-
-    if (parts % rule->count == 0)
-        duration_format((int64_t)(parts / rule->count), out);
-    else
-        snprintf(out, 32, "%.9gs", span_seconds(rule, n));
-}
-
-static bool is_gcra(const struct rule *rule)
-{
-    return rule->algorithm == ALGORITHM_GCRA;
-}
-
-/* When all is free again: GCRA's TAT. */
-static int64_t tat_of(const struct limit *limit, size_t i)
-{
-    return gate_resets(&limit->gates[i], limit->now_us);
-}
-
-static bool is_paused(const struct limit *limit)
-{
-    return limit->pause_until_us > limit->now_us;
-}
-
-/* Is the gate of rule i paused: did the provider say stop? */
-static bool is_stopped(const struct limit *limit, size_t i)
-{
-    return limit->gates[i].pause_until_us > limit->now_us;
-}
-
-/* ---- show: text */
-
-static void print_span(const char *label, const struct rule *rule, int64_t n)
-{
-    char text[32];
-
-    format_multiple(rule, n, text);
-    output("    %-12s%s\n", label, text);
-}
-
-static void print_time(int indent, const char *label, int64_t now_us, int64_t us)
-{
-    char text[96];
-
-    rate_format_when(now_us, us, text);
-    output("%*s%-*s%s\n", indent, "", 16 - indent, label, text);
-}
-
-static void print_gcra(const struct limit *limit, size_t i)
-{
-    const struct rule *rule = &limit->set.at[i];
-
-    print_span("T", rule, 1);
-    print_span("tau", rule, rule->burst - 1);
-    if (tat_of(limit, i) > limit->now_us)
-        print_time(4, "TAT", limit->now_us, tat_of(limit, i));
-    else
-        puts("    TAT         passed");
-}
-
-static void print_hold(int64_t now_us, int64_t until_us)
-{
-    char when[96];
-
-    rate_format_when(now_us, until_us, when);
-    output("    %-12s%s, for a job that waits at other gates too\n", "held to", when);
-}
-
-/* A rule and its gate. When the rule alone would open is told where there are others, which may open later.
- */
-static void print_gate(const struct limit *limit, size_t i)
-{
-    const struct rule *rule = &limit->set.at[i];
-
-    output("  ");
-    rate_print_rule(rule);
-    if (*rule->by) {
-        if (is_gcra(rule)) {
-            print_span("T", rule, 1);
-            print_span("tau", rule, rule->burst - 1);
-        }
-        output("    %-12s%s; one gate for each value\n", "keyed by", rule->by);
-        return;
-    }
-    if (is_gcra(rule))
-        print_gcra(limit, i);
-    output("    %-12s%" PRId64 " of %" PRId64 "\n", "slots left", limit_slots(limit, i), rule->burst);
-    if (limit->set.count > 1)
-        print_time(4, "opens", limit->now_us, limit_nth_start(limit, i, 1));
-    if (is_stopped(limit, i))
-        print_time(4, "paused to", limit->now_us, limit->gates[i].pause_until_us);
-    if (limit->held_until_us[i])
-        print_hold(limit->now_us, limit->held_until_us[i]);
-    if (limit->factor[i])
-        output("    %-12s%.3g of its rate\n", "adapted to", (double)limit->factor[i] / 1000);
-}
-
-static void print_types(const struct limits *limits, const char *limit)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *t = &limits->types[i];
-
-        if (!limit_holds(t, limit))
-            continue;
-        output("  %-14s%s: %" PRId64 " waiting, %" PRId64 " parked%s", any ? "" : "types", t->name,
-               t->waiting, t->parked, t->held ? " and held: no worker has a handler" : "");
-        if (t->cost > 1)
-            output(", each costs %" PRId64, t->cost);
-        putchar('\n');
-        any = true;
-        if (t->keyless.jobs > 0) {
-            output("%16s", "");
-            keyless_print(stdout, t->name, &t->keyless);
-        }
-    }
-    if (!any)
-        puts("  types         none yet");
-}
-
-static void print_last(const struct limit *limit, const struct forecast *last)
-{
-    char when[96], doubt[EARLIEST_SIZE];
-
-    rate_format_when(limit->now_us, last->last_us, when);
-    output("  last start    %s%s\n", when, last->last_us != GATE_NEVER ? earliest(last->because, doubt) : "");
-}
-
-static void print_limit(const struct limits *limits, const struct limit *limit, const struct forecast *last)
-{
-    output("%s\n", limit->name);
-    if (!limit->readable)
-        puts("  its rules cannot be read and no job that it holds starts; set it again with weir rate set");
-    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
-        print_gate(limit, i);
-    output("  parked        %" PRId64 "\n", limits_parked(limits, limit->name));
-    if (*rule_set_path(&limit->set))
-        output("  keys asleep   %" PRId64 " over all keyed limits\n", limits->asleep);
-    if (is_paused(limit))
-        print_time(2, "paused to", limit->now_us, limit->pause_until_us);
-    if (limit->readable)
-        print_time(2, "next start", limit->now_us, limit_next_start(limit));
-    if (limit->readable && limits_backlog(limits, limit->name) > 0)
-        print_last(limit, last);
-    print_types(limits, limit->name);
-}
-
-/* ---- show: JSON */
 
 json_t *rate_rule_json(const struct rule *rule)
 {
@@ -236,16 +59,18 @@ static json_t *future_json(int64_t us, int64_t now_us)
 
 static json_t *gate_json(const struct limit *limit, size_t i)
 {
-    json_t *doc = rate_rule_json(&limit->set.at[i]), *state;
+    const struct rule *rule = &limit->set.at[i];
+    json_t *doc = rate_rule_json(rule), *state;
 
-    if (*limit->set.at[i].by)
+    if (*rule->by)
         return doc;
     state = json_pack("{s:I,s:o,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
                       json_time(limit_nth_start(limit, i, 1)), "paused_until",
                       future_json(limit->gates[i].pause_until_us, limit->now_us), "held_until",
                       future_json(limit->held_until_us[i], limit->now_us));
-    if (is_gcra(&limit->set.at[i]))
-        json_object_set_new(state, "tat", future_json(tat_of(limit, i), limit->now_us));
+    if (is_gcra(rule)) /* when all is free again */
+        json_object_set_new(state, "tat",
+                            future_json(gate_resets(&limit->gates[i], limit->now_us), limit->now_us));
     if (limit->factor[i])
         json_object_set_new(state, "factor", json_real((double)limit->factor[i] / 1000));
     json_object_update(doc, state);
@@ -278,8 +103,8 @@ static json_t *limit_json(const struct limits *limits, const struct limit *limit
         json_array_append_new(rules, gate_json(limit, i));
     return json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
                      (json_int_t)limits_parked(limits, limit->name), "next_start",
-                     limit->readable ? json_time(limit_next_start(limit)) : json_null(), "paused_until",
-                     future_json(limit->pause_until_us, limit->now_us), "types",
+                     limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(),
+                     "paused_until", future_json(limit->pause_until_us, limit->now_us), "types",
                      types_json(limits, limit->name));
 }
 
@@ -290,23 +115,251 @@ static json_t *shown_json(const struct limits *limits, const struct limit *limit
 
     json_object_set_new(doc, "finish_at", waits ? json_time(last->last_us) : json_null());
     json_object_set_new(doc, "at_the_earliest", json_boolean(waits && last->because));
+    json_object_set_new(doc, "because", rate_because_json(waits ? last->because : 0));
+    json_object_set_new(doc, "keys_asleep",
+                        *rule_set_path(&limit->set) ? json_integer(limits->asleep) : json_null());
     return doc;
 }
 
-static int show(struct cli *cli, const struct limits *limits, const char *name)
+json_t *rate_because_json(unsigned because)
 {
+    return because ? json_string(forecast_reason(because)) : json_null();
+}
+
+/* ---- Words */
+
+static int64_t micros(const json_t *seconds)
+{
+    return llround(json_number_value(seconds) * 1e6);
+}
+
+static bool has(const json_t *doc, const char *member)
+{
+    return json_is_number(json_object_get(doc, member));
+}
+
+static const char *count_text(const json_t *doc, const char *member, char out[32])
+{
+    return grouped((uint64_t)json_integer_value(json_object_get(doc, member)), out);
+}
+
+/* Seconds that may be parts of a microsecond: "100ms", "0.333333333s". */
+static const char *exact_span(const json_t *seconds, char out[32])
+{
+    int64_t us = micros(seconds);
+
+    if (fabs(json_number_value(seconds) - (double)us / 1e6) < 1e-12)
+        duration_format(us, out);
+    else
+        snprintf(out, 32, "%.9gs", json_number_value(seconds));
+    return out;
+}
+
+void rate_format_when(int64_t now_us, int64_t us, char out[96])
+{
+    if (us == GATE_NEVER)
+        snprintf(out, PHRASE_SIZE, "when others end");
+    else
+        format_when(now_us, us > now_us ? us : now_us, out);
+}
+
+/* The same of a member; null: GATE_NEVER. */
+static const char *when_text(const json_t *at, int64_t now_us, char out[PHRASE_SIZE])
+{
+    rate_format_when(now_us, json_is_number(at) ? micros(at) : GATE_NEVER, out);
+    return out;
+}
+
+void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now_us)
+{
+    char when[PHRASE_SIZE];
+
+    output_to(to, "%s", when_text(at, now_us, when));
+    if (json_is_number(at) && json_is_string(because))
+        output_to(to, " at the earliest (%s)", json_string_value(because));
+}
+
+void rate_put_most(FILE *to, const json_t *rule)
+{
+    const char *by = json_string_value(json_object_get(rule, "by"));
+    char most[32], period[32];
+
+    output_to(to, "at most %s", count_text(rule, "most_in_period", most));
+    if (has(rule, "period"))
+        output_to(to, " in any %s", exact_span(json_object_get(rule, "period"), period));
+    else
+        output_to(to, " at once");
+    if (by)
+        output_to(to, " for each %s", by);
+}
+
+/* "every 100ms, burst 2" */
+static void put_pace(FILE *to, const json_t *rule)
+{
+    const char *by = json_string_value(json_object_get(rule, "by"));
+    char span[32], burst[32];
+
+    if (!has(rule, "t")) {
+        rate_put_most(to, rule);
+        return;
+    }
+    output_to(to, "every %s, burst %s", exact_span(json_object_get(rule, "t"), span),
+              count_text(rule, "burst", burst));
+    if (by)
+        output_to(to, ", for each %s", by);
+}
+
+/* What its gate has left, and what closes it; paused: the limit is, which says enough. */
+static void put_state(FILE *to, const json_t *rule, bool paused, int64_t now_us)
+{
+    const json_t *stopped = json_object_get(rule, "paused_until"),
+                 *held = json_object_get(rule, "held_until");
+    bool open = !paused && !json_is_number(stopped);
+    char left[32], when[PHRASE_SIZE];
+
+    output_to(to, ", %s free %s", count_text(rule, "slots_left", left), open ? "now" : "after the pause");
+    if (json_is_number(stopped))
+        output_to(to, ", paused for a provider: resumes %s", when_text(stopped, now_us, when));
+    if (json_is_number(held))
+        output_to(to, ", held for a job that waits at other gates too: to be released %s",
+                  when_text(held, now_us, when));
+    else if (open && json_integer_value(json_object_get(rule, "slots_left")) == 0)
+        output_to(to, ", the next %s", when_text(json_object_get(rule, "next_start"), now_us, when));
+    if (has(rule, "factor"))
+        output_to(to, ", at %.3g of its rate", json_number_value(json_object_get(rule, "factor")));
+}
+
+/* The terms of GCRA (doc/design-limits.md). */
+static void put_terms(FILE *to, const json_t *rule, int64_t now_us)
+{
+    char t[32], tau[32], tat[PHRASE_SIZE];
+
+    output_to(to, "\n  ");
+    rate_put_most(to, rule);
+    if (!has(rule, "t"))
+        return;
+    output_to(to, "; T %s, tau %s", exact_span(json_object_get(rule, "t"), t),
+              exact_span(json_object_get(rule, "tau"), tau));
+    if (has(rule, "slots_left"))
+        output_to(to, ", TAT %s",
+                  has(rule, "tat") ? when_text(json_object_get(rule, "tat"), now_us, tat) : "passed");
+}
+
+static void put_rules(FILE *to, const json_t *doc, int64_t now_us, bool terms)
+{
+    const json_t *rules = json_object_get(doc, "rules"), *rule;
+
+    for (size_t i = 0; (rule = json_array_get(rules, i)); i++) {
+        if (i)
+            fputc('\n', to);
+        output_to(to, "%s: ", json_string_value(json_object_get(rule, "rule")));
+        put_pace(to, rule);
+        if (has(rule, "slots_left"))
+            put_state(to, rule, has(doc, "paused_until"), now_us);
+        if (terms)
+            put_terms(to, rule, now_us);
+    }
+    if (!json_is_array(rules))
+        output_to(to, "cannot be read, and no job that it holds starts; set it again with weir rate set");
+}
+
+/* ---- show */
+
+static void put_rules_usual(FILE *to, const json_t *doc, int64_t now_us)
+{
+    put_rules(to, doc, now_us, false);
+}
+
+static void put_rules_verbose(FILE *to, const json_t *doc, int64_t now_us)
+{
+    put_rules(to, doc, now_us, true);
+}
+
+static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
+{
+    char when[PHRASE_SIZE];
+
+    if (has(doc, "paused_until"))
+        output_to(to, "by hand: resumes %s", when_text(json_object_get(doc, "paused_until"), now_us, when));
+}
+
+static void put_next(FILE *to, const json_t *doc, int64_t now_us)
+{
+    char when[PHRASE_SIZE];
+
+    if (json_is_array(json_object_get(doc, "rules")))
+        output_to(to, "%s", when_text(json_object_get(doc, "next_start"), now_us, when));
+}
+
+static void put_last(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *because = json_object_get(doc, "because");
+
+    if (has(doc, "finish_at") || json_is_string(because))
+        rate_put_end(to, json_object_get(doc, "finish_at"), because, now_us);
+}
+
+static void put_types(FILE *to, const json_t *doc, int64_t now_us)
+{
+    bool any = false;
+    const char *name;
+    char waiting[32], parked[32], held[32], cost[32];
+    json_t *type;
+
+    (void)now_us;
+    json_object_foreach(json_object_get(doc, "types"), name, type)
+    {
+        if (any)
+            fputc('\n', to);
+        output_to(to, "%s: %s waiting, %s parked", name, count_text(type, "waiting", waiting),
+                  count_text(type, "parked", parked));
+        if (json_integer_value(json_object_get(type, "held")) > 0)
+            output_to(to, ", %s held: no worker has a handler", count_text(type, "held", held));
+        if (json_integer_value(json_object_get(type, "cost")) > 1)
+            output_to(to, ", each costs %s", count_text(type, "cost", cost));
+        any = true;
+    }
+    if (!any)
+        output_to(to, "none yet");
+}
+
+static void print_keyless(const struct limits *limits, const char *limit)
+{
+    for (size_t i = 0; i < limits->type_count; i++)
+        if (limit_holds(&limits->types[i], limit) && limits->types[i].keyless.jobs > 0)
+            keyless_print(stdout, limits->types[i].name, &limits->types[i].keyless);
+}
+
+static int show(struct cli *cli, const struct limits *limits, const char *name, bool verbose)
+{
+    const struct column lines[] = {
+        COLUMN("limit", "name"),
+        {.heading = "rules", .put = verbose ? put_rules_verbose : put_rules_usual},
+        {.heading = "paused", .put = put_pause, .drop = 1, .tone = TONE_WARNING},
+        COLUMN("parked", "parked", .show = SHOW_COUNT),
+        COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
+        {.heading = "next start", .put = put_next},
+        {.heading = "last start", .put = put_last, .drop = 1},
+        {.heading = "types", .put = put_types},
+        {.heading = NULL},
+    };
     const struct limit *limit = limits_find(limits, name);
     struct forecast last;
+    json_t *doc;
+    int status;
 
     if (!limit)
         return error_set(&cli->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them",
                          name);
     if (forecast_limit(limits, limit, &last, &cli->error) < 0)
         return cli->error.status;
+    doc = shown_json(limits, limit, &last);
     if (cli->json)
-        return json_print(cli, shown_json(limits, limit, &last));
-    print_limit(limits, limit, &last);
-    return 0;
+        return json_print(cli, doc);
+    status = sheet_print(cli, stdout, lines, doc, limits->now_us);
+    print_keyless(limits, name);
+    json_decref(doc);
+    return status;
 }
 
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
@@ -314,122 +367,134 @@ int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flag
     struct limits limits = {0};
     int status = limit_name_check("limit", argv[1], &cli->error);
 
-    (void)flags;
     if (status == 0)
-        status = status_limits(w, &limits) < 0 ? cli_failed(cli, w) : show(cli, &limits, argv[1]);
+        status =
+            status_limits(w, &limits) < 0 ? cli_failed(cli, w) : show(cli, &limits, argv[1], flags->verbose);
     limits_free(&limits);
     return status;
 }
 
 /* ---- list */
 
-/* The fewest slots of the rules that are not keyed; -1: all are. */
-static int64_t fewest_slots(const struct limit *limit)
+static void put_rule_names(FILE *to, const json_t *doc, int64_t now_us)
 {
-    int64_t fewest = -1;
+    const json_t *rules = json_object_get(doc, "rules");
 
-    for (size_t i = 0; i < limit->set.count; i++) {
-        int64_t slots = *limit->set.at[i].by ? -1 : limit_slots(limit, i);
+    (void)now_us;
+    for (size_t i = 0; i < json_array_size(rules); i++)
+        output_to(to, "%s%s", i ? " " : "",
+                  json_string_value(json_object_get(json_array_get(rules, i), "rule")));
+    if (!json_is_array(rules))
+        output_to(to, "cannot be read");
+}
 
-        if (slots >= 0 && (fewest < 0 || slots < fewest))
+/* The fewest slots of the rules that are not keyed. */
+static void put_free(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *rules = json_object_get(doc, "rules");
+    json_int_t fewest = -1;
+    char text[32];
+
+    (void)now_us;
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        const json_t *rule = json_array_get(rules, i);
+        json_int_t slots = json_integer_value(json_object_get(rule, "slots_left"));
+
+        if (has(rule, "slots_left") && (fewest < 0 || slots < fewest))
             fewest = slots;
     }
-    return fewest;
+    if (fewest >= 0)
+        output_to(to, "%s", grouped((uint64_t)fewest, text));
 }
 
-static void print_row(const struct limits *limits, const struct limit *limit, int name_width, int rules_width)
+static void put_who_paused(FILE *to, const json_t *doc, int64_t now_us)
 {
-    char rules[RULE_SET_TEXT_SIZE], when[96], slots[24] = "-";
+    const json_t *rules = json_object_get(doc, "rules");
+    bool stopped = false;
 
-    if (!limit->readable) {
-        output("%-*s  cannot be read\n", name_width, limit->name);
-        return;
-    }
-    rule_set_format(&limit->set, rules);
-    rate_format_when(limit->now_us, limit_next_start(limit), when);
-    if (fewest_slots(limit) >= 0)
-        snprintf(slots, sizeof slots, "%" PRId64, fewest_slots(limit));
-    output("%-*s  %-*s %10s %10" PRId64 "  %s%s\n", name_width, limit->name, rules_width, rules, slots,
-           limits_parked(limits, limit->name), when, is_paused(limit) ? " (paused)" : "");
+    (void)now_us;
+    for (size_t i = 0; i < json_array_size(rules); i++)
+        stopped = stopped || has(json_array_get(rules, i), "paused_until");
+    output_to(to, "%s", has(doc, "paused_until") ? "by hand" : stopped ? "for a provider" : "");
 }
 
-static int longer(int width, const char *text)
-{
-    return (int)strlen(text) > width ? (int)strlen(text) : width;
-}
-
-static void print_table(const struct limits *limits)
-{
-    int name_width = 4, rules_width = 5;
-
-    for (size_t i = 0; i < limits->count; i++) {
-        char rules[RULE_SET_TEXT_SIZE] = "";
-
-        if (limits->at[i].readable)
-            rule_set_format(&limits->at[i].set, rules);
-        name_width = longer(name_width, limits->at[i].name);
-        rules_width = longer(rules_width, rules);
-    }
-    if (limits->count)
-        output("%-*s  %-*s %10s %10s  %s\n", name_width, "NAME", rules_width, "RULES", "SLOTS LEFT", "PARKED",
-               "NEXT START");
-    for (size_t i = 0; i < limits->count; i++)
-        print_row(limits, &limits->at[i], name_width, rules_width);
-}
+static const struct column columns[] = {
+    COLUMN("limit", "name"),
+    {.heading = "rules", .put = put_rule_names},
+    {.heading = "slots left", .put = put_free, .right = true, .drop = 2},
+    COLUMN("parked", "parked", .show = SHOW_COUNT),
+    {.heading = "next start", .put = put_next},
+    {.heading = "paused", .put = put_who_paused, .drop = 1, .tone = TONE_WARNING},
+    {.heading = NULL},
+};
 
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     struct limits limits;
-    int status = status_limits(w, &limits);
+    json_t *rows;
+    int status;
 
-    (void)flags;
-    (void)argv;
-    if (status < 0)
+    (void)flags, (void)argv;
+    status = status_limits(w, &limits);
+    if (status < 0) {
         status = cli_failed(cli, w);
-    else if (!cli->json)
-        print_table(&limits);
-    for (size_t i = 0; cli->json && status == 0 && i < limits.count; i++)
-        status = json_print(cli, limit_json(&limits, &limits.at[i]));
+    } else {
+        rows = json_array();
+        for (size_t i = 0; i < limits.count; i++)
+            json_array_append_new(rows, limit_json(&limits, &limits.at[i]));
+        status =
+            table_list(cli, columns, rows, limits.now_us, "no limits yet; weir rate set NAME RULE sets one");
+    }
     limits_free(&limits);
     return status;
 }
 
 /* ---- log */
 
-static int print_change(struct cli *cli, const char *text)
-{
-    json_t *doc = json_loads(text, 0, NULL);
-    const char *by = json_string_value(json_object_get(doc, "by"));
-    const char *what = json_string_value(json_object_get(doc, "what"));
-    double at = json_number_value(json_object_get(doc, "at"));
-    char time[40];
-    int status = 0;
+static const struct column log_columns[] = {
+    COLUMN("when", "at", .show = SHOW_WHEN),
+    COLUMN("who", "who", .drop = 1),
+    COLUMN("what", "what", .rest = true),
+    {.heading = NULL},
+};
 
-    if (!by || !what) {
-        json_decref(doc);
-        return error_set(&cli->error, WEIR_ECONFIG,
-                         "rate log: a line of it cannot be read: %.60s; delete the key `changes`", text);
-    }
-    cli_format_time((int64_t)(at * 1e6), time);
-    if (cli->json)
-        status = json_print(cli, json_pack("{s:f,s:s,s:s}", "at", at, "who", by, "what", what));
-    else
-        output("%s  %-24s %s\n", time, by, what);
-    json_decref(doc);
-    return status;
+/* A change as it is printed; NULL: its text cannot be read. */
+static json_t *change_json(const char *text)
+{
+    json_t *change = text ? json_loads(text, 0, NULL) : NULL, *doc = NULL;
+
+    if (json_is_string(json_object_get(change, "by")) && json_is_string(json_object_get(change, "what")))
+        doc = json_pack("{s:f,s:O,s:O}", "at", json_number_value(json_object_get(change, "at")), "who",
+                        json_object_get(change, "by"), "what", json_object_get(change, "what"));
+    json_decref(change);
+    return doc;
 }
 
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    json_t *changes;
+    json_t *changes, *rows = json_array(), *row;
+    const char *wrong = NULL;
     int status = 0;
 
-    (void)flags;
-    (void)argv;
-    if (rate_log_read(w, &changes) < 0)
+    (void)flags, (void)argv;
+    if (rate_log_read(w, &changes) < 0) {
+        json_decref(rows);
         return cli_failed(cli, w);
-    for (size_t i = json_array_size(changes); status == 0 && i > 0; i--)
-        status = print_change(cli, json_string_value(json_array_get(changes, i - 1)));
+    }
+    for (size_t i = json_array_size(changes); !wrong && i > 0; i--) { /* the oldest first */
+        const char *text = json_string_value(json_array_get(changes, i - 1));
+
+        if ((row = change_json(text)))
+            json_array_append_new(rows, row);
+        else
+            wrong = text ? text : "";
+    }
+    if (!wrong || json_array_size(rows) > 0)
+        status = table_list(cli, log_columns, json_incref(rows), clock_wall_us(), "no changes yet");
+    if (status == 0 && wrong)
+        status = error_set(&cli->error, WEIR_ECONFIG,
+                           "rate log: a line of it cannot be read: %.60s; delete the key `changes`", wrong);
+    json_decref(rows);
     json_decref(changes);
     return status;
 }

@@ -234,19 +234,69 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     return 0;
 }
 
-int64_t limit_next_start(const struct limit *limit)
+/* Gates of limits, shallow: only looked at. */
+struct view {
+    struct gate gates[GATES_MAX];
+    size_t count;
+    int64_t from_us; /* no start before: now, the end of a pause or of a hold */
+};
+
+static void view_add(struct view *view, const struct limit *limit)
 {
-    struct gate gates[RULES_MAX]; /* shallow: only looked at */
     int64_t from_us = limit_looked_at(limit);
-    size_t count = 0;
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
-        if (*limit->set.at[i].by)
+        if (*limit->set.at[i].by || view->count == GATES_MAX)
             continue;
-        gates[count++] = limit->gates[i];
+        view->gates[view->count++] = limit->gates[i];
         from_us = limit->held_until_us[i] > from_us ? limit->held_until_us[i] : from_us;
     }
-    return count > 0 ? gates_start(gates, count, from_us, 1) : from_us;
+    view->from_us = from_us > view->from_us ? from_us : view->from_us;
+}
+
+static int64_t view_start(const struct view *view, int64_t cost)
+{
+    return view->count > 0 ? gates_start(view->gates, view->count, view->from_us, cost) : view->from_us;
+}
+
+int64_t limit_next_start(const struct limit *limit)
+{
+    struct view view = {.from_us = limit->now_us};
+
+    view_add(&view, limit);
+    return view_start(&view, 1);
+}
+
+/* The same of a type, by all of its limits. */
+static int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
+{
+    struct view view = {.from_us = limits->now_us};
+
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        if (limit)
+            view_add(&view, limit);
+    }
+    return view_start(&view, type->own_costs ? 1 : type->cost);
+}
+
+int64_t limits_next_start(const struct limits *limits, const struct limit *limit)
+{
+    bool backlog = limits_backlog(limits, limit->name) > 0, holds = false;
+    int64_t first_us = GATE_NEVER;
+
+    for (size_t i = 0; i < limits->type_count; i++) {
+        const struct limit_type *t = &limits->types[i];
+        int64_t at_us;
+
+        if (!limit_holds(t, limit->name) || (backlog && t->waiting + t->parked == 0))
+            continue;
+        at_us = type_next_start(limits, t);
+        first_us = at_us < first_us ? at_us : first_us;
+        holds = true;
+    }
+    return holds ? first_us : limit_next_start(limit);
 }
 
 /* ---- Its rate */

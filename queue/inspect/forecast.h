@@ -39,6 +39,9 @@ WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit 
 /* When the next job starts at the earliest, as far as the rules of a limit go that are not keyed, together.
  * GATE_NEVER: when something ends. */
 int64_t limit_next_start(const struct limit *limit);
+/* The same of the jobs that it holds, by the other limits of their types too: of those that wait; when none does,
+ * of any type. */
+int64_t limits_next_start(const struct limits *limits, const struct limit *limit);
 
 /* The rule of a type's limits that is strictest in the long run, of those that hold all of its jobs; NULL:
  * there is none. It does not depend on what waits. */
