@@ -70,11 +70,10 @@ local function arrange(old, parts, new)
 end
 
 -- For each new place the old one whose gate it goes on with, 0: none. A rule that is like none before goes on with the gate of its place,
--- unless that moves.
+-- which does not move: only a rule moves whose place is no longer there.
 local function heirs(words, was_at, old)
-    local from, moved = {}, {}
-    for _, place in pairs(was_at) do moved[place] = true end
-    for place in ipairs(words) do from[place] = was_at[place] or old[place] and not moved[place] and place or 0 end
+    local from = {}
+    for place in ipairs(words) do from[place] = was_at[place] or old[place] and place or 0 end
     return from
 end
 
