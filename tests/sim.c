@@ -1476,8 +1476,10 @@ void sim_begin(uint64_t seed)
 
 static void free_lists(struct sim_list *lists, int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         free(lists[i].at);
+        lists[i] = (struct sim_list){0};
+    }
 }
 
 void sim_end(void)

@@ -21,8 +21,10 @@ void sim_life_begin(void)
 
 void sim_life_end(void)
 {
-    for (int i = 0; i < SIM_BATCHES; i++)
+    for (int i = 0; i < SIM_BATCHES; i++) {
         free(sim.batches[i].aside.at);
+        sim.batches[i].aside = (struct sim_list){0};
+    }
     free(before.at);
     before = (struct sim_list){0};
 }

@@ -19,9 +19,10 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "core/redis/script.h"
 #include "tests/sim_acts.h"
 
-enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 40, INTERRUPTED_MOST = 3 };
+enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 40, WORLDS_WITHOUT = 100, INTERRUPTED_MOST = 3 };
 #define SECOND_US INT64_C(1000000)
 #define DUTY_US 800000 /* as in claim_duty.lua */
 #define USUAL_SEED 20261121
@@ -1255,6 +1256,37 @@ static void test_random_worlds(void **state)
         sim_totals.cancelled, sim_totals.aside, sim_totals.fired, sim_totals.revived, acts_totals.broken_off);
 }
 
+static void load_library(const char *text)
+{
+    struct args a;
+
+    args_init(&a);
+    args_add(&a, "FUNCTION");
+    args_add(&a, "LOAD");
+    args_add(&a, "REPLACE");
+    args_add(&a, text);
+    assert_int_equal(turns_send(&a), 0);
+}
+
+/* What a claim remembers to be faster decides nothing. */
+static void test_random_worlds_without_caches(void **state)
+{
+    static const char on[] = "local ON = true\n", off[] = "local ON = nil \n";
+    char *text = strdup(script_library);
+    uint64_t seed = getenv("WEIR_SEED") ? random_seed() : USUAL_SEED;
+
+    (void)state;
+    assert_non_null(text);
+    assert_non_null(strstr(text, on));
+    memcpy(strstr(text, on), off, strlen(off));
+    load_library(text);
+    for (uint64_t i = 0; i < WORLDS_WITHOUT; i++)
+        run_world(seed + i);
+    sim_end();
+    load_library(script_library);
+    free(text);
+}
+
 static int stop_all(void **state)
 {
     acts_stop();
@@ -1265,6 +1297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_random_worlds, turns_flush),
+        cmocka_unit_test_setup(test_random_worlds_without_caches, turns_flush),
     };
 
     return cmocka_run_group_tests_name("throttle", tests, turns_start, stop_all);

@@ -1,10 +1,34 @@
--- claim: the heart of a turn. Who waits where is written as it is found; of jobs, leases and gates all is decided first and
--- written at the end, by steps that cannot fail: a script that fails on the way has moved no job and taken no slot.
+-- claim: which jobs this worker starts now. It is the heart of a turn, and this comment is the guide to its parts.
 --
--- For each queue, in order: the gates that are due are served from their lanes; then jobs are looked at from the head of
--- the queue and each takes its slot at all of its gates: granted, it is leased to this worker; denied, it is parked in its lane,
--- which waits at the gate that opens last; of a type that this worker cannot run, it is parked and the type held. While a queue
--- holds jobs, its lanes get half of the executors.
+-- The words. A job waits in a queue, or in a lane: the jobs of one (queue, type, key) that were looked at and denied. A gate is one rule's
+-- live state. A lane whose key gates are open stands in the ring of its type, else it sleeps at one of them. A type whose ring is not empty
+-- waits at one gate for all keys, or is held. doc/design.md draws this. In the code `claim` is the call, `s` a type in one queue, `l` a lane,
+-- `e` a gate.
+--
+-- The phases, in order:
+--
+-- 1. Begin. claim_call reads the arguments; it declares every field that the parts share. claim_halt finds paused queues and cancelled jobs,
+--    claim_faults keys that hold something else than they should.
+-- 2. Types that were held and that this worker can run wait again: claim_held.
+-- 3. A job that must run alone, if there is one: claim_alone. Then nothing else.
+-- 4. For each queue:
+--    a. What is due (claim_lanes.due): gates at which types wait. Lanes whose key gates are due go back to their rings, or sleep at another
+--       gate (claim_wait.wake_lanes).
+--    b. Lanes (claim_lanes.serve), with half of the executors while the queue holds jobs. At each due gate the type that was served least
+--       recently has its turn, and in its ring the lane that was (claim_ring). claim_start.jobs starts the jobs at the head of the lane.
+--       What stops it is in claim.stopped: the type waits at the gate that opens last (claim_wait.end_turn), or the lane sleeps there
+--       (claim_wait.lane_sleeps).
+--    c. Jobs from the head of the queue (claim_queue). One that nobody waits before is started by claim_start.jobs too. A denied one goes to
+--       the tail of its lane, and so do all behind it of that lane (claim_park.park).
+--    d. Lanes that were empty find their places: in the ring, or asleep (claim_park.place, claim_wait.place_lane).
+--    e. Lanes again, with the executors that are left.
+-- 5. Write: leases first, then all else that was decided (claim_commit).
+-- 6. When the next claim is due, and which worker makes it (claim_duty).
+--
+-- claim_meet has the types and lanes with their gates, claim_cache what is remembered to be faster.
+--
+-- Who waits where is written as it is found, to the new place before it leaves the old one. Jobs, leases and gates are decided first and
+-- written at the end, by steps that cannot fail: a claim that fails on the way has moved no job and taken no slot.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, group, turn,
@@ -28,20 +52,6 @@
 --        starved: a job with a limit could have started, had there been an idle executor
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
---
--- claim_call   the arguments, and what is decided while it runs
--- claim_meet  types and lanes with their gates; leasing one job
--- claim_wait   where types and lanes wait
--- claim_ring   whose turn it is among the lanes of a type
--- claim_held   types that this worker cannot run
--- claim_park   the lane of a job; parking it
--- claim_lanes  serving what is due
--- claim_halt   what is paused or cancelled
--- claim_alone  jobs that run alone
--- claim_faults keys that hold something else than they should
--- claim_queue  looking at the jobs of a queue
--- claim_commit writing it all
--- claim_duty   when the next look is, and whose
 --
 -- uses: check claim_alone claim_cache claim_call claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_start claim_wait gate past slices
 
