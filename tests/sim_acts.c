@@ -268,12 +268,12 @@ static int64_t left_of(const struct sim_batch *b)
 static const char *state_of(const struct sim_batch *b)
 {
     if (!b->there)
-        return "none";
+        return "";
     if (b->cancelled)
         return "cancelled";
     if (b->sealed && left_of(b) == 0)
         return "ended";
-    return b->halt == SIM_PAUSED ? "paused" : "open";
+    return b->halt == SIM_PAUSED ? "paused" : "running";
 }
 
 static void drop_aside(struct sim_batch *b, bool whole)
@@ -284,10 +284,12 @@ static void drop_aside(struct sim_batch *b, bool whole)
         char number[8];
 
         snprintf(number, sizeof number, "%d", most);
-        sim_must(turns_script("batch_drop", (const char *[]){b->name, number}, 2), "batch_drop");
-        if (number_at(0) != count || number_at(1) != b->aside.count - count)
-            sim_fail("batch_drop %s: %lld, %lld left", b->name, (long long)number_at(0),
-                     (long long)number_at(1));
+        sim_must(turns_ask("batch_drop", (const char *[]){b->name, number}, 2), "batch_drop");
+        if (answer_int(turns.answer, "dropped") != count ||
+            answer_int(turns.answer, "aside") != b->aside.count - count)
+            sim_fail("batch_drop %s: %lld, %lld left", b->name,
+                     (long long)answer_int(turns.answer, "dropped"),
+                     (long long)answer_int(turns.answer, "aside"));
         for (int i = 0; i < count; i++) {
             int n = b->aside.at[b->aside.count - 1];
 
@@ -301,13 +303,14 @@ static void drop_aside(struct sim_batch *b, bool whole)
 /* The queues that batch_halt names: their lanes that sleep. */
 static void apply_pages(void)
 {
-    char queues[SIM_QUEUES][24];
-    int count = 0;
+    json_t *asleep = json_incref(json_object_get(turns.answer, "asleep")), *queue;
+    size_t i;
 
-    for (size_t i = 3; i < turns.reply->elements; i++)
-        snprintf(queues[count++], sizeof *queues, "%s", text_at(i));
-    for (int i = 0; i < count; i++)
-        sim_must(turns_apply(queues[i], "", false, NULL, 0), "rate_apply");
+    json_array_foreach(asleep, i, queue)
+    {
+        sim_must(turns_apply(json_string_value(queue), "", false, NULL, 0), "rate_apply");
+    }
+    json_decref(asleep);
 }
 
 static void halt(struct sim_batch *b, const char *verb)
@@ -316,16 +319,17 @@ static void halt(struct sim_batch *b, const char *verb)
     bool cancels = strcmp(verb, "cancel") == 0;
 
     if (!b->there && !cancels) { /* a pause begins it */
-        was = "open";
+        was = "running";
         b->there = *dry == '0';
     }
-    sim_must(turns_script("batch_halt", (const char *[]){b->name, verb, dry}, 3), "batch_halt");
-    if (strcmp(text_at(0), was) != 0)
-        sim_fail("batch %s %s: it was %s, not %s", verb, b->name, text_at(0), was);
-    if (b->there && (number_at(1) != left_of(b) || number_at(2) != b->aside.count))
-        sim_fail("batch %s %s: %lld left, %lld aside", verb, b->name, (long long)number_at(1),
-                 (long long)number_at(2));
-    if (*dry == '0' && (strcmp(was, "open") == 0 || (cancels && strcmp(was, "paused") == 0))) {
+    sim_must(turns_ask("batch_halt", (const char *[]){b->name, verb, dry}, 3), "batch_halt");
+    if (strcmp(answer_text(turns.answer, "was"), was) != 0)
+        sim_fail("batch %s %s: it was %s, not %s", verb, b->name, answer_text(turns.answer, "was"), was);
+    if (b->there && (answer_int(turns.answer, "left") != left_of(b) ||
+                     answer_int(turns.answer, "aside") != b->aside.count))
+        sim_fail("batch %s %s: %lld left, %lld aside", verb, b->name,
+                 (long long)answer_int(turns.answer, "left"), (long long)answer_int(turns.answer, "aside"));
+    if (*dry == '0' && (strcmp(was, "running") == 0 || (cancels && strcmp(was, "paused") == 0))) {
         b->halt = cancels ? SIM_HALTED : SIM_PAUSED;
         b->cancelled = cancels;
         if (cancels)
@@ -339,18 +343,18 @@ static void halt(struct sim_batch *b, const char *verb)
 /* The last ones of the list, so that all stand in their order in the end. */
 static void resume_page(struct sim_batch *b, int most)
 {
-    const char *was = b->halt == SIM_PAUSED ? "paused" : "open";
+    const char *was = b->halt == SIM_PAUSED ? "paused" : "running";
     char number[8];
 
     snprintf(number, sizeof number, "%d", most);
-    sim_must(turns_script("batch_resume", (const char *[]){b->name, number, "seed"}, 3), "batch_resume");
+    sim_must(turns_ask("batch_resume", (const char *[]){b->name, number, "seed"}, 3), "batch_resume");
     if (!b->there || b->cancelled) {
-        if (strcmp(text_at(0), b->there ? "cancelled" : "none") != 0)
-            sim_fail("batch resume %s: %s", b->name, text_at(0));
+        if (strcmp(answer_text(turns.answer, "was"), b->there ? "cancelled" : "") != 0)
+            sim_fail("batch resume %s: %s", b->name, answer_text(turns.answer, "was"));
         return;
     }
-    if (strcmp(text_at(0), was) != 0)
-        sim_fail("batch resume %s: it was %s, not %s", b->name, text_at(0), was);
+    if (strcmp(answer_text(turns.answer, "was"), was) != 0)
+        sim_fail("batch resume %s: it was %s, not %s", b->name, answer_text(turns.answer, "was"), was);
     b->halt = SIM_GOES_ON;
     for (; most > 0 && b->aside.count > 0; most--) {
         sim.aside[sim_jobs[b->aside.at[b->aside.count - 1]].type]--;

@@ -65,13 +65,13 @@ static void seal(const char *then)
     must(try_seal("1", *then ? "default" : "", then));
 }
 
-/* What batch_halt says: "open", "paused" ... */
+/* What batch_halt says: "running", "paused" ... */
 static void halt(const char *verb, const char *was)
 {
     const char *words[] = {"b", verb, "0"};
 
-    must(turns_script("batch_halt", words, COUNT(words)));
-    assert_string_equal(turns.reply->element[0]->str, was);
+    must(turns_ask("batch_halt", words, COUNT(words)));
+    assert_string_equal(answer_text(turns.answer, "was"), was);
 }
 
 /* Pages of that size until none is left; how many pages. */
@@ -82,10 +82,10 @@ static int pages(const char *script, const char *most)
     int count = 0;
 
     do {
-        must(turns_script(script, words, n));
+        must(turns_ask(script, words, n));
         count++;
         assert_true(count < 100);
-    } while (atoi(turns.reply->element[turns.reply->elements - 1]->str) > 0);
+    } while (answer_int(turns.answer, "aside") > 0);
     return count;
 }
 
@@ -458,7 +458,7 @@ static void test_pause(void **state)
     enqueue("default", "t", "x");
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();
-    halt("pause", "open");
+    halt("pause", "running");
     halt("pause", "paused");
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
     assert_int_equal(claim("w", 10, 0), 1);
@@ -489,7 +489,7 @@ static void test_ends_while_paused(void **state)
     seal("next");
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();
-    halt("pause", "open");
+    halt("pause", "running");
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_ended(true);
     expect_counters("next", "enqueued 1");
@@ -520,7 +520,7 @@ static void test_cancel(void **state)
     seal("next");
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();
-    halt("cancel", "open");
+    halt("cancel", "running");
     halt("cancel", "cancelled");
     halt("pause", "cancelled");
     assert_int_equal(claim("w", 10, 0), 0);
@@ -549,7 +549,7 @@ static void test_cancel_closes(void **state)
     join("a b");
     run_one(SETTLE_DEAD);
     must(try_seal("1", "default", "next"));
-    halt("cancel", "open");
+    halt("cancel", "running");
     assert_int_equal(try_join("c", "b", "t", -1), WEIR_EINPUT);
     assert_string_equal(turns.error.text, "batch b was cancelled: it takes no more jobs; use another name");
     assert_int_equal(try_seal("1", "default", "other"), WEIR_EINPUT);
@@ -573,14 +573,14 @@ static void test_cancel_of_a_paused_batch(void **state)
     seal("next");
     free(redis_text("LSET", QUEUE, "0", "@0,0,0,stag,bb,uk;{\"id\":\"a\",\"type\":\"t\"}"));
     free(redis_text("SET", PREFIX "unique:k", "a"));
-    halt("pause", "open");
+    halt("pause", "running");
     assert_int_equal(claim("w", 10, 0), 0);
     expect_aside(5);
-    must(turns_script("batch_drop", resume, 2)); /* it is not cancelled */
+    must(turns_ask("batch_drop", resume, 2)); /* it is not cancelled */
     expect_aside(5);
     halt("cancel", "paused");
-    must(turns_script("batch_resume", resume, COUNT(resume)));
-    assert_string_equal(turns.reply->element[0]->str, "cancelled");
+    must(turns_ask("batch_resume", resume, COUNT(resume)));
+    assert_string_equal(answer_text(turns.answer, "was"), "cancelled");
     expect_aside(5);
     assert_int_equal(pages("batch_drop", "2"), 3);
     expect_batch("cancelled 5");
@@ -704,7 +704,7 @@ static void test_list(void **state)
         sprintf(name, "b%03d", (int)(i / 4 * 5 + i % 4));
         assert_string_equal(batches[i].name, name);
         assert_int_equal(batches[i].total, 1);
-        assert_int_equal(batches[i].phase, BATCH_OPEN);
+        assert_int_equal(batches[i].phase, BATCH_RUNNING);
     }
     assert_int_equal(redis_number("ZCARD", PREFIX "batches"), 200);
     free(batches);
@@ -727,8 +727,8 @@ static void test_rate(void **state)
         keep_tokens();
         settle_done_of(tokens, 1, "b");
     }
-    must(turns_script("batch_show", words, 1));
-    must(batch_row(turns.reply->element[1], turns.now_us, &b, &turns.error));
+    must(turns_ask("batch_show", words, 1));
+    batch_row(json_object_get(turns.answer, "batch"), turns.now_us, &b);
     assert_int_equal(b.done, 5);
     assert_int_equal(b.left, 5);
     assert_true(b.rate > 1.9 && b.rate < 2.1);
@@ -739,7 +739,7 @@ static void test_rate(void **state)
     must(batch_forecast(w, &b));
     assert_int_equal(b.finish_us, -1);
     weir_free(w);
-    must(batch_row(turns.reply->element[1], turns.now_us + 100 * SECOND_US, &b, &turns.error));
+    batch_row(json_object_get(turns.answer, "batch"), turns.now_us + 100 * SECOND_US, &b);
     assert_true(b.rate < 0.1); /* it stands still */
 }
 
@@ -868,19 +868,20 @@ static void test_command(void **state)
 {
     (void)state;
     succeed("batch", "list");
-    expect_says(o.out, "no batches");
+    assert_string_equal(o.out, "");
+    expect_says(o.err, "no batches");
     succeed("batch", "list", "--json");
     assert_string_equal(o.out, "");
     write_jobs("jobs", 1000);
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next", "--queue", "q");
     succeed("batch", "list");
-    expect_says(o.out, "b                                sealed           1000        1000           0");
+    expect_says(o.out, "b      running  1,000  1,000     0");
     succeed("batch", "show", "b");
-    expect_says(o.out, "b: sealed\ntotal            1,000\nwaiting          1,000\nrunning              0\n");
-    expect_says(o.out, "then       next in queue q, when all have ended\n");
+    expect_says(o.out, "state:      running\ntotal:      1,000\nwaiting:    1,000\nrunning:    0\n");
+    expect_says(o.out, "then:       next in queue q, when all have ended\n");
     succeed("batch", "show", "b", "--json");
     expect_says(o.out,
-                "{\"name\":\"b\",\"state\":\"sealed\",\"total\":1000,\"left\":1000,\"waiting\":1000,"
+                "{\"name\":\"b\",\"state\":\"running\",\"total\":1000,\"left\":1000,\"waiting\":1000,"
                 "\"running\":0,\"aside\":0,\"done\":0,\"failed\":0,\"dead\":0,\"cancelled\":0,\"rate\":0.0,"
                 "\"finish_at\":null,\"at_the_earliest\":false,\"created_at\":17");
     expect_says(o.out,
@@ -889,9 +890,9 @@ static void test_command(void **state)
     succeed("worker", "-q", "q", "--exec", "next=/bin/cat", "--exec", "t=/bin/true", "--drain", "--drain-max",
             "50s", "-c", "4");
     succeed("batch", "show", "b", "--watch");
-    expect_says(o.out, "b: ended\ntotal            1,000\nwaiting              0\n");
-    expect_says(o.out, "done             1,000\n");
-    expect_says(o.out, "then       next in queue q, enqueued at 20");
+    expect_says(o.out, "state:      ended\ntotal:      1,000\nwaiting:    0\n");
+    expect_says(o.out, "done:       1,000\n");
+    expect_says(o.out, "then:       next in queue q, enqueued ");
     assert_int_equal(stage_stat(&stage, "next", "done"), 1);
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next", "--queue", "q");
     expect_says(o.out, "0 jobs in ");
@@ -911,9 +912,9 @@ static void test_command_single_jobs(void **state)
     for (int i = 0; i < 3; i++)
         succeed("enqueue", "t", "--batch", "b");
     succeed("batch", "show", "b");
-    expect_says(o.out, "b: open\ntotal                3\n");
+    expect_says(o.out, "state:      running; not sealed, so more jobs may come\ntotal:      3\n");
     succeed("batch", "seal", "b", "--then", "next");
-    assert_string_equal(o.out, "b: sealed; 3 of 3 jobs have not ended\n");
+    assert_string_equal(o.out, "batch b sealed; 3 of 3 jobs not ended\n");
     succeed("batch", "seal", "b", "--json");
     assert_string_equal(o.out, "{\"name\":\"b\",\"total\":3,\"left\":3}\n");
     succeed("worker", "--exec", "next=/bin/true", "--exec", "t=/bin/false", "--drain", "--drain-max", "1s");
@@ -931,9 +932,9 @@ static void test_command_refuses(void **state)
         {{"show"}, 64, "the NAME of one batch"},
         {{"show", "a", "b"}, 64, "the NAME of one batch"},
         {{"list", "a"}, 64, "nothing more"},
-        {{"list", "--watch"}, 64, "no such flag"},
-        {{"pause", "a", "--yes"}, 64, "no such flag"},
-        {{"show", "a", "--then", "t"}, 64, "no such flag"},
+        {{"list", "--watch"}, 64, "not a flag of it"},
+        {{"pause", "a", "--yes"}, 64, "not a flag of it"},
+        {{"show", "a", "--then", "t"}, 64, "not a flag of it"},
         {{"seal", "a", "--queue", "q"}, 64, "add --then"},
         {{"show", "a"}, 66, "batch a: there is none"},
         {{"show", "a", "--watch"}, 66, "batch a: there is none"},
@@ -970,23 +971,23 @@ static void test_command_pause(void **state)
     write_jobs("jobs", 1200);
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next");
     succeed("batch", "pause", "b");
-    expect_says(o.out, "b: paused; what runs ends, weir batch resume b goes on with the others\n");
+    expect_says(o.out, "batch b paused; jobs that run go on, the others wait for weir batch resume b\n");
     succeed("batch", "pause", "b");
-    expect_says(o.out, "was paused before");
+    expect_says(o.out, "was paused already");
     worker = stage_actor(&stage, "w", "types=t,next", "executors=4", NULL);
     await(server_number(&stage.server, "LLEN", stage_key(&stage, "aside:b"), NULL) == 1200);
     succeed("batch", "show", "b");
-    expect_says(o.out, "b: paused\ntotal            1,200\nwaiting          1,200, 1,200 of them aside\n");
+    expect_says(o.out, "state:      paused\ntotal:      1,200\nwaiting:    1,200, 1,200 of them set aside\n");
     succeed("enqueue", "t", "7");
     await(stage_stat(&stage, "t", "done") == 1);
     succeed("batch", "resume", "b");
-    assert_string_equal(o.out, "b: goes on; 1,200 jobs that had been set aside are back in their queue\n");
+    assert_string_equal(o.out, "batch b resumed; 1,200 jobs put back in their queues\n");
     await(field("b", "done") == 1200);
     await(stage_stat(&stage, "next", "done") == 1);
     succeed("batch", "resume", "b");
-    assert_string_equal(o.out, "b: was not paused\n");
+    assert_string_equal(o.out, "batch b was not paused\n");
     succeed("batch", "pause", "b");
-    assert_string_equal(o.out, "b: has ended; nothing was changed\n");
+    assert_string_equal(o.out, "batch b has ended; nothing was changed\n");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -999,22 +1000,21 @@ static void test_command_cancel(void **state)
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next");
     succeed("batch", "cancel", "b", "--dry-run");
     assert_string_equal(o.out,
-                        "b: 1,200 jobs have not ended; what runs of them would end, the others would be "
-                        "dropped\n");
+                        "batch b: 1,200 jobs; those that run would go on, the others would be dropped\n");
     assert_int_equal(field("b", "sealed") > 0, 1);
     assert_int_equal(server_number(&stage.server, "EXISTS", stage_key(&stage, "halted"), NULL), 0);
     succeed("batch", "cancel", "b", "--yes");
-    expect_says(o.out, "b: cancelled; of 1,200 jobs that had not ended");
+    expect_says(o.out, "batch b cancelled: 1,200 jobs; those that run go on");
     succeed("batch", "cancel", "b");
-    assert_string_equal(o.out, "b: was cancelled before; nothing was changed\n");
+    assert_string_equal(o.out, "batch b was cancelled before; nothing was changed\n");
     weir("batch", "resume", "b");
     assert_int_equal(o.code, 65);
-    expect_says(o.err, "it was cancelled, which stays so");
+    expect_says(o.err, "was cancelled, which cannot be undone");
     worker = stage_actor(&stage, "w", "types=t,next", "executors=4", NULL);
     succeed("batch", "show", "b", "--watch");
-    expect_says(o.out, "b: cancelled\ntotal            1,200\nwaiting              0\n");
-    expect_says(o.out, "cancelled        1,200\n");
-    expect_says(o.out, "then       next in queue default, not enqueued\n");
+    expect_says(o.out, "state:      cancelled\ntotal:      1,200\nwaiting:    0\n");
+    expect_says(o.out, "cancelled:  1,200\n");
+    expect_says(o.out, "then:       next in queue default, not enqueued\n");
     assert_int_equal(stage_end(worker), 0);
     assert_int_equal(stage_stat(&stage, "next", "enqueued"), 0);
     assert_int_equal(stage_stat(&stage, "t", "done"), 0);
@@ -1039,18 +1039,18 @@ static void test_command_on_a_terminal(void **state)
     write_jobs("jobs", 400);
     succeed("enqueue", "--from", "jobs", "--batch", "b");
     assert_int_equal(on_terminal("n\n", text, sizeof text, "cancel", "b", NULL), 75);
-    expect_says(text, "cancel batch b, of which 400 jobs have not ended? [y/N]");
+    expect_says(text, "cancel batch b, with 400 jobs that have not ended? [y/N]");
     expect_says(text, "weir: batch cancel: nothing was changed");
     assert_int_equal(field("b", "cancel"), 0);
     assert_int_equal(on_terminal("", text, sizeof text, "cancel", "b", "--dry-run"), 0);
     assert_null(strstr(text, "[y/N]"));
     worker = stage_actor(&stage, "w", "types=t", "executors=1", NULL);
     assert_int_equal(on_terminal("", text, sizeof text, "show", "b", "--watch"), 0);
-    expect_says(text, "b: ended\r\n");
+    expect_says(text, "state:      ended\r\n");
     assert_int_equal(stage_end(worker), 0);
     succeed("enqueue", "t", "--batch", "c");
     assert_int_equal(on_terminal("y\n", text, sizeof text, "cancel", "c", NULL), 0);
-    expect_says(text, "c: cancelled; of 1 jobs that had not ended");
+    expect_says(text, "batch c cancelled: 1 job;");
 }
 
 /* The bar goes on until the last job has ended. */
@@ -1077,7 +1077,7 @@ static void test_command_watch(void **state)
     assert_int_equal(on_terminal("", text, sizeof text, "show", "b", "--watch"), 0);
     expect_says(text, "]  75%  ");
     expect_says(text, " left  3 of 4 ended  ");
-    expect_says(text, "\r\033[Kb: ended\r\n");
+    expect_says(text, "\r\033[Kbatch:      b\r\nstate:      ended\r\n");
     assert_int_equal(program_end(opener), 0);
     assert_int_equal(stage_end(worker), 0);
 }

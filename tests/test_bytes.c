@@ -157,8 +157,8 @@ static int call_batch(void)
     const char *words[] = {"b", "500", "seed"};
     bool resumes = strcmp(batch_script, "batch_resume") == 0;
 
-    must(turns_script(batch_script, words, resumes ? 3 : 2));
-    return (int)strtol(turns.reply->element[resumes]->str, NULL, 10);
+    must(turns_ask(batch_script, words, resumes ? 3 : 2));
+    return (int)answer_int(turns.answer, resumes ? "returned" : "dropped");
 }
 
 static void test_what_was_set_aside_returns_a_few_at_a_time_where_it_is_large(void **state)

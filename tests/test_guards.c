@@ -91,9 +91,9 @@ static void test_cancelling_a_batch_needs_yes(void **state)
     (void)state;
     must_end("enqueue t 1 --id a --batch b", 0, "a");
     must_end("batch cancel b", 64,
-             "weir: batch cancel: would cancel batch b, of which 1 jobs have not ended, and nobody");
-    must_end("batch show b", 0, "b: open");
-    must_end("batch cancel b -y", 0, "b: cancelled");
+             "weir: batch cancel: would cancel batch b, with 1 job that has not ended, and nobody");
+    must_end("batch show b", 0, "state:      running");
+    must_end("batch cancel b -y", 0, "batch b cancelled: 1 job;");
 }
 
 /* ---- Limits with a backlog */
@@ -178,16 +178,16 @@ static void test_a_batch_is_paused_before_its_first_job(void **state)
     (void)state;
     start("w");
     must_end("batch pause b", 0,
-             "b: paused; it has no jobs now, and those that come wait for weir batch resume b\n");
-    must_end("batch pause b", 0, "b: was paused before");
-    must_end("batch list", 0, "b                                paused              0");
+             "batch b paused; it has no jobs now: those that come wait for weir batch resume b\n");
+    must_end("batch pause b", 0, "batch b was paused already");
+    must_end("batch list", 0, "b      paused      0");
     must_end("batch cancel c", 66, "batch c: there is none");
     must_end("enqueue t 1 --id a --batch b", 0, "a");
     assert_int_equal(redis_number("TTL", PREFIX "batch:b"), -1);
     turns.now_us = clock_wall_us();
     assert_int_equal(claim("w", 1, 0), 0);
-    must_end("batch show b", 0, "waiting              1, 1 of them aside");
-    must_end("batch resume b", 0, "b: goes on; 1 job that had been set aside is back in its queue");
+    must_end("batch show b", 0, "waiting:    1, 1 of them set aside");
+    must_end("batch resume b", 0, "batch b resumed; 1 job put back in its queue");
     assert_int_equal(claim("w", 1, 0), 1);
     turns_check();
 }

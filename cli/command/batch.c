@@ -9,8 +9,9 @@
 
 #include "cli/bar.h"
 #include "cli/confirm.h"
-#include "cli/json.h"
+#include "cli/format.h"
 #include "cli/outlook.h"
+#include "cli/table.h"
 #include "cli/text.h"
 #include "core/clock.h"
 
@@ -24,12 +25,6 @@ struct batch_flags {
     bool watch, dry_run, yes;
     const char *then, *queue;
 };
-
-static const char *const phases[] = {[BATCH_OPEN] = "open",
-                                     [BATCH_SEALED] = "sealed",
-                                     [BATCH_PAUSED] = "paused",
-                                     [BATCH_CANCELLED] = "cancelled",
-                                     [BATCH_ENDED] = "ended"};
 
 /* ---- JSON */
 
@@ -50,7 +45,7 @@ static json_t *batch_json(const struct batch *b)
 {
     return json_pack(
         "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:b, s:o, s:o, s:o, s:o}", "name",
-        text_word(b->name), "state", phases[b->phase], "total", (json_int_t)b->total, "left",
+        text_word(b->name), "state", batch_phase_name(b->phase), "total", (json_int_t)b->total, "left",
         (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running), "running",
         number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done, "failed",
         (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled, "rate",
@@ -61,121 +56,144 @@ static json_t *batch_json(const struct batch *b)
 
 /* ---- Text */
 
-static void print_count(const char *what, int64_t n, const char *note)
+static void put_state(FILE *to, const json_t *doc, int64_t now_us)
 {
+    const char *state = answer_text(doc, "state");
+    bool sealed = json_is_number(json_object_get(doc, "sealed_at"));
+
+    (void)now_us;
+    output_to(to, "%s%s", state,
+              sealed || strcmp(state, "running") != 0 ? "" : "; not sealed, so more jobs may come");
+}
+
+static void put_waiting(FILE *to, const json_t *doc, int64_t now_us)
+{
+    int64_t aside = answer_int(doc, "aside");
+    const char *state = answer_text(doc, "state");
     char number[32];
 
-    output("%-10s %11s%s\n", what, grouped((uint64_t)(n > 0 ? n : 0), number), note);
+    (void)now_us;
+    output_to(to, "%s", grouped((uint64_t)answer_int(doc, "waiting"), number));
+    if (aside > 0)
+        output_to(to, ", %s of them set aside%s", grouped((uint64_t)aside, number),
+                  strcmp(state, "paused") == 0      ? ""
+                  : strcmp(state, "cancelled") == 0 ? "; cancel it again"
+                                                    : "; resume it again");
 }
 
-static void print_time(const char *what, int64_t us, const char *note)
+static void put_failed(FILE *to, const json_t *doc, int64_t now_us)
 {
-    char text[40];
+    char text[PHRASE_SIZE];
 
-    if (us <= 0)
+    (void)now_us;
+    output_to(to, "%s", counted(answer_int(doc, "failed"), "attempt", text));
+}
+
+/* "in 8m 2s (20:14:05), at that rate at the earliest (...)" */
+static void put_finish(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *at = json_object_get(doc, "finish_at");
+    char when[PHRASE_SIZE];
+
+    if (json_is_number(at))
+        output_to(to, "%s%s", format_when(now_us, (int64_t)(json_number_value(at) * 1e6), when),
+                  answer_text(doc, "how"));
+}
+
+static void put_follower(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *then = json_object_get(doc, "then"), *at = json_object_get(then, "enqueued_at");
+    char when[PHRASE_SIZE];
+
+    if (!json_is_object(then))
         return;
-    cli_format_time(us, text);
-    output("%-10s %s%s\n", what, text, note);
+    output_to(to, "%s in queue %s, ", answer_text(then, "type"), answer_text(then, "queue"));
+    if (json_is_number(at))
+        output_to(to, "enqueued %s", format_when(now_us, (int64_t)(json_number_value(at) * 1e6), when));
+    else
+        output_to(to, "%s",
+                  strcmp(answer_text(doc, "state"), "cancelled") == 0 ? "not enqueued"
+                                                                      : "when all have ended");
 }
 
-static void print_follower(const struct batch *b)
-{
-    char when[40] = "";
+static const struct column sheet[] = {
+    COLUMN("batch", "name"),
+    COLUMN("state", NULL, .put = put_state),
+    COLUMN("total", "total", .show = SHOW_COUNT),
+    COLUMN("waiting", NULL, .put = put_waiting),
+    COLUMN("running", "running", .show = SHOW_COUNT),
+    COLUMN("done", "done", .show = SHOW_COUNT),
+    COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
+    COLUMN("cancelled", "cancelled", .show = SHOW_COUNT),
+    COLUMN("failed", NULL, .put = put_failed),
+    COLUMN("rate", "rate", .show = SHOW_RATE),
+    COLUMN("ends", NULL, .put = put_finish, .drop = 1),
+    COLUMN("created", "created_at", .show = SHOW_WHEN),
+    COLUMN("sealed", "sealed_at", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("ended", "ended_at", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("then", NULL, .put = put_follower, .drop = 1),
+    {.heading = NULL},
+};
 
-    if (!*b->type)
-        return;
-    if (b->fired_us)
-        cli_format_time(b->fired_us, when);
-    output("%-10s %s in queue %s%s%s\n", "then", b->type, b->queue,
-           b->fired_us                   ? ", enqueued at "
-           : b->phase == BATCH_CANCELLED ? ", not enqueued"
-                                         : ", when all have ended",
-           when);
-}
-
-static void print_batch(const struct batch *b)
-{
-    char aside[64] = "", number[32], rate[40], doubt[EARLIEST_SIZE], ends[EARLIEST_SIZE + 20];
-
-    if (b->aside > 0)
-        snprintf(aside, sizeof aside, ", %s of them aside%s", grouped((uint64_t)b->aside, number),
-                 b->phase == BATCH_PAUSED      ? ""
-                 : b->phase == BATCH_CANCELLED ? ": cancel it again"
-                                               : ": resume it again");
-    output("%s: %s\n", b->name, phases[b->phase]);
-    print_count("total", b->total, "");
-    print_count("waiting", b->left - b->running, aside);
-    print_count("running", b->running, "");
-    print_count("done", b->done, "");
-    print_count("dead", b->dead, "");
-    print_count("cancelled", b->cancelled, "");
-    print_count("failed", b->failed, b->failed == 1 ? " attempt" : " attempts");
-    if (b->left > 0)
-        output("%-10s %13s\n", "rate", per_second(b->rate, rate));
-    snprintf(ends, sizeof ends, "%s%s", b->at_rate ? ", at that rate" : "", earliest(b->because, doubt));
-    print_time("ends", b->finish_us, ends);
-    print_time("created", b->created_us, "");
-    print_time("sealed", b->sealed_us, "");
-    print_time("ended", b->left == 0 ? b->ended_us : 0, "");
-    print_follower(b);
-}
-
-static void print_row(const struct batch *b)
-{
-    char created[40];
-
-    cli_format_time(b->created_us, created);
-    output("%-32s %-9s %11" PRId64 " %11" PRId64 " %11" PRId64 " %8" PRId64 " %9" PRId64 "  %s\n", b->name,
-           phases[b->phase], b->total, b->left, b->done, b->dead, b->cancelled, created);
-}
+static const struct column columns[] = {
+    COLUMN("batch", "name"),
+    COLUMN("state", "state"),
+    COLUMN("total", "total", .show = SHOW_COUNT, .drop = 2),
+    COLUMN("left", "left", .show = SHOW_COUNT),
+    COLUMN("done", "done", .show = SHOW_COUNT, .drop = 3),
+    COLUMN("dead", "dead", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("cancelled", "cancelled", .show = SHOW_COUNT, .drop = 5),
+    COLUMN("created", "created_at", .show = SHOW_WHEN, .drop = 4),
+    {.heading = NULL},
+};
 
 /* ---- The actions: argv[0] is the action's name */
 
 static int run_list(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
     struct batch *batches = NULL;
+    json_t *rows = json_array();
     size_t count;
     int status = batch_list(w, &batches, &count);
 
     (void)flags, (void)argv;
-    if (status) {
-        status = cli_failed(cli, w);
-        goto out;
-    }
-    if (!cli->json && count == 0)
-        puts("no batches; weir enqueue --from FILE --batch NAME makes one");
-    if (!cli->json && count > 0)
-        output("%-32s %-9s %11s %11s %11s %8s %9s  %s\n", "batch", "state", "total", "left", "done", "dead",
-               "cancelled", "created");
     for (size_t i = 0; !status && i < count; i++)
-        if (cli->json)
-            status = json_print(cli, batch_json(&batches[i]));
-        else
-            print_row(&batches[i]);
-out:
+        json_array_append_new(rows, batch_json(&batches[i]));
     free(batches);
-    return status;
+    if (!status)
+        return table_list(cli, columns, rows, clock_wall_us(),
+                          "no batches; weir enqueue --from FILE --batch NAME makes one");
+    json_decref(rows);
+    return cli_failed(cli, w);
 }
 
 static int print_one(struct cli *cli, const struct batch *b)
 {
+    json_t *doc = batch_json(b);
+    char doubt[EARLIEST_SIZE];
+    int status;
+
     if (cli->json)
-        return json_print(cli, batch_json(b));
-    print_batch(b);
-    return 0;
+        return json_print(cli, doc);
+    json_object_set_new(
+        doc, "how", json_sprintf("%s%s", b->at_rate ? ", at that rate" : "", earliest(b->because, doubt)));
+    status = sheet_print(cli, stdout, sheet, doc, b->now_us);
+    json_decref(doc);
+    return status;
 }
 
-/* "1,990 of 10,000 ended  99.8/s  ends 2026-11-21T09:00:00+01:00" */
+/* "1,990 of 10,000 ended  99.8/s  ends in 1m 20s (09:00:00)" */
 static void print_progress(const struct batch *b, bool bar)
 {
-    char ended[32], total[32], rate[40], when[40] = "", line[200];
+    char ended[32], total[32], rate[40], when[PHRASE_SIZE] = "", line[200];
+    bool steady = b->phase == BATCH_RUNNING;
     double part = b->total > 0 ? (double)(b->total - b->left) / (double)b->total : -1;
 
     if (b->finish_us > 0 && !bar) /* a bar says what is left */
-        cli_format_time(b->finish_us, when);
+        format_when(b->now_us, b->finish_us, when);
     snprintf(line, sizeof line, "%s of %s ended  %s%s%s%s%s", grouped((uint64_t)(b->total - b->left), ended),
              grouped((uint64_t)b->total, total), per_second(b->rate, rate), *when ? "  ends " : "", when,
-             b->phase == BATCH_SEALED ? "" : "  ", b->phase == BATCH_SEALED ? "" : phases[b->phase]);
+             steady ? "" : "  ", steady ? "" : batch_phase_name(b->phase));
     if (bar)
         bar_show(part, b->finish_us > 0 ? b->finish_us - clock_wall_us() : BAR_LEFT_UNKNOWN, "%s", line);
     else
@@ -224,36 +242,31 @@ static int print_change(struct cli *cli, const char *name, const char *what,
                         const struct batch_change *change)
 {
     return json_print(cli, json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", name, "action", what, "was",
-                                     phases[change->was], "left", (json_int_t)change->left, "aside",
+                                     batch_phase_name(change->was), "left", (json_int_t)change->left, "aside",
                                      (json_int_t)change->aside));
 }
 
 /* Was it over before, so that nothing was changed? Then that is said. */
-static bool tell_over(const char *name, const struct batch_change *change)
+static bool say_over(const char *name, const struct batch_change *change)
 {
     if (change->was == BATCH_ENDED)
-        output("%s: has ended; nothing was changed\n", name);
+        output("batch %s has ended; nothing was changed\n", name);
     else if (change->was == BATCH_CANCELLED)
-        output("%s: was cancelled before; nothing was changed\n", name);
+        output("batch %s was cancelled before; nothing was changed\n", name);
     return change->was == BATCH_ENDED || change->was == BATCH_CANCELLED;
 }
 
 static int print_cancel(struct cli *cli, const char *name, bool dry, const struct batch_change *change)
 {
-    char left[32];
+    char left[PHRASE_SIZE];
 
     if (cli->json)
         return print_change(cli, name, dry ? "none" : "cancel", change);
-    if (tell_over(name, change))
+    if (say_over(name, change))
         return 0;
-    grouped((uint64_t)change->left, left);
-    if (dry)
-        output("%s: %s jobs have not ended; what runs of them would end, the others would be dropped\n", name,
-               left);
-    else
-        output("%s: cancelled; of %s jobs that had not ended those that run end, the others are dropped as "
-               "workers meet them\n",
-               name, left);
+    output("batch %s%s: %s; those that run %s, the others %s\n", name, dry ? "" : " cancelled",
+           counted(change->left, "job", left), dry ? "would go on" : "go on",
+           dry ? "would be dropped" : "are dropped as workers meet them");
     return 0;
 }
 
@@ -261,7 +274,7 @@ static int print_cancel(struct cli *cli, const char *name, bool dry, const struc
 static int run_cancel(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
     struct batch_change change;
-    char left[32];
+    char left[PHRASE_SIZE];
     int status = batch_cancel(w, argv[1], true, &change);
 
     if (status)
@@ -269,9 +282,8 @@ static int run_cancel(struct cli *cli, struct weir *w, const struct batch_flags 
     if (flags->dry_run || change.was == BATCH_ENDED)
         return print_cancel(cli, argv[1], true, &change);
     if (change.was != BATCH_CANCELLED)
-        status =
-            cli_confirm(cli, flags->yes, "batch cancel", "cancel batch %s, of which %s jobs have not ended",
-                        argv[1], grouped((uint64_t)change.left, left));
+        status = cli_confirm(cli, flags->yes, "batch cancel", "cancel batch %s, with %s that %s not ended",
+                             argv[1], counted(change.left, "job", left), change.left == 1 ? "has" : "have");
     if (status)
         return status;
     if (batch_cancel(w, argv[1], false, &change))
@@ -288,21 +300,21 @@ static int run_pause(struct cli *cli, struct weir *w, const struct batch_flags *
         return cli_failed(cli, w);
     if (cli->json)
         return print_change(cli, argv[1], "pause", &change);
-    if (tell_over(argv[1], &change))
+    if (say_over(argv[1], &change))
         return 0;
     if (change.left == 0 && change.was != BATCH_PAUSED)
-        output("%s: paused; it has no jobs now, and those that come wait for weir batch resume %s\n", argv[1],
-               argv[1]);
+        output("batch %s paused; it has no jobs now: those that come wait for weir batch resume %s\n",
+               argv[1], argv[1]);
     else
-        output("%s: %s; what runs ends, weir batch resume %s goes on with the others\n", argv[1],
-               change.was == BATCH_PAUSED ? "was paused before" : "paused", argv[1]);
+        output("batch %s %s; jobs that run go on, the others wait for weir batch resume %s\n", argv[1],
+               change.was == BATCH_PAUSED ? "was paused already" : "paused", argv[1]);
     return 0;
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
     struct batch_change change;
-    char moved[32];
+    char moved[PHRASE_SIZE];
 
     (void)flags;
     if (batch_resume(w, argv[1], &change))
@@ -310,15 +322,15 @@ static int run_resume(struct cli *cli, struct weir *w, const struct batch_flags 
     if (change.was == BATCH_CANCELLED)
         return error_set(
             &cli->error, WEIR_EINPUT,
-            "batch %s: it was cancelled, which stays so; enqueue its jobs again under another name", argv[1]);
+            "batch %s was cancelled, which cannot be undone; enqueue its jobs again under another name",
+            argv[1]);
     if (cli->json)
         return print_change(cli, argv[1], "resume", &change);
-    if (change.was == BATCH_OPEN && change.aside == 0)
-        output("%s: was not paused\n", argv[1]);
+    if (change.was == BATCH_RUNNING && change.aside == 0)
+        output("batch %s was not paused\n", argv[1]);
     else
-        output("%s: goes on; %s job%s that had been set aside %s back in %s queue\n", argv[1],
-               grouped((uint64_t)change.aside, moved), change.aside == 1 ? "" : "s",
-               change.aside == 1 ? "is" : "are", change.aside == 1 ? "its" : "their");
+        output("batch %s resumed; %s put back in %s\n", argv[1], counted(change.aside, "job", moved),
+               change.aside == 1 ? "its queue" : "their queues");
     return 0;
 }
 
@@ -326,15 +338,15 @@ static int run_seal(struct cli *cli, struct weir *w, const struct batch_flags *f
 {
     const char *queue = flags->queue ? flags->queue : "default";
     struct batch_sealed sealed;
-    char total[32], left[32];
+    char total[PHRASE_SIZE], left[32];
 
     if (batch_seal(w, argv[1], queue, flags->then, &sealed))
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:I, s:I}", "name", argv[1], "total",
                                          (json_int_t)sealed.total, "left", (json_int_t)sealed.left));
-    output("%s: sealed; %s of %s jobs have not ended\n", argv[1], grouped((uint64_t)sealed.left, left),
-           grouped((uint64_t)sealed.total, total));
+    output("batch %s sealed; %s of %s not ended\n", argv[1], grouped((uint64_t)sealed.left, left),
+           counted(sealed.total, "job", total));
     return 0;
 }
 
@@ -369,7 +381,7 @@ static int check_call(struct cli *cli, const struct action *action, const struct
                          action->operands ? "the NAME of one batch" : "nothing more");
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].given && !given[i].allowed)
-            return error_set(&cli->error, WEIR_EUSAGE, "batch %s --%s: has no such flag; leave it out",
+            return error_set(&cli->error, WEIR_EUSAGE, "batch %s --%s: not a flag of it; leave it out",
                              action->name, given[i].flag);
     if (f->queue && !f->then)
         return error_set(&cli->error, WEIR_EUSAGE,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/redis/answer.h"
 #include "core/redis/client.h"
 #include "core/redis/reply.h"
 #include "core/redis/script.h"
@@ -16,28 +17,6 @@
 #define MARKS_MOST_US 10000000
 
 /* ---- Requests and answers */
-
-/* As the scripts have them, behind the name, the halt and the number aside. */
-enum field {
-    TOTAL,
-    DONE,
-    DEAD,
-    CANCELLED,
-    FAILED,
-    CREATED,
-    SEALED,
-    ENDED,
-    THEN,
-    FIRED,
-    CANCEL,
-    MARK_US,
-    MARK,
-    LAST_US,
-    LAST,
-    TYPES,
-    FIELDS
-};
-#define ROW_HEAD 3
 
 static int unexpected(const char *script, struct error *e)
 {
@@ -98,59 +77,52 @@ static void read_types(const char *text, struct batch *out)
 }
 
 /* Since the mark before last, which is one to two seconds old while jobs end. */
-static double rate_of(const int64_t *n, int64_t ended, int64_t now_us)
+static double rate_of(const json_t *row, int64_t ended, int64_t now_us)
 {
-    bool lively = now_us - n[MARK_US] < LIVELY_US && n[LAST_US] > 0 && now_us - n[LAST_US] < MARKS_MOST_US;
-    int64_t since_us = lively ? n[LAST_US] : n[MARK_US], before = lively ? n[LAST] : n[MARK];
+    int64_t mark_us = answer_int(row, "mark_us"), last_us = answer_int(row, "last_us");
+    bool lively = now_us - mark_us < LIVELY_US && last_us > 0 && now_us - last_us < MARKS_MOST_US;
+    int64_t since_us = lively ? last_us : mark_us, before = answer_int(row, lively ? "last" : "mark");
 
-    if (n[MARK_US] == 0 || now_us <= since_us)
+    if (mark_us == 0 || now_us <= since_us)
         return 0;
     return (double)positive(ended - before) / ((double)(now_us - since_us) / 1e6);
 }
 
-static enum batch_phase phase_of(const struct batch *b, const int64_t *n, const char *halted)
+static enum batch_phase phase_of(const struct batch *b, const json_t *row)
 {
-    if (n[CANCEL])
+    if (answer_int(row, "cancel"))
         return BATCH_CANCELLED;
     if (b->sealed_us && b->left == 0)
         return BATCH_ENDED;
-    if (strcmp(halted, "paused") == 0)
+    if (strcmp(answer_text(row, "halted"), "paused") == 0)
         return BATCH_PAUSED;
-    return b->sealed_us ? BATCH_SEALED : BATCH_OPEN;
+    return BATCH_RUNNING;
 }
 
-int batch_row(const struct redisReply *row, int64_t now_us, struct batch *out, struct error *e)
+void batch_row(const json_t *row, int64_t now_us, struct batch *out)
 {
-    int64_t n[FIELDS], ended;
+    int64_t ended;
 
-    if (row->type != REDIS_REPLY_ARRAY || row->elements < ROW_HEAD + FIELDS)
-        return unexpected("batch", e);
-    for (size_t i = 0; i < ROW_HEAD + FIELDS; i++)
-        if (row->element[i]->type != REDIS_REPLY_STRING)
-            return unexpected("batch", e);
-    for (int i = 0; i < FIELDS; i++)
-        n[i] = reply_int(row->element[ROW_HEAD + i], 0);
-    ended = n[DONE] + n[DEAD] + n[CANCELLED];
     *out = (struct batch){.now_us = now_us,
-                          .total = n[TOTAL],
-                          .done = n[DONE],
-                          .dead = n[DEAD],
-                          .cancelled = n[CANCELLED],
-                          .left = positive(n[TOTAL] - ended),
-                          .failed = n[FAILED],
+                          .total = answer_int(row, "total"),
+                          .done = answer_int(row, "done"),
+                          .dead = answer_int(row, "dead"),
+                          .cancelled = answer_int(row, "cancelled"),
+                          .failed = answer_int(row, "failed"),
                           .running = -1,
-                          .aside = reply_int(row->element[2], 0),
-                          .created_us = n[CREATED],
-                          .sealed_us = n[SEALED],
-                          .ended_us = n[ENDED],
-                          .fired_us = n[FIRED],
-                          .finish_us = -1,
-                          .rate = rate_of(n, ended, now_us)};
-    snprintf(out->name, sizeof out->name, "%s", row->element[0]->str);
-    read_follower(row->element[ROW_HEAD + THEN]->str, out);
-    read_types(row->element[ROW_HEAD + TYPES]->str, out);
-    out->phase = phase_of(out, n, row->element[1]->str);
-    return 0;
+                          .aside = answer_int(row, "aside"),
+                          .created_us = answer_int(row, "created"),
+                          .sealed_us = answer_int(row, "sealed"),
+                          .ended_us = answer_int(row, "ended"),
+                          .fired_us = answer_int(row, "fired"),
+                          .finish_us = -1};
+    ended = out->done + out->dead + out->cancelled;
+    out->left = positive(out->total - ended);
+    out->rate = rate_of(row, ended, now_us);
+    snprintf(out->name, sizeof out->name, "%s", answer_text(row, "name"));
+    read_follower(answer_text(row, "then"), out);
+    read_types(answer_text(row, "types"), out);
+    out->phase = phase_of(out, row);
 }
 
 void batch_seal_request(struct args *a, const char *prefix, int64_t now_us, const char *name, bool create,
@@ -178,42 +150,16 @@ int batch_seal_reply(const struct redisReply *r, const char *name, struct batch_
     return 0;
 }
 
-static const struct word {
-    const char *text;
-    enum batch_phase phase;
-} words[] = {
-    {"open", BATCH_OPEN}, {"paused", BATCH_PAUSED}, {"cancelled", BATCH_CANCELLED}, {"ended", BATCH_ENDED}};
-
-/* [ what it was, a number, a number ], or [ "none" ] */
-static int read_change(const struct redisReply *r, const char *name, const char *script,
-                       enum batch_phase *was, int64_t numbers[2], struct error *e)
-{
-    int status = reply_array(r, 1, script, e);
-
-    if (status)
-        return status;
-    if (is_word(r->element[0], "none"))
-        return not_found(name, e);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (r->elements < 3 || !is_word(r->element[0], words[i].text))
-            continue;
-        *was = words[i].phase;
-        numbers[0] = reply_int(r->element[1], 0);
-        numbers[1] = reply_int(r->element[2], 0);
-        return 0;
-    }
-    return unexpected(script, e);
-}
-
 /* ---- Asking Redis */
 
-/* Sends a and frees it. */
-static int ask(struct weir *w, struct args *a, struct redisReply **reply)
-{
-    int status = client_call(w, a, reply, NULL);
+static const char *const phases[] = {[BATCH_RUNNING] = "running",
+                                     [BATCH_PAUSED] = "paused",
+                                     [BATCH_CANCELLED] = "cancelled",
+                                     [BATCH_ENDED] = "ended"};
 
-    args_free(a);
-    return status;
+const char *batch_phase_name(enum batch_phase phase)
+{
+    return phases[phase];
 }
 
 static void begin(struct weir *w, struct args *a, const char *script, const char *name)
@@ -223,84 +169,99 @@ static void begin(struct weir *w, struct args *a, const char *script, const char
     args_add(a, name);
 }
 
+/* Asks one script that changes a batch of that name; *was: what it was. */
+static int ask_change(struct weir *w, const char *script, const char *name, struct args *a,
+                      enum batch_phase *was, json_t **answer)
+{
+    int status = client_ask(w, script, a, answer);
+    const char *word = answer_text(*answer, "was");
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+        if (strcmp(phases[i], word) == 0) {
+            *was = (enum batch_phase)i;
+            return 0;
+        }
+    return *word ? unexpected(script, &w->error) : not_found(name, &w->error);
+}
+
 /* Adds those of one worker to out->running, page by page. */
 static int count_running(struct weir *w, const char *worker, struct batch *out)
 {
     char from[32] = "";
-    int status = 0;
+    int status;
 
     do {
-        struct redisReply *reply = NULL;
+        json_t *answer;
         struct args a;
 
         begin(w, &a, "batch_running", out->name);
         args_add(&a, worker);
         args_add(&a, from);
         args_add_int(&a, PAGE);
-        status = ask(w, &a, &reply);
-        if (!status)
-            status = reply_array(reply, 2, "batch_running", &w->error);
-        if (!status) {
-            out->running += reply_int(reply->element[1], 0);
-            snprintf(from, sizeof from, "%s",
-                     reply->element[0]->type == REDIS_REPLY_STRING ? reply->element[0]->str : "");
-        }
-        freeReplyObject(reply);
+        status = client_ask(w, "batch_running", &a, &answer);
+        out->running += answer_int(answer, "running");
+        snprintf(from, sizeof from, "%s", answer_text(answer, "next"));
+        json_decref(answer);
     } while (!status && *from);
-    return status;
-}
-
-static int read_workers(struct weir *w, const struct redisReply *workers, struct batch *out)
-{
-    int status = workers->type == REDIS_REPLY_ARRAY ? 0 : unexpected("batch_show", &w->error);
-
-    out->running = 0;
-    for (size_t i = 0; !status && i < workers->elements; i++)
-        if (workers->element[i]->type == REDIS_REPLY_STRING)
-            status = count_running(w, workers->element[i]->str, out);
     return status;
 }
 
 int batch_read(struct weir *w, const char *name, struct batch *out)
 {
-    struct redisReply *reply = NULL;
+    json_t *answer = NULL, *worker;
     struct args a;
+    size_t i;
     int status;
 
     if (!name_is_valid(name, strlen(name)))
         return bad_name(name, &w->error);
     begin(w, &a, "batch_show", name);
-    status = ask(w, &a, &reply);
-    if (!status)
-        status = reply_array(reply, 1, "batch_show", &w->error);
-    if (!status && reply->elements < 3)
+    status = client_ask(w, "batch_show", &a, &answer);
+    if (!status && !json_object_get(answer, "batch"))
         status = not_found(name, &w->error);
-    if (!status)
-        status = batch_row(reply->element[1], reply_int(reply->element[0], 0), out, &w->error);
-    if (!status)
-        status = read_workers(w, reply->element[2], out);
-    freeReplyObject(reply);
+    if (!status) {
+        batch_row(json_object_get(answer, "batch"), answer_int(answer, "now"), out);
+        out->running = 0;
+    }
+    json_array_foreach(json_object_get(answer, "workers"), i, worker)
+    {
+        if (!status)
+            status = count_running(w, json_string_value(worker), out);
+    }
+    json_decref(answer);
     return status;
 }
 
-/* Appends the rows of a page. */
-static int read_page(struct weir *w, const struct redisReply *reply, struct batch **batches, size_t *count)
+/* Appends the rows of a page; *from: where the next one begins, -1: there is none. */
+static int read_page(struct weir *w, struct batch **batches, size_t *count, int64_t *from)
 {
-    size_t rows = reply->elements - 2;
-    struct batch *grown = realloc(*batches, (*count + rows + 1) * sizeof *grown);
+    json_t *answer = NULL, *row;
+    struct batch *grown;
+    struct args a;
+    size_t i;
+    int status;
 
-    if (!grown)
-        return error_set(&w->error, WEIR_EINTERNAL, "batch list: out of memory");
-    *batches = grown;
-    for (size_t i = 0; i < rows; i++) {
-        int status =
-            batch_row(reply->element[i + 2], reply_int(reply->element[0], 0), &grown[*count], &w->error);
-
-        if (status)
-            return status;
-        ++*count;
+    args_init(&a);
+    script_begin(&a, "batch_list", w->prefix, -1);
+    args_add_int(&a, *from);
+    args_add_int(&a, LIST_PAGE);
+    status = client_ask(w, "batch_list", &a, &answer);
+    *from = answer_int_or(answer, "next", -1);
+    grown =
+        realloc(*batches, (*count + json_array_size(json_object_get(answer, "batches")) + 1) * sizeof *grown);
+    if (grown)
+        *batches = grown;
+    else if (!status)
+        status = error_set(&w->error, WEIR_EINTERNAL, "batch list: out of memory");
+    json_array_foreach(json_object_get(answer, "batches"), i, row)
+    {
+        if (!status)
+            batch_row(row, answer_int(answer, "now"), &(*batches)[(*count)++]);
     }
-    return 0;
+    json_decref(answer);
+    return status;
 }
 
 int batch_list(struct weir *w, struct batch **batches, size_t *count)
@@ -310,42 +271,30 @@ int batch_list(struct weir *w, struct batch **batches, size_t *count)
 
     *batches = NULL;
     *count = 0;
-    while (!status && from >= 0) {
-        struct redisReply *reply = NULL;
-        struct args a;
-
-        args_init(&a);
-        script_begin(&a, "batch_list", w->prefix, -1);
-        args_add_int(&a, from);
-        args_add_int(&a, LIST_PAGE);
-        status = ask(w, &a, &reply);
-        if (!status)
-            status = reply_array(reply, 2, "batch_list", &w->error);
-        if (!status) {
-            from = reply_int(reply->element[1], -1);
-            status = read_page(w, reply, batches, count);
-        }
-        freeReplyObject(reply);
-    }
+    while (!status && from >= 0)
+        status = read_page(w, batches, count, &from);
     return status;
 }
 
-/* The lanes that sleep in the queues that the answer names from element first on. */
-static int apply_all(struct weir *w, const struct redisReply *r, size_t first)
+/* The lanes that sleep in these queues. */
+static int apply_all(struct weir *w, const json_t *queues)
 {
+    json_t *queue;
     int status = 0;
+    size_t i;
 
-    for (size_t i = first; status == 0 && i < r->elements; i++)
-        if (r->element[i]->type == REDIS_REPLY_STRING)
-            status = rate_apply(w, r->element[i]->str);
+    json_array_foreach(queues, i, queue)
+    {
+        if (!status)
+            status = rate_apply(w, json_string_value(queue));
+    }
     return status;
 }
 
 static int halt(struct weir *w, const char *name, const char *verb, bool dry, struct batch_change *change)
 {
-    struct redisReply *reply = NULL;
+    json_t *answer = NULL;
     struct args a;
-    int64_t n[2] = {0, 0};
     int status;
 
     if (!name_is_valid(name, strlen(name)))
@@ -353,14 +302,12 @@ static int halt(struct weir *w, const char *name, const char *verb, bool dry, st
     begin(w, &a, "batch_halt", name);
     args_add(&a, verb);
     args_add_int(&a, dry);
-    status = ask(w, &a, &reply);
+    status = ask_change(w, "batch_halt", name, &a, &change->was, &answer);
     if (!status)
-        status = read_change(reply, name, "batch_halt", &change->was, n, &w->error);
-    if (!status)
-        status = apply_all(w, reply, 3);
-    change->left = n[0];
-    change->aside = n[1];
-    freeReplyObject(reply);
+        status = apply_all(w, json_object_get(answer, "asleep"));
+    change->left = answer_int(answer, "left");
+    change->aside = answer_int(answer, "aside");
+    json_decref(answer);
     return status;
 }
 
@@ -369,29 +316,24 @@ int batch_pause(struct weir *w, const char *name, struct batch_change *change)
     return halt(w, name, "pause", false, change);
 }
 
-/* Pages of what is aside, until none is left; *moved: how many. */
-static int drop_aside(struct weir *w, const char *name, int64_t *moved)
+/* Pages of what is aside, until none is left; *dropped: how many. */
+static int drop_aside(struct weir *w, const char *name, int64_t *dropped)
 {
     int64_t left = INT64_MAX, before;
     int status;
 
-    *moved = 0;
+    *dropped = 0;
     do {
-        struct redisReply *reply = NULL;
+        json_t *answer;
         struct args a;
 
         before = left;
-
         begin(w, &a, "batch_drop", name);
         args_add_int(&a, PAGE);
-        status = ask(w, &a, &reply);
-        if (!status)
-            status = reply_array(reply, 2, "batch_drop", &w->error);
-        if (!status) {
-            *moved += reply_int(reply->element[0], 0);
-            left = reply_int(reply->element[1], 0);
-        }
-        freeReplyObject(reply);
+        status = client_ask(w, "batch_drop", &a, &answer);
+        *dropped += answer_int(answer, "dropped");
+        left = answer_int(answer, "aside");
+        json_decref(answer);
     } while (!status && left > 0 && left < before);
     return status;
 }
@@ -407,32 +349,30 @@ int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change
 
 int batch_resume(struct weir *w, const char *name, struct batch_change *change)
 {
-    int64_t n[2] = {0, INT64_MAX}, moved = 0, before;
-    enum batch_phase was;
+    int64_t left = INT64_MAX, before;
+    enum batch_phase was = BATCH_RUNNING;
     bool first = true;
     int status;
 
     if (!name_is_valid(name, strlen(name)))
         return bad_name(name, &w->error);
+    *change = (struct batch_change){0};
     do {
-        struct redisReply *reply = NULL;
+        json_t *answer = NULL;
         struct args a;
 
-        before = n[1];
+        before = left;
         begin(w, &a, "batch_resume", name);
         args_add_int(&a, PAGE);
         job_add_seed(&a);
-        status = ask(w, &a, &reply);
-        if (!status)
-            status = read_change(reply, name, "batch_resume", &was, n, &w->error);
-        freeReplyObject(reply);
-        if (!status && first)
+        status = ask_change(w, "batch_resume", name, &a, &was, &answer);
+        if (first)
             change->was = was;
         first = false;
-        moved += n[0];
-    } while (!status && was != BATCH_CANCELLED && n[1] > 0 && n[1] < before);
-    change->left = 0;
-    change->aside = moved;
+        change->aside += answer_int(answer, "returned");
+        left = answer_int(answer, "aside");
+        json_decref(answer);
+    } while (!status && was != BATCH_CANCELLED && left > 0 && left < before);
     return status;
 }
 
@@ -450,9 +390,10 @@ int batch_seal(struct weir *w, const char *name, const char *queue, const char *
                          "type '%.60s' to follow: no name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
     args_init(&a);
     batch_seal_request(&a, w->prefix, -1, name, false, queue, type);
-    status = ask(w, &a, &reply);
+    status = client_call(w, &a, &reply, NULL);
     if (!status)
         status = batch_seal_reply(reply, name, sealed, &w->error);
+    args_free(&a);
     freeReplyObject(reply);
     return status;
 }

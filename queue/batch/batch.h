@@ -3,6 +3,7 @@
 #ifndef QUEUE_BATCH_BATCH_H
 #define QUEUE_BATCH_BATCH_H
 
+#include "core/redis/answer.h"
 #include "core/redis/args.h"
 #include "queue/job/job.h"
 #include "throttle/limit.h"
@@ -11,12 +12,14 @@ struct redisReply;
 struct weir;
 
 enum batch_phase {
-    BATCH_OPEN,      /* more jobs may come */
-    BATCH_SEALED,    /* no more do, and some have not ended */
+    BATCH_RUNNING,   /* open: more jobs may come; or sealed: no more do, and some have not ended */
     BATCH_PAUSED,    /* its jobs are set aside as workers meet them */
     BATCH_CANCELLED, /* its jobs are dropped as workers meet them, or all have ended since */
     BATCH_ENDED,
 };
+
+/* "running", "paused", ... */
+const char *batch_phase_name(enum batch_phase phase);
 
 #define BATCH_TYPES_MOST 8 /* that it counts apart */
 
@@ -59,7 +62,7 @@ WEIR_CHECKED int batch_forecast(struct weir *w, struct batch *b);
 
 /* What a batch was when it was to be halted or resumed, and how many jobs that concerns. */
 struct batch_change {
-    enum batch_phase was; /* BATCH_OPEN: open or sealed */
+    enum batch_phase was; /* BATCH_RUNNING: open or sealed */
     int64_t left;         /* had not ended */
     int64_t aside;        /* of them; resume: that have returned, cancel: that were dropped */
 };
@@ -82,7 +85,7 @@ WEIR_CHECKED int batch_seal_reply(const struct redisReply *r, const char *name, 
 WEIR_CHECKED int batch_seal(struct weir *w, const char *name, const char *queue, const char *type,
                             struct batch_sealed *sealed);
 
-/* Fills out from a row of batch.lua, at that time. */
-WEIR_CHECKED int batch_row(const struct redisReply *row, int64_t now_us, struct batch *out, struct error *e);
+/* Fills out from what batch.row() answers, at that time. */
+void batch_row(const json_t *row, int64_t now_us, struct batch *out);
 
 #endif

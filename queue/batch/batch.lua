@@ -16,14 +16,13 @@ function batch.halted(name)
     return type(halted) == 'string' and halted:match('^%a+') or ''
 end
 
--- What is known of it, as text; nil: there is no such batch.
--- name, halted, how many are aside, then the fields in the order above; '' where there is nothing.
+-- What is known of it, {name =, halted =, aside =, and its fields as they stand there}; nil: there is no such batch.
 function batch.row(name)
     local f = call_safe('HMGET', P .. 'batch:' .. name, unpack(FIELDS))
     if not f[1] then return nil end
     local aside = call_safe('LLEN', P .. 'aside:' .. name)
-    local row = {name, batch.halted(name), type(aside) == 'number' and digits(aside) or '0'}
-    for i = 1, #FIELDS do row[#row + 1] = f[i] or '' end
+    local row = {name = name, halted = batch.halted(name), aside = type(aside) == 'number' and aside or 0}
+    for i, field in ipairs(FIELDS) do row[field] = f[i] or nil end
     return row
 end
 

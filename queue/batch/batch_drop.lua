@@ -2,7 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, most (1 to 500; fewer are dropped where they are large)
--- reply: [ how many were dropped, how many are still aside ]; nothing is dropped of a batch that is not cancelled
+-- reply: JSON: {"dropped": how many, "aside": how many still are}; nothing is dropped of a batch that is not cancelled
 -- uses: batch cancelled check
 
 local function drop(jobs)
@@ -21,12 +21,12 @@ local function batch_drop(ARGV)
     local wrong = batch.wrong(name) or check.wrong_kind('dead', 'zset')
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
-    if not (b and b.cancelled) then return {0, us(call('LLEN', P .. 'aside:' .. name))} end
+    if not (b and b.cancelled) then return answer{dropped = 0, aside = call('LLEN', P .. 'aside:' .. name)} end
     local jobs, unread = batch.aside(name, most)
     drop(jobs)
     batch.bury(name, unread)
     batch.trim(name, jobs, unread)
-    return {us(#jobs), us(call('LLEN', P .. 'aside:' .. name))}
+    return answer{dropped = #jobs, aside = call('LLEN', P .. 'aside:' .. name)}
 end
 
 return batch_drop

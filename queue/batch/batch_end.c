@@ -58,7 +58,7 @@ static void look_at_rate(struct batch *b)
 
 int batch_forecast(struct weir *w, struct batch *b)
 {
-    bool starts = b->phase == BATCH_OPEN || b->phase == BATCH_SEALED;
+    bool starts = b->phase == BATCH_RUNNING;
     struct limits limits;
     int status = 0;
 

@@ -3,15 +3,15 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
--- reply: [ what it was: "ended", "cancelled" (then nothing was changed), "paused" or "open"; its jobs that have not ended;
---          those of them that are aside; queue with sleeping lanes, ... ]: for rate_apply; [ "none" ] when there is no such batch to
---          cancel
+-- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,
+--        "aside": those of them that are, "asleep": [queue with sleeping lanes, ...], for rate_apply}; no "was" when there is no such
+--        batch to cancel
 -- uses: arrival batch check ends
 
 local function state(name, b)
     if b.cancelled then return 'cancelled' end
     if b.sealed and b.left == 0 then return 'ended' end
-    return batch.halted(name) == 'paused' and 'paused' or 'open'
+    return batch.halted(name) == 'paused' and 'paused' or 'running'
 end
 
 local function cancel(name)
@@ -28,16 +28,16 @@ local function batch_halt(ARGV)
     local wrong = batch.wrong(name) or arrival.wrong_batch(name)
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
-    if not b and verb == 'cancel' then return {'none'} end
+    if not b and verb == 'cancel' then return answer{} end
     if not b and dry == '0' then arrival.join(name, {}, 0, 0) end
     b = b or {left = 0}
     local was, asleep = state(name, b), {}
-    if dry == '0' and (was == 'open' or was == 'paused' and verb == 'cancel') then
+    if dry == '0' and (was == 'running' or was == 'paused' and verb == 'cancel') then
         if not VIRTUAL then call('PERSIST', P .. 'batch:' .. name) end
         if verb == 'cancel' then cancel(name) else call('HSET', P .. 'halted', 'b/' .. name, 'paused ' .. us(now)) end
         asleep = batch.look_again()
     end
-    return {was, us(b.left), us(call('LLEN', P .. 'aside:' .. name)), unpack(asleep)}
+    return answer{was = was, left = b.left, aside = call('LLEN', P .. 'aside:' .. name), asleep = asleep}
 end
 
 return batch_halt

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, from (0 at first), most (1 to 500)
--- reply: [ now, next from; -1 at the end; row of batch.lua, ... ]
+-- reply: JSON: {"now": us, "next": from of the next page, -1 at the end, "batches": [as batch.row has them, ...]}
 -- uses: batch check
 
 local function batch_list(ARGV)
@@ -13,14 +13,13 @@ local function batch_list(ARGV)
     local wrong = check.wrong_kind('batches', 'zset')
     if wrong then return check.refuse_key(wrong) end
     local names, gone = call('ZRANGE', P .. 'batches', us(from), us(from + most - 1)), {}
-    local reply = {us(now), 0}
+    local rows = {}
     for _, name in ipairs(names) do
         local row = batch.row(name)
-        if row then reply[#reply + 1] = row else gone[#gone + 1] = name end
+        if row then rows[#rows + 1] = row else gone[#gone + 1] = name end
     end
     if #gone > 0 then call('ZREM', P .. 'batches', unpack(gone)) end
-    reply[2] = #names == most and from + most - #gone or -1
-    return reply
+    return answer{now = us(now), next = #names == most and from + most - #gone or -1, batches = rows}
 end
 
 return batch_list

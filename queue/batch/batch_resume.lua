@@ -3,8 +3,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, most (1 to 500; fewer are moved where they are large), seed (random: see sign)
--- reply: [ what it was: "paused", "open", or "cancelled" (then nothing was changed); how many returned; how many are still aside ]
---        [ "none" ] when there is no such batch
+-- reply: JSON: {"was": "paused", "running", or "cancelled" (then nothing was changed), "returned": how many, "aside": how many still
+--        are}; no "was" when there is no such batch
 -- uses: batch bell check ends sign
 
 local function wrong_queues(jobs)
@@ -34,9 +34,9 @@ local function batch_resume(ARGV)
     local wrong = batch.wrong(name) or check.wrong_kind('queues', 'set') or check.wrong_kind('dead', 'zset') or sign.wrong()
     if wrong then return check.refuse_key(wrong) end
     local b, was = batch.read(name), batch.halted(name)
-    if b and b.cancelled or was == 'cancelled' then return {'cancelled', 0, call('LLEN', P .. 'aside:' .. name)} end
+    if b and b.cancelled or was == 'cancelled' then return answer{was = 'cancelled', returned = 0, aside = call('LLEN', P .. 'aside:' .. name)} end
     local jobs, unread = batch.aside(name, most)
-    if not b and #jobs + #unread == 0 then return {'none'} end
+    if not b and #jobs + #unread == 0 then return answer{} end
     wrong = wrong_queues(jobs)
     if wrong then return check.refuse_key(wrong) end
 
@@ -49,7 +49,7 @@ local function batch_resume(ARGV)
     batch.count(jobs, 'set_aside', -1)
     batch.bury(name, unread)
     batch.trim(name, jobs, unread)
-    return {was == 'paused' and 'paused' or 'open', us(#jobs), us(call('LLEN', P .. 'aside:' .. name))}
+    return answer{was = was == 'paused' and 'paused' or 'running', returned = #jobs, aside = call('LLEN', P .. 'aside:' .. name)}
 end
 
 return batch_resume

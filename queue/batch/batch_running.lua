@@ -2,7 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, worker, from ('' at first), most (leases of one page, 1 to 1000)
--- reply: [ next from, '' at the end; how many ]
+-- reply: JSON: {"next": from of the next page, '' at the end, "running": how many}
 -- writes: nothing
 -- uses: lease
 
@@ -17,7 +17,7 @@ local function batch_running(ARGV)
         local head = match(leases[i], '^@([^;]*);')
         if head and lease.attr(head, 'b') == name then n = n + 1 end
     end
-    return {page[1] ~= '0' and page[1] or '', n}
+    return answer{next = page[1] ~= '0' and page[1] or '', running = n}
 end
 
 return batch_running
