@@ -496,6 +496,21 @@ static void test_append_takes_the_next_chunk_only(void **state)
 
 /* ---- Promote */
 
+/* However schedules stand between them. */
+static void test_promote_moves_no_more_than_it_was_asked(void **state)
+{
+    int64_t moved;
+
+    (void)state;
+    free(redis_text("ZADD", PREFIX "later", "1", "s night\n"));
+    for (int i = 0; i < 3; i++)
+        must(turns_enqueue("default", "t", (const char *[]){"a", "b", "c"}[i], SECOND_US));
+    turns.now_us += SECOND_US;
+    must(turns_promote(2, &moved));
+    assert_int_equal(moved, 2);
+    assert_int_equal(redis_number("LLEN", QUEUE), 2);
+}
+
 static void test_promote_puts_off_what_cannot_come_to_its_lane(void **state)
 {
     char *scores;
@@ -1374,6 +1389,7 @@ int main(void)
         TEST(a_lease_that_cannot_be_read_is_dead),
         TEST(adopt_keeps_a_lease_that_cannot_be_buried),
         TEST(append_takes_the_next_chunk_only),
+        TEST(promote_moves_no_more_than_it_was_asked),
         TEST(promote_puts_off_what_cannot_come_to_its_lane),
         TEST(the_silent_are_reaped_and_the_others_live),
         TEST(a_heartbeat_counts_whatever_keys_hold),
