@@ -154,7 +154,7 @@ end
 -- ---- What it meets
 
 -- A type in one queue; of: as types.load has it; gates: those for all keys. What is not set here is nil or false at first, and costs nothing
--- until then. With more than 32 fields it would take twice the room.
+-- until then. Lua makes room for as many as are set here, rounded up to a power of two, and twice as much when that is full: 17 to 32.
 function claim_call.new_type(queue, of, gates)
     local path = queue .. '/' .. of.name
     return {
@@ -171,13 +171,13 @@ function claim_call.new_type(queue, of, gates)
         lane_head = path .. '/', -- of the names of its lanes
         lanes = {},              -- key -> l, as they were met
         -- members                  how many lanes are in its ring, where that is known
-        -- gone                     its ring is empty, and it has left its gate
+        gone = false,            -- its ring is empty, and it has left its gate
         -- clear                    nobody waits before its jobs: claim_queue
         -- direct                   its jobs in the queue ask nobody: claim_queue
         -- unknown                  no worker runs it: claim_halt
         -- has_faults               one of its lanes was passed over, as a key holds something else,
         -- passed_over              and so many jobs could start as it was passed over itself
-        -- has_keys                 a lane of a key was met
+        has_keys = false,        -- a lane of a key was met
         -- own_costs                a job named its cost
         pulled = 0,              -- jobs that have left the queue and started,
         parked = 0,              -- gone to lanes,
