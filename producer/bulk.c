@@ -108,7 +108,7 @@ static int check_usable(struct weir_bulk *b)
 {
     if (is_of_parent(b))
         return error_set(&b->w->error, WEIR_EUSAGE,
-                         "bulk: was opened before fork(), by the parent process, which goes on with it; open "
+                         "bulk: was opened before fork(), by the parent process, which still uses it; open "
                          "another one here");
     if (b->failed.status)
         b->w->error = b->failed;
@@ -544,8 +544,8 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
 
     *bulk = NULL;
     if (batch && !name_is_valid(batch, strlen(batch)))
-        return error_set(&w->error, WEIR_EINPUT, "batch '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -",
-                         batch);
+        return error_set(&w->error, WEIR_EINPUT,
+                         "batch '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", batch);
     if (w->setup.status) {
         w->error = w->setup;
         return w->error.status;
@@ -613,7 +613,7 @@ int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
         return pass_line(b, sum);
     if (queue && !name_is_valid(queue, strlen(queue)))
         return error_set(&b->w->error, WEIR_EINPUT,
-                         "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", queue);
+                         "queue '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", queue);
     if (type)
         status = job_wrap(&b->bodies, type, line, len, &view, &b->w->error);
     else
@@ -675,7 +675,7 @@ int bulk_then(struct weir_bulk *b, const char *queue, const char *type)
                          "then: a job can follow a batch only; give the bulk a name");
     if (!name_is_valid(type, strlen(type)))
         return error_set(&b->w->error, WEIR_EINPUT,
-                         "type '%.60s' to follow: no name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
+                         "type '%.60s' to follow: not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
     snprintf(b->then_type, sizeof b->then_type, "%s", type);
     snprintf(b->then_queue, sizeof b->then_queue, "%s", queue ? queue : "default");
     return 0;

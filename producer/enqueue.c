@@ -66,7 +66,7 @@ static int read_extras(const struct weir_job_spec *spec, struct enqueue *job, st
         return status;
     job->batch = span_str(spec->batch);
     if (!name_is_valid(job->batch.at, job->batch.len))
-        return error_set(e, WEIR_EINPUT, "batch '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+        return error_set(e, WEIR_EINPUT, "batch '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
                          spec->batch);
     return 0;
 }

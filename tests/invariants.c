@@ -354,7 +354,7 @@ static bool check_queue(struct check *c, const struct item *item, const char *re
     struct span type;
 
     if (!is_name(span_str(rest)))
-        return broken(c, "%s: its queue is no name", item->name);
+        return broken(c, "%s: its queue is not a valid name", item->name);
     for (size_t i = 0; i < item->count; i++) {
         if (!find_job(c, item->name, span_of(item->at[i]), &type))
             return false;

@@ -22,7 +22,7 @@
 
 /* ---- The worker: this program, started again */
 
-/* Types: "wait", ended on the loop when the file go is there, or it was told to end; "thread", ended by
+/* Types: "wait", ended on the loop when the file go is there, or it was sent SIGTERM; "thread", ended by
  * another thread at once; "now", ended within its handler; "hold", which does not return before there is go;
  * "block", a function that waits for go. All write begin, end, told to the file notes. */
 static struct weir_worker *worker;

@@ -942,7 +942,7 @@ static void test_command_refuses(void **state)
         {{"cancel", "a", "--dry-run"}, 66, "batch a: there is none"},
         {{"resume", "a"}, 66, "batch a: there is none"},
         {{"seal", "a"}, 66, "batch a: there is none"},
-        {{"show", "a b"}, 65, "no name"},
+        {{"show", "a b"}, 65, "not a valid name"},
         {{"seal", "a", "--then", "b b"}, 65, "type 'b b' to follow"},
     };
 

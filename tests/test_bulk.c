@@ -1036,7 +1036,7 @@ static void test_command_slow_input(void **state)
         assert_says(text, "3 jobs in ");
         read_text(server.folder, "run.err", text, sizeof text);
         assert_says(text, "weir: pipe: interrupted; the 3 lines up to here are sent; ");
-        assert_says(text, i ? "run it again: batch b goes on where it stopped" : "with --batch");
+        assert_says(text, i ? "run it again: batch b continues where it stopped" : "with --batch");
         assert_all(QUEUE, 3);
         flush(NULL);
     }

@@ -178,10 +178,10 @@ static void large_body_read(void **state)
 static const struct {
     const char *lines, *reason;
 } deaths[] = {
-    {"echo no luck >&2; exit 1", "failed 1 times: exit 1: no luck"},
-    {"exit 255", "failed 1 times: exit 255"},
+    {"echo no luck >&2; exit 1", "failed once: exit 1: no luck"},
+    {"exit 255", "failed once: exit 255"},
     {"echo no such customer >&2; exit 65", "exit 65: no such customer"},
-    {"kill -9 $$", "failed 1 times: killed by signal 9"},
+    {"kill -9 $$", "failed once: killed by signal 9"},
     {"echo 'a\tb\033[31m' >&2; printf 'c\\0d' >&2; exit 65", "exit 65: a b [31m c d"},
     {"yes loud | head -c 3000000; yes LOUD | head -c 3000000 >&2; echo the end >&2; exit 1", "LOUD the end"},
     {"head -c 300000 /dev/urandom >&2; echo the end >&2; exit 65", "the end"},

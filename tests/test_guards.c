@@ -159,7 +159,7 @@ static void test_a_queue_is_paused_before_its_first_job(void **state)
     (void)state;
     start("w");
     must_end("queue pause default", 0, "weir queue resume default\n");
-    must_end("queue resume default", 0, "default goes on");
+    must_end("queue resume default", 0, "default resumed");
     free(redis_text("DEL", PREFIX "queues"));
     must_end("queue pause default", 0,
              "nothing of it starts until weir queue resume default; it has had no job yet\n");
@@ -169,7 +169,7 @@ static void test_a_queue_is_paused_before_its_first_job(void **state)
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 0);
     must_end("queue list", 0, "default        1       0");
-    must_end("queue resume default", 0, "queue default goes on");
+    must_end("queue resume default", 0, "queue default resumed");
     assert_int_equal(claim("w", 1, 0), 1);
 }
 

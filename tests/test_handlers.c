@@ -255,7 +255,7 @@ static int function(struct weir_job *job, void *arg)
         clock_sleep_until(clock_mono_us() + 5 * MS);
     if (strcmp(weir_job_type(job), "says_done") == 0)
         return WEIR_DONE;
-    return result < 0 ? weir_job_retry(job, -1, "told to end") : result;
+    return result < 0 ? weir_job_retry(job, -1, "sent SIGTERM") : result;
 }
 
 struct wait {
@@ -273,7 +273,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     if (!weir_job_is_cancelled(wait->job) || wait->ticks_left-- > 0)
         return;
     ev_timer_stop(loop, timer);
-    weir_log(wait->job, "told to end");
+    weir_log(wait->job, "sent SIGTERM");
     weir_job_end(wait->job, weir_job_dead(wait->job, "too late"));
     free(wait);
 }
@@ -489,7 +489,7 @@ static void end_kind(struct stage *s, const struct kind *kind)
     }
     await_text(s->server.folder, "worker.err",
                kind->writes ? "throttled_wrong throttled_wrong: wrong answer: "
-                            : "throttled_wrong throttled_wrong: a pause of nan s: is no time");
+                            : "throttled_wrong throttled_wrong: a pause of nan s: is not a time");
     await_text(s->server.folder, "worker.err",
                "throttled_long throttled_long: a pause of 99999999999 s: 86400 s is the most (--pause-most)");
     if (expected(kind, RETRY_LONG)->state == LATER)
@@ -499,7 +499,7 @@ static void end_kind(struct stage *s, const struct kind *kind)
         for (enum row row = OVER_TIME; row <= CANCEL; row++) {
             char line[64];
 
-            snprintf(line, sizeof line, "%s %s: told to end", ends[row].name, ends[row].name);
+            snprintf(line, sizeof line, "%s %s: sent SIGTERM", ends[row].name, ends[row].name);
             await_text(s->server.folder, "worker.err", line);
         }
 }

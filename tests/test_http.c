@@ -283,17 +283,17 @@ static void statuses(void **state)
         {"{\"status\":400,\"body\":\"0123456789\",\"times\":1000,\"last\":\"KeyError: id\"}",
          "HTTP 400: 01234567890123"},
         {"{\"status\":422}", "HTTP 422"},
-        {"{\"status\":500,\"body\":\"a\\u0007b\"}", "failed 1 times: HTTP 500: a b"},
-        {"{\"status\":502}", "failed 1 times: HTTP 502"},
-        {"{\"status\":300}", "failed 1 times: HTTP 300"},
+        {"{\"status\":500,\"body\":\"a\\u0007b\"}", "failed once: HTTP 500: a b"},
+        {"{\"status\":502}", "failed once: HTTP 502"},
+        {"{\"status\":300}", "failed once: HTTP 300"},
         {"{\"status\":307,\"headers\":{\"Location\":\"/there\"}}",
-         "failed 1 times: HTTP 307: a redirect to http://127.0.0.1:"},
-        {"{\"drop\":1}", "failed 1 times: no answer: the connection was closed after the job was sent"},
+         "failed once: HTTP 307: a redirect to http://127.0.0.1:"},
+        {"{\"drop\":1}", "failed once: no answer: the connection was closed after the job was sent"},
         {"{\"half\":1,\"body\":\"half of it\"}", NULL},
         {"{\"half\":1,\"status\":404,\"body\":\"half of it\"}", "HTTP 404: half of it"},
-        {"{\"half\":1,\"status\":500,\"body\":\"half of it\"}", "failed 1 times: HTTP 500: half of it"},
+        {"{\"half\":1,\"status\":500,\"body\":\"half of it\"}", "failed once: HTTP 500: half of it"},
         {"{\"raw\":\"HTTP/1.1 200 OK\\r\\nContent-\"}", NULL},
-        {"{\"raw\":\"HTTP/1.1 103 Early Hints\\r\\n\\r\\n\"}", "failed 1 times: no answer: "},
+        {"{\"raw\":\"HTTP/1.1 103 Early Hints\\r\\n\\r\\n\"}", "failed once: no answer: "},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     struct stage *s = *state;
@@ -406,7 +406,7 @@ static void one_attempt_is_one_post(void **state)
     assert_int_equal(count_lines(s, "connections"), 4);
     enqueue(s, 4, "{\"drop\":true}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 4, "failed 1 times: no answer: the connection was closed after the job was sent");
+    assert_death(s, 4, "failed once: no answer: the connection was closed after the job was sent");
     assert_int_equal(count_posts(s), 5);
     enqueue(s, 5, NULL, 1, 0); /* on one of the others */
     await(stage_stat(s, "run", "done") == 5);
@@ -444,7 +444,7 @@ static void a_proxy_that_says_200(void **state)
     unsetenv("https_proxy");
     enqueue(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "failed 1 times: no answer: ");
+    assert_death(s, 0, "failed once: no answer: ");
     assert_int_equal(count_lines(s, "connects"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
@@ -470,7 +470,7 @@ static void nobody_there(void **state)
     kill(server.pid, SIGKILL);
     worker = start_worker(s, "2");
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "failed 1 times: no answer: ");
+    assert_death(s, 0, "failed once: no answer: ");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -481,7 +481,7 @@ static void no_tls_there(void **state)
 
     enqueue(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "failed 1 times: no answer: ");
+    assert_death(s, 0, "failed once: no answer: ");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -516,7 +516,7 @@ static void wrong_set_ups(void **state)
 
         assert_int_equal(program_end(stage_weir(s, "wrong", "--http", urls[i], NULL)), 64);
         assert_true(read_text(s->server.folder, "wrong.err", err, sizeof err));
-        assert_non_null(strstr(err, "is no URL of http or https; use TYPE=http://"));
+        assert_non_null(strstr(err, "is not a URL of http or https; use TYPE=http://"));
         assert_int_equal(unlink((snprintf(err, sizeof err, "%s/wrong.err", s->server.folder), err)), 0);
     }
 }

@@ -232,7 +232,7 @@ static void every_status(void **state)
     enqueue(s, 4, "{\"record\":1,\"answer\":{\"status\":\"retry\",\"after\":0.05}}", 3, 0);
     await(stage_stat(s, "run", "dead") == 4);
     assert_int_equal(stage_stat(s, "run", "done"), 1);
-    assert_death(s, 1, "failed 1 times: no luck");
+    assert_death(s, 1, "failed once: no luck");
     assert_death(s, 2, "no such customer");
     assert_death(s, 3, "failed for good");
     assert_death(s, 4, "failed 3 times");
@@ -275,16 +275,16 @@ static void lines_that_are_no_answers(void **state)
     static const struct {
         const char *say, *told;
     } cases[] = {
-        {"hello\\n", "wrong answer: no JSON object: hello"},
-        {"[1]\\n", "wrong answer: no JSON object: [1]"},
+        {"hello\\n", "wrong answer: not a JSON object: hello"},
+        {"[1]\\n", "wrong answer: not a JSON object: [1]"},
         {"{\\\"id\\\":\\\"other\\\",\\\"status\\\":\\\"done\\\"}\\n",
          "no job of that id waits for one: {\"id\":\"other\""},
         {"{\\\"status\\\":\\\"done\\\"}\\n", "no job of that id waits for one: {\"status\""},
         {"{\\\"id\\\":7,\\\"status\\\":\\\"done\\\"}\\n", "no job of that id waits for one: {\"id\":7"},
-        {"\\u0001\\u001b[31m\\n", "wrong answer: no JSON object: "},
+        {"\\u0001\\u001b[31m\\n", "wrong answer: not a JSON object: "},
         {"{\\\"id\\\":\\\"j6\\\\udcff\\\",\\\"status\\\":\\\"done\\\"}\\n",
          "no job of that id waits for one: {\"id\":\"j6\\udcff\""},
-        {"{\\\"status\\\":\\\"done\\\",\\\"id\\\":\\\"j7\\n", "wrong answer: no JSON object: {\"status\""},
+        {"{\\\"status\\\":\\\"done\\\",\\\"id\\\":\\\"j7\\n", "wrong answer: not a JSON object: {\"status\""},
     };
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -314,10 +314,9 @@ static void an_unknown_status_is_a_failure(void **state)
     enqueue(s, 1, "{\"answer\":{}}", 1, 0);
     enqueue(s, 2, "{\"answer\":{\"status\":\"retry\",\"after\":\"soon\",\"reason\":[]}}", 1, 0);
     await(stage_stat(s, "run", "dead") == 3);
-    assert_death(s, 0,
-                 "failed 1 times: its handler answered without a status of done, retry, dead, throttled");
-    assert_death(s, 1, "failed 1 times: its handler answered without a status");
-    assert_death(s, 2, "failed 1 times");
+    assert_death(s, 0, "failed once: its handler answered without a status of done, retry, dead, throttled");
+    assert_death(s, 1, "failed once: its handler answered without a status");
+    assert_death(s, 2, "failed once");
     assert_told(s, "wrong answer: no such status: {\"id\": \"j0\", \"status\": \"ok\"}");
     assert_int_equal(count_lines(s, "pids"), 1);
     assert_int_equal(stage_end(worker), 0);
@@ -355,9 +354,9 @@ static void answers_with_wrong_characters(void **state)
         {"{\"id\":\"j3\",\"x\":[\"\\ud83d\"],\"\\udcff\":\"\xff\",\"n\":1e999,\"status\":\"done\"}", NULL},
         {"{\"\\u0069d\":\"\\u006a4\",\"status\":\"done\",\"after\":1e999}", NULL},
         {"{\"id\":\"j5\",\"status\":\"done\"",
-         "failed 1 times: its handler's answer is no JSON: a comma or } is missing at byte 27"},
-        {"{\"id\":\"j6\",\"status\":done}", "answer is no JSON: no JSON value begins here at byte 21"},
-        {"{\"id\":\"j7\",\"status\":\"done\"}!", "answer is no JSON: something follows"},
+         "failed once: its handler's answer is not JSON: a comma or } is missing at byte 27"},
+        {"{\"id\":\"j6\",\"status\":done}", "answer is not JSON: no JSON value begins here at byte 21"},
+        {"{\"id\":\"j7\",\"status\":\"done\"}!", "answer is not JSON: something follows"},
         {"{\"id\":\"j8\",\"status\":\"done\",\"status\":\"dead\"}", "failed for good"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
@@ -384,7 +383,7 @@ static void answers_with_wrong_characters(void **state)
         else
             assert_string_equal(death_of(s, i), "");
     assert_told(s, "run j4: wrong answer: \"after\" must");
-    assert_told(s, "wrong answer: no JSON: a comma or } is missing at byte 27: {\"id\":\"j5\"");
+    assert_told(s, "wrong answer: not JSON: a comma or } is missing at byte 27: {\"id\":\"j5\"");
     assert_false(was_told(s, "died"));
     assert_int_equal(stage_end(worker), 0);
 }

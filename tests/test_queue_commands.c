@@ -99,7 +99,7 @@ static void test_list_and_pause(void **state)
     must_say("queue list", "paused since");
     must_say("status", "paused since\n");
     must_say("status --json", "\"other\":{\"waiting\":1,\"paused_since\":1");
-    must_say("why d", "not before its queue goes on: weir queue resume other");
+    must_say("why d", "not before its queue is resumed: weir queue resume other");
     must_say("queue resume other --json", "\"paused\":false");
     must_say("queue resume other", "queue other was not paused\n");
     assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
@@ -155,7 +155,7 @@ static void test_paused_since_an_unknown_time(void **state)
         must_say("status", "at an unknown time\n");
         must_say("status --json", "\"paused_since\":0.0}");
         must_say("queue pause default", "was paused already, since an unknown time\n");
-        must_say("queue resume default", "queue default goes on; it was paused since an unknown time\n");
+        must_say("queue resume default", "queue default resumed; it was paused since an unknown time\n");
         assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
     }
 }
@@ -183,7 +183,7 @@ static void test_resuming_rings_the_bell_of_those_who_serve_it(void **state)
     claim("w", 1, 0); /* has the duty now */
     must_say("queue pause default", "is paused");
     free(redis_text("DEL", PREFIX "bell:g"));
-    must_say("queue resume default", "goes on");
+    must_say("queue resume default", "resumed");
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
 }
 
@@ -265,7 +265,7 @@ static void test_a_worker_leaves_a_paused_queue_alone(void **state)
         free(info);
     }
     assert_in_range(calls, 0, 20);
-    must_say("queue resume default", "goes on");
+    must_say("queue resume default", "resumed");
     await(done_of("t") == 3);
     kill(worker, SIGTERM);
     assert_int_equal(program_end(worker), 0);

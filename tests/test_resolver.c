@@ -174,7 +174,7 @@ static void posts_beside_it_go_on(void **state)
     enqueue(f, "fast", "f0", 0);
     await(stage_stat(&f->stage, "fast", "done") == 1);
     await(stage_stat(&f->stage, "slow", "retried") == 1);
-    enqueue(f, "slow", "s1", 0); /* it runs as the worker is told to end */
+    enqueue(f, "slow", "s1", 0); /* it runs as the worker is sent SIGTERM */
     await(stage_stat(&f->stage, "slow", "pulled") == 2);
     assert_ends(worker);
     answer(f);

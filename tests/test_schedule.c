@@ -430,7 +430,7 @@ static void test_one_that_nobody_can_read_is_not_due_any_more(void **state)
         if (schedule_read(name, text, &s, &e) != WEIR_ECONFIG)
             fail_msg("%s: taken", garbage[i]);
         assert_string_equal(e.text,
-                            "schedule tick: its definition cannot be read; weir schedule add writes it anew");
+                            "schedule tick: its definition cannot be read; add it again: weir schedule add");
         schedule_free(&s);
         put("tick", garbage[i], FIRST_US, false);
         assert_int_equal(fire_all(), 1);
@@ -621,16 +621,19 @@ static void test_specs_that_are_refused(void **state)
         int status;
         const char *why;
     } cases[] = {
-        {"a b", {.type = "t"}, WEIR_EINPUT, "schedule 'a b': no name; use 1 to 100 of A-Z a-z 0-9 _ . -"},
-        {"", {.type = "t"}, WEIR_EINPUT, "schedule '': no name; "},
+        {"a b",
+         {.type = "t"},
+         WEIR_EINPUT,
+         "schedule 'a b': not a valid name; use 1 to 100 of A-Z a-z 0-9 _ . -"},
+        {"", {.type = "t"}, WEIR_EINPUT, "schedule '': not a valid name; "},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
          "aa",
          {.type = "t"},
          WEIR_EINPUT,
-         "no name; "},
+         "not a valid name; "},
         {"a", {.type = NULL}, WEIR_EINPUT, "its type is missing"},
         {"a", {.type = "t/t"}, WEIR_EINPUT, "its type must be 1 to 128 of A-Z a-z 0-9 _ . -"},
-        {"a", {.type = "t", .queue = "q/q"}, WEIR_EINPUT, "queue 'q/q': no name; "},
+        {"a", {.type = "t", .queue = "q/q"}, WEIR_EINPUT, "queue 'q/q': not a valid name; "},
         {"a", {.type = "t", .args = "{x"}, WEIR_EINPUT, "wrong args, not JSON"},
         {"a", {.type = "t", .id = "i"}, WEIR_EUSAGE, "have no id, time, unique key or batch of their own; "},
         {"a", {.type = "t", .delay_s = 1}, WEIR_EUSAGE, "leave them out"},
@@ -725,8 +728,9 @@ static void test_the_command_says_what_is_wrong(void **state)
         {"schedule add a @daily t --zone UTC", 64, "unknown flag"},
         {"schedule add a @daily t {x", 65, "args '{x': not JSON: "},
         {"schedule add a @daily t/t", 65, "its type must be 1 to 128 of A-Z a-z 0-9 _ . -"},
-        {"schedule add a/b @daily t", 65, "schedule 'a/b': no name; use 1 to 100 of A-Z a-z 0-9 _ . -"},
-        {"schedule add a @daily t --queue a/b", 65, "queue 'a/b': no name; "},
+        {"schedule add a/b @daily t", 65,
+         "schedule 'a/b': not a valid name; use 1 to 100 of A-Z a-z 0-9 _ . -"},
+        {"schedule add a @daily t --queue a/b", 65, "queue 'a/b': not a valid name; "},
         {"schedule add a @daily t --tz Nowhere", 65,
          "time zone 'Nowhere': this machine's tz database has none"},
         {"schedule add a 61~*~*~*~* t", 65,
@@ -853,7 +857,7 @@ static void test_the_command_shows_what_is_not_well(void **state)
     assert_non_null(strstr(o.out, " 2026-11-18T11:06:40+00:00, due\n"));
     free(server_ask(&s->server, "ZREM", later, RECORD("due"), NULL));
     assert_int_equal(weir(s, "schedule show due"), 0);
-    assert_non_null(strstr(o.out, "  next      never again; weir schedule add sets it anew\n"));
+    assert_non_null(strstr(o.out, "  next      never again; replace it: weir schedule add\n"));
     assert_int_equal(weir(s, "schedule list"), 0);
     assert_non_null(strstr(o.out, " never\n"));
     assert_int_equal(weir(s, "schedule list --json"), 0);
@@ -861,9 +865,8 @@ static void test_the_command_shows_what_is_not_well(void **state)
 
     free(server_ask(&s->server, "HSET", schedules, "due", "{}", NULL));
     assert_int_equal(weir(s, "schedule show due"), 78);
-    assert_string_equal(o.err,
-                        "weir: schedule due: its definition cannot be read; weir schedule add writes it "
-                        "anew\n");
+    assert_string_equal(
+        o.err, "weir: schedule due: its definition cannot be read; add it again: weir schedule add\n");
     assert_int_equal(weir(s, "schedule list --json"), 0);
     assert_non_null(
         strstr(o.out, "{\"name\":\"due\",\"error\":\"schedule due: its definition cannot be read; "));
@@ -1016,7 +1019,7 @@ static void test_a_worker_tells_what_it_cannot_read(void **state)
     free(server_ask(&s->server, "ZADD", stage_key(s, "later"), "1795000000000000", RECORD("tick"), NULL));
     await_text(
         s->server.folder, "worker.err",
-        "schedule tick: its definition cannot be read; weir schedule add writes it anew; it is not due any "
+        "schedule tick: its definition cannot be read; add it again: weir schedule add; it is not due any "
         "more");
     await(server_number(&s->server, "EXISTS", stage_key(s, "later"), NULL) == 0);
     stage_enqueue(s, "t", NULL, 0, 1);

@@ -533,9 +533,9 @@ static void commands_know_patterns(void **state)
 static void wrong_words_are_refused(void **state)
 {
     static const char *const wrong[][2] = {
-        {"ma*l",
-         "worker: 'ma*l' is no queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with one * at its "
-         "end, as mail.* or *"},
+        {"ma*l", "worker: 'ma*l' is not a valid queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with "
+                 "one * at its "
+                 "end, as mail.* or *"},
         {"*.mail", "'*.mail' is no queue"},
         {"mail.**", "'mail.**' is no queue"},
         {"mail.?", "'mail.?' is no queue"},

@@ -47,7 +47,7 @@ int plan_starts(const struct rule_set *set, int64_t from_us, struct plan_point *
     if (set->count > 1 && points[n - 1].job > PLAN_SEVERAL_MAX)
         return error_set(
             e, WEIR_EINPUT,
-            "%lld jobs: under several rules each start hangs on the one before, and at most %d are "
+            "%lld jobs: under several rules each start depends on the one before, and at most %d are "
             "reckoned; give fewer jobs, or the rules one by one",
             (long long)points[n - 1].job, PLAN_SEVERAL_MAX);
     for (size_t i = 0; i < set->count; i++)

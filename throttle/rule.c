@@ -150,7 +150,7 @@ static bool read_algorithm(struct reading *r)
     if (algorithm_find(name, &r->rule->algorithm) && r->rule->algorithm != ALGORITHM_CONCURRENCY)
         return true;
     if (strcmp(name, "concurrency") == 0)
-        return wrong(r, "concurrency is no rate; write concurrency=5 as a rule of its own");
+        return wrong(r, "concurrency is not a rate; write concurrency=5 as a rule of its own");
     for (int i = 0; i < ALGORITHM_CONCURRENCY; i++)
         names[i] = algorithm_of(i)->name;
     likely = likely_word(name, names);
@@ -279,7 +279,7 @@ static bool read_options(struct reading *r)
         if (!read_option(r))
             return false;
     }
-    return *r->at ? wrong(r, "'%.20s' is no part of a rule; " RATE_HINT, r->at) : true;
+    return *r->at ? wrong(r, "'%.20s' is not a part of a rule; " RATE_HINT, r->at) : true;
 }
 
 /* ---- The person's form */
@@ -348,7 +348,7 @@ static bool read_concurrency(struct reading *r)
         return false;
     if (r->seen & ~(1u << BY))
         return wrong(
-            r, "concurrency is no rate and only takes by=; write concurrency=5 or concurrency=5,by=key");
+            r, "concurrency is not a rate and only takes by=; write concurrency=5 or concurrency=5,by=key");
     return true;
 }
 

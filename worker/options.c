@@ -50,11 +50,11 @@ static int read_queue(struct options *o, char *word, struct error *e)
         o->weights[i] = (int)n;
     }
     if (!is_queue_or_pattern(word))
-        return error_set(
-            e, WEIR_EUSAGE,
-            "worker: '%.64s' is no queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with one * "
-            "at its end, as mail.* or *",
-            word);
+        return error_set(e, WEIR_EUSAGE,
+                         "worker: '%.64s' is not a valid queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a "
+                         "pattern with one * "
+                         "at its end, as mail.* or *",
+                         word);
     for (int k = 0; k < i; k++)
         if (strcmp(o->queues[k], word) == 0)
             return error_set(e, WEIR_EUSAGE, "worker: queue %s is named twice", word);
@@ -149,9 +149,10 @@ int options_add_type(struct options *o, const char *type, const struct weir_type
     struct type_options *types;
 
     if (!type || !name_is_valid(type, strlen(type)))
-        return error_set(e, WEIR_EUSAGE,
-                         "worker: options of '%.64s', which is no type; use 1 to 128 of A-Z a-z 0-9 _ . -",
-                         type ? type : "");
+        return error_set(
+            e, WEIR_EUSAGE,
+            "worker: options of '%.64s', which is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -",
+            type ? type : "");
     if (!is_time(given->timeout_s) || !is_time(given->keep_s) || !is_time(given->backoff_first_s) ||
         !is_time(given->backoff_most_s))
         return error_set(e, WEIR_EUSAGE, "worker: type %s: a time is not from 0 to ten years", type);

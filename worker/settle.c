@@ -70,7 +70,7 @@ static void check_pause_time(struct task *task)
     if (task->after_s <= most_s)
         return;
     if (isnan(task->after_s)) {
-        task_log(LOG_LEVEL_WARN, task, "a pause of nan s: is no time, and counts as left out");
+        task_log(LOG_LEVEL_WARN, task, "a pause of nan s: is not a time, and counts as left out");
         task->after_s = LEFT_OUT;
     } else {
         task_log(LOG_LEVEL_WARN, task, "a pause of %.15g s: %g s is the most (--pause-most)", task->after_s,
@@ -92,6 +92,7 @@ static void decide_failed(struct task *task)
 {
     struct error e;
     char text[1300]; /* the longest reason, and how often it failed */
+    char often[24];
     int readable = task->view.type.at ? 0 : job_read(task->body.at, task->body.len, &task->view, &e);
 
     if (readable != 0 || task->end == END_DEAD) {
@@ -99,8 +100,9 @@ static void decide_failed(struct task *task)
         task->end = END_DEAD;
     } else if (task->attempts + 1 >= task->view.max_attempts) {
         log_end(task, "dead, its last attempt");
-        snprintf(text, sizeof text, "failed %d times%s%s", task->attempts + 1, task->reason ? ": " : "",
-                 task->reason ? task->reason : "");
+        snprintf(often, sizeof often, "%d times", task->attempts + 1);
+        snprintf(text, sizeof text, "failed %s%s%s", task->attempts == 0 ? "once" : often,
+                 task->reason ? ": " : "", task->reason ? task->reason : "");
         task_finish(task, END_DEAD, -1, text);
     } else {
         check_retry_time(task);

@@ -253,7 +253,7 @@ static int add_advice(struct run *r, int status)
     if (status == WEIR_EINPUT)
         return status;
     if (r->flags->batch)
-        return error_set(e, status, "%.350s; run it again: batch %.60s goes on where it stopped", why.text,
+        return error_set(e, status, "%.350s; run it again: batch %.60s continues where it stopped", why.text,
                          r->flags->batch);
     return error_set(e, status, "%.350s; with --batch it could be run again", why.text);
 }

@@ -248,7 +248,7 @@ static int redis_ended(struct dev *d)
     return error_set(&d->cli->error, WEIR_EUNREACHABLE, "dev: redis-server has ended; " LOG_FILE " says why");
 }
 
-/* Waits until Redis answers; *stopped when it was told to end before. */
+/* Waits until Redis answers; *stopped when it was sent SIGTERM before. */
 static int await_redis(struct dev *d, bool *stopped)
 {
     *stopped = false;

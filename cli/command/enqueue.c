@@ -226,10 +226,11 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue --timeout: must be above 0");
     if (f->from && f->type && !name_is_valid(f->type, strlen(f->type)))
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "enqueue TYPE '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", f->type);
+                         "enqueue TYPE '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+                         f->type);
     if (f->queue && !name_is_valid(f->queue, strlen(f->queue)))
         return error_set(&cli->error, WEIR_EINPUT,
-                         "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", f->queue);
+                         "queue '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", f->queue);
     return 0;
 }
 
@@ -238,7 +239,7 @@ static int run_enqueue(struct cli *cli, int argc, char **argv)
     struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN, .cost = NOT_GIVEN};
     const struct flag flags[] = {
         {"queue", 'q', FLAG_TEXT, "Q", "the queue: default", &f.queue},
-        {"id", 0, FLAG_TEXT, "ID", "an id of one's own, accepted once a day", &f.id},
+        {"id", 0, FLAG_TEXT, "ID", "your own id, accepted once a day", &f.id},
         {"in", 0, FLAG_DURATION, "DUR", "run at the earliest that long from now", &f.in_us},
         {"at", 0, FLAG_TEXT, "TIME",
          "run at the earliest then: a local time, RFC 3339, or seconds since 1970", &f.at},

@@ -83,7 +83,7 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
         output("queue %s is paused: nothing of it starts until weir queue resume %s%s\n", queue, queue,
                known ? "" : "; it has had no job yet");
     else if (before_us != 0)
-        output("queue %s goes on; it was paused since %s\n", queue, since);
+        output("queue %s resumed; it was paused since %s\n", queue, since);
     else
         output("queue %s was not paused\n", queue);
     return 0;

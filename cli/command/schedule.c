@@ -62,7 +62,7 @@ static void print_next(const struct schedule_row *row, int64_t now_us, const cha
                times_s[i] * 1000000 <= now_us ? ", due: waits for a worker" : "");
     }
     if (count == 0)
-        output("  %-10snever again; weir schedule add sets it anew\n", label);
+        output("  %-10snever again; replace it: weir schedule add\n", label);
 }
 
 /* The schedule of that name, alone in *list, which is to be freed whatever happens; it can be read. */

@@ -101,9 +101,9 @@ static void format_halt(const struct found_job *job, char out[200])
     else if (*job->wrong)
         snprintf(out, 200, "never: it ends among the dead when a worker comes to it");
     else if (job->batch_paused_us > 0)
-        snprintf(out, 200, "not before its batch goes on: weir batch resume %s", job->batch);
+        snprintf(out, 200, "not before its batch is resumed: weir batch resume %s", job->batch);
     else if (job->queue_paused_us > 0)
-        snprintf(out, 200, "not before its queue goes on: weir queue resume %s", job->queue);
+        snprintf(out, 200, "not before its queue is resumed: weir queue resume %s", job->queue);
 }
 
 static void print_start(const struct why *why)

@@ -106,7 +106,7 @@ static int read_host(const char *text, size_t len, struct redis_address *a, stru
         return status;
     if (*rest != ':' || !read_number(rest + 1, (size_t)(end - rest - 1), &a->port) || a->port < 1 ||
         a->port > 65535)
-        return malformed(e, "the port is no number from 1 to 65535");
+        return malformed(e, "the port must be a number from 1 to 65535");
     return 0;
 }
 
@@ -129,7 +129,7 @@ static int read_redis(const char *text, struct redis_address *a, struct error *e
     if (*database == '/')
         database++;
     if (*database && !read_number(database, strlen(database), &a->database))
-        return malformed(e, "the database is no number");
+        return malformed(e, "the database must be a number");
     return 0;
 }
 

@@ -34,7 +34,8 @@ static int not_found(const char *name, struct error *e)
 
 static int bad_name(const char *name, struct error *e)
 {
-    return error_set(e, WEIR_EINPUT, "batch '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -", name);
+    return error_set(e, WEIR_EINPUT, "batch '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+                     name);
 }
 
 static bool is_word(const struct redisReply *r, const char *word)
@@ -387,7 +388,7 @@ int batch_seal(struct weir *w, const char *name, const char *queue, const char *
         return bad_name(name, &w->error);
     if (type && !name_is_valid(type, strlen(type)))
         return error_set(&w->error, WEIR_EINPUT,
-                         "type '%.60s' to follow: no name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
+                         "type '%.60s' to follow: not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
     args_init(&a);
     batch_seal_request(&a, w->prefix, -1, name, false, queue, type);
     status = client_call(w, &a, &reply, NULL);

@@ -10,7 +10,7 @@
 
 local function wrong_arguments(ARGV, follows)
     if #ARGV ~= 5 then return 'wants 5 arguments' end
-    if not is_name(ARGV[2]) then return 'its name is no name' end
+    if not is_name(ARGV[2]) then return 'its name is not a valid name' end
     if ARGV[3] ~= '0' and ARGV[3] ~= '1' then return 'create must be 0 or 1' end
     if follows and not (is_name(ARGV[4]) and is_name(ARGV[5])) then return 'the queue and type to follow must be names' end
 end

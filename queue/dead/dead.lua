@@ -163,8 +163,8 @@ local function read_arguments(ARGV)
     if asked.score ~= '' and not (tonumber(asked.score) and tonumber(asked.till)) then return nil, 'its place is none' end
     if not is_time(asked.older) or not is_time(asked.newer) then return nil, 'older and newer are whole numbers' end
     if asked.verb == 'list' and not is_whole(tonumber(asked.argument)) then return nil, 'list wants a number of bytes' end
-    if asked.verb == 'retry' and asked.argument ~= '' and not is_name(asked.argument) then return nil, 'its queue is no name' end
-    if not is_name(asked.seed) then return nil, 'its seed is no name' end
+    if asked.verb == 'retry' and asked.argument ~= '' and not is_name(asked.argument) then return nil, 'its queue is not a valid name' end
+    if not is_name(asked.seed) then return nil, 'its seed is not a valid name' end
     return asked
 end
 

@@ -33,11 +33,11 @@ end
 
 -- Returns what is wrong with the chunk, which it fills in.
 local function read_chunk(ARGV, c)
-    if not is_name(c.batch) then return 'its batch is no name' end
+    if not is_name(c.batch) then return 'its batch is not a valid name' end
     if c.keep_ms ~= '' and not is_whole(tonumber(c.keep_ms)) then return 'keep_ms must be a whole number' end
     if not is_whole(c.first) or not is_whole(c.lines) then return 'first and lines must be whole numbers' end
     if not c.sum_before or not c.sum_after then return 'it has no checksums' end
-    if not is_name(c.seed) then return 'its seed is no name' end
+    if not is_name(c.seed) then return 'its seed is not a valid name' end
     local total, jobs, at
     c.types, total, at = read_counts(ARGV, 9)
     if not c.types then return 'the counts of its types are wrong' end

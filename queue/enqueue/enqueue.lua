@@ -26,9 +26,9 @@ local LOCK_MOST_MS = 315360000000 -- ten years
 local ATTR = {['end'] = ',u', start = ',w'}
 
 local function wrong_extras(batch, unique, lock)
-    if batch ~= '' and not is_name(batch) then return 'its batch is no name' end
+    if batch ~= '' and not is_name(batch) then return 'its batch is not a valid name' end
     if unique == '' then return lock ~= '' and 'a lock without a unique key' or nil end
-    if not is_name(unique) then return 'its unique key is no name' end
+    if not is_name(unique) then return 'its unique key is not a valid name' end
     if not ATTR[lock] and not (is_whole(tonumber(lock), 1) and tonumber(lock) <= LOCK_MOST_MS) then
         return 'its lock must be end, start or a number of ms, at most ten years'
     end
@@ -36,10 +36,10 @@ end
 
 local function wrong_arguments(ARGV, keep_ms)
     if #ARGV ~= 13 then return 'wants 13 arguments' end
-    if not is_name(ARGV[2]) then return 'its queue is no name' end
-    if not is_name(ARGV[3]) then return 'its type is no name' end
-    if not is_name(ARGV[4]) then return 'its id is no name' end
-    if not is_name(ARGV[6]) then return 'its tag is no name' end
+    if not is_name(ARGV[2]) then return 'its queue is not a valid name' end
+    if not is_name(ARGV[3]) then return 'its type is not a valid name' end
+    if not is_name(ARGV[4]) then return 'its id is not a valid name' end
+    if not is_name(ARGV[6]) then return 'its tag is not a valid name' end
     if not keep_ms or keep_ms < 1 or keep_ms > 1e12 or keep_ms % 1 ~= 0 then return 'keep_ms must be a whole number' end
     if ARGV[7] ~= '' and ARGV[8] ~= '' then return 'either a delay or a time' end
     if ARGV[9] ~= '' and not is_whole(tonumber(ARGV[9]), 1) then return 'its cost must be a whole number' end

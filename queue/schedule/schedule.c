@@ -62,7 +62,7 @@ int schedule_read(struct span name, struct span definition, struct schedule *s, 
     s->document = json_loadb(definition.at, definition.len, 0, NULL);
     if (!find_texts(s))
         return error_set(e, WEIR_ECONFIG,
-                         "schedule %.*s: its definition cannot be read; weir schedule add writes it anew",
+                         "schedule %.*s: its definition cannot be read; add it again: weir schedule add",
                          (int)name.len, name.at);
     return zone_open(s->zone_name, &s->zone, e);
 }
@@ -70,7 +70,8 @@ int schedule_read(struct span name, struct span definition, struct schedule *s, 
 static int check_spec(const char *name, const struct weir_job_spec *job, struct error *e)
 {
     if (!name_is_valid(name, strlen(name)) || strlen(name) > SCHEDULE_NAME_MOST)
-        return error_set(e, WEIR_EINPUT, "schedule '%.60s': no name; use 1 to %d of A-Z a-z 0-9 _ . -", name,
+        return error_set(e, WEIR_EINPUT,
+                         "schedule '%.60s': not a valid name; use 1 to %d of A-Z a-z 0-9 _ . -", name,
                          SCHEDULE_NAME_MOST);
     if (job->id || job->delay_s != 0 || job->at_s != 0 || job->unique || job->batch)
         return error_set(e, WEIR_EUSAGE,
@@ -78,7 +79,7 @@ static int check_spec(const char *name, const struct weir_job_spec *job, struct 
                          "them out",
                          name);
     if (job->queue && !name_is_valid(job->queue, strlen(job->queue)))
-        return error_set(e, WEIR_EINPUT, "queue '%.60s': no name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+        return error_set(e, WEIR_EINPUT, "queue '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
                          job->queue);
     return 0;
 }

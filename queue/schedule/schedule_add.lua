@@ -14,11 +14,11 @@ local NAME_MOST = 100 -- with the time of an occurrence it is a job's id
 
 local function wrong_arguments(ARGV, next_us)
     if #ARGV ~= 7 then return 'wants 7 arguments' end
-    if not is_name(ARGV[2]) or #ARGV[2] > NAME_MOST then return 'its name is no name, or too long' end
+    if not is_name(ARGV[2]) or #ARGV[2] > NAME_MOST then return 'its name is not a valid name, or too long' end
     if ARGV[3] == '' then return 'its definition is missing' end
     if not is_whole(next_us, 1) then return 'next must be a time' end
     if ARGV[5] ~= '0' and ARGV[5] ~= '1' then return 'keep must be 0 or 1' end
-    if not is_name(ARGV[6]) then return 'its type is no name' end
+    if not is_name(ARGV[6]) then return 'its type is not a valid name' end
     if ARGV[7] ~= '' and not is_whole(tonumber(ARGV[7]), 1) then return 'its cost must be a whole number' end
 end
 

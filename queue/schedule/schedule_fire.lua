@@ -13,10 +13,10 @@ local BODIES_MOST = 1000
 
 local function wrong_arguments(ARGV, due, next_us)
     if #ARGV < 5 or #ARGV == 6 or #ARGV == 7 or #ARGV > 7 + BODIES_MOST then return 'wrong arguments' end
-    if not is_name(ARGV[2]) then return 'its name is no name' end
+    if not is_name(ARGV[2]) then return 'its name is not a valid name' end
     if not is_whole(due, 1) then return 'due must be a time' end
     if ARGV[5] ~= '' and not (is_whole(next_us) and next_us > due) then return 'next must be later than due' end
-    if ARGV[6] and not (is_name(ARGV[6]) and is_name(ARGV[7])) then return 'its queue or type is no name' end
+    if ARGV[6] and not (is_name(ARGV[6]) and is_name(ARGV[7])) then return 'its queue or type is not a valid name' end
     local begins = '{"id":"' .. ARGV[2] .. '.'
     for i = 8, #ARGV do
         if sub(ARGV[i], 1, #begins) ~= begins then return 'a body is another job\'s' end

@@ -10,7 +10,7 @@ local function wrong_number(key, field)
     local wrong = check.wrong_kind(key, 'hash')
     if wrong then return wrong end
     local n = call('HGET', P .. key, field)
-    if n and not find(n, '^-?%d+$') then return P .. key .. ': its ' .. field .. ' is no number' end
+    if n and not find(n, '^-?%d+$') then return P .. key .. ': its ' .. field .. ' is not a number' end
 end
 
 function arrival.wrong_counter(name, what) return wrong_number('stats:' .. name, what) end

@@ -20,7 +20,7 @@ local function add(names, known, name)
     names[#names + 1], known[name] = name, true
 end
 
--- The queues, with those that are paused before their first job. What is no name is no queue, whoever wrote it there.
+-- The queues, with those that are paused before their first job. What is not a valid name is no queue, whoever wrote it there.
 function paused.queues()
     local names, known = {}, {}
     for _, name in ipairs(call('SMEMBERS', P .. 'queues')) do add(names, known, name) end

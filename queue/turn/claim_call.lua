@@ -29,7 +29,7 @@ local function read_names(ARGV, c, n)
     local known = {}
     c.queues, c.mine, c.types = {}, {}, {} -- mine: set of the types that this worker can run; types: their list
     for i = 13, 12 + n do
-        if not is_name(ARGV[i]) or known[ARGV[i]] then return 'claim: a queue is no name, or named twice' end
+        if not is_name(ARGV[i]) or known[ARGV[i]] then return 'claim: a queue is not a valid name, or named twice' end
         known[ARGV[i]] = true
         c.queues[#c.queues + 1] = ARGV[i]
     end

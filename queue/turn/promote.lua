@@ -118,7 +118,7 @@ end
 local function promote(ARGV)
     local most, seed = tonumber(ARGV[2]), ARGV[3]
     if not is_whole(most, 1) or most > 1000 then return refuse('promote: most must be 1 to 1000') end
-    if not is_name(seed) then return refuse('promote: its seed is no name') end
+    if not is_name(seed) then return refuse('promote: its seed is not a valid name') end
 
     local jobs, schedules = read_due(most)
     local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, records = {}, put_off = {}} -- entries: of each of the lanes

@@ -20,7 +20,7 @@ struct take_question {
     int64_t cost;
 };
 
-/* Makes a question of a limit's name, a key (NULL: none; one that is no name stands for its hash) and a cost
+/* Makes a question of a limit's name, a key (NULL: none; one that is not a valid name stands for its hash) and a cost
  * (0: 1). WEIR_EINPUT, and *why is a static text. */
 WEIR_CHECKED int take_make(struct take_question *q, const char *name, size_t name_len, const char *key,
                            int64_t cost, const char **why);

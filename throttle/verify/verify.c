@@ -272,7 +272,7 @@ static int read_job(const struct line *line, const char **type, uint64_t *job, s
 
     *type = type_member ? type_member->text : NULL;
     if (!*type || !id)
-        return error_set(e, WEIR_EINPUT, "type is missing, or type or id is no string");
+        return error_set(e, WEIR_EINPUT, "type is missing, or type or id is not a string");
     *job = *id ? text_hash(text_hash(0, *type), id) : 0;
     return limit_name_check("type", *type, e);
 }
@@ -285,7 +285,7 @@ static int read_span(const struct line *line, const char *name, int32_t *us, str
     if (!find_member(line, name))
         return 0;
     if (!read_number(line, name, 0, SPAN_MOST_US, &number))
-        return error_set(e, WEIR_EINPUT, "%s is no time from 0 to %d microseconds", name, SPAN_MOST_US);
+        return error_set(e, WEIR_EINPUT, "%s must be a time from 0 to %d microseconds", name, SPAN_MOST_US);
     *us = (int32_t)number;
     return 0;
 }
@@ -296,14 +296,14 @@ static int read_limits_member(struct reading *r, const struct line *line, struct
     int64_t slot_us;
 
     if (!limits)
-        return error_set(e, WEIR_EINPUT, "limits is no string");
+        return error_set(e, WEIR_EINPUT, "limits must be a string");
     if (input_limits(r->input, limits, &s->limits, e) < 0)
         return e->status;
     s->at_us = s->start_us;
     if (!s->limits)
         return 0;
     if (!read_time(line, "slot", &slot_us) || slot_us == 0)
-        return error_set(e, WEIR_EINPUT, "slot is no time in microseconds");
+        return error_set(e, WEIR_EINPUT, "slot must be a time in microseconds");
     s->at_us = slot_us;
     return read_span(line, "ahead", &s->ahead_us, e) < 0 ? e->status
                                                          : read_span(line, "good", &s->good_us, e);
@@ -315,9 +315,9 @@ static int read_cost_and_key(struct reading *r, const struct line *line, struct 
     int64_t cost = 1;
 
     if (find_member(line, "cost") && !read_number(line, "cost", 1, COST_MOST, &cost))
-        return error_set(e, WEIR_EINPUT, "cost is no whole number from 1 to %d", COST_MOST);
+        return error_set(e, WEIR_EINPUT, "cost must be a whole number from 1 to %d", COST_MOST);
     if (!key)
-        return error_set(e, WEIR_EINPUT, "key is no string");
+        return error_set(e, WEIR_EINPUT, "key must be a string");
     if (*key && limit_name_check("key", key, e) < 0)
         return e->status;
     s->cost = (int32_t)cost;
@@ -339,7 +339,7 @@ static int read_start(struct reading *r, const struct line *line, struct error *
     if (read_job(line, &type, &s.job, e) < 0)
         return e->status;
     if (!read_time(line, "start", &s.start_us))
-        return error_set(e, WEIR_EINPUT, "start is no time in microseconds");
+        return error_set(e, WEIR_EINPUT, "start must be a time in microseconds");
     if (read_limits_member(r, line, &s, e) < 0 || read_cost_and_key(r, line, &s, e) < 0 ||
         input_text(input, type, &s.type, e) < 0 ||
         input_grow(&input->starts, input->count, &input->capacity, sizeof *input->starts, e) < 0)
@@ -380,7 +380,7 @@ static int read_end(struct reading *r, const struct line *line, struct error *e)
     if (find_start(r, line, &s, &job, e) < 0)
         return e->status;
     if (!read_time(line, "end", &end_us))
-        return error_set(e, WEIR_EINPUT, "end is no time in microseconds");
+        return error_set(e, WEIR_EINPUT, "end must be a time in microseconds");
     if (s && end_us < s->start_us - VERIFY_CLOCKS_US)
         return error_set(e, WEIR_EINPUT, "end is before the job's start in line %" PRIu64, s->line);
     note_time(r, end_us);
@@ -400,7 +400,7 @@ static int read_spent(struct reading *r, const struct line *line, struct error *
     if (find_start(r, line, &s, &job, e) < 0)
         return e->status;
     if (!read_number(line, "spent", 0, COST_MOST, &spent))
-        return error_set(e, WEIR_EINPUT, "spent is no whole number from 0 to %d", COST_MOST);
+        return error_set(e, WEIR_EINPUT, "spent must be a whole number from 0 to %d", COST_MOST);
     if (s)
         s->spent = spent;
     return 0;
@@ -411,7 +411,7 @@ static int read_opened(struct reading *r, const struct line *line, struct error 
     int64_t opened_us;
 
     if (!read_time(line, "opened", &opened_us))
-        return error_set(e, WEIR_EINPUT, "opened is no time in microseconds");
+        return error_set(e, WEIR_EINPUT, "opened must be a time in microseconds");
     return begin_writer(r, read_text(line, "by"), e);
 }
 
@@ -420,7 +420,7 @@ static int read_lapsed(struct reading *r, const struct line *line, struct error 
     struct lapse lapse = {.writer = r->writer};
 
     if (!read_time(line, "lapsed", &lapse.us))
-        return error_set(e, WEIR_EINPUT, "lapsed is no time in microseconds");
+        return error_set(e, WEIR_EINPUT, "lapsed must be a time in microseconds");
     if (input_grow(&r->lapses, r->lapse_count, &r->lapse_capacity, sizeof *r->lapses, e) < 0)
         return e->status;
     r->lapses[r->lapse_count++] = lapse;
@@ -433,7 +433,7 @@ static int read_lost(struct reading *r, const struct line *line, struct error *e
     int64_t lost;
 
     if (!read_number(line, "lost", 1, INT64_C(1) << 53, &lost))
-        return error_set(e, WEIR_EINPUT, "lost is no number of lines");
+        return error_set(e, WEIR_EINPUT, "lost must be a number of lines");
     r->lost += (uint64_t)lost;
     map_clear(&r->writers);
     return 0;
@@ -448,7 +448,7 @@ static int read_members(struct reading *r, const struct line *line, struct error
                  {"opened", read_opened}, {"lapsed", read_lapsed}, {"lost", read_lost}};
 
     if (!read_text(line, "by"))
-        return error_set(e, WEIR_EINPUT, "by is no string");
+        return error_set(e, WEIR_EINPUT, "by must be a string");
     if (find_writer(r, read_text(line, "by"), e) < 0)
         return e->status;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

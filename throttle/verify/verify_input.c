@@ -201,7 +201,7 @@ static int read_limit(struct verify_input *input, char *text, struct input_limit
     uint32_t limit;
 
     if (!rules)
-        return error_set(e, WEIR_EINPUT, "'%.64s' is no limit=rules", text);
+        return error_set(e, WEIR_EINPUT, "'%.64s' is not limit=rules", text);
     *rules++ = '\0';
     if (limit_name_check("limit", text, e) < 0 || rule_set_read(rules, &set, e) < 0 ||
         input_text(input, text, &limit, e) < 0)

@@ -41,7 +41,8 @@ int handlers_add(struct handlers *h, const char *type, const struct way *way, vo
     struct handler *at;
 
     if (!type || !name_is_valid(type, strlen(type)))
-        return error_set(e, WEIR_EUSAGE, "handler: '%.64s' is no type; use 1 to 128 of A-Z a-z 0-9 _ . -",
+        return error_set(e, WEIR_EUSAGE,
+                         "handler: '%.64s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -",
                          type ? type : "");
     if (handlers_find(h, span_str(type)))
         return error_set(e, WEIR_EUSAGE, "handler: type %s has a handler already", type);

@@ -565,7 +565,7 @@ int http_add(struct handlers *h, const char *type, const char *url, struct error
     }
     if (!read_url(p->url, &p->local))
         rc = error_set(e, WEIR_EUSAGE,
-                       "handler %.64s: '%.200s' is no URL of http or https; use TYPE=http://...",
+                       "handler %.64s: '%.200s' is not a URL of http or https; use TYPE=http://...",
                        type ? type : "", p->url);
     else
         rc = handlers_add(h, type, &http_way, p, e);

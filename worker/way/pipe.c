@@ -404,17 +404,17 @@ static void on_line(void *arg, const char *line, size_t len)
     j.lax = true;
     at = json_space(&j, line);
     if (at == j.end || *at != '{') {
-        complain(member, "no JSON object", line, len);
+        complain(member, "not a JSON object", line, len);
         return;
     }
     at = json_members(&j, at, &answer);
     if (!at || !json_end(&j, at))
-        json_error(&j, "no JSON", &e);
+        json_error(&j, "not JSON", &e);
     flight = find_flight(member, &answer);
     if (flight)
         end_answered(member, flight, &answer, (struct span){line, len}, e.status ? e.text : NULL);
     else
-        complain(member, e.status ? "no JSON object" : "no job of that id waits for one", line, len);
+        complain(member, e.status ? "not a JSON object" : "no job of that id waits for one", line, len);
     json_members_free(&answer);
 }
 
