@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "worker/distance.h"
+#include "worker/parts/distance.h"
 
 #define MS INT64_C(1000)
 

@@ -50,7 +50,8 @@ static const struct folder {
     {"queue/doctor", 27},
     {"producer", 30},
     {"worker/way", 30},
-    {"worker", 31},
+    {"worker/parts", 31},
+    {"worker", 32},
     {"serve", 30},
     {"cli", 40},
     {"cli/command", 41},
@@ -70,7 +71,8 @@ static const struct reserved {
      {"core/redis/link.c", "worker/worker.h", "worker/reasons.h", "worker/ending.h", "worker/begin.h",
       "worker/way/pipe_child.h", "worker/way/http.c", "serve/"}},
     {"#include <hiredis/",
-     {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/waking.c", "serve/taker.c"}},
+     {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/parts/waking.c",
+      "serve/taker.c"}},
     {"#include \"core/redis/reply.h\"", {"core/redis/answer.c", "throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
@@ -84,13 +86,13 @@ static const struct reserved {
     {"strtod", {"core/decimal."}},
     {"atof(", {NULL}},
     {"vsnprintf(",
-     {"core/decimal.", "worker/log_once.c", "worker/way/trace.c", "worker/way/weir_job.c", "throttle/rule.c",
-      "cli/"}},
+     {"core/decimal.", "worker/parts/log_once.c", "worker/way/trace.c", "worker/way/weir_job.c",
+      "throttle/rule.c", "cli/"}},
     {"localtime", {"cli/"}}, /* the zone of the whole process; queue/schedule/zone.h has any */
     {"%s:{0}:", {"core/redis/client.c"}},
     {"%sbatch:", {"queue/enqueue/enqueue.c"}}, /* a look, for which no script is needed */
     {"FCALL", {"core/"}},
-    {"\"RPUSH\"", {"worker/waking.c"}}, /* a wake-up, no job */
+    {"\"RPUSH\"", {"worker/parts/waking.c"}}, /* a wake-up, no job */
     {"'TIME'", {"core/redis/base.lua"}},
     {" printf(", {"cli/output.c"}}, /* words of others are printed in one place */
     {"fprintf(", {"cli/output.c"}},

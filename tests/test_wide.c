@@ -1,4 +1,4 @@
-/* Workers that serve patterns, or more than 64 queues: worker/wide.c by itself, the scripts that know of
+/* Workers that serve patterns, or more than 64 queues: worker/parts/wide.c by itself, the scripts that know of
  * patterns, and workers end to end. */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "worker/wide.h"
+#include "worker/parts/wide.h"
 
 #define MS INT64_C(1000)
 #define SECOND INT64_C(1000000)
@@ -536,9 +536,9 @@ static void wrong_words_are_refused(void **state)
         {"ma*l", "worker: 'ma*l' is not a valid queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with "
                  "one * at its "
                  "end, as mail.* or *"},
-        {"*.mail", "'*.mail' is no queue"},
-        {"mail.**", "'mail.**' is no queue"},
-        {"mail.?", "'mail.?' is no queue"},
+        {"*.mail", "'*.mail' is not a valid queue"},
+        {"mail.**", "'mail.**' is not a valid queue"},
+        {"mail.?", "'mail.?' is not a valid queue"},
         {"mail.*=3,news", "worker: weights are for at most 64 queues, and for no pattern"},
         {"*,*", "worker: queue * is named twice"},
     };

@@ -4,8 +4,8 @@
 
 #include "core/redis/args.h"
 #include "queue/turn/turn.h"
+#include "worker/parts/wide.h"
 #include "worker/room.h"
-#include "worker/wide.h"
 
 struct weir_worker;
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "core/redis/link.h"
-#include "worker/distance.h"
+#include "worker/parts/distance.h"
 
 struct weir_worker;
 

@@ -3,7 +3,7 @@
 #define WORKER_SETTLE_H
 
 #include "core/redis/args.h"
-#include "worker/batches.h"
+#include "worker/parts/batches.h"
 
 struct weir_worker;
 

@@ -11,7 +11,7 @@
  *   stop.c        stop            finishing and leaving
  *   adopt.c       adoption        joining, under a new id after each connect
  *   match.c       matching        which queues there are, of a worker that serves patterns
- *   claim.c       claims          asking for jobs; wide.c: in which of very many queues
+ *   claim.c       claims          asking for jobs; parts/wide.c: in which of very many queues
  *   due.c         due             what is due: jobs with a time, schedules
  *   heartbeat.c   heartbeat       the lease goes on, silent workers are reaped
  *   limits.c      limits          what it knows of the limits of its types
@@ -19,17 +19,17 @@
  *   room.c        capacity        how many jobs a claim may bring
  *   alone.c       alone           jobs that run alone
  *   watch.c       watch           time limits, cancelled jobs, a lease that is over
- *   settle.c      settling        what has ended is reported; batches.c: the last job of a batch here
- *   request.c     requests        requests and answers, in all of these; distance.c: how far away Redis is
+ *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
+ *   request.c     requests        requests and answers, in all of these; parts/distance.c: how far away Redis is
  *   session.c     session         id, rights and lease
  *   ending.c      ending          who asks the worker to end, and its result
  *   reasons.c     reasons         why the scheduler runs
  *   begin.c       begin           start times of tasks on the loop
  *   guard.c       guard           a loop that stands still
- *   options.c     options         read and checked; not changed afterwards
- *   log_once.c    logged          lines that are logged once
- *   waking.c      waking          blocking commands of an idle worker
- *   pool.c        pool            executors
+ *   parts/options.c options         read and checked; not changed afterwards
+ *   parts/log_once.c logged          lines that are logged once
+ *   parts/waking.c waking          blocking commands of an idle worker
+ *   parts/pool.c  pool            executors
  *   way/          handlers        running one job: handler.c, and a file for each way
  *
  * Everything but the pool's threads and the guard runs on the loop. */
@@ -52,10 +52,12 @@
 #include "worker/guard.h"
 #include "worker/heartbeat.h"
 #include "worker/limits.h"
-#include "worker/log_once.h"
 #include "worker/match.h"
-#include "worker/options.h"
-#include "worker/pool.h"
+#include "worker/parts/log_once.h"
+#include "worker/parts/options.h"
+#include "worker/parts/pool.h"
+#include "worker/parts/waking.h"
+#include "worker/parts/wide.h"
 #include "worker/precheck.h"
 #include "worker/reasons.h"
 #include "worker/request.h"
@@ -63,12 +65,10 @@
 #include "worker/session.h"
 #include "worker/settle.h"
 #include "worker/stop.h"
-#include "worker/waking.h"
 #include "worker/watch.h"
 #include "worker/way/handler.h"
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
-#include "worker/wide.h"
 
 #define INTERRUPTED_MOST 3
 #define THREADS_MOST 1024

@@ -1,4 +1,4 @@
-#include "worker/log_once.h"
+#include "worker/parts/log_once.h"
 
 #include <stdarg.h>
 #include <stdio.h>

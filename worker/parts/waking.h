@@ -15,8 +15,8 @@
  * bell.
  *
  * All are hints: a lost one costs latency until the worker polls, never a job. */
-#ifndef WORKER_WAKING_H
-#define WORKER_WAKING_H
+#ifndef WORKER_PARTS_WAKING_H
+#define WORKER_PARTS_WAKING_H
 
 #include "core/redis/redis.h"
 #include "queue/turn/turn.h"

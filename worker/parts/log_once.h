@@ -1,6 +1,6 @@
 /* Lines that are logged once, however often they come up. */
-#ifndef WORKER_LOG_ONCE_H
-#define WORKER_LOG_ONCE_H
+#ifndef WORKER_PARTS_LOG_ONCE_H
+#define WORKER_PARTS_LOG_ONCE_H
 
 #include "core/log.h"
 

@@ -1,4 +1,4 @@
-#include "worker/batches.h"
+#include "worker/parts/batches.h"
 
 #include <stdlib.h>
 #include <string.h>

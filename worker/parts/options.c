@@ -1,11 +1,11 @@
-#include "worker/options.h"
+#include "worker/parts/options.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/wide.h"
+#include "worker/parts/wide.h"
 
 /* Of a type that may have no handler yet. */
 struct type_options {

@@ -1,4 +1,4 @@
-#include "worker/distance.h"
+#include "worker/parts/distance.h"
 
 #define KEPT_US 2000000 /* for longer the two clocks could drift apart, and the way become another */
 #define SLACK_US 1000   /* no clock was set back that has only drifted */

@@ -8,8 +8,8 @@
  * holds it; it is freed when the handler lets go.
  *
  * All functions are for the worker's loop, but for pool_end; on_finished is called on any thread. */
-#ifndef WORKER_POOL_H
-#define WORKER_POOL_H
+#ifndef WORKER_PARTS_POOL_H
+#define WORKER_PARTS_POOL_H
 
 #include "worker/way/handler.h"
 #include "worker/way/task.h"

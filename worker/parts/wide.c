@@ -1,4 +1,4 @@
-#include "worker/wide.h"
+#include "worker/parts/wide.h"
 
 #include <stdlib.h>
 #include <string.h>

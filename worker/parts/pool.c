@@ -1,4 +1,4 @@
-#include "worker/pool.h"
+#include "worker/parts/pool.h"
 
 #include <errno.h>
 #include <pthread.h>

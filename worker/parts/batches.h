@@ -1,7 +1,7 @@
 /* Which batches have jobs in this worker, and how many: when the last of them ends here, somebody may wait
  * for it. All functions are for the worker's loop. */
-#ifndef WORKER_BATCHES_H
-#define WORKER_BATCHES_H
+#ifndef WORKER_PARTS_BATCHES_H
+#define WORKER_PARTS_BATCHES_H
 
 #include "worker/way/task.h"
 

@@ -1,6 +1,6 @@
 /* A worker's options: read, checked, defaults put in. Nothing changes them afterwards. */
-#ifndef WORKER_OPTIONS_H
-#define WORKER_OPTIONS_H
+#ifndef WORKER_PARTS_OPTIONS_H
+#define WORKER_PARTS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "worker/waking.h"
+#include "worker/parts/waking.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  * all queues that they named, so a queue is claimed from too often rather than too late.
  *
  * Times are monotonic, in us. */
-#ifndef WORKER_WIDE_H
-#define WORKER_WIDE_H
+#ifndef WORKER_PARTS_WIDE_H
+#define WORKER_PARTS_WIDE_H
 
 #include <stdbool.h>
 #include <stdint.h>
