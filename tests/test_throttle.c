@@ -22,7 +22,7 @@
 #include "core/redis/script.h"
 #include "tests/sim_acts.h"
 
-enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 40, WORLDS_WITHOUT = 100, INTERRUPTED_MOST = 3 };
+enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 30, WORLDS_WITHOUT = 50, INTERRUPTED_MOST = 3 };
 #define SECOND_US INT64_C(1000000)
 #define DUTY_US 800000 /* as in claim_duty.lua */
 #define USUAL_SEED 20261121
