@@ -9,10 +9,11 @@
 int bench_behind(struct bench *b)
 {
     size_t throttled = bench_size(b, 200000);
-    struct crew_plan plan = {.url = b->server.url,
-                             .workers = 1,
-                             .executors = 10,
-                             .types = {{"slow", noop_handler, NULL}, {"fast", noop_handler, NULL}}};
+    struct crew_plan plan = {
+        .url = b->server.url,
+        .workers = 1,
+        .executors = 10,
+        .types = {{.name = "slow", .handler = noop_handler}, {.name = "fast", .handler = noop_handler}}};
     struct crew crew = {0};
     struct error ignored;
     int64_t start_us;

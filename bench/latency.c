@@ -148,8 +148,10 @@ static int measure_worker(struct bench *b, int (*send)(struct bench *b, void *ar
                           double *p50, double *p99)
 {
     struct samples *samples = shared_new(sizeof *samples);
-    struct crew_plan plan = {
-        .url = b->server.url, .workers = 1, .executors = 10, .types = {{"beat", sample_handler, samples}}};
+    struct crew_plan plan = {.url = b->server.url,
+                             .workers = 1,
+                             .executors = 10,
+                             .types = {{.name = "beat", .handler = sample_handler, .arg = samples}}};
     struct weir *w = weir_new(b->server.url, NULL);
     struct crew crew = {0};
     struct error ignored;

@@ -76,7 +76,7 @@ static int run(struct bench *b, const struct pace_plan *plan, const char *trace,
                                   .workers = plan->workers,
                                   .executors = plan->executors,
                                   .trace = trace,
-                                  .types = {{TYPE, noop_handler, NULL}}};
+                                  .types = {{.name = TYPE, .handler = noop_handler}}};
     struct moment begin, parked, first, last;
     struct crew crew = {0};
     struct error ignored;

@@ -307,7 +307,7 @@ int time_worker(struct bench *b, struct server *s, int executors, size_t jobs, s
                              .workers = 1,
                              .executors = executors,
                              .drain = true,
-                             .types = {{"noop", noop_handler, NULL}}};
+                             .types = {{.name = "noop", .handler = noop_handler}}};
     struct stopwatch watch;
     struct crew crew = {0};
     struct error ignored;
