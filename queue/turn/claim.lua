@@ -1,9 +1,10 @@
 -- claim: which jobs this worker starts now. It is the heart of a turn, and this comment is the guide to its parts.
 --
--- The words. A job waits in a queue, or in a lane: the jobs of one (queue, type, key) that were looked at and denied. A gate is one rule's
--- live state. A lane whose key gates are open stands in the ring of its type, else it sleeps at one of them. A type whose ring is not empty
--- waits at one gate for all keys, or is held. doc/design.md draws this. In the code `claim` is the call, `s` a type in one queue, `l` a lane,
--- `e` a gate.
+-- The words. A job waits in a queue, or in a lane: the jobs of one (queue, type, key) that were read and could not start. A gate is one
+-- rule's live state: `mail#1` for all keys, `mail#1/k` for the key k. A lane whose key gates are open stands in the ring of its type, else it
+-- sleeps at one of them. A type whose ring is not empty waits at one gate for all keys, or is set aside as held, where no worker at hand can
+-- run it. doc/design.md draws this; queue/state/lane.lua has the keys. In the parts `claim` is the call (`c` in this file), `s` a type in one
+-- queue, `l` a lane, `e` a gate.
 --
 -- The phases, in order:
 --
@@ -18,11 +19,12 @@
 --       recently has its turn, and in its ring the lane that was (claim_ring). claim_start.jobs starts the jobs at the head of the lane.
 --       What stops it is in claim.stopped: the type waits at the gate that opens last (claim_wait.end_turn), or the lane sleeps there
 --       (claim_wait.lane_sleeps).
---    c. Jobs from the head of the queue (claim_queue). One that nobody waits before is started by claim_start.jobs too. A denied one goes to
---       the tail of its lane, and so do all behind it of that lane (claim_park.park).
+--    c. Jobs from the head of the queue (claim_queue). Where somebody waits before a job, it is parked unasked. Else claim_start.jobs starts
+--       it too, or its gates deny it, and it is parked. Parked is: noted for the tail of its lane (claim_park.park), as are all behind it of
+--       that lane; claim_commit writes it.
 --    d. Lanes that were empty find their places: in the ring, or asleep (claim_park.place, claim_wait.place_lane).
 --    e. Lanes again, with the executors that are left.
--- 5. Write: leases first, then all else that was decided (claim_commit).
+-- 5. Write: the leases at the end of serve_queues, where a fault may still undo the claim; then all else that was decided (claim_commit).
 -- 6. When the next claim is due, and which worker makes it (claim_duty).
 --
 -- claim_meet has the types and lanes with their gates, claim_cache what is remembered to be faster.

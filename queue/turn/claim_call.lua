@@ -208,7 +208,7 @@ function claim_call.new_lane(s, key, gates)
         parked = claim_call.NONE, parked_next = 1, -- what goes to its tail; the next one of it
         -- empty                                it had no job as it was met, where that is known
         -- placed                               it is among those that claim_park.place finds a place for
-        -- gone                                 it has left its ring
+        -- gone                                 it has no job left, and has left its ring
         -- clear                                nobody waits before its jobs: claim_queue
     }
 end

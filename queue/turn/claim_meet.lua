@@ -117,7 +117,7 @@ function claim_meet.cost(s, entry)
 end
 
 -- When a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who
--- asks waits there as node since ticket.
+-- asks waits there as node since ticket. Slots that the cache has granted are taken first, so that the answer counts them.
 function claim_meet.opens(gates, cost, node, ticket, at)
     local last
     cache.take_used()

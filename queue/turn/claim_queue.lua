@@ -81,11 +81,6 @@ local function lane_is_clear(s, l)
     return l.clear and (not s.keyed and s.clear or is_clear(s))
 end
 
--- A job that its gates can never let start is dead; else it must wait.
-local function bury_unfit(s, l, entry, cost)
-    local never = meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost)
-    return never and bury(s, entry, meet.unfit_reason(never, cost))
-end
 
 -- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
 local function count_equal(s, jobs, i, most)
@@ -109,7 +104,7 @@ local function start_equal(s, l, jobs, i, cost)
     elseif most > 1 then
         most = count_equal(s, jobs, i, most)
     end
-    local n = start.jobs(s, l, jobs, i, most, cost, claim.tick, claim.tick)
+    local n = start.jobs(s, l, jobs, i, most, cost, claim.tick, claim.tick) -- nobody has come later than a job from the queue
     s.pulled = s.pulled + n
     return n
 end
@@ -131,17 +126,22 @@ local function is_direct(s)
     return s.direct
 end
 
--- A job that has its lane to itself, and nobody before it. Returns how many were placed; nil: it must wait.
+-- A job that has its lane to itself, and nobody before it: it starts, or is dead where its gates can never let it. Returns how many jobs were
+-- dealt with; 0: it stays in the queue until an executor is free; nil: it must wait in its lane.
 local function start_or_bury(s, l, jobs, i)
     local cost = meet.cost(s, jobs[i])
     local n = start_equal(s, l, jobs, i, cost)
-    if n == 0 and claim.stopped.gate then n = bury_unfit(s, l, jobs[i], cost) or nil end
-    if n and n > 0 then park.count_key(l) end
+    if n == 0 and claim.stopped.gate then
+        local never = meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost)
+        if not never then return nil end
+        n = bury(s, jobs[i], meet.unfit_reason(never, cost))
+    end
+    if n > 0 then park.count_key(l) end
     return n
 end
 
--- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were placed; 0: it stays there until an
--- executor is free for it.
+-- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were dealt with: started, parked, buried or
+-- put off; 0: it stays there until an executor is free for it.
 local function place_jobs(s, jobs, i)
     local entry = jobs[i]
     if claim.halts and halt.from_queue(s, entry) then return 1 end
