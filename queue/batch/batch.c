@@ -353,7 +353,7 @@ int batch_resume(struct weir *w, const char *name, struct batch_change *change)
     int64_t left = INT64_MAX, before;
     enum batch_phase was = BATCH_RUNNING;
     bool first = true;
-    int status;
+    int status = 0;
 
     if (!name_is_valid(name, strlen(name)))
         return bad_name(name, &w->error);
