@@ -42,7 +42,8 @@ struct wide {
 static int compare(struct span name, const char *other)
 {
     size_t len = strlen(other);
-    int order = memcmp(name.at, other, name.len < len ? name.len : len);
+    size_t common = name.len < len ? name.len : len;
+    int order = common ? memcmp(name.at, other, common) : 0;
 
     return order ? order : (name.len > len) - (name.len < len);
 }
