@@ -377,8 +377,8 @@ static int check_call(struct cli *cli, const struct action *action, const struct
     };
 
     if (operands != action->operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "batch %s: needs %s; see weir batch --help", action->name,
-                         action->operands ? "the NAME of one batch" : "nothing more");
+        return error_set(&cli->error, WEIR_EUSAGE, "batch %s: %s; see weir batch --help", action->name,
+                         action->operands ? "needs the NAME of one batch" : "takes nothing more");
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].given && !given[i].allowed)
             return error_set(&cli->error, WEIR_EUSAGE, "batch %s --%s: not a flag of it; leave it out",
