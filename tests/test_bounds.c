@@ -233,6 +233,27 @@ static void test_a_wide_group_hears_of_new_jobs(void **state)
     assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0);
 }
 
+/* So does it for a chunk of a bulk. */
+static void test_a_wide_group_hears_of_a_bulk(void **state)
+{
+    static const char *const chunk[] = {"run", "1000", "0", "1", "s0", "s1", "seed",
+                                        "1",   "t",    "1", "1", "q",  "1",  "{\"id\":\"x\",\"type\":\"t\"}"};
+    static const char *const next[] = {"run", "1000", "1", "1", "s1", "s2", "seed",
+                                       "1",   "t",    "1", "1", "q",  "1",  "{\"id\":\"y\",\"type\":\"t\"}"};
+
+    (void)state;
+    start("w");
+    ask.wide = true;
+    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"]}"));
+    claim("w", 1, 0);
+    must(turns_script("append", chunk, COUNT(chunk)));
+    expect_text("q", "LRANGE", PREFIX "bell:g", "0", "-1");
+    free(redis_text("DEL", PREFIX "bell:g"));
+    must(turns_script("append", next, COUNT(next)));
+    assert_int_equal(redis_number("LLEN", PREFIX "queue:q"), 2);
+    assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0); /* it was not empty */
+}
+
 /* None is known yet: the duty is taken all the same. */
 static void test_a_claim_without_queues(void **state)
 {
@@ -580,6 +601,7 @@ int main(void)
         cmocka_unit_test_setup(test_queues_that_nobody_needs_leave, scene_begin),
         cmocka_unit_test_setup(test_a_pattern_keeps_its_queues_while_they_are_few, scene_begin),
         cmocka_unit_test_setup(test_a_wide_group_hears_of_new_jobs, scene_begin),
+        cmocka_unit_test_setup(test_a_wide_group_hears_of_a_bulk, scene_begin),
         cmocka_unit_test_setup(test_a_claim_without_queues, scene_begin),
         cmocka_unit_test_setup(test_a_queue_that_has_something_is_registered, scene_begin),
         cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
