@@ -151,61 +151,6 @@ static void test_it_tells_the_points(void **state)
     json_decref(doc);
 }
 
-static void test_it_says_so_in_words(void **state)
-{
-    struct outcome o;
-
-    (void)state;
-    weir_plan(&o, "--count 1000000 100/1s,burst=1");
-    assert_int_equal(o.code, 0);
-    assert_non_null(strstr(o.out, "1000000 jobs under 100/1s,burst=1\n"));
-    assert_non_null(strstr(o.out, "  first  job 1 "));
-    assert_non_null(strstr(o.out, ", now\n"));
-    assert_non_null(strstr(o.out, "  10 %   job 100000 "));
-    assert_non_null(strstr(o.out, ", in 2h 46m\n"));
-    weir_plan(&o, "--count 1 1/1d,by=key");
-    assert_non_null(strstr(o.out, "1 jobs of one key under 1/1d,by=key\n"));
-    assert_null(strstr(o.out, "last"));
-    weir_plan(&o, "--count 2000000 200/1s 100/1s,algorithm=sliding-log");
-    assert_int_equal(o.code, 0);
-    assert_non_null(strstr(o.out, "  last   job 2000000 "));
-    assert_non_null(strstr(o.out, ", in 5h 33m\n"));
-}
-
-static void test_what_is_wrong_is_one_line(void **state)
-{
-    static const struct {
-        const char *line;
-        int code;
-        const char *says;
-    } wrong[] = {
-        {"100/1m", 64, "how many jobs is missing; write weir plan --count 1000 100/1m"},
-        {"--count 0 100/1m", 64, "--count 0: not a number of jobs"},
-        {"--count -1 100/1m", 64, "--count -1: not a number of jobs"},
-        {"--count 1e6 100/1m", 64, "--count 1e6: not a number of jobs"},
-        {"--count 1000000000000001 100/1m", 64, "write 1 to 1000000000000000"},
-        {"--count 5", 64, "the rules are missing"},
-        {"--cuont 5 100/1m", 64, "did you mean --count?"},
-        {"--count 5 0/s", 65, "the count must be"},
-        {"--count 5 10/s,algorithm=fixed-windov", 65, "did you mean fixed-window?"},
-        {"--count 5 10/s concurrency=5", 65, "plan concurrency=5: it opens when a job ends"},
-        {"--count 5 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s 9/s", 65, "at most 8"},
-        {"--count 5 1/s,by=key 2/s,by=args.x", 65, "have one path"},
-        {"--count 10000001 1/s 2/s", 65, "at most 10000000"},
-        {"--count 1000000000 1/3650d", 65, "beyond all time"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(wrong); i++) {
-        struct outcome o;
-
-        weir_plan(&o, wrong[i].line);
-        if (o.code != wrong[i].code || !strstr(o.err, wrong[i].says) || *o.out ||
-            strchr(o.err, '\n') != o.err + strlen(o.err) - 1)
-            fail_msg("weir plan %s: exit %d, %s", wrong[i].line, o.code, o.err);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,8 +158,6 @@ int main(void)
         cmocka_unit_test(test_known_plans),
         cmocka_unit_test(test_what_cannot_be_reckoned_is_refused),
         cmocka_unit_test(test_it_tells_the_points),
-        cmocka_unit_test(test_it_says_so_in_words),
-        cmocka_unit_test(test_what_is_wrong_is_one_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

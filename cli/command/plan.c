@@ -1,10 +1,11 @@
 /* weir plan: when jobs would start under rules that need not be set anywhere. It asks no Redis and touches
  * nothing. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "cli/command/commands.h"
 #include "cli/command/rate.h"
+#include "cli/format.h"
+#include "cli/table.h"
 #include "core/clock.h"
 #include "throttle/plan.h"
 
@@ -67,76 +68,77 @@ static void choose_points(struct plan *plan)
     }
 }
 
-/* ---- Printing */
-
-/* The two largest units: "8d 18h", "16m 39s"; what is shorter than a minute to the millisecond. */
-static void format_wait(int64_t us, char out[64])
-{
-    static const struct {
-        char name;
-        int64_t us;
-    } units[] = {{'d', INT64_C(86400000000)}, {'h', INT64_C(3600000000)}, {'m', 60000000}, {'s', 1000000}};
-
-    for (size_t i = 0; i + 1 < sizeof units / sizeof *units; i++)
-        if (us >= units[i].us) {
-            snprintf(out, 64, "%" PRId64 "%c %" PRId64 "%c", us / units[i].us, units[i].name,
-                     us % units[i].us / units[i + 1].us, units[i + 1].name);
-            return;
-        }
-    duration_format(us / 1000 * 1000, out);
-}
-
-static void print_point(const struct plan *plan, size_t i)
-{
-    const struct plan_point *p = &plan->points[i];
-    char label[16] = "first", time[40], in[64];
-
-    if (parts[i])
-        snprintf(label, sizeof label, parts[i] == 100 ? "last" : "%d %%", parts[i]);
-    cli_format_time(p->start_us, time);
-    format_wait(p->start_us - plan->from_us, in);
-    output("  %-6s job %-16" PRId64 " %s, ", label, p->job, time);
-    if (p->start_us == plan->from_us)
-        puts("now");
-    else
-        output("in %s\n", in);
-}
-
-static void print_text(const struct plan *plan)
-{
-    char rules[RULE_SET_TEXT_SIZE];
-
-    rule_set_format(&plan->rules, rules);
-    output("%" PRId64 " jobs%s under %s\n", plan->count, *rule_set_path(&plan->rules) ? " of one key" : "",
-           rules);
-    for (size_t i = 0; i < POINTS; i++)
-        if (i == 0 || plan->points[i].job > plan->points[i - 1].job)
-            print_point(plan, i);
-}
+/* ---- The document */
 
 static json_t *points_json(const struct plan *plan)
 {
     json_t *points = json_array();
 
     for (size_t i = 0; i < POINTS; i++)
-        if (json_array_append_new(points, json_pack("{s:f,s:I,s:o}", "part", parts[i] / 100.0, "nth",
-                                                    (json_int_t)plan->points[i].job, "start",
-                                                    json_seconds(plan->points[i].start_us))) < 0) {
-            json_decref(points);
-            return NULL;
-        }
+        json_array_append_new(points, json_pack("{s:f,s:I,s:o}", "part", parts[i] / 100.0, "nth",
+                                                (json_int_t)plan->points[i].job, "start",
+                                                json_seconds(plan->points[i].start_us)));
     return points;
 }
 
-static int print_json(struct cli *cli, const struct plan *plan)
+static json_t *plan_json(const struct plan *plan)
 {
     const struct plan_point *first = &plan->points[0], *last = &plan->points[POINTS - 1];
 
-    return json_print(
-        cli, json_pack("{s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "jobs", (json_int_t)plan->count, "rules",
-                       rate_rules_json(&plan->rules), "from", json_seconds(plan->from_us), "first_start",
-                       json_seconds(first->start_us), "finish_at", json_seconds(last->start_us), "span",
-                       json_seconds(last->start_us - first->start_us), "points", points_json(plan)));
+    return json_pack("{s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "jobs", (json_int_t)plan->count, "rules",
+                     rate_rules_json(&plan->rules), "from", json_seconds(plan->from_us), "first_start",
+                     json_seconds(first->start_us), "finish_at", json_seconds(last->start_us), "span",
+                     json_seconds(last->start_us - first->start_us), "points", points_json(plan));
+}
+
+/* ---- Text */
+
+static void put_part(FILE *to, const json_t *point, int64_t now_us)
+{
+    double part = json_number_value(json_object_get(point, "part"));
+
+    (void)now_us;
+    if (part > 0 && part < 1)
+        output_to(to, "%.0f %%", 100 * part);
+    else
+        output_to(to, part > 0 ? "last" : "first");
+}
+
+static const struct column columns[] = {
+    {.heading = "part", .put = put_part},
+    COLUMN("job", "nth", .show = SHOW_COUNT),
+    COLUMN("starts", "start", .show = SHOW_WHEN),
+    {.heading = NULL},
+};
+
+/* Of few jobs several points are the same one. */
+static json_t *different_points(const json_t *points)
+{
+    json_t *different = json_array(), *point;
+    json_int_t before = 0;
+    size_t i;
+
+    json_array_foreach(points, i, point)
+    {
+        if (json_integer_value(json_object_get(point, "nth")) > before)
+            json_array_append(different, point);
+        before = json_integer_value(json_object_get(point, "nth"));
+    }
+    return different;
+}
+
+static int print_plan(struct cli *cli, const struct plan *plan, const json_t *doc)
+{
+    json_t *points = different_points(json_object_get(doc, "points"));
+    char rules[RULE_SET_TEXT_SIZE], jobs[PHRASE_SIZE];
+    int status;
+
+    rule_set_format(&plan->rules, rules);
+    output("%s%s under %s\n", counted(plan->count, "job", jobs),
+           *rule_set_path(&plan->rules) ? " of one key" : "", rules);
+    status = table_print(cli, stdout, columns, points, plan->from_us);
+    json_decref(points);
+    return status;
 }
 
 static int run_plan(struct cli *cli, int argc, char **argv)
@@ -147,15 +149,18 @@ static int run_plan(struct cli *cli, int argc, char **argv)
         {"count", 0, FLAG_TEXT, "N", "how many jobs", &count},
         {.name = NULL},
     };
-    int operands;
+    json_t *doc;
+    int operands, status;
 
     if (cli_parse(cli, flags, argc, argv, &operands) < 0 || read_plan(cli, count, argv, operands, &plan) < 0)
         return cli->error.status;
     choose_points(&plan);
     if (plan_starts(&plan.rules, plan.from_us, plan.points, POINTS, &cli->error) < 0)
         return cli->error.status;
+    doc = plan_json(&plan);
     if (cli->json)
-        return print_json(cli, &plan);
-    print_text(&plan);
-    return 0;
+        return json_print(cli, doc);
+    status = print_plan(cli, &plan, doc);
+    json_decref(doc);
+    return status;
 }
