@@ -38,9 +38,9 @@ $(BUILD)/libweir.so.0: $(LIB_OBJECTS)
 $(BUILD)/libweir.so: $(BUILD)/libweir.so.0
 	ln -sf $(<F) $@
 
-$(BUILD)/gen/scripts.c: core/redis/embed.sh $(LUA)
+$(BUILD)/gen/scripts.c: core/script/embed.sh $(LUA)
 	@mkdir -p $(@D)
-	core/redis/embed.sh $(LUA) > $@
+	core/script/embed.sh $(LUA) > $@
 
 $(BUILD)/gen/help.c: cli/help.sh $(wildcard cli/help/*.txt)
 	@mkdir -p $(@D)
@@ -91,9 +91,9 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,table format color output cli which_redis)
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
-$(BUILD)/tests/versions/scripts.c: core/redis/embed.sh $(LUA) tests/versions/version.lua
+$(BUILD)/tests/versions/scripts.c: core/script/embed.sh $(LUA) tests/versions/version.lua
 	@mkdir -p $(@D)
-	core/redis/embed.sh $(LUA) tests/versions/version.lua > $@
+	core/script/embed.sh $(LUA) tests/versions/version.lua > $@
 
 $(BUILD)/tests/versions/scripts.o: $(BUILD)/tests/versions/scripts.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

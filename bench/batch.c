@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/enqueue/enqueue.h"
 
 #define JOBS 500000      /* of a bulk */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 #define TYPE "weekly_summary"
 #define ID_BYTES 16

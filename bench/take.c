@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "throttle/take/take.h"
 
 #define KEYS 1000

@@ -8,8 +8,8 @@
 
 #include "cli/format.h"
 #include "cli/output.h"
+#include "core/client/client.h"
 #include "core/error.h"
-#include "core/redis/client.h"
 
 /* One flag of a command. A table of them ends with a NULL name. */
 enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };

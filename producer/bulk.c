@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
 #include "core/forks.h"
-#include "core/redis/client.h"
 #include "producer/retry.h"
 #include "producer/tally.h"
 #include "queue/batch/batch.h"

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
 #include "core/duration.h"
-#include "core/redis/client.h"
 #include "producer/retry.h"
 
 #define KEEP_GIVEN_MS (24 * 3600 * 1000) /* a given id is accepted once a day */

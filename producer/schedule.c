@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/schedule/schedule.h"
 
 /* Do both come at the same times? */

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "core/log.h"
-#include "core/redis/client.h"
+#include "core/client/client.h"
+#include "core/log/log.h"
 #include "serve/http.h"
 #include "serve/listen.h"
 #include "serve/taker.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/doctor/doctor.h"
 
 /* Most keys hold what their name says: then one command reads a key, and one all strings. Of the log of

@@ -40,7 +40,7 @@ void library_load(struct server *server, const char *const *files, const char *t
 
     assert_non_null(out);
     fprintf(out, "#!lua name=weir_test\n");
-    add_file(out, "core/redis/base.lua");
+    add_file(out, "core/script/base.lua");
     for (; *files; files++)
         add_module(out, *files);
     fprintf(out, "%s", text);
@@ -54,7 +54,7 @@ void library_begin(struct args *a, const char *name, const char *prefix, int64_t
 {
     char function[64];
 
-    snprintf(function, sizeof function, "weir_DIGEST_%s", name); /* core/redis/embed.sh has not been here */
+    snprintf(function, sizeof function, "weir_DIGEST_%s", name); /* core/script/embed.sh has not been here */
     args_clear(a);
     args_add(a, "FCALL");
     args_add(a, function);

@@ -1,11 +1,11 @@
-/* A library of a test's own: core/redis/base.lua, some of our Lua files, and functions that the test writes in Lua.
+/* A library of a test's own: core/script/base.lua, some of our Lua files, and functions that the test writes in Lua.
  */
 #ifndef TESTS_LIBRARY_H
 #define TESTS_LIBRARY_H
 
 #include <stdint.h>
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "tests/server.h"
 
 /* Loads it, in place of the one before. files: paths of modules in the order of their use, ended by NULL.

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/client.h"
-#include "core/redis/script.h"
+#include "core/client/client.h"
+#include "core/script/script.h"
 #include "queue/batch/batch.h"
 #include "queue/enqueue/enqueue.h"
 #include "queue/inspect/cancel.h"

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
 #include "queue/inspect/find_job.h"
 #include "queue/queues/queues.h"
 #include "tests/stage.h"

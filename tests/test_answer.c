@@ -1,4 +1,4 @@
-/* Answers of administrative scripts: what answer() writes in Lua is what core/redis/answer.h reads. */
+/* Answers of administrative scripts: what answer() writes in Lua is what core/client/answer.h reads. */
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/redis/answer.h"
-#include "core/redis/script.h"
+#include "core/client/answer.h"
+#include "core/script/script.h"
 #include "tests/library.h"
 
 #define PREFIX "weir:{0}:"

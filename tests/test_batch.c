@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
 #include "queue/batch/batch.h"
 #include "queue/enqueue/enqueue.h"
 #include "tests/proxy.h"

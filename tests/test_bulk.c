@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/server.h"

@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
 #include "core/decimal.h"
-#include "core/log.h"
-#include "core/redis/client.h"
-#include "core/redis/script.h"
+#include "core/log/log.h"
+#include "core/script/script.h"
 #include "tests/comma.h"
 #include "tests/program.h"
 

@@ -3,7 +3,7 @@
  * command from outside is in test_dead_command.c. */
 #include "tests/scene.h"
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/dead/dead.h"
 #include "queue/enqueue/enqueue.h"
 #include "tests/random.h"

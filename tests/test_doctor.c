@@ -4,9 +4,9 @@
 
 #include <jansson.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "queue/doctor/doctor.h"
 #include "queue/doctor/settings.h"
 #include "tests/program.h"

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "core/redis/client.h"
-#include "core/redis/script.h"
+#include "core/client/client.h"
+#include "core/script/script.h"
 #include "producer/enqueue.h"
 #include "queue/enqueue/enqueue.h"
 #include "tests/program.h"

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "core/log.h"
-#include "core/redis/client.h"
+#include "core/client/client.h"
+#include "core/log/log.h"
 #include "tests/program.h"
 #include "tests/server.h"
 

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/batch/batch.h"
 #include "queue/inspect/cancel.h"
 #include "queue/queues/queues.h"

@@ -31,34 +31,17 @@ static const struct folder {
     const char *name;
     int rank; /* sees its own folder, and those below it: is_below() */
 } folders[] = {
-    {"core", 0},
-    {"core/redis", 1},
-    {"throttle/algorithm", 10},
-    {"throttle", 11},
-    {"throttle/take", 12},
-    {"throttle/verify", 12},
-    {"queue/job", 20},
-    {"queue/state", 21},
-    {"queue/enqueue", 22},
-    {"queue/dead", 22},
-    {"queue/turn", 23},
-    {"queue/limits", 24},
-    {"queue/schedule", 24},
-    {"queue/inspect", 25},
-    {"queue/queues", 26},
-    {"queue/batch", 26},
-    {"queue/doctor", 27},
-    {"producer", 30},
-    {"worker/way", 30},
-    {"worker/parts", 31},
-    {"worker", 32},
-    {"serve", 30},
-    {"cli", 40},
-    {"cli/command", 41},
-    {"include", 0},
-    {"tests", OUTSIDE},
-    {"bench", OUTSIDE},
-    {"examples", OUTSIDE},
+    {"core", 0},          {"core/log", 1},        {"core/script", 1},
+    {"core/redis", 2},    {"core/client", 3},     {"throttle/algorithm", 10},
+    {"throttle", 11},     {"throttle/take", 12},  {"throttle/verify", 12},
+    {"queue/job", 20},    {"queue/state", 21},    {"queue/enqueue", 22},
+    {"queue/dead", 22},   {"queue/turn", 23},     {"queue/claim", 24},
+    {"queue/limits", 25}, {"queue/schedule", 25}, {"queue/inspect", 26},
+    {"queue/queues", 27}, {"queue/batch", 27},    {"queue/doctor", 28},
+    {"producer", 30},     {"worker/way", 30},     {"worker/parts", 31},
+    {"worker", 32},       {"serve", 30},          {"cli", 40},
+    {"cli/command", 41},  {"include", 0},         {"tests", OUTSIDE},
+    {"bench", OUTSIDE},   {"examples", OUTSIDE},
 };
 #define FOLDER_COUNT (sizeof folders / sizeof *folders)
 
@@ -73,12 +56,12 @@ static const struct reserved {
     {"#include <hiredis/",
      {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/parts/waking.c",
       "serve/taker.c"}},
-    {"#include \"core/redis/reply.h\"", {"core/redis/answer.c", "throttle/", "queue/"}},
+    {"#include \"core/client/reply.h\"", {"core/client/answer.c", "throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
-     {"cli/json.h", "core/redis/answer.h", "throttle/verify/verify.c", "worker/adopt.c"}},
-    {"#include \"core/redis/answer.h\"", {"core/redis/answer.c", "core/redis/pages.h", "queue/"}},
-    {"#include \"core/redis/pages.h\"", {"core/redis/pages.c", "queue/"}},
+     {"cli/json.h", "core/client/answer.h", "throttle/verify/verify.c", "worker/adopt.c"}},
+    {"#include \"core/client/answer.h\"", {"core/client/answer.c", "core/client/pages.h", "queue/"}},
+    {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},
     {"#include <curl/", {"worker/way/http.c"}},
     {"#include <glib", {"queue/schedule/zone.c"}},
     {"getaddrinfo(", {"core/redis/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
@@ -89,16 +72,16 @@ static const struct reserved {
      {"core/decimal.", "worker/parts/log_once.c", "worker/way/trace.c", "worker/way/weir_job.c",
       "throttle/rule.c", "cli/"}},
     {"localtime", {"cli/"}}, /* the zone of the whole process; queue/schedule/zone.h has any */
-    {"%s:{0}:", {"core/redis/client.c"}},
+    {"%s:{0}:", {"core/client/client.c"}},
     {"%sbatch:", {"queue/enqueue/enqueue.c"}}, /* a look, for which no script is needed */
     {"FCALL", {"core/"}},
     {"\"RPUSH\"", {"worker/parts/waking.c"}}, /* a wake-up, no job */
-    {"'TIME'", {"core/redis/base.lua"}},
+    {"'TIME'", {"core/script/base.lua"}},
     {" printf(", {"cli/output.c"}}, /* words of others are printed in one place */
     {"fprintf(", {"cli/output.c"}},
     {"fwrite(", {"cli/output.c", "cli/command/dead_show.c"}},
     {"json_write",
-     {"core/redis/base.lua", "queue/limits/rates.lua"}}, /* never a job; replies are written by answer() */
+     {"core/script/base.lua", "queue/limits/rates.lua"}}, /* never a job; replies are written by answer() */
 };
 
 /* Keys and writing commands that no C file of the layers may name. */
@@ -110,7 +93,7 @@ static const char *const lua_only[] = {
     "\"HINCRBY\"", "\"SET\"",   "\"DEL\"",  "\"SADD\"", "\"SREM\"",  "\"INCR\"",
 };
 
-/* Lua's and Redis's globals, which only core/redis/base.lua names; it has locals for those that are needed. */
+/* Lua's and Redis's globals, which only core/script/base.lua names; it has locals for those that are needed. */
 static const char *const lua_globals[] = {
     "_G",     "math",   "string",       "table", "redis",  "cjson",        "cmsgpack",
     "bit",    "struct", "os",           "print", "select", "next",         "assert",
@@ -314,7 +297,7 @@ static void check_word(struct look *look, struct module *m, int line, const char
 
     for (size_t i = 0; i < sizeof lua_globals / sizeof *lua_globals; i++)
         if (strcmp(word, lua_globals[i]) == 0)
-            complain(look, m->path, line, "only core/redis/base.lua names a global", word);
+            complain(look, m->path, line, "only core/script/base.lua names a global", word);
     for (int i = 0; i < m->count; i++)
         if (strcmp(word, m->uses[i]) == 0) {
             m->used[i] = true;
@@ -371,7 +354,7 @@ static bool is_declared(const struct look *look, const char *word)
     bool found = false;
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/queue/turn/claim_call.lua", look->root);
+    snprintf(path, sizeof path, "%s/queue/claim/claim_call.lua", look->root);
     file = fopen(path, "r");
     while (file && !found && fgets(line, sizeof line, file))
         for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -400,7 +383,7 @@ static void check_fields(struct look *look, const struct module *m, int line, co
         }
 }
 
-/* core/redis/base.lua is the top level of the library; every other file returns what is called by its name. */
+/* core/script/base.lua is the top level of the library; every other file returns what is called by its name. */
 static void check_module(struct look *look, const char *path, FILE *file)
 {
     struct module m = {.path = path};
@@ -409,7 +392,7 @@ static void check_module(struct look *look, const char *path, FILE *file)
 
     snprintf(m.name, sizeof m.name, "%.*s", (int)strcspn(name, "."), name);
     check_header(look, &m, file);
-    if (strcmp(path, "core/redis/base.lua") == 0)
+    if (strcmp(path, "core/script/base.lua") == 0)
         return;
     rewind(file);
     read_locals(&m, file);
@@ -598,7 +581,7 @@ static void test_the_checker_finds_what_is_wrong(void **state)
         {"queue/state/a.lua", "-- a: redis.call\nlocal n = c.redis .. 'it\\'s redis.' -- redis.\nreturn a\n",
          0},
         {"queue/state/a.lua", "-- a: a part\nlocal b, low = {next = 1}, {}\nlow.x = b.next\nreturn a\n", 0},
-        {"core/redis/base.lua", "-- base: all\nlocal call = redis.call\nlocal t = call('TIME')\n", 0},
+        {"core/script/base.lua", "-- base: all\nlocal call = redis.call\nlocal t = call('TIME')\n", 0},
         {"queue/state/a.lua", "-- a: a part\nlocal x = json_write(job)\nreturn a\n", 1},
         {"queue/state/a.lua", "-- b: another name\nreturn a\n", 1},
         {"queue/state/a.lua",
@@ -608,7 +591,7 @@ static void test_the_checker_finds_what_is_wrong(void **state)
          "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: gone\ngone()\nreturn a\n", 2},
         {"queue/state/a.lua", "-- a: a part\n-- uses: low\nlocal low_us = 1\nreturn a\n", 1},
         {"queue/state/a.lua", "-- a: a part\nlow.x(a.low)\nreturn a\n", 1},
-        {"queue/turn/claim_call.lua",
+        {"queue/claim/claim_call.lua",
          "-- claim_call: a part\nc.made = s.unmade + m.other\nreturn claim_call\n", 1},
     };
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/redis/answer.h"
-#include "core/redis/script.h"
+#include "core/client/answer.h"
+#include "core/script/script.h"
 #include "queue/inspect/forecast.h"
 #include "queue/limits/rate.h"
 #include "tests/library.h"
@@ -269,7 +269,7 @@ static void test_a_bell_is_rung_once_and_only_where_something_waits(void **state
 
 static void test_a_bell_of_one_queue(void **state)
 {
-    static const char *const files[] = {"core/redis/pattern.lua", "core/redis/bell.lua", NULL};
+    static const char *const files[] = {"core/script/pattern.lua", "core/script/bell.lua", NULL};
     struct redisReply *reply;
     struct args a;
 

@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 #include "core/redis/link.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 

@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
-#include "core/redis/script.h"
 #include "core/redis/wire.h"
+#include "core/script/script.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 

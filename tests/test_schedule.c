@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "core/clock.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "tests/scene.h"
 #include "tests/stage.h"
 

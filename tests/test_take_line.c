@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <signal.h>
 
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/client.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 #include "tests/naive.h"
 #include "tests/random.h"
 #include "tests/stage.h"

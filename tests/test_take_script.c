@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "core/redis/redis.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "tests/random_rule.h"
 #include "tests/server.h"
 #include "throttle/gate.h"

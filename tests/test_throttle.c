@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "tests/sim_acts.h"
 
 enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 30, WORLDS_WITHOUT = 50, INTERRUPTED_MOST = 3 };

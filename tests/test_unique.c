@@ -3,8 +3,8 @@
  * worker. */
 #include "tests/scene.h"
 
+#include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
 #include "queue/enqueue/enqueue.h"
 #include "tests/stage.h"
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/inspect/why.h"
 #include "tests/program.h"
 

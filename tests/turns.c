@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "queue/enqueue/enqueue.h"
 
 #define LIMITS_MOST 16

@@ -5,7 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "core/redis/answer.h"
+#include "core/client/answer.h"
 #include "core/redis/redis.h"
 #include "queue/turn/turn.h"
 #include "tests/invariants.h"

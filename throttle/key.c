@@ -18,7 +18,7 @@ static bool is_name(const char *text, size_t len)
     return len > 0 && len < LIMIT_NAME_SIZE;
 }
 
-/* The key of jobs without one, or what a hash looks like? (queue/turn/claim_park.lua) */
+/* The key of jobs without one, or what a hash looks like? (queue/claim/claim_park.lua) */
 static bool looks_made(const char *text, size_t len)
 {
     static const char digits[] = "0123456789abcdef";

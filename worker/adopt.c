@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/log.h"
-#include "core/redis/script.h"
+#include "core/log/log.h"
+#include "core/script/script.h"
 #include "worker/worker.h"
 
 /* The workers that are equal to Redis: same queues, same types. FNV-1a over their names, in any order. */

@@ -1,5 +1,5 @@
 /* A job whose worker died while it ran may have killed it: it is granted to a worker that has nothing else in
- * flight (queue/turn/claim_alone.lua). When a claim says that this worker is to run one, nothing more is claimed
+ * flight (queue/claim/claim_alone.lua). When a claim says that this worker is to run one, nothing more is claimed
  * until all that runs here has ended; then the next claim gets it, and nothing beside it.
  *
  * Others go on: for as long as the waiting and the job took, this worker takes no other such job, unless it
@@ -7,7 +7,7 @@
  * So neither jobs that take long nor gates that open seldom keep it from jobs of the usual kind for more than
  * half of the time, and none of these keeps such a job waiting for ever. */
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 #define WAIT_FIRST_US (1000 * MS)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/random.h"
 #include "throttle/gate.h"
 #include "worker/worker.h"

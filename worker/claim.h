@@ -2,7 +2,7 @@
 #ifndef WORKER_CLAIM_H
 #define WORKER_CLAIM_H
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/turn/turn.h"
 #include "worker/parts/wide.h"
 #include "worker/room.h"

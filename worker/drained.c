@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 #define DRAINED_US (50 * MS)     /* between questions whether anything is left, */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "queue/schedule/schedule.h"
 #include "worker/worker.h"
 

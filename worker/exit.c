@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 #define GIVE_BACK_US 10000000 /* what a loop that hangs, or Redis, may take of it */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/way/spawn.h"
 #include "worker/worker.h"
 

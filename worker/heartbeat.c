@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 #define REAP_AGAIN_US (10 * MS)   /* to the next heartbeat while one did not do all */

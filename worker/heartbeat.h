@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 struct weir_worker;
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 static void on_known(void *arg, const struct redisReply *reply)

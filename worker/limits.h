@@ -2,7 +2,7 @@
 #ifndef WORKER_LIMITS_H
 #define WORKER_LIMITS_H
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/limits/known.h"
 
 struct weir_worker;

@@ -2,7 +2,7 @@
 #include "worker/match.h"
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 #define MATCH_US (1000 * MS)

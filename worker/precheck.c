@@ -2,7 +2,7 @@
  * lose jobs in silence, so a worker does not begin there; once a minute it checks whether that has become so.
  * And after each connect, and whenever Redis has refused a right: may the user run all that scripts call? A
  * script that is refused a command halfway leaves jobs at two places, so nothing is moved before it may. */
-#include "core/log.h"
+#include "core/log/log.h"
 #include "queue/doctor/doctor_access.h"
 #include "queue/doctor/settings.h"
 #include "worker/worker.h"

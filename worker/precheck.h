@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 struct weir_worker;
 

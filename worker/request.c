@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 #define PAUSE_US (1000 * MS) /* after an error answer */

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 /* ---- The connection and the rights on it */

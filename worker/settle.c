@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/duration.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/random.h"
 #include "worker/worker.h"
 

@@ -2,7 +2,7 @@
 #ifndef WORKER_SETTLE_H
 #define WORKER_SETTLE_H
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "worker/parts/batches.h"
 
 struct weir_worker;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 #define SETTLE_WITHIN_US 2000000 /* what has ended by then, from a forced stop on, is not run again */

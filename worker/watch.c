@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/worker.h"
 
 /* Jobs that take longer can be cancelled: then the worker listens. */

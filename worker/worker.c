@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 #include "core/forks.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/way/http.h"
 #include "worker/way/pipe.h"
 

@@ -13,7 +13,7 @@
 #include "cli/init.h"
 #include "cli/signals.h"
 #include "core/duration.h"
-#include "core/log.h"
+#include "core/log/log.h"
 
 #define EXECUTORS_MAX 65536 /* as weir.h says */
 #define UNSET (-1)

@@ -3,7 +3,7 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-#include "core/redis/script.h"
+#include "core/script/script.h"
 
 static void auth_request(const struct redis_address *address, struct args *a)
 {

@@ -9,8 +9,8 @@
 #define CORE_REDIS_HANDSHAKE_H
 
 #include "core/error.h"
-#include "core/redis/args.h"
 #include "core/redis/redis.h"
+#include "core/script/args.h"
 
 enum handshake_step {
     HANDSHAKE_AUTH,

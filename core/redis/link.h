@@ -14,8 +14,8 @@
 #define CORE_REDIS_LINK_H
 
 #include "core/error.h"
-#include "core/redis/args.h"
 #include "core/redis/redis.h"
+#include "core/script/args.h"
 
 struct ev_loop;
 struct link;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "core/error.h"
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 struct redisReply; /* hiredis */
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/quiet.h"
+#include "core/log/quiet.h"
 
 #define NAME_SIZE 300
 

@@ -8,8 +8,8 @@
 #define CORE_REDIS_WIRE_H
 
 #include "core/error.h"
-#include "core/redis/args.h"
 #include "core/redis/redis.h"
+#include "core/script/args.h"
 
 struct addrinfo;
 struct arena;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/answer.h"
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/answer.h"
+#include "core/client/client.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 #include "queue/limits/rate.h"
 
 #define PAGE 500 /* jobs aside or leases that one script looks at */

@@ -3,8 +3,8 @@
 #ifndef QUEUE_BATCH_BATCH_H
 #define QUEUE_BATCH_BATCH_H
 
-#include "core/redis/answer.h"
-#include "core/redis/args.h"
+#include "core/client/answer.h"
+#include "core/script/args.h"
 #include "queue/job/job.h"
 #include "throttle/limit.h"
 

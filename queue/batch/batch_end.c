@@ -1,7 +1,7 @@
 /* When a batch ends: not before the limits of its types let its last jobs start, and not before the rate at
  * which its jobs end now brings it there. A batch counts what it was given of each type, but its ends
  * together; so of a batch of several types the least that can be left of each is known. */
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/batch/batch.h"
 #include "queue/inspect/forecast.h"
 #include "queue/inspect/status.h"

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/client/client.h"
+#include "core/client/reply.h"
 #include "core/decimal.h"
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 
 #define LIST_PARTS 15
 #define GROUP_PARTS 4

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/client/client.h"
 #include "core/decimal.h"
-#include "core/redis/client.h"
 
 /* A copy without what a terminal or JSON would choke on. */
 static char *printable(const char *text)

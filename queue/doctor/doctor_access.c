@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 
 #define RULE_TOLD 150 /* a longer rule makes no line that anybody reads */
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/client/answer.h"
+#include "core/client/reply.h"
 #include "core/clock.h"
-#include "core/redis/answer.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "queue/doctor/doctor.h"
 #include "queue/doctor/doctor_access.h"
 #include "queue/doctor/settings.h"

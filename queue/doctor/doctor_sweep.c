@@ -7,10 +7,10 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "core/client/pages.h"
 #include "core/clock.h"
 #include "core/decimal.h"
-#include "core/redis/pages.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "queue/dead/dead.h"
 #include "queue/doctor/doctor.h"
 

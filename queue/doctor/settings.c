@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/reply.h"
+#include "core/client/reply.h"
 
 bool info_text(const char *info, const char *field, char *out, size_t size)
 {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 struct redisReply;
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/client.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 
 static void add_span(struct args *a, struct span s)
 {

@@ -3,7 +3,7 @@
 #ifndef QUEUE_ENQUEUE_ENQUEUE_H
 #define QUEUE_ENQUEUE_ENQUEUE_H
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/job/job.h"
 #include "throttle/limit.h"
 

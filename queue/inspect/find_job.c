@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/client.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 #include "queue/job/json.h"
 #include "throttle/key.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/answer.h"
-#include "core/redis/script.h"
+#include "core/client/answer.h"
+#include "core/script/script.h"
 #include "queue/job/job.h"
 #include "queue/limits/limits.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "queue/inspect/forecast.h"
 
 struct queue_status {

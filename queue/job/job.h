@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 #define JOB_BODY_MAX (1024 * 1024) /* bytes; claim.lua has the same bound */
 #define JOB_MAX_ATTEMPTS 25
@@ -40,7 +40,7 @@ struct job_view {
 /* 1 to 128 of [A-Za-z0-9_.-]? */
 bool name_is_valid(const char *name, size_t len);
 /* A worker says by words which queues it serves: names, or patterns, the beginning of names and a * at the end. As
- * core/redis/pattern.lua. */
+ * core/script/pattern.lua. */
 bool pattern_is(const char *word);
 bool pattern_serves(const char *word, struct span queue);
 

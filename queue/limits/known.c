@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 
 void known_limits_free(struct known_limits *known)
 {

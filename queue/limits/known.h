@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/turn/turn.h"
 
 struct known_limits {

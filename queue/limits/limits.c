@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/answer.h"
-#include "core/redis/script.h"
+#include "core/client/answer.h"
+#include "core/script/script.h"
 
 void limit_free(struct limit *limit)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/redis/answer.h"
-#include "core/redis/script.h"
+#include "core/client/answer.h"
+#include "core/script/script.h"
 #include "throttle/key.h"
 
 #define WHAT_SIZE (RULE_SET_TEXT_SIZE + 2 * LIMIT_NAME_SIZE + 64)

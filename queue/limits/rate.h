@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/limits/limits.h"
 
 struct json_t; /* jansson */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 #include "queue/inspect/find_job.h"
 
 #define PAGE_MOST 500 /* jobs of a page: each costs some commands when it ends */

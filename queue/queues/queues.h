@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "throttle/limit.h"
 
 struct queue_row {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/answer.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/answer.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 #include "queue/enqueue/enqueue.h"
 
 #define FIRE_BYTES (4 * 1024 * 1024) /* bodies in one fire, one more or less */

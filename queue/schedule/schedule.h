@@ -10,7 +10,7 @@
 #ifndef QUEUE_SCHEDULE_SCHEDULE_H
 #define QUEUE_SCHEDULE_SCHEDULE_H
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/job/job.h"
 #include "queue/schedule/cron.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/client/reply.h"
+#include "core/script/script.h"
 
 static void add_names(struct args *a, struct names names)
 {

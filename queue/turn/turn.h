@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/dead/dead.h"
 #include "queue/job/job.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
 #include "queue/inspect/cancel.h"
 #include "tests/chaos/deed.h"
 #include "tests/invariants.h"

@@ -5,7 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/job/job.h"
 
 /* The answer to a command; NULL: none, and the connection is refused. */

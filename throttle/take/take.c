@@ -7,10 +7,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "core/client/client.h"
+#include "core/client/reply.h"
 #include "core/clock.h"
-#include "core/redis/client.h"
-#include "core/redis/reply.h"
-#include "core/redis/script.h"
+#include "core/script/script.h"
 #include "throttle/key.h"
 #include "throttle/take/denials.h"
 

@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "core/redis/args.h"
-#include "core/redis/client.h"
+#include "core/client/client.h"
+#include "core/script/args.h"
 #include "throttle/limit.h"
 
 struct redisReply; /* hiredis */

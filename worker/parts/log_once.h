@@ -2,7 +2,7 @@
 #ifndef WORKER_PARTS_LOG_ONCE_H
 #define WORKER_PARTS_LOG_ONCE_H
 
-#include "core/log.h"
+#include "core/log/log.h"
 
 struct logged_line;
 /* All zero at the beginning. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 #include "worker/way/handler.h"
 
 #define QUEUES_MOST 1000 /* names and patterns of queues */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/way/way.h"
 
 #define LACKING_US 2000000 /* tasks wait that long for a thread that cannot be started */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/redis/link.h"
 
 #define BLOCK_S 30 /* of one blocking command; then a new one, so that a dead connection is noticed */

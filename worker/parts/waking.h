@@ -27,7 +27,7 @@ struct waking;
 enum wake { WAKE_BELL, WAKE_SPARE, WAKE_CANCELLED, WAKE_QUEUE };
 
 struct waking_events {
-    /* Claim now. what: the queue, or what stood in the bell (core/redis/bell.lua). False: of no use here, for
+    /* Claim now. what: the queue, or what stood in the bell (core/script/bell.lua). False: of no use here, for
      * others. */
     bool (*on_wake)(void *arg, enum wake why, struct span what);
     /* The job of this lease was cancelled. Makes *heard, which says that this has come. */

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 #include "queue/turn/turn.h"
 
 #define WIDE_CLAIM 64     /* queues in one claim */

@@ -22,7 +22,7 @@
 
 #include "core/clock.h"
 #include "core/decimal.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "worker/way/spawn.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"

@@ -27,7 +27,7 @@
 
 #include "core/clock.h"
 #include "core/decimal.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/random.h"
 #include "queue/job/json.h"
 #include "worker/way/pipe_child.h"

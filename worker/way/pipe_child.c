@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/log.h"
-#include "core/quiet.h"
+#include "core/log/log.h"
+#include "core/log/quiet.h"
 #include "worker/way/spawn.h"
 
 #define READ_SIZE (64 * 1024) /* what a pipe holds: at each event no more, so that others get their turn */

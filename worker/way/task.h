@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "queue/job/job.h"
 #include "queue/turn/turn.h"
 #include "weir.h"

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/log.h"
-#include "core/quiet.h"
-#include "core/sink.h"
+#include "core/log/log.h"
+#include "core/log/quiet.h"
+#include "core/log/sink.h"
 #include "throttle/verify/verify.h"
 
 #define LINE_MAX_BYTES 16384    /* sixteen rules of 272 in sixteen limits, three names of 128, numbers */

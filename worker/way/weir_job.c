@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/forks.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "queue/job/json.h"
 #include "worker/way/way.h"
 

@@ -1,4 +1,4 @@
-#include "core/redis/script.h"
+#include "core/script/script.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "core/quiet.h"
+#include "core/log/quiet.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,10 +3,10 @@
  * Each answer is a JSON document; its member "next" is a list of texts that the script takes as its last
  * arguments, to go on from there. Without it, or with an empty one, that was the last page. The first call has
  * no such arguments. */
-#ifndef CORE_REDIS_PAGES_H
-#define CORE_REDIS_PAGES_H
+#ifndef CORE_CLIENT_PAGES_H
+#define CORE_CLIENT_PAGES_H
 
-#include "core/redis/answer.h"
+#include "core/client/answer.h"
 
 struct pages {
     struct weir *w;

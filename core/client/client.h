@@ -1,7 +1,7 @@
 /* struct weir: what weir_new makes: a blocking connection, the key prefix of the namespace, the last error.
  */
-#ifndef CORE_REDIS_CLIENT_H
-#define CORE_REDIS_CLIENT_H
+#ifndef CORE_CLIENT_CLIENT_H
+#define CORE_CLIENT_CLIENT_H
 
 #include "core/redis/redis.h"
 

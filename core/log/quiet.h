@@ -1,7 +1,7 @@
 /* Writing without a signal for the host program: none of SIGPIPE, when nobody reads any more, none of
  * SIGXFSZ, when a file has all the bytes that it may have. */
-#ifndef CORE_QUIET_H
-#define CORE_QUIET_H
+#ifndef CORE_LOG_QUIET_H
+#define CORE_LOG_QUIET_H
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* An argument vector: the words of one Redis command, copied in as they are added.
  * Allocation failures are remembered and reported once, by the connection that sends it. */
-#ifndef CORE_REDIS_ARGS_H
-#define CORE_REDIS_ARGS_H
+#ifndef CORE_SCRIPT_ARGS_H
+#define CORE_SCRIPT_ARGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

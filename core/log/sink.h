@@ -1,8 +1,8 @@
 /* A sink: lines that go to a file, a pipe, a socket or a terminal which may not take them. Writing never
  * waits and raises no signal. What cannot be written now is kept while there is room; then lines are dropped,
  * whole ones, and counted: a line that says how many stands where they are missing. Not thread-safe. */
-#ifndef CORE_SINK_H
-#define CORE_SINK_H
+#ifndef CORE_LOG_SINK_H
+#define CORE_LOG_SINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

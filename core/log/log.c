@@ -1,4 +1,4 @@
-#include "core/log.h"
+#include "core/log/log.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 #include "core/decimal.h"
-#include "core/sink.h"
+#include "core/log/sink.h"
 #include "core/utf8.h"
 
 #define LINE_SIZE 2048        /* below PIPE_BUF: a line of one process is never torn by another's */

@@ -1,8 +1,8 @@
 /* One line an event on standard error: time, level, text. Control characters are escaped, so a job cannot
  * forge lines. Nothing waits for who reads it, or ends with it: lines that cannot be written are kept, up to
  * 64 KiB of them, and then dropped, which a line says when they can. Thread-safe. */
-#ifndef CORE_LOG_H
-#define CORE_LOG_H
+#ifndef CORE_LOG_LOG_H
+#define CORE_LOG_LOG_H
 
 #include <stdbool.h>
 

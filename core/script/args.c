@@ -1,4 +1,4 @@
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 #include <stdio.h>
 #include <stdlib.h>

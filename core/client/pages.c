@@ -1,6 +1,6 @@
-#include "core/redis/pages.h"
+#include "core/client/pages.h"
 
-#include "core/redis/script.h"
+#include "core/script/script.h"
 
 /* Asks for the page behind *page, and puts it there. */
 static int next_page(const struct pages *p, json_t **page)

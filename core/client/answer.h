@@ -1,15 +1,15 @@
-/* Answers of administrative scripts: each is one JSON document, which answer() of core/redis/base.lua writes.
+/* Answers of administrative scripts: each is one JSON document, which answer() of core/script/base.lua writes.
  *
  * A string holds the bytes that stand in Redis, UTF-8 or not; it is printed with output() or text_word(). A
  * number may arrive as text: Lua's JSON keeps 14 digits, and a time has 16. A member that Lua knows as nil is
  * absent; an empty table is {}, whether it was meant as a list or not. Jansson takes both: an absent member is
  * NULL to its functions, and an empty object has no element and no member. */
-#ifndef CORE_REDIS_ANSWER_H
-#define CORE_REDIS_ANSWER_H
+#ifndef CORE_CLIENT_ANSWER_H
+#define CORE_CLIENT_ANSWER_H
 
 #include <jansson.h>
 
-#include "core/redis/client.h"
+#include "core/client/client.h"
 
 /* Sends a request of that script, as client_call does, and frees it. *answer is the caller's (json_decref), NULL
  * after a failure, which is in w->error. */

@@ -1,4 +1,4 @@
-#include "core/redis/client.h"
+#include "core/client/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

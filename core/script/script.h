@@ -1,9 +1,9 @@
-/* The Lua scripts: one library of Redis functions, embedded at build time (core/redis/embed.sh writes
+/* The Lua scripts: one library of Redis functions, embedded at build time (core/script/embed.sh writes
  * build/<variant>/gen/scripts.c). Each .lua file with a line "-- ARGV:" is a script, called by its name. */
-#ifndef CORE_REDIS_SCRIPT_H
-#define CORE_REDIS_SCRIPT_H
+#ifndef CORE_SCRIPT_SCRIPT_H
+#define CORE_SCRIPT_SCRIPT_H
 
-#include "core/redis/args.h"
+#include "core/script/args.h"
 
 /* What FUNCTION LOAD takes: the library weir_<digest> with the functions weir_<digest>_<script>. */
 extern const char script_library[];

@@ -1,4 +1,4 @@
-#include "core/sink.h"
+#include "core/log/sink.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "core/quiet.h"
+#include "core/log/quiet.h"
 
 void sink_to(struct sink *s, int fd)
 {

@@ -1,8 +1,8 @@
-#include "core/redis/answer.h"
+#include "core/client/answer.h"
 
 #include <stdlib.h>
 
-#include "core/redis/reply.h"
+#include "core/client/reply.h"
 
 /* ---- Bytes that are not UTF-8. Jansson refuses them. So each byte above 127 is read as the character of that
  * number, and becomes a byte again in the document. */

@@ -1,7 +1,7 @@
 /* Reading Redis's answers: every element is checked before it is used. For the <verb>_reply functions only.
  */
-#ifndef CORE_REDIS_REPLY_H
-#define CORE_REDIS_REPLY_H
+#ifndef CORE_CLIENT_REPLY_H
+#define CORE_CLIENT_REPLY_H
 
 #include <hiredis/hiredis.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes all Lua as one library of Redis functions, in C: embed.sh FILE.lua ... > scripts.c
 #
-# core/redis/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
+# core/script/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
 # line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
 # weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
 # itself, "-- writes: nothing" has Redis refuse its writes. The digest is that of the text: two versions of Weir have two
@@ -22,7 +22,7 @@ path_of() { # NAME FILE...
 
 edges() { # FILE...: for tsort, what is used before what uses it
     for file in "$@"; do
-        [ "$file" != core/redis/base.lua ] || continue
+        [ "$file" != core/script/base.lua ] || continue
         echo "$(name "$file") $(name "$file")"
         for used in $(sed -n 's/^-- uses: //p' "$file"); do echo "$used $(name "$file")"; done
     done
@@ -30,7 +30,7 @@ edges() { # FILE...: for tsort, what is used before what uses it
 
 library() { # FILE...
     modules=$(edges "$@" | tsort)
-    cat core/redis/base.lua
+    cat core/script/base.lua
     for module in $modules; do
         file=$(path_of "$module" "$@")
         echo "local $module = (function()"
@@ -56,7 +56,7 @@ quoted() { sed 's/\\/\\\\/g; s/"/\\"/g; s/^/    "/; s/$/\\n"/'; }
 text=$(library "$@")
 digest=$(printf '%s\n' "$text" | sha1sum | cut -c1-12)
 
-echo '#include "core/redis/script.h"'
+echo '#include "core/script/script.h"'
 echo "const char script_digest[] = \"$digest\";"
 echo 'const char script_library[] ='
 printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_${digest}_/" | quoted

@@ -112,6 +112,6 @@ local function push(command, key, values)
     for i = 1, #values, 4000 do call(command, key, unpack(values, i, min(i + 3999, #values))) end
 end
 
--- The reply of an administrative script: one JSON text, which core/redis/answer.h reads. A number keeps 14 digits, so a time is
+-- The reply of an administrative script: one JSON text, which core/client/answer.h reads. A number keeps 14 digits, so a time is
 -- sent as us(time). A string may hold any bytes. A nil member is left out, and an empty table is {}, list or not.
 local function answer(document) return json_write(document) end
