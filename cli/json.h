@@ -20,6 +20,19 @@ static inline int json_print(struct cli *cli, json_t *doc)
     return 0;
 }
 
+/* A member of a document; "" and 0 where it is none. */
+static inline const char *json_text_of(const json_t *doc, const char *member)
+{
+    const char *text = json_string_value(json_object_get(doc, member));
+
+    return text ? text : "";
+}
+
+static inline int64_t json_int_of(const json_t *doc, const char *member)
+{
+    return json_integer_value(json_object_get(doc, member));
+}
+
 static inline json_t *json_seconds(int64_t us)
 {
     return json_real((double)us / 1e6);

@@ -19,6 +19,7 @@ struct table {
     char **cells; /* a row's stand together */
     int widths[COLUMNS_MOST];
     bool shown[COLUMNS_MOST];
+    int dropped[COLUMNS_MOST], drops; /* in that order */
 };
 
 /* ---- Cells */
@@ -207,12 +208,33 @@ static int least_line(const struct table *t)
     return width;
 }
 
+static void drop_columns(struct table *t, int width)
+{
+    int column;
+
+    while (least_line(t) > width && (column = choose_drop(t)) >= 0) {
+        t->shown[column] = false;
+        t->dropped[t->drops++] = column;
+    }
+}
+
+/* A wide column that went later may have made room for narrow ones that went before. */
+static void take_back(struct table *t, int width)
+{
+    while (t->drops > 0) {
+        int column = t->dropped[--t->drops];
+
+        t->shown[column] = true;
+        t->shown[column] = least_line(t) <= width;
+    }
+}
+
 static void fit(struct table *t, int width)
 {
-    int last = t->count - 1, drop, room;
+    int last = t->count - 1, room;
 
-    while (least_line(t) > width && (drop = choose_drop(t)) >= 0)
-        t->shown[drop] = false;
+    drop_columns(t, width);
+    take_back(t, width);
     room = width - least_line(t);
     room = least_width(t, last) + (room > 0 ? room : 0);
     if (t->columns[last].rest && t->widths[last] > room)

@@ -235,9 +235,9 @@ static void test_what_is_asked(void **state)
         {"mail/alice", 3, "mail", "alice", NULL},
         {"mail/a/b", 1, "mail", "h.0", NULL},
         {"mail/-", 1, "mail", "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9", NULL},
-        {"", 1, NULL, NULL, "no name of a limit"},
-        {"/key", 1, NULL, NULL, "no name of a limit"},
-        {"a b", 1, NULL, NULL, "no name of a limit"},
+        {"", 1, NULL, NULL, "not a valid name of a limit"},
+        {"/key", 1, NULL, NULL, "not a valid name of a limit"},
+        {"a b", 1, NULL, NULL, "not a valid name of a limit"},
         {"mail/", 1, NULL, NULL, "the key is empty"},
         {"mail", -1, NULL, NULL, "wrong cost"},
     };
@@ -335,7 +335,7 @@ static void test_what_cannot_be_taken(void **state)
         {"slots", NULL, WEIR_EINPUT, "take slots: a concurrency rule counts"},
         {"x", "concurrency=3", WEIR_EINPUT, "take x: a concurrency rule counts"},
         {"broken", NULL, WEIR_ECONFIG, "take broken: the limit's rules cannot be read"},
-        {"a b", NULL, WEIR_EINPUT, "take a b: no name of a limit"},
+        {"a b", NULL, WEIR_EINPUT, "take a b: not a valid name of a limit"},
         {"x", "1/0s", WEIR_EINPUT, "rule '1/0s'"},
     };
     struct weir_take t;
@@ -482,11 +482,16 @@ static void test_the_command(void **state)
     TAKE("mail");
     expect(&o, 0, "mail: allowed; 1 of 2 slots left\n", "");
     TAKE("mail", "--json");
-    expect(&o, 0, "{\"allowed\":true,\"limit\":2,\"remaining\":0,\"retry_after\":-1,\"reset_after\":3", "");
+    expect(&o, 0,
+           "{\"target\":\"mail\",\"cost\":1,\"allowed\":true,\"limit\":2,\"remaining\":0,\"retry_after\":-1,"
+           "\"reset_after\":3",
+           "");
     TAKE("mail");
-    expect(&o, 75, "mail: denied; 0 of 2 slots left; one in ", "");
+    expect(&o, 75, "mail: denied; 0 of 2 slots left; retry in ", "");
     TAKE("mail", "--cost", "2", "--json");
-    expect(&o, 75, "{\"allowed\":false,\"limit\":2,\"remaining\":0,\"retry_after\":", "");
+    expect(
+        &o, 75,
+        "{\"target\":\"mail\",\"cost\":2,\"allowed\":false,\"limit\":2,\"remaining\":0,\"retry_after\":", "");
     TAKE("mail", "--cost", "3");
     expect(&o, 65, "", "weir: take mail: cost 3 can never fit; the burst is 2");
     TAKE("mail", "--cost", "3", "--json");
@@ -530,13 +535,13 @@ static void test_the_command_without_redis(void **state)
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", NULL);
     expect(&o, 69, "", "weir: redis unix:///nowhere (--redis): no such socket");
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "allow", NULL);
-    expect(&o, 0, "mail: allowed, for Redis is away; nothing was counted\n", "weir: take --on-error: redis");
+    expect(&o, 0, "mail: allowed; Redis is away, nothing was counted\n", "weir: take --on-error: redis");
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--json",
            NULL);
     expect(&o, 75, "\"assumed\":true}", "no such socket");
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--wait",
            NULL);
-    expect(&o, 75, "mail: denied, for Redis is away; nothing was counted\n", "no such socket");
+    expect(&o, 75, "mail: denied; Redis is away, nothing was counted\n", "no such socket");
 }
 
 static void test_lines_of_a_file(void **state)
@@ -557,13 +562,13 @@ static void test_lines_of_a_file(void **state)
            "nobody: no answer: there is no such limit; set it with weir rate set, or give a rule\n"
            "mail: denied; 2 of 5 slots left; cost 6 can never fit\n"
            "mail: allowed; 0 of 5 slots left\n"
-           "mail: denied; 0 of 5 slots left; enough in ",
+           "mail: denied; 0 of 5 slots left; retry in ",
            "weir: take --from: login/a: wrong cost");
     run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", "--json", "--peek",
            NULL);
-    expect(&o, 65, "{\"target\":\"mail\",\"allowed\":false,\"limit\":5,", "");
+    expect(&o, 65, "{\"target\":\"mail\",\"cost\":6,\"allowed\":false,\"limit\":5,", "");
     assert_non_null(strstr(o.out, "{\"target\":\"nobody\",\"error\":\"there is no such limit;"));
-    assert_non_null(strstr(o.out, "{\"target\":null,\"error\":"));
+    assert_non_null(strstr(o.out, "{\"target\":\"\\\\xff\\\\xfe\",\"error\":"));
     write_text(folder, "lines", "mail 2\nmail\n");
     run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
     expect(&o, 75, "mail: denied", "");
@@ -584,7 +589,7 @@ static void test_lines_of_a_file(void **state)
     expect(&o, 69, "", "no such socket");
     run_in(&o, folder, built("weir"), "take", "--redis", "/nowhere", "--from", "lines", "--on-error", "allow",
            NULL);
-    expect(&o, 0, "mail: allowed, for Redis is away", "no such socket");
+    expect(&o, 0, "mail: allowed; Redis is away", "no such socket");
     folder_remove(folder);
 }
 

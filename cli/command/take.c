@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "cli/command/commands.h"
-#include "cli/json.h"
+#include "cli/format.h"
 #include "cli/lines.h"
 #include "cli/text.h"
-#include "core/clock.h"
 #include "throttle/rule.h"
 #include "throttle/take/take.h"
 
@@ -103,64 +102,65 @@ static const char *rule_of(const struct take_flags *f)
     return f->rules.count > 0 ? f->rule : NULL;
 }
 
-/* ---- Printing */
+/* ---- Answers: a document each, printed as JSON or as a line */
 
-static int64_t rounded_up_us(double seconds)
+static json_t *answer_json(const char *target, int64_t cost, const struct weir_take *t)
 {
-    return (int64_t)ceil(seconds * 1e6);
-}
+    json_t *doc =
+        json_pack("{s:o,s:I,s:b,s:I,s:I,s:o,s:f}", "target", text_word(target), "cost", (json_int_t)cost,
+                  "allowed", t->allowed, "limit", (json_int_t)t->limit, "remaining", (json_int_t)t->remaining,
+                  "retry_after", t->retry_after_s < 0 ? json_integer(-1) : json_real(t->retry_after_s),
+                  "reset_after", t->reset_after_s);
 
-/* null when it is no UTF-8, which JSON cannot say. */
-static json_t *json_target(const char *target)
-{
-    json_t *text = json_string(target);
-
-    return text ? text : json_null();
-}
-
-/* target NULL: it is known. */
-static int print_json(struct cli *cli, const char *target, const struct weir_take *t)
-{
-    json_t *doc = json_object();
-    int failed = doc ? 0 : -1;
-
-    if (target)
-        failed |= json_object_set_new(doc, "target", json_target(target));
-    failed |= json_object_set_new(doc, "allowed", json_boolean(t->allowed));
-    failed |= json_object_set_new(doc, "limit", json_integer(t->limit));
-    failed |= json_object_set_new(doc, "remaining", json_integer(t->remaining));
-    failed |= json_object_set_new(doc, "retry_after",
-                                  t->retry_after_s < 0 ? json_integer(-1) : json_real(t->retry_after_s));
-    failed |= json_object_set_new(doc, "reset_after", json_real(t->reset_after_s));
     if (t->never)
-        failed |= json_object_set_new(doc, "never", json_true());
+        json_object_set_new(doc, "never", json_true());
     if (t->assumed)
-        failed |= json_object_set_new(doc, "assumed", json_true());
-    if (failed) {
-        json_decref(doc);
-        doc = NULL;
-    }
-    return json_print(cli, doc);
+        json_object_set_new(doc, "assumed", json_true());
+    return doc;
 }
 
-static void print_text(const char *target, int64_t cost, bool peek, const struct weir_take *t)
+/* "1 of 2 slots left; retry in 8m 2s" */
+static void print_slots(const json_t *doc)
 {
-    char again[32];
+    double retry_s = json_number_value(json_object_get(doc, "retry_after"));
+    char left[32], limit[32], again[PHRASE_SIZE];
 
-    output("%s: %s", target, t->allowed ? "allowed" : "denied");
-    if (t->assumed) {
-        output(", for Redis is away; nothing was counted\n");
+    output("%s of %s slots left", grouped((uint64_t)json_int_of(doc, "remaining"), left),
+           grouped((uint64_t)json_int_of(doc, "limit"), limit));
+    if (json_object_get(doc, "never"))
+        output("; cost %s can never fit", grouped((uint64_t)json_int_of(doc, "cost"), left));
+    else if (retry_s >= 0)
+        output("; retry in %s", format_span((int64_t)ceil(retry_s * 1e6), again));
+}
+
+static void print_line(const json_t *doc, bool peek)
+{
+    bool allowed = json_is_true(json_object_get(doc, "allowed"));
+
+    if (json_is_string(json_object_get(doc, "target")))
+        output("%s: ", json_text_of(doc, "target"));
+    else
+        output("line %" PRId64 ": ", json_int_of(doc, "line"));
+    if (json_object_get(doc, "error")) {
+        output("no answer: %s\n", json_text_of(doc, "error"));
         return;
     }
-    output("%s; %" PRId64 " of %" PRId64 " slots left", peek && t->allowed ? ", nothing taken" : "",
-           t->remaining, t->limit);
-    if (t->never) {
-        output("; cost %" PRId64 " can never fit", cost);
-    } else if (!t->allowed) {
-        duration_format((rounded_up_us(t->retry_after_s) + 999) / 1000 * 1000, again);
-        output("; %s in %s", cost > 1 ? "enough" : "one", again);
-    }
+    output("%s%s; ", allowed ? "allowed" : "denied", allowed && peek ? ", nothing taken" : "");
+    if (json_object_get(doc, "assumed"))
+        output("Redis is away, nothing was counted");
+    else
+        print_slots(doc);
     putchar('\n');
+}
+
+/* Frees doc; NULL: there was no memory to make it. */
+static int print_answer(struct cli *cli, json_t *doc, bool peek)
+{
+    if (cli->json || !doc)
+        return json_print(cli, doc);
+    print_line(doc, peek);
+    json_decref(doc);
+    return 0;
 }
 
 /* What Redis says when --on-error answers for it. */
@@ -213,10 +213,8 @@ static int run_one(struct cli *cli, struct weir *w, const char *target, const st
         return cli_failed(cli, w);
     if (take.assumed)
         tell_assumed(w);
-    if (cli->json)
-        status = print_json(cli, NULL, &take);
-    else if (!take.never)
-        print_text(target, f->cost, f->peek, &take);
+    if (cli->json || !take.never)
+        status = print_answer(cli, answer_json(target, f->cost, &take), f->peek);
     if (status < 0)
         return status;
     if (take.never)
@@ -244,15 +242,6 @@ static int out_of_memory(struct cli *cli)
     return error_set(&cli->error, WEIR_EINTERNAL, "take --from: out of memory; free some and try again");
 }
 
-static int print_unanswered(struct many *m, const struct weir_take_item *item)
-{
-    if (m->cli->json)
-        return json_print(m->cli, json_pack("{s:o,s:o}", "target", json_target(item->target), "error",
-                                            text_word(item->why)));
-    output("%s: no answer: %s\n", item->target, item->why);
-    return 0;
-}
-
 static int print_item(struct many *m, const struct weir_take_item *item)
 {
     const struct weir_take *t = &item->take;
@@ -260,7 +249,9 @@ static int print_item(struct many *m, const struct weir_take_item *item)
     if (item->status < 0) {
         if (!m->wrong.status)
             error_set(&m->wrong, item->status, "take --from: %.100s: %s", item->target, item->why);
-        return print_unanswered(m, item);
+        return print_answer(
+            m->cli, json_pack("{s:o,s:o}", "target", text_word(item->target), "error", text_word(item->why)),
+            false);
     }
     if (t->never && !m->wrong.status)
         error_set(&m->wrong, WEIR_EINPUT, "take --from: %.100s: cost %" PRId64 " can never fit", item->target,
@@ -269,10 +260,7 @@ static int print_item(struct many *m, const struct weir_take_item *item)
         tell_assumed(m->w);
     m->told_assumed |= t->assumed;
     m->denied |= !t->allowed;
-    if (m->cli->json)
-        return print_json(m->cli, item->target, t);
-    print_text(item->target, item->cost, m->f->peek, t);
-    return 0;
+    return print_answer(m->cli, answer_json(item->target, item->cost, t), m->f->peek);
 }
 
 static void forget_lines(struct many *m)
@@ -307,11 +295,9 @@ static int refuse_line(struct many *m, uint64_t number, const char *why)
         return status;
     if (!m->wrong.status)
         error_set(&m->wrong, WEIR_EINPUT, "take --from: line %" PRIu64 ": %s", number, why);
-    if (m->cli->json)
-        return json_print(m->cli, json_pack("{s:n,s:I,s:o}", "target", "line", (json_int_t)number, "error",
-                                            text_word(why)));
-    output("line %" PRIu64 ": no answer: %s\n", number, why);
-    return 0;
+    return print_answer(
+        m->cli, json_pack("{s:n,s:I,s:o}", "target", "line", (json_int_t)number, "error", text_word(why)),
+        false);
 }
 
 /* NAME[/KEY] [COST]; a cost that is none becomes one that weir_take_many refuses. */

@@ -2,22 +2,17 @@
 #include "throttle/verify/verify.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
 #include "cli/command/commands.h"
-#include "cli/json.h"
+#include "cli/format.h"
+#include "cli/table.h"
+#include "cli/text.h"
 
 static int run_verify(struct cli *cli, int argc, char **argv);
 
 const struct command command_verify = {.name = "verify", .run = run_verify};
-
-/* The last window is the rule's own period, which may be one of those before it. */
-static size_t window_count(const struct verify_use *use)
-{
-    for (size_t i = 0; i + 1 < VERIFY_WINDOWS; i++)
-        if (use->windows[i].window_us == use->windows[VERIFY_WINDOWS - 1].window_us)
-            return VERIFY_WINDOWS - 1;
-    return VERIFY_WINDOWS;
-}
 
 static bool starts_hold(const struct verify *v)
 {
@@ -27,122 +22,6 @@ static bool starts_hold(const struct verify *v)
 static double rate_of(const struct rule *rule)
 {
     return (double)rule->count * 1e6 / (double)rule->period_us;
-}
-
-static void print_lateness(const struct verify_lateness *l)
-{
-    const struct {
-        const char *name;
-        int64_t us;
-    } rows[] = {{"min", l->min_us},
-                {"p50", l->p50_us},
-                {"p99", l->p99_us},
-                {"p99.9", l->p999_us},
-                {"max", l->max_us}};
-
-    output("  handlers started after their slot:");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        output("%s %s %.2fms", i ? "," : "", rows[i].name, (double)rows[i].us / 1e3);
-    putchar('\n');
-}
-
-static void print_windows(const struct verify_use *use)
-{
-    size_t count = window_count(use);
-    char window[32];
-
-    for (size_t i = 0; i < count; i++) {
-        duration_format(use->windows[i].window_us, window);
-        output("%s in any %s: %" PRId64 " of %" PRId64 " allowed", i ? ";" : "  most", window,
-               use->windows[i].most, use->windows[i].allowed);
-    }
-    putchar('\n');
-}
-
-static void print_rate_use(const struct verify_use *use, const struct rule *rule)
-{
-    char window[32];
-
-    if (use->kept >= 0)
-        output("  rate kept %.6g/s of %.6g/s: %.4f beyond the first burst\n", use->kept * rate_of(rule),
-               rate_of(rule), use->kept);
-    if (use->gap >= 0)
-        output("  smallest gap %.4f T\n", use->gap);
-    print_windows(use);
-    duration_format(use->started.window_us, window);
-    output("  most started in any %s: %" PRId64 " of %" PRId64 " allowed\n", window, use->started.most,
-           use->started.allowed);
-}
-
-static void print_crowded(uint64_t crowded)
-{
-    if (crowded)
-        output(", %" PRIu64 " where too many had started", crowded);
-    putchar('\n');
-}
-
-static void print_rule(const struct verify_rule *r)
-{
-    const struct verify_use *use = &r->worst;
-    char rule[RULE_TEXT_SIZE];
-
-    rule_format(&r->rule, rule);
-    output("limit %s, %s%s: %" PRIu64 " starts, %" PRIu64 " too early", r->limit, rule,
-           use->stretches > 1 ? " at last" : "", r->starts, r->violations);
-    print_crowded(r->crowded);
-    if (*r->rule.by)
-        output("  %zu keys; the fullest is %s: %" PRIu64 " starts, %" PRIu64 " too early\n", r->keys,
-               *r->worst_key ? r->worst_key : "that without a key", use->starts, use->violations);
-    if (use->allowed_at_once)
-        output("  most at once: %" PRId64 " of %" PRId64 " allowed\n", use->most_at_once,
-               use->allowed_at_once);
-    else
-        print_rate_use(use, &r->rule);
-}
-
-static void print_type(const struct verify_type *t)
-{
-    output("%s: %" PRIu64 " starts in %.3fs, ", t->name, t->starts, (double)t->span_us / 1e6);
-    if (!t->limited) {
-        puts("no limit");
-        return;
-    }
-    output("%" PRIu64 " too early", t->violations);
-    print_crowded(t->crowded);
-    print_lateness(&t->lateness);
-    if (t->before_slot)
-        output("  %" PRIu64 " handlers started more than 1 s before their slots\n", t->before_slot);
-    if (t->after_slot)
-        output("  %" PRIu64 " handlers started more than 1 s after their slots\n", t->after_slot);
-}
-
-static void print_violation(const struct verify_violation *violation)
-{
-    char rule[RULE_TEXT_SIZE];
-
-    rule_format(&violation->rule, rule);
-    output("%s:%zu: %s: limit %s, %s%s%s: ", violation->file, violation->line, violation->type,
-           violation->limit, rule, *violation->key ? ", key " : "", violation->key);
-    if (violation->started)
-        puts("started where too many had");
-    else if (violation->early_us == VERIFY_NEVER)
-        puts("its cost never fits");
-    else
-        output("%" PRId64 "us too early\n", violation->early_us);
-}
-
-static void print_report(const struct verify *v)
-{
-    for (size_t i = 0; i < v->type_count; i++)
-        print_type(&v->types[i]);
-    for (size_t i = 0; i < v->rule_count; i++)
-        print_rule(&v->rules[i]);
-    for (size_t i = 0; i < v->violations + v->crowded && i < VERIFY_NAMED_MAX; i++)
-        print_violation(&v->named[i]);
-    if (v->violations + v->crowded > VERIFY_NAMED_MAX)
-        output("and %" PRIu64 " more\n", v->violations + v->crowded - VERIFY_NAMED_MAX);
-    if (v->starts == 0)
-        puts("no starts");
 }
 
 /* ---- JSON */
@@ -158,13 +37,19 @@ static json_t *window_json(const struct verify_window *w)
                      "most_allowed", (json_int_t)w->allowed);
 }
 
+/* The last window is the rule's own period, which may be one of those before it. */
 static json_t *windows_json(const struct verify_use *use)
 {
+    const struct verify_window *own = &use->windows[VERIFY_WINDOWS - 1];
     json_t *windows = json_array();
-    size_t count = window_count(use);
+    bool have_own = false;
 
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(windows, window_json(&use->windows[i]));
+    for (const struct verify_window *w = use->windows; w < own; w++) {
+        json_array_append_new(windows, window_json(w));
+        have_own |= w->window_us == own->window_us;
+    }
+    if (!have_own)
+        json_array_append_new(windows, window_json(own));
     return windows;
 }
 
@@ -189,10 +74,9 @@ static json_t *rule_json(const struct verify_rule *r)
     json = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "limit_name", r->limit, "rule", rule, "starts",
                      (json_int_t)r->starts, "violations", (json_int_t)r->violations, "crowded",
                      (json_int_t)r->crowded, "stretches", (json_int_t)r->worst.stretches);
-    if (*r->rule.by) {
-        json_object_set_new(json, "keys", json_integer((json_int_t)r->keys));
-        json_object_set_new(json, "fullest_key", json_string(r->worst_key));
-    }
+    if (*r->rule.by)
+        json_object_update_new(json, json_pack("{s:I,s:s,s:I}", "keys", (json_int_t)r->keys, "fullest_key",
+                                               r->worst_key, "fullest_starts", (json_int_t)r->worst.starts));
     json_object_update_new(json, use_json(&r->worst, &r->rule));
     return json;
 }
@@ -206,29 +90,28 @@ static json_t *rules_json(const struct verify *v)
     return rules;
 }
 
+static json_t *lateness_json(const struct verify_lateness *l)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "min", json_seconds(l->min_us), "p50", json_seconds(l->p50_us),
+                     "p99", json_seconds(l->p99_us), "p999", json_seconds(l->p999_us), "max",
+                     json_seconds(l->max_us));
+}
+
 static json_t *type_json(const struct verify_type *t)
 {
-    const struct verify_lateness *l = &t->lateness;
-
-    if (!t->limited)
-        return json_pack("{s:I,s:o,s:n,s:I,s:I,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
-                         json_seconds(t->span_us), "lateness", "violations", (json_int_t)0, "before_slot",
-                         (json_int_t)0, "after_slot", (json_int_t)0, "crowded", (json_int_t)0);
-    return json_pack("{s:I,s:o,s:{s:o,s:o,s:o,s:o,s:o},s:I,s:I,s:I,s:I}", "starts", (json_int_t)t->starts,
-                     "span", json_seconds(t->span_us), "lateness", "min", json_seconds(l->min_us), "p50",
-                     json_seconds(l->p50_us), "p99", json_seconds(l->p99_us), "p999",
-                     json_seconds(l->p999_us), "max", json_seconds(l->max_us), "violations",
+    return json_pack("{s:I,s:o,s:o,s:I,s:I,s:I,s:I}", "starts", (json_int_t)t->starts, "span",
+                     json_seconds(t->span_us), "lateness",
+                     t->limited ? lateness_json(&t->lateness) : json_null(), "violations",
                      (json_int_t)t->violations, "before_slot", (json_int_t)t->before_slot, "after_slot",
                      (json_int_t)t->after_slot, "crowded", (json_int_t)t->crowded);
 }
 
 static json_t *violation_json(const struct verify_violation *violation)
 {
-    json_t *file = json_string(violation->file); /* NULL when it is not UTF-8 */
     char rule[RULE_TEXT_SIZE];
 
     rule_format(&violation->rule, rule);
-    return json_pack("{s:o,s:I,s:s,s:s,s:s,s:I,s:s,s:s,s:o}", "file", file ? file : json_null(), "line",
+    return json_pack("{s:o,s:I,s:s,s:s,s:s,s:I,s:s,s:s,s:o}", "file", text_word(violation->file), "line",
                      (json_int_t)violation->line, "failed_by", violation->started ? "start" : "slot", "type",
                      violation->type, "limit_name", violation->limit, "index", (json_int_t)violation->index,
                      "rule", rule, "key", violation->key, "early",
@@ -250,6 +133,129 @@ static json_t *report_json(const struct verify *v)
                      "crowded", (json_int_t)v->crowded, "lost", (json_int_t)v->lost, "types", types, "rules",
                      rules_json(v), "named", named);
 }
+
+/* ---- Text */
+
+static void put_rule(FILE *to, const json_t *row, int64_t now_us)
+{
+    (void)now_us;
+    output_to(to, "%s%s", json_text_of(row, "rule"), json_int_of(row, "stretches") > 1 ? " at last" : "");
+}
+
+static void put_window(FILE *to, const json_t *window)
+{
+    char most[32], allowed[32], span[32];
+
+    duration_format(llround(json_number_value(json_object_get(window, "window")) * 1e6), span);
+    output_to(to, "%s of %s in %s", grouped((uint64_t)json_int_of(window, "most"), most),
+              grouped((uint64_t)json_int_of(window, "most_allowed"), allowed), span);
+}
+
+static void put_most(FILE *to, const json_t *row, int64_t now_us)
+{
+    const json_t *windows = json_object_get(row, "windows");
+
+    (void)now_us;
+    for (size_t i = 0; i < json_array_size(windows); i++) {
+        output_to(to, "%s", i ? ", " : "");
+        put_window(to, json_array_get(windows, i));
+    }
+    if (!windows)
+        output_to(to, "%" PRId64 " of %" PRId64 " at once", json_int_of(row, "most_at_once"),
+                  json_int_of(row, "allowed_at_once"));
+}
+
+static void put_started(FILE *to, const json_t *row, int64_t now_us)
+{
+    const json_t *started = json_object_get(row, "started");
+
+    (void)now_us;
+    if (started)
+        put_window(to, started);
+}
+
+static const struct column type_columns[] = {
+    COLUMN("type", ""),
+    COLUMN("starts", "starts", .show = SHOW_COUNT),
+    COLUMN("time", "span", .show = SHOW_SPAN, .drop = 3),
+    COLUMN("too early", "violations", .show = SHOW_COUNT, .tone = TONE_WRONG),
+    COLUMN("crowded", "crowded", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("before slot", "before_slot", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("after slot", "after_slot", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("late p50", "lateness.p50", .show = SHOW_SPAN, .drop = 4),
+    COLUMN("p99", "lateness.p99", .show = SHOW_SPAN, .drop = 5),
+    COLUMN("max", "lateness.max", .show = SHOW_SPAN, .drop = 2),
+    {.heading = NULL},
+};
+
+static const struct column rule_columns[] = {
+    COLUMN("limit", "limit_name"),
+    COLUMN("rule", NULL, .put = put_rule),
+    COLUMN("starts", "starts", .show = SHOW_COUNT, .drop = 3),
+    COLUMN("too early", "violations", .show = SHOW_COUNT, .tone = TONE_WRONG),
+    COLUMN("crowded", "crowded", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("keys", "keys", .show = SHOW_COUNT, .drop = 5),
+    COLUMN("fullest key", "fullest_key", .drop = 6),
+    COLUMN("its starts", "fullest_starts", .show = SHOW_COUNT, .drop = 9),
+    COLUMN("kept", "kept", .drop = 2),
+    COLUMN("least gap in T", "smallest_gap", .drop = 8),
+    COLUMN("most slots", NULL, .put = put_most, .drop = 7),
+    COLUMN("most starts", NULL, .put = put_started, .drop = 4),
+    {.heading = NULL},
+};
+
+static void print_violation(const json_t *named)
+{
+    const json_t *early = json_object_get(named, "early");
+    const char *key = json_text_of(named, "key");
+    char span[32];
+
+    output("%s:%" PRId64 ": %s: limit %s, %s%s%s: ", json_text_of(named, "file"), json_int_of(named, "line"),
+           json_text_of(named, "type"), json_text_of(named, "limit_name"), json_text_of(named, "rule"),
+           *key ? ", key " : "", key);
+    if (strcmp(json_text_of(named, "failed_by"), "start") == 0) {
+        puts("started where too many had");
+    } else if (!json_is_number(early)) {
+        puts("its cost never fits");
+    } else {
+        duration_format(llround(json_number_value(early) * 1e6), span);
+        output("%s too early\n", span);
+    }
+}
+
+static void print_violations(const json_t *doc)
+{
+    const json_t *named = json_object_get(doc, "named");
+    size_t count = json_array_size(named);
+    uint64_t all = (uint64_t)(json_int_of(doc, "violations") + json_int_of(doc, "crowded"));
+    char more[32];
+
+    if (count > 0)
+        putchar('\n');
+    for (size_t i = 0; i < count; i++)
+        print_violation(json_array_get(named, i));
+    if (all > count)
+        output("and %s more\n", grouped(all - count, more));
+}
+
+static int print_report(struct cli *cli, const json_t *doc)
+{
+    const json_t *types = json_object_get(doc, "types"), *rules = json_object_get(doc, "rules");
+    int status = 0;
+
+    if (json_object_size(types) == 0)
+        output_to(stderr, "no starts in these traces\n");
+    else
+        status = table_print(cli, stdout, type_columns, types, 0);
+    if (status == 0 && json_array_size(rules) > 0) {
+        putchar('\n');
+        status = table_print(cli, stdout, rule_columns, rules, 0);
+    }
+    print_violations(doc);
+    return status;
+}
+
+/* ---- The command */
 
 static int read_traces(struct cli *cli, struct verify *v, char **paths, int count)
 {
@@ -274,16 +280,15 @@ static int read_traces(struct cli *cli, struct verify *v, char **paths, int coun
 /* Which of the two failed. */
 static int verdict(const struct verify *v, struct error *e)
 {
-    char slots[128] = "", starts[256] = "";
+    char slots[PHRASE_SIZE + 64] = "", starts[PHRASE_SIZE + 64] = "", count[PHRASE_SIZE];
     uint64_t wrong = v->before_slot ? v->before_slot : v->after_slot ? v->after_slot : v->crowded;
 
     if (v->violations)
-        snprintf(slots, sizeof slots,
-                 "slots: %" PRIu64 " times in %" PRIu64 " starts a gate was not open yet", v->violations,
-                 v->starts);
+        snprintf(slots, sizeof slots, "slots: %s among %" PRIu64 " starts: a gate was not open yet",
+                 counted((int64_t)v->violations, "violation", count), v->starts);
     if (!starts_hold(v))
-        snprintf(starts, sizeof starts, "starts: %" PRIu64 " of %" PRIu64 " handlers started %s", wrong,
-                 v->starts,
+        snprintf(starts, sizeof starts, "starts: %" PRIu64 " of %s began %s", wrong,
+                 counted((int64_t)v->starts, "handler", count),
                  v->before_slot  ? "more than 1 s before their slots"
                  : v->after_slot ? "more than 1 s after their slots"
                                  : "where too many had");
@@ -297,13 +302,14 @@ static int verdict(const struct verify *v, struct error *e)
 
 static int report(struct cli *cli, const struct verify *v)
 {
-    int status = 0;
+    json_t *doc = report_json(v);
+    int status;
 
-    if (cli->json)
-        status = json_print(cli, report_json(v));
-    else
-        print_report(v);
-    return status == 0 ? verdict(v, &cli->error) : status;
+    if (cli->json || !doc)
+        return json_print(cli, doc);
+    status = print_report(cli, doc);
+    json_decref(doc);
+    return status;
 }
 
 static int run_verify(struct cli *cli, int argc, char **argv)
@@ -321,6 +327,8 @@ static int run_verify(struct cli *cli, int argc, char **argv)
         status = read_traces(cli, &v, argv, operands);
     if (status == 0)
         status = report(cli, &v);
+    if (status == 0)
+        status = verdict(&v, &cli->error);
     verify_free(&v);
     return status;
 }

@@ -26,7 +26,7 @@ int take_make(struct take_question *q, const char *name, size_t name_len, const 
         memcpy(q->name, name, name_len);
     *why = NULL;
     if (limit_name_check("limit", q->name, &ignored) < 0)
-        *why = "no name of a limit; use 1 to 128 of A-Z a-z 0-9 _ . -";
+        *why = "not a valid name of a limit; use 1 to 128 of A-Z a-z 0-9 _ . -";
     else if (key && !*key)
         *why = "the key is empty; give one, or none";
     else if (cost < 0)
