@@ -88,7 +88,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 # What commands share, without the commands.
-$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,table format color output cli which_redis)
+$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,document/table print/format print/color print/output print/terminal)
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: core/script/embed.sh $(LUA) tests/versions/version.lua

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/format.h"
-#include "cli/output.h"
+#include "cli/print/format.h"
+#include "cli/print/output.h"
 #include "core/client/client.h"
 #include "core/error.h"
 
@@ -60,9 +60,5 @@ int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size,
 struct weir *cli_client(struct cli *cli);
 /* Copies w's error to cli->error and returns its status. */
 int cli_failed(struct cli *cli, const struct weir *w);
-/* Is it a terminal, and colours or bars allowed there (NO_COLOR, TERM=dumb)? */
-bool cli_is_terminal(FILE *stream);
-/* Columns of a line there: $COLUMNS, else those of the terminal; 0: no end. */
-int cli_line_width(FILE *stream);
 
 #endif

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/color.h"
 #include "cli/help.h"
+#include "cli/print/color.h"
 #include "core/likely.h"
 #include "throttle/rule.h"
 

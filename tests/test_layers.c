@@ -39,9 +39,10 @@ static const struct folder {
     {"queue/limits", 25}, {"queue/schedule", 25}, {"queue/inspect", 26},
     {"queue/queues", 27}, {"queue/batch", 27},    {"queue/doctor", 28},
     {"producer", 30},     {"worker/way", 30},     {"worker/parts", 31},
-    {"worker", 32},       {"serve", 30},          {"cli", 40},
-    {"cli/command", 41},  {"include", 0},         {"tests", OUTSIDE},
-    {"bench", OUTSIDE},   {"examples", OUTSIDE},
+    {"worker", 32},       {"serve", 30},          {"cli/print", 40},
+    {"cli", 41},          {"cli/document", 42},   {"cli/rate", 43},
+    {"cli/dead", 43},     {"cli/command", 44},    {"include", 0},
+    {"tests", OUTSIDE},   {"bench", OUTSIDE},     {"examples", OUTSIDE},
 };
 #define FOLDER_COUNT (sizeof folders / sizeof *folders)
 
@@ -59,7 +60,7 @@ static const struct reserved {
     {"#include \"core/client/reply.h\"", {"core/client/answer.c", "throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
-     {"cli/json.h", "core/client/answer.h", "throttle/verify/verify.c", "worker/adopt.c"}},
+     {"cli/document/json.h", "core/client/answer.h", "throttle/verify/verify.c", "worker/adopt.c"}},
     {"#include \"core/client/answer.h\"", {"core/client/answer.c", "core/client/pages.h", "queue/"}},
     {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},
     {"#include <curl/", {"worker/way/http.c"}},
@@ -77,9 +78,9 @@ static const struct reserved {
     {"FCALL", {"core/"}},
     {"\"RPUSH\"", {"worker/parts/waking.c"}}, /* a wake-up, no job */
     {"'TIME'", {"core/script/base.lua"}},
-    {" printf(", {"cli/output.c"}}, /* words of others are printed in one place */
-    {"fprintf(", {"cli/output.c"}},
-    {"fwrite(", {"cli/output.c", "cli/command/dead_show.c"}},
+    {" printf(", {"cli/print/output.c"}}, /* words of others are printed in one place */
+    {"fprintf(", {"cli/print/output.c"}},
+    {"fwrite(", {"cli/print/output.c", "cli/dead/dead_show.c"}},
     {"json_write",
      {"core/script/base.lua", "queue/limits/rates.lua"}}, /* never a job; replies are written by answer() */
 };

@@ -1,5 +1,5 @@
 /* How commands print: tables, sheets, numbers, times and colour, from JSON documents. */
-#include "cli/table.h"
+#include "cli/document/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/format.h"
+#include "cli/print/format.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 #define SECOND INT64_C(1000000)

@@ -1,18 +1,20 @@
 /* weir batch: bulks with a name, and what was enqueued with --batch. */
 #include "queue/batch/batch.h"
-#include "cli/command/commands.h"
+#include "cli/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/bar.h"
 #include "cli/confirm.h"
-#include "cli/format.h"
-#include "cli/outlook.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/document/json.h"
+#include "cli/document/outlook.h"
+#include "cli/document/table.h"
+#include "cli/document/text.h"
+#include "cli/print/bar.h"
+#include "cli/print/format.h"
+#include "cli/print/terminal.h"
 #include "core/clock.h"
 
 #define LOOK_EVERY_US 500000

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bar.h"
 #include "cli/command/enqueue.h"
-#include "cli/json.h"
+#include "cli/document/json.h"
+#include "cli/document/outlook.h"
 #include "cli/lines.h"
-#include "cli/outlook.h"
+#include "cli/print/bar.h"
+#include "cli/print/terminal.h"
 #include "core/clock.h"
 #include "producer/bulk.h"
 

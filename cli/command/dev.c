@@ -7,7 +7,7 @@
  * Both children are in process groups of their own and get their signals from here: at Ctrl-C the worker ends
  * first, while it still has a Redis to hand its jobs back to. Should this process be killed, the system ends
  * them. */
-#include "cli/command/commands.h"
+#include "cli/commands.h"
 #include "cli/which_redis.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* weir doctor: is all as it should be? */
 #include "queue/doctor/doctor.h"
-#include "cli/color.h"
-#include "cli/command/commands.h"
-#include "cli/format.h"
-#include "cli/json.h"
-#include "cli/text.h"
+#include "cli/commands.h"
+#include "cli/document/json.h"
+#include "cli/document/text.h"
+#include "cli/print/color.h"
+#include "cli/print/format.h"
 
 static int run_doctor(struct cli *cli, int argc, char **argv);
 

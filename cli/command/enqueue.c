@@ -1,13 +1,13 @@
 /* weir enqueue: one job, or (cli/command/bulk.c) a file of them. */
 #include "cli/command/enqueue.h"
-#include "cli/command/commands.h"
+#include "cli/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "cli/json.h"
+#include "cli/document/json.h"
 #include "core/clock.h"
 #include "producer/enqueue.h"
 #include "queue/job/json.h"

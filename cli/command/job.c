@@ -2,9 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/command/commands.h"
-#include "cli/command/rate.h"
-#include "cli/text.h"
+#include "cli/commands.h"
+#include "cli/document/json.h"
+#include "cli/document/text.h"
+#include "cli/rate/rate.h"
 #include "queue/inspect/cancel.h"
 
 #define ARGS_SHOWN 2000 /* bytes of args that are printed for a person; --json has all */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/command/commands.h"
+#include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/signals.h"
 #include "cli/which_redis.h"

@@ -2,10 +2,11 @@
  * nothing. */
 #include <inttypes.h>
 
-#include "cli/command/commands.h"
-#include "cli/command/rate.h"
-#include "cli/format.h"
-#include "cli/table.h"
+#include "cli/commands.h"
+#include "cli/document/json.h"
+#include "cli/document/table.h"
+#include "cli/print/format.h"
+#include "cli/rate/rate.h"
 #include "core/clock.h"
 #include "throttle/plan.h"
 

@@ -1,5 +1,5 @@
 /* weir queue: queues as a whole: listed, paused, purged. */
-#include "cli/command/commands.h"
+#include "cli/commands.h"
 #include "queue/queues/queues.h"
 
 #include <inttypes.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "cli/confirm.h"
-#include "cli/table.h"
+#include "cli/document/json.h"
+#include "cli/document/table.h"
 #include "core/clock.h"
 
 static int run_queue(struct cli *cli, int argc, char **argv);

@@ -2,9 +2,9 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cli/command/commands.h"
-#include "cli/json.h"
-#include "cli/text.h"
+#include "cli/commands.h"
+#include "cli/document/json.h"
+#include "cli/document/text.h"
 #include "producer/schedule.h"
 #include "queue/schedule/schedule.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command/commands.h"
+#include "cli/commands.h"
 #include "cli/which_redis.h"
 
 static int run_serve(struct cli *cli, int argc, char **argv);

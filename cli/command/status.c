@@ -2,10 +2,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/command/commands.h"
-#include "cli/outlook.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/commands.h"
+#include "cli/document/json.h"
+#include "cli/document/outlook.h"
+#include "cli/document/table.h"
+#include "cli/document/text.h"
+#include "cli/print/terminal.h"
 #include "queue/inspect/status.h"
 
 static int run_status(struct cli *cli, int argc, char **argv);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command/commands.h"
-#include "cli/format.h"
+#include "cli/commands.h"
+#include "cli/document/text.h"
 #include "cli/lines.h"
-#include "cli/text.h"
+#include "cli/print/format.h"
 #include "throttle/rule.h"
 #include "throttle/take/take.h"
 

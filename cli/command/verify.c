@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/command/commands.h"
-#include "cli/format.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/commands.h"
+#include "cli/document/table.h"
+#include "cli/document/text.h"
+#include "cli/print/format.h"
 
 static int run_verify(struct cli *cli, int argc, char **argv);
 

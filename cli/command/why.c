@@ -2,10 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/command/commands.h"
-#include "cli/command/rate.h"
-#include "cli/outlook.h"
-#include "cli/text.h"
+#include "cli/commands.h"
+#include "cli/document/json.h"
+#include "cli/document/outlook.h"
+#include "cli/document/text.h"
+#include "cli/rate/rate.h"
 #include "queue/inspect/why.h"
 
 static int run_why(struct cli *cli, int argc, char **argv);

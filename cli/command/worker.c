@@ -1,7 +1,7 @@
 /* weir worker: runs jobs until told to stop. The work is the library's; here are the flags, the handlers that
  * they name. */
 #include "cli/command/worker.h"
-#include "cli/command/commands.h"
+#include "cli/commands.h"
 #include "cli/which_redis.h"
 
 #include <fcntl.h>

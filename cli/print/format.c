@@ -1,4 +1,4 @@
-#include "cli/format.h"
+#include "cli/print/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>

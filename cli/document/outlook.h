@@ -1,8 +1,8 @@
 /* When the jobs of a bulk start, at the rates of now. */
-#ifndef CLI_OUTLOOK_H
-#define CLI_OUTLOOK_H
+#ifndef CLI_DOCUMENT_OUTLOOK_H
+#define CLI_DOCUMENT_OUTLOOK_H
 
-#include "cli/json.h"
+#include "cli/document/json.h"
 #include "producer/bulk.h"
 #include "queue/inspect/forecast.h"
 

@@ -1,8 +1,8 @@
 /* weir rate: what its parts share. */
-#ifndef CLI_COMMAND_RATE_H
-#define CLI_COMMAND_RATE_H
+#ifndef CLI_RATE_RATE_H
+#define CLI_RATE_RATE_H
 
-#include "cli/json.h"
+#include "cli/document/json.h"
 #include "queue/limits/limits.h"
 
 /* What was given besides the flags that all commands take. */
@@ -15,7 +15,7 @@ struct rate_flags {
 char *rate_join(char **argv);
 /* WEIR_EINTERNAL, and says so. */
 int rate_no_memory(struct cli *cli);
-/* cli/command/rate_show.c: argv[0] is the action's name. */
+/* cli/rate/rate_show.c: argv[0] is the action's name. */
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
@@ -33,11 +33,11 @@ json_t *rate_because_json(unsigned because);
 /* "in 8m 2s (20:14:05) at the earliest (others may come first)"; at null: it has no time. */
 void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now_us);
 
-/* cli/command/rate_release.c: rate remove and rate unuse, which let go what waits there. */
+/* cli/rate/rate_release.c: rate remove and rate unuse, which let go what waits there. */
 int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 
-/* cli/command/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
+/* cli/rate/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rate_kept *kept);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/text.h"
+#include "cli/document/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

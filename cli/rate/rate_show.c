@@ -2,11 +2,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/command/rate.h"
-#include "cli/format.h"
-#include "cli/outlook.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/document/json.h"
+#include "cli/document/outlook.h"
+#include "cli/document/table.h"
+#include "cli/document/text.h"
+#include "cli/print/format.h"
+#include "cli/rate/rate.h"
 #include "core/clock.h"
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"

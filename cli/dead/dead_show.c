@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command/dead.h"
-#include "cli/text.h"
+#include "cli/dead/dead.h"
+#include "cli/document/text.h"
+#include "cli/print/terminal.h"
 
 #define REASON_MOST 120 /* characters of a reason in a line of a list, about */
 

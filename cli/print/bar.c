@@ -1,11 +1,13 @@
-#include "cli/bar.h"
+#include "cli/print/bar.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/print/format.h"
+#include "cli/print/output.h"
+#include "cli/print/terminal.h"
 #include "core/clock.h"
 
 #define WIDTH 30

@@ -1,6 +1,6 @@
 /* Colour for what is wrong: on a terminal, unless NO_COLOR is set or --color says otherwise. */
-#ifndef CLI_COLOR_H
-#define CLI_COLOR_H
+#ifndef CLI_PRINT_COLOR_H
+#define CLI_PRINT_COLOR_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* weir rate set --dry-run: when what waits now would have started, under the rules that hold and under
  * others. */
-#include "cli/command/rate.h"
-#include "cli/table.h"
+#include "cli/document/json.h"
+#include "cli/document/table.h"
+#include "cli/rate/rate.h"
 #include "queue/inspect/status.h"
 
 static json_t *change_json(const struct limit_type *type, const struct forecast *now,

@@ -1,6 +1,6 @@
 /* Numbers, counts and times as people read them; each returns out. Times are local, or UTC with --utc. */
-#ifndef CLI_FORMAT_H
-#define CLI_FORMAT_H
+#ifndef CLI_PRINT_FORMAT_H
+#define CLI_PRINT_FORMAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

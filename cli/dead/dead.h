@@ -1,6 +1,6 @@
 /* What the files of weir dead share. */
-#ifndef CLI_COMMAND_DEAD_H
-#define CLI_COMMAND_DEAD_H
+#ifndef CLI_DEAD_DEAD_H
+#define CLI_DEAD_DEAD_H
 
 #include <limits.h>
 

@@ -1,4 +1,4 @@
-#include "cli/outlook.h"
+#include "cli/document/outlook.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
-#include "cli/color.h"
+#include "cli/print/color.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/print/output.h"
+#include "cli/print/terminal.h"
 
 enum when { AUTO, ALWAYS, NEVER };
 static const char *const words[] = {[AUTO] = "auto", [ALWAYS] = "always", [NEVER] = "never"};

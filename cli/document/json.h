@@ -1,6 +1,6 @@
 /* --json: one document, or one object a line for lists, on standard output. */
-#ifndef CLI_JSON_H
-#define CLI_JSON_H
+#ifndef CLI_DOCUMENT_JSON_H
+#define CLI_DOCUMENT_JSON_H
 
 #include <jansson.h>
 

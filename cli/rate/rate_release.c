@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command/rate.h"
 #include "cli/confirm.h"
-#include "cli/format.h"
+#include "cli/document/json.h"
+#include "cli/print/format.h"
+#include "cli/rate/rate.h"
 #include "queue/limits/rate.h"
 
 /* Jobs that limits hold which are to hold them no longer. */

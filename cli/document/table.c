@@ -1,10 +1,13 @@
 /* All cells are made first, as text; then widths are measured, columns left out, lines printed. */
-#include "cli/table.h"
+#include "cli/document/table.h"
+#include "cli/print/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/format.h"
+#include "cli/document/json.h"
+#include "cli/print/format.h"
+#include "cli/print/terminal.h"
 #include "core/utf8.h"
 
 #define COLUMNS_MOST 32

@@ -1,6 +1,6 @@
 /* The commands, in the order in which weir help names them. */
-#ifndef CLI_COMMAND_COMMANDS_H
-#define CLI_COMMAND_COMMANDS_H
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
 
 #include "cli/cli.h"
 

@@ -1,14 +1,15 @@
 /* weir rate: the limits, and which types they hold. */
-#include "cli/command/rate.h"
-#include "cli/command/commands.h"
+#include "cli/rate/rate.h"
+#include "cli/commands.h"
 
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/format.h"
-#include "cli/text.h"
+#include "cli/document/json.h"
+#include "cli/document/text.h"
+#include "cli/print/format.h"
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
 

@@ -1,8 +1,8 @@
 /* Words of others, which may be any bytes: a handler's reason, what stands in a broken job. */
-#ifndef CLI_TEXT_H
-#define CLI_TEXT_H
+#ifndef CLI_DOCUMENT_TEXT_H
+#define CLI_DOCUMENT_TEXT_H
 
-#include "cli/json.h"
+#include "cli/document/json.h"
 #include "queue/job/job.h"
 
 /* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid

@@ -1,14 +1,16 @@
 /* weir dead: jobs that will not run again without a person: listed, shown, retried, removed. */
-#include "cli/command/dead.h"
-#include "cli/command/commands.h"
+#include "cli/dead/dead.h"
+#include "cli/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/confirm.h"
-#include "cli/outlook.h"
-#include "cli/text.h"
+#include "cli/document/json.h"
+#include "cli/document/outlook.h"
+#include "cli/document/text.h"
+#include "cli/print/terminal.h"
 #include "core/clock.h"
 
 #define IDS_MOST 1000

@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/command/dead.h"
 #include "cli/confirm.h"
-#include "cli/json.h"
-#include "cli/outlook.h"
+#include "cli/dead/dead.h"
+#include "cli/document/json.h"
+#include "cli/document/outlook.h"
 #include "core/duration.h"
 
 #define MIB (INT64_C(1024) * 1024)

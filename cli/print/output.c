@@ -1,4 +1,4 @@
-#include "cli/output.h"
+#include "cli/print/output.h"
 
 #include <stdbool.h>
 #include <stdint.h>

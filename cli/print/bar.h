@@ -1,6 +1,6 @@
 /* Progress on a terminal: one line on standard error that is written anew. */
-#ifndef CLI_BAR_H
-#define CLI_BAR_H
+#ifndef CLI_PRINT_BAR_H
+#define CLI_PRINT_BAR_H
 
 #include "core/error.h"
 

@@ -2,8 +2,8 @@
  * reason, what Redis says. In the word of a %s each byte that is not of a printable character is \xNN: no
  * escape sequence reaches a terminal, and no word begins a line of its own. The rest of fmt is printed as it
  * stands. */
-#ifndef CLI_OUTPUT_H
-#define CLI_OUTPUT_H
+#ifndef CLI_PRINT_OUTPUT_H
+#define CLI_PRINT_OUTPUT_H
 
 #include <stdarg.h>
 #include <stdio.h>

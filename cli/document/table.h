@@ -15,11 +15,11 @@
  * A table fits the terminal, or $COLUMNS: columns are left out, those with nothing but "-" and 0 first, of
  * these the one with the largest drop; a column with drop 0 stays. Elsewhere, in a pipe or a file, all are
  * there. */
-#ifndef CLI_TABLE_H
-#define CLI_TABLE_H
+#ifndef CLI_DOCUMENT_TABLE_H
+#define CLI_DOCUMENT_TABLE_H
 
-#include "cli/color.h"
-#include "cli/json.h"
+#include "cli/document/json.h"
+#include "cli/print/color.h"
 
 /* How a member is shown. One that is missing, null or "" is "-". */
 enum show {
