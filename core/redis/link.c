@@ -1,7 +1,7 @@
 /* link: requests go into a first-in-first-out ring, answers take them out; Redis answers in order.
  *
- *   IDLE -> WAITING -> RESOLVING -> CONNECTING -> GREETING -> UP
- *              ^___________|____________|____________|________|  give_up()
+ *   IDLE -> WAITING -> ROUTING -> CONNECTING -> GREETING -> UP
+ *              ^__________|____________|____________|________|  give_up()
  *
  * Whatever ends a connection is noted in l->failure; give_up() acts on it at the end of one of the link's own
  * watchers, so that no callback runs inside of a call of the user's. Requests are sent by a prepare watcher,
@@ -19,11 +19,9 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/redis/handshake.h"
-#include "core/redis/resolve.h"
 #include "core/redis/wire.h"
 
 #define SECOND_US INT64_C(1000000)
-#define RESOLVE_S 5
 #define CONNECT_S 5 /* for each address of the host */
 #define GREETING_S 5
 #define BACKOFF_FIRST_US (SECOND_US / 10)
@@ -31,7 +29,7 @@
 #define READS_IN_A_ROW 16 /* 1 MiB; then the loop's other watchers have their turn */
 #define REQUESTS_FIRST 64
 
-enum link_state { LINK_IDLE, LINK_WAITING, LINK_RESOLVING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
+enum link_state { LINK_IDLE, LINK_WAITING, LINK_ROUTING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
 
 struct request {
     struct args args;     /* for the repeat after "Function not found" */
@@ -50,7 +48,7 @@ struct link {
     void *arg;
 
     enum link_state state;
-    int64_t until_us;     /* WAITING, RESOLVING, CONNECTING: how long */
+    int64_t until_us;     /* WAITING, ROUTING, CONNECTING: how long */
     struct error failure; /* has a status: to be given up */
     int failures;         /* in a row, without a good answer between */
 
@@ -63,7 +61,8 @@ struct link {
     struct ev_timer timer;
     struct ev_prepare prepare;
     struct ev_io io;
-    struct resolving *resolving; /* asked for the host: one that hangs is asked once, by all attempts */
+    struct route route;      /* of this connection */
+    struct routing *routing; /* asked for the next one: one that hangs is asked once, by all attempts */
     struct arena arena;
     struct wire wire;
 };
@@ -164,7 +163,7 @@ static void push_steps(struct link *l, enum handshake_step first, enum handshake
     struct request q = {.timeout_s = GREETING_S, .deadline_us = clock_mono_us() + GREETING_S * SECOND_US};
 
     for (q.step = first; q.step <= last; q.step++) {
-        handshake_request(&l->address, q.step, &q.args);
+        handshake_request(&l->route.to, q.step, &q.args);
         if (q.args.count == 0)
             continue;
         push(l, &q);
@@ -193,9 +192,9 @@ static void watch_fd(struct link *l, int fd, int events)
     ev_io_start(l->loop, &l->io);
 }
 
-static void watch(struct link *l, int events)
+static void watch(struct link *l, bool write)
 {
-    watch_fd(l, l->wire.fd, events);
+    watch_fd(l, l->wire.fd, write ? EV_READ | EV_WRITE : EV_READ);
 }
 
 static void set_state(struct link *l, enum link_state state, int64_t until_us)
@@ -234,51 +233,59 @@ static void give_up_if_failed(struct link *l)
     l->events->on_down(l->arg, &why);
 }
 
-static void begin_dialing(struct link *l, struct addrinfo *all)
+/* After a step of opening, up to the handshake. */
+static void take_wire_step(struct link *l, int step, const struct error *e)
 {
-    struct error e;
-
-    if (wire_open(&l->wire, &l->address, all, &e) < 0) {
-        fail(l, &e);
+    if (step < 0) {
+        fail(l, e);
         return;
     }
-    set_state(l, LINK_CONNECTING, clock_mono_us() + CONNECT_S * SECOND_US);
-    watch(l, EV_WRITE);
+    if (step == WIRE_DIALING)
+        set_state(l, LINK_CONNECTING, clock_mono_us() + CONNECT_S * SECOND_US);
+    if (step == WIRE_UP)
+        set_state(l, LINK_GREETING, 0);
+    watch(l, wire_wants_write(&l->wire));
+}
+
+static void begin_dialing(struct link *l)
+{
+    struct error e;
+    int step = wire_open(&l->wire, &l->route, &e);
+
+    take_wire_step(l, step, &e);
 }
 
 static void begin_connecting(struct link *l)
 {
-    struct addrinfo *all;
     struct error e;
 
-    if (resolve_at_once(&l->address, &all)) {
-        begin_dialing(l, all);
-    } else if (!l->resolving && resolving_begin(&l->address, &l->resolving, &e) < 0) {
+    if (route_at_once(&l->address, &l->route)) {
+        begin_dialing(l);
+    } else if (!l->routing && routing_begin(&l->address, &l->routing, &e) < 0) {
         fail(l, &e);
     } else {
-        set_state(l, LINK_RESOLVING, clock_mono_us() + RESOLVE_S * SECOND_US);
-        watch_fd(l, resolving_fd(l->resolving), EV_READ);
+        set_state(l, LINK_ROUTING, clock_mono_us() + routing_limit_s(&l->address) * SECOND_US);
+        watch_fd(l, routing_fd(l->routing), EV_READ);
     }
 }
 
 static void forget_question(struct link *l)
 {
-    resolving_drop(l->resolving);
-    l->resolving = NULL;
+    routing_drop(l->routing);
+    l->routing = NULL;
 }
 
-static void take_addresses(struct link *l)
+static void take_route(struct link *l)
 {
-    struct addrinfo *all;
     struct error e;
-    int status = resolving_take(l->resolving, &all, &e);
+    int status = routing_take(l->routing, &l->route, &e);
 
     ev_io_stop(l->loop, &l->io);
     forget_question(l);
     if (status < 0)
         fail(l, &e);
     else
-        begin_dialing(l, all);
+        begin_dialing(l);
 }
 
 static void up_if_greeted(struct link *l)
@@ -292,22 +299,16 @@ static void up_if_greeted(struct link *l)
 static void go_on_connecting(struct link *l)
 {
     struct error e;
-    int n;
+    int step;
 
     ev_io_stop(l->loop, &l->io);
-    n = wire_connected(&l->wire, &e);
-    if (n < 0) {
-        fail(l, &e);
-    } else if (n == 0) {
-        set_state(l, LINK_CONNECTING, clock_mono_us() + CONNECT_S * SECOND_US);
-        watch(l, EV_WRITE);
-    } else {
-        set_state(l, LINK_GREETING, 0);
-        watch(l, EV_READ);
-        push_steps(l, HANDSHAKE_AUTH, HANDSHAKE_LOAD);
-        l->loaded_at = l->answered + l->count;
-        up_if_greeted(l);
-    }
+    step = wire_go_on(&l->wire, &e);
+    take_wire_step(l, step, &e);
+    if (step != WIRE_UP)
+        return;
+    push_steps(l, HANDSHAKE_AUTH, HANDSHAKE_LOAD);
+    l->loaded_at = l->answered + l->count;
+    up_if_greeted(l);
 }
 
 /* ---- Answers */
@@ -403,7 +404,7 @@ static void write_some(struct link *l)
     bool blocked = wire_send(&l->wire, &e) > 0;
 
     if (blocked != ((l->io.events & EV_WRITE) != 0))
-        watch(l, blocked ? EV_READ | EV_WRITE : EV_READ);
+        watch(l, blocked);
 }
 
 static void on_io(struct ev_loop *loop, struct ev_io *io, int revents)
@@ -411,8 +412,8 @@ static void on_io(struct ev_loop *loop, struct ev_io *io, int revents)
     struct link *l = io->data;
 
     (void)loop;
-    if (l->state == LINK_RESOLVING) {
-        take_addresses(l);
+    if (l->state == LINK_ROUTING) {
+        take_route(l);
     } else if (l->state == LINK_CONNECTING) {
         go_on_connecting(l);
     } else {
@@ -430,7 +431,8 @@ static void on_prepare(struct ev_loop *loop, struct ev_prepare *prepare, int rev
 
     (void)loop;
     (void)revents;
-    if (l->state >= LINK_GREETING && !l->failure.status && l->wire.out_len > 0 && !(l->io.events & EV_WRITE))
+    if (l->state >= LINK_GREETING && !l->failure.status && wire_wants_write(&l->wire) &&
+        !(l->io.events & EV_WRITE))
         write_some(l);
 }
 
@@ -457,8 +459,8 @@ static void check_connecting(struct link *l)
 
     if (l->until_us > clock_mono_us())
         return;
-    if (l->state == LINK_RESOLVING)
-        resolving_timed_out(l->resolving, RESOLVE_S, &e);
+    if (l->state == LINK_ROUTING)
+        routing_timed_out(l->routing, &e);
     else
         wire_timed_out(&l->wire, CONNECT_S, &e);
     fail(l, &e);
@@ -473,7 +475,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
     if (l->failure.status == 0) {
         if (l->state == LINK_WAITING && l->until_us <= clock_mono_us())
             begin_connecting(l);
-        else if (l->state == LINK_RESOLVING || l->state == LINK_CONNECTING)
+        else if (l->state == LINK_ROUTING || l->state == LINK_CONNECTING)
             check_connecting(l);
         else if (l->state >= LINK_GREETING)
             check_deadlines(l);
@@ -533,7 +535,7 @@ void link_drop(struct link *l, const char *why)
 {
     struct error e;
 
-    if (l->state < LINK_RESOLVING)
+    if (l->state < LINK_ROUTING)
         return;
     error_set(&e, WEIR_EUNREACHABLE, "redis %s: %s", l->wire.name, why);
     fail(l, &e);

@@ -13,7 +13,6 @@
 #include "core/clock.h"
 #include "core/forks.h"
 #include "core/redis/handshake.h"
-#include "core/redis/resolve.h"
 #include "core/redis/wire.h"
 
 #define CONNECT_S 5 /* for each address of the host */
@@ -21,6 +20,7 @@
 
 struct redis {
     struct redis_address address;
+    struct route route; /* of this connection */
     struct wire wire;
     unsigned forks;
     size_t awaited; /* answers under way */
@@ -73,11 +73,16 @@ void redis_free(struct redis *r)
     free(r);
 }
 
-/* Waits for POLLIN or POLLOUT; 0 or WEIR_EUNREACHABLE. */
-static int wait_for(struct redis *r, short events, int seconds, struct error *e)
+static int64_t in_seconds_us(int seconds)
+{
+    return clock_mono_us() + seconds * INT64_C(1000000);
+}
+
+/* Waits for any of these events until end_us, which was so many seconds away; 0 or WEIR_EUNREACHABLE. */
+static int wait_until(struct redis *r, short events, int64_t end_us, int seconds, struct error *e)
 {
     struct pollfd p = {.fd = r->wire.fd, .events = events};
-    int64_t end_us = clock_mono_us() + seconds * INT64_C(1000000), left_us;
+    int64_t left_us;
     int n;
 
     do {
@@ -94,7 +99,7 @@ static int send_all(struct redis *r, struct error *e)
 
     while ((more = wire_send(&r->wire, e)) > 0) {
         r->sent = true;
-        more = wait_for(r, POLLOUT, REQUEST_S, e);
+        more = wait_until(r, POLLOUT, in_seconds_us(REQUEST_S), REQUEST_S, e);
         if (more < 0)
             return more;
     }
@@ -110,7 +115,7 @@ static int receive_one(struct redis *r, struct redisReply **reply, struct error 
     while ((n = wire_reply(&r->wire, reply, e)) == 0) {
         n = wire_receive(&r->wire, e);
         if (n == 0)
-            n = wait_for(r, POLLIN, REQUEST_S, e);
+            n = wait_until(r, POLLIN, in_seconds_us(REQUEST_S), REQUEST_S, e);
         if (n < 0)
             return n;
     }
@@ -121,15 +126,17 @@ static int receive_one(struct redis *r, struct redisReply **reply, struct error 
 
 static int connect_blocking(struct redis *r, struct error *e)
 {
-    struct addrinfo *all;
-    int n = resolve(&r->address, &all, e);
+    int64_t end_us = 0;
+    int n = route_find(&r->address, &r->route, e);
 
     if (n == 0)
-        n = wire_open(&r->wire, &r->address, all, e);
-    while (n == 0) {
-        n = wait_for(r, POLLOUT, CONNECT_S, e);
+        n = wire_open(&r->wire, &r->route, e);
+    while (n >= 0 && n != WIRE_UP) {
+        if (n == WIRE_DIALING)
+            end_us = in_seconds_us(CONNECT_S);
+        n = wait_until(r, wire_wants_write(&r->wire) ? POLLIN | POLLOUT : POLLIN, end_us, CONNECT_S, e);
         if (n == 0)
-            n = wire_connected(&r->wire, e);
+            n = wire_go_on(&r->wire, e);
     }
     return n < 0 ? n : 0;
 }
@@ -140,7 +147,7 @@ static int send_steps(struct redis *r, enum handshake_step first, enum handshake
     int status = 0;
 
     for (enum handshake_step step = first; !status && step <= last; step++) {
-        handshake_request(&r->address, step, a);
+        handshake_request(&r->route.to, step, a);
         status = a->count > 0 ? wire_add(&r->wire, a, e) : 0;
     }
     /* A Redis that closed may have said why before. */
@@ -156,7 +163,7 @@ static int receive_steps(struct redis *r, enum handshake_step first, enum handsh
     int status = 0;
 
     for (enum handshake_step step = first; !status && step <= last; step++) {
-        handshake_request(&r->address, step, a);
+        handshake_request(&r->route.to, step, a);
         if (a->count == 0)
             continue;
         status = receive_one(r, &reply, e);

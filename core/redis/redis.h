@@ -24,6 +24,7 @@ struct redis_address {
  * stand in brackets. rediss:// is refused with what to use instead. WEIR_ECONFIG with a line that never shows
  * the password. */
 WEIR_CHECKED int redis_address_parse(const char *url, struct redis_address *address, struct error *e);
+#define REDIS_NAME_SIZE 300
 /* "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */
 void redis_address_format(const struct redis_address *address, char *out, size_t size);
 

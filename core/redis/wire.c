@@ -19,6 +19,7 @@
 static void forget_all(struct wire *w)
 {
     w->fd = -1;
+    w->dialing = false;
     w->all = w->next = NULL;
     w->out = NULL;
     w->out_sent = w->out_len = w->out_capacity = 0;
@@ -95,7 +96,7 @@ static void tune(int fd)
         setsockopt(fd, options[i].level, options[i].option, &options[i].value, sizeof options[i].value);
 }
 
-/* 0: connected or on its way; else an errno. */
+/* 0: on its way; else an errno. */
 static int dial(struct wire *w, int family, const struct sockaddr *address, socklen_t len)
 {
     w->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -118,7 +119,7 @@ static int dial_next(struct wire *w, int error, struct error *e)
         w->next = one->ai_next;
         error = dial(w, one->ai_family, one->ai_addr, one->ai_addrlen);
         if (!error)
-            return 0;
+            return WIRE_DIALING;
     }
     cannot_connect(w, error, e);
     wire_close(w);
@@ -132,23 +133,26 @@ static int dial_path(struct wire *w, const struct redis_address *address, struct
 
     snprintf(path.sun_path, sizeof path.sun_path, "%s", address->socket_path);
     error = dial(w, AF_UNIX, (const struct sockaddr *)&path, sizeof path);
-    return error ? dial_next(w, error, e) : 0;
+    return error ? dial_next(w, error, e) : WIRE_DIALING;
 }
 
-int wire_open(struct wire *w, const struct redis_address *address, struct addrinfo *all, struct error *e)
+int wire_open(struct wire *w, struct route *route, struct error *e)
 {
     wire_close(w);
-    w->all = w->next = all;
+    redis_address_format(&route->to, w->name, sizeof w->name);
+    w->all = w->next = route->all;
+    route->all = NULL;
+    w->dialing = true;
     w->reader = w->arena ? arena_reader(w->arena) : redisReaderCreate();
     if (!w->reader) {
         wire_close(w);
         return error_set(e, WEIR_EINTERNAL, "redis %s: out of memory", w->name);
     }
     w->reader->maxbuf = KEEP_BYTES;
-    return all ? dial_next(w, 0, e) : dial_path(w, address, e);
+    return w->all ? dial_next(w, 0, e) : dial_path(w, &route->to, e);
 }
 
-int wire_connected(struct wire *w, struct error *e)
+int wire_go_on(struct wire *w, struct error *e)
 {
     int error = 0;
     socklen_t len = sizeof error;
@@ -158,7 +162,13 @@ int wire_connected(struct wire *w, struct error *e)
     if (error)
         return dial_next(w, error, e);
     forget_addresses(w);
-    return 1;
+    w->dialing = false;
+    return WIRE_UP;
+}
+
+bool wire_wants_write(const struct wire *w)
+{
+    return w->dialing || w->out_len > 0;
 }
 
 /* ---- Sending */

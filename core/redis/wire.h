@@ -8,21 +8,21 @@
 #define CORE_REDIS_WIRE_H
 
 #include "core/error.h"
-#include "core/redis/redis.h"
+#include "core/redis/route.h"
 #include "core/script/args.h"
 
-struct addrinfo;
 struct arena;
 struct redisReader;
 
 struct wire {
     int fd;                      /* -1: closed */
+    bool dialing;                /* not yet connected */
     struct addrinfo *all, *next; /* the host's addresses; the one to try when this one fails */
     char *out;
     size_t out_sent, out_len, out_capacity;
     struct arena *arena; /* where answers are put; NULL: on the heap */
     struct redisReader *reader;
-    char name[300]; /* the address, for messages */
+    char name[REDIS_NAME_SIZE]; /* the address, for messages */
     char in[64 * 1024];
 };
 
@@ -31,12 +31,19 @@ void wire_init(struct wire *w, const struct redis_address *address, struct arena
 /* Frees all; *w is closed and usable again. */
 void wire_close(struct wire *w);
 
-/* Begins to connect to the addresses of the host (core/redis/resolve.h), which it takes over; all NULL: the address
- * is a path. 0: wait until fd is writable, then ask wire_connected. On failure w is closed. */
-WEIR_CHECKED int wire_open(struct wire *w, const struct redis_address *address, struct addrinfo *all,
-                           struct error *e);
-/* 1: connected. 0: that address failed, the next one is being tried with another fd: wait again. */
-WEIR_CHECKED int wire_connected(struct wire *w, struct error *e);
+/* How far opening has come. */
+enum wire_step {
+    WIRE_DIALING, /* an endpoint is being tried, with an fd of its own and a time limit of its own */
+    WIRE_UP,      /* commands may be sent */
+};
+
+/* Begins to connect by that route, whose endpoints it takes over. WIRE_DIALING: wait for fd, then call wire_go_on. On
+ * failure w is closed. */
+WEIR_CHECKED int wire_open(struct wire *w, struct route *route, struct error *e);
+/* Goes on opening; returns how far it has come. */
+WEIR_CHECKED int wire_go_on(struct wire *w, struct error *e);
+/* Must fd be watched for room to write too? For bytes to read it is watched always. */
+bool wire_wants_write(const struct wire *w);
 
 /* Adds a command to what is to be sent. WEIR_EINTERNAL (memory): nothing was added. */
 WEIR_CHECKED int wire_add(struct wire *w, const struct args *a, struct error *e);

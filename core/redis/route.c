@@ -1,0 +1,170 @@
+#include "core/redis/route.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/log/quiet.h"
+#include "core/redis/resolve.h"
+
+#define RESOLVE_S 5
+
+void route_free(struct route *r)
+{
+    if (r->all)
+        freeaddrinfo(r->all);
+    r->all = NULL;
+}
+
+bool route_at_once(const struct redis_address *address, struct route *r)
+{
+    r->to = *address;
+    return resolve_at_once(address, &r->all);
+}
+
+int route_find(const struct redis_address *address, struct route *r, struct error *e)
+{
+    r->to = *address;
+    return resolve(&r->to, &r->all, e);
+}
+
+/* ---- On a thread */
+
+struct routing {
+    struct redis_address address;
+    struct route route;
+    struct error error;    /* 0: it was found */
+    int read_fd, write_fd; /* of a pipe; each is closed by its side */
+    atomic_bool answered;
+    atomic_int holders; /* who asks, and the thread; the last one frees it */
+};
+
+static void release(struct routing *r)
+{
+    if (atomic_fetch_sub(&r->holders, 1) > 1)
+        return;
+    route_free(&r->route);
+    free(r);
+}
+
+void routing_drop(struct routing *r)
+{
+    if (!r)
+        return;
+    close(r->read_fd);
+    release(r);
+}
+
+static void *thread_main(void *arg)
+{
+    struct routing *r = arg;
+
+    if (route_find(&r->address, &r->route, &r->error) == 0)
+        r->error.status = 0;
+    atomic_store(&r->answered, true);
+    quiet_write(r->write_fd, "", 1);
+    close(r->write_fd);
+    release(r);
+    return NULL;
+}
+
+static int open_pipe(struct routing *r)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return errno;
+    r->read_fd = ends[0];
+    r->write_fd = ends[1];
+    return 0;
+}
+
+/* Without the signals of the process, which are for other threads. Returns an errno. */
+static int start_thread(struct routing *r)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&thread, NULL, thread_main, r);
+    if (!failed)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+/* One that has no thread. */
+static void forget(struct routing *r)
+{
+    if (r && r->read_fd >= 0) {
+        close(r->read_fd);
+        close(r->write_fd);
+    }
+    free(r);
+}
+
+int routing_begin(const struct redis_address *address, struct routing **r, struct error *e)
+{
+    struct routing *new = calloc(1, sizeof *new);
+    char name[REDIS_NAME_SIZE];
+    int failed = ENOMEM;
+
+    if (new) {
+        *new = (struct routing){.address = *address, .read_fd = -1, .write_fd = -1, .holders = 2};
+        failed = open_pipe(new);
+    }
+    if (!failed)
+        failed = start_thread(new);
+    if (!failed) {
+        *r = new;
+        return 0;
+    }
+    forget(new);
+    redis_address_format(address, name, sizeof name);
+    return error_set(e, WEIR_EINTERNAL,
+                     "redis %s: cannot ask for the host: %s; raise the limits on threads and files", name,
+                     strerror(failed));
+}
+
+int routing_fd(const struct routing *r)
+{
+    return r->read_fd;
+}
+
+int routing_take(struct routing *r, struct route *route, struct error *e)
+{
+    assert(atomic_load(&r->answered));
+    *e = r->error;
+    if (e->status)
+        return e->status;
+    *route = r->route;
+    r->route.all = NULL;
+    return 0;
+}
+
+int routing_limit_s(const struct redis_address *address)
+{
+    (void)address;
+    return RESOLVE_S;
+}
+
+int routing_timed_out(const struct routing *r, struct error *e)
+{
+    char name[REDIS_NAME_SIZE];
+
+    redis_address_format(&r->address, name, sizeof name);
+    return error_set(
+        e, WEIR_EUNREACHABLE,
+        "redis %s: its name is not resolved within %d s; see whether the name server answers, or "
+        "write the address in numbers",
+        name, routing_limit_s(&r->address));
+}
