@@ -33,9 +33,9 @@ static void format_since(int64_t us, char out[40])
 
 static const struct column columns[] = {
     COLUMN("queue", "name"),
-    COLUMN("waiting", "waiting", .show = SHOW_COUNT),
-    COLUMN("parked", "parked", .show = SHOW_COUNT),
-    COLUMN("workers", "worker_count", .show = SHOW_COUNT, .drop = 1),
+    COLUMN("waiting", "waiting", .show = SHOW_COUNT, .drop = 1),
+    COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 1),
+    COLUMN("workers", "worker_count", .show = SHOW_COUNT, .drop = 2),
     COLUMN("paused since", "paused_since", .show = SHOW_WHEN, .tone = TONE_WARNING),
     {.heading = NULL},
 };

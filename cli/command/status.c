@@ -85,14 +85,14 @@ static const struct column type_columns[] = {
     COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 3),
     COLUMN("held", "held", .show = SHOW_COUNT, .drop = 5, .tone = TONE_WARNING),
     COLUMN("aside", "aside", .show = SHOW_COUNT, .drop = 8),
-    COLUMN("running", "running", .show = SHOW_COUNT),
+    COLUMN("running", "running", .show = SHOW_COUNT, .drop = 1),
     COLUMN("scheduled", "scheduled", .show = SHOW_COUNT, .drop = 7),
     COLUMN("done", "done", .show = SHOW_COUNT, .drop = 4),
     COLUMN("retried", "retried", .show = SHOW_COUNT, .drop = 9),
     COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
     COLUMN("rate", "rule", .drop = 2),
     COLUMN("now", "rate_now", .show = SHOW_RATE, .drop = 6),
-    {.heading = "ends", .put = put_end},
+    {.heading = "ends", .put = put_end, .show = SHOW_WHEN},
     {.heading = NULL},
 };
 

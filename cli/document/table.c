@@ -149,7 +149,7 @@ static void put_blanks(FILE *to, int n)
 
 /* ---- Widths */
 
-static const char *cell_at(const struct table *t, size_t row, int column)
+static char *cell_at(const struct table *t, size_t row, int column)
 {
     return t->cells[row * (size_t)t->count + (size_t)column];
 }
@@ -175,17 +175,26 @@ static bool is_empty_column(const struct table *t, int column)
     return true;
 }
 
+/* The largest goes first; 0: it stays. */
+static int drop_rank(const struct table *t, int column)
+{
+    const struct column *c = &t->columns[column];
+
+    if (c->drop == 0)
+        return 0;
+    if (is_empty_column(t, column))
+        return 1000 + c->drop;
+    return c->tone == TONE_PLAIN ? 1 + c->drop : 1; /* it says what is wrong */
+}
+
 /* Which column goes next; -1: none may. */
 static int choose_drop(const struct table *t)
 {
     int chosen = -1, best = 0;
 
     for (int i = 0; i < t->count; i++) {
-        int rank = t->columns[i].drop;
+        int rank = t->shown[i] ? drop_rank(t, i) : 0;
 
-        if (!t->shown[i] || rank == 0)
-            continue;
-        rank += is_empty_column(t, i) ? 1000 : 0;
         if (rank > best) {
             best = rank;
             chosen = i;
@@ -211,6 +220,30 @@ static int least_line(const struct table *t)
     return width;
 }
 
+static int whole_line(const struct table *t)
+{
+    int last = t->count - 1;
+
+    return least_line(t) + t->widths[last] - least_width(t, last);
+}
+
+/* "in 8m 2s (20:14:05)": without the clock. */
+static void cut_clock(char *cell)
+{
+    char *begin = strstr(cell, " ("), *end = begin ? strchr(begin, ')') : NULL;
+
+    if (end && begin[2] >= '0' && begin[2] <= '9')
+        memmove(begin, end + 1, strlen(end));
+}
+
+static void shorten_times(struct table *t)
+{
+    for (int i = 0; i < t->count; i++)
+        for (size_t row = 0; t->columns[i].show == SHOW_WHEN && row < t->rows; row++)
+            cut_clock(cell_at(t, row, i));
+    measure(t);
+}
+
 static void drop_columns(struct table *t, int width)
 {
     int column;
@@ -227,8 +260,8 @@ static void take_back(struct table *t, int width)
     while (t->drops > 0) {
         int column = t->dropped[--t->drops];
 
-        t->shown[column] = true;
-        t->shown[column] = least_line(t) <= width;
+        t->shown[column] = !is_empty_column(t, column);
+        t->shown[column] = t->shown[column] && least_line(t) <= width;
     }
 }
 
@@ -236,6 +269,8 @@ static void fit(struct table *t, int width)
 {
     int last = t->count - 1, room;
 
+    if (whole_line(t) > width)
+        shorten_times(t);
     drop_columns(t, width);
     take_back(t, width);
     room = width - least_line(t);

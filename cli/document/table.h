@@ -12,9 +12,9 @@
  *   mail    12,345        3  3m ago (20:11:02)
  *   other        0        0  -
  *
- * A table fits the terminal, or $COLUMNS: columns are left out, those with nothing but "-" and 0 first, of
- * these the one with the largest drop; a column with drop 0 stays. Elsewhere, in a pipe or a file, all are
- * there. */
+ * A table fits the terminal, or $COLUMNS. Times lose their clock first. Then columns are left out: those with
+ * nothing but "-" and 0 first, then the one with the largest drop, one with a tone last; a column with drop 0
+ * stays. Elsewhere, in a pipe or a file, all are there. */
 #ifndef CLI_DOCUMENT_TABLE_H
 #define CLI_DOCUMENT_TABLE_H
 
@@ -42,7 +42,7 @@ struct column {
     bool rest;      /* the last column: cut to what the line has left */
     enum tone tone; /* of what is neither "-" nor 0 */
     /* In place of path and show: writes the cell with output_to, and nothing when it is absent. In a sheet it
-     * may have several lines. */
+     * may have several lines. With show = SHOW_WHEN it has such a time. */
     void (*put)(FILE *to, const json_t *row, int64_t now_us);
     bool right; /* right-aligned; for put */
 };

@@ -33,9 +33,13 @@ static int forecast_both(struct cli *cli, const struct limits *limits, const str
     return 0;
 }
 
+/* A reason that both have stands behind the second. */
 static void put_now(FILE *to, const json_t *row, int64_t now_us)
 {
-    rate_put_end(to, json_object_get(row, "finish_at"), json_object_get(row, "because"), now_us);
+    const json_t *because = json_object_get(row, "because");
+
+    rate_put_end(to, json_object_get(row, "finish_at"),
+                 json_equal(because, json_object_get(row, "new_because")) ? NULL : because, now_us);
 }
 
 static void put_then(FILE *to, const json_t *row, int64_t now_us)
@@ -45,10 +49,10 @@ static void put_then(FILE *to, const json_t *row, int64_t now_us)
 
 static const struct column columns[] = {
     COLUMN("type", ""),
-    COLUMN("waiting", "waiting", .show = SHOW_COUNT),
-    COLUMN("parked", "parked", .show = SHOW_COUNT),
-    {.heading = "last start", .put = put_now},
-    {.heading = "it would be", .put = put_then},
+    COLUMN("waiting", "waiting", .show = SHOW_COUNT, .drop = 1),
+    COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 2),
+    {.heading = "last start", .put = put_now, .show = SHOW_WHEN},
+    {.heading = "it would be", .put = put_then, .show = SHOW_WHEN, .rest = true},
     {.heading = NULL},
 };
 

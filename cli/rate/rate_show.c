@@ -421,11 +421,11 @@ static void put_who_paused(FILE *to, const json_t *doc, int64_t now_us)
 
 static const struct column columns[] = {
     COLUMN("limit", "name"),
-    {.heading = "rules", .put = put_rule_names},
-    {.heading = "slots left", .put = put_free, .right = true, .drop = 2},
-    COLUMN("parked", "parked", .show = SHOW_COUNT),
-    {.heading = "next start", .put = put_next},
+    {.heading = "slots left", .put = put_free, .right = true, .drop = 3},
+    COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 2),
+    {.heading = "next start", .put = put_next, .show = SHOW_WHEN, .drop = 1},
     {.heading = "paused", .put = put_who_paused, .drop = 1, .tone = TONE_WARNING},
+    {.heading = "rules", .put = put_rule_names, .rest = true},
     {.heading = NULL},
 };
 
