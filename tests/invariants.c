@@ -10,21 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/client.h"
+#include "core/client/answer.h"
 #include "queue/doctor/doctor.h"
 
 /* Most keys hold what their name says: then one command reads a key, and one all strings. Of the log of
  * changes, which nobody checks, the first. */
 static const char snapshot_text[] =
     "local all, strings = {}, {}\n"
-    "local read = {list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, hash = {'HGETALL'},\n"
+    "local read = {list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, hash = "
+    "{'HGETALL'},\n"
     "              set = {'SMEMBERS'}, string = {'MGET'}, log = {'LRANGE', 0, 0}}\n"
     "local kinds = {queue = 'list', lane = 'list', ring = 'zset', wait = 'zset', wake = 'zset', sleep = "
     "'zset',\n"
-    "               held = 'zset', active = 'hash', stats = 'hash', credit = 'hash', gate = 'string', id = "
+    "               held = 'zset', active = 'hash', stats = 'hash', credit = 'hash', gate = 'string', id "
+    "= "
     "'string',\n"
-    "               stop = 'string', reap = 'string', limits = 'hash', types = 'hash', weights = 'hash',\n"
-    "               queues = 'set', later = 'zset', dead = 'zset', workers = 'zset', duty = 'hash', bell = "
+    "               stop = 'string', reap = 'string', limits = 'hash', types = 'hash', weights = "
+    "'hash',\n"
+    "               queues = 'set', later = 'zset', dead = 'zset', workers = 'zset', duty = 'hash', bell "
+    "= "
     "'list',\n"
     "               spare = 'list', changes = 'log', at = 'set', opened = 'set', clock = 'list'}\n"
     "local function add(key, kind, value)\n"
@@ -725,29 +729,36 @@ const char *snapshot_broken(const struct snapshot *all, int64_t now_us, int64_t 
 
 /* Is what the doctor has found an invariant? Warnings are where nothing of others may be. What others push is
  * registered when a worker looks, and what they write as a limit stays. */
-static bool is_broken(const struct doctor_check *found)
+static bool is_broken(const json_t *check)
 {
-    bool is_strict = strcmp(found->name, "lanes") == 0 || strcmp(found->name, "keys") == 0;
-    bool is_foreign = strcmp(found->name, "limits") == 0 ||
-                      (strcmp(found->name, "registries") == 0 && !strstr(found->text, "alone"));
+    const char *name = answer_text(check, "name"), *state = answer_text(check, "state");
+    bool is_strict = strcmp(name, "keys") == 0 || strcmp(name, "places") == 0;
+    bool is_foreign = strcmp(name, "limits") == 0 ||
+                      (strcmp(name, "registries") == 0 && !strstr(answer_text(check, "text"), "alone"));
 
-    return strcmp(found->name, "structures") != 0 && !is_foreign &&
-           found->state >= (is_strict ? DOCTOR_WARNING : DOCTOR_WRONG);
+    if (strcmp(name, "structures") == 0 || is_foreign)
+        return false;
+    return strcmp(state, "wrong") == 0 || (is_strict && strcmp(state, "ok") != 0);
 }
 
 const char *doctor_broken(struct redis *r, const char *prefix, int64_t now_us)
 {
     static char why[512];
     struct weir w = {.redis = r};
-    struct doctor d = {.count = 0};
+    struct doctor d = {.checks = NULL};
+    json_t *check;
+    size_t i;
     int status;
 
     snprintf(w.prefix, sizeof w.prefix, "%s", prefix);
     status = doctor_structures(&w, now_us, false, &d);
     snprintf(why, sizeof why, "%s", status ? w.error.text : "");
-    for (size_t i = 0; !*why && i < d.count; i++)
-        if (is_broken(&d.checks[i]))
-            snprintf(why, sizeof why, "doctor: %s: %s", d.checks[i].name, d.checks[i].text);
+    json_array_foreach(d.checks, i, check)
+    {
+        if (!*why && is_broken(check))
+            snprintf(why, sizeof why, "doctor: %s: %s", answer_text(check, "name"),
+                     answer_text(check, "text"));
+    }
     doctor_free(&d);
     return *why ? why : NULL;
 }

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "core/client/answer.h"
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "core/script/script.h"
@@ -46,18 +47,20 @@ static void examine(bool repair)
 static const char *findings(void)
 {
     static char text[32768];
-    size_t len = 0;
+    size_t len = 0, i;
     bool structures = false;
+    json_t *check;
 
     *text = '\0';
-    for (size_t i = 0; i < doctor.count; i++) {
-        const struct doctor_check *c = &doctor.checks[i];
-        bool told = structures && c->state != DOCTOR_OK && strcmp(c->name, "structures") != 0;
+    json_array_foreach(doctor.checks, i, check)
+    {
+        const char *name = answer_text(check, "name"), *state = answer_text(check, "state");
+        bool told = structures && strcmp(state, "ok") != 0 && strcmp(name, "structures") != 0;
 
         if (told && len < sizeof text - 2000)
-            len += (size_t)snprintf(text + len, sizeof text - len, "%d %s %s; %s\n", (int)c->state, c->name,
-                                    c->text, c->todo);
-        structures |= strcmp(c->name, "functions") == 0;
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s %s %s; %s\n", state, name,
+                                    answer_text(check, "text"), answer_text(check, "do"));
+        structures |= strcmp(name, "functions") == 0;
     }
     return text;
 }
@@ -250,26 +253,26 @@ static const struct loss {
     bool uncounted;   /* of what is scheduled, nobody can tell how many are retries */
 } losses[] = {
     {"queue:", "counters say that ", false},
-    {"lane:", "which has no", false},
-    {"ring:", "is in no ring and at no gate", false},
-    {"wait:default/keyed", "is in no ring and at no gate", false},
-    {"wait:low/keyed", "is in no ring and at no gate", false},
-    {"wait:", "is at no gate and is not held", false},
-    {"wake:", "is not in wake", false},
-    {"sleep:", "is not in sleep", false},
-    {"held:", "is at no gate and is not held", false},
-    {"at:con#0", "gate con#0 does not list queue default", false},
+    {"lane:", "and there is no lane:", false},
+    {"ring:", "waits nowhere: nobody looks at its", false},
+    {"wait:default/keyed", "waits nowhere: nobody looks at its", false},
+    {"wait:low/keyed", "waits nowhere: nobody looks at its", false},
+    {"wait:", "waits nowhere: nobody looks at its", false},
+    {"wake:", "has waiters, and nothing opens it for them", false},
+    {"sleep:", "has waiters, and nothing opens it for them", false},
+    {"held:", "waits nowhere: nobody looks at its", false},
+    {"at:con#0", "gate con#0 of queue default has waiters, and nothing opens it for them", false},
     {"at:", NULL, false},
     {"gate:con#0", "gate con#0 counts 0 jobs in flight, and 2 leases took it", false},
     {"gate:", NULL, false},
     {"limits", "type t uses limit shared, which does not exist", false},
-    {"types", "is not in types", false},
+    {"types", "is not in types: status skips it", false},
     {"weights", "limit two has weights, and none of them is there", false},
-    {"queues", "is not in queues", false},
-    {"later", " scheduled; found", true},
+    {"queues", "is not in queues: status and", false},
+    {"later", NULL, true},
     {"active:w", "worker w has a deadline and no record", false},
     {"workers", "worker w is not in workers", false},
-    {"stats:", "counters say", true},
+    {"stats:", NULL, true},
     {"dead", NULL, false},
     {"reap", NULL, false},
     {"duty", NULL, false},
@@ -317,8 +320,8 @@ static void lose(const char *name)
         expect_finding(name, loss->told);
         if (beyond_repair)
             must(turns_rate("shared", "1/5000000/1"));
-        repair(name);
     }
+    repair(name);
     if (!loss->uncounted)
         turns_check();
     run_all(name);
@@ -536,49 +539,47 @@ static const struct damage {
     const char *told;
 } damages[] = {
     {{"ZADD wait:default/keyed#0/ghost 5 keyed/ghost", NULL},
-     "gate keyed#0/ghost of queue default has waiters and is not in sleep"},
+     "gate keyed#0/ghost of queue default has waiters, and nothing opens it for them"},
     {{"ZADD wait:default/keyed#0/ghost 5 keyed/ghost", "ZADD sleep:default 1 keyed#0/ghost"},
-     "gate keyed#0/ghost of queue default lists lane keyed/ghost, which has no jobs"},
-    {{"ZADD wait:default/- 5 ghost", NULL},
-     "gate - of queue default lists type ghost, which has no jobs there"},
-    {{"ZADD ring:default/t 5 ghost", NULL}, "ring default/t lists lane default/t/ghost, which has no jobs"},
-    {{"ZADD ring:low/ghost 5 key", NULL}, "type ghost of queue low is at no gate and is not held"},
-    {{"ZADD ring:low/keyed 5 key0", NULL}, "lane low/keyed/key0 is in several places: its ring"},
+     "wait:default/keyed#0/ghost lists keyed/ghost, and there is no lane:default/keyed/ghost"},
+    {{"ZADD wait:default/- 5 ghost", NULL}, "wait:default/- lists ghost, and there is no ring:default/ghost"},
+    {{"ZADD ring:default/t 5 ghost", NULL},
+     "ring:default/t lists ghost, and there is no lane:default/t/ghost"},
+    {{"ZADD ring:low/ghost 5 key", NULL}, "low/ghost waits nowhere: nobody looks at its 1 lane"},
+    {{"ZADD ring:low/keyed 5 key0", NULL},
+     "low/keyed/key0 waits in several places: ring:low/keyed, wait:low/keyed#0/key0"},
     {{"ZADD held:default 5 slow", NULL},
-     "type slow of queue default is in several places: held, gate slow#0"},
-    {{"ZADD wait:default/- 5 slow", "ZADD wake:default 5 -"},
-     "type slow of queue default is in several places"},
-    {{"ZADD wait:default/shared#0 5 slow", NULL}, "type slow of queue default is in several places"},
-    {{"ZADD wait:default/con#0 5 t", NULL}, "type t of queue default is in several places"},
-    {{"ZADD wait:low/ghost#0 5 t", "ZADD wake:low +inf ghost#0"}, "type t of queue low is in several places"},
+     "default/slow waits in several places: held:default, wait:default/slow#0"},
+    {{"ZADD wait:default/- 5 slow", "ZADD wake:default 5 -"}, "default/slow waits in several places"},
+    {{"ZADD wait:default/shared#0 5 slow", NULL}, "default/slow waits in several places"},
+    {{"ZADD wait:default/con#0 5 t", NULL}, "default/t waits in several places"},
+    {{"ZADD wait:low/ghost#0 5 t", "ZADD wake:low +inf ghost#0"}, "low/t waits in several places"},
     {{"ZADD wait:low/shared#0/key0 5 keyed/key0", "ZADD sleep:low 1900000000000000 shared#0/key0"},
-     "lane low/keyed/key0 is in several places"},
-    {{"DEL gate:con#0", "DEL active:w"}, "gate con#0 has room, and queue default waits there"},
-    {{"ZADD held:low 5 ghost", NULL}, "held:low lists type ghost, which has no jobs there"},
-    {{"ZADD wake:default 5 ghost#0", NULL}, "wake:default lists gate ghost#0, where nobody waits"},
-    {{"ZADD sleep:low 5 keyed#0/ghost", NULL}, "sleep:low lists gate keyed#0/ghost, where nobody waits"},
-    {{"ZADD wake:ghost 5 *", NULL}, "wake:ghost has *, and no lane sleeps"},
-    {{"ZREM wake:low *", NULL}, "wake:low has no *, and lanes sleep"},
-    {{"ZADD wake:low 1900000000000000 *", NULL}, "wake:low has * later than the first gate of sleep"},
+     "low/keyed/key0 waits in several places"},
+    {{"DEL gate:con#0", "DEL active:w"},
+     "gate con#0 of queue default has waiters, and nothing opens it for them"},
+    {{"ZADD held:low 5 ghost", NULL}, "held:low lists ghost, and there is no ring:low/ghost"},
+    {{"ZADD wake:default 5 ghost#0", NULL},
+     "wake:default lists ghost#0, and there is no wait:default/ghost#0"},
+    {{"ZADD sleep:low 5 keyed#0/ghost", NULL},
+     "sleep:low lists keyed#0/ghost, and there is no wait:low/keyed#0/ghost"},
+    {{"ZADD wake:ghost 5 *", NULL}, "wake:ghost does not say when lanes in sleep wake"},
+    {{"ZREM wake:low *", NULL}, "wake:low does not say when lanes in sleep wake"},
+    {{"ZADD wake:low 1900000000000000 *", NULL}, "wake:low does not say when lanes in sleep wake"},
     {{"ZADD wait:default/slow#0 5 slow/key", NULL},
-     "gate slow#0 of queue default lists slow/key, which cannot wait there"},
-    {{"ZADD wait:default/slow#0 5 {}", NULL}, "which cannot wait there"},
-    {{"RPUSH lane:low/slow/ x", NULL},
-     "lane low/slow/ is in no ring and at no gate: nobody looks at its 1 job"},
+     "wait:default/slow#0 lists slow/key, and there is no such place"},
+    {{"ZADD wait:default/slow#0 5 {}", NULL}, "lists {}, and there is no such place"},
+    {{"RPUSH lane:low/slow/ x", NULL}, "low/slow/ waits nowhere: nobody looks at its 1 job"},
     {{"HSET active:ghost 1.A/default/t/ x", NULL},
      "worker ghost is not in workers: nobody takes its 1 job back"},
     {{"ZADD workers 1900000000000000 ghost", NULL}, "worker ghost has a deadline and no record"},
     {{"HDEL active:w @", NULL}, "worker w has a deadline and no record"},
-    {{"HINCRBY stats:slow returned 3", NULL}, "type slow: counters say"},
-    {{"HINCRBY stats:t done 3", NULL}, "type t: counters say"},
-    {{"HINCRBY stats:t scheduled -2", NULL}, "type t: counters say"},
     {{"HSET stats:t pulled abc", NULL}, "type t: the counters pulled are not whole numbers"},
     {{"HSET stats:t done 9007199254740993 dead 00", NULL},
      "type t: the counters done, dead are not whole numbers"},
-    {{"HINCRBY dead_bytes bytes 5", NULL}, "dead_bytes counts 92 bytes of dead jobs, and they have 87"},
     {{"SREM queues low", NULL}, "queue low is not in queues"},
     {{"HDEL types slow", NULL}, "type slow is not in types"},
-    {{"ZADD batches 5 ghost", NULL}, "batches lists batch ghost, which does not exist"},
+    {{"ZADD batches 5 ghost", NULL}, "batches lists ghost, and there is no batch:ghost"},
     {{"HSET batch:b total 3 done 2 dead 1 sealed 5", NULL},
      "batch b: all of its jobs have ended, and it has not"},
 };
@@ -619,6 +620,28 @@ static void test_damage_that_is_planted(void **state)
         plant_and_repair(&damages[i], false);
     for (size_t i = 0; i < COUNT(beyond_repair); i++)
         plant_and_repair(&beyond_repair[i], true);
+}
+
+/* A look counts no jobs; a repair does. */
+static void test_counters_are_counted_by_repairs(void **state)
+{
+    static const struct damage wrong[] = {
+        {{"HINCRBY stats:slow returned 3", NULL}, "slow: there are -3 parked, +0 running, +0 scheduled"},
+        {{"HINCRBY stats:t done 3", NULL}, "t: there are +0 parked, +3 running, +0 scheduled"},
+        {{"HINCRBY stats:t scheduled -2", NULL}, "t: there are +0 parked, +0 running, +2 scheduled"},
+        {{"DEL stats:t", NULL}, "type t: there are +"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        scene();
+        plant(wrong[i].command[0]);
+        expect_health(wrong[i].command[0]);
+        examine(true);
+        if (doctor.broken || !tells("repaired counters type") || !tells(wrong[i].told))
+            fail_msg("%s: %s", wrong[i].command[0], findings());
+        expect_health(wrong[i].command[0]);
+    }
 }
 
 /* What is behind a gate that only an end opens starts without the doctor when `queues` is lost. */
@@ -710,8 +733,7 @@ static void test_a_worker_whose_jobs_a_key_keeps(void **state)
     free(redis_text("SET", ALONE("t"), "foreign"));
     pass("x", LEASE_US);
     turns.now_us += SECOND_US;
-    expect_finding("kept", "worker w is silent, and its 1 job cannot be taken back: " ALONE(
-                               "t") " is a string, not a list; another program writes here");
+    expect_finding("kept", ALONE("t") " is a string, not a list; weir doctor --repair repairs it");
     assert_true(doctor.broken);
     free(redis_text("DEL", ALONE("t")));
     expect_finding("silent", "worker w is silent, 1 s past its deadline, with 1 job");
@@ -775,17 +797,13 @@ static void test_notes(void **state)
     (void)state;
     scene();
     plant("SET nonsense:key x");
-    free(redis_text("HSET", PREFIX "duty", "gone", "w9 5 default"));
     plant("RPUSH aside:b x");
     turns.now_us += LEASE_US + 9 * SECOND_US;
     expect_health("notes");
     assert_true(tells("nonsense:key: not a key of this version; it is another program's"));
     assert_true(tells("worker w is silent, 9 s past its deadline") || tells("worker w is silent"));
     assert_true(tells("batch b is not paused, and has 1 job set aside; weir batch resume"));
-    assert_true(tells("duty lists group gone, whose last worker w9 is gone; weir doctor --repair"));
     examine(true);
-    assert_true(tells("repaired"));
-    assert_int_equal(redis_number("HEXISTS", PREFIX "duty", "gone"), 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "nonsense:key"), 1);
 }
 
@@ -816,12 +834,9 @@ static void test_wrong_arguments(void **state)
         {"doctor", {"", "1001"}},
         {"doctor", {"limits:", "1"}},
         {"doctor", {"queue:default", "1"}},
-        {"doctor_again", {"0"}},
-        {"doctor_again", {"1", "mail"}},
-        {"doctor_again", {"0", "2", "w"}},
-        {"doctor_again", {"0", "0", "nothing x"}},
-        {"doctor_mend", {"x", "0", "lane a"}},
-        {"doctor_mend", {"0", "0", "queue default", "nothing x"}},
+        {"doctor_again", {"nothing x"}},
+        {"doctor_again", {""}},
+        {"doctor_mend", {"queue default", "nothing x"}},
     };
 
     (void)state;
@@ -882,15 +897,17 @@ static void test_exit_codes(void **state)
     free(server_ask(&s.server, "CONFIG", "SET", "appendonly", "no", NULL));
     weir(&s, s.server.url, "");
     expect_line(&s, 65,
-                "wrong: gates: wake:default lists gate ghost#0, where nobody waits; weir doctor --repair "
+                "wrong: places: wake:default lists ghost#0, and there is no wait:default/ghost#0; weir "
+                "doctor --repair "
                 "repairs it\n");
     expect_line(&s, 65, "warning: aof: off");
-    assert_true(strstr(s.o.out, "warning: aof") < strstr(s.o.out, "wrong: gates"));
+    assert_true(strstr(s.o.out, "warning: aof") < strstr(s.o.out, "wrong: places"));
     expect_line(&s, 65, "see above\n2 wrong, 1 warning\n");
     assert_string_equal(s.o.err, "");
     weir(&s, s.server.url, "--repair");
     expect_line(&s, 0,
-                "repaired: gates: wake:default lists gate ghost#0, where nobody waits; repaired: removed "
+                "repaired: places: wake:default lists ghost#0, and there is no wait:default/ghost#0; "
+                "repaired: removed "
                 "from the list\n");
     weir(&s, s.server.url, "");
     expect_line(&s, 0, "they agree");
@@ -921,10 +938,10 @@ static void test_json(void **state)
     json_array_foreach(json_object_get(doc, "checks"), i, check)
     {
         found |=
-            strcmp(json_string_value(json_object_get(check, "name")), "gates") == 0 &&
+            strcmp(json_string_value(json_object_get(check, "name")), "places") == 0 &&
             strcmp(json_string_value(json_object_get(check, "state")), "wrong") == 0 &&
             strcmp(json_string_value(json_object_get(check, "do")), "weir doctor --repair repairs it") == 0 &&
-            strstr(json_string_value(json_object_get(check, "text")), "wake:default lists gate gho?st");
+            strstr(json_string_value(json_object_get(check, "text")), "wake:default lists gho?st");
         assert_int_equal(json_object_size(check), 4);
     }
     assert_true(found);
@@ -1277,6 +1294,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_key_of_a_wrong_kind),
         cmocka_unit_test(test_nothing_that_was_put_aside_is_overwritten),
         cmocka_unit_test(test_damage_that_is_planted),
+        cmocka_unit_test(test_counters_are_counted_by_repairs),
         cmocka_unit_test(test_lost_queues_stop_nobody),
         cmocka_unit_test(test_leases_of_nobody_return),
         cmocka_unit_test(test_a_redis_that_came_back_empty),

@@ -1,69 +1,60 @@
 /* weir doctor: is all as it should be? */
-#include "queue/doctor/doctor.h"
+#include <string.h>
+
 #include "cli/commands.h"
 #include "cli/document/json.h"
-#include "cli/document/text.h"
 #include "cli/print/color.h"
 #include "cli/print/format.h"
+#include "queue/doctor/doctor.h"
 
 static int run_doctor(struct cli *cli, int argc, char **argv);
 
 const struct command command_doctor = {.name = "doctor", .run = run_doctor};
 
-static const struct {
-    const char *name;
-    enum tone tone;
-} states[] = {[DOCTOR_OK] = {"ok", TONE_PLAIN},
-              [DOCTOR_REPAIRED] = {"repaired", TONE_GOOD},
-              [DOCTOR_WARNING] = {"warning", TONE_WARNING},
-              [DOCTOR_WRONG] = {"wrong", TONE_WRONG}};
+/* By state. */
+static const enum tone tones[] = {TONE_PLAIN, TONE_GOOD, TONE_WARNING, TONE_WRONG};
 
-static json_t *doctor_json(const struct doctor *d)
+static bool is_in(const json_t *check, enum doctor_state state)
 {
-    json_t *checks = json_array();
-
-    for (size_t i = 0; i < d->count; i++) {
-        const struct doctor_check *c = &d->checks[i];
-
-        json_array_append_new(checks, json_pack("{s:s, s:s, s:o, s:o}", "name", c->name, "state",
-                                                states[c->state].name, "text", text_word(c->text), "do",
-                                                text_json(span_str(c->todo))));
-    }
-    return json_pack("{s:o}", "checks", checks);
+    return strcmp(answer_text(check, "state"), doctor_states[state]) == 0;
 }
 
-/* The last line: "1 wrong, 2 warnings". */
-static void print_sum(const struct doctor *d)
+/* Prints those in a state; returns how many they are. */
+static size_t print_checks(const json_t *checks, enum doctor_state state)
 {
-    size_t wrong = 0, warnings = 0;
+    size_t count = 0, i;
+    json_t *check;
+
+    json_array_foreach(checks, i, check)
+    {
+        const char *todo = answer_text(check, "do");
+
+        if (!is_in(check, state))
+            continue;
+        output_toned(stdout, tones[state], "%s", doctor_states[state]);
+        output(": %s: %s%s%s\n", answer_text(check, "name"), answer_text(check, "text"), *todo ? "; " : "",
+               todo);
+        count++;
+    }
+    return count;
+}
+
+/* What is wrong comes last, then "1 wrong, 2 warnings". */
+static void print_doctor(const struct doctor *d)
+{
+    size_t counts[DOCTOR_WRONG + 1], wrong, warnings;
     char text[PHRASE_SIZE];
 
-    for (size_t i = 0; i < d->count; i++) {
-        wrong += d->checks[i].state == DOCTOR_WRONG;
-        warnings += d->checks[i].state == DOCTOR_WARNING;
-    }
-    wrong -= d->broken; /* structures: says once more that some were */
+    for (enum doctor_state state = DOCTOR_OK; state <= DOCTOR_WRONG; state++)
+        counts[state] = print_checks(d->checks, state);
+    warnings = counts[DOCTOR_WARNING];
+    wrong = counts[DOCTOR_WRONG] - d->broken; /* structures: says once more that some were */
     if (wrong)
         output_toned(stdout, TONE_WRONG, "%zu wrong%s", wrong, warnings ? ", " : "\n");
     if (warnings)
         output_toned(stdout, TONE_WARNING, "%s\n", counted((int64_t)warnings, "warning", text));
     if (!wrong && !warnings)
         output("nothing is wrong\n");
-}
-
-/* What is wrong comes last. */
-static void print_doctor(const struct doctor *d)
-{
-    for (enum doctor_state state = DOCTOR_OK; state <= DOCTOR_WRONG; state++)
-        for (size_t i = 0; i < d->count; i++) {
-            const struct doctor_check *c = &d->checks[i];
-
-            if (c->state != state)
-                continue;
-            output_toned(stdout, states[state].tone, "%s", states[state].name);
-            output(": %s: %s%s%s\n", c->name, c->text, *c->todo ? "; " : "", c->todo);
-        }
-    print_sum(d);
 }
 
 /* The exit code says it once more. */
@@ -96,7 +87,7 @@ static int run_doctor(struct cli *cli, int argc, char **argv)
     if (doctor_run(w, -1, repair, &d) < 0)
         status = cli_failed(cli, w);
     else if (cli->json)
-        status = json_print(cli, doctor_json(&d));
+        status = json_print(cli, json_pack("{s:O}", "checks", d.checks));
     else
         print_doctor(&d);
     if (status == 0)

@@ -10,24 +10,19 @@
 #define QUEUE_DOCTOR_DOCTOR_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "core/client/answer.h"
 
 struct weir;
 
 enum doctor_state { DOCTOR_OK, DOCTOR_REPAIRED, DOCTOR_WARNING, DOCTOR_WRONG };
-
-struct doctor_check {
-    char *name;
-    enum doctor_state state;
-    char *text, *todo; /* todo: "" when there is nothing to do; all three are printable ASCII */
-};
+extern const char *const doctor_states[]; /* "ok", "repaired", "warning", "wrong" */
 
 struct doctor {
-    struct doctor_check *checks;
-    size_t count, capacity;
+    json_t
+        *checks; /* [{"name", "state", "text", "do"}]: do: null when there is nothing to do; all are printable
+                       ASCII */
     bool no_memory;
     bool misconfigured; /* Redis or its settings are wrong */
     bool refused;       /* the user lacks rights */
@@ -42,12 +37,9 @@ void doctor_free(struct doctor *d);
 
 /* ---- Between its parts */
 
-/* Adds what was looked at; todo may be NULL. Control characters and what is not ASCII become '?'. */
+/* Adds what was looked at; todo "" or NULL: nothing. Control characters and what is not ASCII become '?'. */
 void doctor_add(struct doctor *d, const char *name, enum doctor_state state, const char *todo,
                 const char *fmt, ...) WEIR_PRINTF(5, 6);
-void doctor_clear(struct doctor *d);
-/* The checks of from go behind those of to; frees from. */
-void doctor_move(struct doctor *to, struct doctor *from);
 /* Redis itself. *usable: the structures can be looked at. */
 WEIR_CHECKED int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, bool *usable);
 /* The settings, by what INFO says and min_replicas_to_write, which it does not. Returns whether the structures can

@@ -1,7 +1,7 @@
 -- doctor_again: looks once more, and at all places, at things that seemed wrong.
 --
 -- KEYS[1] prefix
--- ARGV: now, n, limit * n, n, worker * n, thing, ... (as of doctor_faults.each)
+-- ARGV: now, thing, ... (as of doctor_faults.each)
 -- reply: JSON: found, a list of doctor_faults.find
 -- writes: nothing
 -- uses: doctor_faults

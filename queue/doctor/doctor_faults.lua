@@ -1,14 +1,13 @@
 -- doctor_faults: what the doctor can find. A fault has the check that names it, how bad it is, its sentence, and what to do: a
 -- repair, or words for the user.
 --
---   doctor_faults.find(family, name, deep) -> what is wrong with a thing: {fault, check, state, text, todo, repair (true: --repair
+--   doctor_faults.find(family, name)       -> what is wrong with a thing: {fault, check, state, text, todo, repair (true: --repair
 --                                             does it)}; nil: nothing
 --   doctor_faults.note(fault, ...)         -> the same of what needs no second look; the values of its sentence follow
 --   doctor_faults.repair(family, name)     -> judges a thing at all places and repairs it: as find, with done, in words, when it
 --                                             was repaired
---   doctor_faults.each(ARGV, verb)         -> find or repair of each thing, the reply of a script with these arguments: now, n,
---                                             limit * n (that gates are named after and that are not there), n, worker * n (that
---                                             are not registered), "<family> <name>" of each thing
+--   doctor_faults.each(ARGV, verb)         -> find or repair of each thing, the reply of a script with these arguments: now,
+--                                             "<family> <name>" of each thing
 --
 -- uses: doctor_judge doctor_repair
 local doctor_faults = {}
@@ -18,50 +17,30 @@ local ENQUEUE_AGAIN = 'enqueue again what is missing, compare the limits with wh
 
 -- check, state, sentence, repair or what to do
 local faults = {
-    ['lane-nowhere'] = {'lanes', 'wrong', 'lane %s is in no ring and at no gate: nobody looks at its %s', R.lane},
-    ['lane-twice'] = {'lanes', 'wrong', 'lane %s is in several places: %sgate %s', R.lane},
-    ['no-lane'] = {'lanes', 'wrong', '%s lists lane %s, which has no jobs', R.name},
-    ['credit'] = {'lanes', 'warning', 'credit:%s/%s lists lane %s, which has no jobs', R.credit},
-
-    ['type-nowhere'] = {'types', 'wrong', 'type %s of queue %s is at no gate and is not held: nobody looks at its %s', R.type},
-    ['type-twice'] = {'types', 'wrong', 'type %s of queue %s is in several places: %sgate %s', R.type},
-    ['no-ring'] = {'types', 'wrong', '%s lists type %s, which has no jobs there', R.name},
+    ['nowhere'] = {'places', 'wrong', '%s waits nowhere: nobody looks at its %s', R.place},
+    ['twice'] = {'places', 'wrong', '%s waits in several places: %s', R.place},
+    ['listed'] = {'places', 'wrong', '%s lists %s, and there is no %s', R.listed},
+    ['credit'] = {'places', 'warning', '%s lists %s, and there is no %s', R.listed},
     ['held'] = {'held', 'warning', 'type %s of queue %s is held: no worker that looked can run it', 'start a worker that has a handler for it'},
 
-    ['misplaced'] = {'gates', 'wrong', 'gate %s of queue %s lists %s, which cannot wait there', R.name},
-    ['gate-unlisted'] = {'gates', 'wrong', 'gate %s of queue %s has waiters and is not in %s: it never opens for them', R.gate},
-    ['queue-unlisted'] = {'gates', 'wrong', 'gate %s does not list queue %s, which has waiters there: the end of a job does not wake them', R.gate},
-    ['room-unused'] = {'gates', 'wrong', 'gate %s has room, and queue %s waits there for the end of a job: nobody wakes it', R.gate},
-    ['gate-empty'] = {'gates', 'wrong', '%s:%s lists gate %s, where nobody waits', R.gate_empty},
-    ['star-alone'] = {'gates', 'wrong', 'wake:%s has *, and no lane sleeps', R.star},
-    ['star-missing'] = {'gates', 'wrong', 'wake:%s has no *, and lanes sleep: nobody wakes them', R.star},
-    ['star-late'] = {'gates', 'wrong', 'wake:%s has * later than the first gate of sleep: lanes wake late', R.star},
-
+    ['closed'] = {'gates', 'wrong', 'gate %s of queue %s has waiters, and nothing opens it for them', R.gate},
+    ['star'] = {'gates', 'wrong', 'wake:%s does not say when lanes in sleep wake', R.star},
     ['slots'] = {'slots', 'wrong', 'gate %s counts %s in flight, and %d leases took it', R.slots},
     ['slots-uncounted'] = {'slots', 'ok', 'not checked: %s running are too many to count in one call', ''},
-    ['counters'] = {'counters', 'wrong', 'type %s: counters say %d parked, %d running, %d scheduled; found %d, %d, %d', R.counters},
-    ['counters-moving'] = {'counters', 'wrong', 'type %s: counters say %d parked, %d running, %d scheduled; found %d, %d, %d',
+
+    ['counters'] = {'counters', 'wrong', 'type %s: there are %+d parked, %+d running, %+d scheduled jobs than counted', R.counters},
+    ['counters-moving'] = {'counters', 'wrong', 'type %s: there are %+d parked, %+d running, %+d scheduled jobs than counted',
                            'its jobs move, so the right numbers are not known: stop its workers, then weir doctor --repair'},
-    ['counters-unsure'] = {'counters', 'ok', '%s', ''},
     ['counter'] = {'counters', 'wrong', 'type %s: the counters %s are not whole numbers', R.counter},
     ['queued'] = {'queues', 'warning', 'counters say that %s wait, and %d are in queues: a queue was deleted by hand', R.queued},
-    ['queued-more'] = {'queues', 'warning', 'counters say that %s wait, and %d are in queues: a queue was deleted or purged by hand',
-                       'weir doctor --repair sets the counters right once all queues are empty'},
     ['dead'] = {'dead', 'warning', '%s', 'weir dead list'},
-    ['dead-bytes'] = {'dead', 'wrong', 'dead_bytes counts %s bytes of dead jobs, and they have %s', R.dead_bytes},
 
     ['worker-unlisted'] = {'workers', 'wrong', 'worker %s is not in workers: nobody takes its %s back when it dies', R.worker_unlisted},
     ['worker-bare'] = {'workers', 'wrong', 'worker %s has a deadline and no record', R.worker_bare},
     ['silent'] = {'workers', 'warning', 'worker %s is silent, %d s past its deadline, with %s',
                   'start a worker: its heartbeats take the jobs of silent workers back'},
-    ['kept'] = {'workers', 'wrong', 'worker %s is silent, and its %s cannot be taken back: %s',
-                'another program writes here: rename or delete that key, then a heartbeat takes them back'},
     ['token'] = {'workers', 'wrong', 'a lease cannot be read: %s', 'its job goes to the dead jobs when its worker ends'},
-    ['duty'] = {'duty', 'warning', 'duty lists group %s, whose last worker %s is gone', R.duty},
-
-    ['queue'] = {'registries', 'wrong', 'queue %s is not in queues: status and changes of limits skip it', R.queue},
-    ['alone'] = {'registries', 'wrong', '%s is not in alone: nobody runs its jobs', R.queue},
-    ['type'] = {'registries', 'wrong', 'type %s is not in types: status skips it', R.type_name},
+    ['unregistered'] = {'registries', 'wrong', '%s is not in %s: %s', R.register},
 
     ['limit'] = {'limits', 'wrong', 'limit %s: its rules cannot be read, so its types stand still: %s', 'set it again: weir rate set NAME RULE'},
     ['limit-gone'] = {'limits', 'wrong', 'type %s uses limit %s, which does not exist: it has no effect', 'weir rate set NAME RULE, or weir rate unuse TYPE NAME'},
@@ -75,7 +54,6 @@ local faults = {
     ['schedule'] = {'schedules', 'wrong', 'schedule %s has no next occurrence: it never runs again', 'add it again: weir schedule add'},
     ['batch'] = {'batches', 'wrong', 'batch %s: %d have ended, of %s', 'its numbers are lost; its jobs are not affected'},
     ['batch-open'] = {'batches', 'wrong', 'batch %s: all of its jobs have ended, and it has not', R.batch_open},
-    ['batch-gone'] = {'batches', 'wrong', 'batches lists batch %s, which does not exist', R.batch_gone},
     ['aside'] = {'batches', 'warning', 'batch %s is not paused, and has %s set aside', 'weir batch resume NAME'},
 
     ['in-the-way'] = {'keys', 'wrong', '%s is a %s, not a %s', R.key},
@@ -99,7 +77,7 @@ end
 
 local function found(fault, ...) return fault and doctor_faults.note(fault, ...) end
 
-function doctor_faults.find(family, name, deep) return found(doctor_judge.look(family, name, deep)) end
+function doctor_faults.find(family, name) return found(doctor_judge.look(family, name, true)) end
 
 local function repair(family, name, fault, ...)
     local f = found(fault, ...)
@@ -115,26 +93,14 @@ end
 
 function doctor_faults.repair(family, name) return repair(family, name, doctor_judge.look(family, name, true)) end
 
--- n and as many words, from a place on; and what is behind them. nil: they are not there.
-local function read_list(ARGV, at)
-    local n, list = tonumber(ARGV[at]), {}
-    if not is_whole(n) or at + n > #ARGV then return nil, #ARGV end
-    for i = 1, n do list[i] = ARGV[at + i] end
-    return list, at + n + 1
-end
-
 function doctor_faults.each(ARGV, verb)
-    local limits, workers_at = read_list(ARGV, 2)
-    local workers, first = read_list(ARGV, workers_at)
-    if not limits or not workers then return refuse('doctor: wants now, n, limits, n, workers, things') end
-    for i = first, #ARGV do
+    for i = 2, #ARGV do
         if not doctor_judge.is_family(match(ARGV[i], '^%S+')) then return refuse('doctor: %s is not a thing', ARGV[i]) end
     end
-    doctor_judge.begin(limits, workers)
     local all = {}
-    for i = first, #ARGV do
+    for i = 2, #ARGV do
         local family, name = match(ARGV[i], '^(%S+) ?(.*)$')
-        all[#all + 1] = verb(family, name, true)
+        all[#all + 1] = verb(family, name)
     end
     return answer{found = all}
 end

@@ -1,42 +1,31 @@
 -- doctor_judge: what must hold of one thing in Redis, and which fault it has. A thing has a family and a name:
 --
---   key NAME             its kind, and whether its name can be read
---   lane LANE            it stands in its ring or at one gate           ringed LANE      it is in a ring, so it has jobs
---   credit LANE          it has starts of its share, so it has jobs
---   ring QUEUE/TYPE      its type waits at one gate or is held          held QUEUE/TYPE  it is held, so its ring has lanes
---   wait QUEUE/GATE      the gate is in wake, or in sleep               waiter QUEUE/GATE NODE  who waits there has something
---                        and lists the queue where only an end opens it
---   wake QUEUE GATE, sleep QUEUE GATE   somebody waits there            star QUEUE       `*` of wake stands for sleep
---   active WORKER, worker WORKER        a worker has its leases and its deadline
---   queue QUEUE          it is registered                               type TYPE        so is it, and it counts in numbers
---   limit LIMIT          its rules can be read                          use TYPE         the limits that it uses are there
---   change LIMIT         it is there when the log of changes says so
---   record HEADER        it can be read                                 occurrence SCHEDULE, schedule SCHEDULE
---   batch BATCH, batches BATCH          its numbers agree; it is there  aside BATCH      jobs stand aside only while it is paused
---   duty GROUP           its last holder is alive                       about FIELD      nothing was lost within a day
---
--- Of these the name says what was found on all pages before:
---   slots GATE           it counts the leases that took it              flight           leases are few enough to be counted
---   counters TYPE LANES LEASED LATER OFF BEFORE   the counters agree with the jobs that were found in lanes, leased and in
---                        later; OFF 1: they did not in the last pass; BEFORE: the counters when this pass began
---   queued               queues hold what is counted as waiting         dead_bytes COUNTED FOUND   the dead jobs have these bytes
+--   key NAME          its kind, and whether its name can be read
+--   lane LANE         it stands at one place: in its ring or at a gate
+--   ring QUEUE/TYPE   so does its type: it is held or waits at a gate
+--   listed KEY MEMBER what is listed there has something: a lane jobs, a type lanes, a gate waiters
+--   gate QUEUE/GATE   somebody waits there, so it opens: by its time, or by the end of a job
+--   star QUEUE        `*` of wake stands for the first gate of sleep
+--   active WORKER, worker WORKER   a worker has its leases and its deadline
+--   queue QUEUE, type TYPE         it is registered; a type counts in whole numbers
+--   limit LIMIT, use TYPE          its rules can be read; the limits that it uses are there
+--   slots GATE        it counts the leases that took it
+--   schedule SCHEDULE, occurrence SCHEDULE   it has one occurrence, and that has its schedule
+--   batch BATCH, aside BATCH       its numbers agree; jobs stand aside only while it is paused
+--   about FIELD       nothing was lost within a day
+--   queued            queues hold what is counted as waiting
+--   counters TYPE LANES LEASED LATER BEFORE  its counters agree with the jobs that were found in lanes, leased and in later;
+--                     BEFORE: the counters when that count began. Asked by --repair only
 --
 -- look(family, name, deep) -> a fault, by its name in doctor_faults, and the values of its sentence; nil: all is right.
 -- deep: it looks at all places before it says that somebody stands nowhere.
 -- Nothing is written. What is judged is read in the same call, so workers may go on.
 --
--- uses: check dead_bytes doctor_slots lane lease leases rules slices types
+-- uses: doctor_slots lease rules types
 local doctor_judge = {}
-
--- What was found on other pages: names of limits that gates are named after and that are not there, as what waits at their gates
--- waits all the same; and of workers that are not registered.
-local gone, orphans = {}, {}
-
-function doctor_judge.begin(limits, workers) gone, orphans = limits, workers end
 
 local LIMITS_MOST = 200 -- looked through for a lane that seems to stand nowhere; each has up to 8 gates
 local GATES_MOST = 2000 -- the same for a type
-local SILENT_US = 3600 * 1000000
 
 local function whole(pattern) return '^' .. pattern .. '$' end
 
@@ -86,206 +75,181 @@ function look.key(name)
     if found == 'none' then return nil end
     local family, _, kind = doctor_judge.key_parts(name)
     if not family then
-        if find(name, '^foreign:') then return 'put-aside', P .. name end
-        return families[match(name, '^(%a+):') or ''] and 'misnamed' or 'foreign', P .. name
+        local ours = families[match(name, '^(%a+):') or '']
+        return ours and 'misnamed' or find(name, '^foreign:') and 'put-aside' or 'foreign', P .. name
     end
     if found ~= kind then return DERIVED[family] and 'in-the-way' or 'wrong-kind', P .. name, found, kind end
 end
 
--- ---- Lanes
+-- ---- Where lanes and types wait
+
+function doctor_judge.order_of(gate_name) return find(gate_name, '/', 1, true) and 'sleep' or 'wake' end
+local order_of = doctor_judge.order_of
+
+local ever -- in this call: limits that there are or were
+
+local function forget() ever = nil end
+
+local function limits_ever()
+    if ever then return ever end
+    at_next_call(forget)
+    ever = {}
+    for _, key in ipairs{'limits', 'revisions'} do
+        local fields = call('HSCAN', P .. key, '0', 'COUNT', us(LIMITS_MOST))[2]
+        for i = 1, #fields, 2 do ever[#ever + 1] = match(fields[i], key == 'limits' and '^(.*)$' or '^limit/(.*)$') end
+    end
+    return ever
+end
 
 -- The keyed gates at which a lane may wait: those of its type now; deep: those of any limit, as its type may have had another one
 -- when it went to sleep.
 local function lane_gates(kind, key, deep)
-    local names, known = {}, {}
-    for _, spec in ipairs(types.load(kind).keyed) do
-        names[#names + 1] = spec.name .. '/' .. key
-        known[spec.name] = true
-    end
-    if not deep then return names end
-    local limits = call('HKEYS', P .. 'limits')
-    for _, limit in ipairs(gone) do limits[#limits + 1] = limit end
-    limits[#limits + 1] = kind
-    for i = 1, min(#limits, LIMITS_MOST) do
-        for place = 0, 7 do
-            local name = limits[i] .. '#' .. place
-            if not known[name] then names[#names + 1] = name .. '/' .. key end
-            known[name] = true
-        end
+    local names = {}
+    for _, spec in ipairs(types.load(kind).keyed) do names[#names + 1] = spec.name .. '/' .. key end
+    local limits = deep and limits_ever() or {}
+    for i = 0, min(#limits, LIMITS_MOST) do
+        for place = 0, deep and 7 or -1 do names[#names + 1] = (limits[i] or kind) .. '#' .. place .. '/' .. key end
     end
     return names
 end
 
--- Is a lane in its ring, and the names of the gates at which it waits.
-function doctor_judge.lane_places(name, deep)
-    local queue, kind, key = lease.lane_parts(name)
-    local ringed, gates = score('ring:' .. queue .. '/' .. kind, key) ~= nil, {}
-    for _, gate_name in ipairs(lane_gates(kind, key, deep)) do
-        if score('wait:' .. queue .. '/' .. gate_name, kind .. '/' .. key) then gates[#gates + 1] = gate_name end
-    end
-    return ringed, gates
-end
-
-function look.lane(name, deep)
-    local jobs = call('LLEN', P .. 'lane:' .. name)
-    if jobs == 0 then return nil end
-    local ringed, gates = doctor_judge.lane_places(name, deep)
-    if not ringed and #gates == 0 then return 'lane-nowhere', name, count(jobs, 'job') end
-    if ringed and #gates > 0 or #gates > 1 then return 'lane-twice', name, ringed and 'its ring, ' or '', concat(gates, ', gate ') end
-end
-
-function look.ringed(name)
-    local queue, kind, key = lease.lane_parts(name)
-    if exists('lane:' .. name) or not score('ring:' .. queue .. '/' .. kind, key) then return nil end
-    return 'no-lane', format('ring %s/%s', queue, kind), name
-end
-
-function look.credit(name)
-    local queue, kind, key = lease.lane_parts(name)
-    if exists('lane:' .. name) or call('HEXISTS', P .. 'credit:' .. queue .. '/' .. kind, key) == 0 then return nil end
-    return 'credit', queue, kind, name
-end
-
--- ---- Types
-
 -- The gates at which a type may wait; deep: all of its queue.
 local function type_gates(queue, kind, deep)
-    if deep then return call('ZRANGE', P .. 'wake:' .. queue, '0', us(GATES_MOST - 1)) end
-    local t, names = types.load(kind), {'-'}
+    local t, names = types.load(kind), deep and call('ZRANGE', P .. 'wake:' .. queue, '0', us(GATES_MOST - 1)) or {}
+    names[#names + 1] = '-'
     for _, spec in ipairs(t.global) do names[#names + 1] = spec.name end
     for _, pause in ipairs(t.paused) do names[#names + 1] = pause.name end
     return names
 end
 
--- Is a type held, and the names of the gates at which it waits.
-function doctor_judge.type_places(queue, kind, deep)
-    local gates, known = {}, {}
-    for i = deep and 1 or 2, 2 do
-        for _, name in ipairs(type_gates(queue, kind, i == 1)) do
-            if not known[name] and score('wait:' .. queue .. '/' .. name, kind) then gates[#gates + 1] = name end
-            known[name] = true
-        end
+-- A lane "<queue>/<type>/<key>" or a type in a queue "<queue>/<type>": where it stands when it waits at no gate, as which member,
+-- its name at gates, and those gates.
+local function node(family, name, deep)
+    local queue, kind, key = match(name, '^([^/]+)/([^/]+)/?(.*)$')
+    if family == 'lane' then return queue, 'ring:' .. queue .. '/' .. kind, key, kind .. '/' .. key, lane_gates(kind, key, deep) end
+    return queue, 'held:' .. queue, kind, kind, type_gates(queue, kind, deep)
+end
+
+-- {key =, member =} of each place at which it stands.
+function doctor_judge.places(family, name, deep)
+    local queue, home, member, waiter, gates = node(family, name, deep)
+    local found, known = {}, {}
+    if score(home, member) then found[1] = {key = home, member = member} end
+    for _, gate_name in ipairs(gates) do
+        local key = 'wait:' .. queue .. '/' .. gate_name
+        if not known[key] and score(key, waiter) then found[#found + 1] = {key = key, member = waiter} end
+        known[key] = true
     end
-    return score('held:' .. queue, kind) ~= nil, gates
+    return found
+end
+
+local function look_at_places(family, name, has, deep)
+    local places, keys = doctor_judge.places(family, name, deep), {}
+    if #places == 1 then return nil end
+    if #places > 1 then
+        for i, place in ipairs(places) do keys[i] = place.key end
+        return 'twice', name, concat(keys, ', ')
+    end
+    local too_many = family == 'ring' and deep and call('ZCARD', P .. 'wake:' .. match(name, '^[^/]+')) >= GATES_MOST
+    if not too_many then return 'nowhere', name, has end
+end
+
+function look.lane(name, deep)
+    local jobs = call('LLEN', P .. 'lane:' .. name)
+    if jobs > 0 then return look_at_places('lane', name, count(jobs, 'job'), deep) end
 end
 
 function look.ring(name, deep)
-    local queue, kind = match(name, '^([^/]+)/(.*)$')
     local lanes = call('ZCARD', P .. 'ring:' .. name)
-    if lanes == 0 then return nil end
-    local held, gates = doctor_judge.type_places(queue, kind, deep)
-    if not held and #gates == 0 then
-        if deep and call('ZCARD', P .. 'wake:' .. queue) >= GATES_MOST then return nil end
-        return 'type-nowhere', kind, queue, count(lanes, 'lane')
-    end
-    if held and #gates > 0 or #gates > 1 then return 'type-twice', kind, queue, held and 'held, ' or '', concat(gates, ', gate ') end
+    if lanes > 0 then return look_at_places('ring', name, count(lanes, 'lane'), deep) end
 end
 
-function look.held(name)
-    local queue, kind = match(name, '^([^/]+)/(.*)$')
-    if exists('ring:' .. name) or not score('held:' .. queue, kind) then return nil end
-    return 'no-ring', 'held:' .. queue, kind
+-- The thing that waits at a gate which is not its own now. It may, but not if it stands at another place too.
+function doctor_judge.stranger(place, waiter)
+    local queue, gate_name = match(place, '^([^/]+)/(.*)$')
+    local family = order_of(gate_name) == 'sleep' and 'lane' or 'ring'
+    local _, _, _, _, gates = node(family, queue .. '/' .. waiter)
+    for _, name in ipairs(gates) do
+        if name == gate_name then return nil end
+    end
+    return family .. ' ' .. queue .. '/' .. waiter
+end
+
+-- The key that is there when a member is listed rightly; nil: it cannot stand there.
+local stands_for = {}
+
+function stands_for.ring(rest, key) return 'lane:' .. rest .. '/' .. key end
+function stands_for.held(queue, kind) return 'ring:' .. queue .. '/' .. kind end
+stands_for.credit = stands_for.ring
+function stands_for.batches(_, name) return 'batch:' .. name end
+function stands_for.wake(queue, gate_name) return order_of(gate_name) == 'wake' and 'wait:' .. queue .. '/' .. gate_name or nil end
+function stands_for.sleep(queue, gate_name) return order_of(gate_name) == 'sleep' and 'wait:' .. queue .. '/' .. gate_name or nil end
+function stands_for.wait(place, waiter)
+    local queue, gate_name = match(place, '^([^/]+)/(.*)$')
+    if order_of(gate_name) == 'wake' then return is_name(waiter) and 'ring:' .. queue .. '/' .. waiter or nil end
+    return find(waiter, '^[%w_.-]+/[%w_.-]*$') and 'lane:' .. queue .. '/' .. waiter or nil
+end
+
+function look.listed(name)
+    local key, member = match(name, '^(%S+) (.*)$')
+    local family, rest, kind = doctor_judge.key_parts(key)
+    if not call(kind == 'hash' and 'HGET' or 'ZSCORE', P .. key, member) then return nil end
+    local wanted = stands_for[family](rest, member)
+    if wanted and exists(wanted) then return nil end
+    return family == 'credit' and 'credit' or 'listed', key, member, wanted or 'such place'
 end
 
 -- ---- Gates
 
-function doctor_judge.order_of(gate_name) return find(gate_name, '/', 1, true) and 'sleep' or 'wake' end
-local order_of = doctor_judge.order_of
-
 -- Who waits there waits for the end of a job: will one wake it?
-local function look_at_end(queue, gate_name)
+local function is_woken(queue, gate_name)
     local flight, rule = doctor_slots.says(gate_name)
-    if not flight or not rule.in_flight then return nil end
-    if call('SISMEMBER', P .. 'at:' .. gate_name, queue) == 0 then return 'queue-unlisted', gate_name, queue end
-    if flight < rule.count and call('SISMEMBER', P .. 'opened', gate_name) == 0 then return 'room-unused', gate_name, queue end
+    if not flight or not rule.in_flight then return true end
+    return call('SISMEMBER', P .. 'at:' .. gate_name, queue) == 1
+        and (flight >= rule.count or call('SISMEMBER', P .. 'opened', gate_name) == 1)
 end
 
-function look.wait(name)
+function look.gate(name)
     local queue, gate_name = match(name, '^([^/]+)/(.*)$')
     if not exists('wait:' .. name) then return nil end
     local opens = score(order_of(gate_name) .. ':' .. queue, gate_name)
-    if not opens then return 'gate-unlisted', gate_name, queue, order_of(gate_name) end
-    if opens == huge then return look_at_end(queue, gate_name) end
+    if not opens or opens == huge and not is_woken(queue, gate_name) then return 'closed', gate_name, queue end
 end
-
--- Who waits at a gate that is not its own now may do so, but not if it stands at another place too.
-local function look_at_stranger(queue, gate_name, node, keyed)
-    for _, name in ipairs(keyed and lane_gates(match(node, '^([^/]+)/(.*)$')) or type_gates(queue, node)) do
-        if name == gate_name then return nil end
-    end
-    return look[keyed and 'lane' or 'ring'](queue .. '/' .. node, true)
-end
-
-function look.waiter(name)
-    local place, node = match(name, '^(%S+) (.*)$')
-    local queue, gate_name = match(place, '^([^/]+)/(.*)$')
-    if not score('wait:' .. place, node) then return nil end
-    local keyed, is_lane = order_of(gate_name) == 'sleep', match(node, '^[%w_.-]+/[%w_.-]*$') ~= nil
-    if keyed ~= is_lane or not is_lane and not is_name(node) then return 'misplaced', gate_name, queue, node end
-    if exists((keyed and 'lane:' or 'ring:') .. queue .. '/' .. node) then return look_at_stranger(queue, gate_name, node, keyed) end
-    return keyed and 'no-lane' or 'no-ring', format('gate %s of queue %s', gate_name, queue), node
-end
-
-local function listed(order, name)
-    local queue, gate_name = match(name, '^(%S+) (.*)$')
-    if not score(order .. ':' .. queue, gate_name) then return nil end
-    if exists('wait:' .. queue .. '/' .. gate_name) and order_of(gate_name) == order then return nil end
-    return 'gate-empty', order, queue, gate_name
-end
-
-function look.wake(name) return listed('wake', name) end
-function look.sleep(name) return listed('sleep', name) end
 
 function look.star(queue)
     local star = score('wake:' .. queue, '*')
-    local first = call('ZRANGE', P .. 'sleep:' .. queue, '0', '0', 'WITHSCORES')
-    local opens = tonumber(first[2] or nil)
-    if star and not opens then return 'star-alone', queue end
-    if opens and not star then return 'star-missing', queue end
-    if opens and star > opens and star > now then return 'star-late', queue end
+    local opens = tonumber(call('ZRANGE', P .. 'sleep:' .. queue, '0', '0', 'WITHSCORES')[2] or nil)
+    if not star and not opens or star and opens and (star <= opens or star <= now) then return nil end
+    return 'star', queue
+end
+
+function look.slots(gate_name)
+    local says, counts, total = doctor_slots.says(gate_name), doctor_slots.count()
+    if not counts then return 'slots-uncounted', count(total, 'job') end
+    local leases = counts[gate_name] or 0
+    if says and says ~= leases then return 'slots', gate_name, count(says, 'job'), leases end
 end
 
 -- ---- Workers
 
 function look.active(id)
-    if not exists('active:' .. id) then return nil end
-    local jobs = call('HLEN', P .. 'active:' .. id) - call('HEXISTS', P .. 'active:' .. id, '@')
-    if not score('workers', id) then return 'worker-unlisted', id, count(jobs, 'job') end
-end
-
-local LEASES_MOST = 200 -- of a silent worker, looked at
-
--- What is wrong with the first key that keeps its jobs from being taken back.
-local function kept_by(id)
-    local wrong = check.wrong_kind('reap', 'string') or check.wrong_kind('dead', 'zset')
-    for _, job in ipairs(wrong and {} or leases.read(id, LEASES_MOST, slices.load())) do
-        wrong = wrong or lane.wrong(lease.alone(job.lane))
-    end
-    return wrong
+    if not exists('active:' .. id) or score('workers', id) then return nil end
+    return 'worker-unlisted', id, count(call('HLEN', P .. 'active:' .. id) - call('HEXISTS', P .. 'active:' .. id, '@'), 'job')
 end
 
 function look.worker(id)
     local till = score('workers', id)
     if not till then return nil end
     if call('HEXISTS', P .. 'active:' .. id, '@') == 0 then return 'worker-bare', id end
-    if till >= now then return nil end
-    local jobs, wrong = call('HLEN', P .. 'active:' .. id) - 1, kept_by(id)
-    if wrong then return 'kept', id, count(jobs, 'job'), wrong end
-    return 'silent', id, floor((now - till) / 1000000), count(jobs, 'job')
-end
-
-function look.duty(group)
-    local holder, till = match(call('HGET', P .. 'duty', group) or '', '^(%S+) (%d+) ')
-    if not holder or tonumber(till) > now - SILENT_US or score('workers', holder) then return nil end
-    return 'duty', group, holder
+    if till < now then return 'silent', id, floor((now - till) / 1000000), count(call('HLEN', P .. 'active:' .. id) - 1, 'job') end
 end
 
 -- ---- What is registered
 
 function look.queue(name)
     if not exists('queue:' .. name) and not exists('wake:' .. name) and not exists('held:' .. name) then return nil end
-    if find(name, '!', 1, true) and not score('alone', name) then return 'alone', name end
-    if call('SISMEMBER', P .. 'queues', name) == 0 then return 'queue', name end
+    if find(name, '!', 1, true) and not score('alone', name) then return 'unregistered', name, 'alone', 'nobody runs its jobs' end
+    if call('SISMEMBER', P .. 'queues', name) == 0 then return 'unregistered', 'queue ' .. name, 'queues', 'status and changes of limits skip it' end
 end
 
 local COUNTERS = {'enqueued', 'pulled', 'parked', 'returned', 'served', 'done', 'retried', 'dead', 'back', 'scheduled', 'dropped'}
@@ -301,17 +265,16 @@ end
 
 function look.type(name)
     if not exists('stats:' .. name) then return nil end
-    if call('HEXISTS', P .. 'types', name) == 0 then return 'type', name end
+    if call('HEXISTS', P .. 'types', name) == 0 then return 'unregistered', 'type ' .. name, 'types', 'status skips it' end
     local wrong = doctor_judge.no_counters(name)
     if #wrong > 0 then return 'counter', name, concat(wrong, ', ') end
 end
 
 function look.limit(name)
     local text = call('HGET', P .. 'limits', name)
-    if not text then return nil end
-    local set = rules.read(text)
-    if not set then return 'limit', name, sub(text, 1, 100) end
-    if set.weighted and not exists('weights') then return 'weights', name end
+    local set = text and rules.read(text)
+    if text and not set then return 'limit', name, sub(text, 1, 100) end
+    if set and set.weighted and not exists('weights') then return 'weights', name end
 end
 
 function look.use(name)
@@ -321,45 +284,13 @@ function look.use(name)
     end
 end
 
--- The last thing that the log of changes says of each limit, and of the limit alone: {what =, rest =}; only: of that one.
-function doctor_judge.last_changes(only)
-    local last = {}
-    for _, change in ipairs(call('LRANGE', P .. 'changes', '0', '999')) do
-        local what, limit, rest = match(change, '"what":"(%a+) ([%w_.-]+) ?(.-)"}$')
-        if (what == 'set' or what == 'remove') and not last[limit] and (not only or limit == only) then
-            last[limit] = {what = what, rest = rest}
-        end
-    end
-    return last
-end
+-- ---- Schedules, batches, what Redis lost
 
--- A limit that was set and not removed.
-function look.change(limit)
-    local last = doctor_judge.last_changes(limit)[limit]
-    if not last or last.what ~= 'set' or call('HEXISTS', P .. 'limits', limit) == 1 then return nil end
-    return 'limit-lost', limit, (last.rest:gsub('\\/', '/'))
-end
+local function has_schedule(name) return call('HEXISTS', P .. 'schedules', name) == 1 end
+local function has_occurrence(name) return score('later', 's ' .. name .. '\n') ~= nil end
 
--- ---- Scheduled jobs, batches
-
-local RECORDS = {'^q %S+ [%w_.-]+ [%w_.-]+$', '^l %S+ ' .. LANE .. '$', '^s [%w_.-]+$'}
-
-function look.record(header)
-    for _, form in ipairs(RECORDS) do
-        if find(header, form) then return nil end
-    end
-    return 'record', sub(header, 1, 100)
-end
-
-function look.occurrence(name)
-    if call('HEXISTS', P .. 'schedules', name) == 1 or not score('later', 's ' .. name .. '\n') then return nil end
-    return 'occurrence', name
-end
-
-function look.schedule(name)
-    if call('HEXISTS', P .. 'schedules', name) == 0 or score('later', 's ' .. name .. '\n') then return nil end
-    return 'schedule', name
-end
+function look.schedule(name) return has_schedule(name) and not has_occurrence(name) and 'schedule' or nil, name end
+function look.occurrence(name) return has_occurrence(name) and not has_schedule(name) and 'occurrence' or nil, name end
 
 function look.batch(name)
     local f = call('HMGET', P .. 'batch:' .. name, 'total', 'done', 'dead', 'cancelled', 'sealed', 'ended')
@@ -368,6 +299,11 @@ function look.batch(name)
     for i = 2, 4 do ended = ended + (tonumber(f[i] or 0) or 0) end
     if ended > total then return 'batch', name, ended, count(total, 'job') end
     if f[5] and not f[6] and ended == total then return 'batch-open', name end
+end
+
+function look.aside(name)
+    local jobs = call('LLEN', P .. 'aside:' .. name)
+    if jobs > 0 and call('HEXISTS', P .. 'halted', 'b/' .. name) == 0 then return 'aside', name, count(jobs, 'job') end
 end
 
 local DAY_US = 86400 * 1000000
@@ -384,37 +320,15 @@ function look.about(field)
     end
 end
 
-function look.batches(name)
-    if exists('batch:' .. name) or not score('batches', name) then return nil end
-    return 'batch-gone', name
-end
+-- ---- Counters
 
-function look.aside(name)
-    local jobs = call('LLEN', P .. 'aside:' .. name)
-    if jobs == 0 or call('HEXISTS', P .. 'halted', 'b/' .. name) == 1 then return nil end
-    return 'aside', name, count(jobs, 'job')
-end
-
--- ---- What adds up over pages
-
-function look.flight()
-    local counts, total = doctor_slots.count(orphans)
-    if not counts then return 'slots-uncounted', count(total, 'job') end
-end
-
-function look.slots(gate_name)
-    local counts, says = doctor_slots.count(orphans), doctor_slots.says(gate_name)
-    local leases = counts and counts[gate_name] or 0
-    if counts and says and says ~= leases then return 'slots', gate_name, count(says, 'job'), leases end
-end
-
--- The counters of a type, and as text with commas.
 local function read_counters(name)
     local values, n = call_safe('HMGET', P .. 'stats:' .. name, unpack(COUNTERS)), {}
     for i = 1, #COUNTERS do n[COUNTERS[i]] = lease.counted(values[i]) end
     return n
 end
 
+-- All of a type, joined by commas.
 function doctor_judge.counters(name)
     local n, texts = read_counters(name), {}
     for i = 1, #COUNTERS do texts[i] = us(n[COUNTERS[i]]) end
@@ -424,78 +338,62 @@ end
 -- How many more jobs were found {parked, leased, later} than are counted; nil: as many, or no more of them than counters have
 -- moved by while they were found. And whether they have moved.
 function doctor_judge.counters_off(name)
-    local kind, lanes, leased, later, was_off, before = match(name, '^(%S+) (%d+) (%d+) (%d+) ([01]) (%S+)$')
-    if not kind then return nil end
+    local kind, lanes, leased, later, before = match(name, '^(%S+) (%d+) (%d+) (%d+) (%S+)$')
     local n, moves, i = read_counters(kind), 0, 0
     for text in before:gmatch('[^,]+') do
         i = i + 1
-        local moved = n[COUNTERS[i] or ''] and n[COUNTERS[i]] - tonumber(text) or 0
+        local moved = n[COUNTERS[i]] - tonumber(text)
         moves = moves + max(moved, -moved)
     end
-    local found = {lanes = tonumber(lanes), leased = tonumber(leased), later = tonumber(later)}
-    local parked = found.lanes - (n.parked + n.returned - n.served)
-    local runs = found.leased - (n.pulled + n.served - n.done - n.retried - n.dead - n.back)
-    local scheduled = found.later - n.scheduled
+    local parked = tonumber(lanes) - (n.parked + n.returned - n.served)
+    local runs = tonumber(leased) - (n.pulled + n.served - n.done - n.retried - n.dead - n.back)
+    local scheduled = tonumber(later) - n.scheduled
     local off = max(max(parked, -parked), max(max(runs, -runs), max(scheduled, -scheduled)))
-    if off <= moves then return nil end
-    return {type = kind, found = found, parked = parked, leased = runs, later = scheduled, was = was_off == '1', moved = moves > 0}
+    if off > moves then return {type = kind, parked = parked, leased = runs, later = scheduled, moved = moves > 0} end
 end
 
--- One pass alone says nothing: SCAN may show a key twice.
 function look.counters(name)
     local off = doctor_judge.counters_off(name)
-    if not off then return nil end
-    local found = off.found
-    if not off.was then return 'counters-unsure', off.type end
-    return off.moved and 'counters-moving' or 'counters', off.type, found.lanes - off.parked, found.leased - off.leased,
-           found.later - off.later, found.lanes, found.leased, found.later
+    if off then return off.moved and 'counters-moving' or 'counters', off.type, off.parked, off.leased, off.later end
 end
 
 local TYPES_MOST = 200 -- whose counters are added up in one call
 
--- Jobs of each type that were enqueued and that no worker has looked at, by the counters, and of all; nil: types are too many.
+-- Jobs of each type that were enqueued and that no worker has looked at, by the counters, and of all; and how many queues hold. What
+-- others push is not counted, so fewer than there are say nothing. nil: types are too many.
 function doctor_judge.waiting()
     if call('HLEN', P .. 'types') > TYPES_MOST then return nil end
-    local of_type, all = {}, 0
+    local of_type, all, queued = {}, 0, 0
     for _, name in ipairs(call('HKEYS', P .. 'types')) do
         local n = read_counters(name)
         of_type[name] = max(0, n.enqueued - n.pulled - n.parked - n.dropped)
         all = all + of_type[name]
     end
-    return of_type, all
-end
-
--- What others push is not counted, so fewer than there are say nothing.
-function look.queued()
-    local of_type, waiting = doctor_judge.waiting()
-    local queued = 0
-    for _, name in ipairs(of_type and call('SMEMBERS', P .. 'queues') or {}) do
+    for _, name in ipairs(call('SMEMBERS', P .. 'queues')) do
         local length = call_safe('LLEN', P .. 'queue:' .. name)
-        if type(length) == 'number' then queued = queued + length end
+        queued = queued + (type(length) == 'number' and length or 0)
     end
-    if of_type and waiting > queued then return queued == 0 and 'queued' or 'queued-more', count(waiting, 'job'), queued end
+    return of_type, all, queued
 end
 
-function look.dead_bytes(name)
-    local counted, found = match(name, '^(%d+) (%d+)$')
-    if counted and counted ~= found and us(dead_bytes.read() or -1) == counted then return 'dead-bytes', counted, found end
+function look.queued()
+    local of_type, waiting, queued = doctor_judge.waiting()
+    if of_type and waiting > queued then return 'queued', count(waiting, 'job'), queued end
 end
 
 -- ----
 
 function doctor_judge.is_family(family) return look[family] ~= nil end
 
--- Was that error raised as a key holds something else than it should?
-function doctor_judge.is_wrong_kind(raised)
-    return find(type(raised) == 'table' and raised.err or tostring(raised), 'WRONGTYPE', 1, true) ~= nil
-end
-
--- Where a key that this needs holds something else, that key is the finding.
 local function result(ok, fault, ...)
     if ok then return fault, ... end
-    if not doctor_judge.is_wrong_kind(fault) then return 'error', type(fault) == 'table' and fault.err or tostring(fault) end
+    local text = type(fault) == 'table' and fault.err or tostring(fault)
+    if not find(text, 'WRONGTYPE', 1, true) then return 'error', text end
 end
 
-function doctor_judge.look(family, name, deep) return result(pcall(look[family], name, deep)) end
+-- What f returns; 'error' and why when it fails. Nothing when a key holds something else than it should: then that key is the finding.
+function doctor_judge.try(f, ...) return result(pcall(f, ...)) end
+
+function doctor_judge.look(family, name, deep) return doctor_judge.try(look[family], name, deep) end
 
 return doctor_judge

@@ -1,7 +1,7 @@
 -- doctor_mend: repairs things that are wrong still, judged at all places within this call.
 --
 -- KEYS[1] prefix
--- ARGV: now, n, limit * n, n, worker * n, thing, ... (as of doctor_faults.each)
+-- ARGV: now, thing, ... (as of doctor_faults.each)
 -- reply: JSON: found, a list of doctor_faults.repair
 -- uses: doctor_faults
 

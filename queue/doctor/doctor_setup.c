@@ -394,6 +394,8 @@ static int look_at_redis(struct setup *s, bool *usable)
 int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, bool *usable)
 {
     struct setup s = {.w = w, .d = d, .now_us = now_us, .repair = repair, .user = "USER"};
+    json_t *check;
+    size_t i;
     int status;
 
     *usable = false;
@@ -408,7 +410,9 @@ int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, 
     if (status != 0 && s.error.status == status)
         w->error = s.error;
     redis_free(s.redis);
-    for (size_t i = 0; i < d->count; i++)
-        d->misconfigured |= d->checks[i].state == DOCTOR_WRONG;
+    json_array_foreach(d->checks, i, check)
+    {
+        d->misconfigured |= strcmp(answer_text(check, "state"), doctor_states[DOCTOR_WRONG]) == 0;
+    }
     return status;
 }

@@ -1,44 +1,35 @@
 -- doctor_slots: does a gate that counts jobs in flight count what is leased: the leases of all workers whose tokens name it?
 --
---   doctor_slots.count(workers) -> {gate name -> leases that name it}, leases in all; nil and how many, when they are too many for
---                                  one call. workers: others than those that are registered
---   doctor_slots.says(name)            -> how many jobs the gate says are in flight, and the rule to write it under; nil: it
---                                         cannot say, as it is none of concurrency and never was
+--   doctor_slots.count()    -> {gate name -> leases that name it}; nil and how many leases there are, when they are too many for one call
+--   doctor_slots.says(name) -> how many jobs the gate says are in flight, and the rule to write it under; nil: it cannot say, as it is
+--                              none of concurrency and never was
 --
 -- uses: lease rules
 local doctor_slots = {}
 
 local LEASES_MOST = 10000 -- some 3 ms
 
-local function all_workers(workers)
-    local ids, known = call('ZRANGE', P .. 'workers', '0', '-1'), {}
-    for _, id in ipairs(ids) do known[id] = true end
-    for _, id in ipairs(workers) do
-        if not known[id] then ids[#ids + 1] = id end
-        known[id] = true
-    end
-    return ids
-end
+local counts, total -- in this call
 
-local counted -- in this call: {counts =, total =}
+local function forget() counts, total = nil, nil end
 
-local function forget() counted = nil end
-
-function doctor_slots.count(workers)
-    if counted then return counted.counts, counted.total end
-    at_next_call(forget)
-    local counts, total, ids = {}, 0, all_workers(workers)
-    for _, id in ipairs(ids) do total = total + call('HLEN', P .. 'active:' .. id) end
-    counted = {total = total}
-    if total > LEASES_MOST then return nil, total end
-    for _, id in ipairs(ids) do
-        for _, token in ipairs(call('HKEYS', P .. 'active:' .. id)) do
-            if find(token, '~', 1, true) then
-                for name in lease.gates_of(token) do counts[name] = (counts[name] or 0) + 1 end
-            end
+local function add(counted, id)
+    for _, token in ipairs(call('HKEYS', P .. 'active:' .. id)) do
+        if find(token, '~', 1, true) then
+            for name in lease.gates_of(token) do counted[name] = (counted[name] or 0) + 1 end
         end
     end
-    counted.counts = counts
+end
+
+function doctor_slots.count()
+    if total then return counts, total end
+    at_next_call(forget)
+    local ids = call('ZRANGE', P .. 'workers', '0', '-1')
+    total = 0
+    for _, id in ipairs(ids) do total = total + call('HLEN', P .. 'active:' .. id) end
+    if total > LEASES_MOST then return nil, total end
+    counts = {}
+    for _, id in ipairs(ids) do add(counts, id) end
     return counts, total
 end
 

@@ -404,8 +404,8 @@ static void ask_doctor(void)
     struct doctor doctor;
 
     (void)!doctor_run(w, NOW_US, true, &doctor);
-    for (size_t i = 0; i < doctor.count; i++)
-        touch_text(doctor.checks[i].text), touch_text(doctor.checks[i].todo);
+    for (size_t i = 0; i < json_array_size(doctor.checks); i++)
+        touch_text(answer_text(json_array_get(doctor.checks, i), "text"));
     doctor_free(&doctor);
 }
 
