@@ -50,11 +50,11 @@ static void print_doctor(const struct doctor *d)
     warnings = counts[DOCTOR_WARNING];
     wrong = counts[DOCTOR_WRONG] - d->broken; /* structures: says once more that some were */
     if (wrong)
-        output_toned(stdout, TONE_WRONG, "%zu wrong%s", wrong, warnings ? ", " : "\n");
+        output_toned(stdout, TONE_WRONG, "%zu wrong", wrong);
+    output("%s", wrong && warnings ? ", " : wrong || warnings ? "" : "nothing is wrong");
     if (warnings)
-        output_toned(stdout, TONE_WARNING, "%s\n", counted((int64_t)warnings, "warning", text));
-    if (!wrong && !warnings)
-        output("nothing is wrong\n");
+        output_toned(stdout, TONE_WARNING, "%s", counted((int64_t)warnings, "warning", text));
+    output("\n");
 }
 
 /* The exit code says it once more. */
