@@ -709,7 +709,10 @@ static void test_wrong_arguments_change_nothing(void **state)
         {"rate_apply", {"default", "x", "", "0", "mail", NULL}},
         {"rate_log", {"more", NULL}},
         {"rate_list", {NULL}},
-        {"rate_list", {"", "more", NULL}},
+        {"rate_list", {"", "limits", NULL}},
+        {"rate_list", {"", "nothing", "0", NULL}},
+        {"rate_list", {"", "limits", "x", NULL}},
+        {"rate_list", {"", "limits", "0", "more", NULL}},
     };
 
     (void)state;
@@ -1046,6 +1049,45 @@ static void test_a_forecast_goes_on_with_the_gate(void **state)
                     false); /* it moves to the first place */
 }
 
+/* ---- Many of them */
+
+/* One call answers a part; all together are what there is, once each and in order. */
+static void test_many_limits_and_types(void **state)
+{
+    enum { MANY = 700 };
+    struct limits limits;
+    char name[24];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "m%03d", i);
+        push_text("HSET", "limits", name, i % 2 ? "gcra:1/1000000/1" : "gcra:2/1000000/1");
+        push_text("HSET", "types", name, i == 3 ? "use=m650" : "");
+        push_text("SADD", "queues", name, NULL);
+    }
+    push_text("ZADD", "held:m600", "1", "m500");
+    push_text("ZADD", "sleep:m001", "1", "x");
+    push_text("ZADD", "sleep:m699", "1", "x");
+    assert_int_equal(limits_read(w, NULL, &limits), 0);
+    assert_int_equal(limits.count, MANY);
+    assert_int_equal(limits.type_count, MANY);
+    assert_int_equal(limits.asleep, 2);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "m%03d", i);
+        assert_string_equal(limits.at[i].name, name);
+        assert_int_equal(limits.at[i].set.at[0].count, i % 2 ? 1 : 2);
+        assert_string_equal(limits.types[i].name, name);
+        assert_int_equal(limits.types[i].limit_count, i == 3 ? 2 : 1);
+        assert_int_equal(limits.types[i].held, i == 500);
+    }
+    limits_free(&limits);
+    assert_int_equal(limits_read(w, "m650", &limits), 0);
+    assert_int_equal(limits.count, 1);
+    assert_int_equal(limits.type_count, 2);
+    assert_string_equal(limits.types[0].name, "m003");
+    limits_free(&limits);
+}
+
 /* ---- The library */
 
 static void test_weir_rate(void **state)
@@ -1176,6 +1218,7 @@ int main(void)
         cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, flush),
         cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, flush),
         cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),
+        cmocka_unit_test_setup(test_many_limits_and_types, flush),
         cmocka_unit_test_setup(test_weir_rate, flush),
         cmocka_unit_test_setup(test_weir_rate_use_and_the_others, flush),
         cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, flush),

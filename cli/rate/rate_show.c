@@ -436,7 +436,7 @@ int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flag
     int status;
 
     (void)flags, (void)argv;
-    status = status_limits(w, &limits);
+    status = limits_read(w, NULL, &limits);
     if (status < 0) {
         status = cli_failed(cli, w);
     } else {

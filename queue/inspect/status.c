@@ -34,14 +34,6 @@ static double rate_now(const json_t *stats, int64_t started, int64_t now_us)
     return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
 }
 
-static void read_keyless(const json_t *keyless, struct keyless *out)
-{
-    out->jobs = answer_int(keyless, "jobs");
-    out->of = answer_int(keyless, "of");
-    copy(out->path, sizeof out->path, answer_text(keyless, "path"));
-    copy(out->limit, sizeof out->limit, answer_text(keyless, "limit"));
-}
-
 static void read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us)
 {
     const json_t *stats = json_object_get(type, "stats");
@@ -59,7 +51,7 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->running = positive(pulled + served - t->done - t->retried - t->dead - back);
     t->aside = positive(answer_int(stats, "set_aside"));
     t->rate_now = rate_now(stats, pulled + served - answer_int(stats, "unstarted"), now_us);
-    read_keyless(json_object_get(type, "keyless"), &t->keyless);
+    keyless_read(json_object_get(type, "keyless"), &t->keyless);
     t->own_costs = json_is_true(json_object_get(type, "own_costs"));
     t->next_start_us = t->finish_us = -1;
     *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = answer_int(type, "parked");

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/client/answer.h"
-#include "core/script/script.h"
+#include "core/client/pages.h"
 
 void limit_free(struct limit *limit)
 {
@@ -92,6 +91,14 @@ static int no_memory(struct error *e)
     return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
 }
 
+void keyless_read(const json_t *keyless, struct keyless *out)
+{
+    out->jobs = answer_int(keyless, "jobs");
+    out->of = answer_int(keyless, "of");
+    snprintf(out->path, sizeof out->path, "%s", answer_text(keyless, "path"));
+    snprintf(out->limit, sizeof out->limit, "%s", answer_text(keyless, "limit"));
+}
+
 static int read_type(const json_t *row, struct limit_type *type, struct error *e)
 {
     const json_t *limits = json_object_get(row, "limits");
@@ -100,7 +107,8 @@ static int read_type(const json_t *row, struct limit_type *type, struct error *e
     type->cost = read_count(row, "cost", 1);
     type->waiting = read_count(row, "waiting", 0);
     type->parked = read_count(row, "parked", 0);
-    type->held = json_is_true(json_object_get(row, "held"));
+    type->own_costs = json_is_true(json_object_get(row, "own_costs"));
+    keyless_read(json_object_get(row, "keyless"), &type->keyless);
     type->limits = calloc(json_array_size(limits) + 1, sizeof *type->limits);
     if (!type->limits)
         return no_memory(e);
@@ -117,40 +125,116 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b); /* each row begins with its name */
 }
 
-static int read_answer(const json_t *answer, struct limits *out, struct error *e)
-{
-    const json_t *limits = json_object_get(answer, "limits"), *types = json_object_get(answer, "types");
+/* The pages of an answer. */
+struct walk {
+    const char *name;
+    struct limits *out;
+    json_t *held; /* names of types */
+    struct error *e;
+};
 
-    out->now_us = answer_int(answer, "now");
-    out->asleep = answer_int(answer, "asleep");
-    out->at = calloc(json_array_size(limits) + 1, sizeof *out->at);
-    out->types = calloc(json_array_size(types) + 1, sizeof *out->types);
-    if (!out->at || !out->types)
-        return no_memory(e);
-    for (size_t i = 0; i < json_array_size(limits); i++)
-        read_limit(json_array_get(limits, i), out->now_us, &out->at[out->count++]);
-    for (size_t i = 0; i < json_array_size(types); i++)
-        if (read_type(json_array_get(types, i), &out->types[out->type_count++], e) < 0)
-            return e->status;
-    qsort(out->at, out->count, sizeof *out->at, by_name);
-    qsort(out->types, out->type_count, sizeof *out->types, by_name);
+static int take_limits(struct walk *walk, const json_t *rows)
+{
+    struct limits *out = walk->out;
+    struct limit *at = reallocarray(out->at, out->count + json_array_size(rows) + 1, sizeof *at);
+
+    if (!at)
+        return no_memory(walk->e);
+    out->at = at;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        at[out->count] = (struct limit){0};
+        read_limit(json_array_get(rows, i), out->now_us, &at[out->count++]);
+    }
     return 0;
+}
+
+static int take_types(struct walk *walk, const json_t *rows)
+{
+    struct limits *out = walk->out;
+    struct limit_type *at = reallocarray(out->types, out->type_count + json_array_size(rows) + 1, sizeof *at);
+
+    if (!at)
+        return no_memory(walk->e);
+    out->types = at;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        at[out->type_count] = (struct limit_type){0};
+        if (read_type(json_array_get(rows, i), &at[out->type_count++], walk->e) < 0)
+            return walk->e->status;
+    }
+    return 0;
+}
+
+static void ask_page(struct args *a, void *arg)
+{
+    const struct walk *walk = arg;
+
+    args_add(a, walk->name);
+}
+
+static int take_page(const json_t *page, void *arg)
+{
+    const json_t *held = json_object_get(page, "held");
+    struct walk *walk = arg;
+
+    walk->out->now_us = answer_int(page, "now");
+    walk->out->asleep += answer_int(page, "asleep");
+    for (size_t i = 0; i < json_array_size(held); i++)
+        if (json_array_append(walk->held, json_array_get(held, i)) < 0)
+            return no_memory(walk->e);
+    if (take_limits(walk, json_object_get(page, "limits")) < 0)
+        return walk->e->status;
+    return take_types(walk, json_object_get(page, "types"));
+}
+
+/* A scan may find a row twice. */
+static void forget_twins(struct limits *limits)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < limits->count; i++)
+        if (kept > 0 && strcmp(limits->at[kept - 1].name, limits->at[i].name) == 0)
+            limit_free(&limits->at[i]);
+        else
+            limits->at[kept++] = limits->at[i];
+    limits->count = kept;
+    kept = 0;
+    for (size_t i = 0; i < limits->type_count; i++)
+        if (kept > 0 && strcmp(limits->types[kept - 1].name, limits->types[i].name) == 0)
+            free(limits->types[i].limits);
+        else
+            limits->types[kept++] = limits->types[i];
+    limits->type_count = kept;
+}
+
+static void put_in_order(struct limits *limits, const json_t *held)
+{
+    struct limit_type *type;
+
+    if (limits->count > 0)
+        qsort(limits->at, limits->count, sizeof *limits->at, by_name);
+    if (limits->type_count > 0)
+        qsort(limits->types, limits->type_count, sizeof *limits->types, by_name);
+    forget_twins(limits);
+    for (size_t i = 0; i < json_array_size(held); i++) {
+        const char *name = json_string_value(json_array_get(held, i));
+
+        if (name && (type = limits_type(limits, name)))
+            type->held = true;
+    }
 }
 
 int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)
 {
-    struct args a;
-    json_t *answer;
+    struct walk walk = {.name = name, .out = out, .held = json_array(), .e = &w->error};
+    const struct pages pages = {
+        .w = w, .script = "rate_list", .now_us = now_us, .arg = &walk, .ask = ask_page, .take = take_page};
     int status;
 
     *out = (struct limits){0};
-    args_init(&a);
-    script_begin(&a, "rate_list", w->prefix, now_us);
-    args_add(&a, name);
-    status = client_ask(w, "rate_list", &a, &answer);
+    status = walk.held ? pages_walk(&pages) : no_memory(&w->error);
     if (status == 0)
-        status = read_answer(answer, out, &w->error);
-    json_decref(answer);
+        put_in_order(out, walk.held);
+    json_decref(walk.held);
     return status;
 }
 

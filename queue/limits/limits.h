@@ -7,11 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/client/answer.h"
 #include "core/error.h"
 #include "throttle/gate.h"
 #include "throttle/limit.h"
-
-struct weir;
 
 struct limit {
     char name[LIMIT_NAME_SIZE];
@@ -44,12 +43,13 @@ struct limit_type {
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
     size_t limit_count;
 
+    bool own_costs; /* as in struct type_status; before status_learn, what claims noted */
+    struct keyless keyless;
+
     /* What status_learn tells: */
     bool learned;
-    bool own_costs;        /* as in struct type_status */
     bool served, in_pause; /* a worker takes its jobs; some may stand in a queue that is paused */
     int64_t free;          /* executors that could take one now */
-    struct keyless keyless;
 };
 
 struct limits {
@@ -61,6 +61,8 @@ struct limits {
     size_t type_count;
 };
 
+/* Of an answer. */
+void keyless_read(const json_t *keyless, struct keyless *out);
 /* Asks Redis. name NULL: all, and all types; else that limit and the types that it holds, WEIR_ENOTFOUND when
  * it is not there. limits_free also after a failure. */
 WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *out);

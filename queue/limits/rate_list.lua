@@ -1,13 +1,20 @@
--- rate_list: the limits, the states of their gates and the types that they hold; changes nothing.
+-- rate_list: the limits, the states of their gates and the types that they hold, a page of them; changes nothing.
 --
 -- KEYS[1] prefix
--- ARGV: now, name ('' for all)
+-- ARGV: now, name ('' for all) [, what is walked, cursor: the place where the last call ended]
 -- reply: JSON: {"now": us, "asleep": gates at which lanes sleep,
 --        "limits": [{"name":, "rules": text, "gates": [state of gate #0, of gate #1, ...]}, ...]; a state is '' where there is none or the
 --                  rule is keyed
---        "types": [{"name":, "cost":, "waiting":, "parked":, "held": bool, "limits": [name, ...]}, ...]}
+--        "types": [{"name":, "cost":, "own_costs": claims noted that jobs of it name theirs, "waiting":, "parked":,
+--                  "keyless": as rates.keyless tells it, "limits": [name, ...]}, ...]
+--        "held": [a type that is held in some queue, ...]
+--        "next": [what, cursor], the place to go on from; absent: that was all}
+--        A row may come twice; asleep is a part of the sum.
 -- writes: nothing
 -- uses: lane lease rates rules types
+
+local COUNT = '100'   -- asked of a scan, which may find some more
+local SCANS_MOST = 3  -- of one call, so that a few of each need no second one; some 3 ms
 
 local function limit_row(name, text)
     local gates = {}
@@ -24,34 +31,56 @@ local function waiting(name)
     return max(0, s[1] - s[2] - s[3] - s[4])
 end
 
-local function type_row(name, held)
+local function type_row(name)
     local t = types.read(name)
-    return {name = name, cost = t.cost, waiting = waiting(name), parked = lane.parked(name), held = held or false, limits = t.limits}
+    return {name = name, cost = t.cost, own_costs = t.own_costs or false, waiting = waiting(name), parked = lane.parked(name),
+            keyless = rates.keyless(name), limits = t.limits}
 end
 
-local function names_of_types(limit)
-    if limit == '' then return call('HKEYS', P .. 'types') end
-    local names = {}
-    for _, t in ipairs(rates.users(limit)) do names[#names + 1] = t.name end
-    return names
+local take, after = {}, {limits = 'types', types = 'queues'}
+
+function take.limits(reply, found)
+    for i = 1, #found, 2 do reply.limits[#reply.limits + 1] = limit_row(found[i], found[i + 1]) end
+end
+
+function take.types(reply, found, only)
+    for i = 1, #found, 2 do
+        local name = found[i]
+        if only == '' or only == name or rates.has(types.parse(name, found[i + 1]).use, only) then
+            reply.types[#reply.types + 1] = type_row(name)
+        end
+    end
+end
+
+function take.queues(reply, found)
+    for name in pairs(rates.held(found)) do reply.held[#reply.held + 1] = name end
+    for _, queue in ipairs(found) do reply.asleep = reply.asleep + call('ZCARD', P .. 'sleep:' .. queue) end
+end
+
+-- The next cursor, "0" at the end, and what was found.
+local function scan(what, cursor, only)
+    if what == 'limits' and only ~= '' then
+        local text = call('HGET', P .. what, only)
+        return '0', text and {only, text} or {}
+    end
+    local page = call(what == 'queues' and 'SSCAN' or 'HSCAN', P .. what, cursor, 'COUNT', COUNT)
+    return page[1], page[2]
 end
 
 local function rate_list(ARGV)
-    local only = ARGV[2]
-    if not only or #ARGV > 2 then return refuse('rate_list: wants now, name') end
-    local queues, asleep, limits, kinds = call('SMEMBERS', P .. 'queues'), 0, {}, {}
-    local names = only ~= '' and {only} or call('HKEYS', P .. 'limits')
-    for _, queue in ipairs(queues) do asleep = asleep + call('ZCARD', P .. 'sleep:' .. queue) end
-    sort(names)
-    for _, name in ipairs(names) do
-        local text = call('HGET', P .. 'limits', name)
-        if text then limits[#limits + 1] = limit_row(name, text) end
+    local only, what, cursor, found = ARGV[2], ARGV[3] or 'limits', ARGV[4] or '0'
+    if not only or #ARGV == 3 or #ARGV > 4 or not take[what] or not find(cursor, '^%d+$') then
+        return refuse('rate_list: wants now, name, perhaps what and cursor')
     end
-    names = names_of_types(only)
-    sort(names)
-    local held = rates.held(queues)
-    for _, name in ipairs(names) do kinds[#kinds + 1] = type_row(name, held[name]) end
-    return answer{now = us(now), asleep = asleep, limits = limits, types = kinds}
+    local reply = {now = us(now), asleep = 0, limits = {}, types = {}, held = {}}
+    for _ = 1, SCANS_MOST do
+        cursor, found = scan(what, cursor, only)
+        take[what](reply, found, only)
+        if cursor == '0' then what = after[what] end
+        if not what then return answer(reply) end
+    end
+    reply.next = {what, cursor}
+    return answer(reply)
 end
 
 return rate_list
