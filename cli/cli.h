@@ -28,6 +28,8 @@ struct flag_values {
     int count;
 };
 
+#define FLAGS_MAX 48 /* own and common ones together; the longest table has about half */
+
 struct help_flags;
 
 /* What every command is given: the flags that all take, already parsed by cli_parse. */
@@ -38,6 +40,8 @@ struct cli {
     const char *redis_url; /* --redis, else NULL */
     const char *ns;        /* --namespace, else NULL */
     bool json;
+    const char *given[FLAGS_MAX]; /* the command's own flags that were given: their names */
+    int given_count;
     struct error error; /* a command that fails fills it and returns its status */
 };
 
@@ -52,6 +56,10 @@ struct command {
  * operands in argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h.
  * WEIR_EUSAGE with the likely flag for a mistyped one. Call it first thing in run(). */
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
+/* Was that flag given? */
+bool cli_gave(const struct cli *cli, const char *flag);
+/* Refuses the flags that were given and are none of an action's, which are names with blanks between them. */
+WEIR_CHECKED int cli_check_flags(struct cli *cli, const char *action, const char *flags);
 /* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with
  * its name. -1 and cli->error when there is none: which one is likely, or all of them. */
 int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count);

@@ -15,7 +15,6 @@
 #include "core/likely.h"
 #include "throttle/rule.h"
 
-#define FLAGS_MAX 48   /* own and common ones together; the longest table has about half */
 #define LONG_BASE 1000 /* getopt_long's value of flag i is LONG_BASE + i: clear of all letters */
 #define WORD_MAX 64    /* how much of a word a message repeats */
 
@@ -132,10 +131,19 @@ static int add_value(struct parser *p, const struct flag *f, const char *text)
     return 0;
 }
 
+/* Notes a flag of the command's own; those that every command takes stand behind them. */
+static void note_given(struct parser *p, const struct flag *f)
+{
+    for (int i = 0; i < p->own; i++)
+        if (p->flags[i] == f && !cli_gave(p->cli, f->name))
+            p->cli->given[p->cli->given_count++] = f->name;
+}
+
 static int set_flag(struct parser *p, const struct flag *f, const char *text)
 {
     if (text && !*text)
         return empty_value(p, f);
+    note_given(p, f);
     switch (f->kind) {
     case FLAG_BOOL:
         *(bool *)f->target = true;
@@ -214,6 +222,33 @@ static int parse_all(struct parser *p, int argc, char **argv)
         status = parse_one(p, found, word);
     }
     return status;
+}
+
+bool cli_gave(const struct cli *cli, const char *flag)
+{
+    for (int i = 0; i < cli->given_count; i++)
+        if (strcmp(cli->given[i], flag) == 0)
+            return true;
+    return false;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = words; (at = strstr(at, word)); at += len)
+        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+int cli_check_flags(struct cli *cli, const char *action, const char *flags)
+{
+    for (int i = 0; i < cli->given_count; i++)
+        if (!has_word(flags, cli->given[i]))
+            return error_set(&cli->error, WEIR_EUSAGE, "%s %s --%s: not a flag of it; leave it out",
+                             cli->command->name, action, cli->given[i]);
+    return 0;
 }
 
 /* ---- The password of --redis */

@@ -92,6 +92,43 @@ void program_run(struct outcome *o, const char *folder, const char *const *words
     take_text(err, o->err, sizeof o->err);
 }
 
+int program_weir(struct outcome *o, const char *folder, const char *url, const char *ns, const char *line)
+{
+    const char *words[WORDS_MAX + 1] = {built("weir")}, *const flags[] = {"--redis", url, "--namespace", ns};
+    char text[1024], *rest = text;
+    int count = 1;
+
+    snprintf(text, sizeof text, "%s", line);
+    while (count < WORDS_MAX && rest && *rest) {
+        char *word = strsep(&rest, " ");
+
+        for (char *at = word; (at = strchr(at, '~'));)
+            *at = ' ';
+        words[count++] = word;
+    }
+    for (int i = 0; i < 4 && count + 1 < WORDS_MAX; i += 2)
+        if (flags[i + 1]) {
+            words[count++] = flags[i];
+            words[count++] = flags[i + 1];
+        }
+    program_run(o, folder, words);
+    return o->code;
+}
+
+void program_misuses(const char *folder, const char *url, const char *ns, const struct misuse *m)
+{
+    for (; m->line; m++) {
+        struct outcome o;
+
+        if (program_weir(&o, folder, url, ns, m->line) != m->code || !strstr(o.err, m->says))
+            fail_msg("weir %s: exit %d (not %d) and: %s(not: %s)", m->line, o.code, m->code, o.err, m->says);
+        if (strncmp(o.err, "weir: ", 6) != 0 || strchr(o.err, '\n') != o.err + strlen(o.err) - 1)
+            fail_msg("weir %s: not one line that begins with 'weir: ': %s", m->line, o.err);
+        if (*o.out)
+            fail_msg("weir %s: prints to standard output: %s", m->line, o.out);
+    }
+}
+
 void run_in(struct outcome *o, const char *folder, const char *word, ...)
 {
     const char *words[WORDS_MAX + 1] = {word};

@@ -22,6 +22,18 @@ void program_run(struct outcome *o, const char *folder, const char *const *words
 /* The same with the words as arguments, ended by NULL. */
 void run_in(struct outcome *o, const char *folder, const char *word, ...) __attribute__((sentinel));
 
+/* Runs weir with the words of a line; a blank within a word is written as '~'. url, ns: --redis and --namespace, or NULL.
+ * The exit code. */
+int program_weir(struct outcome *o, const char *folder, const char *url, const char *ns, const char *line);
+/* Such a line that is refused: its exit code, and a part of the one line that says why. */
+struct misuse {
+    const char *line;
+    int code;
+    const char *says;
+};
+/* They end with a NULL line. */
+void program_misuses(const char *folder, const char *url, const char *ns, const struct misuse *m);
+
 /* A program that goes on; what it prints goes to folder/<name>.out and .err. It dies with the test. */
 pid_t program_start(const char *folder, const char *name, const char *const *words);
 /* Waits for its end; the code as in struct outcome. */

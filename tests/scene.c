@@ -267,3 +267,28 @@ int64_t count_calls(void)
     free(info);
     return calls;
 }
+
+int call_line(const char *line)
+{
+    char text[400], *rest = text, *script;
+    const char *words[24];
+    size_t count = 0;
+
+    snprintf(text, sizeof text, "%s", line);
+    script = strsep(&rest, " ");
+    while (rest && count < COUNT(words)) {
+        words[count] = strsep(&rest, " ");
+        words[count] = strcmp(words[count], "_") == 0 ? "" : words[count];
+        count++;
+    }
+    return turns_script(script, words, count);
+}
+
+void nothing_changed_since(char *before)
+{
+    char *after = turns_digest();
+
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}

@@ -76,6 +76,10 @@ void enqueue_with(const char *type, const char *ids, const char *fields);
 void fill_queues(int count);
 /* How many scripts were called so far. */
 int64_t count_calls(void);
+/* Calls the script that a line begins with; the words behind it are its arguments, "_" is an empty one. */
+int call_line(const char *line);
+/* What is in Redis is what turns_digest() said; frees that. */
+void nothing_changed_since(char *before);
 
 /* That lease's token from behind its turn and index: "@<slot>*<cost>/default/t/<key>~<gates>". */
 void expect_token(size_t lease, const char *expected);

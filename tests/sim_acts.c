@@ -695,45 +695,47 @@ static int64_t follow_page(const struct filter *f, const struct item *dead, size
 static void walk_dead(struct filter f, bool retries)
 {
     int into = retries && sim_chance(4) ? any_queue() : -1;
-    char till[40] = "", score[40] = "", record[2000] = "", number[8];
     struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
     const struct item *dead = snapshot_item(all, "dead");
+    json_t *place = NULL;
+    char record[2000];
     size_t seen = 0;
 
     do {
-        const char *words[] = {retries ? "retry" : "remove",
-                               number,
-                               till,
-                               score,
-                               record,
-                               f.type < 0 ? "" : sim_type_names[f.type],
-                               f.queue < 0 ? "" : sim_queue_names[f.queue],
-                               f.batch < 0 ? "" : sim.batches[f.batch].name,
-                               f.text,
-                               "",
-                               "",
-                               into < 0 ? "" : sim_queue_names[into],
-                               "seed",
-                               f.id_text};
-        int64_t looked_at, moved;
+        char number[8];
+        const char *words[16] = {retries ? "retry" : "remove",
+                                 number,
+                                 f.type < 0 ? "" : sim_type_names[f.type],
+                                 f.queue < 0 ? "" : sim_queue_names[f.queue],
+                                 f.batch < 0 ? "" : sim.batches[f.batch].name,
+                                 f.text,
+                                 "",
+                                 "",
+                                 into < 0 ? "" : sim_queue_names[into],
+                                 "seed",
+                                 f.id < 0 ? "0" : "1",
+                                 f.id_text};
+        size_t count = f.id < 0 ? 11 : 12;
+        int64_t looked_at;
 
         snprintf(number, sizeof number, "%d", (int)(sim_chance(2) ? sim_pick(1, 4) : 200));
-        sim_must(turns_script("dead", words, f.id < 0 ? 13 : 14), "dead");
-        looked_at = number_at(4);
+        for (size_t i = 0; i < json_array_size(place); i++) /* till, score; the record */
+            words[count++] = i < 2 ? json_string_value(json_array_get(place, i)) : record;
+        sim_must(turns_ask("dead", words, count), "dead");
+        json_decref(place);
+        place = json_incref(json_object_get(turns.answer, "next"));
+        snprintf(record, sizeof record, "%s",
+                 place ? json_string_value(json_array_get(json_object_get(turns.answer, "raw"), 0)) : "");
+        looked_at = answer_int(turns.answer, "looked_at");
         if (seen + (size_t)looked_at > (dead ? dead->count / 2 : 0))
             sim_fail("dead: looked at %lld more than %zu", (long long)looked_at, seen);
-        moved = follow_page(&f, dead, seen, (size_t)looked_at, retries, into);
-        if (atoll(turns.reply->element[5]->element[0]->str ? turns.reply->element[5]->element[0]->str : "0") +
-                turns.reply->element[5]->element[0]->integer !=
-            moved)
-            sim_fail("dead: not %lld jobs", (long long)moved);
+        if (follow_page(&f, dead, seen, (size_t)looked_at, retries, into) != answer_int(turns.answer, "jobs"))
+            sim_fail("dead: not %lld jobs", (long long)answer_int(turns.answer, "jobs"));
         seen += (size_t)looked_at;
-        snprintf(till, sizeof till, "%s", text_at(1));
-        snprintf(score, sizeof score, "%s", text_at(2));
-        snprintf(record, sizeof record, "%s", text_at(3));
-    } while (*score && !is_broken_off());
-    if (!*score && seen != (dead ? dead->count / 2 : 0))
+    } while (place && !is_broken_off());
+    if (!place && seen != (dead ? dead->count / 2 : 0))
         sim_fail("dead: %zu were looked at, not all", seen);
+    json_decref(place);
     snapshot_free(all);
 }
 

@@ -321,7 +321,7 @@ static void test_a_follower_without_a_queue_is_not_lost(void **state)
 /* A dead job that is retried later counts anew, and nothing follows twice. */
 static void test_follows_once_though_revived(void **state)
 {
-    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "", "", "", "seed"};
+    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
     (void)state;
     start("w");
@@ -542,7 +542,7 @@ static void test_cancel(void **state)
 /* It takes no more, and what was to follow does not, also after a dead job of it has been retried. */
 static void test_cancel_closes(void **state)
 {
-    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "", "", "", "seed"};
+    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
     (void)state;
     start("w");

@@ -16,43 +16,9 @@
 
 #define NOWHERE "/nonexistent/redis.sock"
 
-/* Runs "weir" with words split at blanks. */
-static void weir(struct outcome *o, const char *folder, const char *line)
-{
-    const char *words[WORDS_MAX + 1] = {built("weir")};
-    char text[1024], *rest = text;
-    int count = 1;
-
-    snprintf(text, sizeof text, "%s", line);
-    while (count < WORDS_MAX && rest && *rest)
-        words[count++] = strsep(&rest, " ");
-    program_run(o, folder, words);
-}
-
-static void assert_one_line(const char *line, const struct outcome *o)
-{
-    if (strncmp(o->err, "weir: ", 6) != 0 || strchr(o->err, '\n') != o->err + strlen(o->err) - 1)
-        fail_msg("weir %s: not one line that begins with 'weir: ': %s", line, o->err);
-    if (*o->out)
-        fail_msg("weir %s: prints to standard output: %s", line, o->out);
-}
-
-struct misuse {
-    const char *line;
-    int code;
-    const char *says; /* part of the message */
-};
-
 static void assert_misuses(const struct misuse *m)
 {
-    for (; m->line; m++) {
-        struct outcome o;
-
-        weir(&o, NULL, m->line);
-        if (o.code != m->code || !strstr(o.err, m->says))
-            fail_msg("weir %s: exit %d (not %d) and: %s(not: %s)", m->line, o.code, m->code, o.err, m->says);
-        assert_one_line(m->line, &o);
-    }
+    program_misuses(NULL, NULL, NULL, m);
 }
 
 static void test_wrong_commands(void **state)
@@ -252,7 +218,7 @@ static void test_wrong_password(void **state)
     assert_all("", 77, "check user and password");
     snprintf(url, sizeof url, "unix://:secret@%s", s.socket);
     setenv("REDIS_URL", url, 1);
-    weir(&o, NULL, "rate list");
+    program_weir(&o, NULL, NULL, NULL, "rate list");
     unsetenv("REDIS_URL");
     assert_int_equal(o.code, 0);
     assert_string_equal(o.err, "no limits yet; weir rate set NAME RULE sets one\n");
@@ -347,25 +313,25 @@ static void test_version_and_help(void **state)
     char line[64];
 
     (void)state;
-    weir(&o, NULL, "--version");
+    program_weir(&o, NULL, NULL, NULL, "--version");
     assert_string_equal(o.out, "weir " WEIR_VERSION "\n");
-    weir(&o, NULL, "version --json");
+    program_weir(&o, NULL, NULL, NULL, "version --json");
     assert_string_equal(o.out, "{\"version\":\"" WEIR_VERSION "\"}\n");
-    weir(&o, NULL, "");
+    program_weir(&o, NULL, NULL, NULL, "");
     assert_int_equal(o.code, 64);
     assert_string_equal(o.out, "");
-    weir(&same, NULL, "--help");
+    program_weir(&same, NULL, NULL, NULL, "--help");
     assert_int_equal(same.code, 0);
     assert_string_equal(same.out, o.err);
     for (int i = 0; commands[i]; i++) {
         assert_non_null(strstr(same.out, commands[i]));
         snprintf(line, sizeof line, "help %s", commands[i]);
-        weir(&o, NULL, line);
+        program_weir(&o, NULL, NULL, NULL, line);
         assert_int_equal(o.code, 0);
         assert_int_equal(strncmp(o.out, "Example: weir ", 14), 0);
         assert_non_null(strstr(o.out, "--namespace NAME"));
         snprintf(line, sizeof line, "%s extra -h", commands[i]);
-        weir(&o, NULL, line);
+        program_weir(&o, NULL, NULL, NULL, line);
         assert_int_equal(o.code, 0);
         assert_string_equal(o.err, "");
     }
@@ -421,7 +387,7 @@ static void test_redis_url(void **state)
     (void)state;
     server_start(&s, false);
     setenv("REDIS_URL", s.url, 1);
-    weir(&o, NULL, "rate set a 5/s --json");
+    program_weir(&o, NULL, NULL, NULL, "rate set a 5/s --json");
     unsetenv("REDIS_URL");
     assert_int_equal(o.code, 0);
     assert_string_equal(o.err, "");
@@ -431,9 +397,9 @@ static void test_redis_url(void **state)
     unsetenv("REDIS_URL");
     assert_int_equal(o.code, 0);
     assert_int_equal(server_number(&s, "HEXISTS", "other:{0}:limits", "a", NULL), 1);
-    weir(&o, s.folder, "rate show a --redis ./redis.sock");
+    program_weir(&o, s.folder, NULL, NULL, "rate show a --redis ./redis.sock");
     assert_int_equal(o.code, 0);
-    weir(&o, s.folder, "rate show a --redis ./none.sock");
+    program_weir(&o, s.folder, NULL, NULL, "rate show a --redis ./none.sock");
     assert_int_equal(o.code, 69);
     assert_non_null(strstr(o.err, "redis ./none.sock (--redis): no such socket"));
     server_stop(&s);

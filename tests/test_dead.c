@@ -59,74 +59,94 @@ static void bury_many(const char *name, int first, int count)
     }
 }
 
-static void add_seen(struct span id)
+static void add_seen(const char *id)
 {
     size_t len = strlen(seen);
 
-    snprintf(seen + len, sizeof seen - len, "%s%.*s", len ? " " : "", (int)id.len, id.at);
+    snprintf(seen + len, sizeof seen - len, "%s%s", len ? " " : "", id);
 }
 
-static struct dead_walk walk_by(enum dead_verb verb, struct dead_filter filter)
-{
-    seen[0] = '\0';
-    return (struct dead_walk){
-        .w = w, .now_us = turns.now_us, .verb = verb, .filter = filter, .body_bytes = 1000};
-}
+/* A walk to its end, and what it has met. */
+struct walked {
+    int64_t jobs, without_queue, looked_at;
+    int pages;
+    json_t *last; /* that a list has found */
+    void (*meanwhile)(const struct walked *so_far);
+};
 
-static void must_next(struct dead_walk *walk)
+static int take_page(const json_t *page, void *arg)
 {
-    struct dead_job job;
+    const json_t *found = json_object_get(page, "found");
+    struct walked *walked = arg;
 
-    if (dead_next(walk) != 0)
-        fail_msg("%s", w->error.text);
-    for (size_t i = 0; walk->verb == DEAD_LIST && i < walk->found; i++) {
-        dead_job(walk, i, &job);
-        add_seen(job.id);
+    walked->pages++;
+    walked->looked_at += answer_int(page, "looked_at");
+    walked->jobs += answer_int(page, "jobs") + (int64_t)json_array_size(found);
+    walked->without_queue += answer_int(page, "without_queue");
+    for (size_t i = 0; i < json_array_size(found); i++) {
+        json_decref(walked->last);
+        walked->last = json_incref(json_array_get(found, i));
+        json_object_set(walked->last, "body", json_array_get(json_object_get(page, "raw"), i));
+        add_seen(answer_text(walked->last, "id"));
     }
+    if (walked->meanwhile)
+        walked->meanwhile(walked);
+    return 0;
 }
 
-static void walk_to_end(struct dead_walk *walk)
+static int go(const char *verb, struct dead_filter filter, const char *into, struct walked *walked)
 {
-    while (!walk->ended)
-        must_next(walk);
-    dead_end(walk);
+    struct dead_walk walk = {.w = w,
+                             .now_us = turns.now_us,
+                             .verb = verb,
+                             .filter = filter,
+                             .body_bytes = INT32_MAX,
+                             .into = into,
+                             .take = take_page,
+                             .arg = walked};
+
+    if (strcmp(verb, "list") == 0)
+        seen[0] = '\0';
+    return dead_walk(&walk);
+}
+
+static struct walked walk(const char *verb, struct dead_filter filter,
+                          void (*meanwhile)(const struct walked *so_far))
+{
+    struct walked walked = {.meanwhile = meanwhile};
+
+    if (go(verb, filter, NULL, &walked) != 0)
+        fail_msg("%s", w->error.text);
+    json_decref(walked.last);
+    return walked;
 }
 
 static void expect_listed(struct dead_filter filter, const char *ids)
 {
-    struct dead_walk walk = walk_by(DEAD_LIST, filter);
-
-    walk_to_end(&walk);
+    walk("list", filter, NULL);
     assert_string_equal(seen, ids);
 }
 
 /* All of the filter, by the verb; how many were moved, and how many have no queue. */
-static void expect_moved(enum dead_verb verb, struct dead_filter filter, const char *into, int64_t moved,
+static void expect_moved(const char *verb, struct dead_filter filter, const char *into, int64_t moved,
                          int64_t left)
 {
-    struct dead_walk walk = walk_by(verb, filter);
+    struct walked walked = {0};
 
-    walk.into = into;
-    walk_to_end(&walk);
-    assert_int_equal(walk.moved, moved);
-    assert_int_equal(walk.left, left);
+    if (go(verb, filter, into, &walked) != 0)
+        fail_msg("%s", w->error.text);
+    assert_int_equal(walked.jobs, moved);
+    assert_int_equal(walked.without_queue, left);
 }
 
-/* The only one that the filter lets through; it stays readable until the walk ends. */
-static struct dead_walk only(struct dead_filter filter, struct dead_job *job)
+/* The only one that the filter lets through; the caller's. */
+static json_t *only(struct dead_filter filter)
 {
-    struct dead_walk walk = walk_by(DEAD_LIST, filter);
+    struct walked walked = {0};
 
-    must_next(&walk);
-    assert_int_equal(walk.found, 1);
-    dead_job(&walk, 0, job);
-    return walk;
-}
-
-static void expect_span(struct span found, const char *text)
-{
-    if (found.len != strlen(text) || memcmp(found.at, text, found.len) != 0)
-        fail_msg("'%.*s', not '%s'", (int)found.len, found.at, text);
+    assert_int_equal(go("list", filter, NULL, &walked), 0);
+    assert_int_equal(walked.jobs, 1);
+    return walked.last;
 }
 
 /* ---- Bounds */
@@ -364,25 +384,25 @@ static void test_bytes_are_counted_while_jobs_move(void **state)
     start("w");
     bury_many("j", 0, 1300);
     assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
-    expect_moved(DEAD_REMOVE, (struct dead_filter){.ids = first, .id_count = 1}, NULL, 1, 0);
+    expect_moved("remove", (struct dead_filter){.ids = first, .id_count = 1}, NULL, 1, 0);
     do {
         r = beat(0, 0);
         turns.now_us++;
         die(2, 10);
         for (int i = 0; i < 4; i++) {
             snprintf(id, sizeof id, "j%04d", 1 + (beats * 4 + i) * 97);
-            expect_moved(i % 2 ? DEAD_REMOVE : DEAD_RETRY, (struct dead_filter){.ids = ids, .id_count = 1},
-                         NULL, 1, 0);
+            expect_moved(i % 2 ? "remove" : "retry", (struct dead_filter){.ids = ids, .id_count = 1}, NULL, 1,
+                         0);
         }
         if (beats == 0) /* the place up to which they are counted goes */
-            expect_moved(DEAD_REMOVE, (struct dead_filter){.ids = first + 2, .id_count = 1}, NULL, 1, 0);
+            expect_moved("remove", (struct dead_filter){.ids = first + 2, .id_count = 1}, NULL, 1, 0);
         beats++;
     } while (r.left > 0);
     assert_in_range(beats, 3, 4);
     assert_true(counted_bytes() > 0);
     claim("w", 50, 0); /* those that were retried */
     assert_int_equal(turns_check().dead, 1300 - 1 - 1 - beats * 4 + beats * 2);
-    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, redis_number("ZCARD", DEAD), 0);
+    expect_moved("retry", (struct dead_filter){0}, NULL, redis_number("ZCARD", DEAD), 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
 }
 
@@ -431,42 +451,52 @@ static void test_bytes_are_counted_anew_when_others_write(void **state)
     assert_int_equal(turns_check().dead, 1);
 }
 
+/* dead_keep and dead_count_beyond: the bounds that hold, what there is, and how many are beyond. */
+static void expect_kept(int64_t passed_us, struct dead_bounds wanted, bool write, const char *expected)
+{
+    json_t *kept;
+    int64_t beyond;
+    char text[200];
+
+    must(dead_keep(w, turns.now_us + passed_us, &wanted, write, &kept));
+    must(dead_count_beyond(w, turns.now_us, kept, &beyond));
+    snprintf(
+        text, sizeof text, "%lld jobs, %s, the oldest %lld us ago; most %lld; %lld beyond",
+        (long long)answer_int(kept, "jobs"), json_object_get(kept, "bytes") ? "counted" : "not counted",
+        (long long)(turns.now_us + passed_us - answer_int_or(kept, "oldest_at", turns.now_us + passed_us)),
+        (long long)answer_int(kept, "keep_jobs"), (long long)beyond);
+    assert_string_equal(text, expected);
+    json_decref(kept);
+}
+
 static void test_bounds_are_read_and_set(void **state)
 {
     static const char *const wrong[][5] = {
         {"0", "", "", "1"},   {"x", "", "", "1"}, {"", "-1", "", "1"},
         {"", "", "1.5", "1"}, {"", "", "", "2"},  {"", "", ""},
     };
-    struct dead_kept kept;
-    int64_t jobs;
+    json_t *kept;
 
     (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++)
         assert_int_equal(turns_script("dead_keep", wrong[i], i < 5 ? 4 : 3), WEIR_EINPUT);
     assert_int_equal(turns_script("dead_sizes", (const char *const[]){"x", ""}, 2), WEIR_EINPUT);
+    assert_int_equal(turns_script("dead_sizes", (const char *const[]){"1"}, 1), WEIR_EINPUT);
     start("w");
-    must(dead_keep(w, turns.now_us, &(struct dead_bounds){0}, true, &kept));
-    assert_int_equal(kept.jobs + kept.bytes, 0);
-    assert_int_equal(kept.oldest_us, -1);
+    expect_kept(0, (struct dead_bounds){0}, true,
+                "0 jobs, counted, the oldest 0 us ago; most 100000; 0 beyond");
     bury_many("j", 0, 2000);
-    must(dead_keep(w, turns.now_us + 1, &(struct dead_bounds){.most = 10}, false, &kept));
-    assert_int_equal(kept.bounds.most, 10);
-    assert_int_equal(kept.bytes, -1);
-    assert_int_equal(kept.beyond, 1990);
-    assert_int_equal(kept.oldest_us, turns.now_us);
+    expect_kept(1, (struct dead_bounds){.most = 10}, false,
+                "2000 jobs, not counted, the oldest 1 us ago; most 10; 1990 beyond");
+    expect_kept(1, (struct dead_bounds){.bytes = 1}, false,
+                "2000 jobs, not counted, the oldest 1 us ago; most 100000; 2000 beyond");
     assert_int_equal(redis_number("EXISTS", PREFIX "settings"), 0);
-    must(dead_count_beyond(w, turns.now_us, &kept, &jobs));
-    assert_int_equal(jobs, 1990);
-    kept.bounds.bytes = 1; /* also while nobody has counted them */
-    must(dead_count_beyond(w, turns.now_us, &kept, &jobs));
-    assert_int_equal(jobs, 2000);
     while (beat(0, 0).left > 0)
         ;
-    must(dead_keep(w, turns.now_us, &(struct dead_bounds){.bytes = counted_bytes() / 2}, true, &kept));
-    must(dead_count_beyond(w, turns.now_us, &kept, &jobs));
-    assert_int_equal(jobs, 1000);
-    must(dead_keep(w, turns.now_us + 5, &(struct dead_bounds){.age_us = 4}, true, &kept));
-    assert_int_equal(kept.beyond, 2000);
+    expect_kept(1, (struct dead_bounds){.bytes = counted_bytes() / 2}, true,
+                "2000 jobs, counted, the oldest 1 us ago; most 100000; 1000 beyond");
+    expect_kept(5, (struct dead_bounds){.age_us = 4}, true,
+                "2000 jobs, counted, the oldest 5 us ago; most 100000; 2000 beyond");
     assert_int_equal(redis_number("HLEN", PREFIX "settings"), 2);
     free(redis_text("SET", PREFIX "settings", "x"));
     assert_int_equal(dead_keep(w, turns.now_us, &(struct dead_bounds){0}, false, &kept), WEIR_ECONFIG);
@@ -516,49 +546,47 @@ static void test_marks_of_cancelled_jobs_are_forgotten(void **state)
 
 /* ---- Walks */
 
+enum { ALL = 700 };
+static uint64_t dice;
+static bool gone[ALL];
+
+/* Others retry, remove, bury and trim. */
+static void disturb(const struct walked *so_far)
+{
+    char id[32];
+    const char *ids[] = {id};
+    struct dead_filter filter = {.ids = ids, .id_count = 1};
+    size_t len = strlen(seen);
+
+    for (int k = 0; k < 40; k++) {
+        int i = (int)random_in(&dice, 0, ALL - 1);
+
+        snprintf(id, sizeof id, "j%04d", i);
+        walk(k % 2 ? "retry" : "remove", filter, NULL);
+        assert_int_equal(strlen(seen), len);
+        gone[i] = true;
+    }
+    memcpy(id, seen + len - 5, 6); /* the last one that was met, too */
+    walk("remove", filter, NULL);
+    turns.now_us++;
+    bury_many("new", (int)so_far->looked_at, 3);
+    reap_with(redis_number("ZCARD", DEAD) - 5, FOR_EVER);
+}
+
 /* Each that stays is met once and in order; none that died since is met. */
 static void test_a_walk_meets_each_once_whatever_others_do(void **state)
 {
-    enum { ALL = 700 };
-    uint64_t seed = random_seed(), random = seed;
-    struct dead_walk walk, other;
-    bool gone[ALL] = {false};
-    char id[32], *at;
-    const char *ids[] = {id};
+    uint64_t seed = dice = random_seed();
+    const char *at = seen;
 
     (void)state;
+    memset(gone, 0, sizeof gone);
     start("w");
     for (int i = 0; i < ALL; i += 70) { /* ten times, in which seventy die at once */
         bury_many("j", i, 70);
         turns.now_us += i % 140 ? SECOND_US : 0;
     }
-    walk = walk_by(DEAD_LIST, (struct dead_filter){0});
-    while (!walk.ended) {
-        must_next(&walk);
-        for (int k = 0; k < 40; k++) {
-            int i = (int)random_in(&random, 0, ALL - 1);
-            size_t len = strlen(seen);
-
-            snprintf(id, sizeof id, "j%04d", i);
-            other = (struct dead_walk){.w = w,
-                                       .now_us = turns.now_us,
-                                       .verb = k % 2 ? DEAD_RETRY : DEAD_REMOVE,
-                                       .filter = {.ids = ids, .id_count = 1}};
-            walk_to_end(&other);
-            assert_int_equal(strlen(seen), len);
-            gone[i] = true;
-        }
-        /* The last one that was met, too. */
-        memcpy(id, seen + strlen(seen) - 5, 6);
-        other = (struct dead_walk){
-            .w = w, .now_us = turns.now_us, .verb = DEAD_REMOVE, .filter = {.ids = ids, .id_count = 1}};
-        walk_to_end(&other);
-        turns.now_us++;
-        bury_many("new", (int)walk.looked_at, 3);
-        reap_with(server_number(&turns.server, "ZCARD", DEAD, NULL) - 5, FOR_EVER);
-    }
-    dead_end(&walk);
-    at = seen;
+    walk("list", (struct dead_filter){0}, disturb);
     for (int i = 0, last = -1; *at; at += at[5] ? 6 : 5, last = i) {
         assert_int_equal(sscanf(at, "j%4d", &i), 1);
         assert_true(i > last);
@@ -569,20 +597,17 @@ static void test_a_walk_meets_each_once_whatever_others_do(void **state)
     assert_null(strstr(seen, "new"));
 }
 
+static void bury_more(const struct walked *so_far)
+{
+    turns.now_us++;
+    bury_many("again", (int)so_far->jobs, 200);
+}
+
 static void test_a_walk_ends_though_jobs_die_again(void **state)
 {
-    struct dead_walk walk;
-
     (void)state;
     bury_many("j", 0, 450);
-    walk = walk_by(DEAD_RETRY, (struct dead_filter){0});
-    while (!walk.ended) {
-        must_next(&walk);
-        turns.now_us++;
-        bury_many("again", (int)walk.moved, 200);
-    }
-    dead_end(&walk);
-    assert_int_equal(walk.moved, 450);
+    assert_int_equal(walk("retry", (struct dead_filter){0}, bury_more).jobs, 450);
 }
 
 static void test_scores_of_any_kind_are_walked_through(void **state)
@@ -597,7 +622,7 @@ static void test_scores_of_any_kind_are_walked_through(void **state)
                      "w:%zu.%03d default/t/ why\n{\"id\":\"j%zu.%03d\",\"type\":\"t\"}", i, k, i, k);
             free(redis_text("ZADD", DEAD, scores[i], record));
         }
-    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 150 * (int64_t)COUNT(scores), 0);
+    expect_moved("retry", (struct dead_filter){0}, NULL, 150 * (int64_t)COUNT(scores), 0);
     assert_int_equal(redis_number("LLEN", QUEUE), 150 * (long long)COUNT(scores));
 }
 
@@ -606,9 +631,8 @@ static void test_pages_of_large_records_are_short(void **state)
 {
     const size_t size = 700000;
     char *record = malloc(size);
-    struct dead_walk walk;
+    struct walked walked;
     struct args a;
-    int pages = 0;
 
     (void)state;
     for (int i = 0; i < 9; i++) {
@@ -623,15 +647,9 @@ static void test_pages_of_large_records_are_short(void **state)
         must(turns_send(&a));
     }
     free(record);
-    walk = walk_by(DEAD_LIST, (struct dead_filter){0});
-    walk.body_bytes = INT32_MAX;
-    for (; !walk.ended; pages++) {
-        must_next(&walk);
-        assert_in_range(walk.found, 0, 2);
-    }
-    dead_end(&walk);
-    assert_int_equal(walk.looked_at, 9);
-    assert_in_range(pages, 5, 10);
+    walked = walk("list", (struct dead_filter){0}, NULL);
+    assert_int_equal(walked.looked_at, 9);
+    assert_in_range(walked.pages, 5, 10); /* one or two on each */
 }
 
 /* ---- Which ones */
@@ -677,53 +695,35 @@ static void test_filters(void **state)
     bury("w:4", "mail/t/", "exit 2", "{\"id\":\"d\",\"type\":\"t\"}");
     bury("w:5", "mail/u/", "exit 3.", "@1,0,0,bnight,e5:exit 1;{\"id\":\"e\",\"type\":\"u\"}");
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct dead_walk walk = walk_by(DEAD_LIST, cases[i].filter);
+        struct walked counted;
 
-        walk_to_end(&walk);
+        walk("list", cases[i].filter, NULL);
         if (strcmp(seen, cases[i].ids) != 0)
             fail_msg("case %zu: '%s', not '%s'", i, seen, cases[i].ids);
-    }
-    for (size_t i = 0; i < COUNT(cases); i++) { /* the same for those that are counted */
-        struct dead_walk walk = walk_by(DEAD_COUNT, cases[i].filter);
-        struct dead_group group;
-        int64_t count = 0;
-
-        must_next(&walk);
-        for (size_t k = 0; k < walk.found; k++) {
-            dead_group(&walk, k, &group);
-            count += group.count;
-            assert_int_equal(group.without_queue, 0);
-        }
-        assert_int_equal(count, (strlen(cases[i].ids) + 1) / 2);
-        dead_end(&walk);
+        counted = walk("count", cases[i].filter, NULL);
+        assert_int_equal(counted.jobs, (strlen(cases[i].ids) + 1) / 2);
+        assert_int_equal(counted.without_queue, 0);
     }
 }
 
 static void test_all_is_told_of_a_job(void **state)
 {
-    struct dead_walk walk;
-    struct dead_job job;
+    json_t *job, *expected;
 
     (void)state;
     bury("w:1.00@5", "mail/t/k9", "failed 4 times: exit 1",
          "@3,1,2,bnight,wonce,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
-    walk = only((struct dead_filter){0}, &job);
-    assert_int_equal(job.died_us, BEGIN_US);
-    expect_span(job.id, "j");
-    expect_span(job.type, "t");
-    expect_span(job.queue, "mail");
-    expect_span(job.key, "k9");
-    expect_span(job.reason, "failed 4 times: exit 1");
-    assert_int_equal(job.attempts, 3);
-    assert_int_equal(job.interrupted, 1);
-    assert_int_equal(job.throttled, 2);
-    expect_span(job.batch, "night");
-    expect_span(job.unique, "once");
-    assert_int_equal(job.failed_us, 1794000000000001);
-    expect_span(job.failure, "a, b\n");
-    assert_int_equal(job.size_bytes, 21);
-    expect_span(job.body, "{\"id\":\"j\",\"type\":\"t\"}");
-    dead_end(&walk);
+    job = only((struct dead_filter){0});
+    expected = json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:s}", "since",
+                         (json_int_t)BEGIN_US, "id", "j", "type", "t", "queue", "mail", "key", "k9", "reason",
+                         "failed 4 times: exit 1", "attempts", "3", "interrupted", "1", "throttled", "2",
+                         "batch", "night", "unique", "once", "failed_at", "1794000000000001", "failure",
+                         "a, b\n", "bytes", 21, "body", "{\"id\":\"j\",\"type\":\"t\"}");
+    json_object_set_new(job, "since", json_integer(answer_int(job, "since")));
+    if (!json_equal(job, expected))
+        fail_msg("%s", json_dumps(job, 0));
+    json_decref(expected);
+    json_decref(job);
 }
 
 /* ---- Back into a queue */
@@ -744,7 +744,7 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
     free(redis_text("HINCRBY", PREFIX "stats:t", "pulled", "2"));
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
     turns_check();
-    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 3, 0);
+    expect_moved("retry", (struct dead_filter){0}, NULL, 3, 0);
     expect_text("{\"id\":\"first\",\"type\":\"t\",\"args\":{}}\n"
                 "{\"id\":\"a\",\"type\":\"t\",\"args\":[]}\n"
                 "@0,0,0,s" SECRET ",bnight,uonce;{\"id\":\"b\",\"type\":\"t\"}",
@@ -763,7 +763,7 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
     assert_int_equal(claim("w", 3, 0), 3);
     expect_leases("first a b");
     assert_int_equal(turns.claim.leases[1].attempts, 0);
-    expect_span(lease_attr(turns.claim.leases[2].attrs, 'b'), "night");
+    assert_memory_equal(lease_attr(turns.claim.leases[2].attrs, 'b').at, "night,", 6);
     turns_check();
 }
 
@@ -777,7 +777,7 @@ static void test_a_retried_job_is_cancelled_no_more(void **state)
     bury_job("c", "why");
     free(redis_text("HSET", PREFIX "cancelled", "a", "asked 1", "b", "waiting 1 default/t ", "other",
                     "waiting 1"));
-    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 3, 0);
+    expect_moved("retry", (struct dead_filter){0}, NULL, 3, 0);
     expect_text("other", "HKEYS", PREFIX "cancelled");
     assert_int_equal(claim("w", 3, 0), 3);
     expect_leases("a b c");
@@ -796,17 +796,17 @@ static void test_a_job_may_die_and_come_back_again_and_again(void **state)
         settle("w", SETTLE_DEAD, tokens[0], 0, "no");
         settle("w", SETTLE_DEAD, tokens[1], 0, "no");
         assert_int_equal(turns_check().dead, 2);
-        expect_moved(DEAD_RETRY, (struct dead_filter){.type = "t"}, NULL, 2, 0);
+        expect_moved("retry", (struct dead_filter){.type = "t"}, NULL, 2, 0);
         turns_check();
         turns.now_us += SECOND_US;
     }
     expect_counters("t", "enqueued 7, pulled 6, dead 6, revived 6");
-    expect_moved(DEAD_REMOVE, (struct dead_filter){0}, NULL, 0, 0);
+    expect_moved("remove", (struct dead_filter){0}, NULL, 0, 0);
     claim("w", 2, 0);
     keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "no");
     settle("w", SETTLE_DEAD, tokens[1], 0, "no");
-    expect_moved(DEAD_REMOVE, (struct dead_filter){0}, NULL, 2, 0);
+    expect_moved("remove", (struct dead_filter){0}, NULL, 2, 0);
     expect_counters("t", "dead 8, revived 6, removed 2");
     assert_int_equal(turns_check().dead, 0);
 }
@@ -814,29 +814,26 @@ static void test_a_job_may_die_and_come_back_again_and_again(void **state)
 /* What nobody can read has no queue, or nobody knows it: it stays, until somebody names one. */
 static void test_what_has_no_queue_stays_until_one_is_named(void **state)
 {
-    struct dead_walk walk;
-    struct dead_job job;
-    char *id;
+    const char *id;
+    json_t *job;
 
     (void)state;
     bury("w:1", "//", "its lease cannot be read: x", "@2,0,0;{\"id\":\"a\",\"type\":\"t\"}");
     bury("w:2", "default//", "unreadable: no JSON", "what\n\nis this");
     free(redis_text("ZADD", DEAD, "3", "junk"));
     free(redis_text("ZADD", DEAD, "4", ""));
-    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 1, 3);
+    expect_moved("retry", (struct dead_filter){0}, NULL, 1, 3);
     expect_text("what\n\nis this", "LRANGE", QUEUE, "0", "-1");
-    walk = only((struct dead_filter){.reason = "this record cannot be read", .older_us = BEGIN_US - 3}, &job);
-    assert_memory_equal(job.id.at, "raw:", 4);
-    expect_span(job.body, "junk");
-    id = strndup(job.id.at, job.id.len);
-    dead_end(&walk);
-    expect_moved(DEAD_RETRY, (struct dead_filter){.ids = (const char *const *)&id, .id_count = 1}, "other", 1,
+    job = only((struct dead_filter){.reason = "this record cannot be read", .older_us = BEGIN_US - 3});
+    id = answer_text(job, "id");
+    assert_memory_equal(id, "raw:", 4);
+    assert_string_equal(answer_text(job, "body"), "junk");
+    expect_moved("retry", (struct dead_filter){.ids = &id, .id_count = 1}, "other", 1, 0);
+    json_decref(job);
+    expect_moved("retry", (struct dead_filter){.ids = (const char *const[]){"a"}, .id_count = 1}, "other", 1,
                  0);
-    free(id);
-    expect_moved(DEAD_RETRY, (struct dead_filter){.ids = (const char *const[]){"a"}, .id_count = 1}, "other",
-                 1, 0);
     expect_text("junk\n{\"id\":\"a\",\"type\":\"t\"}", "LRANGE", PREFIX "queue:other", "0", "-1");
-    expect_moved(DEAD_REMOVE, (struct dead_filter){0}, NULL, 1, 0);
+    expect_moved("remove", (struct dead_filter){0}, NULL, 1, 0);
     assert_int_equal(redis_number("EXISTS", DEAD), 0);
 }
 
@@ -941,7 +938,7 @@ static void test_every_way_into_the_dead_jobs_is_counted(void **state)
         expect_text("1", "HGET", PREFIX "batch:b", "dead");
         expect_counters("next", "enqueued 1");
         assert_int_equal(redis_number("EXISTS", PREFIX "unique:k"), 0);
-        expect_moved(DEAD_RETRY, (struct dead_filter){0}, "default", 1, 0);
+        expect_moved("retry", (struct dead_filter){0}, "default", 1, 0);
         expect_text("0", "HGET", PREFIX "batch:b", "dead");
         expect_text("a", "GET", PREFIX "unique:k");
         expect_text("@0,0,0,s" SECRET ",bb,uk;{\"id\":\"a\",\"type\":\"t\",\"cost\":2}", "LRANGE", QUEUE, "0",
@@ -963,7 +960,7 @@ static void test_what_promote_buries_knows_its_queue(void **state)
     free(redis_text("DEL", QUEUE));
     expect_listed((struct dead_filter){.type = "t", .queue = "default"}, "a");
     expect_listed((struct dead_filter){.type = "slow", .queue = "default"}, "b");
-    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 2, 0);
+    expect_moved("retry", (struct dead_filter){0}, NULL, 2, 0);
     expect_text("{\"id\":\"a\",\"type\":\"t\",\"args\":{}}\n{\"id\":\"b\",\"type\":\"slow\",\"args\":{}}",
                 "LRANGE", QUEUE, "0", "-1");
 }
@@ -972,78 +969,72 @@ static void test_what_promote_buries_knows_its_queue(void **state)
 
 static void test_wrong_arguments_change_nothing(void **state)
 {
-    static const char *const calls[][15] = {
-        {"what", "1", "", "", "", "", "", "", "", "", "", "", "seed"},
-        {"retry", "0", "", "", "", "", "", "", "", "", "", "", "seed"},
-        {"retry", "201", "", "", "", "", "", "", "", "", "", "", "seed"},
-        {"retry", "x", "", "", "", "", "", "", "", "", "", "", "seed"},
-        {"retry", "1", "", "5", "", "", "", "", "", "", "", "", "seed"},
-        {"retry", "1", "x", "5", "", "", "", "", "", "", "", "", "seed"},
-        {"retry", "1", "5", "x", "", "", "", "", "", "", "", "", "seed"},
-        {"retry", "1", "", "", "", "", "", "", "", "x", "", "", "seed"},
-        {"retry", "1", "", "", "", "", "", "", "", "", "-5", "", "seed"},
-        {"retry", "1", "", "", "", "", "", "", "", "", "", "no queue", "seed"},
-        {"list", "1", "", "", "", "", "", "", "", "", "", "", "seed"},
-        {"list", "1", "", "", "", "", "", "", "", "", "", "-1", "seed"},
-        {"remove", "1", "", "", "", "", "", "", "", "", "", "", "a seed"},
-        {"remove", "1", "", "", "", "", "", "", "", "", "", ""},
-        {"remove", "1", "", "", "", "", "", "", "", "", NULL},
-        {"remove", NULL},
-        {NULL},
+    static const char *const calls[] = {
+        "dead what 1 _ _ _ _ _ _ _ seed 0",
+        "dead retry 0 _ _ _ _ _ _ _ seed 0",
+        "dead retry 201 _ _ _ _ _ _ _ seed 0",
+        "dead retry x _ _ _ _ _ _ _ seed 0",
+        "dead retry 1 _ _ _ _ x _ _ seed 0",
+        "dead retry 1 _ _ _ _ _ -5 _ seed 0",
+        "dead retry 1 _ _ _ _ _ _ no/queue seed 0",
+        "dead list 1 _ _ _ _ _ _ _ seed 0",
+        "dead list 1 _ _ _ _ _ _ -1 seed 0",
+        "dead remove 1 _ _ _ _ _ _ _ a/seed 0",
+        "dead remove 1 _ _ _ _ _ _ _ seed",
+        "dead remove 1 _ _ _ _ _ _ _ seed x",
+        "dead remove 1 _ _ _ _ _ _ _ seed -1",
+        "dead remove 1 _ _ _ _ _ _ _ seed 2 id",
+        "dead remove 1 _ _ _ _ _ _ _ seed 0 id",
+        "dead retry 1 _ _ _ _ _ _ _ seed 0 _ 5 r",
+        "dead retry 1 _ _ _ _ _ _ _ seed 0 x 5 r",
+        "dead retry 1 _ _ _ _ _ _ _ seed 0 5 x r",
+        "dead retry 1 _ _ _ _ _ _ _ seed 0 5 5",
+        "dead retry 1 _ _ _ _ _ _ _ seed 0 5 5 r more",
+        "dead remove 1 _ _ _ _ _ _ _",
+        "dead remove",
+        "dead",
     };
-    char *before, *after;
+    char *before;
 
     (void)state;
     bury_job("a", "why");
     before = turns_digest();
-    for (size_t i = 0; i < COUNT(calls); i++) {
-        size_t n = 0;
-
-        while (n < 14 && calls[i][n])
-            n++;
-        if (turns_script("dead", calls[i], n) != WEIR_EINPUT)
-            fail_msg("case %zu: %s", i, turns.error.text);
-    }
-    after = turns_digest();
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
+    for (size_t i = 0; i < COUNT(calls); i++)
+        if (call_line(calls[i]) != WEIR_EINPUT)
+            fail_msg("%s: %s", calls[i], turns.error.text);
+    nothing_changed_since(before);
 }
 
 static void test_keys_of_another_kind_are_named(void **state)
 {
-    static const char *const keys[] = {QUEUE, PREFIX "queues", PREFIX "types"};
-    struct dead_walk walk;
-    char *before, *after;
+    static const struct {
+        const char *key, *verb;
+    } cases[] = {
+        {QUEUE, "retry"},
+        {PREFIX "queues", "retry"},
+        {PREFIX "types", "retry"},
+        {DEAD, "count"},
+        {DEAD, "list"},
+        {DEAD, "retry"},
+        {DEAD, "remove"},
+    };
+    struct walked walked = {0};
+    char *before;
 
-    (void)state;
-    for (size_t i = 0; i < COUNT(keys); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         turns_flush(state);
         bury_job("a", "why");
-        free(redis_text("SET", keys[i], "somebody's"));
+        free(redis_text("SET", cases[i].key, "somebody's"));
         before = turns_digest();
-        walk = walk_by(DEAD_RETRY, (struct dead_filter){0});
-        assert_int_equal(dead_next(&walk), WEIR_ECONFIG);
-        assert_non_null(strstr(w->error.text, keys[i]));
-        after = turns_digest();
-        assert_string_equal(before, after);
-        free(before);
-        free(after);
-        dead_end(&walk);
-    }
-    turns_flush(state);
-    free(redis_text("SET", DEAD, "somebody's"));
-    for (enum dead_verb verb = DEAD_COUNT; verb <= DEAD_REMOVE; verb++) {
-        walk = walk_by(verb, (struct dead_filter){0});
-        assert_int_equal(dead_next(&walk), WEIR_ECONFIG);
-        assert_non_null(strstr(w->error.text, DEAD " is a string, not a zset"));
-        dead_end(&walk);
+        assert_int_equal(go(cases[i].verb, (struct dead_filter){0}, NULL, &walked), WEIR_ECONFIG);
+        assert_non_null(strstr(w->error.text, cases[i].key));
+        nothing_changed_since(before);
     }
     /* Counters are only counted. */
     turns_flush(state);
     bury_job("a", "why");
     free(redis_text("SET", PREFIX "stats:t", "somebody's"));
-    expect_moved(DEAD_RETRY, (struct dead_filter){0}, NULL, 1, 0);
+    expect_moved("retry", (struct dead_filter){0}, NULL, 1, 0);
 }
 
 int main(void)

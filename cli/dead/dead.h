@@ -2,27 +2,29 @@
 #ifndef CLI_DEAD_DEAD_H
 #define CLI_DEAD_DEAD_H
 
-#include <limits.h>
-
 #include "cli/cli.h"
 #include "queue/dead/dead.h"
-
-#define DEAD_NOT_GIVEN LLONG_MIN
-#define DEAD_NO_AGE (-1)
 
 struct dead_flags {
     struct dead_filter filter;
     long long limit;
     const char *into;
     bool all, dry_run, yes, raw;
-    long long most; /* these of keep; DEAD_NOT_GIVEN, NULL, DEAD_NO_AGE: not given */
+    long long most; /* these of keep */
     const char *bytes;
     int64_t age_us;
 };
 
+/* Walks through all that the filter lets through: verb, and take with its argument, as struct dead_walk has
+ * them. Fills cli->error on failure. */
+WEIR_CHECKED int dead_go(struct cli *cli, struct dead_walk *walk);
+
 /* dead_show.c */
 int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 int dead_run_show(struct cli *cli, struct weir *w, const struct dead_flags *flags);
+/* dead_move.c */
+int dead_run_retry(struct cli *cli, struct weir *w, const struct dead_flags *flags);
+int dead_run_remove(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 /* dead_keep.c */
 int dead_run_keep(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 

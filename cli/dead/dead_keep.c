@@ -1,11 +1,10 @@
 /* weir dead keep: how many dead jobs are kept, how long, and how many bytes of them. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/confirm.h"
 #include "cli/dead/dead.h"
-#include "cli/document/json.h"
-#include "cli/document/outlook.h"
+#include "cli/document/table.h"
+#include "core/clock.h"
 #include "core/duration.h"
 
 #define MIB (INT64_C(1024) * 1024)
@@ -33,115 +32,136 @@ static int read_size(struct cli *cli, const char *text, int64_t *bytes)
                     return 0;
             }
     return error_set(&cli->error, WEIR_EUSAGE,
-                     "dead keep --bytes %.60s: no size, or out of range; give 2MiB to 1024GiB", text);
+                     "dead keep --bytes %.60s: not a size, or out of range; give 2MiB to 1024GiB", text);
 }
 
 static int read_wanted(struct cli *cli, const struct dead_flags *flags, struct dead_bounds *wanted)
 {
-    bool counted = flags->most != DEAD_NOT_GIVEN, aged = flags->age_us != DEAD_NO_AGE;
+    char age[32];
 
-    *wanted = (struct dead_bounds){.most = counted ? flags->most : 0, .age_us = aged ? flags->age_us : 0};
-    if (counted && (wanted->most < 1 || wanted->most > MOST_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "dead keep --most %" PRId64 ": out of range; give 1 to %d",
-                         wanted->most, MOST_MOST);
-    if (aged && (wanted->age_us < AGE_LEAST_US || wanted->age_us > AGE_MOST_US))
-        return error_set(&cli->error, WEIR_EUSAGE, "dead keep --age: out of range; give 1s to 3650d");
+    *wanted = (struct dead_bounds){.most = flags->most, .age_us = flags->age_us};
+    if (cli_gave(cli, "most") && (wanted->most < 1 || wanted->most > MOST_MOST))
+        return error_set(&cli->error, WEIR_EUSAGE, "dead keep --most %lld: out of range; give 1 to %d",
+                         flags->most, MOST_MOST);
+    if (cli_gave(cli, "age") && (wanted->age_us < AGE_LEAST_US || wanted->age_us > AGE_MOST_US)) {
+        duration_format(wanted->age_us, age);
+        return error_set(&cli->error, WEIR_EUSAGE, "dead keep --age %s: out of range; give 1s to 3650d", age);
+    }
     return flags->bytes ? read_size(cli, flags->bytes, &wanted->bytes) : 0;
 }
 
 /* ---- What it says */
 
-static json_t *kept_json(const struct dead_kept *k)
+static json_t *kept_json(const json_t *kept)
 {
-    return json_pack("{s:I, s:I, s:o, s:I, s:o, s:o}", "keep_jobs", (json_int_t)k->bounds.most, "keep_bytes",
-                     (json_int_t)k->bounds.bytes, "keep_age", json_seconds(k->bounds.age_us), "jobs",
-                     (json_int_t)k->jobs, "bytes", k->bytes < 0 ? json_null() : json_integer(k->bytes),
-                     "oldest_at", json_time(k->oldest_us));
+    int64_t bytes = answer_int_or(kept, "bytes", -1);
+
+    return json_pack("{s:I, s:I, s:o, s:I, s:o, s:o}", "keep_jobs", (json_int_t)answer_int(kept, "keep_jobs"),
+                     "keep_bytes", (json_int_t)answer_int(kept, "keep_bytes"), "keep_age",
+                     json_seconds(answer_int(kept, "keep_age")), "jobs", (json_int_t)answer_int(kept, "jobs"),
+                     "bytes", bytes < 0 ? json_null() : json_integer(bytes), "oldest_at",
+                     json_time(answer_int(kept, "oldest_at")));
 }
 
-static void print_kept(const struct dead_kept *k)
+static void put_jobs(FILE *to, const json_t *doc, int64_t now_us)
 {
-    char used[32], most[32], died[40];
+    char jobs[32], most[32];
 
-    output("%-8s%s of at most %s\n", "jobs", grouped((uint64_t)k->jobs, used),
-           grouped((uint64_t)k->bounds.most, most));
-    output("%-8s%s of at most %s\n", "bytes", k->bytes < 0 ? "not counted yet" : sized(k->bytes, used),
-           sized(k->bounds.bytes, most));
-    duration_format(k->bounds.age_us, most);
-    if (k->oldest_us > 0)
-        cli_format_time(k->oldest_us, died);
-    output("%-8sat most %s%s%s\n", "age", most, k->oldest_us > 0 ? "; the oldest died " : "",
-           k->oldest_us > 0 ? died : "");
+    (void)now_us;
+    output_to(to, "%s of at most %s", grouped((uint64_t)answer_int(doc, "jobs"), jobs),
+              grouped((uint64_t)answer_int(doc, "keep_jobs"), most));
 }
 
-static int show(struct cli *cli, const struct dead_kept *kept)
+static void put_bytes(FILE *to, const json_t *doc, int64_t now_us)
 {
+    int64_t bytes = answer_int_or(doc, "bytes", -1);
+    char there[32], most[32];
+
+    (void)now_us;
+    output_to(to, "%s of at most %s", bytes < 0 ? "not counted yet" : sized(bytes, there),
+              sized(answer_int(doc, "keep_bytes"), most));
+}
+
+static void put_age(FILE *to, const json_t *doc, int64_t now_us)
+{
+    double oldest_s = json_number_value(json_object_get(doc, "oldest_at"));
+    char text[PHRASE_SIZE];
+
+    output_to(to, "at most %s",
+              format_span((int64_t)(json_number_value(json_object_get(doc, "keep_age")) * 1e6), text));
+    if (oldest_s > 0)
+        output_to(to, "; the oldest died %s", format_when(now_us, (int64_t)(oldest_s * 1e6), text));
+}
+
+static const struct column sheet[] = {
+    {.heading = "jobs", .put = put_jobs},
+    {.heading = "bytes", .put = put_bytes},
+    {.heading = "age", .put = put_age},
+    {.heading = NULL},
+};
+
+/* forgets, dry_run: only after a change, or instead of it. */
+static int print_kept(struct cli *cli, json_t *doc)
+{
+    int64_t forgets = answer_int(doc, "forgets");
+    bool dry_run = json_is_true(json_object_get(doc, "dry_run"));
+    char some[32], all[PHRASE_SIZE];
+    int status;
+
     if (cli->json)
-        return json_print(cli, kept_json(kept));
-    print_kept(kept);
-    return 0;
-}
-
-/* After a change, or instead of it. */
-static int tell(struct cli *cli, const struct dead_kept *kept, int64_t forgets, bool dry_run)
-{
-    char some[32], all[32];
-    json_t *doc;
-
-    if (!cli->json) {
-        print_kept(kept);
-        if (forgets > 0)
-            output("%s of %s dead jobs %s\n", grouped((uint64_t)forgets, some),
-                   grouped((uint64_t)kept->jobs, all),
-                   dry_run ? "would be forgotten" : "are forgotten by the next heartbeats of workers");
-        return 0;
-    }
-    doc = kept_json(kept);
-    if (doc && (json_object_set_new(doc, "forgets", json_integer(forgets)) < 0 ||
-                json_object_set_new(doc, "dry_run", json_boolean(dry_run)) < 0)) {
-        json_decref(doc);
-        doc = NULL;
-    }
-    return json_print(cli, doc);
+        return json_print(cli, doc);
+    status = sheet_print(cli, stdout, sheet, doc, clock_wall_us());
+    if (forgets > 0)
+        output("%s of %s %s\n", grouped((uint64_t)forgets, some),
+               counted(answer_int(doc, "jobs"), "dead job", all),
+               dry_run ? "would be forgotten" : "will be forgotten by the next heartbeats of workers");
+    json_decref(doc);
+    return status;
 }
 
 /* ---- The call */
 
-static int ask(struct cli *cli, struct weir *w, const struct dead_bounds *wanted, bool write,
-               struct dead_kept *kept)
+static int ask(struct cli *cli, struct weir *w, const struct dead_bounds *wanted, bool write, json_t **kept)
 {
+    json_decref(*kept);
     return dead_keep(w, -1, wanted, write, kept) < 0 ? cli_failed(cli, w) : 0;
 }
 
 static int change(struct cli *cli, struct weir *w, const struct dead_flags *flags,
-                  const struct dead_bounds *wanted, struct dead_kept *kept)
+                  const struct dead_bounds *wanted, json_t **kept)
 {
-    char some[32], all[32];
+    char some[32], all[PHRASE_SIZE];
     int64_t forgets;
+    json_t *doc;
     int status = 0;
 
-    if (dead_count_beyond(w, -1, kept, &forgets) < 0)
+    if (dead_count_beyond(w, -1, *kept, &forgets) < 0)
         return cli_failed(cli, w);
-    if (flags->dry_run)
-        return tell(cli, kept, forgets, true);
-    if (forgets > 0)
-        status = cli_confirm(cli, flags->yes, "dead keep", "forget %s of %s dead jobs for good",
-                             grouped((uint64_t)forgets, some), grouped((uint64_t)kept->jobs, all));
-    if (status == 0)
+    if (forgets > 0 && !flags->dry_run)
+        status = cli_confirm(cli, flags->yes, "dead keep", "forget %s of %s for good",
+                             grouped((uint64_t)forgets, some),
+                             counted(answer_int(*kept, "jobs"), "dead job", all));
+    if (status == 0 && !flags->dry_run)
         status = ask(cli, w, wanted, true, kept);
-    return status == 0 ? tell(cli, kept, forgets, false) : status;
+    if (status != 0)
+        return status;
+    doc = kept_json(*kept);
+    json_object_set_new(doc, "forgets", json_integer(forgets));
+    json_object_set_new(doc, "dry_run", json_boolean(flags->dry_run));
+    return print_kept(cli, doc);
 }
 
 int dead_run_keep(struct cli *cli, struct weir *w, const struct dead_flags *flags)
 {
     struct dead_bounds wanted;
-    struct dead_kept kept;
+    json_t *kept = NULL;
     int status = read_wanted(cli, flags, &wanted);
 
     if (status == 0)
         status = ask(cli, w, &wanted, false, &kept);
-    if (status != 0)
-        return status;
-    return wanted.most || wanted.age_us || wanted.bytes ? change(cli, w, flags, &wanted, &kept)
-                                                        : show(cli, &kept);
+    if (status == 0)
+        status = wanted.most || wanted.age_us || wanted.bytes ? change(cli, w, flags, &wanted, &kept)
+                                                              : print_kept(cli, kept_json(kept));
+    json_decref(kept);
+    return status;
 }

@@ -1,151 +1,210 @@
 /* weir dead list and show: what died, and why. */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/dead/dead.h"
+#include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "cli/print/terminal.h"
+#include "core/clock.h"
 
 #define REASON_MOST 120 /* characters of a reason in a line of a list, about */
+#define ENOUGH 1        /* ends a walk */
 
-/* ---- JSON */
+/* ---- The document of a job */
 
-static json_t *job_json(const struct dead_job *job)
+/* Its members; those of what dead.lua answers have the same names. */
+static const struct {
+    const char *name;
+    enum { WORD, NUMBER, TIME } kind;
+} members[] = {
+    {"since", TIME},  {"id", WORD},         {"type", WORD},          {"queue", WORD},       {"key", WORD},
+    {"reason", WORD}, {"attempts", NUMBER}, {"interrupted", NUMBER}, {"throttled", NUMBER}, {"batch", WORD},
+    {"unique", WORD}, {"failed_at", TIME},  {"failure", WORD},       {"bytes", NUMBER},
+};
+
+static json_t *job_json(const json_t *found)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "since",
-                     json_seconds(job->died_us), "id", text_json(job->id), "type", text_json(job->type),
-                     "queue", text_json(job->queue), "key", text_json(job->key), "reason",
-                     text_json(job->reason), "attempts", (json_int_t)job->attempts, "interrupted",
-                     (json_int_t)job->interrupted, "throttled", (json_int_t)job->throttled, "batch",
-                     text_json(job->batch), "unique", text_json(job->unique), "failed_at",
-                     job->failed_us < 0 ? json_null() : json_seconds(job->failed_us), "failure",
-                     text_json(job->failure), "bytes", (json_int_t)job->size_bytes);
+    json_t *doc = json_object();
+
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        const char *name = members[i].name;
+        int64_t number = answer_int(found, name);
+
+        json_object_set_new(doc, name,
+                            members[i].kind == WORD   ? text_json(text_bytes(json_object_get(found, name)))
+                            : members[i].kind == TIME ? json_time(number)
+                                                      : json_integer(number));
+    }
+    return doc;
+}
+
+static struct span body_of(const json_t *page, size_t i)
+{
+    return text_bytes(json_array_get(json_object_get(page, "raw"), i));
 }
 
 /* ---- list */
 
-static void print_line(const struct dead_job *job)
-{
-    char died[40], *reason = text_of_ends(job->reason, REASON_MOST);
+struct list {
+    struct cli *cli;
+    int64_t limit, met;
+    json_t *rows; /* of the table */
+};
 
-    cli_format_time(job->died_us, died);
-    output("%s  ", died);
-    text_print(job->type, 0);
-    fputs("  ", stdout);
-    text_print(job->id, 0);
-    output("  %" PRId64 " attempt%s  ", job->attempts, job->attempts == 1 ? "" : "s");
-    output("%s\n", reason && *reason ? reason : "-");
+static void put_reason(FILE *to, const json_t *doc, int64_t now_us)
+{
+    char *reason = text_of_ends(text_bytes(json_object_get(doc, "reason")), REASON_MOST);
+
+    (void)now_us;
+    if (reason)
+        output_to(to, "%s", reason);
     free(reason);
 }
 
-/* Those of a page, as long as there are fewer than the limit. */
-static int list_page(struct cli *cli, const struct dead_walk *walk, int64_t limit, int64_t *shown)
+static const struct column columns[] = {
+    COLUMN("died", "since", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("type", "type"),
+    COLUMN("job", "id"),
+    COLUMN("attempts", "attempts", .show = SHOW_COUNT, .drop = 2),
+    {.heading = "reason", .put = put_reason, .rest = true},
+    {.heading = NULL},
+};
+
+/* Documents are printed as they come: their bodies may be large. */
+static int list_page(const json_t *page, void *arg)
 {
-    struct dead_job job;
+    const json_t *found = json_object_get(page, "found");
+    struct list *list = arg;
     int status = 0;
 
-    for (size_t i = 0; status == 0 && i < walk->found && *shown < limit; i++, ++*shown) {
-        dead_job(walk, i, &job);
-        if (cli->json)
-            status = text_print_with_body(cli, job_json(&job), job.body);
+    for (size_t i = 0; status == 0 && i < json_array_size(found); i++) {
+        const json_t *job = json_array_get(found, i);
+
+        if (list->met++ == list->limit)
+            status = ENOUGH;
+        else if (list->cli->json)
+            status = text_print_with_body(list->cli, job_json(job), body_of(page, i));
         else
-            print_line(&job);
+            json_array_append_new(list->rows, job_json(job));
     }
     return status;
 }
 
 int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flags)
 {
-    struct dead_walk walk = {.w = w, .now_us = -1, .verb = DEAD_LIST, .filter = flags->filter};
-    int64_t shown = 0, met = 0;
-    int status = 0;
+    struct list list = {.cli = cli, .limit = flags->limit, .rows = json_array()};
+    struct dead_walk walk = {.w = w,
+                             .verb = "list",
+                             .filter = flags->filter,
+                             .body_bytes = cli->json ? INT32_MAX : 0,
+                             .take = list_page,
+                             .arg = &list};
+    char shown[PHRASE_SIZE];
+    int status = dead_go(cli, &walk);
 
-    walk.body_bytes = cli->json ? INT32_MAX : 0;
-    while (status == 0 && !walk.ended && met <= flags->limit) {
-        if (dead_next(&walk) < 0)
-            status = cli_failed(cli, w);
-        else
-            status = list_page(cli, &walk, flags->limit, &shown);
-        met += (int64_t)walk.found;
+    if (status < 0) {
+        json_decref(list.rows);
+        return status;
     }
-    if (status == 0 && met > flags->limit)
-        output_to(stderr, "weir: the oldest %" PRId64 " are shown; --limit N shows more\n", shown);
-    else if (status == 0 && met == 0)
-        fputs("weir: no dead jobs there\n", stderr);
-    dead_end(&walk);
+    status = table_list(cli, columns, list.rows, clock_wall_us(), "no dead jobs there");
+    if (status == 0 && list.met > list.limit)
+        output_to(stderr, "%s shown, the oldest; --limit N shows more\n",
+                  counted(list.limit, "dead job", shown));
     return status;
 }
 
 /* ---- show */
 
-static void print_field(const char *name, struct span value)
+struct view {
+    struct cli *cli;
+    bool raw, met;
+};
+
+/* "3; interrupted 1 time, throttled 2 times" */
+static void put_attempts(FILE *to, const json_t *doc, int64_t now_us)
 {
-    if (value.len == 0)
-        return;
-    output("%-14s", name);
-    text_print(value, 0);
-    putchar('\n');
+    int64_t interrupted = answer_int(doc, "interrupted"), throttled = answer_int(doc, "throttled");
+    char text[PHRASE_SIZE];
+
+    (void)now_us;
+    output_to(to, "%s", grouped((uint64_t)answer_int(doc, "attempts"), text));
+    if (interrupted > 0)
+        output_to(to, "; interrupted %s", counted(interrupted, "time", text));
+    if (throttled > 0)
+        output_to(to, "%s throttled %s", interrupted > 0 ? "," : ";", counted(throttled, "time", text));
 }
 
-static void print_job(const struct dead_job *job)
+static void put_failure(FILE *to, const json_t *doc, int64_t now_us)
 {
-    char died[40], failed[40];
+    const json_t *at = json_object_get(doc, "failed_at");
+    char when[PHRASE_SIZE];
 
-    cli_format_time(job->died_us, died);
-    print_field("job", job->id);
-    output("%-14s%s\n", "died", died);
-    print_field("reason", job->reason);
-    print_field("type", job->type);
-    print_field("queue", job->queue);
-    print_field("key", job->key);
-    output("%-14s%" PRId64 "; interrupted %" PRId64 ", throttled %" PRId64 " times\n", "attempts",
-           job->attempts, job->interrupted, job->throttled);
-    if (job->failed_us >= 0) {
-        cli_format_time(job->failed_us, failed);
-        output("%-14s%s  ", "failed before", failed);
-        text_print(job->failure, 0);
-        putchar('\n');
-    }
-    print_field("batch", job->batch);
-    print_field("unique", job->unique);
-    output("%-14s%" PRId64 " bytes\n", "body", job->size_bytes);
-    text_print(job->body, 0);
-    putchar('\n');
+    if (json_is_number(at))
+        output_to(to, "%s: %s", format_when(now_us, (int64_t)(json_number_value(at) * 1e6), when),
+                  answer_text(doc, "failure"));
 }
 
-static int show_page(struct cli *cli, const struct dead_walk *walk, bool raw)
+static const struct column sheet[] = {
+    COLUMN("job", "id"),
+    COLUMN("died", "since", .show = SHOW_WHEN),
+    COLUMN("reason", "reason", .drop = 1, .tone = TONE_WRONG),
+    COLUMN("type", "type", .drop = 1),
+    COLUMN("queue", "queue", .drop = 1),
+    COLUMN("key", "key", .drop = 1),
+    {.heading = "attempts", .put = put_attempts},
+    {.heading = "failed before", .put = put_failure, .drop = 1},
+    COLUMN("batch", "batch", .drop = 1),
+    COLUMN("unique", "unique", .drop = 1),
+    COLUMN("body", "bytes", .show = SHOW_BYTES),
+    {.heading = NULL},
+};
+
+static int print_sheet(struct cli *cli, const json_t *found, struct span body)
 {
-    struct dead_job job;
+    json_t *doc = job_json(found);
+    int status = sheet_print(cli, stdout, sheet, doc, clock_wall_us());
+
+    json_decref(doc);
+    text_print(body, 0);
+    putchar('\n');
+    return status;
+}
+
+static int show_page(const json_t *page, void *arg)
+{
+    const json_t *found = json_object_get(page, "found");
+    struct view *view = arg;
     int status = 0;
 
-    for (size_t i = 0; status == 0 && i < walk->found; i++) {
-        dead_job(walk, i, &job);
-        if (raw && cli_is_terminal(stdout))
-            text_print(job.body, 0);
-        else if (raw)
-            fwrite(job.body.at, 1, job.body.len, stdout);
-        else if (cli->json)
-            status = text_print_with_body(cli, job_json(&job), job.body);
+    for (size_t i = 0; status == 0 && i < json_array_size(found); i++) {
+        const json_t *job = json_array_get(found, i);
+        struct span body = body_of(page, i);
+
+        view->met = true;
+        if (view->raw && cli_is_terminal(stdout))
+            text_print(body, 0);
+        else if (view->raw)
+            fwrite(body.at, 1, body.len, stdout);
+        else if (view->cli->json)
+            status = text_print_with_body(view->cli, job_json(job), body);
         else
-            print_job(&job);
+            status = print_sheet(view->cli, job, body);
     }
     return status;
 }
 
 int dead_run_show(struct cli *cli, struct weir *w, const struct dead_flags *flags)
 {
-    struct dead_walk walk = {
-        .w = w, .now_us = -1, .verb = DEAD_LIST, .filter = flags->filter, .body_bytes = INT32_MAX};
-    bool met = false;
-    int status = 0;
+    struct view view = {.cli = cli, .raw = flags->raw};
+    struct dead_walk walk = {.w = w,
+                             .verb = "list",
+                             .filter = flags->filter,
+                             .body_bytes = INT32_MAX,
+                             .take = show_page,
+                             .arg = &view};
+    int status = dead_go(cli, &walk);
 
-    while (status == 0 && !walk.ended) {
-        status = dead_next(&walk) < 0 ? cli_failed(cli, w) : show_page(cli, &walk, flags->raw);
-        met = met || walk.found > 0;
-    }
-    dead_end(&walk);
-    if (status == 0 && !met)
+    if (status == 0 && !view.met)
         return error_set(&cli->error, WEIR_ENOTFOUND,
                          "dead show %.150s: not among the dead jobs; weir dead list names them",
                          flags->filter.ids[0]);

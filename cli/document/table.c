@@ -366,6 +366,30 @@ static void free_cells(struct table *t)
     free(t->cells);
 }
 
+json_t *table_rows(json_t *by_key, int (*order)(const void *a, const void *b))
+{
+    json_t **values = calloc(json_object_size(by_key) + 1, sizeof *values), *rows = json_array(), *value;
+    const char *key;
+    size_t count = 0;
+
+    json_object_foreach(by_key, key, value)
+    {
+        if (values)
+            values[count++] = value;
+    }
+    if (values)
+        qsort(values, count, sizeof *values, order);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(rows, values[i]);
+    if (json_array_size(rows) < json_object_size(by_key)) {
+        json_decref(rows);
+        rows = NULL;
+    }
+    free(values);
+    json_decref(by_key);
+    return rows;
+}
+
 int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows, int64_t now_us)
 {
     struct table t = {.columns = columns, .count = column_count(columns)};

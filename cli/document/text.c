@@ -17,6 +17,12 @@ char *text_of(struct span bytes)
     return text;
 }
 
+struct span text_bytes(const json_t *string)
+{
+    return json_is_string(string) ? (struct span){json_string_value(string), json_string_length(string)}
+                                  : (struct span){"", 0};
+}
+
 bool text_print(struct span bytes, size_t most)
 {
     char *text = text_of(bytes);

@@ -8,6 +8,8 @@
 /* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid
  * stay. The caller's to free; NULL: out of memory. */
 char *text_of(struct span bytes);
+/* The bytes of a string in an answer; none when it is no string. */
+struct span text_bytes(const json_t *string);
 /* Prints it, cut after about most bytes; 0: all of it. What is empty is "-". Returns whether it was cut. */
 bool text_print(struct span bytes, size_t most);
 /* Its beginning and its end, cut in between to about most bytes, of which a reason's end matters more. The

@@ -84,13 +84,33 @@ json_t *answer_parse(const char *text, size_t len)
     return document ? document : parse_bytes(text, len);
 }
 
+/* The strings behind the first one. */
+static json_t *raw_of(const struct redisReply *r)
+{
+    json_t *raw = json_array();
+
+    for (size_t i = 1; i < r->elements; i++) {
+        const struct redisReply *bytes = r->element[i];
+        bool is_string = bytes->type == REDIS_REPLY_STRING;
+
+        json_array_append_new(raw,
+                              json_stringn_nocheck(is_string ? bytes->str : "", is_string ? bytes->len : 0));
+    }
+    return raw;
+}
+
 int answer_read(const struct redisReply *r, const char *script, json_t **answer, struct error *e)
 {
+    bool has_raw = r && r->type == REDIS_REPLY_ARRAY && r->elements > 0;
+    const struct redisReply *text = has_raw ? r->element[0] : r;
+
     *answer = NULL;
     if (r && r->type == REDIS_REPLY_ERROR)
         return redis_fault_error(e, r->str);
-    if (r && r->type == REDIS_REPLY_STRING)
-        *answer = answer_parse(r->str, r->len);
+    if (text && text->type == REDIS_REPLY_STRING)
+        *answer = answer_parse(text->str, text->len);
+    if (has_raw)
+        json_object_set_new(*answer, "raw", raw_of(r));
     if (json_is_object(*answer))
         return 0;
     json_decref(*answer);
@@ -99,9 +119,8 @@ int answer_read(const struct redisReply *r, const char *script, json_t **answer,
                      script);
 }
 
-int64_t answer_int_or(const json_t *object, const char *member, int64_t fallback)
+static int64_t number_of(const json_t *value, int64_t fallback)
 {
-    const json_t *value = json_object_get(object, member);
     const char *text = json_string_value(value);
     long long number = json_integer_value(value);
     char *end = NULL;
@@ -111,6 +130,16 @@ int64_t answer_int_or(const json_t *object, const char *member, int64_t fallback
     if (text ? end == text || *end != '\0' : !json_is_integer(value))
         return fallback;
     return number <= REPLY_INT_MOST && number >= -REPLY_INT_MOST ? number : fallback;
+}
+
+int64_t answer_int_or(const json_t *object, const char *member, int64_t fallback)
+{
+    return number_of(json_object_get(object, member), fallback);
+}
+
+int64_t answer_int_at(const json_t *array, size_t i)
+{
+    return number_of(json_array_get(array, i), 0);
 }
 
 int64_t answer_int(const json_t *object, const char *member)

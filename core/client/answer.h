@@ -3,7 +3,8 @@
  * A string holds the bytes that stand in Redis, UTF-8 or not; it is printed with output() or text_word(). A
  * number may arrive as text: Lua's JSON keeps 14 digits, and a time has 16. A member that Lua knows as nil is
  * absent; an empty table is {}, whether it was meant as a list or not. Jansson takes both: an absent member is
- * NULL to its functions, and an empty object has no element and no member. */
+ * NULL to its functions, and an empty object has no element and no member. Strings that stand beside the JSON,
+ * as they may be large, are its member "raw", a list. */
 #ifndef CORE_CLIENT_ANSWER_H
 #define CORE_CLIENT_ANSWER_H
 
@@ -23,6 +24,7 @@ json_t *answer_parse(const char *text, size_t len);
 /* A member that is a whole number, or says one; 0 or fallback when it does not, or is beyond 2^53. */
 int64_t answer_int(const json_t *object, const char *member);
 int64_t answer_int_or(const json_t *object, const char *member, int64_t fallback);
+int64_t answer_int_at(const json_t *array, size_t i);
 /* A member that is a string, up to its first NUL; "" when it is none. The document's. */
 const char *answer_text(const json_t *object, const char *member);
 

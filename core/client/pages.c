@@ -17,6 +17,8 @@ static int next_page(const struct pages *p, json_t **page)
     for (size_t i = 0; i < json_array_size(place); i++) {
         const json_t *word = json_array_get(place, i);
 
+        if (json_is_integer(word))
+            word = json_array_get(json_object_get(*page, "raw"), (size_t)json_integer_value(word));
         args_add_bytes(&a, json_is_string(word) ? json_string_value(word) : "", json_string_length(word));
     }
     status = client_ask(p->w, p->script, &a, &next);

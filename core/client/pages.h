@@ -1,7 +1,7 @@
 /* Going through what one call of a script cannot read: it is asked again and again, from where it ended.
  *
  * Each answer is a JSON document; its member "next" is a list of texts that the script takes as its last
- * arguments, to go on from there. Without it, or with an empty one, that was the last page. The first call has
+ * arguments, to go on from there. A number there stands for the text at that index of "raw". Without it, or with an empty one, that was the last page. The first call has
  * no such arguments. */
 #ifndef CORE_CLIENT_PAGES_H
 #define CORE_CLIENT_PAGES_H

@@ -1,24 +1,25 @@
 -- dead: one page of the dead jobs, oldest first, and of those on it that are asked for: how many there are, what they are, or their
 -- way back to the tail of their queue, or their end.
 --
--- Who goes through all of them begins with '' and gives back the place that each page names, until its score is ''. A page begins
--- behind the record where the last one ended, whether that is still there or not: none is passed over and none comes twice while
--- others die, are trimmed or retried. Jobs that die after the first page are not met.
+-- A page begins behind the record where the last one ended, whether that is still there or not: none is passed over and none comes
+-- twice while others die, are trimmed or retried. Jobs that die after the first page are not met.
 --
 -- A retried job keeps its batch, and takes its lock again unless another job has it. Its counts begin anew, and that it was
 -- cancelled before it died counts no more.
 --
 -- KEYS[1] prefix
--- ARGV: now, verb, most (records to look at, 1 to 200), till, score, record (the place),
+-- ARGV: now, verb, most (records to look at, 1 to 200),
 --       type, queue, batch, text (in the reason), older, newer (us, died at least and at most so long ago); '' for each: any
 --       argument   of list: how many bytes of each body; of retry: the queue for all, '' for each its own; else ''
 --       seed       random: see sign
---       id ...     as list names them; none: any
--- reply: [ now, till, score, record, records looked at, found ]; found:
---        count: [ [ type, reason, number, number of those without a queue ], ... ]
---        list: [ [ died us, queue, type, key, reason, attempts, interrupted, throttled, batch, key of its lock, last failure us or '',
---                  that failure, id, bytes of the body, as many of the body as asked for ], ... ]
---        retry, remove: [ how many, how many were left as they have no queue, id, ... ]; ids: only if some were given
+--       count, id ...           as list names them; 0: any
+--       till, score, record     the place, as the last page says; none for the first one
+-- reply: JSON: {"next": the place, if there is more, its record beside the JSON; "looked_at": records of this page; "ids": of the jobs, if some were asked for}, and
+--        count:         "jobs": how many, "without_queue": those of them, "reasons": [{"type":, "reason":, "jobs":}, ...]
+--        list:          "found": [{"since": us, unless nobody knows; "id", "type", "queue", "key", "reason", "attempts", "interrupted",
+--                       "throttled", "batch", "unique": its lock, "failed_at": us of its last failure, "failure", "bytes": of the body},
+--                       ...]; what is not known is absent or ''; beside the JSON, in that order: as much of the bodies as asked for
+--        retry, remove: "jobs": how many, "without_queue": how many more were left as they have none
 -- uses: arrival bell body check dead_bytes dead_records ends lease sign
 
 local PAGE_MOST = 200
@@ -54,42 +55,48 @@ end
 
 local verbs = {}
 
-function verbs.count(jobs)
-    local rows, by_name = {}, {}
+local function ids_of(jobs, asked)
+    local ids = {}
+    for i, job in ipairs(asked.ids and jobs or {}) do ids[i] = job.id end
+    return ids
+end
+
+function verbs.count(jobs, asked)
+    local found = {jobs = #jobs, without_queue = 0, reasons = {}, ids = ids_of(jobs, asked)}
+    local by_name = {}
     for _, job in ipairs(jobs) do
         local name = job.type .. '\n' .. job.reason
         local row = by_name[name]
         if not row then
-            row = {job.type, job.reason, 0, 0}
-            rows[#rows + 1], by_name[name] = row, row
+            row = {type = job.type, reason = job.reason, jobs = 0}
+            found.reasons[#found.reasons + 1], by_name[name] = row, row
         end
-        row[3] = row[3] + 1
-        if not is_name(job.queue) then row[4] = row[4] + 1 end
+        row.jobs = row.jobs + 1
+        if not is_name(job.queue) then found.without_queue = found.without_queue + 1 end
     end
-    return rows
+    return found
 end
 
 function verbs.list(jobs, asked)
-    local rows, most = {}, tonumber(asked.argument)
+    local found, bodies, most = {}, {}, tonumber(asked.argument)
     for i, job in ipairs(jobs) do
         local failed_us, failure = lease.failure(job.attrs)
-        rows[i] = {job.score, job.queue, job.type, job.key, job.reason, us(job.attempts), us(job.interrupted), us(job.throttled),
-                   lease.attr(job.attrs, 'b') or '', lease.attr(job.attrs, 'u') or lease.attr(job.attrs, 'w') or '',
-                   failed_us and us(failed_us) or '', failure or '', job.id, us(#job.body), sub(job.body, 1, most)}
+        found[i] = {since = dead_records.time(job.score), id = job.id, type = job.type, queue = job.queue, key = job.key,
+                    reason = job.reason, attempts = us(job.attempts), interrupted = us(job.interrupted), throttled = us(job.throttled),
+                    batch = lease.attr(job.attrs, 'b'), unique = lease.attr(job.attrs, 'u') or lease.attr(job.attrs, 'w'),
+                    failed_at = failed_us and us(failed_us) or nil, failure = failure, bytes = #job.body}
+        bodies[i] = sub(job.body, 1, most)
     end
-    return rows
+    return {found = found}, bodies
 end
 
 local function take_out(jobs, what, left, asked)
-    local records, scores, names, reply = {}, {}, {}, {#jobs, left}
-    for i, job in ipairs(jobs) do
-        records[i], scores[i], names[i] = job.record, job.score, job.type
-        if asked.ids then reply[#reply + 1] = job.id end
-    end
+    local records, scores, names = {}, {}, {}
+    for i, job in ipairs(jobs) do records[i], scores[i], names[i] = job.record, job.score, job.type end
     push('ZREM', P .. 'dead', records)
     dead_bytes.removed(scores, records)
     dead_records.count(names, what)
-    return reply
+    return {jobs = #jobs, without_queue = left, ids = ids_of(jobs, asked)}
 end
 
 function verbs.remove(jobs, asked) return take_out(jobs, 'removed', 0, asked) end
@@ -144,28 +151,34 @@ function verbs.retry(jobs, asked)
     return take_out(able, 'revived', #jobs - #able, asked)
 end
 
-local NAMES = {'verb', 'most', 'till', 'score', 'record', 'type', 'queue', 'batch', 'text', 'older', 'newer', 'argument', 'seed'}
+local NAMES = {'verb', 'most', 'type', 'queue', 'batch', 'text', 'older', 'newer', 'argument', 'seed', 'count'}
 
 local function is_time(text) return text == '' or is_whole(tonumber(text)) end
+
+-- The ids and the place behind the arguments that have a name; what is wrong with them.
+local function read_rest(ARGV, asked)
+    local at = 1 + #NAMES
+    if not is_whole(asked.count) or #ARGV ~= at + asked.count and #ARGV ~= at + asked.count + 3 then return 'wants count ids, and a place or none' end
+    asked.ids = asked.count > 0 and {} or nil
+    for i = at + 1, at + asked.count do asked.ids[ARGV[i]] = true end
+    asked.till, asked.score, asked.record = unpack(ARGV, at + asked.count + 1)
+    if asked.till and not (tonumber(asked.till) and tonumber(asked.score)) then return 'its place is none' end
+end
 
 -- What was asked for; nil and what is wrong with it.
 local function read_arguments(ARGV)
     local asked = {}
     if #ARGV < 1 + #NAMES then return nil, 'wants ' .. #NAMES + 1 .. ' arguments' end
     for i, name in ipairs(NAMES) do asked[name] = ARGV[i + 1] end
-    for i = 2 + #NAMES, #ARGV do
-        asked.ids = asked.ids or {}
-        asked.ids[ARGV[i]] = true
-    end
-    asked.most = tonumber(asked.most)
+    asked.most, asked.count = tonumber(asked.most), tonumber(asked.count)
     if not verbs[asked.verb] then return nil, 'unknown verb ' .. asked.verb end
     if not is_whole(asked.most, 1) or asked.most > PAGE_MOST then return nil, 'most must be 1 to ' .. PAGE_MOST end
-    if asked.score ~= '' and not (tonumber(asked.score) and tonumber(asked.till)) then return nil, 'its place is none' end
     if not is_time(asked.older) or not is_time(asked.newer) then return nil, 'older and newer are whole numbers' end
     if asked.verb == 'list' and not is_whole(tonumber(asked.argument)) then return nil, 'list wants a number of bytes' end
     if asked.verb == 'retry' and asked.argument ~= '' and not is_name(asked.argument) then return nil, 'its queue is not a valid name' end
     if not is_name(asked.seed) then return nil, 'its seed is not a valid name' end
-    return asked
+    local wrong = read_rest(ARGV, asked)
+    return not wrong and asked or nil, wrong
 end
 
 local function dead(ARGV)
@@ -175,16 +188,21 @@ local function dead(ARGV)
     if wrong then return check.refuse_key(wrong) end
 
     local rank, till
-    if asked.score == '' then
-        rank, till = begin_walk(tonumber(asked.older), tonumber(asked.newer))
-    else
+    if asked.till then
         rank, till = dead_records.rank_behind(asked.score, asked.record), asked.till
+    else
+        rank, till = begin_walk(tonumber(asked.older), tonumber(asked.newer))
     end
     local records, scores, ended = dead_records.page(rank, asked.most, tonumber(till))
-    local found, wrong_key = verbs[asked.verb](choose(records, scores, asked), asked)
-    if not found then return check.refuse_key(wrong_key) end
-    local last = not ended and #records
-    return {us(now), till, last and scores[last] or '', last and records[last] or '', #records, found}
+    local found, raw = verbs[asked.verb](choose(records, scores, asked), asked)
+    if not found then return check.refuse_key(raw) end
+    found.looked_at = #records
+    if not ended then
+        raw = raw or {}
+        found.next = {till, scores[#records], #raw}
+        raw[#raw + 1] = records[#records]
+    end
+    return answer(found, raw)
 end
 
 return dead

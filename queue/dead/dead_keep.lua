@@ -2,9 +2,9 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, most, age_us, bytes (the new bounds; '' each: as it is), write (1; 0: they are only looked at)
--- reply: [ now, most, age_us, bytes (with the new ones), dead jobs, bytes of them (-1: they are not all counted yet),
---          how many are beyond these bounds by number or age, when the oldest died, us (-1: there is none) ]
--- uses: check dead_bounds dead_bytes
+-- reply: JSON: {"keep_jobs", "keep_age", "keep_bytes": the bounds, the new ones; "jobs": dead jobs, "bytes": of them, if all are counted;
+--        "beyond": how many are beyond these bounds by number or age, "oldest_at": when the oldest died, us, if there is one}
+-- uses: check dead_bounds dead_bytes dead_records
 
 local function read_bounds(ARGV)
     local bounds = {}
@@ -25,8 +25,8 @@ local function dead_keep(ARGV)
     for i = 1, 3 do bounds[i] = wanted[i] or bounds[i] end
     if ARGV[5] == '1' then dead_bounds.write(wanted) end
     local oldest = call('ZRANGE', P .. 'dead', '0', '0', 'WITHSCORES')[2]
-    return {us(now), us(bounds[1]), us(bounds[2]), us(bounds[3]), us(call('ZCARD', P .. 'dead')), us(dead_bytes.read() or -1),
-            us(dead_bounds.excess(bounds)), oldest or '-1'}
+    return answer{keep_jobs = us(bounds[1]), keep_age = us(bounds[2]), keep_bytes = us(bounds[3]), jobs = call('ZCARD', P .. 'dead'),
+                  bytes = dead_bytes.read(), beyond = dead_bounds.excess(bounds), oldest_at = oldest and dead_records.time(oldest)}
 end
 
 return dead_keep

@@ -22,6 +22,12 @@ function dead_records.handle(record, text)
     return is_name(id) and id or 'raw:' .. sub(sha1(record), 1, 16)
 end
 
+-- When one died, as it is answered; nil: nobody knows, as a foreign client has put it there.
+function dead_records.time(score)
+    local at = tonumber(score)
+    return at > 0 and at < WHOLE_MOST and us(at) or nil
+end
+
 -- Bytewise, as Redis sorts: `<` on strings asks the server's locale.
 function dead_records.precedes(a, b)
     local at = 1

@@ -267,39 +267,30 @@ static void ask_limits(void)
     limits_free(&limits);
 }
 
-static void ask_dead(enum dead_verb verb)
+static int touch_page(const json_t *page, void *arg)
 {
-    struct dead_walk walk = {.w = w, .now_us = -1, .verb = verb, .body_bytes = 100};
+    int *pages = arg;
 
-    for (int pages = 0; pages < 10 && !walk.ended && dead_next(&walk) == 0; pages++)
-        for (size_t i = 0; i < walk.found; i++) {
-            struct dead_group group;
-            struct dead_job job;
-
-            if (verb == DEAD_LIST)
-                dead_job(&walk, i, &job), touch(job.id), touch(job.reason), touch(job.failure),
-                    touch(job.body), touch(job.key);
-            else if (verb == DEAD_COUNT)
-                dead_group(&walk, i, &group), touch(group.type), touch(group.reason);
-            else
-                touch(dead_moved(&walk, i));
-        }
-    dead_end(&walk);
+    touch_text(answer_text(page, "looked_at"));
+    return ++*pages == 10;
 }
 
-static void ask_dead_list(void)
+static void ask_dead(void)
 {
-    ask_dead(DEAD_LIST);
-}
+    static const char *const verbs[] = {"list", "count", "retry"};
+    struct dead_bounds bounds = {.bytes = 1};
+    json_t *kept;
+    int64_t beyond;
 
-static void ask_dead_count(void)
-{
-    ask_dead(DEAD_COUNT);
-}
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        int pages = 0;
 
-static void ask_dead_retry(void)
-{
-    ask_dead(DEAD_RETRY);
+        (void)!dead_walk(&(struct dead_walk){
+            .w = w, .now_us = -1, .verb = verbs[i], .body_bytes = 100, .take = touch_page, .arg = &pages});
+    }
+    if (dead_keep(w, -1, &bounds, false, &kept) == 0)
+        (void)!dead_count_beyond(w, -1, kept, &beyond);
+    json_decref(kept);
 }
 
 static void touch_job(const struct found_job *job)
@@ -431,9 +422,7 @@ static const struct {
     {"take_wait", read_take_wait, NULL},
     {"status", NULL, ask_status},
     {"limit", NULL, ask_limits},
-    {"dead_list", NULL, ask_dead_list},
-    {"dead_count", NULL, ask_dead_count},
-    {"dead_retry", NULL, ask_dead_retry},
+    {"dead", NULL, ask_dead},
     {"job", NULL, ask_job},
     {"why", NULL, ask_why},
     {"cancel", NULL, ask_cancel},

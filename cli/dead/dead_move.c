@@ -1,0 +1,253 @@
+/* weir dead retry and remove: all of them, page by page, or with --dry-run only how many there are. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/confirm.h"
+#include "cli/dead/dead.h"
+#include "cli/document/table.h"
+#include "cli/document/text.h"
+#include "cli/print/bar.h"
+#include "cli/print/terminal.h"
+#include "core/clock.h"
+
+#define SHOW_EVERY_US 100000
+#define REASONS_SHOWN 20
+#define REASON_KEPT 200 /* bytes by which reasons are told apart */
+
+/* A retry or a remove, and what it has met so far. */
+struct move {
+    const char *verb, *done; /* "retry", "retried" */
+    struct cli *cli;
+    const struct dead_flags *flags;
+    json_t *reasons; /* counted: {type, reason, jobs}, by the two */
+    json_t *missing; /* the ids that were not met: an object */
+    int64_t jobs, without_queue, looked_at, shown_us;
+};
+
+/* ---- What there is, by type and reason */
+
+static void add_reason(json_t *reasons, const json_t *counted)
+{
+    struct span type = text_bytes(json_object_get(counted, "type"));
+    char *reason = text_of_ends(text_bytes(json_object_get(counted, "reason")), REASON_KEPT), *key = NULL;
+    json_t *row;
+
+    if (!reason || asprintf(&key, "%.*s\n%s", (int)type.len, type.at, reason) < 0)
+        key = NULL;
+    row = key ? json_object_get(reasons, key) : NULL;
+    if (!row && key) {
+        row = json_pack("{s:o, s:s, s:i}", "type", text_json(type), "reason", reason, "jobs", 0);
+        json_object_set_new_nocheck(reasons, key, row);
+    }
+    json_object_set_new(row, "jobs", json_integer(answer_int(row, "jobs") + answer_int(counted, "jobs")));
+    free(key);
+    free(reason);
+}
+
+static int by_jobs(const void *a, const void *b)
+{
+    const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
+    int64_t x_jobs = answer_int(x, "jobs"), y_jobs = answer_int(y, "jobs");
+
+    return x_jobs != y_jobs ? (x_jobs < y_jobs) - (x_jobs > y_jobs)
+                            : strcmp(answer_text(x, "reason"), answer_text(y, "reason"));
+}
+
+static int print_reasons(struct cli *cli, FILE *to, const json_t *reasons)
+{
+    static const struct column columns[] = {
+        COLUMN("jobs", "jobs", .show = SHOW_COUNT),
+        COLUMN("type", "type"),
+        COLUMN("reason", "reason", .rest = true),
+        {.heading = NULL},
+    };
+    size_t count = json_array_size(reasons);
+    json_t *shown = json_array();
+    char others[PHRASE_SIZE];
+    int status;
+
+    for (size_t i = 0; i < count && i < REASONS_SHOWN; i++)
+        json_array_append(shown, json_array_get(reasons, i));
+    status = count > 0 ? table_print(cli, to, columns, shown, 0) : 0;
+    if (count > REASONS_SHOWN)
+        output_to(to, "and %s\n", counted((int64_t)(count - REASONS_SHOWN), "other reason", others));
+    json_decref(shown);
+    return status;
+}
+
+/* ---- Walks */
+
+static void show_progress(struct move *m)
+{
+    int64_t now_us = clock_mono_us();
+    char looked[32], moved[32];
+
+    if (now_us - m->shown_us < SHOW_EVERY_US)
+        return;
+    m->shown_us = now_us;
+    bar_show(-1, BAR_LEFT_UNKNOWN, "%s looked at  %s %s", grouped((uint64_t)m->looked_at, looked),
+             grouped((uint64_t)m->jobs, moved), m->done);
+}
+
+static int take_page(const json_t *page, void *arg)
+{
+    const json_t *reasons = json_object_get(page, "reasons"), *ids = json_object_get(page, "ids");
+    struct move *m = arg;
+
+    m->looked_at += answer_int(page, "looked_at");
+    m->jobs += answer_int(page, "jobs");
+    m->without_queue += answer_int(page, "without_queue");
+    for (size_t i = 0; i < json_array_size(reasons); i++)
+        add_reason(m->reasons, json_array_get(reasons, i));
+    for (size_t i = 0; i < json_array_size(ids); i++)
+        json_object_del(m->missing, text_bytes(json_array_get(ids, i)).at);
+    if (!reasons && cli_is_terminal(stderr))
+        show_progress(m);
+    return 0;
+}
+
+static void free_walk(struct move *m)
+{
+    json_decref(m->reasons);
+    json_decref(m->missing);
+}
+
+/* Goes through all of them; verb: as struct dead_walk has it. */
+static int walk(struct move *m, struct weir *w, const char *verb)
+{
+    struct dead_walk walk = {.w = w,
+                             .verb = verb,
+                             .filter = m->flags->filter,
+                             .into = m->flags->into,
+                             .take = take_page,
+                             .arg = m};
+    struct cli *cli = m->cli;
+    int status;
+
+    free_walk(m);
+    m->reasons = json_object();
+    m->missing = json_object();
+    m->jobs = m->without_queue = m->looked_at = m->shown_us = 0;
+    for (size_t i = 0; i < walk.filter.id_count; i++)
+        json_object_set_new_nocheck(m->missing, walk.filter.ids[i], json_true());
+    status = dead_go(cli, &walk);
+    if (m->shown_us)
+        bar_clear();
+    if (status < 0 && m->jobs > 0 && strcmp(verb, m->verb) == 0) {
+        struct error why = cli->error;
+
+        error_set(&cli->error, status, "%.350s; %" PRId64 " were %s before", why.text, m->jobs, m->done);
+    }
+    return status;
+}
+
+/* WEIR_ENOTFOUND: an id was not there. WEIR_EINPUT: nothing had a queue. */
+static int check_met(const struct move *m)
+{
+    size_t missing = json_object_size(m->missing);
+    const char *first = json_object_iter_key(json_object_iter(m->missing));
+    char more[40] = "";
+
+    if (m->without_queue > 0 && m->jobs == 0)
+        return error_set(&m->cli->error, WEIR_EINPUT,
+                         "dead retry: which queue they were in is not known; name one with --into QUEUE");
+    if (missing == 0 || m->without_queue > 0)
+        return 0;
+    if (missing > 1)
+        snprintf(more, sizeof more, ", and %zu more are not", missing - 1);
+    return error_set(&m->cli->error, WEIR_ENOTFOUND,
+                     "dead %s %.150s: not among the dead jobs%s; weir dead list names them", m->verb, first,
+                     more);
+}
+
+/* ---- What it says */
+
+static void print_counts(const struct move *m, const json_t *doc)
+{
+    bool dry_run = json_is_true(json_object_get(doc, "dry_run"));
+    int64_t left = answer_int(doc, "without_queue");
+    char text[PHRASE_SIZE];
+
+    output("%s%s %s\n", counted(answer_int(doc, "jobs") - (dry_run ? left : 0), "dead job", text),
+           dry_run ? " would be" : "", m->done);
+    if (left > 0)
+        output("%s without a queue %s: name one with --into QUEUE\n", grouped((uint64_t)left, text),
+               dry_run ? "would stay" : "left");
+}
+
+/* Frees the document. */
+static int print_move(const struct move *m, json_t *doc)
+{
+    int status;
+
+    if (m->cli->json) {
+        status = json_print(m->cli, doc);
+    } else {
+        status = print_reasons(m->cli, stdout, json_object_get(doc, "reasons"));
+        print_counts(m, doc);
+        json_decref(doc);
+    }
+    return status == 0 ? check_met(m) : status;
+}
+
+static int try_it(struct move *m, struct weir *w)
+{
+    int status = walk(m, w, "count");
+
+    if (status < 0)
+        return status;
+    if (strcmp(m->verb, "retry") != 0 || m->flags->into)
+        m->without_queue = 0;
+    return print_move(m, json_pack("{s:b, s:I, s:I, s:o}", "dry_run", 1, "jobs", (json_int_t)m->jobs,
+                                   "without_queue", (json_int_t)m->without_queue, "reasons",
+                                   table_rows(json_incref(m->reasons), by_jobs)));
+}
+
+static int do_it(struct move *m, struct weir *w)
+{
+    int status = walk(m, w, m->verb);
+
+    return status < 0
+               ? status
+               : print_move(m, json_pack("{s:s, s:I, s:I}", "action", m->verb, "jobs", (json_int_t)m->jobs,
+                                         "without_queue", (json_int_t)m->without_queue));
+}
+
+/* Shows what would be removed, and asks; of none, the removing says so. 0: go on. */
+static int confirm(struct move *m, struct weir *w)
+{
+    char text[PHRASE_SIZE];
+    json_t *reasons;
+    int status = walk(m, w, "count");
+
+    if (status < 0 || m->jobs == 0)
+        return status;
+    reasons = table_rows(json_incref(m->reasons), by_jobs);
+    status = print_reasons(m->cli, stderr, reasons);
+    json_decref(reasons);
+    return status < 0 ? status
+                      : cli_confirm(m->cli, false, "dead remove", "remove %s for good",
+                                    counted(m->jobs, "dead job", text));
+}
+
+static int run_move(struct move *m, struct weir *w)
+{
+    bool asks = strcmp(m->verb, "remove") == 0 && !m->flags->dry_run && !m->flags->yes;
+    int status = asks ? confirm(m, w) : 0;
+
+    if (status == 0)
+        status = m->flags->dry_run ? try_it(m, w) : do_it(m, w);
+    free_walk(m);
+    return status;
+}
+
+int dead_run_retry(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+{
+    return run_move(&(struct move){.verb = "retry", .done = "retried", .cli = cli, .flags = flags}, w);
+}
+
+int dead_run_remove(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+{
+    return run_move(&(struct move){.verb = "remove", .done = "removed", .cli = cli, .flags = flags}, w);
+}
