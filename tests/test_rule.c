@@ -126,7 +126,7 @@ static const struct {
     {"-1/s", "count must be"},
     {"+1/s", "count must be"},
     {" 1/s", "count must be"},
-    {"1.5/s", "no / follows"},
+    {"1.5/s", "the count must be a whole number"},
     {"x", "count must be"},
     {"100", "no / follows"},
     {"100 / 1m", "no / follows"},

@@ -308,6 +308,8 @@ static bool read_rate(struct reading *r)
 
     if (!count_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
         return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
+    if (*r->at == '.')
+        return wrong(r, "the count must be a whole number; " RATE_HINT);
     if (*r->at++ != '/')
         return wrong(r, "no / follows the count; " RATE_HINT);
     why = period_read(&r->at, &r->rule->period_us);
@@ -320,7 +322,14 @@ static bool read_rate(struct reading *r)
     return check_bounds(r);
 }
 
-/* A word without a rate: "burst=2", "concurency=5". */
+static bool has_rate(const char *text)
+{
+    char stop = text[strcspn(text, "=/,")];
+
+    return stop == '/' || stop == ',' || (!stop && strcspn(text, "0123456789") < strlen(text));
+}
+
+/* A word without a rate: "burst=2", "concurency=5", "concurrency". */
 static bool no_rate(struct reading *r)
 {
     static const char *const concurrency[] = {"concurrency", NULL};
@@ -333,7 +342,8 @@ static bool no_rate(struct reading *r)
             return wrong(r, "%s belongs to the rule before it; join them by a comma, as in 10/s,%.80s",
                          options[i].name, r->at);
     if (likely_word(name, concurrency))
-        return wrong(r, "unknown '%s='; did you mean concurrency%.80s?", name, r->at + len);
+        return wrong(r, "unknown '%s%s'; did you mean concurrency%.80s?", name, r->at[len] ? "=" : "",
+                     r->at[len] ? r->at + len : "=5");
     return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
 }
 
@@ -363,7 +373,7 @@ int rule_parse(const char *text, struct rule *rule, struct error *e)
         r.at += strlen(concurrency);
         read = read_concurrency(&r);
     } else {
-        read = text[strcspn(text, "=/,")] == '=' ? no_rate(&r) : read_rate(&r);
+        read = has_rate(text) ? read_rate(&r) : no_rate(&r);
     }
     if (read)
         return 0;

@@ -330,6 +330,8 @@ static int run_resume(struct cli *cli, struct weir *w, const struct batch_flags 
         return print_change(cli, argv[1], "resume", &change);
     if (change.was == BATCH_RUNNING && change.aside == 0)
         output("batch %s was not paused\n", argv[1]);
+    else if (change.aside == 0)
+        output("batch %s resumed\n", argv[1]);
     else
         output("batch %s resumed; %s put back in %s\n", argv[1], counted(change.aside, "job", moved),
                change.aside == 1 ? "its queue" : "their queues");

@@ -12,6 +12,7 @@
 #include "cli/print/terminal.h"
 #include "core/clock.h"
 #include "producer/bulk.h"
+#include "queue/batch/batch.h"
 
 #define SHOW_EVERY_US 100000
 #define REPORTED_MOST 20 /* wrong lines that are named, and types; more are only counted */
@@ -175,7 +176,25 @@ static int print_json(struct run *r, double seconds, const struct outlook *outlo
                                         (json_int_t)(n - shown), "types", types));
 }
 
-static void print_text(const struct run *r, double seconds, const struct outlook *outlooks, size_t n)
+static bool is_paused(struct run *r)
+{
+    struct batch b;
+
+    return r->flags->batch && batch_read(r->w, r->flags->batch, &b) == 0 && b.phase == BATCH_PAUSED;
+}
+
+/* paused: the batch is. */
+static void print_starts(const struct run *r, bool paused, const struct outlook *outlooks, size_t n)
+{
+    if (paused && r->counts.accepted)
+        output("batch %s is paused: they wait for weir batch resume %s\n", r->flags->batch, r->flags->batch);
+    for (size_t i = 0; !paused && i < n && i < REPORTED_MOST; i++)
+        outlook_print(&outlooks[i]);
+    if (!paused && n > REPORTED_MOST)
+        outlook_print_rest(outlooks + REPORTED_MOST, n - REPORTED_MOST);
+}
+
+static void print_text(const struct run *r, double seconds)
 {
     char number[32], rate[32];
 
@@ -189,10 +208,6 @@ static void print_text(const struct run *r, double seconds, const struct outlook
     if (r->blank)
         output("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
     putchar('\n');
-    for (size_t i = 0; i < n && i < REPORTED_MOST; i++)
-        outlook_print(&outlooks[i]);
-    if (n > REPORTED_MOST)
-        outlook_print_rest(outlooks + REPORTED_MOST, n - REPORTED_MOST);
 }
 
 /* The types of which most jobs have no key. */
@@ -214,6 +229,7 @@ static void warn_keyless(const struct outlook *outlooks, size_t n)
 static int report(struct run *r, double seconds)
 {
     struct outlook *outlooks = NULL;
+    bool paused = is_paused(r);
     size_t n = 0;
     int status = 0;
 
@@ -223,10 +239,14 @@ static int report(struct run *r, double seconds)
     }
     if (n > REPORTED_MOST)
         outlook_sort(outlooks, n);
-    if (r->cli->json)
+    for (size_t i = 0; paused && i < n; i++)
+        outlooks[i].first_us = outlooks[i].last_us = GATE_NEVER;
+    if (r->cli->json) {
         status = print_json(r, seconds, outlooks, n);
-    else
-        print_text(r, seconds, outlooks, n);
+    } else {
+        print_text(r, seconds);
+        print_starts(r, paused, outlooks, n);
+    }
     warn_keyless(outlooks, n);
     free(outlooks);
     return status;

@@ -123,10 +123,13 @@ static void print_times(const char *who, const struct outlook *o)
         puts("start times depend on their keys, or on jobs in flight");
         return;
     }
-    output("the first starts %s, the last %s%s%s\n",
-           format_when(now_us, o->first_us > now_us ? o->first_us : now_us, first),
-           format_when(now_us, o->last_us > now_us ? o->last_us : now_us, last), o->because ? "," : "",
-           earliest(o->because, doubt));
+    if (o->count > 1)
+        output("the first starts %s, the last ",
+               format_when(now_us, o->first_us > now_us ? o->first_us : now_us, first));
+    else
+        output("it starts ");
+    output("%s%s%s\n", format_when(now_us, o->last_us > now_us ? o->last_us : now_us, last),
+           o->because ? "," : "", earliest(o->because, doubt));
 }
 
 void outlook_print(const struct outlook *o)

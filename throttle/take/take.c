@@ -98,7 +98,9 @@ static const struct refusal {
     {"unkeyed", WEIR_EINPUT, "the limit has no keys; leave the key out, or set a rule with ,by="},
     {"keyless", WEIR_EINPUT, "the limit is kept for each key; write NAME/KEY"},
     {"differs", WEIR_EINPUT, "the limit has other rules; leave yours out, or take from another name"},
-    {"concurrency", WEIR_EINPUT, "a concurrency rule counts jobs in flight, which a take cannot give back"},
+    {"concurrency", WEIR_EINPUT,
+     "its concurrency rule counts jobs in flight, which a take cannot give back; take from a limit without "
+     "one"},
     {"unreadable", WEIR_ECONFIG, "the limit's rules cannot be read; set them again with weir rate set"},
     {"foreign", WEIR_ECONFIG,
      "its key in Redis, gate:LIMIT#..., holds something that is not Weir's; move it away"},
