@@ -60,6 +60,7 @@ static const char *clock_file(const struct server *s, char file[128])
 
 static void run_server(const struct server *s, pid_t parent)
 {
+    const char *program = getenv("REDIS_SERVER");
     char config[128], clock[128];
     int null = open("/dev/null", O_RDWR);
 
@@ -71,7 +72,8 @@ static void run_server(const struct server *s, pid_t parent)
     snprintf(config, sizeof config, "%s/redis.conf", s->folder);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    execlp("redis-server", "redis-server", config, (char *)NULL);
+    program = program && *program ? program : "redis-server";
+    execlp(program, program, config, (char *)NULL);
     _exit(127);
 }
 

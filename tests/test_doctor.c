@@ -1263,20 +1263,7 @@ static void test_workers_go_on_after_a_repair(void **state)
 
 static void test_settings(void **state)
 {
-    char text[8];
-
     (void)state;
-    assert_true(info_text("a:1\r\nab:two\r\nb:x", "ab", text, sizeof text));
-    assert_string_equal(text, "two");
-    assert_false(info_text("a:1\r\n", "b", text, sizeof text));
-    assert_string_equal(text, "");
-    assert_int_equal(info_number("# A\r\na:12\r\n", "a", -1), 12);
-    assert_int_equal(info_number("a:1x\r\n", "a", -1), -1);
-    assert_int_equal(info_number("", "a", -1), -1);
-    assert_true(settings_has_functions(""));
-    assert_true(settings_has_functions("redis_version:7.0.15\r\n"));
-    assert_true(settings_has_functions("redis_version:10.1\r\n"));
-    assert_false(settings_has_functions("redis_version:6.2.14\r\n"));
     assert_true(settings_has_aof(""));
     assert_false(settings_has_aof("aof_enabled:0\r\n"));
     assert_int_equal(settings_eviction(""), EVICTS_NOTHING);

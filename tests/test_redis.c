@@ -501,7 +501,7 @@ static void an_old_redis_is_named(void **state)
 
     proxy_inject(f->proxy, "-ERR unknown command `FUNCTION`, with args beginning with: `LOAD`, \r\n");
     assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_ECONFIG);
-    says(f, WEIR_ECONFIG, "Redis 7.0 or newer is needed");
+    says(f, WEIR_ECONFIG, "(ERR unknown command `FUNCTION`), which Weir consists of; use Redis 7.0 or later");
     assert_false(f->sent);
 }
 

@@ -3,6 +3,7 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
+#include "core/redis/service.h"
 #include "core/script/script.h"
 
 static void auth_request(const struct redis_address *address, struct args *a)
@@ -30,6 +31,9 @@ void handshake_request(const struct redis_address *address, enum handshake_step 
         auth_request(address, a);
     } else if (step == HANDSHAKE_SELECT) {
         select_request(address, a);
+    } else if (step == HANDSHAKE_NAME) {
+        args_add(a, "INFO");
+        args_add(a, "server");
     } else {
         args_add(a, "FUNCTION");
         args_add(a, "LOAD");
@@ -59,6 +63,7 @@ static bool goes_on(enum handshake_step step, const char *text)
 static int refused(enum handshake_step step, const char *text, struct error *e)
 {
     enum redis_fault fault = redis_fault(text);
+    const char *arguments = strstr(text, ", with args");
 
     if (step >= HANDSHAKE_LOAD && is_noperm(text))
         return error_set(e, WEIR_EREFUSED,
@@ -77,6 +82,11 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
     if (step == HANDSHAKE_SELECT)
         return error_set(e, WEIR_ECONFIG, "Redis: refused the database: %s; check the number in the address",
                          text);
+    if (fault == REDIS_FAULT_COMMAND)
+        return error_set(e, WEIR_ECONFIG,
+                         "Redis: has no functions (%.*s), which Weir consists of; use Redis 7.0 or later, or "
+                         "Valkey, without a proxy or rename-command that hides FUNCTION",
+                         arguments ? (int)(arguments - text) : (int)strlen(text), text);
     return error_set(
         e, WEIR_ECONFIG,
         "Redis: does not take Weir's functions: %s; Redis 7.0 or newer is needed, and FUNCTION under "
@@ -86,7 +96,14 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
 
 int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e)
 {
+    if (step == HANDSHAKE_NAME)
+        return reply->type == REDIS_REPLY_STRING ? service_check(reply->str, e) : 0;
     if (reply->type != REDIS_REPLY_ERROR || goes_on(step, reply->str))
         return 0;
     return refused(step, reply->str, e);
+}
+
+bool handshake_wants_name(enum handshake_step step, int status)
+{
+    return (step == HANDSHAKE_LOAD || step == HANDSHAKE_RELOAD) && status == WEIR_ECONFIG;
 }

@@ -17,11 +17,14 @@ enum handshake_step {
     HANDSHAKE_SELECT,
     HANDSHAKE_LOAD,
     HANDSHAKE_RELOAD, /* not when connecting: after "Function not found" */
+    HANDSHAKE_NAME,   /* after a refused LOAD: the refusal says who it is that has no functions */
 };
 
 /* Makes the command of a step; no words when this address needs none. */
 void handshake_request(const struct redis_address *address, enum handshake_step step, struct args *a);
 /* Checks the answer. */
 WEIR_CHECKED int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e);
+/* Was that a refusal behind which HANDSHAKE_NAME is to be asked? Its error then comes first. */
+bool handshake_wants_name(enum handshake_step step, int status);
 
 #endif

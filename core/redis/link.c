@@ -50,6 +50,7 @@ struct link {
     enum link_state state;
     int64_t until_us;     /* WAITING, ROUTING, CONNECTING: how long */
     struct error failure; /* has a status: to be given up */
+    struct error refusal; /* of the library, until it is known whose */
     int failures;         /* in a row, without a good answer between */
 
     struct request *requests; /* a ring; capacity is a power of two */
@@ -331,12 +332,19 @@ static void repeat(struct link *l, struct request *q, uint64_t number)
 
 static void take_step(struct link *l, const struct request *q, const struct redisReply *reply)
 {
-    struct error e;
+    struct error e = {.status = 0};
+    int status = handshake_reply(q->step, reply, &e);
 
-    if (handshake_reply(q->step, reply, &e) < 0)
+    if (handshake_wants_name(q->step, status)) {
+        l->refusal = e;
+        push_steps(l, HANDSHAKE_NAME, HANDSHAKE_NAME);
+    } else if (q->step == HANDSHAKE_NAME) {
+        fail(l, status < 0 ? &e : &l->refusal);
+    } else if (status < 0) {
         fail(l, &e);
-    else
+    } else {
         up_if_greeted(l);
+    }
 }
 
 static void take_answer(struct link *l, const struct redisReply *reply)

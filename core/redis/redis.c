@@ -156,21 +156,40 @@ static int send_steps(struct redis *r, enum handshake_step first, enum handshake
     return status;
 }
 
+static int receive_step(struct redis *r, enum handshake_step step, struct error *e)
+{
+    struct redisReply *reply;
+    int status = receive_one(r, &reply, e);
+
+    if (!status) {
+        status = handshake_reply(step, reply, e);
+        freeReplyObject(reply);
+    }
+    return status;
+}
+
+/* Puts the name of who refused the functions in place of its refusal, if it can be had. */
+static void ask_name(struct redis *r, struct args *a, struct error *refusal)
+{
+    struct error e;
+
+    if (send_steps(r, HANDSHAKE_NAME, HANDSHAKE_NAME, a, &e) == 0 &&
+        receive_step(r, HANDSHAKE_NAME, &e) == WEIR_ECONFIG)
+        *refusal = e;
+}
+
 static int receive_steps(struct redis *r, enum handshake_step first, enum handshake_step last, struct args *a,
                          struct error *e)
 {
-    struct redisReply *reply;
     int status = 0;
 
     for (enum handshake_step step = first; !status && step <= last; step++) {
         handshake_request(&r->route.to, step, a);
         if (a->count == 0)
             continue;
-        status = receive_one(r, &reply, e);
-        if (!status) {
-            status = handshake_reply(step, reply, e);
-            freeReplyObject(reply);
-        }
+        status = receive_step(r, step, e);
+        if (handshake_wants_name(step, status))
+            ask_name(r, a, e);
     }
     return status;
 }

@@ -14,7 +14,19 @@ static bool lacks_version(const char *info)
 
 static bool lacks_functions(const char *info)
 {
-    return !settings_has_functions(info);
+    return !service_has_functions(info);
+}
+
+static bool is_lacking_service(const char *info)
+{
+    const struct service *service = service_of(info);
+
+    return service && service->no_functions;
+}
+
+static bool is_service(const char *info)
+{
+    return service_of(info) != NULL;
 }
 
 static bool is_tested(const char *info)
@@ -74,11 +86,11 @@ static bool needs_no_replica(const char *info)
 }
 
 static const char use_redis_7[] = "use Redis 7.0 or later, or Valkey";
-static const char no_eviction[] =
-    "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf";
+static const char no_eviction[] = "=maxmemory-policy noeviction";
 static const char make_room[] = "make room on its disk or in its memory, and read Redis's log";
 
-/* {field} stands for what INFO says, {field/MiB} for the same bytes as MiB. */
+/* {field} stands for what INFO says, {field/MiB} for the same bytes as MiB, {service} for its name. What is to do
+ * after "=" is a setting to change. */
 static const struct setting {
     const char *check;
     /* One of these, or neither: it holds. */
@@ -90,13 +102,16 @@ static const struct setting {
 } settings[] = {
     {"version", lacks_version, NULL, NULL, DOCTOR_WARNING, "Redis does not say its version", use_redis_7,
      false},
+    {"version", is_lacking_service, NULL, NULL, DOCTOR_WRONG,
+     "{service} has no functions, which Weir consists of", use_redis_7, true},
     {"version", lacks_functions, NULL, NULL, DOCTOR_WRONG,
      "Redis {redis_version} has no functions, which Weir consists of",
      "install Redis 7.0 or later, or Valkey", true},
-    {"version", NULL, "dragonfly_version", NULL, DOCTOR_WARNING,
-     "Dragonfly {dragonfly_version}: Weir was never tested on it", use_redis_7, false},
     {"version", NULL, "valkey_version", NULL, DOCTOR_OK,
      "Valkey {valkey_version}, which has all that Weir needs; its tests run on Redis 7.0", NULL, false},
+    {"version", is_service, NULL, NULL, DOCTOR_OK,
+     "{service}, as Redis {redis_version}, which has all that Weir needs; its tests run on Redis 7.0", NULL,
+     false},
     {"version", is_tested, NULL, NULL, DOCTOR_OK, "Redis {redis_version}, on which Weir's tests run", NULL,
      false},
     {"version", NULL, NULL, NULL, DOCTOR_OK,
@@ -113,7 +128,7 @@ static const struct setting {
 
     {"aof", lacks_aof, NULL, NULL, DOCTOR_WARNING,
      "off: a restart of Redis loses all jobs since its last snapshot and runs others twice",
-     "redis-cli CONFIG SET appendonly yes, and appendonly yes in redis.conf", false},
+     "=appendonly yes", false},
     {"aof", NULL, NULL, NULL, DOCTOR_OK, "on: a restart loses the last second at most", NULL, false},
 
     {"persistence", NULL, "aof_last_write_status", "ok", DOCTOR_WRONG,
@@ -153,8 +168,7 @@ static const struct setting {
     {"replicas", needs_no_replica, NULL, NULL, DOCTOR_WARNING,
      "{connected_slaves} connected, none of which a write needs: a master that was replaced goes on taking "
      "jobs, and they are lost",
-     "redis-cli CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 2, and the same in redis.conf",
-     false},
+     "=min-replicas-to-write 1 min-replicas-max-lag 2", false},
     {"replicas", has_replicas, NULL, NULL, DOCTOR_OK, "{connected_slaves} connected, and a write needs one",
      NULL, false},
     {"replicas", NULL, NULL, NULL, DOCTOR_OK, "{connected_slaves} connected", NULL, false},
@@ -185,7 +199,9 @@ static void read_field(const char *info, const char *name, char value[128])
     size_t len = strcspn(name, "/");
 
     snprintf(field, sizeof field, "%.*s", (int)len, name);
-    if (name[len])
+    if (strcmp(field, "service") == 0)
+        snprintf(value, 128, "%s", service_of(info)->name);
+    else if (name[len])
         snprintf(value, 128, "%lld", (long long)((info_number(info, field, 0) + (1 << 19)) >> 20));
     else if (!info_text(info, field, value, 128))
         snprintf(value, 128, "?");
@@ -225,7 +241,10 @@ bool doctor_settings(struct doctor *d, const char *info)
         told = row->check;
         usable &= !row->blocks;
         fill(info, row->text, text);
-        fill(info, row->todo, todo);
+        if (row->todo && *row->todo == '=')
+            settings_todo(info, row->todo + 1, todo, sizeof todo);
+        else
+            fill(info, row->todo, todo);
         doctor_add(d, row->check, row->state, todo, "%s", text);
     }
     return usable;

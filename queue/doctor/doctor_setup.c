@@ -19,6 +19,7 @@
 #define CLOCK_US 1000000 /* a difference of clocks that times in messages show */
 #define SLOWLOG_MOST "128"
 #define LIBRARIES_MOST 64
+#define RIGHTS_TODO_SIZE (ACCESS_RULE_SIZE + 200)
 
 struct setup {
     struct weir *w;
@@ -27,7 +28,8 @@ struct setup {
     int64_t now_us;
     bool repair;
     char user[128];
-    struct error error; /* of the last question */
+    const struct service *service; /* NULL: unknown */
+    struct error error;            /* of the last question */
 };
 
 /* One question; NULL: no answer, see s->error. The answer is the caller's. */
@@ -61,19 +63,37 @@ static bool is_forbidden(const struct setup *s)
     return s->error.status == WEIR_EREFUSED && strstr(s->error.text, "NOPERM");
 }
 
-static const char missing_todo[] = "take rename-command out of redis.conf";
+/* What to do about a command that Redis has not. */
+static const char *missing_todo(const struct setup *s)
+{
+    return s->service ? "the service forbids it: ask its provider"
+                      : "take rename-command out of redis.conf, or ask the provider";
+}
+
+/* What to do about rights, as ACL SETUSER takes them, that the user lacks. */
+static void rights_todo(const struct setup *s, const char *rule, char todo[RIGHTS_TODO_SIZE])
+{
+    if (s->service && s->service->users)
+        snprintf(todo, RIGHTS_TODO_SIZE, "give the user in %s:%s", s->service->users, rule);
+    else
+        snprintf(todo, RIGHTS_TODO_SIZE, "redis-cli ACL SETUSER %s%s", s->user, rule);
+}
 
 /* The user may not ask that, or Redis has no such command. */
 static void add_hidden(struct setup *s, const char *name, const char *command)
 {
-    char todo[ACCESS_RULE_SIZE + 200], rule[ACCESS_RULE_SIZE] = "";
+    char todo[RIGHTS_TODO_SIZE], rule[ACCESS_RULE_SIZE] = "";
 
+    if (s->error.status == WEIR_ECONFIG && s->service) {
+        doctor_add(s->d, name, DOCTOR_OK, NULL, "not checked: %s has no %s", s->service->name, command);
+        return;
+    }
     if (s->error.status == WEIR_ECONFIG) {
-        doctor_add(s->d, name, DOCTOR_WARNING, missing_todo, "cannot be asked: Redis has no %s", command);
+        doctor_add(s->d, name, DOCTOR_WARNING, missing_todo(s), "cannot be asked: Redis has no %s", command);
         return;
     }
     access_add(rule, command);
-    snprintf(todo, sizeof todo, "redis-cli ACL SETUSER %s%s", s->user, rule);
+    rights_todo(s, rule, todo);
     doctor_add(s->d, name, DOCTOR_WARNING, todo, "not allowed to look: the user may not run %s", command);
 }
 
@@ -112,33 +132,45 @@ static int check_reach(struct setup *s)
 
 /* ---- What INFO says */
 
-/* How many replicas must be in sync for a write: 1 where that cannot be seen. */
-static int64_t replicas_wanted(struct setup *s, const char *info)
+/* Adds what INFO does not say: how many replicas must be in sync for a write, 1 where that cannot be seen; and
+ * whether users may change settings: weir_config "refused" or "missing" when not. */
+static char *read_info(struct setup *s)
 {
-    bool wants = info_number(info, "min_slaves_good_slaves", -1) >= 0;
-    struct redisReply *reply = wants ? ask(s, "CONFIG", "GET", "min-replicas-to-write", NULL) : NULL;
-    bool told = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements > 1;
-    int64_t wanted = told ? reply_int(reply->element[1], 1) : 1;
+    struct redisReply *info = ask(s, "INFO", NULL), *config;
+    char *text = NULL;
+    int64_t wanted;
 
-    freeReplyObject(reply);
-    return wanted;
+    if (!info || info->type != REDIS_REPLY_STRING) {
+        freeReplyObject(info);
+        return NULL;
+    }
+    config = ask(s, "CONFIG", "GET", "min-replicas-to-write", NULL);
+    wanted = config && config->type == REDIS_REPLY_ARRAY && config->elements > 1
+                 ? reply_int(config->element[1], 1)
+                 : 1;
+    if (asprintf(&text, "%s\nmin_replicas_to_write:%" PRId64 "\nweir_config:%s\n", info->str, wanted,
+                 s->error.status == WEIR_ECONFIG ? "missing"
+                 : s->error.status               ? "refused"
+                                                 : "") < 0)
+        text = NULL;
+    freeReplyObject(config);
+    freeReplyObject(info);
+    return text;
 }
 
 /* Returns whether the structures can be looked at. */
 static bool check_info(struct setup *s)
 {
-    struct redisReply *reply = ask(s, "INFO", NULL);
+    char *info = read_info(s);
     bool usable = true;
-    char *info = NULL;
 
-    if (reply && reply->type == REDIS_REPLY_STRING &&
-        asprintf(&info, "%s\nmin_replicas_to_write:%" PRId64 "\n", reply->str,
-                 replicas_wanted(s, reply->str)) >= 0)
+    if (info) {
+        s->service = service_of(info);
         usable = doctor_settings(s->d, info);
-    else if (!is_lost(s))
+    } else if (!is_lost(s)) {
         add_hidden(s, "info", "info");
+    }
     free(info);
-    freeReplyObject(reply);
     return usable;
 }
 
@@ -267,7 +299,7 @@ static int try_scripts(struct setup *s, struct access *found)
 static int check_rights(struct setup *s, bool *usable)
 {
     struct access found = {.rule = ""};
-    char *rule = found.rule, todo[ACCESS_RULE_SIZE + 200];
+    char *rule = found.rule, todo[RIGHTS_TODO_SIZE];
     int status = try_scripts(s, &found);
 
     if (status != 0 && status != WEIR_EREFUSED)
@@ -281,14 +313,14 @@ static int check_rights(struct setup *s, bool *usable)
     }
     *usable = !*found.missing && !*rule;
     if (*found.missing)
-        doctor_add(s->d, "commands", DOCTOR_WRONG, missing_todo, "Redis has no %s, which Weir calls",
+        doctor_add(s->d, "commands", DOCTOR_WRONG, missing_todo(s), "Redis has no %s, which Weir calls",
                    found.missing);
     if (!*rule) {
         doctor_add(s->d, "permissions", DOCTOR_OK, NULL, "user %s may run all that Weir uses", s->user);
         return 0;
     }
     s->d->refused = true;
-    snprintf(todo, sizeof todo, "redis-cli ACL SETUSER %s%s", s->user, rule);
+    rights_todo(s, rule, todo);
     doctor_add(s->d, "permissions", DOCTOR_WRONG, todo, "user %s lacks rights%s%s", s->user,
                status ? ": " : "", status ? s->w->error.text : "");
     return 0;

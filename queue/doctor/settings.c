@@ -1,37 +1,9 @@
 #include "queue/doctor/settings.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/reply.h"
-
-bool info_text(const char *info, const char *field, char *out, size_t size)
-{
-    size_t len = strlen(field);
-
-    for (const char *line = info; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, field, len) != 0 || line[len] != ':')
-            continue;
-        line += len + 1;
-        snprintf(out, size, "%.*s", (int)strcspn(line, "\r\n"), line);
-        return true;
-    }
-    *out = '\0';
-    return false;
-}
-
-int64_t info_number(const char *info, const char *field, int64_t missing)
-{
-    char text[32], *end;
-    long long value;
-
-    if (!info_text(info, field, text, sizeof text) || !*text)
-        return missing;
-    value = strtoll(text, &end, 10);
-    return *end ? missing : value;
-}
 
 enum eviction settings_eviction(const char *info)
 {
@@ -42,11 +14,19 @@ enum eviction settings_eviction(const char *info)
     return info_number(info, "maxmemory", 0) > 0 ? EVICTS : EVICTS_LATER;
 }
 
-bool settings_has_functions(const char *info)
+void settings_todo(const char *info, const char *parameter, char *out, size_t size)
 {
-    char version[32];
+    const struct service *service = service_of(info);
+    char config[32];
 
-    return !info_text(info, "redis_version", version, sizeof version) || atoi(version) >= 7;
+    info_text(info, "weir_config", config, sizeof config);
+    if (service && service->settings)
+        snprintf(out, size, "set %s in %s", parameter, service->settings);
+    else if (strcmp(config, "missing") == 0)
+        snprintf(out, size, "set %s in the console of your service, which has no CONFIG", parameter);
+    else
+        snprintf(out, size, "redis-cli CONFIG SET %s, and the same in redis.conf%s", parameter,
+                 *config ? "; at a managed service, in its console" : "");
 }
 
 bool settings_has_aof(const char *info)
@@ -56,7 +36,7 @@ bool settings_has_aof(const char *info)
 
 static int check(const char *info, struct error *e)
 {
-    char policy[32];
+    char policy[32], todo[256];
 
     if (info_number(info, "cluster_enabled", 0) != 0)
         return error_set(
@@ -65,11 +45,11 @@ static int check(const char *info, struct error *e)
     if (settings_eviction(info) != EVICTS)
         return 0;
     info_text(info, "maxmemory_policy", policy, sizeof policy);
+    settings_todo(info, "maxmemory-policy noeviction", todo, sizeof todo);
     return error_set(
         e, WEIR_ECONFIG,
-        "Redis: its maxmemory-policy is %s: when it is full it deletes jobs and limits in silence; "
-        "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
-        policy);
+        "Redis: its maxmemory-policy is %s: when it is full it deletes jobs and limits in silence; %s",
+        policy, todo);
 }
 
 void settings_request(struct args *a)

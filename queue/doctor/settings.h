@@ -8,14 +8,10 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "core/redis/service.h"
 #include "core/script/args.h"
 
 struct redisReply;
-
-/* The value of a field, cut at size; false when it is not there. */
-bool info_text(const char *info, const char *field, char *out, size_t size);
-/* The same as a number; missing when it is not there or none. */
-int64_t info_number(const char *info, const char *field, int64_t missing);
 
 /* How Redis makes room when it is full. */
 enum eviction {
@@ -24,10 +20,11 @@ enum eviction {
     EVICTS,
 };
 enum eviction settings_eviction(const char *info);
-/* Is the version one that has functions, 7.0 or later? Unknown counts as yes: loading them tells. */
-bool settings_has_functions(const char *info);
 /* Does it keep what it has acknowledged over a restart, to the last second? Unknown counts as yes. */
 bool settings_has_aof(const char *info);
+/* How a setting is changed there: "redis-cli CONFIG SET maxmemory-policy noeviction, ..."; where users cannot, as
+ * by its name or weir_config, which the doctor adds (refused, missing), in the service's own console. */
+void settings_todo(const char *info, const char *parameter, char *out, size_t size);
 
 /* What a worker asks before it begins, and the answer. */
 struct settings {

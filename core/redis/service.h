@@ -1,0 +1,31 @@
+/* service: who answers, by what INFO says: a Redis of one's own, a managed service, or another program that
+ * speaks Redis's protocol. */
+#ifndef CORE_REDIS_SERVICE_H
+#define CORE_REDIS_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+/* The value of a field, cut at size; false when it is not there. */
+bool info_text(const char *info, const char *field, char *out, size_t size);
+/* The same as a number; missing when it is not there or none. */
+int64_t info_number(const char *info, const char *field, int64_t missing);
+
+struct service {
+    const char *field, *begins; /* INFO has this field, and it begins so */
+    const char *name;
+    bool no_functions;
+    const char *settings; /* where its settings are changed; NULL: by redis-cli and redis.conf */
+    const char *users;    /* where rights are given; NULL: by redis-cli */
+};
+/* NULL: none that is known by name. */
+const struct service *service_of(const char *info);
+/* May it have functions: is it Redis 7.0 or later, or a service that is not known to lack them? */
+bool service_has_functions(const char *info);
+/* Of one that has refused them. WEIR_ECONFIG: it has none, which the line says by its name and version. */
+WEIR_CHECKED int service_check(const char *info, struct error *e);
+
+#endif
