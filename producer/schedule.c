@@ -17,24 +17,20 @@ static bool same_times(const struct schedule *a, const struct schedule *b)
  * when a schedule is added again, with other args perhaps; one that comes at other times begins anew. */
 static int put(struct weir *w, const char *name, const struct schedule *s, const char *text, bool *replaced)
 {
-    struct schedule_list old;
-    int64_t next_s, due_us;
-    int status = schedule_look(w, name, &old);
-    bool keep;
+    struct schedule_row old;
+    int64_t next_s;
+    int status = schedule_find(w, name, &old);
+    bool keep = status == 0 && old.status == 0 && same_times(&old.s, s);
 
-    if (status != 0 && status != WEIR_ENOTFOUND) {
-        schedule_list_free(&old);
-        return status;
+    if (status == 0 || status == WEIR_ENOTFOUND) {
+        next_s = schedule_next(s, old.now_us);
+        status = next_s != CRON_NEVER
+                     ? schedule_put(w, name, s, text, next_s * 1000000, keep, replaced)
+                     : error_set(&w->error, WEIR_EINPUT,
+                                 "when '%.60s': never occurs before the year 2100; write a day that exists",
+                                 s->when);
     }
-    keep = old.count > 0 && old.rows[0].status == 0 && same_times(&old.rows[0].s, s);
-    next_s = schedule_next(s, old.now_us);
-    if (next_s == CRON_NEVER)
-        status =
-            error_set(&w->error, WEIR_EINPUT,
-                      "when '%.60s': never occurs before the year 2100; write a day that exists", s->when);
-    else
-        status = schedule_put(w, name, s, text, next_s * 1000000, keep, replaced, &due_us);
-    schedule_list_free(&old);
+    schedule_free(&old.s);
     return status;
 }
 

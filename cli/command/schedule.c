@@ -1,77 +1,148 @@
 /* weir schedule: jobs that are enqueued again and again. */
-#include <limits.h>
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/document/json.h"
+#include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "producer/schedule.h"
 #include "queue/schedule/schedule.h"
 
 #define NEXT_COUNT 5 /* occurrences that are shown */
-#define NOT_GIVEN LLONG_MIN
-#define TIME_SIZE 40 /* of zone_format */
+#define ATTEMPTS_MOST 1000000
 
 static int run_schedule(struct cli *cli, int argc, char **argv);
 
 const struct command command_schedule = {.name = "schedule", .run = run_schedule};
 
-/* Of add; what was not given is NULL, -1 or NOT_GIVEN. */
+/* Of add. */
 struct schedule_flags {
     const char *tz, *missed, *queue, *key;
     long long cost, max_attempts;
     int64_t timeout_us;
 };
 
-/* ---- Occurrences */
+/* ---- JSON */
 
-/* The next ones, the one that it waits for first; returns how many there are. */
-static int next_times(const struct schedule_row *row, int64_t times_s[NEXT_COUNT])
+static json_t *row_json(const struct schedule_row *row)
 {
-    int64_t at_s = row->due_us / 1000000;
-    int count = 0;
+    const struct schedule *s = &row->s;
+    json_t *doc = json_pack("{s:o}", "name", text_word(row->name));
 
-    if (row->due_us < 0)
-        return 0;
-    for (; count < NEXT_COUNT && at_s != CRON_NEVER; at_s = cron_next(&row->s.cron, row->s.zone, at_s))
-        times_s[count++] = at_s;
-    return count;
+    if (row->status != WEIR_ECONFIG)
+        json_object_update_new(doc, json_pack("{s:s, s:s, s:s, s:s, s:s%, s:o}", "when", s->when, "zone",
+                                              s->zone_name, "missed", missed_name(s->missed), "queue",
+                                              s->queue, "type", s->view.type.at, s->view.type.len, "due_at",
+                                              json_time(row->due_us)));
+    if (row->status != 0)
+        json_object_set_new(doc, "error", text_word(row->why.text));
+    return doc;
 }
 
-static json_t *next_json(const struct schedule_row *row)
+/* The next occurrences too, the one that it waits for first. */
+static json_t *shown_json(const struct schedule_row *row)
 {
-    int64_t times_s[NEXT_COUNT];
-    int count = next_times(row, times_s);
-    json_t *list = json_array();
+    int64_t at_s = row->due_us < 0 ? CRON_NEVER : row->due_us / 1000000;
+    json_t *doc = row_json(row), *next = json_array();
 
-    for (int i = 0; i < count; i++)
-        json_array_append_new(list, json_integer(times_s[i]));
-    return list;
-}
-
-/* Behind label, each on a line of its own. */
-static void print_next(const struct schedule_row *row, int64_t now_us, const char *label)
-{
-    int64_t times_s[NEXT_COUNT];
-    int count = next_times(row, times_s);
-    char time[TIME_SIZE];
-
-    for (int i = 0; i < count; i++) {
-        zone_format(row->s.zone, times_s[i], time);
-        output("  %-10s%s%s\n", i ? "" : label, time,
-               times_s[i] * 1000000 <= now_us ? ", due: waits for a worker" : "");
+    for (int i = 0; i < NEXT_COUNT && at_s != CRON_NEVER; i++) {
+        json_array_append_new(next, json_seconds(at_s * 1000000));
+        at_s = cron_next(&row->s.cron, row->s.zone, at_s);
     }
-    if (count == 0)
-        output("  %-10snever again; replace it: weir schedule add\n", label);
+    json_object_set_new(doc, "next", next);
+    return doc;
 }
 
-/* The schedule of that name, alone in *list, which is to be freed whatever happens; it can be read. */
-static int find(struct cli *cli, struct weir *w, const char *name, struct schedule_list *list)
+/* ---- Text */
+
+static int64_t micros(const json_t *seconds)
 {
-    if (schedule_look(w, name, list) < 0)
+    return (int64_t)(json_number_value(seconds) * 1e6);
+}
+
+static void put_due(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *at = json_object_get(doc, "due_at");
+    char when[PHRASE_SIZE];
+
+    if (at)
+        output_to(to, "%s", json_is_number(at) ? format_when(now_us, micros(at), when) : "never");
+}
+
+static void put_wrong(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *at = json_object_get(doc, "due_at");
+    const char *error = json_string_value(json_object_get(doc, "error"));
+
+    output_to(to, "%s",
+              error                  ? error
+              : !json_is_number(at)  ? "never again; replace it: weir schedule add"
+              : micros(at) <= now_us ? "due: waits for a worker"
+                                     : "");
+}
+
+static const struct column columns[] = {
+    COLUMN("schedule", "name"),
+    COLUMN("when", "when"),
+    COLUMN("zone", "zone", .drop = 2),
+    COLUMN("type", "type", .drop = 1),
+    {.heading = "next", .put = put_due, .show = SHOW_WHEN},
+    {.heading = "wrong", .put = put_wrong, .drop = 1, .rest = true, .tone = TONE_WRONG},
+    {.heading = NULL},
+};
+
+/* ", 09:00 in Europe/Berlin", where clocks show something else than here. */
+static void put_there(FILE *to, const struct zone *zone, const char *name, int64_t us)
+{
+    char here[40], there[40];
+    bool same_day;
+
+    cli_format_time(us, here);
+    zone_format(zone, us / 1000000, there);
+    same_day = strncmp(here, there, strlen("2026-11-23")) == 0;
+    there[strlen("2026-11-23T09:00")] = '\0';
+    there[strlen("2026-11-23")] = ' ';
+    if (strncmp(here + 11, there + 11, strlen("09:00")) != 0)
+        output_to(to, ", %s in %s", there + (same_day ? 11 : 0), name);
+}
+
+static void put_next(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *next = json_object_get(doc, "next");
+    const char *name = json_string_value(json_object_get(doc, "zone"));
+    struct zone *zone = NULL;
+    struct error ignored;
+    char when[PHRASE_SIZE];
+
+    if (json_array_size(next) == 0)
+        output_to(to, "never again; replace it: weir schedule add");
+    else if (zone_open(name, &zone, &ignored) == 0)
+        for (size_t i = 0; i < json_array_size(next); i++) {
+            int64_t us = micros(json_array_get(next, i));
+
+            if (i)
+                fputc('\n', to);
+            output_to(to, "%s", format_when(now_us, us, when));
+            put_there(to, zone, name, us);
+            if (!i && us <= now_us)
+                output_to(to, "; due: waits for a worker");
+        }
+    zone_free(zone);
+}
+
+static const struct column sheet[] = {
+    COLUMN("schedule", "name"),           COLUMN("when", "when"),   COLUMN("zone", "zone"),
+    COLUMN("missed", "missed"),           COLUMN("queue", "queue"), COLUMN("type", "type"),
+    {.heading = "next", .put = put_next}, {.heading = NULL},
+};
+static const struct column *const next_lines = &sheet[sizeof sheet / sizeof *sheet - 2];
+
+/* The schedule of that name, whose s is to be freed whatever happens; it can be read. */
+static int find(struct cli *cli, struct weir *w, const char *name, struct schedule_row *row)
+{
+    if (schedule_find(w, name, row) < 0)
         return cli_failed(cli, w);
-    cli->error = list->rows[0].why;
-    return list->rows[0].status;
+    cli->error = row->why;
+    return row->status;
 }
 
 /* ---- The actions: argv[0] is the action's name */
@@ -89,17 +160,19 @@ static int check_args(struct cli *cli, const char *args)
 
 static int print_added(struct cli *cli, struct weir *w, const char *name, bool replaced)
 {
-    struct schedule_list list;
-    int status = find(cli, w, name, &list);
+    struct schedule_row row;
+    int status = find(cli, w, name, &row);
+    json_t *doc = status == 0 ? shown_json(&row) : NULL;
 
     if (status == 0 && cli->json) {
-        status = json_print(cli, json_pack("{s:s, s:b, s:o}", "name", name, "replaced", replaced, "next",
-                                           next_json(&list.rows[0])));
+        json_object_set_new(doc, "replaced", json_boolean(replaced));
+        status = json_print(cli, json_incref(doc));
     } else if (status == 0) {
-        output("%s: %s\n", name, replaced ? "replaced; there was one of that name" : "added");
-        print_next(&list.rows[0], list.now_us, "next");
+        output("schedule %s %s\n", name, replaced ? "replaced; there was one of that name" : "added");
+        status = sheet_print(cli, stdout, next_lines, doc, row.now_us);
     }
-    schedule_list_free(&list);
+    json_decref(doc);
+    schedule_free(&row.s);
     return status;
 }
 
@@ -109,9 +182,9 @@ static int run_add(struct cli *cli, struct weir *w, const struct schedule_flags 
                                 .args = argv[4],
                                 .queue = f->queue,
                                 .key = f->key,
-                                .cost = f->cost == NOT_GIVEN ? 0 : f->cost,
-                                .max_attempts = f->max_attempts == NOT_GIVEN ? 0 : (int)f->max_attempts,
-                                .timeout_s = f->timeout_us < 0 ? 0 : (double)f->timeout_us / 1e6};
+                                .cost = f->cost,
+                                .max_attempts = (int)f->max_attempts,
+                                .timeout_s = (double)f->timeout_us / 1e6};
     enum weir_missed missed = WEIR_MISSED_ONCE;
     struct cron when;
     bool replaced;
@@ -128,81 +201,59 @@ static int run_add(struct cli *cli, struct weir *w, const struct schedule_flags 
     return print_added(cli, w, argv[1], replaced);
 }
 
-static json_t *row_json(const struct schedule_row *row)
-{
-    const struct schedule *s = &row->s;
+struct list {
+    json_t *rows; /* by name: one may come twice */
+    int64_t now_us;
+};
 
-    if (row->status == WEIR_ECONFIG)
-        return json_pack("{s:o, s:o}", "name", text_word(row->name), "error", text_word(row->why.text));
-    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s%, s:o}", "name", text_word(row->name), "when", s->when,
-                     "zone", s->zone_name, "missed", missed_name(s->missed), "queue", s->queue, "type",
-                     s->view.type.at, s->view.type.len, "due_at",
-                     row->due_us < 0 ? json_null() : json_integer(row->due_us / 1000000));
+static int add_row(struct schedule_row *row, void *arg)
+{
+    struct list *list = arg;
+
+    list->now_us = row->now_us;
+    json_object_set_new_nocheck(list->rows, row->name, row_json(row));
+    return 0;
 }
 
-static void print_row(const struct schedule_row *row, int64_t now_us)
+static const char *name_of(const void *doc)
 {
-    char time[TIME_SIZE] = "never";
+    return json_string_value(json_object_get(*(const json_t *const *)doc, "name"));
+}
 
-    if (row->status != 0) {
-        output("%-20s %s\n", row->name, row->why.text);
-        return;
-    }
-    if (row->due_us >= 0)
-        zone_format(row->s.zone, row->due_us / 1000000, time);
-    output("%-20s %-20s %-20s %-24.*s %s%s\n", row->name, row->s.when, row->s.zone_name,
-           (int)row->s.view.type.len, row->s.view.type.at, time,
-           row->due_us >= 0 && row->due_us <= now_us ? ", due" : "");
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(name_of(a), name_of(b));
 }
 
 static int run_list(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
-    struct schedule_list list;
-    int status = schedule_look(w, NULL, &list);
+    struct list list = {.rows = json_object()};
 
-    (void)f;
-    (void)argv;
-    if (status < 0)
-        status = cli_failed(cli, w);
-    else if (!cli->json && list.count == 0)
-        puts("no schedules; weir schedule add makes one");
-    else if (!cli->json)
-        output("%-20s %-20s %-20s %-24s %s\n", "schedule", "when", "zone", "type", "next");
-    for (size_t i = 0; status == 0 && i < list.count; i++) {
-        if (cli->json)
-            status = json_print(cli, row_json(&list.rows[i]));
-        else
-            print_row(&list.rows[i], list.now_us);
+    (void)f, (void)argv;
+    if (schedule_each(w, add_row, &list) < 0) {
+        json_decref(list.rows);
+        return cli_failed(cli, w);
     }
-    schedule_list_free(&list);
-    return status;
-}
-
-static int print_show_json(struct cli *cli, const struct schedule_row *row)
-{
-    json_t *doc = row_json(row);
-
-    json_object_set_new(doc, "next", next_json(row));
-    return text_print_with_body(cli, doc, row->s.job);
+    return table_list(cli, columns, table_rows(list.rows, by_name), list.now_us,
+                      "no schedules; weir schedule add makes one");
 }
 
 static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
-    struct schedule_list list;
-    const struct schedule_row *row;
-    int status = find(cli, w, argv[1], &list);
+    struct schedule_row row;
+    int status = find(cli, w, argv[1], &row);
+    json_t *doc = status == 0 ? shown_json(&row) : NULL;
 
     (void)f;
-    row = list.rows;
     if (status == 0 && cli->json) {
-        status = print_show_json(cli, row);
+        status = text_print_with_body(cli, json_incref(doc), row.s.job);
     } else if (status == 0) {
-        output("%s\n  %-10s%s, %s\n  %-10s%s\n  %-10s%s\n  %-10s%.*s\n", row->name, "when", row->s.when,
-               row->s.zone_name, "missed", missed_name(row->s.missed), "queue", row->s.queue, "job",
-               (int)row->s.job.len, row->s.job.at);
-        print_next(row, list.now_us, "next");
+        status = sheet_print(cli, stdout, sheet, doc, row.now_us);
+        text_print(row.s.job, 0);
+        putchar('\n');
     }
-    schedule_list_free(&list);
+    json_decref(doc);
+    schedule_free(&row.s);
     return status;
 }
 
@@ -213,20 +264,20 @@ static int run_remove(struct cli *cli, struct weir *w, const struct schedule_fla
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:s}", "name", argv[1], "action", argv[0]));
-    output("%s: removed; the jobs that it has enqueued stay\n", argv[1]);
+    output("schedule %s removed; the jobs that it has enqueued stay\n", argv[1]);
     return 0;
 }
 
 static int run_run(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
-    struct schedule_list list;
+    struct schedule_row row;
     char id[WEIR_ID_SIZE];
-    int status = find(cli, w, argv[1], &list);
+    int status = find(cli, w, argv[1], &row);
 
     (void)f;
-    if (status == 0 && schedule_enqueue(w, &list.rows[0].s, id) < 0)
+    if (status == 0 && schedule_enqueue(w, &row.s, id) < 0)
         status = cli_failed(cli, w);
-    schedule_list_free(&list);
+    schedule_free(&row.s);
     if (status < 0)
         return status;
     if (cli->json)
@@ -236,33 +287,30 @@ static int run_run(struct cli *cli, struct weir *w, const struct schedule_flags 
 }
 
 static const struct action {
-    const char *name;
+    const char *name, *flags;
     const char *operands;
     int least, most; /* operands */
     int (*run)(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv);
 } actions[] = {
-    {"add", "NAME WHEN TYPE [ARGS], WHEN in quotes", 3, 4, run_add},
-    {"list", "nothing more", 0, 0, run_list},
-    {"show", "NAME", 1, 1, run_show},
-    {"remove", "NAME", 1, 1, run_remove},
-    {"run", "NAME", 1, 1, run_run},
+    {"add", "tz missed queue key cost max-attempts timeout", "NAME WHEN TYPE [ARGS], WHEN in quotes", 3, 4,
+     run_add},
+    {"list", "", "nothing more", 0, 0, run_list},
+    {"show", "", "NAME", 1, 1, run_show},
+    {"remove", "", "NAME", 1, 1, run_remove},
+    {"run", "", "NAME", 1, 1, run_run},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
 
-static int check_flags(struct cli *cli, const struct action *action, const struct schedule_flags *f)
+static int check_values(struct cli *cli, const struct schedule_flags *f)
 {
-    bool given = f->tz || f->missed || f->queue || f->key || f->cost != NOT_GIVEN ||
-                 f->max_attempts != NOT_GIVEN || f->timeout_us != -1;
-
-    if (given && action->run != run_add)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "schedule %s: takes no flags of schedule add; leave them out", action->name);
-    if (f->cost != NOT_GIVEN && (f->cost < 1 || f->cost > JOB_COST_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --cost: must be 1 to %d", JOB_COST_MOST);
-    if (f->max_attempts != NOT_GIVEN && (f->max_attempts < 1 || f->max_attempts > 1000000))
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --max-attempts: must be 1 to 1000000");
-    if (f->timeout_us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --timeout: must be above 0");
+    if (cli_gave(cli, "cost") && (f->cost < 1 || f->cost > JOB_COST_MOST))
+        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --cost %lld: must be 1 to %d", f->cost,
+                         JOB_COST_MOST);
+    if (cli_gave(cli, "max-attempts") && (f->max_attempts < 1 || f->max_attempts > ATTEMPTS_MOST))
+        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --max-attempts %lld: must be 1 to %d",
+                         f->max_attempts, ATTEMPTS_MOST);
+    if (cli_gave(cli, "timeout") && f->timeout_us == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --timeout 0s: must be above 0");
     return 0;
 }
 
@@ -279,7 +327,8 @@ static int run_action(struct cli *cli, const struct schedule_flags *f, int opera
     if (operands - 1 < action->least || operands - 1 > action->most)
         return error_set(&cli->error, WEIR_EUSAGE, "schedule %s: takes %s; weir help schedule has examples",
                          action->name, action->operands);
-    if (check_flags(cli, action, f) < 0 || !(w = cli_client(cli)))
+    if (cli_check_flags(cli, action->name, action->flags) < 0 || check_values(cli, f) < 0 ||
+        !(w = cli_client(cli)))
         return cli->error.status;
     status = action->run(cli, w, f, argv);
     weir_free(w);
@@ -288,7 +337,7 @@ static int run_action(struct cli *cli, const struct schedule_flags *f, int opera
 
 static int run_schedule(struct cli *cli, int argc, char **argv)
 {
-    struct schedule_flags f = {.cost = NOT_GIVEN, .max_attempts = NOT_GIVEN, .timeout_us = -1};
+    struct schedule_flags f = {.tz = NULL};
     const struct flag flags[] = {
         {"tz", 0, FLAG_TEXT, "ZONE", "of the tz database, such as Europe/Berlin: UTC", &f.tz},
         {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all: once", &f.missed},

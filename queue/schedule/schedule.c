@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/client/answer.h"
+#include "core/client/pages.h"
 #include "core/client/reply.h"
 #include "core/script/script.h"
 #include "queue/enqueue/enqueue.h"
@@ -207,63 +207,66 @@ void schedule_fire_request(struct args *a, const char *prefix, int64_t now_us, s
         add_jobs(a, name, s, plan);
 }
 
-/* One number: was there something to do? */
-static int done_reply(const struct redisReply *reply, const char *script, bool *done, struct error *e)
-{
-    if (!reply || reply->type != REDIS_REPLY_INTEGER)
-        return reply_array(reply, SIZE_MAX, script, e);
-    *done = reply->integer == 1;
-    return 0;
-}
-
 int schedule_fire_reply(const struct redisReply *reply, bool *fired, struct error *e)
 {
-    return done_reply(reply, "schedule_fire", fired, e);
+    if (!reply || reply->type != REDIS_REPLY_INTEGER)
+        return reply_array(reply, SIZE_MAX, "schedule_fire", e);
+    *fired = reply->integer == 1;
+    return 0;
 }
 
 /* ---- Looking */
 
-static int add_row(struct schedule_list *list, const json_t *answered, struct error *e)
+struct look {
+    const char *name; /* "": all */
+    int (*take)(struct schedule_row *row, void *arg);
+    void *arg;
+    int64_t now_us;
+};
+
+static void ask_page(struct args *a, void *arg)
+{
+    args_add(a, ((const struct look *)arg)->name);
+}
+
+static void read_row(const json_t *answered, int64_t now_us, struct schedule_row *row)
 {
     const json_t *definition = json_object_get(answered, "definition");
     const char *name = answer_text(answered, "name");
-    struct schedule_row *row;
 
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        struct schedule_row *rows = realloc(list->rows, capacity * sizeof *rows);
-
-        if (!rows)
-            return no_memory(e);
-        list->rows = rows;
-        list->capacity = capacity;
-    }
-    row = &list->rows[list->count++];
-    *row = (struct schedule_row){.due_us = answer_int_or(answered, "due", -1)};
+    *row = (struct schedule_row){.due_us = answer_int_or(answered, "due", -1), .now_us = now_us};
     snprintf(row->name, sizeof row->name, "%s", name);
     row->status = schedule_read(span_str(name),
                                 (struct span){json_string_value(definition), json_string_length(definition)},
                                 &row->s, &row->why);
-    return 0;
 }
 
-/* Asks for one, or for a page of them; *cursor (may be NULL) is where the next page begins. */
-static int ask_rows(struct weir *w, const char *script, struct args *a, struct schedule_list *list,
-                    int64_t *cursor)
+static int take_page(const json_t *page, void *arg)
 {
-    json_t *answer, *row;
-    int status = client_ask(w, script, a, &answer);
-    size_t i;
+    const json_t *rows = json_object_get(page, "schedules");
+    struct look *look = arg;
+    int status = 0;
 
-    list->now_us = answer_int(answer, "now");
-    if (cursor)
-        *cursor = answer_int(answer, "cursor");
-    json_array_foreach(json_object_get(answer, "schedules"), i, row)
-    {
-        status = status == 0 ? add_row(list, row, &w->error) : status;
+    look->now_us = answer_int(page, "now");
+    for (size_t i = 0; status == 0 && i < json_array_size(rows); i++) {
+        struct schedule_row row;
+
+        read_row(json_array_get(rows, i), look->now_us, &row);
+        status = look->take(&row, look->arg);
+        schedule_free(&row.s);
     }
-    json_decref(answer);
     return status;
+}
+
+static int look_at(struct weir *w, struct look *look)
+{
+    return pages_walk(&(struct pages){
+        .w = w, .script = "schedule_list", .now_us = -1, .arg = look, .ask = ask_page, .take = take_page});
+}
+
+int schedule_each(struct weir *w, int (*take)(struct schedule_row *row, void *arg), void *arg)
+{
+    return look_at(w, &(struct look){.name = "", .take = take, .arg = arg});
 }
 
 static int no_schedule(const char *name, struct error *e)
@@ -272,91 +275,47 @@ static int no_schedule(const char *name, struct error *e)
                      name);
 }
 
-static int by_name(const void *a, const void *b)
+/* It is kept. */
+static int take_one(struct schedule_row *row, void *arg)
 {
-    return strcmp(((const struct schedule_row *)a)->name, ((const struct schedule_row *)b)->name);
+    struct schedule_row *one = arg;
+
+    schedule_free(&one->s);
+    *one = *row;
+    row->s = (struct schedule){0};
+    return 0;
 }
 
-/* One that is on two pages is there twice. */
-static void sort_rows(struct schedule_list *list)
+int schedule_find(struct weir *w, const char *name, struct schedule_row *row)
 {
-    size_t kept = 0;
-
-    if (list->count > 0)
-        qsort(list->rows, list->count, sizeof *list->rows, by_name);
-    for (size_t i = 0; i < list->count; i++) {
-        if (kept > 0 && strcmp(list->rows[kept - 1].name, list->rows[i].name) == 0)
-            schedule_free(&list->rows[i].s);
-        else
-            list->rows[kept++] = list->rows[i];
-    }
-    list->count = kept;
-}
-
-static int look_at_one(struct weir *w, const char *name, struct schedule_list *list)
-{
-    struct args a;
+    struct look look = {.name = name, .take = take_one, .arg = row};
     int status;
 
+    *row = (struct schedule_row){0};
     if (!name_is_valid(name, strlen(name)))
         return no_schedule(name, &w->error);
-    args_init(&a);
-    script_begin(&a, "schedule_get", w->prefix, -1);
-    args_add(&a, name);
-    status = ask_rows(w, "schedule_get", &a, list, NULL);
-    return status == 0 && list->count == 0 ? no_schedule(name, &w->error) : status;
-}
-
-static int look_at_all(struct weir *w, struct schedule_list *list)
-{
-    int64_t cursor = 0;
-    int status;
-
-    do {
-        struct args a;
-
-        args_init(&a);
-        script_begin(&a, "schedule_list", w->prefix, -1);
-        args_add_int(&a, cursor);
-        status = ask_rows(w, "schedule_list", &a, list, &cursor);
-    } while (status == 0 && cursor != 0);
-    sort_rows(list);
-    return status;
-}
-
-int schedule_look(struct weir *w, const char *name, struct schedule_list *list)
-{
-    *list = (struct schedule_list){0};
-    return name ? look_at_one(w, name, list) : look_at_all(w, list);
-}
-
-void schedule_list_free(struct schedule_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        schedule_free(&list->rows[i].s);
-    free(list->rows);
-    *list = (struct schedule_list){0};
+    status = look_at(w, &look);
+    row->now_us = look.now_us;
+    return status == 0 && !*row->name ? no_schedule(name, &w->error) : status;
 }
 
 /* ---- Changing */
 
-static int read_put(const struct redisReply *r, bool *known, int64_t *due_us, struct error *e)
+/* Asks one that says whether there was such a schedule. */
+static int ask_known(struct weir *w, const char *script, struct args *a, bool *known)
 {
-    int status = reply_array(r, 2, "schedule_add", e);
+    json_t *answer;
+    int status = client_ask(w, script, a, &answer);
 
-    if (status == 0) {
-        *known = reply_int(r->element[0], 0) == 1;
-        *due_us = reply_int(r->element[1], 0);
-    }
+    *known = json_is_true(json_object_get(answer, "known"));
+    json_decref(answer);
     return status;
 }
 
 int schedule_put(struct weir *w, const char *name, const struct schedule *s, const char *text,
-                 int64_t next_us, bool keep, bool *known, int64_t *due_us)
+                 int64_t next_us, bool keep, bool *known)
 {
-    struct redisReply *reply = NULL;
     struct args a;
-    int status;
 
     args_init(&a);
     script_begin(&a, "schedule_add", w->prefix, -1);
@@ -369,19 +328,13 @@ int schedule_put(struct weir *w, const char *name, const struct schedule *s, con
         args_add_int(&a, s->view.cost);
     else
         args_add(&a, "");
-    status = client_call(w, &a, &reply, NULL);
-    if (status == 0)
-        status = read_put(reply, known, due_us, &w->error);
-    freeReplyObject(reply);
-    args_free(&a);
-    return status;
+    return ask_known(w, "schedule_add", &a, known);
 }
 
 int schedule_take_out(struct weir *w, const char *name)
 {
-    struct redisReply *reply = NULL;
-    bool was = false;
     struct args a;
+    bool known;
     int status;
 
     if (!name_is_valid(name, strlen(name)))
@@ -389,14 +342,8 @@ int schedule_take_out(struct weir *w, const char *name)
     args_init(&a);
     script_begin(&a, "schedule_remove", w->prefix, -1);
     args_add(&a, name);
-    status = client_call(w, &a, &reply, NULL);
-    if (status == 0)
-        status = done_reply(reply, "schedule_remove", &was, &w->error);
-    if (status == 0 && !was)
-        status = no_schedule(name, &w->error);
-    freeReplyObject(reply);
-    args_free(&a);
-    return status;
+    status = ask_known(w, "schedule_remove", &a, &known);
+    return status == 0 && !known ? no_schedule(name, &w->error) : status;
 }
 
 static int send_job(struct weir *w, const struct enqueue *job)

@@ -72,21 +72,18 @@ struct schedule_row {
     struct error why; /* when status is not 0 */
     struct schedule s;
     int64_t due_us; /* its next occurrence; -1: none */
-};
-struct schedule_list {
-    struct schedule_row *rows; /* by name */
-    size_t count, capacity;
     int64_t now_us; /* by Redis's clock */
 };
-/* name NULL: all of them; else that one, WEIR_ENOTFOUND when there is none. Freed by schedule_list_free,
- * whatever happens. */
-WEIR_CHECKED int schedule_look(struct weir *w, const char *name, struct schedule_list *list);
-void schedule_list_free(struct schedule_list *list);
+/* That one; WEIR_ENOTFOUND when there is none, and of the row only now_us is set. row->s is the caller's to free, whatever
+ * happens. */
+WEIR_CHECKED int schedule_find(struct weir *w, const char *name, struct schedule_row *row);
+/* Gives each to take, in no order; one may come twice. Anything but 0 of take ends that and is returned. */
+WEIR_CHECKED int schedule_each(struct weir *w, int (*take)(struct schedule_row *row, void *arg), void *arg);
 
 /* text: the definition, of s. keep: an occurrence for which the one of that name waits stays the next one.
  * *known: there was one. */
 WEIR_CHECKED int schedule_put(struct weir *w, const char *name, const struct schedule *s, const char *text,
-                              int64_t next_us, bool keep, bool *known, int64_t *due_us);
+                              int64_t next_us, bool keep, bool *known);
 WEIR_CHECKED int schedule_take_out(struct weir *w, const char *name);
 /* Enqueues one of its jobs now, with an id of its own, which is written to id; its occurrences go on. */
 WEIR_CHECKED int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_SIZE]);

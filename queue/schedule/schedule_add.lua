@@ -6,7 +6,7 @@
 --       next         its next occurrence, us
 --       keep         1: the occurrence that the one of that name waits for stays the next one, so that none is lost; 0
 --       type, cost   of its jobs; cost '': none of their own
--- reply: [ 1 when there was one, else 0; its next occurrence ]
+-- reply: JSON: {"known": was there one?}
 -- full: refused
 -- uses: arrival bell check later_records
 
@@ -38,7 +38,7 @@ local function schedule_add(ARGV)
     next_us = kept and tonumber(kept) or next_us
     call('HSET', P .. 'schedules', name, ARGV[3])
     if later_records.put(record, next_us) then bell.ring() end
-    return {known, us(next_us)}
+    return answer{known = known == 1}
 end
 
 return schedule_add

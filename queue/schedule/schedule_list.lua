@@ -1,22 +1,36 @@
--- schedule_list: a page of the schedules; changes nothing.
+-- schedule_list: a page of the schedules, or one of them; changes nothing.
 --
 -- KEYS[1] prefix
--- ARGV: now, cursor ('0' at first; the last page answers '0')
--- reply: JSON: {"now": us, "cursor": text, "schedules": [{"name":, "definition": JSON text, "due": us of its next occurrence, if it has
---        one}, ...]}; one may be on two pages
+-- ARGV: now, name ('': all), cursor (where the last page ended; none at first)
+-- reply: JSON: {"now": us, "next": [cursor], unless that was the last page, "schedules": [{"name":, "definition": JSON text, "due": us of
+--        its next occurrence, if it has one}, ...]}; one may be on two pages
 -- writes: nothing
--- uses: check schedule_row
+-- uses: check
 
 local PAGE = 100
 
+-- HSCAN's cursor, and names and definitions in turn.
+local function read(name, cursor)
+    if name == '' then return unpack(call('HSCAN', P .. 'schedules', cursor, 'COUNT', PAGE)) end
+    local definition = call('HGET', P .. 'schedules', name)
+    return '0', definition and {name, definition} or {}
+end
+
 local function schedule_list(ARGV)
-    if #ARGV ~= 2 or not find(ARGV[2], '^%d+$') then return refuse('schedule_list: wants a cursor') end
+    local name, cursor = ARGV[2], ARGV[3] or '0'
+    if #ARGV < 2 or #ARGV > 3 or name ~= '' and not is_name(name) or not find(cursor, '^%d+$') then
+        return refuse('schedule_list: wants a name or an empty word, and a cursor or none')
+    end
     local wrong = check.wrong_kind('schedules', 'hash') or check.wrong_kind('later', 'zset')
     if wrong then return check.refuse_key(wrong) end
 
-    local page, rows = call('HSCAN', P .. 'schedules', ARGV[2], 'COUNT', PAGE), {}
-    for i = 1, #page[2], 2 do rows[#rows + 1] = schedule_row(page[2][i], page[2][i + 1]) end
-    return answer{now = us(now), cursor = page[1], schedules = rows}
+    local next_cursor, found = read(name, cursor)
+    local rows = {}
+    for i = 1, #found, 2 do
+        local due = call('ZSCORE', P .. 'later', 's ' .. found[i] .. '\n')
+        rows[#rows + 1] = {name = found[i], definition = found[i + 1], due = due and us(tonumber(due)) or nil}
+    end
+    return answer{now = us(now), next = next_cursor ~= '0' and {next_cursor} or nil, schedules = rows}
 end
 
 return schedule_list

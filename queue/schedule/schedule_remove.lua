@@ -2,7 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name
--- reply: 1 when there was one, else 0
+-- reply: JSON: {"known": was there one?}
 -- uses: check
 
 local function schedule_remove(ARGV)
@@ -11,7 +11,7 @@ local function schedule_remove(ARGV)
     if wrong then return check.refuse_key(wrong) end
 
     call('ZREM', P .. 'later', 's ' .. ARGV[2] .. '\n')
-    return call('HDEL', P .. 'schedules', ARGV[2])
+    return answer{known = call('HDEL', P .. 'schedules', ARGV[2]) == 1}
 end
 
 return schedule_remove

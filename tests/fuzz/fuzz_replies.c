@@ -364,14 +364,21 @@ static void ask_queues(void)
     (void)!queue_purge(w, -1, "q", "t", 100, &jobs);
 }
 
+static int touch_schedule(struct schedule_row *row, void *arg)
+{
+    (void)arg;
+    touch_text(row->name), touch_text(row->why.text);
+    return 0;
+}
+
 static void ask_schedules(void)
 {
-    struct schedule_list list;
+    struct schedule_row row;
 
-    if (schedule_look(w, NULL, &list) == 0)
-        for (size_t i = 0; i < list.count; i++)
-            touch_text(list.rows[i].name), touch_text(list.rows[i].why.text);
-    schedule_list_free(&list);
+    (void)!schedule_each(w, touch_schedule, NULL);
+    if (schedule_find(w, "s", &row) == 0)
+        touch_schedule(&row, NULL);
+    schedule_free(&row.s);
 }
 
 static void ask_changes(void)
