@@ -30,6 +30,12 @@ struct flag_values {
 
 #define FLAGS_MAX 48 /* own and common ones together; the longest table has about half */
 
+/* Flags that stand for a parameter of the address, which has the same name. */
+struct redis_flags {
+    const char *sni, *cacert, *cacertdir, *cert, *key;
+    bool insecure;
+};
+
 struct help_flags;
 
 /* What every command is given: the flags that all take, already parsed by cli_parse. */
@@ -38,7 +44,8 @@ struct cli {
     /* Not NULL: cli_parse hands it the flags, and fails; nothing else is done. */
     void (*on_flags)(const struct command *command, const struct help_flags *flags);
     const char *redis_url; /* --redis, else NULL */
-    const char *ns;        /* --namespace, else NULL */
+    struct redis_flags redis_flags;
+    const char *ns; /* --namespace, else NULL */
     bool json;
     const char *given[FLAGS_MAX]; /* the command's own flags that were given: their names */
     int given_count;

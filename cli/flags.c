@@ -287,11 +287,19 @@ static int hide_login(struct cli *cli)
 
 int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands)
 {
+    struct redis_flags *redis = &cli->redis_flags;
     bool help = false, utc = false;
     const char *color = NULL;
     const struct flag common[] = {
         {"redis", 0, FLAG_TEXT, "URL", "redis://[user:pass@]host:port/db, unix:///path, /path or ./path",
          &cli->redis_url},
+        {"cacert", 0, FLAG_TEXT, "FILE", "rediss://: who issues its certificate; else as the system",
+         &redis->cacert},
+        {"cacertdir", 0, FLAG_TEXT, "DIR", "the same, a folder", &redis->cacertdir},
+        {"cert", 0, FLAG_TEXT, "FILE", "the certificate to show to Redis", &redis->cert},
+        {"key", 0, FLAG_TEXT, "FILE", "its key, unless it stands there too", &redis->key},
+        {"sni", 0, FLAG_TEXT, "NAME", "the name of the server, where it is not the host", &redis->sni},
+        {"insecure", 0, FLAG_BOOL, NULL, "takes any certificate, an impostor's too", &redis->insecure},
         {"namespace", 0, FLAG_TEXT, "NAME", "what all keys begin with; else $WEIR_NAMESPACE, else weir",
          &cli->ns},
         {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},

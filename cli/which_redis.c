@@ -37,7 +37,8 @@ static bool is_listening(const char *socket_path)
     return listening;
 }
 
-const char *cli_redis_url(const struct cli *cli)
+/* --redis, else $REDIS_URL, else that of weir dev; NULL: none of them. */
+static const char *find_address(const struct cli *cli)
 {
     static char dev_url[DEV_URL_SIZE];
     const char *env = getenv("REDIS_URL");
@@ -53,6 +54,58 @@ const char *cli_redis_url(const struct cli *cli)
         output_to(stderr, "weir: Redis is that of weir dev in this folder, %s\n", dev_url);
     }
     return dev_url;
+}
+
+/* More than any address that is not refused; what is cut off would have been too long anyway. */
+#define JOINED_SIZE (64 * 1024)
+
+static size_t append(char *joined, size_t len, const char *text)
+{
+    len += (size_t)snprintf(joined + len, JOINED_SIZE - len, "%s", text);
+    return len < JOINED_SIZE ? len : JOINED_SIZE - 1;
+}
+
+static size_t append_encoded(char *joined, size_t len, const char *value)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-~";
+    char one[8];
+
+    for (; *value; value++) {
+        snprintf(one, sizeof one, strchr(plain, *value) ? "%c" : "%%%02X", (unsigned char)*value);
+        len = append(joined, len, one);
+    }
+    return len;
+}
+
+/* The address with the flags as its parameters. */
+static void join_flags(char joined[JOINED_SIZE], const char *address, const struct redis_flags *flags)
+{
+    const struct {
+        const char *name, *value;
+    } all[] = {
+        {"sni=", flags->sni},   {"cacert=", flags->cacert}, {"cacertdir=", flags->cacertdir},
+        {"cert=", flags->cert}, {"key=", flags->key},       {"insecure=", flags->insecure ? "yes" : NULL},
+    };
+    const char *mark = strchr(address, '?') ? "&" : "?";
+    size_t len = append(joined, 0, address);
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].value)
+            continue;
+        len = append(joined, len, mark);
+        len = append(joined, len, all[i].name);
+        len = append_encoded(joined, len, all[i].value);
+        mark = "&";
+    }
+}
+
+const char *cli_redis_url(const struct cli *cli)
+{
+    static char joined[JOINED_SIZE];
+    const char *address = find_address(cli);
+
+    join_flags(joined, address ? address : REDIS_USUAL, &cli->redis_flags);
+    return address || strcmp(joined, REDIS_USUAL) != 0 ? joined : NULL;
 }
 
 static const char *source_of(const struct cli *cli, const char **url)

@@ -21,6 +21,8 @@ need libhiredis-dev header hiredis/hiredis.h
 need libev-dev header ev.h
 need libjansson-dev header jansson.h
 need libglib2.0-dev pkg-config --exists glib-2.0
+need libssl-dev header openssl/ssl.h
+need openssl command -v openssl
 need tzdata test -e /usr/share/zoneinfo/Europe/Berlin
 need libmicrohttpd-dev header microhttpd.h
 need libcurl4-openssl-dev header curl/curl.h

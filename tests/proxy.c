@@ -81,7 +81,7 @@ struct proxy {
     int listeners[2];
     struct connection connections[CONNECTIONS_MAX];
     char server_socket[128], socket[128], url[160], tcp_url[64];
-    int port;
+    int port, server_port; /* server_port 0: it is reached by its socket */
 };
 
 /* ---- Framing */
@@ -233,15 +233,24 @@ static struct sockaddr_un address_of(const char *socket_path)
     return path;
 }
 
-static int dial_server(const struct proxy *p)
+static int dial(int family, const void *address, socklen_t len)
 {
-    struct sockaddr_un path = address_of(p->server_socket);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (connect(fd, (struct sockaddr *)&path, sizeof path) == 0)
+    if (connect(fd, address, len) == 0)
         return fd;
     close(fd);
     return -1;
+}
+
+static int dial_server(const struct proxy *p)
+{
+    struct sockaddr_un path = address_of(p->server_socket);
+    struct sockaddr_in port = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                               .sin_port = htons((uint16_t)p->server_port)};
+
+    return p->server_port ? dial(AF_INET, &port, sizeof port) : dial(AF_UNIX, &path, sizeof path);
 }
 
 static void accept_one(struct proxy *p, int listener)
@@ -389,10 +398,16 @@ static void listen_on(struct proxy *p)
 
 struct proxy *proxy_start(const struct server *s)
 {
+    return proxy_start_to(s, 0);
+}
+
+struct proxy *proxy_start_to(const struct server *s, int port)
+{
     static atomic_uint started;
     struct proxy *p = calloc(1, sizeof *p);
 
     assert_non_null(p);
+    p->server_port = port;
     snprintf(p->server_socket, sizeof p->server_socket, "%s", s->socket);
     snprintf(p->socket, sizeof p->socket, "%s/proxy%u.sock", s->folder, atomic_fetch_add(&started, 1));
     snprintf(p->url, sizeof p->url, "unix://%s", p->socket);

@@ -20,6 +20,8 @@ enum proxy_side { PROXY_REQUESTS, PROXY_REPLIES };
 
 /* Listens on a unix socket in the server's folder, and on a port of 127.0.0.1 that the kernel chose. */
 struct proxy *proxy_start(const struct server *s);
+/* The same before a port of this machine, such as one that takes TLS. */
+struct proxy *proxy_start_to(const struct server *s, int port);
 /* Cuts all connections. Before server_stop. */
 void proxy_stop(struct proxy *p);
 const char *proxy_url(const struct proxy *p);     /* unix:///... */

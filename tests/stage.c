@@ -6,6 +6,7 @@
  *   {"spent":N}              reports that cost
  *   {"throttled":S}          is throttled by S until the stage has the file <id>.open
  *   {"value":N}              returns that number
+ *   {"exit":N}               ends its worker by exit()
  *   {"kill":"before"}        kills its worker before its effect, or "after" it, where the actor was started
  * fragile Options of an actor are those of weir.h by their names (executors, lease, grace, queues, trace,
  * drain, drain_max, unknown_dead, dead_most, dead_age, url), and types=A,B (default "mark"), fragile=1. */
@@ -88,6 +89,8 @@ static int play(struct weir_job *job, json_t *args)
     clock_sleep_until(clock_mono_us() + (int64_t)(number(args, "sleep", 0) * 1e6));
     if (file)
         await_file(file);
+    if (json_object_get(args, "exit"))
+        exit((int)number(args, "exit", 0));
     if (json_object_get(args, "spent"))
         weir_job_spent(job, (int64_t)number(args, "spent", 0));
     if (weir_job_attempt(job) <= number(args, "fail", 0))

@@ -126,7 +126,7 @@ static void test_wrong_worker(void **state)
         {"worker --load /nonexistent.so --redis " NOWHERE, 78, "/nonexistent.so"},
         {"worker --exec a=true -q a//b --redis " NOWHERE, 64, "a//b"},
         {"worker --exec a=true --trace /nonexistent/trace --redis " NOWHERE, 78, "/nonexistent/trace"},
-        {"worker --exec a=true --redis rediss://x", 78, "rediss"},
+        {"worker --exec a=true --redis rediss://x?cacert=/none", 78, "--cacert /none"},
         {"worker --exec a=true --namespace a/b", 78, "namespace"},
         {NULL, 0, NULL},
     });

@@ -64,6 +64,7 @@ static const struct reserved {
     {"#include \"core/client/answer.h\"", {"core/client/answer.c", "core/client/pages.h", "queue/"}},
     {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},
     {"#include <curl/", {"worker/way/http.c"}},
+    {"#include <openssl/", {"core/redis/tls.c"}},
     {"#include <glib", {"queue/schedule/zone.c"}},
     {"getaddrinfo(", {"core/redis/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
     {"setlocale", {NULL}},                                        /* a host program may */

@@ -31,7 +31,7 @@ int client_prefix(const char *ns, char prefix[PREFIX_SIZE], struct error *e)
 
 int client_address(const char *url, struct redis_address *address, struct error *e)
 {
-    return redis_address_parse(choose(url, "REDIS_URL", "redis://127.0.0.1:6379"), address, e);
+    return redis_address_parse(choose(url, "REDIS_URL", REDIS_USUAL), address, e);
 }
 
 struct weir *weir_new(const char *url, const char *ns)

@@ -19,7 +19,8 @@ struct weir {
 
 /* "weir:{0}:" of a namespace; NULL: $WEIR_NAMESPACE, else "weir". WEIR_ECONFIG when it is no valid name. */
 WEIR_CHECKED int client_prefix(const char *ns, char prefix[PREFIX_SIZE], struct error *e);
-/* The address of a url; NULL: $REDIS_URL, else redis://127.0.0.1:6379. */
+#define REDIS_USUAL "redis://127.0.0.1:6379"
+/* The address of a url; NULL: $REDIS_URL, else REDIS_USUAL. */
 WEIR_CHECKED int client_address(const char *url, struct redis_address *address, struct error *e);
 /* Calls a script (begun with script_begin and w->prefix) once: redis_call, with w->setup checked first.
  * *reply is the caller's. Fills w->error and returns its status on failure. */

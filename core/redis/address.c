@@ -1,4 +1,5 @@
 /* Addresses of Redis. A message never quotes the URL: any part of a malformed one may be the password. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 
 #define DEFAULT_PORT 6379
 #define FORMS                                                                                                \
-    "write redis://[user:password@]host[:port][/database], host:port, unix://[user:password@]/path[?db=n], " \
-    "/path or ./path"
+    "write redis://[user:password@]host[:port][/database], rediss:// for TLS, host:port, "                   \
+    "unix://[user:password@]/path[?db=n], /path or ./path"
 
 static int malformed(struct error *e, const char *why)
 {
@@ -110,10 +111,71 @@ static int read_host(const char *text, size_t len, struct redis_address *a, stru
     return 0;
 }
 
-static int read_redis(const char *text, struct redis_address *a, struct error *e)
+/* ---- Behind the ? */
+
+#define TEXT(name, member)                                                                                   \
+    {                                                                                                        \
+        name, offsetof(struct redis_address, member), sizeof(((struct redis_address *)0)->member)            \
+    }
+static const struct {
+    const char *name;
+    size_t at, size;
+} texts[] = {
+    TEXT("sni", sni),   TEXT("cacert", cacert), TEXT("cacertdir", cacertdir),
+    TEXT("cert", cert), TEXT("key", key),
+};
+#define PARAMETERS "db, sni, cacert, cacertdir, cert, key, insecure"
+
+static bool is_name(const char *text, size_t len, const char *name)
+{
+    return len == strlen(name) && memcmp(text, name, len) == 0;
+}
+
+/* "name=value" */
+static int read_parameter(const char *text, size_t len, struct redis_address *a, struct error *e)
+{
+    const char *equals = memchr(text, '=', len), *value = equals ? equals + 1 : text + len;
+    size_t name = (size_t)(equals ? equals - text : (ptrdiff_t)len), value_len = (size_t)(text + len - value);
+
+    if (is_name(text, name, "db"))
+        return read_number(value, value_len, &a->database)
+                   ? 0
+                   : malformed(e, "db= must be a number, as in ?db=n");
+    if (is_name(text, name, "insecure")) {
+        a->insecure = true;
+        return is_name(value, value_len, "yes") ? 0 : malformed(e, "insecure= must be yes");
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (is_name(text, name, texts[i].name))
+            return value_len > 0 && decode(value, value_len, (char *)a + texts[i].at, texts[i].size)
+                       ? 0
+                       : malformed(e, "a value behind the ? is empty, too long or not percent-encoded");
+    return malformed(e, "behind the ? only " PARAMETERS " may stand, each as name=value, joined by &");
+}
+
+/* text is empty, or begins with the ?. The last one of a name counts. */
+static int read_query(const char *text, struct redis_address *a, struct error *e)
+{
+    int status = 0;
+
+    while (!status && *text) {
+        size_t len = strcspn(++text, "&");
+
+        status = read_parameter(text, len, a, e);
+        text += len;
+    }
+    if (!status && !a->tls &&
+        (a->insecure || a->sni[0] || a->cacert[0] || a->cacertdir[0] || a->cert[0] || a->key[0]))
+        return malformed(e, "certificates are for rediss:// alone");
+    if (!status && a->key[0] && !a->cert[0])
+        return malformed(e, "a key without its certificate; name that too, cert=FILE");
+    return status;
+}
+
+static int read_host_and_more(const char *text, struct redis_address *a, struct error *e)
 {
     size_t len = strcspn(text, "/?#");
-    const char *database = text + len, *at = memrchr(text, '@', len);
+    const char *database = text + len, *at = memrchr(text, '@', len), *query;
     int status;
 
     if (at) {
@@ -128,9 +190,40 @@ static int read_redis(const char *text, struct redis_address *a, struct error *e
         return status;
     if (*database == '/')
         database++;
-    if (*database && !read_number(database, strlen(database), &a->database))
+    query = strchrnul(database, '?');
+    if (query > database && !read_number(database, (size_t)(query - database), &a->database))
         return malformed(e, "the database must be a number");
-    return 0;
+    return read_query(query, a, e);
+}
+
+static int read_redis(const char *text, struct redis_address *a, struct error *e)
+{
+    return read_host_and_more(text, a, e);
+}
+
+static int read_rediss(const char *text, struct redis_address *a, struct error *e)
+{
+    a->tls = true;
+    return read_host_and_more(text, a, e);
+}
+
+/* Where the query of a bare path begins: at the last ?, if a parameter stands behind it; a path may have one of its own. */
+static const char *find_query(const char *path)
+{
+    const char *query = strrchr(path, '?'), *end = path + strlen(path);
+    size_t name;
+
+    if (!query)
+        return end;
+    name = strcspn(query + 1, "=");
+    if (!query[1 + name])
+        return end;
+    if (is_name(query + 1, name, "db"))
+        return query;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (is_name(query + 1, name, texts[i].name))
+            return query;
+    return end;
 }
 
 static int read_path(const char *path, size_t len, struct redis_address *a, struct error *e)
@@ -138,7 +231,7 @@ static int read_path(const char *path, size_t len, struct redis_address *a, stru
     if (len >= sizeof a->socket_path)
         return malformed(e, "the path of the socket is longer than 107 bytes");
     memcpy(a->socket_path, path, len);
-    return 0;
+    return read_query(path + len, a, e);
 }
 
 static int read_absolute_path(const char *path, size_t len, struct redis_address *a, struct error *e)
@@ -160,27 +253,13 @@ static int read_unix(const char *text, struct redis_address *a, struct error *e)
         return malformed(e, "the path of the socket is not absolute");
     if (!status)
         status = read_absolute_path(path, (size_t)(query - path), a, e);
-    if (status || !*query)
-        return status;
-    if (strncmp(query, "?db=", 4) != 0 || !read_number(query + 4, strlen(query + 4), &a->database))
-        return malformed(e, "behind the path only ?db=n may stand");
-    return 0;
-}
-
-static int refuse_tls(const char *text, struct redis_address *a, struct error *e)
-{
-    (void)text;
-    (void)a;
-    return error_set(
-        e, WEIR_ECONFIG,
-        "address of Redis: rediss:// is not supported: Weir has no TLS of its own; run stunnel (client = "
-        "yes) beside it and name its socket, unix:///path");
+    return status;
 }
 
 static const struct {
     const char *scheme;
     int (*read)(const char *text, struct redis_address *a, struct error *e);
-} schemes[] = {{"redis://", read_redis}, {"unix://", read_unix}, {"rediss://", refuse_tls}};
+} schemes[] = {{"redis://", read_redis}, {"unix://", read_unix}, {"rediss://", read_rediss}};
 
 /* "host:port", with a database or without. */
 static bool is_bare(const char *text)
@@ -189,16 +268,16 @@ static bool is_bare(const char *text)
     size_t port = text[host] == ':' ? strspn(text + host + 1, "0123456789") : 0;
     const char *rest = text + host + 1 + port;
 
-    return host > 0 && port > 0 && (*rest == '\0' || *rest == '/');
+    return host > 0 && port > 0 && (*rest == '\0' || *rest == '/' || *rest == '?');
 }
 
 int redis_address_parse(const char *url, struct redis_address *address, struct error *e)
 {
     *address = (struct redis_address){.port = DEFAULT_PORT};
     if (*url == '/')
-        return read_absolute_path(url, strlen(url), address, e);
+        return read_absolute_path(url, (size_t)(find_query(url) - url), address, e);
     if (strncmp(url, "./", 2) == 0 || strncmp(url, "../", 3) == 0)
-        return read_path(url, strlen(url), address, e);
+        return read_path(url, (size_t)(find_query(url) - url), address, e);
     if (is_bare(url))
         return read_redis(url, address, e);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
@@ -207,7 +286,7 @@ int redis_address_parse(const char *url, struct redis_address *address, struct e
         if (strncasecmp(url, schemes[i].scheme, len) == 0)
             return schemes[i].read(url + len, address, e);
     }
-    return malformed(e, "it begins with none of redis://, unix://, /, ./ and ../");
+    return malformed(e, "it begins with none of redis://, rediss://, unix://, /, ./ and ../");
 }
 
 void redis_address_format(const struct redis_address *address, char *out, size_t size)
@@ -215,8 +294,8 @@ void redis_address_format(const struct redis_address *address, char *out, size_t
     bool v6 = strchr(address->host, ':') != NULL;
 
     if (address->host[0])
-        snprintf(out, size, "redis://%s%s%s:%d/%d", v6 ? "[" : "", address->host, v6 ? "]" : "",
-                 address->port, address->database);
+        snprintf(out, size, "redis%s://%s%s%s:%d/%d", address->tls ? "s" : "", v6 ? "[" : "", address->host,
+                 v6 ? "]" : "", address->port, address->database);
     else if (address->database)
         snprintf(out, size, "unix://%s?db=%d", address->socket_path, address->database);
     else

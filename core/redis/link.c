@@ -241,7 +241,7 @@ static void take_wire_step(struct link *l, int step, const struct error *e)
         fail(l, e);
         return;
     }
-    if (step == WIRE_DIALING)
+    if (step == WIRE_DIALING || step == WIRE_SHAKING)
         set_state(l, LINK_CONNECTING, clock_mono_us() + CONNECT_S * SECOND_US);
     if (step == WIRE_UP)
         set_state(l, LINK_GREETING, 0);

@@ -132,7 +132,7 @@ static int connect_blocking(struct redis *r, struct error *e)
     if (n == 0)
         n = wire_open(&r->wire, &r->route, e);
     while (n >= 0 && n != WIRE_UP) {
-        if (n == WIRE_DIALING)
+        if (n == WIRE_DIALING || n == WIRE_SHAKING)
             end_us = in_seconds_us(CONNECT_S);
         n = wait_until(r, wire_wants_write(&r->wire) ? POLLIN | POLLOUT : POLLIN, end_us, CONNECT_S, e);
         if (n == 0)
@@ -151,7 +151,7 @@ static int send_steps(struct redis *r, enum handshake_step first, enum handshake
         status = a->count > 0 ? wire_add(&r->wire, a, e) : 0;
     }
     /* A Redis that closed may have said why before. */
-    if (!status && send_all(r, e) < 0 && !wire_is_stale(&r->wire))
+    if (!status && send_all(r, e) < 0 && !wire_has_news(&r->wire))
         status = e->status;
     return status;
 }

@@ -17,12 +17,17 @@ struct redis_address {
     char user[128];
     char password[256];
     int database;
+    /* Files are found as core/redis/credential.h says; each may be empty. */
+    bool tls, insecure; /* insecure: whatever certificate the server has */
+    char sni[256];      /* the server's name, where it is not the host */
+    char cacert[256], cacertdir[256];
+    char cert[256], key[256];
 };
 
 /* Reads redis://[user:pass@]host[:port][/db], redis://:pass@host, unix://[user:pass@]/path[?db=n], or the
  * bare path of a socket that begins with /, ./ or ../; parts of user:pass are percent-decoded, IPv6 hosts
- * stand in brackets. rediss:// is refused with what to use instead. WEIR_ECONFIG with a line that never shows
- * the password. */
+ * stand in brackets. rediss:// is redis:// over TLS. What else the structure has may stand behind a ?, as
+ * name=value joined by &, percent-encoded. WEIR_ECONFIG with a line that never shows the password. */
 WEIR_CHECKED int redis_address_parse(const char *url, struct redis_address *address, struct error *e);
 #define REDIS_NAME_SIZE 300
 /* "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */

@@ -13,6 +13,7 @@
 
 #include "core/log/quiet.h"
 #include "core/redis/resolve.h"
+#include "core/redis/tls.h"
 
 #define RESOLVE_S 5
 
@@ -20,19 +21,30 @@ void route_free(struct route *r)
 {
     if (r->all)
         freeaddrinfo(r->all);
+    tls_free(r->tls);
     r->all = NULL;
+    r->tls = NULL;
 }
 
 bool route_at_once(const struct redis_address *address, struct route *r)
 {
     r->to = *address;
-    return resolve_at_once(address, &r->all);
+    r->tls = NULL;
+    return !address->tls && resolve_at_once(address, &r->all);
 }
 
 int route_find(const struct redis_address *address, struct route *r, struct error *e)
 {
-    r->to = *address;
-    return resolve(&r->to, &r->all, e);
+    int status = 0;
+
+    *r = (struct route){.to = *address};
+    if (r->to.tls)
+        status = tls_new(&r->to, &r->tls, e);
+    if (!status)
+        status = resolve(&r->to, &r->all, e);
+    if (status)
+        route_free(r);
+    return status;
 }
 
 /* ---- On a thread */
@@ -148,6 +160,7 @@ int routing_take(struct routing *r, struct route *route, struct error *e)
         return e->status;
     *route = r->route;
     r->route.all = NULL;
+    r->route.tls = NULL;
     return 0;
 }
 

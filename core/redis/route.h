@@ -1,4 +1,5 @@
-/* route: all that is asked before a connection is opened, anew for each one: the socket addresses of the host. Asking may
+/* route: all that is asked before a connection is opened, anew for each one: the socket addresses of the host,
+ * the files of TLS. Asking may
  * take as long as a name server or a disk likes, and some of it cannot be stopped. So an event loop begins a
  * question, which is asked on a thread of its own, and watches a descriptor for the answer. A question that
  * nobody waits for any longer is dropped: its thread ends by itself, and holds up neither the loop nor the end
@@ -10,14 +11,16 @@
 #include "core/redis/redis.h"
 
 struct addrinfo;
+struct tls;
 
 struct route {
     struct redis_address to; /* which Redis, and who we are there */
     struct addrinfo *all;    /* the endpoints to try, in order; NULL: it is a path */
+    struct tls *tls;         /* for the connection; NULL: none */
 };
 
 /* Asks here and now. What is in *r is the caller's: wire_open takes it over, else route_free frees it.
- * WEIR_EUNREACHABLE: there is no such host. */
+ * WEIR_EUNREACHABLE: there is no such host. WEIR_ECONFIG: a file cannot be used. */
 WEIR_CHECKED int route_find(const struct redis_address *address, struct route *r, struct error *e);
 /* The same without asking anybody; false: somebody must be asked. */
 bool route_at_once(const struct redis_address *address, struct route *r);

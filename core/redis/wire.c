@@ -13,13 +13,17 @@
 #include <unistd.h>
 
 #include "core/arena.h"
+#include "core/redis/tls.h"
 
+#define RESTARTED "see whether it was restarted"
 #define KEEP_BYTES (1024 * 1024) /* a buffer that a huge command or reply has blown up is given back */
 
 static void forget_all(struct wire *w)
 {
     w->fd = -1;
-    w->dialing = false;
+    w->tls = NULL;
+    w->advice = RESTARTED;
+    w->dialing = w->shaking = false;
     w->all = w->next = NULL;
     w->out = NULL;
     w->out_sent = w->out_len = w->out_capacity = 0;
@@ -51,10 +55,38 @@ void wire_close(struct wire *w)
 {
     close_socket(w);
     forget_addresses(w);
+    tls_free(w->tls);
     free(w->out);
     if (w->reader)
         redisReaderFree(w->reader);
     forget_all(w);
+}
+
+static int lost(const struct wire *w, int error, struct error *e)
+{
+    return error_set(e, WEIR_EUNREACHABLE, "redis %s: connection lost: %s; %s", w->name,
+                     error ? strerror(error) : "closed by the other side", w->advice);
+}
+
+/* Receives once: how many bytes are in w->in, 0: none. */
+static int receive(struct wire *w, struct error *e)
+{
+    ssize_t n;
+
+    do
+        n = recv(w->fd, w->in, sizeof w->in, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    return n > 0 ? (int)n : lost(w, n < 0 ? errno : 0, e);
+}
+
+/* The same, for TLS. */
+static int receive_sealed(struct wire *w, struct error *e)
+{
+    int n = receive(w, e);
+
+    return n > 0 ? tls_take(w->tls, w->in, (size_t)n, e) : n;
 }
 
 /* ---- Connecting */
@@ -141,8 +173,12 @@ int wire_open(struct wire *w, struct route *route, struct error *e)
     wire_close(w);
     redis_address_format(&route->to, w->name, sizeof w->name);
     w->all = w->next = route->all;
+    w->tls = route->tls;
     route->all = NULL;
+    route->tls = NULL;
     w->dialing = true;
+    if (!w->tls && w->all)
+        w->advice = "see whether it was restarted, or takes TLS only (rediss://)";
     w->reader = w->arena ? arena_reader(w->arena) : redisReaderCreate();
     if (!w->reader) {
         wire_close(w);
@@ -152,7 +188,26 @@ int wire_open(struct wire *w, struct route *route, struct error *e)
     return w->all ? dial_next(w, 0, e) : dial_path(w, &route->to, e);
 }
 
-int wire_go_on(struct wire *w, struct error *e)
+/* What TLS has for the peer goes out, also when the handshake fails: it may say why. */
+static int shake(struct wire *w, struct error *e)
+{
+    struct error ended, unsent;
+    int received = receive_sealed(w, &ended), n = tls_shake(w->tls, e), sent = wire_send(w, &unsent);
+
+    if (n < 0)
+        return n;
+    if (n == 0 && (received < 0 || sent < 0)) {
+        *e = received < 0 ? ended : unsent;
+        return e->status;
+    }
+    if (n == 0)
+        return WIRE_ON;
+    w->shaking = false;
+    w->advice = tls_advice(w->tls);
+    return WIRE_UP;
+}
+
+static int connected(struct wire *w, struct error *e)
 {
     int error = 0;
     socklen_t len = sizeof error;
@@ -163,12 +218,23 @@ int wire_go_on(struct wire *w, struct error *e)
         return dial_next(w, error, e);
     forget_addresses(w);
     w->dialing = false;
-    return WIRE_UP;
+    if (!w->tls)
+        return WIRE_UP;
+    w->shaking = true;
+    w->advice = "see whether that is its TLS port, and its log";
+    return shake(w, e) < 0 ? e->status : WIRE_SHAKING;
+}
+
+int wire_go_on(struct wire *w, struct error *e)
+{
+    return w->shaking ? shake(w, e) : connected(w, e);
 }
 
 bool wire_wants_write(const struct wire *w)
 {
-    return w->dialing || w->out_len > 0;
+    const char *bytes;
+
+    return w->dialing || w->out_len > 0 || (w->tls && tls_waiting(w->tls, &bytes) > 0);
 }
 
 /* ---- Sending */
@@ -238,24 +304,50 @@ int wire_add(struct wire *w, const struct args *a, struct error *e)
     return 0;
 }
 
-static int lost(const struct wire *w, int error, struct error *e)
+/* The bytes that go out next, none when all is sent. With TLS they are encrypted slice by slice. */
+static int next_bytes(struct wire *w, const char **bytes, size_t *len, struct error *e)
 {
-    return error_set(e, WEIR_EUNREACHABLE, "redis %s: connection lost: %s; see whether it was restarted",
-                     w->name, error ? strerror(error) : "closed by the other side");
+    int n;
+
+    *bytes = w->out + w->out_sent;
+    *len = w->out_len - w->out_sent;
+    if (!w->tls)
+        return 0;
+    if (tls_waiting(w->tls, bytes) == 0 && *len > 0 && !w->shaking) {
+        n = tls_encrypt(w->tls, w->out + w->out_sent, *len, e);
+        if (n < 0)
+            return n;
+        w->out_sent += (size_t)n;
+    }
+    *len = tls_waiting(w->tls, bytes);
+    return 0;
+}
+
+/* 0: the socket took it; 1: it is full. */
+static int send_bytes(struct wire *w, const char *bytes, size_t len, struct error *e)
+{
+    ssize_t n = send(w->fd, bytes, len, MSG_NOSIGNAL);
+
+    if (n < 0)
+        return errno == EAGAIN ? 1 : errno == EINTR ? 0 : lost(w, errno, e);
+    if (w->tls)
+        tls_sent(w->tls, (size_t)n);
+    else
+        w->out_sent += (size_t)n;
+    return 0;
 }
 
 int wire_send(struct wire *w, struct error *e)
 {
-    while (w->out_sent < w->out_len) {
-        ssize_t n = send(w->fd, w->out + w->out_sent, w->out_len - w->out_sent, MSG_NOSIGNAL);
+    const char *bytes;
+    size_t len;
+    int n;
 
-        if (n >= 0)
-            w->out_sent += (size_t)n;
-        else if (errno == EAGAIN)
-            return 1;
-        else if (errno != EINTR)
-            return lost(w, errno, e);
-    }
+    while ((n = next_bytes(w, &bytes, &len, e)) == 0 && len > 0)
+        if ((n = send_bytes(w, bytes, len, e)) != 0)
+            return n;
+    if (n < 0)
+        return n;
     w->out_sent = w->out_len = 0;
     if (w->out_capacity > KEEP_BYTES) {
         free(w->out);
@@ -273,20 +365,48 @@ static int no_memory(const struct wire *w, struct error *e)
                      w->name);
 }
 
+static int feed(struct wire *w, int n, struct error *e)
+{
+    w->advice = RESTARTED;
+    return redisReaderFeed(w->reader, w->in, (size_t)n) == REDIS_OK ? 1 : no_memory(w, e);
+}
+
+/* What came before the end of a connection counts, and may say why it ended. */
+static int receive_tls(struct wire *w, struct error *e)
+{
+    struct error ended;
+    int received = receive_sealed(w, &ended), n, fed = 0;
+
+    while ((n = tls_decrypt(w->tls, w->in, sizeof w->in, e)) > 0)
+        if ((fed = feed(w, n, e)) < 0)
+            return fed;
+    if (fed > 0 || n < 0)
+        return fed > 0 ? fed : n;
+    if (received < 0)
+        *e = ended;
+    return received;
+}
+
 int wire_receive(struct wire *w, struct error *e)
 {
-    ssize_t n;
+    int n;
 
-    do
-        n = recv(w->fd, w->in, sizeof w->in, 0);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EAGAIN)
-        return 0;
-    if (n <= 0)
-        return lost(w, n < 0 ? errno : 0, e);
-    if (redisReaderFeed(w->reader, w->in, (size_t)n) != REDIS_OK)
-        return no_memory(w, e);
-    return 1;
+    if (w->tls)
+        return receive_tls(w, e);
+    n = receive(w, e);
+    return n > 0 ? feed(w, n, e) : n;
+}
+
+static int not_redis(const struct wire *w, struct error *e)
+{
+    const char *why = w->reader->errstr;
+
+    if (strstr(why, "\"\\x15\"")) /* an alert */
+        return error_set(e, WEIR_EUNREACHABLE, "redis %s: it speaks TLS on this port; write rediss://",
+                         w->name);
+    return error_set(e, WEIR_EUNREACHABLE,
+                     "redis %s: not a Redis server: it answers in another protocol (%s); check the address",
+                     w->name, why);
 }
 
 int wire_reply(struct wire *w, struct redisReply **reply, struct error *e)
@@ -296,24 +416,34 @@ int wire_reply(struct wire *w, struct redisReply **reply, struct error *e)
     if (w->arena && !w->reader->reply)
         arena_clear(w->arena);
     if (redisReaderGetReply(w->reader, &whole) != REDIS_OK)
-        return w->reader->err == REDIS_ERR_OOM ? no_memory(w, e)
-                                               : error_set(e, WEIR_EUNREACHABLE,
-                                                           "redis %s: not a Redis server: it answers in "
-                                                           "another protocol (%s); check the address",
-                                                           w->name, w->reader->errstr);
+        return w->reader->err == REDIS_ERR_OOM ? no_memory(w, e) : not_redis(w, e);
     *reply = whole;
     return whole != NULL;
 }
 
-bool wire_is_stale(const struct wire *w)
+bool wire_has_news(const struct wire *w)
 {
     char byte;
 
     return recv(w->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN;
 }
 
+/* TLS has messages of its own. */
+bool wire_is_stale(struct wire *w)
+{
+    struct error e;
+
+    return wire_has_news(w) && (!w->tls || wire_receive(w, &e) != 0);
+}
+
 int wire_timed_out(const struct wire *w, double seconds, struct error *e)
 {
+    if (w->shaking)
+        return error_set(e, WEIR_EUNREACHABLE,
+                         "redis %s: no answer to the TLS handshake within %g s; see whether that is its TLS "
+                         "port, or a plain "
+                         "one (redis://)",
+                         w->name, seconds);
     return error_set(e, WEIR_EUNREACHABLE,
                      "redis %s: no answer within %g s; see whether it is stopped, overloaded or cut off",
                      w->name, seconds);

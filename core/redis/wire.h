@@ -1,5 +1,5 @@
-/* wire: what both kinds of connection are made of: a non-blocking socket, the bytes that wait to be sent, and
- * hiredis's parser of what comes back. It never waits and keeps no time-outs: redis.c
+/* wire: what both kinds of connection are made of: a non-blocking socket, TLS where the address says so, the bytes
+ * that wait to be sent, and hiredis's parser of what comes back. It never waits and keeps no time-outs: redis.c
  * waits with poll, link.c with libev.
  *
  * It does without hiredis's own socket code, which raises SIGPIPE in the host program, hands its socket down
@@ -16,7 +16,9 @@ struct redisReader;
 
 struct wire {
     int fd;                      /* -1: closed */
-    bool dialing;                /* not yet connected */
+    struct tls *tls;             /* NULL: bytes go as they are */
+    const char *advice;          /* what to look for when the connection ends now */
+    bool dialing, shaking;       /* not yet connected; in the TLS handshake */
     struct addrinfo *all, *next; /* the host's addresses; the one to try when this one fails */
     char *out;
     size_t out_sent, out_len, out_capacity;
@@ -34,10 +36,12 @@ void wire_close(struct wire *w);
 /* How far opening has come. */
 enum wire_step {
     WIRE_DIALING, /* an endpoint is being tried, with an fd of its own and a time limit of its own */
+    WIRE_SHAKING, /* the TLS handshake has begun; it has a time limit of its own */
+    WIRE_ON,      /* no further than before */
     WIRE_UP,      /* commands may be sent */
 };
 
-/* Begins to connect by that route, whose endpoints it takes over. WIRE_DIALING: wait for fd, then call wire_go_on. On
+/* Begins to connect by that route, whose endpoints and TLS it takes over. WIRE_DIALING: wait for fd, then call wire_go_on. On
  * failure w is closed. */
 WEIR_CHECKED int wire_open(struct wire *w, struct route *route, struct error *e);
 /* Goes on opening; returns how far it has come. */
@@ -49,13 +53,15 @@ bool wire_wants_write(const struct wire *w);
 WEIR_CHECKED int wire_add(struct wire *w, const struct args *a, struct error *e);
 /* Sends what the socket takes. 0: all is sent; 1: there is more, wait until fd is writable. */
 WEIR_CHECKED int wire_send(struct wire *w, struct error *e);
-/* Reads once. 1: something came; 0: nothing is there. */
+/* Reads once. 1: something came; 0: nothing is there, or no whole record. */
 WEIR_CHECKED int wire_receive(struct wire *w, struct error *e);
 /* Takes the next whole answer: 1, and *reply is the caller's, or the arena's until the next call; 0: none
  * yet. */
 WEIR_CHECKED int wire_reply(struct wire *w, struct redisReply **reply, struct error *e);
+/* Is there something to receive, or the connection's end? */
+bool wire_has_news(const struct wire *w);
 /* Has the peer of an idle connection gone, or said something that nobody asked for? */
-bool wire_is_stale(const struct wire *w);
+bool wire_is_stale(struct wire *w);
 /* Fills *e with WEIR_EUNREACHABLE: no answer within that many seconds. */
 int wire_timed_out(const struct wire *w, double seconds, struct error *e);
 

@@ -1,0 +1,38 @@
+/* tls: TLS 1.2 or newer over bytes that others send and receive: what is to be sent is encrypted into a buffer, what was
+ * received is decrypted from one. It knows no socket, never waits, and keeps nothing back: all that was taken and is
+ * whole is decrypted at once.
+ *
+ * OpenSSL is loaded at the first address of rediss://; linked, it would double the time in which a command
+ * starts. This is the only file that knows it. */
+#ifndef CORE_REDIS_TLS_H
+#define CORE_REDIS_TLS_H
+
+#include <stddef.h>
+
+#include "core/error.h"
+#include "core/redis/redis.h"
+
+struct tls;
+
+/* For one connection to that address; reads the files that it names. The server's certificate must be valid, for its host or
+ * server name, and its issuer known. WEIR_ECONFIG: a file cannot be used, or there is no OpenSSL. */
+WEIR_CHECKED int tls_new(const struct redis_address *address, struct tls **t, struct error *e);
+/* Says nothing to the peer: a child after fork() does so too. May be NULL. */
+void tls_free(struct tls *t);
+
+/* The TLS handshake: 1 done, 0 bytes of the peer are needed. WEIR_EUNREACHABLE says why it cannot be. */
+WEIR_CHECKED int tls_shake(struct tls *t, struct error *e);
+/* Takes bytes that came from the peer. */
+WEIR_CHECKED int tls_take(struct tls *t, const char *bytes, size_t len, struct error *e);
+/* Decrypts some of them: how many; 0 none yet. */
+WEIR_CHECKED int tls_decrypt(struct tls *t, char *out, int size, struct error *e);
+/* Encrypts bytes to be sent, when none wait: at most TLS_SLICE of them; returns how many. */
+#define TLS_SLICE (16 * 1024)
+WEIR_CHECKED int tls_encrypt(struct tls *t, const char *bytes, size_t len, struct error *e);
+/* The encrypted bytes that wait to be sent next; and that n of them were. */
+size_t tls_waiting(struct tls *t, const char **bytes);
+void tls_sent(struct tls *t, size_t n);
+/* What to look for when the peer ends the connection right after the handshake. */
+const char *tls_advice(const struct tls *t);
+
+#endif

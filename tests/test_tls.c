@@ -1,0 +1,742 @@
+/* rediss://: both kinds of connection over TLS, and a line for each way it fails. */
+#include <dirent.h>
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "core/redis/link.h"
+#include "core/redis/redis.h"
+#include "tests/proxy.h"
+#include "tests/secure.h"
+#include "tests/stage.h"
+
+#define LIMIT_US 30000000
+#define DAY_US INT64_C(86400000000)
+#define HOST "DNS:localhost,IP:127.0.0.1"
+#define MEBIBYTE (1024 * 1024)
+
+static struct stage stage;
+static int port;
+static char url[200], trust[160]; /* rediss://localhost:PORT?cacert=..., "cacert=..." */
+
+static const char *folder(void)
+{
+    return stage.server.folder;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    stage_open(&stage, false);
+    issuer_make(folder(), "ca");
+    issuer_make(folder(), "other");
+    certificate_make(folder(), "good", "ca", HOST, 0);
+    port = server_listen_tls(&stage.server, "good", "ca");
+    snprintf(trust, sizeof trust, "cacert=%s/ca.crt", folder());
+    snprintf(url, sizeof url, "rediss://localhost:%d?%s", port, trust);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    stage_close(&stage);
+    return 0;
+}
+
+/* ---- Both kinds of connection */
+
+static struct redis *redis_to(const char *to)
+{
+    struct redis_address address;
+    struct redis *r;
+    struct error e;
+
+    if (redis_address_parse(to, &address, &e) != 0)
+        fail_msg("%s: %s", to, e.text);
+    r = redis_new(&address);
+    assert_non_null(r);
+    return r;
+}
+
+/* 0, or the error. */
+static int call(struct redis *r, const char *verb, const char *word, size_t len, struct redisReply **reply,
+                struct error *e)
+{
+    struct args a;
+    int status;
+
+    args_init(&a);
+    args_add(&a, verb);
+    if (word)
+        args_add_bytes(&a, word, len);
+    status = redis_call(r, &a, reply, NULL, e);
+    args_free(&a);
+    return status;
+}
+
+static int ping(struct redis *r, struct error *e)
+{
+    struct redisReply *reply;
+    int status = call(r, "PING", NULL, 0, &reply, e);
+
+    freeReplyObject(reply);
+    return status;
+}
+
+static int try_blocking(const char *to, struct error *e)
+{
+    struct redis *r = redis_to(to);
+    int status = ping(r, e);
+
+    redis_free(r);
+    return status;
+}
+
+struct heard {
+    bool up, down;
+    struct error why;
+    size_t len; /* of an answer */
+};
+
+static void on_up(void *arg)
+{
+    ((struct heard *)arg)->up = true;
+}
+
+static void on_down(void *arg, const struct error *why)
+{
+    struct heard *heard = arg;
+
+    heard->why = *why;
+    heard->down = true;
+}
+
+static const struct link_events events = {on_up, on_down};
+
+static void on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+    (void)loop, (void)timer, (void)revents;
+}
+
+/* A link on a loop that always comes to an end. */
+struct linked {
+    struct ev_loop *loop;
+    struct link *link;
+    ev_timer tick;
+    struct heard heard;
+};
+
+static void link_open(struct linked *l, const char *to)
+{
+    struct redis_address address;
+    struct error e;
+
+    *l = (struct linked){.loop = ev_loop_new(EVFLAG_AUTO)};
+    assert_int_equal(redis_address_parse(to, &address, &e), 0);
+    l->link = link_new(l->loop, &address, &events, &l->heard);
+    ev_timer_init(&l->tick, on_tick, 0.01, 0.01);
+    ev_timer_start(l->loop, &l->tick);
+    link_start(l->link);
+}
+
+static void link_close(struct linked *l)
+{
+    link_free(l->link);
+    ev_timer_stop(l->loop, &l->tick);
+    ev_loop_destroy(l->loop);
+}
+
+#define RUN_UNTIL(l, condition)                                                                              \
+    for (int64_t end_us_ = clock_mono_us() + LIMIT_US; !(condition); ev_run((l)->loop, EVRUN_ONCE))          \
+        if (clock_mono_us() > end_us_)                                                                       \
+    fail_msg("waited in vain for: %s (%s)", #condition, (l)->heard.why.text)
+
+static int try_link(const char *to, struct error *e)
+{
+    struct linked l;
+
+    link_open(&l, to);
+    RUN_UNTIL(&l, l.heard.up || l.heard.down);
+    *e = l.heard.why;
+    link_close(&l);
+    return e->status;
+}
+
+static void check_says(const char *to, int is, const struct error *e, int status, const char *says)
+{
+    if (is != status || (status && !strstr(e->text, says)))
+        fail_msg("%s: %d, not %d with '%s': %s", to, is, status, says, is ? e->text : "up");
+    if (status && (strchr(e->text, '\n') || !strstr(e->text, "; ")))
+        fail_msg("no line with advice: %s", e->text);
+}
+
+/* Both kinds of connection come to that. */
+static void comes_to(const char *to, int status, const char *says)
+{
+    struct error e;
+    int is = try_blocking(to, &e);
+
+    check_says(to, is, &e, status, says);
+    is = try_link(to, &e);
+    check_says(to, is, &e, status, says);
+}
+
+static void works(const char *to)
+{
+    comes_to(to, 0, "");
+}
+
+/* "SCHEME://HOST:PORT?PARAMETERS", four at a time. */
+static const char *address_of(const char *host, int to_port, const char *parameters, ...) WEIR_PRINTF(3, 4);
+
+static const char *address_of(const char *host, int to_port, const char *parameters, ...)
+{
+    static char made[4][800];
+    static unsigned next;
+    char *at = made[next++ % 4], rest[600];
+    va_list list;
+
+    va_start(list, parameters);
+    vsnprintf(rest, sizeof rest, parameters, list);
+    va_end(list);
+    snprintf(at, sizeof made[0], "%s:%d?%s", host, to_port, rest);
+    return at;
+}
+
+/* ---- Certificates */
+
+static void the_certificate_is_checked(void **state)
+{
+    (void)state;
+    works(url);
+    works(address_of("rediss://127.0.0.1", port, "%s", trust));
+    works(address_of("rediss://localhost", port, "insecure=yes"));
+    comes_to(address_of("rediss://localhost", port, "db=0"), WEIR_EUNREACHABLE,
+             "issuer that is not known here");
+    comes_to(address_of("rediss://localhost", port, "cacert=%s/other.crt", folder()), WEIR_EUNREACHABLE,
+             "issuer that is not known here");
+    comes_to(address_of("rediss://localhost", port, "%s&sni=redis.example", trust), WEIR_EUNREACHABLE,
+             "not for the name redis.example");
+}
+
+static void system_issuers(void **state)
+{
+    char file[160];
+
+    (void)state;
+    snprintf(file, sizeof file, "%s/ca.crt", folder());
+    setenv("SSL_CERT_FILE", file, 1); /* as if it were the system's */
+    works(address_of("rediss://localhost", port, "db=0"));
+    unsetenv("SSL_CERT_FILE");
+}
+
+static void a_folder_of_issuers(void **state)
+{
+    char issuers[128], text[4096];
+    struct outcome o;
+
+    (void)state;
+    snprintf(issuers, sizeof issuers, "%s/issuers", folder());
+    assert_int_equal(mkdir(issuers, 0777), 0);
+    assert_true(read_text(folder(), "ca.crt", text, sizeof text));
+    write_text(issuers, "ca.pem", text);
+    run_in(&o, NULL, "/usr/bin/env", "openssl", "rehash", issuers, NULL);
+    assert_int_equal(o.code, 0);
+    works(address_of("rediss://localhost", port, "cacertdir=%s", issuers));
+}
+
+static void bad_certificates(void **state)
+{
+    static const struct {
+        const char *name, *issuer, *names;
+        int64_t shift_us;
+        const char *says;
+    } cases[] = {
+        {"old", "ca", HOST, -2 * DAY_US, "has expired"},
+        {"new", "ca", HOST, 2 * DAY_US, "not yet valid"},
+        {"elsewhere", "ca", "DNS:redis.example,IP:10.1.2.3", 0, "not for the name localhost"},
+        {"foreign", "other", HOST, 0, "issuer that is not known here"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        certificate_make(folder(), cases[i].name, cases[i].issuer, cases[i].names, cases[i].shift_us);
+        server_show(&stage.server, cases[i].name);
+        comes_to(url, WEIR_EUNREACHABLE, cases[i].says);
+        works(address_of("rediss://localhost", port, "insecure=yes"));
+    }
+    server_show(&stage.server, "elsewhere");
+    comes_to(address_of("rediss://127.0.0.1", port, "%s", trust), WEIR_EUNREACHABLE,
+             "not for the address 127.0.0.1");
+    works(address_of("rediss://127.0.0.1", port, "%s&sni=redis.example", trust));
+    works(address_of("rediss://localhost", port, "%s&sni=10.1.2.3", trust));
+    server_show(&stage.server, "good");
+}
+
+static void set(const char *name, const char *value)
+{
+    char *answer = server_ask(&stage.server, "CONFIG", "SET", name, value, NULL);
+
+    assert_string_equal(answer, "OK");
+    free(answer);
+}
+
+static void a_certificate_of_ours(void **state)
+{
+    static const char *const versions[] = {"TLSv1.3", "TLSv1.2"};
+    char ours[400];
+
+    (void)state;
+    certificate_make(folder(), "client", "ca", "DNS:client", 0);
+    certificate_make(folder(), "stranger", "other", "DNS:client", 0);
+    snprintf(ours, sizeof ours, "%s&cert=%s/client.crt&key=%s/client.key", trust, folder(), folder());
+    set("tls-auth-clients", "yes");
+    for (int i = 0; i < 2; i++) {
+        set("tls-protocols", versions[i]);
+        comes_to(url, WEIR_EUNREACHABLE, "--cert");
+        comes_to(address_of("rediss://localhost", port, "%s&cert=%s/stranger.crt&key=%s/stranger.key", trust,
+                            folder(), folder()),
+                 WEIR_EUNREACHABLE, "--cert");
+        works(address_of("rediss://localhost", port, "%s", ours));
+    }
+    set("tls-protocols", "");
+    set("tls-auth-clients", "optional");
+}
+
+/* As of systemd. */
+static void files_of_credentials(void **state)
+{
+    (void)state;
+    setenv("CREDENTIALS_DIRECTORY", folder(), 1);
+    works(address_of("rediss://localhost", port, "cacert=ca.crt&cert=client.crt&key=client.key"));
+    comes_to(address_of("rediss://localhost", port, "cacert=none"), WEIR_ECONFIG,
+             "/none: cannot be read: No such file");
+    unsetenv("CREDENTIALS_DIRECTORY");
+}
+
+static void unusable_files(void **state)
+{
+    static const struct {
+        const char *parameters, *says;
+    } cases[] = {
+        {"cacert=nowhere.crt", "--cacert nowhere.crt: cannot be read: No such file"},
+        {"cacert=%s/empty", "/empty: holds no certificate"},
+        {"cacertdir=%s/nowhere", "--cacertdir"},
+        {"insecure=yes&cert=%s/nowhere", "--cert"},
+        {"insecure=yes&cert=%s/empty", "holds no certificate"},
+        {"insecure=yes&cert=%s/good.crt", "holds no private key"},
+        {"insecure=yes&cert=%s/good.crt&key=%s/nowhere", "--key"},
+        {"insecure=yes&cert=%s/good.crt&key=%s/empty", "holds no private key"},
+        {"insecure=yes&cert=%s/good.crt&key=%s/ca.key", "is not the key of the certificate"},
+        {"insecure=yes&cert=%s/good.crt&key=%s/locked.key", "is encrypted"},
+    };
+    struct outcome o;
+    char both[8192], key[4096], parameters[400];
+
+    (void)state;
+    write_text(folder(), "empty", "");
+    run_in(&o, folder(), "/usr/bin/env", "openssl", "pkey", "-in", "good.key", "-aes256", "-passout",
+           "pass:x", "-out", "locked.key", NULL);
+    assert_int_equal(o.code, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *rest = cases[i].parameters;
+        size_t len = 0;
+
+        for (; *rest; rest += strncmp(rest, "%s", 2) == 0 ? 2 : 1)
+            len += (size_t)(strncmp(rest, "%s", 2) == 0
+                                ? snprintf(parameters + len, sizeof parameters - len, "%s", folder())
+                                : snprintf(parameters + len, sizeof parameters - len, "%c", *rest));
+        comes_to(address_of("rediss://localhost", port, "%s", parameters), WEIR_ECONFIG, cases[i].says);
+    }
+    assert_true(read_text(folder(), "good.crt", both, 4096) &&
+                read_text(folder(), "good.key", key, sizeof key));
+    write_text(folder(), "both.pem", strcat(both, key));
+    works(address_of("rediss://localhost", port, "%s&cert=%s/both.pem", trust, folder()));
+}
+
+/* ---- What is no TLS of ours */
+
+/* Both kinds of connection come to that when this is the first thing that the other side says. */
+static void answered_with(const char *bytes, const char *scheme, const char *parameters, const char *says)
+{
+    for (int i = 0; i < 2; i++) {
+        struct proxy *proxy = proxy_start(&stage.server);
+        const char *to = address_of(scheme, proxy_tcp_port(proxy), "%s", parameters);
+        struct error e;
+
+        proxy_inject(proxy, bytes);
+        check_says(to, i ? try_link(to, &e) : try_blocking(to, &e), &e, WEIR_EUNREACHABLE, says);
+        proxy_stop(proxy);
+    }
+}
+
+static void a_plain_answer(void **state)
+{
+    (void)state;
+    answered_with("-ERR unknown command\r\n", "rediss://localhost", trust, "speaks no TLS on this port");
+}
+
+static void *try_on_thread(void *arg)
+{
+    struct error *e = arg;
+
+    try_blocking(e->text, e);
+    return NULL;
+}
+
+/* Redis waits for the end of what it takes for a command. Both at once, as each takes five seconds. */
+static void a_plain_port(void **state)
+{
+    struct proxy *proxy = proxy_start(&stage.server);
+    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    struct error blocking, linked;
+    pthread_t thread;
+
+    (void)state;
+    proxy_blackhole(proxy, true);
+    snprintf(blocking.text, sizeof blocking.text, "%s", to);
+    assert_int_equal(pthread_create(&thread, NULL, try_on_thread, &blocking), 0);
+    try_link(to, &linked);
+    pthread_join(thread, NULL);
+    check_says(to, blocking.status, &blocking, WEIR_EUNREACHABLE, "a plain one (redis://)");
+    check_says(to, linked.status, &linked, WEIR_EUNREACHABLE, "no answer to the TLS handshake within 5 s");
+    proxy_stop(proxy);
+}
+
+static void a_tls_port_in_plain(void **state)
+{
+    (void)state;
+    comes_to(address_of("redis://localhost", port, "db=0"), WEIR_EUNREACHABLE, "takes TLS only (rediss://)");
+    answered_with("\x15\x03\x03", "redis://localhost", "db=0", "write rediss://");
+}
+
+static void too_old(void **state)
+{
+    static const char *const servers[] = {"-tls1", "-tls1_1"};
+    char accept[24], text[512];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *to;
+        pid_t pid;
+
+        pid = program_start(folder(), servers[i],
+                            (const char *const[]){"/usr/bin/env", "openssl", "s_server", "-www", "-accept",
+                                                  "127.0.0.1:0", servers[i], "-cipher", "ALL:@SECLEVEL=0",
+                                                  "-cert", "good.crt", "-key", "good.key", NULL});
+        snprintf(accept, sizeof accept, "%s.out", servers[i]);
+        await_text(folder(), accept, "ACCEPT");
+        assert_true(read_text(folder(), accept, text, sizeof text));
+        to = address_of("rediss://localhost", atoi(strrchr(text, ':') + 1), "%s", trust);
+        comes_to(to, WEIR_EUNREACHABLE, "no TLS of version 1.2 or newer");
+        kill(pid, SIGKILL);
+        program_end(pid);
+    }
+}
+
+/* ---- Bytes */
+
+static size_t echo(struct redis *r, const char *word, size_t len)
+{
+    struct redisReply *reply;
+    struct error e;
+    size_t came;
+
+    if (call(r, "ECHO", word, len, &reply, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_memory_equal(reply->str, word, len);
+    came = reply->len;
+    freeReplyObject(reply);
+    return came;
+}
+
+static void on_answer(void *arg, const struct redisReply *reply)
+{
+    ((struct linked *)arg)->heard.len = reply ? reply->len : 0;
+}
+
+static void echo_by_link(struct linked *l, const char *word, size_t len)
+{
+    struct args a;
+
+    l->heard.len = 0;
+    args_init(&a);
+    args_add(&a, "ECHO");
+    args_add_bytes(&a, word, len);
+    link_send(l->link, &a, 20, on_answer, l);
+    RUN_UNTIL(l, l->heard.len > 0);
+    assert_int_equal(l->heard.len, len);
+}
+
+/* Of every size around those of records, whole and byte by byte. */
+static void records(void **state)
+{
+    static const size_t sizes[] = {1, 16300, 16384, 16385, 70000, 8 * MEBIBYTE};
+    struct proxy *proxy = proxy_start_to(&stage.server, port);
+    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    struct redis *r = redis_to(to);
+    char *word = malloc(8 * MEBIBYTE);
+    struct linked l;
+
+    (void)state;
+    for (size_t i = 0; i < 8 * MEBIBYTE; i++)
+        word[i] = (char)(i * 31 + i / 1000);
+    link_open(&l, to);
+    RUN_UNTIL(&l, l.heard.up);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(echo(r, word, sizes[i]), sizes[i]);
+        echo_by_link(&l, word, sizes[i]);
+    }
+    proxy_trickle(proxy, true);
+    assert_int_equal(echo(r, word, 17000), 17000);
+    echo_by_link(&l, word, 17000);
+    redis_free(r);
+    link_close(&l);
+    works(to);
+    free(word);
+    proxy_stop(proxy);
+}
+
+/* Everything that was received is decrypted: no answer waits for the next one to come. */
+static void many_small_answers(void **state)
+{
+    struct redis *r = redis_to(url);
+    struct redisReply *reply;
+    struct error e;
+    struct args a;
+
+    (void)state;
+    args_init(&a);
+    args_add(&a, "PING");
+    for (int i = 0; i < 20000; i++)
+        assert_int_equal(redis_append(r, &a, &e), 0);
+    for (int i = 0; i < 20000; i++) {
+        assert_int_equal(redis_result(r, &reply, &e), 0);
+        freeReplyObject(reply);
+    }
+    args_free(&a);
+    redis_free(r);
+}
+
+/* ---- Ends */
+
+static void cut_anywhere(void **state)
+{
+    struct proxy *proxy = proxy_start_to(&stage.server, port);
+    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+
+    (void)state;
+    for (size_t n = 1; n < 1000; n += 70) {
+        enum proxy_side side = n / 70 % 2 ? PROXY_REQUESTS : PROXY_REPLIES;
+        struct error e;
+
+        proxy_cut_after_bytes(proxy, side, n);
+        check_says(to, try_blocking(to, &e), &e, WEIR_EUNREACHABLE, "");
+        proxy_cut_after_bytes(proxy, side, n);
+        check_says(to, try_link(to, &e), &e, WEIR_EUNREACHABLE, "");
+    }
+    works(to);
+    proxy_stop(proxy);
+}
+
+/* Redis dies while a handshake is under way. */
+static void killed_in_the_handshake(void **state)
+{
+    struct proxy *proxy = proxy_start_to(&stage.server, port);
+    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    struct linked l;
+
+    (void)state;
+    proxy_stall(proxy, PROXY_REPLIES, 200000);
+    link_open(&l, to);
+    while (proxy_accepted(proxy) == 0)
+        ev_run(l.loop, EVRUN_ONCE);
+    server_kill(&stage.server);
+    RUN_UNTIL(&l, l.heard.down);
+    assert_int_equal(l.heard.why.status, WEIR_EUNREACHABLE);
+    server_restart(&stage.server);
+    RUN_UNTIL(&l, l.heard.up);
+    link_close(&l);
+    proxy_stop(proxy);
+}
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void a_hundred_connections(void **state)
+{
+    int before = open_files();
+    struct error e;
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        if (try_blocking(url, &e) != 0)
+            fail_msg("%s", e.text);
+    assert_int_equal(open_files(), before);
+}
+
+/* Idle, and the peer goes: the next call opens another connection. */
+static void an_idle_connection_that_ended(void **state)
+{
+    struct redis *r = redis_to(url);
+    struct error e;
+
+    (void)state;
+    assert_int_equal(ping(r, &e), 0);
+    free(server_ask(&stage.server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    assert_int_equal(ping(r, &e), 0);
+    redis_free(r);
+}
+
+/* A child that frees its parent's connection says nothing on it. */
+static void a_child(void **state)
+{
+    struct redis *r = redis_to(url);
+    long long connections;
+    struct error e;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(ping(r, &e), 0);
+    pid = fork();
+    if (pid == 0) {
+        int failed = ping(r, &e);
+
+        redis_free(r);
+        _exit(failed != 0);
+    }
+    assert_int_equal(program_end(pid), 0);
+    connections = server_number(
+        &stage.server, "EVAL", "return redis.call('INFO', 'stats'):match('total_connections_received:(%d+)')",
+        "0", NULL);
+    assert_int_equal(ping(r, &e), 0);
+    assert_int_equal(
+        server_number(&stage.server, "EVAL",
+                      "return redis.call('INFO', 'stats'):match('total_connections_received:(%d+)')", "0",
+                      NULL),
+        connections + 1); /* that of this question */
+    redis_free(r);
+}
+
+/* ---- Workers */
+
+/* Far, in single bytes, cut again and again. */
+static void a_worker_under_load(void **state)
+{
+    struct proxy *proxy = proxy_start_to(&stage.server, port);
+    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    char option[900];
+    pid_t pid;
+
+    (void)state;
+    free(server_ask(&stage.server, "FLUSHALL", NULL));
+    snprintf(option, sizeof option, "url=%s", to);
+    pid = stage_actor(&stage, "far", option, "lease=2", NULL);
+    stage_await_workers(&stage, 1);
+    proxy_delay(proxy, PROXY_REPLIES, 2000);
+    proxy_trickle(proxy, true);
+    for (int i = 0; i < 4; i++) {
+        stage_enqueue(&stage, "mark", NULL, i * 40, 40);
+        await(history_count(&stage, "effect", -1) > i * 40);
+        proxy_cut_all(proxy);
+    }
+    stage_await_done(&stage, 160);
+    assert_int_equal(stage_end(pid), 0);
+    proxy_stop(proxy);
+}
+
+/* The end of the process ends what OpenSSL keeps: not before jobs are given back. */
+static void exit_gives_back(void **state)
+{
+    char option[300];
+    pid_t pid;
+
+    (void)state;
+    free(server_ask(&stage.server, "FLUSHALL", NULL));
+    snprintf(option, sizeof option, "url=%s", url);
+    stage_enqueue(&stage, "mark", "{\"exit\":1}", 0, 1);
+    pid = stage_actor(&stage, "exits", option, NULL);
+    assert_int_equal(program_end(pid), 70);
+    await_text(folder(), "exits.err", "ended the process by exit()");
+    assert_int_equal(server_number(&stage.server, "ZCARD", stage_key(&stage, "workers"), NULL), 0);
+}
+
+/* ---- The command */
+
+static void flags(void **state)
+{
+    char ca[160], to[64];
+    struct outcome o;
+
+    (void)state;
+    snprintf(ca, sizeof ca, "%s/ca.crt", folder());
+    snprintf(to, sizeof to, "rediss://localhost:%d", port);
+    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--cacert", ca, "--cert", "client.crt",
+           "--key", "client.key", NULL);
+    assert_int_equal(o.code, 0);
+    snprintf(to, sizeof to, "rediss://127.0.0.1:%d/0?db=1", port);
+    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--cacert", "./ca.crt", "--sni", "localhost",
+           NULL);
+    assert_int_equal(o.code, 0);
+    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--insecure", NULL);
+    assert_int_equal(o.code, 0);
+    run_in(&o, folder(), built("weir"), "status", "--redis", to, NULL);
+    assert_int_equal(o.code, 69);
+    assert_non_null(strstr(o.err, "name the issuer's by --cacert"));
+    run_in(&o, folder(), built("weir"), "status", "--redis", stage.server.url, "--cacert", ca, NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(strstr(o.err, "for rediss:// alone"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_certificate_is_checked),
+        cmocka_unit_test(system_issuers),
+        cmocka_unit_test(a_folder_of_issuers),
+        cmocka_unit_test(bad_certificates),
+        cmocka_unit_test(a_certificate_of_ours),
+        cmocka_unit_test(files_of_credentials),
+        cmocka_unit_test(unusable_files),
+        cmocka_unit_test(a_plain_answer),
+        cmocka_unit_test(a_plain_port),
+        cmocka_unit_test(a_tls_port_in_plain),
+        cmocka_unit_test(too_old),
+        cmocka_unit_test(records),
+        cmocka_unit_test(many_small_answers),
+        cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(killed_in_the_handshake),
+        cmocka_unit_test(a_hundred_connections),
+        cmocka_unit_test(an_idle_connection_that_ended),
+        cmocka_unit_test(a_child),
+        cmocka_unit_test(a_worker_under_load),
+        cmocka_unit_test(exit_gives_back),
+        cmocka_unit_test(flags),
+    };
+    int code = stage_actor_main(argc, argv);
+
+    if (code >= 0)
+        return code;
+    return cmocka_run_group_tests_name("tls", tests, set_up, tear_down);
+}
