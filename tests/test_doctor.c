@@ -1263,13 +1263,37 @@ static void test_workers_go_on_after_a_repair(void **state)
 
 static void test_settings(void **state)
 {
+    static const struct {
+        const char *info, *terms;
+        bool hold;
+    } cases[] = {
+        {"", "", true},
+        {"a:1\r\n", "a", true},
+        {"a:1\r\n", "b", false},
+        {"a:1\r\n", "-b", true},
+        {"a:1\r\n", "-a", false},
+        {"b:on\r\na:7.0.15\r\n", "a=7.0. b=on", true},
+        {"b:on\r\na:7.2.4\r\n", "b=on a=7.0.", false},
+        {"a:7.2.4\r\n", "a!7.0.", true},
+        {"", "a!7.0.", false},
+        {"a:6.2.14\r\n", "a<7", true},
+        {"a:10.1\r\n", "a<7", false},
+        {"", "a<7", false},
+        {"a:95\r\nb:100\r\n", "a>90%b", true},
+        {"a:90\r\nb:100\r\n", "a>90%b", false},
+        {"a:0\r\nb:1\r\n", "a<b", true},
+        {"a:0\r\n", "a<b", false},
+        {"aof_enabled:0\r\n", REDIS_HAS_NO_AOF, true},
+        {"aof_enabled:1\r\n", REDIS_HAS_NO_AOF, false},
+        {"maxmemory:5\r\nmaxmemory_policy:volatile-ttl\r\n", REDIS_EVICTS, true},
+        {"maxmemory:5\r\nmaxmemory_policy:noeviction\r\n", REDIS_EVICTS, false},
+        {"maxmemory:0\r\nmaxmemory_policy:volatile-ttl\r\n", REDIS_EVICTS, false},
+    };
+
     (void)state;
-    assert_true(settings_has_aof(""));
-    assert_false(settings_has_aof("aof_enabled:0\r\n"));
-    assert_int_equal(settings_eviction(""), EVICTS_NOTHING);
-    assert_int_equal(settings_eviction("maxmemory:5\r\nmaxmemory_policy:noeviction"), EVICTS_NOTHING);
-    assert_int_equal(settings_eviction("maxmemory:0\r\nmaxmemory_policy:volatile-ttl"), EVICTS_LATER);
-    assert_int_equal(settings_eviction("maxmemory:5\r\nmaxmemory_policy:volatile-ttl"), EVICTS);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (settings_hold(cases[i].info, cases[i].terms) != cases[i].hold)
+            fail_msg("%s", cases[i].terms);
 }
 
 int main(int argc, char **argv)

@@ -173,12 +173,6 @@ static void test_names(void **state)
     assert_int_equal(info_number("# A\r\na:12\r\n", "a", -1), 12);
     assert_int_equal(info_number("a:1x\r\n", "a", -1), -1);
     assert_int_equal(info_number("", "a", -1), -1);
-    assert_true(service_has_functions(""));
-    assert_true(service_has_functions("redis_version:7.0.15\r\n"));
-    assert_true(service_has_functions("redis_version:10.1\r\n"));
-    assert_false(service_has_functions("redis_version:6.2.14\r\n"));
-    assert_false(service_has_functions("redis_version:7.4.0\r\ndragonfly_version:df-v1.40.1\r\n"));
-    assert_true(service_has_functions("upstash_version:1.13.3\r\nredis_version:6.2.6\r\n"));
     assert_null(service_of("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n"));
     assert_null(service_of("os:Linux 6.1.0-13-amd64 x86_64\r\n"));
     assert_string_equal(service_of("os:Amazon MemoryDB\r\n")->name, "Amazon MemoryDB");

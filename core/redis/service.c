@@ -59,14 +59,6 @@ static bool is_old(const char *info, char version[64])
     return info_text(info, "redis_version", version, 64) && atoi(version) < 7;
 }
 
-bool service_has_functions(const char *info)
-{
-    const struct service *service = service_of(info);
-    char version[64];
-
-    return service ? !service->no_functions : !is_old(info, version);
-}
-
 int service_check(const char *info, struct error *e)
 {
     const struct service *service = service_of(info);

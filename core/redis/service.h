@@ -23,8 +23,6 @@ struct service {
 };
 /* NULL: none that is known by name. */
 const struct service *service_of(const char *info);
-/* May it have functions: is it Redis 7.0 or later, or a service that is not known to lack them? */
-bool service_has_functions(const char *info);
 /* Of one that has refused them. WEIR_ECONFIG: it has none, which the line says by its name and version. */
 WEIR_CHECKED int service_check(const char *info, struct error *e);
 

@@ -132,8 +132,8 @@ static int check_reach(struct setup *s)
 
 /* ---- What INFO says */
 
-/* Adds what INFO does not say: how many replicas must be in sync for a write, 1 where that cannot be seen; and
- * whether users may change settings: weir_config "refused" or "missing" when not. */
+/* Adds what INFO does not say: how many replicas must be in sync for a write, 1 where that cannot be seen; 
+ * whether users may change settings (weir_config is "refused" or "missing" when not), and the service. */
 static char *read_info(struct setup *s)
 {
     struct redisReply *info = ask(s, "INFO", NULL), *config;
@@ -144,14 +144,18 @@ static char *read_info(struct setup *s)
         freeReplyObject(info);
         return NULL;
     }
+    s->service = service_of(info->str);
     config = ask(s, "CONFIG", "GET", "min-replicas-to-write", NULL);
     wanted = config && config->type == REDIS_REPLY_ARRAY && config->elements > 1
                  ? reply_int(config->element[1], 1)
                  : 1;
-    if (asprintf(&text, "%s\nmin_replicas_to_write:%" PRId64 "\nweir_config:%s\n", info->str, wanted,
+    if (asprintf(&text, "%s\nmin_replicas_to_write:%" PRId64 "\nweir_config:%s\n%s%s\nweir_functions:%s\n",
+                 info->str, wanted,
                  s->error.status == WEIR_ECONFIG ? "missing"
                  : s->error.status               ? "refused"
-                                                 : "") < 0)
+                                                 : "",
+                 s->service ? "weir_service:" : "", s->service ? s->service->name : "",
+                 s->service && s->service->no_functions ? "no" : "") < 0)
         text = NULL;
     freeReplyObject(config);
     freeReplyObject(info);
@@ -165,7 +169,6 @@ static bool check_info(struct setup *s)
     bool usable = true;
 
     if (info) {
-        s->service = service_of(info);
         usable = doctor_settings(s->d, info);
     } else if (!is_lost(s)) {
         add_hidden(s, "info", "info");

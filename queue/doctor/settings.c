@@ -1,17 +1,47 @@
 #include "queue/doctor/settings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/reply.h"
 
-enum eviction settings_eviction(const char *info)
+static int64_t number_of(const char *info, const char *text)
 {
-    char policy[32];
+    if (strncmp(text, "90%", 3) == 0)
+        return number_of(info, text + 3) / 10 * 9;
+    return *text >= '0' && *text <= '9' ? atoll(text) : info_number(info, text, 0);
+}
 
-    if (!info_text(info, "maxmemory_policy", policy, sizeof policy) || strcmp(policy, "noeviction") == 0)
-        return EVICTS_NOTHING;
-    return info_number(info, "maxmemory", 0) > 0 ? EVICTS : EVICTS_LATER;
+static bool term_holds(const char *info, const char *term)
+{
+    char field[64], value[128];
+    size_t len = strcspn(term, "=!<>");
+    const char *wanted = term + len + (term[len] != '\0');
+
+    snprintf(field, sizeof field, "%.*s", (int)len, term);
+    if (*field == '-')
+        return !info_text(info, field + 1, value, sizeof value);
+    if (!info_text(info, field, value, sizeof value) || !term[len])
+        return *value;
+    if (term[len] == '<')
+        return atoll(value) < number_of(info, wanted);
+    if (term[len] == '>')
+        return atoll(value) > number_of(info, wanted);
+    return (strncmp(value, wanted, strlen(wanted)) == 0) == (term[len] == '=');
+}
+
+bool settings_hold(const char *info, const char *terms)
+{
+    char term[128];
+
+    for (size_t len; *terms; terms += len + (terms[len] == ' ')) {
+        len = strcspn(terms, " ");
+        snprintf(term, sizeof term, "%.*s", (int)len, terms);
+        if (!term_holds(info, term))
+            return false;
+    }
+    return true;
 }
 
 void settings_todo(const char *info, const char *parameter, char *out, size_t size)
@@ -29,20 +59,15 @@ void settings_todo(const char *info, const char *parameter, char *out, size_t si
                  *config ? "; at a managed service, in its console" : "");
 }
 
-bool settings_has_aof(const char *info)
-{
-    return info_number(info, "aof_enabled", 1) != 0;
-}
-
 static int check(const char *info, struct error *e)
 {
     char policy[32], todo[256];
 
-    if (info_number(info, "cluster_enabled", 0) != 0)
+    if (settings_hold(info, "cluster_enabled!0"))
         return error_set(
             e, WEIR_ECONFIG,
             "Redis: is a node of a cluster, which Weir does not support; use a Redis of its own");
-    if (settings_eviction(info) != EVICTS)
+    if (!settings_hold(info, REDIS_EVICTS))
         return 0;
     info_text(info, "maxmemory_policy", policy, sizeof policy);
     settings_todo(info, "maxmemory-policy noeviction", todo, sizeof todo);
@@ -69,6 +94,6 @@ int settings_reply(const struct redisReply *reply, struct settings *out, struct 
     }
     if (reply->type != REDIS_REPLY_STRING)
         return 0;
-    out->has_aof = settings_has_aof(reply->str);
+    out->has_aof = !settings_hold(reply->str, REDIS_HAS_NO_AOF);
     return check(reply->str, e);
 }

@@ -13,15 +13,17 @@
 
 struct redisReply;
 
-/* How Redis makes room when it is full. */
-enum eviction {
-    EVICTS_NOTHING,
-    EVICTS_LATER, /* a policy that evicts, and no maxmemory at which it would */
-    EVICTS,
-};
-enum eviction settings_eviction(const char *info);
-/* Does it keep what it has acknowledged over a restart, to the last second? Unknown counts as yes. */
-bool settings_has_aof(const char *info);
+/* Does INFO say that? Terms with a blank between, of which all must hold:
+ *
+ *   field             it is there                      -field          it is not
+ *   field=text        it begins with the text          field!text      it is there, and does not
+ *   field<number, field>number                         of numbers; number may be a field, 90%field as much of it
+ *
+ * What INFO does not say does not hold. */
+bool settings_hold(const char *info, const char *terms);
+#define REDIS_EVICTS "maxmemory_policy!noeviction maxmemory>0" /* when it is full */
+#define REDIS_HAS_NO_AOF "aof_enabled=0" /* what it has acknowledged does not outlive a restart */
+
 /* How a setting is changed there: "redis-cli CONFIG SET maxmemory-policy noeviction, ..."; where users cannot, as
  * by its name or weir_config, which the doctor adds (refused, missing), in the service's own console. */
 void settings_todo(const char *info, const char *parameter, char *out, size_t size);
