@@ -706,7 +706,7 @@ static void test_list(void **state)
         assert_int_equal(batches[i].total, 1);
         assert_int_equal(batches[i].phase, BATCH_RUNNING);
     }
-    assert_int_equal(redis_number("ZCARD", PREFIX "batches"), 200);
+    assert_in_range(redis_number("ZCARD", PREFIX "batches"), 200, 220); /* as others begin, they leave */
     free(batches);
     weir_free(w);
 }

@@ -270,13 +270,17 @@ static void scripts_are_called_by_name(void **state)
     snprintf(expected, sizeof expected, "#!lua name=weir_%s\n", script_digest);
     assert_memory_equal(script_library, expected, strlen(expected));
     script_begin(&a, "claim", "p:{0}:", -1);
-    snprintf(expected, sizeof expected, "FCALLweir_%s_claim1p:{0}:", script_digest);
+    snprintf(expected, sizeof expected, "FCALLweir_%s_claim1p:{0}:role:worker", script_digest);
     assert_int_equal(a.count, 5);
     assert_int_equal(a.len, strlen(expected));
     assert_memory_equal(a.bytes, expected, a.len);
     script_begin(&a, "claim", "p:{0}:", 1700000000123456);
     strcat(expected, "1700000000123456");
     assert_int_equal(a.count, 5);
+    assert_int_equal(a.len, strlen(expected));
+    assert_memory_equal(a.bytes, expected, a.len);
+    script_begin(&a, "status", "p:{0}:", -1);
+    snprintf(expected, sizeof expected, "FCALL_ROweir_%s_status1p:{0}:", script_digest);
     assert_int_equal(a.len, strlen(expected));
     assert_memory_equal(a.bytes, expected, a.len);
     args_free(&a);

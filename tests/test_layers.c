@@ -103,7 +103,7 @@ static const char *const lua_globals[] = {
 };
 
 /* The lines that begin every script, besides its name. */
-static const char *const header_lines[] = {"-- KEYS[1] prefix", "-- ARGV: now", "-- reply: "};
+static const char *const header_lines[] = {"-- KEYS[1] prefix", "-- ARGV: now", "-- role: ", "-- reply: "};
 #define HEADER_COUNT (sizeof header_lines / sizeof *header_lines)
 
 /* One look at a tree. */
@@ -587,10 +587,12 @@ static void test_the_checker_finds_what_is_wrong(void **state)
         {"queue/state/a.lua", "-- a: a part\nlocal x = json_write(job)\nreturn a\n", 1},
         {"queue/state/a.lua", "-- b: another name\nreturn a\n", 1},
         {"queue/state/a.lua",
-         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- reply: 1\n-- uses: low\nlow.x()\nreturn a\n", 0},
+         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- role: viewer\n-- reply: 1\n-- uses: "
+         "low\nlow.x()\nreturn a\n",
+         0},
         {"throttle/a.lua", "-- a: a part\n-- uses: high\nlocal h = high\nreturn a\n", 1},
         {"queue/state/a.lua",
-         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- uses: gone\ngone()\nreturn a\n", 2},
+         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- reply: 1\n-- uses: gone\ngone()\nreturn a\n", 2},
         {"queue/state/a.lua", "-- a: a part\n-- uses: low\nlocal low_us = 1\nreturn a\n", 1},
         {"queue/state/a.lua", "-- a: a part\nlow.x(a.low)\nreturn a\n", 1},
         {"queue/claim/claim_call.lua",

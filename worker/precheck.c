@@ -85,7 +85,7 @@ bool worker_precheck(struct weir_worker *w)
         worker_send(w, &a, on_settings);
     }
     if (!w->session.permitted) {
-        access_request(&a, w->options.prefix, -1);
+        access_request(&a, "worker", w->options.prefix, -1);
         worker_send(w, &a, on_access);
     }
     args_free(&a);

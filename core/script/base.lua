@@ -53,10 +53,9 @@ local function read_clock(time)
     end
 end
 
--- KEYS[1]: the prefix. own_clock: the script calls read_clock itself, when it comes to need the time.
-local function begin(KEYS, ARGV, own_clock)
-    if not call then take_globals() end
-    P = KEYS[1]
+-- own_clock: the script calls read_clock itself, when it comes to need the time.
+local function begin(prefix, ARGV, own_clock)
+    P = prefix
     now = nil
     if not own_clock then read_clock(ARGV[1]) end
     for i = 1, forgets_count do forgets[i]() end
@@ -72,13 +71,25 @@ local function is_replica()
     return type(info) == 'string' and find(info, 'role:slave', 1, true) ~= nil
 end
 
+-- The prefix in the key that a call names. ACLs know keys and no functions, so the key says which role calls: "<prefix>role:<role>".
+-- nil: it is not that of the script's role. What only reads takes any, and the prefix alone.
+local function prefix_of(key, role)
+    local prefix, named = match(key or '', '^(.*:)role:(%a+)$')
+    if role and role ~= 'viewer' then return named == role and prefix or nil end
+    return prefix or key
+end
+
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: only what fills it is refused then.
--- read_only: Redis refuses each write of it.
-local function script(name, run, full_refused, own_clock, read_only)
+-- role: that calls it; viewer: Redis refuses each write of it; nil, in a library of a test: any.
+local function script(name, run, full_refused, own_clock, role)
+    local key, prefix, read_only = nil, nil, role == 'viewer' -- key: of the last call
     redis.register_function{
         function_name = 'weir_DIGEST_' .. name,
         callback = function(KEYS, ARGV)
-            begin(KEYS, ARGV, own_clock)
+            if not call then take_globals() end
+            if KEYS[1] ~= key then key, prefix = KEYS[1], prefix_of(KEYS[1], role) end
+            if not prefix then return error_reply('WEIR ' .. name .. ': its first key must be <prefix>role:' .. role) end
+            begin(prefix, ARGV, own_clock)
             if not read_only and is_replica() then return error_reply('READONLY a replica, which loses what is written there') end
             return run(ARGV)
         end,

@@ -4,7 +4,7 @@
 # core/script/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
 # line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
 # weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
-# itself, "-- writes: nothing" has Redis refuse its writes. The digest is that of the text: two versions of Weir have two
+# itself, "-- writes: nothing" has Redis refuse its writes, "-- role: worker" whose key a call of it names. The digest is that of the text: two versions of Weir have two
 # libraries, and each calls its own.
 set -eu
 
@@ -41,14 +41,26 @@ library() { # FILE...
         grep -q '^-- ARGV:' "$file" || continue
         if grep -q '^-- full: refused$' "$file"; then full=true; else full=false; fi
         if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
-        if grep -q '^-- writes: nothing$' "$file"; then read_only=true; else read_only=false; fi
-        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, $read_only)"
+        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, '$(role "$file")')"
     done
 }
 
-# The commands that scripts call, which a user needs the right to.
-commands() { # FILE...
-    grep -ohE "(call|call_safe|push|scan)\('[A-Z]+" "$@" | sed "s/.*'//" | sort -u | tr 'A-Z' 'a-z'
+# The role whose key a call names; of what writes nothing: viewer.
+role() { # FILE
+    if grep -q '^-- writes: nothing$' "$1"; then echo viewer; else sed -n 's/^-- role: //p' "$1"; fi
+}
+
+scripts() { # FILE...
+    for file in "$@"; do
+        if grep -q '^-- ARGV:' "$file"; then echo "    {\"$(name "$file")\", \"$(role "$file")\"},"; fi
+    done | LC_ALL=C sort
+}
+
+roles() { # FILE...
+    awk -f core/script/rights.awk "$@" | LC_ALL=C sort | awk '
+        $1 != role { if (role != "") print "\"},"; role = $1; printf "    {\"%s\", \"%s", role, $2; next }
+        { printf " %s", $2 }
+        END { print "\"}," }'
 }
 
 quoted() { sed 's/\\/\\\\/g; s/"/\\"/g; s/^/    "/; s/$/\\n"/'; }
@@ -61,6 +73,9 @@ echo "const char script_digest[] = \"$digest\";"
 echo 'const char script_library[] ='
 printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_${digest}_/" | quoted
 echo ';'
-echo 'const char *const script_commands[] = {'
-commands "$@" | sed 's/.*/    "&",/'
-echo '    0};'
+echo 'const struct script scripts[] = {'
+scripts "$@"
+echo '    {0}};'
+echo 'const struct script_role script_roles[] = {'
+roles "$@"
+echo '    {0}};'

@@ -9,12 +9,26 @@
 extern const char script_library[];
 /* 12 hex digits of the text: another version of Weir has another library, and both may be at work. */
 extern const char script_digest[];
-/* The Redis commands that they call, in small letters; ends with NULL. */
-extern const char *const script_commands[];
 
-/* Begins a call: FCALL weir_<digest>_<name> 1 <prefix> <now>. prefix is the namespace's key prefix
- * ("weir:{0}:"), KEYS[1] of every script; now_us < 0 means Redis TIME, a number is the virtual time of a
- * test, ARGV[1] of every script. */
+/* Who calls a script. A viewer's writes nothing, and others may call it too. */
+struct script {
+    const char *name, *role;
+};
+extern const struct script scripts[]; /* by name; the last one is empty */
+
+/* What the scripts of a role need of Redis, as core/script/rights.awk finds it. */
+struct script_role {
+    const char *name, *rights;
+};
+extern const struct script_role script_roles[]; /* by name; the last one is empty */
+
+#define SCRIPT_VIEWER "viewer"
+
+/* Begins a call, FCALL weir_<digest>_<name> 1 <key> <now>. key: <prefix>role:<role of the script>, for Redis's ACL to
+ * judge; a viewer's script is called by FCALL_RO, and its key is the prefix alone. prefix: the namespace's, "weir:{0}:";
+ * now_us < 0 means Redis TIME, a number is the virtual time of a test, ARGV[1] of every script. */
 void script_begin(struct args *a, const char *name, const char *prefix, int64_t now_us);
+/* The same in that role, whatever the script's is: Redis refuses the key, or the script does. */
+void script_begin_as(struct args *a, const char *role, const char *name, const char *prefix, int64_t now_us);
 
 #endif

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, most (1 to 500; fewer are dropped where they are large)
+-- role: operator
 -- reply: JSON: {"dropped": how many, "aside": how many still are}; nothing is dropped of a batch that is not cancelled
 -- uses: batch cancelled check
 

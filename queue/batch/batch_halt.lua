@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
+-- role: operator
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,
 --        "aside": those of them that are, "asleep": [queue with sleeping lanes, ...], for rate_apply}; no "was" when there is no such
 --        batch to cancel

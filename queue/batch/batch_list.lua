@@ -1,8 +1,10 @@
--- batch_list: the batches with a name, the oldest first, one page. Those that are no longer remembered leave the list.
+-- batch_list: the batches with a name, the oldest first, one page. Those that are no longer remembered are passed over.
 --
 -- KEYS[1] prefix
 -- ARGV: now, from (0 at first), most (1 to 500)
+-- role: viewer
 -- reply: JSON: {"now": us, "next": from of the next page, -1 at the end, "batches": [as batch.row has them, ...]}
+-- writes: nothing
 -- uses: batch check
 
 local function batch_list(ARGV)
@@ -12,14 +14,9 @@ local function batch_list(ARGV)
     end
     local wrong = check.wrong_kind('batches', 'zset')
     if wrong then return check.refuse_key(wrong) end
-    local names, gone = call('ZRANGE', P .. 'batches', us(from), us(from + most - 1)), {}
-    local rows = {}
-    for _, name in ipairs(names) do
-        local row = batch.row(name)
-        if row then rows[#rows + 1] = row else gone[#gone + 1] = name end
-    end
-    if #gone > 0 then call('ZREM', P .. 'batches', unpack(gone)) end
-    return answer{now = us(now), next = #names == most and from + most - #gone or -1, batches = rows}
+    local names, rows = call('ZRANGE', P .. 'batches', us(from), us(from + most - 1)), {}
+    for _, name in ipairs(names) do rows[#rows + 1] = batch.row(name) end
+    return answer{now = us(now), next = #names == most and from + most or -1, batches = rows}
 end
 
 return batch_list

@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, most (1 to 500; fewer are moved where they are large), seed (random: see sign)
+-- role: operator
 -- reply: JSON: {"was": "paused", "running", or "cancelled" (then nothing was changed), "returned": how many, "aside": how many still
 --        are}; no "was" when there is no such batch
 -- uses: batch bell check ends sign

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, worker, from ('' at first), most (leases of one page, 1 to 1000)
+-- role: viewer
 -- reply: JSON: {"next": from of the next page, '' at the end, "running": how many}
 -- writes: nothing
 -- uses: lease

@@ -4,6 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, name, create (0/1: one that is not there is begun, without jobs), queue, type (of the job that is to follow; '' and ''
 --       when none is)
+-- role: producer
 -- reply: [ "ok", its jobs, those that have not ended ]; [ "none" ] when there is no such batch
 --        an error that says so when it was sealed before with another job to follow, or cancelled
 -- uses: arrival batch check ends

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name
+-- role: viewer
 -- reply: JSON: {"now": us, "batch": as batch.row has it, "workers": [id, ...]}; no "batch" when there is none of that name
 -- writes: nothing
 -- uses: batch

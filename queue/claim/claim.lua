@@ -46,6 +46,7 @@
 --                    a the worker may come to have nothing in flight for one that is to run alone,
 --                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at
 --       n, queue * n, type * the rest (the types that this worker can run)
+-- role: worker
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
 --          [what is wrong with a key that holds something else, ...], starved (0/1), second_at, alone (0/1) ]

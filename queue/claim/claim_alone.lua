@@ -88,10 +88,11 @@ local function is_idle() return call('HLEN', P .. 'active:' .. claim.worker) == 
 
 -- Gates that only an end opens are due all the same, so that they stay kept.
 local function make_closed_due(name)
-    for _, list in ipairs({'sleep:', 'wake:'}) do
-        for _, gate_name in ipairs(call('ZRANGEBYSCORE', P .. list .. name, '+inf', '+inf', 'LIMIT', 0, ASLEEP_MOST)) do
-            call('ZADD', P .. list .. name, us(now), gate_name)
-            if list == 'sleep:' then call('ZADD', P .. 'wake:' .. name, us(now), '*') end
+    local sleep, wake = P .. 'sleep:' .. name, P .. 'wake:' .. name
+    for _, list in ipairs({sleep, wake}) do
+        for _, gate_name in ipairs(call('ZRANGEBYSCORE', list, '+inf', '+inf', 'LIMIT', 0, ASLEEP_MOST)) do
+            call('ZADD', list, us(now), gate_name)
+            if list == sleep then call('ZADD', wake, us(now), '*') end
         end
     end
 end

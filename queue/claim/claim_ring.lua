@@ -100,16 +100,17 @@ function claim_ring.share(s, key)
     return most
 end
 
-local function credit_key(s) return 'credit:' .. s.lane_head:sub(1, -2) end
+-- Of the ring: "<queue>/<type>".
+local function path_of(s) return s.lane_head:sub(1, -2) end
 
 -- A lane among others had n starts: it goes behind them, once it has had its share.
 function claim_ring.pass_on(s, l, n, share)
     if share > 1 then
-        local credit = credit_key(s)
-        local had = call_safe('HINCRBY', P .. credit, l.key, n)
-        if type(had) ~= 'number' then claim.note_fault(check.wrong_kind(credit, 'hash')) end
+        local path = path_of(s)
+        local had = call_safe('HINCRBY', P .. 'credit:' .. path, l.key, n)
+        if type(had) ~= 'number' then claim.note_fault(check.wrong_kind('credit:' .. path, 'hash')) end
         if type(had) == 'number' and had < share then return claim_ring.stay(s) end
-        call_safe('HDEL', P .. credit, l.key)
+        call_safe('HDEL', P .. 'credit:' .. path, l.key)
     end
     claim_ring.go_behind(s, l)
 end
@@ -118,7 +119,7 @@ end
 function claim_ring.finish(s, l)
     l.gone = true
     claim_ring.leave(s, l)
-    if #s.type.weighted > 0 then call_safe('HDEL', P .. credit_key(s), l.key) end
+    if #s.type.weighted > 0 then call_safe('HDEL', P .. 'credit:' .. path_of(s), l.key) end
 end
 
 return claim_ring

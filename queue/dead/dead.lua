@@ -14,6 +14,7 @@
 --       seed       random: see sign
 --       count, id ...           as list names them; 0: any
 --       till, score, record     the place, as the last page says; none for the first one
+-- role: operator
 -- reply: JSON: {"next": the place, if there is more, its record beside the JSON; "looked_at": records of this page; "ids": of the jobs, if some were asked for}, and
 --        count:         "jobs": how many, "without_queue": those of them, "reasons": [{"type":, "reason":, "jobs":}, ...]
 --        list:          "found": [{"since": us, unless nobody knows; "id", "type", "queue", "key", "reason", "attempts", "interrupted",

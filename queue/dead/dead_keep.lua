@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, most, age_us, bytes (the new bounds; '' each: as it is), write (1; 0: they are only looked at)
+-- role: operator
 -- reply: JSON: {"keep_jobs", "keep_age", "keep_bytes": the bounds, the new ones; "jobs": dead jobs, "bytes": of them, if all are counted;
 --        "beyond": how many are beyond these bounds by number or age, "oldest_at": when the oldest died, us, if there is one}
 -- uses: check dead_bounds dead_bytes dead_records

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, score, record (where the last page ended; neither to begin)
+-- role: viewer
 -- reply: JSON: {"sizes": [bytes of a record, ...], "next": its place if there are more, the record beside the JSON}
 -- writes: nothing
 -- uses: check dead_records

@@ -6,6 +6,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, place ('': all keys; else a key that was named), most (keys or members of the page, 1 to 1000), cursor (that the last
 --       page said; none to begin)
+-- role: viewer
 -- reply: JSON: next: the cursor, unless this was the last page; bytes that were read; keys of ours; places; suspects: things to look
 --        at again; found: what needs no second look, as doctor_faults.find says it; sums: by type lanes, leased, later (jobs in
 --        lanes, leased, and in later), before (its counters, where place is types)

@@ -4,22 +4,27 @@
 #include <string.h>
 
 #include "core/client/reply.h"
+#include "core/script/rights.h"
 #include "core/script/script.h"
 
 #define RULE_TOLD 150 /* a longer rule makes no line that anybody reads */
 
-void access_add(char rule[ACCESS_RULE_SIZE], const char *command)
+void access_add(char rule[ACCESS_RULE_SIZE], const char *right)
 {
     size_t len = strlen(rule);
 
-    snprintf(rule + len, ACCESS_RULE_SIZE - len, strchr(command, '|') ? " '+%s'" : " +%s", command);
+    snprintf(rule + len, ACCESS_RULE_SIZE - len, strpbrk(right, "|~") ? " '%s'" : " %s", right);
 }
 
-void access_request(struct args *a, const char *prefix, int64_t now_us)
+void access_request(struct args *a, const char *role, const char *prefix, int64_t now_us)
 {
-    script_begin(a, "doctor_access", prefix, now_us);
-    for (const char *const *command = script_commands; *command; command++)
-        args_add(a, *command);
+    char key[32] = "";
+
+    if (strcmp(role, SCRIPT_VIEWER) != 0)
+        snprintf(key, sizeof key, "role:%s", role);
+    script_begin_as(a, role, "doctor_access", prefix, now_us);
+    args_add(a, key);
+    rights_of_scripts(a, role);
 }
 
 void access_miss(struct access *access, const char *command)
@@ -32,7 +37,7 @@ void access_miss(struct access *access, const char *command)
 int access_reply(const struct redisReply *reply, const char *prefix, struct access *access, struct error *e)
 {
     int status = reply_array(reply, 0, "doctor_access", e);
-    char *rule = access->rule;
+    char right[RIGHTS_WORD_SIZE];
 
     *access = (struct access){.rule = ""};
     for (size_t i = 0; status == 0 && i < reply->elements; i++) {
@@ -40,12 +45,12 @@ int access_reply(const struct redisReply *reply, const char *prefix, struct acce
 
         if (word->type != REDIS_REPLY_STRING)
             continue;
-        if (word->str[0] == '?')
+        if (word->str[0] == '?') {
             access_miss(access, word->str + 1);
-        else if (strcmp(word->str, "~") != 0)
-            access_add(rule, word->str);
-        else
-            snprintf(rule + strlen(rule), ACCESS_RULE_SIZE - strlen(rule), " '~%s*'", prefix);
+            continue;
+        }
+        rights_word(word->str, word->len, prefix, right);
+        access_add(access->rule, right);
     }
     return status;
 }
@@ -65,7 +70,7 @@ int access_check(const struct redisReply *reply, const char *prefix, const char 
     if (!*user)
         user = "default";
     if (strlen(rule) > RULE_TOLD)
-        return error_set(e, WEIR_EREFUSED, "Redis: user %s lacks rights; weir doctor names them", user);
+        return error_set(e, WEIR_EREFUSED, "Redis: user %s lacks rights; weir acl worker prints them", user);
     return error_set(e, WEIR_EREFUSED, "Redis: user %s lacks rights; redis-cli ACL SETUSER %s%s", user, user,
                      rule);
 }

@@ -1,4 +1,4 @@
-/* doctor_access: which rights of those that scripts need the user lacks, in words of ACL SETUSER, and which
+/* doctor_access: which rights of those that the scripts of a role need the user lacks, in words of ACL SETUSER, and which
  * commands Redis itself lacks. Redis does not roll back a script that is refused a command halfway, so a
  * worker asks before it moves a job. */
 #ifndef QUEUE_DOCTOR_DOCTOR_ACCESS_H
@@ -13,10 +13,10 @@ struct redisReply;
 
 #define ACCESS_RULE_SIZE 1600
 
-/* Adds the right to run a command, quoted for a shell where it needs that. */
-void access_add(char rule[ACCESS_RULE_SIZE], const char *command);
+/* Adds a right, "+hset" or "~weir:{0}:*", quoted for a shell where it needs that. */
+void access_add(char rule[ACCESS_RULE_SIZE], const char *right);
 
-void access_request(struct args *a, const char *prefix, int64_t now_us);
+void access_request(struct args *a, const char *role, const char *prefix, int64_t now_us);
 struct access {
     char rule[ACCESS_RULE_SIZE];    /* " +hset '~weir:{0}:*'", what the user lacks; "": nothing */
     char missing[ACCESS_RULE_SIZE]; /* "time, type", commands that this Redis has not; "": none */

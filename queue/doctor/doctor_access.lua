@@ -1,18 +1,19 @@
--- doctor_access: may this user run these commands within scripts, and touch our keys? Each is tried on a key that nobody uses,
--- with as many arguments as it wants. Redis looks at the user's rights before it finds that this script may not write, so
--- nothing is.
+-- doctor_access: has this user these rights within scripts? Each is tried: a command on the role's key, with as many arguments as
+-- it wants; a key by GET and SET. Redis looks at the user's rights before it finds that this script may not write, so nothing is
+-- written.
 --
 -- KEYS[1] prefix
--- ARGV: now, command, ...
--- reply: [ command that it may not, ... ]; "?command" among them: this Redis has none of that name; "~": it may not touch our keys
+-- ARGV: now, the role's key behind the prefix, right, ...: "+hset"; "RW~queue:*", to read (R) and to write (W) keys behind the prefix
+-- role: producer taker viewer worker
+-- reply: [ right that it lacks, ... ]; "?hset" among them: this Redis has no command of that name
 -- time: when needed
 -- writes: nothing
 
 local ARGUMENTS_MOST = 4
 
 -- What Redis says when it is called with so many arguments.
-local function try(command, count)
-    local words = {command, P .. 'bell:doctor'}
+local function try(command, key, count)
+    local words = {command, key}
     for i = 2, count do words[i + 1] = '1' end
     if count == 0 then words[2] = nil end
     local answer = call_safe(unpack(words))
@@ -20,19 +21,33 @@ local function try(command, count)
 end
 
 -- What the reply says of a command; nil: nothing, it may be run.
-local function refused(command)
+local function refused(command, key)
     for count = 0, ARGUMENTS_MOST do
-        local why = try(command, count)
-        if find(why, 'run this command', 1, true) then return command end
+        local why = try(command, key, count)
+        if find(why, 'run this command', 1, true) then return '+' .. command end
         if find(why, 'Unknown Redis command', 1, true) then return '?' .. command end
         if not find(why, 'Wrong number of args', 1, true) then return nil end
     end
 end
 
+local function is_kept_from(command, key, count) return find(try(command, key, count), 'keys mentioned', 1, true) end
+
+-- The same of keys.
+local function kept_from(mode, keys)
+    local key = P .. keys:gsub('%*$', 'doctor')
+    local reads = find(mode, 'R', 1, true) and is_kept_from('GET', key, 1) and 'R' or ''
+    local writes = find(mode, 'W', 1, true) and is_kept_from('SET', key, 2) and 'W' or ''
+    return reads .. writes ~= '' and reads .. writes .. '~' .. keys or nil
+end
+
 local function doctor_access(ARGV)
-    local reply = {}
-    for i = 2, #ARGV do reply[#reply + 1] = refused(ARGV[i]) end
-    if find(try('EXISTS', 1), 'keys mentioned', 1, true) then reply[#reply + 1] = '~' end
+    local key, reply = P .. (ARGV[2] or ''), {}
+    for i = 3, #ARGV do
+        local mode, keys = match(ARGV[i], '^(%a+)~(.*)$')
+        local command = match(ARGV[i], '^%+(%a+)$')
+        if not mode and not command then return refuse('doctor_access: wants rights, such as +get and RW~queue:*') end
+        if mode then reply[#reply + 1] = kept_from(mode, keys) else reply[#reply + 1] = refused(command, key) end
+    end
     return reply
 end
 

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, thing, ... (as of doctor_faults.each)
+-- role: operator
 -- reply: JSON: found, a list of doctor_faults.repair
 -- uses: doctor_faults
 

@@ -9,6 +9,7 @@
 #include "core/client/answer.h"
 #include "core/client/reply.h"
 #include "core/clock.h"
+#include "core/script/rights.h"
 #include "core/script/script.h"
 #include "queue/doctor/doctor.h"
 #include "queue/doctor/doctor_access.h"
@@ -82,7 +83,7 @@ static void rights_todo(const struct setup *s, const char *rule, char todo[RIGHT
 /* The user may not ask that, or Redis has no such command. */
 static void add_hidden(struct setup *s, const char *name, const char *command)
 {
-    char todo[RIGHTS_TODO_SIZE], rule[ACCESS_RULE_SIZE] = "";
+    char todo[RIGHTS_TODO_SIZE], rule[ACCESS_RULE_SIZE] = "", right[64];
 
     if (s->error.status == WEIR_ECONFIG && s->service) {
         doctor_add(s->d, name, DOCTOR_OK, NULL, "not checked: %s has no %s", s->service->name, command);
@@ -92,7 +93,8 @@ static void add_hidden(struct setup *s, const char *name, const char *command)
         doctor_add(s->d, name, DOCTOR_WARNING, missing_todo(s), "cannot be asked: Redis has no %s", command);
         return;
     }
-    access_add(rule, command);
+    snprintf(right, sizeof right, "+%s", command);
+    access_add(rule, right);
     rights_todo(s, rule, todo);
     doctor_add(s->d, name, DOCTOR_WARNING, todo, "not allowed to look: the user may not run %s", command);
 }
@@ -250,12 +252,12 @@ static void check_latency(struct setup *s)
 
 /* ---- Rights */
 
-static void judge_blocking(struct setup *s, const char *command, struct access *found)
+static void judge_blocking(struct setup *s, const char *right, struct access *found)
 {
     if (s->error.status == WEIR_EREFUSED)
-        access_add(found->rule, command);
+        access_add(found->rule, right);
     else if (s->error.status == WEIR_ECONFIG)
-        access_miss(found, command);
+        access_miss(found, right + 1);
 }
 
 /* Commands that workers call themselves, tried with a time that is none: Redis looks at the user's rights
@@ -266,31 +268,37 @@ static void try_blocking(struct setup *s, struct access *found)
 
     snprintf(key, sizeof key, "%s%s", s->w->prefix, "bell:doctor");
     freeReplyObject(ask(s, "BLPOP", key, "never", NULL));
-    judge_blocking(s, "blpop", found);
+    judge_blocking(s, "+blpop", found);
     freeReplyObject(ask(s, "BLMOVE", key, key, "LEFT", "LEFT", "never", NULL));
-    judge_blocking(s, "blmove", found);
+    judge_blocking(s, "+blmove", found);
 }
 
-/* All that a user needs. */
-static void add_all_rights(char rule[ACCESS_RULE_SIZE])
+/* All that an operator needs, who may do everything. */
+static void add_all_rights(struct setup *s, char rule[ACCESS_RULE_SIZE])
 {
-    static const char *const others[] = {"fcall", "function|load", "blpop", "blmove", "info", "ping"};
+    char right[RIGHTS_WORD_SIZE];
+    struct args a;
 
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        access_add(rule, others[i]);
-    for (const char *const *command = script_commands; *command; command++)
-        access_add(rule, *command);
+    args_init(&a);
+    rights_of(&a, "operator");
+    for (size_t i = 0, from = 0; i < a.count; from = a.ends[i++]) {
+        rights_word(a.bytes + from, a.ends[i] - from, s->w->prefix, right);
+        if (right[0] == '+')
+            access_add(rule, right);
+    }
+    args_free(&a);
 }
 
-/* Which of the commands of scripts it may not run; -1: it may run no script. */
-static int try_scripts(struct setup *s, struct access *found)
+/* Which rights of a role the user lacks; not 0: it may not even ask. */
+static int try_role(struct setup *s, const char *role, struct access *found)
 {
     struct redisReply *reply = NULL;
     struct args a;
     int status;
 
+    *found = (struct access){.rule = ""};
     args_init(&a);
-    access_request(&a, s->w->prefix, s->now_us);
+    access_request(&a, role, s->w->prefix, s->now_us);
     status = client_call(s->w, &a, &reply, NULL);
     args_free(&a);
     if (status == 0)
@@ -299,33 +307,68 @@ static int try_scripts(struct setup *s, struct access *found)
     return status;
 }
 
-static int check_rights(struct setup *s, bool *usable)
+/* The role whose rights the user has, where an operator's call is refused; NULL: none. */
+static const char *role_of_user(struct setup *s)
 {
-    struct access found = {.rule = ""};
-    char *rule = found.rule, todo[RIGHTS_TODO_SIZE];
-    int status = try_scripts(s, &found);
+    static const char *const roles[] = {"viewer", "worker", "producer", "taker"};
+    struct error before = s->w->error;
+    struct access found;
+    const char *role = NULL;
 
-    if (status != 0 && status != WEIR_EREFUSED)
-        return status;
+    for (size_t i = 0; !role && i < sizeof roles / sizeof *roles; i++)
+        if (try_role(s, roles[i], &found) == 0 && !*found.rule && !*found.missing)
+            role = roles[i];
+    s->w->error = before;
+    return role;
+}
+
+/* A viewer sees all that the doctor looks at. */
+static void judge_role(struct setup *s, const char *role, bool *usable)
+{
+    *usable = strcmp(role, SCRIPT_VIEWER) == 0;
+    doctor_add(s->d, "permissions", *usable ? DOCTOR_OK : DOCTOR_WARNING,
+               *usable ? NULL : "run weir doctor as an operator or viewer: weir acl viewer",
+               "user %s has the rights of a %s%s", s->user, role,
+               *usable ? "" : ", who may not look at the structures");
+}
+
+/* What an operator lacks; status: that of the question. */
+static void judge_lacks(struct setup *s, int status, struct access *found)
+{
+    char *rule = found->rule, right[RIGHTS_WORD_SIZE], todo[RIGHTS_TODO_SIZE];
+
     if (status != 0) {
-        snprintf(rule, sizeof found.rule, " '~%s*'", s->w->prefix);
+        rights_word("RW~*", 4, s->w->prefix, right);
+        access_add(rule, right);
         if (!strstr(s->w->error.text, "access one of the keys"))
-            add_all_rights(rule);
-    } else {
-        try_blocking(s, &found);
-    }
-    *usable = !*found.missing && !*rule;
-    if (*found.missing)
-        doctor_add(s->d, "commands", DOCTOR_WRONG, missing_todo(s), "Redis has no %s, which Weir calls",
-                   found.missing);
-    if (!*rule) {
-        doctor_add(s->d, "permissions", DOCTOR_OK, NULL, "user %s may run all that Weir uses", s->user);
-        return 0;
+            add_all_rights(s, rule);
     }
     s->d->refused = true;
     rights_todo(s, rule, todo);
     doctor_add(s->d, "permissions", DOCTOR_WRONG, todo, "user %s lacks rights%s%s", s->user,
                status ? ": " : "", status ? s->w->error.text : "");
+}
+
+static int check_rights(struct setup *s, bool *usable)
+{
+    struct access found;
+    int status = try_role(s, "operator", &found);
+    const char *role = NULL;
+
+    if (status != 0 && status != WEIR_EREFUSED)
+        return status;
+    if (status == 0)
+        try_blocking(s, &found);
+    *usable = status == 0 && !*found.missing && !*found.rule;
+    if (*found.missing)
+        doctor_add(s->d, "commands", DOCTOR_WRONG, missing_todo(s), "Redis has no %s, which Weir calls",
+                   found.missing);
+    if (status == 0 && !*found.rule)
+        doctor_add(s->d, "permissions", DOCTOR_OK, NULL, "user %s may run all that Weir uses", s->user);
+    else if (status != 0 && (role = role_of_user(s)))
+        judge_role(s, role, usable);
+    else
+        judge_lacks(s, status, &found);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, digest, ...
+-- role: viewer
 -- reply: JSON: all: how many were given; unused: those
 -- writes: nothing
 

@@ -10,6 +10,7 @@
 --       seed        random: see sign
 --       n, (type, count) * n, m, (queue, count) * m: what is in it
 --       bodies, those of the first queue first
+-- role: producer
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
 --        an error that says so when it is, but the batch is sealed

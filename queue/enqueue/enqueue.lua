@@ -13,6 +13,7 @@
 --       unique     key, or ''
 --       lock       how long it holds that: 'end' until it has ended, 'start' until a worker has it, or for so many ms
 --       body       in the order of queue/job/job.h: {"id":"<id>","type":"<type>" first
+-- role: producer
 -- reply: [ 1 when the job is new, 0 when its id is known, -1 when another job holds the key; its id, or that one's ]
 --
 -- unique:<key>: the id of the job that holds it. It is freed by what ends the job (ends.lua), or starts it.

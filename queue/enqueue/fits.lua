@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, type, cost
+-- role: producer viewer
 -- reply: [] when it could; where its limits are keyed [ the path by which keys are found, a limit that has it ]; else an error that
 --        names the limit
 -- writes: nothing

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), first, last (indexes, at most 1000), type
+-- role: viewer
 -- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, how many entries were looked at, fewer where they are large ]
 --
 -- writes: nothing

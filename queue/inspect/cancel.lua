@@ -10,6 +10,7 @@
 --                             still waited, that mark is not needed any more: the next job of that id would end by it
 --         "take" record       it stands in `later`, as this record: gone at once
 --         "unlock" key        no such job is found: a unique lock that it holds is free
+-- role: operator
 -- reply: 1; 0: it is not there any more, is marked already, or does not hold the lock: nothing was changed
 -- uses: bell cancelled check lane lease leases
 

@@ -11,6 +11,7 @@
 --              the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
 --              ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>,
 --              aside:<batch>, asides (names those of batches that are not paused), active:<worker>, later, dead
+-- role: viewer
 -- reply: [ now, bytes that were read, [place, from, ...] which take the place of those that were given, found ]; found: [], or
 --        [ state, lane, entry, a, b, text, host, pid, word, mark, paused, halted, held ]
 --        waiting, parked, aside: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key

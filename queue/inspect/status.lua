@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now
+-- role: viewer
 -- reply: JSON: {"now": "us", "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
 --        "types": {type: {"stats": {counter: text}, "parked": n, "held": bool, "own_costs": bool,
 --                  "queues": [queue, ...], "in_pause": bool, "keyless": as rates.keyless tells it}},

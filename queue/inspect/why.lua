@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
+-- role: viewer
 -- reply: [ now, what stands for its key, its lane (lane:<lane>), jobs there, its cost, held (0/1), served (0/1), elsewhere (0/1), lanes that have
 --          their turn before its own (-1: it is not in the ring), the same as if it were in the ring by now, [gate, ...] ]
 --        held: no worker that looked can run its type; served: a worker does run it, from that queue; elsewhere: other queues

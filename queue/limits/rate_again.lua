@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, by (for the log), record of rate_known, ...
+-- role: worker
 -- reply: [ "limit <name>" or "type <name>" that was written, ... ]
 -- uses: check gate rates rules types
 

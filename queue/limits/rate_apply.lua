@@ -8,6 +8,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates, 0), limit, ... (no type and no limit: all limits)
+-- role: operator
 -- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end}
 -- uses: bell body check gate lane lease rules slices types
 

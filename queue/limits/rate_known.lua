@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, the newest revision that it knows ('': none), type, ...
+-- role: worker viewer
 -- reply: [ newest revision ] when it knows that one
 --        [ newest revision, how many limits and types do not fit, record, ... ]
 --   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>\n<key> <weight>...]"

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name ('' for all) [, what is walked, cursor: the place where the last call ended]
+-- role: viewer
 -- reply: JSON: {"now": us, "asleep": gates at which lanes sleep,
 --        "limits": [{"name":, "rules": text, "gates": [state of gate #0, of gate #1, ...]}, ...]; a state is '' where there is none or the
 --                  rule is keyed

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now
+-- role: viewer
 -- reply: JSON: {"changes": [text, ...]}; each text is JSON: {"at": seconds, "by": "user@host", "what": "..."}
 -- writes: nothing
 

@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, limit, for_us (0: resume), what, by (for the log)
+-- role: operator
 -- reply: JSON: {"was": was it paused, "asleep": [queue with sleeping lanes, ...]}
 --        {"missing": limit}
 -- uses: check gate rates rules

@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log)
+-- role: operator
 -- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "from": [for each of these the place of the rule
 --        whose gate it goes on with, or 0, ...], "asleep": [queue with sleeping lanes, ...]}
 -- uses: check gate rates rules types

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, type, verb ("use" or "unuse"), cost ('' leaves it), what, by (for the log), limit, ...
+-- role: operator
 -- reply: JSON: {"asleep": [queue with sleeping lanes, ...]}, those of rate_apply where something may start earlier now
 --        {"missing": limit}: there is no such limit; the type does not use it
 -- uses: bell check lane rates types

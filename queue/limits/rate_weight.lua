@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, limit, key, weight (1 is that of all keys), what, by (for the log)
+-- role: operator
 -- reply: JSON: {}
 --        {"missing": limit}
 -- uses: check rates rules

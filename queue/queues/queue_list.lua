@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now
+-- role: viewer
 -- reply: [ now, [ queue, workers that serve it ], ... ]
 -- writes: nothing
 -- uses: paused pattern registry

@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, queue, "pause" or "resume"
+-- role: operator
 -- reply: [ since when it was paused before this call, as paused.since tells it; was there such a queue (0/1) ]
 --        [ "missing" ] when there is none to resume
 -- uses: bell check paused

@@ -7,6 +7,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, queue ("<queue>!": lanes of jobs that are to run alone), "count" or "remove", type ('': all), most (jobs of this page, 1 to 1000), place, from
 --       place: queue, rings (names those that are there), ring:<type>, sleep
+-- role: operator
 -- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
 --          read, [place, ...] ]
 --        [ "missing" ] when there is no such queue

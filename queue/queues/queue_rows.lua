@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, queue, ... (1 to 100)
+-- role: viewer
 -- reply: [ [ jobs that wait, since when it is paused, as paused.since tells it, jobs that are parked ], ... ] of the first queues, as
 --        many as one call may count, at least one. Parked -1: the queue has more lanes than that; queue_purge counts them by pages
 -- writes: nothing

@@ -6,6 +6,7 @@
 --       next         its next occurrence, us
 --       keep         1: the occurrence that the one of that name waits for stays the next one, so that none is lost; 0
 --       type, cost   of its jobs; cost '': none of their own
+-- role: operator
 -- reply: JSON: {"known": was there one?}
 -- full: refused
 -- uses: arrival bell check later_records

@@ -6,6 +6,7 @@
 --       definition, due   the schedule as promote named it
 --       next              its next occurrence, us, later than due; '': it has none
 --       then, unless no job is enqueued: queue, type, body * n, each body with an id that begins with the name
+-- role: worker
 -- reply: 1, or 0 when it is no longer as promote named it, and nothing was changed
 -- uses: arrival bell check ends
 

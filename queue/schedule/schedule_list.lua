@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name ('': all), cursor (where the last page ended; none at first)
+-- role: viewer
 -- reply: JSON: {"now": us, "next": [cursor], unless that was the last page, "schedules": [{"name":, "definition": JSON text, "due": us of
 --        its next occurrence, if it has one}, ...]}; one may be on two pages
 -- writes: nothing

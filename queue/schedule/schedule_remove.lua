@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, name
+-- role: operator
 -- reply: JSON: {"known": was there one?}
 -- uses: check
 

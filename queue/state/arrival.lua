@@ -6,14 +6,13 @@ local arrival = {}
 
 function arrival.wrong_registries() return check.wrong_kind('queues', 'set') or check.wrong_kind('types', 'hash') end
 
-local function wrong_number(key, field)
-    local wrong = check.wrong_kind(key, 'hash')
-    if wrong then return wrong end
-    local n = call('HGET', P .. key, field)
+local function wrong_number(key, field, n)
     if n and not find(n, '^-?%d+$') then return P .. key .. ': its ' .. field .. ' is not a number' end
 end
 
-function arrival.wrong_counter(name, what) return wrong_number('stats:' .. name, what) end
+function arrival.wrong_counter(name, what)
+    return check.wrong_kind('stats:' .. name, 'hash') or wrong_number('stats:' .. name, what, call('HGET', P .. 'stats:' .. name, what))
+end
 
 -- What a job of that cost can never fit; nil: nothing. A type's own cost was looked at when it was set.
 function arrival.never_fits(name, cost)
@@ -31,7 +30,8 @@ end
 -- ---- Batches
 
 function arrival.wrong_batch(name)
-    return wrong_number('batch:' .. name, 'total') or check.wrong_kind('batches', 'zset')
+    return check.wrong_kind('batch:' .. name, 'hash') or wrong_number('batch:' .. name, 'total', call('HGET', P .. 'batch:' .. name, 'total'))
+        or check.wrong_kind('batches', 'zset')
 end
 
 -- Why a batch takes no more jobs; nil: it does.

@@ -7,6 +7,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
 --       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs
+-- role: worker
 -- reply: [ now, how many are left, birth, back, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past
 -- uses: bell cancelled check ends gate lane lease leases past pattern registry runs slices

@@ -4,6 +4,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
+-- role: worker
 -- reply: [ waiting, parked, running, due, paused, aside ]
 --        parked counts the lanes of a type in all queues, where one of these has any; so does paused, which also counts all that waits
 --        in those queues; aside: of these types

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, token
+-- role: worker
 -- reply: 1; 0: it is not told so, or no more
 -- uses: check
 

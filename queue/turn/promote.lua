@@ -3,6 +3,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, most, seed (random: see sign)
+-- role: worker
 -- reply: [ how many were moved or put off, fewer than most where they are large, now, [schedule, definition, due, ...],
 --          when the first record that is left is due; -1: there is none ]
 -- uses: bell check ends lane later_records lease registry sign slices

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, cursor ('0': from the beginning), most (names to look at, 1 to 1,000), word, ...
+-- role: worker viewer
 -- reply: [ next cursor ('0': that was all), queue, ... ]
 -- writes: nothing
 -- uses: pattern

@@ -5,6 +5,7 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none)
+-- role: worker
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
 --          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
 --          [worker of which none is left, ...], [what is wrong with a key, ...],

@@ -15,6 +15,7 @@
 --         "dead"  token "0" reason         one more attempt used, the last one
 --         "cancelled" token "0" ""         ended because it was cancelled: does not run again
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
+-- role: worker
 -- reply: the number of stale leases; if pauses began, that one first in a list: [ stale, token, pause_us, the how manieth in a
 --        row, ... ]
 -- time: when needed

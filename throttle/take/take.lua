@@ -3,6 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, peek (1: takes nothing, 0), rules ('' for the limits' own; else a set of rules in the stored form, without
 --       marks, for all items), then for each of 1 to 1,000 items: limit, key ('' for none), cost
+-- role: taker
 -- reply: for each item, in order, five elements:
 --        status                1 allowed, 0 denied, 2 never (the cost is more than a gate can ever hold),
 --                              or a word, and then four zeros: missing (no such limit), unkeyed (a key, but no rule of

@@ -4,6 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, "wait" or "leave" (it does not wait any more), rules (as in take), limit, key ('' for none), cost, place ('' at first,
 --       then as it was answered), tag (letters and digits, of the caller's own), most (how long it may wait yet, us; -1: as long as it takes)
+-- role: taker
 -- reply: leave: [ 1 ]; wait: the five elements of take, but that of one who is allowed retry_after_us is when its slot starts, then
 --        now, place ('': denied, and not in line: the slot comes later than it may wait), bell (a list to which a time is pushed
 --        when its slot comes sooner than it was told)

@@ -1,0 +1,74 @@
+#include "core/script/rights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/script/script.h"
+
+/* What programs call without a script. The key of a call (core/script/script.h) is checked with the scripts' own. */
+static const struct {
+    const char *role, *commands, *keys;
+} own[] = {
+    {"operator", "fcall blpop blmove config|get slowlog|get acl|whoami function|list function|delete", ""},
+    {"producer", "fcall", "RW~role:producer"},
+    {"taker", "fcall blpop", "RW~role:taker"},
+    {"viewer", "config|get slowlog|get acl|whoami function|list", ""},
+    {"worker", "fcall blpop blmove", "RW~role:worker"},
+};
+#define OWN_COUNT (sizeof own / sizeof *own)
+#define OF_ALL "fcall_ro function|load info ping"
+#define PREFIX_ALONE "R~"
+
+/* Each word of a text, behind mark. */
+static void add_words(struct args *a, const char *mark, const char *words)
+{
+    char word[RIGHTS_WORD_SIZE];
+
+    while (*(words += strspn(words, " "))) {
+        int len = (int)strcspn(words, " ");
+
+        snprintf(word, sizeof word, "%s%.*s", mark, len, words);
+        args_add(a, word);
+        words += len;
+    }
+}
+
+bool rights_is_role(const char *role)
+{
+    for (size_t i = 0; i < OWN_COUNT; i++)
+        if (strcmp(own[i].role, role) == 0)
+            return true;
+    return false;
+}
+
+void rights_of_scripts(struct args *a, const char *role)
+{
+    for (const struct script_role *r = script_roles; r->name; r++)
+        if (strcmp(r->name, role) == 0)
+            add_words(a, "", r->rights);
+    for (size_t i = 0; i < OWN_COUNT; i++)
+        if (strcmp(own[i].role, role) == 0)
+            add_words(a, "", own[i].keys);
+    args_add(a, PREFIX_ALONE);
+}
+
+void rights_of(struct args *a, const char *role)
+{
+    add_words(a, "+", OF_ALL);
+    for (size_t i = 0; i < OWN_COUNT; i++)
+        if (strcmp(own[i].role, role) == 0)
+            add_words(a, "+", own[i].commands);
+    rights_of_scripts(a, role);
+}
+
+void rights_word(const char *word, size_t len, const char *prefix, char out[RIGHTS_WORD_SIZE])
+{
+    const char *tilde = memchr(word, '~', len);
+    int mode = tilde ? (int)(tilde - word) : 0;
+
+    if (!tilde)
+        snprintf(out, RIGHTS_WORD_SIZE, "%.*s", (int)len, word);
+    else
+        snprintf(out, RIGHTS_WORD_SIZE, "%s%.*s~%s%.*s", mode == 2 ? "" : "%", mode == 2 ? 0 : mode, word,
+                 prefix, (int)len - mode - 1, tilde + 1);
+}

@@ -1,0 +1,22 @@
+/* What Redis must allow a user, by role: producer, worker, taker, viewer, operator. */
+#ifndef CORE_SCRIPT_RIGHTS_H
+#define CORE_SCRIPT_RIGHTS_H
+
+#include <stdbool.h>
+
+#include "core/script/args.h"
+
+#define RIGHTS_ROLES "operator, producer, taker, viewer or worker"
+
+/* Is there such a role? */
+bool rights_is_role(const char *role);
+/* Adds what scripts of the role need, one word each: "+hset", or "RW~queue:*", with R, W or RW for keys behind the prefix. */
+void rights_of_scripts(struct args *a, const char *role);
+/* The same, and before it what its programs call themselves. */
+void rights_of(struct args *a, const char *role);
+
+#define RIGHTS_WORD_SIZE 256
+/* Such a word as ACL SETUSER takes it: "+hset", "~weir:{0}:queue:*", "%R~weir:{0}:limits". */
+void rights_word(const char *word, size_t len, const char *prefix, char out[RIGHTS_WORD_SIZE]);
+
+#endif

@@ -1,0 +1,368 @@
+/* weir acl: each role does all of its work on a real Redis with exactly the rights that it prints, and what it may not do
+ * is refused before anything is changed. Redis writes each refusal into its ACL LOG. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "core/script/script.h"
+#include "tests/http.h"
+#include "tests/stage.h"
+
+enum { JOBS = 73 };
+
+static struct outcome o;
+
+static int open_stage(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    *state = s;
+    stage_open(s, false);
+    return 0;
+}
+
+static int close_stage(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* Makes the user that weir acl prints, and forgets what was refused before. */
+static void make_user(struct stage *s, const char *role)
+{
+    char command[600];
+
+    snprintf(command, sizeof command,
+             "%s acl %s --user it --namespace %s | sed 's/PASSWORD/pw/' | redis-cli -s %s | grep -v '^OK$'",
+             built("weir"), role, s->ns, s->server.socket);
+    assert_int_equal(system(command), 256); /* grep has found no other line */
+    free(server_ask(&s->server, "ACL", "LOG", "RESET", NULL));
+}
+
+static const char *user_url(struct stage *s)
+{
+    static char url[300];
+
+    snprintf(url, sizeof url, "unix://it:pw@%s", s->server.socket);
+    return url;
+}
+
+/* weir as the user, its words parted by blanks. Returns the exit code. */
+static int weir(struct stage *s, const char *line)
+{
+    static const char *const tail[] = {"--redis", NULL, "--namespace", NULL};
+    const char *words[WORDS_MAX] = {built("weir")};
+    char text[400], *rest = text;
+    size_t n = 1;
+
+    snprintf(text, sizeof text, "%s", line);
+    while ((words[n] = strsep(&rest, " ")))
+        n++;
+    memcpy(words + n, tail, sizeof tail);
+    words[n + 1] = user_url(s);
+    words[n + 3] = s->ns;
+    words[n + 4] = NULL;
+    program_run(&o, s->server.folder, words);
+    return o.code;
+}
+
+static void expect_all(struct stage *s, const char *const *lines, int code)
+{
+    for (; *lines; lines++)
+        if (weir(s, *lines) != code)
+            fail_msg("%s: %d: %s%s", *lines, o.code, o.out, o.err);
+}
+
+/* No call was refused, or (halfway) none that writes and had begun. */
+static void expect_no_refusal(struct stage *s, bool halfway)
+{
+    char *log = server_ask(&s->server, "ACL", "LOG", NULL);
+
+    for (char *entry = log, *next; entry; entry = next) {
+        next = strstr(entry + 1, "\ncount\n");
+        if (next)
+            *next++ = '\0';
+        if (*entry && (!halfway || (strstr(entry, "context\nlua\n") && strstr(entry, "cmd=fcall "))))
+            fail_msg("%s", entry);
+    }
+    free(log);
+}
+
+/* ---- What is refused */
+
+static char *raw(struct stage *s, const char *script, const char *key)
+{
+    char line[500], function[64];
+
+    snprintf(function, sizeof function, "weir_%s_%s", script_digest, script);
+    snprintf(line, sizeof line, "FCALL %s 1 %s '' w 1 1 1 1 1 1 1", function, key);
+    run_in(&o, s->server.folder, "/bin/sh", "-c",
+           "echo \"$2\" | redis-cli -s \"$1\" --user it --pass pw --no-auth-warning", "sh", s->server.socket,
+           line, NULL);
+    return o.out;
+}
+
+/* None of the scripts that write and are not the role's own can be called, whatever key is named, and nothing is changed. */
+static void expect_others_refused(struct stage *s, const char *role)
+{
+    char *before = server_ask(&s->server, "DEBUG", "DIGEST", NULL), *after;
+    int others = 0;
+
+    for (const struct script *script = scripts; script->name; script++) {
+        char its_key[100], own_key[100];
+
+        if (strcmp(script->role, role) == 0 || strcmp(script->role, SCRIPT_VIEWER) == 0)
+            continue;
+        others++;
+        snprintf(its_key, sizeof its_key, "%s:{0}:role:%s", s->ns, script->role);
+        snprintf(own_key, sizeof own_key, "%s:{0}:role:%s", s->ns, role);
+        if (!strstr(raw(s, script->name, its_key), "NOPERM"))
+            fail_msg("%s: %d %s%s", script->name, o.code, o.out, o.err);
+        assert_non_null(strstr(raw(s, script->name, own_key),
+                               strcmp(role, SCRIPT_VIEWER) == 0 ? "NOPERM" : "its first key must be"));
+        assert_non_null(strstr(raw(s, script->name, stage_key(s, "%s", "")), "NOPERM"));
+    }
+    assert_true(others > 10);
+    after = server_ask(&s->server, "DEBUG", "DIGEST", NULL);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+/* ---- The roles */
+
+static void a_producer(void **state)
+{
+    static const char *const works[] = {"enqueue mail {\"a\":1} --id a",
+                                        "enqueue mail --id a",
+                                        "enqueue mail --unique k",
+                                        "enqueue mail --in 1h",
+                                        "enqueue mail --cost 3",
+                                        "enqueue mail --batch b",
+                                        "enqueue --from jobs",
+                                        "enqueue --from jobs --batch c --then after",
+                                        "enqueue mail --batch d",
+                                        "batch seal d --then after",
+                                        "enqueue mail --unique k2 --timeout 5s --max-attempts 3",
+                                        NULL};
+    static const char *const refused[] = {
+        "rate set mail 2/s", "queue pause default",        "status", "take mail", "job cancel a",
+        "dead list",         "schedule add n @daily mail", NULL};
+    struct stage *s = *state;
+
+    write_text(s->server.folder, "jobs", "{\"type\":\"mail\"}\n{\"type\":\"news\",\"queue\":\"low\"}\n");
+    stage_rate(s, "mail", "10/s,burst=5");
+    make_user(s, "producer");
+    expect_all(s, works, 0);
+    expect_no_refusal(s, true); /* when the jobs start is read only, and not its business */
+    expect_all(s, refused, 77);
+    expect_others_refused(s, "producer");
+    assert_int_equal(weir(s, "doctor"), 0);
+    assert_non_null(strstr(o.out, "user USER has the rights of a producer"));
+}
+
+/* A limit of each kind, keys, weights; retries, dead jobs, throttled ones; a batch with a job that follows; a schedule; a
+ * worker that is killed, and one whose connections are cut. */
+static void prepare_work(struct stage *s)
+{
+    static const char *const lines[] = {"rate set keyed 200/s,burst=20,by=args.k concurrency=2,by=args.k",
+                                        "rate set mark 500/s,adapt=0.5..1",
+                                        "rate weight keyed 1 3",
+                                        "enqueue mark --id j70 --batch b",
+                                        "batch seal b --then after",
+                                        "enqueue mark --id j71 --unique k",
+                                        "enqueue mark --id j72 --in 1s",
+                                        "schedule add often @hourly after",
+                                        NULL};
+    char due[32];
+
+    make_user(s, "operator");
+    expect_all(s, lines, 0);
+    for (int i = 0; i < 60; i++) {
+        char args[64];
+
+        snprintf(args, sizeof args, "{\"k\":%d,\"sleep\":0.02}", i % 5);
+        stage_enqueue(s, "keyed", args, i, 1);
+    }
+    stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0.1}", 60, 5);
+    stage_enqueue(s, "mark", "{\"throttled\":0.1}", 65, 1);
+    write_text(s->server.folder, "j65.open", "");
+    stage_enqueue(s, "mark", "{\"spent\":3}", 66, 1);
+    stage_push(s, "mark", NULL, 67, 3);
+    stage_push_text(s, "no job");
+    snprintf(due, sizeof due, "%lld000000", (long long)(clock_wall_us() / 1000000 / 3600 * 3600));
+    assert_int_equal(
+        server_number(&s->server, "ZADD", stage_key(s, "later"), "XX", "CH", due, "s often\n", NULL), 1);
+}
+
+static bool no_key(struct stage *s, const char *pattern)
+{
+    char *keys = server_ask(&s->server, "KEYS", stage_key(s, "%s", pattern), NULL);
+    bool none = *keys == '\0';
+
+    free(keys);
+    return none;
+}
+
+static void cancel_one_that_runs(struct stage *s)
+{
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", JOBS, 1);
+    await(history_count(s, "begin", JOBS) == 1);
+    assert_int_equal(weir_cancel(s->client, "j73"), 0);
+    await(no_key(s, "told:*"));
+    write_text(s->server.folder, "go", "");
+}
+
+static void a_worker(void **state)
+{
+    struct stage *s = *state;
+    pid_t first, second;
+    char url[320];
+
+    prepare_work(s);
+    make_user(s, "worker");
+    expect_others_refused(s, "worker");
+    make_user(s, "worker");
+    snprintf(url, sizeof url, "url=%s", user_url(s));
+    first = stage_actor(s, "first", url, "types=mark,keyed", "executors=4", "lease=1", NULL);
+    await(history_count(s, "effect", -1) > 5);
+    second = stage_actor(s, "second", url, "types=mark,keyed", "executors=4", "lease=1", NULL);
+    stage_await_workers(s, 2);
+    kill(first, SIGKILL);
+    assert_int_equal(program_end(first), 1000 + SIGKILL);
+    await(history_count(s, "effect", -1) > 40);
+    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    await(history_count(s, "effect", -1) >= JOBS);
+    await(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL) == 1);
+    await(stage_stat(s, "after", "enqueued") == 2); /* what follows the batch, and what the schedule has */
+    cancel_one_that_runs(s);
+    free(server_ask(&s->server, "FLUSHALL", NULL)); /* the functions and users stay */
+    await(server_number(&s->server, "HEXISTS", stage_key(s, "limits"), "keyed", NULL) == 1);
+    assert_int_equal(program_end(stage_actor(s, "third", url, "drain=1", "queues=default,o*", NULL)), 0);
+    assert_int_equal(stage_end(second), 0);
+    expect_no_refusal(s, false);
+}
+
+static void a_taker(void **state)
+{
+    static const char *const works[] = {"take api",
+                                        "take api --cost 2",
+                                        "take api --peek",
+                                        "take keyed/a",
+                                        "take own/x --rule 5/1m",
+                                        "take slow",
+                                        "take slow --wait 5s",
+                                        NULL};
+    static const char *const refused[] = {"enqueue mail", "rate set api 2/s", "status", NULL};
+    struct stage *s = *state;
+
+    stage_rate(s, "api", "10/s,burst=5");
+    stage_rate(s, "slow", "5/s,burst=1");
+    stage_rate(s, "keyed", "10/s,by=key");
+    make_user(s, "taker");
+    expect_others_refused(s, "taker"); /* first: what is taken comes back by itself */
+    make_user(s, "taker");
+    expect_all(s, works, 0);
+    expect_no_refusal(s, false);
+    expect_all(s, refused, 77);
+}
+
+static void a_viewer(void **state)
+{
+    static const char *const works[] = {
+        "status",    "why a",      "job show a",   "queue list",    "rate list",       "rate show mail",
+        "rate log",  "batch list", "batch show b", "schedule list", "schedule show n", "doctor",
+        "why later", NULL};
+    static const char *const refused[] = {
+        "enqueue mail", "rate set mail 2/s", "rate pause mail 1h", "queue pause default", "take mail",
+        "job cancel a", "batch pause b",     "schedule remove n",  "dead retry --all",    NULL};
+    struct stage *s = *state;
+
+    make_user(s, "operator");
+    expect_all(s,
+               (const char *const[]){"rate set mail 1/m,burst=1", "enqueue mail --id a",
+                                     "enqueue mail --batch b", "enqueue mail --id later --in 1h",
+                                     "schedule add n @daily mail", NULL},
+               0);
+    make_user(s, "viewer");
+    expect_all(s, works, 0);
+    expect_no_refusal(s, true);
+    expect_all(s, refused, 77);
+    expect_others_refused(s, "viewer");
+    weir(s, "doctor");
+    assert_non_null(strstr(o.out, "ok: permissions: user it has the rights of a viewer"));
+}
+
+/* ---- Where it comes from */
+
+static bool may(struct stage *s, const char *right, const char *command)
+{
+    char *answer = NULL;
+    bool wrong = true, allowed;
+
+    free(server_ask(&s->server, "ACL", "SETUSER", "tried", "reset", "+@all", right, NULL));
+    for (int n = 0; n < 4 && wrong; n++) {
+        free(answer);
+        answer = server_ask(&s->server, "ACL", "DRYRUN", "tried", command, "k", n > 0 ? "k" : NULL,
+                            n > 1 ? "1" : NULL, n > 2 ? "1" : NULL, NULL);
+        wrong = strstr(answer, "wrong number") != NULL;
+    }
+    allowed = strcmp(answer, "OK") == 0;
+    if (!allowed && !strstr(answer, "has no permissions"))
+        fail_msg("%s: %s", command, answer);
+    free(answer);
+    return allowed;
+}
+
+/* rights.awk knows what each command does with its keys; Redis knows it too. */
+static void commands_need_what_the_source_says(void **state)
+{
+    static const struct {
+        const char *list;
+        bool with_read, with_write;
+    } kinds[] = {
+        {"plain", true, true}, {"reads", true, false}, {"writes", false, true}, {"both", false, false}};
+    struct stage *s = *state;
+    char source[16384], *at, *rest, *end;
+    int count = 0;
+
+    assert_true(read_text("core/script", "rights.awk", source, sizeof source));
+    rest = strstr(source, "split(\"");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        at = rest + strlen("split(\"");
+        end = strstr(at, kinds[i].list);
+        assert_non_null(end);
+        rest = strstr(end, "split(\"");
+        *end = '\0';
+        while ((at = strtok_r(at, "\" ,\\\n", &end))) {
+            if (may(s, "%R~k", at) != kinds[i].with_read || may(s, "%W~k", at) != kinds[i].with_write ||
+                !may(s, "~k", at))
+                fail_msg("%s is not one of the %s", at, kinds[i].list);
+            count++;
+            at = NULL;
+        }
+    }
+    assert_true(count > 50);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_producer, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(a_worker, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(a_taker, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(a_viewer, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(commands_need_what_the_source_says, open_stage, close_stage),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("acl", tests, NULL, NULL);
+}
