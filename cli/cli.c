@@ -20,27 +20,66 @@ static void list_names(const char *const *names, char *out, size_t size)
                                             : ", ");
 }
 
+/* How the rows of actions begin. */
+struct row {
+    const char *name, *flags;
+};
+
+static const struct row *row_at(const void *rows, size_t size, size_t i)
+{
+    return (const struct row *)((const char *)rows + i * size);
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = words; (at = strstr(at, word)); at += len)
+        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+static int wrong_flag(struct cli *cli, const char *action, const char *flag, const void *rows, size_t size,
+                      size_t count)
+{
+    const char *names[ACTIONS_MOST + 1] = {NULL}, *what = cli->command->name;
+    char who[256] = "";
+    int found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (has_word(row_at(rows, size, i)->flags, flag))
+            names[found++] = row_at(rows, size, i)->name;
+    list_names(names, who, sizeof who);
+    return error_set(&cli->error, WEIR_EUSAGE, "%s %s --%s: only %s %s %s it; leave it out", what, action,
+                     flag, what, who, found == 1 ? "has" : "have");
+}
+
 int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count)
 {
     const char *names[ACTIONS_MOST + 1] = {NULL}, *what = cli->command->name, *likely;
     char all[256] = "";
+    int chosen = -1;
 
     if (word && strcmp(word, "ls") == 0)
         word = "list";
-    for (size_t i = 0; i < count && i < ACTIONS_MOST; i++) {
-        names[i] = *(const char *const *)((const char *)rows + i * size);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = row_at(rows, size, i)->name;
         if (word && strcmp(names[i], word) == 0)
-            return (int)i;
+            chosen = (int)i;
     }
     list_names(names, all, sizeof all);
     if (!word)
         error_set(&cli->error, WEIR_EUSAGE, "%s: what to do is missing; there are %s", what, all);
-    else if ((likely = likely_word(word, names)))
+    else if (chosen < 0 && (likely = likely_word(word, names)))
         error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; did you mean %s %s?", what, word, what,
                   likely);
-    else
+    else if (chosen < 0)
         error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; there are %s", what, word, all);
-    return -1;
+    for (int i = 0; i < cli->given_count && chosen >= 0; i++)
+        if (!has_word(row_at(rows, size, (size_t)chosen)->flags, cli->given[i]))
+            chosen = wrong_flag(cli, word, cli->given[i], rows, size, count);
+    return chosen < 0 ? -1 : chosen;
 }
 
 struct weir *cli_client(struct cli *cli)

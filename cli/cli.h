@@ -65,10 +65,9 @@ struct command {
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
 /* Was that flag given? */
 bool cli_gave(const struct cli *cli, const char *flag);
-/* Refuses the flags that were given and are none of an action's, which are names with blanks between them. */
-WEIR_CHECKED int cli_check_flags(struct cli *cli, const char *action, const char *flags);
-/* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with
- * its name. -1 and cli->error when there is none: which one is likely, or all of them. */
+/* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with two texts: its
+ * name, and its flags with blanks between them. -1 and cli->error when there is none: which one is likely, or all of them; also when a
+ * flag was given that is not the action's. */
 int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count);
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
  * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */

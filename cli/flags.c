@@ -232,25 +232,6 @@ bool cli_gave(const struct cli *cli, const char *flag)
     return false;
 }
 
-static bool has_word(const char *words, const char *word)
-{
-    size_t len = strlen(word);
-
-    for (const char *at = words; (at = strstr(at, word)); at += len)
-        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
-            return true;
-    return false;
-}
-
-int cli_check_flags(struct cli *cli, const char *action, const char *flags)
-{
-    for (int i = 0; i < cli->given_count; i++)
-        if (!has_word(flags, cli->given[i]))
-            return error_set(&cli->error, WEIR_EUSAGE, "%s %s --%s: not a flag of it; leave it out",
-                             cli->command->name, action, cli->given[i]);
-    return 0;
-}
-
 /* ---- The password of --redis */
 
 /* What stands between :// and the last @; no login when a path begins there. */

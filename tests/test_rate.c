@@ -191,7 +191,7 @@ static void test_wrong_use(void **state)
     fails("frobnicate", 64, "rate frobnicate: unknown; there are set");
     fails("set mail", 64, "rate set: takes NAME RULE...");
     fails("use mail", 64, "rate use: takes TYPE NAME...");
-    fails("unuse mail --cost 3", 64, "rate unuse: takes TYPE NAME...");
+    fails("unuse mail", 64, "rate unuse: takes TYPE NAME...");
     fails("unuse mail acct --cost 3", 64, "rate unuse --cost: only rate use has it");
     fails("use mail --cost 0", 64, "rate use --cost 0: below 1");
     fails("show mail --dry-run", 64, "rate show --dry-run: only rate set, unuse and remove have it");

@@ -355,38 +355,20 @@ static int run_seal(struct cli *cli, struct weir *w, const struct batch_flags *f
 }
 
 static const struct action {
-    const char *name;
+    const char *name, *flags;
     int operands;
     int (*run)(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv);
-    bool watch, destroys, then; /* has it these flags? */
 } actions[] = {
-    {.name = "list", .run = run_list},
-    {.name = "show", .operands = 1, .run = run_show, .watch = true},
-    {.name = "cancel", .operands = 1, .run = run_cancel, .destroys = true},
-    {.name = "pause", .operands = 1, .run = run_pause},
-    {.name = "resume", .operands = 1, .run = run_resume},
-    {.name = "seal", .operands = 1, .run = run_seal, .then = true},
+    {"list", "", 0, run_list},   {"show", "watch", 1, run_show}, {"cancel", "dry-run yes", 1, run_cancel},
+    {"pause", "", 1, run_pause}, {"resume", "", 1, run_resume},  {"seal", "then queue", 1, run_seal},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 static int check_call(struct cli *cli, const struct action *action, const struct batch_flags *f, int operands)
 {
-    const struct {
-        const char *flag;
-        bool given, allowed;
-    } given[] = {
-        {"watch", f->watch, action->watch}, {"dry-run", f->dry_run, action->destroys},
-        {"yes", f->yes, action->destroys},  {"then", f->then, action->then},
-        {"queue", f->queue, action->then},
-    };
-
     if (operands != action->operands)
         return error_set(&cli->error, WEIR_EUSAGE, "batch %s: %s; see weir batch --help", action->name,
                          action->operands ? "needs the NAME of one batch" : "takes nothing more");
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i].given && !given[i].allowed)
-            return error_set(&cli->error, WEIR_EUSAGE, "batch %s --%s: not a flag of it; leave it out",
-                             action->name, given[i].flag);
     if (f->queue && !f->then)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "batch seal --queue: is for the job that follows; add --then");

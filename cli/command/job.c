@@ -310,17 +310,17 @@ static int run_cancel(struct cli *cli, struct weir *w, const char *id, const cha
     return status;
 }
 
-static int check_words(struct cli *cli, int operands, char **argv, const char *lock)
+static int check_words(struct cli *cli, int operands, char **argv)
 {
-    static const char *const names[] = {"show", "cancel"};
+    static const struct {
+        const char *name, *flags;
+    } actions[] = {{"show", ""}, {"cancel", "unique"}};
 
-    if (cli_choose(cli, operands ? argv[0] : NULL, names, sizeof *names, 2) < 0)
+    if (cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, 2) < 0)
         return cli->error.status;
     if (operands != 2)
         return error_set(&cli->error, WEIR_EUSAGE, "job %s: wants the id of one job; weir enqueue prints it",
                          argv[0]);
-    if (lock && strcmp(argv[0], "cancel") != 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "job show --unique: only job cancel has it; leave it out");
     return 0;
 }
 
@@ -337,7 +337,7 @@ static int run_job(struct cli *cli, int argc, char **argv)
     int operands, status = cli_parse(cli, flags, argc, argv, &operands);
 
     if (status == 0)
-        status = check_words(cli, operands, argv, lock);
+        status = check_words(cli, operands, argv);
     if (status != 0)
         return status;
     if (!(w = cli_client(cli)))

@@ -154,32 +154,16 @@ static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *
 /* ---- The table */
 
 static const struct action {
-    const char *name;
+    const char *name, *flags;
     int operands; /* behind the name */
-    bool destroys;
     int (*run)(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue);
 } actions[] = {
-    {.name = "list", .run = run_list},
-    {.name = "pause", .operands = 1, .run = run_pause},
-    {.name = "resume", .operands = 1, .run = run_resume},
-    {.name = "purge", .operands = 1, .destroys = true, .run = run_purge},
+    {"list", "", 0, run_list},
+    {"pause", "", 1, run_pause},
+    {"resume", "", 1, run_resume},
+    {"purge", "type dry-run yes", 1, run_purge},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
-
-static int check_call(struct cli *cli, const struct action *action, const struct queue_flags *flags,
-                      int operands)
-{
-    if (operands != action->operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "queue %s: takes %s; weir help queue has examples",
-                         action->name, action->operands ? "the name of one queue" : "nothing more");
-    if ((flags->dry_run || flags->yes || flags->type) && !action->destroys)
-        return error_set(&cli->error, WEIR_EUSAGE, "queue %s --%s: only queue purge has it; leave it out",
-                         action->name,
-                         flags->dry_run ? "dry-run"
-                         : flags->yes   ? "yes"
-                                        : "type");
-    return 0;
-}
 
 static int run_queue(struct cli *cli, int argc, char **argv)
 {
@@ -202,8 +186,9 @@ static int run_queue(struct cli *cli, int argc, char **argv)
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
-    if (check_call(cli, action, &given, operands - 1) < 0)
-        return cli->error.status;
+    if (operands - 1 != action->operands)
+        return error_set(&cli->error, WEIR_EUSAGE, "queue %s: takes %s; weir help queue has examples",
+                         action->name, action->operands ? "the name of one queue" : "nothing more");
     if (!(w = cli_client(cli)))
         return cli->error.status;
     status = action->run(cli, w, &given, argv[1]);

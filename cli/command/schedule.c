@@ -327,8 +327,7 @@ static int run_action(struct cli *cli, const struct schedule_flags *f, int opera
     if (operands - 1 < action->least || operands - 1 > action->most)
         return error_set(&cli->error, WEIR_EUSAGE, "schedule %s: takes %s; weir help schedule has examples",
                          action->name, action->operands);
-    if (cli_check_flags(cli, action->name, action->flags) < 0 || check_values(cli, f) < 0 ||
-        !(w = cli_client(cli)))
+    if (check_values(cli, f) < 0 || !(w = cli_client(cli)))
         return cli->error.status;
     status = action->run(cli, w, f, argv);
     weir_free(w);

@@ -89,8 +89,7 @@ static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **ar
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
-    if (cli_check_flags(cli, action->name, action->flags) < 0 || check_values(cli, f) < 0 ||
-        check_choice(cli, action, f, argc - 1) < 0)
+    if (check_values(cli, f) < 0 || check_choice(cli, action, f, argc - 1) < 0)
         return cli->error.status;
     f->filter.ids = (const char *const *)argv + 1;
     f->filter.id_count = (size_t)argc - 1;

@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
 
-#define COST_NOT_GIVEN LLONG_MIN
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
 
 static int run_rate(struct cli *cli, int argc, char **argv);
@@ -165,71 +163,31 @@ static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *
 }
 
 static const struct action {
-    const char *name;
+    const char *name, *flags;
     const char *operands;
     int least, most; /* operands */
     int (*run)(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-    bool dry_run, cost, yes, verbose; /* has it these flags? */
 } actions[] = {
-    {.name = "set",
-     .operands = "NAME RULE...",
-     .least = 2,
-     .most = OPERANDS_MAX,
-     .run = run_set,
-     .dry_run = true},
-    {.name = "use",
-     .operands = "TYPE NAME...",
-     .least = 2,
-     .most = OPERANDS_MAX,
-     .run = run_use,
-     .cost = true},
-    {.name = "unuse",
-     .operands = "TYPE NAME...",
-     .least = 2,
-     .most = OPERANDS_MAX,
-     .run = rate_run_unuse,
-     .dry_run = true,
-     .yes = true},
-    {.name = "weight", .operands = "NAME KEY N", .least = 3, .most = 3, .run = run_weight},
-    {.name = "pause", .operands = "NAME DURATION", .least = 2, .most = 2, .run = run_pause},
-    {.name = "resume", .operands = "NAME", .least = 1, .most = 1, .run = run_resume},
-    {.name = "list", .operands = "nothing more", .run = rate_run_list},
-    {.name = "show", .operands = "NAME", .least = 1, .most = 1, .run = rate_run_show, .verbose = true},
-    {.name = "remove",
-     .operands = "NAME",
-     .least = 1,
-     .most = 1,
-     .run = rate_run_remove,
-     .dry_run = true,
-     .yes = true},
-    {.name = "log", .operands = "nothing more", .run = rate_run_log},
+    {"set", "dry-run", "NAME RULE...", 2, OPERANDS_MAX, run_set},
+    {"use", "cost", "TYPE NAME...", 2, OPERANDS_MAX, run_use},
+    {"unuse", "dry-run yes", "TYPE NAME...", 2, OPERANDS_MAX, rate_run_unuse},
+    {"weight", "", "NAME KEY N", 3, 3, run_weight},
+    {"pause", "", "NAME DURATION", 2, 2, run_pause},
+    {"resume", "", "NAME", 1, 1, run_resume},
+    {"list", "", "nothing more", 0, 0, rate_run_list},
+    {"show", "verbose", "NAME", 1, 1, rate_run_show},
+    {"remove", "dry-run yes", "NAME", 1, 1, rate_run_remove},
+    {"log", "", "nothing more", 0, 0, rate_run_log},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
 
-/* Are there as many operands as the action takes, and only its flags? A cost alone is enough to use. */
-static int check_call(struct cli *cli, const struct action *action, const struct rate_flags *flags,
-                      int operands)
+/* Are there as many operands as the action takes? A cost alone is enough to use. */
+static int check_operands(struct cli *cli, const struct action *action, int operands)
 {
-    const struct {
-        const char *flag;
-        bool given, taken;
-        const char *who;
-    } given[] = {
-        {"dry-run", flags->dry_run, action->dry_run, "rate set, unuse and remove have"},
-        {"yes", flags->yes, action->yes, "rate unuse and remove have"},
-        {"cost", flags->cost != 0, action->cost, "rate use has"},
-        {"verbose", flags->verbose, action->verbose, "rate show has"},
-    };
-    int least = action->least - (action->cost && flags->cost);
-
-    if (operands < least || operands > action->most)
-        return error_set(&cli->error, WEIR_EUSAGE, "rate %s: takes %s; weir help rate has examples",
-                         action->name, action->operands);
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i].given && !given[i].taken)
-            return error_set(&cli->error, WEIR_EUSAGE, "rate %s --%s: only %s it; leave it out", action->name,
-                             given[i].flag, given[i].who);
-    return 0;
+    if (operands >= action->least - cli_gave(cli, "cost") && operands <= action->most)
+        return 0;
+    return error_set(&cli->error, WEIR_EUSAGE, "rate %s: takes %s; weir help rate has examples", action->name,
+                     action->operands);
 }
 
 /* A word such as -1/s is meant for a rule and would be taken for a flag. */
@@ -246,7 +204,7 @@ static int check_negative(struct cli *cli, char **argv)
 
 static int run_rate(struct cli *cli, int argc, char **argv)
 {
-    struct rate_flags given = {.cost = COST_NOT_GIVEN};
+    struct rate_flags given = {.cost = 0};
     const struct flag flags[] = {{.name = "dry-run",
                                   .kind = FLAG_BOOL,
                                   .help = "change nothing; set: show when what waits would have started, "
@@ -274,15 +232,14 @@ static int run_rate(struct cli *cli, int argc, char **argv)
 
     if (check_negative(cli, argv) < 0 || cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
-    if (given.cost != COST_NOT_GIVEN && given.cost < 1)
+    if (cli_gave(cli, "cost") && given.cost < 1)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "rate use --cost %lld: below 1; give the slots a job takes", given.cost);
-    given.cost = given.cost == COST_NOT_GIVEN ? 0 : given.cost;
     chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
-    if (check_call(cli, action, &given, operands - 1) < 0)
+    if (check_operands(cli, action, operands - 1) < 0)
         return cli->error.status;
     w = cli_client(cli);
     if (!w)
