@@ -334,6 +334,11 @@ int64_t naive_count(const struct naive *n, int64_t s_us, int64_t most, int64_t c
     return k;
 }
 
+static int64_t rounded_up(ticks whole, int64_t part)
+{
+    return whole <= 0 ? 0 : (int64_t)((whole + part - 1) / part);
+}
+
 static struct naive_start *start_of(struct naive *n, int64_t at_us, int job)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -350,12 +355,15 @@ void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, in
     if (start) {
         start->least -= cost;
         start->most -= cost;
-        int64_t last_us = n->last_us > now_us + NAIVE_AHEAD ? n->last_us : now_us + NAIVE_AHEAD;
+        int64_t last_us = n->last_us > now_us ? n->last_us : now_us;
 
         if (last_us > at_us) /* for so long it could have been empty before the last start */
             given -= (ticks)(last_us - at_us) * n->rule.count;
         if (given > 0)
             n->level -= given;
+        if (is_bucket(n)) /* each start is followed by one slot at least */
+            n->last_us =
+                at_most(n->last_us, rounded_up(n->level_at + n->level - n->rule.period_us, n->rule.count));
         return;
     }
     for (size_t i = 0; i < n->count; i++)
@@ -399,11 +407,6 @@ static int64_t used_at_least(const struct naive *n, int64_t at_us)
         naive_free(&tried);
     }
     return n->rule.burst - low;
-}
-
-static int64_t rounded_up(ticks whole, int64_t part)
-{
-    return whole <= 0 ? 0 : (int64_t)((whole + part - 1) / part);
 }
 
 /* And at most; that can be more than ever fits, where a job cost more. */

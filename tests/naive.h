@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAIVE_AHEAD 5000 /* us: no start is granted further ahead */
-
 enum naive_kind {
     NAIVE_GCRA,
     NAIVE_TOKEN_BUCKET,
@@ -63,8 +61,7 @@ const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job);
 /* The job that started at s has cost that much less, or more. */
 void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, int job);
 void naive_charge(struct naive *n, int64_t now_us, int64_t cost);
-/* Another rule: what is in use stays in use, as if taken at the last start, which can be NAIVE_AHEAD from
- * now. Not from or to concurrency, whose jobs in flight are not kept here: naive_fill, with what is in use at
+/* Another rule: what is in use stays in use, as if taken at the last start, which may be granted ahead. Not from or to concurrency, whose jobs in flight are not kept here: naive_fill, with what is in use at
  * least and at most. */
 void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t least, int64_t most);
 void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us);

@@ -796,16 +796,15 @@ static void test_the_true_cost_is_taken_or_given_back(void **state)
     keep_tokens();
     must(turns_settle_cost("w", tokens[0], 2, &stale));
     assert_int_equal(stale, 0);
-    expect_claim(
-        "b"); /* three were given back but for the 5 ms that a start may lie ahead, and b takes two */
-    expect_next(100000 + GATE_AHEAD_US - LEAD_US);
+    expect_claim("b"); /* three were given back, and b takes two */
+    expect_next(100000 - LEAD_US);
     keep_tokens();
     must(turns_settle_cost("w", tokens[0], 4, &stale));
     settle("w", SETTLE_DEAD, tokens[0], 0, "x");
     must(turns_settle_cost("w", tokens[0], 1, &stale)); /* no lease of its own: changes nothing */
     turns.now_us += 100000;
     expect_claim("");
-    expect_next(2 * 100000 + GATE_AHEAD_US - LEAD_US);
+    expect_next(2 * 100000 - LEAD_US);
     turns.now_us += 2 * 100000;
     expect_claim("c");
 }
@@ -824,6 +823,92 @@ static void test_the_first_true_cost_of_a_type_wakes_its_key(void **state)
     keep_tokens();
     must(turns_settle_cost("w", tokens[0], 1, &stale));
     expect_claim("b");
+}
+
+/* Of the last claim's lease number i. */
+static int64_t slot_of(size_t i)
+{
+    return turns.claim.leases[i].slot_us;
+}
+
+static void settle_unstarted(size_t first, size_t end)
+{
+    struct args a;
+    int64_t stale;
+
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    for (size_t i = first; i < end; i++)
+        settle_end(&a, SETTLE_BACK, tokens[i], 1, NULL);
+    must(turns_send(&a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    assert_int_equal(stale, 0);
+}
+
+/* Granted ahead and given back before they start, jobs leave no trace at their gates: they get the same slots again.
+ */
+static void test_what_has_not_started_gives_its_slots_back(void **state)
+{
+    static const char *const rules[] = {"gcra:100/1000000/1",         "gcra:10000/7000000/1",
+                                        "token-bucket:100/1000000/1", "gcra:100/1000000/1,by=key",
+                                        "fixed-window:3/10000/0",     "sliding-log:3/10000"};
+
+    for (size_t r = 0; r < COUNT(rules); r++) {
+        size_t first = 3;
+        int64_t slots[6];
+
+        scene_begin(state);
+        start("w");
+        must(turns_rate("slow", rules[r]));
+        enqueue("default", "slow", "a b c d e f");
+        ask.ahead_us = 50000;
+        ask.far = 10;
+        expect_claim("a b c d e f");
+        keep_tokens();
+        for (size_t i = 0; i < COUNT(slots); i++)
+            slots[i] = slot_of(i);
+        turns.now_us += 1000;
+        settle_unstarted(first, COUNT(slots));
+        expect_claim("d e f");
+        for (size_t i = first; i < COUNT(slots); i++)
+            assert_int_equal(slot_of(i - first), slots[i]);
+    }
+}
+
+/* Under other rules nobody knows what they still stand for. */
+static void test_slots_of_other_rules_stay_used(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    ask.ahead_us = 50000;
+    ask.far = 10;
+    expect_claim("a b c");
+    keep_tokens();
+    must(turns_rate("slow", "10/1000000/1"));
+    settle_unstarted(1, 3);
+    expect_claim("");
+    turns.now_us += 20000 + 100000;
+    expect_claim("b");
+}
+
+/* A job that was cancelled while it waited for its start has ended, and its slot is free. */
+static void test_a_cancelled_job_that_has_not_started_gives_its_slot_back(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    ask.ahead_us = 15000;
+    ask.far = 1;
+    expect_claim("a b");
+    keep_tokens();
+    must(turns_script("cancel", (const char *[]){"b", "tell", "w", token_texts[1]}, 4));
+    settle_unstarted(1, 2);
+    expect_claim("c");
+    assert_int_equal(slot_of(0), BEGIN_US + 10000);
+    expect_counters("slow", "enqueued 3, pulled 2, parked 1, served 1, back 1, cancelled 1");
 }
 
 /* The last word of a fixed window's state: the slots that are used. */
@@ -1155,6 +1240,9 @@ int main(void)
         TEST(the_first_true_cost_of_a_type_wakes_its_key),
         TEST(nothing_is_given_back_to_other_rules),
         TEST(what_was_not_spent_lets_others_start),
+        TEST(what_has_not_started_gives_its_slots_back),
+        TEST(slots_of_other_rules_stay_used),
+        TEST(a_cancelled_job_that_has_not_started_gives_its_slot_back),
         TEST(a_throttled_job_pauses_its_limits),
         TEST(a_throttled_job_of_a_key_pauses_that_key_only),
         TEST(without_a_time_the_pause_doubles),

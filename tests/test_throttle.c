@@ -536,7 +536,7 @@ static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t dela
     }
 }
 
-static void end_job(struct args *a, int n, enum settle_verb verb)
+static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted)
 {
     struct sim_job *job = &sim_jobs[n];
     int64_t delay_us = sim_chance(3) ? SECOND_US : sim_pick(0, 3 * SECOND_US);
@@ -544,14 +544,15 @@ static void end_job(struct args *a, int n, enum settle_verb verb)
     if (verb == SETTLE_THROTTLED && sim_chance(2))
         delay_us = SETTLE_NO_TIME;
     if (verb != SETTLE_FINISH && sim_ends_cancelled(n)) {
-        settle_end(a, verb, sim_token(n), verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST : 0, "no");
+        settle_end(a, verb, sim_token(n), verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST : unstarted, "no");
         return;
     }
     if (verb > SETTLE_DEAD || (sim.lives && verb == SETTLE_RETRY)) {
         end_alive(a, n, verb, delay_us);
         return;
     }
-    settle_end(a, verb, sim_token(n), delay_us, verb == SETTLE_DEAD ? "no\nway" : NULL);
+    settle_end(a, verb, sim_token(n), verb == SETTLE_BACK ? unstarted : delay_us,
+               verb == SETTLE_DEAD ? "no\nway" : NULL);
     if (verb == SETTLE_DEAD) {
         job->attempts++;
         if (job->batch >= 0)
@@ -634,8 +635,8 @@ static enum settle_verb any_verb(void)
 /* Part of what the worker has ends; often one of them twice. */
 static void settle_some(struct worker *worker)
 {
-    static int list[SIM_JOBS], back[SIM_JOBS];
-    int count = sim_leases(worker->id, list), kept = 0, back_count = 0, again = -1;
+    static int list[SIM_JOBS], back[SIM_JOBS], unstarted[SIM_JOBS];
+    int count = sim_leases(worker->id, list), kept = 0, back_count = 0, unstarted_count = 0, again = -1;
     struct args a;
 
     for (int i = 0; i < count; i++)
@@ -650,16 +651,23 @@ static void settle_some(struct worker *worker)
         if (sim_jobs[n].slot_us > 0 && sim_chance(sim.spends ? 2 : 6)) {
             settle_cost(&a, sim_token(n), cost);
             sim_true_cost(n, cost);
+        } else if (sim_jobs[n].slot_us > 0 && sim_chance(4)) {
+            end_job(&a, n, SETTLE_BACK, true);
+            unstarted[unstarted_count++] = n;
+            if (sim_jobs[n].place == SIM_WAITING)
+                back[back_count++] = n;
+            again = n;
+            continue;
         }
         if (sim_jobs[n].cancelled && sim_chance(2)) {
-            end_job(&a, n, SETTLE_CANCELLED);
+            end_job(&a, n, SETTLE_CANCELLED, false);
             continue;
         }
         if (!sim_chance(3)) {
             sim_jobs[n].ending = true;
             continue;
         }
-        end_job(&a, n, any_verb());
+        end_job(&a, n, any_verb(), false);
         if (sim_jobs[n].place == SIM_WAITING)
             back[back_count++] = n;
         again = n;
@@ -668,6 +676,8 @@ static void settle_some(struct worker *worker)
     if (again >= 0)
         settle_end(&a, SETTLE_RETRY, sim_token(again), 0, NULL);
     settle_send(&a, again >= 0);
+    for (int i = 0; i < unstarted_count; i++) /* after what others were charged */
+        sim_true_cost(unstarted[i], 0);
     for (int i = 0; i < kept; i++)
         sim_unlease(list[i]);
     sim_return(back, back_count);

@@ -155,7 +155,7 @@ static void settle_one(struct args *a, const struct task *task)
         settle_end(a, SETTLE_CANCELLED, task->token, 0, NULL);
         break;
     case END_BACK:
-        settle_end(a, SETTLE_BACK, task->token, 0, NULL);
+        settle_end(a, SETTLE_BACK, task->token, atomic_load(&task->begun_us) == 0, NULL);
         break;
     case END_THROTTLED:
         settle_end(a, SETTLE_THROTTLED, task->token, task->after_s >= 0 ? delay_us(task) : SETTLE_NO_TIME,

@@ -9,7 +9,8 @@
 --         "retry" token delay_us reason    one more attempt used; runs again after the delay
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
 --                                          where they are keyed; back to the head of its lane, no attempt used
---         "back"  token "0" ""             handed back to the head of its lane as it is
+--         "back"  token unstarted ""       handed back to the head of its lane as it is; unstarted 1: it has not started, and gives
+--                                          its slots back as well; else 0
 --         "interrupted" token most reason  its handler died: back to the head of its lane, counted as interrupted and not as an
 --                                          attempt; dead when that was so for the most-th time
 --         "dead"  token "0" reason         one more attempt used, the last one
@@ -143,19 +144,36 @@ function verbs.back(job, back)
     lease.count(job.type, 'back', 1)
 end
 
--- The job cost that much in truth. To rules that did not hold it as it started nothing is given back. As long as nobody knows that jobs of its type do, who waits for what they give back may not be
--- listed: its own queue is looked at all the same.
-function verbs.cost(job)
-    local difference, kind = job.delay_us - lease.cost_of(job.token), types.load(job.type)
-    local gives = difference < 0 and lease.rules_of(job.token) == kind.digest
-    for _, e in ipairs(types.gates(job.type, job.key)) do
-        if difference > 0 then gate.charge(e, difference) end
-        if gives then
-            gate.give(e, lease.slot_of(job.token), -difference)
-            if not kind.spends then lane.wait_at(job.queue, e.name, true) end
-            lane.opened(e.name)
-        end
+-- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back. As long as
+-- nobody knows that jobs of its type do, who waits for what they give back may not be listed: its own queue is looked at all the same.
+local function give(job, gates, n)
+    local kind = types.load(job.type)
+    if lease.rules_of(job.token) ~= kind.digest then return end
+    for _, e in ipairs(gates) do
+        gate.give(e, lease.slot_of(job.token), n)
+        if not kind.spends then lane.wait_at(job.queue, e.name, true) end
+        lane.opened(e.name)
     end
+end
+
+-- The job cost that much in truth.
+function verbs.cost(job)
+    local difference, gates = job.delay_us - lease.cost_of(job.token), types.gates(job.type, job.key)
+    if difference < 0 then give(job, gates, -difference) end
+    for _, e in ipairs(difference > 0 and gates or {}) do gate.charge(e, difference) end
+end
+
+local function later_slot_first(a, b) return a.unstarted > b.unstarted end
+
+-- Those that have not started give back what they took, the last one first: what nobody took after it comes back whole. Where a key
+-- holds something else than a gate, the slots of its job stay used.
+local function give_unstarted(jobs)
+    local unstarted = {}
+    for _, job in ipairs(jobs) do
+        if job.unstarted and not types.wrong(job.type, job.key) then unstarted[#unstarted + 1] = job end
+    end
+    sort(unstarted, later_slot_first)
+    for _, job in ipairs(unstarted) do give(job, types.gates(job.type, job.key), lease.cost_of(job.token)) end
 end
 
 -- Who comes back otherwise has ended by the word of its handler, and did not kill its worker.
@@ -171,9 +189,10 @@ local function read_end(ARGV, i, leaving, costs)
     end
     if not STAYS[verb] then of_lane = lease.usual(of_lane) end
     local queue, name, key = lease.lane_parts(of_lane)
-    local list = verb == 'cost' and costs or leaving
+    local list, slot = verb == 'cost' and costs or leaving, verb == 'back' and n == 1 and lease.slot_of(token) or 0
     list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], tag = ARGV[2] .. ':' .. lease.token_head(token), delay_us = n,
-                       lane = of_lane, queue = queue, type = name, key = key, reason = ARGV[i + 3]}
+                       lane = of_lane, queue = queue, type = name, key = key, reason = ARGV[i + 3],
+                       unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
 
 -- Fills done with the places of groups of done jobs (first, last, first, ...), costs and leaving with all others.
@@ -232,6 +251,7 @@ local function settle_ends(worker, leaving)
     wrong = wrong_keys(found)
     if wrong then return nil, wrong end
     local back = {}
+    give_unstarted(found)
     for _, job in ipairs(found) do verbs[job.verb](job, back) end
     for _, job in ipairs(found) do lane.release(job.token) end
     lane.give_all_back(back)

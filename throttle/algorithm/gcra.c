@@ -224,12 +224,20 @@ int gcra_charge(struct gate *g, int64_t now_us, int64_t slots)
     return status;
 }
 
+/* Every start is a T before TAT at least. */
+static int64_t latest_start(const struct gate *g)
+{
+    wide latest = tat_parts(g) - g->rule.period_us;
+
+    return latest > 0 ? (int64_t)rounded_up(latest, g->rule.count) : 0;
+}
+
 /* What is given back is all, but no more than any later start found in use: so much had drained unused by
  * then. Without memory no start is later than the last one that was granted ahead. */
 void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     wide all = (wide)slots * g->rule.period_us, count = g->rule.count;
-    wide given = all - (wide)most(0, most(now_us + GATE_AHEAD_US, g->word[LAST_US]) - s_us) * count, tat;
+    wide given = all - (wide)most(0, most(now_us, g->word[LAST_US]) - s_us) * count, tat;
     int first = find_low(g, s_us);
 
     given = given > 0 ? given : 0;
@@ -240,6 +248,7 @@ void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
     given = given < all ? given : all;
     tat = tat_parts(g) - given;
     set_tat(g, tat > 0 ? tat : 0);
+    g->word[LAST_US] = least(g->word[LAST_US], latest_start(g));
     subtract_lows(g, first,
                   &(struct gate_low){.us = (int64_t)(given / count), .rem = (int64_t)(given % count)});
 }

@@ -8,8 +8,8 @@
 -- found in use, TAT - s just before it: so much of the difference had drained unused by then. LOWS remembers that: entries "s_us,us,rem;",
 -- of each start that found less in use than all starts after it, oldest first. It is kept where jobs are known to give back, from the
 -- first start of such a job on, by every start at the gate. When there are too many, two become one that gives back less.
--- Without LOWS, or for a start from before them: no start is later than AHEAD from now, or than last_us, so none found less in use than
--- d T less the time until then.
+-- Without LOWS, or for a start from before them: no start is later than now, or than last_us, so none found less in use than
+-- d T less the time until then. Every start is a T before TAT at least, so when one did not start after all, the last one is no later than that.
 -- uses: exact
 
 local times, slots = exact.times, exact.slots
@@ -226,7 +226,7 @@ end
 function gcra.give(g, s, cost)
     local count, lows = g.rule.count, g.lows
     local q, r = times(g.rule, cost)
-    local most_us, most_rem = q - max(0, max(now + exact.AHEAD, g.last) - s), r
+    local most_us, most_rem = q - max(0, max(now, g.last) - s), r
     if most_us < 0 then most_us, most_rem = 0, 0 end
     local first = lows and lows_find(lows, s)
     if lows and not lows[first] then
@@ -237,6 +237,8 @@ function gcra.give(g, s, cost)
     if is_less(most_us, most_rem, q, r) then q, r = most_us, most_rem end
     g.tat_us, g.tat_rem = minus(g.tat_us, g.tat_rem, q, r, count)
     if g.tat_us < 0 then g.tat_us, g.tat_rem = 0, 0 end
+    local last, rem = minus(g.tat_us, g.tat_rem, g.rule.step_us, g.rule.step_rem, count)
+    g.last = max(0, min(g.last, rem > 0 and last + 1 or last))
     if lows then lows_subtract(lows, first, q, r, count) end
 end
 
