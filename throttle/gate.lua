@@ -23,7 +23,7 @@
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.undo()                                 nothing was loaded or taken
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
---   gate.close()                                saves, and unloads all gates: a call that asks many, one after the other, keeps few
+--   gate.close()                                saves, and unloads all gates: a call that asks many, some after others, keeps few
 --
 -- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
 --
@@ -45,16 +45,26 @@ gate.AHEAD, gate.AHEAD_MOST = exact.AHEAD, exact.AHEAD_MOST
 
 local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
+local KEPT_MOST = 64 -- tables of gates, from call to call
 
 -- Of this call: gates by name, and now as text. A member is set to nil only where it is not: Lua makes room for it, and a table
 -- that is full grows twice as large.
 local gates, stamp, will_forget = {}, nil, false
 
--- Loaded gates, in order. Behind them stand tables of gates that were closed, which load uses again.
+-- Loaded gates, in order. Behind them stand tables of gates of before, which load uses again; false: of one that had more in it than load
+-- sets anew.
 local all, loaded = {}, 0
 
+local function unload()
+    for i = 1, loaded do
+        local g = all[i]
+        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight then all[i] = false end
+    end
+    gates, loaded = {}, 0
+end
+
 local function forget()
-    if loaded > 0 then gates, all, loaded = {}, {}, 0 end
+    unload()
     stamp, will_forget = nil, false
 end
 
@@ -165,14 +175,21 @@ local function unused(g, whole)
     g.algorithm.fresh(g)
 end
 
+-- Ten fields make room for sixteen: Lua need not do so field by field.
+local function new(name, key, whole)
+    return {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false, pause = false,
+            hold_ticket = false, factor = false, flight = false}
+end
+
 local function make(name, key, whole, state)
     loaded = loaded + 1
     local g = all[loaded]
-    if not g then
-        g = {}
+    if g then
+        g.name, g.key, g.base, g.rule, g.algorithm, g.changed = name, key, whole, whole, whole.algorithm, false
+    else
+        g = new(name, key, whole)
         all[loaded] = g
     end
-    g.name, g.key, g.base, g.rule, g.algorithm, g.changed = name, key, whole, whole, whole.algorithm, false
     gates[name] = g
     if not will_forget then
         will_forget = true
@@ -391,13 +408,8 @@ function gate.save()
 end
 
 function gate.close()
-    for i = 1, loaded do
-        local g = all[i]
-        if g.changed then write(g) end
-        gates[g.name] = nil
-        if g.pause or g.hold_ticket or g.factor or g.flight then all[i] = {} end -- load sets none of these to nil
-    end
-    loaded = 0
+    gate.save()
+    unload()
 end
 
 return gate

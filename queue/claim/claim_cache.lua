@@ -10,9 +10,10 @@ local ON = true
 
 local AT = 64 -- "@"
 
--- Slots that all gates of a type for all keys have at this moment: of which type, for jobs of which cost, how many are left and were used.
--- Its lanes start one job each in turn, so these gates are asked once, and what was used is taken once.
-local slots_of, slots_cost, slots_left, slots_used
+-- What all gates of a type for all keys say at this moment: of which type, to jobs of which cost; how many slots are left, and were used. Where
+-- none is free: when the next job may start, and the gate that opens last. The lanes of a type start one job each in turn, so these gates are asked
+-- once, and what was used is taken once.
+local slots_of, slots_cost, slots_left, slots_used, slots_at, slots_closed
 
 -- What a token says of the last slot; the last head that holds no lock until its job starts.
 local slot_at, slot_cost, slot_text, plain_head
@@ -35,24 +36,30 @@ function claim_cache.take_used()
     slots_of, slots_left, slots_used = nil, 0, 0
 end
 
-local function count_open(s, cost, ticket)
-    local n, gates = claim.free, s.gates
+-- How many slots they have now, at most the executors; when one is open at all of them, and the one that opens last.
+local function ask(gates, cost, node, ticket)
+    local n, at, last = claim.free, now, nil
     for i = 1, #gates do
         local e = gates[i]
-        if e.fixed or gate.start(e, cost, s.name, ticket) > now then return 0 end
-        n = gate.count(e, now, n, cost)
+        local t = e.fixed or gate.start(e, cost, node, ticket)
+        if t > at then
+            n, at, last = 0, t, e
+        elseif n > 0 and not e.fixed then
+            n = gate.count(e, now, n, cost)
+        end
     end
-    return n
+    return n, at, last
 end
 
--- How many of most jobs of s may start at this moment, by these gates; it waits there since ticket.
-function claim_cache.count_slots(s, most, cost, ticket)
-    if slots_of ~= s or slots_cost ~= cost or slots_left < 1 then
+-- How many of most jobs of s may start at this moment, by these gates; it waits there since ticket. Where that is 0: when the next one may, and
+-- the gate that opens last.
+function claim_cache.slots(s, most, cost, ticket)
+    if slots_of ~= s or slots_cost ~= cost or slots_left < 1 and slots_used > 0 or not ON then
         claim_cache.take_used()
-        local n = count_open(s, cost, ticket)
-        slots_of, slots_cost, slots_left = s, cost, n
+        slots_of, slots_cost = s, cost
+        slots_left, slots_at, slots_closed = ask(s.gates, cost, s.name, ticket)
     end
-    return slots_left < most and slots_left or most
+    return slots_left < most and slots_left or most, slots_at, slots_closed
 end
 
 -- So many do.

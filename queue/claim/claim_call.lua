@@ -72,6 +72,7 @@ local function begin_room(c)
     c.budget = BUDGET + c.TYPE               -- of jobs and waiters to look at; the first type costs nothing
     c.load = slices.load(nil, true, c.chunk) -- of bytes to read
     c.waking = 2 * c.free + WAKE_MOST        -- of lanes to wake
+    c.left_lanes = 0                         -- jobs that have left lanes without a start: claim_halt
     c.held_taken = 0                         -- held types that were taken back
     c.reserved = c.has_option('r')           -- no idle executor is for jobs without a limit
     c.kept = 0                               -- executors that are not in free now, but left for the queue

@@ -20,7 +20,6 @@ claim_halt.UNKNOWN = 'no handler for its type: no worker has run it for a minute
 
 local batches    -- name -> 'paused', 'cancelled' or false, as far as they were met
 local any_jobs   -- is any job cancelled by its id?
-local from_lanes -- how many jobs have left lanes
 
 local function pause_queues()
     local fields, served = {}, {}
@@ -36,7 +35,7 @@ end
 
 -- Reads what is paused; returns the key that holds something else.
 function claim_halt.begin()
-    batches, from_lanes = {}, 0
+    batches = {}
     if not claim.halts then return nil end
     local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('cancelled', 'hash')
     if wrong then return wrong end
@@ -96,7 +95,7 @@ function claim_halt.head(s, l, ahead)
         local halted, batch
         if claim.halts then halted, batch = stops(entry) end
         if not halted and s.mine then return entry end
-        if claim.budget < 1 or from_lanes >= LANES_MOST then return nil end
+        if claim.budget < 1 or claim.left_lanes >= LANES_MOST then return nil end
         if halted then
             leave(s, entry, l.name, batch)
             claim.count(s, 'back')
@@ -106,12 +105,9 @@ function claim_halt.head(s, l, ahead)
         meet.drop(l, 1)
         s.served = s.served + 1
         claim.count(s, 'unstarted')
-        claim.budget, from_lanes = claim.budget - 1, from_lanes + 1
+        claim.budget, claim.left_lanes = claim.budget - 1, claim.left_lanes + 1
         entry = meet.head(l, TURN_MOST)
     end
 end
-
--- How many jobs have left lanes so far.
-function claim_halt.left_lanes() return from_lanes end
 
 return claim_halt

@@ -16,29 +16,18 @@ local function bury(s, l, entry, e, cost)
     s.served = s.served + 1
 end
 
--- Equal jobs at the head of a lane, whose first is that entry: starts up to most of them.
-local function start_equal(s, l, entry, most, cost, lane_ticket)
-    local jobs, first = l.read, l.read_at
-    if not jobs[first] then jobs, first = l.parked, l.parked_next end
-    if most > 1 then most = start.count_equal(s, jobs, first, most) end
-    local n = start.jobs(s, l, jobs, first, most, cost, claim.visit.ticket, lane_ticket)
-    if n > 0 then meet.drop(l, n) end
-    s.served = s.served + n
-    return n
-end
-
--- How many jobs of a lane to read at once, which may start so many: those for which there are slots, and the one behind.
-local function jobs_to_read(s, most) return (most == 1 and 1 or start.likely(s, most)) + 1 end
-
 -- Starts up to most jobs from the head of a lane. Returns how many; claim.stopped: the gate that stopped it.
 local function serve_lane(s, l, most, lane_ticket)
-    local n, to_read = 0, jobs_to_read(s, most)
-    while n < most and start.room(s) > 0 do
+    local n, ticket, to_read = 0, claim.visit.ticket, (most == 1 and 1 or start.likely(s, most)) + 1 -- those for which there are slots, and the one behind
+    while n < most do
         local entry = halt.head(s, l, to_read)
         if not entry then break end
-        local cost = s.limited and meet.cost(s, entry) or 1
-        local started = start_equal(s, l, entry, min(most - n, start.room(s)), cost, lane_ticket)
-        n = n + started
+        local cost, jobs, first, equal = s.limited and meet.cost(s, entry) or 1, l.read, l.read_at, most - n
+        if not jobs[first] then jobs, first = l.parked, l.parked_next end
+        if equal > 1 then equal = start.count_equal(s, jobs, first, equal) end
+        local started = start.jobs(s, l, jobs, first, equal, cost, ticket, lane_ticket)
+        if started > 0 then meet.drop(l, started) end
+        n, s.served = n + started, s.served + started
         if claim.stopped.gate then
             local never = started == 0 and (meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost))
             if not never then return n end
@@ -58,10 +47,9 @@ end
 -- A lane has its turn in the round. Returns how many of its jobs started, and whether it has left the ring. claim.stopped: the next job's
 -- cost, and what closed gate of the type stopped it.
 local function serve_turn(s, l, others, most)
-    local stopped, left_before, share = claim.stopped, halt.left_lanes(), huge
+    local stopped, left_before, share = claim.stopped, claim.left_lanes, huge
     local lane_ticket = is_held(l.gates) and ring.ticket(s, l) or nil
     if others then share = #s.type.weighted > 0 and ring.share(s, l.key) or 1 end
-    claim.stop(nil, nil, nil, false)
     local n = serve_lane(s, l, min(share, most), lane_ticket)
     local entry = meet.head(l, 1)
     if not entry and meet.is_over(l) then
@@ -75,7 +63,7 @@ local function serve_turn(s, l, others, most)
     end
     if others and n > 0 then
         ring.pass_on(s, l, n, share)
-    elseif others and halt.left_lanes() > left_before then
+    elseif others and claim.left_lanes > left_before then
         ring.go_behind(s, l)
     else
         ring.stay(s)
@@ -88,7 +76,8 @@ end
 -- (claim.stopped), it had its turn among other types, or nothing goes on.
 local function serve_round(s, most)
     local started, alone = 0, claim.visit.alone
-    while started < most and start.room(s) > 0 and claim.budget > 0 do
+    most = min(most, start.room(s))
+    while started < most and claim.budget > 0 do
         local l, others = ring.next_lane(s)
         if not l then
             claim.stop(nil, nil, nil, false)
@@ -97,7 +86,7 @@ local function serve_round(s, most)
         claim.budget = claim.budget - 1
         if faults.any and faults.of_lane(l) then
             wait.put_off_lane(s, l)
-        elseif not park.is_sorted(s, l, 2) then
+        elseif (s.resorts or l.key == '') and not park.is_sorted(s, l, 2) then
             park.sort_again(s, l)
         else
             local n, has_left = serve_turn(s, l, others, alone and not s.resorts and most - started or 1)
@@ -147,7 +136,7 @@ local function serve_type(s, most, left_before)
     local could_more = not gone and not claim.stopped.gate
     if wait.end_turn(s, gone) then return true, could_more end
     local stuck = claim.visit.started == 0 and could_more
-    if stuck and not s.has_faults then return true, halt.left_lanes() > left_before end
+    if stuck and not s.has_faults then return true, claim.left_lanes > left_before end
     if stuck and not wait.pass_over(s) then return true, false end
     return false, false
 end
@@ -157,7 +146,7 @@ local function can_serve() return claim.free + claim.prefetch > 0 and claim.budg
 -- Serves those who wait at a due gate, up to share jobs. Returns whether more could start; nil: they should come after the other due
 -- gates.
 local function serve_gate(queue, name, share, is_last)
-    local started, left_before = 0, halt.left_lanes()
+    local started, left_before = 0, claim.left_lanes
     if faults.any and faults.of_wait(queue, name) then
         wait.put_off_gate(queue, name)
         return false

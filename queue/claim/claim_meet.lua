@@ -117,10 +117,9 @@ function claim_meet.cost(s, entry)
 end
 
 -- When a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who
--- asks waits there as node since ticket. Slots that the cache has granted are taken first, so that the answer counts them.
+-- asks waits there as node since ticket. claim_cache.take_used() comes first where they are gates of a type.
 function claim_meet.opens(gates, cost, node, ticket, at)
     local last
-    cache.take_used()
     for i = 1, #gates do
         local e = gates[i]
         local t = e.fixed or gate.start(e, cost, node, ticket)

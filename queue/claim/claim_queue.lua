@@ -66,7 +66,7 @@ local function nobody_sleeps(gates)
     for i = 1, #gates do
         if (sleepers[gates[i].name] or 0) > 0 then return false end
     end
-    return nobody_waits(gates, crowded)
+    return #crowded == 0 or nobody_waits(gates, crowded)
 end
 
 -- May jobs of s start without waiting their turn: has it no lanes that wait, and does no other type wait at its gates?
@@ -80,7 +80,6 @@ local function lane_is_clear(s, l)
     if l.clear == nil then l.clear = park.is_empty(l) and nobody_sleeps(l.gates) end
     return l.clear and (not s.keyed and s.clear or is_clear(s))
 end
-
 
 -- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
 local function count_equal(s, jobs, i, most)
@@ -119,11 +118,8 @@ end
 
 -- Do the jobs of s need no lane: has it neither a limit nor lanes that wait?
 local function is_direct(s)
-    if s.direct == nil then
-        if s.mine then held.take_back(s) end
-        s.direct = s.mine and not s.limited and ring.members(s) == 0 or false
-    end
-    return s.direct
+    if s.mine then held.take_back(s) end
+    return s.mine and not s.limited and ring.members(s) == 0 or false
 end
 
 -- A job that has its lane to itself, and nobody before it: it starts, or is dead where its gates can never let it. Returns how many jobs were
@@ -146,8 +142,9 @@ local function place_jobs(s, jobs, i)
     local entry = jobs[i]
     if claim.halts and halt.from_queue(s, entry) then return 1 end
     if faults.any and faults.of_type(s) then return put_off(s, entry) end
-    if is_direct(s) then return start_equal(s, nil, jobs, i, 1) end
-    if halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
+    if s.direct == nil then s.direct = is_direct(s) end
+    if s.direct then return start_equal(s, nil, jobs, i, 1) end
+    if not s.mine and halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
     local l = s.keyed and meet.lane(s, park.key_of(s, entry)) or s.lanes[''] or meet.lane(s, '')
     if faults.any and faults.of_lane(l) then return put_off(s, entry) end
     if s.mine and s.limited and lane_is_clear(s, l) then

@@ -21,8 +21,8 @@ function claim_start.begin() leases, leased, high, low = claim.leases, 0, 0, 64 
 
 local AT = 64 -- "@"
 
--- Leases n jobs of a list, whose slots are taken. rest: of their tokens, behind the index.
-local function lease(jobs, first, n, rest)
+-- Leases n jobs of a list, whose slots are taken. slot, tail: of their tokens, behind the index.
+local function lease(jobs, first, n, slot, tail)
     for i = first, first + n - 1 do
         if low == 64 then
             high, low = high + 1, 0
@@ -30,7 +30,7 @@ local function lease(jobs, first, n, rest)
         end
         low = low + 1
         local entry = jobs[i]
-        leases[leased + 1], leases[leased + 2] = token_head .. DIGITS[low] .. rest, entry
+        leases[leased + 1], leases[leased + 2] = token_head .. DIGITS[low] .. slot .. tail, entry
         leased = leased + 2
         if byte(entry) == AT and cache.has_lock(entry) then claim.started[#claim.started + 1] = entry end
     end
@@ -38,7 +38,7 @@ end
 
 -- The same of jobs that start at that time.
 local function lease_at(jobs, first, n, l, at, cost)
-    lease(jobs, first, n, cache.slot_text(at, cost) .. l.tail)
+    lease(jobs, first, n, cache.slot_text(at, cost), l.tail)
     claim.free = claim.free - n
     if at > now then claim.count_far(at) end
 end
@@ -77,7 +77,7 @@ function claim_start.count_equal(s, jobs, first, most)
     return max(1, n)
 end
 
--- ---- At this moment
+-- ---- Slots
 
 local function take(gates, at, n, cost)
     for i = 1, #gates do
@@ -85,91 +85,75 @@ local function take(gates, at, n, cost)
     end
 end
 
--- How many of most jobs may start at this moment, by the gates of their key.
-local function count_of_key(l, most, cost, lane_ticket)
-    local gates, n = l.gates, most
-    for i = 1, #gates do
-        local e = gates[i]
-        if e.fixed or gate.start(e, cost, l.node, lane_ticket) > now then return 0 end
-        if n > 1 then n = gate.count(e, now, n, cost) end
-    end
-    return n
+-- The gates of a lane are open: how many of most jobs may start at this moment.
+local function count_of_lane(gates, most, cost)
+    for i = 1, #gates do most = gate.count(gates[i], now, most, cost) end
+    return max(1, most)
 end
 
--- Takes the slots at all gates of as many of most jobs as may start at this moment; returns how many.
-local function take_now(s, l, most, cost, ticket, lane_ticket)
-    local n = cache.count_slots(s, most, cost, ticket)
-    if n > 0 and #l.gates > 0 then
-        n = count_of_key(l, n, cost, lane_ticket)
-        if n > 0 then take(l.gates, now, n, cost) end
-    end
-    if n > 0 then cache.use_slots(n) end
-    return n
+-- A gate is not open yet, or there is no executor: takes the slots of one job from when the gates open; the rest as take_slots.
+local function take_later(s, l, most, cost, at, closed, lane_at, lane_closed)
+    local till = claim.till(s)
+    if lane_at > till then return claim.stop(cost, lane_closed, lane_at, true) end
+    if at > till then return claim.stop(cost, closed, at, false) end
+    if most < 1 then return nil end
+    if lane_at > at then at = lane_at end
+    cache.take_used()
+    take(s.gates, at, 1, cost)
+    take(l.gates, at, 1, cost)
+    return 1, at
 end
 
--- ---- One after the other, as the gates open
-
--- When the next job may start by all of its gates: those of its type, where it waits since ticket, and those of its lane, where that waits
--- since lane_ticket. nil: later than may be granted, and claim.stopped is the gate that opens last.
-local function next_start(s, l, cost, ticket, lane_ticket)
-    local at, closed = meet.opens(s.gates, cost, s.name, ticket, now)
-    local lane_at, lane_closed, till = now, nil, claim.till(s)
-    if #l.gates > 0 then lane_at, lane_closed = meet.opens(l.gates, cost, l.node, lane_ticket, now) end
-    if lane_at > till then
-        claim.stop(cost, lane_closed, lane_at, true)
-    elseif at > till then
-        claim.stop(cost, closed, at, false)
-    else
-        return lane_at > at and lane_at or at
-    end
+-- Takes the slots of up to most jobs that may start at one time, at all gates: those of the type, where it waits since ticket, and those of
+-- the lane, where that waits since lane_ticket. Returns how many, and when. nil: nothing is taken; claim.stopped is the gate that opens last,
+-- if that is later than may be granted.
+local function take_slots(s, l, most, cost, ticket, lane_ticket)
+    local n, at, closed = cache.slots(s, most, cost, ticket)
+    local gates, lane_at, lane_closed = l.gates, now, nil
+    if #gates > 0 then lane_at, lane_closed = meet.opens(gates, cost, l.node, lane_ticket, now) end
+    if n < 1 or lane_at > now then return take_later(s, l, most, cost, at, closed, lane_at, lane_closed) end
+    if n > 1 then n = count_of_lane(gates, n, cost) end
+    if #gates > 0 then take(gates, now, n, cost) end
+    cache.use_slots(n)
+    return n, now
 end
 
--- Takes the slots of one job at all gates, from when it may start; returns when. nil: as next_start. follows: one has just started.
-local function take_next(s, l, cost, ticket, lane_ticket, follows)
-    local gates = s.gates
-    if follows and #gates == 1 and #l.gates == 0 and not gates[1].fixed then
-        local at = gate.take_next(gates[1], cost, claim.till(s))
-        if at then return at end
-    end
-    local at = next_start(s, l, cost, ticket, lane_ticket)
-    if at then
-        take(gates, at, 1, cost)
-        take(l.gates, at, 1, cost)
-    end
-    return at
+-- The same for one job behind others that have just started, where one gate says all: it is asked and taken from in one step. nil: all of
+-- take_slots is needed.
+local function take_following(s, l, cost)
+    local e = s.gates[1]
+    if #s.gates ~= 1 or e.fixed or #l.gates > 0 then return nil end
+    cache.take_used()
+    return gate.take_next(e, cost, claim.till(s))
 end
 
 -- ---- Starting
 
-local function start_limited(s, l, jobs, first, most, cost, ticket, lane_ticket)
-    claim.stopped.gate = nil
-    if most < 1 then
-        next_start(s, l, cost, ticket, lane_ticket)
-        return 0
-    end
-    local n = take_now(s, l, most, cost, ticket, lane_ticket)
-    if n > 0 then lease_at(jobs, first, n, l, now, cost) end
-    if n == most then return n end
-    cache.take_used()
-    while n < most do
-        local at = take_next(s, l, cost, ticket, lane_ticket, n > 0)
-        if not at then return n end
-        lease_at(jobs, first + n, 1, l, at, cost)
-        n = n + 1
-    end
-    return n
+local function start_free(s, l, jobs, first, most)
+    lease(jobs, first, most, '', l and l.tail or '/' .. s.lane_head)
+    local ahead = min(most, claim.prefetch)
+    claim.prefetch, claim.free = claim.prefetch - ahead, claim.free - (most - ahead)
+    return most
 end
 
 -- Leases up to most equal jobs of a list, from the one at `first` on, each when all gates let it start: those that may at this moment, then
 -- one after the other as the gates open. Returns how many; claim.stopped: the gate that stopped it. most is not more than room(); where that
 -- is 0, the gates are only asked. l nil: of a type without limits.
 function claim_start.jobs(s, l, jobs, first, most, cost, ticket, lane_ticket)
-    if s.limited then return start_limited(s, l, jobs, first, most, cost, ticket, lane_ticket) end
     claim.stopped.gate = nil
-    lease(jobs, first, most, l and l.tail or '/' .. s.lane_head)
-    local ahead = min(most, claim.prefetch)
-    claim.prefetch, claim.free = claim.prefetch - ahead, claim.free - (most - ahead)
-    return most
+    if not s.limited then return start_free(s, l, jobs, first, most) end
+    local started, at = take_slots(s, l, most, cost, ticket, lane_ticket)
+    if not started then return 0 end
+    lease_at(jobs, first, started, l, at, cost)
+    while started < most do
+        local n = 1
+        at = take_following(s, l, cost)
+        if not at then n, at = take_slots(s, l, most - started, cost, ticket, lane_ticket) end
+        if not at then return started end
+        lease_at(jobs, first + started, n, l, at, cost)
+        started = started + n
+    end
+    return started
 end
 
 return claim_start

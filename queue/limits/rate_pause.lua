@@ -15,7 +15,7 @@ local function resume_gates(name, set)
     local paused = false
     for _, rule in ipairs(set.global) do
         local g = gate.load(rates.gate_name(name, rule), rule)
-        paused = paused or g.pause ~= nil
+        paused = paused or g.pause and true
         gate.resume(g)
     end
     gate.save()

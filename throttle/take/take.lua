@@ -28,6 +28,7 @@
 -- uses: gate rules takes
 
 local MOST_ITEMS = 1000
+local SLICE = 64 -- of their gates are loaded at once
 
 local peek -- of this call: does it take nothing?
 
@@ -39,7 +40,6 @@ local open_limit, open_key -- whose they are: the next item of the same limit an
 
 -- The word that says what is wrong with the limit, the key or a gate, or nil.
 local function open_gates(limit, key)
-    gate.close()
     open_limit = nil
     local wrong = limit.wrong or takes.wrong_key(limit, key)
     if wrong then return wrong end
@@ -110,6 +110,10 @@ local function take(ARGV)
     local reply = {item(limit, ARGV[5], ARGV[6])}
     local at = 6
     for i = 7, #ARGV, 3 do
+        if i % (3 * SLICE) == 1 then
+            gate.close()
+            open_limit = nil
+        end
         if ARGV[i] ~= name then
             name = ARGV[i]
             limit = limit_of(name, given)
@@ -118,7 +122,7 @@ local function take(ARGV)
             item(limit, ARGV[i + 1], ARGV[i + 2])
         at = at + 5
     end
-    gate.close()
+    gate.save()
     return reply
 end
 
