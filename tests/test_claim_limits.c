@@ -623,6 +623,25 @@ static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
     assert_int_equal(turns.claim.leases[0].cost, 1);
 }
 
+/* One that waits for several slots keeps its turn against jobs of other keys, which need less. */
+static void test_a_cheap_job_of_another_key_does_not_pass(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/1000000/5 gcra:1000/1000000/1000,by=key"));
+    enqueue_with("slow", "a", KEY("a") ",\"cost\":3");
+    enqueue_with("slow", "b", KEY("b") ",\"cost\":5");
+    enqueue_with("slow", "c", KEY("c"));
+    enqueue_with("slow", "d", KEY("d") ",\"cost\":2");
+    expect_claim("a");
+    expect_next(3 * 100000 - LEAD_US);
+    enqueue_with("slow", "e", KEY("e"));
+    turns.now_us += 2 * 100000;
+    expect_claim("");
+    turns.now_us += 100000;
+    expect_in_turn("b c d e");
+}
+
 /* Jobs that are alike are leased without a question for each, as far as nothing else stands between them. */
 static void test_alike_jobs_keep_their_order_among_others(void **state)
 {
@@ -1229,6 +1248,7 @@ int main(void)
         TEST(who_no_longer_uses_a_limit_does_not_wait_for_it),
         TEST(a_limit_that_came_holds_what_is_parked),
         TEST(a_job_takes_as_many_slots_as_it_costs),
+        TEST(a_cheap_job_of_another_key_does_not_pass),
         TEST(alike_jobs_keep_their_order_among_others),
         TEST(alike_jobs_start_when_their_slots_come),
         TEST(a_look_is_early_as_far_as_slots_would_be_lost),

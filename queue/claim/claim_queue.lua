@@ -150,6 +150,7 @@ local function place_jobs(s, jobs, i)
     if s.mine and s.limited and lane_is_clear(s, l) then
         local placed = start_or_bury(s, l, jobs, i)
         if placed then return placed end
+        if not claim.stopped.of_lane then s.clear = false end -- a cheaper one of another key does not pass it
     end
     park.park(l, entry)
     l.clear = false
