@@ -18,8 +18,9 @@ static int cannot_listen(struct listener *l, const char *where, struct error *e)
 {
     const char *advice =
         errno == EADDRINUSE ? "is another weir serve running?" : "choose another with --listen";
+    const char *what = errno == ENOTSOCK ? "it exists and is not a socket" : strerror(errno);
 
-    error_set(e, WEIR_ECONFIG, "serve --listen %.200s: %s; %s", where, strerror(errno), advice);
+    error_set(e, WEIR_ECONFIG, "serve --listen %.200s: %s; %s", where, what, advice);
     listen_close(l);
     return e->status;
 }
@@ -36,12 +37,18 @@ static int bind_path(int fd, const struct sockaddr_un *address, int mode)
     return status;
 }
 
+static bool is_socket(const char *path)
+{
+    struct stat file;
+
+    return lstat(path, &file) == 0 && S_ISSOCK(file.st_mode);
+}
+
 /* Does a socket lie there that its server has left behind? errno stays. */
 static bool is_left_behind(const struct sockaddr_un *address)
 {
     int saved = errno, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct stat file;
-    bool left = fd >= 0 && lstat(address->sun_path, &file) == 0 && S_ISSOCK(file.st_mode) &&
+    bool left = fd >= 0 && is_socket(address->sun_path) &&
                 connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 && errno == ECONNREFUSED;
 
     if (fd >= 0)
@@ -68,6 +75,8 @@ static int open_path(struct listener *l, const char *path, int mode, struct erro
         unlink(path);
         status = bind_path(l->fd, &address, mode);
     }
+    if (status < 0 && errno == EADDRINUSE && !is_socket(path))
+        errno = ENOTSOCK;
     if (status < 0 || listen(l->fd, BACKLOG) < 0)
         return cannot_listen(l, path, e);
     strcpy(l->path, path);
@@ -139,10 +148,10 @@ static int open_address(struct listener *l, const char *where, bool open_to_all,
 
     if (!split(where, host, port))
         return error_set(e, WEIR_EUSAGE,
-                         "serve --listen %.200s: no address; write unix:/run/weir.sock or 127.0.0.1:8379",
+                         "serve --listen %.200s: not an address; write unix:/run/weir.sock or 127.0.0.1:8379",
                          where);
     if (atol(port) > PORT_MOST)
-        return error_set(e, WEIR_EUSAGE, "serve --listen %.200s: no port; give one from 1 to %d", where,
+        return error_set(e, WEIR_EUSAGE, "serve --listen %.200s: not a port; give one from 1 to %d", where,
                          PORT_MOST);
     failed = getaddrinfo(host, port, &hints, &found);
     if (failed)
@@ -168,6 +177,11 @@ int listen_open(struct listener *l, const char *where, bool open_to_all, int mod
         return open_path(l, where + 5, mode, e);
     if (where[0] == '/' || where[0] == '.')
         return open_path(l, where, mode, e);
+    if (mode >= 0)
+        return error_set(
+            e, WEIR_EUSAGE,
+            "serve --socket-mode: only a unix socket has permissions; leave it out, or listen on "
+            "unix:/run/weir.sock");
     return open_address(l, where, open_to_all, e);
 }
 

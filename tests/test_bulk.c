@@ -817,13 +817,13 @@ static void test_command_wrong_line(void **state)
         CASE("{\"type\":\"t\",}\n", "jobs:4: not JSON: a member's name is missing at byte 13"),
         CASE("{\"type\":\"t\",\"args\":\"a\0b\"}\n",
              "jobs:4: not JSON: a control character in a string at byte 22"),
-        CASE("\0\n", "jobs:4: no JSON object"),
+        CASE("\0\n", "jobs:4: not a JSON object"),
         CASE("{\"type\":\"\xff\"}\n", "jobs:4: not JSON: invalid UTF-8"),
         CASE("\xef\xbb\xbf{\"type\":\"t\"}\n", "jobs:4: begins with a byte order mark (BOM)"),
         CASE("{\"type\":7}\n", "jobs:4: wrong job: \"type\" must be"),
         CASE("{\"type\":\"t\"}{\"type\":\"t\"}\n", "jobs:4: not JSON: something follows"),
         CASE("{\"type\":\"small\",\"cost\":2}\n", "jobs:4: type small: a job costs 2"),
-        CASE("nonsense", "jobs:4: no JSON object"),
+        CASE("nonsense", "jobs:4: not a JSON object"),
     };
     char text[300];
 

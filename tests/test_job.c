@@ -361,9 +361,9 @@ static void test_read(void **state)
 static void test_read_refuses(void **state)
 {
     static const char *const cases[][2] = {
-        {"[]", "no JSON object"},
-        {"\"type\"", "no JSON object"},
-        {"", "no JSON object"},
+        {"[]", "not a JSON object"},
+        {"\"type\"", "not a JSON object"},
+        {"", "not a JSON object"},
         {"{\"type\":\"t\"", "not JSON: a comma or } is missing at byte 12"},
         {"{\"type\":\"t\"}{}", "something follows"},
         {"{}", "\"type\" is missing"},

@@ -465,7 +465,7 @@ static void test_a_job_that_cannot_be_read(void **state)
                       "it ends among the dead when a worker comes to it");
     doc = shown("a");
     expect_member(doc, "unreadable",
-                  "\"wrong job: \\\"key\\\" must be a string of 1 to 128 of A-Z a-z 0-9 _ . -\"");
+                  "\"wrong job: \\\"key\\\" must be a string of 1 to 128 of A-Z a-z 0-9 _ . -, not 5\"");
     json_decref(doc);
     expect_shown("b", "type        g, key k, queue default");
     assert_null(strstr(said.out, "unreadable"));

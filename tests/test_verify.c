@@ -1031,12 +1031,13 @@ static void test_malformed_lines_are_named(void **state)
         const char *line;
         const char *says;
     } cases[] = {
-        {"", "no JSON"},
-        {"x", "no JSON"},
-        {"{\"slot\":1,\"start\":1,\"type\":\"a\"", "no JSON"},
-        {"{\"slot\":1,\"slot\":1,\"start\":1,\"type\":\"a\"}", "no JSON"},
-        {"{\"slot\":1,\"start\":1,\"type\":\"a\"} {}", "no JSON"},
-        {"[]", "no JSON object"},
+        {"", "not a JSON object"},
+        {"x", "not a JSON object"},
+        {"\xef\xbb\xbf{}", "byte order mark (BOM)"},
+        {"{\"slot\":1,\"start\":1,\"type\":\"a\"", "not JSON"},
+        {"{\"slot\":1,\"slot\":1,\"start\":1,\"type\":\"a\"}", "not JSON"},
+        {"{\"slot\":1,\"start\":1,\"type\":\"a\"} {}", "not JSON"},
+        {"[]", "not a JSON object"},
         {"{}", "neither start nor end, spent, opened, lapsed or lost"},
         {"{\"slot\":1,\"start\":1}", "type is missing"},
         {"{\"slot\":1,\"start\":1,\"type\":7}", "type is missing, or type or id is not a string"},

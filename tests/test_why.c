@@ -217,7 +217,7 @@ static void test_a_job_that_cannot_be_read(void **state)
     push("default", "{\"id\":\"c\",\"type\":7}");
     ask_why("a", JOB_WAITING);
     assert_string_equal(why.job.wrong,
-                        "wrong job: \"key\" must be a string of 1 to 128 of A-Z a-z 0-9 _ . -");
+                        "wrong job: \"key\" must be a string of 1 to 128 of A-Z a-z 0-9 _ . -, not 5");
     assert_string_equal(why.job.type, "slow");
     assert_int_equal(why.start_us, GATE_NEVER);
     ask_why("b", JOB_WAITING);

@@ -1425,7 +1425,7 @@ static void wrong_options_with_a_shared_object(void **state)
     run_in(&o, NULL, built("weir"), "worker", "--load", built("examples/weekly_summary_handler.so"), "-q",
            "a,b,a", NULL);
     assert_int_equal(o.code, 64);
-    assert_string_equal(o.err, "weir: worker: queue a is named twice\n");
+    assert_string_equal(o.err, "weir: worker: queue a is named twice; leave one out\n");
 }
 
 static void status_of_a_running_worker(void **state)

@@ -311,10 +311,12 @@ static int run_bulk(struct run *r)
 {
     int status = send_rest(r, take_lines(r));
     double seconds = seconds_since(r->begun_us);
+    bool nothing; /* to be said: its error says it all */
 
     clear_bar(r);
     weir_bulk_count(r->bulk, &r->counts);
-    if (!bulk_has_failed(r->bulk)) {
+    nothing = r->counts.accepted + r->counts.resumed == 0 && !r->cli->json;
+    if (!bulk_has_failed(r->bulk) && !(status && nothing)) {
         int reported = report(r, seconds);
 
         status = status ? status : reported;

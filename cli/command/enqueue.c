@@ -217,13 +217,17 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "enqueue --then: follows a batch; give the bulk a name with --batch");
     if (f->in_us >= 0 && f->at)
-        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --in --at: give one of them");
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue --in --at: each says when it runs; give one of them");
     if (f->max_attempts != NOT_GIVEN && (f->max_attempts < 1 || f->max_attempts > 1000000))
-        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --max-attempts: must be 1 to 1000000");
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue --max-attempts %lld: out of range; give 1 to 1000000", f->max_attempts);
     if (f->cost != NOT_GIVEN && (f->cost < 1 || f->cost > JOB_COST_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --cost: must be 1 to %d", JOB_COST_MOST);
+        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --cost %lld: out of range; give 1 to %d", f->cost,
+                         JOB_COST_MOST);
     if (f->timeout_us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --timeout: must be above 0");
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "enqueue --timeout: no time at all; give more than 0s, or leave the flag out");
     if (f->from && f->type && !name_is_valid(f->type, strlen(f->type)))
         return error_set(&cli->error, WEIR_EUSAGE,
                          "enqueue TYPE '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",

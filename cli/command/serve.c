@@ -37,7 +37,7 @@ static int read_mode(struct cli *cli, const char *text, int *mode)
     *mode = text ? (int)strtol(text, &end, 8) : -1;
     if (text && (end == text || *end || *mode < 0 || *mode > 0777))
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "serve --socket-mode %.60s: no permissions; give octal digits such as 660", text);
+                         "serve --socket-mode %.60s: not a mode; give octal digits such as 660", text);
     return 0;
 }
 

@@ -185,6 +185,9 @@ static int check_numbers(struct cli *cli, const struct worker_flags *f)
         if (numbers[i].value < 1 || numbers[i].value > numbers[i].most)
             return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %lld: out of range; give 1 to %lld",
                              cli->command->name, numbers[i].flag, numbers[i].value, numbers[i].most);
+    if (f->in_flight != 1 && f->pipe.count == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --in-flight: only --pipe has it; leave it out",
+                         cli->command->name);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "queue/job/json.h"
 #include "throttle/rule.h"
 
+#define QUOTED_MOST 60 /* bytes of a wrong value that a message repeats */
 #define TIMEOUT_MOST_US (INT64_C(3652) * 24 * 3600 * 1000000) /* ten years */
 #define MAX_ATTEMPTS_MOST 1000000
 
@@ -131,6 +132,11 @@ static const struct known *known_named(struct span name)
     return NULL;
 }
 
+static int quoted_len(struct span value)
+{
+    return value.len < QUOTED_MOST ? (int)value.len : QUOTED_MOST;
+}
+
 static int view_members(const struct json_members *m, struct job_view *view, struct error *e)
 {
     *view = (struct job_view){.max_attempts = JOB_MAX_ATTEMPTS};
@@ -138,7 +144,8 @@ static int view_members(const struct json_members *m, struct job_view *view, str
         const struct known *k = known_named(m->at[i].name);
 
         if (k && !k->read(m->at[i].value, (char *)view + k->into))
-            return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" must be %s", k->name, k->must_be);
+            return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" must be %s, not %.*s", k->name, k->must_be,
+                             quoted_len(m->at[i].value), m->at[i].value.at);
     }
     if (!view->type.at)
         return error_set(e, WEIR_EINPUT, "wrong job: \"type\" is missing");
@@ -169,7 +176,7 @@ static int job_scan(const char *body, size_t len, struct json_members *members, 
     if (json_has_mark(body, len))
         return error_set(e, WEIR_EINPUT, "begins with a byte order mark (BOM); save it without one");
     if (at == j.end || *at != '{')
-        return error_set(e, WEIR_EINPUT, "no JSON object: a job begins with {");
+        return error_set(e, WEIR_EINPUT, "not a JSON object: a job begins with {");
     at = json_members(&j, at, members);
     if (!at || !json_end(&j, at))
         return json_error(&j, "not JSON", e);
@@ -365,7 +372,8 @@ static int spec_name(const char *what, const char *name, struct span *out, struc
     *out = span_str(name);
     if (name_is_valid(out->at, out->len))
         return 0;
-    return error_set(e, WEIR_EINPUT, "wrong job: its %s must be 1 to 128 of A-Z a-z 0-9 _ . -", what);
+    return error_set(e, WEIR_EINPUT, "wrong job: its %s must be 1 to 128 of A-Z a-z 0-9 _ . -, not '%.*s'",
+                     what, quoted_len(*out), out->at);
 }
 
 /* One JSON text without the white space around it. wrong: "wrong args, not JSON" or the like. */
@@ -407,10 +415,11 @@ static bool is_traceparent(const char *text)
 static int view_context(const struct weir_job_spec *spec, struct job_view *view, struct error *e)
 {
     if (spec->traceparent && !is_traceparent(spec->traceparent))
-        return error_set(
-            e, WEIR_EINPUT,
-            "wrong job: its traceparent must be VERSION-TRACE-SPAN-FLAGS in lower-case hex, as in "
-            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        return error_set(e, WEIR_EINPUT,
+                         "wrong job: its traceparent must be VERSION-TRACE-SPAN-FLAGS in lower-case hex, not "
+                         "'%.60s'; write it as in "
+                         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                         spec->traceparent);
     if (spec->traceparent)
         view->traceparent = span_str(spec->traceparent);
     return spec->meta ? read_json(spec->meta, strlen(spec->meta), "wrong meta, not JSON", &view->meta, e) : 0;
@@ -424,9 +433,11 @@ static int view_spec(const struct weir_job_spec *spec, struct job_view *view, st
     if (!spec->type)
         return error_set(e, WEIR_EINPUT, "wrong job: its type is missing");
     if (spec->max_attempts < 0 || spec->max_attempts > MAX_ATTEMPTS_MOST)
-        return error_set(e, WEIR_EINPUT, "wrong job: max_attempts must be 1 to %d", MAX_ATTEMPTS_MOST);
+        return error_set(e, WEIR_EINPUT, "wrong job: max_attempts must be 1 to %d, not %d", MAX_ATTEMPTS_MOST,
+                         spec->max_attempts);
     if (spec->cost < 0 || spec->cost > JOB_COST_MOST)
-        return error_set(e, WEIR_EINPUT, "wrong job: its cost must be 1 to %d", JOB_COST_MOST);
+        return error_set(e, WEIR_EINPUT, "wrong job: its cost must be 1 to %d, not %lld", JOB_COST_MOST,
+                         (long long)spec->cost);
     view->cost = spec->cost;
     if (!(spec->timeout_s >= 0 && spec->timeout_s * 1e6 <= (double)TIMEOUT_MOST_US))
         return error_set(e, WEIR_EINPUT, "wrong job: its timeout must be above 0 s and at most ten years");

@@ -224,9 +224,9 @@ static int parse_line(const char *text, size_t len, struct line *line, bool *tor
     line->json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
     *torn = !line->json;
     if (!line->json)
-        return error_set(e, WEIR_EINPUT, "no JSON (%s)", why.text);
+        return error_set(e, WEIR_EINPUT, "not JSON (%s)", why.text);
     if (!json_is_object(line->json))
-        return error_set(e, WEIR_EINPUT, "no JSON object");
+        return error_set(e, WEIR_EINPUT, "not a JSON object");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *value = json_object_get(line->json, names[i]);
 
@@ -472,17 +472,36 @@ static int read_line(struct reading *r, char *text, size_t len, bool *torn, stru
     return status;
 }
 
+/* Whatever is no object is no trace: it is not read, however long the line is. */
+static int check_begin(FILE *f, struct error *e)
+{
+    int c = getc(f);
+
+    if (c != EOF)
+        ungetc(c, f);
+    if (c == EOF || c == '{')
+        return 0;
+    return error_set(e, WEIR_EINPUT,
+                     c == 0xef ? "begins with a byte order mark (BOM); save it without one"
+                               : "not a JSON object");
+}
+
 static int read_lines(struct reading *r, FILE *f, const char *path, size_t *torn_line, struct error *e)
 {
     struct error why;
     size_t capacity = 0;
     char *text = NULL;
-    ssize_t len;
+    ssize_t len = 0;
     bool torn;
     int status = 0;
 
-    for (r->line = 1; status == 0 && (len = getline(&text, &capacity, f)) > 0; r->line++) {
-        status = read_line(r, text, (size_t)len, &torn, &why);
+    for (r->line = 1; status == 0; r->line++) {
+        torn = false;
+        status = check_begin(f, &why);
+        if (status == 0 && (len = getline(&text, &capacity, f)) <= 0)
+            break;
+        if (status == 0)
+            status = read_line(r, text, (size_t)len, &torn, &why);
         if (status < 0 && torn && text[len - 1] != '\n') {
             *torn_line = r->line;
             status = 0;

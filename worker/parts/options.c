@@ -57,7 +57,7 @@ static int read_queue(struct options *o, char *word, struct error *e)
                          word);
     for (int k = 0; k < i; k++)
         if (strcmp(o->queues[k], word) == 0)
-            return error_set(e, WEIR_EUSAGE, "worker: queue %s is named twice", word);
+            return error_set(e, WEIR_EUSAGE, "worker: queue %s is named twice; leave one out", word);
     o->queues[o->queue_count++] = word;
     return 0;
 }
@@ -176,8 +176,9 @@ int options_spread(const struct options *o, struct handlers *handlers, struct er
         struct handler *handler = handlers_find(handlers, span_str(t->type));
 
         if (!handler)
-            return error_set(e, WEIR_EUSAGE, "worker: options of type %s, which has no handler here",
-                             t->type);
+            return error_set(
+                e, WEIR_EUSAGE,
+                "worker: options of type %s, which has no handler here; add one, or leave them out", t->type);
         handler->timeout_us = (int64_t)(t->options.timeout_s * 1e6);
         handler->keep_us = (int64_t)(t->options.keep_s * 1e6);
         handler->backoff_first_us = (int64_t)(t->options.backoff_first_s * 1e6);

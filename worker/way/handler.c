@@ -45,7 +45,7 @@ int handlers_add(struct handlers *h, const char *type, const struct way *way, vo
                          "handler: '%.64s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -",
                          type ? type : "");
     if (handlers_find(h, span_str(type)))
-        return error_set(e, WEIR_EUSAGE, "handler: type %s has a handler already", type);
+        return error_set(e, WEIR_EUSAGE, "handler: type %s has a handler already; leave one out", type);
     at = realloc(h->at, (size_t)(h->count + 1) * sizeof *at);
     if (at)
         h->at = at;
