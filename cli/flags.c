@@ -272,7 +272,9 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
     bool help = false, utc = false;
     const char *color = NULL;
     const struct flag common[] = {
-        {"redis", 0, FLAG_TEXT, "URL", "redis://[user:pass@]host:port/db, unix:///path, /path or ./path",
+        {"redis", 0, FLAG_TEXT, "URL",
+         "redis://[user:pass@]host:port/db, unix:///path, /path or ./path; else $REDIS_URL, else weir dev's "
+         "in ./.weir, else 127.0.0.1:6379",
          &cli->redis_url},
         {"cacert", 0, FLAG_TEXT, "FILE", "rediss://: who issues its certificate; else as the system",
          &redis->cacert},

@@ -125,23 +125,24 @@ static void print_purged(const char *queue, const struct queue_jobs *jobs)
 static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
     const char *of_type = flags->type ? " of type " : "", *type = flags->type ? flags->type : "";
-    struct queue_jobs jobs, counted;
+    struct queue_jobs jobs, found;
+    char text[PHRASE_SIZE];
     int status;
 
-    if (queue_count(w, -1, queue, flags->type, &counted) < 0)
+    if (queue_count(w, -1, queue, flags->type, &found) < 0)
         return cli_failed(cli, w);
-    jobs = counted;
+    jobs = found;
     if (!cli->json)
         output_to(flags->dry_run ? stdout : stderr,
                   "queue %s%s%s: %" PRId64 " waiting and %" PRId64 " parked jobs\n", queue, of_type, type,
-                  counted.waiting, counted.parked);
+                  found.waiting, found.parked);
     if (!flags->dry_run) {
-        status = cli_confirm(cli, flags->yes || counted.waiting + counted.parked == 0, "queue purge",
-                             "remove %" PRId64 " jobs%s%s of queue %s", counted.waiting + counted.parked,
+        status = cli_confirm(cli, flags->yes || found.waiting + found.parked == 0, "queue purge",
+                             "remove %s%s%s of queue %s", counted(found.waiting + found.parked, "job", text),
                              of_type, type, queue);
         if (status != 0)
             return status;
-        if (queue_purge(w, -1, queue, flags->type, counted.waiting + counted.parked, &jobs) < 0)
+        if (queue_purge(w, -1, queue, flags->type, found.waiting + found.parked, &jobs) < 0)
             return cli_failed(cli, w);
     }
     if (cli->json)

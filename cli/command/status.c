@@ -89,7 +89,7 @@ static const struct column type_columns[] = {
     COLUMN("scheduled", "scheduled", .show = SHOW_COUNT, .drop = 7),
     COLUMN("done", "done", .show = SHOW_COUNT, .drop = 4),
     COLUMN("retried", "retried", .show = SHOW_COUNT, .drop = 9),
-    COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
+    COLUMN("dead", "dead", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
     COLUMN("rate", "rule", .drop = 2),
     COLUMN("now", "rate_now", .show = SHOW_RATE, .drop = 6),
     {.heading = "ends", .put = put_end, .show = SHOW_WHEN},

@@ -55,8 +55,8 @@ static void describe(const struct release *r, char out[96])
     char loose[32];
 
     if (r->loose > 0)
-        snprintf(out, 96, "%s of them have no other limit and start at once",
-                 grouped((uint64_t)r->loose, loose));
+        snprintf(out, 96, "%s of them %s at once", grouped((uint64_t)r->loose, loose),
+                 r->loose == 1 ? "has no other limit and starts" : "have no other limit and start");
     else
         snprintf(out, 96, "other limits still hold them");
 }
