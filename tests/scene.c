@@ -261,9 +261,15 @@ void fill_queues(int count)
 
 int64_t count_calls(void)
 {
-    char *info = redis_text("INFO", "commandstats"), *at = strstr(info, "cmdstat_fcall:calls=");
-    int64_t calls = at ? strtoll(at + strlen("cmdstat_fcall:calls="), NULL, 10) : 0;
+    static const char *const commands[] = {"cmdstat_fcall:calls=", "cmdstat_fcall_ro:calls="};
+    char *info = redis_text("INFO", "commandstats");
+    int64_t calls = 0;
 
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        const char *at = strstr(info, commands[i]);
+
+        calls += at ? strtoll(at + strlen(commands[i]), NULL, 10) : 0;
+    }
     free(info);
     return calls;
 }

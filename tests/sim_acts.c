@@ -15,18 +15,6 @@ struct acts_totals acts_totals;
 static struct weir *w;
 static int favourite; /* which act this world has most of */
 
-static const char *text_at(size_t i)
-{
-    return turns.reply->element[i]->str;
-}
-
-static int64_t number_at(size_t i)
-{
-    const struct redisReply *r = turns.reply->element[i];
-
-    return r->type == REDIS_REPLY_INTEGER ? r->integer : atoll(r->str);
-}
-
 static bool is_broken_off(void)
 {
     bool broken_off = sim_chance(5);
@@ -374,16 +362,16 @@ static void resume(struct sim_batch *b, bool whole)
 
 static void pause_queue(int q, bool pauses)
 {
-    sim_must(
-        turns_script("queue_pause", (const char *[]){sim_queue_names[q], pauses ? "pause" : "resume"}, 2),
-        "queue_pause");
-    if (strcmp(text_at(0), "missing") == 0) {
+    sim_must(turns_ask("queue_pause", (const char *[]){sim_queue_names[q], pauses ? "pause" : "resume"}, 2),
+             "queue_pause");
+    if (json_object_get(turns.answer, "missing")) {
         if (pauses || sim.paused[q] || sim.queues[q].count > 0)
             sim_fail("queue_pause: %s is missing", sim_queue_names[q]);
         return;
     }
-    if ((*text_at(0) != '\0') != sim.paused[q])
-        sim_fail("queue_pause: %s was paused since '%s'", sim_queue_names[q], text_at(0));
+    if ((*answer_text(turns.answer, "paused_since") != '\0') != sim.paused[q])
+        sim_fail("queue_pause: %s was paused since '%s'", sim_queue_names[q],
+                 answer_text(turns.answer, "paused_since"));
     sim.paused[q] = pauses;
 }
 
@@ -451,36 +439,38 @@ static int64_t mark_in_queue(int q, int type, int most, int from)
 
 enum { PLACES = 3 + SIM_TYPES, PAGES_MOST = 500 };
 
-/* One page; what it names is added to places. */
-static void purge_page(int q, int type, const char *place, char from[40], char places[PLACES][40], int *count)
+/* One page, of what *next says; it is what the page says then. */
+static void purge_page(int q, int type, json_t **next)
 {
     int most = (int)(sim_chance(2) ? sim_pick(1, 6) : 500);
-    int64_t jobs = 0, marked = 0;
+    int64_t jobs = 0, marked = 0, taken;
     char number[8];
+    const char *words[4 + 2 * PLACES] = {sim_queue_names[q], "remove", type < 0 ? "" : sim_type_names[type],
+                                         number};
+    size_t count = json_array_size(*next);
 
+    if (count > 2 * PLACES)
+        sim_fail("queue_purge: %zu places", count / 2);
     snprintf(number, sizeof number, "%d", most);
-    sim_must(turns_script("queue_purge",
-                          (const char *[]){sim_queue_names[q], "remove", type < 0 ? "" : sim_type_names[type],
-                                           number, place, from},
-                          6),
-             "queue_purge");
-    if (strcmp(text_at(0), "missing") == 0) {
-        *from = '\0';
-        return;
-    }
-    if (strcmp(place, "queue") != 0)
+    for (size_t i = 0; i < count; i++)
+        words[4 + i] = json_string_value(json_array_get(*next, i));
+    sim_must(turns_ask("queue_purge", words, 4 + count), "queue_purge");
+    if (strcmp(words[4], "queue") != 0)
         jobs = take_from_lanes(q, type);
     else if (q < SIM_QUEUES && type < 0)
         jobs = take_from_queue(q, most);
     else if (q < SIM_QUEUES)
-        marked = mark_in_queue(q, type, most, atoi(from));
-    if (number_at(1) != jobs || number_at(2) != marked || number_at(3) != 0)
-        sim_fail("queue_purge: %lld jobs, %lld marked, not %lld, %lld", (long long)number_at(1),
-                 (long long)number_at(2), (long long)jobs, (long long)marked);
+        marked = mark_in_queue(q, type, most, atoi(words[5]));
+    json_decref(*next);
+    *next = json_incref(json_object_get(turns.answer, "next"));
+    if (json_object_get(turns.answer, "missing"))
+        return;
+    taken = answer_int(turns.answer, "waiting") + answer_int(turns.answer, "parked");
+    if (taken != jobs || answer_int(turns.answer, "marked") != marked ||
+        answer_int(turns.answer, "nameless") != 0)
+        sim_fail("queue_purge: %lld jobs, %lld marked, not %lld, %lld", (long long)taken,
+                 (long long)answer_int(turns.answer, "marked"), (long long)jobs, (long long)marked);
     acts_totals.purged += jobs + marked;
-    snprintf(from, 40, "%s", text_at(0));
-    for (size_t i = 0; i < turns.reply->element[5]->elements && *count < PLACES; i++)
-        snprintf(places[(*count)++], 40, "%s", turns.reply->element[5]->element[i]->str);
 }
 
 /* since: the calls before it; a job that has followed a batch meanwhile may stand behind what was looked at.
@@ -502,23 +492,18 @@ static void check_purged(int q, int type, int since)
 
 static void purge_line(int q, int type)
 {
-    char places[PLACES][40] = {"sleep", "rings", "queue"};
-    int count = 3, pages = 0, since = turns.calls;
+    json_t *next = json_pack("[s, s, s, s, s, s]", "queue", "", "rings", "", "sleep", "");
+    int pages = 0, since = turns.calls;
 
-    while (count > 0) {
-        char place[40], from[40] = "";
-
-        snprintf(place, sizeof place, "%s", places[--count]);
-        do {
-            if (++pages > PAGES_MOST)
-                sim_fail("queue_purge: %s, page by page", place);
-            if (is_broken_off())
-                return;
-            purge_page(q, type, place, from, places, &count);
-            sim_look();
-        } while (*from);
+    while (json_array_size(next) > 0 && !is_broken_off()) {
+        if (++pages > PAGES_MOST)
+            sim_fail("queue_purge: %s, page by page", json_string_value(json_array_get(next, 0)));
+        purge_page(q, type, &next);
+        sim_look();
     }
-    check_purged(q, type, since);
+    if (json_array_size(next) == 0)
+        check_purged(q, type, since);
+    json_decref(next);
 }
 
 static void purge(int q, int type)
@@ -546,18 +531,18 @@ static void cancel(int n)
     int expected = waits || job->place == SIM_LEASED || job->place == SIM_LATER ? 0
                    : job->place == SIM_DEAD || job->remembered                  ? WEIR_EINPUT
                                                                                 : WEIR_ENOTFOUND;
-    enum cancel_result result = job->place == SIM_LATER    ? CANCEL_REMOVED
-                                : job->place == SIM_LEASED ? CANCEL_TOLD
-                                : job->marked              ? CANCEL_BEFORE
-                                                           : CANCEL_MARKED;
-    struct cancel out;
+    const char *result = job->place == SIM_LATER    ? "removed"
+                         : job->place == SIM_LEASED ? "told"
+                         : job->marked              ? "already"
+                                                    : "marked";
+    json_t *out;
     char id[24];
     int rc = cancel_job(w, turns.now_us, sim_id(n, id), NULL, &out);
 
-    if (rc != expected || (rc == 0 && out.result != result))
-        sim_fail("cancel of job %d in place %d: %d, %d: %s", n, job->place, rc, out.result,
+    if (rc != expected || (rc == 0 && strcmp(answer_text(out, "result"), result) != 0))
+        sim_fail("cancel of job %d in place %d: %d, %s: %s", n, job->place, rc, answer_text(out, "result"),
                  rc ? w->error.text : "");
-    cancel_free(&out);
+    json_decref(out);
     acts_totals.cancels += rc == 0;
     if (rc != 0)
         return;
@@ -576,9 +561,9 @@ static void mark_only(int n)
 {
     char id[24];
 
-    sim_must(turns_script("cancel", (const char *[]){sim_id(n, id), "mark"}, 2), "cancel");
-    if ((turns.reply->integer == 1) == sim_jobs[n].marked)
-        sim_fail("the mark of job %d: %lld", n, turns.reply->integer);
+    sim_must(turns_ask("cancel", (const char *[]){sim_id(n, id), "mark"}, 2), "cancel");
+    if (json_is_true(json_object_get(turns.answer, "done")) == sim_jobs[n].marked)
+        sim_fail("the mark of job %d", n);
     sim_jobs[n].marked = true;
 }
 

@@ -536,18 +536,23 @@ static void test_a_place_among_large_records_is_found_in_time(void **state)
 static const char *place_looked_at;
 static char looked_from[64];
 
+/* How far the answer's page has come; "": to the end. */
+static void read_place(void)
+{
+    const char *from = json_string_value(json_array_get(json_object_get(turns.answer, "next"), 1));
+
+    snprintf(looked_from, sizeof looked_from, "%s", from ? from : "");
+}
+
 /* Entries that a page of find_job has seen: by the bytes that it says, which may be a few more of a hash. */
 static int call_find(void)
 {
     const char *words[] = {"nobody", "1000", place_looked_at, looked_from};
     int64_t bytes;
 
-    must(turns_script("find_job", words, COUNT(words)));
-    bytes = strtoll(turns.reply->element[1]->str, NULL, 10);
-    if (turns.reply->element[2]->elements > 1)
-        snprintf(looked_from, sizeof looked_from, "%s", turns.reply->element[2]->element[1]->str);
-    else
-        looked_from[0] = '\0';
+    must(turns_ask("find_job", words, COUNT(words)));
+    bytes = answer_int(turns.answer, "bytes");
+    read_place();
     assert_in_range(bytes, 1, LOAD + 4 * LARGE);
     return bytes > LOAD ? LOAD / LARGE : (int)(bytes / LARGE);
 }
@@ -582,19 +587,17 @@ static int call_purge(void)
 {
     const char *words[] = {"default", "remove", "", "500", "queue", ""};
 
-    must(turns_script("queue_purge", words, COUNT(words)));
-    return (int)strtol(turns.reply->element[1]->str, NULL, 10);
+    must(turns_ask("queue_purge", words, COUNT(words)));
+    return (int)answer_int(turns.answer, "waiting");
 }
 
 static int call_mark(void)
 {
     const char *words[] = {"default", "remove", "t", "500", "queue", looked_from};
-    int marked;
 
-    must(turns_script("queue_purge", words, COUNT(words)));
-    marked = (int)strtol(turns.reply->element[2]->str, NULL, 10);
-    snprintf(looked_from, sizeof looked_from, "%s", turns.reply->element[0]->str);
-    return marked;
+    must(turns_ask("queue_purge", words, COUNT(words)));
+    read_place();
+    return (int)answer_int(turns.answer, "marked");
 }
 
 static int call_ahead(void)
@@ -602,8 +605,8 @@ static int call_ahead(void)
     const char *words[] = {"queue:default", looked_from, "31", "t"};
     int looked_at;
 
-    must(turns_script("ahead", words, COUNT(words)));
-    looked_at = (int)turns.reply->element[4]->integer;
+    must(turns_ask("ahead", words, COUNT(words)));
+    looked_at = (int)answer_int(turns.answer, "looked_at");
     snprintf(looked_from, sizeof looked_from, "%ld", strtol(looked_from, NULL, 10) + looked_at);
     return looked_at;
 }

@@ -224,7 +224,7 @@ static void the_checker_sees_what_is_lost_or_doubled(void **state)
     fprintf(f.answers, "held j1 j0\n"); /* and does not run */
     fprintf(f.answers, "maybe 2\n");
     accept(&f, 3);
-    fprintf(f.answers, "cancel j3 -1 0 0\n");
+    fprintf(f.answers, "cancel j3 asked 0 0\n");
     do_job(&f, 4, 10, 11, 0);
     begin_job(&f, 5, 12, 0); /* failed, and again */
     end_job(&f, 5, 13, 'r');
@@ -243,7 +243,7 @@ static void the_checker_sees_what_is_lost_or_doubled(void **state)
     fprintf(f.answers, "held j1 j0\n");
     begin_job(&f, 1, 3, 0); /* its key was held */
     accept(&f, 2);
-    fprintf(f.answers, "cancel j2 %d 1 %lld\n", CANCEL_MARKED, (long long)f.run.begun_us + 4000);
+    fprintf(f.answers, "cancel j2 marked 1 %lld\n", (long long)f.run.begun_us + 4000);
     begin_job(&f, 2, 5, 0); /* after its cancel was answered */
     assert_int_equal(end_forged(&f), 3);
 
@@ -322,7 +322,7 @@ static void the_checker_sees_limits_that_do_not_hold(void **state)
         do_job(&f, i, 10 + i, 20, 0);
     accept(&f, 4);
     begin_job(&f, 4, 9, 0); /* a command that is ended by its cancel */
-    fprintf(f.answers, "cancel j4 3 %lld %lld\n", (long long)f.run.begun_us + 9500,
+    fprintf(f.answers, "cancel j4 told %lld %lld\n", (long long)f.run.begun_us + 9500,
             (long long)f.run.begun_us + 10500);
     assert_int_equal(end_forged(&f), 0);
     for (int slot_ms = 16; slot_ms <= 17; slot_ms++) {

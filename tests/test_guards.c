@@ -69,7 +69,7 @@ static void test_purge_needs_yes_where_nobody_can_answer(void **state)
     claim("w", 1, 0);
     claim("w", 1, 0);
     enqueue("default", "t", "d");
-    must_end("queue purge default", 64, "queue default: 1 waiting and 2 parked jobs\n");
+    must_end("queue purge default", 64, "queue default: 1 waiting job and 2 parked jobs\n");
     expect_said(
         "weir: queue purge: would remove 3 jobs of queue default, and nobody can be asked here; add --yes, "
         "or --dry-run to change nothing\n");
@@ -80,9 +80,9 @@ static void test_purge_needs_yes_where_nobody_can_answer(void **state)
     assert_int_equal(redis_number("LLEN", QUEUE), 1);
     assert_int_equal(on_terminal("y\n", "queue purge default --type slow"), 0);
     expect_said("remove 2 jobs of type slow of queue default? [y/N]");
-    must_end("queue purge default -y", 0, "queue default: 1 waiting and 0 parked jobs removed\n");
+    must_end("queue purge default -y", 0, "queue default: 1 waiting job and 0 parked jobs removed\n");
     must_end("queue purge default", 0,
-             "0 waiting and 0 parked jobs removed\n"); /* there is nothing to ask about */
+             "0 waiting jobs and 0 parked jobs removed\n"); /* there is nothing to ask about */
     turns_check();
 }
 
@@ -165,7 +165,7 @@ static void test_a_queue_is_paused_before_its_first_job(void **state)
              "nothing of it starts until weir queue resume default; it has had no job yet\n");
     must_end("queue list --json", 0, "{\"name\":\"default\",\"waiting\":0,\"parked\":0,\"paused_since\":1");
     must_end("status --json", 0, "\"queues\":{\"default\":{\"waiting\":0,\"paused_since\":1");
-    must_end("queue purge default", 0, "0 waiting and 0 parked jobs");
+    must_end("queue purge default", 0, "0 waiting jobs and 0 parked jobs");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 0);
     must_end("queue list", 0, "default        1       0");

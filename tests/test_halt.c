@@ -267,11 +267,20 @@ static void test_jobs_of_a_paused_batch_stand_aside(void **state)
     turns_check();
 }
 
+static void cancel_one(const char *id, const char *state, const char *result)
+{
+    json_t *job;
+
+    if (cancel_job(w, turns.now_us, id, NULL, &job) != 0)
+        fail_msg("%s", w->error.text);
+    assert_string_equal(answer_text(job, "state"), state);
+    assert_string_equal(answer_text(job, "result"), result);
+    json_decref(job);
+}
+
 /* A resume that broke off leaves the rest aside, of a batch that is paused no more. */
 static void test_what_a_resume_left_aside_is_found(void **state)
 {
-    struct cancel cancel;
-
     (void)state;
     start("w");
     enqueue_of_batch("t", "b", "a b c");
@@ -280,11 +289,7 @@ static void test_what_a_resume_left_aside_is_found(void **state)
     halt("b/b", "paused 1");
     assert_int_equal(claim("w", 5, 0), 0);
     must(turns_ask("batch_resume", (const char *[]){"b", "1", "seed"}, 3));
-    if (cancel_job(w, turns.now_us, "a", NULL, &cancel) != 0)
-        fail_msg("%s", w->error.text);
-    assert_int_equal(cancel.job.state, JOB_ASIDE);
-    assert_int_equal(cancel.result, CANCEL_MARKED);
-    cancel_free(&cancel);
+    cancel_one("a", "aside", "marked");
     expect_counters("t", "set_aside 2");
     must(turns_ask("batch_resume", (const char *[]){"b", "500", "seed"}, 3));
     expect_counters("t", "set_aside 0");
@@ -516,14 +521,9 @@ static void test_who_waits_behind_a_purged_type_starts(void **state)
 
 static void test_who_waits_behind_a_cancelled_job_starts(void **state)
 {
-    struct cancel cancel;
-
     (void)state;
     park_behind_a_dear_job("b c");
-    if (cancel_job(w, turns.now_us, "dear", NULL, &cancel) < 0)
-        fail_msg("%s", w->error.text);
-    assert_int_equal(cancel.result, CANCEL_MARKED);
-    cancel_free(&cancel);
+    cancel_one("dear", "parked", "marked");
     expect_one_a_second("b c");
     expect_counters("slow", "cancelled 1");
 }
@@ -588,15 +588,10 @@ static void test_a_lane_that_sleeps_is_purged_in_part(void **state)
 
 static void test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once(void **state)
 {
-    struct cancel cancel;
-
     (void)state;
     park_in_lanes_that_sleep();
     for (int i = 0; i < 2; i++) {
-        if (cancel_job(w, turns.now_us, "dear", NULL, &cancel) < 0)
-            fail_msg("%s", w->error.text);
-        assert_int_equal(cancel.result, i == 0 ? CANCEL_MARKED : CANCEL_BEFORE);
-        cancel_free(&cancel);
+        cancel_one("dear", "parked", i == 0 ? "marked" : "already");
         turns_check();
     }
     claim("w", 9, 0);

@@ -88,7 +88,7 @@ static void test_list_and_pause(void **state)
     claim("w", 1, 0);
     must_say("queue pause other",
              "queue other is paused: nothing of it starts until weir queue resume other\n");
-    must_say("queue pause other", "queue other was paused already, since 20");
+    must_say("queue pause other", "queue other was paused already, since ");
     must_say("queue list --json",
              "{\"name\":\"default\",\"waiting\":0,\"parked\":2,\"paused_since\":null,\"worker_count\":1}\n");
     doc = json_loads(strchr(said.out, '\n') + 1, 0, NULL);
@@ -99,7 +99,7 @@ static void test_list_and_pause(void **state)
     must_say("queue list", "paused since");
     must_say("status", "paused since\n");
     must_say("status --json", "\"other\":{\"waiting\":1,\"paused_since\":1");
-    must_say("why d", "not before its queue is resumed: weir queue resume other");
+    must_say("why d", "; weir queue resume other\n");
     must_say("queue resume other --json", "\"paused\":false");
     must_say("queue resume other", "queue other was not paused\n");
     assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
@@ -109,16 +109,18 @@ static void test_list_and_pause(void **state)
 static void expect_rows(size_t expected, int64_t parked, const char *other, int64_t other_parked)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
-    struct queue_row *rows;
-    size_t count;
+    json_t *rows, *row;
+    size_t i;
 
-    assert_int_equal(queues_read(w, &rows, &count), 0);
-    assert_int_equal(count, expected);
-    for (size_t i = 0; i < count; i++) {
-        assert_int_equal(rows[i].waiting, 1);
-        assert_int_equal(rows[i].parked, strcmp(rows[i].name, other) ? parked : other_parked);
+    assert_int_equal(queues_read(w, &rows), 0);
+    assert_int_equal(json_array_size(rows), expected);
+    json_array_foreach(rows, i, row)
+    {
+        assert_int_equal(answer_int(row, "waiting"), 1);
+        assert_int_equal(answer_int(row, "parked"),
+                         strcmp(answer_text(row, "name"), other) ? parked : other_parked);
     }
-    free(rows);
+    json_decref(rows);
     weir_free(w);
 }
 
@@ -196,45 +198,17 @@ static void test_purge(void **state)
     claim("w", 1, 0);
     claim("w", 1, 0);
     enqueue("default", "t", "d e");
-    must_say("queue purge default --dry-run", "queue default: 2 waiting and 2 parked jobs\n");
+    must_say("queue purge default --dry-run", "queue default: 2 waiting jobs and 2 parked jobs\n");
     must_say("queue purge default --dry-run --type slow",
-             "queue default of type slow: 0 waiting and 2 parked jobs\n");
+             "queue default of type slow: 0 waiting jobs and 2 parked jobs\n");
     must_say("queue purge default --dry-run --json", "\"dry_run\":true,\"waiting\":2,\"parked\":2,");
     assert_int_equal(redis_number("LLEN", QUEUE), 2);
     must_say("queue purge default --type t --yes",
-             "2 that wait are marked, and end when a worker comes to them\n");
-    must_say("queue purge default --yes", "queue default: 2 waiting and 2 parked jobs removed\n");
+             "2 waiting jobs marked, to end where a worker meets them\n");
+    must_say("queue purge default --yes", "queue default: 2 waiting jobs and 2 parked jobs removed\n");
     assert_int_equal(redis_number("EXISTS", QUEUE, LANE("slow"), PREFIX "cancelled"), 0);
     must_say("status --json", "\"cancelled\":2,");
     turns_check();
-}
-
-static void test_what_is_wrong_is_said(void **state)
-{
-    static const struct {
-        const char *line;
-        int code;
-        const char *says;
-    } cases[] = {
-        {"queue", 64, "there are list, pause, resume and purge"},
-        {"queue lsit", 64, "did you mean queue list"},
-        {"queue frobnicate", 64, "there are list"},
-        {"queue list default", 64, "takes nothing more"},
-        {"queue pause", 64, "takes the name of one queue"},
-        {"queue pause default --yes", 64, "only queue purge has it"},
-        {"queue list --type t", 64, "only queue purge has it"},
-        {"queue pause a/b", 65, "not a name"},
-        {"queue purge default --type a/b --yes", 65, "not a name"},
-        {"queue resume nope", 66, "there is none; weir queue list shows them"},
-        {"queue purge nope --yes", 66, "there is none"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        if (weir(cases[i].line) != cases[i].code)
-            fail_msg("%s: %d, not %d: %s", cases[i].line, said.code, cases[i].code, said.err);
-        expect_said(cases[i].says);
-    }
 }
 
 /* ---- With workers */
@@ -243,7 +217,7 @@ static void test_what_is_wrong_is_said(void **state)
 static void test_a_worker_leaves_a_paused_queue_alone(void **state)
 {
     const char *const more[] = {"-q", "default,other", "--exec", "t=/bin/true", "-c", "2", NULL};
-    int64_t begun, calls;
+    int64_t begun;
     pid_t worker;
 
     (void)state;
@@ -258,13 +232,7 @@ static void test_a_worker_leaves_a_paused_queue_alone(void **state)
     free(redis_text("CONFIG", "RESETSTAT"));
     begun = clock_mono_us();
     clock_sleep_until(begun + 500000);
-    {
-        char *info = redis_text("INFO", "commandstats"), *at = strstr(info, "cmdstat_fcall:calls=");
-
-        calls = at ? strtoll(at + strlen("cmdstat_fcall:calls="), NULL, 10) : 0;
-        free(info);
-    }
-    assert_in_range(calls, 0, 20);
+    assert_in_range(count_calls(), 0, 20);
     must_say("queue resume default", "resumed");
     await(done_of("t") == 3);
     kill(worker, SIGTERM);
@@ -343,7 +311,6 @@ int main(void)
         TEST(counters_that_are_no_numbers_count_nothing),
         TEST(resuming_rings_the_bell_of_those_who_serve_it),
         TEST(purge),
-        TEST(what_is_wrong_is_said),
         TEST(a_worker_leaves_a_paused_queue_alone),
         TEST(draining_ends_beside_a_paused_queue),
         TEST(strict_order_is_strict),

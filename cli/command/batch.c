@@ -98,8 +98,7 @@ static void put_finish(FILE *to, const json_t *doc, int64_t now_us)
     char when[PHRASE_SIZE];
 
     if (json_is_number(at))
-        output_to(to, "%s%s", format_when(now_us, (int64_t)(json_number_value(at) * 1e6), when),
-                  answer_text(doc, "how"));
+        output_to(to, "%s%s", format_when(now_us, json_us(at), when), answer_text(doc, "how"));
 }
 
 static void put_follower(FILE *to, const json_t *doc, int64_t now_us)
@@ -111,7 +110,7 @@ static void put_follower(FILE *to, const json_t *doc, int64_t now_us)
         return;
     output_to(to, "%s in queue %s, ", answer_text(then, "type"), answer_text(then, "queue"));
     if (json_is_number(at))
-        output_to(to, "enqueued %s", format_when(now_us, (int64_t)(json_number_value(at) * 1e6), when));
+        output_to(to, "enqueued %s", format_when(now_us, json_us(at), when));
     else
         output_to(to, "%s",
                   strcmp(answer_text(doc, "state"), "cancelled") == 0 ? "not enqueued"

@@ -2,12 +2,8 @@
 #include "cli/commands.h"
 #include "queue/queues/queues.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/confirm.h"
-#include "cli/document/json.h"
+#include "cli/document/document.h"
 #include "cli/document/table.h"
 #include "core/clock.h"
 
@@ -22,15 +18,6 @@ struct queue_flags {
 
 /* ---- list */
 
-/* us: not 0. */
-static void format_since(int64_t us, char out[40])
-{
-    if (us > 0)
-        cli_format_time(us, out);
-    else
-        strcpy(out, "an unknown time");
-}
-
 static const struct column columns[] = {
     COLUMN("queue", "name"),
     COLUMN("waiting", "waiting", .show = SHOW_COUNT, .drop = 1),
@@ -40,54 +27,58 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
-static json_t *row_json(const struct queue_row *row)
-{
-    return json_pack("{s:s, s:I, s:I, s:o, s:I}", "name", row->name, "waiting", (json_int_t)row->waiting,
-                     "parked", (json_int_t)row->parked, "paused_since", json_since(row->paused_us),
-                     "worker_count", (json_int_t)row->workers);
-}
+static const struct member members[] = {
+    MEMBER("name", WORD),          MEMBER("waiting", NUMBER),      MEMBER("parked", NUMBER),
+    MEMBER("paused_since", SINCE), MEMBER("worker_count", NUMBER), {.name = NULL},
+};
 
 static int run_list(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
-    struct queue_row *rows;
-    json_t *list;
-    size_t count;
+    json_t *rows, *list;
 
     (void)flags, (void)queue;
-    if (queues_read(w, &rows, &count) < 0)
+    if (queues_read(w, &rows) < 0)
         return cli_failed(cli, w);
-    list = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, row_json(&rows[i]));
-    free(rows);
+    list = document_list(rows, members);
+    json_decref(rows);
     return table_list(cli, columns, list, clock_wall_us(), "no queues yet; weir enqueue TYPE makes one");
 }
 
 /* ---- pause, resume */
 
-static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, bool pause)
+static void print_pause(const char *queue, bool pause, const json_t *before)
 {
-    int64_t before_us;
-    char since[40];
-    bool known;
+    int64_t since_us = answer_int(before, "paused_since");
+    char since[PHRASE_SIZE] = "an unknown time";
 
-    if (queue_pause(w, queue, pause, &before_us, &known) < 0)
-        return cli_failed(cli, w);
-    if (cli->json)
-        return json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause,
-                                         "was_paused_since", json_since(before_us)));
-    if (before_us != 0)
-        format_since(before_us, since);
-    if (pause && before_us != 0)
+    if (since_us > 0)
+        format_clock(clock_wall_us(), since_us, since);
+    if (pause && since_us != 0)
         output("queue %s was paused already, since %s\n", queue, since);
     else if (pause)
         output("queue %s is paused: nothing of it starts until weir queue resume %s%s\n", queue, queue,
-               known ? "" : "; it has had no job yet");
-    else if (before_us != 0)
+               json_is_true(json_object_get(before, "known")) ? "" : "; it has had no job yet");
+    else if (since_us != 0)
         output("queue %s resumed; it was paused since %s\n", queue, since);
     else
         output("queue %s was not paused\n", queue);
-    return 0;
+}
+
+static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, bool pause)
+{
+    json_t *before;
+    int status = 0;
+
+    if (queue_pause(w, queue, pause, &before) < 0)
+        return cli_failed(cli, w);
+    if (cli->json)
+        status =
+            json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause, "was_paused_since",
+                                      json_since(answer_int(before, "paused_since"))));
+    else
+        print_pause(queue, pause, before);
+    json_decref(before);
+    return status;
 }
 
 static int run_pause(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
@@ -114,37 +105,46 @@ static json_t *purge_json(const char *queue, const struct queue_flags *flags, co
 
 static void print_purged(const char *queue, const struct queue_jobs *jobs)
 {
-    output("queue %s: %" PRId64 " waiting and %" PRId64 " parked jobs removed\n", queue, jobs->waiting,
-           jobs->parked);
+    char text[PHRASE_SIZE], parked[PHRASE_SIZE];
+
+    output("queue %s: %s and %s removed\n", queue, counted(jobs->waiting, "waiting job", text),
+           counted(jobs->parked, "parked job", parked));
     if (jobs->marked > 0)
-        output("%" PRId64 " that wait are marked, and end when a worker comes to them\n", jobs->marked);
+        output("%s marked, to end where a worker meets them\n", counted(jobs->marked, "waiting job", text));
     if (jobs->nameless > 0)
-        output("%" PRId64 " have no id to mark, and stay\n", jobs->nameless);
+        output("%s left: without an id to mark\n", counted(jobs->nameless, "waiting job", text));
+}
+
+static int remove_jobs(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue,
+                       struct queue_jobs *jobs)
+{
+    int64_t all = jobs->waiting + jobs->parked;
+    char text[PHRASE_SIZE];
+    int status = cli_confirm(cli, flags->yes || all == 0, "queue purge", "remove %s%s%s of queue %s",
+                             counted(all, "job", text), flags->type ? " of type " : "",
+                             flags->type ? flags->type : "", queue);
+
+    if (status != 0)
+        return status;
+    return queue_purge(w, -1, queue, flags->type, all, jobs) < 0 ? cli_failed(cli, w) : 0;
 }
 
 static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
-    const char *of_type = flags->type ? " of type " : "", *type = flags->type ? flags->type : "";
-    struct queue_jobs jobs, found;
-    char text[PHRASE_SIZE];
-    int status;
+    char waiting[PHRASE_SIZE], parked[PHRASE_SIZE];
+    struct queue_jobs jobs;
+    int status = 0;
 
-    if (queue_count(w, -1, queue, flags->type, &found) < 0)
+    if (queue_count(w, -1, queue, flags->type, &jobs) < 0)
         return cli_failed(cli, w);
-    jobs = found;
     if (!cli->json)
-        output_to(flags->dry_run ? stdout : stderr,
-                  "queue %s%s%s: %" PRId64 " waiting and %" PRId64 " parked jobs\n", queue, of_type, type,
-                  found.waiting, found.parked);
-    if (!flags->dry_run) {
-        status = cli_confirm(cli, flags->yes || found.waiting + found.parked == 0, "queue purge",
-                             "remove %s%s%s of queue %s", counted(found.waiting + found.parked, "job", text),
-                             of_type, type, queue);
-        if (status != 0)
-            return status;
-        if (queue_purge(w, -1, queue, flags->type, found.waiting + found.parked, &jobs) < 0)
-            return cli_failed(cli, w);
-    }
+        output_to(flags->dry_run ? stdout : stderr, "queue %s%s%s: %s and %s\n", queue,
+                  flags->type ? " of type " : "", flags->type ? flags->type : "",
+                  counted(jobs.waiting, "waiting job", waiting), counted(jobs.parked, "parked job", parked));
+    if (!flags->dry_run)
+        status = remove_jobs(cli, w, flags, queue, &jobs);
+    if (status != 0)
+        return status;
     if (cli->json)
         return json_print(cli, purge_json(queue, flags, &jobs));
     if (!flags->dry_run)

@@ -7,8 +7,11 @@
 #include "cli/document/outlook.h"
 #include "cli/document/table.h"
 #include "cli/document/text.h"
+#include "cli/document/waits.h"
 #include "cli/print/terminal.h"
 #include "queue/inspect/status.h"
+
+#define MOMENT_US 1000000
 
 static int run_status(struct cli *cli, int argc, char **argv);
 
@@ -25,14 +28,15 @@ static json_t *queue_json(const struct queue_status *q)
 static json_t *type_json(const struct type_status *t)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:o, s:o, s:b}", "waiting",
-        (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held, "running",
-        (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done", (json_int_t)t->done, "retried",
-        (json_int_t)t->retried, "dead", (json_int_t)t->dead, "cancelled", (json_int_t)t->cancelled, "aside",
-        (json_int_t)t->aside, "keyless", (json_int_t)t->keyless.jobs, "rule",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:o, s:o, s:b, s:o}",
+        "waiting", (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held", (json_int_t)t->held,
+        "running", (json_int_t)t->running, "scheduled", (json_int_t)t->scheduled, "done", (json_int_t)t->done,
+        "retried", (json_int_t)t->retried, "dead", (json_int_t)t->dead, "cancelled", (json_int_t)t->cancelled,
+        "aside", (json_int_t)t->aside, "keyless", (json_int_t)t->keyless.jobs, "rule",
         *t->rule ? text_word(t->rule) : json_null(), "rate", t->rate > 0 ? json_real(t->rate) : json_null(),
         "rate_now", t->rate_now, "next_start", json_time(t->next_start_us), "finish_at",
-        json_time(t->finish_us), "at_the_earliest", t->because != 0);
+        json_time(t->finish_us), "at_the_earliest", t->because != 0, "waits_for",
+        t->waits_for ? document_make(t->waits_for, waits_members) : json_null());
 }
 
 static json_t *worker_json(const struct worker_status *w)
@@ -112,6 +116,25 @@ static const struct column worker_columns[] = {
     {.heading = NULL},
 };
 
+/* What does not flow: it waits for somebody, or for longer than a moment. */
+static void print_waits(const json_t *types, int64_t now_us)
+{
+    const char *name;
+    json_t *type;
+
+    json_object_foreach((json_t *)types, name, type)
+    {
+        const json_t *waits_for = json_object_get(type, "waits_for"),
+                     *until = json_object_get(waits_for, "until");
+
+        if (!json_is_object(waits_for) || (json_is_number(until) && json_us(until) < now_us + MOMENT_US))
+            continue;
+        output("%s: waits for ", name);
+        waits_put(stdout, waits_for, now_us);
+        output("\n");
+    }
+}
+
 static void print_keyless(const struct status *s)
 {
     for (size_t i = 0; i < s->type_count; i++)
@@ -142,6 +165,8 @@ static int print_status(struct cli *cli, const struct status *s, const json_t *d
         output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
         rc = table_print(cli, stdout, type_columns, json_object_get(doc, "types"), s->now_us);
+    if (s->worker_count > 0) /* else that is what all wait for */
+        print_waits(json_object_get(doc, "types"), s->now_us);
     print_keyless(s);
     if (rc == 0 && s->queue_count > 0) {
         output("\n");

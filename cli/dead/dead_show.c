@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/dead/dead.h"
+#include "cli/document/document.h"
 #include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "cli/print/terminal.h"
@@ -12,31 +13,23 @@
 
 /* ---- The document of a job */
 
-/* Its members; those of what dead.lua answers have the same names. */
-static const struct {
-    const char *name;
-    enum { WORD, NUMBER, TIME } kind;
-} members[] = {
-    {"since", TIME},  {"id", WORD},         {"type", WORD},          {"queue", WORD},       {"key", WORD},
-    {"reason", WORD}, {"attempts", NUMBER}, {"interrupted", NUMBER}, {"throttled", NUMBER}, {"batch", WORD},
-    {"unique", WORD}, {"failed_at", TIME},  {"failure", WORD},       {"bytes", NUMBER},
+static const struct member members[] = {
+    MEMBER("since", TIME),
+    MEMBER("id", WORD),
+    MEMBER("type", WORD),
+    MEMBER("queue", WORD),
+    MEMBER("key", WORD),
+    MEMBER("reason", WORD),
+    MEMBER("attempts", NUMBER),
+    MEMBER("interrupted", NUMBER),
+    MEMBER("throttled", NUMBER),
+    MEMBER("batch", WORD),
+    MEMBER("unique", WORD),
+    MEMBER("failed_at", TIME),
+    MEMBER("failure", WORD),
+    MEMBER("bytes", NUMBER),
+    {.name = NULL},
 };
-
-static json_t *job_json(const json_t *found)
-{
-    json_t *doc = json_object();
-
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        const char *name = members[i].name;
-        int64_t number = answer_int(found, name);
-
-        json_object_set_new(doc, name,
-                            members[i].kind == WORD   ? text_json(text_bytes(json_object_get(found, name)))
-                            : members[i].kind == TIME ? json_time(number)
-                                                      : json_integer(number));
-    }
-    return doc;
-}
 
 static struct span body_of(const json_t *page, size_t i)
 {
@@ -83,9 +76,9 @@ static int list_page(const json_t *page, void *arg)
         if (list->met++ == list->limit)
             status = ENOUGH;
         else if (list->cli->json)
-            status = text_print_with_body(list->cli, job_json(job), body_of(page, i));
+            status = text_print_with_body(list->cli, document_make(job, members), body_of(page, i));
         else
-            json_array_append_new(list->rows, job_json(job));
+            json_array_append_new(list->rows, document_make(job, members));
     }
     return status;
 }
@@ -161,7 +154,7 @@ static const struct column sheet[] = {
 
 static int print_sheet(struct cli *cli, const json_t *found, struct span body)
 {
-    json_t *doc = job_json(found);
+    json_t *doc = document_make(found, members);
     int status = sheet_print(cli, stdout, sheet, doc, clock_wall_us());
 
     json_decref(doc);
@@ -186,7 +179,7 @@ static int show_page(const json_t *page, void *arg)
         else if (view->raw)
             fwrite(body.at, 1, body.len, stdout);
         else if (view->cli->json)
-            status = text_print_with_body(view->cli, job_json(job), body);
+            status = text_print_with_body(view->cli, document_make(job, members), body);
         else
             status = print_sheet(view->cli, job, body);
     }

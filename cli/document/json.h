@@ -3,6 +3,7 @@
 #define CLI_DOCUMENT_JSON_H
 
 #include <jansson.h>
+#include <math.h>
 
 #include "cli/cli.h"
 #include "throttle/gate.h"
@@ -36,6 +37,11 @@ static inline int64_t json_int_of(const json_t *doc, const char *member)
 static inline json_t *json_seconds(int64_t us)
 {
     return json_real((double)us / 1e6);
+}
+
+static inline int64_t json_us(const json_t *seconds)
+{
+    return llround(json_number_value(seconds) * 1e6);
 }
 
 /* A time in seconds; null when it is none or unknown. */

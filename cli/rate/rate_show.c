@@ -129,11 +129,6 @@ json_t *rate_because_json(unsigned because)
 
 /* ---- Words */
 
-static int64_t micros(const json_t *seconds)
-{
-    return llround(json_number_value(seconds) * 1e6);
-}
-
 static bool has(const json_t *doc, const char *member)
 {
     return json_is_number(json_object_get(doc, member));
@@ -147,7 +142,7 @@ static const char *count_text(const json_t *doc, const char *member, char out[32
 /* Seconds that may be parts of a microsecond: "100ms", "0.333333333s". */
 static const char *exact_span(const json_t *seconds, char out[32])
 {
-    int64_t us = micros(seconds);
+    int64_t us = json_us(seconds);
 
     if (fabs(json_number_value(seconds) - (double)us / 1e6) < 1e-12)
         duration_format(us, out);
@@ -167,7 +162,7 @@ void rate_format_when(int64_t now_us, int64_t us, char out[96])
 /* The same of a member; null: GATE_NEVER. */
 static const char *when_text(const json_t *at, int64_t now_us, char out[PHRASE_SIZE])
 {
-    rate_format_when(now_us, json_is_number(at) ? micros(at) : GATE_NEVER, out);
+    rate_format_when(now_us, json_is_number(at) ? json_us(at) : GATE_NEVER, out);
     return out;
 }
 

@@ -3,7 +3,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), first, last (indexes, at most 1000), type
 -- role: viewer
--- reply: [ jobs, slots, slots of the cheapest, slots of the dearest, how many entries were looked at, fewer where they are large ]
+-- reply: JSON: {"jobs", "slots", "least", "most": slots of the cheapest and the dearest, "looked_at": entries, fewer where they are large},
+--        numbers as text
 --
 -- writes: nothing
 -- uses: body slices types
@@ -23,7 +24,7 @@ local function ahead(ARGV)
             jobs, slots = jobs + 1, slots + cost
         end
     end
-    return {jobs, us(slots), us(least), us(most), #entries}
+    return answer{jobs = us(jobs), slots = us(slots), least = us(least), most = us(most), looked_at = us(#entries)}
 end
 
 return ahead

@@ -1,10 +1,7 @@
 #include "queue/inspect/cancel.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/client/client.h"
-#include "core/client/reply.h"
 #include "core/script/script.h"
 
 #define LOOKS 20 /* it may move between a look and what is then done to it */
@@ -14,32 +11,11 @@ struct attempt {
     struct weir *w;
     int64_t now_us;
     const char *id;
+    json_t *job; /* as the last look found it */
     bool marked; /* by this call */
-    bool over;   /* out->result is what was done */
-    struct cancel *out;
+    const char *result;
+    bool over; /* that is what was done */
 };
-
-static int number_of(const struct redisReply *reply, bool *yes, struct error *e)
-{
-    if (reply->type != REDIS_REPLY_INTEGER)
-        return reply_array(reply, SIZE_MAX, "cancel", e);
-    *yes = reply->integer == 1;
-    return 0;
-}
-
-/* Sends a, begun by begin_call, and frees it. *yes: it was done. */
-static int end_call(struct attempt *at, struct args *a, bool *yes)
-{
-    struct redisReply *reply = NULL;
-    int status = client_call(at->w, a, &reply, NULL);
-
-    args_free(a);
-    if (status == 0)
-        status = number_of(reply, yes, &at->w->error);
-    if (reply)
-        freeReplyObject(reply);
-    return status;
-}
 
 static void begin_call(struct attempt *at, struct args *a, const char *verb)
 {
@@ -49,25 +25,31 @@ static void begin_call(struct attempt *at, struct args *a, const char *verb)
     args_add(a, verb);
 }
 
-static int mark(struct attempt *at)
+/* Sends a, begun by begin_call, and frees it. *done: it was. */
+static int end_call(struct attempt *at, struct args *a, bool *done)
 {
-    struct args a;
-    bool ignored;
+    json_t *answer;
+    int status = client_ask(at->w, "cancel", a, &answer);
 
-    begin_call(at, &a, "mark");
-    at->marked = true;
-    return end_call(at, &a, &ignored);
+    *done = json_is_true(json_object_get(answer, "done"));
+    json_decref(answer);
+    return status;
 }
 
-static int unmark(struct attempt *at)
+static void add_member(struct attempt *at, struct args *a, const char *name)
+{
+    const json_t *value = json_object_get(at->job, name);
+
+    args_add_bytes(a, json_is_string(value) ? json_string_value(value) : "", json_string_length(value));
+}
+
+static int mark(struct attempt *at, bool marked)
 {
     struct args a;
     bool ignored;
 
-    if (!at->marked)
-        return 0;
-    begin_call(at, &a, "unmark");
-    at->marked = false;
+    begin_call(at, &a, marked ? "mark" : "unmark");
+    at->marked = marked;
     return end_call(at, &a, &ignored);
 }
 
@@ -75,82 +57,68 @@ static int tell(struct attempt *at)
 {
     struct args a;
 
-    at->out->result = CANCEL_TOLD;
+    at->result = "told";
     begin_call(at, &a, "tell");
-    args_add(&a, at->out->job.worker);
-    args_add(&a, at->out->job.token);
+    args_add(&a, answer_text(json_object_get(at->job, "worker"), "name"));
+    add_member(at, &a, "token");
     return end_call(at, &a, &at->over);
 }
 
 /* The record in which it stands, byte for byte: its header, and its entry behind it. */
 static int take(struct attempt *at)
 {
-    const struct found_job *job = &at->out->job;
-    size_t head = strlen(job->header), len = (size_t)(job->body.at - job->entry) + job->body.len;
-    char *record = malloc(head + 1 + len);
     struct args a;
 
-    if (!record)
-        return error_set(&at->w->error, WEIR_EINTERNAL, "cancel: out of memory; free some and try again");
-    memcpy(record, job->header, head);
-    record[head] = '\n';
-    memcpy(record + head + 1, job->entry, len);
-    at->out->result = CANCEL_REMOVED;
+    at->result = "removed";
     begin_call(at, &a, "take");
-    args_add_bytes(&a, record, head + 1 + len);
-    free(record);
+    add_member(at, &a, "header");
+    add_member(at, &a, "entry");
     return end_call(at, &a, &at->over);
 }
 
 /* The mark stays. In a lane others may wait behind it, and for longer than they need. */
 static int keep(struct attempt *at)
 {
+    static const char *const words[] = {"queue", "type", "batch", "list"};
     struct args a;
     bool ignored;
 
     begin_call(at, &a, "keep");
-    args_add(&a, at->out->job.queue);
-    args_add(&a, at->out->job.type);
-    args_add(&a, at->out->job.batch);
-    args_add(&a, at->out->job.place);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        add_member(at, &a, words[i]);
     return end_call(at, &a, &ignored);
 }
 
 /* Once it is marked, one more look: only who was still there then will meet a claim that sees it. */
 static int wait_for_claim(struct attempt *at)
 {
-    if (!at->marked && at->out->job.cancelled_us == 0)
-        return mark(at);
-    at->out->result = at->marked ? CANCEL_MARKED : CANCEL_BEFORE;
+    if (!at->marked && !json_object_get(at->job, "cancelled_at"))
+        return mark(at, true);
+    at->result = at->marked ? "marked" : "already";
     at->over = true;
     return keep(at);
 }
 
 static int refuse(struct attempt *at, const char *why)
 {
-    int status = unmark(at);
+    int status = at->marked ? mark(at, false) : 0;
 
     return status ? status : error_set(&at->w->error, WEIR_EINPUT, "job %s: %s", at->id, why);
 }
 
 static int cancel_found(struct attempt *at)
 {
-    switch (at->out->job.state) {
-    case JOB_WAITING:
-    case JOB_PARKED:
-    case JOB_ASIDE:
-        return wait_for_claim(at);
-    case JOB_RUNNING:
+    const char *state = answer_text(at->job, "state");
+
+    if (strcmp(state, "running") == 0)
         return tell(at);
-    case JOB_SCHEDULED:
-    case JOB_RETRY:
+    if (strcmp(state, "scheduled") == 0 || strcmp(state, "retry") == 0)
         return take(at);
-    case JOB_DEAD:
+    if (strcmp(state, "dead") == 0)
         return refuse(at, "is dead already and will not run; weir dead remove takes it away");
-    case JOB_FINISHED:
+    if (strcmp(state, "finished") == 0)
         return refuse(at, "has finished already; there is nothing to cancel");
-    }
-    return 0;
+    return wait_for_claim(at);
 }
 
 /* No look has found it. */
@@ -163,7 +131,8 @@ static int cancel_missing(struct attempt *at, const char *lock)
         return refuse(at, "has ended meanwhile; there is nothing to cancel");
     if (!lock)
         return at->w->error.status;
-    at->out->result = CANCEL_UNLOCKED;
+    at->result = "unlocked";
+    at->job = json_pack("{s:s}", "id", at->id);
     begin_call(at, &a, "unlock");
     args_add(&a, lock);
     status = end_call(at, &a, &at->over);
@@ -174,37 +143,42 @@ static int cancel_missing(struct attempt *at, const char *lock)
     return status;
 }
 
-int cancel_job(struct weir *w, int64_t now_us, const char *id, const char *lock, struct cancel *out)
+static int look(struct attempt *at, const char *lock)
 {
-    struct attempt at = {.w = w, .now_us = now_us, .id = id, .out = out};
-    int status = 0;
+    int status;
 
-    *out = (struct cancel){.result = CANCEL_REMOVED};
-    if (lock && !name_is_valid(lock, strlen(lock)))
-        return error_set(&w->error, WEIR_EINPUT,
-                         "unique key '%.60s': not a name; use 1 to 128 of A-Z a-z 0-9 _ . -", lock);
-    for (int look = 0; look < LOOKS && status == 0 && !at.over; look++) {
-        found_job_free(&out->job);
-        status = find_job(w, now_us, id, &out->job);
-        status = status == 0                ? cancel_found(&at)
-                 : status == WEIR_ENOTFOUND ? cancel_missing(&at, lock)
-                                            : status;
-    }
-    if (status == 0 && !at.over)
-        return error_set(&w->error, WEIR_ENOTNOW, "job %s: it moves too fast to be cancelled; try again", id);
-    return status;
+    json_decref(at->job);
+    status = find_job(at->w, at->now_us, at->id, &at->job);
+    return status == 0 ? cancel_found(at) : status == WEIR_ENOTFOUND ? cancel_missing(at, lock) : status;
 }
 
-void cancel_free(struct cancel *cancel)
+int cancel_job(struct weir *w, int64_t now_us, const char *id, const char *lock, json_t **job)
 {
-    found_job_free(&cancel->job);
+    struct attempt at = {.w = w, .now_us = now_us, .id = id};
+    int status = 0;
+
+    *job = NULL;
+    if (lock && !name_is_valid(lock, strlen(lock)))
+        return error_set(&w->error, WEIR_EINPUT,
+                         "unique key '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", lock);
+    for (int looks = 0; looks < LOOKS && status == 0 && !at.over; looks++)
+        status = look(&at, lock);
+    if (status == 0 && !at.over)
+        status =
+            error_set(&w->error, WEIR_ENOTNOW, "job %s: it moves too fast to be cancelled; try again", id);
+    if (status == 0) {
+        json_object_set_new(at.job, "result", json_string(at.result));
+        *job = json_incref(at.job);
+    }
+    json_decref(at.job);
+    return status;
 }
 
 int weir_cancel(struct weir *w, const char *id)
 {
-    struct cancel cancel;
-    int status = cancel_job(w, -1, id, NULL, &cancel);
+    json_t *job;
+    int status = cancel_job(w, -1, id, NULL, &job);
 
-    cancel_free(&cancel);
+    json_decref(job);
     return status;
 }

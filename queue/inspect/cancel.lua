@@ -8,10 +8,10 @@
 --         "unmark"            it was not there any more
 --         "tell" worker token it runs: its worker is told, and if it comes back all the same, it ends. If it was marked while it
 --                             still waited, that mark is not needed any more: the next job of that id would end by it
---         "take" record       it stands in `later`, as this record: gone at once
+--         "take" header entry it stands in `later`, as a record of these: gone at once
 --         "unlock" key        no such job is found: a unique lock that it holds is free
 -- role: operator
--- reply: 1; 0: it is not there any more, is marked already, or does not hold the lock: nothing was changed
+-- reply: JSON: {"done": true}; false: it is not there any more, is marked already, or does not hold the lock: nothing was changed
 -- uses: bell cancelled check lane lease leases
 
 local verbs = {}
@@ -47,10 +47,9 @@ function verbs.tell(id, worker, token)
     return 1
 end
 
-function verbs.take(_, record)
-    local header, entry = record:match('^([^\n]*)\n(.*)$')
-    local name = (header or ''):match('^q %S+ %S+ (%S+)$') or (header or ''):match('^l %S+ [^/]+/([^/]+)/')
-    if not name or call('ZREM', P .. 'later', record) == 0 then return 0 end
+function verbs.take(_, header, entry)
+    local name = header:match('^q %S+ %S+ (%S+)$') or header:match('^l %S+ [^/]+/([^/]+)/')
+    if not name or call('ZREM', P .. 'later', header .. '\n' .. entry) == 0 then return 0 end
     lease.count(name, 'scheduled', -1)
     lease.count(name, 'cancelled', 1)
     cancelled.finish({entry})
@@ -62,7 +61,7 @@ function verbs.unlock(id, key)
     return call('DEL', P .. 'unique:' .. key)
 end
 
-local WORDS = {mark = 3, keep = 7, unmark = 3, tell = 5, take = 4, unlock = 4}
+local WORDS = {mark = 3, keep = 7, unmark = 3, tell = 5, take = 5, unlock = 4}
 
 local function wrong_keys(verb, word, place)
     local wrong = check.wrong_kind('cancelled', 'hash')
@@ -83,7 +82,7 @@ local function cancel(ARGV)
     end
     local wrong = wrong_keys(verb, ARGV[4], ARGV[7])
     if wrong then return check.refuse_key(wrong) end
-    return verbs[verb](id, ARGV[4], ARGV[5], ARGV[6], ARGV[7])
+    return answer{done = verbs[verb](id, ARGV[4], ARGV[5], ARGV[6], ARGV[7]) == 1}
 end
 
 return cancel

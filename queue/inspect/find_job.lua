@@ -1,32 +1,37 @@
 -- find_job: looks for a job by its id, in as many places as one page allows; changes nothing.
 --
--- The caller keeps a stack of places, each with how far it has been read ('' at first). A call looks at those on top and returns
--- what takes their place. Places that another names are looked at before the rest of it.
+-- A search keeps a stack of places, each with how far it has been read ('' at first). A page looks at those on top, and names what
+-- takes their place. Places that another names are looked at before the rest of it.
 -- Jobs move while one looks, mostly from queues through lanes to leases: the places come in that order. Lists are read from
 -- their tails, so that none is passed over while others leave at the head.
 --
 -- KEYS[1] prefix
--- ARGV: now, id, most (entries of one page, 1 to 1000), then the top of the stack: 1 to 100 times place, from
---       place: '' (names the others), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>, wake:<queue> (names
---              the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
+-- ARGV: now, id, most (entries of one page, 1 to 1000), then what `next` of the page before says: the stack, its top first, of
+--       place: '' (the first: names the others), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>,
+--              wake:<queue> (names the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
 --              ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>,
---              aside:<batch>, asides (names those of batches that are not paused), active:<worker>, later, dead
+--              halted (names aside:<batch> of batches that are paused), asides (the same of others), aside:<batch>, workers (names
+--              active:<worker>), active:<worker>, later, dead
+--       from:  how far it has been read
 -- role: viewer
--- reply: [ now, bytes that were read, [place, from, ...] which take the place of those that were given, found ]; found: [], or
---        [ state, lane, entry, a, b, text, host, pid, word, mark, paused, halted, held ]
---        waiting, parked, aside: a jobs are before it, of b; text: the place. The lane of one that waits has neither type nor key
---        running: its slot and the end of its lease, us; text: the worker; word: the token
---        scheduled, retry: when it is due, us; text: the header of its record
---        dead: when it died, us; text: the reason. finished: when, us; text: the worker; word: as what
---        mark: what `cancelled` says of its id; paused: since when its queue is, us; halted: what `halted` says of its batch; or ''
---        held: of one that waits or is parked, whether its type is held there (0/1)
+-- reply: JSON: {"now": "us", "bytes": that were read, "next": [place, from, ...], "job": {...}}; "next" is not there when the job is
+--        found or all has been looked at. job: times are "us"; what does not apply is not there:
+--        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
+--        "throttled", "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
+--        nobody who can end it has met it; "queue_paused_since" (-1: unknown), "batch_paused_since", "batch_cancelled_at"; and
+--        of waiting, parked, held, aside: "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
+--        run its type
+--        of running: "worker": {"name", "host", "pid"}, "token", "since": its slot, "lease_until"
+--        of scheduled, retry: "start", "header": of its record
+--        of dead: "since", "reason"; of finished: "since", "outcome", "worker": {"name"}
 --
 -- writes: nothing
 -- uses: body lease sign slices
 
 local LAST = 8  -- jobs of a lane that are looked at with others
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
-local MOST_PLACES = 100
+local NAMES = 100 -- that a place gives at once
+local WORDS_MOST = 20000
 
 local id, quoted, places -- of one call
 local left, load         -- entries that it may still look at, a place counts as one; bytes that it may still read
@@ -38,38 +43,64 @@ local function is_it(entry)
     return body.id(entry, at) == id
 end
 
+-- A number that may stand anywhere in Redis, as text.
+local function number(x) return us(max(0, min(x or 0, WHOLE_MOST))) end
+
+local function some(text) return text ~= '' and text or nil end
+
 local function text_of(key, field)
     local text = call_safe('HGET', P .. key, field)
     return type(text) == 'string' and text or ''
 end
 
-local function found(state, lane, entry, a, b, text, host, pid, word)
-    local _, _, _, _, attrs = lease.entry_read(entry)
-    return {state, lane, entry, us(a), us(b), text, host or '', us(pid or 0), word or '', text_of('cancelled', id),
-            text_of('halted', 'q/' .. lane:match('^[^/!]*')), text_of('halted', 'b/' .. (lease.attr(attrs, 'b') or '')), 0}
+-- When it was cancelled: of a running job its entry says so, of others a mark.
+local function cancelled_at(state, attrs)
+    if state == 'running' then return match(lease.attr(attrs, 'c') or '', '^%d+') end
+    local mark = text_of('cancelled', id)
+    return match(mark, '^waiting (%d+)') or match(mark, '^asked (%d+)')
+end
+
+local function found(state, of_lane, entry, more)
+    local job, attempts, interrupted, throttled, _, attrs = more, lease.entry_read(entry)
+    local queue, name, key = match(of_lane, '^([^/]*)/?([^/]*)/?(.*)$')
+    local failed, failure = lease.failure(attrs)
+    local until_end, until_start = lease.attr(attrs, 'u'), lease.attr(attrs, 'w')
+    local _, at = lease.head_read(entry)
+    queue = lease.usual_queue(queue)
+    job.state, job.entry, job.body_at = state, entry, at
+    job.queue, job.type, job.key, job.alone = some(queue), some(name), some(key), lease.is_alone(of_lane)
+    job.attempts, job.interrupted, job.throttled = number(attempts), number(interrupted), number(throttled)
+    job.batch, job.unique = lease.attr(attrs, 'b'), until_end or until_start
+    job.unique_until = until_start and 'start' or until_end and 'end'
+    job.failed_at, job.failure = failed and number(failed), failure
+    job.cancelled_at = cancelled_at(state, attrs)
+    local paused, halted = text_of('halted', 'q/' .. queue), text_of('halted', 'b/' .. (job.batch or ''))
+    job.queue_paused_since = some(paused) and (match(paused, '^%d+$') or '-1')
+    job.batch_paused_since, job.batch_cancelled_at = match(halted, '^paused (%d+)'), match(halted, '^cancelled (%d+)')
+    return job
 end
 
 -- The same of one that waits for a worker, in a queue or lane.
-local function found_in_line(state, of_lane, entry, name, ...)
-    local row = found(state, of_lane, entry, ...)
-    if name and type(call_safe('ZSCORE', P .. 'held:' .. of_lane:match('^[^/]*'), name)) == 'string' then row[#row] = 1 end
-    return row
+local function found_in_line(state, of_lane, entry, name, more)
+    local held = name and type(call_safe('ZSCORE', P .. 'held:' .. of_lane:match('^[^/]*'), name)) == 'string'
+    return found(held and 'held' or state, of_lane, entry, more)
 end
 
 -- It has so many entries of a list behind it.
 local function in_list(place, behind)
     local kind, name = place:match('^(%a+):(.*)$')
     local entry, length = call('LINDEX', P .. place, us(-behind - 1)), call('LLEN', P .. place)
+    local more = {list = place, place = us(length - behind), of = us(length)}
     if kind == 'aside' then
         local from, aside = entry:match('^(%S*) ?\n(.*)$')
-        return found('aside', from or '//', aside or entry, length - behind - 1, length, place)
+        return found('aside', from or '//', aside or entry, more)
     end
     if kind == 'lane' then
         local _, of_type = lease.lane_parts(name)
-        return found_in_line('parked', name, entry, of_type, length - behind - 1, length, place)
+        return found_in_line('parked', name, entry, of_type, more)
     end
     entry = sign.read(entry)
-    return found_in_line('waiting', name .. '//', entry, body.type(entry), length - behind - 1, length, place)
+    return found_in_line('waiting', name .. '//', entry, body.type(entry), more)
 end
 
 -- The entry in what a list of that kind holds.
@@ -104,7 +135,7 @@ local function scan_bodies(command, key, most, from)
 end
 
 local function scan(command, key, most, from)
-    local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(most))
+    local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(min(most, NAMES)))
     return page[1] ~= '0' and page[1] or '', page[2]
 end
 
@@ -153,9 +184,10 @@ end
 local function running(worker, token, entry)
     local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
     info = ok and type(info) == 'table' and info or {}
-    local deadline = tonumber(call('ZSCORE', P .. 'workers', worker) or 0)
-    return found('running', lease.lane_of(token) or '//', entry, lease.slot_of(token), deadline, worker,
-                 type(info.host) == 'string' and info.host, is_whole(tonumber(info.pid)) and tonumber(info.pid), token)
+    local pid, slot = tonumber(info.pid), lease.slot_of(token)
+    return found('running', lease.lane_of(token) or '//', entry, {
+        worker = {name = worker, host = type(info.host) == 'string' and some(info.host) or nil, pid = is_whole(pid) and us(pid) or '0'},
+        token = token, since = slot > 0 and number(slot) or nil, lease_until = number(tonumber(call('ZSCORE', P .. 'workers', worker)))})
 end
 
 local function look_at_leases(place, most, from)
@@ -171,13 +203,14 @@ end
 -- What a record of later or dead says of the job that it keeps.
 local function recorded(place, record, score, entry)
     if place == 'dead' then
-        local lane, reason = record:match('^%S+ (%S*) ?([^\n]*)')
-        return found('dead', lane or '//', entry, score, 0, reason or '')
+        local of_lane, reason = record:match('^%S+ (%S*) ?([^\n]*)')
+        return found('dead', of_lane or '//', entry, {since = number(score), reason = reason and some(reason)})
     end
     local header = record:match('^[^\n]*')
     local queue, kind = header:match('^q %S+ (%S+) (%S+)$')
-    if queue then return found('scheduled', queue .. '/' .. kind .. '/', entry, score, 0, header) end
-    return found('retry', header:match('^l %S+ (.+)$') or '//', entry, score, 0, header)
+    local more = {start = number(score), header = header}
+    if queue then return found('scheduled', queue .. '/' .. kind .. '/', entry, more) end
+    return found('retry', header:match('^l %S+ (.+)$') or '//', entry, more)
 end
 
 -- finished:<id>: "<state> <us> <worker> <attempts> <lane>\n<body>"
@@ -186,7 +219,8 @@ local function look_at_finished()
     local state, at, worker, attempts, of_lane, job = text:match('^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
     if not state then return '' end
     slices.fits(load, #job)
-    return '', found('finished', of_lane, lease.entry_write(tonumber(attempts), 0, 0, job), tonumber(at), 0, worker, '', 0, state)
+    local entry = lease.entry_write(min(tonumber(attempts), WHOLE_MOST), 0, 0, job)
+    return '', found('finished', of_lane, entry, {since = number(tonumber(at)), outcome = state, worker = {name = worker}})
 end
 
 local function look_at_records(place, most, from)
@@ -199,11 +233,14 @@ local function look_at_records(place, most, from)
 end
 
 -- Paused batches, whose jobs may stand aside.
-local function name_asides()
-    for _, field in ipairs(call('HKEYS', P .. 'halted')) do
-        local batch = field:match('^b/(.+)$')
+local function name_asides(_, most, from)
+    local rest, fields = scan('HSCAN', 'halted', most, from)
+    left = left - #fields / 2
+    for i = 1, #fields, 2 do
+        local batch = fields[i]:match('^b/(.+)$')
         if batch and call('EXISTS', P .. 'aside:' .. batch) == 1 then places[#places + 1] = 'aside:' .. batch end
     end
+    return rest
 end
 
 -- The others, from which a resume that broke off left some aside.
@@ -227,19 +264,22 @@ local function name_queues(place, most, from)
     return rest
 end
 
+local function name_workers(_, most, from)
+    local rest, workers = scan('ZSCAN', 'workers', most, from)
+    left = left - #workers / 2
+    for i = 1, #workers, 2 do places[#places + 1] = 'active:' .. workers[i] end
+    return rest
+end
+
 local function name_places()
-    places = {'finished', 'queues:queue', 'queues:wake', 'queues:sleep'}
-    name_asides()
-    places[#places + 1] = 'asides'
-    for _, worker in ipairs(call('ZRANGE', P .. 'workers', '0', '-1')) do places[#places + 1] = 'active:' .. worker end
-    places[#places + 1] = 'later'
-    places[#places + 1] = 'dead'
+    places = {'finished', 'queues:queue', 'queues:wake', 'queues:sleep', 'halted', 'asides', 'workers', 'later', 'dead'}
     return ''
 end
 
 local ways = {[''] = name_places, finished = look_at_finished, queues = name_queues, queue = look_at_list, lane = look_at_list,
-              aside = look_at_list, asides = name_other_asides, wake = name_gates, wait = name_rings, held = name_rings,
-              ring = look_at_ring, sleep = look_at_sleepers, active = look_at_leases, later = look_at_records, dead = look_at_records}
+              aside = look_at_list, halted = name_asides, asides = name_other_asides, wake = name_gates, wait = name_rings,
+              held = name_rings, ring = look_at_ring, sleep = look_at_sleepers, workers = name_workers, active = look_at_leases,
+              later = look_at_records, dead = look_at_records}
 
 local function way_of(place) return ways[place:match('^%a*')] end
 
@@ -256,29 +296,36 @@ local function look_at_top(stack)
     return job
 end
 
--- The stack with its top first.
+-- The stack with its top first; nil: nothing is left.
 local function turned(stack)
     local list = {}
     for i = #stack - 1, 1, -2 do
         list[#list + 1] = stack[i]
         list[#list + 1] = stack[i + 1]
     end
-    return list
+    return list[1] and list
+end
+
+-- The stack of the words from the fourth on; nil: they are wrong.
+local function read_stack(words)
+    local stack = {}
+    if #words == 3 then return {'', ''} end
+    if #words % 2 == 0 or #words > WORDS_MOST then return nil end
+    for i = #words - 1, 4, -2 do
+        if not way_of(words[i]) then return nil end
+        push_place(stack, words[i], words[i + 1])
+    end
+    return stack
 end
 
 local function find_job(ARGV)
-    local most, count = tonumber(ARGV[3]), #ARGV - 3
-    if not (ARGV[2] and is_name(ARGV[2]) and is_whole(most, 1)) or most > 1000 or count < 2 or count > 2 * MOST_PLACES or count % 2 ~= 0 then
+    local most, stack, job = tonumber(ARGV[3]), read_stack(ARGV), nil
+    if not (ARGV[2] and is_name(ARGV[2]) and is_whole(most, 1) and stack) or most > 1000 then
         return refuse('find_job: wants now, id, most from 1 to 1000, place, from, ...')
-    end
-    local stack, job = {}, nil
-    for i = #ARGV - 1, 4, -2 do
-        if not way_of(ARGV[i]) then return refuse('find_job: wants a place') end
-        push_place(stack, ARGV[i], ARGV[i + 1])
     end
     id, quoted, load, left = ARGV[2], '"' .. ARGV[2] .. '"', slices.deep_load(), most
     repeat job = look_at_top(stack) until job or #stack == 0 or left < 1 or slices.is_full(load)
-    return {us(now), us(load.all - load.left), job and {} or turned(stack), job or {}}
+    return answer{now = us(now), bytes = load.all - load.left, next = not job and turned(stack) or nil, job = job}
 end
 
 return find_job

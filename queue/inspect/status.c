@@ -7,6 +7,7 @@
 
 #include "core/client/answer.h"
 #include "core/script/script.h"
+#include "queue/inspect/waits.h"
 #include "queue/job/job.h"
 #include "queue/limits/limits.h"
 
@@ -229,6 +230,8 @@ static int foretell(struct type_status *t, const struct limits *limits, struct e
     struct forecast next, last;
 
     t->limited = type && type->limit_count > 0;
+    if (t->waiting + t->parked + t->held > 0 && (t->held || !t->served))
+        t->waits_for = json_pack("{s:s}", "type", t->name);
     if (!t->limited)
         return 0;
     t->rate = limits_rate(limits, type);
@@ -238,6 +241,8 @@ static int foretell(struct type_status *t, const struct limits *limits, struct e
     type->waiting = t->waiting;
     if (t->waiting + t->parked == 0 || t->held)
         return 0;
+    if (!t->waits_for)
+        t->waits_for = waits_of_type(limits, type);
     if (forecast_type(limits, type, NULL, &last, e) < 0)
         return e->status;
     type->parked = 1;
@@ -311,6 +316,8 @@ int status_limits(struct weir *w, struct limits *limits)
 
 void status_free(struct status *status)
 {
+    for (size_t i = 0; i < status->type_count; i++)
+        json_decref(status->types[i].waits_for);
     free(status->queues);
     free(status->types);
     free(status->workers);

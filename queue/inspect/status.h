@@ -28,7 +28,9 @@ struct type_status {
     double rate_now;           /* starts a second, over the last second or two */
     int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */
-    unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
+    struct json_t
+        *waits_for;   /* queue/inspect/waits.h, or {"type"}: no worker takes it; NULL: nothing, none waits */
+    unsigned because; /* what may make it later: enum forecast_because; 0: it is exact */
 };
 
 struct worker_status {

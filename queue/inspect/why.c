@@ -3,213 +3,183 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/client/client.h"
-#include "core/client/reply.h"
 #include "core/script/script.h"
+#include "queue/inspect/find_job.h"
+#include "queue/inspect/forecast.h"
 #include "queue/inspect/status.h"
+#include "queue/inspect/waits.h"
+
+#define GATES_MAX 32    /* 16 rules, and a pause of each limit */
+#define AHEAD_MOST 1000 /* entries asked for at once; fewer are looked at where they are large */
 
 /* A look at one job that waits. */
 struct look {
     struct weir *w;
     int64_t now_us; /* as it was given */
-    struct why *out;
+    json_t *why;    /* the document */
+    const char *type;
+    json_t *line; /* why.lua's answer */
     struct limits limits;
-    char lane[PLACE_SIZE]; /* its lane, where it is or will be */
-    int64_t lane_length;
-    int64_t before;                   /* lanes of other keys that have their turn before its own */
-    bool elsewhere;                   /* other queues have jobs that may be of its type */
-    bool keyed;                       /* it has keyed gates */
-    struct gate gates[WHY_GATES_MAX]; /* as they are now, those of its key too */
+    json_t *last;   /* of its gates the closed one that opens last; NULL: all are open */
+    int64_t before; /* lanes of other keys that have their turn before its own */
+    bool keyed;     /* it has keyed gates */
+    struct {
+        struct gate gate; /* as it is now, that of its key too */
+        json_t *row;
+    } gates[GATES_MAX];
     size_t gate_count;
 };
 
 /* The jobs of its type before it. */
-struct line {
+struct ahead {
     int64_t jobs, slots, least, most; /* least, most: slots of the cheapest and the dearest */
 };
 
-/* Sends a and frees it; *reply is the caller's. */
-static int call(struct look *look, struct args *a, struct redisReply **reply)
+static void begin(const struct look *look, struct args *a, const char *script)
 {
-    int status = client_call(look->w, a, reply, NULL);
+    args_init(a);
+    script_begin(a, script, look->w->prefix, look->now_us);
+}
 
-    args_free(a);
-    return status;
+static void set_time(json_t *why, const char *member, int64_t us)
+{
+    json_object_set_new(why, member, us == GATE_NEVER ? json_null() : json_integer(us));
+}
+
+/* What is in the way first counts: a pause is before a worker, and that before a gate. */
+static void set_wait(struct look *look, json_t *waits)
+{
+    if (json_object_get(look->why, "waits_for") || found_ends(look->why))
+        json_decref(waits);
+    else
+        json_object_set_new(look->why, "waits_for", waits);
 }
 
 /* ---- Its gates */
 
-static const char *text_of(const struct redisReply *r)
-{
-    return r->type == REDIS_REPLY_STRING ? r->str : "";
-}
-
-static int64_t opening(int64_t us)
-{
-    return us < 0 ? GATE_NEVER : us;
-}
-
 /* For the forecast. A state that cannot be read counts as never used. */
-static void add_gate(struct look *look, const struct rule *rule, const char *state)
+static void add_gate(struct look *look, const struct rule *rule, json_t *row)
 {
-    struct gate *g = &look->gates[look->gate_count++];
+    struct gate *g = &look->gates[look->gate_count].gate;
     struct error ignored;
 
+    look->gates[look->gate_count++].row = row;
     gate_init(g, rule);
-    (void)!gate_read(g, state, look->out->now_us, &ignored);
+    (void)!gate_read(g, answer_text(row, "state"), answer_int(look->line, "now"), &ignored);
+    look->keyed |= *rule->by != '\0';
 }
 
-/* row: limit, index, state, opens, paused until, held until. */
-static void read_gate(struct look *look, const struct redisReply *row)
+static void read_gates(struct look *look)
 {
-    struct why_gate *g = &look->out->gates[look->out->gate_count];
-    int64_t index = reply_int(row->element[1], -2), opens_us = reply_int(row->element[3], -2);
-    const struct limit *limit;
+    json_t *gates = json_object_get(look->line, "gates"), *row;
+    size_t i;
+    int last;
 
-    *g = (struct why_gate){.kind = index == -1 ? WHY_PAUSE : WHY_UNREADABLE, .index = (int)index};
-    snprintf(g->limit, sizeof g->limit, "%s", text_of(row->element[0]));
-    g->opens_us = opening(opens_us);
-    g->pause_until_us = reply_int(row->element[4], 0);
-    g->held_until_us = reply_int(row->element[5], 0);
-    look->out->gate_count++;
-    limit = limits_find(&look->limits, g->limit);
-    if (index < 0 || !limit || !limit->readable || index >= (int64_t)limit->set.count)
-        return;
-    g->kind = WHY_GATE;
-    g->rule = limit->set.at[index];
-    g->unfit = opens_us == -2;
-    look->keyed |= *g->rule.by != '\0';
-    add_gate(look, &g->rule, text_of(row->element[2]));
+    json_array_foreach(gates, i, row)
+    {
+        const struct rule *rule =
+            waits_gate(row, &look->limits, answer_text(look->line, "key"), answer_int(look->line, "now"));
+
+        if (rule && look->gate_count < GATES_MAX)
+            add_gate(look, rule, row);
+    }
+    last = waits_last(gates);
+    json_array_foreach(gates, i, row)
+    {
+        json_object_set_new(row, "holds_it", json_boolean((int)i == last));
+    }
+    if (json_is_array(gates))
+        json_object_set(look->why, "gates", gates);
+    look->last = last < 0 ? NULL : json_array_get(gates, (size_t)last);
 }
 
-/* The one that opens last; of those that nobody knows of the first. */
-static int find_holder(const struct why *why)
+static int read_line(struct look *look)
 {
-    int64_t last_us = why->now_us;
-    int holder = -1;
+    const json_t *line = look->line;
 
-    for (size_t i = 0; i < why->gate_count; i++)
-        if (why->gates[i].opens_us > last_us) {
-            last_us = why->gates[i].opens_us;
-            holder = (int)i;
-        }
-    return holder;
-}
-
-static int read_why(struct look *look, const struct redisReply *r)
-{
-    struct why *why = look->out;
-    const struct redisReply *gates;
-    const int64_t in_lane = why->job.state == JOB_PARKED;
-
-    if (reply_array(r, 11, "why", &look->w->error) < 0)
-        return look->w->error.status;
-    why->now_us = reply_int(r->element[0], 0);
-    snprintf(look->lane, sizeof look->lane, "%s", text_of(r->element[2]));
-    look->lane_length = reply_int(r->element[3], 0);
-    why->cost = reply_int(r->element[4], 1);
-    why->job.held = reply_int(r->element[5], 0) != 0;
-    why->served = reply_int(r->element[6], 0) != 0;
-    look->elsewhere = reply_int(r->element[7], 0) != 0;
-    why->turns = in_lane ? reply_int(r->element[8], -1) : -1;
-    look->before = reply_int(r->element[9], 0);
-    gates = r->element[10];
-    for (size_t i = 0; gates->type == REDIS_REPLY_ARRAY && i < gates->elements; i++)
-        if (gates->element[i]->elements >= 6 && why->gate_count < WHY_GATES_MAX)
-            read_gate(look, gates->element[i]);
+    look->before = answer_int(line, "before");
+    json_object_set(look->why, "now", json_object_get(line, "now"));
+    json_object_set(look->why, "cost", json_object_get(line, "cost"));
+    json_object_set(look->why, "served", json_object_get(line, "served"));
+    if (json_object_get(line, "turns") && strncmp(answer_text(look->why, "list"), "lane:", 5) == 0)
+        json_object_set(look->why, "turns_before", json_object_get(line, "turns"));
+    read_gates(look);
     if (look->keyed)
-        snprintf(why->job.key, sizeof why->job.key, "%s", text_of(r->element[1]));
-    why->limited = why->gate_count > 0;
-    why->holder = find_holder(why);
+        json_object_set(look->why, "key", json_object_get(line, "key"));
+    if (!json_is_true(json_object_get(line, "served")))
+        set_wait(look,
+                 json_pack("{s:s, s:O}", "type", look->type, "queue", json_object_get(look->why, "queue")));
     return 0;
 }
 
-static int ask_why(struct look *look)
+static int ask_line(struct look *look)
 {
-    const struct found_job *job = &look->out->job;
-    struct redisReply *reply = NULL;
+    struct span body = found_body(look->why);
     struct args a;
-    int status;
-
-    args_init(&a);
-    script_begin(&a, "why", look->w->prefix, look->now_us);
-    args_add(&a, job->place);
-    args_add(&a, job->type);
-    args_add_bytes(&a, job->body.at, job->body.len);
-    status = call(look, &a, &reply);
-    if (status == 0)
-        status = read_why(look, reply);
-    if (reply)
-        freeReplyObject(reply);
-    return status;
-}
-
-static int ask_limits(struct look *look)
-{
     int status = limits_ask(look->w, look->now_us, "", &look->limits);
 
-    return status == 0 ? status_learn(look->w, look->now_us, &look->limits) : status;
+    if (status == 0)
+        status = status_learn(look->w, look->now_us, &look->limits);
+    if (status != 0)
+        return status;
+    begin(look, &a, "why");
+    args_add(&a, answer_text(look->why, "list"));
+    args_add(&a, look->type);
+    args_add_bytes(&a, body.at, body.len);
+    status = client_ask(look->w, "why", &a, &look->line);
+    return status == 0 ? read_line(look) : status;
 }
 
 /* ---- The jobs before it */
 
-#define AHEAD_MOST 1000 /* entries asked for at once; fewer are looked at where they are large */
-
-static int read_ahead(struct look *look, const struct redisReply *r, struct line *line, int64_t *looked_at)
+static void add_ahead(struct ahead *ahead, const json_t *stretch)
 {
-    int64_t jobs, least, most;
+    int64_t jobs = answer_int(stretch, "jobs"), least = answer_int(stretch, "least"),
+            most = answer_int(stretch, "most");
 
-    if (reply_array(r, 5, "ahead", &look->w->error) < 0)
-        return look->w->error.status;
-    jobs = reply_int(r->element[0], 0);
-    least = reply_int(r->element[2], 0);
-    most = reply_int(r->element[3], 0);
-    *looked_at = reply_int(r->element[4], 0);
     if (jobs == 0)
-        return 0;
-    line->least = line->jobs == 0 || least < line->least ? least : line->least;
-    line->most = most > line->most ? most : line->most;
-    line->jobs += jobs;
-    line->slots += reply_int(r->element[1], 0);
-    return 0;
+        return;
+    ahead->least = ahead->jobs == 0 || least < ahead->least ? least : ahead->least;
+    ahead->most = most > ahead->most ? most : ahead->most;
+    ahead->jobs += jobs;
+    ahead->slots += answer_int(stretch, "slots");
 }
 
 /* Counts those of its type among the first n of a list. */
-static int count_ahead(struct look *look, const char *place, int64_t n, struct line *line)
+static int count_ahead(struct look *look, const char *list, int64_t n, struct ahead *ahead)
 {
     int64_t looked_at = 1;
     int status = 0;
 
     for (int64_t first = 0; status == 0 && first < n && looked_at > 0; first += looked_at) {
-        int64_t last = first + AHEAD_MOST < n ? first + AHEAD_MOST : n;
-        struct redisReply *reply = NULL;
+        json_t *stretch;
         struct args a;
 
-        args_init(&a);
-        script_begin(&a, "ahead", look->w->prefix, look->now_us);
-        args_add(&a, place);
+        begin(look, &a, "ahead");
+        args_add(&a, list);
         args_add_int(&a, first);
-        args_add_int(&a, last - 1);
-        args_add(&a, look->out->job.type);
-        status = call(look, &a, &reply);
-        if (status == 0)
-            status = read_ahead(look, reply, line, &looked_at);
-        if (reply)
-            freeReplyObject(reply);
+        args_add_int(&a, (first + AHEAD_MOST < n ? first + AHEAD_MOST : n) - 1);
+        args_add(&a, look->type);
+        status = client_ask(look->w, "ahead", &a, &stretch);
+        add_ahead(ahead, stretch);
+        looked_at = answer_int(stretch, "looked_at");
+        json_decref(stretch);
     }
     return status;
 }
 
 /* Those of its lane, and where its type has no keys those of the queue before it. */
-static int count_line(struct look *look, struct line *line)
+static int count_line(struct look *look, struct ahead *ahead)
 {
-    const struct found_job *job = &look->out->job;
-    bool waits = job->state == JOB_WAITING;
-    int status = count_ahead(look, look->lane, waits ? look->lane_length : job->before, line);
+    const char *list = answer_text(look->why, "list");
+    int64_t before = answer_int(look->why, "place") - 1;
+    bool waits = strncmp(list, "queue:", 6) == 0;
+    int status = count_ahead(look, answer_text(look->line, "lane"),
+                             waits ? answer_int(look->line, "length") : before, ahead);
 
     if (status == 0 && waits && !look->keyed)
-        status = count_ahead(look, job->place, job->before, line);
-    look->out->ahead = line->jobs;
+        status = count_ahead(look, list, before, ahead);
+    json_object_set_new(look->why, "ahead", json_integer(ahead->jobs));
     return status;
 }
 
@@ -218,13 +188,14 @@ static int count_line(struct look *look, struct line *line)
 /* Its type as Redis has it; one that no worker has met yet has the limit of its own name at most. */
 static struct limit_type *type_of(struct look *look, struct limit_type *unmet)
 {
-    struct limit_type *type = limits_type(&look->limits, look->out->job.type);
+    struct limit_type *type = limits_type(&look->limits, look->type);
+    const struct limit *own = limits_find(&look->limits, look->type);
 
     if (type)
         return type;
-    *unmet = (struct limit_type){.cost = 1, .limits = &look->out->gates[0].limit};
-    snprintf(unmet->name, sizeof unmet->name, "%s", look->out->job.type);
-    unmet->limit_count = look->out->gate_count > 0;
+    *unmet = (struct limit_type){.cost = 1, .limits = own ? (char(*)[LIMIT_NAME_SIZE])own->name : NULL};
+    snprintf(unmet->name, sizeof unmet->name, "%s", look->type);
+    unmet->limit_count = own != NULL;
     return unmet;
 }
 
@@ -232,41 +203,74 @@ static struct limit_type *type_of(struct look *look, struct limit_type *unmet)
  * they never? */
 static bool needs_an_end(const struct look *look, int64_t jobs)
 {
-    const struct why *why = look->out;
+    const json_t *gates = json_object_get(look->why, "gates");
 
-    for (size_t i = 0; i < why->gate_count; i++)
-        if (why->gates[i].opens_us == GATE_NEVER)
+    for (size_t i = 0; i < json_array_size(gates); i++)
+        if (!json_is_true(json_object_get(json_array_get(gates, i), "open")) &&
+            !json_object_get(json_array_get(gates, i), "opens_at"))
             return true;
     for (size_t i = 0; i < look->gate_count; i++)
-        if (look->gates[i].rule.algorithm == ALGORITHM_CONCURRENCY &&
-            gate_nth_start(&look->gates[i], why->now_us, jobs, 1) == GATE_NEVER)
+        if (look->gates[i].gate.rule.algorithm == ALGORITHM_CONCURRENCY &&
+            gate_nth_start(&look->gates[i].gate, answer_int(look->why, "now"), jobs, 1) == GATE_NEVER)
             return true;
     return false;
 }
 
-/* When the n-th job of that cost starts, by the rates of its key too. */
-static void pass_keys(struct look *look, int64_t n, int64_t cost)
+/* When the n-th job of that cost starts, by the rates of its key too; not before start_us. */
+static int64_t pass_keys(const struct look *look, int64_t start_us, int64_t n, int64_t cost)
 {
-    struct why *why = look->out;
-
     for (size_t i = 0; i < look->gate_count; i++) {
-        const struct gate *g = &look->gates[i];
+        const struct gate *g = &look->gates[i].gate;
         int64_t at_us = 0;
 
         if (*g->rule.by && g->rule.algorithm != ALGORITHM_CONCURRENCY)
-            at_us = gate_nth_start(g, why->now_us, n, cost);
-        if (at_us > why->start_us)
-            why->start_us = at_us;
+            at_us = gate_nth_start(g, answer_int(look->why, "now"), n, cost);
+        start_us = at_us > start_us ? at_us : start_us;
     }
+    return start_us;
+}
+
+/* Of n jobs at a gate, itself the last: at a keyed gate n of its key, at another one all. */
+static int64_t pass_gate(const struct look *look, size_t i, int64_t n, int64_t all, int64_t cost)
+{
+    const struct gate *g = &look->gates[i].gate;
+    bool counts = g->rule.algorithm == ALGORITHM_CONCURRENCY;
+
+    return gate_nth_start(g, answer_int(look->why, "now"), *g->rule.by ? n : all, counts ? 1 : cost);
+}
+
+/* The gate that lets it start last; where all that is closed has a time, one that counts jobs in flight is not known to. */
+static void find_wait(struct look *look, int64_t n, int64_t all, int64_t cost, int64_t start_us)
+{
+    json_t *gate = look->last;
+    int64_t last_us = gate ? answer_int_or(gate, "opens_at", GATE_NEVER) : answer_int(look->why, "now");
+
+    for (size_t i = 0; i < look->gate_count; i++) {
+        int64_t at_us = pass_gate(look, i, n, all, cost);
+
+        if (at_us > last_us && (at_us < GATE_NEVER || start_us == GATE_NEVER)) {
+            last_us = at_us;
+            gate = look->gates[i].row;
+        }
+    }
+    if (gate)
+        set_wait(look, waits_until(gate, last_us == GATE_NEVER ? last_us : start_us));
+}
+
+static void set_start(json_t *why, int64_t start_us, unsigned because)
+{
+    set_time(why, "start", start_us);
+    json_object_set_new(why, "at_the_earliest", json_boolean(because));
+    if (because)
+        json_object_set_new(why, "because", json_string(forecast_reason(because)));
 }
 
 /* It is the last of n jobs of its key that each cost so many slots. At the gates for all keys one job at
  * least of each lane before its own comes first too. */
-static int foretell(struct look *look, int64_t n, int64_t cost)
+static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because)
 {
-    struct why *why = look->out;
     struct limit_type unmet, *type = type_of(look, &unmet);
-    int64_t all = n + (look->keyed ? look->before : 0);
+    int64_t all = n + (look->keyed ? look->before : 0), now_us = answer_int(look->why, "now"), start_us;
     struct forecast forecast;
 
     type->parked = type->parked < all ? type->parked : all;
@@ -275,66 +279,72 @@ static int foretell(struct look *look, int64_t n, int64_t cost)
     type->held = false;
     if (forecast_type(&look->limits, type, NULL, &forecast, &look->w->error) < 0)
         return look->w->error.status;
-    why->because |= forecast.because;
-    why->start_us = forecast.last_us == GATE_NEVER ? why->now_us : forecast.last_us;
-    pass_keys(look, n, cost);
-    if (why->start_us <= why->now_us && needs_an_end(look, why->ahead + 1))
-        why->start_us = GATE_NEVER;
+    start_us = pass_keys(look, forecast.last_us == GATE_NEVER ? now_us : forecast.last_us, n, cost);
+    if (start_us <= now_us && needs_an_end(look, answer_int(look->why, "ahead") + 1))
+        start_us = GATE_NEVER;
+    set_start(look->why, start_us, because | forecast.because);
+    find_wait(look, n, all, cost, start_us);
     return 0;
 }
 
 static int look_ahead(struct look *look)
 {
-    struct why *why = look->out;
-    struct line line = {0};
+    struct ahead ahead = {0};
     struct limit_type unmet;
+    int64_t cost;
+    unsigned because;
     bool equal;
-    int status = ask_limits(look);
+    int status = ask_line(look);
 
-    if (status == 0)
-        status = ask_why(look);
-    if (status != 0 || why->job.held || !why->limited)
+    if (status != 0 || strcmp(answer_text(look->why, "state"), "held") == 0 ||
+        json_array_size(json_object_get(look->why, "gates")) == 0)
         return status;
-    status = count_line(look, &line);
+    status = count_line(look, &ahead);
     if (status != 0)
         return status;
-    equal = (line.jobs == 0 || (line.least == why->cost && line.most == why->cost)) &&
+    cost = answer_int(look->why, "cost");
+    equal = (ahead.jobs == 0 || (ahead.least == cost && ahead.most == cost)) &&
             (look->before == 0 || !type_of(look, &unmet)->own_costs);
-    why->because = (look->keyed ? LATER_KEYS : 0u) | (look->elsewhere ? LATER_OTHERS : 0u) |
-                   (equal ? 0u : LATER_COSTS) | (why->served ? 0u : LATER_NO_WORKER);
+    because = (look->keyed ? LATER_KEYS : 0u) |
+              (json_is_true(json_object_get(look->line, "elsewhere")) ? LATER_OTHERS : 0u) |
+              (equal ? 0u : LATER_COSTS) |
+              (json_is_true(json_object_get(look->why, "served")) ? 0u : LATER_NO_WORKER);
     if (equal)
-        return foretell(look, line.jobs + 1, why->cost);
-    return foretell(look, line.slots + why->cost, 1); /* slot by slot: not later than job by job */
+        return foretell(look, ahead.jobs + 1, cost, because);
+    return foretell(look, ahead.slots + cost, 1, because); /* slot by slot: not later than job by job */
 }
 
 /* It does not start before somebody resumes its queue or batch, or not at all. */
-static bool is_halted(const struct found_job *job)
+static bool is_halted(const json_t *job)
 {
-    return *job->wrong || job->queue_paused_us || job->batch_paused_us || job->batch_cancelled_us ||
-           job->cancelled_us;
+    return found_ends(job) || json_object_get(job, "queue_paused_since") ||
+           json_object_get(job, "batch_paused_since");
 }
 
-int why_read(struct weir *w, int64_t now_us, const char *id, struct why *out)
+int why_read(struct weir *w, int64_t now_us, const char *id, json_t **why)
 {
-    struct look look = {.w = w, .now_us = now_us, .out = out};
-    int status;
+    struct look look = {.w = w, .now_us = now_us};
+    int status = find_job(w, now_us, id, why);
+    bool in_line = status == 0 && found_in_line(*why);
 
-    *out = (struct why){.holder = -1, .start_us = GATE_NEVER};
-    status = find_job(w, now_us, id, &out->job);
-    out->now_us = out->job.now_us;
-    if (status == 0 && (out->job.state == JOB_WAITING || out->job.state == JOB_PARKED) && *out->job.type)
-        status = look_ahead(&look);
-    if (is_halted(&out->job)) {
-        out->start_us = GATE_NEVER;
-        out->because |= LATER_QUEUE_PAUSED;
+    look.why = *why;
+    look.type = answer_text(look.why, "type");
+    if (in_line) {
+        json_object_set_new(look.why, "ahead", json_null());
+        json_object_set_new(look.why, "turns_before", json_null());
+        set_start(look.why, GATE_NEVER, 0);
     }
+    if (in_line && *look.type)
+        status = look_ahead(&look);
+    if (in_line && is_halted(look.why))
+        set_start(look.why, GATE_NEVER, LATER_QUEUE_PAUSED);
     for (size_t i = 0; i < look.gate_count; i++)
-        gate_free(&look.gates[i]);
+        gate_free(&look.gates[i].gate);
     limits_free(&look.limits);
+    json_decref(look.line);
+    if (status != 0) {
+        json_decref(*why);
+        *why = NULL;
+    }
     return status;
-}
-
-void why_free(struct why *why)
-{
-    found_job_free(&why->job);
 }

@@ -3,13 +3,12 @@
 -- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
 -- role: viewer
--- reply: [ now, what stands for its key, its lane (lane:<lane>), jobs there, its cost, held (0/1), served (0/1), elsewhere (0/1), lanes that have
---          their turn before its own (-1: it is not in the ring), the same as if it were in the ring by now, [gate, ...] ]
---        held: no worker that looked can run its type; served: a worker does run it, from that queue; elsewhere: other queues
---        have jobs that may be of the type
---        gate: [ limit, index of the rule, its state, opens, paused until, held for another until ]: times in us, 0: not at all;
---        opens for the first of the lane: now when it is open, -1: when a job ends, -2: never. Index -1: the limit is paused as a
---        whole, -2: its rules cannot be read
+-- reply: JSON: {"now": "us", "key": what stands for its key, "lane": its lane (lane:<lane>), "length": jobs there, "cost": "slots",
+--        "served": a worker does run its type, from that queue, "elsewhere": other queues have jobs that may be of the type, "turns":
+--        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
+--        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
+--        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
+--        all}, ...]}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
 -- uses: body gate lease pattern rules types
@@ -25,17 +24,14 @@ local function ticket_of(queue, gates, node)
     return now
 end
 
-local function opens(g, cost, node, ticket)
-    if not gate.fits(g, cost) then return -2 end
-    local at = gate.start(g, cost, node, ticket)
-    return at < huge and at or -1
-end
-
 local function gate_row(spec, name, cost, node, ticket)
-    if spec.fixed then return {spec.name:match('^[^#]+'), -2, '', -2, 0, 0} end
+    if spec.fixed then return {limit_name = spec.name:match('^[^#]+'), rule = false} end
     local g = gate.load(name, spec.rule)
-    return {spec.name:match('^[^#]+'), spec.rule.index, call('GET', P .. 'gate:' .. name) or '',
-            us(opens(g, cost, node, ticket)), us(g.pause or 0), us(gate.held_until(g, node, ticket))}
+    local fits = gate.fits(g, cost)
+    local at = fits and gate.start(g, cost, node, ticket) or huge
+    return {limit_name = spec.name:match('^[^#]+'), index = spec.rule.index, state = call('GET', P .. 'gate:' .. name) or '',
+            never = not fits or nil, opens_at = at < huge and us(at) or nil, paused_until = us(g.pause or 0),
+            held_until = us(gate.held_until(g, node, ticket))}
 end
 
 local function gate_rows(t, queue, key, cost)
@@ -44,7 +40,7 @@ local function gate_rows(t, queue, key, cost)
     for _, spec in ipairs(t.global) do rows[#rows + 1] = gate_row(spec, spec.name, cost, t.name, ticket) end
     for _, pause in ipairs(t.paused) do
         local till = rules.paused(pause.set)
-        if till > now then rows[#rows + 1] = {pause.name:match('^[^#]+'), -1, '', us(till), us(till), 0} end
+        if till > now then rows[#rows + 1] = {limit_name = pause.name:match('^[^#]+'), opens_at = us(till), paused_until = us(till)} end
     end
     for i, spec in ipairs(t.keyed) do keyed[i] = {name = spec.name .. '/' .. key} end
     local node = t.name .. '/' .. key
@@ -55,25 +51,25 @@ end
 
 local function has(list, word)
     for _, other in ipairs(type(list) == 'table' and list or {}) do
-        if other == word then return 1 end
+        if other == word then return true end
     end
-    return 0
+    return false
 end
 
 -- Does a worker that is alive take jobs of that type from that queue?
 local function served(queue, name)
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
         local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
-        if ok and type(info) == 'table' and pattern.serves(info.queues, lease.usual_queue(queue)) and has(info.types, name) == 1 then return 1 end
+        if ok and type(info) == 'table' and pattern.serves(info.queues, lease.usual_queue(queue)) and has(info.types, name) then return true end
     end
-    return 0
+    return false
 end
 
 local function elsewhere(queue, name)
     for _, other in ipairs(call('SMEMBERS', P .. 'queues')) do
-        if other ~= queue and call('EXISTS', P .. 'queue:' .. other, P .. 'ring:' .. other .. '/' .. name) > 0 then return 1 end
+        if other ~= queue and call('EXISTS', P .. 'queue:' .. other, P .. 'ring:' .. other .. '/' .. name) > 0 then return true end
     end
-    return 0
+    return false
 end
 
 -- How many lanes of a ring have their turn before a lane that is to join it: those that were served longer ago.
@@ -97,10 +93,11 @@ local function why(ARGV)
     local _, _, lane_key = lease.lane_parts(sub(of_lane, 6))
     local ring = P .. 'ring:' .. queue .. '/' .. name
     local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)
-    return {us(now), t.path and body.shown_key(text, t.path, key) or key, of_lane, call('LLEN', P .. of_lane), us(cost),
-            call('ZSCORE', P .. 'held:' .. queue, name) and 1 or 0, served(queue, name), elsewhere(queue, name),
-            rank or -1, rank or before_it(queue, t, ring, lane_key),
-            gate_rows(t, queue, key, first and (body.cost(first) or t.cost) or cost)}
+    return answer{
+        now = us(now), key = t.path and body.shown_key(text, t.path, key) or key, lane = of_lane, length = us(call('LLEN', P .. of_lane)),
+        cost = us(cost), served = served(queue, name), elsewhere = elsewhere(queue, name), turns = rank or nil,
+        before = us(rank or before_it(queue, t, ring, lane_key)),
+        gates = gate_rows(t, queue, key, first and (body.cost(first) or t.cost) or cost)}
 end
 
 return why

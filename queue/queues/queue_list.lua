@@ -3,7 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now
 -- role: viewer
--- reply: [ now, [ queue, workers that serve it ], ... ]
+-- reply: JSON: {"queues": [{"name", "worker_count": workers that serve it}, ...]}
 -- writes: nothing
 -- uses: paused pattern registry
 
@@ -34,14 +34,14 @@ end
 
 local function queue_list()
     local queues, counts, wide = paused.queues(), servers()
-    local reply = {us(now)}
+    local rows = {}
     sort(queues)
     for i, queue in ipairs(queues) do
         local n = counts[queue] or 0
         for _, group in ipairs(wide) do n = n + (pattern.serves(group.words, queue) and group.workers or 0) end
-        reply[i + 1] = {queue, n}
+        rows[i] = {name = queue, worker_count = n}
     end
-    return reply
+    return answer{queues = rows}
 end
 
 return queue_list

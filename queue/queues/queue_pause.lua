@@ -4,8 +4,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, queue, "pause" or "resume"
 -- role: operator
--- reply: [ since when it was paused before this call, as paused.since tells it; was there such a queue (0/1) ]
---        [ "missing" ] when there is none to resume
+-- reply: JSON: {"paused_since": when it was paused before this call, as paused.since tells it, "known": was there such a queue}
+--        {"missing": true} when there is none to resume
 -- uses: bell check paused
 
 local function queue_pause(ARGV)
@@ -16,14 +16,14 @@ local function queue_pause(ARGV)
     local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('queues', 'set')
     if wrong then return check.refuse_key(wrong) end
     local since, known = paused.since(queue), paused.is_known(queue)
-    if not known and verb == 'resume' then return {'missing'} end
+    if not known and verb == 'resume' then return answer{missing = true} end
     if verb == 'pause' then
         call('HSETNX', P .. 'halted', 'q/' .. queue, us(now))
     elseif since ~= '' then
         call('HDEL', P .. 'halted', 'q/' .. queue)
         bell.ring(queue)
     end
-    return {since, known and 1 or 0}
+    return answer{paused_since = since, known = known}
 end
 
 return queue_pause

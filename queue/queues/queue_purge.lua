@@ -1,16 +1,17 @@
 -- queue_purge: one page of the jobs of a queue and of its lanes: counted, or removed. What is removed has ended as cancelled.
 --
--- Who purges goes through the places "queue", "rings" and "sleep", each from '' on until its next is ''; places that a page names
--- come before the rest of it. Jobs of one type stand in a queue among others, where no list lets go of them: there they are marked,
--- and claims drop them.
+-- A walk keeps a stack of places, each with how far it has been read ('' at first). A page goes on with the one on top; places that it
+-- names come before the rest of it. Jobs of one type stand in a queue among others, where no list lets go of them: there they are
+-- marked, and claims drop them.
 --
 -- KEYS[1] prefix
--- ARGV: now, queue ("<queue>!": lanes of jobs that are to run alone), "count" or "remove", type ('': all), most (jobs of this page, 1 to 1000), place, from
---       place: queue, rings (names those that are there), ring:<type>, sleep
+-- ARGV: now, queue ("<queue>!": lanes of jobs that are to run alone), "count" or "remove", type ('': all), most (jobs of this page, 1 to
+--       1000), then what `next` of the page before says: the stack, its top first, of
+--       place: queue, rings (names those that are there), ring:<type>, sleep; from
 -- role: operator
--- reply: [ next, jobs that were counted or removed, jobs that were marked, jobs of the type that have no id to mark, bytes that were
---          read, [place, ...] ]
---        [ "missing" ] when there is no such queue
+-- reply: JSON: {"next": [place, from, ...], "waiting", "parked": jobs that were counted or removed, "marked", "nameless": of those that have
+--        no id to mark}
+--        {"missing": true} when there is no such queue
 -- uses: bell body cancelled check lane lease paused sign slices
 
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
@@ -173,20 +174,34 @@ local function wrong_keys(way, name)
     return wrong
 end
 
+-- The stack behind a page: what the place names, the rest of it, and those below it.
+local function next_places(words, way, rest)
+    local stack = {}
+    for i = #places, 1, -1 do stack[#stack + 1], stack[#stack + 2] = places[i], '' end
+    if rest ~= '' then stack[#stack + 1], stack[#stack + 2] = way, rest end
+    for i = 8, #words do stack[#stack + 1] = words[i] end
+    return stack[1] and stack
+end
+
+-- As jobs move.
+local FIRST = {'queue', '', 'rings', '', 'sleep', ''}
+
 local function queue_purge(ARGV)
+    for i = 1, #ARGV == 5 and #FIRST or 0 do ARGV[5 + i] = FIRST[i] end
     local most, way, name = tonumber(ARGV[5]), (ARGV[6] or ''):match('^(%a+):?(.*)$')
     queue, removes, kind, left = ARGV[2], ARGV[3] == 'remove', ARGV[4], most
-    if #ARGV ~= 7 or not (lease.is_queue(queue) and (kind == '' or is_name(kind)) and is_whole(most, 1) and ways[way or ''])
+    if #ARGV < 7 or #ARGV % 2 == 0 or not (lease.is_queue(queue) and (kind == '' or is_name(kind)) and is_whole(most, 1) and ways[way or ''])
         or most > 1000 or not removes and ARGV[3] ~= 'count' then
-        return refuse('queue_purge: wants now, queue, count or remove, type, most from 1 to 1000, place, from')
+        return refuse('queue_purge: wants now, queue, count or remove, type, most from 1 to 1000, place, from, ...')
     end
     local wrong = wrong_keys(way, name)
     if wrong then return check.refuse_key(wrong) end
-    if not paused.is_known(lease.usual_queue(queue)) then return {'missing'} end
+    if not paused.is_known(lease.usual_queue(queue)) then return answer{missing = true} end
     jobs, marked, nameless, places, load = 0, 0, 0, {}, slices.deep_load()
     local rest = ways[way](ARGV[7], name)
     if removes and jobs > 0 then bell.ring(queue) end
-    return {rest, us(jobs), us(marked), us(nameless), us(load.all - load.left), places}
+    return answer{next = next_places(ARGV, ARGV[6], rest), waiting = us(way == 'queue' and jobs or 0), parked = us(way ~= 'queue' and jobs or 0),
+                  marked = us(marked), nameless = us(nameless)}
 end
 
 return queue_purge

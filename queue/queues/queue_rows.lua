@@ -3,8 +3,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, queue, ... (1 to 100)
 -- role: viewer
--- reply: [ [ jobs that wait, since when it is paused, as paused.since tells it, jobs that are parked ], ... ] of the first queues, as
---        many as one call may count, at least one. Parked -1: the queue has more lanes than that; queue_purge counts them by pages
+-- reply: JSON: {"rows": [{"waiting", "paused_since": as paused.since tells it, "parked"}, ...]} of the first queues, as many as one call
+--        may count, at least one. No "parked": the queue has more lanes than that; queue_purge counts them by pages
 -- writes: nothing
 -- uses: paused
 
@@ -54,7 +54,7 @@ end
 
 local function row(queue)
     local jobs = parked(queue) + parked(queue .. '!')
-    return {call('LLEN', P .. 'queue:' .. queue), paused.since(queue), left < 0 and -1 or jobs}
+    return {waiting = call('LLEN', P .. 'queue:' .. queue), paused_since = paused.since(queue), parked = left >= 0 and jobs or nil}
 end
 
 local function queue_rows(ARGV)
@@ -69,7 +69,7 @@ local function queue_rows(ARGV)
         if left < 0 then break end
         rows[i - 1] = next_row
     end
-    return rows
+    return answer{rows = rows}
 end
 
 return queue_rows

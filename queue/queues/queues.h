@@ -5,22 +5,17 @@
 
 #include <stdbool.h>
 
-#include "core/client/client.h"
+#include "core/client/answer.h"
 #include "throttle/limit.h"
 
-struct queue_row {
-    char name[LIMIT_NAME_SIZE];
-    int64_t waiting, parked;
-    int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
-    int64_t workers;   /* that are alive and serve it */
-};
+/* All queues by name, an array of {"name", "waiting", "parked", "worker_count", "paused_since": us, as
+ * paused.since tells it}; *rows is the caller's, NULL after a failure. Fills w->error on failure, as the others
+ * do. */
+WEIR_CHECKED int queues_read(struct weir *w, json_t **rows);
 
-/* All queues by name; *rows is the caller's to free. Fills w->error on failure, as the others do. */
-WEIR_CHECKED int queues_read(struct weir *w, struct queue_row **rows, size_t *count);
-
-/* Pauses it, also before its first job, or resumes. *before_us: since when it was paused before, as
- * paused_us. *known: it had a job or a worker before. WEIR_ENOTFOUND: there is no such queue to resume. */
-WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, int64_t *before_us, bool *known);
+/* Pauses it, also before its first job, or resumes. *before: "paused_since", as above, and "known": it had a job
+ * or a worker before; the caller's. WEIR_ENOTFOUND: there is no such queue to resume. */
+WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, json_t **before);
 
 struct queue_jobs {
     int64_t waiting, parked;

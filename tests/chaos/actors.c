@@ -245,20 +245,19 @@ static int run_producer(int part)
 
 static void cancel_planned_job(struct actor *a, int job)
 {
-    struct cancel cancel = {0};
+    json_t *cancelled;
     char id[16];
     int64_t from_us = clock_mono_us();
     int status;
 
     plan_id(job, id);
-    note(a, "cancel %s -1 %" PRId64 " 0\n", id, from_us); /* it may have worked, whatever the answer */
-    while (is_passing(status = cancel_job(a->client, -1, id, NULL, &cancel))) {
+    note(a, "cancel %s asked %" PRId64 " 0\n", id, from_us); /* it may have worked, whatever the answer */
+    while (is_passing(status = cancel_job(a->client, -1, id, NULL, &cancelled)))
         complain(a, "cancel", job);
-        cancel_free(&cancel);
-    }
     if (status == 0)
-        note(a, "cancel %s %d %" PRId64 " %" PRId64 "\n", id, (int)cancel.result, from_us, clock_mono_us());
-    cancel_free(&cancel);
+        note(a, "cancel %s %s %" PRId64 " %" PRId64 "\n", id, answer_text(cancelled, "result"), from_us,
+             clock_mono_us());
+    json_decref(cancelled);
 }
 
 static void halt_batch(struct actor *a, const struct act *act)
@@ -283,14 +282,15 @@ static void halt_batch(struct actor *a, const struct act *act)
 static void pause_queue(struct actor *a, const struct act *act)
 {
     const char *queue = queue_names[act->what];
-    int64_t before_us;
-    bool known;
+    json_t *before;
 
-    while (is_passing(queue_pause(a->client, queue, true, &before_us, &known)))
+    while (is_passing(queue_pause(a->client, queue, true, &before)))
         complain(a, "pause queue", act->what);
+    json_decref(before);
     clock_sleep_until(clock_mono_us() + act->for_us);
-    while (is_passing(queue_pause(a->client, queue, false, &before_us, &known)))
+    while (is_passing(queue_pause(a->client, queue, false, &before)))
         complain(a, "resume queue", act->what);
+    json_decref(before);
 }
 
 static void pause_limit(struct actor *a, const struct act *act)

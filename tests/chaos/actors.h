@@ -10,7 +10,7 @@
  *     held <id> <holder>        not enqueued: its unique key is held
  *     maybe <step>              some of its jobs may be in, unless "in" follows; it is not tried again
  *     done <step>               the step is over
- *     cancel <id> <result> <from us> <to us>    asked and answered; result: of enum cancel_result
+ *     cancel <id> <result> <from us> <to us>    asked and answered; result: of cancel_job, or "asked"
  *     cancelled <batch>         the batch may have been cancelled (before it is asked)
  */
 #ifndef TESTS_CHAOS_ACTORS_H

@@ -206,12 +206,12 @@ static void mark_step(struct judge *j, int step, bool in)
 
 static void take_cancel(struct judge *j, const char *line)
 {
-    char id[32];
-    int result, job;
+    char id[32], result[16];
+    int job;
     long long from_us, to_us;
     struct answer *a;
 
-    if (sscanf(line, "cancel %31s %d %lld %lld", id, &result, &from_us, &to_us) != 4)
+    if (sscanf(line, "cancel %31s %15s %lld %lld", id, result, &from_us, &to_us) != 4)
         return;
     job = plan_number(&j->run->plan, id);
     if (job < 0)
@@ -220,7 +220,7 @@ static void take_cancel(struct judge *j, const char *line)
     if (!a->cancel_asked || from_us < a->cancel_us)
         a->cancel_us = from_us;
     a->cancel_asked = true;
-    if (result == CANCEL_REMOVED || result == CANCEL_MARKED)
+    if (strcmp(result, "removed") == 0 || strcmp(result, "marked") == 0)
         a->stopped_us = to_us;
 }
 

@@ -293,44 +293,38 @@ static void ask_dead(void)
     json_decref(kept);
 }
 
-static void touch_job(const struct found_job *job)
+static void touch_document(json_t *doc)
 {
-    touch_text(job->queue), touch_text(job->type), touch_text(job->key), touch_text(job->batch),
-        touch_text(job->lock);
-    touch_text(job->failure), touch_text(job->wrong), touch_text(job->place), touch_text(job->worker),
-        touch_text(job->host);
-    touch_text(job->reason), touch_text(job->outcome), touch_text(job->header), touch_text(job->token);
-    touch_text(found_job_word(job));
-    touch(job->body);
+    char *text = json_dumps(doc, JSON_ENCODE_ANY);
+
+    touch_text(text);
+    free(text);
+    json_decref(doc);
 }
 
 static void ask_job(void)
 {
-    struct found_job job;
+    json_t *job;
 
     if (find_job(w, -1, "j", &job) == 0)
-        touch_job(&job);
-    found_job_free(&job);
+        touch(found_body(job));
+    touch_document(job);
 }
 
 static void ask_why(void)
 {
-    struct why why;
+    json_t *why;
 
-    if (why_read(w, -1, "j", &why) == 0) {
-        touch_job(&why.job);
-        must_hold(why.gate_count <= WHY_GATES_MAX && why.holder < (int)why.gate_count);
-    }
-    why_free(&why);
+    (void)!why_read(w, -1, "j", &why);
+    touch_document(why);
 }
 
 static void ask_cancel(void)
 {
-    struct cancel cancel;
+    json_t *job;
 
-    if (cancel_job(w, -1, "j", "k", &cancel) == 0 && cancel.result != CANCEL_UNLOCKED)
-        touch_job(&cancel.job);
-    cancel_free(&cancel);
+    (void)!cancel_job(w, -1, "j", "k", &job);
+    touch_document(job);
 }
 
 static void ask_batches(void)
@@ -351,15 +345,11 @@ static void ask_batches(void)
 
 static void ask_queues(void)
 {
-    struct queue_row *rows = NULL;
     struct queue_jobs jobs;
-    size_t count;
+    json_t *rows;
 
-    if (queues_read(w, &rows, &count) == 0) {
-        for (size_t i = 0; i < count; i++)
-            touch_text(rows[i].name);
-        free(rows);
-    }
+    (void)!queues_read(w, &rows);
+    touch_document(rows);
     (void)!queue_count(w, -1, "q", NULL, &jobs);
     (void)!queue_purge(w, -1, "q", "t", 100, &jobs);
 }

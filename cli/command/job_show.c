@@ -1,0 +1,257 @@
+#include <string.h>
+
+#include "cli/command/job.h"
+#include "cli/document/table.h"
+#include "cli/document/waits.h"
+
+/* ---- The document */
+
+static const struct member worker_members[] = {
+    MEMBER("name", WORD), MEMBER("host", WORD), MEMBER("pid", NUMBER, .optional = true), {.name = NULL}};
+
+static const struct member members[] = {
+    MEMBER("id", WORD),
+    MEMBER("state", WORD),
+    MEMBER("queue", WORD),
+    MEMBER("type", WORD),
+    MEMBER("key", WORD),
+    MEMBER("batch", WORD),
+    MEMBER("unique", WORD),
+    MEMBER("unique_until", WORD),
+    MEMBER("attempts", NUMBER),
+    MEMBER("max_attempts", NUMBER),
+    MEMBER("interrupted", NUMBER),
+    MEMBER("alone", FLAG),
+    MEMBER("throttled", NUMBER),
+    MEMBER("timeout", SPAN),
+    MEMBER("failed_at", TIME),
+    MEMBER("failure", WORD),
+    MEMBER("cancelled_at", TIME),
+    MEMBER("queue_paused_since", SINCE),
+    MEMBER("batch_paused_since", SINCE),
+    MEMBER("batch_cancelled_at", TIME),
+    MEMBER("unreadable", WORD),
+    MEMBER("waits_for", INNER, .inner = waits_members),
+    MEMBER("list", WORD, .optional = true),
+    MEMBER("place", NUMBER, .optional = true),
+    MEMBER("of", NUMBER, .optional = true),
+    MEMBER("ahead", NUMBER, .optional = true),
+    MEMBER("turns_before", NUMBER, .optional = true),
+    MEMBER("cost", NUMBER, .optional = true),
+    MEMBER("served", FLAG, .optional = true),
+    MEMBER("gates", INNER, .optional = true, .inner = gate_members),
+    MEMBER("worker", INNER, .optional = true, .inner = worker_members),
+    MEMBER("since", TIME, .optional = true),
+    MEMBER("lease_until", TIME, .optional = true),
+    MEMBER("outcome", WORD, .optional = true),
+    MEMBER("reason", WORD, .optional = true),
+    MEMBER("start", TIME, .optional = true),
+    MEMBER("at_the_earliest", FLAG, .optional = true),
+    MEMBER("because", WORD, .optional = true),
+    {.name = NULL},
+};
+
+json_t *job_document(const json_t *job)
+{
+    return document_make(job, members);
+}
+
+/* ---- Text */
+
+static bool has(const json_t *doc, const char *member)
+{
+    return json_is_number(json_object_get(doc, member));
+}
+
+static bool is_over(const json_t *doc)
+{
+    return has(doc, "since") && !json_object_get(doc, "lease_until");
+}
+
+static void put_unique(FILE *to, const json_t *doc, int64_t now_us)
+{
+    (void)now_us;
+    if (json_is_string(json_object_get(doc, "unique")))
+        output_to(to, "%s, until it %ss", answer_text(doc, "unique"), answer_text(doc, "unique_until"));
+}
+
+static void put_place(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const char *list = answer_text(doc, "list");
+    int64_t ahead = answer_int(doc, "ahead"), turns = answer_int(doc, "turns_before");
+    char place[32], of[32], text[PHRASE_SIZE];
+
+    (void)now_us;
+    if (!*list)
+        return;
+    output_to(to, "%s of %s %s", grouped((uint64_t)answer_int(doc, "place"), place),
+              grouped((uint64_t)answer_int(doc, "of"), of),
+              strncmp(list, "queue:", 6) == 0  ? "in its queue"
+              : strncmp(list, "lane:", 5) == 0 ? "in its lane"
+                                               : "set aside");
+    if (ahead > 0 && strncmp(list, "queue:", 6) == 0)
+        output_to(to, "; %s of its type before it", grouped((uint64_t)ahead, place));
+    if (turns > 0)
+        output_to(to, "; %s %s a turn before its own", counted(turns, "other key", text),
+                  turns == 1 ? "has" : "have");
+}
+
+static void put_cost(FILE *to, const json_t *doc, int64_t now_us)
+{
+    char text[PHRASE_SIZE];
+
+    (void)now_us;
+    if (answer_int(doc, "cost") > 1)
+        output_to(to, "%s", counted(answer_int(doc, "cost"), "slot", text));
+}
+
+static void put_waits(FILE *to, const json_t *doc, int64_t now_us)
+{
+    waits_put(to, json_object_get(doc, "waits_for"), now_us);
+}
+
+/* Nothing is said where what it waits for says it. */
+static void put_start(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *start = json_object_get(doc, "start"), *gates = json_object_get(doc, "gates"),
+                 *halt = json_object_get(doc, "waits_for");
+    const char *because = answer_text(doc, "because");
+    char when[PHRASE_SIZE];
+
+    if (is_over(doc) || has(doc, "lease_until"))
+        return;
+    if (has(doc, "cancelled_at") || has(doc, "batch_cancelled_at") ||
+        json_is_string(json_object_get(doc, "unreadable")))
+        output_to(to, "never");
+    else if (has(doc, "start"))
+        output_to(to, "%s%s%s%s%s",
+                  format_when(now_us, json_us(start) > now_us ? json_us(start) : now_us, when),
+                  json_is_true(json_object_get(doc, "at_the_earliest")) ? ", at the earliest" : "",
+                  *because ? " (" : "", because, *because ? ")" : "");
+    else if (json_array_size(gates) > 0 && (json_object_get(halt, "gate") || !json_is_object(halt)))
+        output_to(to, "when others end");
+    else if (json_is_array(gates) && !json_is_object(halt))
+        output_to(to, "as soon as a worker takes it: its type has no limit");
+}
+
+static void put_worker(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *worker = json_object_get(doc, "worker");
+
+    (void)now_us;
+    output_to(to, "%s", answer_text(worker, "name"));
+    if (*answer_text(worker, "host"))
+        output_to(to, ", process %lld on %s", (long long)answer_int(worker, "pid"),
+                  answer_text(worker, "host"));
+}
+
+static void put_lease(FILE *to, const json_t *doc, int64_t now_us)
+{
+    int64_t until_us = json_us(json_object_get(doc, "lease_until"));
+    char when[PHRASE_SIZE];
+
+    if (!json_object_get(doc, "lease_until"))
+        return;
+    if (until_us > now_us)
+        output_to(to, "ends %s, unless its worker prolongs it", format_when(now_us, until_us, when));
+    else
+        output_to(to, "over: its worker is silent, and another one takes the job back");
+}
+
+static void put_unreadable(FILE *to, const json_t *doc, int64_t now_us)
+{
+    (void)now_us;
+    if (json_is_string(json_object_get(doc, "unreadable")))
+        output_to(to, is_over(doc) ? "%s" : "%s\nit ends among the dead when a worker comes to it",
+                  answer_text(doc, "unreadable"));
+}
+
+static void put_cancelled(FILE *to, const json_t *doc, int64_t now_us)
+{
+    bool alone = has(doc, "cancelled_at");
+    const json_t *at = json_object_get(doc, alone ? "cancelled_at" : "batch_cancelled_at");
+    char when[PHRASE_SIZE];
+
+    if (json_is_number(at))
+        output_to(to, "%s%s; %s", alone ? "" : "its batch, ", format_when(now_us, json_us(at), when),
+                  has(doc, "lease_until") ? "its worker was asked to stop it"
+                                          : "it ends when a worker comes to it");
+}
+
+static void put_attempts(FILE *to, const json_t *doc, int64_t now_us)
+{
+    (void)now_us;
+    output_to(to, "%lld of %lld used", (long long)answer_int(doc, "attempts"),
+              (long long)answer_int(doc, "max_attempts"));
+}
+
+static void put_interrupted(FILE *to, const json_t *doc, int64_t now_us)
+{
+    char text[PHRASE_SIZE];
+
+    (void)now_us;
+    if (answer_int(doc, "interrupted") > 0)
+        output_to(to, "%s, by the death of its worker or handler%s",
+                  counted(answer_int(doc, "interrupted"), "time", text),
+                  json_is_true(json_object_get(doc, "alone")) ? "; alone in its worker from now on" : "");
+}
+
+static void put_throttled(FILE *to, const json_t *doc, int64_t now_us)
+{
+    char text[PHRASE_SIZE];
+
+    (void)now_us;
+    if (answer_int(doc, "throttled") > 0)
+        output_to(to, "%s", counted(answer_int(doc, "throttled"), "time", text));
+}
+
+static const struct column sheet[] = {
+    COLUMN("job", "id"),
+    COLUMN("state", "state"),
+    COLUMN("type", "type"),
+    COLUMN("key", "key", .drop = 1),
+    COLUMN("queue", "queue", .drop = 1),
+    COLUMN("batch", "batch", .drop = 1),
+    COLUMN("unique", NULL, .put = put_unique, .drop = 1),
+    COLUMN("place", NULL, .put = put_place, .drop = 1),
+    COLUMN("cost", NULL, .put = put_cost, .drop = 1),
+    COLUMN("worker", NULL, .put = put_worker, .drop = 1),
+    COLUMN("since", "since", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("lease", NULL, .put = put_lease, .drop = 1),
+    COLUMN("outcome", "outcome", .drop = 1),
+    COLUMN("reason", "reason", .drop = 1, .tone = TONE_WRONG),
+    COLUMN("unreadable", NULL, .put = put_unreadable, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("cancelled", NULL, .put = put_cancelled, .drop = 1, .tone = TONE_WARNING),
+    COLUMN("waits for", NULL, .put = put_waits, .drop = 1),
+    COLUMN("starts", NULL, .put = put_start, .drop = 1),
+    COLUMN("attempts", NULL, .put = put_attempts),
+    COLUMN("interrupted", NULL, .put = put_interrupted, .drop = 1, .tone = TONE_WARNING),
+    COLUMN("throttled", NULL, .put = put_throttled, .drop = 1),
+    COLUMN("failed last", "failed_at", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("as", "failure", .drop = 1, .tone = TONE_WARNING),
+    COLUMN("timeout", "timeout", .show = SHOW_SPAN, .drop = 1),
+    COLUMN("args", "args", .drop = 1),
+    COLUMN("body", "body", .drop = 1),
+    {.heading = NULL},
+};
+
+static const struct column gate_columns[] = {
+    COLUMN("gate", "gate"),
+    COLUMN("rule", "rule"),
+    {.heading = "opens", .put = gate_put_opening},
+    COLUMN("holds it", "holds_it", .show = SHOW_FLAG, .tone = TONE_WARNING),
+    {.heading = NULL},
+};
+
+int job_print(struct cli *cli, json_t *doc, int64_t now_us)
+{
+    const json_t *gates = json_object_get(doc, "gates");
+    int status = sheet_print(cli, stdout, sheet, doc, now_us);
+
+    if (status == 0 && json_array_size(gates) > 0) {
+        output("\n");
+        status = table_print(cli, stdout, gate_columns, gates, now_us);
+    }
+    json_decref(doc);
+    return status;
+}

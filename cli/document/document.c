@@ -1,0 +1,50 @@
+#include "cli/document/document.h"
+
+#include "cli/document/text.h"
+
+json_t *document_list(const json_t *answers, const struct member *members)
+{
+    json_t *list = json_array(), *row;
+    size_t i;
+
+    json_array_foreach(answers, i, row)
+    {
+        json_array_append_new(list, document_make(row, members));
+    }
+    return list;
+}
+
+static json_t *value_json(const json_t *answer, const struct member *m)
+{
+    const json_t *value = json_object_get(answer, m->name);
+    int64_t number = answer_int(answer, m->name);
+
+    if (m->kind == MEMBER_FLAG)
+        return json_boolean(json_is_true(value));
+    if (!value || json_is_null(value))
+        return json_null();
+    switch (m->kind) {
+    case MEMBER_WORD:
+        return text_json(text_bytes(value));
+    case MEMBER_NUMBER:
+        return json_integer(number);
+    case MEMBER_TIME:
+        return json_time(number);
+    case MEMBER_SINCE:
+        return json_since(number);
+    case MEMBER_SPAN:
+        return json_seconds(number);
+    default:
+        return json_is_array(value) ? document_list(value, m->inner) : document_make(value, m->inner);
+    }
+}
+
+json_t *document_make(const json_t *answer, const struct member *members)
+{
+    json_t *doc = json_object();
+
+    for (; members->name; members++)
+        if (!members->optional || json_object_get(answer, members->name))
+            json_object_set_new(doc, members->name, value_json(answer, members));
+    return doc;
+}

@@ -1,0 +1,131 @@
+#include "cli/document/waits.h"
+
+#include <string.h>
+
+const struct member gate_members[] = {
+    MEMBER("gate", WORD),
+    MEMBER("limit_name", WORD),
+    MEMBER("rule", WORD),
+    MEMBER("count", NUMBER, .optional = true),
+    MEMBER("period", SPAN),
+    MEMBER("open", FLAG),
+    MEMBER("opens_at", TIME),
+    MEMBER("never", FLAG, .optional = true),
+    MEMBER("paused_until", TIME),
+    MEMBER("held_until", TIME),
+    MEMBER("holds_it", FLAG, .optional = true),
+    {.name = NULL},
+};
+
+const struct member waits_members[] = {
+    MEMBER("gate", WORD, .optional = true),
+    MEMBER("limit_name", WORD, .optional = true),
+    MEMBER("rule", WORD, .optional = true),
+    MEMBER("count", NUMBER, .optional = true),
+    MEMBER("period", SPAN, .optional = true),
+    MEMBER("until", TIME, .optional = true),
+    MEMBER("never", FLAG, .optional = true),
+    MEMBER("paused_until", TIME, .optional = true),
+    MEMBER("queue", WORD, .optional = true),
+    MEMBER("batch", WORD, .optional = true),
+    MEMBER("paused_since", SINCE, .optional = true),
+    MEMBER("type", WORD, .optional = true),
+    {.name = NULL},
+};
+
+/* "5,000 a day", "10 in 5m", "3 at once" */
+static void put_rate(FILE *to, const json_t *gate)
+{
+    static const struct {
+        int64_t us;
+        const char *name;
+    } units[] = {{1000000, "second"},
+                 {60 * INT64_C(1000000), "minute"},
+                 {3600 * INT64_C(1000000), "hour"},
+                 {86400 * INT64_C(1000000), "day"},
+                 {7 * 86400 * INT64_C(1000000), "week"}};
+    const json_t *period = json_object_get(gate, "period");
+    char count[32], span[PHRASE_SIZE];
+
+    output_to(to, ", %s", grouped((uint64_t)answer_int(gate, "count"), count));
+    if (!json_is_number(period)) {
+        output_to(to, " at once");
+        return;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].us == json_us(period)) {
+            output_to(to, " a%s %s", *units[i].name == 'h' ? "n" : "", units[i].name);
+            return;
+        }
+    output_to(to, " in %s", format_span(json_us(period), span));
+}
+
+static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
+{
+    const json_t *until = json_object_get(gate, "until");
+    bool rule = json_is_string(json_object_get(gate, "rule")),
+         paused = json_is_number(json_object_get(gate, "paused_until")) &&
+                  json_us(json_object_get(gate, "paused_until")) > now_us;
+    char clock[PHRASE_SIZE];
+
+    output_to(to, "%s", answer_text(gate, "gate"));
+    if (rule)
+        put_rate(to, gate);
+    if (paused)
+        output_to(to, rule ? ", paused for a provider" : ", paused by hand");
+    if (json_is_true(json_object_get(gate, "never")))
+        output_to(to, ", which can never hold what it costs");
+    else if (json_is_number(until))
+        output_to(to, ", until %s", format_clock(now_us, json_us(until), clock));
+    else
+        output_to(to, rule ? ", until a job ends"
+                           : ", whose rules cannot be read; set it again with weir rate set");
+}
+
+static void put_paused(FILE *to, const char *what, const char *name, const json_t *since, int64_t now_us)
+{
+    char clock[PHRASE_SIZE];
+
+    output_to(to, "%s %s, paused", what, name);
+    if (json_number_value(since) > 0)
+        output_to(to, " since %s", format_clock(now_us, json_us(since), clock));
+    output_to(to, "; weir %s resume %s", what, name);
+}
+
+void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
+{
+    static const char *const halts[] = {"batch", "queue"};
+    const char *queue = answer_text(waits_for, "queue");
+
+    for (size_t i = 0; json_object_get(waits_for, "paused_since") && i < sizeof halts / sizeof *halts; i++)
+        if (json_object_get(waits_for, halts[i]))
+            put_paused(to, halts[i], answer_text(waits_for, halts[i]),
+                       json_object_get(waits_for, "paused_since"), now_us);
+    if (json_object_get(waits_for, "type"))
+        output_to(to, "a worker that takes %s%s%s: none does; start one", answer_text(waits_for, "type"),
+                  *queue ? " from queue " : "", queue);
+    if (json_object_get(waits_for, "gate"))
+        put_gate(to, waits_for, now_us);
+}
+
+void gate_put_opening(FILE *to, const json_t *gate, int64_t now_us)
+{
+    const json_t *opens = json_object_get(gate, "opens_at"), *held = json_object_get(gate, "held_until"),
+                 *paused = json_object_get(gate, "paused_until");
+    char when[PHRASE_SIZE];
+
+    if (json_is_true(json_object_get(gate, "open")))
+        output_to(to, "open");
+    else if (json_is_true(json_object_get(gate, "never")))
+        output_to(to, "never: the next job costs more than it can hold");
+    else if (json_is_number(opens))
+        output_to(to, "%s", format_when(now_us, json_us(opens), when));
+    else
+        output_to(to, json_is_string(json_object_get(gate, "rule"))
+                          ? "when others end"
+                          : "when it is set again with weir rate set");
+    if (json_is_number(paused) && json_us(paused) > now_us)
+        output_to(to, ", paused");
+    else if (json_is_number(held) && json_us(held) > now_us)
+        output_to(to, ", held for one that waits longer");
+}

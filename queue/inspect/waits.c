@@ -1,0 +1,118 @@
+#include "queue/inspect/waits.h"
+
+#include <stdio.h>
+
+static const struct rule *rule_of(const json_t *row, const struct limits *limits)
+{
+    const struct limit *limit = limits_find(limits, answer_text(row, "limit_name"));
+    int64_t index = answer_int_or(row, "index", -1);
+
+    return limit && limit->readable && index >= 0 && index < (int64_t)limit->set.count ? &limit->set.at[index]
+                                                                                       : NULL;
+}
+
+static void set_rule(json_t *row, const struct rule *rule, const char *key)
+{
+    bool keyed = rule && *rule->by;
+    char text[RULE_TEXT_SIZE];
+
+    json_object_set_new(row, "gate",
+                        rule ? json_sprintf("%s#%d%s%s", answer_text(row, "limit_name"),
+                                            (int)answer_int(row, "index"), keyed ? "/" : "", keyed ? key : "")
+                             : json_string(answer_text(row, "limit_name")));
+    json_object_del(row, "rule");
+    if (!rule)
+        return;
+    rule_format(rule, text);
+    json_object_set_new(row, "rule", json_string(text));
+    json_object_set_new(row, "count", json_integer(rule->count));
+    if (rule->algorithm != ALGORITHM_CONCURRENCY)
+        json_object_set_new(row, "period", json_integer(rule->period_us));
+}
+
+const struct rule *waits_gate(json_t *row, const struct limits *limits, const char *key, int64_t now_us)
+{
+    const struct rule *rule = rule_of(row, limits);
+    bool open = answer_int_or(row, "opens_at", INT64_MAX) <= now_us;
+
+    set_rule(row, rule, key);
+    json_object_set_new(row, "open", json_boolean(open));
+    if (open)
+        json_object_del(row, "opens_at");
+    return rule;
+}
+
+int waits_last(const json_t *gates)
+{
+    int64_t last_us = 0;
+    int last = -1;
+
+    for (size_t i = 0; i < json_array_size(gates); i++) {
+        const json_t *gate = json_array_get(gates, i);
+        int64_t opens_us = answer_int_or(gate, "opens_at", INT64_MAX);
+
+        if (!json_is_true(json_object_get(gate, "open")) && opens_us > last_us) {
+            last_us = opens_us;
+            last = (int)i;
+        }
+    }
+    return last;
+}
+
+json_t *waits_until(const json_t *gate, int64_t until_us)
+{
+    json_t *waits = json_copy((json_t *)gate);
+
+    if (until_us < GATE_NEVER)
+        json_object_set_new(waits, "until", json_integer(until_us));
+    return waits;
+}
+
+/* Those of one limit that are closed. */
+static void add_closed(json_t *gates, const struct limits *limits, const struct limit *limit, int64_t cost)
+{
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
+        const struct gate *g = &limit->gates[i];
+        int64_t at_us = gate_start(g, limits->now_us, cost), held_us = limit->held_until_us[i];
+        json_t *row;
+
+        at_us = held_us > at_us ? held_us : at_us;
+        if (*g->rule.by || at_us <= limits->now_us)
+            continue;
+        row = json_pack("{s:s, s:i, s:I, s:I}", "limit_name", limit->name, "index", (int)i, "paused_until",
+                        (json_int_t)g->pause_until_us, "held_until", (json_int_t)held_us);
+        if (at_us < GATE_NEVER)
+            json_object_set_new(row, "opens_at", json_integer(at_us));
+        json_array_append_new(gates, row);
+    }
+    if (!limit->readable)
+        json_array_append_new(gates, json_pack("{s:s}", "limit_name", limit->name));
+    else if (limit->pause_until_us > limits->now_us)
+        json_array_append_new(gates, json_pack("{s:s, s:I, s:I}", "limit_name", limit->name, "opens_at",
+                                               (json_int_t)limit->pause_until_us, "paused_until",
+                                               (json_int_t)limit->pause_until_us));
+}
+
+json_t *waits_of_type(const struct limits *limits, const struct limit_type *type)
+{
+    json_t *gates = json_array(), *waits = NULL, *row;
+    size_t i;
+    int last;
+
+    for (i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        if (limit)
+            add_closed(gates, limits, limit, type->own_costs ? 1 : type->cost);
+    }
+    json_array_foreach(gates, i, row)
+    {
+        waits_gate(row, limits, "", limits->now_us);
+    }
+    last = waits_last(gates);
+    row = last < 0 ? NULL : json_array_get(gates, (size_t)last);
+    if (row)
+        waits = waits_until(row, answer_int_or(row, "opens_at", GATE_NEVER));
+    json_decref(gates);
+    return waits;
+}
