@@ -881,106 +881,6 @@ static void expect_line(struct stand *s, int code, const char *line)
         fail_msg("exit %d (not %d), without '%s': %s%s", s->o.code, code, line, s->o.out, s->o.err);
 }
 
-static void test_exit_codes(void **state)
-{
-    struct stand s;
-
-    (void)state;
-    server_start(&s.server, true);
-    weir(&s, s.server.url, "");
-    expect_line(&s, 0, "ok: redis: it answers");
-    expect_line(&s, 0, "ok: aof: on");
-    expect_line(&s, 0, "ok: structures: 0 keys checked");
-    expect_line(&s, 0, "they agree\nnothing is wrong\n");
-    assert_string_equal(s.o.err, "");
-    free(server_ask(&s.server, "ZADD", PREFIX "wake:default", "5", "ghost#0", NULL));
-    free(server_ask(&s.server, "CONFIG", "SET", "appendonly", "no", NULL));
-    weir(&s, s.server.url, "");
-    expect_line(&s, 65,
-                "wrong: places: wake:default lists ghost#0, and there is no wait:default/ghost#0; weir "
-                "doctor --repair "
-                "repairs it\n");
-    expect_line(&s, 65, "warning: aof: off");
-    assert_true(strstr(s.o.out, "warning: aof") < strstr(s.o.out, "wrong: places"));
-    expect_line(&s, 65, "see above\n2 wrong, 1 warning\n");
-    assert_string_equal(s.o.err, "");
-    weir(&s, s.server.url, "--repair");
-    expect_line(&s, 0,
-                "repaired: places: wake:default lists ghost#0, and there is no wait:default/ghost#0; "
-                "repaired: removed "
-                "from the list\n");
-    weir(&s, s.server.url, "");
-    expect_line(&s, 0, "they agree");
-    weir(&s, "unix:///nonexistent/redis.sock", "");
-    assert_int_equal(s.o.code, 69);
-    assert_string_equal(s.o.out, "");
-    weir(&s, s.server.url, "now");
-    assert_int_equal(s.o.code, 64);
-    weir(&s, s.server.url, "--help");
-    expect_line(&s, 0, "--repair");
-    server_stop(&s.server);
-}
-
-static void test_json(void **state)
-{
-    struct stand s;
-    json_t *doc, *check;
-    bool found = false;
-    size_t i;
-
-    (void)state;
-    server_start(&s.server, true);
-    free(server_ask(&s.server, "ZADD", PREFIX "wake:default", "5", "gho\xffst", NULL));
-    weir(&s, s.server.url, "--json");
-    assert_int_equal(s.o.code, 65);
-    doc = json_loads(s.o.out, 0, NULL);
-    assert_non_null(doc);
-    json_array_foreach(json_object_get(doc, "checks"), i, check)
-    {
-        found |=
-            strcmp(json_string_value(json_object_get(check, "name")), "places") == 0 &&
-            strcmp(json_string_value(json_object_get(check, "state")), "wrong") == 0 &&
-            strcmp(json_string_value(json_object_get(check, "do")), "weir doctor --repair repairs it") == 0 &&
-            strstr(json_string_value(json_object_get(check, "text")), "wake:default lists gho?st");
-        assert_int_equal(json_object_size(check), 4);
-    }
-    assert_true(found);
-    json_decref(doc);
-    server_stop(&s.server);
-}
-
-static void test_wrong_settings(void **state)
-{
-    struct stand s, replica;
-    const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", s.server.url, NULL};
-
-    (void)state;
-    server_start(&s.server, false);
-    free(server_ask(&s.server, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", NULL));
-    weir(&s, s.server.url, "");
-    expect_line(&s, 0, "warning: eviction: maxmemory-policy is allkeys-lru: once a maxmemory is set");
-    free(server_ask(&s.server, "CONFIG", "SET", "maxmemory", "100mb", NULL));
-    weir(&s, s.server.url, "");
-    expect_line(&s, 78,
-                "wrong: eviction: maxmemory-policy is allkeys-lru: a full Redis deletes jobs and limits in "
-                "silence; workers "
-                "refuse to start; redis-cli CONFIG SET maxmemory-policy noeviction");
-    program_run(&s.o, s.server.folder, words);
-    assert_int_equal(s.o.code, 78);
-    assert_non_null(strstr(s.o.err, "its maxmemory-policy is allkeys-lru"));
-    assert_int_equal(server_number(&s.server, "EXISTS", PREFIX "workers", NULL), 0);
-
-    free(server_ask(&s.server, "CONFIG", "SET", "maxmemory", "0", NULL));
-    server_start_with(&replica.server, false, (const char *const[]){"--masterauth", "x", NULL});
-    free(server_ask(&replica.server, "REPLICAOF", "127.0.0.1", "1", NULL));
-    weir(&replica, replica.server.url, "");
-    expect_line(
-        &replica, 78,
-        "wrong: role: a replica, which takes no writes; name its master: --redis redis://127.0.0.1:1");
-    server_stop(&replica.server);
-    server_stop(&s.server);
-}
-
 static void test_cluster(void **state)
 {
     struct stand s;
@@ -1082,45 +982,6 @@ static void test_a_missing_command(void **state)
     }
 }
 
-/* Who only looks needs no replicas. */
-static void test_too_few_replicas(void **state)
-{
-    static const char *const looks[][3] = {
-        {"status", "--json", "--namespace=weir"},
-        {"rate", "show", "mail"},
-        {"rate", "list", "--json"},
-        {"rate", "log", "--json"},
-        {"queue", "list", "--json"},
-        {"why", "j", "--json"},
-        {"job", "show", "j"},
-        {"schedule", "list", "--json"},
-        {"schedule", "show", "day"},
-    };
-    struct stand s;
-
-    (void)state;
-    server_start(&s.server, false);
-    run_in(&s.o, s.server.folder, built("weir"), "rate", "set", "mail", "1/s", "--redis", s.server.url, NULL);
-    run_in(&s.o, s.server.folder, built("weir"), "enqueue", "mail", "--id", "j", "--redis", s.server.url,
-           NULL);
-    run_in(&s.o, s.server.folder, built("weir"), "schedule", "add", "day", "@daily", "t", "--redis",
-           s.server.url, NULL);
-    weir(&s, s.server.url, "");
-    free(server_ask(&s.server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
-    weir(&s, s.server.url, "");
-    expect_line(
-        &s, 78,
-        "wrong: replicas: 0 in sync, and min-replicas-to-write is 1: Redis takes no writes; repair the "
-        "replicas or their links");
-    for (size_t i = 0; i < COUNT(looks); i++) {
-        run_in(&s.o, s.server.folder, built("weir"), looks[i][0], looks[i][1], looks[i][2], "--redis",
-               s.server.url, NULL);
-        if (s.o.code != 0)
-            fail_msg("%s: %s", looks[i][0], s.o.err);
-    }
-    server_stop(&s.server);
-}
-
 static void test_a_missing_password(void **state)
 {
     static const char *const options[] = {"--requirepass", "secret", NULL};
@@ -1136,53 +997,6 @@ static void test_a_missing_password(void **state)
         assert_string_equal(s.o.out, "");
         assert_non_null(strstr(s.o.err, wrong ? "WRONGPASS" : "password"));
     }
-    server_stop(&s.server);
-}
-
-static void test_old_libraries(void **state)
-{
-    struct stand s;
-
-    (void)state;
-    server_start(&s.server, false);
-    free(server_ask(&s.server, "FUNCTION", "LOAD",
-                    "#!lua name=weir_0123456789ab\nredis.register_function('weir_0123456789ab_x', function() "
-                    "return 1 end)",
-                    NULL));
-    weir(&s, s.server.url, "");
-    expect_line(
-        &s, 0,
-        "warning: functions: older libraries that no worker uses: 1; weir doctor --repair deletes them");
-    free(server_ask(&s.server, "ZADD", PREFIX "workers", "1900000000000000", "v", NULL));
-    free(server_ask(&s.server, "HSET", PREFIX "active:v", "@", "{\"library\":\"0123456789ab\"}", NULL));
-    weir(&s, s.server.url, "--repair");
-    expect_line(&s, 0, "ok: functions: this version's are loaded; older libraries, which may be in use: 1");
-    free(server_ask(&s.server, "HSET", PREFIX "active:v", "@", "{}", NULL));
-    weir(&s, s.server.url, "--repair");
-    expect_line(&s, 0, "older libraries, which may be in use: 1");
-    free(server_ask(&s.server, "DEL", PREFIX "active:v", PREFIX "workers", NULL));
-    weir(&s, s.server.url, "--repair");
-    expect_line(&s, 0, "repaired: functions: older libraries that were deleted: 1");
-    weir(&s, s.server.url, "");
-    expect_line(&s, 0, "ok: functions: this version's are loaded\n");
-    server_stop(&s.server);
-}
-
-static void test_lost_limits(void **state)
-{
-    struct stand s;
-    struct outcome o;
-
-    (void)state;
-    server_start(&s.server, false);
-    run_in(&o, s.server.folder, built("weir"), "rate", "set", "mail", "100/1m", "--redis", s.server.url,
-           NULL);
-    assert_int_equal(o.code, 0);
-    weir(&s, s.server.url, "");
-    assert_null(strstr(s.o.out, "limits"));
-    free(server_ask(&s.server, "DEL", PREFIX "limits", NULL));
-    weir(&s, s.server.url, "");
-    expect_line(&s, 0, "warning: limits: limit mail is gone, and nobody removed it; it was 100/1m");
     server_stop(&s.server);
 }
 
@@ -1322,16 +1136,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_wrong_arguments),
     };
     const struct CMUnitTest outside[] = {
-        cmocka_unit_test(test_exit_codes),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_wrong_settings),
         cmocka_unit_test(test_cluster),
         cmocka_unit_test(test_a_user_without_rights),
         cmocka_unit_test(test_a_missing_command),
-        cmocka_unit_test(test_too_few_replicas),
         cmocka_unit_test(test_a_missing_password),
-        cmocka_unit_test(test_old_libraries),
-        cmocka_unit_test(test_lost_limits),
         cmocka_unit_test(test_no_false_alarm_under_load),
         cmocka_unit_test(test_workers_go_on_after_a_repair),
         cmocka_unit_test(test_settings),
