@@ -170,6 +170,19 @@ static void test_counts_have_their_plural(void **state)
         assert_string_equal(counted(cases[i].n, cases[i].what, text), cases[i].text);
 }
 
+static void test_bytes_have_a_unit(void **state)
+{
+    char text[32];
+
+    (void)state;
+    assert_string_equal(sized(0, text), "0 bytes");
+    assert_string_equal(sized(1, text), "1 byte");
+    assert_string_equal(sized(1023, text), "1023 bytes");
+    assert_string_equal(sized(1536, text), "1.5 KiB");
+    assert_string_equal(sized(INT64_C(256) << 20, text), "256 MiB");
+    assert_string_equal(sized(INT64_C(2048) << 30, text), "2048 GiB");
+}
+
 static void test_a_slow_rate_has_a_longer_unit(void **state)
 {
     char text[40];
@@ -260,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_a_sheet_leaves_out_what_is_absent),
         cmocka_unit_test(test_colour_is_for_what_is_there),
         cmocka_unit_test(test_counts_have_their_plural),
+        cmocka_unit_test(test_bytes_have_a_unit),
         cmocka_unit_test(test_a_slow_rate_has_a_longer_unit),
         cmocka_unit_test(test_times_are_read_as_people_write_them),
         cmocka_unit_test(test_times_are_seen_from_now), /* the last: UTC stays */

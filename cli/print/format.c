@@ -30,7 +30,7 @@ const char *grouped(uint64_t n, char out[32])
 
 const char *sized(int64_t bytes, char out[32])
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
+    const char *const units[] = {bytes == 1 ? "byte" : "bytes", "KiB", "MiB", "GiB"};
     double n = (double)bytes;
     size_t unit = 0;
 
