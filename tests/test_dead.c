@@ -10,6 +10,7 @@
 
 #define DEAD PREFIX "dead"
 #define DAY_US (INT64_C(86400) * SECOND_US)
+#define ANY ((struct dead_filter){0})
 #define FOR_EVER (2000000000 * SECOND_US)
 
 static struct weir *w;
@@ -64,6 +65,15 @@ static void add_seen(const char *id)
     size_t len = strlen(seen);
 
     snprintf(seen + len, sizeof seen - len, "%s%s", len ? " " : "", id);
+}
+
+/* Until the next call. */
+static struct dead_filter by_id(const char *id)
+{
+    static const char *ids[1];
+
+    ids[0] = id;
+    return (struct dead_filter){.ids = ids, .id_count = 1};
 }
 
 /* A walk to its end, and what it has met. */
@@ -200,11 +210,11 @@ static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
     r = reap_with(7, FOR_EVER);
     assert_int_equal(r.forgotten, 28);
     assert_int_equal(r.left, 0);
-    expect_listed((struct dead_filter){0}, "j0028 j0029 k0000 k0001 k0002 k0003 k0004");
+    expect_listed(ANY, "j0028 j0029 k0000 k0001 k0002 k0003 k0004");
     expect_counters("t", "forgotten 28");
     r = reap_with(1, FOR_EVER);
     assert_int_equal(r.forgotten, 6);
-    expect_listed((struct dead_filter){0}, "k0004");
+    expect_listed(ANY, "k0004");
 }
 
 static void test_the_oldest_are_forgotten_beyond_an_age(void **state)
@@ -224,7 +234,7 @@ static void test_the_oldest_are_forgotten_beyond_an_age(void **state)
     free(redis_text("ZADD", PREFIX "workers", "1999999999999999", "w"));
     r = reap_with(100, 180 * DAY_US);
     assert_int_equal(r.forgotten, 1);
-    expect_listed((struct dead_filter){0}, "b c");
+    expect_listed(ANY, "b c");
 }
 
 /* A heartbeat takes a bounded number, says how many are left, and catches up. */
@@ -374,9 +384,7 @@ static void test_the_oldest_are_forgotten_beyond_bytes(void **state)
  */
 static void test_bytes_are_counted_while_jobs_move(void **state)
 {
-    static const char *const first[] = {"j0000", "j0499", "j0500", "j0600", "j1299"};
     char id[16];
-    const char *ids[] = {id};
     struct reaped r;
     int beats = 0;
 
@@ -384,25 +392,24 @@ static void test_bytes_are_counted_while_jobs_move(void **state)
     start("w");
     bury_many("j", 0, 1300);
     assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
-    expect_moved("remove", (struct dead_filter){.ids = first, .id_count = 1}, NULL, 1, 0);
+    expect_moved("remove", by_id("j0000"), NULL, 1, 0);
     do {
         r = beat(0, 0);
         turns.now_us++;
         die(2, 10);
         for (int i = 0; i < 4; i++) {
             snprintf(id, sizeof id, "j%04d", 1 + (beats * 4 + i) * 97);
-            expect_moved(i % 2 ? "remove" : "retry", (struct dead_filter){.ids = ids, .id_count = 1}, NULL, 1,
-                         0);
+            expect_moved(i % 2 ? "remove" : "retry", by_id(id), NULL, 1, 0);
         }
         if (beats == 0) /* the place up to which they are counted goes */
-            expect_moved("remove", (struct dead_filter){.ids = first + 2, .id_count = 1}, NULL, 1, 0);
+            expect_moved("remove", by_id("j0500"), NULL, 1, 0);
         beats++;
     } while (r.left > 0);
     assert_in_range(beats, 3, 4);
     assert_true(counted_bytes() > 0);
     claim("w", 50, 0); /* those that were retried */
     assert_int_equal(turns_check().dead, 1300 - 1 - 1 - beats * 4 + beats * 2);
-    expect_moved("retry", (struct dead_filter){0}, NULL, redis_number("ZCARD", DEAD), 0);
+    expect_moved("retry", ANY, NULL, redis_number("ZCARD", DEAD), 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
 }
 
@@ -554,20 +561,18 @@ static bool gone[ALL];
 static void disturb(const struct walked *so_far)
 {
     char id[32];
-    const char *ids[] = {id};
-    struct dead_filter filter = {.ids = ids, .id_count = 1};
     size_t len = strlen(seen);
 
     for (int k = 0; k < 40; k++) {
         int i = (int)random_in(&dice, 0, ALL - 1);
 
         snprintf(id, sizeof id, "j%04d", i);
-        walk(k % 2 ? "retry" : "remove", filter, NULL);
+        walk(k % 2 ? "retry" : "remove", by_id(id), NULL);
         assert_int_equal(strlen(seen), len);
         gone[i] = true;
     }
     memcpy(id, seen + len - 5, 6); /* the last one that was met, too */
-    walk("remove", filter, NULL);
+    walk("remove", by_id(id), NULL);
     turns.now_us++;
     bury_many("new", (int)so_far->looked_at, 3);
     reap_with(redis_number("ZCARD", DEAD) - 5, FOR_EVER);
@@ -586,7 +591,7 @@ static void test_a_walk_meets_each_once_whatever_others_do(void **state)
         bury_many("j", i, 70);
         turns.now_us += i % 140 ? SECOND_US : 0;
     }
-    walk("list", (struct dead_filter){0}, disturb);
+    walk("list", ANY, disturb);
     for (int i = 0, last = -1; *at; at += at[5] ? 6 : 5, last = i) {
         assert_int_equal(sscanf(at, "j%4d", &i), 1);
         assert_true(i > last);
@@ -607,7 +612,7 @@ static void test_a_walk_ends_though_jobs_die_again(void **state)
 {
     (void)state;
     bury_many("j", 0, 450);
-    assert_int_equal(walk("retry", (struct dead_filter){0}, bury_more).jobs, 450);
+    assert_int_equal(walk("retry", ANY, bury_more).jobs, 450);
 }
 
 static void test_scores_of_any_kind_are_walked_through(void **state)
@@ -622,7 +627,7 @@ static void test_scores_of_any_kind_are_walked_through(void **state)
                      "w:%zu.%03d default/t/ why\n{\"id\":\"j%zu.%03d\",\"type\":\"t\"}", i, k, i, k);
             free(redis_text("ZADD", DEAD, scores[i], record));
         }
-    expect_moved("retry", (struct dead_filter){0}, NULL, 150 * (int64_t)COUNT(scores), 0);
+    expect_moved("retry", ANY, NULL, 150 * (int64_t)COUNT(scores), 0);
     assert_int_equal(redis_number("LLEN", QUEUE), 150 * (long long)COUNT(scores));
 }
 
@@ -647,7 +652,7 @@ static void test_pages_of_large_records_are_short(void **state)
         must(turns_send(&a));
     }
     free(record);
-    walked = walk("list", (struct dead_filter){0}, NULL);
+    walked = walk("list", ANY, NULL);
     assert_int_equal(walked.looked_at, 9);
     assert_in_range(walked.pages, 5, 10); /* one or two on each */
 }
@@ -713,7 +718,7 @@ static void test_all_is_told_of_a_job(void **state)
     (void)state;
     bury("w:1.00@5", "mail/t/k9", "failed 4 times: exit 1",
          "@3,1,2,bnight,wonce,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
-    job = only((struct dead_filter){0});
+    job = only(ANY);
     expected = json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:s}", "since",
                          (json_int_t)BEGIN_US, "id", "j", "type", "t", "queue", "mail", "key", "k9", "reason",
                          "failed 4 times: exit 1", "attempts", "3", "interrupted", "1", "throttled", "2",
@@ -744,7 +749,7 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
     free(redis_text("HINCRBY", PREFIX "stats:t", "pulled", "2"));
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
     turns_check();
-    expect_moved("retry", (struct dead_filter){0}, NULL, 3, 0);
+    expect_moved("retry", ANY, NULL, 3, 0);
     expect_text("{\"id\":\"first\",\"type\":\"t\",\"args\":{}}\n"
                 "{\"id\":\"a\",\"type\":\"t\",\"args\":[]}\n"
                 "@0,0,0,s" SECRET ",bnight,uonce;{\"id\":\"b\",\"type\":\"t\"}",
@@ -777,7 +782,7 @@ static void test_a_retried_job_is_cancelled_no_more(void **state)
     bury_job("c", "why");
     free(redis_text("HSET", PREFIX "cancelled", "a", "asked 1", "b", "waiting 1 default/t ", "other",
                     "waiting 1"));
-    expect_moved("retry", (struct dead_filter){0}, NULL, 3, 0);
+    expect_moved("retry", ANY, NULL, 3, 0);
     expect_text("other", "HKEYS", PREFIX "cancelled");
     assert_int_equal(claim("w", 3, 0), 3);
     expect_leases("a b c");
@@ -801,12 +806,12 @@ static void test_a_job_may_die_and_come_back_again_and_again(void **state)
         turns.now_us += SECOND_US;
     }
     expect_counters("t", "enqueued 7, pulled 6, dead 6, revived 6");
-    expect_moved("remove", (struct dead_filter){0}, NULL, 0, 0);
+    expect_moved("remove", ANY, NULL, 0, 0);
     claim("w", 2, 0);
     keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "no");
     settle("w", SETTLE_DEAD, tokens[1], 0, "no");
-    expect_moved("remove", (struct dead_filter){0}, NULL, 2, 0);
+    expect_moved("remove", ANY, NULL, 2, 0);
     expect_counters("t", "dead 8, revived 6, removed 2");
     assert_int_equal(turns_check().dead, 0);
 }
@@ -822,18 +827,17 @@ static void test_what_has_no_queue_stays_until_one_is_named(void **state)
     bury("w:2", "default//", "unreadable: no JSON", "what\n\nis this");
     free(redis_text("ZADD", DEAD, "3", "junk"));
     free(redis_text("ZADD", DEAD, "4", ""));
-    expect_moved("retry", (struct dead_filter){0}, NULL, 1, 3);
+    expect_moved("retry", ANY, NULL, 1, 3);
     expect_text("what\n\nis this", "LRANGE", QUEUE, "0", "-1");
     job = only((struct dead_filter){.reason = "this record cannot be read", .older_us = BEGIN_US - 3});
     id = answer_text(job, "id");
     assert_memory_equal(id, "raw:", 4);
     assert_string_equal(answer_text(job, "body"), "junk");
-    expect_moved("retry", (struct dead_filter){.ids = &id, .id_count = 1}, "other", 1, 0);
+    expect_moved("retry", by_id(id), "other", 1, 0);
     json_decref(job);
-    expect_moved("retry", (struct dead_filter){.ids = (const char *const[]){"a"}, .id_count = 1}, "other", 1,
-                 0);
+    expect_moved("retry", by_id("a"), "other", 1, 0);
     expect_text("junk\n{\"id\":\"a\",\"type\":\"t\"}", "LRANGE", PREFIX "queue:other", "0", "-1");
-    expect_moved("remove", (struct dead_filter){0}, NULL, 1, 0);
+    expect_moved("remove", ANY, NULL, 1, 0);
     assert_int_equal(redis_number("EXISTS", DEAD), 0);
 }
 
@@ -938,7 +942,7 @@ static void test_every_way_into_the_dead_jobs_is_counted(void **state)
         expect_text("1", "HGET", PREFIX "batch:b", "dead");
         expect_counters("next", "enqueued 1");
         assert_int_equal(redis_number("EXISTS", PREFIX "unique:k"), 0);
-        expect_moved("retry", (struct dead_filter){0}, "default", 1, 0);
+        expect_moved("retry", ANY, "default", 1, 0);
         expect_text("0", "HGET", PREFIX "batch:b", "dead");
         expect_text("a", "GET", PREFIX "unique:k");
         expect_text("@0,0,0,s" SECRET ",bb,uk;{\"id\":\"a\",\"type\":\"t\",\"cost\":2}", "LRANGE", QUEUE, "0",
@@ -960,7 +964,7 @@ static void test_what_promote_buries_knows_its_queue(void **state)
     free(redis_text("DEL", QUEUE));
     expect_listed((struct dead_filter){.type = "t", .queue = "default"}, "a");
     expect_listed((struct dead_filter){.type = "slow", .queue = "default"}, "b");
-    expect_moved("retry", (struct dead_filter){0}, NULL, 2, 0);
+    expect_moved("retry", ANY, NULL, 2, 0);
     expect_text("{\"id\":\"a\",\"type\":\"t\",\"args\":{}}\n{\"id\":\"b\",\"type\":\"slow\",\"args\":{}}",
                 "LRANGE", QUEUE, "0", "-1");
 }
@@ -1026,7 +1030,7 @@ static void test_keys_of_another_kind_are_named(void **state)
         bury_job("a", "why");
         free(redis_text("SET", cases[i].key, "somebody's"));
         before = turns_digest();
-        assert_int_equal(go(cases[i].verb, (struct dead_filter){0}, NULL, &walked), WEIR_ECONFIG);
+        assert_int_equal(go(cases[i].verb, ANY, NULL, &walked), WEIR_ECONFIG);
         assert_non_null(strstr(w->error.text, cases[i].key));
         nothing_changed_since(before);
     }
@@ -1034,7 +1038,7 @@ static void test_keys_of_another_kind_are_named(void **state)
     turns_flush(state);
     bury_job("a", "why");
     free(redis_text("SET", PREFIX "stats:t", "somebody's"));
-    expect_moved("retry", (struct dead_filter){0}, NULL, 1, 0);
+    expect_moved("retry", ANY, NULL, 1, 0);
 }
 
 int main(void)
