@@ -113,7 +113,7 @@ static const char *read_part(const char **at, int64_t *us, const struct unit **u
     int64_t whole, part_us;
 
     if (!number_read(at, DURATION_MAX_US, &whole))
-        return is_digit(**at) ? "100 years or more" : "the number is missing";
+        return is_digit(**at) ? "100 years or more" : **at == '-' ? "it is below 0" : "the number is missing";
     if (**at == '.') {
         fraction = *at + 1;
         fraction_len = strspn(fraction, "0123456789");

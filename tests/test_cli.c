@@ -280,7 +280,8 @@ static void test_closed_streams(void **state)
     snprintf(line, sizeof line, "exec '%s' enqueue mail - <&-", built("weir"));
     run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
     assert_int_equal(o.code, 65);
-    assert_string_equal(o.err, "weir: standard input: cannot be read\n");
+    assert_string_equal(o.err, "weir: standard input: cannot be read: Bad file descriptor; give the args as "
+                               "a word, or pipe them in\n");
     snprintf(line, sizeof line, "exec timeout -k 1 20 '%s' enqueue --from - mail <&-", built("weir"));
     run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
     assert_int_equal(o.code, 65);

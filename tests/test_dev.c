@@ -96,6 +96,25 @@ static void test_worker(void **state)
     folder_remove(folder);
 }
 
+/* The worker prints no document: --json is for dev alone. */
+static void test_json_with_a_worker(void **state)
+{
+    char folder[64];
+    struct outcome o;
+    pid_t pid;
+
+    (void)state;
+    folder_make(folder);
+    pid = program_start(
+        folder, "dev", (const char *[]){built("weir"), "dev", "--json", "--exec", "mark=touch marked", NULL});
+    await_text(folder, "dev.out", "}\n");
+    run_in(&o, folder, built("weir"), "enqueue", "mark", NULL);
+    assert_int_equal(o.code, 0);
+    await_text(folder, "marked", "");
+    end_dev(pid, SIGINT);
+    folder_remove(folder);
+}
+
 /* Whoever starts it may have blocked and ignored signals. */
 static void test_inherited_signals(void **state)
 {
@@ -233,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_one_per_folder),
         cmocka_unit_test(test_commands_find_it_and_data_stays),
         cmocka_unit_test(test_worker),
+        cmocka_unit_test(test_json_with_a_worker),
         cmocka_unit_test(test_ends_with_its_worker),
         cmocka_unit_test(test_inherited_signals),
         cmocka_unit_test(test_killed),

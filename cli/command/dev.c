@@ -179,7 +179,7 @@ static int start_redis(struct dev *d)
     return 0;
 }
 
-/* The worker is this program with the same flags and the Redis of ours. */
+/* The worker is this program with the same flags, but for --json, which is ours, and the Redis of ours. */
 static int start_worker(struct dev *d, int argc, char **flags)
 {
     char **arguments = calloc((size_t)argc + 5, sizeof *arguments);
@@ -188,7 +188,9 @@ static int start_worker(struct dev *d, int argc, char **flags)
     if (!arguments)
         return error_set(&d->cli->error, WEIR_EINTERNAL, "dev: out of memory; free some and try again");
     memcpy(arguments, (char *[]){"weir", "worker", "--redis", d->url}, 4 * sizeof *arguments);
-    memcpy(arguments + 4, flags, (size_t)argc * sizeof *arguments);
+    for (int i = 0, n = 4; i < argc; i++)
+        if (strcmp(flags[i], "--json") != 0)
+            arguments[n++] = flags[i];
     failed = start_child(d, &d->worker, exec_worker, arguments);
     free(arguments);
     if (failed)

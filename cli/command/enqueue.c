@@ -2,6 +2,7 @@
 #include "cli/command/enqueue.h"
 #include "cli/commands.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,13 @@ static int read_input(struct cli *cli, char **args)
 
     *args = malloc(JOB_BODY_MAX + 2);
     if (!*args)
-        return error_set(&cli->error, WEIR_EINTERNAL, "enqueue: out of memory");
+        return error_set(&cli->error, WEIR_EINTERNAL, "enqueue: out of memory; free some and try again");
     len = fread(*args, 1, JOB_BODY_MAX + 1, stdin);
     (*args)[len] = '\0';
     if (ferror(stdin))
-        return error_set(&cli->error, WEIR_EINPUT, "standard input: cannot be read");
+        return error_set(&cli->error, WEIR_EINPUT,
+                         "standard input: cannot be read: %s; give the args as a word, or pipe them in",
+                         strerror(errno));
     if (len > JOB_BODY_MAX)
         return error_set(
             &cli->error, WEIR_EINPUT,
