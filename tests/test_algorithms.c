@@ -767,11 +767,11 @@ static void test_states_are_read(void **state)
     }
 }
 
-static void test_what_is_no_state_counts_as_never_used(void **state)
+static void test_what_is_no_state_closes_the_gate_for_a_period(void **state)
 {
     static const char *const wrong[] = {
         "x",
-        "1 2 3",
+        "1795000000000000 2 3",
         "1795000000000000 0 - - gcra:10/1000000/10",
         "1795000000000000 0 - - gcra:10/1000000/10 ",
         "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000",
@@ -801,7 +801,9 @@ static void test_what_is_no_state_counts_as_never_used(void **state)
         gate_init(&g, &rule);
         if (gate_read(&g, wrong[i], BEGIN_US, &error) != WEIR_EINPUT)
             fail_msg("'%s': taken for a state", wrong[i]);
-        assert_int_equal(gate_count(&g, BEGIN_US, 100, 1), 10);
+        assert_int_equal(gate_count(&g, BEGIN_US, 100, 1), 0); /* closed for a period */
+        assert_in_range(gate_start(&g, BEGIN_US, 1), BEGIN_US + 1, BEGIN_US + 1000000);
+        assert_int_equal(gate_count(&g, BEGIN_US + 2000000, 100, 1), 10);
         assert_true(rule_equal(&g.rule, &rule));
         gate_free(&g);
     }
@@ -837,7 +839,7 @@ int main(void)
         cmocka_unit_test(test_a_pause),
         cmocka_unit_test(test_a_rate_that_adapts_grows_again),
         cmocka_unit_test(test_states_are_read),
-        cmocka_unit_test(test_what_is_no_state_counts_as_never_used),
+        cmocka_unit_test(test_what_is_no_state_closes_the_gate_for_a_period),
         cmocka_unit_test(test_debt_is_bounded),
     };
 

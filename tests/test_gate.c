@@ -1087,7 +1087,8 @@ static void test_a_log_stays_bounded(void **state)
     }
 }
 
-static void test_garbage_counts_as_unused(void **state)
+/* What another version wrote, or nobody: it is closed for a period since it was written, as it says first, and stays as it is. */
+static void test_what_cannot_be_read_is_closed_for_a_period(void **state)
 {
     static const struct {
         const char *rule, *state;
@@ -1118,7 +1119,6 @@ static void test_garbage_counts_as_unused(void **state)
         {"fixed-window:5/1000000/0", "1795000000000000 0 - - fixed-window:5/1000000/0 1795000000000000 1.5"},
         {"sliding-log:5/1000000", "1795000000000000 0 - - sliding-log:5/1000000 1795000000000000 5"},
         {"sliding-log:5/1000000", "1795000000000000 0 - - sliding-log:5/1000000 1795000000000000 5 1 1"},
-        {"sliding-log:5/1000000", "1795000000000000 0 - - sliding-log:5/1000000 1795000000000000 5 1 x;"},
         {"sliding-window:5/1000000", "1795000000000000 0 - - sliding-window:5/1000000 1795000000000000 5"},
         {"sliding-window:5/1000000",
          "1795000000000000 0 - - sliding-window:5/1000000 1795000000000000 5 9999999999"},
@@ -1128,11 +1128,52 @@ static void test_garbage_counts_as_unused(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(garbage); i++) {
-        set_state(garbage[i].state);
-        if (take(BEGIN_US, garbage[i].rule, 1, 10).k != 5)
-            fail_msg("%s: not as if never used", garbage[i].state);
-        assert_int_equal(take(BEGIN_US, garbage[i].rule, 1, 10).k, 0);
+        const char *text = garbage[i].state, *rule = garbage[i].rule;
+        bool is_dated = strncmp(text, "1795000000000000 ", 17) == 0;
+        int64_t closed_us = strncmp(rule, "concurrency", 11) == 0 ? 60 * INT64_C(1000000) : INT64_C(1000000);
+        char *kept;
+
+        set_state(text);
+        if (take(BEGIN_US, rule, 1, 10).k != 0 || take(BEGIN_US + closed_us - 10000, rule, 1, 10).k != 0)
+            fail_msg("%s: not closed", text);
+        if (is_dated)
+            act(PAUSE, BEGIN_US, rule, BEGIN_US + 1);
+        kept = server_ask(&server, "GET", GATE, NULL);
+        if ((strcmp(kept, text) == 0) != is_dated)
+            fail_msg("%s: became %s", text, kept);
+        free(kept);
+        if (take(BEGIN_US + 2 * closed_us, rule, 1, 10).k != 5)
+            fail_msg("%s: closed for too long", text);
     }
+}
+
+/* A burst that takes longer than a period to come back: all of it counts as taken then. */
+static void test_what_could_not_be_read_counts_as_full(void **state)
+{
+    static const char rule[] = "gcra:1/1000000/5";
+
+    (void)state;
+    set_state("1795000000000000 v2 - - gcra:1/1000000/5 1795000000000000 0");
+    assert_int_equal(take(BEGIN_US + INT64_C(1500000), rule, 1, 10).k, 1);
+    assert_int_equal(take(BEGIN_US + INT64_C(1500000), rule, 1, 10).k, 0);
+}
+
+/* Two versions in turns, the other one's state each time: there is no burst. */
+static void test_two_versions_that_take_turns_at_a_gate(void **state)
+{
+    static const char rule[] = "gcra:10/1000000/5";
+    char other[200];
+    int64_t taken = 0;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        int64_t at_us = BEGIN_US + i * INT64_C(1000000) / 10;
+
+        snprintf(other, sizeof other, "%" PRId64 " v2 0 - - gcra:10/1000000/5 %" PRId64 " 0", at_us, at_us);
+        set_state(other);
+        taken += take(at_us + INT64_C(1000000) / 20, rule, 1, 10).k;
+    }
+    assert_int_equal(taken, 0);
 }
 
 static void test_a_gate_of_another_kind_is_an_error(void **state)
@@ -1356,7 +1397,9 @@ int main(void)
         cmocka_unit_test_setup(test_a_bucket_keeps_a_start_that_is_ahead, flush),
         cmocka_unit_test_setup(test_a_bucket_gives_back_no_more_than_later_starts_found, flush),
         cmocka_unit_test_setup(test_a_log_stays_bounded, flush),
-        cmocka_unit_test_setup(test_garbage_counts_as_unused, flush),
+        cmocka_unit_test_setup(test_what_cannot_be_read_is_closed_for_a_period, flush),
+        cmocka_unit_test_setup(test_what_could_not_be_read_counts_as_full, flush),
+        cmocka_unit_test_setup(test_two_versions_that_take_turns_at_a_gate, flush),
         cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, flush),
         cmocka_unit_test_setup(test_the_key_lives_until_it_says_nothing, flush),
         cmocka_unit_test_setup(test_a_key_that_is_gone_was_open, flush),

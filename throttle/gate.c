@@ -306,6 +306,20 @@ static int apply(struct gate *g, const struct state *state, int64_t now_us)
     return gate_change(g, &base, now_us);
 }
 
+#define CLOSED_US INT64_C(60000000) /* a gate of concurrency */
+
+/* As if never used, but closed for a period from when that was written. */
+static int close_gate(struct gate *g, const char *text, int64_t now_us)
+{
+    int64_t wrote_us, period_us = g->base.algorithm == ALGORITHM_CONCURRENCY ? CLOSED_US : g->base.period_us;
+
+    if (!number_read(&text, TIME_MAX, &wrote_us) || *text != ' ' || wrote_us > now_us)
+        wrote_us = now_us;
+    if (wrote_us + period_us > now_us)
+        g->pause_until_us = wrote_us + period_us;
+    return ops_of(g)->fill(g, wrote_us, g->rule.burst);
+}
+
 int gate_read(struct gate *g, const char *text, int64_t now_us, struct error *e)
 {
     struct state state = {0};
@@ -325,7 +339,7 @@ int gate_read(struct gate *g, const char *text, int64_t now_us, struct error *e)
         return 0;
     gate_free(g);
     gate_init(g, &base);
-    if (status == WEIR_EINTERNAL)
-        return error_set(e, status, "gate: out of memory; free some and try again");
-    return error_set(e, status, "gate: its state '%.80s' cannot be read; it counts as never used", text);
+    if (status == WEIR_EINTERNAL || close_gate(g, text, now_us) < 0)
+        return error_set(e, WEIR_EINTERNAL, "gate: out of memory; free some and try again");
+    return error_set(e, status, "gate: its state '%.80s' cannot be read; it is closed for a period", text);
 }

@@ -53,7 +53,7 @@ WEIR_CHECKED int gates_take(struct gate *gates, size_t count, int64_t s_us, int6
 
 /* Reads the state that gate.lua keeps ("" or NULL: never used) into g, which gate_init has made with the rule
  * that holds now, and puts right what loading there puts right: a clock that stepped back, another rule.
- * WEIR_EINPUT: it is no state, g then counts as never used. WEIR_EINTERNAL: out of memory. */
+ * WEIR_EINPUT: it is no state that this version reads, g is then closed for a period. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int gate_read(struct gate *g, const char *state, int64_t now_us, struct error *e);
 
 #endif

@@ -31,8 +31,11 @@
 -- "ticket,until_us,node"; adapt: "-" or "thousandths,since_us"; rule: under which the words were written; n: jobs in
 -- flight since the gate was one of concurrency, to be released though it now counts a rate. Loading puts two things
 -- right: a clock that stepped back (all times move back with it), and another rule (slots in use stay in use, rounded
--- up, at most the new burst). Both count from now, so an opening time computed by them holds only once it is saved. A
--- state that cannot be read counts as never used.
+-- up, at most the new burst). Both count from now, so an opening time computed by them holds only once it is saved.
+--
+-- A state that cannot be read, perhaps of a newer version of Weir, closes the gate for a period (of concurrency: a minute) from when it
+-- was written, which its first word says in every format. It stays as it is that long, for those who can read it; then all slots
+-- count as taken when it was written. One that does not say when is closed from now, and written anew.
 --
 -- adapt: throttled halves the rate, not below LOW; it grows by a hundredth of the rule's rate every period, though
 -- not faster than every second nor slower than every minute, up to HIGH. The factor of a call is that of its
@@ -58,7 +61,7 @@ local all, loaded = {}, 0
 local function unload()
     for i = 1, loaded do
         local g = all[i]
-        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight then all[i] = false end
+        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight or g.stays then all[i] = false end
     end
     gates, loaded = {}, 0
 end
@@ -181,6 +184,20 @@ local function new(name, key, whole)
             hold_ticket = false, factor = false, flight = false}
 end
 
+local MINUTE_US = 60000000
+
+-- As if never used, but closed: its state cannot be read.
+local function close(g, whole, state)
+    local wrote = tonumber(match(state, '^(%d+) '))
+    local is_dated = wrote and wrote <= now
+    if not is_dated then wrote = now end
+    local till = wrote + (whole.period or MINUTE_US)
+    unused(g, whole)
+    g.algorithm.fill(g, g.rule.burst, wrote)
+    if till > now then g.pause, g.stays = till, is_dated end
+    g.changed = not is_dated
+end
+
 local function make(name, key, whole, state)
     loaded = loaded + 1
     local g = all[loaded]
@@ -199,7 +216,7 @@ local function make(name, key, whole, state)
         if whole.adapt_low then adapt(g) end
         g.algorithm.fresh(g)
     elseif whole.adapt_low or not state_read_plain(g, whole, state) then
-        if not state_read(g, state) then unused(g, whole) end
+        if not state_read(g, state) then close(g, whole, state) end
     end
     return g
 end
@@ -298,6 +315,7 @@ end
 -- So many jobs were found in flight; rule: under which it is written.
 function gate.recount(name, rule, n)
     local g = gate.load(name, rule)
+    if g.stays then g.pause, g.stays = false, false end
     g.flight = n
     g.changed = true
 end
@@ -403,7 +421,7 @@ end
 
 function gate.save()
     for i = 1, loaded do
-        if all[i].changed then write(all[i]) end
+        if all[i].changed and not all[i].stays then write(all[i]) end
     end
 end
 

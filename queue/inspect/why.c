@@ -57,7 +57,7 @@ static void set_wait(struct look *look, json_t *waits)
 
 /* ---- Its gates */
 
-/* For the forecast. A state that cannot be read counts as never used. */
+/* For the forecast. A state that cannot be read closes its gate for a period. */
 static void add_gate(struct look *look, const struct rule *rule, json_t *row)
 {
     struct gate *g = &look->gates[look->gate_count].gate;

@@ -57,7 +57,7 @@ static int64_t held_until(const char *state, int64_t now_us)
     return until_us > now_us ? until_us : 0;
 }
 
-/* A gate whose state cannot be read counts as never used. */
+/* A gate whose state cannot be read is closed for a period. */
 static void read_limit(const json_t *row, int64_t now_us, struct limit *limit)
 {
     const json_t *states = json_object_get(row, "gates");
