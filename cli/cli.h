@@ -32,6 +32,7 @@ struct flag_values {
 
 /* Flags that stand for a parameter of the address, which has the same name. */
 struct redis_flags {
+    const char *password_file, *password_command;
     const char *sni, *cacert, *cacertdir, *cert, *key;
     bool insecure;
 };

@@ -234,10 +234,19 @@ bool cli_gave(const struct cli *cli, const char *flag)
 
 /* ---- The password of --redis */
 
+/* Where the parameters of an address begin, or its end; a password that nobody has encoded may have a ? too. */
+static char *find_parameters(char *url)
+{
+    static const char name[] = "abcdefghijklmnopqrstuvwxyz-";
+    char *query = strchr(url, '?');
+
+    return query && query[1 + strspn(query + 1, name)] == '=' ? query : url + strlen(url);
+}
+
 /* What stands between :// and the last @; no login when a path begins there. */
 static char *find_login(char *url, size_t *len)
 {
-    char *login = strstr(url, "://"), *at = strrchr(url, '@');
+    char *login = strstr(url, "://"), *at = memrchr(url, '@', (size_t)(find_parameters(url) - url));
 
     if (!login || login[3] == '/' || !at || at < login + 3)
         return NULL;
@@ -250,6 +259,7 @@ static int hide_login(struct cli *cli)
 {
     static char *copy;
     char *url = (char *)cli->redis_url, *login; /* a word of argv */
+    bool has_password;
     size_t len;
 
     login = url ? find_login(url, &len) : NULL;
@@ -260,9 +270,13 @@ static int hide_login(struct cli *cli)
     if (!copy)
         return error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
                          cli->command->name);
-    memset(login, '*', len);
     cli->redis_url = copy;
-    fputs("weir: --redis: the password is visible in the process list; use REDIS_URL instead\n", stderr);
+    has_password = memchr(login, ':', len) != NULL;
+    memset(login, '*', len);
+    if (has_password)
+        fputs("weir: --redis: the password is visible in the process list; use REDIS_URL or --password-file "
+              "instead\n",
+              stderr);
     return 0;
 }
 
@@ -273,9 +287,13 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
     const char *color = NULL;
     const struct flag common[] = {
         {"redis", 0, FLAG_TEXT, "URL",
-         "redis://[user:pass@]host:port/db, unix:///path, /path or ./path; else $REDIS_URL, else weir dev's "
+         "redis[s]://[user:pass@]host:port/db, unix:///path, /path or ./path; else $REDIS_URL, else weir "
+         "dev's "
          "in ./.weir, else 127.0.0.1:6379",
          &cli->redis_url},
+        {"password-file", 0, FLAG_TEXT, "FILE", "the password of Redis stands there", &redis->password_file},
+        {"password-command", 0, FLAG_TEXT, "COMMAND", "it prints the password; run at each connect",
+         &redis->password_command},
         {"cacert", 0, FLAG_TEXT, "FILE", "rediss://: who issues its certificate; else as the system",
          &redis->cacert},
         {"cacertdir", 0, FLAG_TEXT, "DIR", "the same, a folder", &redis->cacertdir},

@@ -83,8 +83,14 @@ static void join_flags(char joined[JOINED_SIZE], const char *address, const stru
     const struct {
         const char *name, *value;
     } all[] = {
-        {"sni=", flags->sni},   {"cacert=", flags->cacert}, {"cacertdir=", flags->cacertdir},
-        {"cert=", flags->cert}, {"key=", flags->key},       {"insecure=", flags->insecure ? "yes" : NULL},
+        {"password-file=", flags->password_file},
+        {"password-command=", flags->password_command},
+        {"sni=", flags->sni},
+        {"cacert=", flags->cacert},
+        {"cacertdir=", flags->cacertdir},
+        {"cert=", flags->cert},
+        {"key=", flags->key},
+        {"insecure=", flags->insecure ? "yes" : NULL},
     };
     const char *mark = strchr(address, '?') ? "&" : "?";
     size_t len = append(joined, 0, address);

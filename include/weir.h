@@ -50,8 +50,10 @@ enum weir_status {
 /* A connection to one Redis and one namespace. */
 struct weir;
 
-/* Makes a client; connects at the first use. url: redis://[user:pass@]host:port/db, unix:///path or /path or
- * ./path; NULL means $REDIS_URL, else redis://127.0.0.1:6379. ns NULL means $WEIR_NAMESPACE, else "weir". A
+/* Makes a client; connects at the first use. url: redis://[user:pass@]host:port/db, rediss:// for TLS,
+ * unix:///path or /path or ./path. Behind it may stand ?name=value&..., percent-encoded: password-file,
+ * password-command, cacert, cacertdir, cert, key, sni, insecure, as the flags of the weir command by those names.
+ * url NULL means $REDIS_URL, else redis://127.0.0.1:6379. ns NULL means $WEIR_NAMESPACE, else "weir". A
  * malformed url or namespace is reported by the first call. Returns NULL only when out of memory. */
 WEIR_API struct weir *weir_new(const char *url, const char *ns);
 WEIR_API void weir_free(struct weir *w);

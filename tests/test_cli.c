@@ -211,8 +211,8 @@ static void test_wrong_password(void **state)
     server_start_with(&s, false, options);
     snprintf(flags, sizeof flags, "--redis %s", s.socket);
     assert_all(flags, 77,
-               "wants a password (ERR Protocol error: unauthenticated bulk length); put it into the "
-               "address, REDIS_URL");
+               "wants a password (ERR Protocol error: unauthenticated bulk length); name "
+               "--password-file");
     snprintf(url, sizeof url, "unix://:wrong@%s", s.socket);
     setenv("REDIS_URL", url, 1);
     assert_all("", 77, "check user and password");
@@ -242,8 +242,8 @@ static size_t arguments_of(pid_t pid, char *text, size_t size)
 
 static void test_password_in_the_arguments(void **state)
 {
-    static const char warning[] =
-        "weir: --redis: the password is visible in the process list; use REDIS_URL instead\n";
+    static const char warning[] = "weir: --redis: the password is visible in the process list; use REDIS_URL "
+                                  "or --password-file instead\n";
     const char *const options[] = {"--requirepass", "secret", NULL};
     const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", NULL, NULL};
     struct server s;

@@ -68,6 +68,12 @@ static void good_addresses(void **state)
         {"rediss://h?cert=a&key=b&cert=c",
          {.host = "h", .port = 6379, .tls = true, .cert = "c", .key = "b"},
          "rediss://h:6379/0"},
+        {"redis://me@h?password-file=/p",
+         {.host = "h", .port = 6379, .user = "me", .password_file = "/p"},
+         "redis://h:6379/0"},
+        {"/r?password-command=get%20it",
+         {.socket_path = "/r", .port = 6379, .password_command = "get it"},
+         "unix:///r"},
         {"redis://h/3?db=4", {.host = "h", .port = 6379, .database = 4}, "redis://h:6379/4"},
         {"h:1?db=4", {.host = "h", .port = 1, .database = 4}, "redis://h:1/4"},
         {"/run/r.sock?db=1",
@@ -112,7 +118,11 @@ static void bad_addresses(void **state)
         {"redis://", "host is missing"},
         {"redis://:sesame@", "host is missing"},
         {"redis://:sesame@:1", "host is missing"},
-        {"redis://sesame@h", "without a colon"},
+        {"redis://sesame@h", "without a password"},
+        {"redis://:@h?password-file=/p", "without a password"},
+        {"redis://:sesame@h?password-file=/p", "several ways"},
+        {"redis://h?password-file=/p&password-command=c", "several ways"},
+        {"redis://h?password-command=", "empty"},
         {"redis://u:@h", "without a password"},
         {"redis://:ses%zzame@h", "percent-encoded"},
         {"redis://:ses%00ame@h", "percent-encoded"},
@@ -147,7 +157,7 @@ static void bad_addresses(void **state)
         {"unix:///", "not absolute"},
         {"unix://run/r.sock", "not absolute"},
         {"unix://:sesame@run/r", "not absolute"},
-        {"unix://sesame@/r", "without a colon"},
+        {"unix://sesame@/r", "without a password"},
         {"unix:///r?db=", "?db=n"},
         {"unix:///r?x=1", "may stand"},
         {"unix:///r?db=1&x", "may stand"},
@@ -171,16 +181,16 @@ static void bad_addresses(void **state)
 
 static void long_parts(void **state)
 {
-    char url[1024], word[400];
+    char url[9000], word[8400];
     struct redis_address a;
     struct error e;
 
     (void)state;
     memset(word, 'x', sizeof word);
-    snprintf(url, sizeof url, "redis://:%.255s@h", word);
+    snprintf(url, sizeof url, "redis://:%.8191s@h", word);
     assert_int_equal(redis_address_parse(url, &a, &e), 0);
-    assert_int_equal(strlen(a.password), 255);
-    snprintf(url, sizeof url, "redis://:%.256s@h", word);
+    assert_int_equal(strlen(a.password), 8191);
+    snprintf(url, sizeof url, "redis://:%.8192s@h", word);
     assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
     snprintf(url, sizeof url, "redis://%.128s:p@h", word);
     assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
@@ -314,7 +324,7 @@ static void faults_are_told_apart(void **state)
          "No space"},
         {"NOAUTH Authentication required.", REDIS_FAULT_NO_LOGIN, WEIR_EREFUSED, "wants a password"},
         {"ERR Protocol error: unauthenticated bulk length", REDIS_FAULT_NO_LOGIN, WEIR_EREFUSED,
-         "bulk length); put it into the address, REDIS_URL"},
+         "bulk length); name --password-file"},
         {"WRONGPASS invalid username-password pair", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
         {"NOPERM this user has no permissions to run the 'fcall' command", REDIS_FAULT_RIGHTS, WEIR_EREFUSED,
          "fcall' command; weir doctor prints the ACL rule"},

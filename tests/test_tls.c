@@ -16,13 +16,11 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "core/redis/link.h"
-#include "core/redis/redis.h"
+#include "tests/both.h"
 #include "tests/proxy.h"
 #include "tests/secure.h"
 #include "tests/stage.h"
 
-#define LIMIT_US 30000000
 #define DAY_US INT64_C(86400000000)
 #define HOST "DNS:localhost,IP:127.0.0.1"
 #define MEBIBYTE (1024 * 1024)
@@ -56,149 +54,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- Both kinds of connection */
-
-static struct redis *redis_to(const char *to)
-{
-    struct redis_address address;
-    struct redis *r;
-    struct error e;
-
-    if (redis_address_parse(to, &address, &e) != 0)
-        fail_msg("%s: %s", to, e.text);
-    r = redis_new(&address);
-    assert_non_null(r);
-    return r;
-}
-
-/* 0, or the error. */
-static int call(struct redis *r, const char *verb, const char *word, size_t len, struct redisReply **reply,
-                struct error *e)
-{
-    struct args a;
-    int status;
-
-    args_init(&a);
-    args_add(&a, verb);
-    if (word)
-        args_add_bytes(&a, word, len);
-    status = redis_call(r, &a, reply, NULL, e);
-    args_free(&a);
-    return status;
-}
-
-static int ping(struct redis *r, struct error *e)
-{
-    struct redisReply *reply;
-    int status = call(r, "PING", NULL, 0, &reply, e);
-
-    freeReplyObject(reply);
-    return status;
-}
-
-static int try_blocking(const char *to, struct error *e)
-{
-    struct redis *r = redis_to(to);
-    int status = ping(r, e);
-
-    redis_free(r);
-    return status;
-}
-
-struct heard {
-    bool up, down;
-    struct error why;
-    size_t len; /* of an answer */
-};
-
-static void on_up(void *arg)
-{
-    ((struct heard *)arg)->up = true;
-}
-
-static void on_down(void *arg, const struct error *why)
-{
-    struct heard *heard = arg;
-
-    heard->why = *why;
-    heard->down = true;
-}
-
-static const struct link_events events = {on_up, on_down};
-
-static void on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
-{
-    (void)loop, (void)timer, (void)revents;
-}
-
-/* A link on a loop that always comes to an end. */
-struct linked {
-    struct ev_loop *loop;
-    struct link *link;
-    ev_timer tick;
-    struct heard heard;
-};
-
-static void link_open(struct linked *l, const char *to)
-{
-    struct redis_address address;
-    struct error e;
-
-    *l = (struct linked){.loop = ev_loop_new(EVFLAG_AUTO)};
-    assert_int_equal(redis_address_parse(to, &address, &e), 0);
-    l->link = link_new(l->loop, &address, &events, &l->heard);
-    ev_timer_init(&l->tick, on_tick, 0.01, 0.01);
-    ev_timer_start(l->loop, &l->tick);
-    link_start(l->link);
-}
-
-static void link_close(struct linked *l)
-{
-    link_free(l->link);
-    ev_timer_stop(l->loop, &l->tick);
-    ev_loop_destroy(l->loop);
-}
-
-#define RUN_UNTIL(l, condition)                                                                              \
-    for (int64_t end_us_ = clock_mono_us() + LIMIT_US; !(condition); ev_run((l)->loop, EVRUN_ONCE))          \
-        if (clock_mono_us() > end_us_)                                                                       \
-    fail_msg("waited in vain for: %s (%s)", #condition, (l)->heard.why.text)
-
-static int try_link(const char *to, struct error *e)
-{
-    struct linked l;
-
-    link_open(&l, to);
-    RUN_UNTIL(&l, l.heard.up || l.heard.down);
-    *e = l.heard.why;
-    link_close(&l);
-    return e->status;
-}
-
-static void check_says(const char *to, int is, const struct error *e, int status, const char *says)
-{
-    if (is != status || (status && !strstr(e->text, says)))
-        fail_msg("%s: %d, not %d with '%s': %s", to, is, status, says, is ? e->text : "up");
-    if (status && (strchr(e->text, '\n') || !strstr(e->text, "; ")))
-        fail_msg("no line with advice: %s", e->text);
-}
-
-/* Both kinds of connection come to that. */
-static void comes_to(const char *to, int status, const char *says)
-{
-    struct error e;
-    int is = try_blocking(to, &e);
-
-    check_says(to, is, &e, status, says);
-    is = try_link(to, &e);
-    check_says(to, is, &e, status, says);
-}
-
-static void works(const char *to)
-{
-    comes_to(to, 0, "");
-}
-
 /* "SCHEME://HOST:PORT?PARAMETERS", four at a time. */
 static const char *address_of(const char *host, int to_port, const char *parameters, ...) WEIR_PRINTF(3, 4);
 
@@ -221,15 +76,15 @@ static const char *address_of(const char *host, int to_port, const char *paramet
 static void the_certificate_is_checked(void **state)
 {
     (void)state;
-    works(url);
-    works(address_of("rediss://127.0.0.1", port, "%s", trust));
-    works(address_of("rediss://localhost", port, "insecure=yes"));
-    comes_to(address_of("rediss://localhost", port, "db=0"), WEIR_EUNREACHABLE,
-             "issuer that is not known here");
-    comes_to(address_of("rediss://localhost", port, "cacert=%s/other.crt", folder()), WEIR_EUNREACHABLE,
-             "issuer that is not known here");
-    comes_to(address_of("rediss://localhost", port, "%s&sni=redis.example", trust), WEIR_EUNREACHABLE,
-             "not for the name redis.example");
+    both_work(url);
+    both_work(address_of("rediss://127.0.0.1", port, "%s", trust));
+    both_work(address_of("rediss://localhost", port, "insecure=yes"));
+    both_come_to(address_of("rediss://localhost", port, "db=0"), WEIR_EUNREACHABLE,
+                 "issuer that is not known here");
+    both_come_to(address_of("rediss://localhost", port, "cacert=%s/other.crt", folder()), WEIR_EUNREACHABLE,
+                 "issuer that is not known here");
+    both_come_to(address_of("rediss://localhost", port, "%s&sni=redis.example", trust), WEIR_EUNREACHABLE,
+                 "not for the name redis.example");
 }
 
 static void system_issuers(void **state)
@@ -239,7 +94,7 @@ static void system_issuers(void **state)
     (void)state;
     snprintf(file, sizeof file, "%s/ca.crt", folder());
     setenv("SSL_CERT_FILE", file, 1); /* as if it were the system's */
-    works(address_of("rediss://localhost", port, "db=0"));
+    both_work(address_of("rediss://localhost", port, "db=0"));
     unsetenv("SSL_CERT_FILE");
 }
 
@@ -255,7 +110,7 @@ static void a_folder_of_issuers(void **state)
     write_text(issuers, "ca.pem", text);
     run_in(&o, NULL, "/usr/bin/env", "openssl", "rehash", issuers, NULL);
     assert_int_equal(o.code, 0);
-    works(address_of("rediss://localhost", port, "cacertdir=%s", issuers));
+    both_work(address_of("rediss://localhost", port, "cacertdir=%s", issuers));
 }
 
 static void bad_certificates(void **state)
@@ -275,14 +130,14 @@ static void bad_certificates(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         certificate_make(folder(), cases[i].name, cases[i].issuer, cases[i].names, cases[i].shift_us);
         server_show(&stage.server, cases[i].name);
-        comes_to(url, WEIR_EUNREACHABLE, cases[i].says);
-        works(address_of("rediss://localhost", port, "insecure=yes"));
+        both_come_to(url, WEIR_EUNREACHABLE, cases[i].says);
+        both_work(address_of("rediss://localhost", port, "insecure=yes"));
     }
     server_show(&stage.server, "elsewhere");
-    comes_to(address_of("rediss://127.0.0.1", port, "%s", trust), WEIR_EUNREACHABLE,
-             "not for the address 127.0.0.1");
-    works(address_of("rediss://127.0.0.1", port, "%s&sni=redis.example", trust));
-    works(address_of("rediss://localhost", port, "%s&sni=10.1.2.3", trust));
+    both_come_to(address_of("rediss://127.0.0.1", port, "%s", trust), WEIR_EUNREACHABLE,
+                 "not for the address 127.0.0.1");
+    both_work(address_of("rediss://127.0.0.1", port, "%s&sni=redis.example", trust));
+    both_work(address_of("rediss://localhost", port, "%s&sni=10.1.2.3", trust));
     server_show(&stage.server, "good");
 }
 
@@ -306,11 +161,11 @@ static void a_certificate_of_ours(void **state)
     set("tls-auth-clients", "yes");
     for (int i = 0; i < 2; i++) {
         set("tls-protocols", versions[i]);
-        comes_to(url, WEIR_EUNREACHABLE, "--cert");
-        comes_to(address_of("rediss://localhost", port, "%s&cert=%s/stranger.crt&key=%s/stranger.key", trust,
-                            folder(), folder()),
-                 WEIR_EUNREACHABLE, "--cert");
-        works(address_of("rediss://localhost", port, "%s", ours));
+        both_come_to(url, WEIR_EUNREACHABLE, "--cert");
+        both_come_to(address_of("rediss://localhost", port, "%s&cert=%s/stranger.crt&key=%s/stranger.key",
+                                trust, folder(), folder()),
+                     WEIR_EUNREACHABLE, "--cert");
+        both_work(address_of("rediss://localhost", port, "%s", ours));
     }
     set("tls-protocols", "");
     set("tls-auth-clients", "optional");
@@ -321,9 +176,9 @@ static void files_of_credentials(void **state)
 {
     (void)state;
     setenv("CREDENTIALS_DIRECTORY", folder(), 1);
-    works(address_of("rediss://localhost", port, "cacert=ca.crt&cert=client.crt&key=client.key"));
-    comes_to(address_of("rediss://localhost", port, "cacert=none"), WEIR_ECONFIG,
-             "/none: cannot be read: No such file");
+    both_work(address_of("rediss://localhost", port, "cacert=ca.crt&cert=client.crt&key=client.key"));
+    both_come_to(address_of("rediss://localhost", port, "cacert=none"), WEIR_ECONFIG,
+                 "/none: cannot be read: No such file");
     unsetenv("CREDENTIALS_DIRECTORY");
 }
 
@@ -359,12 +214,12 @@ static void unusable_files(void **state)
             len += (size_t)(strncmp(rest, "%s", 2) == 0
                                 ? snprintf(parameters + len, sizeof parameters - len, "%s", folder())
                                 : snprintf(parameters + len, sizeof parameters - len, "%c", *rest));
-        comes_to(address_of("rediss://localhost", port, "%s", parameters), WEIR_ECONFIG, cases[i].says);
+        both_come_to(address_of("rediss://localhost", port, "%s", parameters), WEIR_ECONFIG, cases[i].says);
     }
     assert_true(read_text(folder(), "good.crt", both, 4096) &&
                 read_text(folder(), "good.key", key, sizeof key));
     write_text(folder(), "both.pem", strcat(both, key));
-    works(address_of("rediss://localhost", port, "%s&cert=%s/both.pem", trust, folder()));
+    both_work(address_of("rediss://localhost", port, "%s&cert=%s/both.pem", trust, folder()));
 }
 
 /* ---- What is no TLS of ours */
@@ -378,7 +233,7 @@ static void answered_with(const char *bytes, const char *scheme, const char *par
         struct error e;
 
         proxy_inject(proxy, bytes);
-        check_says(to, i ? try_link(to, &e) : try_blocking(to, &e), &e, WEIR_EUNREACHABLE, says);
+        both_check(to, i ? both_try_link(to, &e) : both_try_blocking(to, &e), &e, WEIR_EUNREACHABLE, says);
         proxy_stop(proxy);
     }
 }
@@ -393,7 +248,7 @@ static void *try_on_thread(void *arg)
 {
     struct error *e = arg;
 
-    try_blocking(e->text, e);
+    both_try_blocking(e->text, e);
     return NULL;
 }
 
@@ -409,17 +264,18 @@ static void a_plain_port(void **state)
     proxy_blackhole(proxy, true);
     snprintf(blocking.text, sizeof blocking.text, "%s", to);
     assert_int_equal(pthread_create(&thread, NULL, try_on_thread, &blocking), 0);
-    try_link(to, &linked);
+    both_try_link(to, &linked);
     pthread_join(thread, NULL);
-    check_says(to, blocking.status, &blocking, WEIR_EUNREACHABLE, "a plain one (redis://)");
-    check_says(to, linked.status, &linked, WEIR_EUNREACHABLE, "no answer to the TLS handshake within 5 s");
+    both_check(to, blocking.status, &blocking, WEIR_EUNREACHABLE, "a plain one (redis://)");
+    both_check(to, linked.status, &linked, WEIR_EUNREACHABLE, "no answer to the TLS handshake within 5 s");
     proxy_stop(proxy);
 }
 
 static void a_tls_port_in_plain(void **state)
 {
     (void)state;
-    comes_to(address_of("redis://localhost", port, "db=0"), WEIR_EUNREACHABLE, "takes TLS only (rediss://)");
+    both_come_to(address_of("redis://localhost", port, "db=0"), WEIR_EUNREACHABLE,
+                 "takes TLS only (rediss://)");
     answered_with("\x15\x03\x03", "redis://localhost", "db=0", "write rediss://");
 }
 
@@ -441,7 +297,7 @@ static void too_old(void **state)
         await_text(folder(), accept, "ACCEPT");
         assert_true(read_text(folder(), accept, text, sizeof text));
         to = address_of("rediss://localhost", atoi(strrchr(text, ':') + 1), "%s", trust);
-        comes_to(to, WEIR_EUNREACHABLE, "no TLS of version 1.2 or newer");
+        both_come_to(to, WEIR_EUNREACHABLE, "no TLS of version 1.2 or newer");
         kill(pid, SIGKILL);
         program_end(pid);
     }
@@ -455,7 +311,7 @@ static size_t echo(struct redis *r, const char *word, size_t len)
     struct error e;
     size_t came;
 
-    if (call(r, "ECHO", word, len, &reply, &e) != 0)
+    if (both_call(r, "ECHO", word, len, &reply, &e) != 0)
         fail_msg("%s", e.text);
     assert_memory_equal(reply->str, word, len);
     came = reply->len;
@@ -477,7 +333,7 @@ static void echo_by_link(struct linked *l, const char *word, size_t len)
     args_add(&a, "ECHO");
     args_add_bytes(&a, word, len);
     link_send(l->link, &a, 20, on_answer, l);
-    RUN_UNTIL(l, l->heard.len > 0);
+    BOTH_RUN_UNTIL(l, l->heard.len > 0);
     assert_int_equal(l->heard.len, len);
 }
 
@@ -487,15 +343,15 @@ static void records(void **state)
     static const size_t sizes[] = {1, 16300, 16384, 16385, 70000, 8 * MEBIBYTE};
     struct proxy *proxy = proxy_start_to(&stage.server, port);
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
-    struct redis *r = redis_to(to);
+    struct redis *r = both_redis(to);
     char *word = malloc(8 * MEBIBYTE);
     struct linked l;
 
     (void)state;
     for (size_t i = 0; i < 8 * MEBIBYTE; i++)
         word[i] = (char)(i * 31 + i / 1000);
-    link_open(&l, to);
-    RUN_UNTIL(&l, l.heard.up);
+    both_open_link(&l, to);
+    BOTH_RUN_UNTIL(&l, l.heard.up);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_int_equal(echo(r, word, sizes[i]), sizes[i]);
         echo_by_link(&l, word, sizes[i]);
@@ -504,8 +360,8 @@ static void records(void **state)
     assert_int_equal(echo(r, word, 17000), 17000);
     echo_by_link(&l, word, 17000);
     redis_free(r);
-    link_close(&l);
-    works(to);
+    both_close_link(&l);
+    both_work(to);
     free(word);
     proxy_stop(proxy);
 }
@@ -513,7 +369,7 @@ static void records(void **state)
 /* Everything that was received is decrypted: no answer waits for the next one to come. */
 static void many_small_answers(void **state)
 {
-    struct redis *r = redis_to(url);
+    struct redis *r = both_redis(url);
     struct redisReply *reply;
     struct error e;
     struct args a;
@@ -544,11 +400,11 @@ static void cut_anywhere(void **state)
         struct error e;
 
         proxy_cut_after_bytes(proxy, side, n);
-        check_says(to, try_blocking(to, &e), &e, WEIR_EUNREACHABLE, "");
+        both_check(to, both_try_blocking(to, &e), &e, WEIR_EUNREACHABLE, "");
         proxy_cut_after_bytes(proxy, side, n);
-        check_says(to, try_link(to, &e), &e, WEIR_EUNREACHABLE, "");
+        both_check(to, both_try_link(to, &e), &e, WEIR_EUNREACHABLE, "");
     }
-    works(to);
+    both_work(to);
     proxy_stop(proxy);
 }
 
@@ -561,15 +417,15 @@ static void killed_in_the_handshake(void **state)
 
     (void)state;
     proxy_stall(proxy, PROXY_REPLIES, 200000);
-    link_open(&l, to);
+    both_open_link(&l, to);
     while (proxy_accepted(proxy) == 0)
         ev_run(l.loop, EVRUN_ONCE);
     server_kill(&stage.server);
-    RUN_UNTIL(&l, l.heard.down);
+    BOTH_RUN_UNTIL(&l, l.heard.down);
     assert_int_equal(l.heard.why.status, WEIR_EUNREACHABLE);
     server_restart(&stage.server);
-    RUN_UNTIL(&l, l.heard.up);
-    link_close(&l);
+    BOTH_RUN_UNTIL(&l, l.heard.up);
+    both_close_link(&l);
     proxy_stop(proxy);
 }
 
@@ -591,7 +447,7 @@ static void a_hundred_connections(void **state)
 
     (void)state;
     for (int i = 0; i < 100; i++)
-        if (try_blocking(url, &e) != 0)
+        if (both_try_blocking(url, &e) != 0)
             fail_msg("%s", e.text);
     assert_int_equal(open_files(), before);
 }
@@ -599,29 +455,29 @@ static void a_hundred_connections(void **state)
 /* Idle, and the peer goes: the next call opens another connection. */
 static void an_idle_connection_that_ended(void **state)
 {
-    struct redis *r = redis_to(url);
+    struct redis *r = both_redis(url);
     struct error e;
 
     (void)state;
-    assert_int_equal(ping(r, &e), 0);
+    assert_int_equal(both_ping(r, &e), 0);
     free(server_ask(&stage.server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
-    assert_int_equal(ping(r, &e), 0);
+    assert_int_equal(both_ping(r, &e), 0);
     redis_free(r);
 }
 
 /* A child that frees its parent's connection says nothing on it. */
 static void a_child(void **state)
 {
-    struct redis *r = redis_to(url);
+    struct redis *r = both_redis(url);
     long long connections;
     struct error e;
     pid_t pid;
 
     (void)state;
-    assert_int_equal(ping(r, &e), 0);
+    assert_int_equal(both_ping(r, &e), 0);
     pid = fork();
     if (pid == 0) {
-        int failed = ping(r, &e);
+        int failed = both_ping(r, &e);
 
         redis_free(r);
         _exit(failed != 0);
@@ -630,7 +486,7 @@ static void a_child(void **state)
     connections = server_number(
         &stage.server, "EVAL", "return redis.call('INFO', 'stats'):match('total_connections_received:(%d+)')",
         "0", NULL);
-    assert_int_equal(ping(r, &e), 0);
+    assert_int_equal(both_ping(r, &e), 0);
     assert_int_equal(
         server_number(&stage.server, "EVAL",
                       "return redis.call('INFO', 'stats'):match('total_connections_received:(%d+)')", "0",

@@ -11,7 +11,7 @@
 
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "worker/way/spawn.h"
+#include "core/spawn.h"
 #include "worker/worker.h"
 
 #define CHECK_MS 500

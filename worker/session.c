@@ -8,14 +8,35 @@
 #include "core/log/log.h"
 #include "worker/worker.h"
 
+#define OTHER_REASON_US 5000000
+
 /* ---- The connection and the rights on it */
+
+/* Another reason than the one that was logged last: at once when it is none that time alone may mend, else when
+ * it has stayed for a while. */
+static void log_other_reason(struct session *s, const struct error *why)
+{
+    int64_t now_us = clock_mono_us();
+
+    if (strcmp(s->down_why, why->text) == 0 ||
+        (why->status == WEIR_EUNREACHABLE && now_us < s->down_logged_us + OTHER_REASON_US))
+        return;
+    log_line(LOG_LEVEL_WARN, "%s; still connecting again", why->text);
+    strcpy(s->down_why, why->text);
+    s->down_logged_us = now_us;
+}
 
 void worker_connection_lost(struct weir_worker *w, const struct error *why)
 {
-    if (w->session.down_since_us)
+    struct session *s = &w->session;
+
+    if (s->down_since_us) {
+        log_other_reason(s, why);
         return;
+    }
     log_line(LOG_LEVEL_WARN, "%s; running jobs go on, connecting again until it answers", why->text);
-    w->session.down_since_us = clock_mono_us();
+    s->down_since_us = s->down_logged_us = clock_mono_us();
+    strcpy(s->down_why, why->text);
 }
 
 void worker_connection_is_back(struct weir_worker *w)

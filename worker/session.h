@@ -23,9 +23,11 @@ struct session {
     int64_t seen_us;         /* the last mark that it answered */
     int64_t back_us;         /* when it was last found that Redis went back, as far as was logged */
     int64_t down_since_us;   /* 0: connected */
+    int64_t down_logged_us;  /* when the last reason for that was logged, and which */
+    char down_why[sizeof((struct error *)0)->text];
 };
 
-/* The connection was lost, or is back; each is logged once. */
+/* The connection was lost, or cannot be had again; or is back. Each is logged once, and a reason that is another. */
 void worker_connection_lost(struct weir_worker *w, const struct error *why);
 void worker_connection_is_back(struct weir_worker *w);
 /* The rights of the user: to be checked, found complete, refused by Redis. A script may have leased jobs

@@ -62,17 +62,15 @@ static bool read_number(const char *text, size_t len, int *number)
     return true;
 }
 
-/* "user:password" or ":password" */
+/* "user:password", ":password", or "user" where the password is asked for */
 static int read_login(const char *text, size_t len, struct redis_address *a, struct error *e)
 {
-    const char *colon = memchr(text, ':', len);
+    const char *colon = memchr(text, ':', len), *end = text + len;
 
-    if (!colon)
-        return malformed(e, "a login without a colon");
-    if (!decode(text, (size_t)(colon - text), a->user, sizeof a->user) ||
-        !decode(colon + 1, (size_t)(text + len - colon - 1), a->password, sizeof a->password))
+    if (!decode(text, (size_t)((colon ? colon : end) - text), a->user, sizeof a->user) ||
+        (colon && !decode(colon + 1, (size_t)(end - colon - 1), a->password, sizeof a->password)))
         return malformed(e, "the login is too long or not percent-encoded");
-    if (!a->password[0])
+    if (colon && !a->password[0])
         return malformed(e, "a login without a password");
     return 0;
 }
@@ -121,10 +119,15 @@ static const struct {
     const char *name;
     size_t at, size;
 } texts[] = {
-    TEXT("sni", sni),   TEXT("cacert", cacert), TEXT("cacertdir", cacertdir),
-    TEXT("cert", cert), TEXT("key", key),
+    TEXT("sni", sni),
+    TEXT("cacert", cacert),
+    TEXT("cacertdir", cacertdir),
+    TEXT("cert", cert),
+    TEXT("key", key),
+    TEXT("password-file", password_file),
+    TEXT("password-command", password_command),
 };
-#define PARAMETERS "db, sni, cacert, cacertdir, cert, key, insecure"
+#define PARAMETERS "db, password-file, password-command, cacert, cacertdir, cert, key, sni, insecure"
 
 static bool is_name(const char *text, size_t len, const char *name)
 {
@@ -153,6 +156,27 @@ static int read_parameter(const char *text, size_t len, struct redis_address *a,
     return malformed(e, "behind the ? only " PARAMETERS " may stand, each as name=value, joined by &");
 }
 
+static bool names_certificates(const struct redis_address *a)
+{
+    return a->insecure || a->sni[0] || a->cacert[0] || a->cacertdir[0] || a->cert[0] || a->key[0];
+}
+
+/* What is right alone may not go together. */
+static int check_all(const struct redis_address *a, struct error *e)
+{
+    int passwords = (a->password[0] != 0) + (a->password_file[0] != 0) + (a->password_command[0] != 0);
+
+    if (passwords > 1)
+        return malformed(e, "a password in several ways; leave one");
+    if (a->user[0] && passwords == 0)
+        return malformed(e, "a login without a password");
+    if (!a->tls && names_certificates(a))
+        return malformed(e, "certificates are for rediss:// alone");
+    if (a->key[0] && !a->cert[0])
+        return malformed(e, "a key without its certificate; name that too, cert=FILE");
+    return 0;
+}
+
 /* text is empty, or begins with the ?. The last one of a name counts. */
 static int read_query(const char *text, struct redis_address *a, struct error *e)
 {
@@ -164,12 +188,7 @@ static int read_query(const char *text, struct redis_address *a, struct error *e
         status = read_parameter(text, len, a, e);
         text += len;
     }
-    if (!status && !a->tls &&
-        (a->insecure || a->sni[0] || a->cacert[0] || a->cacertdir[0] || a->cert[0] || a->key[0]))
-        return malformed(e, "certificates are for rediss:// alone");
-    if (!status && a->key[0] && !a->cert[0])
-        return malformed(e, "a key without its certificate; name that too, cert=FILE");
-    return status;
+    return status ? status : check_all(a, e);
 }
 
 static int read_host_and_more(const char *text, struct redis_address *a, struct error *e)

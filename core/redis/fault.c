@@ -67,10 +67,10 @@ static const struct {
     [REDIS_FAULT_BUSY] = {WEIR_ENOTNOW, "Redis: busy with a long script, Weir's own or another's; wait, or "
                                         "end it with SCRIPT KILL or FUNCTION KILL"},
     [REDIS_FAULT_DISK] = {WEIR_ENOTNOW, "Redis: cannot write to its disk: %.*s; make room there or mend it"},
-    [REDIS_FAULT_NO_LOGIN] = {WEIR_EREFUSED,
-                              "Redis: wants a password (%.*s); put it into the address, REDIS_URL: "
-                              "redis://[user]:password@host or unix://[user]:password@/path"},
-    [REDIS_FAULT_AUTH] = {WEIR_EREFUSED, "Redis: refused: %.*s; check user and password of the address"},
+    [REDIS_FAULT_NO_LOGIN] =
+        {WEIR_EREFUSED, "Redis: wants a password (%.*s); name --password-file, or put it into REDIS_URL: "
+                        "redis://[user]:password@host or unix://[user]:password@/path"},
+    [REDIS_FAULT_AUTH] = {WEIR_EREFUSED, "Redis: refused: %.*s; check user and password"},
     [REDIS_FAULT_RIGHTS] = {WEIR_EREFUSED,
                             "Redis: the user lacks a right: %.*s; weir doctor prints the ACL rule"},
     [REDIS_FAULT_COMMAND] = {WEIR_ECONFIG,

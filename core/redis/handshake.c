@@ -77,8 +77,7 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
     if (fault != REDIS_FAULT_OTHER && fault != REDIS_FAULT_COMMAND)
         return redis_fault_error(e, text);
     if (step == HANDSHAKE_AUTH)
-        return error_set(e, WEIR_EREFUSED,
-                         "Redis: refused the login: %s; check user and password of the address", text);
+        return error_set(e, WEIR_EREFUSED, "Redis: refused the login: %s; check user and password", text);
     if (step == HANDSHAKE_SELECT)
         return error_set(e, WEIR_ECONFIG, "Redis: refused the database: %s; check the number in the address",
                          text);

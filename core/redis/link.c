@@ -18,6 +18,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/redis/credential.h"
 #include "core/redis/handshake.h"
 #include "core/redis/wire.h"
 
@@ -52,6 +53,7 @@ struct link {
     struct error failure; /* has a status: to be given up */
     struct error refusal; /* of the library, until it is known whose */
     int failures;         /* in a row, without a good answer between */
+    bool asked_again;     /* for the password, since it was up last */
 
     struct request *requests; /* a ring; capacity is a power of two */
     size_t first, count, capacity;
@@ -218,16 +220,30 @@ static int64_t backoff_us(const struct link *l)
     return (int64_t)(random % (uint64_t)bound_us);
 }
 
+/* A password that is refused may have changed since it was asked for: once it is asked for again at once. */
+static bool asks_again(const struct link *l)
+{
+    return l->state == LINK_GREETING && l->failure.status == WEIR_EREFUSED && !l->asked_again &&
+           credential_is_asked(&l->address);
+}
+
 /* At the end of each watcher: acts on what it has found. */
 static void give_up_if_failed(struct link *l)
 {
     struct error why = l->failure;
+    bool again = asks_again(l);
 
     if (!why.status)
         return;
     l->failure.status = 0;
     ev_io_stop(l->loop, &l->io);
     wire_close(&l->wire);
+    if (again) {
+        l->asked_again = true;
+        fail_requests(l);
+        set_state(l, LINK_WAITING, 0);
+        return;
+    }
     set_state(l, LINK_WAITING, clock_mono_us() + backoff_us(l));
     l->failures++;
     fail_requests(l);
@@ -294,6 +310,7 @@ static void up_if_greeted(struct link *l)
     if (l->state != LINK_GREETING || l->count > 0 || l->failure.status)
         return;
     set_state(l, LINK_UP, 0);
+    l->asked_again = false;
     l->events->on_up(l->arg);
 }
 

@@ -22,7 +22,8 @@ struct link;
 
 struct link_events {
     void (*on_up)(void *arg);
-    /* Lost, or could not connect: why says so; called once for each attempt that failed. */
+    /* Lost, or could not connect: why says so; called once for each attempt that failed, except the first that
+     * was refused with a password that is asked for: it is asked for again, at once. */
     void (*on_down)(void *arg, const struct error *why);
 };
 

@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/forks.h"
+#include "core/redis/credential.h"
 #include "core/redis/handshake.h"
 #include "core/redis/wire.h"
 
@@ -210,7 +211,16 @@ static int shake_hands(struct redis *r, enum handshake_step first, enum handshak
     return status;
 }
 
-/* Makes sure of a connection. */
+static int connect_and_greet(struct redis *r, struct error *e)
+{
+    int status = connect_blocking(r, e);
+
+    if (status)
+        close_connection(r);
+    return status ? status : shake_hands(r, HANDSHAKE_AUTH, r->plain ? HANDSHAKE_SELECT : HANDSHAKE_LOAD, e);
+}
+
+/* Makes sure of a connection. A password that is refused may have changed since it was asked for. */
 static int open_connection(struct redis *r, struct error *e)
 {
     int status;
@@ -220,10 +230,10 @@ static int open_connection(struct redis *r, struct error *e)
         close_connection(r);
     if (r->wire.fd >= 0)
         return 0;
-    status = connect_blocking(r, e);
-    if (status)
-        close_connection(r);
-    return status ? status : shake_hands(r, HANDSHAKE_AUTH, r->plain ? HANDSHAKE_SELECT : HANDSHAKE_LOAD, e);
+    status = connect_and_greet(r, e);
+    if (status == WEIR_EREFUSED && credential_is_asked(&r->address))
+        status = connect_and_greet(r, e);
+    return status;
 }
 
 int redis_load_scripts(struct redis *r, struct error *e)

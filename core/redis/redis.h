@@ -9,14 +9,18 @@
 
 struct redisReply; /* hiredis */
 
+#define REDIS_PASSWORD_SIZE 8192 /* tokens of cloud providers have some 2,000 bytes */
+
 /* Where Redis is and who we are. All strings NUL-terminated; host empty: socket_path is used. */
 struct redis_address {
     char host[256];
     int port;
     char socket_path[108];
     char user[128];
-    char password[256];
+    char password[REDIS_PASSWORD_SIZE];
     int database;
+    /* Where the password comes from, at each connect, when it is not here. */
+    char password_file[256], password_command[1024];
     /* Files are found as core/redis/credential.h says; each may be empty. */
     bool tls, insecure; /* insecure: whatever certificate the server has */
     char sni[256];      /* the server's name, where it is not the host */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/log/quiet.h"
+#include "core/redis/credential.h"
 #include "core/redis/resolve.h"
 #include "core/redis/tls.h"
 
@@ -30,7 +31,7 @@ bool route_at_once(const struct redis_address *address, struct route *r)
 {
     r->to = *address;
     r->tls = NULL;
-    return !address->tls && resolve_at_once(address, &r->all);
+    return !address->tls && !credential_is_asked(address) && resolve_at_once(address, &r->all);
 }
 
 int route_find(const struct redis_address *address, struct route *r, struct error *e)
@@ -38,7 +39,9 @@ int route_find(const struct redis_address *address, struct route *r, struct erro
     int status = 0;
 
     *r = (struct route){.to = *address};
-    if (r->to.tls)
+    if (credential_is_asked(address))
+        status = credential_ask(&r->to, e);
+    if (!status && r->to.tls)
         status = tls_new(&r->to, &r->tls, e);
     if (!status)
         status = resolve(&r->to, &r->all, e);
@@ -166,8 +169,7 @@ int routing_take(struct routing *r, struct route *route, struct error *e)
 
 int routing_limit_s(const struct redis_address *address)
 {
-    (void)address;
-    return RESOLVE_S;
+    return RESOLVE_S + (address->password_command[0] ? CREDENTIAL_COMMAND_S : 0);
 }
 
 int routing_timed_out(const struct routing *r, struct error *e)

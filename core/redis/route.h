@@ -1,5 +1,5 @@
-/* route: all that is asked before a connection is opened, anew for each one: the socket addresses of the host,
- * the files of TLS. Asking may
+/* route: all that is asked before a connection is opened, anew for each one: the password, the files of
+ * TLS, the socket addresses of the host. Asking may
  * take as long as a name server or a disk likes, and some of it cannot be stopped. So an event loop begins a
  * question, which is asked on a thread of its own, and watches a descriptor for the answer. A question that
  * nobody waits for any longer is dropped: its thread ends by itself, and holds up neither the loop nor the end

@@ -23,7 +23,7 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/log/log.h"
-#include "worker/way/spawn.h"
+#include "core/spawn.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
 

@@ -30,7 +30,7 @@
 #include <time.h>
 
 #include "core/decimal.h"
-#include "worker/way/spawn.h"
+#include "core/spawn.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
 

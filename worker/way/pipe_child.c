@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/log/log.h"
 #include "core/log/quiet.h"
-#include "worker/way/spawn.h"
+#include "core/spawn.h"
 
 #define READ_SIZE (64 * 1024) /* what a pipe holds: at each event no more, so that others get their turn */
 #define REST_READS 64      /* of what an ended process left; another that holds the pipe may write for ever */

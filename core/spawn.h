@@ -1,7 +1,7 @@
-/* Starting a program as a child of the worker: no shell, a process group of its own, fresh signals, none of
+/* Starting a program as a child: no shell, a process group of its own, fresh signals, none of
  * our files, and an end when the worker ends. */
-#ifndef WORKER_WAY_SPAWN_H
-#define WORKER_WAY_SPAWN_H
+#ifndef CORE_SPAWN_H
+#define CORE_SPAWN_H
 
 #include <stddef.h>
 #include <sys/types.h>

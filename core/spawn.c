@@ -1,4 +1,4 @@
-#include "worker/way/spawn.h"
+#include "core/spawn.h"
 
 #include <ctype.h>
 #include <errno.h>

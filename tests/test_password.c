@@ -1,0 +1,407 @@
+/* Passwords that are asked for at each connect: from a file, from a command; one that changes; and that none is
+ * shown. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/both.h"
+#include "tests/stage.h"
+
+#define SECRET "open-sesame-17"
+
+static struct stage stage;
+
+static const char *folder(void)
+{
+    return stage.server.folder;
+}
+
+/* The user app with that password, its connections closed. */
+static void set_password(const char *password)
+{
+    char rule[300], *answer;
+
+    snprintf(rule, sizeof rule, ">%s", password);
+    answer =
+        server_ask(&stage.server, "ACL", "SETUSER", "app", "reset", "on", rule, "~*", "&*", "+@all", NULL);
+    assert_string_equal(answer, "OK");
+    free(answer);
+    free(server_ask(&stage.server, "CLIENT", "KILL", "USER", "app", NULL));
+}
+
+/* An executable script of the shell, for --password-command. */
+static void write_script(const char *name, const char *lines)
+{
+    char path[128], text[600];
+
+    snprintf(text, sizeof text, "#!/bin/sh\ncd %s\n%s", folder(), lines);
+    write_text(folder(), name, text);
+    snprintf(path, sizeof path, "%s/%s", folder(), name);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    stage_open(&stage, false);
+    set_password(SECRET);
+    write_text(folder(), "password", SECRET "\n");
+    write_script("ask", "echo " SECRET "\n");
+    write_script("fails", "echo " SECRET "; echo no network here >&2; exit 3\n");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    stage_close(&stage);
+    return 0;
+}
+
+/* "unix://app@/SOCKET?NAME=FOLDER/FILE"; four at a time. */
+static const char *asking(const char *parameter, const char *file)
+{
+    static char made[4][400];
+    static unsigned next;
+    char *at = made[next++ % 4];
+
+    snprintf(at, sizeof made[0], "unix://app@%s?%s=%s/%s", stage.server.socket, parameter, folder(), file);
+    return at;
+}
+
+/* How often the script has been run that adds a line to "runs". */
+static int runs(void)
+{
+    char text[4096];
+    int n = 0;
+
+    if (!read_text(folder(), "runs", text, sizeof text))
+        return 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        n++;
+    return n;
+}
+
+static void forget_runs(void)
+{
+    write_text(folder(), "runs", "");
+}
+
+/* ---- Files */
+
+static void from_a_file(void **state)
+{
+    char plain[200];
+
+    (void)state;
+    both_work(asking("password-file", "password"));
+    write_text(folder(), "bare", SECRET);
+    both_work(asking("password-file", "bare"));
+    setenv("CREDENTIALS_DIRECTORY", folder(), 1);
+    snprintf(plain, sizeof plain, "unix://app@%s?password-file=password", stage.server.socket);
+    both_work(plain);
+    unsetenv("CREDENTIALS_DIRECTORY");
+}
+
+static void unusable_files(void **state)
+{
+    char lines[9000];
+
+    (void)state;
+    write_text(folder(), "empty", "");
+    write_text(folder(), "newline", "\n");
+    write_text(folder(), "two", SECRET "\n\n");
+    memset(lines, 'x', sizeof lines);
+    lines[sizeof lines - 1] = '\0';
+    write_text(folder(), "long", lines);
+    both_come_to(asking("password-file", "none"), WEIR_ECONFIG, "/none: cannot be read: No such file");
+    both_come_to(asking("password-file", "."), WEIR_ECONFIG, "cannot be read: Is a directory");
+    both_come_to(asking("password-file", "empty"), WEIR_ECONFIG, "is empty");
+    both_come_to(asking("password-file", "newline"), WEIR_ECONFIG, "is empty");
+    both_come_to(asking("password-file", "long"), WEIR_ECONFIG, "longer than any password");
+    both_come_to(asking("password-file", "two"), WEIR_EREFUSED, "check user and password");
+    lines[8191] = '\0';
+    write_text(folder(), "long", lines);
+    both_come_to(asking("password-file", "long"), WEIR_EREFUSED, "check user and password");
+}
+
+/* ---- Commands */
+
+static void from_a_command(void **state)
+{
+    char url[400];
+
+    (void)state;
+    both_work(asking("password-command", "ask"));
+    snprintf(url, sizeof url, "unix://app@%s?password-command=cat%%20%s/password", stage.server.socket,
+             folder());
+    both_work(url);
+}
+
+/* Words are words, no shell reads them. */
+static void no_shell(void **state)
+{
+    char url[400];
+
+    (void)state;
+    set_password("$HOME;x");
+    snprintf(url, sizeof url, "unix://app@%s?password-command=echo%%20$HOME;x", stage.server.socket);
+    both_work(url);
+    set_password(SECRET);
+}
+
+static void failing_commands(void **state)
+{
+    (void)state;
+    write_script("silent", "exit 0\n");
+    write_script("nul", "printf 'a\\0b'\n");
+    write_script("floods",
+                 "head -c 300000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero | tr '\\0' y >&2\n");
+    write_script("dies", "kill -9 $$\n");
+    write_text(folder(), "plain", "echo x\n");
+    both_come_to(asking("password-command", "none"), WEIR_ECONFIG, "cannot be run: No such file");
+    both_come_to(asking("password-command", "plain"), WEIR_ECONFIG, "cannot be run: Permission denied");
+    both_come_to(asking("password-command", "fails"), WEIR_EUNREACHABLE, "exit 3: no network here");
+    both_come_to(asking("password-command", "dies"), WEIR_EUNREACHABLE, "killed by signal 9");
+    both_come_to(asking("password-command", "silent"), WEIR_ECONFIG, "is empty");
+    both_come_to(asking("password-command", "nul"), WEIR_ECONFIG, "NUL");
+    both_come_to(asking("password-command", "floods"), WEIR_ECONFIG, "longer than any password");
+}
+
+struct attempt {
+    char to[400];
+    struct error e;
+};
+
+static void *try_on_thread(void *arg)
+{
+    struct attempt *attempt = arg;
+
+    attempt->e.status = both_try_blocking(attempt->to, &attempt->e);
+    return NULL;
+}
+
+/* It is killed after ten seconds, and what it has started. The loop goes on meanwhile. */
+static void a_command_that_hangs(void **state)
+{
+    struct attempt attempt;
+    struct linked l;
+    pthread_t thread;
+
+    (void)state;
+    write_script("hangs", "echo $$ >>hung; sleep 600 & echo half; wait\n");
+    snprintf(attempt.to, sizeof attempt.to, "%s", asking("password-command", "hangs"));
+    assert_int_equal(pthread_create(&thread, NULL, try_on_thread, &attempt), 0);
+    both_open_link(&l, attempt.to);
+    BOTH_RUN_UNTIL(&l, l.heard.down);
+    pthread_join(thread, NULL);
+    both_check(attempt.to, attempt.e.status, &attempt.e, WEIR_EUNREACHABLE,
+               "not done after 10 s, and killed");
+    both_check(attempt.to, l.heard.why.status, &l.heard.why, WEIR_EUNREACHABLE,
+               "not done after 10 s, and killed");
+    assert_true(l.heard.stood_us < 2000000);
+    both_close_link(&l);
+}
+
+/* One that leaves a child behind, which keeps its pipes. */
+static void a_command_with_a_child(void **state)
+{
+    (void)state;
+    write_script("leaves", "sleep 20 & echo " SECRET "\n");
+    both_work(asking("password-command", "leaves"));
+}
+
+static void no_child_is_left(void **state)
+{
+    struct error e;
+
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(both_try_blocking(asking("password-command", i % 2 ? "ask" : "fails"), &e),
+                         i % 2 ? 0 : WEIR_EUNREACHABLE);
+    kill(stage.server.pid, 0);
+    for (int status; waitpid(-1, &status, WNOHANG) > 0;)
+        fail_msg("a child was not waited for: %#x", (unsigned)status);
+}
+
+/* ---- One that changes */
+
+/* The command says the old password once more; it is asked again at once. */
+static void asked_again(void **state)
+{
+    const char *to = asking("password-command", "changes");
+    struct error e;
+
+    (void)state;
+    write_script("changes", "echo x >>runs\n[ $(wc -l <runs) = 1 ] && echo old || echo " SECRET "\n");
+    forget_runs();
+    assert_int_equal(both_try_blocking(to, &e), 0);
+    assert_int_equal(runs(), 2);
+    forget_runs();
+    assert_int_equal(both_try_link(to, &e), 0);
+    assert_int_equal(runs(), 2);
+}
+
+static void asked_once_more_only(void **state)
+{
+    const char *to = asking("password-command", "wrong");
+    struct error e;
+
+    (void)state;
+    write_script("wrong", "echo x >>runs\necho " SECRET "-not\n");
+    forget_runs();
+    assert_int_equal(both_try_blocking(to, &e), WEIR_EREFUSED);
+    assert_null(strstr(e.text, SECRET));
+    assert_int_equal(runs(), 2);
+    forget_runs();
+    assert_int_equal(both_try_link(to, &e), WEIR_EREFUSED);
+    assert_null(strstr(e.text, SECRET));
+    assert_int_equal(runs(), 2);
+}
+
+/* Connections of the worker; a worker whose password is refused goes on, and works again when it is right. */
+static void a_worker_goes_on(void **state)
+{
+    char url[400];
+    pid_t pid;
+
+    (void)state;
+    snprintf(url, sizeof url, "url=%s", asking("password-file", "password"));
+    pid = stage_actor(&stage, "goes-on", url, "lease=2", NULL);
+    stage_await_workers(&stage, 1);
+    stage_enqueue(&stage, "mark", NULL, 0, 20);
+    set_password("another-secret");
+    await_text(folder(), "goes-on.err", "refused");
+    stage_enqueue(&stage, "mark", NULL, 20, 20);
+    write_text(folder(), "password", "another-secret\n");
+    stage_await_done(&stage, 40);
+    assert_int_equal(stage_end(pid), 0);
+    set_password(SECRET);
+    write_text(folder(), "password", SECRET "\n");
+}
+
+/* Jobs that are commands beside a password that is one: each child is waited for by its own. */
+static void a_worker_with_commands(void **state)
+{
+    char url[400];
+    struct outcome o;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stage_enqueue(&stage, "run", "1", 100 + i, 1);
+    snprintf(url, sizeof url, "%s", asking("password-command", "ask"));
+    run_in(&o, folder(), built("weir"), "worker", "--exec", "run=sleep 0.1", "--drain", "--redis", url,
+           "--namespace", stage.ns, NULL);
+    assert_int_equal(o.code, 0);
+    assert_int_equal(stage_stat(&stage, "run", "done"), 3);
+}
+
+/* ---- What is shown */
+
+/* The worker's arguments and its log; a file of the stage's is "NAME.err". */
+static void shows_none(pid_t pid, const char *log)
+{
+    char path[64], text[16384];
+    ssize_t len;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    len = read(fd, text, sizeof text);
+    close(fd);
+    assert_true(len > 0);
+    assert_null(memmem(text, (size_t)len, SECRET, strlen(SECRET)));
+    assert_true(read_text(folder(), log, text, sizeof text));
+    assert_null(strstr(text, SECRET));
+}
+
+static void nothing_is_shown(void **state)
+{
+    char url[400];
+    pid_t pid;
+
+    (void)state;
+    snprintf(url, sizeof url, "unix://app:" SECRET "@%s", stage.server.socket);
+    pid = stage_weir(&stage, "in-url", "--exec", "mark=true", "--redis", url, NULL);
+    stage_await_workers(&stage, 1);
+    set_password("another-secret"); /* lost, and refused */
+    await_text(folder(), "in-url.err", "refused");
+    shows_none(pid, "in-url.err");
+    set_password(SECRET);
+    stage_await_workers(&stage, 1);
+    assert_int_equal(stage_end(pid), 0);
+
+    snprintf(url, sizeof url, "unix://app@%s", stage.server.socket);
+    pid = stage_weir(&stage, "in-file", "--exec", "mark=true", "--redis", url, "--password-file",
+                     "./password", NULL);
+    await_text(folder(), "in-file.err", "keeps no AOF");
+    shows_none(pid, "in-file.err");
+    assert_int_equal(stage_end(pid), 0);
+}
+
+static void the_command_line(void **state)
+{
+    static const char *const commands[][2] = {
+        {"doctor", "--json"}, {"status", "--json"}, {"doctor", "--utc"}};
+    char url[400];
+    struct outcome o;
+
+    (void)state;
+    snprintf(url, sizeof url, "unix://app@%s", stage.server.socket);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        run_in(&o, folder(), built("weir"), commands[i][0], commands[i][1], "--redis", url,
+               "--password-command", "cat password", NULL);
+        if (o.code != 0 && o.code != 65 && o.code != 78)
+            fail_msg("%s: %d: %s", commands[i][0], o.code, o.err);
+        assert_null(strstr(o.out, SECRET));
+        assert_null(strstr(o.err, SECRET));
+        assert_null(strstr(o.err, "process list"));
+    }
+    run_in(&o, folder(), built("weir"), "status", "--redis", url, NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(strstr(o.err, "a login without a password"));
+    run_in(&o, folder(), built("weir"), "status", "--redis", url, "--password-file", "./none", NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(strstr(o.err, "--password-file ./none: cannot be read"));
+    run_in(&o, folder(), built("weir"), "status", "--redis", url, "--password-file", "./password",
+           "--password-command", "cat password", NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(strstr(o.err, "in several ways"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_a_file),
+        cmocka_unit_test(unusable_files),
+        cmocka_unit_test(from_a_command),
+        cmocka_unit_test(no_shell),
+        cmocka_unit_test(failing_commands),
+        cmocka_unit_test(a_command_that_hangs),
+        cmocka_unit_test(a_command_with_a_child),
+        cmocka_unit_test(no_child_is_left),
+        cmocka_unit_test(asked_again),
+        cmocka_unit_test(asked_once_more_only),
+        cmocka_unit_test(a_worker_goes_on),
+        cmocka_unit_test(a_worker_with_commands),
+        cmocka_unit_test(nothing_is_shown),
+        cmocka_unit_test(the_command_line),
+    };
+    int code = stage_actor_main(argc, argv);
+
+    if (code >= 0)
+        return code;
+    return cmocka_run_group_tests_name("password", tests, set_up, tear_down);
+}
