@@ -1,6 +1,5 @@
 /* All cells are made first, as text; then widths are measured, columns left out, lines printed. */
 #include "cli/document/table.h"
-#include "cli/print/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
