@@ -195,7 +195,7 @@ static int time_turns(struct bench *b, bool limited, size_t jobs, struct speed *
                           .type = "noop",
                           .free = limited ? TURN : 1,
                           .prefetch = limited ? 0 : TURN - 1,
-                          .look = TURN,
+                          .chunk = TURN,
                           .now_us = -1};
     struct stopwatch watch;
     int rc = prepare(b, &b->server, "noop", limited ? NEVER_REACHED : NULL, jobs);

@@ -17,7 +17,7 @@
 #define JOB_BYTES (ARGS_BYTES + 63) /* of a body: args, an id of 16, the type, a key of 7 */
 #define MORE_JOBS 20000             /* behind the first ones of the keys, so that no key runs out of jobs */
 #define TURN 100                    /* jobs in one claim */
-#define LOOK 500
+#define CHUNK 500
 #define DAY_US INT64_C(86400000000)
 #define EVERY_US 10000 /* 100 turns a second */
 #define WARM_UP 50     /* turns */
@@ -70,7 +70,7 @@ static int park(struct bench *b, struct server *s, const struct crowd *crowd, st
     struct usage before, after;
     int rc = server_ask(s, NULL, &b->error, "FLUSHALL", NULL);
 
-    *t = (struct turns){.server = s, .type = TYPE, .free = TURN, .look = LOOK};
+    *t = (struct turns){.server = s, .type = TYPE, .free = TURN, .chunk = CHUNK};
     t->now_us = clock_wall_us() - DAY_US;
     if (rc == 0)
         rc = set_limits(b, s, crowd);

@@ -48,7 +48,7 @@ static int send_claim(struct bench *b, struct turns *t, struct args *a)
                               .turn = ++t->number,
                               .free = t->free,
                               .prefetch = t->prefetch,
-                              .look = t->look,
+                              .chunk = t->chunk,
                               .duty_until_us = t->claim.duty_until_us,
                               .queues = {queue_name, 1},
                               .types = {&t->type, 1}};

@@ -9,11 +9,11 @@
 struct turns {
     struct server *server;
     const char *type;
-    int free, prefetch, look; /* as of struct claim_call */
-    int64_t now_us;           /* -1: Redis's own time */
-    int64_t number;           /* of the last turn */
-    size_t started;           /* jobs, in all turns */
-    struct claim claim;       /* the last answer, which points into reply */
+    int free, prefetch, chunk; /* as of struct claim_call */
+    int64_t now_us;            /* -1: Redis's own time */
+    int64_t number;            /* of the last turn */
+    size_t started;            /* jobs, in all turns */
+    struct claim claim;        /* the last answer, which points into reply */
     struct redisReply *reply;
 };
 

@@ -13,7 +13,7 @@ int scene_begin(void **state)
 {
     turns_flush(state);
     ask = (struct claim_call){
-        .group = "g", .look = 100, .queues = default_queue, .types = {type_names, COUNT(type_names)}};
+        .group = "g", .chunk = 100, .queues = default_queue, .types = {type_names, COUNT(type_names)}};
     return 0;
 }
 

@@ -296,7 +296,7 @@ static void test_a_turn_of_many_executors_mints_different_tokens(void **state)
 
     (void)state;
     start("w");
-    ask.look = 1000;
+    ask.chunk = 1000;
     ask.types = (struct names){types, COUNT(types)};
     for (size_t i = 0; i < COUNT(types); i++) {
         must(turns_rate(types[i], CLOSED_RULE));
@@ -331,8 +331,8 @@ static void test_a_type_without_handler_is_held_until_one_comes(void **state)
     enqueue("default", "odd", "a b");
     enqueue("default", "t", "c");
     assert_int_equal(claim("w", 5, 0), 1);
-    assert_int_equal(turns.claim.aside_count, 1);
-    assert_memory_equal(turns.claim.aside[0].at, "odd", 3);
+    assert_int_equal(turns.claim.held_count, 1);
+    assert_memory_equal(turns.claim.held[0].at, "odd", 3);
     assert_int_equal(turns.claim.next_us, -1);
     expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "-1");
     turns_check();
@@ -347,7 +347,7 @@ static void test_a_type_without_handler_is_held_until_one_comes(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "held:default"), 0);
     turns_check();
     assert_int_equal(claim("w", 5, 0), 0); /* due, and w cannot: set aside again */
-    assert_int_equal(turns.claim.aside_count, 1);
+    assert_int_equal(turns.claim.held_count, 1);
     assert_int_equal(redis_number("EXISTS", PREFIX "wake:default"), 0);
     turns_check();
 }
@@ -378,7 +378,7 @@ static void test_a_type_waits_in_wake_or_in_held(void **state)
     expect_leases("c");
     enqueue("default", "odd", "e");
     claim("w", 5, 0);
-    assert_int_equal(turns.claim.aside_count, 0);
+    assert_int_equal(turns.claim.held_count, 0);
     expect_list(LANE("odd"), "d e");
     assert_int_equal(redis_number("ZCARD", PREFIX "wake:default"), 1);
     turns_check();

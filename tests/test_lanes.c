@@ -105,7 +105,7 @@ static void take_turn(void)
 {
     struct claim_call call = {.worker = "w",
                               .group = "g",
-                              .look = 1000,
+                              .chunk = 1000,
                               .held = true,
                               .queues = {shop.queues, shop.queue_count},
                               .types = {shop.types, shop.type_count}};
@@ -241,7 +241,7 @@ static void run_backlog(const struct backlog *b, int64_t starts)
     struct claim_call call = {.worker = "w",
                               .group = "g",
                               .free = 1000,
-                              .look = 1000,
+                              .chunk = 1000,
                               .queues = default_queue,
                               .types = {&type, 1}};
     int64_t asked = 0, got = 0;

@@ -357,7 +357,7 @@ static struct claim_call call_of(struct worker *worker, int free, int prefetch)
                                .turn = ++worker->turn,
                                .free = free,
                                .prefetch = prefetch,
-                               .look = (int)(sim_chance(3) ? sim_pick(1, 16) : sim_pick(16, 1000)),
+                               .chunk = (int)(sim_chance(3) ? sim_pick(1, 16) : sim_pick(16, 1000)),
                                .duty_until_us = worker->duty_until_us,
                                .ahead_us = far ? sim_pick(0, GATE_AHEAD_MOST_US) : 0,
                                .far = far ? (int)sim_pick(0, 8) : 0,

@@ -1,7 +1,7 @@
 -- gate: one rule's live state, whatever its algorithm; each is read once and written once in a call.
 --
 --   local g = gate.load(name, rule)             name: "<limit>#<index>[/<key>]"; rule: of rules.lua
---   gate.load_safe(name, rule)                  nil when the key holds something else, where load fails
+--   gate.load_safe(name, rule)                  nil when the key is of a wrong kind, where load fails
 --   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
 --                                               does not fit, or (concurrency) not before another job ends
 --   gate.fits(g, cost)                          could it ever?
@@ -19,7 +19,7 @@
 --   gate.held_until(g, node, ticket)            when it is held against that node; else 0
 --   gate.figures(g[, at])                       the most slots that are ever free at once; how many are free at that time, at which
 --                                               slots may start (without it: now); and resets
---   gate.look_time(name, opens)                 when to look at a gate that opens then, by what this call has seen of it
+--   gate.check_time(name, opens)                when to check a gate that opens then, by what this call has seen of it
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.undo()                                 nothing was loaded or taken
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
@@ -372,7 +372,7 @@ end
 -- slots come so fast that a later look serves more of them at once: only as early as the burst does not make up for being late.
 local LEAD_US = gate.AHEAD / 2
 
-function gate.look_time(name, opens)
+function gate.check_time(name, opens)
     local g = gates[name]
     if not g or not g.algorithm.full or g.rule.period > gate.AHEAD * g.rule.count then return opens - LEAD_US end
     return min(opens, max(opens, g.algorithm.full(g)) - LEAD_US)

@@ -93,11 +93,11 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
 /* Each name once; not of types of our own, which only rest. */
 static void log_waiting(struct weir_worker *w)
 {
-    for (size_t i = 0; i < w->claims.last.aside_count; i++)
-        if (!handlers_find(&w->handlers, w->claims.last.aside[i]))
+    for (size_t i = 0; i < w->claims.last.held_count; i++)
+        if (!handlers_find(&w->handlers, w->claims.last.held[i]))
             log_once(&w->logged, LOG_LEVEL_WARN,
                      "jobs of type %.*s wait for a worker that has a handler for it",
-                     (int)w->claims.last.aside[i].len, w->claims.last.aside[i].at);
+                     (int)w->claims.last.held[i].len, w->claims.last.held[i].at);
     for (size_t i = 0; i < w->claims.last.broken_count; i++)
         log_once(&w->logged, LOG_LEVEL_WARN,
                  "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set",
@@ -268,7 +268,7 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
         .turn = ++w->claims.turn,
         .free = room.free,
         .prefetch = room.prefetch,
-        .look = at_most(at_least(wanted, 16), most),
+        .chunk = at_most(at_least(wanted, 16), most),
         .duty_until_us = w->claims.duty_until_redis_us,
         .ahead_us = ahead(w),
         .far = at_least(room.free - at_least(w->options.executors / 4, 1),

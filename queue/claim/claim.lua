@@ -2,22 +2,22 @@
 --
 -- The words. A job waits in a queue, or in a lane: the jobs of one (queue, type, key) that were read and could not start. A gate is one
 -- rule's live state: `mail#1` for all keys, `mail#1/k` for the key k. A lane whose key gates are open stands in the ring of its type, else it
--- sleeps at one of them. A type whose ring is not empty waits at one gate for all keys, or is set aside as held, where no worker at hand can
+-- sleeps at one of them. A type whose ring is not empty waits at one gate for all keys, or is held, where no worker at hand can
 -- run it. doc/design.md draws this; queue/state/lane.lua has the keys. In the parts `claim` is the call (`c` in this file), `s` a type in one
 -- queue, `l` a lane, `e` a gate.
 --
 -- The phases, in order:
 --
 -- 1. Begin. claim_call reads the arguments; it declares every field that the parts share. claim_halt finds paused queues and cancelled jobs,
---    claim_faults keys that hold something else than they should.
+--    claim_faults keys of a wrong kind.
 -- 2. Types that were held and that this worker can run wait again: claim_held.
 -- 3. A job that must run alone, if there is one: claim_alone. Then nothing else.
 -- 4. For each queue:
 --    a. What is due (claim_lanes.due): gates at which types wait. Lanes whose key gates are due go back to their rings, or sleep at another
---       gate (claim_wait.wake_lanes).
+--       gate (claim_wait.wake_waiters).
 --    b. Lanes (claim_lanes.serve), with half of the executors while the queue holds jobs. At each due gate the type that was served least
 --       recently has its turn, and in its ring the lane that was (claim_ring). claim_start.jobs starts the jobs at the head of the lane.
---       What stops it is in claim.stopped: the type waits at the gate that opens last (claim_wait.end_turn), or the lane sleeps there
+--       What stops it is in claim.stopped: the type waits at the gate that opens last (claim_wait.end_visit), or the lane sleeps there
 --       (claim_wait.lane_sleeps).
 --    c. Jobs from the head of the queue (claim_queue). Where somebody waits before a job, it is parked unasked. Else claim_start.jobs starts
 --       it too, or its gates deny it, and it is parked. Parked is: noted for the tail of its lane (claim_park.park), as are all behind it of
@@ -41,17 +41,17 @@
 --       ahead        how far ahead slots may be granted, us, so that the next claim of a worker that is far away comes in time;
 --                    at least as far as for one that is near
 --       far          to how many jobs farther ahead than for one that is near: their executors wait all that time
---       options      letters: h look at held types, d types that no worker runs are dead, m mark the rates of this second,
+--       options      letters: h take back held types, d types that no worker runs are dead, m mark the rates of this second,
 --                    r none of the idle executors is for jobs without a limit,
 --                    a the worker may come to have nothing in flight for one that is to run alone,
 --                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at
 --       n, queue * n, type * the rest (the types that this worker can run)
 -- role: worker
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
---          [type that was set aside, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
---          [what is wrong with a key that holds something else, ...], starved (0/1), second_at, alone (0/1) ]
---        next: when the next claim should be here for what is parked, later: when a scheduled job is due; -1: never
---        more: there was more than could be taken; its limits: "name=rules|name=rules", those that hold it
+--          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
+--          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1) ]
+--        next: when the next claim is due for what is parked, later: when a scheduled job is due; -1: never
+--        more: there was more than could be taken; its limits: "name=rules|name=rules"
 --        starved: a job with a limit could have started, had there been an idle executor
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
@@ -175,7 +175,7 @@ local function claim(ARGV)
     local follows = claim_duty.next_times()
     local more = claim_duty.decide(c.more or follows.is_due, follows.is_news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
-    return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, c.leases, c.limits, c.aside, c.broken, c.paused,
+    return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, c.leases, c.limits, c.held, c.broken, c.paused,
             c.faults, c.starved and 1 or 0, c.second_at, c.alone and 1 or 0}
 end
 

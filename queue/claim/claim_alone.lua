@@ -1,13 +1,13 @@
--- claim_alone: jobs whose worker died while they ran. One of them may have killed it: so each is granted to a worker that has nothing
--- else in flight, and that gets nothing beside it until it has ended. They stand in the lanes of "<queue>!", a queue without a list,
--- which is served here only; all others go on meanwhile.
+-- claim_alone: jobs whose worker died while they ran. One of them may have killed it. So each starts in a worker that has nothing
+-- else in flight, and that worker gets nothing more until the job has ended. These jobs wait in the lanes of "<queue>!", a queue without a
+-- list, which only this file serves. Other workers go on meanwhile.
 --
 --   alone   sorted set: these queues, as long as they have jobs -> 0; and workers that run such a job, or wait until they can -> since
 --           when, us
 --
--- A worker that may be alone (option a) and finds such a job due takes a place among these workers and gets nothing more until all that it
--- has in flight has ended. Then it gets the job when its gates open, which are kept for it meanwhile. At most a quarter of the workers,
--- but one at least, have a place. A worker that has nothing in flight and finds nothing else to do may run one too.
+-- A worker that may be alone (option a) and finds such a job due takes a seat among these workers. It gets nothing more until all that it
+-- has in flight has ended. Then it gets the job when the job's gates open; they are held for it meanwhile. At most a quarter of the workers,
+-- but at least one, have a seat. A worker that has nothing in flight and finds nothing else to do may also run such a job.
 --
 -- uses: check claim_call claim_faults claim_meet claim_held claim_lanes
 local claim_alone = {}
@@ -15,20 +15,20 @@ local claim_alone = {}
 local claim, faults, meet, held, lanes = claim_call, claim_faults, claim_meet, claim_held, claim_lanes
 
 local SHARE = 4          -- one worker of so many
-local SOON_US = 1000000  -- a worker stays alone for a gate that opens so soon
-local ASLEEP_MOST = 100  -- gates of keys that are looked at again although only an end opens them
+local SOON_US = 1000000  -- a worker stays alone for a gate that opens within this time
+local ASLEEP_MOST = 100  -- gates that are checked again although only the end of a job opens them
 
-local waiting -- queues of that kind: of which queue -> its name; false: there is none
-local has_place
+local waiting -- queue -> the name of its queue of such jobs; false: there is none
+local has_seat
 
 function claim_alone.begin()
-    waiting, has_place = false, false
+    waiting, has_seat = false, false
     if not claim.suspects then return end
     local names = {claim.worker}
     for i, queue in ipairs(claim.queues) do names[i + 1] = queue .. '!' end
     local scores = call_safe('ZMSCORE', P .. 'alone', unpack(names))
     if scores.err then return claim.note_fault(check.wrong_kind('alone', 'zset')) end
-    has_place = scores[1] and true
+    has_seat = scores[1] and true
     for i, queue in ipairs(claim.queues) do
         if scores[i + 1] and not faults.stops_queue(names[i + 1]) then
             waiting = waiting or {}
@@ -39,29 +39,29 @@ end
 
 -- ---- Is there any to run?
 
--- When the first gate opens at which somebody waits; nil: nobody does.
+-- When the first gate opens at which a type or lane waits; nil: none does.
 local function first_opening(name) return tonumber(call('ZRANGE', P .. 'wake:' .. name, '0', '0', 'WITHSCORES')[2] or nil) end
 
--- at == huge: an end opens that gate, at any time.
+-- at == huge: only the end of a job opens that gate, at any time.
 local function is_due(name)
     local at = first_opening(name)
-    if at and (at <= now + SOON_US or has_place and at == huge) or held.is_any_mine(name) then return true end
+    if at and (at <= now + SOON_US or has_seat and at == huge) or held.is_any_mine(name) then return true end
     if not at and call('EXISTS', P .. 'held:' .. name) == 0 then call('ZREM', P .. 'alone', name) end
     return false
 end
 
--- In the order of the queues, as far as nothing stands in those before.
+-- In the order of the queues, up to the first that has jobs of its own.
 local function is_any_due()
     for _, queue in ipairs(waiting and claim.queues or {}) do
         if waiting[queue] and is_due(waiting[queue]) then return true end
-        if not has_place and call('EXISTS', P .. 'queue:' .. queue) == 1 then return false end
+        if not has_seat and call('EXISTS', P .. 'queue:' .. queue) == 1 then return false end
     end
     return false
 end
 
--- ---- Places
+-- ---- Seats
 
-local function count_places()
+local function count_seats()
     local taken = 0
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'alone', '1', '+inf')) do
         if call('ZSCORE', P .. 'workers', worker) then taken = taken + 1 else call('ZREM', P .. 'alone', worker) end
@@ -69,24 +69,24 @@ local function count_places()
     return taken, max(1, floor(call('ZCARD', P .. 'workers') / SHARE))
 end
 
-local function take_place()
-    if has_place then return true end
-    local taken, most = count_places()
-    has_place = taken < most
-    if has_place then call('ZADD', P .. 'alone', us(now), claim.worker) end
-    return has_place
+local function take_seat()
+    if has_seat then return true end
+    local taken, most = count_seats()
+    has_seat = taken < most
+    if has_seat then call('ZADD', P .. 'alone', us(now), claim.worker) end
+    return has_seat
 end
 
-local function leave_place()
-    if has_place then call('ZREM', P .. 'alone', claim.worker) end
-    has_place = false
+local function leave_seat()
+    if has_seat then call('ZREM', P .. 'alone', claim.worker) end
+    has_seat = false
 end
 
 -- ---- Serving them
 
 local function is_idle() return call('HLEN', P .. 'active:' .. claim.worker) == 1 end -- "@"
 
--- Gates that only an end opens are due all the same, so that they stay kept.
+-- Gates that only the end of a job opens are made due, so that they stay held.
 local function make_closed_due(name)
     local sleep, wake = P .. 'sleep:' .. name, P .. 'wake:' .. name
     for _, list in ipairs({sleep, wake}) do
@@ -97,7 +97,7 @@ local function make_closed_due(name)
     end
 end
 
--- Leases one of them, if its gates let it start; keeps: else they are kept for it.
+-- Leases one of them, if its gates let it start; keeps: otherwise they are held for it.
 local function serve_one(keeps)
     claim.serves_alone = true
     local free, prefetch, reserved = claim.free, claim.prefetch, claim.reserved
@@ -116,25 +116,25 @@ local function serve_one(keeps)
     return served
 end
 
--- The worker is to have nothing beside.
+-- The worker gets nothing else.
 local function be_alone() claim.alone, claim.free, claim.prefetch = true, 0, 0 end
 
 -- Before anything else is served.
 function claim_alone.before()
-    if not (waiting or has_place) then return end
-    if not (claim.has_option('a') and is_any_due() and take_place()) then return leave_place() end
-    if claim.free > 0 and is_idle() and not serve_one(true) and not is_any_due() then return leave_place() end
+    if not (waiting or has_seat) then return end
+    if not (claim.has_option('a') and is_any_due() and take_seat()) then return leave_seat() end
+    if claim.free > 0 and is_idle() and not serve_one(true) and not is_any_due() then return leave_seat() end
     be_alone()
 end
 
 -- When all else has been served.
 function claim_alone.after()
     if not waiting or claim.alone or claim.free < 1 or #claim.leases > 0 then return end
-    if not (is_idle() and is_any_due() and take_place()) then return end
-    if serve_one(false) then be_alone() else leave_place() end
+    if not (is_idle() and is_any_due() and take_seat()) then return end
+    if serve_one(false) then be_alone() else leave_seat() end
 end
 
--- Is one to be looked at again at once, now that this claim has looked?
+-- Is one due again at once, after this claim?
 function claim_alone.is_more()
     for _, name in pairs(waiting or {}) do
         if #claim.leases == 0 and (first_opening(name) or huge) <= now + claim.ahead then return true end
@@ -142,7 +142,7 @@ function claim_alone.is_more()
     return false
 end
 
--- When the first of them opens that is not due yet.
+-- When the first gate opens that is not due yet.
 function claim_alone.next_time()
     local next_at = huge
     for _, name in pairs(waiting or {}) do

@@ -7,9 +7,9 @@
 -- uses: gate slices
 local claim_call = {}
 
-local BUDGET = 500              -- jobs and waiters looked at in one claim: 2 ms, well within the 5 ms that slots are granted ahead
+local BUDGET = 500              -- jobs and waiters checked in one claim: 2 ms, well within the 5 ms that slots are granted ahead
 
-claim_call.TYPE = 8             -- of it, for a type that is met: what holds it is read, and its counters are written
+claim_call.TYPE = 8             -- of it, for a type that is met: its limits are read, and its counters are written
 claim_call.LANE = 6             -- the same for a lane of a key: its list,
 claim_call.KEY_GATE = 2         -- and each of its gates
 claim_call.KEYS = 8             -- the same for so many keys that are asked for, a few in one command
@@ -19,7 +19,7 @@ local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice th
 claim_call.TO_SERVE = 200       -- of it, kept from lanes that wake for those that start
 local NEAR = gate.AHEAD         -- how far ahead slots are granted to a worker that is near
 
-claim_call.AGAIN_US = gate.AHEAD_MOST + 1000000 -- what a fault closes is looked at again after that; no slot is granted so far ahead
+claim_call.AGAIN_US = gate.AHEAD_MOST + 1000000 -- what a fault closes is checked again after that; no slot is granted so far ahead
 
 claim_call.NONE = {} -- not to be written: a table of its own for each would cost more than what is in it
 
@@ -49,7 +49,7 @@ local function read_numbers(ARGV, c)
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
     if n < (c.has_option('w') and 0 or 1) or #ARGV < 12 + n then return 'claim: wants n queues and the types' end
     if not (is_whole(c.free) and is_whole(c.prefetch) and is_whole(c.chunk, 1)) or c.chunk > 1000 then
-        return 'claim: free, prefetch or look out of range'
+        return 'claim: free, prefetch or chunk out of range'
     end
     return read_names(ARGV, c, n)
 end
@@ -69,14 +69,14 @@ end
 -- What the claim may still do.
 local function begin_room(c)
     c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
-    c.budget = BUDGET + c.TYPE               -- of jobs and waiters to look at; the first type costs nothing
+    c.budget = BUDGET + c.TYPE               -- of jobs and waiters to check; the first type costs nothing
     c.load = slices.load(nil, true, c.chunk) -- of bytes to read
     c.waking = 2 * c.free + WAKE_MOST        -- of lanes to wake
     c.left_lanes = 0                         -- jobs that have left lanes without a start: claim_halt
     c.held_taken = 0                         -- held types that were taken back
     c.reserved = c.has_option('r')           -- no idle executor is for jobs without a limit
     c.kept = 0                               -- executors that are not in free now, but left for the queue
-    c.keeps = false                          -- gates that are closed are kept for who waits there: claim_alone
+    c.keeps = false                          -- closed gates are held for the job that waits there: claim_alone
     c.is_far = c.ahead > NEAR                -- the worker
     c.ahead = c.far > 0 and max(c.ahead, NEAR) or NEAR -- how far ahead slots are granted now,
     c.ahead_at_first = c.ahead               -- and as it began
@@ -94,7 +94,7 @@ local function begin_known(c)
     c.wakes = {}      -- queue -> gate -> opening time, as far as they were read or written
     c.woken = {}      -- queue -> set of gates of keys that were due
     c.sleepers, c.crowded = nil, nil -- claim_cache.sleepers
-    c.visit, c.stopped = {}, {} -- of the type that has its turn: begin_visit(), stop()
+    c.visit, c.stopped = {}, {} -- of the type that has its turn: begin_visit(); stop(), go_on()
     c.round = {leaving = {}, behind = {}} -- of its lanes: begin_round(). Keys that leave the ring; ticket, key, ticket, key ... of those that go
                                           -- behind the others
     for _, queue in ipairs(c.queues) do c.open_queue(queue) end
@@ -109,10 +109,10 @@ local function begin_decided(c)
     c.put_off = {}    -- jobs for `later`: {queue =, type =, entry =} each
     c.used = {}       -- queue -> how many jobs leave it
     c.more = false    -- a queue has more than could be taken
-    c.limits = {}     -- type, the limits that hold it, type ...
-    c.aside = {}      -- types that were set aside
+    c.limits = {}     -- type, its limits, type ...
+    c.held = {}      -- types that became held
     c.broken = {}     -- limits whose rules cannot be read
-    c.paused = {}     -- queues that are not looked at
+    c.paused = {}     -- queues that it does not serve
     c.faults, c.is_noted = {}, {} -- what is wrong with keys; the same as a set
     c.starved = false -- a job with a limit could have started, had there been an executor
     c.second_at = -1  -- when the second looks after the duty: claim_duty
@@ -145,7 +145,7 @@ function claim_call.next_ticket()
     return claim_call.tick
 end
 
--- A key holds something else than it should: that is answered. nil: it has gone meanwhile.
+-- A key is of a wrong kind: that is answered. nil: it has gone meanwhile.
 function claim_call.note_fault(text)
     if not text or claim_call.is_noted[text] then return end
     claim_call.is_noted[text] = true
@@ -161,7 +161,7 @@ function claim_call.new_type(queue, of, gates)
     return {
         queue = queue,
         name = of.name,
-        type = of,               -- what holds it: types.load
+        type = of,               -- its limits: types.load
         gates = gates,           -- those for all keys
         -- counting                 ",gate,gate": those of them that count what is in flight
         mine = claim_call.mine[of.name], -- this worker can run it
@@ -176,7 +176,7 @@ function claim_call.new_type(queue, of, gates)
         -- clear                    nobody waits before its jobs: claim_queue
         -- direct                   its jobs in the queue ask nobody: claim_queue
         -- unknown                  no worker runs it: claim_halt
-        -- has_faults               one of its lanes was passed over, as a key holds something else,
+        -- has_faults               one of its lanes was passed over, as a key is of a wrong kind,
         -- passed_over              and so many jobs could start as it was passed over itself
         has_keys = false,        -- a lane of a key was met
         -- own_costs                a job named its cost
@@ -208,7 +208,7 @@ function claim_call.new_lane(s, key, gates)
         whole = false,                       -- and was that all?
         parked = claim_call.NONE, parked_next = 1, -- what goes to its tail; the next one of it
         -- empty                                it had no job as it was met, where that is known
-        -- placed                               it is among those that claim_park.place finds a place for
+        -- placed                               claim_park.place finds a place for it
         -- gone                                 it has no job left, and has left its ring
         -- clear                                nobody waits before its jobs: claim_queue
     }
@@ -222,12 +222,15 @@ function claim_call.begin_visit(gate_name, ticket, alone)
     visit.gate, visit.ticket, visit.alone, visit.started = gate_name, ticket, alone, 0 -- started: how many of its jobs
 end
 
--- What stops a turn: the cost of the next job; the gate that does not let it start now (nil: none), when that opens; of_lane: it is one of
+-- What stops jobs: the cost of the next one; the gate that does not let it start now (nil: none), when that opens; of_lane: it is one of
 -- the key.
 function claim_call.stop(cost, e, at, of_lane)
     local stopped = claim_call.stopped
     stopped.cost, stopped.gate, stopped.at, stopped.of_lane = cost, e, at, of_lane
 end
+
+-- Nothing stops them, or no longer.
+function claim_call.go_on() claim_call.stop(nil, nil, nil, false) end
 
 -- A round over the first lanes of the ring of s, of which so many were asked for.
 function claim_call.begin_round(s, keys, asked)
@@ -239,7 +242,7 @@ end
 
 -- ---- How far ahead
 
--- Until when slots of a type may be granted. What counts in flight is not held by a job that waits for its start.
+-- Until when slots of a type may be granted. A job that waits for its start takes nothing that is counted in flight.
 function claim_call.till(s) return now + (s.type.in_flight and NEAR or claim_call.ahead) end
 
 -- A job starts then: one of the few that may wait long for it?
@@ -253,7 +256,7 @@ end
 -- May no further job wait long for its start, of a worker that is far away?
 function claim_call.lacks_far() return claim_call.is_far and claim_call.far < 1 end
 
--- A gate was looked at, and opens then.
+-- A gate was asked, and opens then.
 function claim_call.note_near(name, opens)
     local c = claim_call
     if opens > now + NEAR and opens <= now + c.ahead_at_first then c.near[name] = true end

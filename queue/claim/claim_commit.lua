@@ -1,4 +1,4 @@
--- claim_commit: writing what was decided of jobs. Every key was read or checked before; what only counts may not fail.
+-- claim_commit: writes what was decided about jobs. Every key was read or checked before. What only counts must not fail.
 --
 -- uses: cancelled check claim_call ends gate later_records lease types
 local claim_commit = {}
@@ -7,7 +7,7 @@ local claim = claim_call
 
 local MARK_US = 1000000 -- rates are measured over about a second
 
--- What is wrong with the keys that write() writes and nothing has read so far; nil: nothing.
+-- What is wrong with the keys that write() writes and that nothing has read so far; nil: nothing.
 function claim_commit.wrong_keys()
     local wrong = #claim.dead > 0 and check.wrong_kind('dead', 'zset') or nil
     wrong = wrong or #claim.put_off > 0 and check.wrong_kind('later', 'zset') or nil
@@ -17,10 +17,10 @@ function claim_commit.wrong_keys()
     return wrong
 end
 
--- The first write, of a key that nothing has read: as long as it has not succeeded, the claim can still fail.
+-- The first write, to a key that nothing has read. Until it has succeeded, the claim can still fail.
 function claim_commit.write_leases() push('HSET', P .. 'active:' .. claim.worker, claim.leases) end
 
--- Entries of list from the first on, at the tail of key.
+-- Appends the entries of a list, from `first` on, to key.
 local function append(key, list, first)
     for i = first, #list, 4000 do call('RPUSH', key, unpack(list, i, min(i + 3999, #list))) end
 end
@@ -67,7 +67,7 @@ local function count_moves(s)
     end
 end
 
--- What others are to know of a type: written once.
+-- What other scripts must know about a type; written once.
 local function note(s)
     local t = s.type
     if s.own_costs and not t.own_costs then types.note(s.name, 'costs', 'own') end
@@ -80,7 +80,7 @@ local function write_dead()
     end
 end
 
--- Jobs that were cancelled have ended; those of paused batches stand aside.
+-- Jobs that were cancelled have ended; those of paused batches are set aside.
 local function write_halted()
     if #claim.halted == 0 then return end
     local aside, ended = {}, {}

@@ -1,6 +1,6 @@
--- claim_duty: when the next look is, and whose: the pacing duty. Another worker of the group is the second: it looks when the duty
--- ends unless it is renewed, and takes it over then. So one that stands still is missed for a second at most, and the others
--- need not look often.
+-- claim_duty: when the next claim is due, and which worker makes it: the one with the pacing duty. Another worker of the group is the second:
+-- it claims when the duty ends, unless it was renewed, and takes it over. So a worker that hangs is missed within a second, and the others
+-- need not claim often.
 --
 -- uses: bell claim_alone claim_call claim_held gate later_records leases past registry
 local claim_duty = {}
@@ -8,28 +8,28 @@ local claim_duty = {}
 local claim, held = claim_call, claim_held
 
 local DUTY_US = 800000    -- the pacing duty passes to another when its holder is silent for that long
-local SECOND_US = 2000000 -- so does the place of the second
-local LATE_US = 10000     -- it looks so long after the end of the duty
+local SECOND_US = 2000000 -- so does the part of the second
+local LATE_US = 10000     -- it claims so long after the end of the duty
 
 local function follow_clock()
     local ok, is_back = pcall(leases.claimed, claim.worker)
     return ok and is_back
 end
 
--- A duty that ends later than any that is taken now was taken before the clock was set back. Nothing may fail a claim here.
+-- A duty that ends later than any that is taken now was taken before the clock was set back. Nothing here may make a claim fail.
 function claim_duty.begin()
     if claim.duty_until > now + DUTY_US then follow_clock() end
 end
 
--- What follows this claim: {at =, later =, is_due =, is_news =}. at: when the next one should be here for what is parked; later: when the
--- first job of `later` is due; is_due: something is due already; is_news: what this claim parked opens before all that the worker on duty
+-- What follows this claim: {at =, later =, is_due =, is_news =}. at: when the next claim is due for what is parked; later: when the
+-- first job of `later` is due; is_due: something is due already; is_news: what this claim parked opens before anything that the worker on duty
 -- knows of.
 function claim_duty.next_times()
     local first, at, is_due = huge, huge, false
     for _, queue in ipairs(claim.queues) do
         for name, opens in pairs(claim.wakes[queue]) do
             first = min(first, opens)
-            at = min(at, gate.look_time(name, opens))
+            at = min(at, gate.check_time(name, opens))
             is_due = is_due or opens <= now + claim.ahead_of(name)
         end
     end
@@ -38,11 +38,11 @@ function claim_duty.next_times()
     return {at = at, later = later, is_due = is_due, is_news = claim.soonest <= min(first, later) and claim.soonest < huge}
 end
 
--- Who has that field of `duty`, for at most so long, and until when; nil: nobody. By now the leases are written: a duty that holds
--- something else is nobody's.
+-- Which worker has that field of `duty`, for at most so long, and until when; nil: none. The leases are written by now, so a key of a wrong
+-- kind counts as none.
 local function holder_of(field, most_us)
-    local held = call_safe('HGET', P .. 'duty', field)
-    local holder, till = (type(held) == 'string' and held or ''):match('^(%S+) (%d+)')
+    local text = call_safe('HGET', P .. 'duty', field)
+    local holder, till = (type(text) == 'string' and text or ''):match('^(%S+) (%d+)')
     till = tonumber(till)
     if holder and till > now and till <= now + most_us then return holder, till end
 end
@@ -55,13 +55,13 @@ local function pass_on(mine_still, more)
     claim.duty_until = 0
 end
 
--- By now the leases are written: what holds something else is passed over.
-local function take_back_all(queue)
+-- The leases are written by now: keys of a wrong kind are passed over.
+local function take_back_held(queue)
     local ok, found = pcall(held.take_back_all, queue)
     return ok and found
 end
 
--- Another one has the duty, until then: this one is the second, unless there is one.
+-- Another worker has the duty until then: this one becomes the second, unless there is one.
 local function stand_by(duty_till)
     local second = claim.group .. '/second'
     local who, till = holder_of(second, SECOND_US)
@@ -77,15 +77,15 @@ local function leave_second()
     if holder_of(second, SECOND_US) == claim.worker then call_safe('HDEL', P .. 'duty', second) end
 end
 
--- By which words a worker serves queues that names only some of them here.
+-- The names and patterns that a worker serves, where this claim names only some of them.
 local function words()
-    local held = call_safe('HGET', P .. 'duty', claim.group)
-    local holder, written = match(type(held) == 'string' and held or '', '^(%S+) %d+ ,(%S+)$')
+    local text = call_safe('HGET', P .. 'duty', claim.group)
+    local holder, written = match(type(text) == 'string' and text or '', '^(%S+) %d+ ,(%S+)$')
     return holder == claim.worker and written or concat(registry.words(claim.worker), ',')
 end
 
--- Returns whether there is more to look at: the clock was set back, or a type was taken back, as nobody rang when one was set aside
--- while this worker had no duty.
+-- Returns whether there is more to do: the clock was set back, or a held type was taken back. Nobody rang when it became held while this
+-- worker had no duty.
 local function take_if_free(mine_still)
     local holder, till = duty_holder()
     if holder and holder ~= claim.worker then
@@ -95,7 +95,7 @@ local function take_if_free(mine_still)
     end
     local found = follow_clock()
     if not mine_still then leave_second() end
-    for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_all(queue) or found end
+    for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_held(queue) or found end
     past.mark()
     claim.duty_until = now + DUTY_US
     local wide = claim.has_option('w')
@@ -103,9 +103,9 @@ local function take_if_free(mine_still)
     return found
 end
 
--- The pacing duty: one worker of the group with a free executor keeps the timer and watches the queues. Who has none left
--- passes it on, and calls another as long as nobody has it; who has some takes it then. A worker that is far away calls another
--- when no more of its executors may wait long for a slot. Returns whether there is more to look at.
+-- The pacing duty: one worker of the group that has a free executor keeps the timer and watches the queues. A worker without a free executor
+-- passes the duty on, and calls another one as long as nobody has it. A worker that is far away calls another one when no more of its
+-- executors may wait long for a slot. Returns whether there is more to do.
 function claim_duty.decide(more, news)
     local mine_still = claim.duty_until > now and claim.duty_until <= now + DUTY_US
     if claim.free < 1 then
@@ -115,7 +115,7 @@ function claim_duty.decide(more, news)
     end
     if claim.free > 0 and claim.lacks_far() then bell.ring_spare(claim.group) end
     for _, queue in ipairs(news and claim.queues or {}) do
-        bell.ring(queue, claim.duty_until > 0 and claim.group or nil) -- the own duty has just looked
+        bell.ring(queue, claim.duty_until > 0 and claim.group or nil) -- its own group needs no bell: this claim has just served it
     end
     return more
 end

@@ -1,4 +1,4 @@
--- claim_faults: keys that hold something else than they should. A claim that meets one begins again without what needs it, so that it
+-- claim_faults: keys of a wrong kind. A claim that meets one begins again without what needs it, so that it
 -- stops nothing else; its name is answered. A key that should be a gate only closes that gate: see claim_meet.
 --
 --   of a queue  neither it nor its lanes are looked at

@@ -1,25 +1,25 @@
--- claim_halt: what is not to run now: queues that are paused, jobs that were cancelled, jobs of batches that are paused or cancelled;
--- and jobs of types that no worker runs, where such are to be dead.
+-- claim_halt: what must not run now: queues that are paused, jobs that were cancelled, jobs of batches that are paused or cancelled;
+-- and, with option d, jobs of types that no worker runs.
 --
 --   halted     hash: "q/<queue>" -> us: paused; "b/<batch>" -> "paused <us>" or "cancelled <us>"
---   cancelled  hash: id -> "waiting <us>" or "running <us>": its job ends where a claim meets it
+--   cancelled  hash: id -> "waiting <us>" or "running <us>": the job ends when a claim meets it
 --   aside:<batch>  list of "<lane>\n<entry>": jobs of a paused batch that a claim met
 --
--- A paused queue is not looked at, nor its lanes. A job that is not to run leaves its queue, or the head of its lane, before it takes
--- a slot: decided here, written by claim_commit.
+-- A paused queue is not served, nor are its lanes. A job that must not run leaves its queue, or the head of its lane, before it takes
+-- a slot. This file decides that; claim_commit writes it.
 --
 -- uses: body check claim_call claim_meet lease runs
 local claim_halt = {}
 
 local claim, meet = claim_call, claim_meet
 
-local TURN_MOST = 100  -- jobs that leave a lane in one turn of it: then others have theirs
-local LANES_MOST = 250 -- and all lanes in one claim: half of its budget, the rest is for the queues
+local TURN_MOST = 100  -- jobs that leave a lane in one turn, so that other lanes have theirs
+local LANES_MOST = 250 -- and that leave all lanes in one claim: half of its budget, so that the queues have the rest
 
 claim_halt.UNKNOWN = 'no handler for its type: no worker has run it for a minute'
 
-local batches    -- name -> 'paused', 'cancelled' or false, as far as they were met
-local any_jobs   -- is any job cancelled by its id?
+local batches  -- name -> 'paused', 'cancelled' or false, of those that were met
+local any_jobs -- is any job cancelled by its id?
 
 local function pause_queues()
     local fields, served = {}, {}
@@ -33,7 +33,7 @@ local function pause_queues()
     claim.queues = served
 end
 
--- Reads what is paused; returns the key that holds something else.
+-- Reads what is paused; returns what is wrong with a key.
 function claim_halt.begin()
     batches = {}
     if not claim.halts then return nil end
@@ -51,7 +51,7 @@ local function batch_state(name)
     return batches[name]
 end
 
--- May this entry not run? Then also the batch for which it stands aside; nil: it has ended.
+-- Must this job not run? Also the batch for which it is set aside; nil: it has ended.
 local function stops(entry)
     local attrs, at = lease.head_read(entry)
     local batch = lease.attr(attrs, 'b')
@@ -76,7 +76,7 @@ function claim_halt.is_unknown(s)
     return s.unknown
 end
 
--- A job at the head of a queue. True: it leaves.
+-- A job at the head of a queue. True: it must not run, and leaves.
 function claim_halt.from_queue(s, entry)
     local halted, batch = stops(entry)
     if not halted then return false end
@@ -85,8 +85,8 @@ function claim_halt.from_queue(s, entry)
     return true
 end
 
--- The next job of a lane that may run, as claim_meet.head; those before it leave. nil: there is none, or they are too many for
--- this turn.
+-- The next job of a lane that may run, as claim_meet.head; the jobs before it leave. nil: there is none, or too many would leave in this
+-- turn.
 function claim_halt.head(s, l, ahead)
     local entry = meet.head(l, ahead)
     if not claim.halts and s.mine then return entry end

@@ -1,4 +1,4 @@
--- claim_held: types that this worker cannot run. A type is set aside as a whole, until a claim comes that can run it.
+-- claim_held: types that this worker cannot run. A type is held as a whole, until a worker claims that can run it.
 --
 --   held:<queue>  sorted set: type -> ticket
 --
@@ -8,15 +8,15 @@ local claim_held = {}
 local claim, ring = claim_call, claim_ring
 
 -- s waits for a worker that can run it.
-function claim_held.set_aside(s, ticket)
+function claim_held.add(s, ticket)
     s.gone = false
-    claim.aside[#claim.aside + 1] = s.name
+    claim.held[#claim.held + 1] = s.name
     if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) == 1 then bell.ring(s.queue) end
 end
 
--- Takes a type that was set aside back, now that this worker can run it.
+-- Takes a held type back, now that this worker can run it.
 local function take_back(queue, name, ticket)
-    lane.look_at(queue, name, ticket)
+    lane.type_is_due(queue, name, ticket)
     call('ZREM', P .. 'held:' .. queue, name)
 end
 

@@ -6,7 +6,7 @@ local claim_lanes = {}
 local cache, claim, faults, halt, meet, park = claim_cache, claim_call, claim_faults, claim_halt, claim_meet, claim_park
 local ring, start, wait = claim_ring, claim_start, claim_wait
 
-local DUE_MOST = 64            -- gates looked at in one pass
+local DUE_MOST = 64            -- gates visited in one pass
 
 -- A job that its gates can never let start is dead.
 local function bury(s, l, entry, e, cost)
@@ -18,7 +18,8 @@ end
 
 -- Starts up to most jobs from the head of a lane. Returns how many; claim.stopped: the gate that stopped it.
 local function serve_lane(s, l, most, lane_ticket)
-    local n, ticket, to_read = 0, claim.visit.ticket, (most == 1 and 1 or start.likely(s, most)) + 1 -- those for which there are slots, and the one behind
+    local n, ticket = 0, claim.visit.ticket
+    local to_read = (most == 1 and 1 or start.likely(s, most)) + 1 -- those for which there are slots, and the one behind
     while n < most do
         local entry = halt.head(s, l, to_read)
         if not entry then break end
@@ -32,13 +33,13 @@ local function serve_lane(s, l, most, lane_ticket)
             local never = started == 0 and (meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost))
             if not never then return n end
             bury(s, l, entry, never, cost)
-            claim.stop(nil, nil, nil, false)
+            claim.go_on()
         end
     end
     return n
 end
 
-local function is_held(gates)
+local function has_hold(gates)
     for i = 1, #gates do
         if gates[i].hold_ticket then return true end
     end
@@ -48,7 +49,7 @@ end
 -- cost, and what closed gate of the type stopped it.
 local function serve_turn(s, l, others, most)
     local stopped, left_before, share = claim.stopped, claim.left_lanes, huge
-    local lane_ticket = is_held(l.gates) and ring.ticket(s, l) or nil
+    local lane_ticket = has_hold(l.gates) and ring.ticket(s, l) or nil
     if others then share = #s.type.weighted > 0 and ring.share(s, l.key) or 1 end
     local n = serve_lane(s, l, min(share, most), lane_ticket)
     local entry = meet.head(l, 1)
@@ -58,7 +59,7 @@ local function serve_turn(s, l, others, most)
     end
     if stopped.of_lane then
         wait.lane_sleeps(s, l, n > 0 and claim.next_ticket() or ring.ticket(s, l))
-        claim.stop(nil, nil, nil, false)
+        claim.go_on()
         return n, true
     end
     if others and n > 0 then
@@ -80,7 +81,7 @@ local function serve_round(s, most)
     while started < most and claim.budget > 0 do
         local l, others = ring.next_lane(s)
         if not l then
-            claim.stop(nil, nil, nil, false)
+            claim.go_on()
             return started, false
         end
         claim.budget = claim.budget - 1
@@ -100,7 +101,7 @@ end
 -- A type has its turn at an open gate, up to most jobs; claim.visit.started: how many of them started. Returns whether its ring is empty.
 local function run_type(s, most)
     local visit = claim.visit
-    claim.stop(nil, nil, nil, false)
+    claim.go_on()
     while true do
         ring.open(s, visit.alone and most - visit.started or 1)
         local n, stopped = serve_round(s, most - visit.started)
@@ -111,8 +112,8 @@ local function run_type(s, most)
     end
 end
 
--- Is a gate of s held for another, who may start at once? Then that one comes first.
-local function is_reserved(s)
+-- Is a gate of s held for another waiter, which may start at once? Then that one comes first.
+local function must_yield(s)
     for _, e in ipairs(s.gates) do
         local till = e.hold_ticket and gate.held_until(e, s.name, claim.visit.ticket) or 0
         if till > now and till <= now + claim.ahead then return true end
@@ -134,7 +135,7 @@ end
 local function serve_type(s, most, left_before)
     local gone = run_type(s, most)
     local could_more = not gone and not claim.stopped.gate
-    if wait.end_turn(s, gone) then return true, could_more end
+    if wait.end_visit(s, gone) then return true, could_more end
     local stuck = claim.visit.started == 0 and could_more
     if stuck and not s.has_faults then return true, claim.left_lanes > left_before end
     if stuck and not wait.pass_over(s) then return true, false end
@@ -160,14 +161,14 @@ local function serve_gate(queue, name, share, is_last)
         if faults.any and faults.of_type(s) then
             if not wait.pass_over(s) then return false end
         elseif not s.mine and not halt.is_unknown(s) then
-            wait.hold_aside(s)
+            wait.hold_type(s)
             if claim.visit.alone then return false end
         else
             if start.room(s) < 1 then
                 claim.starved = claim.starved or claim.kept < 1
                 return false
             end
-            if not is_last and is_reserved(s) then return nil end
+            if not is_last and must_yield(s) then return nil end
             local done, more = serve_type(s, share - started, left_before)
             started = started + claim.visit.started
             if done then return more end
@@ -187,7 +188,7 @@ local function wake_lanes(queue)
         if faults.any and faults.of_wait(queue, name) then
             wait.put_off_gate(queue, name)
         else
-            claim.waking = claim.waking - wait.wake_lanes(queue, name)
+            claim.waking = claim.waking - wait.wake_waiters(queue, name)
         end
     end
     wait.sleep_on(queue)

@@ -1,4 +1,4 @@
--- claim_meet: the types and lanes that a claim meets, with the gates that hold them.
+-- claim_meet: the types and lanes that a claim meets, with their gates.
 --
 -- uses: body check claim_cache claim_call gate rules slices types
 local claim_meet = {}
@@ -7,7 +7,7 @@ local cache, claim = claim_cache, claim_call
 
 local NONE = claim.NONE
 
--- A gate whose key holds something else is closed for a while.
+-- A gate whose key is of a wrong kind is closed for a while.
 local function load_gate(t, name, rule)
     local g = gate.load_safe(name, rule)
     if not g then

@@ -1,4 +1,4 @@
--- claim_queue: looking at the jobs of a queue.
+-- claim_queue: what becomes of the jobs of a queue: they start, are parked, or are dead.
 --
 -- uses: body claim_cache claim_call claim_faults claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text sign slices
 local claim_queue = {}
@@ -82,7 +82,7 @@ local function lane_is_clear(s, l)
 end
 
 -- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
-local function count_equal(s, jobs, i, most)
+local function count_equal_behind(s, jobs, i, most)
     most = min(most, claim.budget, #jobs - i + 1)
     if s.limited then most = body.names_cost(jobs[i]) and 1 or min(most, start.likely(s, most)) end
     local n = 1
@@ -96,12 +96,12 @@ local function count_equal(s, jobs, i, most)
 end
 
 -- Starts jobs[i] and those behind it that are equal; l nil: of a type without limits. Returns how many; claim.stopped: the gate that stopped it.
-local function start_equal(s, l, jobs, i, cost)
+local function start_with_equal(s, l, jobs, i, cost)
     local most = start.room(s)
     if claim.halts or s.keyed then -- each of them may have been cancelled, or have a lane of its own
         most = most > 0 and 1 or 0
     elseif most > 1 then
-        most = count_equal(s, jobs, i, most)
+        most = count_equal_behind(s, jobs, i, most)
     end
     local n = start.jobs(s, l, jobs, i, most, cost, claim.tick, claim.tick) -- nobody has come later than a job from the queue
     s.pulled = s.pulled + n
@@ -126,7 +126,7 @@ end
 -- dealt with; 0: it stays in the queue until an executor is free; nil: it must wait in its lane.
 local function start_or_bury(s, l, jobs, i)
     local cost = meet.cost(s, jobs[i])
-    local n = start_equal(s, l, jobs, i, cost)
+    local n = start_with_equal(s, l, jobs, i, cost)
     if n == 0 and claim.stopped.gate then
         local never = meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost)
         if not never then return nil end
@@ -138,18 +138,18 @@ end
 
 -- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were dealt with: started, parked, buried or
 -- put off; 0: it stays there until an executor is free for it.
-local function place_jobs(s, jobs, i)
+local function handle_jobs(s, jobs, i)
     local entry = jobs[i]
     if claim.halts and halt.from_queue(s, entry) then return 1 end
     if faults.any and faults.of_type(s) then return put_off(s, entry) end
     if s.direct == nil then s.direct = is_direct(s) end
-    if s.direct then return start_equal(s, nil, jobs, i, 1) end
+    if s.direct then return start_with_equal(s, nil, jobs, i, 1) end
     if not s.mine and halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
     local l = s.keyed and meet.lane(s, park.key_of(s, entry)) or s.lanes[''] or meet.lane(s, '')
     if faults.any and faults.of_lane(l) then return put_off(s, entry) end
     if s.mine and s.limited and lane_is_clear(s, l) then
-        local placed = start_or_bury(s, l, jobs, i)
-        if placed then return placed end
+        local handled = start_or_bury(s, l, jobs, i)
+        if handled then return handled end
         if not claim.stopped.of_lane then s.clear = false end -- a cheaper one of another key does not pass it
     end
     park.park(l, entry)
@@ -170,8 +170,8 @@ local function bury_huge(queue, item)
                            format('larger than %d bytes; of its %d the first %d are kept', BODY_MOST, #item, BODY_MOST))
 end
 
--- What becomes of jobs[i], as it stands in the queue; returns as place_jobs.
-local function place(queue, jobs, i)
+-- What becomes of jobs[i], as it stands in the queue; returns as handle_jobs.
+local function handle(queue, jobs, i)
     local item = jobs[i]
     if #item > KEPT_MOST then return bury_huge(queue, item) end
     local entry, at = sign.read(item)
@@ -182,31 +182,31 @@ local function place(queue, jobs, i)
         s, entry = meet.state(queue, name), read
     end
     jobs[i] = entry
-    return place_jobs(s, jobs, i)
+    return handle_jobs(s, jobs, i)
 end
 
--- Places jobs in their order as far as there is room; returns how many.
-local function place_all(queue, jobs)
+-- Handles jobs in their order as far as there is room; returns how many.
+local function handle_all(queue, jobs)
     local i = 1
     while i <= #jobs and claim.free + claim.prefetch >= 1 and claim.budget >= 1 do
-        local placed = place(queue, jobs, i)
-        if placed == 0 then break end
-        i, claim.budget = i + placed, claim.budget - placed
+        local handled = handle(queue, jobs, i)
+        if handled == 0 then break end
+        i, claim.budget = i + handled, claim.budget - handled
     end
     cache.take_used()
     return i - 1
 end
 
--- Looks at jobs from the head of the queue, which has so many, while there is room.
+-- Handles jobs from the head of the queue, which has so many, while there is room.
 function claim_queue.read(queue, length)
     local used, chunk, is_over = 0, claim.chunk, false
     while used < length and not is_over do
         local room = claim.free + claim.prefetch
         local jobs = slices.read('LRANGE', P .. 'queue:' .. queue, used, min(chunk, length - used), claim.load)
-        local placed = place_all(queue, jobs)
-        used = used + placed
+        local handled = handle_all(queue, jobs)
+        used = used + handled
         local left = claim.free + claim.prefetch
-        is_over = placed < #jobs or left < 1 or claim.budget < 1 or slices.is_full(claim.load)
+        is_over = handled < #jobs or left < 1 or claim.budget < 1 or slices.is_full(claim.load)
         chunk = min(1000, claim.budget, max(left, left == room and chunk * 2 or 16))
     end
     claim.used[queue], claim.more = used, claim.more or used < length

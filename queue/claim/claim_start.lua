@@ -96,7 +96,7 @@ local function take_later(s, l, most, cost, at, closed, lane_at, lane_closed)
     local till = claim.till(s)
     if lane_at > till then return claim.stop(cost, lane_closed, lane_at, true) end
     if at > till then return claim.stop(cost, closed, at, false) end
-    if most < 1 then return nil end
+    if most < 1 then return claim.go_on() end
     if lane_at > at then at = lane_at end
     cache.take_used()
     take(s.gates, at, 1, cost)
@@ -137,10 +137,9 @@ local function start_free(s, l, jobs, first, most)
 end
 
 -- Leases up to most equal jobs of a list, from the one at `first` on, each when all gates let it start: those that may at this moment, then
--- one after the other as the gates open. Returns how many; claim.stopped: the gate that stopped it. most is not more than room(); where that
--- is 0, the gates are only asked. l nil: of a type without limits.
+-- one after the other as the gates open. Returns how many; less than most: claim.stopped says why. most is not more than room(); where that is 0,
+-- the gates are only asked. l nil: of a type without limits.
 function claim_start.jobs(s, l, jobs, first, most, cost, ticket, lane_ticket)
-    claim.stopped.gate = nil
     if not s.limited then return start_free(s, l, jobs, first, most) end
     local started, at = take_slots(s, l, most, cost, ticket, lane_ticket)
     if not started then return 0 end

@@ -1,6 +1,6 @@
--- claim_wait: where types and lanes wait: at the gate that opens last. What is written here is written at once, to the new place
--- before it leaves the old one: a script that fails on the way leaves somebody at two places, never at none; whom it thought
--- to have emptied, restore() puts back.
+-- claim_wait: where types and lanes wait: at the gate that opens last. These functions write at once, to the new place before they remove
+-- the old one. So a script that fails on the way leaves a waiter at two places, never at none. restore() puts back lanes and types that such
+-- a script had emptied.
 --
 -- uses: check claim_cache claim_call claim_faults claim_meet claim_held claim_ring gate lane
 local claim_wait = {}
@@ -42,17 +42,17 @@ end
 
 local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' .. gate_name end
 
-local KEPT_US = 1500000 -- by then the worker has asked again
+local KEEP_US = 1500000 -- by then the worker has claimed again
 
--- A worker that has nothing else in flight waits until they open: nobody who was served later than that job comes before it.
+-- A worker that has nothing else in flight waits until they open: no waiter that was served later than that job comes before it.
 local function keep(gates, node, ticket)
     for _, e in ipairs(gates) do
-        if e.base then gate.hold(e, node .. '!', floor(ticket), now + KEPT_US) end
+        if e.base then gate.hold(e, node .. '!', floor(ticket), now + KEEP_US) end
     end
 end
 
--- All or none must not starve: a waiter that finds one of its gates closed holds the open ones against those served later than
--- itself, as long as that wastes less than one slot of theirs. A gate that counts what is in flight is not held.
+-- A job takes slots of all its gates or of none, and must not starve. So a waiter that finds one of its gates closed holds the open ones
+-- against waiters that were served later, as long as that wastes less than one slot of each. A gate that counts what is in flight is not held.
 local function hold_open(gates, cost, node, ticket, till)
     if claim.keeps then return keep(gates, node, ticket) end
     for _, e in ipairs(gates) do
@@ -66,8 +66,8 @@ end
 -- When a waiter is due: a job that its gates can never let start is due at once, and buried then.
 local function due_time(gates, cost, at) return at == huge and meet.unfit(gates, cost) and now or at end
 
--- Does a wait at the gate e end when somebody makes room there? Of what opens by time only where the jobs of s are known to give back
--- what they did not spend, or where it is no gate of a key.
+-- Can a wait at the gate e end because a job or a command makes room there? At a gate that opens by time only if jobs of s are known to give
+-- back what they did not spend, or if it is not the gate of a key.
 local function may_be_woken(s, e, at)
     local rule = e.base
     if not rule then return false end -- fixed
@@ -75,15 +75,15 @@ local function may_be_woken(s, e, at)
     return s.type.spends or not rule.by
 end
 
--- Somebody of the queue waits at the gate e until then: who makes room there before that, wakes it. Returns when it is due, where
--- nobody can.
+-- A type or lane of the queue waits at the gate e until then. Whatever makes room there before that wakes it. Returns when it is due
+-- otherwise.
 local function wait_at(s, e, at)
     if not may_be_woken(s, e, at) or lane.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
     claim.note_fault(check.wrong_kind('at:' .. e.name, 'set'))
     return min(at, now + claim.AGAIN_US)
 end
 
--- s joins those who wait at its gate e (nil: none is closed), which opens for it at that time.
+-- s joins the types that wait at its gate e (nil: none is closed), which opens for it at that time.
 local function wait_type(s, e, at, cost, ticket)
     local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
     call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
@@ -93,7 +93,7 @@ end
 
 -- The first lane of s joins its ring: s must wait somewhere.
 local function place_type(s, l, ticket)
-    if not s.mine then return held.set_aside(s, ticket) end
+    if not s.mine then return held.add(s, ticket) end
     local entry = meet.head(l, 1)
     local cost = entry and meet.cost(s, entry) or 1
     cache.take_used()
@@ -103,7 +103,7 @@ local function place_type(s, l, ticket)
     claim.soonest = min(claim.soonest, at)
 end
 
--- The type first: one that stands somewhere without lanes is found, lanes whose type stands nowhere are not.
+-- The type first: a type that waits without lanes is found, lanes whose type waits nowhere are not.
 local function join_ring(s, l, ticket)
     if ring.members(s) == 0 then place_type(s, l, ticket) end
     ring.join(s, l, ticket)
@@ -122,7 +122,7 @@ local function sleep(s, l, cost, e, at, ticket)
     claim.soonest = min(claim.soonest, at)
 end
 
--- A lane that has a job and stands nowhere.
+-- A lane that has a job and no place yet.
 function claim_wait.place_lane(s, l, ticket)
     l.gone = false
     local cost = meet.cost(s, meet.head(l, 1))
@@ -148,16 +148,16 @@ end
 
 local function first_opening(e) return e.fixed or gate.start(e, 1) end
 
--- The first of those who wait at a gate goes elsewhere.
+-- The first of the types that wait at a gate goes elsewhere.
 local function leave(s)
     local visit = claim.visit
     call('ZREM', wait_key(s.queue, visit.gate), s.name)
     if visit.alone then drop_wake(s.queue, visit.gate) end
 end
 
--- Not for this worker: aside, until one comes that can run it.
-function claim_wait.hold_aside(s)
-    held.set_aside(s, claim.visit.ticket)
+-- A type that this worker cannot run is held, until a worker comes that can.
+function claim_wait.hold_type(s)
+    held.add(s, claim.visit.ticket)
     leave(s)
 end
 
@@ -178,9 +178,9 @@ local function stay(s)
     set_wake(s.queue, visit.gate, at)
 end
 
--- A type has had its turn at a gate: its ring is empty (gone), or a gate of it is closed (claim.stopped), or it could start more, but for
--- executors. Returns whether that gate is now done with.
-function claim_wait.end_turn(s, gone)
+-- A type has had its turn at a gate: its ring is empty (gone), or one of its gates is closed (claim.stopped), or it could start more with more
+-- executors. Returns whether that gate is now done.
+function claim_wait.end_visit(s, gone)
     local visit, stopped = claim.visit, claim.stopped
     if gone then
         s.gone = true
@@ -204,7 +204,7 @@ function claim_wait.end_turn(s, gone)
         stay(s)
         return true
     end
-    set_wake(s.queue, visit.gate, min(claim.next_ticket(), now + 1000)) -- open still: behind the other due gates
+    set_wake(s.queue, visit.gate, min(claim.next_ticket(), now + 1000)) -- still open: behind the other due gates
     return false
 end
 
@@ -216,15 +216,15 @@ local function restore_type(s)
             restored = true
         end
     end
-    if restored and s.gone then lane.look_at(s.queue, s.name, now) end
+    if restored and s.gone then lane.type_is_due(s.queue, s.name, now) end
 end
 
--- The claim has failed and moves no job: lanes and types that it had emptied are to be looked at again.
+-- The claim has failed and moves no job: lanes and types that it had emptied are due again.
 function claim_wait.restore()
     for _, s in ipairs(claim.order) do pcall(restore_type, s) end
 end
 
--- A fault keeps a lane of a ring from being served: it sleeps for a while where it can, so that the others of its type need not.
+-- A fault keeps a lane of a ring from being served: it sleeps for a while, if it can, so that the other lanes of its type need not.
 function claim_wait.put_off_lane(s, l)
     for _, e in ipairs(l.gates) do
         if not faults.of_wait(s.queue, e.name) then
@@ -238,16 +238,16 @@ function claim_wait.put_off_lane(s, l)
     s.has_faults = true
 end
 
--- Nobody waits at that gate any more.
+-- No type waits at that gate any more.
 claim_wait.forget_gate = drop_wake
 
--- A fault keeps those who wait at a gate from being served: it is looked at again after a while.
+-- A fault keeps the waiters of a gate from being served: the gate is due again after a while.
 function claim_wait.put_off_gate(queue, name)
     if not find(name, '/', 1, true) then return set_wake(queue, name, now + claim.AGAIN_US) end
     call('ZADD', P .. 'sleep:' .. queue, us(now + claim.AGAIN_US), name)
 end
 
--- The first of those who wait at a gate cannot be served, and lets the others pass. False: none of them has started a job since the
+-- The first of the types that wait at a gate cannot be served, and lets the others pass. False: none of them has started a job since the
 -- last time.
 function claim_wait.pass_over(s)
     local room, name = claim.free + claim.prefetch, claim.visit.gate
@@ -267,18 +267,18 @@ function claim_wait.due_keys(queue, most)
     return call('ZRANGEBYSCORE', P .. 'sleep:' .. queue, '-inf', us(now + claim.ahead), 'LIMIT', 0, us(most))
 end
 
--- Those that were due have been looked at: when to look again.
+-- All that were due have been checked: sets when the next one is due.
 function claim_wait.sleep_on(queue)
     local first = call('ZRANGE', P .. 'sleep:' .. queue, 0, 0, 'WITHSCORES')
     if first[2] then set_wake(queue, '*', tonumber(first[2])) else drop_wake(queue, '*') end
 end
 
--- One who waits at a gate of a key that is due; closed: the gate has kept another. Returns whether it has left, and whether the gate is
--- closed for those behind. Where jobs may have another key than their lane, the gate says nothing of them: the ring is where they are
--- sorted.
+-- A lane that waits at a due gate of a key; closed: the gate was closed for a lane before it. Returns whether it has left, and whether the
+-- gate is closed for the lanes behind it. Where jobs may have another key than their lane, the gate says nothing about them: they are sorted
+-- in the ring.
 local function wake_lane(queue, name, node, ticket, closed)
     local type_name, key = node:match('^([^/]+)/(.*)$')
-    if not type_name then -- not of ours
+    if not type_name then -- not Weir's
         call('ZREM', wait_key(queue, name), node)
         return true, closed
     end
@@ -290,7 +290,7 @@ local function wake_lane(queue, name, node, ticket, closed)
         return false, closed
     end
     local at, last = now, nil
-    -- 1: its job may need more, and is looked at then
+    -- 1: its job may cost more, and is checked in its turn
     if not s.resorts then at, last = meet.opens(l.gates, 1, l.node, ticket, now) end
     if at > now + claim.ahead and last.name == name then
         call('ZADD', P .. 'sleep:' .. queue, score(wait_at(s, last, at)), name)
@@ -301,8 +301,8 @@ local function wake_lane(queue, name, node, ticket, closed)
     return true, closed
 end
 
--- A gate of a key is due: its first waiters go back to the rings of their types, or wait where it opens last. Returns how many.
-function claim_wait.wake_lanes(queue, name)
+-- A gate of a key is due: its first lanes go back to the rings of their types, or wait at the gate that opens last. Returns how many.
+function claim_wait.wake_waiters(queue, name)
     local W = wait_key(queue, name)
     local waiters = call('ZRANGE', W, 0, 15, 'WITHSCORES')
     local woken, closed, left = 0, false, nil

@@ -19,7 +19,7 @@ function doctor_repair.place(name, family)
     local is_lane = family == 'lane'
     local place = is_lane and 'ring:' .. queue .. '/' .. kind or 'wait:' .. queue .. '/-'
     local others = doctor_judge.places(family, name, true)
-    if is_lane then call('ZADD', P .. place, us(now), key) else lane.look_at(queue, kind, now) end
+    if is_lane then call('ZADD', P .. place, us(now), key) else lane.type_is_due(queue, kind, now) end
     for _, other in ipairs(others) do
         if other.key ~= place then call('ZREM', P .. other.key, other.member) end
     end

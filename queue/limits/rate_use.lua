@@ -45,7 +45,7 @@ local function leave_gates(name, limits)
             local wait = P .. 'wait:' .. queue .. '/' .. gate_name
             local ticket = call('ZSCORE', wait, name)
             if ticket then
-                lane.look_at(queue, name, tonumber(ticket))
+                lane.type_is_due(queue, name, tonumber(ticket))
                 bell.ring(queue)
                 call('ZREM', wait, name)
                 if call('EXISTS', wait) == 0 then call('ZREM', P .. 'wake:' .. queue, gate_name) end

@@ -130,7 +130,7 @@ local function of_ring(from, name)
         lane.leave_ring(queue, name, key)
     end
     if call('EXISTS', P .. ring) == 0 then return '' end
-    lane.look_again(queue, name, '')
+    lane.gates_are_due(queue, name, '')
     return '0'
 end
 
@@ -143,7 +143,7 @@ local function of_gate(gate_name)
             if gone then
                 lane.leave_gate(queue, gate_name, node)
             elseif removes then
-                lane.look_at_gate(queue, gate_name)
+                lane.gate_is_due(queue, gate_name)
                 return false
             end
         end

@@ -1,5 +1,5 @@
 -- ends: what is counted and released when a job ends for good: its batch has one more that has ended, its unique lock is free.
--- Jobs are moved in the same call, so but for burying nothing here may fail: what holds something else counts nothing.
+-- Jobs are moved in the same call, so nothing here may fail except burying: a key of a wrong kind counts nothing.
 --
 --   batch:<name>   hash: total (jobs it was given), done, dead, cancelled (those that have ended), failed (attempts), created, sealed
 --                  (us: no more will come), then ("queue type": what to enqueue when all have ended), fired (us: that was

@@ -1,19 +1,19 @@
--- lane: the jobs of one (queue, type, key) that were looked at and denied, first in first out; and where they wait.
+-- lane: the jobs of one (queue, type, key) that were denied, first in first out; and where they wait.
 --
 --   ring:<queue>/<type>   the type's lanes whose key gates are open: key -> ticket
---   wait:<queue>/<gate>   who waits at a gate: types, by name, at one for all keys; lanes, as <type>/<key>, at one of a key
+--   wait:<queue>/<gate>   what waits at a gate: types, by name, at one for all keys; lanes, as <type>/<key>, at one of a key
 --   sleep:<queue>         when the gates open at which lanes wait
 --   wake:<queue>          when the gates open at which types wait; and `*`, as long as a lane sleeps: not later than the first of sleep
 --   held:<queue>          due types that no worker which looked can run
---   at:<gate>             queues in which somebody waits at a gate, to be woken when somebody else makes room there: always where only
+--   at:<gate>             queues that have a type or lane waiting at a gate, to be woken when something makes room there: always if only
 --                         that opens it. A queue leaves when it is woken
 --   opened                gates that have room while not all of their queues are woken yet
 --
 -- A ticket is the time of the last service: the least recently served comes first. A lane is not empty exactly when it is in
 -- its ring or waits at one gate; a ring is not empty exactly when its type waits at one gate or is held. The gate `-` is
--- always open: there waits who is to be looked at anew, and types that no gate for all keys holds.
+-- always open: types wait there that must be checked again, and types without a gate for all keys.
 --
--- What is written here are the moves that know no gates; claim decides who waits where.
+-- These functions move jobs without asking gates; claim decides what waits where.
 --
 -- uses: bell body check lease gate registry types
 local lane = {}
@@ -33,14 +33,14 @@ function lane.parked(kind)
     return max(0, lease.counted(s[1]) + lease.counted(s[2]) - lease.counted(s[3]))
 end
 
--- Has the next claim look at a type whose ring is not empty.
-function lane.look_at(queue, kind, ticket)
+-- The next claim serves a type, whose ring is not empty.
+function lane.type_is_due(queue, kind, ticket)
     call('ZADD', P .. 'wait:' .. queue .. '/-', us(ticket), kind)
     call('ZADD', P .. 'wake:' .. queue, us(now), '-')
 end
 
--- Those who wait at a gate are looked at: when it opens for the first of them may have changed.
-function lane.look_at_gate(queue, name)
+-- The next claim checks a gate at which types or lanes wait: when it opens for the first of them may have changed.
+function lane.gate_is_due(queue, name)
     local asleep = find(name, '/', 1, true)
     if call('ZADD', P .. (asleep and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), name) == 1 and asleep then
         call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(now), '*')
@@ -48,8 +48,8 @@ function lane.look_at_gate(queue, name)
 end
 
 -- Another job is now the first of a lane that waits, or of the lanes of a type (key '').
-function lane.look_again(queue, kind, key)
-    for _, spec in ipairs(types.specs(kind, key)) do lane.look_at_gate(queue, spec.name) end
+function lane.gates_are_due(queue, kind, key)
+    for _, spec in ipairs(types.specs(kind, key)) do lane.gate_is_due(queue, spec.name) end
 end
 
 -- May the jobs of a type stand in lanes of keys that were found by another path?
@@ -58,17 +58,17 @@ local function resorts(kind)
     return t.path and t.lanes and t.lanes ~= t.path
 end
 
-local function join_ring(queue, kind, key, ticket)
+local function put_in_ring(queue, kind, key, ticket)
     local ring = P .. 'ring:' .. queue .. '/' .. kind
     call('ZADD', ring, us(ticket), key)
     registry.add(queue)
     if find(queue, '!', 1, true) then call('ZADD', P .. 'alone', '0', queue) end
-    if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.look_at(queue, kind, now) end
+    if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.type_is_due(queue, kind, now) end
 end
 
 -- A job goes to the tail of a lane.
 function lane.append(queue, kind, key, entry)
-    if call('RPUSH', P .. 'lane:' .. queue .. '/' .. kind .. '/' .. key, entry) == 1 then join_ring(queue, kind, key, now) end
+    if call('RPUSH', P .. 'lane:' .. queue .. '/' .. kind .. '/' .. key, entry) == 1 then put_in_ring(queue, kind, key, now) end
 end
 
 -- Puts entries back at the head of their lane, in their order.
@@ -80,13 +80,13 @@ function lane.give_back(name, entries)
     push('LPUSH', P .. 'lane:' .. name, reversed)
     lease.count(kind, 'returned', #entries)
     if waits then
-        if types.load(kind).own_costs or body.names_cost(entries[1]) or resorts(kind) then lane.look_again(queue, kind, key) end
+        if types.load(kind).own_costs or body.names_cost(entries[1]) or resorts(kind) then lane.gates_are_due(queue, kind, key) end
         return
     end
-    join_ring(queue, kind, key, now)
+    put_in_ring(queue, kind, key, now)
 end
 
--- A type whose ring is empty leaves the gate at which it waits: that is looked at for those behind it.
+-- A type whose ring is empty leaves the gate at which it waits. The gate is due for the types behind it.
 local function leave_gates(queue, kind)
     if call('ZREM', P .. 'held:' .. queue, kind) == 1 then return end
     for _, name in ipairs(call('ZRANGE', P .. 'wake:' .. queue, '0', '-1')) do
@@ -95,7 +95,7 @@ local function leave_gates(queue, kind)
             if call('EXISTS', waiting) == 0 then
                 call('ZREM', P .. 'wake:' .. queue, name)
             else
-                lane.look_at_gate(queue, name)
+                lane.gate_is_due(queue, name)
             end
             return
         end
@@ -127,18 +127,18 @@ function lane.leave_gate(queue, name, node)
     forget_share(queue, node:match('^([^/]+)/(.*)$'))
 end
 
--- A job of a lane is not to run any more: if it is the first, the next claim is to meet it. A lane that sleeps goes to its ring.
+-- A job of a lane must not run any more: if it is the first, the next claim meets it. A lane that sleeps goes to its ring.
 function lane.wake(queue, kind, key)
     local node = kind .. '/' .. key
     for _, spec in ipairs(types.specs(kind, key)) do
         local ticket = call('ZSCORE', P .. 'wait:' .. queue .. '/' .. spec.name, node)
         if ticket then
-            join_ring(queue, kind, key, tonumber(ticket))
+            put_in_ring(queue, kind, key, tonumber(ticket))
             stop_waiting(queue, spec.name, node)
             break
         end
     end
-    lane.look_again(queue, kind, '')
+    lane.gates_are_due(queue, kind, '')
 end
 
 local function granted_before(a, b) return a.turn < b.turn or a.turn == b.turn and a.index < b.index end
@@ -162,8 +162,8 @@ local opened = {} -- gates, in this call
 
 local function forget_opened() opened = {} end
 
--- Somebody of the queue waits at a gate until another makes room there. by_time: it opens without that too, if later. False: its key
--- holds something else.
+-- A type or lane of the queue waits at a gate until something makes room there. by_time: it also opens without that, but later. False: its
+-- key is of a wrong kind.
 function lane.wait_at(queue, name, by_time)
     local at = P .. 'at:' .. name
     if type(call_safe('SADD', at, queue)) ~= 'number' then return false end
@@ -172,7 +172,7 @@ function lane.wait_at(queue, name, by_time)
     return true
 end
 
--- A gate has room again: lane.wake_opened wakes those who wait there.
+-- A gate has room again: lane.wake_opened wakes what waits there.
 function lane.opened(name)
     if #opened == 0 then at_next_call(forget_opened) end
     if opened[name] then return end
@@ -187,14 +187,14 @@ local function wake_at(queue, name)
     return true
 end
 
--- At most `most` queues that wait at a gate, by chance; they leave its list.
+-- At most `most` queues that wait at a gate, chosen at random; they leave its list.
 local function take_waiting(name, most)
     local queues = call_safe('SPOP', P .. 'at:' .. name, digits(most))
     return queues.err and {} or queues
 end
 
--- Who waits at the gates that were opened is due, and the groups that serve them are woken. What is too much for one call is left to
--- the next one that opens a gate, and to heartbeats (rest). Returns whether something is.
+-- Makes due what waits at the gates that were opened, and wakes the groups that serve it. What is too much for one call is left to
+-- the next one that opens a gate, and to heartbeats (rest). Returns whether something is left.
 function lane.wake_opened(rest)
     if #opened == 0 and not rest then return false end
     local left = call_safe('SPOP', P .. 'opened', digits(WOKEN_MOST))
@@ -215,7 +215,7 @@ function lane.wake_opened(rest)
     return more
 end
 
--- A lease ends: gives back what its token says it took of concurrency gates. What holds something else counts nothing.
+-- A lease ends: gives back what its token says it took of concurrency gates. A key of a wrong kind counts nothing.
 function lane.release(token)
     for name in lease.gates_of(token) do
         if not check.wrong_kind('gate:' .. name, 'string') then

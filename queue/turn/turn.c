@@ -53,7 +53,7 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add_int(a, call->turn);
     args_add_int(a, call->free);
     args_add_int(a, call->prefetch);
-    args_add_int(a, call->look);
+    args_add_int(a, call->chunk);
     args_add_int(a, call->duty_until_us);
     args_add_int(a, call->ahead_us);
     args_add_int(a, call->far);
@@ -212,7 +212,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->alone = reply_int(at[13], 0) != 0;
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
-    claim->aside = read_words(at[7], &words, &claim->aside_count);
+    claim->held = read_words(at[7], &words, &claim->held_count);
     claim->broken = read_words(at[8], &words, &claim->broken_count);
     claim->paused = read_words(at[9], &words, &claim->paused_count);
     claim->faults = read_words(at[10], &words, &claim->fault_count);

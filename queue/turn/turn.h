@@ -26,7 +26,7 @@ struct claim_call {
     int64_t turn;
     int free;              /* idle executors */
     int prefetch;          /* jobs without a limit that may be leased beyond those */
-    int look;              /* jobs of a queue to read at first, 1 to 1000 */
+    int chunk;             /* jobs of a queue to read at first, 1 to 1000 */
     int64_t duty_until_us; /* as the last claim answered */
     int64_t
         ahead_us; /* how far ahead slots may be granted, at most GATE_AHEAD_MOST_US; 0: as to a near worker */
@@ -63,10 +63,12 @@ struct claim {
     size_t lease_count, lease_capacity;
     struct span *words; /* the lists below point here */
     size_t word_capacity;
-    const struct span *limits, *aside, *broken; /* limits: type, "limit=rules|limit=rules ...", type ... */
-    const struct span *paused;                  /* queues that it was asked to serve, and did not */
-    const struct span *faults;                  /* what is wrong with keys that hold something else */
-    size_t limit_count, aside_count, broken_count, paused_count, fault_count;
+    const struct span *limits; /* type, "limit=rules|limit=rules ...", type ... */
+    const struct span *held;   /* types that wait from now on for a worker that can run them */
+    const struct span *broken; /* limits whose rules cannot be read */
+    const struct span *paused; /* queues that it was asked to serve, and did not */
+    const struct span *faults; /* what is wrong with keys of a wrong kind */
+    size_t limit_count, held_count, broken_count, paused_count, fault_count;
 };
 
 /* Reads "@attempts,interrupted,throttled<attrs>;{...}", or the body alone, into those members of lease. */

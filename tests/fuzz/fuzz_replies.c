@@ -69,8 +69,8 @@ static void read_claim(const struct redisReply *r)
     }
     for (size_t i = 0; i < claim.limit_count; i++)
         touch(claim.limits[i]);
-    for (size_t i = 0; i < claim.aside_count; i++)
-        touch(claim.aside[i]);
+    for (size_t i = 0; i < claim.held_count; i++)
+        touch(claim.held[i]);
     for (size_t i = 0; i < claim.broken_count; i++)
         touch(claim.broken[i]);
     for (size_t i = 0; i < claim.paused_count; i++)
