@@ -9,6 +9,7 @@
 
 #define NEXT_COUNT 5 /* occurrences that are shown */
 #define ATTEMPTS_MOST 1000000
+#define WAITS_US 2000000 /* so long after an occurrence a worker that is there has seen it */
 
 static int run_schedule(struct cli *cli, int argc, char **argv);
 
@@ -74,10 +75,10 @@ static void put_wrong(FILE *to, const json_t *doc, int64_t now_us)
     const char *error = json_string_value(json_object_get(doc, "error"));
 
     output_to(to, "%s",
-              error                  ? error
-              : !json_is_number(at)  ? "never again; replace it: weir schedule add"
-              : micros(at) <= now_us ? "due: waits for a worker"
-                                     : "");
+              error                             ? error
+              : !json_is_number(at)             ? "never again; replace it: weir schedule add"
+              : micros(at) <= now_us - WAITS_US ? "due: waits for a worker"
+                                                : "");
 }
 
 static const struct column columns[] = {
@@ -123,7 +124,7 @@ static void put_next(FILE *to, const json_t *doc, int64_t now_us)
                 fputc('\n', to);
             output_to(to, "%s", format_when(now_us, us, when));
             put_there(to, zone, name, us);
-            if (!i && us <= now_us)
+            if (!i && us <= now_us - WAITS_US)
                 output_to(to, "; due: waits for a worker");
         }
     zone_free(zone);
