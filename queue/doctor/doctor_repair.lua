@@ -53,8 +53,6 @@ function doctor_repair.slots(name, _, _, _, leases)
     local _, rule = doctor_slots.says(name)
     gate.recount(name, rule, leases)
     gate.save()
-    lane.opened(name)
-    lane.wake_opened()
     return 'it counts them again'
 end
 
