@@ -113,7 +113,9 @@ static void serve(int listener, const char *socket, const struct service_kind *k
     for (;;) {
         int fd = accept(listener, NULL, NULL);
 
-        if (fd >= 0 && fork() == 0)
+        if (fd < 0)
+            continue;
+        if (fork() == 0)
             serve_one(fd, socket, kind);
         close(fd);
     }

@@ -134,7 +134,7 @@ static int check_reach(struct setup *s)
 
 /* ---- What INFO says */
 
-/* Adds what INFO does not say: how many replicas must be in sync for a write, 1 where that cannot be seen; 
+/* Adds what INFO does not say: how many replicas must be in sync for a write, 1 where that cannot be seen;
  * whether users may change settings (weir_config is "refused" or "missing" when not), and the service. */
 static char *read_info(struct setup *s)
 {
