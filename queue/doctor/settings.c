@@ -48,15 +48,15 @@ void settings_todo(const char *info, const char *parameter, char *out, size_t si
 {
     const struct service *service = service_of(info);
     char config[32];
+    bool is_free = info_text(info, "weir_config", config, sizeof config) && !*config;
 
-    info_text(info, "weir_config", config, sizeof config);
     if (service && service->settings)
         snprintf(out, size, "set %s in %s", parameter, service->settings);
     else if (strcmp(config, "missing") == 0)
         snprintf(out, size, "set %s in the console of your service, which has no CONFIG", parameter);
     else
         snprintf(out, size, "redis-cli CONFIG SET %s, and the same in redis.conf%s", parameter,
-                 *config ? "; at a managed service, in its console" : "");
+                 is_free ? "" : "; at a managed service, in its console");
 }
 
 static int check(const char *info, struct error *e)
