@@ -675,6 +675,9 @@ static void test_leases_of_nobody_return(void **state)
     assert_true(seen.leased > 0);
     free(redis_text("ZREM", PREFIX "workers", "w"));
     expect_finding("w", "worker w is not in workers");
+    assert_false(tells("slots")); /* its leases hold theirs */
+    examine(true);
+    assert_false(tells("slots"));
     repair("w");
     must(turns_adopt("x", "", NULL, 0, ask.queues, NULL));
     assert_int_equal(pass("x", LEASE_US), seen.leased);

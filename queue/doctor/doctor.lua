@@ -8,7 +8,7 @@
 --       page said; none to begin)
 -- role: viewer
 -- reply: JSON: next: the cursor, unless this was the last page; bytes that were read; keys of ours; places; suspects: things to look
---        at again; found: what needs no second look, as doctor_faults.find says it; sums: by type lanes, leased, later (jobs in
+--        at again; gates: the same of those that count jobs in flight; found: what needs no second look, as doctor_faults.find says it; sums: by type lanes, leased, later (jobs in
 --        lanes, leased, and in later), before (its counters, where place is types)
 -- writes: nothing
 -- uses: doctor_faults doctor_judge lease rates slices
@@ -22,10 +22,13 @@ local page, listed -- of this call
 
 local function keep(list, what) page[list][#page[list] + 1] = what end
 
-local function suspect(thing)
-    if not listed[thing] then keep('suspects', thing) end
-    listed[thing] = true
+local function keep_once(list, what)
+    if not listed[what] then keep(list, what) end
+    listed[what] = true
 end
+
+local function suspect(thing) keep_once('suspects', thing) end
+local function keep_gate(name) keep_once('gates', 'slots ' .. name) end
 
 -- Does that thing seem wrong?
 local function look_at(family, name)
@@ -97,7 +100,7 @@ function member.active(_, token)
     if not of_lane then return keep('found', note('token', sub(token, 1, 200))) end
     local _, kind = lease.lane_parts(of_lane)
     sum(kind, 'leased', 1)
-    for name in lease.gates_of(token) do suspect('slots ' .. name) end
+    for name in lease.gates_of(token) do keep_gate(name) end
 end
 
 -- One page of the members of a key; returns the next cursor.
@@ -165,7 +168,7 @@ function also.gate(name)
     local rule, first = match(call('GETRANGE', P .. 'gate:' .. name, '0', '199'), '^%d+ %d+ %S+ %S+ (%S+) (%d+)')
     local counts = rule and find(rule, 'concurrency:', 1, true) == 1
     local flight = counts and first or match(call('GETRANGE', P .. 'gate:' .. name, '-20', '-1'), '~(%d+)$')
-    if flight and flight ~= '0' then suspect('slots ' .. name) end
+    if flight and flight ~= '0' then keep_gate(name) end
 end
 
 local function look_at_parts(key, family, rest, kind)
@@ -197,7 +200,7 @@ local function doctor(ARGV)
     end
     local family, _, kind = key_parts(place)
     if place ~= '' and not member[family or ''] then return refuse('doctor: %s is not a place', place) end
-    page, listed = {bytes = 0, keys = 0, places = {}, suspects = {}, found = {}, sums = {}}, {}
+    page, listed = {bytes = 0, keys = 0, places = {}, suspects = {}, gates = {}, found = {}, sums = {}}, {}
     local last = '0'
     if place == '' then
         last = look_at_keys(cursor, most)

@@ -36,12 +36,13 @@ struct sweep {
     int64_t now_us;
     bool repair;
     struct doctor *d;
-    int page;                    /* keys, members or suspects to ask for at once */
-    const char *place;           /* that is gone through; "": all keys */
-    int64_t begun_us;            /* the last call */
-    json_t *places;              /* to be gone through */
-    json_t *suspects;            /* "family name" */
-    json_t *types;               /* what was found of each type, as doctor.lua's sums */
+    int page;          /* keys, members or suspects to ask for at once */
+    const char *place; /* that is gone through; "": all keys */
+    int64_t begun_us;  /* the last call */
+    json_t *places;    /* to be gone through */
+    json_t *suspects,
+        *gates;    /* "family name"; gates: judged last, when all workers that have leases are registered */
+    json_t *types; /* what was found of each type, as doctor.lua's sums */
     struct told found, repaired; /* in this pass; in all of them */
     size_t repaired_before;      /* this pass */
     bool no_memory, broken;
@@ -241,6 +242,7 @@ static int take_page(const json_t *page, void *arg)
     s->keys += answer_int(page, "keys");
     keep(s, s->places, json_object_get(page, "places"));
     keep(s, s->suspects, json_object_get(page, "suspects"));
+    keep(s, s->gates, json_object_get(page, "gates"));
     tell_all(s, json_object_get(page, "found"));
     if (s->repair)
         add_sums(s, json_object_get(page, "sums"));
@@ -284,6 +286,7 @@ static void begin_pass(struct sweep *s)
     json_object_clear(s->found.by_fault);
     json_object_clear(s->types);
     json_array_clear(s->places);
+    json_array_clear(s->gates);
     s->repaired_before = s->repaired.all;
     s->keys = 0;
     s->broken = false;
@@ -300,6 +303,10 @@ static int look_at_all(struct sweep *s)
         status = look_at(s, "");
     for (size_t i = 0; status == 0 && i < json_array_size(s->places); i++)
         status = look_at(s, json_string_value(json_array_get(s->places, i)));
+    if (status == 0)
+        status = judge(s);
+    if (!json_object_get(s->found.by_fault, "worker-unlisted"))
+        keep(s, s->suspects, s->gates);
     suspect_counters(s);
     return status == 0 ? judge(s) : status;
 }
@@ -344,11 +351,12 @@ int doctor_structures(struct weir *w, int64_t now_us, bool repair, struct doctor
                       .page = PAGE_BEGIN,
                       .places = json_array(),
                       .suspects = json_array(),
+                      .gates = json_array(),
                       .types = json_object(),
                       .found = {json_object(), json_object(), 0},
                       .repaired = {json_object(), json_object(), 0}};
-    json_t *const all[] = {s.places,           s.suspects,         s.types, s.found.by_text, s.found.by_fault,
-                           s.repaired.by_text, s.repaired.by_fault};
+    json_t *const all[] = {s.places,        s.gates,          s.suspects,         s.types,
+                           s.found.by_text, s.found.by_fault, s.repaired.by_text, s.repaired.by_fault};
     int status;
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
