@@ -95,14 +95,24 @@ $(BUILD)/tests/versions/scripts.c: core/script/embed.sh $(LUA) tests/versions/ve
 	@mkdir -p $(@D)
 	core/script/embed.sh $(LUA) tests/versions/version.lua > $@
 
-$(BUILD)/tests/versions/scripts.o: $(BUILD)/tests/versions/scripts.c
+# And as one that writes the next format of the data.
+$(BUILD)/tests/versions/newer.c: core/script/embed.sh $(LUA)
+	@mkdir -p $(@D)
+	sed -E 's/^(local FORMAT_(NEWEST|WRITTEN)) = .*/\1 = 2/' core/script/base.lua > $(@:.c=.lua)
+	BASE=$(@:.c=.lua) core/script/embed.sh $(LUA) > $@
+
+$(BUILD)/tests/versions/%.o: $(BUILD)/tests/versions/%.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(BUILD)/tests/versions/other: $(BUILD)/tests/test_versions.o $(TEST_HELPERS) $(BUILD)/tests/versions/scripts.o \
-  $(filter-out $(BUILD)/gen/scripts.o,$(LIB_OBJECTS))
+OTHER_PARTS = $(BUILD)/tests/test_versions.o $(TEST_HELPERS) $(filter-out $(BUILD)/gen/scripts.o,$(LIB_OBJECTS))
+
+$(BUILD)/tests/versions/other: $(BUILD)/tests/versions/scripts.o $(OTHER_PARTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
-$(BUILD)/tests/test_versions: | $(BUILD)/tests/versions/other
+$(BUILD)/tests/versions/newer: $(BUILD)/tests/versions/newer.o $(OTHER_PARTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
+
+$(BUILD)/tests/test_versions: | $(BUILD)/tests/versions/other $(BUILD)/tests/versions/newer
 
 # ---- Chaos: ten workers and a fault each second, chosen by SEED, for TIME seconds; tests/test_chaos.c
 

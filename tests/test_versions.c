@@ -32,16 +32,18 @@ static int close_stage(void **state)
     return 0;
 }
 
-/* Of this version, or of the other. */
-static pid_t start(struct stage *s, int number, bool other)
+#define OTHER "tests/versions/other" /* other scripts */
+#define NEWER "tests/versions/newer" /* the next format of the data */
+
+/* Of this version (NULL), or of another. */
+static pid_t start(struct stage *s, int number, const char *other)
 {
     char name[24], trace[40], program[200];
 
     snprintf(name, sizeof name, "worker%d", number);
     snprintf(trace, sizeof trace, "trace=%d.trace", number);
-    snprintf(program, sizeof program, "program=%s", built("tests/versions/other"));
-    return stage_actor(s, name, "types=timed,keyed", "executors=4", "lease=1", trace,
-                       other ? program : "program=/proc/self/exe", NULL);
+    snprintf(program, sizeof program, "program=%s", other ? built(other) : "/proc/self/exe");
+    return stage_actor(s, name, "types=timed,keyed", "executors=4", "lease=1", trace, program, NULL);
 }
 
 /* More than two workers have executors for. */
@@ -107,7 +109,7 @@ static void two_versions_side_by_side(void **state)
     struct verdict v;
 
     for (int i = 0; i < 4; i++)
-        workers[i] = start(s, i, i % 2);
+        workers[i] = start(s, i, i % 2 ? OTHER : NULL);
     stage_await_workers(s, 4);
     assert_int_equal(libraries(s), 2);
     enqueue_all(s);
@@ -116,7 +118,7 @@ static void two_versions_side_by_side(void **state)
         kill(workers[i], SIGKILL);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(program_end(workers[i]), 1000 + SIGKILL);
-        workers[4 + i] = start(s, 4 + i, true);
+        workers[4 + i] = start(s, 4 + i, OTHER);
     }
     await(history_count(s, "effect", -1) >= JOBS / 2);
     assert_int_equal(stage_end(workers[2]), 0);
@@ -131,14 +133,14 @@ static void two_versions_side_by_side(void **state)
 static void another_format(void **state)
 {
     struct stage *s = *state;
-    pid_t early = start(s, 0, false), late;
+    pid_t early = start(s, 0, NULL), late;
 
     stage_await_workers(s, 1);
     await(server_number(&s->server, "HGET", stage_key(s, "about"), "format", NULL) == 1);
     free(server_ask(&s->server, "HSET", stage_key(s, "about"), "format", "2", NULL));
     stage_enqueue(s, "timed", NULL, 0, 1);
     await(history_count(s, "effect", 0) == 1); /* it goes on as long as it is connected */
-    late = start(s, 1, true);
+    late = start(s, 1, OTHER);
     assert_int_equal(program_end(late), 78);
     await_text(s->server.folder, "worker1.err",
                "format: the data of this namespace have format 2, and this version of Weir reads 1");
@@ -146,11 +148,70 @@ static void another_format(void **state)
     assert_int_equal(program_end(early), 78);
 }
 
+static void expect_to_say_so(struct stage *s, const char *command)
+{
+    struct outcome o;
+
+    run_in(&o, NULL, built("weir"), command, "--redis", s->server.url, "--namespace", s->ns, NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(
+        strstr(o.err, "format: the data of this namespace have format 2, and this version of Weir reads 1"));
+}
+
+/* A version begins that writes the next format: the others end what they run, take no more, and say so. Nothing is lost or buried;
+ * producers of this version go on, and what they enqueue is run. */
+static void a_newer_format(void **state)
+{
+    struct stage *s = *state;
+    pid_t early = start(s, 0, NULL), newer, late;
+
+    stage_await_workers(s, 1);
+    stage_enqueue(s, "timed", "{\"wait\":\"go\"}", 0, 1);
+    await(history_count(s, "begin", 0) == 1);
+    newer = start(s, 1, NEWER);
+    await(server_number(&s->server, "EXISTS", stage_key(s, "format:2"), NULL) == 1);
+    assert_int_equal(server_number(&s->server, "HGET", stage_key(s, "about"), "oldest", NULL), 1);
+    stage_enqueue(s, "timed", "{\"fail\":1,\"after\":0.1}", 1, 20);
+    await_text(s->server.folder, "worker0.err", "have format 2");
+    write_text(s->server.folder, "go", "");
+    assert_int_equal(program_end(early), 78);
+    assert_int_equal(history_count(s, "effect", 0), 1);
+    late = start(s, 2, NULL);
+    assert_int_equal(program_end(late), 78);
+    expect_to_say_so(s, "status");
+    expect_to_say_so(s, "doctor");
+    stage_await_done(s, 21);
+    assert_int_equal(stage_end(newer), 0);
+}
+
+/* The old version again: what it does not read it leaves alone, until the newer one is back. */
+static void and_back_again(void **state)
+{
+    struct stage *s = *state;
+    pid_t newer = start(s, 0, NEWER), older;
+
+    await(server_number(&s->server, "EXISTS", stage_key(s, "format:2"), NULL) == 1);
+    stage_enqueue(s, "timed", NULL, 0, 1);
+    await(history_count(s, "effect", 0) == 1);
+    kill(newer, SIGKILL);
+    assert_int_equal(program_end(newer), 1000 + SIGKILL);
+    stage_enqueue(s, "timed", NULL, 1, 5);
+    older = start(s, 1, NULL);
+    assert_int_equal(program_end(older), 78);
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL), 5);
+    newer = start(s, 2, NEWER);
+    stage_await_done(s, 6);
+    assert_int_equal(server_number(&s->server, "HGET", stage_key(s, "about"), "oldest", NULL), 2);
+    assert_int_equal(stage_end(newer), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_versions_side_by_side, open_stage, close_stage),
         cmocka_unit_test_setup_teardown(another_format, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(a_newer_format, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(and_back_again, open_stage, close_stage),
     };
     int rc = stage_actor_main(argc, argv);
 

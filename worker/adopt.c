@@ -40,9 +40,10 @@ static int make_info(struct weir_worker *w, struct error *e)
         json_array_append_new(queues, json_string(w->options.queues[i]));
     for (int i = 0; i < w->handlers.count; i++)
         json_array_append_new(types, json_string(w->handlers.types[i]));
-    info = json_pack("{s:s, s:i, s:i, s:f, s:s, s:o, s:o}", "host", host, "pid", (int)getpid(), "executors",
-                     w->options.executors, "lease", (double)w->options.lease_us / 1e6, "library",
-                     script_digest, "queues", queues, "types", types);
+    info = json_pack("{s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o}", "host", host, "pid", (int)getpid(),
+                     "executors", w->options.executors, "lease", (double)w->options.lease_us / 1e6, "library",
+                     script_digest, "version", WEIR_VERSION, "format", script_format, "queues", queues,
+                     "types", types);
     text = info ? json_dumps(info, JSON_COMPACT) : NULL;
     json_decref(info);
     w->adoption.info = text;

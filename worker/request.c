@@ -40,6 +40,11 @@ void worker_refused(struct weir_worker *w, const struct error *e)
         worker_unregister(w);
         return;
     }
+    if (turn_is_of_another_format(e) && !w->ending.wanted) {
+        log_line(LOG_LEVEL_ERROR, "%s; takes no more jobs", e->text);
+        worker_fail_and_stop(w, e);
+        return;
+    }
     if (e->status == WEIR_EREFUSED)
         worker_lose_rights(w);
     if (strcmp(r->last_error, e->text) != 0) {

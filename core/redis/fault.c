@@ -98,6 +98,8 @@ int redis_fault_error(struct error *e, const char *error_text)
 
     if (fault == REDIS_FAULT_WEIR && error_text[4] == ' ')
         error_text += 5;
+    if (fault == REDIS_FAULT_WEIR && strncmp(error_text, "format: ", strlen("format: ")) == 0)
+        return error_set(e, WEIR_ECONFIG, "%s", error_text);
     arguments = fault == REDIS_FAULT_COMMAND ? strstr(error_text, ", with args") : NULL;
     return error_set(e, advice[fault].status, advice[fault].line,
                      arguments ? (int)(arguments - error_text) : (int)strlen(error_text), error_text);

@@ -29,6 +29,12 @@ end
 -- expires by Redis's clock.
 local P, now, VIRTUAL
 
+-- Formats of the data, numbers: the oldest and the newest that this version reads, and the one that it writes. CONTRIBUTING.md says what
+-- has them, and how they change. format:<number> is there once a version has begun that writes that one.
+local FORMAT_OLDEST = 1
+local FORMAT_NEWEST = 1
+local FORMAT_WRITTEN = 1
+
 local forgets, forgets_count = {}, 0
 
 -- forget() is called when the next call begins, whatever becomes of this one.
@@ -79,9 +85,20 @@ local function prefix_of(key, role)
     return prefix or key
 end
 
+local function format_error(there)
+    return error_reply('WEIR format: the data of this namespace have format ' .. there .. ', and this version of Weir reads ' ..
+                           FORMAT_NEWEST .. '; run the version that wrote them')
+end
+
+-- Are there data that this version does not read? The error that says so; nil: none.
+local function newer_format()
+    return call('EXISTS', P .. 'format:' .. FORMAT_NEWEST + 1) == 1 and format_error(FORMAT_NEWEST + 1) or nil
+end
+
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: only what fills it is refused then.
--- role: that calls it; viewer: Redis refuses each write of it; nil, in a library of a test: any.
-local function script(name, run, full_refused, own_clock, role)
+-- Its role calls it; viewer: Redis refuses each write of it; nil, in a library of a test: any. any_format: it may run among data of
+-- newer formats.
+local function script(name, run, full_refused, own_clock, role, any_format)
     local key, prefix, read_only = nil, nil, role == 'viewer' -- key: of the last call
     redis.register_function{
         function_name = 'weir_DIGEST_' .. name,
@@ -91,7 +108,7 @@ local function script(name, run, full_refused, own_clock, role)
             if not prefix then return error_reply('WEIR ' .. name .. ': its first key must be <prefix>role:' .. role) end
             begin(prefix, ARGV, own_clock)
             if not read_only and is_replica() then return error_reply('READONLY a replica, which loses what is written there') end
-            return run(ARGV)
+            return not any_format and role and newer_format() or run(ARGV)
         end,
         flags = read_only and {'no-writes'} or full_refused and {} or {'allow-oom'},
     }

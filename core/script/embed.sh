@@ -6,7 +6,10 @@
 # weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
 # itself, "-- writes: nothing" has Redis refuse its writes, "-- role: worker" whose key a call of it names. The digest is that of the text: two versions of Weir have two
 # libraries, and each calls its own.
+# "-- format: any": it runs though there are data of a format that this version does not read.
 set -eu
+
+base=${BASE:-core/script/base.lua} # tests have another one
 
 name() { basename "$1" .lua; }
 
@@ -30,7 +33,7 @@ edges() { # FILE...: for tsort, what is used before what uses it
 
 library() { # FILE...
     modules=$(edges "$@" | tsort)
-    cat core/script/base.lua
+    cat "$base"
     for module in $modules; do
         file=$(path_of "$module" "$@")
         echo "local $module = (function()"
@@ -41,7 +44,8 @@ library() { # FILE...
         grep -q '^-- ARGV:' "$file" || continue
         if grep -q '^-- full: refused$' "$file"; then full=true; else full=false; fi
         if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
-        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, '$(role "$file")')"
+        if grep -q '^-- format: any$' "$file"; then any_format=true; else any_format=false; fi
+        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, '$(role "$file")', $any_format)"
     done
 }
 
@@ -70,6 +74,7 @@ digest=$(printf '%s\n' "$text" | sha1sum | cut -c1-12)
 
 echo '#include "core/script/script.h"'
 echo "const char script_digest[] = \"$digest\";"
+echo "const int script_format = $(sed -n 's/^local FORMAT_WRITTEN = //p' "$base");"
 echo 'const char script_library[] ='
 printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_${digest}_/" | quoted
 echo ';'

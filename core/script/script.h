@@ -10,6 +10,9 @@ extern const char script_library[];
 /* 12 hex digits of the text: another version of Weir has another library, and both may be at work. */
 extern const char script_digest[];
 
+/* The format of the data that they write. */
+extern const int script_format;
+
 /* Who calls a script. A viewer's writes nothing, and others may call it too. */
 struct script {
     const char *name, *role;

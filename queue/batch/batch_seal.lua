@@ -7,6 +7,7 @@
 -- role: producer
 -- reply: [ "ok", its jobs, those that have not ended ]; [ "none" ] when there is no such batch
 --        an error that says so when it was sealed before with another job to follow, or cancelled
+-- format: any
 -- uses: arrival batch check ends
 
 local function wrong_arguments(ARGV, follows)

@@ -56,6 +56,7 @@
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
+-- format: any
 -- uses: check claim_alone claim_cache claim_call claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_start claim_wait gate past slices
 
 local c = claim_call
@@ -128,7 +129,7 @@ local function begin(ARGV)
     local wrong = claim_call.begin(ARGV)
     if wrong then return refuse('%s', wrong) end
     wrong = claim_halt.begin()
-    if wrong then return check.refuse_key(wrong) end
+    if wrong then return wrong end
     claim_faults.begin()
     leave_out_queues()
     claim_duty.begin()

@@ -56,14 +56,15 @@ end
 
 -- ---- The call
 
--- Asks in one command whether the worker is registered, something is halted, and jobs are to run alone: a key that is named three times
--- counts three times.
+-- Asks in one command whether the worker is registered, jobs are to run alone, and something is halted or of a newer format: a key that is
+-- named four times counts four times.
 local function ask_first(c)
     local active, alone = P .. 'active:' .. c.worker, P .. 'alone'
-    local found = call('EXISTS', active, active, active, active, active, active, alone, alone, alone, P .. 'halted', P .. 'cancelled')
-    c.halts = found % 3 > 0 -- something is paused or cancelled: claim_halt
-    c.suspects = found > 8  -- jobs are to run alone: claim_alone
-    return found >= 6
+    local found = call('EXISTS', active, active, active, active, active, active, active, active, alone, alone, alone, alone,
+                       P .. 'halted', P .. 'cancelled', P .. 'format:' .. FORMAT_NEWEST + 1)
+    c.halts = found % 4 > 0 -- something is paused or cancelled, or there are newer data: claim_halt
+    c.suspects = found > 11 -- jobs are to run alone: claim_alone
+    return found >= 8
 end
 
 -- What the claim may still do.

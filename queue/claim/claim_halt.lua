@@ -33,11 +33,12 @@ local function pause_queues()
     claim.queues = served
 end
 
--- Reads what is paused; returns what is wrong with a key.
+-- Reads what is paused; returns the error of a key that holds something else, or of data that this version does not read.
 function claim_halt.begin()
     batches = {}
     if not claim.halts then return nil end
     local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('cancelled', 'hash')
+    wrong = wrong and check.refuse_key(wrong) or newer_format()
     if wrong then return wrong end
     any_jobs = call('EXISTS', P .. 'cancelled') == 1
     pause_queues()

@@ -6,6 +6,7 @@
 -- ARGV: now, the role's key behind the prefix, right, ...: "+hset"; "RW~queue:*", to read (R) and to write (W) keys behind the prefix
 -- role: producer taker viewer worker
 -- reply: [ right that it lacks, ... ]; "?hset" among them: this Redis has no command of that name
+-- format: any
 -- time: when needed
 -- writes: nothing
 

@@ -40,7 +40,7 @@ local families = {
     gate = {'string', whole(NAME .. '#%d/?[%w_.-]*')}, stop = {'string', whole(NAME .. '/[%w_.-]*')},
     active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
     batch = {'hash', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
-    line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
+    format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#%d/?[%w_.-]*')},
 }
 local singles = {

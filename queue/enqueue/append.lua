@@ -15,6 +15,7 @@
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
 --        an error that says so when it is, but the batch is sealed
 -- full: refused
+-- format: any
 -- uses: arrival bell check ends sign
 
 local SLICE = 4000 -- unpack fails near 8,000 values

@@ -19,6 +19,7 @@
 -- unique:<key>: the id of the job that holds it. It is freed by what ends the job (ends.lua), or starts it.
 --
 -- full: refused
+-- format: any
 -- uses: arrival bell check later_records lease sign
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake

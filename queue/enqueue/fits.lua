@@ -7,6 +7,7 @@
 -- reply: [] when it could; where its limits are keyed [ the path by which keys are found, a limit that has it ]; else an error that
 --        names the limit
 -- writes: nothing
+-- format: any
 -- uses: arrival check types
 
 local function fits(ARGV)

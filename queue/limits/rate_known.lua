@@ -8,6 +8,7 @@
 --   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>\n<key> <weight>...]"
 --           "type <name> <revision> <its further limits and its cost>"
 -- writes: nothing
+-- format: any
 -- uses: check rates rules types
 
 local RECORDS_MOST = 1000

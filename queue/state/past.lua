@@ -1,6 +1,6 @@
 -- past: what shows that Redis has lost data: their birth, and a mark that only grows. All of it is in `about`:
 --
---   format of the data, a number; who reads an older one only must not begin
+--   format the newest that is written here, and oldest, that a worker still writes: a version that does not read both must not begin
 --   birth  made by the first worker that begins; another one than a worker knows: Redis began empty, or was flushed
 --   lost   when a worker found that
 --   mark   the time of the last step of a worker (it began, sent a heartbeat, leased something, took the duty), us. When the clock is set
@@ -11,17 +11,41 @@
 --
 local past = {}
 
-local FORMAT = 1 -- a version of Weir that keeps data as this one cannot read them has the next number
 local GAPS_MOST = 32 -- the longest of a day
 local DAY_US = 86400 * 1000000
 local CLOCK_US = 1000000 -- a mark that is so far ahead is of a clock that was set back
 
--- What keeps a worker from beginning; nil: nothing.
+-- What keeps a worker from beginning, an error; nil: nothing.
 function past.wrong()
-    local format_there = call('HGET', P .. 'about', 'format')
-    if not format_there or tonumber(format_there) == FORMAT then return nil end
-    return format('format: the data of this namespace have format %s, and this version of Weir reads %d; run the version that wrote them',
-                  format_there, FORMAT)
+    local f = call('HMGET', P .. 'about', 'format', 'oldest')
+    local newest, oldest = tonumber(f[1] or 0), tonumber(f[2] or f[1] or FORMAT_OLDEST)
+    if not newest or newest > FORMAT_NEWEST then return format_error(f[1]) end
+    if not oldest or oldest < FORMAT_OLDEST then
+        return refuse('format: a worker here still writes format %s, and this version of Weir reads %d and newer; first run the version before it alone',
+                      f[2], FORMAT_OLDEST)
+    end
+    return newer_format()
+end
+
+local WORKERS_MOST = 1000
+
+-- The oldest format that a worker writes.
+local function oldest_written()
+    local oldest = FORMAT_WRITTEN
+    for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, WORKERS_MOST - 1)) do
+        local info = call_safe('HGET', P .. 'active:' .. id, '@')
+        oldest = min(oldest, tonumber(match(type(info) == 'string' and info or '', '"format":(%d+)') or 1))
+    end
+    return oldest
+end
+
+-- A worker begins: what it writes is said, to those who read only older formats too.
+local function note_format()
+    local f = call('HMGET', P .. 'about', 'format', 'oldest')
+    local newest, oldest = tonumber(f[1] or 0), tonumber(f[2] or nil)
+    if newest == FORMAT_WRITTEN and oldest == FORMAT_WRITTEN then return end
+    for n = max(2, newest + 1), FORMAT_WRITTEN do call('SET', P .. 'format:' .. n, us(now)) end
+    call('HSET', P .. 'about', 'format', digits(max(newest, FORMAT_WRITTEN)), 'oldest', digits(oldest_written()))
 end
 
 -- A step of a worker that is about to be answered `now`. Nothing may fail here: leases are written by then.
@@ -78,7 +102,8 @@ end
 function past.begin(worker, known, seen, lives)
     local f = call('HMGET', P .. 'about', 'birth', 'mark', 'gaps', 'back')
     local birth, mark = f[1] or lives and known ~= '' and known or us(now) .. '.' .. worker, tonumber(f[2] or nil)
-    if not f[1] then call('HSET', P .. 'about', 'birth', birth, 'format', digits(FORMAT)) end
+    if not f[1] then call('HSET', P .. 'about', 'birth', birth) end
+    note_format()
     if known ~= '' and known ~= birth then
         call('HSET', P .. 'about', 'lost', us(now))
         seen = 0

@@ -10,6 +10,7 @@
 -- role: worker
 -- reply: [ now, how many are left, birth, back, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past
+-- format: any
 -- uses: bell cancelled check ends gate lane lease leases past pattern registry runs slices
 
 -- All leases of the old id where some are kept, else as many as go back now.
@@ -89,7 +90,7 @@ local function adopt(ARGV)
         or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and (check.wrong_kind('reap', 'string') or check.wrong_kind('about', 'hash'))
     if wrong then return check.refuse_key(wrong) end
     wrong = new ~= '' and past.wrong()
-    if wrong then return refuse('%s', wrong) end
+    if wrong then return wrong end
     local jobs, unread, left = {}, {}, 0
     if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 9 + n) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})

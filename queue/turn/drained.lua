@@ -9,6 +9,7 @@
 --        parked counts the lanes of a type in all queues, where one of these has any; so does paused, which also counts all that waits
 --        in those queues; aside: of these types
 --
+-- format: any
 -- uses: check lane lease
 
 local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back'}

@@ -4,6 +4,7 @@
 -- ARGV: now, worker, token
 -- role: worker
 -- reply: 1; 0: it is not told so, or no more
+-- format: any
 -- uses: check
 
 local function heard(ARGV)

@@ -5,6 +5,7 @@
 -- role: worker viewer
 -- reply: [ next cursor ('0': that was all), queue, ... ]
 -- writes: nothing
+-- format: any
 -- uses: pattern
 
 local MOST = 1000

@@ -11,6 +11,7 @@
 --          [worker of which none is left, ...], [what is wrong with a key, ...],
 --          [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '' ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
+-- format: any
 -- uses: cancelled check clock dead_bounds ends gate lane lease leases past registry runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
@@ -112,7 +113,7 @@ local function reap(ARGV)
     local reaps, wrong = beat(worker, lease_us)
     past.mark()
     local reply = {us(now), 0, 0, 0, {}, {wrong}}
-    if reaps then reap_late(interrupted_most, reply) end
+    if reaps and not newer_format() then reap_late(interrupted_most, reply) end
     local said = registry.said_by(worker)
     registry.follow(said)
     runs.follow(said, lease_us)

@@ -21,6 +21,7 @@
 --        row, ... ]
 -- time: when needed
 --
+-- format: any
 -- uses: bell body cancelled check ends gate lane later_records lease stop types
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.

@@ -25,6 +25,7 @@
 --
 -- Errors (of the whole call; nothing is taken then): WEIR take: wants ..., wrong name of a limit or key, wrong cost,
 -- wrong rule.
+-- format: any
 -- uses: gate rules takes
 
 local MOST_ITEMS = 1000

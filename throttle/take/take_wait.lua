@@ -18,6 +18,7 @@
 -- the first in line against those served later than the line, as for types: jobs and callers take turns.
 --
 -- Errors: WEIR take_wait: wants ..., wrong name of a limit or key, wrong cost, wrong rule, wrong place.
+-- format: any
 -- uses: gate rules takes
 
 local LATE = 20000        -- us; a process that is late by more may be gone: it keeps nobody from a slot that is open
