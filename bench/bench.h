@@ -6,7 +6,8 @@
  *   server.c      a private redis-server; crew.c: worker processes, forked
  *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
  *   turns.c       the scripts without a worker around them
- *   throughput.c  latency.c  memory.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c: the groups
+ *   throughput.c  latency.c  memory.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c
+ *   tls.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -107,6 +108,14 @@ enum figure {
     EXEC_RATE,
     EXEC_RATIO,
     ASYNC_MEMORY,
+    TLS_BULK_PLAIN,
+    TLS_BULK,
+    TLS_RUN_PLAIN,
+    TLS_RUN,
+    TLS_CALL_PLAIN,
+    TLS_CALL,
+    TLS_CONNECT_PLAIN,
+    TLS_CONNECT,
     FIGURES
 };
 
@@ -230,5 +239,6 @@ int bench_unique(struct bench *b);
 int bench_pipe(struct bench *b);
 int bench_exec(struct bench *b);
 int bench_async(struct bench *b);
+int bench_tls(struct bench *b);
 
 #endif

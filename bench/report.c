@@ -103,6 +103,14 @@ static const struct {
     [EXEC_ALONE] = {"posix_spawn and wait, /bin/true", "/s", 0, FREE, 0, 0, NULL},
     [EXEC_RATE] = {"--exec /bin/true, one executor", "/s", 0, FREE, 0, 0, "posix_spawn"},
     [EXEC_RATIO] = {"  in bare posix_spawns", "x", 2, HIGHER, 0.6, 0.8, NULL},
+    [TLS_BULK_PLAIN] = {"bulk enqueue, libweir, over TCP", "/s", 0, FREE, 0, 0, NULL},
+    [TLS_BULK] = {"  by TLS", "/s", 0, FREE, 0, 0, "plain TCP"},
+    [TLS_RUN_PLAIN] = {"run no-op jobs, over TCP", "/s", 0, FREE, 0, 0, NULL},
+    [TLS_RUN] = {"  by TLS", "/s", 0, FREE, 0, 0, "plain TCP"},
+    [TLS_CALL_PLAIN] = {"PING, one after the other, over TCP", "/s", 0, FREE, 0, 0, NULL},
+    [TLS_CALL] = {"  by TLS", "/s", 0, FREE, 0, 0, "plain TCP"},
+    [TLS_CONNECT_PLAIN] = {"connect and PING, over TCP", "/s", 0, FREE, 0, 0, NULL},
+    [TLS_CONNECT] = {"  by TLS, RSA of 2048 bits", "/s", 0, FREE, 0, 0, "plain TCP"},
     [ASYNC_MEMORY] = {"asynchronous C, 10,000 jobs in flight: memory", "MB", 0, LOWER, 100, 50, NULL},
 };
 

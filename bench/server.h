@@ -10,7 +10,7 @@
 
 struct server {
     pid_t pid; /* 0: not started */
-    char folder[64], socket[96], url[112];
+    char folder[64], socket[96], url[160];
     struct redis *redis; /* for questions about it */
 };
 
