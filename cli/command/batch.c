@@ -150,18 +150,18 @@ static const struct column columns[] = {
 
 /* ---- The actions: argv[0] is the action's name */
 
+static int add_row(const struct batch *b, void *arg)
+{
+    json_array_append_new(arg, batch_json(b));
+    return 0;
+}
+
 static int run_list(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
-    struct batch *batches = NULL;
     json_t *rows = json_array();
-    size_t count;
-    int status = batch_list(w, &batches, &count);
 
     (void)flags, (void)argv;
-    for (size_t i = 0; !status && i < count; i++)
-        json_array_append_new(rows, batch_json(&batches[i]));
-    free(batches);
-    if (!status)
+    if (batch_each(w, add_row, rows) == 0)
         return table_list(cli, columns, rows, clock_wall_us(),
                           "no batches; weir enqueue --from FILE --batch NAME makes one");
     json_decref(rows);

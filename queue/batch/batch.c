@@ -5,14 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/answer.h"
 #include "core/client/client.h"
+#include "core/client/pages.h"
 #include "core/client/reply.h"
 #include "core/script/script.h"
 #include "queue/limits/rate.h"
 
-#define PAGE 500 /* jobs aside or leases that one script looks at */
-#define LIST_PAGE 100
+#define PAGE 500          /* jobs aside that one script looks at */
 #define LIVELY_US 2000000 /* a batch whose counts move is marked every second */
 #define MARKS_MOST_US 10000000
 
@@ -187,26 +186,36 @@ static int ask_change(struct weir *w, const char *script, const char *name, stru
     return *word ? unexpected(script, &w->error) : not_found(name, &w->error);
 }
 
-/* Adds those of one worker to out->running, page by page. */
+struct running {
+    const char *worker;
+    struct batch *batch;
+};
+
+static void ask_running(struct args *a, void *arg)
+{
+    const struct running *r = arg;
+
+    args_add(a, r->batch->name);
+    args_add(a, r->worker);
+}
+
+static int add_running(const json_t *page, void *arg)
+{
+    ((struct running *)arg)->batch->running += answer_int(page, "running");
+    return 0;
+}
+
+/* Adds those of one worker to out->running. */
 static int count_running(struct weir *w, const char *worker, struct batch *out)
 {
-    char from[32] = "";
-    int status;
+    struct running running = {worker, out};
 
-    do {
-        json_t *answer;
-        struct args a;
-
-        begin(w, &a, "batch_running", out->name);
-        args_add(&a, worker);
-        args_add(&a, from);
-        args_add_int(&a, PAGE);
-        status = client_ask(w, "batch_running", &a, &answer);
-        out->running += answer_int(answer, "running");
-        snprintf(from, sizeof from, "%s", answer_text(answer, "next"));
-        json_decref(answer);
-    } while (!status && *from);
-    return status;
+    return pages_walk(&(struct pages){.w = w,
+                                      .script = "batch_running",
+                                      .now_us = -1,
+                                      .arg = &running,
+                                      .ask = ask_running,
+                                      .take = add_running});
 }
 
 int batch_read(struct weir *w, const char *name, struct batch *out)
@@ -235,46 +244,30 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
     return status;
 }
 
-/* Appends the rows of a page; *from: where the next one begins, -1: there is none. */
-static int read_page(struct weir *w, struct batch **batches, size_t *count, int64_t *from)
-{
-    json_t *answer = NULL, *row;
-    struct batch *grown;
-    struct args a;
-    size_t i;
-    int status;
+struct each {
+    int (*take)(const struct batch *b, void *arg);
+    void *arg;
+};
 
-    args_init(&a);
-    script_begin(&a, "batch_list", w->prefix, -1);
-    args_add_int(&a, *from);
-    args_add_int(&a, LIST_PAGE);
-    status = client_ask(w, "batch_list", &a, &answer);
-    *from = answer_int_or(answer, "next", -1);
-    grown =
-        realloc(*batches, (*count + json_array_size(json_object_get(answer, "batches")) + 1) * sizeof *grown);
-    if (grown)
-        *batches = grown;
-    else if (!status)
-        status = error_set(&w->error, WEIR_EINTERNAL, "batch list: out of memory");
-    json_array_foreach(json_object_get(answer, "batches"), i, row)
-    {
-        if (!status)
-            batch_row(row, answer_int(answer, "now"), &(*batches)[(*count)++]);
+static int take_list(const json_t *page, void *arg)
+{
+    const json_t *rows = json_object_get(page, "batches");
+    const struct each *each = arg;
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < json_array_size(rows); i++) {
+        struct batch b;
+
+        batch_row(json_array_get(rows, i), answer_int(page, "now"), &b);
+        status = each->take(&b, each->arg);
     }
-    json_decref(answer);
     return status;
 }
 
-int batch_list(struct weir *w, struct batch **batches, size_t *count)
+int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), void *arg)
 {
-    int64_t from = 0;
-    int status = 0;
-
-    *batches = NULL;
-    *count = 0;
-    while (!status && from >= 0)
-        status = read_page(w, batches, count, &from);
-    return status;
+    return pages_walk(&(struct pages){
+        .w = w, .script = "batch_list", .now_us = -1, .arg = &(struct each){take, arg}, .take = take_list});
 }
 
 /* The lanes that sleep in these queues. */

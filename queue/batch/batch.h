@@ -53,8 +53,8 @@ struct batch {
 /* One of them, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows.
  */
 WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out);
-/* All, the oldest first, without what runs; *batches is the caller's to free, also after a failure. */
-WEIR_CHECKED int batch_list(struct weir *w, struct batch **batches, size_t *count);
+/* Gives all to take, the oldest first, without what runs. Anything but 0 of take ends that and is returned. */
+WEIR_CHECKED int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), void *arg);
 
 /* When the last job of one that batch_read has read starts by the limits, or ends at its present rate: the
  * later of the two. */

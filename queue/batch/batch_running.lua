@@ -1,24 +1,26 @@
 -- batch_running: how many jobs of a batch a worker has, one page of its leases; changes nothing.
 --
 -- KEYS[1] prefix
--- ARGV: now, name, worker, from ('' at first), most (leases of one page, 1 to 1000)
+-- ARGV: now, name, worker, cursor (where the last page ended; none at first)
 -- role: viewer
--- reply: JSON: {"next": from of the next page, '' at the end, "running": how many}
+-- reply: JSON: {"next": [cursor], unless that was the last page, "running": how many}
 -- writes: nothing
 -- uses: lease
 
+local PAGE = '500' -- leases
+
 local function batch_running(ARGV)
-    local name, worker, from, most = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-    if #ARGV ~= 5 or not (is_name(name) and is_whole(most, 1)) or most > 1000 then
-        return refuse('batch_running: wants a name, a worker, from, most from 1 to 1000')
+    local name, worker, cursor = ARGV[2], ARGV[3], ARGV[4] or '0'
+    if #ARGV < 3 or #ARGV > 4 or not is_name(name) or not find(cursor, '^%d+$') then
+        return refuse('batch_running: wants a name, a worker, and a cursor or none')
     end
-    local page = call('HSCAN', P .. 'active:' .. worker, from == '' and '0' or from, 'COUNT', us(most))
+    local page = call('HSCAN', P .. 'active:' .. worker, cursor, 'COUNT', PAGE)
     local leases, n = page[2], 0
     for i = 2, #leases, 2 do
         local head = match(leases[i], '^@([^;]*);')
         if head and lease.attr(head, 'b') == name then n = n + 1 end
     end
-    return answer{next = page[1] ~= '0' and page[1] or '', running = n}
+    return answer{next = page[1] ~= '0' and {page[1]} or nil, running = n}
 end
 
 return batch_running

@@ -327,16 +327,19 @@ static void ask_cancel(void)
     touch_document(job);
 }
 
+static int touch_batch(const struct batch *b, void *arg)
+{
+    (void)arg;
+    touch_text(b->name), touch_text(b->type);
+    return 0;
+}
+
 static void ask_batches(void)
 {
-    struct batch *batches, one;
     struct batch_change change;
-    size_t count;
+    struct batch one;
 
-    if (batch_list(w, &batches, &count) == 0)
-        for (size_t i = 0; i < count; i++)
-            touch_text(batches[i].name), touch_text(batches[i].type);
-    free(batches);
+    (void)!batch_each(w, touch_batch, NULL);
     if (batch_read(w, "night", &one) == 0 && batch_forecast(w, &one) == 0)
         touch_text(one.name);
     (void)!batch_resume(w, "night", &change);
