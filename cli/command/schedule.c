@@ -55,18 +55,13 @@ static json_t *shown_json(const struct schedule_row *row)
 
 /* ---- Text */
 
-static int64_t micros(const json_t *seconds)
-{
-    return (int64_t)(json_number_value(seconds) * 1e6);
-}
-
 static void put_due(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *at = json_object_get(doc, "due_at");
     char when[PHRASE_SIZE];
 
     if (at)
-        output_to(to, "%s", json_is_number(at) ? format_when(now_us, micros(at), when) : "never");
+        output_to(to, "%s", json_is_number(at) ? format_when(now_us, json_us(at), when) : "never");
 }
 
 static void put_wrong(FILE *to, const json_t *doc, int64_t now_us)
@@ -75,10 +70,10 @@ static void put_wrong(FILE *to, const json_t *doc, int64_t now_us)
     const char *error = json_string_value(json_object_get(doc, "error"));
 
     output_to(to, "%s",
-              error                             ? error
-              : !json_is_number(at)             ? "never again; replace it: weir schedule add"
-              : micros(at) <= now_us - WAITS_US ? "due: waits for a worker"
-                                                : "");
+              error                              ? error
+              : !json_is_number(at)              ? "never again; replace it: weir schedule add"
+              : json_us(at) <= now_us - WAITS_US ? "due: waits for a worker"
+                                                 : "");
 }
 
 static const struct column columns[] = {
@@ -118,7 +113,7 @@ static void put_next(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "never again; replace it: weir schedule add");
     else if (zone_open(name, &zone, &ignored) == 0)
         for (size_t i = 0; i < json_array_size(next); i++) {
-            int64_t us = micros(json_array_get(next, i));
+            int64_t us = json_us(json_array_get(next, i));
 
             if (i)
                 fputc('\n', to);

@@ -2,7 +2,6 @@
 #include "throttle/verify/verify.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -146,7 +145,7 @@ static void put_window(FILE *to, const json_t *window)
 {
     char most[32], allowed[32], span[32];
 
-    duration_format(llround(json_number_value(json_object_get(window, "window")) * 1e6), span);
+    duration_format(json_us(json_object_get(window, "window")), span);
     output_to(to, "%s of %s in %s", grouped((uint64_t)json_int_of(window, "most"), most),
               grouped((uint64_t)json_int_of(window, "most_allowed"), allowed), span);
 }
@@ -218,7 +217,7 @@ static void print_violation(const json_t *named)
     } else if (!json_is_number(early)) {
         puts("its cost never fits");
     } else {
-        duration_format(llround(json_number_value(early) * 1e6), span);
+        duration_format(json_us(early), span);
         output("%s too early\n", span);
     }
 }

@@ -133,8 +133,7 @@ static void put_failure(FILE *to, const json_t *doc, int64_t now_us)
     char when[PHRASE_SIZE];
 
     if (json_is_number(at))
-        output_to(to, "%s: %s", format_when(now_us, (int64_t)(json_number_value(at) * 1e6), when),
-                  answer_text(doc, "failure"));
+        output_to(to, "%s: %s", format_when(now_us, json_us(at), when), answer_text(doc, "failure"));
 }
 
 static const struct column sheet[] = {
