@@ -73,7 +73,7 @@ static void run_server(const struct server *s, pid_t parent)
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     program = program && *program ? program : "redis-server";
-    execlp(program, program, config, (char *)NULL);
+    execlp(program, program, config, s->sentinel ? "--sentinel" : (char *)NULL, (char *)NULL);
     _exit(127);
 }
 
@@ -157,6 +157,13 @@ void server_start_with(struct server *s, bool aof, const char *const *options)
     launch(s);
 }
 
+void server_start_sentinel(struct server *s, const char *const *options)
+{
+    make_server(s, false, options);
+    s->sentinel = true;
+    launch(s);
+}
+
 void server_start_shifted(struct server *s, bool aof, const char *const *options)
 {
     make_server(s, aof, options);
@@ -231,7 +238,7 @@ static char *print_reply(const redisReply *reply)
     return text;
 }
 
-static char *ask_words(struct server *s, const char *word, va_list rest)
+static char *ask_words(struct server *s, bool must, const char *word, va_list rest)
 {
     const char *words[WORDS_MAX];
     redisReply *reply;
@@ -243,8 +250,10 @@ static char *ask_words(struct server *s, const char *word, va_list rest)
         words[count++] = word;
     }
     reply = ask(s, count, words);
-    if (!reply)
+    if (!reply && must)
         fail_msg("%s: redis-server does not answer; see %s/redis.log", words[0], s->folder);
+    if (!reply)
+        return NULL;
     text = print_reply(reply);
     freeReplyObject(reply);
     return text;
@@ -256,7 +265,18 @@ char *server_ask(struct server *s, const char *word, ...)
     char *text;
 
     va_start(rest, word);
-    text = ask_words(s, word, rest);
+    text = ask_words(s, true, word, rest);
+    va_end(rest);
+    return text;
+}
+
+char *server_try(struct server *s, const char *word, ...)
+{
+    va_list rest;
+    char *text;
+
+    va_start(rest, word);
+    text = ask_words(s, false, word, rest);
     va_end(rest);
     return text;
 }
@@ -268,7 +288,7 @@ long long server_number(struct server *s, const char *word, ...)
     char *text, *end;
 
     va_start(rest, word);
-    text = ask_words(s, word, rest);
+    text = ask_words(s, true, word, rest);
     va_end(rest);
     number = strtoll(text, &end, 10);
     if (end == text || *end)

@@ -13,6 +13,7 @@ struct server {
     pid_t pid;
     bool aof;
     bool shifted; /* its clock goes by folder/clock */
+    bool sentinel;
 };
 
 /* Starts one and waits until it answers; fails the test otherwise. aof: appendonly yes, appendfsync everysec.
@@ -22,6 +23,8 @@ void server_start(struct server *s, bool aof);
 void server_start_with(struct server *s, bool aof, const char *const *options);
 /* The same with a wall clock of its own, which is the machine's at first. */
 void server_start_shifted(struct server *s, bool aof, const char *const *options);
+/* The same as a Sentinel. */
+void server_start_sentinel(struct server *s, const char *const *options);
 /* Its clock is so far before the machine's from now on, at once and after a restart; below 0: behind it. */
 void server_shift_clock(struct server *s, int64_t shift_us);
 /* kill -9, and a start over the same folder. */
@@ -33,6 +36,8 @@ void server_stop(struct server *s);
  * strings and numbers as they are, arrays as elements joined by "\n", nil as "(nil)", errors as "(error)
  * ...". */
 char *server_ask(struct server *s, const char *word, ...) __attribute__((sentinel));
+/* The same, NULL when the server closes the connection: a Sentinel has it do so when it changes its role. */
+char *server_try(struct server *s, const char *word, ...) __attribute__((sentinel));
 /* The same as a number; fails the test when it is none. */
 long long server_number(struct server *s, const char *word, ...) __attribute__((sentinel));
 

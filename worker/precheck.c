@@ -19,6 +19,19 @@ static void log_settings(const struct settings *settings)
                  "Redis keeps no AOF: jobs are lost when it restarts; weir doctor says what to do");
 }
 
+/* A cluster's node holds the keys for as long as it likes. */
+static int read_settings(const struct weir_worker *w, const struct redisReply *reply,
+                         struct settings *settings, struct error *e)
+{
+    int status = settings_reply(reply, settings, e);
+
+    if (!status && settings->in_cluster && w->options.address.finder != REDIS_BY_CLUSTER)
+        return error_set(
+            e, WEIR_ECONFIG,
+            "Redis: is a node of a cluster; write its address as redis+cluster://host1:port,host2:port");
+    return status;
+}
+
 static void on_settings(void *arg, const struct redisReply *reply)
 {
     struct weir_worker *w = arg;
@@ -29,7 +42,7 @@ static void on_settings(void *arg, const struct redisReply *reply)
     worker_answered(w);
     if (!reply)
         return;
-    status = settings_reply(reply, &settings, &e);
+    status = read_settings(w, reply, &settings, &e);
     if (status == WEIR_ECONFIG && worker_is_hopeless(w, &e))
         return;
     if (status == 0)
@@ -44,7 +57,7 @@ static void on_rechecked(void *arg, const struct redisReply *reply)
     struct settings settings;
     struct error e;
 
-    if (reply && settings_reply(reply, &settings, &e) == WEIR_ECONFIG)
+    if (reply && read_settings(w, reply, &settings, &e) == WEIR_ECONFIG)
         log_line(LOG_LEVEL_ERROR, "%s", e.text);
     worker_answered(w);
 }

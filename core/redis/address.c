@@ -8,6 +8,7 @@
 #include "core/redis/redis.h"
 
 #define DEFAULT_PORT 6379
+#define SENTINEL_PORT 26379
 #define FORMS                                                                                                \
     "write redis://[user:password@]host[:port][/database], rediss:// for TLS, host:port, "                   \
     "unix://[user:password@]/path[?db=n], /path or ./path"
@@ -109,6 +110,59 @@ static int read_host(const char *text, size_t len, struct redis_address *a, stru
     return 0;
 }
 
+/* "host:port,host:port", one or more; a host without a port has that of *a. */
+static int read_seeds(const char *text, size_t len, struct redis_address *a, struct error *e)
+{
+    const char *end = text + len;
+    struct redis_address seed;
+    size_t used = 0;
+
+    for (int i = 0; i == 0 || text < end; i++) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        size_t one = (size_t)((comma ? comma : end) - text);
+        int status;
+
+        seed = (struct redis_address){.port = a->port};
+        status = read_host(text, one, &seed, e);
+        if (status)
+            return status;
+        used += (size_t)snprintf(a->seeds + used, sizeof a->seeds - used,
+                                 strchr(seed.host, ':') ? "%s[%s]:%d" : "%s%s:%d", i ? "," : "", seed.host,
+                                 seed.port);
+        if (i == SEEDS_MOST || used >= sizeof a->seeds)
+            return malformed(e, "more than 16 hosts, or too long ones");
+        text += one + (comma != NULL);
+    }
+    return end[-1] == ',' ? malformed(e, "a comma without a host behind it") : 0;
+}
+
+bool redis_address_seed(const struct redis_address *address, int i, struct redis_address *seed)
+{
+    const char *text = address->seeds;
+    struct error e;
+
+    for (; i > 0 && text; i--)
+        text = (text = strchr(text, ',')) ? text + 1 : NULL;
+    *seed = *address;
+    seed->finder = REDIS_NAMED;
+    seed->user[0] = seed->password[0] = seed->seeds[0] = '\0';
+    seed->database = 0;
+    return text && *text && read_host(text, strcspn(text, ","), seed, &e) == 0;
+}
+
+bool redis_address_is_same(const struct redis_address *a, const struct redis_address *b)
+{
+    return strcmp(a->host, b->host) == 0 && a->port == b->port;
+}
+
+/* "name" or "name/database", behind the hosts of Sentinels; returns where the name ends. */
+static const char *read_master(const char *text, struct redis_address *a)
+{
+    size_t len = strcspn(text, "/?#");
+
+    return decode(text, len, a->master, sizeof a->master) && a->master[0] ? text + len : NULL;
+}
+
 /* ---- Behind the ? */
 
 #define TEXT(name, member)                                                                                   \
@@ -126,8 +180,12 @@ static const struct {
     TEXT("key", key),
     TEXT("password-file", password_file),
     TEXT("password-command", password_command),
+    TEXT("sentinel-user", sentinel_user),
+    TEXT("sentinel-password", sentinel_password),
 };
-#define PARAMETERS "db, password-file, password-command, cacert, cacertdir, cert, key, sni, insecure"
+#define PARAMETERS                                                                                           \
+    "db, password-file, password-command, cacert, cacertdir, cert, key, sni, insecure, sentinel-user, "      \
+    "sentinel-password"
 
 static bool is_name(const char *text, size_t len, const char *name)
 {
@@ -191,7 +249,7 @@ static int read_query(const char *text, struct redis_address *a, struct error *e
     return status ? status : check_all(a, e);
 }
 
-static int read_host_and_more(const char *text, struct redis_address *a, struct error *e)
+static int read_redis(const char *text, struct redis_address *a, struct error *e)
 {
     size_t len = strcspn(text, "/?#");
     const char *database = text + len, *at = memrchr(text, '@', len), *query;
@@ -204,26 +262,23 @@ static int read_host_and_more(const char *text, struct redis_address *a, struct 
         len -= (size_t)(at + 1 - text);
         text = at + 1;
     }
-    status = read_host(text, len, a, e);
+    status = a->finder == REDIS_NAMED ? read_host(text, len, a, e) : read_seeds(text, len, a, e);
     if (status)
         return status;
+    if (a->finder == REDIS_BY_SENTINELS) {
+        database = *database == '/' ? read_master(database + 1, a) : NULL;
+        if (!database)
+            return malformed(e, "the name of the master is missing: redis+sentinel://host1,host2/name");
+    }
     if (*database == '/')
         database++;
     query = strchrnul(database, '?');
     if (query > database && !read_number(database, (size_t)(query - database), &a->database))
         return malformed(e, "the database must be a number");
-    return read_query(query, a, e);
-}
-
-static int read_redis(const char *text, struct redis_address *a, struct error *e)
-{
-    return read_host_and_more(text, a, e);
-}
-
-static int read_rediss(const char *text, struct redis_address *a, struct error *e)
-{
-    a->tls = true;
-    return read_host_and_more(text, a, e);
+    status = read_query(query, a, e);
+    return !status && a->finder == REDIS_BY_CLUSTER && a->database
+               ? malformed(e, "a cluster has database 0 alone")
+               : status;
 }
 
 /* Where the query of a bare path begins: at the last ?, if a parameter stands behind it; a path may have one of its own. */
@@ -278,7 +333,18 @@ static int read_unix(const char *text, struct redis_address *a, struct error *e)
 static const struct {
     const char *scheme;
     int (*read)(const char *text, struct redis_address *a, struct error *e);
-} schemes[] = {{"redis://", read_redis}, {"unix://", read_unix}, {"rediss://", read_rediss}};
+    enum redis_finder finder;
+    bool tls;
+} schemes[] = {
+    {"redis://", read_redis, REDIS_NAMED, false},
+    {"rediss://", read_redis, REDIS_NAMED, true},
+    {"unix://", read_unix, REDIS_NAMED, false},
+    {"redis+sentinel://", read_redis, REDIS_BY_SENTINELS, false},
+    {"redis-sentinel://", read_redis, REDIS_BY_SENTINELS, false},
+    {"rediss+sentinel://", read_redis, REDIS_BY_SENTINELS, true},
+    {"redis+cluster://", read_redis, REDIS_BY_CLUSTER, false},
+    {"rediss+cluster://", read_redis, REDIS_BY_CLUSTER, true},
+};
 
 /* "host:port", with a database or without. */
 static bool is_bare(const char *text)
@@ -302,19 +368,31 @@ int redis_address_parse(const char *url, struct redis_address *address, struct e
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t len = strlen(schemes[i].scheme);
 
-        if (strncasecmp(url, schemes[i].scheme, len) == 0)
-            return schemes[i].read(url + len, address, e);
+        if (strncasecmp(url, schemes[i].scheme, len) != 0)
+            continue;
+        address->finder = schemes[i].finder;
+        address->tls = schemes[i].tls;
+        if (address->finder == REDIS_BY_SENTINELS)
+            address->port = SENTINEL_PORT;
+        return schemes[i].read(url + len, address, e);
     }
-    return malformed(e, "it begins with none of redis://, rediss://, unix://, /, ./ and ../");
+    return malformed(e, "it begins with none of redis://, rediss://, redis+sentinel://, redis+cluster://, "
+                        "unix://, /, ./ and ../");
 }
 
 void redis_address_format(const struct redis_address *address, char *out, size_t size)
 {
     bool v6 = strchr(address->host, ':') != NULL;
+    const char *s = address->tls ? "s" : "";
 
-    if (address->host[0])
-        snprintf(out, size, "redis%s://%s%s%s:%d/%d", address->tls ? "s" : "", v6 ? "[" : "", address->host,
-                 v6 ? "]" : "", address->port, address->database);
+    if (address->finder == REDIS_BY_SENTINELS)
+        snprintf(out, size, "redis%s+sentinel://%s/%s/%d", s, address->seeds, address->master,
+                 address->database);
+    else if (address->finder == REDIS_BY_CLUSTER)
+        snprintf(out, size, "redis%s+cluster://%s", s, address->seeds);
+    else if (address->host[0])
+        snprintf(out, size, "redis%s://%s%s%s:%d/%d", s, v6 ? "[" : "", address->host, v6 ? "]" : "",
+                 address->port, address->database);
     else if (address->database)
         snprintf(out, size, "unix://%s?db=%d", address->socket_path, address->database);
     else

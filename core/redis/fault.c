@@ -31,6 +31,7 @@ static const struct {
     {"ASK", REDIS_FAULT_CLUSTER},
     {"TRYAGAIN", REDIS_FAULT_CLUSTER},
     {"CROSSSLOT", REDIS_FAULT_CLUSTER},
+    {"ERR Script attempted to access a non local key in a cluster node", REDIS_FAULT_CLUSTER},
     {"CLUSTERDOWN", REDIS_FAULT_CLUSTER},
     {"ERR SELECT is not allowed in cluster mode", REDIS_FAULT_CLUSTER},
     {"WRONGTYPE", REDIS_FAULT_WRONGTYPE},
@@ -85,8 +86,8 @@ static const struct {
     [REDIS_FAULT_CLIENTS] = {WEIR_EUNREACHABLE,
                              "Redis: has no room for another client; raise its maxclients"},
     [REDIS_FAULT_CLUSTER] = {WEIR_ECONFIG,
-                             "Redis: is part of a cluster (%.*s), which Weir does not support; use a Redis "
-                             "of its own"},
+                             "Redis: is part of a cluster (%.*s); write its address as redis+cluster://"
+                             "host1:port,host2:port"},
     [REDIS_FAULT_WEIR] = {WEIR_EINPUT, "%.*s"},
     [REDIS_FAULT_OTHER] = {WEIR_EINTERNAL, "Redis: unexpected error: %.*s; please report it"},
 };

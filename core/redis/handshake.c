@@ -29,6 +29,9 @@ void handshake_request(const struct redis_address *address, enum handshake_step 
     args_clear(a);
     if (step == HANDSHAKE_AUTH) {
         auth_request(address, a);
+    } else if (step == HANDSHAKE_ROLE) {
+        if (address->finder == REDIS_BY_SENTINELS)
+            args_add(a, "ROLE");
     } else if (step == HANDSHAKE_SELECT) {
         select_request(address, a);
     } else if (step == HANDSHAKE_NAME) {
@@ -93,10 +96,25 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
         text);
 }
 
+/* [ "master", ... ] */
+static int role_reply(const struct redisReply *reply, struct error *e)
+{
+    bool has_role = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+                    reply->element[0]->type == REDIS_REPLY_STRING;
+
+    if (has_role && strcmp(reply->element[0]->str, "master") == 0)
+        return 0;
+    return error_set(
+        e, WEIR_EUNREACHABLE,
+        "Redis: the Sentinels name one that is not a master; a failover is under way: wait and try again");
+}
+
 int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e)
 {
     if (step == HANDSHAKE_NAME)
         return reply->type == REDIS_REPLY_STRING ? service_check(reply->str, e) : 0;
+    if (step == HANDSHAKE_ROLE && reply->type != REDIS_REPLY_ERROR)
+        return role_reply(reply, e);
     if (reply->type != REDIS_REPLY_ERROR || goes_on(step, reply->str))
         return 0;
     return refused(step, reply->str, e);

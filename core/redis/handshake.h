@@ -1,4 +1,4 @@
-/* The steps with which every connection begins, one command and one answer each: AUTH, SELECT, FUNCTION LOAD.
+/* The steps with which every connection begins, one command and one answer each: AUTH, ROLE, SELECT, FUNCTION LOAD.
  * All are sent at once.
  *
  * Redis refuses FUNCTION LOAD where it takes no writes (over its maxmemory, no room on its disk, too few
@@ -14,6 +14,7 @@
 
 enum handshake_step {
     HANDSHAKE_AUTH,
+    HANDSHAKE_ROLE, /* where Sentinels named it: is it a master? */
     HANDSHAKE_SELECT,
     HANDSHAKE_LOAD,
     HANDSHAKE_RELOAD, /* not when connecting: after "Function not found" */

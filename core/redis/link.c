@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "core/redis/credential.h"
 #include "core/redis/handshake.h"
+#include "core/redis/route.h"
 #include "core/redis/wire.h"
 
 #define SECOND_US INT64_C(1000000)
@@ -29,6 +30,7 @@
 #define BACKOFF_LAST_US (5 * SECOND_US)
 #define READS_IN_A_ROW 16 /* 1 MiB; then the loop's other watchers have their turn */
 #define REQUESTS_FIRST 64
+#define RECHECK_US (5 * SECOND_US) /* do the Sentinels still name this master? */
 
 enum link_state { LINK_IDLE, LINK_WAITING, LINK_ROUTING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
 
@@ -49,7 +51,9 @@ struct link {
     void *arg;
 
     enum link_state state;
-    int64_t until_us;     /* WAITING, ROUTING, CONNECTING: how long */
+    int64_t until_us; /* WAITING, ROUTING, CONNECTING: how long */
+    int64_t
+        recheck_us; /* UP: when the Sentinels are asked again; INT64_MAX: never, or they are being asked */
     struct error failure; /* has a status: to be given up */
     struct error refusal; /* of the library, until it is known whose */
     int failures;         /* in a row, without a good answer between */
@@ -63,7 +67,7 @@ struct link {
     int64_t timer_us;
     struct ev_timer timer;
     struct ev_prepare prepare;
-    struct ev_io io;
+    struct ev_io io, recheck;
     struct route route;      /* of this connection */
     struct routing *routing; /* asked for the next one: one that hangs is asked once, by all attempts */
     struct arena arena;
@@ -80,7 +84,7 @@ static struct request *request_at(const struct link *l, size_t i)
 /* When must the link be looked at again, if nothing comes? */
 static int64_t next_us(const struct link *l)
 {
-    int64_t next = INT64_MAX;
+    int64_t next = l->state == LINK_UP ? l->recheck_us : INT64_MAX;
 
     if (l->failure.status)
         return 0;
@@ -227,6 +231,12 @@ static bool asks_again(const struct link *l)
            credential_is_asked(&l->address);
 }
 
+static void forget_question(struct link *l)
+{
+    routing_drop(l->routing);
+    l->routing = NULL;
+}
+
 /* At the end of each watcher: acts on what it has found. */
 static void give_up_if_failed(struct link *l)
 {
@@ -237,6 +247,10 @@ static void give_up_if_failed(struct link *l)
         return;
     l->failure.status = 0;
     ev_io_stop(l->loop, &l->io);
+    if (ev_is_active(&l->recheck)) {
+        ev_io_stop(l->loop, &l->recheck);
+        forget_question(l);
+    }
     wire_close(&l->wire);
     if (again) {
         l->asked_again = true;
@@ -286,12 +300,6 @@ static void begin_connecting(struct link *l)
     }
 }
 
-static void forget_question(struct link *l)
-{
-    routing_drop(l->routing);
-    l->routing = NULL;
-}
-
 static void take_route(struct link *l)
 {
     struct error e;
@@ -305,10 +313,52 @@ static void take_route(struct link *l)
         begin_dialing(l);
 }
 
+/* ---- Is it still the master? A Redis that came back, or was cut off, may think so itself, and what it is told then is lost. */
+
+static void plan_recheck(struct link *l)
+{
+    l->recheck_us = l->address.finder == REDIS_BY_SENTINELS ? clock_mono_us() + RECHECK_US : INT64_MAX;
+}
+
+/* Where nobody answers, the connection stays. No password is asked for: it would be a process each time. */
+static void begin_recheck(struct link *l)
+{
+    struct redis_address where = l->address;
+    struct error e;
+
+    plan_recheck(l);
+    where.password_file[0] = where.password_command[0] = '\0';
+    if (routing_begin(&where, &l->routing, &e) < 0)
+        return;
+    l->recheck_us = INT64_MAX;
+    ev_io_set(&l->recheck, routing_fd(l->routing), EV_READ);
+    ev_io_start(l->loop, &l->recheck);
+}
+
+static void on_recheck(struct ev_loop *loop, struct ev_io *io, int revents)
+{
+    struct link *l = io->data;
+    struct route now = {0};
+    struct error e;
+
+    (void)revents;
+    ev_io_stop(loop, io);
+    if (routing_take(l->routing, &now, &e) == 0 && !redis_address_is_same(&now.to, &l->route.to)) {
+        error_set(&e, WEIR_EUNREACHABLE, "redis %s: another one is the master now", l->wire.name);
+        fail(l, &e);
+    }
+    route_free(&now);
+    forget_question(l);
+    plan_recheck(l);
+    set_timer(l, next_us(l));
+    give_up_if_failed(l);
+}
+
 static void up_if_greeted(struct link *l)
 {
     if (l->state != LINK_GREETING || l->count > 0 || l->failure.status)
         return;
+    plan_recheck(l);
     set_state(l, LINK_UP, 0);
     l->asked_again = false;
     l->events->on_up(l->arg);
@@ -364,12 +414,29 @@ static void take_step(struct link *l, const struct request *q, const struct redi
     }
 }
 
+/* Nothing was done: the keys are elsewhere. For who asked it is a lost connection. */
+static void take_redirection(struct link *l, struct request *q, const struct redisReply *reply)
+{
+    struct error e;
+
+    error_set(&e, WEIR_EUNREACHABLE, "redis %s: Weir's keys are not there now (%.200s)", l->wire.name,
+              reply->str);
+    if (q->on_reply)
+        q->on_reply(q->arg, NULL);
+    args_free(&q->args);
+    fail(l, &e);
+}
+
 static void take_answer(struct link *l, const struct redisReply *reply)
 {
     uint64_t number = l->answered;
     struct request q = pop(l);
     struct error e;
 
+    if (l->address.finder == REDIS_BY_CLUSTER && is_fault(reply, REDIS_FAULT_CLUSTER)) {
+        take_redirection(l, &q, reply);
+        return;
+    }
     if (q.on_reply && !q.repeated && is_fault(reply, REDIS_FAULT_NO_FUNCTION)) {
         repeat(l, &q, number);
         return;
@@ -504,6 +571,8 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
             check_connecting(l);
         else if (l->state >= LINK_GREETING)
             check_deadlines(l);
+        if (l->state == LINK_UP && l->failure.status == 0 && l->recheck_us <= clock_mono_us())
+            begin_recheck(l);
     }
     give_up_if_failed(l);
     set_timer(l, next_us(l));
@@ -528,10 +597,11 @@ struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
     }
     wire_init(&l->wire, address, &l->arena);
     ev_init(&l->io, on_io);
+    ev_init(&l->recheck, on_recheck);
     ev_init(&l->timer, on_timer);
     ev_prepare_init(&l->prepare, on_prepare);
     ev_set_priority(&l->prepare, EV_MINPRI); /* behind those that may still send */
-    l->io.data = l->timer.data = l->prepare.data = l;
+    l->io.data = l->recheck.data = l->timer.data = l->prepare.data = l;
     return l;
 }
 
@@ -571,6 +641,7 @@ void link_free(struct link *l)
     if (!l)
         return;
     ev_io_stop(l->loop, &l->io);
+    ev_io_stop(l->loop, &l->recheck);
     ev_timer_stop(l->loop, &l->timer);
     ev_prepare_stop(l->loop, &l->prepare);
     l->state = LINK_IDLE;

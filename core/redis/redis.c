@@ -14,14 +14,20 @@
 #include "core/forks.h"
 #include "core/redis/credential.h"
 #include "core/redis/handshake.h"
+#include "core/redis/route.h"
+#include "core/redis/sentinel.h"
 #include "core/redis/wire.h"
 
-#define CONNECT_S 5 /* for each address of the host */
-#define REQUEST_S 5 /* without a byte of progress */
+#define CONNECT_S 5   /* for each address of the host */
+#define REQUEST_S 5   /* without a byte of progress */
+#define RECHECK_S 5   /* do the Sentinels still name this master? */
+#define ELSEWHERE_S 5 /* so long a command is sent again to who holds the keys */
+#define ELSEWHERE_EVERY_US 50000
 
 struct redis {
     struct redis_address address;
     struct route route; /* of this connection */
+    int64_t recheck_us; /* when the Sentinels are asked again */
     struct wire wire;
     unsigned forks;
     size_t awaited; /* answers under way */
@@ -220,16 +226,30 @@ static int connect_and_greet(struct redis *r, struct error *e)
     return status ? status : shake_hands(r, HANDSHAKE_AUTH, r->plain ? HANDSHAKE_SELECT : HANDSHAKE_LOAD, e);
 }
 
+/* Another Redis is the master now, say the Sentinels. A Redis that came back, or was cut off, may still think that it is, and
+ * what it is told then is lost. */
+static bool was_replaced(struct redis *r)
+{
+    struct redis_address now = r->address;
+    struct error e;
+
+    if (r->address.finder != REDIS_BY_SENTINELS || clock_mono_us() < r->recheck_us)
+        return false;
+    r->recheck_us = in_seconds_us(RECHECK_S);
+    return sentinel_find(&r->address, &now, &e) == 0 && !redis_address_is_same(&now, &r->route.to);
+}
+
 /* Makes sure of a connection. A password that is refused may have changed since it was asked for. */
 static int open_connection(struct redis *r, struct error *e)
 {
     int status;
 
     leave_to_parent(r);
-    if (r->wire.fd >= 0 && r->awaited == 0 && wire_is_stale(&r->wire))
+    if (r->wire.fd >= 0 && r->awaited == 0 && (wire_is_stale(&r->wire) || was_replaced(r)))
         close_connection(r);
     if (r->wire.fd >= 0)
         return 0;
+    r->recheck_us = in_seconds_us(RECHECK_S);
     status = connect_and_greet(r, e);
     if (status == WEIR_EREFUSED && credential_is_asked(&r->address))
         status = connect_and_greet(r, e);
@@ -289,6 +309,15 @@ static int take_answer(struct redis *r, struct redisReply **reply, struct error 
     return status;
 }
 
+/* Was it refused, nothing done, by one that does not hold the keys now? */
+static bool is_elsewhere(const struct redis *r, const struct redisReply *reply)
+{
+    enum redis_fault fault = reply->type == REDIS_REPLY_ERROR ? redis_fault(reply->str) : REDIS_FAULT_OTHER;
+
+    return (fault == REDIS_FAULT_CLUSTER && r->address.finder == REDIS_BY_CLUSTER) ||
+           (fault == REDIS_FAULT_READONLY && r->address.finder != REDIS_NAMED);
+}
+
 /* Makes an error of an error reply, and frees it. */
 static int judge(struct redis *r, struct redisReply **reply, struct error *e)
 {
@@ -296,7 +325,12 @@ static int judge(struct redis *r, struct redisReply **reply, struct error *e)
 
     if ((*reply)->type != REDIS_REPLY_ERROR)
         return 0;
-    status = redis_fault_error(e, (*reply)->str);
+    if (is_elsewhere(r, *reply))
+        status =
+            error_set(e, WEIR_EUNREACHABLE, "redis %s: Weir's keys are not there now (%.200s); try again",
+                      r->wire.name, (*reply)->str);
+    else
+        status = redis_fault_error(e, (*reply)->str);
     r->missed |= redis_fault((*reply)->str) == REDIS_FAULT_NO_FUNCTION;
     freeReplyObject(*reply);
     *reply = NULL;
@@ -325,7 +359,7 @@ bool redis_await(const struct redis *r, int64_t until_us)
 
 /* Sends one command and takes its answer. An idle connection that is found dead before a byte has left is
  * opened anew. */
-static int exchange(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
+static int exchange_here(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
 {
     bool was_open;
     int status;
@@ -336,6 +370,22 @@ static int exchange(struct redis *r, const struct args *a, struct redisReply **r
         if (!status)
             status = take_answer(r, reply, e);
     } while (status == WEIR_EUNREACHABLE && was_open && !r->sent);
+    return status;
+}
+
+/* The same, with whoever holds the keys. */
+static int exchange(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
+{
+    int64_t end_us = in_seconds_us(ELSEWHERE_S);
+    int status = exchange_here(r, a, reply, e);
+
+    while (!status && is_elsewhere(r, *reply) && clock_mono_us() < end_us) {
+        freeReplyObject(*reply);
+        *reply = NULL;
+        close_connection(r);
+        clock_sleep_until(clock_mono_us() + ELSEWHERE_EVERY_US);
+        status = exchange_here(r, a, reply, e);
+    }
     return status;
 }
 

@@ -9,10 +9,18 @@
 
 struct redisReply; /* hiredis */
 
+/* How the host is found. */
+enum redis_finder { REDIS_NAMED, REDIS_BY_SENTINELS, REDIS_BY_CLUSTER };
+#define SEEDS_MOST 16
 #define REDIS_PASSWORD_SIZE 8192 /* tokens of cloud providers have some 2,000 bytes */
 
 /* Where Redis is and who we are. All strings NUL-terminated; host empty: socket_path is used. */
 struct redis_address {
+    enum redis_finder finder;
+    char seeds
+        [1024]; /* "host:port,host:port": the Sentinels, or nodes of the cluster; host is theirs to tell */
+    char master[128]; /* as the Sentinels call it */
+    char sentinel_user[128], sentinel_password[256];
     char host[256];
     int port;
     char socket_path[108];
@@ -30,9 +38,14 @@ struct redis_address {
 
 /* Reads redis://[user:pass@]host[:port][/db], redis://:pass@host, unix://[user:pass@]/path[?db=n], or the
  * bare path of a socket that begins with /, ./ or ../; parts of user:pass are percent-decoded, IPv6 hosts
- * stand in brackets. rediss:// is redis:// over TLS. What else the structure has may stand behind a ?, as
+ * stand in brackets. redis+sentinel://host[:port],.../name[/db] and redis+cluster://host[:port],... name Sentinels, or
+ * nodes, to be asked at each connection. rediss in place of redis: over TLS. What else the structure has may stand behind a ?, as
  * name=value joined by &, percent-encoded. WEIR_ECONFIG with a line that never shows the password. */
 WEIR_CHECKED int redis_address_parse(const char *url, struct redis_address *address, struct error *e);
+/* The seed number i, as an address of its own without a login; false: there are not so many. */
+bool redis_address_seed(const struct redis_address *address, int i, struct redis_address *seed);
+/* Do both name the same host and port? */
+bool redis_address_is_same(const struct redis_address *a, const struct redis_address *b);
 #define REDIS_NAME_SIZE 300
 /* "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */
 void redis_address_format(const struct redis_address *address, char *out, size_t size);
@@ -52,9 +65,9 @@ enum redis_fault {
     REDIS_FAULT_COMMAND,     /* no such command: renamed, or not offered */
     REDIS_FAULT_KILLED,      /* FUNCTION KILL has ended the call, which had written nothing */
     REDIS_FAULT_CLIENTS,     /* maxclients reached */
-    REDIS_FAULT_CLUSTER,     /* a cluster node (MOVED, CROSSSLOT, ...), which is not supported */
-    REDIS_FAULT_WRONGTYPE,   /* a key of ours holds something else */
-    REDIS_FAULT_WEIR,        /* our own scripts' refusals: "WEIR ..." */
+    REDIS_FAULT_CLUSTER, /* a cluster node that does not hold our keys, or not all of them now; nothing was done */
+    REDIS_FAULT_WRONGTYPE, /* a key of ours holds something else */
+    REDIS_FAULT_WEIR,      /* our own scripts' refusals: "WEIR ..." */
     REDIS_FAULT_OTHER,
 };
 enum redis_fault redis_fault(const char *error_text);
@@ -72,7 +85,8 @@ struct redis *redis_new(const struct redis_address *address);
 struct redis *redis_new_plain(const struct redis *r);
 void redis_free(struct redis *r);
 
-/* One command, one answer. *reply is the caller's to free (freeReplyObject); error replies become errors and
+/* One command, one answer. Where Sentinels or a cluster are asked, a command that was refused because the keys are elsewhere
+ * now, or on their way, is sent again, for some seconds. *reply is the caller's to free (freeReplyObject); error replies become errors and
  * *reply NULL. "Function not found" loads them and sends the command again, once. On WEIR_EUNREACHABLE (also:
  * a replica, a Redis that is loading) the connection is closed; *sent (may be NULL) tells whether the command
  * may have reached Redis unanswered: its outcome is then unknown. */

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,42 +11,33 @@
 #include <unistd.h>
 
 #include "core/log/quiet.h"
+#include "core/redis/cluster.h"
 #include "core/redis/credential.h"
+#include "core/redis/lookup.h"
 #include "core/redis/resolve.h"
-#include "core/redis/tls.h"
+#include "core/redis/sentinel.h"
 
 #define RESOLVE_S 5
 
-void route_free(struct route *r)
-{
-    if (r->all)
-        freeaddrinfo(r->all);
-    tls_free(r->tls);
-    r->all = NULL;
-    r->tls = NULL;
-}
-
 bool route_at_once(const struct redis_address *address, struct route *r)
 {
-    r->to = *address;
-    r->tls = NULL;
-    return !address->tls && !credential_is_asked(address) && resolve_at_once(address, &r->all);
+    *r = (struct route){.to = *address};
+    return address->finder == REDIS_NAMED && !address->tls && !credential_is_asked(address) &&
+           resolve_at_once(address, &r->all);
 }
 
 int route_find(const struct redis_address *address, struct route *r, struct error *e)
 {
+    struct redis_address to = *address;
     int status = 0;
 
-    *r = (struct route){.to = *address};
     if (credential_is_asked(address))
-        status = credential_ask(&r->to, e);
-    if (!status && r->to.tls)
-        status = tls_new(&r->to, &r->tls, e);
-    if (!status)
-        status = resolve(&r->to, &r->all, e);
-    if (status)
-        route_free(r);
-    return status;
+        status = credential_ask(&to, e);
+    if (!status && address->finder == REDIS_BY_SENTINELS)
+        status = sentinel_find(address, &to, e);
+    else if (!status && address->finder == REDIS_BY_CLUSTER)
+        status = cluster_find(&to, &to, e);
+    return status ? status : route_direct(&to, r, e);
 }
 
 /* ---- On a thread */
@@ -169,7 +159,8 @@ int routing_take(struct routing *r, struct route *route, struct error *e)
 
 int routing_limit_s(const struct redis_address *address)
 {
-    return RESOLVE_S + (address->password_command[0] ? CREDENTIAL_COMMAND_S : 0);
+    return RESOLVE_S + (address->password_command[0] ? CREDENTIAL_COMMAND_S : 0) +
+           (address->finder == REDIS_NAMED ? 0 : RESOLVE_S + LOOKUP_MS / 1000);
 }
 
 int routing_timed_out(const struct routing *r, struct error *e)

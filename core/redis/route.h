@@ -1,5 +1,5 @@
-/* route: all that is asked before a connection is opened, anew for each one: the password, the files of
- * TLS, the socket addresses of the host. Asking may
+/* route: all that is asked before a connection is opened, anew for each one: the password, which host it is where
+ * Sentinels or a cluster know that, the files of TLS, the socket addresses of the host. Asking may
  * take as long as a name server or a disk likes, and some of it cannot be stopped. So an event loop begins a
  * question, which is asked on a thread of its own, and watches a descriptor for the answer. A question that
  * nobody waits for any longer is dropped: its thread ends by itself, and holds up neither the loop nor the end
@@ -8,24 +8,12 @@
 #define CORE_REDIS_ROUTE_H
 
 #include "core/error.h"
-#include "core/redis/redis.h"
+#include "core/redis/endpoint.h"
 
-struct addrinfo;
-struct tls;
-
-struct route {
-    struct redis_address to; /* which Redis, and who we are there */
-    struct addrinfo *all;    /* the endpoints to try, in order; NULL: it is a path */
-    struct tls *tls;         /* for the connection; NULL: none */
-};
-
-/* Asks here and now. What is in *r is the caller's: wire_open takes it over, else route_free frees it.
- * WEIR_EUNREACHABLE: there is no such host. WEIR_ECONFIG: a file cannot be used. */
+/* Asks here and now; else as route_direct. */
 WEIR_CHECKED int route_find(const struct redis_address *address, struct route *r, struct error *e);
 /* The same without asking anybody; false: somebody must be asked. */
 bool route_at_once(const struct redis_address *address, struct route *r);
-/* May be empty. */
-void route_free(struct route *r);
 
 struct routing;
 

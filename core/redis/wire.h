@@ -8,7 +8,7 @@
 #define CORE_REDIS_WIRE_H
 
 #include "core/error.h"
-#include "core/redis/route.h"
+#include "core/redis/endpoint.h"
 #include "core/script/args.h"
 
 struct arena;

@@ -31,7 +31,7 @@ static const struct setting {
     {"role", "role!master", DOCTOR_WRONG, "a replica, which takes no writes", "name its master: --redis redis://{master_host}:{master_port}", true},
     {"role", "", DOCTOR_OK, "a master, which takes writes", NULL, false},
 
-    {"cluster", "cluster_enabled!0", DOCTOR_WRONG, "a node of a cluster, which Weir does not support", "use a Redis of its own, with cluster-enabled no", true},
+    {"cluster", "cluster_enabled!0", DOCTOR_OK, "a node of a cluster; addresses must begin with redis+cluster://, so that Weir follows its keys", NULL, false},
     {"cluster", "", DOCTOR_OK, "not part of a cluster", NULL, false},
 
     {"aof", REDIS_HAS_NO_AOF, DOCTOR_WARNING, "off: a restart of Redis loses all jobs since its last snapshot and runs others twice", "=appendonly yes", false},

@@ -63,10 +63,6 @@ static int check(const char *info, struct error *e)
 {
     char policy[32], todo[256];
 
-    if (settings_hold(info, "cluster_enabled!0"))
-        return error_set(
-            e, WEIR_ECONFIG,
-            "Redis: is a node of a cluster, which Weir does not support; use a Redis of its own");
     if (!settings_hold(info, REDIS_EVICTS))
         return 0;
     info_text(info, "maxmemory_policy", policy, sizeof policy);

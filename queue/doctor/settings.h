@@ -32,10 +32,11 @@ void settings_todo(const char *info, const char *parameter, char *out, size_t si
 struct settings {
     bool hidden;  /* the user may not run INFO: nothing is known */
     bool has_aof; /* unknown counts as yes */
+    bool in_cluster;
 };
 void settings_request(struct args *a);
-/* WEIR_ECONFIG: a Redis on which jobs would be lost, or rates exceeded, in silence: it evicts keys, or is a
- * node of a cluster. Other errors as they come. */
+/* WEIR_ECONFIG: a Redis on which jobs would be lost, or rates exceeded, in silence: it evicts
+ * keys. Other errors as they come. */
 WEIR_CHECKED int settings_reply(const struct redisReply *reply, struct settings *out, struct error *e);
 
 #endif

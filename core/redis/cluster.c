@@ -1,0 +1,97 @@
+#include "core/redis/cluster.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/redis/lookup.h"
+
+struct vote {
+    char text[256];
+    int port, votes;
+};
+
+struct votes {
+    struct vote all[SEEDS_MOST];
+    int count;
+};
+
+static void count_vote(struct votes *v, const char *host, long long port)
+{
+    int i = 0;
+
+    if (!*host || strcmp(host, "?") == 0 || strlen(host) >= sizeof v->all[0].text || port < 1 || port > 65535)
+        return;
+    while (i < v->count && (strcmp(v->all[i].text, host) != 0 || v->all[i].port != port))
+        i++;
+    if (i == SEEDS_MOST)
+        return;
+    if (i == v->count)
+        snprintf(v->all[v->count++].text, sizeof v->all[i].text, "%s", host);
+    v->all[i].port = (int)port;
+    v->all[i].votes++;
+}
+
+static bool is_range_with(const struct redisReply *range)
+{
+    return range->type == REDIS_REPLY_ARRAY && range->elements >= 3 &&
+           range->element[0]->type == REDIS_REPLY_INTEGER && range->element[1]->type == REDIS_REPLY_INTEGER &&
+           range->element[0]->integer <= CLUSTER_SLOT && CLUSTER_SLOT <= range->element[1]->integer;
+}
+
+/* [ first slot, last slot, [ host, port, ... ] of the master, replicas ... ] of each range; a host that is nil or empty is
+ * that of the node which answers. */
+static void take_answer(void *arg, const struct redis_address *from,
+                        struct redisReply *const replies[LOOKUP_QUESTIONS])
+{
+    const struct redisReply *reply = replies[0];
+
+    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
+        const struct redisReply *range = reply->element[i],
+                                *master = is_range_with(range) ? range->element[2] : NULL;
+        const char *host;
+
+        if (!master || master->type != REDIS_REPLY_ARRAY || master->elements < 2 ||
+            master->element[1]->type != REDIS_REPLY_INTEGER)
+            continue;
+        host = master->element[0]->type == REDIS_REPLY_STRING ? master->element[0]->str : "";
+        count_vote(arg, *host ? host : from->host, master->element[1]->integer);
+    }
+}
+
+static int refused(struct error *e)
+{
+    struct error why = *e;
+
+    if (strstr(why.text, "cluster support disabled"))
+        return error_set(e, WEIR_ECONFIG, "no node of a cluster: write redis:// instead of redis+cluster://");
+    return error_set(e, why.status, "no node of the cluster answers; of the last one: %s", why.text);
+}
+
+int cluster_find(const struct redis_address *address, struct redis_address *node, struct error *e)
+{
+    struct votes votes = {0};
+    const struct vote *most = &votes.all[0];
+    struct args question;
+    int n;
+
+    args_init(&question);
+    args_add(&question, "CLUSTER");
+    args_add(&question, "SLOTS");
+    n = lookup(address, address, &question, 1, take_answer, &votes, e);
+    args_free(&question);
+    if (n < 0)
+        return refused(e);
+    for (int i = 1; i < votes.count; i++)
+        if (votes.all[i].votes > most->votes)
+            most = &votes.all[i];
+    if (most->votes == 0)
+        return error_set(
+            e, WEIR_EUNREACHABLE,
+            "no node of the cluster holds slot %d, in which all keys of Weir are; see CLUSTER INFO",
+            CLUSTER_SLOT);
+    node->port = most->port;
+    snprintf(node->host, sizeof node->host, "%s", most->text);
+    return 0;
+}

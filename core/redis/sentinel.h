@@ -1,0 +1,15 @@
+/* sentinel: which Redis is the master of a name, as the Sentinels have it.
+ * Protocol: SENTINEL GET-MASTER-ADDR-BY-NAME, SENTINEL MASTER: https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/ */
+#ifndef CORE_REDIS_SENTINEL_H
+#define CORE_REDIS_SENTINEL_H
+
+#include "core/error.h"
+#include "core/redis/redis.h"
+
+/* Sets host and port of *master. Of several answers that of the latest failover counts (config-epoch): a Sentinel that
+ * has not yet heard of it names the master before. WEIR_EUNREACHABLE: no Sentinel answers.
+ * WEIR_ECONFIG: none knows the name. */
+WEIR_CHECKED int sentinel_find(const struct redis_address *address, struct redis_address *master,
+                               struct error *e);
+
+#endif

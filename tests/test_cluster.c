@@ -1,0 +1,159 @@
+/* A Redis Cluster of three masters with a replica each: all keys of Weir are in one slot. The slot moves under load, and the
+ * node that has it dies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/several.h"
+
+#define JOBS 600
+#define RATE 100
+#define SECOND 1000000
+
+static struct several cluster;
+
+static int start_cluster(void **state)
+{
+    (void)state;
+    several_start_cluster(&cluster);
+    return 0;
+}
+
+static int stop_cluster(void **state)
+{
+    (void)state;
+    several_stop(&cluster);
+    return 0;
+}
+
+static void begin_load(struct stage *stage, pid_t workers[2])
+{
+    several_stage(&cluster, stage);
+    stage_rate(stage, "mark", "100/s,burst=1");
+    stage_enqueue(stage, "mark", NULL, 0, JOBS);
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(stage, i ? "second" : "first", "types=mark", "executors=4", "lease=2", NULL);
+    await(history_count(stage, "effect", -1) > 20);
+}
+
+/* No more starts in any second than the rate, and one: begins are later than their slots by what a thread needs. */
+static void assert_rate_kept(struct stage *stage, int most)
+{
+    struct history h = history_read(stage);
+    int64_t *at_us = calloc((size_t)h.count + 1, sizeof *at_us);
+    int n = 0, worst = 0;
+
+    assert_non_null(at_us);
+    for (int i = 0; i < h.count; i++)
+        if (strcmp(h.events[i].what, "begin") == 0)
+            at_us[n++] = h.events[i].at_us;
+    for (int i = 0, first = 0; i < n; i++) {
+        while (at_us[first] <= at_us[i] - SECOND)
+            first++;
+        worst = i - first + 1 > worst ? i - first + 1 : worst;
+    }
+    free(at_us);
+    history_free(&h);
+    if (worst > most)
+        fail_msg("%d starts in a second", worst);
+}
+
+static void end_load(struct stage *stage, const pid_t workers[2], int most)
+{
+    several_follow(&cluster, stage);
+    stage_await_done(stage, JOBS);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    assert_rate_kept(stage, most);
+    stage_close(stage);
+}
+
+static void the_slot_moves(void **state)
+{
+    struct stage stage;
+    pid_t workers[2];
+    int from = several_holder(&cluster), to = (from + 1) % 3;
+
+    (void)state;
+    begin_load(&stage, workers);
+    several_move_slot(&cluster, from, to);
+    end_load(&stage, workers, RATE + 1);
+}
+
+static bool replica_has_all(int holder)
+{
+    char *offset = server_ask(&cluster.redis[holder], "INFO", "replication", NULL);
+    char *sent = strstr(offset, "master_repl_offset:"), *got = strstr(offset, "offset=");
+    bool all = sent && got && atoll(sent + strlen("master_repl_offset:")) == atoll(got + strlen("offset="));
+
+    free(offset);
+    return all;
+}
+
+/* What the replica had not yet been told runs again, and its slots are granted again: a few. */
+static void the_node_dies(void **state)
+{
+    struct stage stage;
+    pid_t workers[2];
+    int old = several_holder(&cluster);
+
+    (void)state;
+    begin_load(&stage, workers);
+    await(replica_has_all(old));
+    server_kill(&cluster.redis[old]);
+    several_await_holder_other_than(&cluster, old);
+    end_load(&stage, workers, RATE + 10);
+}
+
+static void each_command_works(void **state)
+{
+    static const char *const lines[] = {
+        "enqueue report --queue commands --id one",
+        "enqueue report --in 1h --queue commands",
+        "enqueue report --batch july --queue commands",
+        "rate set report 5/s",
+        "rate show report",
+        "rate list",
+        "schedule add nightly '0 3 * * *' report",
+        "schedule list",
+        "batch list",
+        "status",
+        "queue list",
+        "why one",
+        "job show one",
+        "job cancel one",
+        "dead list",
+        "take api --rule 5/s",
+        "doctor",
+    };
+    struct outcome o;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[400];
+
+        snprintf(line, sizeof line, "%s %s --redis %s --namespace commands", built("weir"), lines[i],
+                 cluster.url);
+        run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+        if (o.code != 0)
+            fail_msg("%s: %d: %s%s", line, o.code, o.out, o.err);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_command_works),
+        cmocka_unit_test(the_slot_moves),
+        cmocka_unit_test(the_node_dies),
+    };
+    int code = stage_actor_main(argc, argv);
+
+    return code >= 0 ? code : cmocka_run_group_tests_name("cluster", tests, start_cluster, stop_cluster);
+}

@@ -1,0 +1,251 @@
+/* A master with two replicas under three Sentinels: what a failover does to producers and workers. What the replicas had is
+ * never lost; the history of the handlers is the judge. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/several.h"
+
+#define JOBS 300
+
+static int open_several(void **state)
+{
+    struct several *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    several_start_sentinels(s, NULL);
+    *state = s;
+    return 0;
+}
+
+static int close_several(void **state)
+{
+    several_stop(*state);
+    free(*state);
+    return 0;
+}
+
+static long long length(struct server *s, const char *key)
+{
+    return server_number(s, "LLEN", key, NULL);
+}
+
+/* Has each replica what was enqueued? */
+static bool replicas_have(struct several *s, struct stage *stage, int master, int jobs)
+{
+    for (int i = 0; i < s->count; i++)
+        if (i != master && length(&s->redis[i], stage_key(stage, "queue:default")) != jobs)
+            return false;
+    return true;
+}
+
+/* JOBS jobs are in all three, and two workers have begun with them, 100 a second. */
+static void begin_load(struct several *s, struct stage *stage, pid_t workers[2])
+{
+    several_stage(s, stage);
+    stage_rate(stage, "mark", "100/s");
+    stage_enqueue(stage, "mark", NULL, 0, JOBS);
+    await(replicas_have(s, stage, several_holder(s), JOBS));
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(stage, i ? "second" : "first", "types=mark", "executors=4", "lease=2", NULL);
+    await(history_count(stage, "effect", -1) > 20);
+}
+
+static void end_load(struct several *s, struct stage *stage, const pid_t workers[2], int jobs)
+{
+    several_follow(s, stage);
+    stage_await_done(stage, jobs);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    stage_close(stage);
+}
+
+static void a_master_dies(void **state)
+{
+    struct several *s = *state;
+    struct stage stage;
+    pid_t workers[2];
+    int old = several_holder(s);
+
+    begin_load(s, &stage, workers);
+    server_kill(&s->redis[old]);
+    several_await_holder_other_than(s, old);
+    end_load(s, &stage, workers, JOBS);
+    server_restart(&s->redis[old]);
+}
+
+static bool accepts(struct stage *stage, int number)
+{
+    char id[24];
+
+    snprintf(id, sizeof id, "j%d", number);
+    return weir_enqueue(stage->client, &(struct weir_job_spec){.type = "mark", .id = id}, NULL) == 0;
+}
+
+/* The old one comes back empty and takes writes until a Sentinel speaks to it. */
+static void an_old_master_comes_back(void **state)
+{
+    struct several *s = *state;
+    struct stage stage;
+    pid_t workers[2];
+    int old = several_holder(s), now;
+
+    begin_load(s, &stage, workers);
+    server_kill(&s->redis[old]);
+    now = several_await_holder_other_than(s, old);
+    server_restart(&s->redis[old]);
+    for (int i = 0; i < 50; i++)
+        await(accepts(&stage, JOBS + i));
+    assert_int_equal(several_holder(s), now);
+    end_load(s, &stage, workers, JOBS + 50);
+}
+
+static void a_person_orders_a_failover(void **state)
+{
+    struct several *s = *state;
+    struct stage stage;
+    pid_t workers[2];
+    int old = several_holder(s);
+
+    begin_load(s, &stage, workers);
+    free(server_ask(&s->sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER, NULL));
+    several_await_holder_other_than(s, old);
+    end_load(s, &stage, workers, JOBS);
+}
+
+/* What a person reads who has written the address wrongly. */
+static void wrong_addresses(void **state)
+{
+    struct several *s = *state;
+    static const struct {
+        const char *change; /* of the url: what stands behind the hosts */
+        const char *says;
+        int code;
+    } cases[] = {
+        {"/nobody", "the Sentinels know no master nobody", 78},
+        {"/" SEVERAL_MASTER "?sentinel-password=x", "the Sentinels refuse", 77},
+        {"/" SEVERAL_MASTER "/x", "the database must be a number", 78},
+        {"/" SEVERAL_MASTER "?sentinel_pass=x", "may stand", 78},
+        {"", "the name of the master is missing", 78},
+    };
+    struct outcome o;
+    char url[200];
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(url, sizeof url, "%.*s%s", (int)(strrchr(s->url, '/') - s->url), s->url, cases[i].change);
+        run_in(&o, NULL, built("weir"), "status", "--redis", url, NULL);
+        if (o.code != cases[i].code || !strstr(o.err, cases[i].says))
+            fail_msg("%s: %d: %s", url, o.code, o.err);
+    }
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/%s", s->ports[0], SEVERAL_MASTER);
+    run_in(&o, NULL, built("weir"), "status", "--redis", url, NULL);
+    if (o.code != 78 || !strstr(o.err, "no Sentinel"))
+        fail_msg("%s: %d: %s", url, o.code, o.err);
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", s->ports[0]);
+    run_in(&o, NULL, built("weir"), "status", "--redis", url, NULL);
+    if (o.code != 78 || !strstr(o.err, "no node of a cluster"))
+        fail_msg("%s: %d: %s", url, o.code, o.err);
+}
+
+/* Two of three are gone: one answers. All are gone: a line says so. */
+static void sentinels_are_gone(void **state)
+{
+    struct several *s = *state;
+    struct outcome o;
+
+    server_kill(&s->sentinels[0]);
+    server_kill(&s->sentinels[1]);
+    run_in(&o, NULL, built("weir"), "enqueue", "mark", "--redis", s->url, NULL);
+    assert_int_equal(o.code, 0);
+    server_kill(&s->sentinels[2]);
+    run_in(&o, NULL, built("weir"), "enqueue", "mark", "--redis", s->url, NULL);
+    if (o.code != 69 || !strstr(o.err, "no Sentinel answers"))
+        fail_msg("%d: %s", o.code, o.err);
+}
+
+/* ---- What a failover costs: WEIR_FAILOVERS=3 WEIR_TEST=all_failovers build/tests/test_sentinel */
+
+#define STREAM_S 12
+#define STREAM_EVERY_US 20000
+#define EVENT_S 3
+
+/* 50 jobs a second for 12 s, each sent again until it is accepted; after 3 s the master is killed, or a failover is ordered,
+ * or both writes are paused and a failover is ordered. */
+enum trial { KILL, ORDER, PAUSE_AND_ORDER };
+
+static void one_failover(const char *name, enum trial trial, const char *const *options)
+{
+    struct several s;
+    struct stage stage;
+    int64_t begun_us, longest_us = 0, last_us;
+    int accepted = 0, old;
+    bool done = false;
+    long long there;
+
+    several_start_sentinels(&s, options);
+    several_stage(&s, &stage);
+    old = several_holder(&s);
+    begun_us = last_us = clock_mono_us();
+    while (clock_mono_us() < begun_us + STREAM_S * INT64_C(1000000)) {
+        if (!done && clock_mono_us() > begun_us + EVENT_S * INT64_C(1000000)) {
+            done = true;
+            if (trial == PAUSE_AND_ORDER)
+                free(server_ask(&s.redis[old], "CLIENT", "PAUSE", "5000", "WRITE", NULL));
+            if (trial == KILL)
+                server_kill(&s.redis[old]);
+            else
+                free(server_ask(&s.sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER, NULL));
+        }
+        if (accepts(&stage, accepted)) {
+            accepted++;
+            longest_us = clock_mono_us() - last_us > longest_us ? clock_mono_us() - last_us : longest_us;
+            last_us = clock_mono_us();
+        }
+        clock_sleep_until(clock_mono_us() + STREAM_EVERY_US);
+    }
+    several_await_holder_other_than(&s, old);
+    several_follow(&s, &stage);
+    there = length(&stage.server, stage_key(&stage, "queue:default"));
+    printf("%-36s %4d accepted, %3lld lost, %.1f s without an answer\n", name, accepted, accepted - there,
+           (double)longest_us / 1e6);
+    stage_close(&stage);
+    several_stop(&s);
+}
+
+static void all_failovers(void **state)
+{
+    static const char *const needs_one[] = {"--min-replicas-to-write", "1", "--min-replicas-max-lag", "2",
+                                            NULL};
+
+    (void)state;
+    if (!getenv("WEIR_FAILOVERS"))
+        return;
+    for (int i = 0; i < atoi(getenv("WEIR_FAILOVERS")); i++) {
+        one_failover("kill -9", KILL, NULL);
+        one_failover("kill -9, min-replicas-to-write 1", KILL, needs_one);
+        one_failover("SENTINEL FAILOVER", ORDER, NULL);
+        one_failover("SENTINEL FAILOVER, min-replicas 1", ORDER, needs_one);
+        one_failover("CLIENT PAUSE, SENTINEL FAILOVER", PAUSE_AND_ORDER, NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_master_dies, open_several, close_several),
+        cmocka_unit_test_setup_teardown(an_old_master_comes_back, open_several, close_several),
+        cmocka_unit_test_setup_teardown(wrong_addresses, open_several, close_several),
+        cmocka_unit_test_setup_teardown(sentinels_are_gone, open_several, close_several),
+        cmocka_unit_test(all_failovers),
+        cmocka_unit_test_setup_teardown(a_person_orders_a_failover, open_several, close_several),
+    };
+    int code = stage_actor_main(argc, argv);
+
+    return code >= 0 ? code : cmocka_run_group_tests_name("sentinel", tests, NULL, NULL);
+}
