@@ -642,6 +642,37 @@ static void test_a_cheap_job_of_another_key_does_not_pass(void **state)
     expect_in_turn("b c d e");
 }
 
+/* Several jobs of one lane, which the gate of its key lets start at once: as many as their costs fit there. */
+static void test_alike_jobs_of_a_key_fit_its_gate(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:10/1000000/5,by=key"));
+    must(turns_use("slow", "use", "2", NULL, 0));
+    enqueue_with("slow", "a b c d e f g", KEY("k"));
+    expect_claim("a b");
+    turns.now_us += 5 * 100000;
+    expect_claim("c d");
+    turns.now_us += 5 * 100000;
+    expect_claim("e f");
+}
+
+/* What stopped an earlier job in the same claim does not park one that only lacks an executor. */
+static void test_a_job_without_an_executor_stays_in_the_queue(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE));
+    must(turns_rate("t", "10/1000000/5"));
+    enqueue("default", "slow", "s0 s1");
+    enqueue("default", "t", "a b");
+    claim("w", 2, 5);
+    expect_leases("s0 a");
+    expect_list(LANE("slow"), "s1");
+    expect_list(QUEUE, "b");
+    expect_list(LANE("t"), "");
+}
+
 /* Jobs that are alike are leased without a question for each, as far as nothing else stands between them. */
 static void test_alike_jobs_keep_their_order_among_others(void **state)
 {
@@ -1249,6 +1280,8 @@ int main(void)
         TEST(a_limit_that_came_holds_what_is_parked),
         TEST(a_job_takes_as_many_slots_as_it_costs),
         TEST(a_cheap_job_of_another_key_does_not_pass),
+        TEST(alike_jobs_of_a_key_fit_its_gate),
+        TEST(a_job_without_an_executor_stays_in_the_queue),
         TEST(alike_jobs_keep_their_order_among_others),
         TEST(alike_jobs_start_when_their_slots_come),
         TEST(a_look_is_early_as_far_as_slots_would_be_lost),

@@ -977,6 +977,28 @@ static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
     expect_counters("t", "back 30000");
 }
 
+/* The same however many workers had them. */
+static void test_many_leases_of_some_workers_are_reaped_bit_by_bit(void **state)
+{
+    int64_t taken = 0, workers = 0;
+
+    (void)state;
+    start("w");
+    start("d0");
+    start("d1");
+    enqueue_many("t", 1350);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(claim(i < 2 ? "d0" : "d1", 0, 450), 450);
+    pass("w", LEASE_US - 1);
+    turns.now_us++;
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(taken, 1000);
+    assert_int_equal(workers, 1);
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(taken, 350);
+    assert_int_equal(turns_check().parked, 1350);
+}
+
 /* ---- Drained, status */
 
 static void test_drained_counts_what_a_draining_worker_waits_for(void **state)
@@ -1397,6 +1419,7 @@ int main(void)
         TEST(a_clock_that_was_set_back_takes_retries_along),
         TEST(many_dead_workers_are_reaped_bit_by_bit),
         TEST(a_worker_with_many_leases_is_reaped_bit_by_bit),
+        TEST(many_leases_of_some_workers_are_reaped_bit_by_bit),
         TEST(drained_counts_what_a_draining_worker_waits_for),
         TEST(status_says_what_there_is),
         TEST(wrong_arguments_change_nothing),

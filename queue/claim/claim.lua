@@ -19,7 +19,7 @@
 --       recently has its turn, and in its ring the lane that was (claim_ring). claim_start.jobs starts the jobs at the head of the lane.
 --       What stops it is in claim.stopped: the type waits at the gate that opens last (claim_wait.end_visit), or the lane sleeps there
 --       (claim_wait.lane_sleeps).
---    c. Jobs from the head of the queue (claim_queue). Where somebody waits before a job, it is parked unasked. Else claim_start.jobs starts
+--    c. Jobs from the head of the queue (claim_queue). If a type or lane waits before a job, it is parked unasked. Otherwise claim_start.jobs starts
 --       it too, or its gates deny it, and it is parked. Parked is: noted for the tail of its lane (claim_park.park), as are all behind it of
 --       that lane; claim_commit writes it.
 --    d. Lanes that were empty find their places: in the ring, or asleep (claim_park.place, claim_wait.place_lane).
@@ -67,7 +67,7 @@ local function keep_for_queue()
     return c.reserved and 0 or kept, floor(c.prefetch / 2)
 end
 
--- While the queue holds jobs, the lanes may look at half of what the claim may, and read half. Which of the two may read one body that is larger
+-- While the queue has jobs, the lanes may check half of what the claim may, and read half. Which of the two may read one body that is larger
 -- changes from turn to turn.
 local function serve_lanes(queue, due, queued)
     if not queued then return claim_lanes.serve(queue, due) end
@@ -84,7 +84,7 @@ local function serve_lanes(queue, due, queued)
     load.alone = load.alone and (turn_of_queue or of_lanes.n == 0)
 end
 
--- Serves one queue. Half of what may start is for its lanes that are due, then its jobs are looked at, then its lanes have the rest.
+-- Serves one queue. Half of what may start is for its lanes that are due, then come its jobs, then its lanes have the rest.
 local function serve_queue(queue)
     local due = claim_lanes.due(queue)
     if c.free + c.prefetch < 1 then return end
@@ -114,7 +114,7 @@ local function serve_queues()
     return wrong
 end
 
--- Queues with a fault count as paused: they are neither looked at nor waited for.
+-- Queues with a fault count as paused: they are neither served nor waited for.
 local function leave_out_queues()
     local served = {}
     for _, queue in ipairs(claim_faults.any and c.queues or {}) do

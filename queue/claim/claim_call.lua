@@ -174,8 +174,8 @@ function claim_call.new_type(queue, of, gates)
         lanes = {},              -- key -> l, as they were met
         -- members                  how many lanes are in its ring, where that is known
         gone = false,            -- its ring is empty, and it has left its gate
-        -- clear                    nobody waits before its jobs: claim_queue
-        -- direct                   its jobs in the queue ask nobody: claim_queue
+        -- clear                    nothing waits before its jobs: claim_queue
+        -- direct                   its jobs in the queue ask no gate: claim_queue
         -- unknown                  no worker runs it: claim_halt
         -- has_faults               one of its lanes was passed over, as a key is of a wrong kind,
         -- passed_over              and so many jobs could start as it was passed over itself
@@ -211,13 +211,13 @@ function claim_call.new_lane(s, key, gates)
         -- empty                                it had no job as it was met, where that is known
         -- placed                               claim_park.place finds a place for it
         -- gone                                 it has no job left, and has left its ring
-        -- clear                                nobody waits before its jobs: claim_queue
+        -- clear                                nothing waits before its jobs: claim_queue
     }
 end
 
 -- ---- Whose turn it is
 
--- The turn of a type at a gate, at which it waits since ticket; alone: nobody else does.
+-- The turn of a type at a gate, at which it waits since ticket; alone: no other type does.
 function claim_call.begin_visit(gate_name, ticket, alone)
     local visit = claim_call.visit
     visit.gate, visit.ticket, visit.alone, visit.started = gate_name, ticket, alone, 0 -- started: how many of its jobs

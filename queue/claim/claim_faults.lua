@@ -1,7 +1,7 @@
 -- claim_faults: keys of a wrong kind. A claim that meets one begins again without what needs it, so that it
 -- stops nothing else; its name is answered. A key that should be a gate only closes that gate: see claim_meet.
 --
---   of a queue  neither it nor its lanes are looked at
+--   of a queue  neither it nor its lanes are served
 --   of a type   its jobs leave the queue for `later` and come again after a while; in its lanes they stay
 --   of a lane   the same
 --

@@ -120,7 +120,7 @@ local function must_yield(s)
     end
 end
 
--- The first of those who wait at a due gate, a type; its turn begins. nil: nobody waits there.
+-- The first of the types that wait at a due gate; its turn begins. nil: none waits there.
 local function first_at(queue, name)
     local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
     claim.budget = claim.budget - 1
@@ -144,7 +144,7 @@ end
 
 local function can_serve() return claim.free + claim.prefetch > 0 and claim.budget > 0 and not slices.is_full(claim.load) end
 
--- Serves those who wait at a due gate, up to share jobs. Returns whether more could start; nil: they should come after the other due
+-- Serves the types that wait at a due gate, up to share jobs. Returns whether more could start; nil: they should come after the other due
 -- gates.
 local function serve_gate(queue, name, share, is_last)
     local started, left_before = 0, claim.left_lanes

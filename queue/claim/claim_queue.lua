@@ -47,8 +47,8 @@ local function bury(s, entry, reason)
     return 1
 end
 
--- Does nobody wait at these gates, in any of the queues?
-local function nobody_waits(gates, queues)
+-- Does nothing wait at these gates, in any of the queues?
+local function nothing_waits(gates, queues)
     local keys, asked = {}, 0
     for _, queue in ipairs(#gates > 0 and queues or {}) do
         for i = 1, #gates do keys[i] = P .. 'wait:' .. queue .. '/' .. gates[i].name end
@@ -60,24 +60,24 @@ local function nobody_waits(gates, queues)
 end
 
 -- The same for gates of a key and all queues of this worker.
-local function nobody_sleeps(gates)
+local function nothing_sleeps(gates)
     if #gates == 0 then return true end
     local sleepers, crowded = cache.sleepers()
     for i = 1, #gates do
         if (sleepers[gates[i].name] or 0) > 0 then return false end
     end
-    return #crowded == 0 or nobody_waits(gates, crowded)
+    return #crowded == 0 or nothing_waits(gates, crowded)
 end
 
 -- May jobs of s start without waiting their turn: has it no lanes that wait, and does no other type wait at its gates?
 local function is_clear(s)
-    if s.clear == nil then s.clear = ring.members(s) == 0 and nobody_waits(s.gates, claim.queues) end
+    if s.clear == nil then s.clear = ring.members(s) == 0 and nothing_waits(s.gates, claim.queues) end
     return s.clear and (not s.keyed or ring.members(s) == 0)
 end
 
 -- The same for a lane of it; nothing of the lane is parked.
 local function lane_is_clear(s, l)
-    if l.clear == nil then l.clear = park.is_empty(l) and nobody_sleeps(l.gates) end
+    if l.clear == nil then l.clear = park.is_empty(l) and nothing_sleeps(l.gates) end
     return l.clear and (not s.keyed and s.clear or is_clear(s))
 end
 
@@ -103,7 +103,7 @@ local function start_with_equal(s, l, jobs, i, cost)
     elseif most > 1 then
         most = count_equal_behind(s, jobs, i, most)
     end
-    local n = start.jobs(s, l, jobs, i, most, cost, claim.tick, claim.tick) -- nobody has come later than a job from the queue
+    local n = start.jobs(s, l, jobs, i, most, cost, claim.tick, claim.tick) -- nothing has come later than a job from the queue
     s.pulled = s.pulled + n
     return n
 end
@@ -122,8 +122,8 @@ local function is_direct(s)
     return s.mine and not s.limited and ring.members(s) == 0 or false
 end
 
--- A job that has its lane to itself, and nobody before it: it starts, or is dead where its gates can never let it. Returns how many jobs were
--- dealt with; 0: it stays in the queue until an executor is free; nil: it must wait in its lane.
+-- A job that is alone in its lane, and nothing waits before it: it starts, or is dead if its gates can never let it. Returns how many jobs were
+-- handled; 0: it stays in the queue until an executor is free; nil: it must wait in its lane.
 local function start_or_bury(s, l, jobs, i)
     local cost = meet.cost(s, jobs[i])
     local n = start_with_equal(s, l, jobs, i, cost)
@@ -136,7 +136,7 @@ local function start_or_bury(s, l, jobs, i)
     return n
 end
 
--- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were dealt with: started, parked, buried or
+-- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were handled: started, parked, buried or
 -- put off; 0: it stays there until an executor is free for it.
 local function handle_jobs(s, jobs, i)
     local entry = jobs[i]

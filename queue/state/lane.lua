@@ -153,7 +153,7 @@ function lane.sort_by_grant(jobs)
     sort(jobs, granted_before)
 end
 
--- ---- Gates that open because somebody makes room there. Jobs are moved in the same call, so nothing here may fail.
+-- ---- Gates that open because something makes room there. Jobs are moved in the same call, so nothing here may fail.
 
 local WOKEN_MOST = 500  -- queues woken in one call, about 5 us each
 local AT_MS = 3600000   -- a queue is listed for so long at a gate of a key that opens by time: its own wake-up comes before
