@@ -45,6 +45,9 @@ enum figure {
     LATENCY_P99,
     LATENCY_PUSH_P50,
     LATENCY_PUSH_P99,
+    BESIDE_2,
+    BESIDE_4,
+    BESIDE_16,
     MEMORY_JOB,
     PACE_KEPT,
     PACE_SECOND,
@@ -225,6 +228,7 @@ int bench_run(struct bench *b);
 int bench_limited(struct bench *b);
 int bench_aof(struct bench *b);
 int bench_latency(struct bench *b);
+int bench_beside(struct bench *b);
 int bench_memory(struct bench *b);
 int bench_pace(struct bench *b);
 int bench_million(struct bench *b);

@@ -145,13 +145,14 @@ static int send_push(struct bench *b, void *arg, const char *time)
 }
 
 static int measure_worker(struct bench *b, int (*send)(struct bench *b, void *arg, const char *time),
-                          double *p50, double *p99)
+                          int executors, double *p50, double *p99)
 {
     struct samples *samples = shared_new(sizeof *samples);
     struct crew_plan plan = {.url = b->server.url,
                              .workers = 1,
-                             .executors = 10,
-                             .types = {{.name = "beat", .handler = sample_handler, .arg = samples}}};
+                             .executors = executors,
+                             .types = {{.name = "beat", .handler = sample_handler, .arg = samples},
+                                       {.name = "mail", .handler = noop_handler}}};
     struct weir *w = weir_new(b->server.url, NULL);
     struct crew crew = {0};
     struct error ignored;
@@ -179,15 +180,35 @@ int bench_latency(struct bench *b)
         return rc;
     report(b, CEILING_WAKE_P50, bare50, 0, "%s", "");
     report(b, CEILING_WAKE_P99, bare99, 0, "%s", "");
-    rc = measure_worker(b, send_enqueue, &p50, &p99);
+    rc = measure_worker(b, send_enqueue, EXECUTORS, &p50, &p99);
     if (rc != 0)
         return rc;
     report(b, LATENCY_P50, p50, bare50, "weir_enqueue, 50 jobs/s, 1 worker, 10 executors");
     report(b, LATENCY_P99, p99, bare99, "%s", "");
-    rc = measure_worker(b, send_push, &p50, &p99);
+    rc = measure_worker(b, send_push, EXECUTORS, &p50, &p99);
     if (rc != 0)
         return rc;
     report(b, LATENCY_PUSH_P50, p50, bare50, "%s", "");
     report(b, LATENCY_PUSH_P99, p99, bare99, "%s", "");
     return 0;
+}
+
+/* The same while jobs of another type, with a limit, wait for their slots in the same worker. */
+int bench_beside(struct bench *b)
+{
+    static const struct {
+        int executors;
+        enum figure figure;
+    } rows[] = {{2, BESIDE_2}, {4, BESIDE_4}, {16, BESIDE_16}};
+    double p50, p99;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof rows / sizeof *rows; i++) {
+        rc = prepare(b, &b->server, "mail", "200/s,burst=1", 10000);
+        if (rc == 0)
+            rc = measure_worker(b, send_enqueue, rows[i].executors, &p50, &p99);
+        if (rc == 0)
+            report(b, rows[i].figure, p50, 0, "p99 %.3f ms", p99);
+    }
+    return rc;
 }

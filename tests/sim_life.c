@@ -438,8 +438,8 @@ static void check_told(const struct snapshot *all)
     size_t told = 0;
 
     for (size_t i = 0; i < all->count; i++)
-        if (strncmp(all->items[i].name, "told:", 5) == 0)
-            told += all->items[i].count;
+        for (size_t k = 0; strncmp(all->items[i].name, "told:", 5) == 0 && k < all->items[i].count; k++)
+            told += strcmp(all->items[i].at[k]->str, "*") != 0; /* that is to give back what is early */
     if (told != (size_t)sim.told_count)
         sim_fail("workers are told of %zu tokens, not %d", told, sim.told_count);
     for (int k = 0; k < sim.told_count; k++) {

@@ -362,6 +362,7 @@ static struct claim_call call_of(struct worker *worker, int free, int prefetch)
                                .ahead_us = far ? sim_pick(0, GATE_AHEAD_MOST_US) : 0,
                                .far = far ? (int)sim_pick(0, 8) : 0,
                                .reserved = sim_chance(5),
+                               .early = far && sim_chance(2),
                                .held = sim_chance(3),
                                .mark = sim_chance(5),
                                .alone = worker->alone || sim_chance(2),

@@ -1,5 +1,6 @@
 /* Tasks of the loop begin at their start time to the microsecond, which libev's timers, of milliseconds, do
- * not give: one timerfd stands at the next of these times. */
+ * not give: one timerfd stands at the next of these times. It also wakes the scheduler
+ * when an early task, of any kind, is to get an executor. */
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -14,25 +15,19 @@ static void on_time(struct ev_loop *loop, ev_io *io, int events)
     (void)loop, (void)events;
     if (read(io->fd, &times, sizeof times) > 0)
         w->begin.at_us = NEVER;
+    if (w->begin.near_us <= clock_mono_us()) {
+        w->begin.near_us = NEVER;
+        worker_wake(w);
+    }
     worker_begin(w);
-}
-
-static bool has_loop_types(const struct weir_worker *w)
-{
-    for (int i = 0; i < w->handlers.count; i++)
-        if (w->handlers.at[i].way->start)
-            return true;
-    return false;
 }
 
 int worker_begin_open(struct weir_worker *w, struct error *e)
 {
     int fd;
 
-    w->begin.at_us = NEVER;
+    w->begin.at_us = w->begin.near_us = NEVER;
     ev_io_init(&w->begin.io, on_time, -1, EV_READ);
-    if (!has_loop_types(w))
-        return 0;
     if ((fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0)
         return error_set(e, WEIR_EINTERNAL, "worker: no timer; raise the limit on open files");
     ev_io_set(&w->begin.io, fd, EV_READ);
@@ -70,7 +65,12 @@ void worker_begin(struct weir_worker *w)
         return;
     while ((task = pool_begin(w->pool, clock_mono_us(), &next_us)))
         handler_start(task, &w->conditions);
-    set_time(w, next_us);
+    set_time(w, w->begin.near_us < next_us ? w->begin.near_us : next_us);
+}
+
+void worker_begin_near(struct weir_worker *w, int64_t near_us)
+{
+    w->begin.near_us = near_us;
 }
 
 void worker_task_ended(struct task *task)

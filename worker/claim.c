@@ -22,6 +22,9 @@
 #define MARK_US (1000 * MS)     /* how often the rates are marked */
 #define READ_BYTES (512 * 1024) /* of bodies, in one claim */
 #define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
+#define EARLY_US (50 * MS)      /* how far ahead slots are granted to early jobs, */
+#define EARLY_LEAD_US                                                                                        \
+    (5 * MS / 2) /* by a worker that is no farther away: one that goes back finds another in time */
 
 static int at_most(int n, int most)
 {
@@ -63,6 +66,7 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
 {
     struct handler *handler = NULL;
     struct span type = {"", 0}, limits = {"", 0};
+    bool early = false;
 
     for (size_t i = 0; i < claim->lease_count; i++) {
         const struct lease *lease = &claim->leases[i];
@@ -83,10 +87,14 @@ static int make_tasks(struct weir_worker *w, const struct claim *claim, int64_t 
             task->good_us = slot_life(w);
             task->late_us = lease->slot_us + offset_us + task->good_us;
         }
+        task->early = task->ahead_us > w->claims.early_us;
+        early |= task->early;
         worker_leased(w, task);
         w->claims.body_bytes += 0.01 * ((double)lease->body.len - w->claims.body_bytes);
         task_list_push(tasks, task);
     }
+    if (early)
+        waking_listen(w->waking);
     return 0;
 }
 
@@ -231,12 +239,22 @@ static struct names awake_types(struct weir_worker *w)
     return types;
 }
 
-/* How far ahead slots may be granted: until the claim after this one can be there. */
-static int64_t ahead(struct weir_worker *w)
+/* How far ahead slots may be granted, and to how many jobs farther than to a near worker; the other executors are
+ * for who needs no slot. At least until the claim after this one can be there. A worker on duty, with executors to
+ * spare, takes more slots at once, which saves claims: jobs that wait longer than others would are early. */
+static void look_ahead(struct weir_worker *w, struct room room, struct claim_call *call)
 {
-    int64_t ahead_us = GATE_AHEAD_US + worker_lead_time(w);
+    int64_t lead_us = worker_lead_time(w), ahead_us = GATE_AHEAD_US + lead_us;
 
-    return ahead_us < GATE_AHEAD_MOST_US ? ahead_us : GATE_AHEAD_MOST_US;
+    call->ahead_us = ahead_us < GATE_AHEAD_MOST_US ? ahead_us : GATE_AHEAD_MOST_US;
+    call->far = at_least(room.free - at_least(w->options.executors / 4, 1) - room.early, 0);
+    call->early = w->claims.duty_until_us && lead_us <= EARLY_LEAD_US && room.early_more > 0;
+    w->claims.early_us = call->early ? ahead_us : INT64_MAX;
+    if (!call->early)
+        return;
+    call->ahead_us = EARLY_US;
+    if (lead_us == 0 || call->far < room.early_more)
+        call->far = room.early_more;
 }
 
 static int64_t unwatched_time(const struct weir_worker *w)
@@ -270,9 +288,6 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
         .prefetch = room.prefetch,
         .chunk = at_most(at_least(wanted, 16), most),
         .duty_until_us = w->claims.duty_until_redis_us,
-        .ahead_us = ahead(w),
-        .far = at_least(room.free - at_least(w->options.executors / 4, 1),
-                        0), /* the others are for who needs no slot */
         .reserved = room.free > 0 && room.open == 0,
         .held = worker_take_claim_reasons(w),
         .mark = now - w->claims.mark_us >= MARK_US,
@@ -285,6 +300,7 @@ void worker_claim(struct weir_worker *w, struct args *a, struct room room, int64
         pick_queues(w, &call, now);
     else
         call.queues = worker_queues(w);
+    look_ahead(w, room, &call);
     w->claims.free = room.free;
     call.types = awake_types(w);
     call.unknown_dead = w->options.unknown_dead && call.types.count == w->handlers.count;

@@ -23,6 +23,7 @@ struct claims {
     int64_t mark_us;                /* when one last asked for a mark */
     int64_t turn;                   /* how many were sent */
     int free;                       /* executors that the last one could use */
+    int64_t early_us;               /* the jobs that it grants farther ahead are early */
     double body_bytes;              /* of a job, as a rule */
     const char *queues[WIDE_CLAIM]; /* the order in the next claim; of a worker that is not wide */
     int weights[WIDE_CLAIM];        /* of these */

@@ -44,6 +44,20 @@ bool worker_take_claim_reasons(struct weir_worker *w)
     return held;
 }
 
+void worker_recall_soon(struct weir_worker *w)
+{
+    w->reasons.recall = true;
+    worker_wake(w);
+}
+
+bool worker_take_recall_reason(struct weir_worker *w)
+{
+    bool recall = w->reasons.recall;
+
+    w->reasons.recall = false;
+    return recall;
+}
+
 void worker_stop_soon(struct weir_worker *w)
 {
     w->reasons.stop = true;

@@ -13,6 +13,7 @@ struct reasons {
     void (*schedule)(struct weir_worker *w); /* the scheduler */
     bool claim;                              /* claim now: there may be jobs for this worker */
     bool held;                               /* the next claim checks types that a gate holds, too */
+    bool recall;                             /* what was granted far ahead may not hold any more */
     bool stop;                               /* check whether to begin or to go on stopping */
 };
 
@@ -26,6 +27,10 @@ void worker_claim_soon(struct weir_worker *w, bool held);
 void worker_check_held(struct weir_worker *w);
 /* A claim is sent: both reasons for one are gone. Returns whether it checks types that a gate holds. */
 bool worker_take_claim_reasons(struct weir_worker *w);
+/* Wakes it to give back what was granted far ahead, by claims that are under way too. */
+void worker_recall_soon(struct weir_worker *w);
+/* Was that asked for? Then it is no longer. */
+bool worker_take_recall_reason(struct weir_worker *w);
 /* Wakes it to check whether to stop. */
 void worker_stop_soon(struct weir_worker *w);
 /* Was that asked for? Then it is no longer. */

@@ -11,6 +11,9 @@
 #define PREFETCH_S 0.008
 #define PREFETCH_MOST 1000 /* two budgets of a claim: one runs while the next is under way */
 #define LEASE_MOST 500     /* in one claim: its budget */
+/* Early jobs: fewer executors have none, and for so long after one found no executor there are none. */
+#define EARLY_LEAST 8
+#define CROWDED_US (1000 * MS)
 
 bool worker_takes_jobs(const struct weir_worker *w)
 {
@@ -32,15 +35,19 @@ struct room worker_room(struct weir_worker *w)
 {
     struct pool_load load = pool_load(w->pool);
     int target = (int)fmin(w->capacity.rate * PREFETCH_S, PREFETCH_MOST);
-    int idle = at_least(w->options.executors - load.running - (load.queued - load.prefetched), 0);
+    int timed = load.queued - load.prefetched - load.early;
+    int idle = at_least(w->options.executors - load.running - timed, 0);
     int open = at_least(at_most(w->options.executors - w->capacity.reserve - load.unlimited, idle), 0);
     int beginning = at_most(load.prefetched, open), excess = load.prefetched - beginning;
     struct room room = {.free = idle - beginning,
                         .open = open - beginning,
+                        .early = load.early,
                         .prefetch = target > excess ? at_most(target - excess, LEASE_MOST) : 0};
 
     if (alone_keeps_others(w))
         return (struct room){.free = 0};
+    if (w->options.executors >= EARLY_LEAST && clock_mono_us() >= w->capacity.crowded_us + CROWDED_US)
+        room.early_more = at_least(room.free / 2 - load.early, 0);
     room.worth_it = room.open >= (w->options.executors - w->capacity.reserve + 1) / 2 ||
                     (target > 0 && excess <= target / 2);
     return room;
@@ -63,8 +70,8 @@ void worker_adapt_reserve(struct weir_worker *w, bool starved, int64_t now)
 {
     struct pool_load load = pool_load(w->pool);
 
-    w->capacity.reserve_used =
-        at_least(w->capacity.reserve_used, load.running - load.unlimited + load.queued - load.prefetched);
+    w->capacity.reserve_used = at_least(
+        w->capacity.reserve_used, load.running - load.unlimited + load.queued - load.prefetched - load.early);
     if (w->options.executors == 1) {
         reserve(w, starved && !w->capacity.reserve);
     } else if (starved) {
@@ -76,6 +83,30 @@ void worker_adapt_reserve(struct weir_worker *w, bool starved, int64_t now)
         w->capacity.reserve_used = 0;
         w->capacity.reserve_us = now;
     }
+}
+
+void worker_draw_near(struct weir_worker *w)
+{
+    struct task_list crowded;
+    int64_t now = clock_mono_us();
+
+    task_list_init(&crowded);
+    worker_begin_near(w, pool_draw_near(w->pool, now, &crowded));
+    if (!crowded.head)
+        return;
+    w->capacity.crowded_us = now;
+    worker_give_back(w, &crowded);
+    worker_claim_soon(w, false);
+}
+
+void worker_recall(struct weir_worker *w)
+{
+    struct task_list early;
+
+    task_list_init(&early);
+    pool_recall(w->pool, NULL, &early);
+    worker_give_back(w, &early);
+    worker_claim_soon(w, false);
 }
 
 bool worker_has_room(struct weir_worker *w)

@@ -16,11 +16,14 @@ struct capacity {
     uint64_t ended;     /* settling.ended then */
     uint64_t begun;     /* pool_load's at the last check for a stuck queue */
     int64_t stuck_us;   /* since when no prefetched job has begun */
+    int64_t crowded_us; /* when an early job found no executor last */
 };
 
 struct room {
     int free, prefetch; /* executors for jobs, and jobs beyond them that may wait here */
     int open;           /* of the free: not reserved for jobs with a limit */
+    int early;          /* jobs that have come so far ahead that they hold no executor yet, */
+    int early_more;     /* and so many more may */
     bool worth_it;      /* enough for a turn of its own when there is more to take */
 };
 
@@ -31,6 +34,11 @@ struct room worker_room(struct weir_worker *w);
 bool worker_has_room(struct weir_worker *w);
 /* Has a claim left jobs with a limit as no executor was idle? Then more are reserved, else fewer. */
 void worker_adapt_reserve(struct weir_worker *w, bool starved, int64_t now);
+/* Early jobs whose time has come near hold executors from now on. Those that find none go back: another worker
+ * may have one. */
+void worker_draw_near(struct weir_worker *w);
+/* All early jobs go back. */
+void worker_recall(struct weir_worker *w);
 void worker_reserve_none(struct weir_worker *w);
 /* How fast jobs end here. */
 void worker_measure_rate(struct weir_worker *w, int64_t now);

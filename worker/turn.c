@@ -69,6 +69,7 @@ static void schedule(struct weir_worker *w)
 
     if (worker_take_stop_reason(w))
         worker_check_stop(w);
+    worker_draw_near(w);
     worker_begin(w);
     worker_collect(w);
     trace_flush(w->trace);
@@ -86,6 +87,8 @@ static void schedule(struct weir_worker *w)
         worker_restore_limits(w);
         return;
     }
+    if (worker_take_recall_reason(w))
+        worker_recall(w);
     worker_measure_rate(w, now);
     alone_check(w, now);
     worker_give_back_stuck(w, now);

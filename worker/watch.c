@@ -237,6 +237,17 @@ static void compare(struct task *task, void *arg)
         s->found = task;
 }
 
+/* It ends as cancelled then, and its slots are free. */
+static void give_back_early(struct weir_worker *w, struct task *task)
+{
+    struct task_list early;
+
+    task_list_init(&early);
+    pool_recall(w->pool, task, &early);
+    worker_give_back(w, &early);
+    worker_wake(w);
+}
+
 void worker_cancel(struct weir_worker *w, struct span token)
 {
     struct search s = {token, NULL};
@@ -244,6 +255,10 @@ void worker_cancel(struct weir_worker *w, struct span token)
     pool_each(w->pool, compare, &s);
     if (!s.found || atomic_load(&s.found->asked) != ASKED_NOTHING)
         return;
+    if (s.found->early) {
+        give_back_early(w, s.found);
+        return;
+    }
     if (!atomic_load(&s.found->begun_us)) {
         atomic_store(&s.found->asked, ASKED_CANCELLED); /* so it will not begin */
         return;

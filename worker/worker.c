@@ -177,7 +177,10 @@ static void on_cancelled(void *arg, struct span token, struct args *heard)
     struct weir_worker *w = arg;
 
     heard_request(heard, w->options.prefix, -1, w->session.id, token);
-    worker_cancel(w, token);
+    if (token.len == 1 && *token.at == '*')
+        worker_recall_soon(w);
+    else
+        worker_cancel(w, token);
 }
 
 static const struct waking_events waking_events = {.on_wake = on_wake, .on_cancelled = on_cancelled};

@@ -7,7 +7,7 @@
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,
 --        "aside": those of them that are, "asleep": [queue with sleeping lanes, ...], for rate_apply}; no "was" when there is no such
 --        batch to cancel
--- uses: arrival batch check ends
+-- uses: arrival batch check ends leases
 
 local function state(name, b)
     if b.cancelled then return 'cancelled' end
@@ -37,6 +37,7 @@ local function batch_halt(ARGV)
         if not VIRTUAL then call('PERSIST', P .. 'batch:' .. name) end
         if verb == 'cancel' then cancel(name) else call('HSET', P .. 'halted', 'b/' .. name, 'paused ' .. us(now)) end
         asleep = batch.look_again()
+        leases.recall()
     end
     return answer{was = was, left = b.left, aside = call('LLEN', P .. 'aside:' .. name), asleep = asleep}
 end

@@ -255,7 +255,7 @@ function claim_call.count_far(start)
 end
 
 -- May no further job wait long for its start, of a worker that is far away?
-function claim_call.lacks_far() return claim_call.is_far and claim_call.far < 1 end
+function claim_call.lacks_far() return claim_call.is_far and claim_call.far < 1 and not claim_call.has_option('e') end
 
 -- A gate was asked, and opens then.
 function claim_call.note_near(name, opens)

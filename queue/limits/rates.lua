@@ -4,7 +4,7 @@
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
 --   revisions: hash limit/<name>, type/<name> -> when somebody changed it last, us; * -> when anything was. They only grow, and stay when
 --              a limit is removed: a worker that knows of a later one has seen what Redis has lost
--- uses: bell check lease rules types
+-- uses: bell check lease leases rules types
 
 local rates = {}
 
@@ -131,7 +131,8 @@ function rates.gates(limits)
     return names
 end
 
--- Has the types that wait at the gates of these limits, or for the end of a pause, looked at again. Returns the queues in
+-- Has the types that wait at the gates of these limits, or for the end of a pause, looked at again, and what was granted far ahead given
+-- back. Returns the queues in
 -- which lanes sleep, which may be too many for one script: they are for rate_apply.
 function rates.wake(limits)
     local gates, asleep = {}, {}
@@ -143,6 +144,7 @@ function rates.wake(limits)
         if call('ZADD', P .. 'wake:' .. queue, 'XX', 'CH', 'LT', unpack(gates)) > 0 then bell.ring(queue) end
         if call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
     end
+    leases.recall()
     return asleep
 end
 

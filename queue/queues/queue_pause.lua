@@ -6,7 +6,7 @@
 -- role: operator
 -- reply: JSON: {"paused_since": when it was paused before this call, as paused.since tells it, "known": was there such a queue}
 --        {"missing": true} when there is none to resume
--- uses: bell check paused
+-- uses: bell check leases paused
 
 local function queue_pause(ARGV)
     local queue, verb = ARGV[2], ARGV[3]
@@ -19,6 +19,7 @@ local function queue_pause(ARGV)
     if not known and verb == 'resume' then return answer{missing = true} end
     if verb == 'pause' then
         call('HSETNX', P .. 'halted', 'q/' .. queue, us(now))
+        leases.recall()
     elseif since ~= '' then
         call('HDEL', P .. 'halted', 'q/' .. queue)
         bell.ring(queue)

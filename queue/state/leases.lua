@@ -95,6 +95,18 @@ function leases.tell(id, tokens)
     if not VIRTUAL then call('PEXPIRE', P .. 'told:' .. id, TOLD_MS) end
 end
 
+-- The workers on duty are told that what they were granted far ahead may not hold any more: they give it back.
+function leases.recall()
+    local duty = call_safe('HVALS', P .. 'duty')
+    for i = 1, duty.err and 0 or #duty do
+        local id, till = match(duty[i], '^(%S+) (%d+)')
+        if till and tonumber(till) > now and call('EXISTS', P .. 'active:' .. id) == 1 then
+            call_safe('LREM', P .. 'told:' .. id, '0', '*')
+            leases.tell(id, {'*'})
+        end
+    end
+end
+
 -- ---- The clock
 
 local function follow_clock(back_us)

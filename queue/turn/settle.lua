@@ -22,7 +22,7 @@
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check ends gate lane later_records lease stop types
+-- uses: bell body cancelled check ends gate lane later_records lease leases stop types
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
@@ -115,7 +115,10 @@ end
 function verbs.throttled(job, back)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     local pause_us, attempt_used, times = stop.record(job.type, job.key, job.delay_us)
-    if times then push_pause(job.token, pause_us, times) end
+    if times then
+        push_pause(job.token, pause_us, times)
+        leases.recall()
+    end
     if attempt_used then
         attempts = attempts + 1
         if attempts >= stop.max_attempts(text) then return bury_stopped(job, attempts) end

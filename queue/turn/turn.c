@@ -33,7 +33,7 @@ bool turn_is_of_another_format(const struct error *e)
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
 {
-    char options[7] = "";
+    char options[8] = "";
 
     if (call->held)
         strcat(options, "h");
@@ -47,6 +47,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "a");
     if (call->wide)
         strcat(options, "w");
+    if (call->early)
+        strcat(options, "e");
     script_begin(a, "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);

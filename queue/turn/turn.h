@@ -37,6 +37,7 @@ struct claim_call {
     bool mark;         /* once a second: mark the rates */
     bool alone;        /* it may come to run one that is to run alone */
     bool wide;         /* queues are some of those that it serves */
+    bool early;        /* jobs that are granted far ahead hold no executor yet */
     struct names queues, types;
 };
 

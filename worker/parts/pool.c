@@ -11,6 +11,7 @@
 #include "worker/way/way.h"
 
 #define LACKING_US 2000000 /* tasks wait that long for a thread that cannot be started */
+#define NEAR_US 5000       /* an early task gets its executor so long before its time, or half of that */
 
 /* What waits for one kind of executor. */
 struct line {
@@ -22,6 +23,7 @@ struct pool {
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct line thread, loop;
+    struct task_list early; /* by start time, linked both ways */
     struct task_list finished;
     struct task **running;        /* by thread; NULL: idle */
     struct task *afloat, *strays; /* on the loop: running; given up. Linked both ways */
@@ -249,6 +251,7 @@ struct pool *pool_new(int executors, int threads, struct conditions *conditions,
     task_list_init(&p->thread.prefetched);
     task_list_init(&p->loop.timed);
     task_list_init(&p->loop.prefetched);
+    task_list_init(&p->early);
     task_list_init(&p->finished);
     p->executors = executors;
     p->threads_most = threads;
@@ -289,6 +292,7 @@ void pool_free(struct pool *p)
     task_list_free(&p->thread.prefetched);
     task_list_free(&p->loop.timed);
     task_list_free(&p->loop.prefetched);
+    task_list_free(&p->early);
     task_list_free(&p->finished);
     free_linked(p->afloat);
     free_linked(p->strays);
@@ -301,20 +305,67 @@ void pool_free(struct pool *p)
 
 /* ---- In and out */
 
+static void add(struct pool *p, struct task *task)
+{
+    struct line *line = task->handler->way->run ? &p->thread : &p->loop;
+
+    if (task->early)
+        insert_by_time(&p->early, last_of(&p->early), task);
+    else if (task->slot_us && line == &p->loop)
+        insert_by_time(&line->timed, last_of(&line->timed), task);
+    else
+        task_list_push(task->slot_us ? &line->timed : &line->prefetched, task);
+}
+
 void pool_add(struct pool *p, struct task_list *tasks)
 {
     struct task *task;
 
     pthread_mutex_lock(&p->lock);
-    while ((task = task_list_pop(tasks))) {
-        struct line *line = task->handler->way->run ? &p->thread : &p->loop;
+    while ((task = task_list_pop(tasks)))
+        add(p, task);
+    call_one(p);
+    pthread_mutex_unlock(&p->lock);
+}
 
-        if (task->slot_us && line == &p->loop)
-            insert_by_time(&line->timed, last_of(&line->timed), task);
+int64_t pool_draw_near(struct pool *p, int64_t now_us, struct task_list *crowded)
+{
+    int64_t next_us = INT64_MAX;
+
+    pthread_mutex_lock(&p->lock);
+    while (p->early.head && p->early.head->start_us <= now_us + NEAR_US) {
+        struct task *task = task_list_pop(&p->early);
+
+        task->early = false;
+        if (busy(p) + timed(p) < p->executors)
+            add(p, task);
         else
-            task_list_push(task->slot_us ? &line->timed : &line->prefetched, task);
+            task_list_push(crowded, task);
     }
     call_one(p);
+    if (p->early.head)
+        next_us = p->early.head->start_us - NEAR_US / 2;
+    pthread_mutex_unlock(&p->lock);
+    return next_us;
+}
+
+void pool_recall(struct pool *p, struct task *only, struct task_list *tasks)
+{
+    struct task_list kept;
+    struct task *task;
+
+    task_list_init(&kept);
+    pthread_mutex_lock(&p->lock);
+    while ((task = task_list_pop(&p->early))) {
+        bool stays = only && task != only;
+
+        task->early = stays;
+        if (stays)
+            insert_by_time(&kept, last_of(&kept), task);
+        else
+            task_list_push(tasks, task);
+    }
+    task_list_append(&p->early, &kept);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -401,6 +452,7 @@ void pool_withdraw(struct pool *p, struct task_list *tasks, bool all)
     if (all) {
         task_list_append(tasks, &p->thread.timed);
         task_list_append(tasks, &p->loop.timed);
+        task_list_append(tasks, &p->early);
     }
     stay = all ? 0 : free_for_prefetched(p);
     withdraw_prefetched(&p->thread, tasks, &stay);
@@ -472,6 +524,7 @@ void pool_each(struct pool *p, void (*visit)(struct task *task, void *arg), void
     visit_list(p->thread.prefetched.head, visit, arg);
     visit_list(p->loop.timed.head, visit, arg);
     visit_list(p->loop.prefetched.head, visit, arg);
+    visit_list(p->early.head, visit, arg);
     visit_list(p->finished.head, visit, arg);
     pthread_mutex_unlock(&p->lock);
 }
@@ -497,8 +550,9 @@ struct pool_load pool_load(struct pool *p)
     pthread_mutex_lock(&p->lock);
     load = (struct pool_load){
         .running = busy(p) - p->given_up,
-        .queued = timed(p) + p->thread.prefetched.count + p->loop.prefetched.count,
+        .queued = timed(p) + p->thread.prefetched.count + p->loop.prefetched.count + p->early.count,
         .prefetched = p->thread.prefetched.count + p->loop.prefetched.count,
+        .early = p->early.count,
         .unlimited = p->unlimited,
         .threads = p->busy_threads - p->given_up,
         .given_up = p->given_up,

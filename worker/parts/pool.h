@@ -4,6 +4,9 @@
  * A job with a limit was granted against an idle executor, so it goes before those that were prefetched, and
  * its executor waits for its start time.
  *
+ * An early task was granted a slot so far ahead that it is not to hold an executor until shortly before its
+ * time. Others may take it until then; then the task is handed back.
+ *
  * A running task can be given up (pool_give_up): it is then nobody's job any more, but its handler still
  * holds it; it is freed when the handler lets go.
  *
@@ -27,6 +30,11 @@ void pool_stop(struct pool *pool);
 void pool_free(struct pool *pool);
 /* Takes all of tasks. */
 void pool_add(struct pool *pool, struct task_list *tasks);
+/* Early tasks whose time has come near hold an executor from now on; those for which none is idle are handed
+ * over. Returns when to call it again; INT64_MAX: no task is early. */
+int64_t pool_draw_near(struct pool *pool, int64_t now_us, struct task_list *crowded);
+/* Takes back those that are early: all, or that one. */
+void pool_recall(struct pool *pool, struct task *only, struct task_list *tasks);
 /* Begins the next task of the loop whose time has come, by taking an executor for it. NULL: there is none;
  * *next_us is then the start time of the next one, INT64_MAX: none waits for its time. */
 struct task *pool_begin(struct pool *pool, int64_t now_us, int64_t *next_us);
@@ -54,6 +62,7 @@ size_t pool_running(struct pool *pool, struct task **tasks);
 struct pool_load {
     int running, queued;
     int prefetched; /* of the queued: those without a limit, which may have to wait */
+    int early;      /* of the queued: they hold no executor yet */
     int unlimited;  /* of the running: those without a limit */
     int threads;    /* of the running, those on threads */
     int given_up;   /* tasks that threads still hold */

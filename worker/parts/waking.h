@@ -3,8 +3,8 @@
  *   bell:<group>   on duty: something became due earlier than the worker on duty knew
  *   queue:<queue>  on duty: a job was pushed, by anyone; BLMOVE of a queue onto itself does not pop it
  *   spare:<group>  off duty: the worker on duty has more than it can take, or gave up the duty
- *   told:<worker>  while jobs run that take long: the token of one that was cancelled; it is removed when it
- *                  has come
+ *   told:<worker>  while jobs run that take long, or were granted far ahead: the token of one that was cancelled;
+ *                  or * when what was granted far ahead may not hold any more. It is removed when it has come
  *
  * Bell and spare hold one token for whoever comes first. A worker that is called and can do nothing, because
  * it has filled up or lost the duty since it went to wait, passes the token on.
@@ -30,7 +30,7 @@ struct waking_events {
     /* Claim now. what: the queue, or what stood in the bell (core/script/bell.lua). False: of no use here, for
      * others. */
     bool (*on_wake)(void *arg, enum wake why, struct span what);
-    /* The job of this lease was cancelled. Makes *heard, which says that this has come. */
+    /* The job of this lease was cancelled; *: see above. Makes *heard, which says that this has come. */
     void (*on_cancelled)(void *arg, struct span token, struct args *heard);
 };
 

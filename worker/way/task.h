@@ -56,6 +56,7 @@ struct task {
     int64_t timeout_us;       /* the time it has from then on, 0: any; set before begun_us */
     _Atomic int asked;        /* enum task_asked, by the loop */
     int64_t asked_us;         /* when that was; INT64_MAX: it was made to end */
+    bool early;               /* it holds no executor yet; see pool.h, under its lock */
     bool ended, stray;        /* see pool.h; under its lock */
 
     enum task_end end;
