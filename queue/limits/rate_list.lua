@@ -60,12 +60,11 @@ end
 
 -- The next cursor, "0" at the end, and what was found.
 local function scan(what, cursor, only)
-    if what == 'limits' and only ~= '' then
-        local text = call('HGET', P .. what, only)
-        return '0', text and {only, text} or {}
-    end
-    local page = call(what == 'queues' and 'SSCAN' or 'HSCAN', P .. what, cursor, 'COUNT', COUNT)
-    return page[1], page[2]
+    if what == 'queues' then return unpack(call('SSCAN', P .. 'queues', cursor, 'COUNT', COUNT)) end
+    if what == 'types' then return unpack(call('HSCAN', P .. 'types', cursor, 'COUNT', COUNT)) end
+    if only == '' then return unpack(call('HSCAN', P .. 'limits', cursor, 'COUNT', COUNT)) end
+    local text = call('HGET', P .. 'limits', only)
+    return '0', text and {only, text} or {}
 end
 
 local function rate_list(ARGV)
