@@ -123,6 +123,7 @@ static int walk_all(struct walk *walk)
         status = walk_queue(walk, queue);
     if (status == 0)
         status = walk_queue(walk, alone);
+    walk->queue = queue;
     return status == ENOUGH ? 0 : status;
 }
 
