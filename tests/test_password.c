@@ -193,15 +193,25 @@ static void *try_on_thread(void *arg)
     return NULL;
 }
 
+/* Neither gone nor a zombie. */
+static bool is_running(const char *pid)
+{
+    char process[64], stat[256];
+
+    snprintf(process, sizeof process, "/proc/%s", pid);
+    return read_text(process, "stat", stat, sizeof stat) && !strstr(stat, ") Z ");
+}
+
 /* It is killed after ten seconds, and what it has started. The loop goes on meanwhile. */
 static void a_command_that_hangs(void **state)
 {
+    char pids[256], *rest;
     struct attempt attempt;
     struct linked l;
     pthread_t thread;
 
     (void)state;
-    write_script("hangs", "echo $$ >>hung; sleep 600 & echo half; wait\n");
+    write_script("hangs", "sleep 600 & echo $! >>hung; echo half; wait\n");
     snprintf(attempt.to, sizeof attempt.to, "%s", asking("password-command", "hangs"));
     assert_int_equal(pthread_create(&thread, NULL, try_on_thread, &attempt), 0);
     both_open_link(&l, attempt.to);
@@ -212,6 +222,9 @@ static void a_command_that_hangs(void **state)
     both_check(attempt.to, l.heard.why.status, &l.heard.why, WEIR_EUNREACHABLE,
                "not done after 10 s, and killed");
     assert_true(l.heard.stood_us < 2000000);
+    assert_true(read_text(folder(), "hung", pids, sizeof pids));
+    for (char *pid = strtok_r(pids, "\n", &rest); pid; pid = strtok_r(NULL, "\n", &rest))
+        await(!is_running(pid));
     both_close_link(&l);
 }
 
