@@ -101,15 +101,24 @@ local function limits_ever()
     return ever
 end
 
--- The keyed gates at which a lane may wait: those of its type now; deep: those of any limit, as its type may have had another one
--- when it went to sleep.
-local function lane_gates(kind, key, deep)
-    local names = {}
-    for _, spec in ipairs(types.load(kind).keyed) do names[#names + 1] = spec.name .. '/' .. key end
-    local limits = deep and limits_ever() or {}
+-- The gates of a key in a queue at which somebody sleeps, of any limit.
+local function gates_asleep(queue, kind, key)
+    local limits, names, found = limits_ever(), {}, {}
     for i = 0, min(#limits, LIMITS_MOST) do
-        for place = 0, deep and 7 or -1 do names[#names + 1] = (limits[i] or kind) .. '#' .. place .. '/' .. key end
+        for place = 0, 7 do names[#names + 1] = (limits[i] or kind) .. '#' .. place .. '/' .. key end
     end
+    local scores = call('ZMSCORE', P .. 'sleep:' .. queue, unpack(names))
+    for i, name in ipairs(names) do
+        if scores[i] then found[#found + 1] = name end
+    end
+    return found
+end
+
+-- The keyed gates at which a lane may wait: those of its type now; deep: and others, as its type may have had another limit when it
+-- went to sleep.
+local function lane_gates(queue, kind, key, deep)
+    local names = deep and gates_asleep(queue, kind, key) or {}
+    for _, spec in ipairs(types.load(kind).keyed) do names[#names + 1] = spec.name .. '/' .. key end
     return names
 end
 
@@ -126,7 +135,7 @@ end
 -- its name at gates, and those gates.
 local function node(family, name, deep)
     local queue, kind, key = match(name, '^([^/]+)/([^/]+)/?(.*)$')
-    if family == 'lane' then return queue, 'ring:' .. queue .. '/' .. kind, key, kind .. '/' .. key, lane_gates(kind, key, deep) end
+    if family == 'lane' then return queue, 'ring:' .. queue .. '/' .. kind, key, kind .. '/' .. key, lane_gates(queue, kind, key, deep) end
     return queue, 'held:' .. queue, kind, kind, type_gates(queue, kind, deep)
 end
 

@@ -176,6 +176,7 @@ static int judge(struct sweep *s)
 {
     int status = 0;
 
+    s->page = PAGE_LEAST; /* what a look at all places takes is not known */
     for (size_t first = 0, asked; status == 0 && first < json_array_size(s->suspects); first += asked) {
         json_t *answer;
 
