@@ -8,7 +8,8 @@
 --       page said; none to begin)
 -- role: viewer
 -- reply: JSON: next: the cursor, unless this was the last page; bytes that were read; keys of ours; places; suspects: things to look
---        at again; gates: the same of those that count jobs in flight; found: what needs no second look, as doctor_faults.find says it; sums: by type lanes, leased, later (jobs in
+--        at again; gates: the same of those that count jobs in flight; strangers: the same, and the gate of others at
+--        which each waits; found: what needs no second look, as doctor_faults.find says it; sums: by type lanes, leased, later (jobs in
 --        lanes, leased, and in later), before (its counters, where place is types)
 -- writes: nothing
 -- uses: doctor_faults doctor_judge lease rates slices
@@ -66,8 +67,9 @@ function member.wake(queue, gate_name)
 end
 
 function member.wait(place, waiter)
-    local stranger = not look_at('listed', 'wait:' .. place .. ' ' .. waiter) and doctor_judge.stranger(place, waiter)
-    if stranger then suspect(stranger) end
+    if look_at('listed', 'wait:' .. place .. ' ' .. waiter) then return end
+    local thing, gate_name = doctor_judge.stranger(place, waiter)
+    if thing then page.strangers[thing] = gate_name end
 end
 
 function member.held(queue, kind)
@@ -200,7 +202,7 @@ local function doctor(ARGV)
     end
     local family, _, kind = key_parts(place)
     if place ~= '' and not member[family or ''] then return refuse('doctor: %s is not a place', place) end
-    page, listed = {bytes = 0, keys = 0, places = {}, suspects = {}, gates = {}, found = {}, sums = {}}, {}
+    page, listed = {bytes = 0, keys = 0, places = {}, suspects = {}, gates = {}, strangers = {}, found = {}, sums = {}}, {}
     local last = '0'
     if place == '' then
         last = look_at_keys(cursor, most)

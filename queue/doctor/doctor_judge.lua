@@ -1,8 +1,8 @@
 -- doctor_judge: what must hold of one thing in Redis, and which fault it has. A thing has a family and a name:
 --
 --   key NAME          its kind, and whether its name can be read
---   lane LANE         it stands at one place: in its ring or at a gate
---   ring QUEUE/TYPE   so does its type: it is held or waits at a gate
+--   lane LANE         it stands at one place: in its ring or at a gate; behind it, a gate at which it was seen
+--   ring QUEUE/TYPE   so does its type: it is held or waits at a gate; the same
 --   listed KEY MEMBER what is listed there has something: a lane jobs, a type lanes, a gate waiters
 --   gate QUEUE/GATE   somebody waits there, so it opens: by its time, or by the end of a job
 --   star QUEUE        `*` of wake stands for the first gate of sleep
@@ -132,9 +132,11 @@ local function type_gates(queue, kind, deep)
 end
 
 -- A lane "<queue>/<type>/<key>" or a type in a queue "<queue>/<type>": where it stands when it waits at no gate, as which member,
--- its name at gates, and those gates.
-local function node(family, name, deep)
+-- its name at gates, and those gates. A gate may follow the name, behind a blank: it was seen there, so no other is looked for.
+local function node(family, text, deep)
+    local name, seen = match(text, '^(%S+) ?(%S*)$')
     local queue, kind, key = match(name, '^([^/]+)/([^/]+)/?(.*)$')
+    deep = deep and seen == ''
     if family == 'lane' then return queue, 'ring:' .. queue .. '/' .. kind, key, kind .. '/' .. key, lane_gates(queue, kind, key, deep) end
     return queue, 'held:' .. queue, kind, kind, type_gates(queue, kind, deep)
 end
@@ -143,6 +145,7 @@ end
 function doctor_judge.places(family, name, deep)
     local queue, home, member, waiter, gates = node(family, name, deep)
     local found, known = {}, {}
+    gates[#gates + 1] = match(name, ' (%S+)$')
     if score(home, member) then found[1] = {key = home, member = member} end
     for _, gate_name in ipairs(gates) do
         local key = 'wait:' .. queue .. '/' .. gate_name
@@ -152,8 +155,8 @@ function doctor_judge.places(family, name, deep)
     return found
 end
 
-local function look_at_places(family, name, has, deep)
-    local places, keys = doctor_judge.places(family, name, deep), {}
+local function look_at_places(family, text, has, deep)
+    local places, keys, name = doctor_judge.places(family, text, deep), {}, match(text, '^%S+')
     if #places == 1 then return nil end
     if #places > 1 then
         for i, place in ipairs(places) do keys[i] = place.key end
@@ -164,16 +167,16 @@ local function look_at_places(family, name, has, deep)
 end
 
 function look.lane(name, deep)
-    local jobs = call('LLEN', P .. 'lane:' .. name)
+    local jobs = call('LLEN', P .. 'lane:' .. match(name, '^%S+'))
     if jobs > 0 then return look_at_places('lane', name, count(jobs, 'job'), deep) end
 end
 
 function look.ring(name, deep)
-    local lanes = call('ZCARD', P .. 'ring:' .. name)
+    local lanes = call('ZCARD', P .. 'ring:' .. match(name, '^%S+'))
     if lanes > 0 then return look_at_places('ring', name, count(lanes, 'lane'), deep) end
 end
 
--- The thing that waits at a gate which is not its own now. It may, but not if it stands at another place too.
+-- The thing that waits at a gate which is not its own now, and that gate. It may, but not if it stands at another place too.
 function doctor_judge.stranger(place, waiter)
     local queue, gate_name = match(place, '^([^/]+)/(.*)$')
     local family = order_of(gate_name) == 'sleep' and 'lane' or 'ring'
@@ -181,7 +184,7 @@ function doctor_judge.stranger(place, waiter)
     for _, name in ipairs(gates) do
         if name == gate_name then return nil end
     end
-    return family .. ' ' .. queue .. '/' .. waiter
+    return family .. ' ' .. queue .. '/' .. waiter, gate_name
 end
 
 -- The key that is there when a member is listed rightly; nil: it cannot stand there.

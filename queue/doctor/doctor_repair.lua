@@ -15,7 +15,7 @@ local REMOVED, REGISTERED, SET_RIGHT = 'removed from the list', 'it is registere
 
 -- A lane goes into its ring, a type where the next claim looks; they leave all other places.
 function doctor_repair.place(name, family)
-    local queue, kind, key = match(name, '^([^/]+)/([^/]+)/?(.*)$')
+    local queue, kind, key = match(match(name, '^%S+'), '^([^/]+)/([^/]+)/?(.*)$')
     local is_lane = family == 'lane'
     local place = is_lane and 'ring:' .. queue .. '/' .. kind or 'wait:' .. queue .. '/-'
     local others = doctor_judge.places(family, name, true)

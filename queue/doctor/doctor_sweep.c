@@ -21,7 +21,6 @@
 #define LONG_US 2000     /* they shrink */
 #define REST_FROM_US 200 /* of a longer one: for as long Redis is left to the others */
 #define PAGE_BYTES (1024 * 1024)
-#define SUSPECTS_MOST 200
 
 /* Findings, as doctor_faults.lua says them. */
 struct told {
@@ -41,8 +40,9 @@ struct sweep {
     int64_t begun_us;  /* the last call */
     json_t *places;    /* to be gone through */
     json_t *suspects,
-        *gates;    /* "family name"; gates: judged last, when all workers that have leases are registered */
-    json_t *types; /* what was found of each type, as doctor.lua's sums */
+        *gates; /* "family name"; gates: judged last, when all workers that have leases are registered */
+    json_t *strangers;           /* suspects that wait at a gate of others -> that gate */
+    json_t *types;               /* what was found of each type, as doctor.lua's sums */
     struct told found, repaired; /* in this pass; in all of them */
     size_t repaired_before;      /* this pass */
     bool no_memory, broken;
@@ -147,14 +147,20 @@ static int ask_again(struct sweep *s, size_t first, json_t **answer)
 {
     const char *script = s->repair ? "doctor_mend" : "doctor_again";
     size_t end = first + (size_t)s->page;
+    char text[1024];
     struct args a;
 
     args_init(&a);
     script_begin(&a, script, s->w->prefix, s->now_us);
     for (size_t i = first; i < end && i < json_array_size(s->suspects); i++) {
         const json_t *thing = json_array_get(s->suspects, i);
+        const char *seen = answer_text(s->strangers, json_string_value(thing));
 
-        args_add_bytes(&a, json_string_value(thing), json_string_length(thing));
+        snprintf(text, sizeof text, "%s %s", json_string_value(thing), seen);
+        if (*seen)
+            args_add(&a, text);
+        else
+            args_add_bytes(&a, json_string_value(thing), json_string_length(thing));
     }
     s->begun_us = clock_mono_us();
     return client_ask(s->w, script, &a, answer);
@@ -236,6 +242,8 @@ static void add_sums(struct sweep *s, json_t *sums)
 static int take_page(const json_t *page, void *arg)
 {
     struct sweep *s = arg;
+    const char *thing;
+    json_t *gate;
 
     rest(s);
     if (answer_int(page, "bytes") > PAGE_BYTES && s->page > 1)
@@ -244,12 +252,14 @@ static int take_page(const json_t *page, void *arg)
     keep(s, s->places, json_object_get(page, "places"));
     keep(s, s->suspects, json_object_get(page, "suspects"));
     keep(s, s->gates, json_object_get(page, "gates"));
+    json_object_foreach(json_object_get(page, "strangers"), thing, gate)
+    {
+        s->no_memory |= json_object_set_nocheck(s->strangers, thing, gate) != 0;
+    }
     tell_all(s, json_object_get(page, "found"));
     if (s->repair)
         add_sums(s, json_object_get(page, "sums"));
-    if (s->no_memory)
-        return no_memory(s);
-    return json_array_size(s->suspects) >= SUSPECTS_MOST ? judge(s) : 0;
+    return s->no_memory ? no_memory(s) : 0;
 }
 
 static int look_at(struct sweep *s, const char *place)
@@ -288,6 +298,7 @@ static void begin_pass(struct sweep *s)
     json_object_clear(s->types);
     json_array_clear(s->places);
     json_array_clear(s->gates);
+    json_object_clear(s->strangers);
     s->repaired_before = s->repaired.all;
     s->keys = 0;
     s->broken = false;
@@ -296,6 +307,8 @@ static void begin_pass(struct sweep *s)
 /* Types come first: what was counted before all else is found. */
 static int look_at_all(struct sweep *s)
 {
+    const char *thing;
+    json_t *gate;
     int status;
 
     begin_pass(s);
@@ -304,6 +317,10 @@ static int look_at_all(struct sweep *s)
         status = look_at(s, "");
     for (size_t i = 0; status == 0 && i < json_array_size(s->places); i++)
         status = look_at(s, json_string_value(json_array_get(s->places, i)));
+    json_object_foreach(s->strangers, thing, gate)
+    {
+        s->no_memory |= json_array_append_new(s->suspects, json_string_nocheck(thing)) != 0;
+    }
     if (status == 0)
         status = judge(s);
     if (!json_object_get(s->found.by_fault, "worker-unlisted"))
@@ -353,11 +370,19 @@ int doctor_structures(struct weir *w, int64_t now_us, bool repair, struct doctor
                       .places = json_array(),
                       .suspects = json_array(),
                       .gates = json_array(),
+                      .strangers = json_object(),
                       .types = json_object(),
                       .found = {json_object(), json_object(), 0},
                       .repaired = {json_object(), json_object(), 0}};
-    json_t *const all[] = {s.places,        s.gates,          s.suspects,         s.types,
-                           s.found.by_text, s.found.by_fault, s.repaired.by_text, s.repaired.by_fault};
+    json_t *const all[] = {s.strangers,
+                           s.places,
+                           s.gates,
+                           s.suspects,
+                           s.types,
+                           s.found.by_text,
+                           s.found.by_fault,
+                           s.repaired.by_text,
+                           s.repaired.by_fault};
     int status;
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
