@@ -884,6 +884,15 @@ static void expect_line(struct stand *s, int code, const char *line)
         fail_msg("exit %d (not %d), without '%s': %s%s", s->o.code, code, line, s->o.out, s->o.err);
 }
 
+static bool is_cluster_up(struct server *s)
+{
+    char *info = server_ask(s, "CLUSTER", "INFO", NULL);
+    bool up = strstr(info, "cluster_state:ok") != NULL;
+
+    free(info);
+    return up;
+}
+
 static void test_cluster(void **state)
 {
     struct stand s;
@@ -891,6 +900,7 @@ static void test_cluster(void **state)
     (void)state;
     server_start_with(&s.server, false, (const char *const[]){"--cluster-enabled", "yes", NULL});
     free(server_ask(&s.server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL));
+    await(is_cluster_up(&s.server)); /* two seconds after its start */
     weir(&s, s.server.url, "");
     expect_line(&s, 0, "ok: cluster: a node of a cluster; addresses must begin with redis+cluster://");
     server_stop(&s.server);
