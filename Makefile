@@ -114,6 +114,18 @@ $(BUILD)/tests/versions/newer: $(BUILD)/tests/versions/newer.o $(OTHER_PARTS)
 
 $(BUILD)/tests/test_versions: | $(BUILD)/tests/versions/other $(BUILD)/tests/versions/newer
 
+# ---- Skew: this version and that of another commit side by side, under load; tests/skew.sh
+
+test-skew: deps
+	@test -n '$(OLD)' || { echo 'write make test-skew OLD=<commit>' && exit 64; }
+	@git worktree remove --force build-skew 2>/dev/null; git worktree add --quiet --detach build-skew $(OLD)
+	@$(MAKE) -s --no-print-directory $(PARALLEL) -C build-skew BUILD=build build/weir
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/weir
+	@tests/skew.sh build-skew/build/weir $(BUILD)/weir
+	@git worktree remove --force build-skew
+
+.PHONY: test-skew
+
 # ---- Chaos: ten workers and a fault each second, chosen by SEED, for TIME seconds; tests/test_chaos.c
 
 CHAOS_PARTS   = $(filter-out %/child.o,$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/chaos/*.c)))
