@@ -95,15 +95,21 @@ function leases.tell(id, tokens)
     if not VIRTUAL then call('PEXPIRE', P .. 'told:' .. id, TOLD_MS) end
 end
 
+local RECALL_MS = 100 -- by then all that was granted far ahead has started
+
+local function tell_to_give_back(id)
+    local told = P .. 'told:' .. id
+    if check.wrong_kind('told:' .. id, 'list') then return end
+    call('LREM', told, '0', '*')
+    if call('RPUSH', told, '*') == 1 and not VIRTUAL then call('PEXPIRE', told, RECALL_MS) end
+end
+
 -- The workers on duty are told that what they were granted far ahead may not hold any more: they give it back.
 function leases.recall()
     local duty = call_safe('HVALS', P .. 'duty')
     for i = 1, duty.err and 0 or #duty do
         local id, till = match(duty[i], '^(%S+) (%d+)')
-        if till and tonumber(till) > now and call('EXISTS', P .. 'active:' .. id) == 1 then
-            call_safe('LREM', P .. 'told:' .. id, '0', '*')
-            leases.tell(id, {'*'})
-        end
+        if till and tonumber(till) > now and call('EXISTS', P .. 'active:' .. id) == 1 then tell_to_give_back(id) end
     end
 end
 
