@@ -141,13 +141,15 @@ bool redis_address_seed(const struct redis_address *address, int i, struct redis
     const char *text = address->seeds;
     struct error e;
 
-    for (; i > 0 && text; i--)
-        text = (text = strchr(text, ',')) ? text + 1 : NULL;
+    for (; i > 0 && *text; i--) {
+        text += strcspn(text, ",");
+        text += *text == ',';
+    }
     *seed = *address;
     seed->finder = REDIS_NAMED;
     seed->user[0] = seed->password[0] = seed->seeds[0] = '\0';
     seed->database = 0;
-    return text && *text && read_host(text, strcspn(text, ","), seed, &e) == 0;
+    return *text && read_host(text, strcspn(text, ","), seed, &e) == 0;
 }
 
 bool redis_address_is_same(const struct redis_address *a, const struct redis_address *b)

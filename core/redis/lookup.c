@@ -85,7 +85,7 @@ static int go_on(struct lookup *l, struct asked *q)
 
     if (q->opening) {
         n = wire_go_on(&q->wire, &q->error);
-        if (n < 0 || n != WIRE_UP)
+        if (n != WIRE_UP)
             return n < 0 ? n : 0;
         n = send_questions(l, q);
         if (n < 0)

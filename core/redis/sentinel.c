@@ -72,8 +72,8 @@ int sentinel_find(const struct redis_address *address, struct redis_address *mas
     struct args questions[2];
     int n;
 
-    memcpy(login.user, address->sentinel_user, sizeof login.user);
-    memcpy(login.password, address->sentinel_password, sizeof login.password);
+    snprintf(login.user, sizeof login.user, "%s", address->sentinel_user);
+    snprintf(login.password, sizeof login.password, "%s", address->sentinel_password);
     for (int i = 0; i < 2; i++) {
         args_init(&questions[i]);
         args_add(&questions[i], "SENTINEL");
