@@ -16,7 +16,7 @@ static const struct {
     {"worker", "fcall blpop blmove", "RW~role:worker"},
 };
 #define OWN_COUNT (sizeof own / sizeof *own)
-#define OF_ALL "fcall_ro function|load info ping role cluster|slots"
+#define OF_ALL "fcall_ro function|load info ping select role cluster|slots"
 #define PREFIX_ALONE "R~"
 
 /* Each word of a text, behind mark. */
