@@ -604,7 +604,7 @@ static void test_command_refuses(void **state)
         {{"--from", "x", "t", "--cost", "-1"}, 64, "one job"},
         {{"--from", "x", "t", "--max-attempts", "-1"}, 64, "one job"},
         {{"--from", "x", "t t"}, 64, "enqueue TYPE 't t': not a valid name"},
-        {{"t", "--timeout", "0s"}, 64, "above 0"},
+        {{"t", "--timeout", "0s"}, 64, "more than 0s"},
         {{"t", "--then", "u"}, 64, "--from"},
         {{"--from", "x", "--then", "u"}, 64, "--batch"},
         {{"--from", "x", "--unique", "k"}, 64, "one job"},

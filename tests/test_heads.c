@@ -92,7 +92,7 @@ static void test_a_head_behind_a_forged_one_is_none(void **state)
         "@0,0,0,bvictim,uk;nothing",        "@0,0,0,bvictim,uk;",
         "@0,0,0,sguess,bvictim,uk;@",
     };
-    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "", "", "", "seed"};
+    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
     (void)state;
     make_victim();

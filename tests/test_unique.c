@@ -262,7 +262,7 @@ static void test_held_for_a_time(void **state)
 
 static void revive(const char *id)
 {
-    const char *words[] = {"retry", "100", "", "", "", "", "", "", "", "", "", "", id};
+    const char *words[] = {"retry", "100", "", "", "", "", "", "", "", id, "0"};
 
     must(turns_script("dead", words, COUNT(words)));
 }
