@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -298,10 +299,12 @@ void several_follow(struct several *s, struct stage *stage)
     memcpy(stage->server.url, s->url, sizeof s->url);
 }
 
-void several_stage(struct several *s, struct stage *stage)
+void several_stage(struct several *s, const char *ns, struct stage *stage)
 {
-    *stage = (struct stage){.ns = "weir", .root = stage}; /* its server is not its own */
-    memcpy(stage->server.folder, s->redis[0].folder, sizeof stage->server.folder);
+    *stage = (struct stage){.root = stage}; /* its server is not its own */
+    snprintf(stage->ns, sizeof stage->ns, "%s", ns);
+    snprintf(stage->server.folder, sizeof stage->server.folder, "%.38s/%s", s->redis[0].folder, stage->ns);
+    assert_int_equal(mkdir(stage->server.folder, 0777), 0);
     several_follow(s, stage);
     stage->client = weir_new(s->url, stage->ns);
     assert_non_null(stage->client);

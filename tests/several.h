@@ -31,8 +31,8 @@ int several_holder(struct several *s);
 int several_await_holder_other_than(struct several *s, int old);
 /* Moves the slot of Weir's keys to another master, key by key, as redis-cli --cluster reshard does. */
 void several_move_slot(struct several *s, int from, int to);
-/* A stage (stage.h) whose client and workers use s->url; its server is where the keys are. */
-void several_stage(struct several *s, struct stage *stage);
+/* A stage (stage.h) of that namespace, with a folder of its own, whose client and workers use s->url; its server is where the keys are. */
+void several_stage(struct several *s, const char *ns, struct stage *stage);
 /* The keys are elsewhere now: lets the stage look there. */
 void several_follow(struct several *s, struct stage *stage);
 

@@ -32,9 +32,9 @@ static int stop_cluster(void **state)
     return 0;
 }
 
-static void begin_load(struct stage *stage, pid_t workers[2])
+static void begin_load(const char *ns, struct stage *stage, pid_t workers[2])
 {
-    several_stage(&cluster, stage);
+    several_stage(&cluster, ns, stage);
     stage_rate(stage, "mark", "100/s,burst=1");
     stage_enqueue(stage, "mark", NULL, 0, JOBS);
     for (int i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ static void the_slot_moves(void **state)
     int from = several_holder(&cluster), to = (from + 1) % 3;
 
     (void)state;
-    begin_load(&stage, workers);
+    begin_load("moves", &stage, workers);
     several_move_slot(&cluster, from, to);
     end_load(&stage, workers, RATE + 1);
 }
@@ -104,7 +104,7 @@ static void the_node_dies(void **state)
     int old = several_holder(&cluster);
 
     (void)state;
-    begin_load(&stage, workers);
+    begin_load("dies", &stage, workers);
     await(replica_has_all(old));
     server_kill(&cluster.redis[old]);
     several_await_holder_other_than(&cluster, old);

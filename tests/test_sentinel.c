@@ -14,20 +14,19 @@
 
 #define JOBS 300
 
+static struct several shared; /* the tests follow each other on it */
+
 static int open_several(void **state)
 {
-    struct several *s = calloc(1, sizeof *s);
-
-    assert_non_null(s);
-    several_start_sentinels(s, NULL);
-    *state = s;
+    (void)state;
+    several_start_sentinels(&shared, NULL);
     return 0;
 }
 
 static int close_several(void **state)
 {
-    several_stop(*state);
-    free(*state);
+    (void)state;
+    several_stop(&shared);
     return 0;
 }
 
@@ -46,9 +45,9 @@ static bool replicas_have(struct several *s, struct stage *stage, int master, in
 }
 
 /* JOBS jobs are in all three, and two workers have begun with them, 100 a second. */
-static void begin_load(struct several *s, struct stage *stage, pid_t workers[2])
+static void begin_load(struct several *s, const char *ns, struct stage *stage, pid_t workers[2])
 {
-    several_stage(s, stage);
+    several_stage(s, ns, stage);
     stage_rate(stage, "mark", "100/s");
     stage_enqueue(stage, "mark", NULL, 0, JOBS);
     await(replicas_have(s, stage, several_holder(s), JOBS));
@@ -66,20 +65,6 @@ static void end_load(struct several *s, struct stage *stage, const pid_t workers
     stage_close(stage);
 }
 
-static void a_master_dies(void **state)
-{
-    struct several *s = *state;
-    struct stage stage;
-    pid_t workers[2];
-    int old = several_holder(s);
-
-    begin_load(s, &stage, workers);
-    server_kill(&s->redis[old]);
-    several_await_holder_other_than(s, old);
-    end_load(s, &stage, workers, JOBS);
-    server_restart(&s->redis[old]);
-}
-
 static bool accepts(struct stage *stage, int number)
 {
     char id[24];
@@ -89,14 +74,15 @@ static bool accepts(struct stage *stage, int number)
 }
 
 /* The old one comes back empty and takes writes until a Sentinel speaks to it. */
-static void an_old_master_comes_back(void **state)
+static void a_master_dies_and_comes_back(void **state)
 {
-    struct several *s = *state;
+    struct several *s = &shared;
     struct stage stage;
     pid_t workers[2];
     int old = several_holder(s), now;
 
-    begin_load(s, &stage, workers);
+    (void)state;
+    begin_load(s, "dies", &stage, workers);
     server_kill(&s->redis[old]);
     now = several_await_holder_other_than(s, old);
     server_restart(&s->redis[old]);
@@ -108,12 +94,13 @@ static void an_old_master_comes_back(void **state)
 
 static void a_person_orders_a_failover(void **state)
 {
-    struct several *s = *state;
+    struct several *s = &shared;
     struct stage stage;
     pid_t workers[2];
     int old = several_holder(s);
 
-    begin_load(s, &stage, workers);
+    (void)state;
+    begin_load(s, "ordered", &stage, workers);
     free(server_ask(&s->sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER, NULL));
     several_await_holder_other_than(s, old);
     end_load(s, &stage, workers, JOBS);
@@ -122,7 +109,7 @@ static void a_person_orders_a_failover(void **state)
 /* What a person reads who has written the address wrongly. */
 static void wrong_addresses(void **state)
 {
-    struct several *s = *state;
+    struct several *s = &shared;
     static const struct {
         const char *change; /* of the url: what stands behind the hosts */
         const char *says;
@@ -137,6 +124,7 @@ static void wrong_addresses(void **state)
     struct outcome o;
     char url[200];
 
+    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(url, sizeof url, "%.*s%s", (int)(strrchr(s->url, '/') - s->url), s->url, cases[i].change);
         run_in(&o, NULL, built("weir"), "status", "--redis", url, NULL);
@@ -156,9 +144,10 @@ static void wrong_addresses(void **state)
 /* Two of three are gone: one answers. All are gone: a line says so. */
 static void sentinels_are_gone(void **state)
 {
-    struct several *s = *state;
+    struct several *s = &shared;
     struct outcome o;
 
+    (void)state;
     server_kill(&s->sentinels[0]);
     server_kill(&s->sentinels[1]);
     run_in(&o, NULL, built("weir"), "enqueue", "mark", "--redis", s->url, NULL);
@@ -189,7 +178,7 @@ static void one_failover(const char *name, enum trial trial, const char *const *
     long long there;
 
     several_start_sentinels(&s, options);
-    several_stage(&s, &stage);
+    several_stage(&s, "stream", &stage);
     old = several_holder(&s);
     begun_us = last_us = clock_mono_us();
     while (clock_mono_us() < begun_us + STREAM_S * INT64_C(1000000)) {
@@ -238,14 +227,13 @@ static void all_failovers(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_master_dies, open_several, close_several),
-        cmocka_unit_test_setup_teardown(an_old_master_comes_back, open_several, close_several),
-        cmocka_unit_test_setup_teardown(wrong_addresses, open_several, close_several),
-        cmocka_unit_test_setup_teardown(sentinels_are_gone, open_several, close_several),
+        cmocka_unit_test(wrong_addresses),
+        cmocka_unit_test(a_person_orders_a_failover),
+        cmocka_unit_test(a_master_dies_and_comes_back),
+        cmocka_unit_test(sentinels_are_gone),
         cmocka_unit_test(all_failovers),
-        cmocka_unit_test_setup_teardown(a_person_orders_a_failover, open_several, close_several),
     };
     int code = stage_actor_main(argc, argv);
 
-    return code >= 0 ? code : cmocka_run_group_tests_name("sentinel", tests, NULL, NULL);
+    return code >= 0 ? code : cmocka_run_group_tests_name("sentinel", tests, open_several, close_several);
 }
