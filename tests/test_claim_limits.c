@@ -925,6 +925,26 @@ static void test_what_has_not_started_gives_its_slots_back(void **state)
     }
 }
 
+/* A slot from before the clock was set back lies far ahead, and stands for no start of now. */
+static void test_a_slot_before_a_clock_step_stays_used(void **state)
+{
+    char tat[32], *gate;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/3"));
+    enqueue("default", "slow", "a");
+    expect_claim("a");
+    keep_tokens();
+    turns.now_us -= 10000000;
+    settle_unstarted(0, 1);
+    gate = redis_text("GET", PREFIX "gate:slow#0");
+    snprintf(tat, sizeof tat, " %lld ", (long long)turns.now_us + 10000); /* one slot is in use */
+    if (!strstr(gate, tat))
+        fail_msg("%s", gate);
+    free(gate);
+}
+
 /* Under other rules nobody knows what they still stand for. */
 static void test_slots_of_other_rules_stay_used(void **state)
 {
@@ -1294,6 +1314,7 @@ int main(void)
         TEST(nothing_is_given_back_to_other_rules),
         TEST(what_was_not_spent_lets_others_start),
         TEST(what_has_not_started_gives_its_slots_back),
+        TEST(a_slot_before_a_clock_step_stays_used),
         TEST(slots_of_other_rules_stay_used),
         TEST(a_cancelled_job_that_has_not_started_gives_its_slot_back),
         TEST(a_throttled_job_pauses_its_limits),

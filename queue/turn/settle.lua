@@ -148,13 +148,14 @@ function verbs.back(job, back)
     lease.count(job.type, 'back', 1)
 end
 
--- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back. As long as
+-- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back, nor for
+-- a slot farther ahead than any is granted: the clock was set back since, and the slot counts no more. As long as
 -- nobody knows that jobs of its type do, who waits for what they give back may not be listed: its own queue is looked at all the same.
 local function give(job, gates, n)
-    local kind = types.load(job.type)
-    if lease.rules_of(job.token) ~= kind.digest then return end
+    local kind, slot = types.load(job.type), lease.slot_of(job.token)
+    if lease.rules_of(job.token) ~= kind.digest or slot > now + gate.AHEAD_MOST then return end
     for _, e in ipairs(gates) do
-        gate.give(e, lease.slot_of(job.token), n)
+        gate.give(e, slot, n)
         if not kind.spends then lane.wait_at(job.queue, e.name, true) end
         lane.opened(e.name)
     end
