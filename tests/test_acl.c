@@ -87,7 +87,7 @@ static void expect_no_refusal(struct stage *s, bool halfway)
     char *log = server_ask(&s->server, "ACL", "LOG", NULL);
 
     for (char *entry = log, *next; entry; entry = next) {
-        next = strstr(entry + 1, "\ncount\n");
+        next = *entry ? strstr(entry + 1, "\ncount\n") : NULL;
         if (next)
             *next++ = '\0';
         if (*entry && (!halfway || (strstr(entry, "context\nlua\n") && strstr(entry, "cmd=fcall "))))
