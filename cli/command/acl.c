@@ -66,11 +66,11 @@ static json_t *rights_json(char **roles, int count, const char *prefix)
 static void print_lines(const json_t *doc)
 {
     const char *user = json_string_value(json_object_get(doc, "user"));
-    const json_t *word;
-    size_t i;
+    const json_t *rights = json_object_get(doc, "rights");
 
     output("ACL SETUSER %s on >PASSWORD\nACL SETUSER %s", user, user);
-    json_array_foreach(json_object_get(doc, "rights"), i, word) output(" %s", json_string_value(word));
+    for (size_t i = 0; i < json_array_size(rights); i++)
+        output(" %s", json_string_value(json_array_get(rights, i)));
     output("\n");
 }
 
