@@ -254,16 +254,29 @@ static char *find_login(char *url, size_t *len)
     return login + 3;
 }
 
-/* Everybody can read the arguments of a process: the password goes on in a copy. */
+/* The password of Sentinels, among the parameters. */
+static char *find_sentinel_password(char *url, size_t *len)
+{
+    static const char name[] = "sentinel-password=";
+    char *at = strstr(find_parameters(url), name);
+
+    if (!at)
+        return NULL;
+    *len = strcspn(at + strlen(name), "&");
+    return at + strlen(name);
+}
+
+/* Everybody can read the arguments of a process: the passwords go on in a copy. */
 static int hide_login(struct cli *cli)
 {
     static char *copy;
-    char *url = (char *)cli->redis_url, *login; /* a word of argv */
+    char *url = (char *)cli->redis_url, *login, *sentinel; /* a word of argv */
     bool has_password;
-    size_t len;
+    size_t len = 0, sentinel_len = 0;
 
     login = url ? find_login(url, &len) : NULL;
-    if (!login)
+    sentinel = url ? find_sentinel_password(url, &sentinel_len) : NULL;
+    if (!login && !sentinel)
         return 0;
     free(copy); /* of the command before */
     copy = strdup(url);
@@ -271,8 +284,11 @@ static int hide_login(struct cli *cli)
         return error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
                          cli->command->name);
     cli->redis_url = copy;
-    has_password = memchr(login, ':', len) != NULL;
-    memset(login, '*', len);
+    has_password = sentinel || memchr(login, ':', len);
+    if (login)
+        memset(login, '*', len);
+    if (sentinel)
+        memset(sentinel, '*', sentinel_len);
     if (has_password)
         fputs("weir: --redis: the password is visible in the process list; use REDIS_URL or --password-file "
               "instead\n",

@@ -123,11 +123,12 @@ static const char *source_of(const struct cli *cli, const char **url)
 }
 
 /* Without what may be a password: what stands before the last @; with no @, what stands behind a colon and is no
- * port. */
+ * port; parameters, one of which may be misspelt. */
 static void mask(const char *url, char out[200])
 {
     const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url, *at = strrchr(url, '@');
     const char *colon = strchr(begin, ':'), *hidden = NULL, *rest = "";
+    char *parameters;
 
     if (at && at >= begin) {
         hidden = begin;
@@ -139,6 +140,9 @@ static void mask(const char *url, char out[200])
         snprintf(out, 200, "%.*s***%.80s", (int)(hidden - url < 100 ? hidden - url : 100), url, rest);
     else
         snprintf(out, 200, "%.160s", url);
+    parameters = strchr(out, '?');
+    if (parameters && strncmp(parameters, "?db=", 4) != 0)
+        snprintf(parameters, (size_t)(out + 200 - parameters), "?***");
 }
 
 void cli_name_source(struct cli *cli)

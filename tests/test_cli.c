@@ -266,6 +266,26 @@ static void test_password_in_the_arguments(void **state)
     server_stop(&s);
 }
 
+static void test_the_sentinels_password_in_the_arguments(void **state)
+{
+    const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", NULL, NULL};
+    char folder[64], text[1024];
+    pid_t pid;
+    size_t len;
+
+    (void)state;
+    folder_make(folder);
+    words[5] = "redis+sentinel://127.0.0.1:1/name?sentinel-password=s3cret&db=1";
+    pid = program_start(folder, "worker", words);
+    await_text(folder, "worker.err", "no Sentinel answers");
+    len = arguments_of(pid, text, sizeof text);
+    assert_non_null(memmem(text, len, "&db=1", strlen("&db=1")));
+    assert_null(memmem(text, len, "s3cret", strlen("s3cret")));
+    kill(pid, SIGTERM);
+    program_end(pid);
+    folder_remove(folder);
+}
+
 /* What is opened while 0, 1 or 2 are closed must not become standard input, output or error. */
 static void test_closed_streams(void **state)
 {
@@ -418,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_no_redis),
         cmocka_unit_test(test_wrong_password),
         cmocka_unit_test(test_password_in_the_arguments),
+        cmocka_unit_test(test_the_sentinels_password_in_the_arguments),
         cmocka_unit_test(test_closed_streams),
         cmocka_unit_test(test_version_and_help),
         cmocka_unit_test(test_full_output),
