@@ -16,8 +16,8 @@
 
 #include "core/client/client.h"
 #include "core/clock.h"
-#include "core/redis/wire.h"
 #include "core/script/script.h"
+#include "core/wire/wire.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 

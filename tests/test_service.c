@@ -2,7 +2,7 @@
  * CONFIG and ACL are forbidden, the doctor says where else to change what is wrong. */
 #include "tests/service.h"
 
-#include "core/redis/service.h"
+#include "core/wire/service.h"
 #include "tests/program.h"
 #include "tests/scene.h"
 

@@ -18,10 +18,10 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
-#include "core/redis/credential.h"
-#include "core/redis/handshake.h"
 #include "core/redis/route.h"
-#include "core/redis/wire.h"
+#include "core/wire/credential.h"
+#include "core/wire/handshake.h"
+#include "core/wire/wire.h"
 
 #define SECOND_US INT64_C(1000000)
 #define CONNECT_S 5 /* for each address of the host */

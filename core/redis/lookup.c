@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/redis/endpoint.h"
-#include "core/redis/handshake.h"
-#include "core/redis/wire.h"
+#include "core/wire/endpoint.h"
+#include "core/wire/handshake.h"
+#include "core/wire/wire.h"
 
 /* One server, from the connect to its answer. */
 struct asked {

@@ -12,11 +12,11 @@
 
 #include "core/clock.h"
 #include "core/forks.h"
-#include "core/redis/credential.h"
-#include "core/redis/handshake.h"
 #include "core/redis/route.h"
 #include "core/redis/sentinel.h"
-#include "core/redis/wire.h"
+#include "core/wire/credential.h"
+#include "core/wire/handshake.h"
+#include "core/wire/wire.h"
 
 #define CONNECT_S 5   /* for each address of the host */
 #define REQUEST_S 5   /* without a byte of progress */

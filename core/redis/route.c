@@ -12,10 +12,10 @@
 
 #include "core/log/quiet.h"
 #include "core/redis/cluster.h"
-#include "core/redis/credential.h"
 #include "core/redis/lookup.h"
-#include "core/redis/resolve.h"
 #include "core/redis/sentinel.h"
+#include "core/wire/credential.h"
+#include "core/wire/resolve.h"
 
 #define RESOLVE_S 5
 

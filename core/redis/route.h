@@ -8,7 +8,7 @@
 #define CORE_REDIS_ROUTE_H
 
 #include "core/error.h"
-#include "core/redis/endpoint.h"
+#include "core/wire/endpoint.h"
 
 /* Asks here and now; else as route_direct. */
 WEIR_CHECKED int route_find(const struct redis_address *address, struct route *r, struct error *e);

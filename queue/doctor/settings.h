@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "core/error.h"
-#include "core/redis/service.h"
 #include "core/script/args.h"
+#include "core/wire/service.h"
 
 struct redisReply;
 

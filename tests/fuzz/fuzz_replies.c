@@ -1,7 +1,7 @@
 /* The first line names a reader, what follows are the answers that it is given (tests/fuzz/fake_redis.h).
  * What it makes of them is read once. */
 #include "core/client/answer.h"
-#include "core/redis/handshake.h"
+#include "core/wire/handshake.h"
 #include "queue/batch/batch.h"
 #include "queue/dead/dead.h"
 #include "queue/doctor/doctor.h"

@@ -1,9 +1,9 @@
 /* endpoint: what a connection is opened with, once it is known which Redis it goes to. */
-#ifndef CORE_REDIS_ENDPOINT_H
-#define CORE_REDIS_ENDPOINT_H
+#ifndef CORE_WIRE_ENDPOINT_H
+#define CORE_WIRE_ENDPOINT_H
 
 #include "core/error.h"
-#include "core/redis/redis.h"
+#include "core/wire/address.h"
 
 struct addrinfo;
 struct tls;

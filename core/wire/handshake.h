@@ -5,12 +5,14 @@
  * replicas) and to a user without +function|load. The library is mostly there all the same: another
  * connection, or an administrator, has loaded it. So a refusal counts only once a function was called and not
  * found. */
-#ifndef CORE_REDIS_HANDSHAKE_H
-#define CORE_REDIS_HANDSHAKE_H
+#ifndef CORE_WIRE_HANDSHAKE_H
+#define CORE_WIRE_HANDSHAKE_H
 
 #include "core/error.h"
-#include "core/redis/redis.h"
 #include "core/script/args.h"
+#include "core/wire/address.h"
+
+struct redisReply; /* hiredis */
 
 enum handshake_step {
     HANDSHAKE_AUTH,

@@ -1,10 +1,11 @@
-#include "core/redis/handshake.h"
+#include "core/wire/handshake.h"
 
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-#include "core/redis/service.h"
 #include "core/script/script.h"
+#include "core/wire/fault.h"
+#include "core/wire/service.h"
 
 static void auth_request(const struct redis_address *address, struct args *a)
 {

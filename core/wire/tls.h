@@ -4,13 +4,13 @@
  *
  * OpenSSL is loaded at the first address of rediss://; linked, it would double the time in which a command
  * starts. This is the only file that knows it. */
-#ifndef CORE_REDIS_TLS_H
-#define CORE_REDIS_TLS_H
+#ifndef CORE_WIRE_TLS_H
+#define CORE_WIRE_TLS_H
 
 #include <stddef.h>
 
 #include "core/error.h"
-#include "core/redis/redis.h"
+#include "core/wire/address.h"
 
 struct tls;
 

@@ -1,7 +1,7 @@
 /* service: who answers, by what INFO says: a Redis of one's own, a managed service, or another program that
  * speaks Redis's protocol. */
-#ifndef CORE_REDIS_SERVICE_H
-#define CORE_REDIS_SERVICE_H
+#ifndef CORE_WIRE_SERVICE_H
+#define CORE_WIRE_SERVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

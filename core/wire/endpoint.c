@@ -1,9 +1,9 @@
-#include "core/redis/endpoint.h"
+#include "core/wire/endpoint.h"
 
 #include <netdb.h>
 
-#include "core/redis/resolve.h"
-#include "core/redis/tls.h"
+#include "core/wire/resolve.h"
+#include "core/wire/tls.h"
 
 int route_direct(const struct redis_address *address, struct route *r, struct error *e)
 {

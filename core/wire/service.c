@@ -1,4 +1,4 @@
-#include "core/redis/service.h"
+#include "core/wire/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>

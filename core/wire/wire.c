@@ -1,4 +1,4 @@
-#include "core/redis/wire.h"
+#include "core/wire/wire.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/arena.h"
-#include "core/redis/tls.h"
+#include "core/wire/tls.h"
 
 #define RESTARTED "see whether it was restarted"
 #define KEEP_BYTES (1024 * 1024) /* a buffer that a huge command or reply has blown up is given back */

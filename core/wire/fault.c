@@ -2,7 +2,7 @@
  * person should do. Inside scripts Redis 7 keeps the first word, except for permissions. */
 #include <string.h>
 
-#include "core/redis/redis.h"
+#include "core/wire/fault.h"
 
 static const struct {
     const char *words;

@@ -1,10 +1,10 @@
 /* resolve: from the name of a host to its addresses. The C library's resolver waits for name servers as long as it
  * likes, and nothing can stop it: an event loop asks on a thread (core/redis/route.h). */
-#ifndef CORE_REDIS_RESOLVE_H
-#define CORE_REDIS_RESOLVE_H
+#ifndef CORE_WIRE_RESOLVE_H
+#define CORE_WIRE_RESOLVE_H
 
 #include "core/error.h"
-#include "core/redis/redis.h"
+#include "core/wire/address.h"
 
 struct addrinfo;
 

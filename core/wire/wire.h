@@ -4,15 +4,16 @@
  *
  * It does without hiredis's own socket code, which raises SIGPIPE in the host program, hands its socket down
  * to children, gives up on EINTR, moves a long output at each partial write and reads 16 KiB at a time. */
-#ifndef CORE_REDIS_WIRE_H
-#define CORE_REDIS_WIRE_H
+#ifndef CORE_WIRE_WIRE_H
+#define CORE_WIRE_WIRE_H
 
 #include "core/error.h"
-#include "core/redis/endpoint.h"
 #include "core/script/args.h"
+#include "core/wire/endpoint.h"
 
 struct arena;
 struct redisReader;
+struct redisReply;
 
 struct wire {
     int fd;                      /* -1: closed */

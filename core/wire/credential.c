@@ -1,4 +1,4 @@
-#include "core/redis/credential.h"
+#include "core/wire/credential.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "core/redis/tls.h"
+#include "core/wire/tls.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/redis/credential.h"
+#include "core/wire/credential.h"
 
 #define SEALED_SIZE (TLS_SLICE + 1024) /* a slice is one record */
 

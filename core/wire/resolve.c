@@ -1,4 +1,4 @@
-#include "core/redis/resolve.h"
+#include "core/wire/resolve.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,11 +1,11 @@
 /* credential: what says who we are to Redis and is not in the address: files, and a command that prints a password. */
-#ifndef CORE_REDIS_CREDENTIAL_H
-#define CORE_REDIS_CREDENTIAL_H
+#ifndef CORE_WIRE_CREDENTIAL_H
+#define CORE_WIRE_CREDENTIAL_H
 
 #include <limits.h>
 
 #include "core/error.h"
-#include "core/redis/redis.h"
+#include "core/wire/address.h"
 
 /* Where a file stands: a name without a slash is that of a systemd credential, in $CREDENTIALS_DIRECTORY, where that
  * is set. */

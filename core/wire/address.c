@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/redis/redis.h"
+#include "core/wire/address.h"
 
 #define DEFAULT_PORT 6379
 #define SENTINEL_PORT 26379
