@@ -12,6 +12,9 @@ override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(i
 LIBS = -lhiredis -lev -ljansson -lglib-2.0 -ldl -lm
 SERVE_LIBS = -lmicrohttpd
 
+# A step is one short line, as "  CC  core/clock.c"; make V=1 prints the commands.
+step = @$(if $(V),,$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-4s %s\n' '$1' '$(or $2,$@)';))$(if $(V),set -x;)
+
 # The sources of a layer: those of its folder, and of the folders in it.
 sources     = $(foreach layer,$1,$(wildcard $(layer)/*.$2 $(layer)/*/*.$2))
 LIB_SOURCES = $(call sources,core throttle queue producer worker,c)
@@ -24,36 +27,35 @@ CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o
 all: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so examples
 
 $(BUILD)/weir: $(CLI_OBJECTS) $(LIB_OBJECTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) $(SERVE_LIBS)
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) $(SERVE_LIBS)
 
 # One object with only the names of weir.h left visible: a program that links the archive keeps its own names.
 $(BUILD)/libweir.a: $(LIB_OBJECTS)
-	ld -r -o $(BUILD)/libweir.o $^
-	objcopy --localize-hidden $(BUILD)/libweir.o
-	rm -f $@ && ar rcs $@ $(BUILD)/libweir.o
+	$(call step,AR)ld -r -o $(BUILD)/libweir.o $^ && objcopy --localize-hidden $(BUILD)/libweir.o && \
+	  rm -f $@ && ar rcs $@ $(BUILD)/libweir.o
 
 $(BUILD)/libweir.so.0: $(LIB_OBJECTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $^ $(LIBS)
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $^ $(LIBS)
 
 $(BUILD)/libweir.so: $(BUILD)/libweir.so.0
-	ln -sf $(<F) $@
+	@ln -sf $(<F) $@
 
 $(BUILD)/gen/scripts.c: core/script/embed.sh $(LUA)
 	@mkdir -p $(@D)
-	core/script/embed.sh $(LUA) > $@
+	$(call step,GEN)core/script/embed.sh $(LUA) > $@
 
 $(BUILD)/gen/help.c: cli/help.sh $(wildcard cli/help/*.txt)
 	@mkdir -p $(@D)
-	cli/help.sh $(wildcard cli/help/*.txt) > $@
+	$(call step,GEN)cli/help.sh $(wildcard cli/help/*.txt) > $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call step,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/queue/schedule/zone.o: override CPPFLAGS += $(shell pkg-config --cflags glib-2.0)
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call step,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ---- Examples: compiled against weir.h alone
 
@@ -64,11 +66,11 @@ examples: $(EXAMPLE_PROGRAMS) $(EXAMPLE_HANDLERS)
 
 $(BUILD)/examples/%.so: examples/%.c include/weir.h
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -fPIC -shared -pthread -o $@ $< -ljansson
+	$(call step,CC,$<)$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -fPIC -shared -pthread -o $@ $< -ljansson
 
 $(BUILD)/examples/%: examples/%.c include/weir.h $(BUILD)/libweir.a
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $< $(BUILD)/libweir.a $(LIBS)
+	$(call step,CC,$<)$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $< $(BUILD)/libweir.a $(LIBS)
 
 # ---- Tests
 
@@ -82,10 +84,10 @@ TEST_PRELOADS = $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
 
 $(BUILD)/tests/preload/%.so: tests/preload/%.c
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -std=c11 -O2 -g $(WARNINGS) -fPIC -fvisibility=hidden -shared -o $@ $<
+	$(call step,CC,$<)$(CC) -D_GNU_SOURCE -std=c11 -O2 -g $(WARNINGS) -fPIC -fvisibility=hidden -shared -o $@ $<
 
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | $(TEST_PRELOADS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 # What commands share, without the commands.
 $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,document/table print/format print/color print/output print/terminal)
@@ -93,24 +95,24 @@ $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,document/table print/fo
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: core/script/embed.sh $(LUA) tests/versions/version.lua
 	@mkdir -p $(@D)
-	core/script/embed.sh $(LUA) tests/versions/version.lua > $@
+	$(call step,GEN)core/script/embed.sh $(LUA) tests/versions/version.lua > $@
 
 # And as one that writes the next format of the data.
 $(BUILD)/tests/versions/newer.c: core/script/embed.sh $(LUA)
 	@mkdir -p $(@D)
-	sed -E 's/^(local FORMAT_(NEWEST|WRITTEN)) = .*/\1 = 2/' core/script/base.lua > $(@:.c=.lua)
-	BASE=$(@:.c=.lua) core/script/embed.sh $(LUA) > $@
+	$(call step,GEN)sed -E 's/^(local FORMAT_(NEWEST|WRITTEN)) = .*/\1 = 2/' core/script/base.lua > $(@:.c=.lua) && \
+	  BASE=$(@:.c=.lua) core/script/embed.sh $(LUA) > $@
 
 $(BUILD)/tests/versions/%.o: $(BUILD)/tests/versions/%.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call step,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 OTHER_PARTS = $(BUILD)/tests/test_versions.o $(TEST_HELPERS) $(filter-out $(BUILD)/gen/scripts.o,$(LIB_OBJECTS))
 
 $(BUILD)/tests/versions/other: $(BUILD)/tests/versions/scripts.o $(OTHER_PARTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 $(BUILD)/tests/versions/newer: $(BUILD)/tests/versions/newer.o $(OTHER_PARTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 $(BUILD)/tests/test_versions: | $(BUILD)/tests/versions/other $(BUILD)/tests/versions/newer
 
@@ -134,10 +136,10 @@ CHAOS_STARTED = $(BUILD)/tests/chaos/child $(BUILD)/tests/chaos/handlers.so
 $(BUILD)/tests/test_chaos: $(CHAOS_PARTS) | $(CHAOS_STARTED) $(BUILD)/weir
 
 $(BUILD)/tests/chaos/child: $(BUILD)/tests/chaos/child.o $(BUILD)/tests/chaos/deed.o
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
 $(BUILD)/tests/chaos/handlers.so: $(BUILD)/tests/chaos/handlers.o $(BUILD)/tests/chaos/deed.o
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^ -lev
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^ -lev
 
 chaos: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/tests/test_chaos
@@ -161,10 +163,10 @@ $(BUILD)/tests/test_fuzz: LIBS += $(SERVE_LIBS)
 
 $(BUILD)/tests/fuzz/libfuzzer_%.o: tests/fuzz/libfuzzer.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -DTARGET=fuzz_$* $(CFLAGS) -c -o $@ $<
+	$(call step,CC,$<)$(CC) $(CPPFLAGS) -DTARGET=fuzz_$* $(CFLAGS) -c -o $@ $<
 
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/libfuzzer_%.o $(FUZZ_PARTS) $(LIB_OBJECTS)
-	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $(FUZZ_FLAGS) -o $@ $^ $(LIBS) $(SERVE_LIBS)
+	$(call step,LINK)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $(FUZZ_FLAGS) -o $@ $^ $(LIBS) $(SERVE_LIBS)
 
 fuzz-programs: $(FUZZ_TARGETS:%=$(BUILD)/fuzz_%)
 
@@ -188,10 +190,12 @@ deps:
 	@CC='$(CC)' core/deps.sh
 
 test: deps
+	@echo "building: a minute or two in a new clone"
 	@$(MAKE) -s --no-print-directory $(PARALLEL) all test-programs
 	@tests/run.sh $(TEST_PROGRAMS)
 
 demo: deps
+	@echo "building: half a minute in a new clone"
 	@$(MAKE) -s --no-print-directory $(PARALLEL) all
 	@BUILD=$(BUILD) examples/demo.sh
 
@@ -219,7 +223,7 @@ lint:
 BENCH_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/*.c))
 
 $(BUILD)/bench/weir-bench: $(BENCH_OBJECTS) $(LIB_OBJECTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # For example: make bench BENCH='--quick --only run,pace'
 bench: deps
