@@ -1051,6 +1051,22 @@ static void test_a_forecast_goes_on_with_the_gate(void **state)
 
 /* ---- Many of them */
 
+/* The types of each limit are those that it holds, each once and in order. */
+static void expect_holds(const struct limits *limits)
+{
+    for (size_t i = 0; i < limits->count; i++) {
+        size_t count, met = 0;
+        const struct hold *holds = limits_holds(limits, limits->at[i].name, &count);
+
+        for (size_t t = 0; t < limits->type_count; t++)
+            if (limit_holds(&limits->types[t], limits->at[i].name)) {
+                assert_true(met < count);
+                assert_ptr_equal(holds[met++].type, &limits->types[t]);
+            }
+        assert_int_equal(met, count);
+    }
+}
+
 /* One call answers a part; all together are what there is, once each and in order. */
 static void test_many_limits_and_types(void **state)
 {
@@ -1080,6 +1096,8 @@ static void test_many_limits_and_types(void **state)
         assert_int_equal(limits.types[i].limit_count, i == 3 ? 2 : 1);
         assert_int_equal(limits.types[i].held, i == 500);
     }
+    expect_holds(&limits);
+    assert_int_equal(limits_parked(&limits, "gone"), 0);
     limits_free(&limits);
     assert_int_equal(limits_read(w, "m650", &limits), 0);
     assert_int_equal(limits.count, 1);

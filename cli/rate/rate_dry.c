@@ -19,11 +19,14 @@ static json_t *change_json(const struct limit_type *type, const struct forecast 
 static int forecast_both(struct cli *cli, const struct limits *limits, const struct limit *after,
                          json_t *types)
 {
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *type = &limits->types[i];
+    size_t count;
+    const struct hold *holds = limits_holds(limits, after->name, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *type = holds[i].type;
         struct forecast now, then;
 
-        if (!limit_holds(type, after->name) || type->waiting + type->parked == 0)
+        if (type->waiting + type->parked == 0)
             continue;
         if (forecast_type(limits, type, NULL, &now, &cli->error) < 0 ||
             forecast_type(limits, type, after, &then, &cli->error) < 0)

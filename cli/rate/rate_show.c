@@ -82,16 +82,17 @@ static json_t *gate_json(const struct limit *limit, size_t i)
 static json_t *types_json(const struct limits *limits, const char *limit)
 {
     json_t *types = json_object();
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit, &count);
 
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *t = &limits->types[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *t = holds[i].type;
 
-        if (limit_holds(t, limit))
-            json_object_set_new(
-                types, t->name,
-                json_pack("{s:I,s:I,s:I,s:I,s:I}", "cost", (json_int_t)t->cost, "waiting",
-                          (json_int_t)t->waiting, "parked", (json_int_t)(t->held ? 0 : t->parked), "held",
-                          (json_int_t)(t->held ? t->parked : 0), "keyless", (json_int_t)t->keyless.jobs));
+        json_object_set_new(types, t->name,
+                            json_pack("{s:I,s:I,s:I,s:I,s:I}", "cost", (json_int_t)t->cost, "waiting",
+                                      (json_int_t)t->waiting, "parked", (json_int_t)(t->held ? 0 : t->parked),
+                                      "held", (json_int_t)(t->held ? t->parked : 0), "keyless",
+                                      (json_int_t)t->keyless.jobs));
     }
     return types;
 }
@@ -321,9 +322,12 @@ static void put_types(FILE *to, const json_t *doc, int64_t now_us)
 
 static void print_keyless(const struct limits *limits, const char *limit)
 {
-    for (size_t i = 0; i < limits->type_count; i++)
-        if (limit_holds(&limits->types[i], limit) && limits->types[i].keyless.jobs > 0)
-            keyless_print(stdout, limits->types[i].name, &limits->types[i].keyless);
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (holds[i].type->keyless.jobs > 0)
+            keyless_print(stdout, holds[i].type->name, &holds[i].type->keyless);
 }
 
 static int show(struct cli *cli, const struct limits *limits, const char *name, bool verbose)

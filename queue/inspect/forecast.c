@@ -117,11 +117,13 @@ static int no_memory(struct error *e)
 /* Do jobs of another type wait for that limit too? */
 static bool is_shared(const struct limits *limits, const struct limit_type *type, const char *limit)
 {
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *other = &limits->types[i];
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit, &count);
 
-        if (strcmp(other->name, type->name) != 0 && other->waiting + other->parked > 0 &&
-            limit_holds(other, limit))
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *other = holds[i].type;
+
+        if (other->waiting + other->parked > 0 && strcmp(other->name, type->name) != 0)
             return true;
     }
     return false;
@@ -189,11 +191,13 @@ int forecast_type(const struct limits *limits, const struct limit_type *type, co
 static struct limit_type sum_types(const struct limits *limits, const struct limit *limit)
 {
     struct limit_type sum = {.cost = 0};
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit->name, &count);
 
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *t = &limits->types[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *t = holds[i].type;
 
-        if (!limit_holds(t, limit->name) || t->waiting + t->parked == 0)
+        if (t->waiting + t->parked == 0)
             continue;
         sum.waiting += t->waiting;
         sum.parked += t->parked;
@@ -210,6 +214,8 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     struct limit_type sum = sum_types(limits, limit);
     struct line line = {.from_us = limits->now_us};
     struct forecast of_type;
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit->name, &count);
     int status;
 
     *out = (struct forecast){.last_us = limits->now_us};
@@ -221,10 +227,10 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     line_free(&line);
     if (status < 0)
         return no_memory(e);
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *t = &limits->types[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *t = holds[i].type;
 
-        if (!limit_holds(t, limit->name) || t->waiting + t->parked == 0)
+        if (t->waiting + t->parked == 0)
             continue;
         if (forecast_type(limits, t, NULL, &of_type, e) < 0)
             return e->status;
@@ -283,20 +289,21 @@ static int64_t type_next_start(const struct limits *limits, const struct limit_t
 
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit)
 {
-    bool backlog = limits_backlog(limits, limit->name) > 0, holds = false;
+    bool backlog = limits_backlog(limits, limit->name) > 0;
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit->name, &count);
     int64_t first_us = GATE_NEVER;
 
-    for (size_t i = 0; i < limits->type_count; i++) {
-        const struct limit_type *t = &limits->types[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *t = holds[i].type;
         int64_t at_us;
 
-        if (!limit_holds(t, limit->name) || (backlog && t->waiting + t->parked == 0))
+        if (backlog && t->waiting + t->parked == 0)
             continue;
         at_us = type_next_start(limits, t);
         first_us = at_us < first_us ? at_us : first_us;
-        holds = true;
     }
-    return holds ? first_us : limit_next_start(limit);
+    return count > 0 ? first_us : limit_next_start(limit);
 }
 
 /* ---- Its rate */

@@ -21,6 +21,7 @@ void limits_free(struct limits *limits)
         free(limits->types[i].limits);
     free(limits->at);
     free(limits->types);
+    free(limits->holds);
     *limits = (struct limits){0};
 }
 
@@ -206,7 +207,37 @@ static void forget_twins(struct limits *limits)
     limits->type_count = kept;
 }
 
-static void put_in_order(struct limits *limits, const json_t *held)
+static int by_limit(const void *a, const void *b)
+{
+    const struct hold *x = a, *y = b;
+    int order = strcmp(x->limit, y->limit);
+
+    return order ? order : (x->type > y->type) - (x->type < y->type);
+}
+
+/* Which limit holds which types: asked for each limit and each type, so nobody goes over all of them. */
+static int note_holds(struct limits *limits, struct error *e)
+{
+    size_t most = limits->type_count;
+
+    for (size_t i = 0; i < limits->type_count; i++)
+        most += limits->types[i].limit_count;
+    limits->holds = calloc(most + 1, sizeof *limits->holds);
+    if (!limits->holds)
+        return no_memory(e);
+    for (size_t i = 0; i < limits->type_count; i++) {
+        struct limit_type *type = &limits->types[i];
+
+        limits->holds[limits->hold_count++] = (struct hold){type->name, type};
+        for (size_t k = 0; k < type->limit_count; k++)
+            if (strcmp(type->limits[k], type->name) != 0)
+                limits->holds[limits->hold_count++] = (struct hold){type->limits[k], type};
+    }
+    qsort(limits->holds, limits->hold_count, sizeof *limits->holds, by_limit);
+    return 0;
+}
+
+static int put_in_order(struct limits *limits, const json_t *held, struct error *e)
 {
     struct limit_type *type;
 
@@ -221,6 +252,7 @@ static void put_in_order(struct limits *limits, const json_t *held)
         if (name && (type = limits_type(limits, name)))
             type->held = true;
     }
+    return note_holds(limits, e);
 }
 
 int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)
@@ -233,7 +265,7 @@ int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *
     *out = (struct limits){0};
     status = walk.held ? pages_walk(&pages) : no_memory(&w->error);
     if (status == 0)
-        put_in_order(out, walk.held);
+        status = put_in_order(out, walk.held, &w->error);
     json_decref(walk.held);
     return status;
 }
@@ -267,23 +299,50 @@ bool limit_holds(const struct limit_type *type, const char *limit)
     return strcmp(type->name, limit) == 0;
 }
 
+/* The first hold that is not before those of a limit; behind: that is behind them. */
+static size_t find_hold(const struct limits *limits, const char *limit, bool behind)
+{
+    size_t low = 0, high = limits->hold_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(limits->holds[middle].limit, limit);
+
+        if (order < 0 || (behind && order == 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct hold *limits_holds(const struct limits *limits, const char *limit, size_t *count)
+{
+    size_t first = find_hold(limits, limit, false);
+
+    *count = find_hold(limits, limit, true) - first;
+    return *count ? &limits->holds[first] : NULL;
+}
+
 int64_t limits_parked(const struct limits *limits, const char *limit)
 {
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit, &count);
     int64_t parked = 0;
 
-    for (size_t i = 0; i < limits->type_count; i++)
-        if (limit_holds(&limits->types[i], limit))
-            parked += limits->types[i].parked;
+    for (size_t i = 0; i < count; i++)
+        parked += holds[i].type->parked;
     return parked;
 }
 
 int64_t limits_backlog(const struct limits *limits, const char *limit)
 {
-    int64_t backlog = limits_parked(limits, limit);
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit, &count);
+    int64_t backlog = 0;
 
-    for (size_t i = 0; i < limits->type_count; i++)
-        if (limit_holds(&limits->types[i], limit))
-            backlog += limits->types[i].waiting;
+    for (size_t i = 0; i < count; i++)
+        backlog += holds[i].type->parked + holds[i].type->waiting;
     return backlog;
 }
 

@@ -52,6 +52,12 @@ struct limit_type {
     int64_t free;          /* executors that could take one now */
 };
 
+/* That limit holds that type. */
+struct hold {
+    const char *limit;
+    struct limit_type *type;
+};
+
 struct limits {
     int64_t now_us;
     int64_t asleep;   /* keyed gates at which lanes sleep, of all limits */
@@ -59,6 +65,8 @@ struct limits {
     size_t count;
     struct limit_type *types; /* by name */
     size_t type_count;
+    struct hold *holds; /* by limit, then by type; a type is among those of its own name, limit or not */
+    size_t hold_count;
 };
 
 /* Of an answer. */
@@ -73,6 +81,8 @@ void limits_free(struct limits *limits);
 /* The limit of that name, or NULL. */
 const struct limit *limits_find(const struct limits *limits, const char *name);
 bool limit_holds(const struct limit_type *type, const char *limit);
+/* The holds of a limit: *count from the one that is returned on. */
+const struct hold *limits_holds(const struct limits *limits, const char *limit, size_t *count);
 /* Jobs of its types in their lanes; with those in queues. */
 int64_t limits_parked(const struct limits *limits, const char *limit);
 int64_t limits_backlog(const struct limits *limits, const char *limit);
