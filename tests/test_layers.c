@@ -636,11 +636,64 @@ static void test_the_checker_finds_what_is_wrong(void **state)
     }
 }
 
+/* ---- Circles: files that call each other, by the object files; tests/circles.sh */
+
+/* Lines that circles.sh prints in that folder, for the objects below build there. */
+static int circles_in(const char *folder, const char *build)
+{
+    char command[3 * PATH_SIZE], root[PATH_SIZE], line[LINE_SIZE];
+    FILE *out;
+    int lines = 0;
+
+    find_source(root);
+    snprintf(command, sizeof command, "cd '%s' && '%s'/tests/circles.sh '%s'", folder, root, build);
+    out = popen(command, "r");
+    assert_non_null(out);
+    for (; fgets(line, sizeof line, out); lines++)
+        printf("%s", line);
+    assert_int_equal(pclose(out), 0);
+    return lines;
+}
+
+static void test_no_files_call_each_other_in_a_circle(void **state)
+{
+    char root[PATH_SIZE], build[PATH_SIZE];
+    ssize_t len = readlink("/proc/self/exe", build, sizeof build - 1);
+
+    (void)state;
+    assert_true(len > 0);
+    build[len] = '\0';
+    for (int up = 0; up < 2; up++) /* BUILD/tests/test_layers */
+        *strrchr(build, '/') = '\0';
+    find_source(root);
+    assert_int_equal(circles_in(root, build), 0);
+}
+
+static void test_a_circle_is_found(void **state)
+{
+    char folder[64], command[256];
+
+    (void)state;
+    folder_make(folder);
+    write_below(folder, "core/one.c", "void two(void), one(void);\nvoid one(void) { two(); }\n");
+    write_below(folder, "core/two.c", "void two(void), one(void);\nvoid two(void) { one(); }\n");
+    write_below(folder, "core/top.c", "void one(void), top(void);\nvoid top(void) { one(); }\n");
+    snprintf(
+        command, sizeof command,
+        "cd %s && mkdir -p build/core && for f in one two top; do cc -c -o build/core/$f.o core/$f.c; done",
+        folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(circles_in(folder, "build"), 2);
+    folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_source_keeps_its_layers),
         cmocka_unit_test(test_the_checker_finds_what_is_wrong),
+        cmocka_unit_test(test_no_files_call_each_other_in_a_circle),
+        cmocka_unit_test(test_a_circle_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "throttle/algorithm/algorithm.h"
+#include "throttle/algorithm/algorithms.h"
 
 /* adapt=: the rate grows by so many thousandths every period, though not faster than every second nor slower
  * than every minute. */

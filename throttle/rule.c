@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/likely.h"
-#include "throttle/algorithm/algorithm.h"
+#include "throttle/algorithm/algorithms.h"
 
 #define COUNT_MAX 1000000000                           /* of count and burst: below 2^30 */
 #define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000) /* of period and tau: below 2^49 */

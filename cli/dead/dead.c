@@ -12,15 +12,6 @@ static int run_dead(struct cli *cli, int argc, char **argv);
 
 const struct command command_dead = {.name = "dead", .run = run_dead};
 
-int dead_go(struct cli *cli, struct dead_walk *walk)
-{
-    int status;
-
-    walk->now_us = -1;
-    status = dead_walk(walk);
-    return status < 0 && !cli->error.status ? cli_failed(cli, walk->w) : status;
-}
-
 static const struct action {
     const char *name, *flags;
     int least, most; /* ids */

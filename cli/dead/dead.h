@@ -15,7 +15,7 @@ struct dead_flags {
     int64_t age_us;
 };
 
-/* Walks through all that the filter lets through: verb, and take with its argument, as struct dead_walk has
+/* dead_go.c. Walks through all that the filter lets through: verb, and take with its argument, as struct dead_walk has
  * them. Fills cli->error on failure. */
 WEIR_CHECKED int dead_go(struct cli *cli, struct dead_walk *walk);
 

@@ -20,27 +20,6 @@ const struct command command_rate = {.name = "rate", .run = run_rate};
 
 /* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
 
-char *rate_join(char **argv)
-{
-    size_t size = 1;
-    char *text;
-
-    for (char **word = argv; *word; word++)
-        size += strlen(*word) + 1;
-    text = calloc(1, size);
-    for (char **word = argv; text && *word; word++) {
-        strcat(text, *word);
-        if (word[1])
-            strcat(text, " ");
-    }
-    return text;
-}
-
-int rate_no_memory(struct cli *cli)
-{
-    return error_set(&cli->error, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
-}
-
 static void print_rules(const json_t *doc)
 {
     const json_t *rules = json_object_get(doc, "rules"), *rule;
@@ -74,15 +53,6 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
     print_rules(doc);
     json_decref(doc);
     return 0;
-}
-
-json_t *rate_use_json(char **argv)
-{
-    json_t *limits = json_array();
-
-    for (char **name = argv + 2; *name; name++)
-        json_array_append_new(limits, text_word(*name));
-    return json_pack("{s:o,s:s,s:o}", "type", text_word(argv[1]), "action", argv[0], "limits", limits);
 }
 
 static int print_use(struct cli *cli, char **argv, const char *limits, long long cost)

@@ -11,10 +11,13 @@ struct rate_flags {
     long long cost; /* 0: not given */
 };
 
-/* The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
+/* cli/rate/rate_words.c. The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
 char *rate_join(char **argv);
 /* WEIR_EINTERNAL, and says so. */
 int rate_no_memory(struct cli *cli);
+/* What rate use and unuse say; argv: the action, the type, the limits, NULL. */
+json_t *rate_use_json(char **argv);
+
 /* cli/rate/rate_show.c: argv[0] is the action's name. */
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
@@ -22,8 +25,6 @@ int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags
 /* What a rule is, without its state. */
 json_t *rate_rule_json(const struct rule *rule);
 json_t *rate_rules_json(const struct rule_set *set);
-/* What rate use and unuse say; argv: the action, the type, the limits, NULL. */
-json_t *rate_use_json(char **argv);
 /* "at most 10 in any 1s for each key", of a rule's document. */
 void rate_put_most(FILE *to, const json_t *rule);
 /* "now", "in 8m 2s (20:14:05)", or, of GATE_NEVER, "when others end". */

@@ -5,6 +5,7 @@
  * doctor_settings.c what INFO says: version, role, settings; workers ask settings.c for the worst of it
  * doctor_access.c   which rights the user lacks; workers ask it too
  * doctor_sweep.c    what the namespace has there: passes over all of it, page by page
+ * doctor_checks.c   what they found
  * doctor_*.lua      judge: what must hold of a thing; faults: the sentence, weight and repair of each; repair */
 #ifndef QUEUE_DOCTOR_DOCTOR_H
 #define QUEUE_DOCTOR_DOCTOR_H

@@ -1,5 +1,5 @@
-/* The algorithms behind gates: one row each, in algorithm.c. A new one is a C file with its struct
- * algorithm_ops, its name in enum algorithm and its row there; and a Lua file with its row in rules.lua. */
+/* An algorithm behind gates: what each must do, and what several need. A new one is a C file with its struct
+ * algorithm_ops, its name in enum algorithm and its row in algorithms.c; and a Lua file with its row in rules.lua. */
 #ifndef THROTTLE_ALGORITHM_ALGORITHM_H
 #define THROTTLE_ALGORITHM_ALGORITHM_H
 
@@ -41,10 +41,6 @@ struct algorithm_ops {
 
 extern const struct algorithm_ops gcra_ops, token_bucket_ops, fixed_window_ops, sliding_log_ops,
     sliding_window_ops, concurrency_ops;
-
-const struct algorithm_ops *algorithm_of(enum algorithm algorithm);
-/* By name; false: there is none. */
-bool algorithm_find(const char *name, enum algorithm *algorithm);
 
 /* ---- What several of them need */
 

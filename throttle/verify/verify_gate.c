@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "throttle/algorithm/algorithm.h"
+#include "throttle/algorithm/algorithms.h"
 #include "throttle/gate.h"
 #include "throttle/verify/verify_input.h"
 

@@ -1,0 +1,10 @@
+#include "cli/dead/dead.h"
+
+int dead_go(struct cli *cli, struct dead_walk *walk)
+{
+    int status;
+
+    walk->now_us = -1;
+    status = dead_walk(walk);
+    return status < 0 && !cli->error.status ? cli_failed(cli, walk->w) : status;
+}

@@ -1,0 +1,11 @@
+/* The table of all algorithms. */
+#ifndef THROTTLE_ALGORITHM_ALGORITHMS_H
+#define THROTTLE_ALGORITHM_ALGORITHMS_H
+
+#include "throttle/algorithm/algorithm.h"
+
+const struct algorithm_ops *algorithm_of(enum algorithm algorithm);
+/* By name; false: there is none. */
+bool algorithm_find(const char *name, enum algorithm *algorithm);
+
+#endif
