@@ -460,6 +460,32 @@ static void removing_asks_on_a_terminal(void **state)
     assert_int_equal(dead_count(s), 0);
 }
 
+/* A list that is too long to be held is one table: one head, and the widths of its first rows. */
+static void a_long_list_is_one_table(void **state)
+{
+    struct stage *s = *state;
+    static struct outcome o;
+    char folder[64], *line, *rest = o.out;
+    size_t lines = 0, reason_at = 0;
+
+    folder_make(folder);
+    bury(s, "mark", 2345);
+    run_in(&o, folder, "/bin/sh", "-c",
+           "\"$0\" dead list --limit 2340 --redis \"$1\" --namespace \"$2\" >list; wc -l <list; "
+           "head -n 2 list; sed -n '1001,1003p;2001,2003p' list; tail -n 1 list; grep -c died list",
+           built("weir"), s->server.url, s->ns, NULL);
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.err, "2,340 dead jobs shown, the oldest; --limit N shows more\n");
+    assert_int_equal(strtol(strsep(&rest, "\n"), NULL, 10), 2341);
+    reason_at = (size_t)(strstr(rest, "reason") - rest);
+    assert_non_null(strsep(&rest, "\n"));
+    for (; (line = strsep(&rest, "\n")) && strstr(line, "mark"); lines++)
+        assert_int_equal(strstr(line, "exit ") - line, reason_at);
+    assert_int_equal(lines, 8);
+    assert_string_equal(line, "1");
+    folder_remove(folder);
+}
+
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
 
 int main(int argc, char **argv)
@@ -476,6 +502,7 @@ int main(int argc, char **argv)
         ON_STAGE(fifty_are_listed),
         ON_STAGE(wrong_usage),
         ON_STAGE(removing_asks_on_a_terminal),
+        ON_STAGE(a_long_list_is_one_table),
     };
     int rc = stage_actor_main(argc, argv);
 

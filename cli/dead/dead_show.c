@@ -10,6 +10,7 @@
 
 #define REASON_MOST 120 /* characters of a reason in a line of a list, about */
 #define ENOUGH 1        /* ends a walk */
+#define ROWS_MOST 1000  /* that are held, and by which the columns of a list are chosen */
 
 /* ---- The document of a job */
 
@@ -41,7 +42,8 @@ static struct span body_of(const json_t *page, size_t i)
 struct list {
     struct cli *cli;
     int64_t limit, met;
-    json_t *rows; /* of the table */
+    json_t *rows; /* of the table, that are not printed yet */
+    struct table_shape shape;
 };
 
 static void put_reason(FILE *to, const json_t *doc, int64_t now_us)
@@ -63,6 +65,22 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
+static int print_rows(struct list *list)
+{
+    int status = json_array_size(list->rows) == 0 ? 0
+                                                  : table_print_part(list->cli, stdout, columns, list->rows,
+                                                                     clock_wall_us(), &list->shape);
+
+    json_array_clear(list->rows);
+    return status;
+}
+
+static int add_row(struct list *list, const json_t *job)
+{
+    json_array_append_new(list->rows, document_make(job, members));
+    return json_array_size(list->rows) < ROWS_MOST ? 0 : print_rows(list);
+}
+
 /* Documents are printed as they come: their bodies may be large. */
 static int list_page(const json_t *page, void *arg)
 {
@@ -78,7 +96,7 @@ static int list_page(const json_t *page, void *arg)
         else if (list->cli->json)
             status = text_print_with_body(list->cli, document_make(job, members), body_of(page, i));
         else
-            json_array_append_new(list->rows, document_make(job, members));
+            status = add_row(list, job);
     }
     return status;
 }
@@ -95,11 +113,11 @@ int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flag
     char shown[PHRASE_SIZE];
     int status = dead_go(cli, &walk);
 
-    if (status < 0) {
-        json_decref(list.rows);
-        return status;
-    }
-    status = table_list(cli, columns, list.rows, clock_wall_us(), "no dead jobs there");
+    if (status >= 0)
+        status = print_rows(&list);
+    json_decref(list.rows);
+    if (status == 0 && list.met == 0 && !cli->json)
+        output_to(stderr, "no dead jobs there\n");
     if (status == 0 && list.met > list.limit)
         output_to(stderr, "%s shown, the oldest; --limit N shows more\n",
                   counted(list.limit, "dead job", shown));

@@ -9,7 +9,6 @@
 #include "cli/print/terminal.h"
 #include "core/utf8.h"
 
-#define COLUMNS_MOST 32
 #define GAP 2         /* blanks between columns */
 #define REST_LEAST 12 /* columns of a text that is cut */
 #define ABSENT "-"
@@ -20,8 +19,8 @@ struct table {
     size_t rows;
     char **cells; /* a row's stand together */
     int widths[COLUMNS_MOST];
-    bool shown[COLUMNS_MOST];
-    int dropped[COLUMNS_MOST], drops; /* in that order */
+    bool shown[COLUMNS_MOST], follows; /* follows: a part that did */
+    int dropped[COLUMNS_MOST], drops;  /* in that order */
 };
 
 /* ---- Cells */
@@ -288,7 +287,7 @@ static void put_cell(FILE *to, const struct table *t, int column, const char *te
     if (right)
         put_blanks(to, blanks);
     tone_begin(to, tone);
-    if (blanks < 0)
+    if (blanks < 0 && t->columns[column].rest)
         output_to(to, "%.*s...", bytes_of(text, t->widths[column] - 3), text);
     else
         output_to(to, "%s", text);
@@ -302,10 +301,11 @@ static void put_cell(FILE *to, const struct table *t, int column, const char *te
 
 static void put_lines(FILE *to, const struct table *t)
 {
-    for (int i = 0; i < t->count; i++)
+    for (int i = 0; i < t->count && !t->follows; i++)
         if (t->shown[i])
             put_cell(to, t, i, t->columns[i].heading, TONE_PLAIN);
-    fputc('\n', to);
+    if (!t->follows)
+        fputc('\n', to);
     for (size_t row = 0; row < t->rows; row++) {
         for (int i = 0; i < t->count; i++) {
             const char *cell = cell_at(t, row, i);
@@ -389,17 +389,38 @@ json_t *table_rows(json_t *by_key, int (*order)(const void *a, const void *b))
     return rows;
 }
 
+/* As the part before it, or by what its own rows need in a line of that width. */
+static void choose_shape(struct table *t, struct table_shape *shape, int width)
+{
+    t->follows = shape->chosen;
+    if (shape->chosen) {
+        memcpy(t->shown, shape->shown, sizeof t->shown);
+        memcpy(t->widths, shape->widths, sizeof t->widths);
+        return;
+    }
+    measure(t);
+    if (width > 0)
+        fit(t, width);
+    memcpy(shape->shown, t->shown, sizeof t->shown);
+    memcpy(shape->widths, t->widths, sizeof t->widths);
+    shape->chosen = true;
+}
+
 int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows, int64_t now_us)
 {
+    return table_print_part(cli, to, columns, rows, now_us, &(struct table_shape){.chosen = false});
+}
+
+int table_print_part(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
+                     int64_t now_us, struct table_shape *shape)
+{
     struct table t = {.columns = columns, .count = column_count(columns)};
-    int width = cli_line_width(to), status = 0;
+    int status = 0;
 
     t.rows = json_is_object(rows) ? json_object_size(rows) : json_array_size(rows);
     t.cells = calloc(t.rows * (size_t)t.count + 1, sizeof *t.cells);
     if (t.cells && make_cells(&t, rows, now_us)) {
-        measure(&t);
-        if (width > 0)
-            fit(&t, width);
+        choose_shape(&t, shape, cli_line_width(to));
         put_lines(to, &t);
     } else {
         status = no_memory(cli);

@@ -21,6 +21,8 @@
 #include "cli/document/json.h"
 #include "cli/print/color.h"
 
+#define COLUMNS_MOST 32
+
 /* How a member is shown. One that is missing, null or "" is "-". */
 enum show {
     SHOW_TEXT,  /* a text; a number or a list of texts too */
@@ -58,6 +60,14 @@ json_t *table_rows(json_t *by_key, int (*order)(const void *a, const void *b));
 /* Prints rows, an array of objects or an object of objects by name. The columns end with a NULL heading. */
 WEIR_CHECKED int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
                              int64_t now_us);
+/* The same in parts of one table: the first one chooses columns and widths for all. Cells that are wider stand out. */
+struct table_shape {
+    bool chosen;
+    bool shown[COLUMNS_MOST];
+    int widths[COLUMNS_MOST];
+};
+WEIR_CHECKED int table_print_part(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
+                                  int64_t now_us, struct table_shape *shape);
 /* A whole list command: with --json one object a line; else a table on standard output, or when there are no
  * rows the sentence none on standard error. Frees rows; NULL: out of memory. */
 WEIR_CHECKED int table_list(struct cli *cli, const struct column *columns, json_t *rows, int64_t now_us,
