@@ -10,9 +10,20 @@ static bool is_on_terminal(void)
     return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
+static int ask(struct cli *cli, const char *action, const char *deed)
+{
+    char answer[16];
+
+    output_to(stderr, "%s? [y/N] ", deed);
+    fflush(stderr);
+    if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y'))
+        return 0;
+    return error_set(&cli->error, WEIR_ENOTNOW, "%s: nothing was changed", action);
+}
+
 int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed, ...)
 {
-    char text[DEED_SIZE], answer[16];
+    char text[DEED_SIZE];
     va_list values;
 
     if (yes)
@@ -20,14 +31,19 @@ int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed,
     va_start(values, deed);
     vsnprintf(text, sizeof text, deed, values);
     va_end(values);
-    if (!is_on_terminal())
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
-            "%s: would %s, and nobody can be asked here; add --yes, or --dry-run to change nothing", action,
-            text);
-    output_to(stderr, "%s? [y/N] ", text);
-    fflush(stderr);
-    if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y'))
+    if (is_on_terminal())
+        return ask(cli, action, text);
+    return error_set(&cli->error, WEIR_EUSAGE,
+                     "%s: would %s, and nobody can be asked here; add --yes, or --dry-run to change nothing",
+                     action, text);
+}
+
+int cli_confirm_one(struct cli *cli, bool yes, const char *action, const char *deed, const char *name)
+{
+    char text[DEED_SIZE];
+
+    if (yes || !is_on_terminal())
         return 0;
-    return error_set(&cli->error, WEIR_ENOTNOW, "%s: nothing was changed", action);
+    snprintf(text, sizeof text, "%s %.200s", deed, name);
+    return ask(cli, action, text);
 }

@@ -303,9 +303,8 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
     const char *color = NULL;
     const struct flag common[] = {
         {"redis", 0, FLAG_TEXT, "URL",
-         "redis[s]://[user:pass@]host:port/db, unix:///path, /path or ./path; else $REDIS_URL, else weir "
-         "dev's "
-         "in ./.weir, else 127.0.0.1:6379",
+         "redis[s]://[user:pass@]host:port/db, redis[s]+sentinel://hosts/name, redis[s]+cluster://hosts, "
+         "unix:///path, /path or ./path; else $REDIS_URL, else weir dev's in ./.weir, else 127.0.0.1:6379",
          &cli->redis_url},
         {"password-file", 0, FLAG_TEXT, "FILE", "the password of Redis stands there", &redis->password_file},
         {"password-command", 0, FLAG_TEXT, "COMMAND", "it prints the password; run at each connect",

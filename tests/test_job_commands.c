@@ -471,6 +471,26 @@ static void test_with_a_real_worker(void **state)
     weir_free(w);
 }
 
+/* On a terminal it asks, unless --yes is given. */
+static void test_cancelling_asks_on_a_terminal(void **state)
+{
+    const char *words[] = {built("weir"), "job", "cancel", "a", "--redis", turns.server.url, NULL, NULL};
+    char text[2048];
+
+    (void)state;
+    start("w");
+    push("default", "{\"id\":\"a\",\"type\":\"t\"}");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    assert_int_equal(program_on_terminal(words, "n\n", text, sizeof text), 75);
+    assert_non_null(strstr(text, "cancel job a? [y/N]"));
+    expect_shown("a", "state: waiting");
+    assert_null(strstr(said.out, "cancelled"));
+    words[6] = "--yes";
+    assert_int_equal(program_on_terminal(words, "", text, sizeof text), 0);
+    assert_null(strstr(text, "[y/N]"));
+    assert_non_null(strstr(text, "job a is cancelled"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
@@ -490,6 +510,7 @@ int main(void)
         TEST(a_lock_whose_job_is_nowhere),
         TEST(long_args_are_cut),
         TEST(a_body_is_shown_byte_for_byte),
+        TEST(cancelling_asks_on_a_terminal),
         TEST(with_a_real_worker),
     };
 

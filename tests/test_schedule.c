@@ -776,6 +776,27 @@ static void test_one_of_its_jobs_now(void **state)
     assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "later"), NULL), 0);
 }
 
+/* On a terminal it asks; elsewhere, or with --yes, it does not. */
+static void test_removing_asks_on_a_terminal(void **state)
+{
+    struct stage *s = *state;
+    const char *words[] = {built("weir"), "schedule", "--redis", s->server.url, "--namespace",
+                           s->ns,         "remove",   "a",       NULL,          NULL};
+    char text[2048];
+
+    assert_int_equal(weir(s, "schedule add a @daily t"), 0);
+    assert_int_equal(program_on_terminal(words, "n\n", text, sizeof text), 75);
+    assert_non_null(strstr(text, "remove schedule a? [y/N]"));
+    assert_non_null(strstr(text, "schedule remove: nothing was changed"));
+    assert_int_equal(program_on_terminal(words, "y\n", text, sizeof text), 0);
+    assert_non_null(strstr(text, "schedule a removed"));
+    assert_int_equal(weir(s, "schedule add a @daily t"), 0);
+    words[8] = "-y";
+    assert_int_equal(program_on_terminal(words, "", text, sizeof text), 0);
+    assert_null(strstr(text, "[y/N]"));
+    assert_int_equal(weir(s, "schedule show a"), 66);
+}
+
 /* ---- With workers */
 
 /* The ids that workers have noted, one a line, in any order; returns how many there are. */
@@ -962,6 +983,7 @@ int main(int argc, char **argv)
         STAGED(the_command_says_what_is_wrong),
         STAGED(the_next_occurrences),
         STAGED(one_of_its_jobs_now),
+        STAGED(removing_asks_on_a_terminal),
         STAGED(two_workers_run_each_occurrence_once),
         STAGED(busy_workers_promote),
         STAGED(refused_claims_keep_nothing_in_later),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/confirm.h"
 #include "cli/document/document.h"
 #include "cli/document/text.h"
 #include "queue/inspect/cancel.h"
@@ -14,6 +15,11 @@
 static int run_job(struct cli *cli, int argc, char **argv);
 
 const struct command command_job = {.name = "job", .run = run_job};
+
+struct job_flags {
+    const char *lock;
+    bool yes;
+};
 
 /* ---- show */
 
@@ -46,12 +52,12 @@ static int print_text(struct cli *cli, const json_t *job)
     return job_print(cli, doc, answer_int(job, "now"));
 }
 
-static int run_show(struct cli *cli, struct weir *w, const char *id, const char *lock)
+static int run_show(struct cli *cli, struct weir *w, const char *id, const struct job_flags *flags)
 {
     json_t *job;
     int status;
 
-    (void)lock;
+    (void)flags;
     if (find_job(w, -1, id, &job) < 0)
         return cli_failed(cli, w);
     status = cli->json ? text_print_with_body(cli, job_document(job), found_body(job)) : print_text(cli, job);
@@ -94,17 +100,20 @@ static void print_cancel(const char *id, const json_t *doc, const char *lock)
                strcmp(state, "aside") == 0 ? "its batch is resumed or cancelled" : "a worker comes to it");
 }
 
-static int run_cancel(struct cli *cli, struct weir *w, const char *id, const char *lock)
+static int run_cancel(struct cli *cli, struct weir *w, const char *id, const struct job_flags *flags)
 {
     json_t *job, *doc;
+    int status = cli_confirm_one(cli, flags->yes, "job cancel", "cancel job", id);
 
-    if (cancel_job(w, -1, id, lock, &job) < 0)
+    if (status != 0)
+        return status;
+    if (cancel_job(w, -1, id, flags->lock, &job) < 0)
         return cli_failed(cli, w);
     doc = cancel_json(job);
     json_decref(job);
     if (cli->json)
         return json_print(cli, doc);
-    print_cancel(id, doc, lock);
+    print_cancel(id, doc, flags->lock);
     json_decref(doc);
     return 0;
 }
@@ -113,18 +122,16 @@ static int run_cancel(struct cli *cli, struct weir *w, const char *id, const cha
 
 static const struct action {
     const char *name, *flags;
-    int (*run)(struct cli *cli, struct weir *w, const char *id, const char *lock);
-} actions[] = {{"show", "", run_show}, {"cancel", "unique", run_cancel}};
+    int (*run)(struct cli *cli, struct weir *w, const char *id, const struct job_flags *flags);
+} actions[] = {{"show", "", run_show}, {"cancel", "unique yes", run_cancel}};
 
 static int run_job(struct cli *cli, int argc, char **argv)
 {
-    const char *lock = NULL;
-    const struct flag flags[] = {{.name = "unique",
-                                  .kind = FLAG_TEXT,
-                                  .value = "KEY",
-                                  .help = "cancel: free this key when ID holds it and is nowhere",
-                                  .target = &lock},
-                                 {.name = NULL}};
+    struct job_flags given = {.lock = NULL};
+    const struct flag flags[] = {
+        {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &given.lock},
+        {"yes", 'y', FLAG_BOOL, NULL, "cancel: do not ask", &given.yes},
+        {.name = NULL}};
     struct weir *w;
     int operands, chosen, status = cli_parse(cli, flags, argc, argv, &operands);
 
@@ -138,7 +145,7 @@ static int run_job(struct cli *cli, int argc, char **argv)
                          actions[chosen].name);
     if (!(w = cli_client(cli)))
         return cli->error.status;
-    status = actions[chosen].run(cli, w, argv[1], lock);
+    status = actions[chosen].run(cli, w, argv[1], &given);
     weir_free(w);
     return status;
 }

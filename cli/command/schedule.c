@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/confirm.h"
 #include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "producer/schedule.h"
@@ -15,11 +16,11 @@ static int run_schedule(struct cli *cli, int argc, char **argv);
 
 const struct command command_schedule = {.name = "schedule", .run = run_schedule};
 
-/* Of add. */
 struct schedule_flags {
-    const char *tz, *missed, *queue, *key;
+    const char *tz, *missed, *queue, *key; /* of add, to timeout */
     long long cost, max_attempts;
     int64_t timeout_us;
+    bool yes;
 };
 
 /* ---- JSON */
@@ -255,7 +256,10 @@ static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags
 
 static int run_remove(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
-    (void)f;
+    int status = cli_confirm_one(cli, f->yes, "schedule remove", "remove schedule", argv[1]);
+
+    if (status != 0)
+        return status;
     if (weir_schedule_remove(w, argv[1]) < 0)
         return cli_failed(cli, w);
     if (cli->json)
@@ -292,7 +296,7 @@ static const struct action {
      run_add},
     {"list", "", "nothing more", 0, 0, run_list},
     {"show", "", "NAME", 1, 1, run_show},
-    {"remove", "", "NAME", 1, 1, run_remove},
+    {"remove", "yes", "NAME", 1, 1, run_remove},
     {"run", "", "NAME", 1, 1, run_run},
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
@@ -341,6 +345,7 @@ static int run_schedule(struct cli *cli, int argc, char **argv)
         {"cost", 0, FLAG_INT, "N", "how many slots a job takes of each rate: 1", &f.cost},
         {"max-attempts", 0, FLAG_INT, "N", "how often a job is tried: 25", &f.max_attempts},
         {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
+        {"yes", 'y', FLAG_BOOL, NULL, "remove: do not ask", &f.yes},
         {.name = NULL},
     };
     int operands;
