@@ -366,8 +366,8 @@ static const struct action {
 static int check_call(struct cli *cli, const struct action *action, const struct batch_flags *f, int operands)
 {
     if (operands != action->operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "batch %s: %s; see weir batch --help", action->name,
-                         action->operands ? "needs the NAME of one batch" : "takes nothing more");
+        return error_set(&cli->error, WEIR_EUSAGE, "batch %s: takes %s; weir help batch has examples",
+                         action->name, action->operands ? "the NAME of one batch" : "nothing more");
     if (f->queue && !f->then)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "batch seal --queue: is for the job that follows; add --then");

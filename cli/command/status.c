@@ -215,8 +215,8 @@ static int run_status(struct cli *cli, int argc, char **argv)
     if (rc != 0)
         return rc;
     if (operands > 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "status: it takes no '%s'; see weir status --help",
-                         argv[0]);
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "status %.100s: takes no arguments; weir help status lists the flags", argv[0]);
     if (!(w = cli_client(cli)))
         return cli->error.status;
     do {

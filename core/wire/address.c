@@ -11,6 +11,7 @@
 #define SENTINEL_PORT 26379
 #define FORMS                                                                                                \
     "write redis://[user:password@]host[:port][/database], rediss:// for TLS, host:port, "                   \
+    "redis+sentinel://host[:port],.../name, redis+cluster://host[:port],..., "                               \
     "unix://[user:password@]/path[?db=n], /path or ./path"
 
 static int malformed(struct error *e, const char *why)
@@ -378,8 +379,7 @@ int redis_address_parse(const char *url, struct redis_address *address, struct e
             address->port = SENTINEL_PORT;
         return schemes[i].read(url + len, address, e);
     }
-    return malformed(e, "it begins with none of redis://, rediss://, redis+sentinel://, redis+cluster://, "
-                        "unix://, /, ./ and ../");
+    return malformed(e, "it begins with none of these forms");
 }
 
 void redis_address_format(const struct redis_address *address, char *out, size_t size)
