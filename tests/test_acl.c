@@ -253,6 +253,30 @@ static void a_worker(void **state)
     expect_no_refusal(s, false);
 }
 
+/* It asks for what is there at the next heartbeat, and hears behind it that all is lost. */
+static void an_idle_worker_writes_lost_limits_again(void **state)
+{
+    struct stage *s = *state;
+    char url[320], *limits, *again;
+    pid_t worker;
+
+    stage_rate(s, "mark", "7/s");
+    make_user(s, "worker");
+    snprintf(url, sizeof url, "url=%s", user_url(s));
+    worker = stage_actor(s, "idle", url, "types=mark", "executors=2", "lease=1", NULL);
+    stage_await_workers(s, 1);
+    stage_await_blocked(s, 2);
+    limits = server_ask(&s->server, "HGETALL", stage_key(s, "limits"), NULL);
+    free(server_ask(&s->server, "FLUSHALL", NULL));
+    await_text(s->server.folder, "idle.err", "had lost are written again: limit mark");
+    again = server_ask(&s->server, "HGETALL", stage_key(s, "limits"), NULL);
+    assert_string_equal(again, limits);
+    expect_no_refusal(s, false);
+    assert_int_equal(stage_end(worker), 0);
+    free(limits);
+    free(again);
+}
+
 static void a_taker(void **state)
 {
     static const char *const works[] = {"take api",
@@ -360,6 +384,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_producer, open_stage, close_stage),
         cmocka_unit_test_setup_teardown(a_worker, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(an_idle_worker_writes_lost_limits_again, open_stage, close_stage),
         cmocka_unit_test_setup_teardown(a_taker, open_stage, close_stage),
         cmocka_unit_test_setup_teardown(a_viewer, open_stage, close_stage),
         cmocka_unit_test_setup_teardown(commands_need_what_the_source_says, open_stage, close_stage),

@@ -3,15 +3,20 @@
 #include "queue/limits/known.h"
 #include "tests/scene.h"
 
-/* What a worker of these types knows, all of it. */
-static void learn(struct known_limits *known, const char *const *types, int count)
+/* What a worker of these types knows, all of it; birth: of the data that it knows. */
+static void learn_of(const char *birth, struct known_limits *known, const char *const *types, int count)
 {
     struct args a;
 
     args_init(&a);
-    rate_known_request(&a, PREFIX, turns.now_us, known, (struct names){types, count});
+    rate_known_request(&a, PREFIX, turns.now_us, known, birth, (struct names){types, count});
     assert_int_equal(turns_send(&a), 0);
     assert_int_equal(rate_known_reply(turns.reply, known, &turns.error), 0);
+}
+
+static void learn(struct known_limits *known, const char *const *types, int count)
+{
+    learn_of("", known, types, count);
 }
 
 static struct known_limits learned(const char *type)
@@ -141,6 +146,53 @@ static void test_the_newest_revision_wins(void **state)
     }
     known_limits_free(&older);
     known_limits_free(&newer);
+}
+
+/* A worker asks at each heartbeat, and may do so before it hears that all is lost. */
+static void test_what_is_lost_is_not_forgotten(void **state)
+{
+    struct known_limits mail, other;
+
+    (void)state;
+    free(redis_text("HSET", PREFIX "about", "birth", "first"));
+    rate("mail", "5/1000000/5");
+    mail = learned("mail");
+    lose_all();
+    learn_of("first", &mail, (const char *const[]){"mail"}, 1); /* nothing is there */
+    free(redis_text("HSET", PREFIX "about", "birth", "second"));
+    rate("other", "7/1000000/7");
+    learn_of("first", &mail, (const char *const[]){"mail"}, 1); /* something newer is there */
+    expect_written(&mail, "limit mail");
+    other = learned("other");
+    lose_all();
+    learn_of("", &other, (const char *const[]){"other"}, 1); /* it is older, whatever its birth */
+    expect_written(&other, "limit other");
+    known_limits_are_written(&other);
+    learn_of("", &other, (const char *const[]){"mail"}, 1);
+    assert_int_equal(other.records.count, 0);
+    known_limits_free(&mail);
+    known_limits_free(&other);
+}
+
+/* Revisions are times, and the clock was ahead once. */
+static void test_what_is_set_behind_the_loss_is_newer(void **state)
+{
+    struct known_limits known;
+
+    (void)state;
+    rate("mail", "5/1000000/5");
+    known = learned("mail");
+    lose_all();
+    turns.now_us -= 3600 * SECOND_US;
+    expect_written(&known, "limit mail");
+    rate("mail", "9/1000000/9");
+    expect_written(&known, "");
+    learn(&known, (const char *const[]){"mail"}, 1);
+    assert_int_equal(known.records.count, 1);
+    lose_all();
+    expect_written(&known, "limit mail");
+    expect_text("gcra:9/1000000/9", "HGET", PREFIX "limits", "mail");
+    known_limits_free(&known);
 }
 
 /* It went back to a time when the limit was another one, and had other weights. */
@@ -346,6 +398,8 @@ int main(void)
         TEST(all_of_a_limit_comes_back),
         TEST(who_sets_a_limit_anew_wins),
         TEST(the_newest_revision_wins),
+        TEST(what_is_lost_is_not_forgotten),
+        TEST(what_is_set_behind_the_loss_is_newer),
         TEST(an_older_limit_is_replaced),
         TEST(limits_without_a_revision),
         TEST(all_or_nothing),

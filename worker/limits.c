@@ -34,7 +34,9 @@ static void on_again(void *arg, const struct redisReply *reply)
 
     if (reply && rate_again_reply(reply, written, sizeof written, &e) != 0)
         log_line(LOG_LEVEL_ERROR, "limits that Redis has lost cannot be written again: %s", e.text);
-    else if (reply && *written)
+    else if (reply)
+        known_limits_are_written(&w->limits.known);
+    if (reply && *written)
         log_line(LOG_LEVEL_WARN, "limits that Redis had lost are written again: %s", written);
     worker_answered(w);
 }
@@ -55,7 +57,8 @@ void worker_limits_are_old(struct weir_worker *w)
 
 void worker_learn_limits(struct weir_worker *w, struct args *a)
 {
-    rate_known_request(a, w->options.prefix, -1, &w->limits.known, handlers_types(&w->handlers));
+    rate_known_request(a, w->options.prefix, -1, &w->limits.known, w->session.birth,
+                       handlers_types(&w->handlers));
     worker_send(w, a, on_known);
 }
 
@@ -67,6 +70,8 @@ void worker_restore_limits(struct weir_worker *w)
     if (w->limits.known.records.count > 0) {
         add_again(w, &a);
         worker_send(w, &a, on_again);
+    } else {
+        known_limits_are_written(&w->limits.known);
     }
     worker_learn_limits(w, &a);
     args_free(&a);

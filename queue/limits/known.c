@@ -12,11 +12,17 @@ void known_limits_free(struct known_limits *known)
     *known = (struct known_limits){0};
 }
 
+void known_limits_are_written(struct known_limits *known)
+{
+    known->newest[0] = '\0';
+}
+
 void rate_known_request(struct args *a, const char *prefix, int64_t now_us, const struct known_limits *known,
-                        struct names types)
+                        const char *birth, struct names types)
 {
     script_begin(a, "rate_known", prefix, now_us);
     args_add(a, known->newest);
+    args_add(a, birth);
     for (int i = 0; i < types.count; i++)
         args_add(a, types.at[i]);
 }

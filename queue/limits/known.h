@@ -15,10 +15,13 @@ struct known_limits {
     int64_t left_out; /* limits and types that did not fit */
 };
 void known_limits_free(struct known_limits *known);
+/* What is known is in Redis now: the next answer has all that holds there. */
+void known_limits_are_written(struct known_limits *known);
 
+/* birth: of the data that are known, from adopt; "": none. */
 void rate_known_request(struct args *a, const char *prefix, int64_t now_us, const struct known_limits *known,
-                        struct names types);
-/* What is known stays as it is where nothing has changed, and on failure. */
+                        const char *birth, struct names types);
+/* What is known stays as it is where nothing has changed or Redis has lost it, and on failure. */
 WEIR_CHECKED int rate_known_reply(const struct redisReply *reply, struct known_limits *known,
                                   struct error *e);
 /* by: for the log of changes. */

@@ -100,14 +100,16 @@ local function rate_again(ARGV)
     wrong = wrong_for_types(records)
     if wrong then return refuse('%s', wrong) end
 
-    local names, limits = {}, {}
+    local names, limits, newest = {}, {}, rates.newest()
     for i, r in ipairs(records) do
         write[r.kind](r)
+        newest = max(newest, r.revision)
         call('HSET', P .. 'revisions', r.kind .. '/' .. r.name, us(r.revision))
         names[i] = r.kind .. ' ' .. r.name
         if r.kind == 'limit' then limits[#limits + 1] = r.name end
     end
     gate.save()
+    call('HSET', P .. 'revisions', '*', us(newest)) -- the clock may stand before it, and what is set next is newer
     rates.record(line(names), ARGV[2])
     rates.wake(limits)
     return names

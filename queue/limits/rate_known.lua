@@ -1,9 +1,9 @@
 -- rate_known: what a worker keeps of the limits of its types, so that rate_again can write them when Redis has lost them.
 --
 -- KEYS[1] prefix
--- ARGV: now, the newest revision that it knows ('': none), type, ...
+-- ARGV: now, the newest revision that it knows ('': none), the birth of the data that it knows (past; '': none), type, ...
 -- role: worker viewer
--- reply: [ newest revision ] when it knows that one
+-- reply: [ the revision that it knows ] when there is nothing to learn: it is the newest, or Redis has lost data since
 --        [ newest revision, how many limits and types do not fit, record, ... ]
 --   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>\n<key> <weight>...]"
 --           "type <name> <revision> <its further limits and its cost>"
@@ -49,15 +49,18 @@ local function add(reply, bytes, record, dropped)
     return bytes
 end
 
+-- What is there now is not what that worker is to remember.
+local function was_lost(birth) return birth ~= '' and call('HGET', P .. 'about', 'birth') ~= birth end
+
 local function rate_known(ARGV)
-    if #ARGV < 2 then return refuse('rate_known: wants now, revision, types') end
+    if #ARGV < 3 then return refuse('rate_known: wants now, revision, birth, types') end
     local wrong = check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('weights', 'hash')
-        or check.wrong_kind('revisions', 'hash')
+        or check.wrong_kind('revisions', 'hash') or check.wrong_kind('about', 'hash')
     if wrong then return check.refuse_key(wrong) end
-    local newest = us(rates.newest())
-    if ARGV[2] == newest then return {newest} end
-    local reply, bytes, seen = {newest, 0}, 0, {}
-    for i = 3, #ARGV do
+    local newest = rates.newest()
+    if newest <= (tonumber(ARGV[2]) or -1) or was_lost(ARGV[3]) then return {ARGV[2]} end
+    local reply, bytes, seen = {us(newest), 0}, 0, {}
+    for i = 4, #ARGV do
         local t = types.parse(ARGV[i], call('HGET', P .. 'types', ARGV[i]) or '')
         bytes = add(reply, bytes, type_record(t))
         for j = 0, #t.use do
