@@ -18,9 +18,12 @@
 #define LONG_BASE 1000 /* getopt_long's value of flag i is LONG_BASE + i: clear of all letters */
 #define WORD_MAX 64    /* how much of a word a message repeats */
 
+#define COMMON_MOST 20 /* flags that every command takes */
+
 struct parser {
     struct cli *cli;
     char where[WORD_MAX]; /* "enqueue", "rate set": how messages begin */
+    struct flag common[COMMON_MOST];
     const struct flag *flags[FLAGS_MAX];
     int own, count; /* the first own of count are the command's, the others those that every command takes */
     struct option longs[FLAGS_MAX + 1];
@@ -296,11 +299,15 @@ static int hide_login(struct cli *cli)
     return 0;
 }
 
-int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands)
+/* What the flags that all commands take have said, besides what stands in struct cli. */
+struct given {
+    bool help, utc;
+    const char *color;
+};
+
+static void add_common_flags(struct parser *p, struct cli *cli, struct given *given)
 {
     struct redis_flags *redis = &cli->redis_flags;
-    bool help = false, utc = false;
-    const char *color = NULL;
     const struct flag common[] = {
         {"redis", 0, FLAG_TEXT, "URL",
          "redis[s]://[user:pass@]host:port/db, redis[s]+sentinel://hosts/name, redis[s]+cluster://hosts, "
@@ -319,12 +326,34 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
         {"namespace", 0, FLAG_TEXT, "NAME", "what all keys begin with; else $WEIR_NAMESPACE, else weir",
          &cli->ns},
         {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},
-        {"utc", 0, FLAG_BOOL, NULL, "times are UTC, not local", &utc},
+        {"utc", 0, FLAG_BOOL, NULL, "times are UTC, not local", &given->utc},
         {"color", 0, FLAG_TEXT, "WHEN", "auto, always or never; auto: on a terminal without $NO_COLOR",
-         &color},
-        {"help", 'h', FLAG_BOOL, NULL, "this text", &help},
+         &given->color},
+        {"help", 'h', FLAG_BOOL, NULL, "this text", &given->help},
         {.name = NULL},
     };
+
+    static_assert(sizeof common <= sizeof p->common, "COMMON_MOST is too small");
+    memcpy(p->common, common, sizeof common);
+    add_flags(p, p->common);
+}
+
+static int obey_common_flags(struct cli *cli, const struct parser *p, const struct given *given)
+{
+    if (cli->json && cli->command->logs)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --json: it prints no document; leave it out",
+                         p->where);
+    if (given->utc)
+        format_in_utc();
+    if (given->color && !color_set(given->color))
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --color %.20s: must be auto, always or never",
+                         p->where, given->color);
+    return hide_login(cli);
+}
+
+int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands)
+{
+    struct given given = {.help = false};
     struct parser p = {.cli = cli};
     const char *name = cli->command->name;
     int status;
@@ -332,27 +361,19 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
     snprintf(p.where, sizeof p.where, strcmp(name, argv[0]) == 0 ? "%s" : "%s %s", name, argv[0]);
     add_flags(&p, flags);
     p.own = p.count;
-    add_flags(&p, common);
+    add_common_flags(&p, cli, &given);
     prepare_getopt(&p);
     status = parse_all(&p, argc, argv);
     if (cli->on_flags) {
         cli->on_flags(cli->command, &(struct help_flags){p.flags, p.own, p.count});
         return WEIR_EUSAGE;
     }
-    if (help) {
+    if (given.help) {
         help_print(cli->command, argv[optind], &(struct help_flags){p.flags, p.own, p.count});
         exit(0);
     }
-    if (status == 0 && cli->json && cli->command->logs)
-        status =
-            error_set(&cli->error, WEIR_EUSAGE, "%s --json: it prints no document; leave it out", p.where);
-    if (utc)
-        format_in_utc();
-    if (status == 0 && color && !color_set(color))
-        status = error_set(&cli->error, WEIR_EUSAGE, "%s --color %.20s: must be auto, always or never",
-                           p.where, color);
     if (status == 0)
-        status = hide_login(cli);
+        status = obey_common_flags(cli, &p, &given);
     if (status < 0)
         return status;
     *operands = argc - optind;

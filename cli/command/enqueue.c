@@ -189,7 +189,8 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
 
 /* ---- Flags */
 
-static int check_flags(struct cli *cli, const struct enqueue_flags *f)
+/* Flags of one job beside --from, and of many without it. */
+static int check_number(struct cli *cli, const struct enqueue_flags *f)
 {
     static const char line[] = "is for one job; write it into the lines of the file",
                       alone[] = "is for one job, and no line of a file says it; enqueue such jobs one by one",
@@ -216,6 +217,13 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].given && (given[i].use == bulk) != (f->from != NULL))
             return error_set(&cli->error, WEIR_EUSAGE, "enqueue --%s: %s", given[i].flag, given[i].use);
+    return 0;
+}
+
+static int check_flags(struct cli *cli, const struct enqueue_flags *f)
+{
+    if (check_number(cli, f) < 0)
+        return cli->error.status;
     if (f->then && !f->batch)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "enqueue --then: follows a batch; give the bulk a name with --batch");
