@@ -101,9 +101,11 @@ static int send_job(struct weir *w, const struct enqueue *job, char *id, enum en
     struct redisReply *reply = NULL;
     struct span answered;
     struct args a;
-    int status;
+    int status = client_at_home(w, job->type.at, job->type.len);
 
     args_init(&a);
+    if (status)
+        return status;
     enqueue_request(&a, w->prefix, -1, job);
     status = send_until_answered(w, &a, job->id, &reply);
     if (!status)
@@ -150,6 +152,8 @@ int enqueue_keyless(struct weir *w, const struct weir_job_spec *spec, struct key
 
     *by = (struct keyed_by){.path = ""};
     args_init(&a);
+    if (!status)
+        status = client_at_home(w, view.type.at, view.type.len);
     if (!status) {
         fits_request(&a, w->prefix, -1, view.type, 1);
         status = client_call(w, &a, &reply, NULL);

@@ -163,6 +163,8 @@ int client_ask(struct weir *w, const char *script, struct args *a, json_t **answ
     status = client_call(w, a, &reply, NULL);
     if (status == 0)
         status = answer_read(reply, script, answer, &w->error);
+    if (status == 0)
+        client_counted(w, answer_int(*answer, "partitions"));
     freeReplyObject(reply);
     args_free(a);
     return status;

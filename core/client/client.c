@@ -1,11 +1,16 @@
 #include "core/client/client.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/client/reply.h"
+
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 #define NAME_MAX_LEN 128
+#define KEY_WORD 3  /* of a call */
+#define HOPS_MOST 4 /* a name may move while it is asked for */
 
 /* What was given, else what the environment says, else the usual. */
 static const char *choose(const char *given, const char *variable, const char *usual)
@@ -47,6 +52,7 @@ struct weir *weir_new(const char *url, const char *ns)
             free(w);
             return NULL;
         }
+        w->connections[0] = w->redis;
     }
     return w;
 }
@@ -55,7 +61,9 @@ void weir_free(struct weir *w)
 {
     if (!w)
         return;
-    redis_free(w->redis);
+    for (int p = 0; p < PARTITIONS_MOST; p++)
+        redis_free(w->connections[p]);
+    partitions_free(&w->known);
     free(w->denials);
     free(w);
 }
@@ -65,14 +73,133 @@ const char *weir_message(const struct weir *w)
     return w->error.text;
 }
 
-int client_call(struct weir *w, const struct args *a, struct redisReply **reply, bool *sent)
+/* ---- Partitions */
+
+int client_at(struct weir *w, int p)
 {
     if (w->setup.status) {
-        *reply = NULL;
-        if (sent)
-            *sent = false;
         w->error = w->setup;
         return w->error.status;
     }
-    return redis_call(w->redis, a, reply, sent, &w->error);
+    if (!w->connections[p])
+        w->connections[p] = redis_new_slot(w->connections[0], partition_slot(p));
+    if (!w->connections[p])
+        return error_set(&w->error, WEIR_EINTERNAL, "Redis: out of memory for another connection");
+    w->redis = w->connections[p];
+    w->at = p;
+    partition_prefix(w->prefix, p, w->prefix);
+    return 0;
+}
+
+int client_at_home(struct weir *w, const char *name, size_t len)
+{
+    return client_at(w, partitions_home(&w->known, name, len));
+}
+
+int client_count(const struct weir *w)
+{
+    return w->known.count > 1 ? w->known.count : 1;
+}
+
+void client_counted(struct weir *w, int64_t count)
+{
+    int n = count > 1 && count <= PARTITIONS_MOST ? (int)count : 1;
+
+    if (n == w->known.count || (n == 1 && w->at > 0))
+        return;
+    partitions_free(&w->known);
+    w->known.count = n;
+}
+
+int client_learn(struct weir *w, int *count)
+{
+    char key[PREFIX_SIZE + sizeof "about"];
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status = w->known.count ? 0 : client_at(w, 0);
+
+    args_init(&a);
+    if (!status && !w->known.count) {
+        snprintf(key, sizeof key, "%sabout", w->prefix);
+        args_add(&a, "HGET");
+        args_add(&a, key);
+        args_add(&a, "partitions");
+        status = redis_call(w->redis, &a, &reply, NULL, &w->error);
+        if (!status)
+            client_counted(w, reply_int(reply, 1));
+    }
+    freeReplyObject(reply);
+    args_free(&a);
+    *count = client_count(w);
+    return status;
+}
+
+/* The key of a call, FCALL <function> 1 <key>: where it begins, and its length. */
+static const char *key_of(const struct args *a, size_t *len)
+{
+    *len = a->count > KEY_WORD ? a->ends[KEY_WORD] - a->ends[KEY_WORD - 1] : 0;
+    return *len ? a->bytes + a->ends[KEY_WORD - 1] : "";
+}
+
+static bool has_prefix(const struct args *a, const char *prefix)
+{
+    size_t len;
+    const char *key = key_of(a, &len);
+
+    return a->failed || (len >= strlen(prefix) && memcmp(key, prefix, strlen(prefix)) == 0);
+}
+
+/* The same call to the partition of that prefix. */
+static void redirect(const struct args *a, const char *prefix, struct args *to)
+{
+    size_t len;
+    const char *key = key_of(a, &len), *role = memchr(key, '}', len);
+    char made[PREFIX_SIZE + 64];
+
+    snprintf(made, sizeof made, "%s%.*s", prefix, role ? (int)(key + len - role - 2) : 0,
+             role ? role + 2 : "");
+    args_clear(to);
+    for (size_t i = 0; i < a->count; i++) {
+        size_t begin = i ? a->ends[i - 1] : 0;
+
+        if (i == KEY_WORD)
+            args_add(to, made);
+        else
+            args_add_bytes(to, a->bytes + begin, a->ends[i] - begin);
+    }
+}
+
+/* Has the call just been refused because its name lives elsewhere? Then calls go there now. */
+static bool follow(struct weir *w)
+{
+    struct error refusal = w->error;
+    int p;
+
+    if (!partitions_learn(&w->known, refusal.text, &p))
+        return false;
+    return client_at(w, p) == 0;
+}
+
+int client_call(struct weir *w, const struct args *a, struct redisReply **reply, bool *sent)
+{
+    struct args elsewhere;
+    int status, hops = 0;
+
+    *reply = NULL;
+    if (sent)
+        *sent = false;
+    if (w->setup.status) {
+        w->error = w->setup;
+        return w->error.status;
+    }
+    args_init(&elsewhere);
+    do {
+        bool here = has_prefix(a, w->prefix);
+
+        if (!here)
+            redirect(a, w->prefix, &elsewhere);
+        status = redis_call(w->redis, here ? a : &elsewhere, reply, sent, &w->error);
+    } while (status && hops++ < HOPS_MOST && follow(w));
+    args_free(&elsewhere);
+    return status;
 }

@@ -1,20 +1,29 @@
 /* struct weir: what weir_new makes: a blocking connection, the key prefix of the namespace, the last error.
- */
+ *
+ * Where a namespace has partitions, calls go to one of them at a time: client_at. A call whose type or limit lives elsewhere is
+ * refused there before it has changed anything; client_call follows to where it lives, and stays there. So code for one partition
+ * works on any: it says first where it wants to be, and w->prefix and w->redis are those of that partition.
+ *
+ *   one type or limit:   client_at_home(w, name, len), then as ever
+ *   each partition:      for (int p = 0; p < client_count(w); p++) client_at(w, p), then as ever; the first answer of an
+ *                        administrative script says how many there are */
 #ifndef CORE_CLIENT_CLIENT_H
 #define CORE_CLIENT_CLIENT_H
 
+#include "core/client/partition.h"
 #include "core/redis/redis.h"
-
-#define PREFIX_SIZE 144
 
 struct denials;
 
 struct weir {
-    struct redis *redis;
+    struct redis *redis;      /* of the partition that calls go to */
     char prefix[PREFIX_SIZE]; /* "weir:{0}:" */
-    struct error error;       /* of the last call */
-    struct error setup;       /* a wrong url or namespace, reported by each call */
-    struct denials *denials;  /* of weir_take; throttle/take/denials.h */
+    int at;                   /* that one */
+    struct partitions known;
+    struct redis *connections[PARTITIONS_MOST]; /* each made at its first use */
+    struct error error;                         /* of the last call */
+    struct error setup;                         /* a wrong url or namespace, reported by each call */
+    struct denials *denials;                    /* of weir_take; throttle/take/denials.h */
 };
 
 /* "weir:{0}:" of a namespace; NULL: $WEIR_NAMESPACE, else "weir". WEIR_ECONFIG when it is no valid name. */
@@ -22,7 +31,18 @@ WEIR_CHECKED int client_prefix(const char *ns, char prefix[PREFIX_SIZE], struct 
 #define REDIS_USUAL "redis://127.0.0.1:6379"
 /* The address of a url; NULL: $REDIS_URL, else REDIS_USUAL. */
 WEIR_CHECKED int client_address(const char *url, struct redis_address *address, struct error *e);
-/* Calls a script (begun with script_begin and w->prefix) once: redis_call, with w->setup checked first.
+/* Calls from now on go to partition p. */
+WEIR_CHECKED int client_at(struct weir *w, int p);
+/* The same to where a type or limit lives, as far as is known: client_call finds it when it is not. */
+WEIR_CHECKED int client_at_home(struct weir *w, const char *name, size_t len);
+/* How many partitions there are, as far as is known: 1 before anything was answered. */
+int client_count(const struct weir *w);
+/* The same, asked where it is not known. For what must know it before its first call. */
+WEIR_CHECKED int client_learn(struct weir *w, int *count);
+/* A script's answer said how many there are; 0: it did not, so there is one. */
+void client_counted(struct weir *w, int64_t count);
+/* Calls a script (begun with script_begin and w->prefix) once: redis_call, with w->setup checked first. Follows to the partition
+ * where its type or limit lives.
  * *reply is the caller's. Fills w->error and returns its status on failure. */
 WEIR_CHECKED int client_call(struct weir *w, const struct args *a, struct redisReply **reply, bool *sent);
 

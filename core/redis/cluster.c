@@ -15,6 +15,7 @@ struct vote {
 struct votes {
     struct vote all[SEEDS_MOST];
     int count;
+    int slot;
 };
 
 static void count_vote(struct votes *v, const char *host, long long port)
@@ -33,11 +34,11 @@ static void count_vote(struct votes *v, const char *host, long long port)
     v->all[i].votes++;
 }
 
-static bool is_range_with(const struct redisReply *range)
+static bool is_range_with(const struct redisReply *range, int slot)
 {
     return range->type == REDIS_REPLY_ARRAY && range->elements >= 3 &&
            range->element[0]->type == REDIS_REPLY_INTEGER && range->element[1]->type == REDIS_REPLY_INTEGER &&
-           range->element[0]->integer <= CLUSTER_SLOT && CLUSTER_SLOT <= range->element[1]->integer;
+           range->element[0]->integer <= slot && slot <= range->element[1]->integer;
 }
 
 /* [ first slot, last slot, [ host, port, ... ] of the master, replicas ... ] of each range; a host that is nil or empty is
@@ -45,18 +46,19 @@ static bool is_range_with(const struct redisReply *range)
 static void take_answer(void *arg, const struct redis_address *from,
                         struct redisReply *const replies[LOOKUP_QUESTIONS])
 {
+    struct votes *votes = arg;
     const struct redisReply *reply = replies[0];
 
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
         const struct redisReply *range = reply->element[i],
-                                *master = is_range_with(range) ? range->element[2] : NULL;
+                                *master = is_range_with(range, votes->slot) ? range->element[2] : NULL;
         const char *host;
 
         if (!master || master->type != REDIS_REPLY_ARRAY || master->elements < 2 ||
             master->element[1]->type != REDIS_REPLY_INTEGER)
             continue;
         host = master->element[0]->type == REDIS_REPLY_STRING ? master->element[0]->str : "";
-        count_vote(arg, *host ? host : from->host, master->element[1]->integer);
+        count_vote(votes, *host ? host : from->host, master->element[1]->integer);
     }
 }
 
@@ -71,7 +73,7 @@ static int refused(struct error *e)
 
 int cluster_find(const struct redis_address *address, struct redis_address *node, struct error *e)
 {
-    struct votes votes = {0};
+    struct votes votes = {.slot = address->slot};
     const struct vote *most = &votes.all[0];
     struct args question;
     int n;
@@ -87,10 +89,9 @@ int cluster_find(const struct redis_address *address, struct redis_address *node
         if (votes.all[i].votes > most->votes)
             most = &votes.all[i];
     if (most->votes == 0)
-        return error_set(
-            e, WEIR_EUNREACHABLE,
-            "no node of the cluster holds slot %d, in which all keys of Weir are; see CLUSTER INFO",
-            CLUSTER_SLOT);
+        return error_set(e, WEIR_EUNREACHABLE,
+                         "no node of the cluster holds slot %d, which has the keys of Weir; see CLUSTER INFO",
+                         address->slot);
     node->port = most->port;
     snprintf(node->host, sizeof node->host, "%s", most->text);
     return 0;

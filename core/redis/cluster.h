@@ -1,13 +1,10 @@
-/* cluster: which node of a Redis Cluster holds our keys. All of them carry the hash tag {0}, so they share one slot.
+/* cluster: which node of a Redis Cluster holds our keys. All of a partition carry the hash tag {p}, so they share one slot.
  * Protocol: "CLUSTER SLOTS" and hash tags of https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/ */
 #ifndef CORE_REDIS_CLUSTER_H
 #define CORE_REDIS_CLUSTER_H
 
 #include "core/error.h"
 #include "core/redis/redis.h"
-
-/* CRC16 (XMODEM) of "0", modulo 16,384. */
-#define CLUSTER_SLOT 13907
 
 /* Sets host and port of *node. Of several answers the one that most nodes give counts: a node that was away does not yet
  * know who took over. WEIR_EUNREACHABLE: no node answers, or nobody holds the slot. WEIR_ECONFIG: these are no nodes of

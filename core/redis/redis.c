@@ -57,6 +57,14 @@ struct redis *redis_new_plain(const struct redis *r)
     return other;
 }
 
+struct redis *redis_new_slot(const struct redis *r, int slot)
+{
+    struct redis_address address = r->address;
+
+    address.slot = slot;
+    return redis_new(&address);
+}
+
 static void close_connection(struct redis *r)
 {
     wire_close(&r->wire);

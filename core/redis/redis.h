@@ -20,6 +20,8 @@ struct redis *redis_new(const struct redis_address *address);
 /* Another connection to the same Redis, which does without our functions: for looks at one that takes them
  * not, such as a replica. */
 struct redis *redis_new_plain(const struct redis *r);
+/* Another connection to the same Redis, of a cluster to the node that has that slot. */
+struct redis *redis_new_slot(const struct redis *r, int slot);
 void redis_free(struct redis *r);
 
 /* One command, one answer. Where Sentinels or a cluster are asked, a command that was refused because the keys are elsewhere

@@ -9,7 +9,7 @@
 -- costs 3 ns, a global, which Redis finds by way of another table, 40.
 local error, ipairs, pairs, pcall, tonumber, tostring, type, unpack
 local floor, ceil, max, min, byte, char, find, match, sub, format, concat, sort
-local call, call_safe, error_reply, may_call, has_info, sha1, json_read, json_write
+local call, call_safe, error_reply, may_call, has_info, sha1, json_read, json_write, xor
 local huge = 1 / 0
 
 local function take_globals()
@@ -22,7 +22,7 @@ local function take_globals()
     call, call_safe, error_reply, sha1 = redis.call, redis.pcall, redis.error_reply, redis.sha1hex
     may_call = redis.acl_check_cmd
     has_info = pcall(may_call, 'INFO') -- rename-command may have taken it away
-    json_read, json_write = cjson.decode, cjson.encode
+    json_read, json_write, xor = cjson.decode, cjson.encode, bit.bxor
 end
 
 -- P: the prefix, "weir:{0}:". now: the time of this call, in microseconds. VIRTUAL: the clock is a test's own, so nothing
@@ -143,7 +143,10 @@ end
 -- The reply of an administrative script: one JSON text, which core/client/answer.h reads. A number keeps 14 digits, so a time is
 -- sent as us(time). A string may hold any bytes. A nil member is left out, and an empty table is {}, list or not.
 -- raw: a list of strings that may be large. They stay beside the JSON, which takes Redis 5 ms for each mebibyte.
+-- How many partitions the namespace has is said where it has several: the first answer is how a client learns it.
 local function answer(document, raw)
+    local partitions = call_safe('HGET', P .. 'about', 'partitions')
+    if type(partitions) == 'string' then document.partitions = partitions end
     local text = json_write(document)
     return raw and {text, unpack(raw)} or text
 end

@@ -361,7 +361,7 @@ static bool is_bare(const char *text)
 
 int redis_address_parse(const char *url, struct redis_address *address, struct error *e)
 {
-    *address = (struct redis_address){.port = DEFAULT_PORT};
+    *address = (struct redis_address){.port = DEFAULT_PORT, .slot = CLUSTER_SLOT};
     if (*url == '/')
         return read_absolute_path(url, (size_t)(find_query(url) - url), address, e);
     if (strncmp(url, "./", 2) == 0 || strncmp(url, "../", 3) == 0)

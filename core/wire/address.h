@@ -32,7 +32,10 @@ struct redis_address {
     char sni[256];      /* the server's name, where it is not the host */
     char cacert[256], cacertdir[256];
     char cert[256], key[256];
+    int slot; /* of a cluster: the one that has our keys */
 };
+/* Of partition 0: CRC16 (XMODEM) of "0", modulo 16,384. */
+#define CLUSTER_SLOT 13907
 
 /* Reads redis://[user:pass@]host[:port][/db], redis://:pass@host, unix://[user:pass@]/path[?db=n], or the
  * bare path of a socket that begins with /, ./ or ../; parts of user:pass are percent-decoded, IPv6 hosts

@@ -35,6 +35,7 @@ static const struct {
     {"CLUSTERDOWN", REDIS_FAULT_CLUSTER},
     {"ERR SELECT is not allowed in cluster mode", REDIS_FAULT_CLUSTER},
     {"WRONGTYPE", REDIS_FAULT_WRONGTYPE},
+    {"WRONG-PARTITION", REDIS_FAULT_PARTITION},
     {"WEIR", REDIS_FAULT_WEIR},
 };
 
@@ -88,6 +89,7 @@ static const struct {
     [REDIS_FAULT_CLUSTER] = {WEIR_ECONFIG,
                              "Redis: is part of a cluster (%.*s); write its address as redis+cluster://"
                              "host1:port,host2:port"},
+    [REDIS_FAULT_PARTITION] = {WEIR_ENOTNOW, "%.*s: lives on another partition now; try again"},
     [REDIS_FAULT_WEIR] = {WEIR_EINPUT, "%.*s"},
     [REDIS_FAULT_OTHER] = {WEIR_EINTERNAL, "Redis: unexpected error: %.*s; please report it"},
 };

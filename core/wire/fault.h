@@ -20,6 +20,7 @@ enum redis_fault {
     REDIS_FAULT_KILLED,      /* FUNCTION KILL has ended the call, which had written nothing */
     REDIS_FAULT_CLIENTS,     /* maxclients reached */
     REDIS_FAULT_CLUSTER, /* a cluster node that does not hold our keys, or not all of them now; nothing was done */
+    REDIS_FAULT_PARTITION, /* a type or limit that lives on another partition; nothing was done */
     REDIS_FAULT_WRONGTYPE, /* a key of ours holds something else */
     REDIS_FAULT_WEIR,      /* our own scripts' refusals: "WEIR ..." */
     REDIS_FAULT_OTHER,

@@ -13,10 +13,11 @@
 -- role: producer
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
+--        WRONG-PARTITION when it is, but one of its types lives elsewhere
 --        an error that says so when it is, but the batch is sealed
 -- full: refused
 -- format: any
--- uses: arrival bell check ends sign
+-- uses: arrival bell check ends partition sign
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
@@ -74,6 +75,13 @@ local function put_jobs(ARGV, c)
     for _, t in ipairs(c.types) do arrival.count(t.name, 'enqueued', t.count) end
 end
 
+local function elsewhere(types)
+    for _, t in ipairs(types) do
+        local refusal = partition.refusal(t.name)
+        if refusal then return refusal end
+    end
+end
+
 local function append(ARGV)
     local c = {batch = ARGV[2], keep_ms = ARGV[3], first = tonumber(ARGV[4]), lines = tonumber(ARGV[5]),
                sum_before = ARGV[6], sum_after = ARGV[7], seed = ARGV[8]}
@@ -87,6 +95,8 @@ local function append(ARGV)
     if state[1] and (tonumber(state[1]) ~= c.first or state[2] ~= c.sum_before) or not state[1] and c.first ~= 0 then
         return {'at', state[1] or '0', state[2] or ''}
     end
+    local refusal = elsewhere(c.types)
+    if refusal then return refusal end
     wrong = c.keep_ms == '' and arrival.closed(c.batch)
     if wrong then return refuse('%s', wrong) end
     if c.keep_ms == '' then add_heads(ARGV, c) end

@@ -14,13 +14,14 @@
 --       lock       how long it holds that: 'end' until it has ended, 'start' until a worker has it, or for so many ms
 --       body       in the order of queue/job/job.h: {"id":"<id>","type":"<type>" first
 -- role: producer
--- reply: [ 1 when the job is new, 0 when its id is known, -1 when another job holds the key; its id, or that one's ]
+-- reply: WRONG-PARTITION when its type lives elsewhere and its id is not known here; else
+--        [ 1 when the job is new, 0 when its id is known, -1 when another job holds the key; its id, or that one's ]
 --
 -- unique:<key>: the id of the job that holds it. It is freed by what ends the job (ends.lua), or starts it.
 --
 -- full: refused
 -- format: any
--- uses: arrival bell check later_records lease sign
+-- uses: arrival bell check later_records lease partition sign
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -94,9 +95,11 @@ end
 
 -- What is answered without enqueueing anything; nil: nothing. A lock that the job itself holds refuses it no other answer than its
 -- id does: it is there, or was within the time of the lock.
-local function answer_at_once(id, tag, batch, unique)
+local function answer_at_once(name, id, tag, batch, unique)
     local known = call('GET', P .. 'id:' .. id)
     if known then return {known == tag and 1 or 0, id} end
+    local refusal = partition.refusal(name)
+    if refusal then return refusal end
     local holder = unique ~= '' and call('GET', P .. 'unique:' .. unique)
     if holder then return {holder == id and 0 or -1, holder} end
     local closed = batch ~= '' and arrival.closed(batch)
@@ -114,7 +117,7 @@ local function enqueue(ARGV)
     wrong = arrival.never_fits(name, tonumber(ARGV[9]))
     if wrong then return refuse('%s', wrong) end
 
-    local answer = answer_at_once(id, tag, batch, unique)
+    local answer = answer_at_once(name, id, tag, batch, unique)
     if answer then return answer end
     local header = format('q %s.%s %s %s\n', id, tag, queue, name)
     put(queue, name, due, tag, header, make_entry(batch, unique, lock, ARGV[13]))

@@ -8,11 +8,13 @@
 --        names the limit
 -- writes: nothing
 -- format: any
--- uses: arrival check types
+-- uses: arrival check partition types
 
 local function fits(ARGV)
     local name, cost = ARGV[2], tonumber(ARGV[3])
     if #ARGV ~= 3 or not is_name(name) or not is_whole(cost, 1) then return refuse('fits: wants a type and a cost') end
+    local refusal = partition.refusal(name)
+    if refusal then return refusal end
     local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
     if wrong then return check.refuse_key(wrong) end
     wrong = arrival.never_fits(name, cost)

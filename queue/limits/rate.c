@@ -225,7 +225,8 @@ int rate_set(struct weir *w, const char *name, const char *rules, bool dry, stru
     struct args a;
     int status;
 
-    if (limit_name_check("limit", name, &w->error) < 0 || parse_rules(w, rules, &set) < 0)
+    if (limit_name_check("limit", name, &w->error) < 0 || parse_rules(w, rules, &set) < 0 ||
+        client_at_home(w, name, strlen(name)) < 0)
         return w->error.status;
     args_init(&a);
     rate_set_request(&a, w->prefix, -1, name, &set, dry);
@@ -249,7 +250,7 @@ int rate_remove(struct weir *w, const char *name, bool dry)
     struct args a;
     int status;
 
-    if (limit_name_check("limit", name, &w->error) < 0)
+    if (limit_name_check("limit", name, &w->error) < 0 || client_at_home(w, name, strlen(name)) < 0)
         return w->error.status;
     args_init(&a);
     rate_set_request(&a, w->prefix, -1, name, NULL, dry);
@@ -351,6 +352,8 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
         return w->error.status;
     if (!*key)
         return error_set(&w->error, WEIR_EINPUT, "key '': empty; give the value that jobs have");
+    if (client_at_home(w, limit, strlen(limit)) < 0)
+        return w->error.status;
     args_init(&a);
     rate_weight_request(&a, w->prefix, -1, limit, key, weight);
     status = ask_change(w, "rate_weight", &a, limit, &answer);
@@ -364,7 +367,7 @@ int rate_pause(struct weir *w, const char *limit, int64_t for_us, bool *was)
     struct args a;
     int status;
 
-    if (limit_name_check("limit", limit, &w->error) < 0)
+    if (limit_name_check("limit", limit, &w->error) < 0 || client_at_home(w, limit, strlen(limit)) < 0)
         return w->error.status;
     args_init(&a);
     rate_pause_request(&a, w->prefix, -1, limit, for_us);

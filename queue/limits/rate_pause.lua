@@ -6,7 +6,7 @@
 -- role: operator
 -- reply: JSON: {"was": was it paused, "asleep": [queue with sleeping lanes, ...]}
 --        {"missing": limit}
--- uses: check gate rates rules
+-- uses: check gate partition rates rules
 
 local LONGEST = 3650 * 86400 * 1000000
 
@@ -26,6 +26,8 @@ local function rate_pause(ARGV)
     local name, for_us = ARGV[2], tonumber(ARGV[3])
     if #ARGV ~= 5 or not is_name(name) then return refuse('rate_pause: wants now, limit, for_us, what, by') end
     if not is_whole(for_us) or for_us > LONGEST then return refuse('pause: must be at most ten years (3650d)') end
+    local refusal = partition.refusal(name)
+    if refusal then return refusal end
     local wrong = rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
     local text = call('HGET', P .. 'limits', name)

@@ -6,7 +6,7 @@
 -- role: operator
 -- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "from": [for each of these the place of the rule
 --        whose gate it goes on with, or 0, ...], "asleep": [queue with sleeping lanes, ...]}
--- uses: check gate rates rules types
+-- uses: check gate partition rates rules types
 
 -- Which old rule a new one goes on with: the first of these that any fits.
 local alike = {
@@ -131,6 +131,8 @@ local function rate_set(ARGV)
     if not is_name(name) then return refuse('rate_set: wrong name of a limit') end
     local parts, new = rates.split(text), rules.read(text)
     if text ~= '' and (not new or parts.pause or parts.weighted) then return refuse('rate_set: wrong rules of limit %s', name) end
+    local refusal = partition.refusal(name)
+    if refusal then return refusal end
     local wrong = rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
     local before = call('HGET', P .. 'limits', name)

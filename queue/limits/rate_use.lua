@@ -5,7 +5,7 @@
 -- role: operator
 -- reply: JSON: {"asleep": [queue with sleeping lanes, ...]}, those of rate_apply where something may start earlier now
 --        {"missing": limit}: there is no such limit; the type does not use it
--- uses: bell check lane rates types
+-- uses: bell check lane partition rates types
 
 local verbs = {}
 
@@ -58,6 +58,8 @@ local function rate_use(ARGV)
     local name, verb, cost = ARGV[2], ARGV[3], tonumber(ARGV[4])
     local wrong = wrong_arguments(ARGV, cost)
     if wrong then return refuse('%s', wrong) end
+    local refusal = partition.refusal(name)
+    if refusal then return refusal end
     wrong = rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
 

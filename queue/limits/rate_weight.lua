@@ -5,7 +5,7 @@
 -- role: operator
 -- reply: JSON: {}
 --        {"missing": limit}
--- uses: check rates rules
+-- uses: check partition rates rules
 
 local WEIGHT_MOST = 1000
 
@@ -15,6 +15,8 @@ local function rate_weight(ARGV)
         return refuse('rate_weight: wants now, limit, key, weight, what, by')
     end
     if not is_whole(weight, 1) or weight > WEIGHT_MOST then return refuse('weight: must be 1 to %d', WEIGHT_MOST) end
+    local refusal = partition.refusal(name)
+    if refusal then return refusal end
     local wrong = rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
     local text = call('HGET', P .. 'limits', name)

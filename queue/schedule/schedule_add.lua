@@ -9,7 +9,7 @@
 -- role: operator
 -- reply: JSON: {"known": was there one?}
 -- full: refused
--- uses: arrival bell check later_records
+-- uses: arrival bell check later_records partition
 
 local NAME_MOST = 100 -- with the time of an occurrence it is a job's id
 
@@ -27,6 +27,8 @@ local function schedule_add(ARGV)
     local name, next_us = ARGV[2], tonumber(ARGV[4])
     local wrong = wrong_arguments(ARGV, next_us)
     if wrong then return refuse('schedule_add: %s', wrong) end
+    local refusal = partition.refusal(ARGV[6])
+    if refusal then return refusal end
     wrong = check.wrong_kind('schedules', 'hash') or check.wrong_kind('later', 'zset')
         or ARGV[7] ~= '' and (check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash'))
     if wrong then return check.refuse_key(wrong) end

@@ -24,9 +24,9 @@
 -- late by so much then.
 --
 -- Errors (of the whole call; nothing is taken then): WEIR take: wants ..., wrong name of a limit or key, wrong cost,
--- wrong rule.
+-- wrong rule. WRONG-PARTITION: one of the limits lives elsewhere.
 -- format: any
--- uses: gate rules takes
+-- uses: gate partition rules takes
 
 local MOST_ITEMS = 1000
 local SLICE = 64 -- of their gates are loaded at once
@@ -101,10 +101,19 @@ local function wrong_arguments(ARGV, given)
     end
 end
 
+local function elsewhere(ARGV)
+    for i = 4, #ARGV, 3 do
+        local refusal = (i == 4 or ARGV[i] ~= ARGV[i - 3]) and partition.refusal(ARGV[i])
+        if refusal then return refusal end
+    end
+end
+
 local function take(ARGV)
     local given = ARGV[3]
     local wrong = wrong_arguments(ARGV, given)
     if wrong then return refuse('take: %s', wrong) end
+    local refusal = elsewhere(ARGV)
+    if refusal then return refusal end
     peek, open_limit = ARGV[2] == '1', nil
 
     local name, limit = ARGV[4], limit_of(ARGV[4], given)

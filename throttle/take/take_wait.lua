@@ -19,7 +19,7 @@
 --
 -- Errors: WEIR take_wait: wants ..., wrong name of a limit or key, wrong cost, wrong rule, wrong place.
 -- format: any
--- uses: gate rules takes
+-- uses: gate partition rules takes
 
 local LATE = 20000        -- us; a process that is late by more may be gone: it keeps nobody from a slot that is open
 local LEAD = gate.AHEAD   -- who asks so long before its slot, or later, has come for it
@@ -255,6 +255,8 @@ local function take_wait(ARGV)
     local cost, most, place = tonumber(ARGV[6]), tonumber(ARGV[9]), ARGV[7]
     local wrong = wrong_arguments(ARGV, cost, most)
     if wrong then return refuse('take_wait: %s', wrong) end
+    local refusal = ARGV[2] == 'wait' and partition.refusal(ARGV[4])
+    if refusal then return refusal end
     local name, key = ARGV[4], ARGV[5]
     local path, limit = key == '' and name or name .. '/' .. key, takes.limit_of(name, ARGV[3])
     wrong = limit.wrong or takes.wrong_key(limit, key)

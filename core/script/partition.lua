@@ -1,0 +1,66 @@
+-- partition: where a type or a limit lives, when the namespace is parted: the rule of core/client/partition.h.
+--
+--   about: hash: partitions -> how many there are, from 2 to 64; absent: one
+--   homes: hash: type or limit -> the partition it lives on, where that is not crc16(name) mod partitions
+--
+-- A script that is asked for a type or a limit asks partition.refusal(name) before it writes. A namespace of one partition pays one
+-- HGET for that.
+local partition = {}
+
+local MOST = 64
+
+local seen, own -- the prefix that was asked last, and its partition
+
+-- The partition that this call sees.
+function partition.own()
+    if seen ~= P then seen, own = P, tonumber(match(P, '{(%d+)}:$') or 0) end
+    return own
+end
+
+local count -- in this call
+
+local function forget() count = nil end
+
+function partition.count()
+    if not count then
+        at_next_call(forget)
+        local n = tonumber(call_safe('HGET', P .. 'about', 'partitions') or nil)
+        count = is_whole(n, 1) and n <= MOST and n or 1
+    end
+    return count
+end
+
+-- What a byte adds: the table of CRC16 (XMODEM), built once.
+local adds
+
+local function build_adds()
+    adds = {}
+    for i = 0, 255 do
+        local crc = i * 256
+        for _ = 1, 8 do crc = crc >= 32768 and xor(crc * 2 - 65536, 0x1021) or crc * 2 end
+        adds[i] = crc
+    end
+end
+
+local function crc16(name)
+    if not adds then build_adds() end
+    local crc = 0
+    for i = 1, #name do crc = xor(crc % 256 * 256, adds[xor(floor(crc / 256), byte(name, i))]) end
+    return crc
+end
+
+-- The partition of a name.
+function partition.home(name)
+    local n = partition.count()
+    if n == 1 then return 0 end
+    local noted = tonumber(call_safe('HGET', P .. 'homes', name) or nil)
+    return is_whole(noted) and noted < n and noted or crc16(name) % n
+end
+
+-- The reply to who asks for the name here, when it lives elsewhere; nil: it lives here.
+function partition.refusal(name)
+    local home = partition.home(name)
+    if home ~= partition.own() then return error_reply(format('WRONG-PARTITION %d %d %s', home, partition.count(), name)) end
+end
+
+return partition
