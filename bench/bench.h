@@ -6,7 +6,8 @@
  *   server.c      a private redis-server; crew.c: worker processes, forked
  *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
  *   turns.c       the scripts without a worker around them
- *   throughput.c  latency.c  memory.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c
+ *   beats.c       what is sent at a steady pace
+ *   throughput.c  latency.c  sparse.c  memory.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c
  *   tls.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
@@ -45,6 +46,18 @@ enum figure {
     LATENCY_P99,
     LATENCY_PUSH_P50,
     LATENCY_PUSH_P99,
+    SPARSE_FLOOR_50,
+    SPARSE_CPU_50,
+    SPARSE_P50_50,
+    SPARSE_P99_50,
+    SPARSE_FLOOR_200,
+    SPARSE_CPU_200,
+    SPARSE_P50_200,
+    SPARSE_P99_200,
+    SPARSE_FLOOR_1000,
+    SPARSE_CPU_1000,
+    SPARSE_P50_1000,
+    SPARSE_P99_1000,
     BESIDE_2,
     BESIDE_4,
     BESIDE_16,
@@ -228,6 +241,7 @@ int bench_run(struct bench *b);
 int bench_limited(struct bench *b);
 int bench_aof(struct bench *b);
 int bench_latency(struct bench *b);
+int bench_sparse(struct bench *b);
 int bench_beside(struct bench *b);
 int bench_memory(struct bench *b);
 int bench_pace(struct bench *b);

@@ -1,0 +1,35 @@
+/* Beats: what is sent at a steady pace, how long each took until it was received, and what that cost Redis. A
+ * beat carries the time of its sending, by the monotonic clock that all processes of a machine share. */
+#ifndef BENCH_BEATS_H
+#define BENCH_BEATS_H
+
+#include <stdint.h>
+
+#include "bench/bench.h"
+#include "weir.h"
+
+struct samples; /* of those that were received; in memory that processes share */
+
+struct beats {
+    int count; /* those of the warm-up are more, in which connections are opened and the duty is taken */
+    int64_t every_us;
+    double p50, p99; /* in ms */
+    double redis_us; /* CPU of Redis for each */
+};
+
+/* What was sent at that time has been received. */
+void beats_receive(struct samples *samples, const char *sent);
+
+/* From weir_enqueue, or a plain RPUSH, to the first line of the handler of a worker. */
+WEIR_CHECKED int beats_of_worker(struct bench *b, struct beats *beats, bool push, int executors);
+/* The bare way: from LPUSH to a process in BLMOVE. */
+WEIR_CHECKED int beats_bare(struct bench *b, struct beats *beats);
+/* From send(b, time) to a process of its own that runs receive(b, samples). */
+WEIR_CHECKED int beats_between(struct bench *b, struct beats *beats,
+                               int (*send)(struct bench *b, void *arg, const char *time),
+                               void (*receive)(const struct bench *b, struct samples *samples));
+
+/* A connection of a process of its own. NULL: none. */
+struct redis *beats_connect(const struct bench *b);
+
+#endif

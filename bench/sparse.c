@@ -1,0 +1,144 @@
+/* Jobs that come one by one, beside the floor: a queue of four calls that makes no write which any queue of this
+ * kind could leave out, on the same server. Between two jobs the processor forgets what a call needs, so what
+ * counts is how much code and memory a call touches. The two and the bare pair of LPUSH and BLMOVE take turns. */
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/beats.h"
+#include "core/clock.h"
+
+#define ROUNDS 5
+#define EXECUTORS_MANY 100
+
+static const char floor_library[] =
+    "#!lua name=floor\n"
+    "local function push(k, a)\n"
+    "  if not redis.call('SET', 'floor:id:' .. a[1], a[1], 'NX', 'PX', 60000) then return 0 end\n"
+    "  redis.call('HINCRBY', 'floor:stats', 'enqueued', 1)\n"
+    "  redis.call('RPUSH', k[1], a[1])\n"
+    "  return 1\n"
+    "end\n"
+    "local function claim(k, a)\n"
+    "  local now, bodies = redis.call('TIME'), redis.call('LRANGE', k[1], 0, 9)\n"
+    "  if #bodies == 0 then return bodies end\n"
+    "  redis.call('HGET', 'floor:limits', 't')\n"
+    "  redis.call('LTRIM', k[1], #bodies, -1)\n"
+    "  for i = 1, #bodies do redis.call('HSET', 'floor:active', 'token' .. i, bodies[i]) end\n"
+    "  redis.call('HINCRBY', 'floor:stats', 'pulled', #bodies)\n"
+    "  return bodies\n"
+    "end\n"
+    "local function settle(k, a)\n"
+    "  redis.call('HDEL', 'floor:active', 'token1')\n"
+    "  redis.call('HINCRBY', 'floor:stats', 'done', 1)\n"
+    "  return 1\n"
+    "end\n"
+    "redis.register_function('floor_push', push)\n"
+    "redis.register_function('floor_claim', claim)\n"
+    "redis.register_function('floor_settle', settle)\n";
+
+static int ask(struct redis *redis, const char *const *words, struct redisReply **reply)
+{
+    struct error e;
+    struct args a;
+    int rc;
+
+    args_init(&a);
+    for (; *words; words++)
+        args_add(&a, *words);
+    rc = redis_call(redis, &a, reply, NULL, &e);
+    args_free(&a);
+    return rc;
+}
+
+static void receive_floor(const struct bench *b, struct samples *samples)
+{
+    static const char *const peek[] = {"BLMOVE", "floor:queue", "floor:queue", "LEFT", "LEFT", "5", NULL};
+    static const char *const claim[] = {"FCALL", "floor_claim", "1", "floor:queue", NULL};
+    static const char *const settle[] = {"FCALL", "floor_settle", "1", "floor:queue", NULL};
+    struct redis *watching = beats_connect(b), *calling = beats_connect(b);
+    struct redisReply *reply;
+
+    while (watching && calling && ask(watching, peek, &reply) == 0) {
+        freeReplyObject(reply);
+        if (ask(calling, claim, &reply) != 0)
+            return;
+        for (size_t i = 0; i < reply->elements; i++)
+            beats_receive(samples, reply->element[i]->str);
+        freeReplyObject(reply);
+        if (ask(calling, settle, &reply) != 0)
+            return;
+        freeReplyObject(reply);
+    }
+}
+
+static int send_floor(struct bench *b, void *arg, const char *time)
+{
+    (void)arg;
+    return server_ask(&b->server, NULL, &b->error, "FCALL", "floor_push", "1", "floor:queue", time, NULL);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof *values, compare_doubles);
+    return values[ROUNDS / 2];
+}
+
+enum way { BARE, FLOOR, WEIR, WAYS };
+
+struct rounds { /* of one way */
+    double redis_us[ROUNDS], p50[ROUNDS], p99[ROUNDS];
+};
+
+static int run_once(struct bench *b, enum way way, int rate, struct rounds *rounds, int round)
+{
+    int count = rate < 400 ? 100 : rate / 4;
+    struct beats beats = {.count = b->quick ? count : 4 * count, .every_us = 1000000 / rate};
+    int rc = way == BARE    ? beats_bare(b, &beats)
+             : way == FLOOR ? beats_between(b, &beats, send_floor, receive_floor)
+                            : beats_of_worker(b, &beats, false, EXECUTORS_MANY);
+
+    rounds->redis_us[round] = beats.redis_us;
+    rounds->p50[round] = beats.p50;
+    rounds->p99[round] = beats.p99;
+    return rc;
+}
+
+int bench_sparse(struct bench *b)
+{
+    static const struct {
+        int rate;
+        enum figure floor, figure, p50, p99; /* figure: Redis CPU a job */
+    } rows[] = {{50, SPARSE_FLOOR_50, SPARSE_CPU_50, SPARSE_P50_50, SPARSE_P99_50},
+                {200, SPARSE_FLOOR_200, SPARSE_CPU_200, SPARSE_P50_200, SPARSE_P99_200},
+                {1000, SPARSE_FLOOR_1000, SPARSE_CPU_1000, SPARSE_P50_1000, SPARSE_P99_1000}};
+    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
+
+    if (rc == 0)
+        rc = server_ask(&b->server, NULL, &b->error, "FUNCTION", "LOAD", "REPLACE", floor_library, NULL);
+    for (size_t i = 0; rc == 0 && i < sizeof rows / sizeof *rows; i++) {
+        struct rounds rounds[WAYS];
+
+        for (int n = 0; rc == 0 && n < ROUNDS * WAYS; n++)
+            rc = run_once(b, n % WAYS, rows[i].rate, &rounds[n % WAYS], n / WAYS);
+        if (rc != 0)
+            break;
+        double floor_us = median(rounds[FLOOR].redis_us), wake50 = median(rounds[BARE].p50);
+        double wake99 = median(rounds[BARE].p99);
+
+        report(b, rows[i].floor, floor_us, 0, "start p50 %.3f ms, p99 %.3f", median(rounds[FLOOR].p50),
+               median(rounds[FLOOR].p99));
+        report(b, rows[i].figure, median(rounds[WEIR].redis_us), floor_us, "1 worker, 100 executors");
+        report(b, rows[i].p50, median(rounds[WEIR].p50), wake50, "%s", "");
+        report(b, rows[i].p99, median(rounds[WEIR].p99), wake99, "%s", "");
+    }
+    return rc;
+}
