@@ -220,7 +220,7 @@ lint:
 
 # ---- Benchmark
 
-BENCH_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/*.c))
+BENCH_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/*.c)) $(BUILD)/tests/proxy.o
 
 $(BUILD)/bench/weir-bench: $(BENCH_OBJECTS) $(LIB_OBJECTS)
 	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)

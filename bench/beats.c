@@ -172,13 +172,14 @@ static int send_push(struct bench *b, void *arg, const char *time)
 
 int beats_of_worker(struct bench *b, struct beats *beats, bool push, int executors)
 {
+    const char *url = beats->url ? beats->url : b->server.url;
     struct samples *samples = shared_new(sizeof *samples);
-    struct crew_plan plan = {.url = b->server.url,
+    struct crew_plan plan = {.url = url,
                              .workers = 1,
                              .executors = executors,
                              .types = {{.name = "beat", .handler = handle, .arg = samples},
                                        {.name = "mail", .handler = noop_handler}}};
-    struct weir *w = weir_new(b->server.url, NULL);
+    struct weir *w = weir_new(url, NULL);
     struct crew crew = {0};
     struct error ignored;
     int rc = samples && w ? crew_start(&crew, &plan, &b->error) : WEIR_EINTERNAL;

@@ -13,6 +13,7 @@ struct samples; /* of those that were received; in memory that processes share *
 struct beats {
     int count; /* those of the warm-up are more, in which connections are opened and the duty is taken */
     int64_t every_us;
+    const char *url; /* of the worker and who enqueues; NULL: Redis's own */
     double p50, p99; /* in ms */
     double redis_us; /* CPU of Redis for each */
 };

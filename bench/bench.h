@@ -8,7 +8,7 @@
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
  *   throughput.c  latency.c  sparse.c  memory.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c
- *   tls.c: the groups
+ *   tls.c  far.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -132,6 +132,14 @@ enum figure {
     TLS_CALL,
     TLS_CONNECT_PLAIN,
     TLS_CONNECT,
+    FAR_RUN_0,
+    FAR_RUN_1,
+    FAR_RATIO_1,
+    FAR_RUN_2,
+    FAR_RUN_10,
+    FAR_KEPT,
+    FAR_LATENCY_P50,
+    FAR_LATENCY_P99,
     FIGURES
 };
 
@@ -233,6 +241,11 @@ int ceiling_lua(struct bench *b, size_t jobs, struct speed *speed);
 int ceiling_turn(struct bench *b, size_t jobs, struct speed *speed);
 int ceiling_turn_limited(struct bench *b, size_t jobs, struct speed *speed);
 
+/* ---- pace.c */
+
+/* How exactly two workers keep a rate by that URL: reports it. */
+WEIR_CHECKED int measure_far(struct bench *b, const char *url, const char *rule, double a_second);
+
 /* ---- The groups */
 
 int bench_bulk(struct bench *b);
@@ -258,5 +271,6 @@ int bench_pipe(struct bench *b);
 int bench_exec(struct bench *b);
 int bench_async(struct bench *b);
 int bench_tls(struct bench *b);
+int bench_far(struct bench *b);
 
 #endif

@@ -20,7 +20,7 @@ static const struct group {
     {"flood", bench_flood},     {"behind", bench_behind},   {"keys", bench_keys},
     {"gates", bench_gates},     {"take", bench_take},       {"batch", bench_batch},
     {"unique", bench_unique},   {"pipe", bench_pipe},       {"exec", bench_exec},
-    {"async", bench_async},     {"tls", bench_tls},
+    {"async", bench_async},     {"tls", bench_tls},         {"far", bench_far},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 

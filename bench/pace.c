@@ -20,6 +20,7 @@ struct pace_plan {
     size_t backlog;
     double seconds;
     int workers, executors;
+    const char *url; /* of the workers; NULL: Redis's own */
 };
 
 struct pace {
@@ -72,7 +73,7 @@ static int wait_until_parked(struct bench *b, struct crew *crew)
 
 static int run(struct bench *b, const struct pace_plan *plan, const char *trace, struct pace *pace)
 {
-    struct crew_plan crew_plan = {.url = b->server.url,
+    struct crew_plan crew_plan = {.url = plan->url ? plan->url : b->server.url,
                                   .workers = plan->workers,
                                   .executors = plan->executors,
                                   .trace = trace,
@@ -258,7 +259,7 @@ static const char twenty_commands[] = "for i = 1, 20 do redis.call('HGET', 'noth
 
 int bench_pace(struct bench *b)
 {
-    struct pace_plan plan = {"100/s,burst=10", 20000, b->quick ? 5 : 20, 2, 10};
+    struct pace_plan plan = {"100/s,burst=10", 20000, b->quick ? 5 : 20, 2, 10, NULL};
     struct pace pace = {0};
     double bare_us = 1, commands_us;
     int rc;
@@ -284,7 +285,7 @@ int bench_pace(struct bench *b)
  * is asked. */
 int bench_million(struct bench *b)
 {
-    struct pace_plan small = {"100/s,burst=10", 20000, b->quick ? 5 : 20, 2, 10}, large = small;
+    struct pace_plan small = {"100/s,burst=10", 20000, b->quick ? 5 : 20, 2, 10, NULL}, large = small;
     struct pace again = {0}, pace = {0};
     double commands, cpu_us;
     int rc = bench_pace(b);
@@ -309,7 +310,7 @@ int bench_million(struct bench *b)
 static int measure_fast(struct bench *b, const char *rule, double a_second, enum figure kept, enum figure gap)
 {
     double seconds = b->quick ? 3 : 10;
-    struct pace_plan plan = {rule, (size_t)(a_second * (seconds + 4)), seconds, 2, 64};
+    struct pace_plan plan = {rule, (size_t)(a_second * (seconds + 4)), seconds, 2, 64, NULL};
     struct pace pace = {0};
     int rc = measure(b, &plan, &pace);
 
@@ -323,6 +324,20 @@ static int measure_fast(struct bench *b, const char *rule, double a_second, enum
     return 0;
 }
 
+int measure_far(struct bench *b, const char *url, const char *rule, double a_second)
+{
+    double seconds = b->quick ? 3 : 10;
+    struct pace_plan plan = {rule, (size_t)(a_second * (seconds + 4)), seconds, 2, 100, url};
+    struct pace pace = {0};
+    int rc = measure(b, &plan, &pace);
+
+    if (rc == 0)
+        report(b, FAR_KEPT, pace.kept.kept, 0,
+               "%d workers, %d executors each, %zu violations; late p99.9 %.3f ms", plan.workers,
+               plan.executors, (size_t)pace.kept.violations, (double)pace.late.p999_us / 1e3);
+    return rc;
+}
+
 int bench_fast(struct bench *b)
 {
     int rc = measure_fast(b, "1000/s,burst=1", 1000, FAST_KEPT_1000, FAST_GAP_1000);
@@ -332,7 +347,7 @@ int bench_fast(struct bench *b)
 
 static int measure_flood(struct bench *b, const char *rule, enum figure kept, enum figure cpu)
 {
-    struct pace_plan plan = {rule, b->quick ? 250000 : 1000000, b->quick ? 4 : 10, 1, 256};
+    struct pace_plan plan = {rule, b->quick ? 250000 : 1000000, b->quick ? 4 : 10, 1, 256, NULL};
     struct pace pace = {0};
     int rc = measure(b, &plan, &pace);
 

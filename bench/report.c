@@ -128,6 +128,14 @@ static const struct {
     [TLS_CALL] = {"  by TLS", "/s", 0, FREE, 0, 0, "plain TCP"},
     [TLS_CONNECT_PLAIN] = {"connect and PING, over TCP", "/s", 0, FREE, 0, 0, NULL},
     [TLS_CONNECT] = {"  by TLS, RSA of 2048 bits", "/s", 0, FREE, 0, 0, "plain TCP"},
+    [FAR_RUN_0] = {"run no-op jobs over a link of 0 ms", "/s", 0, FREE, 0, 0, NULL},
+    [FAR_RUN_1] = {"  1 ms of round trip", "/s", 0, FREE, 0, 0, "0 ms"},
+    [FAR_RATIO_1] = {"    in that of 0", "x", 2, HIGHER, 0.9, 0.95, NULL},
+    [FAR_RUN_2] = {"  2 ms", "/s", 0, FREE, 0, 0, "0 ms"},
+    [FAR_RUN_10] = {"  10 ms", "/s", 0, FREE, 0, 0, "0 ms"},
+    [FAR_KEPT] = {"5,000/s burst 1 over 10 ms: rate kept", "", 4, KEPT, 0.995, 0.999, NULL},
+    [FAR_LATENCY_P50] = {"enqueue to start over 10 ms, p50", "ms", 3, LOWER, 32, 22, NULL},
+    [FAR_LATENCY_P99] = {"enqueue to start over 10 ms, p99", "ms", 3, LOWER, 32, 22, NULL},
     [ASYNC_MEMORY] = {"asynchronous C, 10,000 jobs in flight: memory", "MB", 0, LOWER, 100, 50, NULL},
 };
 

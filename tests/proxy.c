@@ -8,9 +8,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,10 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
-#include "tests/server.h"
 
 #define CONNECTIONS_MAX 64
 #define SIDES 2
@@ -47,10 +42,10 @@ struct flow {
     enum proxy_side side;
     int from, to;
     struct framer framer;
-    char *bytes; /* read, not yet written */
-    size_t len, capacity;
-    struct chunk *chunks; /* the same, oldest first */
-    size_t count, room;
+    char *bytes; /* read, not yet written: len of them from begin */
+    size_t begin, len, capacity;
+    struct chunk *chunks; /* the same, oldest first: count of them from first */
+    size_t first, count, room;
     bool ending; /* nothing more is read; to be cut when all is written */
 };
 
@@ -114,40 +109,53 @@ static void framer_take(struct framer *f, char c)
     }
 }
 
+/* How many of the next bytes are inside of one bulk string, and end nothing: all of them at once. */
+static size_t framer_skip(struct framer *f, size_t len)
+{
+    size_t n = f->skip > 1 ? (size_t)f->skip - 1 : 0;
+
+    n = n < len ? n : len;
+    f->skip -= (long long)n;
+    return n;
+}
+
 /* ---- Flows */
+
+/* Room for n more at the end of a buffer of things of that size: what is gone at its head, or more memory. */
+static void *make_room(void *things, size_t size, size_t *begin, size_t len, size_t n, size_t *capacity)
+{
+    if (*begin + len + n <= *capacity)
+        return things;
+    if (len > 0)
+        memmove(things, (char *)things + *begin * size, len * size);
+    *begin = 0;
+    if (2 * (len + n) <= *capacity) /* else it would be moved again soon */
+        return things;
+    *capacity = 2 * (len + n) > 65536 / size ? 2 * (len + n) : 65536 / size;
+    things = realloc(things, *capacity * size);
+    if (!things)
+        abort();
+    return things;
+}
 
 static void flow_append(struct flow *f, const char *bytes, size_t len, int64_t due_us)
 {
-    while (f->len + len > f->capacity) {
-        f->capacity = f->capacity ? f->capacity * 2 : 65536;
-        f->bytes = realloc(f->bytes, f->capacity);
-        if (!f->bytes)
-            abort();
-    }
-    memcpy(f->bytes + f->len, bytes, len);
+    f->bytes = make_room(f->bytes, 1, &f->begin, f->len, len, &f->capacity);
+    memcpy(f->bytes + f->begin + f->len, bytes, len);
     f->len += len;
-    if (f->count == f->room) {
-        f->room = f->room ? f->room * 2 : 16;
-        f->chunks = realloc(f->chunks, f->room * sizeof *f->chunks);
-        if (!f->chunks)
-            abort();
-    }
-    f->chunks[f->count++] = (struct chunk){len, due_us};
+    f->chunks = make_room(f->chunks, sizeof *f->chunks, &f->first, f->count, 1, &f->room);
+    f->chunks[f->first + f->count++] = (struct chunk){len, due_us};
 }
 
 /* Forgets the first n bytes. */
 static void flow_drop(struct flow *f, size_t n)
 {
-    size_t gone = 0;
-
+    f->begin += n;
     f->len -= n;
-    memmove(f->bytes, f->bytes + n, f->len);
-    while (gone < f->count && f->chunks[gone].len <= n)
-        n -= f->chunks[gone++].len;
-    f->count -= gone;
-    memmove(f->chunks, f->chunks + gone, f->count * sizeof *f->chunks);
+    for (; f->count > 0 && f->chunks[f->first].len <= n; f->first++, f->count--)
+        n -= f->chunks[f->first].len;
     if (f->count > 0)
-        f->chunks[0].len -= n;
+        f->chunks[f->first].len -= n;
 }
 
 /* When something of it may be written; INT64_MAX: there is nothing. */
@@ -157,7 +165,7 @@ static int64_t next_due_us(const struct proxy *p, const struct flow *f)
 
     if (f->count == 0 || p->orders.blackhole)
         return INT64_MAX;
-    return f->chunks[0].due_us > stalled_us ? f->chunks[0].due_us : stalled_us;
+    return f->chunks[f->first].due_us > stalled_us ? f->chunks[f->first].due_us : stalled_us;
 }
 
 /* How many of these bytes may pass before the cut that the test has ordered; sets f->ending at the cut. */
@@ -167,6 +175,8 @@ static size_t allowed(struct proxy *p, struct flow *f, const char *bytes, size_t
     size_t *limit = &p->orders.bytes[f->side], i;
 
     for (i = 0; i < len && !f->ending; i++) {
+        if (*limit == 0 && (i += framer_skip(&f->framer, len - i)) == len)
+            break;
         if (f->framer.missing == 0 && *messages > 0 && --*messages == 0) {
             if (p->orders.victim > 0)
                 kill(p->orders.victim, SIGKILL);
@@ -204,9 +214,10 @@ static void flow_write(struct proxy *p, struct flow *f, int64_t now_us)
     size_t due = 0;
     ssize_t n;
 
-    for (size_t i = 0; i < f->count && f->chunks[i].due_us <= now_us; i++)
+    for (size_t i = f->first; i < f->first + f->count && f->chunks[i].due_us <= now_us; i++)
         due += f->chunks[i].len;
-    n = send(f->to, f->bytes, p->orders.trickle && f->side == PROXY_REPLIES ? 1 : due, MSG_NOSIGNAL);
+    n = send(f->to, f->bytes + f->begin, p->orders.trickle && f->side == PROXY_REPLIES ? 1 : due,
+             MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     flow_drop(f, n < 0 ? f->len : (size_t)n); /* gone; what it said before it went is still to be passed on */
@@ -380,7 +391,7 @@ static void *run(void *arg)
 
 /* ---- For the test */
 
-static void listen_on(struct proxy *p)
+static int listen_on(struct proxy *p)
 {
     struct sockaddr_un path = address_of(p->socket);
     struct sockaddr_in port = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -392,30 +403,39 @@ static void listen_on(struct proxy *p)
         bind(p->listeners[1], (struct sockaddr *)&port, sizeof port) < 0 ||
         listen(p->listeners[0], 128) < 0 || listen(p->listeners[1], 128) < 0 ||
         getsockname(p->listeners[1], (struct sockaddr *)&port, &len) < 0)
-        fail_msg("the proxy cannot listen: %s", strerror(errno));
+        return -1;
     p->port = ntohs(port.sin_port);
+    return 0;
 }
 
-struct proxy *proxy_start(const struct server *s)
+static void free_all(struct proxy *p)
 {
-    return proxy_start_to(s, 0);
+    close(p->listeners[0]);
+    close(p->listeners[1]);
+    close(p->wake);
+    unlink(p->socket);
+    pthread_mutex_destroy(&p->mutex);
+    free(p);
 }
 
-struct proxy *proxy_start_to(const struct server *s, int port)
+struct proxy *proxy_open(const char *folder, const char *socket, int port)
 {
     static atomic_uint started;
     struct proxy *p = calloc(1, sizeof *p);
 
-    assert_non_null(p);
+    if (!p)
+        return NULL;
     p->server_port = port;
-    snprintf(p->server_socket, sizeof p->server_socket, "%s", s->socket);
-    snprintf(p->socket, sizeof p->socket, "%s/proxy%u.sock", s->folder, atomic_fetch_add(&started, 1));
+    snprintf(p->server_socket, sizeof p->server_socket, "%s", socket);
+    snprintf(p->socket, sizeof p->socket, "%s/proxy%u.sock", folder, atomic_fetch_add(&started, 1));
     snprintf(p->url, sizeof p->url, "unix://%s", p->socket);
-    listen_on(p);
-    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://127.0.0.1:%d", p->port);
     p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&p->mutex, NULL);
-    assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
+    if (listen_on(p) != 0 || pthread_create(&p->thread, NULL, run, p) != 0) {
+        free_all(p);
+        return NULL;
+    }
+    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://127.0.0.1:%d", p->port);
     return p;
 }
 
@@ -443,12 +463,7 @@ void proxy_stop(struct proxy *p)
     p->stopping = true;
     end_orders(p);
     pthread_join(p->thread, NULL);
-    close(p->listeners[0]);
-    close(p->listeners[1]);
-    close(p->wake);
-    unlink(p->socket);
-    pthread_mutex_destroy(&p->mutex);
-    free(p);
+    free_all(p);
 }
 
 const char *proxy_url(const struct proxy *p)

@@ -1,4 +1,4 @@
-/* A fault proxy: a thread between the clients and the redis-server of a test. It passes everything on until
+/* A fault proxy: a thread between the clients and the redis-server of a test, or of the benchmark. It passes everything on until
  * it is told to misbehave; each call counts from now on, over all connections together. A server may have
  * several: give each worker its own, and one of them alone is cut off, or far away.
  *
@@ -13,15 +13,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct server;
 struct proxy;
 
 enum proxy_side { PROXY_REQUESTS, PROXY_REPLIES };
 
-/* Listens on a unix socket in the server's folder, and on a port of 127.0.0.1 that the kernel chose. */
-struct proxy *proxy_start(const struct server *s);
-/* The same before a port of this machine, such as one that takes TLS. */
-struct proxy *proxy_start_to(const struct server *s, int port);
+/* Listens on a unix socket in that folder, and on a port of 127.0.0.1 that the kernel chose; passes on to a Redis at
+ * that socket, or (port not 0) to a port of this machine, such as one that takes TLS. NULL: that cannot be. Tests have
+ * proxy_start (server.h). */
+struct proxy *proxy_open(const char *folder, const char *socket, int port);
 /* Cuts all connections. Before server_stop. */
 void proxy_stop(struct proxy *p);
 const char *proxy_url(const struct proxy *p);     /* unix:///... */

@@ -23,6 +23,7 @@
 
 #include "core/clock.h"
 #include "tests/clock_shift.h"
+#include "tests/proxy.h"
 
 #define START_S 20 /* a machine that is busy with other tests */
 #define WORDS_MAX 64
@@ -295,4 +296,18 @@ long long server_number(struct server *s, const char *word, ...)
         fail_msg("%s: %s is no number", word, text);
     free(text);
     return number;
+}
+
+struct proxy *proxy_start_to(const struct server *s, int port)
+{
+    struct proxy *p = proxy_open(s->folder, s->socket, port);
+
+    if (!p)
+        fail_msg("a proxy cannot be started: %s", strerror(errno));
+    return p;
+}
+
+struct proxy *proxy_start(const struct server *s)
+{
+    return proxy_start_to(s, 0);
 }

@@ -32,6 +32,10 @@ void server_kill(struct server *s);
 void server_restart(struct server *s);
 void server_stop(struct server *s);
 
+/* A proxy before it (proxy.h), in its folder; of the second one before a port of this machine. */
+struct proxy *proxy_start(const struct server *s);
+struct proxy *proxy_start_to(const struct server *s, int port);
+
 /* One command, words separated by arguments ending with NULL; the answer as text is the caller's to free:
  * strings and numbers as they are, arrays as elements joined by "\n", nil as "(nil)", errors as "(error)
  * ...". */
