@@ -46,7 +46,7 @@ static void add(struct pool *pool, int number, int64_t slot_us)
     lease.token = (struct span){token, strlen(token)};
     lease.type = (struct span){token + strlen(token) - 2, 1};
     lease.key = lease.attrs = (struct span){"", 0};
-    task = task_new(&lease, &handler, (struct span){"", 0});
+    task = task_new(&lease, &handler, &conditions, (struct span){"", 0});
     assert_non_null(task);
     task->start_us = slot_us;
     task->early = slot_us > 0;
@@ -68,7 +68,7 @@ static int begin(struct pool *pool, int64_t now_us, struct task *begun[EXECUTORS
 
 static struct pool *pool_with(int early, int64_t first_us)
 {
-    struct pool *pool = pool_new(EXECUTORS, 0, &conditions, on_finished, NULL);
+    struct pool *pool = pool_new(EXECUTORS, 0, on_finished, NULL);
 
     assert_non_null(pool);
     for (int i = early - 1; i >= 0; i--)
@@ -112,7 +112,7 @@ static void test_early_jobs_are_recalled(void **state)
 
     (void)state;
     task_list_init(&back);
-    pool_recall(pool, NULL, &back);
+    pool_recall(pool, &conditions, NULL, &back);
     assert_int_equal(back.count, 4);
     second = back.head->next;
     for (struct task *task = back.head; task; task = task->next) {
@@ -120,12 +120,12 @@ static void test_early_jobs_are_recalled(void **state)
         task->early = true;
     }
     pool_add(pool, &back);
-    pool_recall(pool, second, &back);
+    pool_recall(pool, &conditions, second, &back);
     assert_int_equal(back.count, 1);
     assert_ptr_equal(back.head, second);
     assert_int_equal(pool_load(pool).early, 3);
     assert_int_equal(pool_load(pool).queued, 3);
-    pool_withdraw(pool, &back, true);
+    pool_withdraw_all(pool, NULL, &back);
     assert_int_equal(back.count, 4);
     task_list_free(&back);
     pool_free(pool);

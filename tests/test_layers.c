@@ -56,7 +56,8 @@ static const struct folder {
     {"producer", 30},
     {"worker/way", 30},
     {"worker/parts", 31},
-    {"worker", 32},
+    {"worker/partition", 32},
+    {"worker", 33},
     {"serve", 30},
     {"cli/print", 40},
     {"cli", 41},
@@ -77,7 +78,7 @@ static const struct reserved {
     const char *where[9];
 } reserved[] = {
     {"#include <ev.h>",
-     {"core/redis/link.c", "worker/worker.h", "worker/reasons.h", "worker/ending.h", "worker/begin.h",
+     {"core/redis/link.c", "worker/parts/shared.h", "worker/parts/ending.h", "worker/partition/reasons.h",
       "worker/way/pipe_child.h", "worker/way/http.c", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c", "worker/parts/waking.c",
@@ -86,7 +87,7 @@ static const struct reserved {
      {"core/client/answer.c", "core/client/client.c", "throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
-     {"cli/document/json.h", "core/client/answer.h", "throttle/verify/verify.c", "worker/adopt.c"}},
+     {"cli/document/json.h", "core/client/answer.h", "throttle/verify/verify.c", "worker/partition/adopt.c"}},
     {"#include \"core/client/answer.h\"",
      {"core/client/answer.c", "core/client/pages.h", "queue/", "cli/document/document.h"}},
     {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},

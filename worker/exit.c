@@ -23,7 +23,7 @@ static void log_exit(void)
     int jobs = 0;
 
     for (struct weir_worker *w = running; w; w = w->at_exit.next) {
-        struct pool_load load = pool_load(w->pool);
+        struct pool_load load = pool_load(w->common.pool);
 
         jobs += load.running + load.queued;
     }
@@ -40,73 +40,79 @@ static void log_exit(void)
 
 /* ---- On the worker's thread */
 
-static void settle_culprit(struct weir_worker *w)
+static void settle_culprit(struct partition *p)
 {
     struct task *task;
 
-    if (!culprit || culprit->handler->host.worker != w || !(task = task_copy(culprit)))
+    if (!culprit || culprit->conditions != &p->conditions || !(task = task_copy(culprit)))
         return;
     task_finish(task, END_INTERRUPTED, -1, "it ended the process of its worker");
-    worker_finished(w, task);
+    task_finished(task);
 }
 
-static int settle_all(struct weir_worker *w, struct redis *redis, struct args *a, struct error *e)
+static int settle_all(struct partition *p, struct redis *redis, struct args *a, struct error *e)
 {
     struct redisReply *reply;
     int rc = 0;
 
-    worker_settle_again(w); /* what is on its way, too */
-    while (rc == 0 && worker_write_settle(w, a)) {
+    partition_settle_again(p); /* what is on its way, too */
+    while (rc == 0 && partition_write_settle(p, a)) {
         if ((rc = redis_call(redis, a, &reply, NULL, e)) == 0)
             freeReplyObject(reply);
-        worker_settled(w);
+        partition_settled(p);
     }
     return rc;
 }
 
-static int leave(struct weir_worker *w, struct redis *redis, struct args *a, struct error *e)
+static int leave(struct partition *p, struct redis *redis, struct args *a, struct error *e)
 {
     struct redisReply *reply;
     struct adopt adopt = {0};
     int rc;
 
     do {
-        worker_write_leave(w, a);
+        partition_write_leave(p, a);
         if ((rc = redis_call(redis, a, &reply, NULL, e)) != 0)
             break;
-        rc = adopt_reply(reply, w->options.queue_count, &adopt, e);
+        rc = adopt_reply(reply, p->worker->options.queue_count, &adopt, e);
         adopt_free(&adopt);
         freeReplyObject(reply);
     } while (rc == 0 && adopt.left > 0);
     return rc;
 }
 
-static int give_back(struct weir_worker *w, struct error *e)
+static int give_back(struct partition *p, struct error *e)
 {
-    struct redis *redis = redis_new(&w->options.address);
+    struct redis *redis = redis_new(&p->worker->options.address);
     struct args a;
     int rc;
 
     args_init(&a);
     if (!redis)
         rc = error_set(e, WEIR_EINTERNAL, "out of memory");
-    else if ((rc = settle_all(w, redis, &a, e)) == 0)
-        rc = leave(w, redis, &a, e);
+    else if ((rc = settle_all(p, redis, &a, e)) == 0)
+        rc = leave(p, redis, &a, e);
     args_free(&a);
     redis_free(redis);
     return rc;
 }
 
-static void end_worker(struct weir_worker *w)
+static void end_partition(struct partition *p)
 {
     struct error e;
 
-    worker_collect(w);
-    settle_culprit(w);
-    if (w->session.id[0] && give_back(w, &e) != 0)
+    settle_culprit(p);
+    if (p->session.id[0] && give_back(p, &e) != 0)
         log_line(LOG_LEVEL_ERROR, "jobs could not be given back (%s); they return when their lease ends",
                  e.text);
-    trace_flush(w->trace);
+    trace_flush(p->conditions.trace);
+}
+
+static void end_worker(struct weir_worker *w)
+{
+    tasks_collect(&w->common);
+    for (int i = 0; i < w->common.partition_count; i++)
+        end_partition(w->common.partitions[i]);
     atomic_store(&w->at_exit.gone, true);
 }
 
@@ -143,7 +149,7 @@ static void on_exit_of_process(void)
         if (pthread_equal(w->at_exit.thread, pthread_self()))
             end_worker(w);
         else
-            worker_call_loop(w);
+            worker_call_loop(&w->common);
     for (struct weir_worker *w = running; w; w = w->at_exit.next)
         await_gone(w, until_us);
     log_flush();

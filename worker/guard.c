@@ -39,21 +39,27 @@ static void end_process(const struct weir_worker *w)
 {
     pthread_t thread;
 
-    pool_each(w->pool, kill_command, NULL);
+    pool_each(w->common.pool, kill_command, NULL);
     if (pthread_create(&thread, NULL, end_soon, NULL) == 0)
         log_line(
             LOG_LEVEL_ERROR,
             "the worker's loop stands still past the end of its lease of %g s, and others may run its jobs: "
             "exit 70; find what holds it, such as an asynchronous handler that blocks, or a disk",
-            (double)w->options.lease_us / 1e6);
+            (double)w->common.options.lease_us / 1e6);
     log_flush();
     _exit(-WEIR_EINTERNAL);
 }
 
-/* 0: they are given up, or none was ever taken. */
+/* Of one of its partitions. 0: it is given up, or none was ever taken. */
 static bool is_past_lease(const struct weir_worker *w)
 {
-    return atomic_load(&w->conditions.lease_end_us) != 0 && lease_is_over(&w->conditions);
+    for (int i = 0; i < w->common.partition_count; i++) {
+        const struct conditions *conditions = &w->common.partitions[i]->conditions;
+
+        if (atomic_load(&conditions->lease_end_us) != 0 && lease_is_over(conditions))
+            return true;
+    }
+    return false;
 }
 
 static void *guard_main(void *arg)
@@ -67,7 +73,7 @@ static void *guard_main(void *arg)
         ticks = atomic_load(&w->guard.ticks);
         checks = ticks == seen && is_past_lease(w) ? checks + 1 : 0;
         seen = ticks;
-        if (checks > CHECKS_MOST && pool_load(w->pool).running > 0)
+        if (checks > CHECKS_MOST && pool_load(w->common.pool).running > 0)
             end_process(w);
     }
     return NULL;

@@ -157,7 +157,7 @@ static void start_tasks(struct handler *handler)
 
         lease.attrs = span_str("");
         lease.key = (struct span){lease.token.at + lease.token.len, 0};
-        tasks[i] = task_new(&lease, handler, span_str(""));
+        tasks[i] = task_new(&lease, handler, NULL, span_str(""));
         must_hold(tasks[i] && job_read(tasks[i]->body.at, tasks[i]->body.len, &tasks[i]->view, &e) == 0);
         left++;
         handler->way->start(tasks[i]);

@@ -36,7 +36,6 @@ struct pool {
     int64_t lacking_us; /* since when tasks wait for a thread that cannot be started; 0: none do */
     bool waking;        /* a thread was called and has not come yet */
     bool stopping;
-    struct conditions *conditions;
     void (*on_finished)(void *arg);
     void *arg;
 };
@@ -197,7 +196,7 @@ static void run_one(struct pool *p, struct task *task, int seat)
     p->begun++;
     call_one(p);
     pthread_mutex_unlock(&p->lock);
-    handler_run(task, p->conditions);
+    handler_run(task);
     task->finished_us = clock_mono_us();
     pthread_mutex_lock(&p->lock);
     p->running[seat] = NULL;
@@ -230,8 +229,7 @@ static void *thread_main(void *arg)
 
 /* ---- Made and freed */
 
-struct pool *pool_new(int executors, int threads, struct conditions *conditions,
-                      void (*on_finished)(void *arg), void *arg)
+struct pool *pool_new(int executors, int threads, void (*on_finished)(void *arg), void *arg)
 {
     struct pool *p = calloc(1, sizeof *p);
 
@@ -255,7 +253,6 @@ struct pool *pool_new(int executors, int threads, struct conditions *conditions,
     task_list_init(&p->finished);
     p->executors = executors;
     p->threads_most = threads;
-    p->conditions = conditions;
     p->on_finished = on_finished;
     p->arg = arg;
     return p;
@@ -349,7 +346,7 @@ int64_t pool_draw_near(struct pool *p, int64_t now_us, struct task_list *crowded
     return next_us;
 }
 
-void pool_recall(struct pool *p, struct task *only, struct task_list *tasks)
+void pool_recall(struct pool *p, const struct conditions *of, struct task *only, struct task_list *tasks)
 {
     struct task_list kept;
     struct task *task;
@@ -357,7 +354,7 @@ void pool_recall(struct pool *p, struct task *only, struct task_list *tasks)
     task_list_init(&kept);
     pthread_mutex_lock(&p->lock);
     while ((task = task_list_pop(&p->early))) {
-        bool stays = only && task != only;
+        bool stays = task->conditions != of || (only && task != only);
 
         task->early = stays;
         if (stays)
@@ -444,19 +441,43 @@ static void withdraw_prefetched(struct line *line, struct task_list *tasks, int 
     task_list_append(&line->prefetched, &kept);
 }
 
-void pool_withdraw(struct pool *p, struct task_list *tasks, bool all)
+void pool_withdraw(struct pool *p, struct task_list *tasks)
 {
     int stay;
 
     pthread_mutex_lock(&p->lock);
-    if (all) {
-        task_list_append(tasks, &p->thread.timed);
-        task_list_append(tasks, &p->loop.timed);
-        task_list_append(tasks, &p->early);
-    }
-    stay = all ? 0 : free_for_prefetched(p);
+    stay = free_for_prefetched(p);
     withdraw_prefetched(&p->thread, tasks, &stay);
     withdraw_prefetched(&p->loop, tasks, &stay);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Those of other partitions stay, in their order; by_time: the list is linked both ways. */
+static void withdraw_of(struct task_list *from, bool by_time, const struct conditions *of,
+                        struct task_list *tasks)
+{
+    struct task_list kept;
+    struct task *task;
+
+    task_list_init(&kept);
+    while ((task = task_list_pop(from)))
+        if (!of || task->conditions == of)
+            task_list_push(tasks, task);
+        else if (by_time)
+            insert_by_time(&kept, last_of(&kept), task);
+        else
+            task_list_push(&kept, task);
+    task_list_append(from, &kept);
+}
+
+void pool_withdraw_all(struct pool *p, const struct conditions *of, struct task_list *tasks)
+{
+    pthread_mutex_lock(&p->lock);
+    withdraw_of(&p->thread.timed, false, of, tasks);
+    withdraw_of(&p->loop.timed, true, of, tasks);
+    withdraw_of(&p->early, true, of, tasks);
+    withdraw_of(&p->thread.prefetched, false, of, tasks);
+    withdraw_of(&p->loop.prefetched, false, of, tasks);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -22,8 +22,7 @@ struct pool;
 /* on_finished(arg) is called on a thread when the list of finished tasks is no longer empty, and when a
  * thread has left its executor while tasks wait for the loop. threads: how many to run at most. NULL: out of
  * memory. */
-struct pool *pool_new(int executors, int threads, struct conditions *conditions,
-                      void (*on_finished)(void *arg), void *arg);
+struct pool *pool_new(int executors, int threads, void (*on_finished)(void *arg), void *arg);
 /* Waits for threads to end their tasks; starts none any more. */
 void pool_stop(struct pool *pool);
 /* After pool_stop. Frees all tasks. */
@@ -33,8 +32,8 @@ void pool_add(struct pool *pool, struct task_list *tasks);
 /* Early tasks whose time has come near hold an executor from now on; those for which none is idle are handed
  * over. Returns when to call it again; INT64_MAX: no task is early. */
 int64_t pool_draw_near(struct pool *pool, int64_t now_us, struct task_list *crowded);
-/* Takes back those that are early: all, or that one. */
-void pool_recall(struct pool *pool, struct task *only, struct task_list *tasks);
+/* Takes back those of a partition that are early: all, or that one. */
+void pool_recall(struct pool *pool, const struct conditions *of, struct task *only, struct task_list *tasks);
 /* Begins the next task of the loop whose time has come, by taking an executor for it. NULL: there is none;
  * *next_us is then the start time of the next one, INT64_MAX: none waits for its time. */
 struct task *pool_begin(struct pool *pool, int64_t now_us, int64_t *next_us);
@@ -45,9 +44,10 @@ void pool_end(struct pool *pool, struct task *task);
 void pool_reserve(struct pool *pool, int executors);
 /* Hands over what has finished. */
 void pool_collect(struct pool *pool, struct task_list *finished);
-/* Takes back tasks that have not begun: those beyond the executors that are free for them, or (all) every
- * one. */
-void pool_withdraw(struct pool *pool, struct task_list *tasks, bool all);
+/* Takes back tasks that have not begun: those beyond the executors that are free for them; or every one, of a
+ * partition (NULL: of all). */
+void pool_withdraw(struct pool *pool, struct task_list *tasks);
+void pool_withdraw_all(struct pool *pool, const struct conditions *of, struct task_list *tasks);
 /* To be called now and then: a thread that could not be started is tried again, and tasks that have waited
  * for it too long are handed over. */
 void pool_retry(struct pool *pool, int64_t now_us, struct task_list *tasks);

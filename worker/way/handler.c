@@ -171,11 +171,11 @@ static bool is_readable(struct task *task)
 }
 
 /* Its slot is over? Then it takes another one: this one is past, and others have begun since. */
-static bool is_late(const struct task *task, struct conditions *conditions)
+static bool is_late(const struct task *task)
 {
     if (!task->late_us || clock_mono_us() <= task->late_us)
         return false;
-    atomic_fetch_add(&conditions->late, 1);
+    atomic_fetch_add(&task->conditions->late, 1);
     return true;
 }
 
@@ -185,12 +185,13 @@ int handler_take_late(struct conditions *conditions)
 }
 
 /* Is it to be run, now? Its time has come. */
-static bool begins(struct task *task, struct conditions *conditions)
+static bool begins(struct task *task)
 {
+    struct conditions *conditions = task->conditions;
+
     task->timeout_us = task->view.timeout_us ? task->view.timeout_us : task->handler->timeout_us;
     atomic_store(&task->begun_us, clock_mono_us());
-    if (atomic_load(&task->asked) != ASKED_NOTHING || lease_is_over(conditions) ||
-        is_late(task, conditions)) {
+    if (atomic_load(&task->asked) != ASKED_NOTHING || lease_is_over(conditions) || is_late(task)) {
         atomic_store(&task->begun_us, 0);
         task_finish(task, END_BACK, 0, NULL);
         return false;
@@ -207,24 +208,24 @@ struct task *handler_current(void)
     return current;
 }
 
-void handler_run(struct task *task, struct conditions *conditions)
+void handler_run(struct task *task)
 {
     if (!is_readable(task))
         return;
     if (task->start_us > 0)
         clock_sleep_until(task->start_us);
-    if (!begins(task, conditions))
+    if (!begins(task))
         return;
     current = task;
     task->handler->way->run(task);
     current = NULL;
-    if (conditions->trace)
-        trace_end(conditions->trace, task, &task->view);
+    if (task->conditions->trace)
+        trace_end(task->conditions->trace, task, &task->view);
 }
 
-void handler_start(struct task *task, struct conditions *conditions)
+void handler_start(struct task *task)
 {
-    if (!is_readable(task) || !begins(task, conditions)) {
+    if (!is_readable(task) || !begins(task)) {
         task_ended(task);
         return;
     }

@@ -8,11 +8,14 @@
 #include "worker/way/task.h"
 
 struct ev_loop;
+struct partition;
+struct worker;
 struct trace;
 struct way;
 
-/* What all tasks of a worker run under. */
+/* What all tasks of a partition run under. */
 struct conditions {
+    struct partition *partition;
     struct trace *trace;          /* NULL: none is written */
     _Atomic int64_t lease_end_us; /* by clock_boot_us(): from then on the jobs may be others'; 0: they are */
     _Atomic int late;             /* jobs that came too late for their slots, not yet logged */
@@ -28,9 +31,9 @@ struct way_host {
     struct ev_loop *loop;
     int executors;
     int64_t kill_after_us; /* from TERM to KILL */
-    struct weir_worker *worker;
-    void (*on_ended)(struct task *task);            /* of task_ended; on any thread */
-    void (*on_serving)(struct weir_worker *worker); /* the type serves jobs again */
+    struct worker *worker;
+    void (*on_ended)(struct task *task);  /* of task_ended; on any thread */
+    void (*on_serving)(struct worker *w); /* the type serves jobs again */
 };
 
 struct handler {
@@ -63,10 +66,10 @@ char **command_split(const char *type, const char *command, struct error *e);
 void command_free(char **argv);
 
 /* Runs a task on the calling thread until it has ended, by task_finish. */
-void handler_run(struct task *task, struct conditions *conditions);
+void handler_run(struct task *task);
 /* The task whose handler runs on the calling thread; NULL: none. */
 struct task *handler_current(void);
 /* Begins a task on the loop, at its start time. */
-void handler_start(struct task *task, struct conditions *conditions);
+void handler_start(struct task *task);
 
 #endif

@@ -22,7 +22,8 @@ static struct span copy(struct span text, char **at)
     return copied;
 }
 
-struct task *task_new(const struct lease *lease, struct handler *handler, struct span limits)
+struct task *task_new(const struct lease *lease, struct handler *handler, struct conditions *conditions,
+                      struct span limits)
 {
     struct span batch = lease_attr(lease->attrs, 'b');
     size_t size = sizeof(struct task) + lease->token.len + lease->body.len + limits.len +
@@ -34,6 +35,7 @@ struct task *task_new(const struct lease *lease, struct handler *handler, struct
         return NULL;
     *task = (struct task){
         .handler = handler,
+        .conditions = conditions,
         .size = size,
         .cost = lease->cost,
         .slot_us = lease->slot_us,
@@ -61,6 +63,7 @@ struct task *task_copy(const struct task *task)
         return NULL;
     *again = (struct task){
         .handler = task->handler,
+        .conditions = task->conditions,
         .size = task->size,
         .cost = task->cost,
         .slot_us = task->slot_us,

@@ -12,6 +12,7 @@
 #include "queue/turn/turn.h"
 #include "weir.h"
 
+struct conditions;
 struct handler;
 
 enum task_end {
@@ -36,11 +37,12 @@ enum task_asked {
 struct task {
     struct task *next, *prev; /* prev: in lists of the pool that are linked both ways */
     struct handler *handler;
-    size_t size;             /* of all of it */
-    struct span token, body; /* in bytes; NUL-terminated */
-    struct span key;         /* the lane's, part of token */
-    struct span batch;       /* empty: none */
-    const char *limits;      /* of the type, as claim gave them, for the trace; "": none, or no trace */
+    struct conditions *conditions; /* of its partition */
+    size_t size;                   /* of all of it */
+    struct span token, body;       /* in bytes; NUL-terminated */
+    struct span key;               /* the lane's, part of token */
+    struct span batch;             /* empty: none */
+    const char *limits;            /* of the type, as claim gave them, for the trace; "": none, or no trace */
     int64_t cost;
     int64_t slot_us;                      /* by Redis's clock, 0: no gate */
     int64_t ahead_us, good_us;            /* so long before it it was granted; so long is it good */
@@ -70,7 +72,8 @@ struct task {
 };
 
 /* Copies what it needs of the lease. NULL: out of memory. */
-struct task *task_new(const struct lease *lease, struct handler *handler, struct span limits);
+struct task *task_new(const struct lease *lease, struct handler *handler, struct conditions *conditions,
+                      struct span limits);
 /* The same lease once more, as if it had not been run. NULL: out of memory. */
 struct task *task_copy(const struct task *task);
 void task_free(struct task *task);

@@ -1,0 +1,222 @@
+/* Joining: a worker registers with Redis, under a new id after each connect, and adopts what it had under its
+ * old one. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log/log.h"
+#include "core/script/script.h"
+#include "worker/partition/partition.h"
+
+/* The workers that are equal to Redis: same queues, same types. FNV-1a over their names, in any order. */
+static void make_group(struct partition *p)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < p->worker->options.queue_count + p->worker->handlers.count; i++) {
+        bool queue = i < p->worker->options.queue_count;
+        uint64_t hash = queue ? 0xcbf29ce484222325u : 0x84222325cbf29ce4u;
+
+        for (const char *c = queue ? p->worker->options.queues[i]
+                                   : p->worker->handlers.types[i - p->worker->options.queue_count];
+             *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+        sum += hash;
+    }
+    snprintf(p->adoption.group, sizeof p->adoption.group, "%016" PRIx64, sum);
+}
+
+static int make_info(struct partition *p, struct error *e)
+{
+    char host[256] = "", *text;
+    json_t *queues = json_array(), *types = json_array(), *info;
+
+    gethostname(host, sizeof host - 1);
+    for (int i = 0; i < p->worker->options.queue_count; i++)
+        json_array_append_new(queues, json_string(p->worker->options.queues[i]));
+    for (int i = 0; i < p->worker->handlers.count; i++)
+        json_array_append_new(types, json_string(p->worker->handlers.types[i]));
+    info = json_pack("{s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o}", "host", host, "pid", (int)getpid(),
+                     "executors", p->worker->options.executors, "lease",
+                     (double)p->worker->options.lease_us / 1e6, "library", script_digest, "version",
+                     WEIR_VERSION, "format", script_format, "queues", queues, "types", types);
+    text = info ? json_dumps(info, JSON_COMPACT) : NULL;
+    json_decref(info);
+    p->adoption.info = text;
+    return text ? 0 : error_set(e, WEIR_EINTERNAL, "worker: out of memory");
+}
+
+void partition_free_adoption(struct partition *p)
+{
+    free(p->adoption.info);
+}
+
+int partition_describe(struct partition *p, struct error *e)
+{
+    make_group(p);
+    return make_info(p, e);
+}
+
+struct lost {
+    const struct adopt *adopt;
+    int count;
+};
+
+static void mark_lost(struct task *task, void *arg)
+{
+    struct lost *lost = arg;
+
+    for (size_t i = 0; i < lost->adopt->lost_count; i++) {
+        const struct span *token = &lost->adopt->lost[i];
+
+        if (token->len == task->token.len && memcmp(token->at, task->token.at, token->len) == 0) {
+            atomic_store(&task->asked, ASKED_LOST);
+            lost->count++;
+        }
+    }
+}
+
+static void log_lost(struct partition *p, const struct lost *lost)
+{
+    if (partition_hear_data(p, lost->adopt))
+        log_line(LOG_LEVEL_WARN,
+                 "Redis has lost all of Weir's data: jobs (%d of them run here), schedules, batches and "
+                 "unique locks; enqueue and schedule again what is missing. This worker knows %zu limits and "
+                 "types, which it writes again",
+                 lost->count, p->limits.known.records.count);
+    else if (lost->count > 0)
+        log_line(LOG_LEVEL_WARN,
+                 "%d jobs that run here were given to others while this worker was away, or Redis has lost "
+                 "them",
+                 lost->count);
+}
+
+/* To a trace: the leases were over by now, or, as far as this worker knows, before. */
+static void trace_lost(struct partition *p)
+{
+    int64_t end_us = atomic_load(&p->conditions.lease_end_us), now_us = clock_boot_us();
+
+    trace_lapsed(p->conditions.trace, end_us < now_us ? end_us : now_us);
+}
+
+static void adopt_rest(struct partition *p);
+
+static void on_adopted(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    int64_t now = clock_mono_us();
+    struct adopt adopt;
+    struct lost lost = {&adopt, 0};
+    struct error e;
+
+    partition_answered(p);
+    if (!reply)
+        return;
+    if (adopt_reply(reply, p->worker->options.queue_count, &adopt, &e) != 0) {
+        if (partition_is_hopeless(p, &e))
+            return;
+        partition_refused(p, &e);
+    } else {
+        partition_hear_clock(p, adopt.now_us);
+        pool_each(p->worker->pool, mark_lost, &lost);
+        partition_connection_is_back(p);
+        log_lost(p, &lost);
+        if (lost.count > 0) {
+            trace_lost(p);
+            partition_end_lost(p);
+        }
+        if (adopt.left > 0) {
+            adopt_free(&adopt);
+            adopt_rest(p);
+            return;
+        }
+        partition_registered(p, p->adoption.next_id, now);
+        p->adoption.next_id[0] = '\0';
+        waking_name(p->waking, &adopt);
+        partition_limits_are_old(p);
+        partition_lose_duty(p);
+        partition_match_soon(p);
+        partition_resume(p);
+        partition_claim_soon(p, true);
+    }
+    adopt_free(&adopt);
+}
+
+static void add_token(struct task *task, void *arg)
+{
+    if (atomic_load(&task->asked) != ASKED_LOST)
+        settle_token(arg, task->token);
+}
+
+/* The request, without the jobs that run. */
+static void ask_adopt(struct partition *p, struct args *a)
+{
+    struct adopt_call call = {.worker = p->adoption.next_id,
+                              .old_worker = p->session.id,
+                              .group = p->adoption.group,
+                              .lease_us = p->worker->options.lease_us,
+                              .info = p->adoption.info,
+                              .birth = p->session.birth,
+                              .seen_us = p->session.seen_us,
+                              .queues = {p->worker->options.queues, p->worker->options.queue_count}};
+
+    args_init(a);
+    partition_begin_requests(p, clock_mono_us());
+    partition_is_renewing(p);
+    adopt_request(a, p->prefix, -1, &call);
+}
+
+static void adopt_rest(struct partition *p)
+{
+    struct args a;
+
+    ask_adopt(p, &a);
+    partition_send(p, &a, on_adopted);
+    args_free(&a);
+}
+
+/* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
+ * knows which of the two ids holds the leases. */
+void partition_adopt(struct partition *p)
+{
+    struct args a;
+
+    if (!p->adoption.next_id[0]) { /* a repeated adopt keeps its id */
+        char random[17];
+
+        job_make_id(random);
+        snprintf(p->adoption.next_id, sizeof p->adoption.next_id, "w%s", random);
+    }
+    partition_is_registering(p);
+    ask_adopt(p, &a);
+    pool_each(p->worker->pool, add_token, &a);
+    for (struct task *task = p->settling.finished.head; task; task = task->next)
+        add_token(task, &a);
+    partition_send(p, &a, on_adopted);
+    args_free(&a);
+}
+
+/* A connection alone is not enough: a full Redis without its functions is down again at the first call. */
+static void on_up(void *arg)
+{
+    struct partition *p = arg;
+
+    partition_check_rights(p);
+    partition_wake(p);
+}
+
+static void on_down(void *arg, const struct error *why)
+{
+    struct partition *p = arg;
+
+    partition_unregister(p);
+    if (!partition_is_hopeless(p, why))
+        partition_connection_lost(p, why);
+}
+
+const struct link_events partition_link_events = {.on_up = on_up, .on_down = on_down};

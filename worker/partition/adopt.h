@@ -1,0 +1,22 @@
+/* Joining: registers the worker with Redis. */
+#ifndef WORKER_PARTITION_ADOPT_H
+#define WORKER_PARTITION_ADOPT_H
+
+#include "core/redis/link.h"
+#include "worker/partition/session.h"
+
+struct partition;
+
+struct adoption {
+    char next_id[WORKER_ID_SIZE]; /* asked for; "": none is */
+    char group[24];               /* of workers with the same queues and types */
+    char *info;                   /* what others may know of this worker, JSON */
+};
+
+/* Writes group and info, when queues and types are known. */
+WEIR_CHECKED int partition_describe(struct partition *p, struct error *e);
+void partition_free_adoption(struct partition *p);
+void partition_adopt(struct partition *p);
+extern const struct link_events partition_link_events;
+
+#endif

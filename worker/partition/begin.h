@@ -1,0 +1,21 @@
+/* Tasks of the loop begin at their start time. */
+#ifndef WORKER_PARTITION_BEGIN_H
+#define WORKER_PARTITION_BEGIN_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+
+struct worker;
+struct task;
+
+WEIR_CHECKED int begin_open(struct worker *w, struct error *e);
+void begin_close(struct worker *w);
+/* When early tasks are to be drawn near next, NEVER: there are none. Before begin_tasks. */
+void begin_near(struct worker *w, int64_t near_us);
+/* Begins the tasks of the loop whose time has come, and sets the timer to the next one. */
+void begin_tasks(struct worker *w);
+/* A task of the loop has ended; on any thread. */
+void begin_task_ended(struct task *task);
+
+#endif

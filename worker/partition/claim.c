@@ -1,0 +1,349 @@
+/* Claiming: how many jobs there is room for, when to ask for them, and what the answer means. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log/log.h"
+#include "core/random.h"
+#include "throttle/gate.h"
+#include "worker/partition/partition.h"
+
+/* With more to take than executors: how long to wait for half of them to be free. */
+#define HUNGRY_US (MS / 2)
+#define POLL_US (1500 * MS)      /* hints may be lost: a worker off duty claims at least that often, */
+#define POLL_LEAST_US (100 * MS) /* one on duty, or its second, not more often without a reason */
+/* The worker on duty claims so often from a queue that nobody watches; of more than UNWATCHED queues from each
+ * less often, so that it costs Redis one to two percent at most. */
+#define UNWATCHED_US (400 * MS)
+#define UNWATCHED 1000
+#define MARK_US (1000 * MS)     /* how often the rates are marked */
+#define READ_BYTES (512 * 1024) /* of bodies, in one claim */
+#define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
+#define EARLY_US (50 * MS)      /* how far ahead slots are granted to early jobs, */
+#define EARLY_LEAD_US                                                                                        \
+    (5 * MS / 2) /* by a worker that is no farther away: one that goes back finds another in time */
+
+static int at_most(int n, int most)
+{
+    return n < most ? n : most;
+}
+
+static int at_least(int n, int least)
+{
+    return n > least ? n : least;
+}
+
+/* ---- The answer */
+
+static bool same(struct span a, struct span b)
+{
+    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
+}
+
+/* The limits of a type, for the trace. */
+static struct span limits_of(const struct claim *claim, struct span type)
+{
+    for (size_t i = 0; i + 1 < claim->limit_count; i += 2)
+        if (same(claim->limits[i], type))
+            return claim->limits[i + 1];
+    return (struct span){"", 0};
+}
+
+/* A job that begins later than that after its slot would begin among those of later slots. */
+static int64_t slot_life(struct partition *p)
+{
+    int64_t two_trips = 2 * distance_trip(&p->requests.distance);
+
+    return two_trips > LATE_US ? two_trips : LATE_US;
+}
+
+/* The tasks of a claim, in its order. */
+static int make_tasks(struct partition *p, const struct claim *claim, int64_t offset_us,
+                      struct task_list *tasks)
+{
+    struct handler *handler = NULL;
+    struct span type = {"", 0}, limits = {"", 0};
+    bool early = false;
+
+    for (size_t i = 0; i < claim->lease_count; i++) {
+        const struct lease *lease = &claim->leases[i];
+        struct task *task;
+
+        if (!same(lease->type, type)) {
+            type = lease->type;
+            handler = handlers_find(&p->worker->handlers, type);
+            if (p->conditions.trace)
+                limits = limits_of(claim, type);
+        }
+        if (!(task = task_new(lease, handler, &p->conditions, limits)))
+            return -1;
+        if (lease->slot_us > claim->now_us)
+            task->start_us = lease->slot_us + offset_us;
+        if (lease->slot_us) {
+            task->ahead_us = lease->slot_us > claim->now_us ? lease->slot_us - claim->now_us : 0;
+            task->good_us = slot_life(p);
+            task->late_us = lease->slot_us + offset_us + task->good_us;
+        }
+        task->early = task->ahead_us > p->claims.early_us;
+        early |= task->early;
+        task_leased(task);
+        p->claims.body_bytes += 0.01 * ((double)lease->body.len - p->claims.body_bytes);
+        task_list_push(tasks, task);
+    }
+    if (early)
+        waking_listen(p->waking);
+    return 0;
+}
+
+/* Each name once; not of types of our own, which only rest. */
+static void log_waiting(struct partition *p)
+{
+    for (size_t i = 0; i < p->claims.last.held_count; i++)
+        if (!handlers_find(&p->worker->handlers, p->claims.last.held[i]))
+            log_once(&p->worker->logged, LOG_LEVEL_WARN,
+                     "jobs of type %.*s wait for a worker that has a handler for it",
+                     (int)p->claims.last.held[i].len, p->claims.last.held[i].at);
+    for (size_t i = 0; i < p->claims.last.broken_count; i++)
+        log_once(&p->worker->logged, LOG_LEVEL_WARN,
+                 "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set",
+                 (int)p->claims.last.broken[i].len, p->claims.last.broken[i].at);
+    for (size_t i = 0; i < p->claims.last.fault_count; i++)
+        log_once(&p->worker->logged, LOG_LEVEL_WARN,
+                 "%.*s: what needs it stands still; run weir doctor --repair",
+                 (int)p->claims.last.faults[i].len, p->claims.last.faults[i].at);
+}
+
+/* What a claim says holds for the queues that it named. Off duty, when something is due is for another; who
+ * takes the duty claims from all. */
+static void hear_wide(struct partition *p, int64_t now)
+{
+    bool on_duty = p->claims.last.duty_until_us != 0;
+
+    wide_hear(p->wide,
+              &(struct wide_answer){&p->claims.last, p->claims.free, on_duty ? p->claims.next_us : 0, now});
+    if (on_duty && !p->claims.duty_until_redis_us) {
+        wide_claim_all(p->wide);
+        wide_hold_all(p->wide);
+    }
+    p->claims.more = wide_due(p->wide) <= now;
+    if (on_duty)
+        p->claims.next_us = wide_due(p->wide) < NEVER ? wide_due(p->wide) : 0;
+}
+
+static void on_claimed(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    int64_t offset_us, now = clock_mono_us();
+    struct task_list tasks;
+    struct error e;
+
+    task_list_init(&tasks);
+    if (!reply) {
+        partition_reserve_none(p);
+        partition_answered(p); /* what it leased under this id is handed back when the next id is adopted */
+        return;
+    }
+    if (claim_reply(reply, &p->claims.last, &e) != 0) {
+        partition_reserve_none(p);
+        wide_hold_all(p->wide);
+        partition_refused(p, &e);
+        partition_answered(p);
+        return;
+    }
+    partition_hear_due(p, p->claims.last.now_us, p->claims.last.later_us);
+    offset_us = distance_offset(&p->requests.distance);
+    if (make_tasks(p, &p->claims.last, offset_us, &tasks) != 0)
+        link_drop(p->link, "out of memory"); /* the next adopt hands back what did not fit */
+    partition_accepted(p);
+    p->claims.more = p->claims.last.more;
+    p->claims.starved = p->claims.last.starved;
+    alone_hear(p, &p->claims.last, now);
+    p->claims.next_us = partition_local_time(p, p->claims.last.next_us);
+    if (p->claims.next_us)
+        p->claims.next_us -= partition_lead_time(p);
+    if (p->wide)
+        hear_wide(p, now);
+    p->claims.more_us = p->claims.more ? now : 0;
+    if (p->claims.last.lease_count > 0 || p->claims.last.duty_until_us > p->claims.duty_until_redis_us)
+        partition_seen(p, p->claims.last.now_us);
+    p->claims.duty_until_redis_us = p->claims.last.duty_until_us;
+    p->claims.duty_until_us = partition_local_time(p, p->claims.last.duty_until_us);
+    p->claims.second_us = partition_local_time(p, p->claims.last.look_us);
+    waking_pause(p->waking, p->claims.last.paused, p->claims.last.paused_count);
+    log_waiting(p);
+    if (p->worker->stop.since_us || p->leaving || !p->session.registered || lease_is_over(&p->conditions))
+        tasks_give_back(&tasks); /* on its way out, or back from an absence that cost it its leases */
+    else if (tasks.head)
+        pool_add(p->worker->pool, &tasks);
+    partition_adapt_reserve(p, p->claims.starved, now);
+    partition_wake(p); /* tasks of the loop can begin */
+    partition_answered(p);
+}
+
+/* ---- The question */
+
+void partition_open_claims(struct partition *p)
+{
+    for (int i = 0; !p->wide && i < p->worker->options.queue_count; i++) {
+        p->claims.queues[i] = p->worker->options.queues[i];
+        p->claims.weights[i] = p->worker->options.weights[i];
+    }
+}
+
+void partition_free_claims(struct partition *p)
+{
+    claim_free(&p->claims.last);
+}
+
+struct names partition_queues(const struct partition *p)
+{
+    return (struct names){(const char *const *)p->claims.queues,
+                          p->wide ? 0 : p->worker->options.queue_count};
+}
+
+/* Queues by weight: at each turn another order, in which a queue comes first as often as its weight says. */
+static void shuffle_queues(struct partition *p)
+{
+    for (int first = 0; first < p->worker->options.queue_count - 1; first++) {
+        int sum = 0, at = first;
+
+        for (int i = first; i < p->worker->options.queue_count; i++)
+            sum += p->claims.weights[i];
+        for (double draw = random_fraction() * sum;
+             at < p->worker->options.queue_count - 1 && (draw -= p->claims.weights[at]) >= 0;)
+            at++;
+        const char *name = p->claims.queues[at];
+        int weight = p->claims.weights[at];
+
+        p->claims.queues[at] = p->claims.queues[first];
+        p->claims.weights[at] = p->claims.weights[first];
+        p->claims.queues[first] = name;
+        p->claims.weights[first] = weight;
+    }
+}
+
+void partition_lose_duty(struct partition *p)
+{
+    p->claims.duty_until_us = p->claims.duty_until_redis_us = p->claims.second_us = 0;
+}
+
+/* The types whose jobs may come now. */
+static struct names awake_types(struct partition *p)
+{
+    struct names types = {p->worker->handlers.awake, 0};
+
+    for (int i = 0; i < p->worker->handlers.count; i++)
+        if (!p->worker->handlers.at[i].rests)
+            p->worker->handlers.awake[types.count++] = p->worker->handlers.types[i];
+    return types;
+}
+
+/* How far ahead slots may be granted, and to how many jobs farther than to a near worker; the other executors are
+ * for who needs no slot. At least until the claim after this one can be there. A worker on duty, with executors to
+ * spare, takes more slots at once, which saves claims: jobs that wait longer than others would are early. */
+static void look_ahead(struct partition *p, struct room room, struct claim_call *call)
+{
+    int64_t lead_us = partition_lead_time(p), ahead_us = GATE_AHEAD_US + lead_us;
+
+    call->ahead_us = ahead_us < GATE_AHEAD_MOST_US ? ahead_us : GATE_AHEAD_MOST_US;
+    call->far = at_least(room.free - at_least(p->worker->options.executors / 4, 1) - room.early, 0);
+    call->early = p->claims.duty_until_us && lead_us <= EARLY_LEAD_US && room.early_more > 0;
+    p->claims.early_us = call->early ? ahead_us : INT64_MAX;
+    if (!call->early)
+        return;
+    call->ahead_us = EARLY_US;
+    if (lead_us == 0 || call->far < room.early_more)
+        call->far = room.early_more;
+}
+
+static int64_t unwatched_time(const struct partition *p)
+{
+    int queues = wide_count(p->wide);
+
+    return queues > UNWATCHED ? UNWATCHED_US * queues / UNWATCHED : UNWATCHED_US;
+}
+
+/* A worker that is to run a job alone stays with the queues in which that was found. */
+static void pick_queues(struct partition *p, struct claim_call *call, int64_t now)
+{
+    int64_t stale_us = now - (p->claims.duty_until_us ? unwatched_time(p) : POLL_US) / 2;
+
+    if (call->held)
+        wide_hold_all(p->wide);
+    call->wide = true;
+    call->queues = p->alone.on ? wide_picked(p->wide) : wide_pick(p->wide, now, stale_us);
+    call->held = wide_take_held(p->wide);
+}
+
+void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now)
+{
+    int most = (int)fmax(1, fmin(1000, READ_BYTES / fmax(64, p->claims.body_bytes)));
+    int wanted = room.free + room.prefetch;
+    struct claim_call call = {
+        .worker = p->session.id,
+        .group = p->adoption.group,
+        .turn = ++p->claims.turn,
+        .free = room.free,
+        .prefetch = room.prefetch,
+        .chunk = at_most(at_least(wanted, 16), most),
+        .duty_until_us = p->claims.duty_until_redis_us,
+        .reserved = room.free > 0 && room.open == 0,
+        .held = partition_take_claim_reasons(p),
+        .mark = now - p->claims.mark_us >= MARK_US,
+        .alone = alone_is_wanted(p, now),
+    };
+
+    if (p->worker->options.weighted)
+        shuffle_queues(p);
+    if (p->wide)
+        pick_queues(p, &call, now);
+    else
+        call.queues = partition_queues(p);
+    look_ahead(p, room, &call);
+    p->claims.free = room.free;
+    call.types = awake_types(p);
+    call.unknown_dead = p->worker->options.unknown_dead && call.types.count == p->worker->handlers.count;
+    if (call.mark)
+        p->claims.mark_us = now;
+    p->claims.sent_us = now;
+    p->claims.more = p->claims.starved = false;
+    claim_request(a, p->prefix, -1, &call);
+    partition_send(p, a, on_claimed);
+}
+
+/* When to claim without a reason: on duty, to renew it in time. */
+static int64_t poll_time(const struct partition *p)
+{
+    int64_t at = p->claims.duty_until_us
+                     ? p->claims.sent_us + (p->claims.duty_until_us - p->claims.sent_us) / 2
+                 : p->claims.second_us ? p->claims.second_us
+                                       : NEVER;
+
+    at = at > p->claims.sent_us + POLL_LEAST_US ? at : p->claims.sent_us + POLL_LEAST_US;
+    return at < p->claims.sent_us + POLL_US ? at : p->claims.sent_us + POLL_US;
+}
+
+int64_t partition_claim_time(struct partition *p, struct room room)
+{
+    bool on_duty = p->claims.duty_until_us != 0;
+    int64_t at = poll_time(p);
+
+    if (!partition_takes_jobs(p) || room.free + room.prefetch < 1 || awake_types(p).count == 0)
+        return NEVER;
+    if (p->alone.on)
+        return alone_claim_time(p);
+    if (p->reasons.claim || (p->claims.starved && room.free > 0))
+        return 0;
+    if (p->claims.more && (room.worth_it || room.open > 0))
+        return room.worth_it ? 0 : p->claims.more_us + HUNGRY_US;
+    if ((on_duty || p->capacity.reserve > 0) && p->claims.next_us && p->claims.next_us < at)
+        at = p->claims.next_us;
+    if (on_duty && p->due.at_us && p->due.at_us < at)
+        at = p->due.at_us;
+    if (on_duty && p->wide && wide_oldest(p->wide) < at - unwatched_time(p))
+        at = wide_oldest(p->wide) + unwatched_time(p);
+    return at;
+}

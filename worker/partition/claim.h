@@ -1,0 +1,44 @@
+/* Claiming: when to ask for jobs, and what the answer means. */
+#ifndef WORKER_PARTITION_CLAIM_H
+#define WORKER_PARTITION_CLAIM_H
+
+#include "core/script/args.h"
+#include "queue/turn/turn.h"
+#include "worker/partition/room.h"
+#include "worker/parts/wide.h"
+
+struct partition;
+
+/* Times are monotonic unless they say Redis; 0: unknown, or never. */
+struct claims {
+    struct claim last;              /* the last answer */
+    bool more;                      /* there was more to take than room for it */
+    int64_t more_us;                /* when it said so */
+    bool starved;                   /* a job with a limit found no executor idle */
+    int64_t next_us;                /* when a gate opens that jobs wait for */
+    int64_t duty_until_us;          /* this worker is on duty: others leave waiting jobs to it; */
+    int64_t duty_until_redis_us;    /* the same by Redis's clock */
+    int64_t second_us;              /* it is the second, and claims then after the worker on duty */
+    int64_t sent_us;                /* when the last claim was sent */
+    int64_t mark_us;                /* when one last asked for a mark */
+    int64_t turn;                   /* how many were sent */
+    int free;                       /* executors that the last one could use */
+    int64_t early_us;               /* the jobs that it grants farther ahead are early */
+    double body_bytes;              /* of a job, as a rule */
+    const char *queues[WIDE_CLAIM]; /* the order in the next claim; of a worker that is not wide */
+    int weights[WIDE_CLAIM];        /* of these */
+};
+
+/* Before the loop runs, and after it. */
+void partition_open_claims(struct partition *p);
+void partition_free_claims(struct partition *p);
+/* All that it serves; of a worker that is not wide. */
+struct names partition_queues(const struct partition *p);
+/* When to claim: at once for a reason or with more to take, else when a gate is about to open, or too long
+ * after the last claim. */
+int64_t partition_claim_time(struct partition *p, struct room room);
+void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now);
+/* On a new connection it is not on duty. */
+void partition_lose_duty(struct partition *p);
+
+#endif

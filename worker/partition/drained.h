@@ -1,0 +1,22 @@
+/* Is anything left, of a worker that drains? */
+#ifndef WORKER_PARTITION_DRAINED_H
+#define WORKER_PARTITION_DRAINED_H
+
+#include <stdint.h>
+
+#include "queue/turn/turn.h"
+
+struct partition;
+
+struct draining {
+    struct drained sum; /* of the pages of an answer that have come */
+    int pages_left;     /* that have not */
+    int64_t logged_us;  /* when a line last said what is left */
+};
+
+/* When to ask; NEVER: it does not drain, or has something to do. */
+int64_t partition_drained_time(struct partition *p);
+/* Asks. If nothing is left, the worker leaves. */
+void partition_ask_drained(struct partition *p, struct args *a);
+
+#endif

@@ -1,0 +1,134 @@
+/* What is due: jobs with a time are promoted to their queues, and the schedules that promote names are fired by
+ * the worker that asked; the script sees to it that nobody else has.
+ *
+ * Claims say when something is due, and a worker on duty promotes then. Where no claim comes, as no executor is
+ * free or Redis refuses them, a worker asks by itself: in time if nobody was faster the last time, else now and
+ * then. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/log/log.h"
+#include "queue/schedule/schedule.h"
+#include "worker/partition/partition.h"
+
+#define PROMOTE_MOST 200
+#define DUE_US (1600 * MS)        /* who promotes asks again when it has not heard for so long what is due, */
+#define DUE_OTHERS_US (1800 * MS) /* the others after that: they take over. Idle workers claim before */
+#define LEFT_US (1000 * MS) /* a schedule that this worker must leave to others is tried again so late */
+
+void partition_hear_due(struct partition *p, int64_t redis_us, int64_t due_us)
+{
+    struct due *d = &p->due;
+
+    partition_hear_clock(p, redis_us);
+    d->at_us = partition_local_time(p, due_us);
+    if (d->at_us && d->left_us && d->at_us < d->left_us)
+        d->at_us = d->left_us;
+    d->heard_us = clock_mono_us();
+}
+
+/* Is something due, as far as is known? */
+static bool is_due(const struct partition *p, int64_t now)
+{
+    return p->due.at_us && p->due.at_us <= now;
+}
+
+/* ---- Schedules */
+
+/* What promote and the claim behind it saw is old now. */
+static void on_fired(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct error e;
+    bool fired;
+
+    if (reply && schedule_fire_reply(reply, &fired, &e) != 0) {
+        partition_refused(p, &e);
+    } else if (reply) {
+        p->due.at_us = p->due.heard_us = 0;
+        partition_claim_soon(p, false);
+    }
+    partition_answered(p);
+}
+
+static void log_left(struct partition *p, int status, const char *why)
+{
+    log_once(&p->worker->logged, LOG_LEVEL_ERROR, "%s; %s", why,
+             status == WEIR_ECONFIG ? "it is not due any more" : "its occurrences are left to other workers");
+}
+
+static void fire(struct partition *p, struct args *a, const struct due_schedule *due, int64_t now_us,
+                 struct schedule *s)
+{
+    struct schedule_plan plan;
+    struct error e;
+    int status = schedule_read(due->name, due->definition, s, &e);
+
+    if (status == 0)
+        schedule_make_plan(s, due->due_us, now_us, &plan);
+    else
+        log_left(p, status, e.text);
+    if (status == 0 || status == WEIR_ECONFIG) {
+        schedule_fire_request(a, p->prefix, -1, due->name, due->definition, due->due_us,
+                              status == 0 ? s : NULL, &plan);
+        partition_send(p, a, on_fired);
+    } else {
+        p->due.left_us = clock_mono_us() + LEFT_US;
+    }
+}
+
+static void fire_all(struct partition *p, const struct promoted *promoted)
+{
+    struct schedule *schedules;
+    struct args a;
+
+    if (promoted->due_count == 0 || !partition_takes_jobs(p) ||
+        !(schedules = calloc(promoted->due_count, sizeof *schedules)))
+        return;
+    args_init(&a);
+    for (size_t i = 0; i < promoted->due_count; i++)
+        fire(p, &a, &promoted->due[i], promoted->now_us, &schedules[i]);
+    args_free(&a);
+    for (size_t i = 0; i < promoted->due_count; i++) /* not before: a zone that is in use is not read again */
+        schedule_free(&schedules[i]);
+    free(schedules);
+}
+
+/* ---- Jobs with a time */
+
+static void on_promoted(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct promoted promoted;
+    struct error e;
+
+    if (reply && promote_reply(reply, &promoted, &e) != 0) {
+        partition_refused(p, &e);
+    } else if (reply) {
+        bool found = promoted.moved > 0 || promoted.due_count > 0;
+
+        if (found || is_due(p, clock_mono_us()))
+            p->due.promotes = found;
+        fire_all(p, &promoted);
+        partition_hear_due(p, promoted.now_us, promoted.later_us);
+        promoted_free(&promoted);
+    }
+    partition_answered(p);
+}
+
+int64_t partition_promote_time(const struct partition *p)
+{
+    const struct due *d = &p->due;
+    int64_t at = d->heard_us + (d->promotes ? DUE_US : DUE_OTHERS_US);
+
+    return d->promotes && d->at_us && d->at_us < at ? d->at_us : at;
+}
+
+void partition_promote(struct partition *p, struct args *a, int64_t now)
+{
+    if (!partition_takes_jobs(p) || (!is_due(p, now) && partition_promote_time(p) > now))
+        return;
+    promote_request(a, p->prefix, -1, PROMOTE_MOST);
+    partition_send(p, a, on_promoted);
+}

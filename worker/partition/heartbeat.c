@@ -1,0 +1,116 @@
+/* The heartbeat: four times a lease a request renews it, takes back what workers that are silent held, and
+ * forgets dead jobs beyond what is kept. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/clock.h"
+#include "core/log/log.h"
+#include "worker/partition/partition.h"
+
+#define REAP_AGAIN_US (10 * MS)   /* to the next heartbeat while one did not do all */
+#define FORGOTTEN_US (60000 * MS) /* between lines that say how many dead jobs were forgotten */
+
+/* Logged once a minute. */
+static void log_forgotten(struct partition *p, int64_t forgotten)
+{
+    struct heartbeat *h = &p->heartbeat;
+    int64_t now = clock_mono_us();
+
+    h->forgotten += forgotten;
+    if (h->forgotten == 0 || (h->forgotten_us != 0 && now - h->forgotten_us <= FORGOTTEN_US))
+        return;
+    log_line(LOG_LEVEL_WARN,
+             "reap: the %" PRId64 " oldest dead jobs were forgotten: beyond what is kept (weir dead keep)",
+             h->forgotten);
+    h->forgotten = 0;
+    h->forgotten_us = now;
+}
+
+/* What the worker was started with is not what holds: logged once, and again when that changes. */
+static void log_bound(struct partition *p, const char *option, int64_t own, int64_t kept, int64_t unit,
+                      const char *of)
+{
+    if (own != 0 && kept != 0 && own != kept)
+        log_once(&p->worker->logged, LOG_LEVEL_WARN,
+                 "--dead-%s: this worker was started with %" PRId64 "%s, and the namespace keeps %" PRId64
+                 "%s: that holds; weir dead keep --%s changes it",
+                 option, own / unit, of, kept / unit, of, option);
+}
+
+static void log_late(struct partition *p)
+{
+    int late = handler_take_late(&p->conditions);
+
+    if (late > 0)
+        log_line(
+            LOG_LEVEL_WARN,
+            "%d jobs could not start in time and take other slots: this machine, Redis or the link to it "
+            "stalled",
+            late);
+}
+
+/* Each key once. */
+static void log_wrong_keys(struct partition *p, const struct reaped *r)
+{
+    for (size_t i = 0; i < r->wrong_count; i++)
+        log_once(&p->worker->logged, LOG_LEVEL_ERROR,
+                 "reap: jobs of silent workers cannot be taken back: %.*s; somebody else writes here: rename "
+                 "or delete it (weir doctor)",
+                 (int)r->wrong[i].len, r->wrong[i].at);
+}
+
+/* Of a worker that held many jobs each heartbeat takes back some: logged with the last of them. */
+static void log_taken_back(struct partition *p, const struct reaped *r)
+{
+    p->heartbeat.taken += r->taken;
+    if (r->workers == 0)
+        return;
+    log_line(LOG_LEVEL_WARN, "reap: %" PRId64 " workers were silent for a lease; %" PRId64 " jobs taken back",
+             r->workers, p->heartbeat.taken);
+    p->heartbeat.taken = 0;
+}
+
+static void hear_reaped(struct partition *p, const struct reaped *r)
+{
+    int64_t again_us = clock_mono_us() + REAP_AGAIN_US;
+
+    partition_renewed(p);
+    partition_seen(p, r->now_us);
+    if (partition_hear_back(p, &r->back))
+        partition_limits_are_old(p);
+    log_taken_back(p, r);
+    log_forgotten(p, r->forgotten);
+    log_bound(p, "most", p->worker->options.dead_most, r->kept.most, 1, " dead jobs");
+    log_bound(p, "age", p->worker->options.dead_age_us, r->kept.age_us, 1000000, " s");
+    log_late(p);
+    log_wrong_keys(p, r);
+    if (r->left > 0 && p->session.next_beat_us > again_us)
+        partition_beat_at(p, again_us);
+}
+
+static void on_reaped(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct reaped r;
+    struct error e;
+
+    if (reply && reap_reply(reply, &r, &e) != 0)
+        partition_refused(p, &e);
+    else if (reply)
+        hear_reaped(p, &r);
+    partition_answered(p);
+}
+
+void partition_beat(struct partition *p, struct args *a, int64_t now)
+{
+    struct reap_call call = {.worker = p->session.id,
+                             .lease_us = p->worker->options.lease_us,
+                             .interrupted_most = INTERRUPTED_MOST,
+                             .dead_most = p->worker->options.dead_most,
+                             .dead_age_us = p->worker->options.dead_age_us};
+
+    partition_is_renewing(p);
+    reap_request(a, p->prefix, -1, &call);
+    partition_send(p, a, on_reaped);
+    partition_beat_at(p, now + p->worker->options.lease_us / 4);
+}

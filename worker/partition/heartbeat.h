@@ -1,0 +1,18 @@
+/* The heartbeat: renews the lease, and takes back what silent workers held. */
+#ifndef WORKER_PARTITION_HEARTBEAT_H
+#define WORKER_PARTITION_HEARTBEAT_H
+
+#include <stdint.h>
+
+#include "core/script/args.h"
+
+struct partition;
+
+struct heartbeat {
+    int64_t taken;                   /* leases, of workers of which some are left */
+    int64_t forgotten, forgotten_us; /* dead jobs, since the last line about them, and when that was */
+};
+
+void partition_beat(struct partition *p, struct args *a, int64_t now);
+
+#endif

@@ -1,0 +1,81 @@
+#include "worker/partition/leave.h"
+
+#include "worker/partition/partition.h"
+
+static void ask_to_leave(struct partition *p);
+
+/* reply NULL: Redis is away; what is still leased returns when the lease ends. */
+static void on_left(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct worker *w = p->worker;
+    struct pool_load load = pool_load(w->pool);
+    int kept = load.running + load.queued + p->settling.finished.count + p->settling.sent.count;
+    struct adopt adopt = {0};
+    struct error e = {.text = "Redis is away"}, left;
+
+    if ((!reply || adopt_reply(reply, w->options.queue_count, &adopt, &e) != 0) && kept > 0 &&
+        w->ending.error.status == 0) {
+        error_set(
+            &left, WEIR_EUNREACHABLE,
+            "worker: stopped with %d jobs that could not be given back (%.200s); they return when their "
+            "lease ends",
+            kept, e.text);
+        worker_fail(w, &left);
+    }
+    adopt_free(&adopt);
+    if (adopt.left > 0)
+        ask_to_leave(p);
+    else
+        worker_end_loop(w);
+}
+
+static void on_leave_answered(void *arg, const struct redisReply *reply)
+{
+    partition_answered(arg);
+    on_left(arg, reply);
+}
+
+void partition_write_leave(struct partition *p, struct args *a)
+{
+    const struct options *options = &p->worker->options;
+    struct adopt_call call = {.worker = "",
+                              .old_worker = p->session.id,
+                              .group = p->adoption.group,
+                              .info = "",
+                              .birth = "",
+                              .queues = {options->queues, options->queue_count}};
+
+    adopt_request(a, p->prefix, -1, &call);
+}
+
+static void ask_to_leave(struct partition *p)
+{
+    struct args a;
+
+    args_init(&a);
+    partition_write_leave(p, &a);
+    partition_send(p, &a, on_leave_answered);
+    args_free(&a);
+}
+
+void partition_leave(struct partition *p)
+{
+    if (p->leaving)
+        return;
+    p->leaving = true;
+    if (p->session.registered && link_is_up(p->link))
+        ask_to_leave(p);
+    else
+        on_left(p, NULL);
+}
+
+bool partition_leave_if_done(struct partition *p)
+{
+    const struct stop *stop = &p->worker->stop;
+    bool done = stop->forced_us ? !p->settling.finished.head : stop->since_us && partition_is_idle(p);
+
+    if (done)
+        partition_leave(p);
+    return done;
+}

@@ -1,0 +1,18 @@
+/* Leaving: nothing is left here, and Redis is told. */
+#ifndef WORKER_PARTITION_LEAVE_H
+#define WORKER_PARTITION_LEAVE_H
+
+#include <stdbool.h>
+
+#include "core/script/args.h"
+
+struct partition;
+
+/* Everything has ended or was given back: leaves Redis. The last one to leave ends the loop. */
+void partition_leave(struct partition *p);
+/* The same, if the worker stops and that is so. */
+bool partition_leave_if_done(struct partition *p);
+/* The request by which it leaves: all that is leased to it goes back. */
+void partition_write_leave(struct partition *p, struct args *a);
+
+#endif

@@ -1,0 +1,78 @@
+/* The limits of its types, as they were at the last heartbeat. When Redis has lost them, or has older ones,
+ * they are written again before anything is claimed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/log/log.h"
+#include "worker/partition/partition.h"
+
+static void on_known(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    int64_t left_out = p->limits.known.left_out;
+    struct error e;
+
+    if (reply) {
+        p->limits.old = false;
+        if (rate_known_reply(reply, &p->limits.known, &e) != 0)
+            partition_refused(p, &e);
+        else if (p->limits.known.left_out > left_out)
+            log_line(LOG_LEVEL_WARN,
+                     "%" PRId64 " limits are too many or too large to be kept here: if Redis loses them, set "
+                     "them again",
+                     p->limits.known.left_out);
+    }
+    partition_answered(p);
+}
+
+static void on_again(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    char written[500];
+    struct error e;
+
+    if (reply && rate_again_reply(reply, written, sizeof written, &e) != 0)
+        log_line(LOG_LEVEL_ERROR, "limits that Redis has lost cannot be written again: %s", e.text);
+    else if (reply)
+        known_limits_are_written(&p->limits.known);
+    if (reply && *written)
+        log_line(LOG_LEVEL_WARN, "limits that Redis had lost are written again: %s", written);
+    partition_answered(p);
+}
+
+static void add_again(struct partition *p, struct args *a)
+{
+    char host[256] = "", by[400];
+
+    gethostname(host, sizeof host - 1);
+    snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
+    rate_again_request(a, p->prefix, -1, by, &p->limits.known);
+}
+
+void partition_limits_are_old(struct partition *p)
+{
+    p->limits.old = true;
+}
+
+void partition_learn_limits(struct partition *p, struct args *a)
+{
+    rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
+                       handlers_types(&p->worker->handlers));
+    partition_send(p, a, on_known);
+}
+
+void partition_restore_limits(struct partition *p)
+{
+    struct args a;
+
+    args_init(&a);
+    if (p->limits.known.records.count > 0) {
+        add_again(p, &a);
+        partition_send(p, &a, on_again);
+    } else {
+        known_limits_are_written(&p->limits.known);
+    }
+    partition_learn_limits(p, &a);
+    args_free(&a);
+}

@@ -1,0 +1,69 @@
+/* A worker that serves patterns asks every second which queues there are, a page at a time. */
+#include "worker/partition/match.h"
+
+#include "core/clock.h"
+#include "core/log/log.h"
+#include "worker/partition/partition.h"
+
+#define MATCH_US (1000 * MS)
+#define PAGE_MOST 500
+
+static void log_full(struct partition *p)
+{
+    log_once(
+        &p->worker->logged, LOG_LEVEL_WARN,
+        "more than %d queues match: the others are not served until some are empty; use narrower patterns",
+        WIDE_QUEUES);
+}
+
+static void hear_page(struct partition *p, const struct matched *page)
+{
+    int known = wide_count(p->wide);
+    bool all = true;
+
+    for (size_t i = 0; i < page->count; i++)
+        all &= wide_learn(p->wide, page->queues[i]);
+    if (wide_count(p->wide) > known)
+        partition_claim_soon(p, false);
+    if (!all)
+        log_full(p);
+    p->matching.cursor = page->next;
+    if (page->next == 0)
+        wide_forget_others(p->wide);
+    p->matching.at_us = page->next ? 0 : clock_mono_us() + MATCH_US;
+}
+
+static void on_matched(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct matched page;
+    struct error e;
+
+    if (reply && match_reply(reply, &page, &e) != 0) {
+        partition_refused(p, &e);
+    } else if (reply) {
+        hear_page(p, &page);
+        matched_free(&page);
+    }
+    partition_answered(p);
+}
+
+/* And all of those that it knows are claimed from again. */
+void partition_match_soon(struct partition *p)
+{
+    wide_claim_all(p->wide);
+    p->matching.at_us = 0;
+}
+
+int64_t partition_match_time(struct partition *p)
+{
+    return p->wide && partition_takes_jobs(p) ? p->matching.at_us : NEVER;
+}
+
+void partition_match(struct partition *p, struct args *a)
+{
+    struct names words = {p->worker->options.queues, p->worker->options.queue_count};
+
+    match_request(a, p->prefix, -1, p->matching.cursor, PAGE_MOST, words);
+    partition_send(p, a, on_matched);
+}

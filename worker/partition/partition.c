@@ -1,0 +1,97 @@
+#include "worker/partition/partition.h"
+
+#include <stdlib.h>
+
+static bool on_wake(void *arg, enum wake why, struct span what)
+{
+    struct partition *p = arg;
+
+    if (!partition_has_room(p) || (why == WAKE_BELL && !p->claims.duty_until_us))
+        return false;
+    if (p->wide)
+        wide_ring(p->wide, what);
+    partition_claim_soon(p, !p->wide && why != WAKE_QUEUE);
+    return true;
+}
+
+static void on_cancelled(void *arg, struct span token, struct args *heard)
+{
+    struct partition *p = arg;
+
+    heard_request(heard, p->prefix, -1, p->session.id, token);
+    if (token.len == 1 && *token.at == '*')
+        partition_recall_soon(p);
+    else
+        partition_cancel(p, token);
+}
+
+static const struct waking_events waking_events = {.on_wake = on_wake, .on_cancelled = on_cancelled};
+
+struct partition *partition_new(struct worker *w, const char *prefix)
+{
+    struct partition *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->worker = w;
+    p->prefix = prefix;
+    p->conditions.partition = p;
+    partition_open_settling(p);
+    partition_open_turns(p);
+    return p;
+}
+
+int partition_open(struct partition *p, struct error *e)
+{
+    const struct options *o = &p->worker->options;
+
+    if (o->wide && !(p->wide = wide_new(o->queues, o->queue_count)))
+        return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
+    partition_open_claims(p);
+    if (partition_describe(p, e) != 0)
+        return e->status;
+    if (o->trace_file && !(p->conditions.trace = trace_open(o->trace_file, e)))
+        return e->status;
+    return 0;
+}
+
+/* Queues that are watched, each by a connection. */
+static int count_peeks(const struct partition *p)
+{
+    int names = p->wide ? wide_names(p->wide) : p->worker->options.queue_count;
+
+    return p->wide && names > WIDE_PEEKS ? WIDE_PEEKS : names;
+}
+
+int partition_connect(struct partition *p, struct error *e)
+{
+    struct worker *w = p->worker;
+
+    p->waking = waking_new(w->loop, &w->options.address, count_peeks(p), &waking_events, p);
+    p->link = link_new(w->loop, &w->options.address, &partition_link_events, p);
+    if (!p->waking || !p->link)
+        return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
+    link_start(p->link);
+    return 0;
+}
+
+void partition_disconnect(struct partition *p)
+{
+    if (p->waking)
+        waking_free(p->waking);
+    if (p->link)
+        link_free(p->link);
+    p->waking = NULL;
+    p->link = NULL;
+}
+
+void partition_free(struct partition *p)
+{
+    trace_close(p->conditions.trace);
+    partition_free_settling(p);
+    partition_free_claims(p);
+    known_limits_free(&p->limits.known);
+    wide_free(p->wide);
+    partition_free_adoption(p);
+    free(p);
+}

@@ -1,0 +1,99 @@
+/* What a worker is and does in one partition of the namespace: it talks to Redis in turns, under an id and a lease
+ * of its own. The executors, the handlers and the loop are those of the process (parts/shared.h).
+ *
+ * Each file below owns the member of struct partition that stands beside it: it alone writes it, the others
+ * read it and call its functions. A file calls those that stand below it, so calls go down only; what goes up
+ * is a reason that wakes the scheduler.
+ *
+ *   partition.c   link, waking    makes and frees a partition
+ *   turn.c        timer           the scheduler: what a turn does, and when the next one is
+ *   drained.c     draining        is anything left, of a worker that drains?
+ *   leave.c       leaving         leaving Redis
+ *   adopt.c       adoption        joining, under a new id after each connect
+ *   match.c       matching        which queues there are, of a worker that serves patterns
+ *   claim.c       claims          asking for jobs; parts/wide.c: in which of very many queues
+ *   due.c         due             what is due: jobs with a time, schedules
+ *   heartbeat.c   heartbeat       the lease goes on, silent workers are reaped
+ *   limits.c      limits          what it knows of the limits of its types
+ *   precheck.c    precheck        is this a Redis to run on, and does it let us?
+ *   room.c        capacity        how many jobs a claim may bring
+ *   alone.c       alone           jobs that run alone
+ *   watch.c                       time limits, cancelled jobs, a lease that is over
+ *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
+ *   request.c     requests        requests and answers, in all of these; parts/distance.c: how far away Redis is
+ *   session.c     session         id, rights and lease
+ *   reasons.c     reasons         why the scheduler runs
+ *   begin.c                       start times of tasks on the loop, of the process
+ *   parts/waking.c waking         blocking commands of an idle worker */
+#ifndef WORKER_PARTITION_PARTITION_H
+#define WORKER_PARTITION_PARTITION_H
+
+#include "core/redis/link.h"
+#include "worker/partition/adopt.h"
+#include "worker/partition/alone.h"
+#include "worker/partition/begin.h"
+#include "worker/partition/claim.h"
+#include "worker/partition/drained.h"
+#include "worker/partition/due.h"
+#include "worker/partition/heartbeat.h"
+#include "worker/partition/leave.h"
+#include "worker/partition/limits.h"
+#include "worker/partition/match.h"
+#include "worker/partition/precheck.h"
+#include "worker/partition/reasons.h"
+#include "worker/partition/request.h"
+#include "worker/partition/room.h"
+#include "worker/partition/session.h"
+#include "worker/partition/settle.h"
+#include "worker/partition/watch.h"
+#include "worker/parts/shared.h"
+#include "worker/parts/waking.h"
+#include "worker/parts/wide.h"
+#include "worker/way/handler.h"
+#include "worker/way/trace.h"
+#include "worker/way/way.h"
+
+#define INTERRUPTED_MOST 3
+
+struct partition {
+    struct worker *worker;
+    const char *prefix;           /* of all keys */
+    struct conditions conditions; /* what its tasks run under */
+    struct link *link;            /* to Redis */
+    struct waking *waking;
+    struct wide *wide; /* the queues that it serves, where one claim cannot name them; NULL: it can */
+
+    /* Each is written by its owner alone; see above. */
+    struct reasons reasons;
+    struct session session;
+    struct requests requests;
+    struct settling settling;
+    struct alone alone;
+    struct capacity capacity;
+    struct precheck precheck;
+    struct limits_here limits;
+    struct heartbeat heartbeat;
+    struct due due;
+    struct claims claims;
+    struct matching matching;
+    struct adoption adoption;
+    bool leaving; /* nothing is left here */
+    struct draining draining;
+    ev_timer timer; /* of turn.c: the scheduler's next decision */
+};
+
+/* Without connections. NULL: out of memory. */
+struct partition *partition_new(struct worker *w, const char *prefix);
+/* Makes what it needs before the loop runs; opens its trace, if one is written. */
+WEIR_CHECKED int partition_open(struct partition *p, struct error *e);
+/* Begins to connect; and ends that, when the loop does not run. */
+WEIR_CHECKED int partition_connect(struct partition *p, struct error *e);
+void partition_disconnect(struct partition *p);
+/* When the pool holds no task of it any more. */
+void partition_free(struct partition *p);
+
+/* turn.c: the scheduler's watchers, before and after the loop runs. */
+void partition_open_turns(struct partition *p);
+void partition_close_turns(struct partition *p);
+
+#endif

@@ -1,0 +1,107 @@
+/* Before the first job: is this a Redis on which jobs are kept and rates hold? One that evicts keys would
+ * lose jobs in silence, so a worker does not begin there; once a minute it checks whether that has become so.
+ * And after each connect, and whenever Redis has refused a right: may the user run all that scripts call? A
+ * script that is refused a command halfway leaves jobs at two places, so nothing is moved before it may. */
+#include "core/log/log.h"
+#include "queue/doctor/doctor_access.h"
+#include "queue/doctor/settings.h"
+#include "worker/partition/partition.h"
+
+#define RECHECK_US (60000 * MS)
+
+static void log_settings(const struct settings *settings)
+{
+    if (settings->hidden)
+        log_line(LOG_LEVEL_WARN, "not allowed to read Redis's settings: give the user +info, or undo the "
+                                 "rename-command of INFO");
+    else if (!settings->has_aof)
+        log_line(LOG_LEVEL_WARN,
+                 "Redis keeps no AOF: jobs are lost when it restarts; weir doctor says what to do");
+}
+
+/* A cluster's node holds the keys for as long as it likes. */
+static int read_settings(const struct partition *p, const struct redisReply *reply, struct settings *settings,
+                         struct error *e)
+{
+    int status = settings_reply(reply, settings, e);
+
+    if (!status && settings->in_cluster && p->worker->options.address.finder != REDIS_BY_CLUSTER)
+        return error_set(
+            e, WEIR_ECONFIG,
+            "Redis: is a node of a cluster; write its address as redis+cluster://host1:port,host2:port");
+    return status;
+}
+
+static void on_settings(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct settings settings;
+    struct error e;
+    int status;
+
+    partition_answered(p);
+    if (!reply)
+        return;
+    status = read_settings(p, reply, &settings, &e);
+    if (status == WEIR_ECONFIG && partition_is_hopeless(p, &e))
+        return;
+    if (status == 0)
+        log_settings(&settings);
+    p->precheck.checked = true;
+}
+
+/* Leaving would strand the jobs: it is logged, each time. */
+static void on_rechecked(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct settings settings;
+    struct error e;
+
+    if (reply && read_settings(p, reply, &settings, &e) == WEIR_ECONFIG)
+        log_line(LOG_LEVEL_ERROR, "%s", e.text);
+    partition_answered(p);
+}
+
+void partition_recheck(struct partition *p, struct args *a, int64_t now)
+{
+    if (now < p->precheck.again_us)
+        return;
+    p->precheck.again_us =
+        now + (p->worker->options.lease_us < RECHECK_US ? p->worker->options.lease_us : RECHECK_US);
+    settings_request(a);
+    partition_send(p, a, on_rechecked);
+}
+
+static void on_access(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct error e;
+    int status;
+
+    partition_answered(p);
+    if (!reply)
+        return;
+    status = access_check(reply, p->prefix, p->worker->options.address.user, &e);
+    if (status == 0)
+        partition_has_rights(p);
+    else if (!partition_is_hopeless(p, &e))
+        partition_refused(p, &e);
+}
+
+bool partition_precheck(struct partition *p)
+{
+    bool done = p->precheck.checked && p->session.permitted;
+    struct args a;
+
+    args_init(&a);
+    if (!p->precheck.checked) {
+        settings_request(&a);
+        partition_send(p, &a, on_settings);
+    }
+    if (!p->session.permitted) {
+        access_request(&a, "worker", p->prefix, -1);
+        partition_send(p, &a, on_access);
+    }
+    args_free(&a);
+    return done;
+}

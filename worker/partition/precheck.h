@@ -1,0 +1,22 @@
+/* Before the first job: is this a Redis to run on, and does it let us? */
+#ifndef WORKER_PARTITION_PRECHECK_H
+#define WORKER_PARTITION_PRECHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/script/args.h"
+
+struct partition;
+
+struct precheck {
+    bool checked;     /* Redis's settings are */
+    int64_t again_us; /* when to check them again */
+};
+
+/* Asks, as far as that is not known; false: the answer wakes the scheduler. */
+bool partition_precheck(struct partition *p);
+/* Once a minute (once a lease, where that is shorter) a request that asks whether that has become wrong. */
+void partition_recheck(struct partition *p, struct args *a, int64_t now);
+
+#endif

@@ -1,0 +1,65 @@
+#include "worker/partition/reasons.h"
+
+#include "worker/partition/partition.h"
+
+static void on_wake(struct ev_loop *loop, struct ev_watcher *watcher, int events)
+{
+    struct partition *p = watcher->data;
+
+    (void)loop, (void)events;
+    p->reasons.schedule(p);
+}
+
+void partition_open_reasons(struct partition *p, void (*schedule)(struct partition *p))
+{
+    p->reasons.schedule = schedule;
+    ev_init(&p->reasons.event, on_wake);
+    /* Before any other event, so that what has come starts and is answered at once. */
+    ev_set_priority(&p->reasons.event, EV_MAXPRI);
+    p->reasons.event.data = p;
+}
+
+void partition_wake(struct partition *p)
+{
+    ev_feed_event(p->worker->loop, &p->reasons.event, EV_CUSTOM);
+}
+
+void worker_wake(struct worker *w)
+{
+    for (int i = 0; i < w->partition_count; i++)
+        partition_wake(w->partitions[i]);
+}
+
+void partition_claim_soon(struct partition *p, bool held)
+{
+    p->reasons.claim = true;
+    p->reasons.held |= held;
+    partition_wake(p);
+}
+
+void partition_check_held(struct partition *p)
+{
+    p->reasons.held = true;
+}
+
+bool partition_take_claim_reasons(struct partition *p)
+{
+    bool held = p->reasons.held;
+
+    p->reasons.claim = p->reasons.held = false;
+    return held;
+}
+
+void partition_recall_soon(struct partition *p)
+{
+    p->reasons.recall = true;
+    partition_wake(p);
+}
+
+bool partition_take_recall_reason(struct partition *p)
+{
+    bool recall = p->reasons.recall;
+
+    p->reasons.recall = false;
+    return recall;
+}

@@ -1,0 +1,177 @@
+#include "worker/partition/session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/log/log.h"
+#include "worker/partition/partition.h"
+
+#define OTHER_REASON_US 5000000
+
+/* ---- The connection and the rights on it */
+
+/* Another reason than the one that was logged last: at once when it is none that time alone may mend, else when
+ * it has stayed for a while. */
+static void log_other_reason(struct session *s, const struct error *why)
+{
+    int64_t now_us = clock_mono_us();
+
+    if (strcmp(s->down_why, why->text) == 0 ||
+        (why->status == WEIR_EUNREACHABLE && now_us < s->down_logged_us + OTHER_REASON_US))
+        return;
+    log_line(LOG_LEVEL_WARN, "%s; still connecting again", why->text);
+    strcpy(s->down_why, why->text);
+    s->down_logged_us = now_us;
+}
+
+void partition_connection_lost(struct partition *p, const struct error *why)
+{
+    struct session *s = &p->session;
+
+    if (s->down_since_us) {
+        log_other_reason(s, why);
+        return;
+    }
+    log_line(LOG_LEVEL_WARN, "%s; running jobs go on, connecting again until it answers", why->text);
+    s->down_since_us = s->down_logged_us = clock_mono_us();
+    strcpy(s->down_why, why->text);
+}
+
+void partition_connection_is_back(struct partition *p)
+{
+    if (p->session.down_since_us)
+        log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
+                 (double)(clock_mono_us() - p->session.down_since_us) / 1e6);
+    p->session.down_since_us = 0;
+}
+
+void partition_check_rights(struct partition *p)
+{
+    p->session.permitted = false;
+}
+
+void partition_has_rights(struct partition *p)
+{
+    p->session.permitted = true;
+}
+
+void partition_lose_rights(struct partition *p)
+{
+    p->session.permitted = p->session.registered = false;
+}
+
+/* ---- The lease */
+
+void partition_unregister(struct partition *p)
+{
+    p->session.registered = false;
+}
+
+void partition_is_registering(struct partition *p)
+{
+    p->session.lapsed = false;
+}
+
+void partition_is_renewing(struct partition *p)
+{
+    p->session.beat_us = clock_boot_us();
+}
+
+void partition_registered(struct partition *p, const char *id, int64_t now)
+{
+    snprintf(p->session.id, sizeof p->session.id, "%s", id);
+    p->session.registered = !p->session.lapsed;
+    partition_renewed(p);
+    partition_beat_at(p, now + p->worker->options.lease_us / 4);
+}
+
+void partition_renewed(struct partition *p)
+{
+    if (p->session.registered)
+        atomic_store(&p->conditions.lease_end_us, p->session.beat_us + p->worker->options.lease_us);
+}
+
+int64_t partition_lapse(struct partition *p)
+{
+    p->session.registered = false;
+    p->session.lapsed = true;
+    return atomic_exchange(&p->conditions.lease_end_us, 0);
+}
+
+void partition_beat_at(struct partition *p, int64_t at_us)
+{
+    p->session.next_beat_us = at_us;
+}
+
+/* ---- Redis's data */
+
+void partition_seen(struct partition *p, int64_t mark_us)
+{
+    if (mark_us > p->session.seen_us)
+        p->session.seen_us = mark_us;
+}
+
+static const char *time_of(int64_t us, char text[40])
+{
+    time_t s = (time_t)(us / 1000000);
+    struct tm tm;
+    size_t len;
+
+    gmtime_r(&s, &tm);
+    len = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + len, 40 - len, ".%03dZ", (int)(us / 1000 % 1000));
+    return text;
+}
+
+bool partition_hear_back(struct partition *p, const struct went_back *back)
+{
+    char from[40], to[40];
+
+    if (back->at_us == p->session.back_us)
+        return false;
+    p->session.back_us = back->at_us;
+    if (back->at_us)
+        log_line(
+            LOG_LEVEL_WARN,
+            "Redis went back: what it wrote from %s to %s at least (%.3f s) is lost: jobs that came then are "
+            "gone, those that ended then run again, and slots of then are granted again",
+            time_of(back->from_us, from), time_of(back->to_us, to),
+            (double)(back->to_us - back->from_us) / 1e6);
+    return true;
+}
+
+static bool is_other_birth(const struct session *s, struct span birth)
+{
+    return *s->birth && !(strlen(s->birth) == birth.len && memcmp(s->birth, birth.at, birth.len) == 0);
+}
+
+/* What was lost before the first answer was others': nothing is logged of it. */
+bool partition_hear_data(struct partition *p, const struct adopt *adopt)
+{
+    struct session *s = &p->session;
+    bool lost = is_other_birth(s, adopt->birth);
+
+    snprintf(s->birth, sizeof s->birth, "%.*s", (int)adopt->birth.len, adopt->birth.at);
+    if (!*s->id || lost) {
+        s->back_us = adopt->back.at_us;
+        s->seen_us = adopt->now_us;
+    }
+    partition_seen(p, adopt->now_us);
+    partition_hear_back(p, &adopt->back);
+    return lost;
+}
+
+bool partition_is_hopeless(struct partition *p, const struct error *why)
+{
+    struct error e = *why;
+
+    if (turn_is_of_another_format(why))
+        e.status = WEIR_ECONFIG;
+    else if (p->session.id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG))
+        return false;
+    worker_fail(p->worker, &e);
+    worker_end_loop(p->worker);
+    return true;
+}

@@ -1,0 +1,60 @@
+/* What the worker is to Redis: its id and its lease, and what it knows of the data there. */
+#ifndef WORKER_PARTITION_SESSION_H
+#define WORKER_PARTITION_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "queue/turn/turn.h"
+
+struct partition;
+
+#define WORKER_ID_SIZE 64
+
+struct session {
+    char id[WORKER_ID_SIZE]; /* "": it has never registered */
+    bool permitted;          /* the user has all rights, as far as we know */
+    bool registered;         /* under id, on this connection */
+    bool lapsed;             /* the lease has ended since the request to register was sent */
+    int64_t beat_us;         /* when the last request was sent that renews the lease, by clock_boot_us() */
+    int64_t next_beat_us;    /* when the next heartbeat is due */
+    char birth[128];         /* of Redis's data; "": not known yet */
+    int64_t seen_us;         /* the last mark that it answered */
+    int64_t back_us;         /* when it was last found that Redis went back, as far as was logged */
+    int64_t down_since_us;   /* 0: connected */
+    int64_t down_logged_us;  /* when the last reason for that was logged, and which */
+    char down_why[sizeof((struct error *)0)->text];
+};
+
+/* The connection was lost, or cannot be had again; or is back. Each is logged once, and a reason that is another. */
+void partition_connection_lost(struct partition *p, const struct error *why);
+void partition_connection_is_back(struct partition *p);
+/* The rights of the user: to be checked, found complete, refused by Redis. A script may have leased jobs
+ * before it was refused: once all rights are there, the worker registers again, which hands these back. */
+void partition_check_rights(struct partition *p);
+void partition_has_rights(struct partition *p);
+void partition_lose_rights(struct partition *p);
+/* The id holds no longer: begin anew under another one. */
+void partition_unregister(struct partition *p);
+/* A request that registers the worker, or renews its lease, is about to be sent. */
+void partition_is_registering(struct partition *p);
+void partition_is_renewing(struct partition *p);
+/* It was answered: the lease goes on from when it was sent. */
+void partition_registered(struct partition *p, const char *id, int64_t now);
+void partition_renewed(struct partition *p);
+/* The lease has ended; returns when, by clock_boot_us(). */
+int64_t partition_lapse(struct partition *p);
+/* When the next heartbeat is due. */
+void partition_beat_at(struct partition *p, int64_t at_us);
+/* Redis has answered a mark. */
+void partition_seen(struct partition *p, int64_t mark_us);
+/* Logs once that Redis went back. True: what it has of limits may be older now. */
+bool partition_hear_back(struct partition *p, const struct went_back *back);
+/* What the answer to a registration says of the data. True: all that was there before is lost. */
+bool partition_hear_data(struct partition *p, const struct adopt *adopt);
+/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake,
+ * and so are data that this version cannot read: ends the worker. */
+bool partition_is_hopeless(struct partition *p, const struct error *why);
+
+#endif

@@ -1,0 +1,503 @@
+/* Settling: what has ended, reported to Redis all at once, each job with its end. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/decimal.h"
+#include "core/duration.h"
+#include "core/log/log.h"
+#include "core/random.h"
+#include "worker/partition/partition.h"
+
+#define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
+#define LEFT_OUT (-1)                 /* a time that the handler did not give */
+#define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway */
+#define SETTLE_MOST 2000              /* jobs in one settle */
+#define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
+#define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
+#define SETTLE_SOON 500               /* so many do not wait */
+
+/* ---- When to try again */
+
+/* After the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed
+ * together does not come back together. 25 attempts take about 17 days. */
+static double retry_delay_s(int n)
+{
+    return 15 + pow(n - 1, 4) + random_fraction() * 10 * n;
+}
+
+/* A doubling wait, and at random from half of it to all of it. */
+static double backoff_s(const struct handler *handler, int n)
+{
+    double wait_us = (double)handler->backoff_first_us * pow(2, fmin(n - 1, 60));
+
+    return fmin(wait_us, (double)handler->backoff_most_us) * (0.5 + 0.5 * random_fraction()) / 1e6;
+}
+
+static double next_try_s(const struct task *task)
+{
+    double delay_s = task->after_s;
+
+    if (delay_s < 0 && task->handler->backoff_first_us)
+        delay_s = backoff_s(task->handler, task->attempts + 1);
+    else if (delay_s < 0)
+        delay_s = retry_delay_s(task->attempts + 1);
+    return fmin(delay_s, DELAY_MOST_S);
+}
+
+static int64_t delay_us(const struct task *task)
+{
+    return (int64_t)(task->after_s * 1e6);
+}
+
+/* A time that no handler can mean, such as an epoch or NAN, counts as left out. */
+static void check_retry_time(struct task *task)
+{
+    if (task->after_s <= DELAY_MOST_S)
+        return;
+    task_log(LOG_LEVEL_WARN, task, "a retry after %.15g s: must be ten years at most, and counts as left out",
+             task->after_s);
+    task->after_s = LEFT_OUT;
+}
+
+/* A pause holds all jobs of the limit. */
+static void check_pause_time(struct task *task)
+{
+    double most_s = (double)task->handler->host.worker->options.pause_most_us / 1e6;
+
+    if (task->after_s <= most_s)
+        return;
+    if (isnan(task->after_s)) {
+        task_log(LOG_LEVEL_WARN, task, "a pause of nan s: is not a time, and counts as left out");
+        task->after_s = LEFT_OUT;
+    } else {
+        task_log(LOG_LEVEL_WARN, task, "a pause of %.15g s: %g s is the most (--pause-most)", task->after_s,
+                 most_s);
+        task->after_s = most_s;
+    }
+}
+
+/* ---- How each one ended */
+
+static void log_end(const struct task *task, const char *what)
+{
+    task_log(LOG_LEVEL_INFO, task, "attempt %d: %s%s%s", task->attempts + 1, what, task->reason ? ": " : "",
+             task->reason ? task->reason : "");
+}
+
+/* A failed job: again, or not any more. */
+static void decide_failed(struct task *task)
+{
+    struct error e;
+    char text[1300]; /* the longest reason, and how often it failed */
+    char often[24];
+    int readable = task->view.type.at ? 0 : job_read(task->body.at, task->body.len, &task->view, &e);
+
+    if (readable != 0 || task->end == END_DEAD) {
+        log_end(task, "dead");
+        task->end = END_DEAD;
+    } else if (task->attempts + 1 >= task->view.max_attempts) {
+        log_end(task, "dead, its last attempt");
+        snprintf(often, sizeof often, "%d times", task->attempts + 1);
+        snprintf(text, sizeof text, "failed %s%s%s", task->attempts == 0 ? "once" : often,
+                 task->reason ? ": " : "", task->reason ? task->reason : "");
+        task_finish(task, END_DEAD, -1, text);
+    } else {
+        check_retry_time(task);
+        task->after_s = next_try_s(task);
+        decimal_print(text, sizeof text, "failed, again in %.1f s", task->after_s);
+        log_end(task, text);
+    }
+}
+
+/* Once, however often it is sent. */
+static void decide(struct task *task)
+{
+    switch (task->end) {
+    case END_RETRY:
+    case END_DEAD:
+        decide_failed(task);
+        break;
+    case END_INTERRUPTED:
+        log_end(task, "interrupted");
+        break;
+    case END_CANCELLED:
+        log_end(task, "cancelled");
+        break;
+    case END_THROTTLED:
+        check_pause_time(task);
+        break;
+    case END_DONE:
+    case END_BACK:
+        break;
+    }
+}
+
+/* Is it done, and settled with the others of its type and batch? */
+static bool is_plain(const struct task *task)
+{
+    return task->end == END_DONE && !task->unique && task->handler->keep_us == 0;
+}
+
+static void settle_one(struct args *a, const struct task *task)
+{
+    switch (task->end) {
+    case END_DONE:
+        if (!is_plain(task))
+            settle_end(a, SETTLE_FINISH, task->token, (task->handler->keep_us + MS - 1) / MS, NULL);
+        break;
+    case END_INTERRUPTED:
+        settle_end(a, SETTLE_INTERRUPTED, task->token, INTERRUPTED_MOST, task->reason);
+        break;
+    case END_CANCELLED:
+        settle_end(a, SETTLE_CANCELLED, task->token, 0, NULL);
+        break;
+    case END_BACK:
+        settle_end(a, SETTLE_BACK, task->token, atomic_load(&task->begun_us) == 0, NULL);
+        break;
+    case END_THROTTLED:
+        settle_end(a, SETTLE_THROTTLED, task->token, task->after_s >= 0 ? delay_us(task) : SETTLE_NO_TIME,
+                   NULL);
+        break;
+    case END_RETRY:
+        settle_end(a, SETTLE_RETRY, task->token, delay_us(task), task->reason);
+        break;
+    case END_DEAD:
+        settle_end(a, SETTLE_DEAD, task->token, 0, task->reason ? task->reason : "failed for good");
+        break;
+    }
+}
+
+/* The done ones of the type and batch of first, the first of them. */
+static void settle_done_like(struct args *a, struct task *first)
+{
+    struct span batch = first->batch;
+    size_t n = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (struct task *task = first; task; task = task->next) {
+            if (task->written || task->handler != first->handler || !is_plain(task) ||
+                task->batch.len != batch.len || memcmp(task->batch.at, batch.at, batch.len) != 0)
+                continue;
+            if (pass == 0) {
+                n++;
+            } else {
+                settle_token(a, task->token);
+                task->written = true;
+            }
+        }
+        if (pass == 0)
+            settle_done(a, first->handler->type, batch, n);
+    }
+}
+
+/* ---- What the handler did not decide */
+
+static void fail_over_time(struct task *task)
+{
+    char reason[1200];
+
+    decimal_print(reason, sizeof reason, "over its time of %g s%s%s", (double)task->timeout_us / 1e6,
+                  task->reason ? ": " : "", task->reason ? task->reason : "");
+    task_finish(task, END_RETRY, -1, reason);
+}
+
+/* How a task that has ended is settled, decided and logged once: what it was asked to end for counts more than
+ * what its handler said. */
+static void take_end(struct task *task)
+{
+    switch (atomic_load(&task->asked)) {
+    case ASKED_LOST:
+        return;
+    case ASKED_OVER_TIME:
+        fail_over_time(task);
+        break;
+    case ASKED_CANCELLED:
+        if (task->end != END_DONE)
+            task->end = END_CANCELLED;
+        break;
+    case ASKED_STOP:
+        if (task->end != END_DONE)
+            task_finish(task, END_BACK, 0, NULL);
+        break;
+    }
+    decide(task);
+}
+
+static struct settling *settling_of(const struct task *task)
+{
+    return &task->conditions->partition->settling;
+}
+
+void tasks_collect(struct worker *w)
+{
+    struct task_list ended;
+    struct task *task;
+
+    task_list_init(&ended);
+    pool_collect(w->pool, &ended);
+    while ((task = task_list_pop(&ended))) {
+        settling_of(task)->ended++;
+        take_end(task);
+        task_finished(task);
+    }
+}
+
+/* Does the end of a task let others start: is a job in flight less, or are slots given back? */
+static bool makes_room(const struct task *task)
+{
+    return memchr(task->token.at, '~', task->token.len) ||
+           (task_settles_up(task) && task->spent < task->cost);
+}
+
+void partition_open_settling(struct partition *p)
+{
+    task_list_init(&p->settling.finished);
+    task_list_init(&p->settling.sent);
+}
+
+void partition_free_settling(struct partition *p)
+{
+    task_list_free(&p->settling.finished);
+    task_list_free(&p->settling.sent);
+    batches_free(&p->settling.batches);
+}
+
+void task_leased(struct task *task)
+{
+    batches_enter(&settling_of(task)->batches, task);
+}
+
+void tasks_drop(struct task_list *tasks)
+{
+    for (struct task *task = tasks->head; task; task = task->next)
+        batches_leave(&settling_of(task)->batches, task);
+    task_list_free(tasks);
+}
+
+void task_finished_without(struct task *task, struct task *copy)
+{
+    take_end(copy);
+    batches_leave(&settling_of(task)->batches, task);
+    task_finished(copy);
+}
+
+void task_finished(struct task *task)
+{
+    struct settling *s = settling_of(task);
+    bool last = batches_leave(&s->batches, task);
+
+    s->urgent |= last || makes_room(task) || task->end == END_THROTTLED;
+    task_list_push(&s->finished, task);
+}
+
+/* ---- All of them */
+
+static void log_stale(int64_t stale)
+{
+    if (stale > 0)
+        log_line(LOG_LEVEL_WARN,
+                 "settle: %" PRId64
+                 " leases were no longer ours: given to others, settled just before the connection was "
+                 "lost, or gone with Redis's data",
+                 stale);
+}
+
+static struct task *find_settling(const struct partition *p, struct span token)
+{
+    struct task *task = p->settling.sent.head;
+
+    while (task && (task->token.len != token.len || memcmp(task->token.at, token.at, token.len) != 0))
+        task = task->next;
+    return task;
+}
+
+/* Each pause is one line, of the job that began it. */
+static void log_pauses(const struct partition *p, const struct redisReply *reply)
+{
+    struct paused paused;
+
+    for (size_t i = 0; settle_paused(reply, i, &paused); i++) {
+        const struct task *task = find_settling(p, paused.token);
+        char pause[32];
+
+        if (!task)
+            continue;
+        duration_format((paused.pause_us + MS - 1) / MS * MS, pause);
+        task_log(LOG_LEVEL_INFO, task, "throttled, %" PRId64 " in a row: a pause of %s%s%.*s%s%s",
+                 paused.times, pause, task->key.len > 0 ? " for key " : "", (int)task->key.len, task->key.at,
+                 task->reason ? ": " : "", task->reason ? task->reason : "");
+    }
+}
+
+void partition_settle_again(struct partition *p)
+{
+    task_list_append(&p->settling.sent, &p->settling.finished);
+    task_list_append(&p->settling.finished, &p->settling.sent);
+}
+
+void partition_settled(struct partition *p)
+{
+    task_list_free(&p->settling.sent);
+}
+
+/* Nearly always it is the first. */
+static void take_out(struct task_list *list, const struct task *task)
+{
+    struct task *other;
+
+    while ((other = task_list_pop(list)) != task)
+        task_list_push(list, other);
+}
+
+static void on_settled_alone(void *arg, const struct redisReply *reply)
+{
+    struct task *task = arg;
+    struct partition *p = task->conditions->partition;
+    struct error e;
+    int64_t stale;
+    int rc = reply ? settle_reply(reply, &stale, &e) : WEIR_EUNREACHABLE;
+
+    if (rc == 0)
+        log_pauses(p, reply);
+    take_out(&p->settling.sent, task);
+    if (rc == 0) {
+        log_stale(stale);
+        task_free(task);
+    } else {
+        if (reply)
+            partition_refused(p, &e);
+        task_list_push(&p->settling.finished, task);
+    }
+    partition_answered(p);
+}
+
+static void settle_alone(struct partition *p, struct task *task)
+{
+    struct args a;
+
+    args_init(&a);
+    settle_request(&a, p->prefix, -1, p->session.id);
+    if (task_settles_up(task))
+        settle_cost(&a, task->token, task->spent);
+    if (is_plain(task)) {
+        settle_done(&a, task->handler->type, task->batch, 1);
+        settle_token(&a, task->token);
+    }
+    settle_one(&a, task);
+    partition_send_with(p, &a, on_settled_alone, task);
+    args_free(&a);
+}
+
+/* One job whose keys are somebody else's, say, holds back no other: each is sent alone. */
+static void on_settle_refused(struct partition *p, const struct error *e)
+{
+    if (p->settling.sent.count == 1 || e->status == WEIR_EREFUSED || turn_is_unregistered(e)) {
+        partition_refused(p, e);
+        partition_settle_again(p);
+        return;
+    }
+    for (struct task *task = p->settling.sent.head; task; task = task->next)
+        settle_alone(p, task);
+}
+
+static void on_settled(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct error e;
+    int64_t stale;
+
+    if (!reply) {
+        partition_settle_again(p); /* nobody knows whether it was settled */
+    } else if (settle_reply(reply, &stale, &e) != 0) {
+        on_settle_refused(p, &e);
+    } else {
+        log_stale(stale);
+        log_pauses(p, reply);
+        partition_settled(p);
+    }
+    partition_answered(p);
+}
+
+/* Takes what has ended, as much as goes into one settle. false: nothing has. */
+static bool begin_settling(struct partition *p)
+{
+    size_t bytes = 0;
+    int costly = 0;
+
+    while (p->settling.finished.head && p->settling.sent.count < SETTLE_MOST && costly < COSTLY_MOST) {
+        struct task *task = p->settling.finished.head;
+        size_t moved = is_plain(task) ? 0 : task->body.len;
+
+        if (moved > 0 && bytes > 0 && bytes + moved > COSTLY_BYTES)
+            break;
+        task_list_pop(&p->settling.finished);
+        task->written = false;
+        if (atomic_load(&task->asked) == ASKED_LOST) {
+            task_free(task);
+        } else {
+            task_list_push(&p->settling.sent, task);
+            costly += !is_plain(task) || task_settles_up(task);
+            bytes += moved;
+        }
+    }
+    p->settling.urgent &= p->settling.finished.head != NULL;
+    return p->settling.sent.head != NULL;
+}
+
+static void write_settle(struct partition *p, struct args *a)
+{
+    struct task *task;
+
+    settle_request(a, p->prefix, -1, p->session.id);
+    for (task = p->settling.sent.head; task; task = task->next)
+        if (task_settles_up(task))
+            settle_cost(a, task->token, task->spent);
+    for (task = p->settling.sent.head; task; task = task->next)
+        if (is_plain(task) && !task->written)
+            settle_done_like(a, task);
+    for (task = p->settling.sent.head; task; task = task->next)
+        settle_one(a, task);
+}
+
+bool partition_write_settle(struct partition *p, struct args *a)
+{
+    if (!begin_settling(p))
+        return false;
+    write_settle(p, a);
+    return true;
+}
+
+void partition_settle(struct partition *p, struct args *a)
+{
+    if (partition_write_settle(p, a))
+        partition_send(p, a, on_settled);
+}
+
+int64_t partition_settle_time(const struct partition *p)
+{
+    if (!p->settling.finished.head)
+        return NEVER;
+    if (p->settling.finished.count >= SETTLE_SOON || p->settling.urgent || p->worker->stop.since_us)
+        return 0;
+    return p->settling.finished.head->finished_us + SETTLE_DELAY_US;
+}
+
+void tasks_give_back(struct task_list *tasks)
+{
+    struct task *task;
+
+    while ((task = task_list_pop(tasks))) {
+        task_finish(task, END_BACK, 0, NULL);
+        task_finished(task);
+    }
+}
+
+bool partition_is_idle(struct partition *p)
+{
+    struct pool_load load = pool_load(p->worker->pool);
+
+    return load.running + load.queued == 0 && !p->settling.finished.head && !p->settling.sent.head;
+}

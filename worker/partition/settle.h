@@ -1,0 +1,46 @@
+/* Settling: jobs that have ended are reported to Redis. */
+#ifndef WORKER_PARTITION_SETTLE_H
+#define WORKER_PARTITION_SETTLE_H
+
+#include "core/script/args.h"
+#include "worker/parts/batches.h"
+
+struct partition;
+struct worker;
+
+struct settling {
+    struct task_list finished; /* to be settled */
+    struct task_list sent;     /* in the settle that is under way */
+    struct batches batches;    /* of the jobs that have not ended */
+    bool urgent;               /* somebody may wait for the end of one of the finished */
+    uint64_t ended;            /* tasks that the pool has handed over so far */
+};
+
+/* Before any of the others, and after all. */
+void partition_open_settling(struct partition *p);
+void partition_free_settling(struct partition *p);
+/* A task is about to go to the pool. */
+void task_leased(struct task *task);
+/* Takes what has ended from the pool. */
+void tasks_collect(struct worker *w);
+/* A task has left the pool and will be settled. */
+void task_finished(struct task *task);
+/* So has a task that its handler holds on: copy is settled in its place, by what the task was asked to end for. */
+void task_finished_without(struct task *task, struct task *copy);
+/* They go back to the head of their lanes at the next turn, with no attempt used. Empties the list. */
+void tasks_give_back(struct task_list *tasks);
+/* Their leases are over: frees them. */
+void tasks_drop(struct task_list *tasks);
+/* When to settle what has ended, NEVER: nothing has. */
+int64_t partition_settle_time(const struct partition *p);
+/* Sends what has ended, if anything has. */
+void partition_settle(struct partition *p, struct args *a);
+/* The same as a request alone. false: nothing has ended. When it is answered, or when nobody knows whether it
+ * arrived: then it is settled once more, with the same tokens, as a token settles once. */
+bool partition_write_settle(struct partition *p, struct args *a);
+void partition_settled(struct partition *p);
+void partition_settle_again(struct partition *p);
+/* Nothing runs, waits or is to be settled here. */
+bool partition_is_idle(struct partition *p);
+
+#endif

@@ -1,0 +1,124 @@
+/* One turn is one round trip: what has ended is settled, what is due is promoted, a heartbeat, and a claim
+ * for the executors that are free, all written at once.
+ *
+ * schedule() decides what to do now and sets one timer to the time of its next decision. Only the loop calls
+ * it: whoever changes what it decides by leaves a reason (reasons.h). */
+#include "core/clock.h"
+#include "worker/partition/partition.h"
+
+/* When is the next turn due? */
+static int64_t next_turn(struct partition *p, struct room room)
+{
+    int64_t times[] = {partition_claim_time(p, room),
+                       partition_settle_time(p),
+                       p->session.next_beat_us,
+                       partition_drained_time(p),
+                       partition_takes_jobs(p) ? partition_promote_time(p) : NEVER,
+                       alone_time(p),
+                       partition_match_time(p)};
+    int64_t at = NEVER;
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] < at)
+            at = times[i];
+    return at > p->requests.pause_until_us ? at : p->requests.pause_until_us;
+}
+
+static void begin_turn(struct partition *p, struct room room, int64_t now)
+{
+    struct args a;
+
+    args_init(&a);
+    partition_begin_requests(p, now);
+    partition_settle(p, &a);
+    partition_promote(p, &a, now);
+    if (p->session.next_beat_us <= now) {
+        partition_beat(p, &a, now);
+        if (p->worker->options.unknown_dead)
+            partition_check_held(p); /* types that no worker runs any more */
+        partition_learn_limits(p, &a);
+        partition_recheck(p, &a, now);
+    }
+    if (partition_match_time(p) <= now)
+        partition_match(p, &a);
+    if (partition_claim_time(p, room) <=
+            now + partition_lead_time(p) || /* the next turn waits for this one */
+        (partition_drained_time(p) <= now && room.free > 0)) {
+        bool drained = partition_drained_time(p) <= now;
+
+        partition_claim(p, &a, room, now);
+        if (drained)
+            partition_ask_drained(p, &a);
+    }
+    args_free(&a);
+    if (p->requests.awaited == 0)
+        partition_wake(p); /* all that had ended was lost with its lease: nothing was sent */
+}
+
+static void set_timer(struct partition *p, int64_t at, int64_t now)
+{
+    ev_now_update(p->worker->loop);
+    ev_timer_stop(p->worker->loop, &p->timer);
+    ev_timer_set(&p->timer, at > now ? (double)(at - now) / 1e6 : 0, 0);
+    ev_timer_start(p->worker->loop, &p->timer);
+}
+
+static void schedule(struct partition *p)
+{
+    struct room room;
+    int64_t now, at;
+
+    partition_draw_near(p);
+    begin_tasks(p->worker);
+    tasks_collect(p->worker);
+    trace_flush(p->conditions.trace);
+    if (p->requests.awaited > 0 || !link_is_up(p->link) || p->leaving || p->worker->ending.ended)
+        return;
+    now = clock_mono_us();
+    if (!p->session.registered) {
+        if (now < p->requests.pause_until_us)
+            set_timer(p, p->requests.pause_until_us, now);
+        else if (partition_precheck(p))
+            partition_adopt(p);
+        return;
+    }
+    if (p->limits.old) {
+        partition_restore_limits(p);
+        return;
+    }
+    if (partition_take_recall_reason(p))
+        partition_recall(p);
+    partition_measure_rate(p, now);
+    alone_check(p, now);
+    partition_give_back_stuck(p, now);
+    if (partition_leave_if_done(p))
+        return;
+    room = partition_room(p);
+    at = next_turn(p, room);
+    if (at <= now) {
+        begin_turn(p, room, now);
+        return;
+    }
+    if (partition_takes_jobs(p) && room.free > 0 && !p->claims.more &&
+        !p->reasons.claim) /* a claim is not due already */
+        waking_wait(p->waking, p->claims.duty_until_us != 0);
+    set_timer(p, at < partition_stuck_time(p) ? at : partition_stuck_time(p), now);
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop, (void)events;
+    partition_wake(timer->data);
+}
+
+void partition_open_turns(struct partition *p)
+{
+    partition_open_reasons(p, schedule);
+    ev_init(&p->timer, on_timer);
+    p->timer.data = p;
+}
+
+void partition_close_turns(struct partition *p)
+{
+    ev_timer_stop(p->worker->loop, &p->timer);
+}

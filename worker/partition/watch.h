@@ -1,0 +1,26 @@
+/* Watching what runs. */
+#ifndef WORKER_PARTITION_WATCH_H
+#define WORKER_PARTITION_WATCH_H
+
+#include "queue/job/job.h"
+#include "worker/way/task.h"
+
+struct partition;
+struct worker;
+
+#define WATCH_S 0.1
+
+/* Every WATCH_S: ends what runs over its time, what was asked to end and has not, and, when the lease of its
+ * partition is over, all. */
+void worker_watch(struct worker *w);
+/* The job of this lease was cancelled. */
+void partition_cancel(struct partition *p, struct span token);
+/* What runs and was asked to end because its lease is lost; C functions on threads run on. */
+void partition_end_lost(struct partition *p);
+/* All that runs is asked to end. */
+void worker_ask_all(struct worker *w, enum task_asked why);
+/* After the loop: ends what still runs when a stop was forced: commands by TERM, already sent, and KILL. A C
+ * function cannot be stopped: its thread, and what that uses, end with the process. Returns whether one runs. */
+bool worker_end_running(struct worker *w);
+
+#endif

@@ -1,0 +1,52 @@
+#include "worker/parts/ending.h"
+
+#include "worker/parts/shared.h"
+
+void worker_open_ending(struct worker *w, void *data,
+                        void (*on_call)(struct ev_loop *loop, ev_async *async, int events),
+                        void (*on_check)(struct ev_loop *loop, struct ev_watcher *watcher, int events))
+{
+    struct ending *ending = &w->ending;
+
+    ev_async_init(&ending->async, on_call);
+    ending->async.data = data;
+    ev_async_start(w->loop, &ending->async);
+    ev_init(&ending->check_stop, on_check);
+    ev_set_priority(&ending->check_stop, EV_MAXPRI);
+    ending->check_stop.data = w;
+}
+
+void worker_call_loop(struct worker *w)
+{
+    ev_async_send(w->loop, &w->ending.async);
+}
+
+void worker_stop_soon(struct worker *w)
+{
+    ev_feed_event(w->loop, &w->ending.check_stop, EV_CUSTOM);
+}
+
+void worker_fail(struct worker *w, const struct error *why)
+{
+    w->ending.error = *why;
+}
+
+void worker_fail_and_stop(struct worker *w, const struct error *why)
+{
+    worker_fail(w, why);
+    w->ending.wanted = true;
+    worker_stop_soon(w);
+}
+
+void worker_end_loop(struct worker *w)
+{
+    w->ending.ended = true;
+    ev_break(w->loop, EVBREAK_ALL);
+}
+
+void worker_end_now(struct worker *w, const struct error *why)
+{
+    worker_fail(w, why);
+    w->ending.hurried = true;
+    worker_end_loop(w);
+}

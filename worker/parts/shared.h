@@ -1,0 +1,49 @@
+/* What the partitions of a worker share: the loop, the executors and the handlers of its process. worker.c makes
+ * it, and frees it. */
+#ifndef WORKER_PARTS_SHARED_H
+#define WORKER_PARTS_SHARED_H
+
+#include <ev.h>
+#include <stdint.h>
+
+#include "worker/parts/ending.h"
+#include "worker/parts/log_once.h"
+#include "worker/parts/options.h"
+#include "worker/parts/pool.h"
+#include "worker/way/handler.h"
+
+#define REQUEST_TIMEOUT_S 5.0
+#define MS INT64_C(1000)
+#define NEVER INT64_MAX
+
+struct partition;
+
+/* Start times of tasks on the loop: partition/begin.c alone writes it. */
+struct begin {
+    ev_io io;        /* of a timerfd; -1: not open */
+    int64_t at_us;   /* what it is set to */
+    int64_t near_us; /* when the scheduler is woken to draw early tasks near */
+};
+
+/* The end of what runs here: stop.c alone writes it. */
+struct stop {
+    int64_t since_us;  /* 0: it does not stop */
+    int64_t forced_us; /* since when it does not wait any more for what runs; 0: it does */
+};
+
+struct worker {
+    struct options options;
+    struct handlers handlers;
+    struct ev_loop *loop;
+    struct pool *pool;
+    struct task **running;  /* room for pool_running */
+    struct log_once logged; /* lines that are logged once */
+    struct begin begin;
+    struct ending ending;
+    struct stop stop;
+    int64_t started_us;
+    struct partition **partitions;
+    int partition_count;
+};
+
+#endif
