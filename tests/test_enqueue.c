@@ -246,6 +246,48 @@ static void test_foreign_keys(void **state)
     assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
 }
 
+/* A plain job is written without a look before: what was written before the step that fails is taken back. */
+static void test_foreign_keys_of_a_plain_job(void **state)
+{
+    static const char *const plain[] = {"q", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL};
+    static const char *const keys[] = {P "queue:q", P "queues", P "types", P "stats:t"};
+    struct redisReply *reply;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        free(server_ask(&server, "SET", keys[i], "foreign", NULL));
+        assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
+        assert_non_null(strstr(w->error.text, keys[i]));
+        assert_answer(keys[i], "KEYS", "*");
+        free(server_ask(&server, "FLUSHALL", NULL));
+    }
+    free(server_ask(&server, "RPUSH", P "id:i", "foreign", NULL));
+    assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
+    assert_answer(P "id:i", "KEYS", "*");
+    free(server_ask(&server, "FLUSHALL", NULL));
+    free(server_ask(&server, "HSET", P "stats:t", "enqueued", "many", NULL));
+    assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
+    assert_answer(P "stats:t", "KEYS", "*");
+    assert_answer("many", "HGET", P "stats:t", "enqueued");
+}
+
+/* The same where others of its type and queue were there before. */
+static void test_foreign_queues_behind_others(void **state)
+{
+    static const char *const plain[] = {"q", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL};
+    struct redisReply *reply;
+
+    (void)state;
+    free(server_ask(&server, "HSET", P "stats:t", "enqueued", "7", NULL));
+    free(server_ask(&server, "RPUSH", P "queue:q", "first", NULL));
+    free(server_ask(&server, "SET", P "queues", "foreign", NULL));
+    assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
+    assert_non_null(strstr(w->error.text, P "queues"));
+    assert_answer("7", "HGET", P "stats:t", "enqueued");
+    assert_answer("first", "LRANGE", P "queue:q", "0", "-1");
+    assert_int_equal(server_number(&server, "DBSIZE", NULL), 3);
+}
+
 /* ---- One job */
 
 static void test_enqueue_at_once(void **state)
@@ -643,6 +685,8 @@ int main(void)
         cmocka_unit_test_setup(test_append_script_refuses, flush),
         cmocka_unit_test_setup(test_fits_script_refuses, flush),
         cmocka_unit_test_setup(test_foreign_keys, flush),
+        cmocka_unit_test_setup(test_foreign_keys_of_a_plain_job, flush),
+        cmocka_unit_test_setup(test_foreign_queues_behind_others, flush),
         cmocka_unit_test_setup(test_enqueue_at_once, flush),
         cmocka_unit_test_setup(test_enqueue_cost, flush),
         cmocka_unit_test_setup(test_enqueue_made_ids, flush),

@@ -25,8 +25,8 @@ local function take_globals()
     json_read, json_write, xor = cjson.decode, cjson.encode, bit.bxor
 end
 
--- P: the prefix, "weir:{0}:". now: the time of this call, in microseconds. VIRTUAL: the clock is a test's own, so nothing
--- expires by Redis's clock.
+-- P: the prefix, "weir:{0}:". now: the time of this call, in microseconds; in a script that reads it when it comes to need it, nil until
+-- then. VIRTUAL: the clock is a test's own, so nothing expires by Redis's clock.
 local P, now, VIRTUAL
 
 -- Formats of the data, numbers: the oldest and the newest that this version reads, and the one that it writes. CONTRIBUTING.md says what
@@ -45,13 +45,15 @@ end
 
 local WHOLE_MOST = 2 ^ 53 -- beyond it a number is no longer exact
 
--- time: the first argument of a script, '' for Redis TIME.
-local function read_clock(time)
-    VIRTUAL = time ~= ''
+local said_time -- the first argument of a script, '' for Redis TIME
+
+-- Once in a call: Redis TIME moves within a call on Redis 7.0.
+local function read_clock()
+    if now then return end
     if VIRTUAL then
-        now = tonumber(time)
+        now = tonumber(said_time)
     else
-        local t = call('TIME') -- once: it moves within a call on Redis 7.0
+        local t = call('TIME')
         now = t[1] * 1000000 + t[2]
         if now >= WHOLE_MOST then
             error(error_reply('WEIR Redis\'s clock says 2255 or later, which is beyond what Weir counts: set it right'))
@@ -61,9 +63,9 @@ end
 
 -- own_clock: the script calls read_clock itself, when it comes to need the time.
 local function begin(prefix, ARGV, own_clock)
-    P = prefix
-    now = nil
-    if not own_clock then read_clock(ARGV[1]) end
+    P, now, said_time = prefix, nil, ARGV[1]
+    VIRTUAL = said_time ~= ''
+    if not own_clock then read_clock() end
     for i = 1, forgets_count do forgets[i]() end
     forgets_count = 0
 end

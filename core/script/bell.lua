@@ -67,7 +67,9 @@ function bell.ring_spare(group) put_token(P .. 'spare:' .. group, '1') end
 local function is_any_wide()
     local mark = call_safe('HGET', P .. 'duty', ALL)
     local until_us = type(mark) == 'string' and tonumber(mark:match('%d+'))
-    return until_us and until_us > now - SECOND_US
+    if not until_us then return false end
+    read_clock()
+    return until_us > now - SECOND_US
 end
 
 -- A job has come into this queue, which was empty: wide groups are told, the others see it by themselves.

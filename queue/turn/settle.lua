@@ -47,7 +47,7 @@ end
 local function end_done(ARGV, active, first, last)
     local name, batch, ended = ARGV[first - 3], ARGV[first - 2], 0
     local counted = counts_in_flight(ARGV, first, last)
-    if not now and (counted or batch ~= '') then read_clock(ARGV[1]) end
+    if counted or batch ~= '' then read_clock() end
     if counted then
         for i = first, last do ended = ended + end_counted(active, ARGV[i]) end
     else
@@ -293,7 +293,7 @@ local function settle(ARGV)
     if not worker then return refuse('settle: no worker') end
     local wrong, stale = read_arguments(ARGV, done, leaving, costs), 0
     if wrong then return refuse('%s', wrong) end
-    if #costs + #leaving > 0 then read_clock(ARGV[1]) end -- most settle says nothing but "done"
+    if #costs + #leaving > 0 then read_clock() end -- most settle says nothing but "done"
     if #costs > 0 then
         wrong = settle_costs(worker, costs)
         if wrong then return check.refuse_key(wrong) end
