@@ -1,13 +1,8 @@
-/* A bulk: jobs are collected into chunks, a few of which are under way at any time.
+/* A bulk: jobs are checked and counted here, and go to the streams of their partitions (producer/stream.h); of a namespace that is not
+ * parted there is one.
  *
- * Exactly once: each chunk says which lines of the input it holds and append.lua takes it only when it is the
- * next one. Chunks are kept until they are acknowledged. Whatever goes wrong (a lost connection, forgotten
- * scripts, an answer out of turn) is mended in one way, by recover(): ask Redis how far the batch is, drop
- * what it has, send the rest again. An error that comes again without any progress between is the bulk's end;
- * so is a minute without Redis.
- *
- * A bulk with a name is a batch: append.lua gives each entry its head, so that the batch counts how it ends;
- * at the end of the input it is sealed.
+ * A bulk with a name is a batch, which has one partition, that of its first type: append.lua gives each entry its head, so that the
+ * batch counts how it ends; at the end of the input it is sealed.
  *
  * Resuming: lines that Redis has are only counted and summed until its place is reached; the sums must then
  * agree. */
@@ -19,73 +14,49 @@
 #include <string.h>
 
 #include "core/client/client.h"
-#include "core/clock.h"
 #include "core/forks.h"
 #include "producer/retry.h"
-#include "producer/tally.h"
+#include "producer/stream.h"
 #include "queue/batch/batch.h"
 
-#define CHUNK_JOBS 500
-#define CHUNK_BYTES (128 * 1024)
-#define WINDOW 3 /* chunks under way: Redis always has the next one while we fill another */
-#define KEEP_UNNAMED_MS (INT64_C(3600) * 1000)
-#define REST_US (2 * 1000000) /* after that long an unnamed bulk no longer counts on Redis to remember it */
-#define GIVE_UP_US (INT64_C(60) * 1000000)
-
-/* Where a job of the chunk being filled ends in bodies, and its queue. */
-struct entry {
-    size_t end;
-    uint32_t queue;
-};
-
-struct chunk {
-    struct args request;
-    struct batch_state before, after;
-    uint64_t jobs;
-};
+#define ROUNDS_MOST 20 /* of jobs that are given back, without progress: homes that contradict each other */
 
 struct weir_bulk {
     struct weir *w;
-    char batch[129];
-    bool named, counts_keyless;
+    struct stream *streams[PARTITIONS_MOST];
+    struct stream *named; /* the only one of a batch with a name */
+    bool placed;          /* and its partition is known */
+    bool counts_keyless;
     char then_queue[129], then_type[129]; /* what follows; "": nothing */
     struct batch_state resume;            /* what Redis had at the beginning */
-    struct batch_state at;                /* all lines given so far */
     struct weir_bulk_counts counts;
     struct error failed; /* what ended it */
     unsigned forks;
-
-    struct batch_state begin; /* the chunk being filled: where it begins, its jobs */
-    struct text bodies;
-    struct entry entries[CHUNK_JOBS];
-    size_t jobs;
+    struct text body; /* of the job that is being added */
     struct tally types, queues;
-
-    struct chunk window[WINDOW]; /* a ring */
-    size_t first, under_way;
-    size_t unanswered; /* of those under way, sent on this connection */
-    int64_t last_sent_us;
-    int64_t lost_since_us; /* trouble without progress: since when, how often; 0: none */
-    int attempts, faults;
 };
 
-static struct chunk *nth(struct weir_bulk *b, size_t n)
-{
-    return &b->window[(b->first + n) % WINDOW];
-}
-
 /* ---- The end */
+
+static uint64_t count_accepted(const struct weir_bulk *b)
+{
+    uint64_t jobs = 0;
+
+    for (int p = 0; p < PARTITIONS_MOST; p++)
+        jobs += b->streams[p] ? b->streams[p]->accepted : 0;
+    return jobs;
+}
 
 static int fail(struct weir_bulk *b, const struct error *why)
 {
     uint64_t doubtful = 0;
 
-    for (size_t i = 0; i < b->under_way; i++)
-        doubtful += nth(b, i)->jobs;
+    for (int p = 0; p < PARTITIONS_MOST; p++)
+        doubtful += b->streams[p] ? stream_doubtful(b->streams[p]) : 0;
     b->failed = *why;
     if (why->status == WEIR_EUNREACHABLE && doubtful)
         error_set(&b->failed, WEIR_ENOTNOW, "%.300s; %llu jobs were taken, of %llu more it is unknown",
-                  why->text, (unsigned long long)b->counts.accepted, (unsigned long long)doubtful);
+                  why->text, (unsigned long long)count_accepted(b), (unsigned long long)doubtful);
     b->w->error = b->failed;
     return b->failed.status;
 }
@@ -115,252 +86,146 @@ static int check_usable(struct weir_bulk *b)
     return b->failed.status;
 }
 
-/* ---- Chunks under way */
+/* ---- Streams */
 
-/* Redis answered: whatever trouble there was is over. */
-static void end_trouble(struct weir_bulk *b)
+/* The stream to a partition. */
+static int stream_to(struct weir_bulk *b, int p, struct stream **s)
 {
-    b->lost_since_us = 0;
-    b->attempts = b->faults = 0;
-}
-
-static void acknowledge(struct weir_bulk *b)
-{
-    b->counts.accepted += nth(b, 0)->jobs;
-    b->first = (b->first + 1) % WINDOW;
-    b->under_way--;
-    end_trouble(b);
-}
-
-static int transmit(struct weir_bulk *b, const struct chunk *chunk, struct error *e)
-{
-    int status = redis_append(b->w->redis, &chunk->request, e);
-
-    if (!status) {
-        b->unanswered++;
-        status = redis_flush(b->w->redis, e);
-    }
-    if (status == WEIR_EUNREACHABLE)
-        b->unanswered = 0;
-    return status;
-}
-
-static int next_answer(struct weir_bulk *b, struct redisReply **reply, struct error *e)
-{
-    int status = redis_result(b->w->redis, reply, e);
-
-    b->unanswered = status == WEIR_EUNREACHABLE ? 0 : b->unanswered - 1;
-    return status;
-}
-
-/* ---- Recovery */
-
-static int read_batch(struct weir_bulk *b, struct batch_state *state, struct error *e)
-{
-    struct redisReply *reply = NULL;
-    struct args a;
-    int status;
-
-    args_init(&a);
-    batch_request(&a, b->w->prefix, b->batch);
-    status = redis_call(b->w->redis, &a, &reply, NULL, e);
-    if (!status)
-        status = batch_reply(reply, state, e);
-    freeReplyObject(reply);
-    args_free(&a);
-    return status;
-}
-
-/* Drops the chunks that Redis has; it must stand where one of ours begins. */
-static int drop_taken(struct weir_bulk *b, struct batch_state state, struct error *e)
-{
-    struct batch_state expected;
-
-    while (b->under_way && state.lines >= nth(b, 0)->after.lines)
-        acknowledge(b);
-    expected = b->under_way ? nth(b, 0)->before : b->begin;
-    if (state.lines == expected.lines && state.sum == expected.sum)
-        return 0;
-    if (state.lines < expected.lines)
-        return error_set(e, WEIR_ENOTNOW,
-                         "bulk: Redis has lost %llu lines that it had confirmed; see if it restarted",
-                         (unsigned long long)(expected.lines - state.lines));
-    return error_set(e, WEIR_ENOTNOW, "batch %s: another process is sending it too; let that end", b->batch);
-}
-
-static int resynchronize(struct weir_bulk *b, struct error *e)
-{
-    struct batch_state state;
-    int status = read_batch(b, &state, e);
-
-    if (!status)
-        status = drop_taken(b, state, e);
-    for (size_t i = 0; !status && i < b->under_way; i++)
-        status = transmit(b, nth(b, i), e);
-    return status;
-}
-
-/* Answers to what follows a refused chunk say nothing that the batch's state does not say. */
-static void drain(struct weir_bulk *b)
-{
-    struct redisReply *reply;
-    struct error ignored;
-
-    while (b->unanswered > 0) {
-        if (next_answer(b, &reply, &ignored) == 0)
-            freeReplyObject(reply);
-    }
-}
-
-static bool is_time_to_give_up(struct weir_bulk *b)
-{
-    if (!b->lost_since_us)
-        b->lost_since_us = clock_mono_us();
-    return clock_mono_us() - b->lost_since_us > GIVE_UP_US;
-}
-
-static int recover(struct weir_bulk *b, const struct error *why)
-{
-    struct error e = *why;
-    int status = why->status;
-
-    drain(b);
-    if (status != WEIR_EUNREACHABLE) {
-        if (b->faults++ > 0)
-            return fail(b, why);
-        status = redis_load_scripts(b->w->redis, &e);
-        if (!status)
-            status = resynchronize(b, &e);
-    }
-    while (status == WEIR_EUNREACHABLE && !is_time_to_give_up(b)) {
-        retry_sleep(b->attempts++);
-        status = resynchronize(b, &e);
-    }
-    return status ? fail(b, &e) : 0;
-}
-
-/* ---- Sending and receiving */
-
-static int receive_one(struct weir_bulk *b)
-{
-    struct redisReply *reply;
-    struct batch_state state;
     struct error e;
-    bool accepted;
-    int status = next_answer(b, &reply, &e);
 
-    if (!status) {
-        status = append_reply(reply, &state, &accepted, &e);
-        freeReplyObject(reply);
-    }
-    if (!status && !accepted)
-        status = error_set(&e, WEIR_ENOTNOW, "batch %s: Redis has %llu lines of it, not %llu", b->batch,
-                           (unsigned long long)state.lines, (unsigned long long)nth(b, 0)->before.lines);
-    if (status)
-        return recover(b, &e);
-    acknowledge(b);
+    if (!b->streams[p])
+        b->streams[p] = stream_new(b->w, p, NULL, &b->types, &b->queues);
+    *s = b->streams[p];
+    if (*s)
+        return 0;
+    error_set(&e, WEIR_EINTERNAL, "bulk: out of memory");
+    return fail(b, &e);
+}
+
+/* The partition of the batch is that of its first type, unless it has one. */
+static int place_named(struct weir_bulk *b, int p)
+{
+    if (b->placed)
+        return 0;
+    if (batch_place(b->w, b->named->batch, p, &p) < 0)
+        return fail(b, &b->w->error);
+    if (stream_at(b->named, p) < 0)
+        return fail(b, &b->named->error);
+    b->placed = true;
     return 0;
 }
 
-static int receive_all(struct weir_bulk *b)
+/* The stream of a type. */
+static int route(struct weir_bulk *b, struct span type, struct stream **s)
+{
+    int p = partitions_home(&b->w->known, type.at, type.len);
+
+    if (!b->named)
+        return stream_to(b, p, s);
+    *s = b->named;
+    if (!b->placed && place_named(b, p) < 0)
+        return b->failed.status;
+    if (b->named->partition == p)
+        return 0;
+    return error_set(
+        &b->w->error, WEIR_EINPUT,
+        "wrong job: type %.*s lives on partition %d and batch %s on %d; a batch has one partition, that of "
+        "its first type, so use another batch for it",
+        (int)type.len, type.at, p, b->named->batch, b->named->partition);
+}
+
+static struct stream *with_returned(struct weir_bulk *b)
+{
+    for (int p = 0; p < PARTITIONS_MOST; p++)
+        if (b->streams[p] && b->streams[p]->returned.count > 0)
+            return b->streams[p];
+    return NULL;
+}
+
+static int add_again(struct weir_bulk *b, const struct stream_bag *bag)
 {
     int status = 0;
 
-    while (!status && b->under_way > 0)
-        status = receive_one(b);
-    return status;
-}
+    for (size_t i = 0, begin = 0; !status && i < bag->count; begin = bag->jobs[i++].end) {
+        const struct tally_name *type = &b->types.names[bag->jobs[i].type];
+        struct stream *s;
 
-static void make_name(struct weir_bulk *b)
-{
-    memcpy(b->batch, "run.", 4);
-    job_make_id(b->batch + 4);
-}
-
-/* An unnamed bulk may rest for longer than Redis remembers it: then, with nothing in doubt, it goes on under
- * a new name. */
-static int begin_anew_after_rest(struct weir_bulk *b)
-{
-    int status;
-
-    if (b->named || clock_mono_us() - b->last_sent_us < REST_US)
-        return 0;
-    status = receive_all(b);
-    if (!status) {
-        make_name(b);
-        b->at.lines -= b->begin.lines;
-        b->begin.lines = 0;
+        status = route(b, (struct span){type->text, type->len}, &s);
+        if (status)
+            return status;
+        s->at.lines++;
+        status = stream_add(s, (struct span){bag->bodies.at + begin, bag->jobs[i].end - begin}, bag->jobs[i]);
+        if (status)
+            return fail(b, &s->error);
     }
     return status;
 }
 
-static size_t list_counts(const struct tally *t, struct name_count *counts)
+/* Jobs that were given back go to the streams of where they live, as is known by now. */
+static int settle_returned(struct weir_bulk *b)
 {
-    for (uint32_t i = 0; i < t->used_count; i++) {
-        const struct tally_name *name = &t->names[t->used[i]];
+    uint64_t accepted = count_accepted(b);
+    struct stream *from;
+    int status = 0, rounds = 0;
 
-        counts[i] = (struct name_count){{name->text, name->len}, name->in_chunk};
+    while (!status && (from = with_returned(b))) {
+        struct stream_bag bag = from->returned;
+        struct error e;
+
+        from->returned = (struct stream_bag){0};
+        rounds = count_accepted(b) == accepted ? rounds + 1 : 0;
+        accepted = count_accepted(b);
+        if (rounds > ROUNDS_MOST) {
+            error_set(&e, WEIR_ENOTNOW,
+                      "bulk: the partitions do not agree on where its types live; try again");
+            status = fail(b, &e);
+        } else {
+            retry_sleep(rounds / 2);
+            status = add_again(b, &bag);
+        }
+        stream_bag_free(&bag);
     }
-    return t->used_count;
+    return status;
 }
 
-static void add_bodies(const struct weir_bulk *b, struct args *a)
+static bool has_more(const struct weir_bulk *b)
 {
-    for (uint32_t i = 0; i < b->queues.used_count; i++)
-        for (size_t k = 0, begin = 0; k < b->jobs; begin = b->entries[k++].end)
-            if (b->entries[k].queue == b->queues.used[i])
-                args_add_bytes(a, b->bodies.at + begin, b->entries[k].end - begin);
+    for (int p = 0; p < PARTITIONS_MOST; p++)
+        if (b->streams[p] &&
+            (b->streams[p]->at.lines > b->streams[p]->begin.lines || b->streams[p]->under_way > 0))
+            return true;
+    return false;
 }
 
-/* Makes a chunk under way of the one being filled. */
-static struct chunk *seal_chunk(struct weir_bulk *b)
+/* Calls it for each stream. */
+static int for_all(struct weir_bulk *b, int (*call)(struct stream *s))
 {
-    struct name_count types[CHUNK_JOBS], queues[CHUNK_JOBS];
-    struct chunk *chunk = nth(b, b->under_way++);
-    struct append append = {.batch = b->batch,
-                            .keep_ms = b->named ? 0 : KEEP_UNNAMED_MS,
-                            .before = b->begin,
-                            .after = b->at,
-                            .types = types,
-                            .queues = queues,
-                            .type_count = list_counts(&b->types, types),
-                            .queue_count = list_counts(&b->queues, queues)};
+    int status = 0;
 
-    append_request(&chunk->request, b->w->prefix, -1, &append);
-    add_bodies(b, &chunk->request);
-    chunk->before = b->begin;
-    chunk->after = b->at;
-    chunk->jobs = b->jobs;
-    b->begin = b->at;
-    b->bodies.len = 0;
-    b->jobs = 0;
-    tally_next_chunk(&b->types);
-    tally_next_chunk(&b->queues);
-    return chunk;
+    for (int p = 0; !status && p < PARTITIONS_MOST; p++)
+        if (b->streams[p] && (status = call(b->streams[p])))
+            return fail(b, &b->streams[p]->error);
+    return status;
 }
 
-static int send_chunk(struct weir_bulk *b)
+static int send_if_any(struct stream *s)
 {
-    struct error e;
-    int status = begin_anew_after_rest(b);
-
-    while (!status && b->under_way == WINDOW)
-        status = receive_one(b);
-    if (status)
-        return status;
-    status = transmit(b, seal_chunk(b), &e);
-    b->last_sent_us = clock_mono_us();
-    return status ? recover(b, &e) : 0;
+    return s->at.lines > s->begin.lines ? stream_send(s) : 0;
 }
 
 int bulk_flush(struct weir_bulk *b)
 {
     int status = check_usable(b);
 
-    if (!status && b->at.lines > b->begin.lines)
-        status = send_chunk(b);
-    while (!status && b->under_way > 0)
-        status = receive_one(b);
+    if (!status && b->named && !b->placed && b->named->at.lines > 0)
+        status = place_named(b, 0); /* lines without a job */
+    while (!status && has_more(b)) {
+        status = for_all(b, send_if_any);
+        if (!status)
+            status = for_all(b, stream_receive_all);
+        if (!status)
+            status = settle_returned(b);
+    }
     return status;
 }
 
@@ -377,22 +242,22 @@ static uint64_t add_to_sum(uint64_t sum, struct span bytes)
 static uint64_t sum_line(const struct weir_bulk *b, const char *line, size_t len)
 {
     if (!b->named)
-        return b->at.sum;
-    return add_to_sum(add_to_sum(b->at.sum, (struct span){line, len}), (struct span){"\n", 1});
+        return CHECKSUM_NONE;
+    return add_to_sum(add_to_sum(b->named->at.sum, (struct span){line, len}), (struct span){"\n", 1});
 }
 
 /* The same for a job that never was a line: all of it but an id that was made. */
 static uint64_t sum_job(const struct weir_bulk *b, const struct job_view *view, bool id_given)
 {
     const char *rest = view->type.at;
-    uint64_t sum = b->at.sum;
+    uint64_t sum = b->named ? b->named->at.sum : CHECKSUM_NONE;
 
     if (!b->named)
         return sum;
     if (id_given)
         sum = add_to_sum(sum, view->id);
     sum = add_to_sum(sum, view->queue);
-    sum = add_to_sum(sum, (struct span){rest, (size_t)(b->bodies.at + b->bodies.len - rest)});
+    sum = add_to_sum(sum, (struct span){rest, (size_t)(b->body.at + b->body.len - rest)});
     return add_to_sum(sum, (struct span){"\n", 1});
 }
 
@@ -403,27 +268,29 @@ static int another_input(struct weir_bulk *b, const char *how)
     error_set(&e, WEIR_EINPUT,
               "batch %s was begun with another input: this one %s its first %llu lines; use the same, or "
               "another name",
-              b->batch, how, (unsigned long long)b->resume.lines);
+              b->named->batch, how, (unsigned long long)b->resume.lines);
     return fail(b, &e);
 }
 
 static bool is_resuming(const struct weir_bulk *b)
 {
-    return b->at.lines < b->resume.lines;
+    return b->named && b->named->at.lines < b->resume.lines;
 }
 
-/* Goes behind one line; sum: with it. */
+/* Goes behind one line, which is in no stream, or in that of the batch; sum: with it. */
 static int pass_line(struct weir_bulk *b, uint64_t sum)
 {
     bool resuming = is_resuming(b);
 
-    b->at.lines++;
-    b->at.sum = sum;
     b->counts.lines++;
+    if (!b->named)
+        return 0;
+    b->named->at.lines++;
+    b->named->at.sum = sum;
     if (!resuming)
         return 0;
     b->counts.resumed++;
-    b->begin = b->at;
+    b->named->begin = b->named->at;
     if (!is_resuming(b) && sum != b->resume.sum)
         return another_input(b, "differs within");
     return 0;
@@ -431,51 +298,83 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
 
 /* ---- Jobs */
 
-static int ask_fits(struct weir_bulk *b, struct span type, int64_t cost, struct keyed_by *by, struct error *e)
+static int ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
 {
     struct redisReply *reply = NULL;
     struct args a;
     int status;
 
     args_init(&a);
-    fits_request(&a, b->w->prefix, -1, type, cost);
-    status = redis_call(b->w->redis, &a, &reply, NULL, e);
+    fits_request(&a, s->prefix, -1, type, cost);
+    status = redis_call(s->redis, &a, &reply, NULL, &s->error);
     if (!status)
-        status = fits_reply(reply, by, e);
+        status = fits_reply(reply, by, &s->error);
     freeReplyObject(reply);
     args_free(&a);
     return status;
 }
 
+/* The same once there is an answer. */
+static int ask_fits_until_answered(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
+{
+    int status = stream_receive_all(s);
+
+    if (status)
+        return status;
+    while ((status = ask_fits(s, type, cost, by)) == WEIR_EUNREACHABLE) {
+        struct error why = s->error;
+
+        if (stream_recover(s, &why) < 0)
+            return s->error.status;
+    }
+    return status;
+}
+
+#define ELSEWHERE 1 /* the type lives on another partition, as is known now */
+
 /* Could a job of that cost ever start? Redis is asked at the first of a type and when the cost is higher than
  * before. WEIR_EINPUT: no; the bulk goes on. */
-static int check_type(struct weir_bulk *b, struct tally_name *row, struct span type, int64_t cost)
+static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *row, struct span type,
+                      int64_t cost)
 {
     bool learns = b->counts_keyless && !row->learned;
     struct keyed_by by = {.path = ""};
-    struct error e;
-    int status;
+    int status, p;
 
     if (!learns && (cost <= 1 || cost <= row->fits))
         return 0;
-    status = receive_all(b);
-    while (!status && (status = ask_fits(b, type, cost > 1 ? cost : 1, &by, &e)) == WEIR_EUNREACHABLE)
-        status = recover(b, &e);
-    if (b->failed.status)
-        return status;
+    status = ask_fits_until_answered(s, type, cost > 1 ? cost : 1, &by);
+    if (status && partitions_learn(&b->w->known, s->error.text, &p))
+        return ELSEWHERE;
+    if (status == WEIR_EUNREACHABLE || s->unanswered > 0)
+        return fail(b, &s->error);
     if (status && cost <= 1) /* it can be taken all the same, and nothing is told */
         status = 0;
     if (status && status != WEIR_EINPUT)
-        return fail(b, &e);
-    end_trouble(b);
+        return fail(b, &s->error);
+    stream_end_trouble(s);
     if (status) {
-        b->w->error = e;
+        b->w->error = s->error;
         return status;
     }
     row->fits = cost;
     row->learned = true;
     row->by = by;
     return 0;
+}
+
+/* The stream of a type, of which a job of that cost may be added. */
+static int find_stream(struct weir_bulk *b, struct tally_name *row, const struct job_view *job,
+                       struct stream **s)
+{
+    int status = ELSEWHERE;
+
+    for (int hops = 0; status == ELSEWHERE && hops < ROUNDS_MOST; hops++) {
+        status = route(b, job->type, s);
+        if (!status)
+            status = check_type(b, *s, row, job->type, job->cost);
+    }
+    return status == ELSEWHERE ? fail(b, &(*s)->error) : status;
 }
 
 /* Counts the job of that body, the last one of bodies. */
@@ -487,43 +386,43 @@ static void count_job(struct tally_name *row, const struct job_view *job, struct
         row->keyless += job_is_keyless(body, row->by.path);
 }
 
-/* Counts the job that was just written to bodies from begin on, and sends the chunk when it is full. */
-static int take_job(struct weir_bulk *b, size_t begin, const struct job_view *job, struct span queue,
-                    uint64_t sum)
+/* Adds the job of b->body to the stream of its type. */
+static int take_job(struct weir_bulk *b, const struct job_view *job, struct span queue, uint64_t sum)
 {
-    struct entry *entry = &b->entries[b->jobs];
+    struct span body = {b->body.at, b->body.len};
     struct tally_name *row = tally_row(&b->types, job->type);
-    uint32_t type;
-    int status = row ? check_type(b, row, job->type, job->cost) : out_of_memory(b);
+    struct stream_job place = {.type = b->types.last};
+    struct stream *s;
+    int status = row ? find_stream(b, row, job, &s) : out_of_memory(b);
 
-    if (status) {
-        b->bodies.len = begin;
+    if (status)
         return status;
-    }
-    if (!tally_add(&b->types, job->type, &type) || !tally_add(&b->queues, queue, &entry->queue))
+    if (!tally_row(&b->queues, queue))
         return out_of_memory(b);
-    count_job(&b->types.names[type], job, (struct span){b->bodies.at + begin, b->bodies.len - begin});
-    entry->end = b->bodies.len;
-    b->jobs++;
-    pass_line(b, sum);
-    if (b->jobs < CHUNK_JOBS && b->bodies.len < CHUNK_BYTES)
-        return 0;
-    return send_chunk(b);
+    place.queue = b->queues.last;
+    row->total++;
+    count_job(row, job, body);
+    if (!b->named)
+        s->at.lines++;
+    status = pass_line(b, sum);
+    if (!status && (status = stream_add(s, body, place)))
+        return fail(b, &s->error);
+    return status ? status : settle_returned(b);
 }
 
 /* A line that names another batch than it would be counted in. */
 static int check_batch(struct weir_bulk *b, const struct job_view *job)
 {
-    size_t len = strlen(b->batch);
+    const char *batch = b->named ? b->named->batch : "";
+    size_t len = strlen(batch);
 
     if (!job->batch.at || (b->named && job->batch.len == len + 2 && *job->batch.at == '"' &&
-                           memcmp(job->batch.at + 1, b->batch, len) == 0))
+                           memcmp(job->batch.at + 1, batch, len) == 0))
         return 0;
     return error_set(&b->w->error, WEIR_EINPUT,
                      "wrong job: its \"batch\" is %.*s, but %s%s counts it; leave the member out%s",
                      job->batch.len < 100 ? (int)job->batch.len : 100, job->batch.at,
-                     b->named ? "batch " : "no batch", b->named ? b->batch : "",
-                     b->named ? "" : ", or give the bulk that name");
+                     b->named ? "batch " : "no batch", batch, b->named ? "" : ", or give the bulk that name");
 }
 
 static struct span queue_of(const char *given, struct span own)
@@ -536,6 +435,38 @@ static struct span queue_of(const char *given, struct span own)
 }
 
 /* ---- The interface */
+
+/* The stream of a batch, and how far that is. */
+static int open_named(struct weir_bulk *b, const char *batch)
+{
+    struct weir *w = b->w;
+    int count, p = 0, status = client_learn(w, &count);
+
+    if (!status && count > 1)
+        status = batch_place(w, batch, -1, &p);
+    if (status)
+        return status;
+    b->placed = p >= 0;
+    b->named = b->streams[0] = stream_new(w, b->placed ? p : 0, batch, &b->types, &b->queues);
+    if (!b->named)
+        return error_set(&w->error, WEIR_EINTERNAL, "bulk: out of memory");
+    status = b->placed ? stream_read(b->named, &b->resume) : 0;
+    if (status)
+        w->error = b->named->error;
+    return status;
+}
+
+/* One without a name: does Redis answer? */
+static int open_unnamed(struct weir_bulk *b)
+{
+    struct batch_state nothing;
+    struct stream *s;
+    int count, status = b->w->known.count ? stream_to(b, 0, &s) : client_learn(b->w, &count);
+
+    if (!status && b->streams[0] && (status = stream_read(s, &nothing)))
+        b->w->error = s->error;
+    return status;
+}
 
 int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
 {
@@ -555,16 +486,10 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
         return error_set(&w->error, WEIR_EINTERNAL, "bulk: out of memory");
     b->w = w;
     b->forks = forks_count();
-    b->named = batch != NULL;
     tally_init(&b->types);
     tally_init(&b->queues);
-    b->at = b->begin = (struct batch_state){0, CHECKSUM_NONE};
-    if (batch)
-        strcpy(b->batch, batch);
-    else
-        make_name(b);
-    status = read_batch(b, &b->resume, &w->error);
-    b->last_sent_us = clock_mono_us();
+    b->resume = (struct batch_state){0, CHECKSUM_NONE};
+    status = batch ? open_named(b, batch) : open_unnamed(b);
     if (status)
         weir_bulk_abandon(b);
     else
@@ -575,7 +500,6 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
 int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
 {
     struct job_view view;
-    size_t begin = b->bodies.len;
     uint64_t sum;
     int status = check_usable(b);
 
@@ -585,24 +509,20 @@ int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
         status =
             error_set(&b->w->error, WEIR_EUSAGE,
                       "wrong job: a bulk takes no unique and no batch; its own name is that of its batch");
+    b->body.len = 0;
     if (!status)
-        status = job_write(&b->bodies, job, &view, &b->w->error);
-    if (status) {
-        b->bodies.len = begin;
+        status = job_write(&b->body, job, &view, &b->w->error);
+    if (status)
         return status;
-    }
     sum = sum_job(b, &view, job->id != NULL);
-    if (is_resuming(b)) {
-        b->bodies.len = begin;
+    if (is_resuming(b))
         return pass_line(b, sum);
-    }
-    return take_job(b, begin, &view, queue_of(NULL, view.queue), sum);
+    return take_job(b, &view, queue_of(NULL, view.queue), sum);
 }
 
 int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue, const char *line, size_t len)
 {
     struct job_view view;
-    size_t begin = b->bodies.len;
     uint64_t sum;
     int status = check_usable(b);
 
@@ -614,17 +534,14 @@ int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
     if (queue && !name_is_valid(queue, strlen(queue)))
         return error_set(&b->w->error, WEIR_EINPUT,
                          "queue '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", queue);
+    b->body.len = 0;
     if (type)
-        status = job_wrap(&b->bodies, type, line, len, &view, &b->w->error);
+        status = job_wrap(&b->body, type, line, len, &view, &b->w->error);
     else
-        status = job_rewrite(&b->bodies, line, len, &view, &b->w->error);
+        status = job_rewrite(&b->body, line, len, &view, &b->w->error);
     if (!status)
         status = check_batch(b, &view);
-    if (status) {
-        b->bodies.len = begin;
-        return status;
-    }
-    return take_job(b, begin, &view, queue_of(queue, view.queue), sum);
+    return status ? status : take_job(b, &view, queue_of(queue, view.queue), sum);
 }
 
 int weir_bulk_skip_line(struct weir_bulk *b, const char *line, size_t len)
@@ -637,6 +554,7 @@ int weir_bulk_skip_line(struct weir_bulk *b, const char *line, size_t len)
 void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts)
 {
     *counts = b->counts;
+    counts->accepted = count_accepted(b);
 }
 
 bool bulk_has_failed(const struct weir_bulk *b)
@@ -686,19 +604,19 @@ int weir_bulk_then(struct weir_bulk *b, const char *type)
     return bulk_then(b, NULL, type);
 }
 
-static int ask_seal(struct weir_bulk *b, struct error *e)
+static int ask_seal(struct weir_bulk *b)
 {
+    struct stream *s = b->named;
     struct redisReply *reply = NULL;
     struct batch_sealed sealed;
     struct args a;
     int status;
 
     args_init(&a);
-    batch_seal_request(&a, b->w->prefix, -1, b->batch, true, b->then_queue,
-                       *b->then_type ? b->then_type : NULL);
-    status = redis_call(b->w->redis, &a, &reply, NULL, e);
+    batch_seal_request(&a, s->prefix, -1, s->batch, true, b->then_queue, *b->then_type ? b->then_type : NULL);
+    status = redis_call(s->redis, &a, &reply, NULL, &s->error);
     if (!status)
-        status = batch_seal_reply(reply, b->batch, &sealed, e);
+        status = batch_seal_reply(reply, s->batch, &sealed, &s->error);
     freeReplyObject(reply);
     args_free(&a);
     return status;
@@ -707,14 +625,15 @@ static int ask_seal(struct weir_bulk *b, struct error *e)
 static int seal_batch(struct weir_bulk *b)
 {
     struct error e;
-    int status;
+    int status = b->placed ? 0 : place_named(b, 0);
 
-    do
-        status = ask_seal(b, &e);
-    while (status == WEIR_EUNREACHABLE && recover(b, &e) == 0);
-    if (b->failed.status)
-        return b->failed.status;
-    return status ? fail(b, &e) : 0;
+    if (status)
+        return status;
+    do {
+        status = ask_seal(b);
+        e = b->named->error;
+    } while (status == WEIR_EUNREACHABLE && (status = stream_recover(b->named, &e)) == 0);
+    return status ? fail(b, &b->named->error) : 0;
 }
 
 int bulk_end(struct weir_bulk *b)
@@ -731,7 +650,7 @@ int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts)
     int status = bulk_end(b);
 
     if (counts)
-        *counts = b->counts;
+        weir_bulk_count(b, counts);
     weir_bulk_abandon(b);
     return status;
 }
@@ -740,12 +659,13 @@ void weir_bulk_abandon(struct weir_bulk *b)
 {
     if (!b)
         return;
-    if (!is_of_parent(b))
-        drain(b);
-    for (size_t i = 0; i < WINDOW; i++)
-        args_free(&b->window[i].request);
+    for (int p = 0; p < PARTITIONS_MOST; p++) {
+        if (b->streams[p] && !is_of_parent(b))
+            stream_drain(b->streams[p]);
+        stream_free(b->streams[p]);
+    }
     tally_free(&b->types);
     tally_free(&b->queues);
-    text_free(&b->bodies);
+    text_free(&b->body);
     free(b);
 }

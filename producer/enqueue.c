@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/duration.h"
 #include "producer/retry.h"
+#include "queue/batch/batch.h"
 
 #define KEEP_GIVEN_MS (24 * 3600 * 1000) /* a given id is accepted once a day */
 #define KEEP_MADE_MS (60 * 1000)         /* a made one is only repeated by ourselves */
@@ -95,15 +96,37 @@ static int send_until_answered(struct weir *w, const struct args *a, struct span
     return status;
 }
 
+/* Where the namespace has partitions, a batch has one of them: that of its first type. */
+static int check_place(struct weir *w, const struct enqueue *job)
+{
+    int count, place, home, status = client_learn(w, &count);
+    char batch[129];
+
+    if (status || count == 1)
+        return status;
+    home = partitions_home(&w->known, job->type.at, job->type.len);
+    snprintf(batch, sizeof batch, "%.*s", (int)job->batch.len, job->batch.at);
+    status = batch_place(w, batch, home, &place);
+    if (status || place == home)
+        return status;
+    return error_set(
+        &w->error, WEIR_EINPUT,
+        "wrong job: type %.*s lives on partition %d and batch %s on %d; a batch has one partition, that of "
+        "its first type, so use another batch for it",
+        (int)job->type.len, job->type.at, home, batch, place);
+}
+
 /* id (may be NULL): as enqueue_job. */
 static int send_job(struct weir *w, const struct enqueue *job, char *id, enum enqueue_result *result)
 {
     struct redisReply *reply = NULL;
     struct span answered;
     struct args a;
-    int status = client_at_home(w, job->type.at, job->type.len);
+    int status = job->batch.at ? check_place(w, job) : 0;
 
     args_init(&a);
+    if (!status)
+        status = client_at_home(w, job->type.at, job->type.len);
     if (status)
         return status;
     enqueue_request(&a, w->prefix, -1, job);

@@ -102,17 +102,10 @@ struct tally_name *tally_row(struct tally *t, struct span name)
     return &t->names[t->last];
 }
 
-bool tally_add(struct tally *t, struct span name, uint32_t *index)
+void tally_count(struct tally *t, uint32_t index)
 {
-    struct tally_name *found = tally_row(t, name);
-
-    if (!found)
-        return false;
-    *index = t->last;
-    if (found->in_chunk++ == 0)
-        t->used[t->used_count++] = t->last;
-    found->total++;
-    return true;
+    if (t->names[index].in_chunk++ == 0)
+        t->used[t->used_count++] = index;
 }
 
 void tally_next_chunk(struct tally *t)

@@ -1,4 +1,4 @@
-/* A tally: how many jobs of each name (of their types, of their queues) a bulk has, in the chunk being filled
+/* A tally: how many jobs of each name (of their types, of their queues) a bulk has, in the chunk being made
  * and in all. */
 #ifndef PRODUCER_TALLY_H
 #define PRODUCER_TALLY_H
@@ -12,7 +12,7 @@
 struct tally_name {
     char *text;
     size_t len;
-    uint64_t total;
+    uint64_t total;  /* counted by the bulk */
     uint64_t costed; /* of a type: its jobs that named their cost, */
     int64_t cost;    /* which is so much in all; */
     int64_t fits;    /* and the highest cost that its limits were asked about */
@@ -37,8 +37,8 @@ void tally_init(struct tally *t);
 void tally_free(struct tally *t);
 /* The row of a name, which is new when it was not there, until the next one is added. NULL: out of memory. */
 struct tally_name *tally_row(struct tally *t, struct span name);
-/* Counts one. *index stays that name's. False: out of memory, nothing was counted. */
-bool tally_add(struct tally *t, struct span name, uint32_t *index);
+/* One more of a name in the chunk being made; index: that of its row, t->last after tally_row. */
+void tally_count(struct tally *t, uint32_t index);
 /* A new chunk begins. */
 void tally_next_chunk(struct tally *t);
 

@@ -415,8 +415,10 @@ static void test_seal_through_cuts(void **state)
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
         for (unsigned n = 2; n <= 4; n++) { /* a look, a chunk, the seal */
             struct weir_bulk *b;
+            int partitions;
 
-            if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
+            if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL) ||
+                client_learn(through, &partitions))
                 fail_msg("%s", weir_message(through));
             proxy_cut_before(proxy, side, n);
             if (weir_bulk_open(through, "b", &b) || weir_bulk_then(b, "next") || add(b, 0) ||

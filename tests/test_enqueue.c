@@ -486,8 +486,10 @@ static void test_enqueue_lost_connection(void **state)
     char id[WEIR_ID_SIZE];
     long long jobs = 0;
     enum enqueue_result result;
+    int partitions;
 
     (void)state;
+    assert_int_equal(client_learn(through, &partitions), 0);
     for (int given = 0; given < 2; given++)
         for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++) {
             struct weir_job_spec spec = {.type = "t",

@@ -13,6 +13,8 @@
 #include "core/client/answer.h"
 #include "core/redis/cluster.h"
 #include "core/script/script.h"
+#include "producer/bulk.h"
+#include "tests/proxy.h"
 #include "tests/server.h"
 
 static struct server server;
@@ -239,6 +241,154 @@ static void test_count(void **state)
     assert_string_equal(w->prefix, "weir:{4}:");
 }
 
+/* ---- Bulks */
+
+#define TYPES 40
+#define JOBS 4000
+
+static void type_name(char type[24], int i)
+{
+    snprintf(type, 24, "type-%d", i % TYPES);
+}
+
+/* All jobs of a bulk through that client, each once and on the partition of its type, in their order. */
+static void bulk_through(struct weir *through)
+{
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+    char type[24], args[24];
+
+    assert_int_equal(weir_bulk_open(through, NULL, &b), 0);
+    for (int i = 0; i < JOBS; i++) {
+        type_name(type, i);
+        snprintf(args, sizeof args, "%d", i);
+        if (weir_bulk_add(
+                b, &(struct weir_job_spec){.type = type, .args = args, .cost = i % 997 ? 0 : 1 + i % 2}))
+            fail_msg("%s", weir_message(through));
+    }
+    if (weir_bulk_close(b, &counts))
+        fail_msg("%s", weir_message(through));
+    assert_int_equal(counts.accepted, JOBS);
+}
+
+/* Each of the jobs stands once, on the partition that the rule or `homes` says, behind those of its type that were added before. */
+static void assert_all_there(int partitions, const char *moved, int to)
+{
+    int last[TYPES], found = 0;
+
+    memset(last, -1, sizeof last);
+    for (int p = 0; p < partitions; p++) {
+        char key[PREFIX_SIZE + 16], *jobs, *at;
+
+        snprintf(key, sizeof key, "weir:{%d}:queue:default", p);
+        jobs = server_ask(&server, "LRANGE", key, "0", "-1", NULL);
+        for (at = jobs; (at = strstr(at, "\"type\":\"")); found++) {
+            const char *type = at + strlen("\"type\":\"");
+            size_t len = strcspn(type, "\"");
+            bool is_moved = moved && strlen(moved) == len && strncmp(type, moved, len) == 0;
+            int args = atoi(strstr(type, "\"args\":") + strlen("\"args\":")), *before = &last[args % TYPES];
+
+            assert_int_equal(p, is_moved ? to : (int)(partition_crc16(type, len) % (unsigned)partitions));
+            assert_true(args > *before);
+            *before = args;
+            at = (char *)type;
+        }
+        free(jobs);
+    }
+    assert_int_equal(found, JOBS);
+}
+
+static void test_bulk_over_partitions(void **state)
+{
+    (void)state;
+    divide("4");
+    bulk_through(w);
+    assert_all_there(4, NULL, 0);
+}
+
+/* The types of a chunk live where it was sent, but for one, which has moved. */
+static void test_bulk_with_a_type_that_moved(void **state)
+{
+    (void)state;
+    divide("3");
+    for (int p = 0; p < 3; p++) {
+        char key[PREFIX_SIZE + 16];
+
+        snprintf(key, sizeof key, "weir:{%d}:homes", p);
+        free(server_ask(&server, "HSET", key, "type-7", partition_crc16("type-7", 6) % 3 == 1 ? "2" : "1",
+                        NULL));
+    }
+    bulk_through(w);
+    assert_all_there(3, "type-7", partition_crc16("type-7", 6) % 3 == 1 ? 2 : 1);
+}
+
+static void test_bulk_through_cuts(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+
+    (void)state;
+    for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
+        for (unsigned n = 3; n < 14; n += 3) {
+            struct weir *through = weir_new(proxy_url(proxy), NULL);
+            int count;
+
+            divide("3");
+            assert_int_equal(client_learn(through, &count), 0);
+            proxy_cut_before(proxy, side, n);
+            bulk_through(through);
+            proxy_cut_before(proxy, side, 0);
+            assert_all_there(3, NULL, 0);
+            free(server_ask(&server, "FLUSHALL", NULL));
+            weir_free(through);
+        }
+    proxy_stop(proxy);
+}
+
+/* Of four partitions "mail" and "e" live on 3, "b" and "c" elsewhere. */
+static void test_batch_has_one_partition(void **state)
+{
+    struct weir_bulk_counts counts;
+    struct weir_bulk *b;
+    char args[24];
+
+    (void)state;
+    divide("4");
+    for (int run = 0; run < 2; run++) { /* the second one resumes what the first one began */
+        assert_int_equal(weir_bulk_open(w, "letters", &b), 0);
+        for (int i = 0; i < 1500 + 500 * run; i++) {
+            snprintf(args, sizeof args, "%d", i);
+            if (weir_bulk_add(b, &(struct weir_job_spec){.type = "mail", .args = args}))
+                fail_msg("%s", weir_message(w));
+        }
+        if (run == 0)
+            assert_int_equal(bulk_flush(b), 0);
+        assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "b"}), WEIR_EINPUT);
+        assert_non_null(strstr(weir_message(w), "a batch has one partition"));
+        if (run == 0)
+            weir_bulk_abandon(b);
+        else
+            assert_int_equal(weir_bulk_close(b, &counts), 0);
+    }
+    assert_int_equal(counts.resumed, 1500);
+    assert_int_equal(counts.accepted, 500);
+    assert_int_equal(waiting(3), 2000);
+    assert_answer("2000", "HGET", "weir:{3}:batch:letters", "total");
+    assert_answer("0", "EXISTS", "weir:{0}:batch:letters", "weir:{1}:batch:letters");
+}
+
+/* One that is filled job by job. */
+static void test_batch_of_single_jobs(void **state)
+{
+    (void)state;
+    divide("4");
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "mail", .batch = "letters"}, NULL), 0);
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "e", .batch = "letters"}, NULL), 0);
+    assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "c", .batch = "letters"}, NULL),
+                     WEIR_EINPUT);
+    assert_non_null(strstr(weir_message(w), "a batch has one partition"));
+    assert_answer("2", "HGET", "weir:{3}:batch:letters", "total");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -250,6 +400,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_call_follows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_circle_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bulk_over_partitions, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bulk_with_a_type_that_moved, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bulk_through_cuts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_batch_has_one_partition, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, set_up_group, tear_down_group);

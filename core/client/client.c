@@ -9,8 +9,9 @@
 
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 #define NAME_MAX_LEN 128
-#define KEY_WORD 3  /* of a call */
-#define HOPS_MOST 4 /* a name may move while it is asked for */
+#define KEY_WORD 3    /* of a call */
+#define LEARN_TRIES 3 /* of a question whose answer was lost */
+#define HOPS_MOST 4   /* a name may move while it is asked for */
 
 /* What was given, else what the environment says, else the usual. */
 static const char *choose(const char *given, const char *variable, const char *usual)
@@ -116,6 +117,7 @@ int client_learn(struct weir *w, int *count)
     char key[PREFIX_SIZE + sizeof "about"];
     struct redisReply *reply = NULL;
     struct args a;
+    bool sent = false;
     int status = w->known.count ? 0 : client_at(w, 0);
 
     args_init(&a);
@@ -124,7 +126,8 @@ int client_learn(struct weir *w, int *count)
         args_add(&a, "HGET");
         args_add(&a, key);
         args_add(&a, "partitions");
-        status = redis_call(w->redis, &a, &reply, NULL, &w->error);
+        for (int tries = 0; tries < LEARN_TRIES && (tries == 0 || (status && sent)); tries++)
+            status = redis_call(w->redis, &a, &reply, &sent, &w->error);
         if (!status)
             client_counted(w, reply_int(reply, 1));
     }

@@ -398,3 +398,30 @@ int weir_batch_seal(struct weir *w, const char *batch, const char *then_type)
 
     return batch_seal(w, batch, "default", then_type, &sealed);
 }
+
+int batch_place(struct weir *w, const char *name, int p, int *place)
+{
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status = client_at(w, (int)(partition_crc16(name, strlen(name)) % (unsigned)client_count(w)));
+
+    if (status)
+        return status;
+    args_init(&a);
+    script_begin(&a, "batch_place", w->prefix, -1);
+    args_add(&a, name);
+    if (p < 0)
+        args_add(&a, "");
+    else
+        args_add_int(&a, p);
+    status = client_call(w, &a, &reply, NULL);
+    if (!status)
+        status = reply_array(reply, 1, "batch_place", &w->error);
+    if (!status)
+        *place = (int)reply_int(reply->element[0], -1);
+    if (!status && *place >= client_count(w))
+        *place = -1;
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
