@@ -1,7 +1,7 @@
 #!/bin/sh
 # make deps: installs from Debian what building, testing and the demo need and this machine lacks. On other systems it
 # names that and stops. No service is started or enabled: Weir's tests and the demo run a redis-server of their own.
-# deps.sh fuzz, deps.sh lint: what those targets need besides.
+# deps.sh fuzz, lint, peers: what those targets need besides.
 set -eu
 
 cc=${CC:-cc}
@@ -39,6 +39,18 @@ lint)
     need cppcheck command -v cppcheck
     need clang-tidy command -v clang-tidy
     ;;
+peers)
+    need nodejs command -v node
+    need npm command -v npm
+    need beanstalkd command -v beanstalkd
+    need gearman-job-server sh -c 'PATH=$PATH:/usr/sbin command -v gearmand'
+    need libgearman-dev header libgearman/gearman.h
+    need python3-celery /usr/bin/python3 -c 'import celery'
+    need python3-redis /usr/bin/python3 -c 'import redis'
+    need python3-hiredis /usr/bin/python3 -c 'import hiredis'
+    need python3-rq /usr/bin/python3 -c 'import rq'
+    need ruby-sidekiq command -v sidekiq
+    ;;
 esac
 [ -n "$missing" ] || exit 0
 
@@ -69,7 +81,7 @@ $as_root sh -eu -c '
     apt-get -qq update
     apt-get -qq -y install --no-install-recommends "$@" >/dev/null
     for package in "$@"; do
-        case $package in redis-server | nginx-light) service=${package%-light} ;; *) continue ;; esac
+        case $package in redis-server | nginx-light | beanstalkd | gearman-job-server) service=${package%-light} ;; *) continue ;; esac
         [ ! -d /run/systemd/system ] || systemctl -q disable "$service"
     done
 ' sh $missing
