@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "core/client/answer.h"
+#include "core/client/pages.h"
 #include "core/script/script.h"
-#include "queue/inspect/forecast.h"
+#include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
 #include "tests/library.h"
 
@@ -1106,6 +1106,65 @@ static void test_many_limits_and_types(void **state)
     limits_free(&limits);
 }
 
+/* A call looks at a part, whatever there is; all together say what there is. */
+static int check_page(const json_t *page, void *arg)
+{
+    int *pages = arg;
+
+    assert_true(json_object_size(json_object_get(page, "types")) <= 400);
+    assert_true(json_object_size(json_object_get(page, "queues")) <= 150);
+    assert_true(json_object_size(json_object_get(page, "held")) <= 1100);
+    ++*pages;
+    return 0;
+}
+
+static void test_status_of_many(void **state)
+{
+    enum { TYPES = 2500, QUEUES = 300 };
+    int pages = 0;
+    const struct pages walk = {.w = w, .script = "status", .now_us = -1, .arg = &pages, .take = check_page};
+    struct limits limits;
+    struct status status;
+    char name[24];
+
+    (void)state;
+    for (int i = 0; i < TYPES; i++) {
+        snprintf(name, sizeof name, "t%04d", i);
+        push_text("HSET", "types", name, i == 3 ? "use=t0004 cost=2" : "");
+        push_text("ZADD", i == 7 ? "held:q002" : "held:q001", "1", name);
+        snprintf(name, sizeof name, "stats:t%04d", i);
+        push_text("HSET", name, "parked", "2");
+    }
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(name, sizeof name, "q%03d", i);
+        push_text("SADD", "queues", name, NULL);
+        snprintf(name, sizeof name, "queue:q%03d", i);
+        push_text("RPUSH", name, "{\"id\":\"x\",\"type\":\"t0005\",\"cost\":2}", NULL);
+    }
+    push_text("HSET", "halted", "q/q299", "1795000000000000");
+    push_text("HSET", "limits", "t0003", "gcra:1/1000000/1");
+    push_text("HSET", "limits", "t0004", "gcra:1/1000000/1");
+    assert_int_equal(pages_walk(&walk), 0);
+    assert_true(pages > 10);
+    assert_int_equal(status_read(w, &status), 0);
+    assert_int_equal(status.type_count, TYPES);
+    assert_int_equal(status.queue_count, QUEUES);
+    assert_true(status.queues[299].paused_us > 0);
+    for (int i = 0; i < TYPES; i++) {
+        assert_int_equal(status.types[i].held, 2);
+        assert_int_equal(status.types[i].own_costs, i == 5);
+        assert_int_equal(status.types[i].in_pause, i == 5);
+    }
+    status_free(&status);
+    assert_int_equal(status_limits(w, -1, &limits), 0);
+    assert_int_equal(limits.type_count, TYPES);
+    assert_int_equal(limits.types[3].limit_count, 2);
+    assert_int_equal(limits.types[3].cost, 2);
+    assert_int_equal(limits.types[5].limit_count, 0);
+    expect_holds(&limits);
+    limits_free(&limits);
+}
+
 /* ---- The library */
 
 static void test_weir_rate(void **state)
@@ -1237,6 +1296,7 @@ int main(void)
         cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, flush),
         cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),
         cmocka_unit_test_setup(test_many_limits_and_types, flush),
+        cmocka_unit_test_setup(test_status_of_many, flush),
         cmocka_unit_test_setup(test_weir_rate, flush),
         cmocka_unit_test_setup(test_weir_rate_use_and_the_others, flush),
         cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, flush),

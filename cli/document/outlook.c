@@ -47,7 +47,7 @@ int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outloo
 {
     struct limits limits;
     struct bulk_type jobs;
-    int status = status_limits(w, &limits);
+    int status = status_limits(w, -1, &limits);
     size_t types = 0;
 
     *n = 0;

@@ -93,7 +93,7 @@ int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const stru
 {
     struct limits limits;
     struct limit after = {0};
-    int status = status_limits(w, &limits);
+    int status = status_limits(w, -1, &limits);
 
     status = status < 0
                  ? cli_failed(cli, w)

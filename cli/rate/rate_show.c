@@ -368,8 +368,8 @@ int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flag
     int status = limit_name_check("limit", argv[1], &cli->error);
 
     if (status == 0)
-        status =
-            status_limits(w, &limits) < 0 ? cli_failed(cli, w) : show(cli, &limits, argv[1], flags->verbose);
+        status = status_limits(w, -1, &limits) < 0 ? cli_failed(cli, w)
+                                                   : show(cli, &limits, argv[1], flags->verbose);
     limits_free(&limits);
     return status;
 }

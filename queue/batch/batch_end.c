@@ -67,7 +67,7 @@ int batch_forecast(struct weir *w, struct batch *b)
     b->at_rate = false;
     if (b->left == 0 || b->phase == BATCH_PAUSED)
         return 0;
-    status = status_limits(w, &limits);
+    status = status_limits(w, -1, &limits);
     for (size_t i = 0; status == 0 && starts && i < b->type_count; i++)
         status = look_at_type(&limits, b, &b->types[i], &w->error);
     limits_free(&limits);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/answer.h"
+#include "core/client/pages.h"
 #include "core/script/script.h"
 #include "queue/inspect/waits.h"
 #include "queue/job/job.h"
@@ -35,9 +35,41 @@ static double rate_now(const json_t *stats, int64_t started, int64_t now_us)
     return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
 }
 
-static void read_type(struct type_status *t, const char *name, const json_t *type, int64_t now_us)
+/* Where jobs of it are among the first of a queue, does one name its cost? */
+static bool names_cost(const json_t *seen)
+{
+    const char *queue;
+    json_t *names;
+
+    json_object_foreach((json_t *)seen, queue, names)
+    {
+        if (json_is_true(names))
+            return true;
+    }
+    return false;
+}
+
+/* May a job of it stand in a queue that is paused? */
+static bool is_in_pause(const json_t *root, const json_t *type, const json_t *seen)
+{
+    const json_t *paused = json_object_get(root, "paused");
+    const char *queue;
+    json_t *names;
+
+    json_object_foreach((json_t *)seen, queue, names)
+    {
+        if (json_object_get(paused, queue))
+            return true;
+    }
+    return json_object_size(json_object_get(root, "unread")) > 0 ||
+           json_is_true(json_object_get(type, "in_pause"));
+}
+
+static void read_type(struct type_status *t, const char *name, const json_t *type, const json_t *root,
+                      int64_t now_us)
 {
     const json_t *stats = json_object_get(type, "stats");
+    const json_t *seen = json_object_get(json_object_get(root, "seen"), name);
     int64_t pulled = answer_int(stats, "pulled"), served = answer_int(stats, "served"),
             back = answer_int(stats, "back");
 
@@ -53,10 +85,11 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->aside = positive(answer_int(stats, "set_aside"));
     t->rate_now = rate_now(stats, pulled + served - answer_int(stats, "unstarted"), now_us);
     keyless_read(json_object_get(type, "keyless"), &t->keyless);
-    t->own_costs = json_is_true(json_object_get(type, "own_costs"));
+    t->own_costs = json_is_true(json_object_get(type, "own_costs")) || names_cost(seen);
     t->next_start_us = t->finish_us = -1;
-    *(json_is_true(json_object_get(type, "held")) ? &t->held : &t->parked) = answer_int(type, "parked");
-    t->in_pause = json_is_true(json_object_get(type, "in_pause"));
+    *(json_object_get(json_object_get(root, "held"), name) ? &t->held : &t->parked) =
+        positive(answer_int(type, "parked"));
+    t->in_pause = is_in_pause(root, type, seen);
 }
 
 static void read_worker(struct worker_status *row, const char *name, const json_t *worker)
@@ -80,34 +113,29 @@ static int by_name(const void *a, const void *b)
 
 /* ---- What workers take */
 
-static bool has_name(const json_t *names, const char *name)
-{
-    for (size_t i = 0; i < json_array_size(names); i++)
-        if (json_string_length(json_array_get(names, i)) > 0 &&
-            strcmp(json_string_value(json_array_get(names, i)), name) == 0)
-            return true;
-    return false;
-}
-
 static struct type_status *find_type(struct status *s, const char *name)
 {
     return name && s->type_count ? bsearch(name, s->types, s->type_count, sizeof *s->types, by_name) : NULL;
 }
 
-/* A worker that is alive, and runs so many jobs. */
-static void add_worker(struct status *s, const json_t *info, int64_t running)
+/* A worker that is alive, and runs so many jobs. Its types become a set: there may be many. */
+static void add_worker(struct status *s, json_t *info, int64_t running)
 {
     const json_t *types = json_object_get(info, "types");
     int64_t free_now = positive(answer_int(info, "executors") - running);
+    json_t *set = json_object();
 
     for (size_t i = 0; i < json_array_size(types); i++) {
-        struct type_status *t = find_type(s, json_string_value(json_array_get(types, i)));
+        const char *name = json_string_value(json_array_get(types, i));
+        struct type_status *t = find_type(s, name);
 
-        if (t) {
-            t->served = true;
-            t->free += free_now;
-        }
+        if (!t)
+            continue;
+        t->served = true;
+        t->free += free_now;
+        json_object_set_new(set, name, json_true());
     }
+    json_object_set_new(info, "types", set);
 }
 
 /* By these names and patterns. */
@@ -132,7 +160,7 @@ static bool is_taken(json_t *workers, const char *type, const char *queue, int64
     {
         json_t *info = json_object_get(worker, "read");
 
-        if (answer_int(worker, "until") > now_us && has_name(json_object_get(info, "types"), type) &&
+        if (answer_int(worker, "until") > now_us && json_object_get(json_object_get(info, "types"), type) &&
             is_served(json_object_get(info, "queues"), queue))
             return true;
     }
@@ -157,10 +185,13 @@ static void read_serving(struct status *s, json_t *root)
     }
     for (size_t i = 0; i < s->type_count; i++) {
         struct type_status *t = &s->types[i];
-        json_t *queues = json_object_get(json_object_get(json_object_get(root, "types"), t->name), "queues");
+        json_t *queues = json_object_get(json_object_get(root, "seen"), t->name), *names;
+        const char *queue;
 
-        for (size_t q = 0; t->served && q < json_array_size(queues); q++)
-            t->served = is_taken(workers, t->name, json_string_value(json_array_get(queues, q)), s->now_us);
+        json_object_foreach(queues, queue, names)
+        {
+            t->served = t->served && is_taken(workers, t->name, queue, s->now_us);
+        }
     }
 }
 
@@ -187,7 +218,7 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     }
     json_object_foreach(types, name, row)
     {
-        read_type(&s->types[s->type_count++], name, row, s->now_us);
+        read_type(&s->types[s->type_count++], name, row, root, s->now_us);
     }
     json_object_foreach(workers, name, row)
     {
@@ -202,14 +233,66 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
 
 /* ---- Forecasts */
 
-static void learn(struct limit_type *type, const struct type_status *t)
+/* Those of its limits that exist, the one of its own name first. */
+static int read_uses(struct limit_type *type, const json_t *use, const struct limits *limits, struct error *e)
 {
-    type->learned = true;
-    type->own_costs = t->own_costs;
-    type->served = t->served;
-    type->in_pause = t->in_pause;
-    type->free = t->free;
-    type->keyless = t->keyless;
+    size_t count = json_array_size(use);
+
+    type->limits = calloc(count + 1, sizeof *type->limits);
+    if (!type->limits)
+        return error_set(e, WEIR_EINTERNAL, "status: out of memory");
+    for (size_t i = 0; i <= count; i++) {
+        const char *name = i == 0 ? type->name : json_string_value(json_array_get(use, i - 1));
+
+        if (name && limits_find(limits, name))
+            snprintf(type->limits[type->limit_count++], sizeof *type->limits, "%s", name);
+    }
+    return 0;
+}
+
+static struct limit_type limit_type_of(const struct type_status *t, const json_t *root)
+{
+    int64_t cost = answer_int(json_object_get(json_object_get(root, "types"), t->name), "cost");
+    struct limit_type type = {
+        .cost = cost > 1 ? cost : 1,
+        .waiting = t->waiting,
+        .parked = t->parked + t->held,
+        .held = json_object_get(json_object_get(root, "held"), t->name) != NULL,
+        .own_costs = t->own_costs,
+        .keyless = t->keyless,
+        .learned = true,
+        .served = t->served,
+        .in_pause = t->in_pause,
+        .free = t->free,
+    };
+
+    snprintf(type.name, sizeof type.name, "%s", t->name);
+    return type;
+}
+
+/* All limits, with the types of an answer. */
+static int read_limits(struct weir *w, int64_t now_us, const struct status *s, const json_t *root,
+                       struct limits *limits)
+{
+    const json_t *rows = json_object_get(root, "types"), *asleep = json_object_get(root, "asleep"), *n;
+    int rc = limits_ask(w, now_us, LIMITS_ALONE, limits);
+    const char *name;
+
+    free(limits->types);
+    limits->types = calloc(s->type_count + 1, sizeof *limits->types);
+    if (rc == 0 && !limits->types)
+        rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
+    for (size_t i = 0; rc == 0 && i < s->type_count; i++) {
+        struct limit_type *type = &limits->types[limits->type_count++];
+
+        *type = limit_type_of(&s->types[i], root);
+        rc = read_uses(type, json_object_get(json_object_get(rows, type->name), "use"), limits, &w->error);
+    }
+    json_object_foreach((json_t *)asleep, name, n)
+    {
+        limits->asleep += json_integer_value(n);
+    }
+    return rc == 0 ? limits_note_holds(limits, &w->error) : rc;
 }
 
 static void read_rule(struct type_status *t, const struct limits *limits, const struct limit_type *type)
@@ -236,7 +319,6 @@ static int foretell(struct type_status *t, const struct limits *limits, struct e
         return 0;
     t->rate = limits_rate(limits, type);
     read_rule(t, limits, type);
-    learn(type, t);
     type->parked = t->parked;
     type->waiting = t->waiting;
     if (t->waiting + t->parked == 0 || t->held)
@@ -257,61 +339,106 @@ static int foretell(struct type_status *t, const struct limits *limits, struct e
     return 0;
 }
 
-static int read_limits(struct weir *w, struct status *s)
-{
-    struct limits limits;
-    int rc = limits_read(w, NULL, &limits);
+/* ---- Asking */
 
-    for (size_t i = 0; rc == 0 && i < s->type_count; i++)
-        rc = foretell(&s->types[i], &limits, &w->error);
-    limits_free(&limits);
+/* An answer comes in pages: the members of these, and what is seen in each queue. */
+static const char *const lists[] = {"queues", "paused", "unread", "asleep", "held", "types", "workers"};
+
+static int add_seen(json_t *root, const json_t *page)
+{
+    json_t *seen = json_object_get(root, "seen"), *queues;
+    const char *name;
+    int rc = 0;
+
+    json_object_foreach(json_object_get(page, "seen"), name, queues)
+    {
+        json_t *known = json_object_get(seen, name);
+
+        rc |= known ? json_object_update(known, queues) : json_object_set(seen, name, queues);
+    }
     return rc;
 }
 
-/* All but what follows from the limits. */
-static int ask(struct weir *w, int64_t now_us, struct status *status)
+/* What a worker says of itself stands beside the document. */
+static void place_infos(const json_t *page)
 {
-    json_t *root;
-    struct args a;
-    int rc;
+    const json_t *raw = json_object_get(page, "raw");
+    json_t *worker;
+    const char *id;
 
-    memset(status, 0, sizeof *status);
-    args_init(&a);
-    script_begin(&a, "status", w->prefix, now_us);
-    rc = client_ask(w, "status", &a, &root);
+    json_object_foreach(json_object_get(page, "workers"), id, worker)
+    {
+        json_object_set(worker, "info", json_array_get(raw, (size_t)answer_int(worker, "info")));
+    }
+}
+
+static int take_page(const json_t *page, void *arg)
+{
+    json_t *root = arg;
+    int rc = add_seen(root, page);
+
+    place_infos(page);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (json_object_size(json_object_get(page, lists[i])) > 0)
+            rc |= json_object_update(json_object_get(root, lists[i]), json_object_get(page, lists[i]));
+    rc |= json_object_set(root, "now", json_object_get(page, "now"));
+    rc |= json_object_set(root, "dead", json_object_get(page, "dead"));
+    rc |= json_object_set(root, "dead_bytes", json_object_get(page, "dead_bytes"));
+    rc |= json_object_set(root, "later", json_object_get(page, "later"));
+    return rc < 0 ? WEIR_EINTERNAL : 0;
+}
+
+/* All pages as one document; NULL after a failure, which is in w->error. */
+static json_t *ask(struct weir *w, int64_t now_us)
+{
+    json_t *root = json_pack("{s:{}}", "seen");
+    const struct pages pages = {.w = w, .script = "status", .now_us = now_us, .arg = root, .take = take_page};
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        json_object_set_new(root, lists[i], json_object());
+    w->error.status = 0;
+    if (root && pages_walk(&pages) == 0)
+        return root;
+    if (w->error.status == 0)
+        error_set(&w->error, WEIR_EINTERNAL, "status: out of memory, or unexpected answer from Redis");
+    json_decref(root);
+    return NULL;
+}
+
+/* Both are to be freed, also after a failure. */
+static int read_all(struct weir *w, int64_t now_us, struct status *status, struct limits *limits)
+{
+    json_t *root = ask(w, now_us);
+    int rc = root ? read_rows(status, root, &w->error) : w->error.status;
+
     if (rc == 0)
-        rc = read_rows(status, root, &w->error);
+        rc = read_limits(w, now_us, status, root, limits);
     json_decref(root);
     return rc;
 }
 
 int status_read(struct weir *w, struct status *status)
 {
-    int rc = ask(w, -1, status);
+    struct limits limits = {0};
+    int rc;
 
-    return rc == 0 ? read_limits(w, status) : rc;
-}
-
-int status_learn(struct weir *w, int64_t now_us, struct limits *limits)
-{
-    struct status status;
-    int rc = ask(w, now_us, &status);
-
-    for (size_t i = 0; rc == 0 && i < status.type_count; i++) {
-        struct limit_type *type = limits_type(limits, status.types[i].name);
-
-        if (type)
-            learn(type, &status.types[i]);
-    }
-    status_free(&status);
+    *status = (struct status){0};
+    rc = read_all(w, -1, status, &limits);
+    for (size_t i = 0; rc == 0 && i < status->type_count; i++)
+        rc = foretell(&status->types[i], &limits, &w->error);
+    limits_free(&limits);
     return rc;
 }
 
-int status_limits(struct weir *w, struct limits *limits)
+int status_limits(struct weir *w, int64_t now_us, struct limits *limits)
 {
-    int rc = limits_read(w, NULL, limits);
+    struct status status = {0};
+    int rc;
 
-    return rc == 0 ? status_learn(w, -1, limits) : rc;
+    *limits = (struct limits){0};
+    rc = read_all(w, now_us, &status, limits);
+    status_free(&status);
+    return rc;
 }
 
 void status_free(struct status *status)

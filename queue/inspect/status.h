@@ -50,12 +50,9 @@ struct status {
 /* Asks Redis. status_free frees what *status holds, also after a failure. Sorted by name. */
 WEIR_CHECKED int status_read(struct weir *w, struct status *status);
 void status_free(struct status *status);
-/* Asks Redis what it knows of costs, keys, pauses and workers, and says so in the types of limits. now_us <
- * 0: Redis's time. */
-WEIR_CHECKED int status_learn(struct weir *w, int64_t now_us, struct limits *limits);
-/* All limits with what is known of their types: what forecasts are made of. Freed with limits_free, also
- * after a failure. */
-WEIR_CHECKED int status_limits(struct weir *w, struct limits *limits);
+/* All limits with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
+ * now_us < 0: Redis's time. Freed with limits_free, also after a failure. */
+WEIR_CHECKED int status_limits(struct weir *w, int64_t now_us, struct limits *limits);
 /* The row of a type, or NULL. */
 const struct type_status *status_type(const struct status *status, const char *name);
 

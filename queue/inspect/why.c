@@ -116,10 +116,8 @@ static int ask_line(struct look *look)
 {
     struct span body = found_body(look->why);
     struct args a;
-    int status = limits_ask(look->w, look->now_us, "", &look->limits);
+    int status = status_limits(look->w, look->now_us, &look->limits);
 
-    if (status == 0)
-        status = status_learn(look->w, look->now_us, &look->limits);
     if (status != 0)
         return status;
     begin(look, &a, "why");

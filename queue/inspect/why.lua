@@ -11,7 +11,7 @@
 --        all}, ...]}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: body gate lease pattern rules types
+-- uses: body gate lease pattern registry rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -49,18 +49,10 @@ local function gate_rows(t, queue, key, cost)
     return rows
 end
 
-local function has(list, word)
-    for _, other in ipairs(type(list) == 'table' and list or {}) do
-        if other == word then return true end
-    end
-    return false
-end
-
 -- Does a worker that is alive take jobs of that type from that queue?
 local function served(queue, name)
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
-        local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
-        if ok and type(info) == 'table' and pattern.serves(info.queues, lease.usual_queue(queue)) and has(info.types, name) then return true end
+        if pattern.serves(registry.words(worker), lease.usual_queue(queue)) and registry.runs(worker, name) then return true end
     end
     return false
 end

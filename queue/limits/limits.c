@@ -215,8 +215,7 @@ static int by_limit(const void *a, const void *b)
     return order ? order : (x->type > y->type) - (x->type < y->type);
 }
 
-/* Which limit holds which types: asked for each limit and each type, so nobody goes over all of them. */
-static int note_holds(struct limits *limits, struct error *e)
+int limits_note_holds(struct limits *limits, struct error *e)
 {
     size_t most = limits->type_count;
 
@@ -252,7 +251,7 @@ static int put_in_order(struct limits *limits, const json_t *held, struct error 
         if (name && (type = limits_type(limits, name)))
             type->held = true;
     }
-    return note_holds(limits, e);
+    return limits_note_holds(limits, e);
 }
 
 int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)

@@ -43,10 +43,10 @@ struct limit_type {
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
     size_t limit_count;
 
-    bool own_costs; /* as in struct type_status; before status_learn, what claims noted */
+    bool own_costs; /* as in struct type_status; of limits_ask, what claims noted */
     struct keyless keyless;
 
-    /* What status_learn tells: */
+    /* What status_limits tells: */
     bool learned;
     bool served, in_pause; /* a worker takes its jobs; some may stand in a queue that is paused */
     int64_t free;          /* executors that could take one now */
@@ -77,6 +77,9 @@ WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *ou
 /* The same at a time of the caller's (now_us < 0: Redis's), with name "" for all; one that is not there gives no
  * limits. */
 WEIR_CHECKED int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out);
+#define LIMITS_ALONE "*" /* instead of a name: all limits without their types */
+/* Notes which limit holds which type, once types and their limits are there. */
+WEIR_CHECKED int limits_note_holds(struct limits *limits, struct error *e);
 void limits_free(struct limits *limits);
 /* The limit of that name, or NULL. */
 const struct limit *limits_find(const struct limits *limits, const char *name);

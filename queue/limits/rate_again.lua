@@ -55,7 +55,7 @@ local function wrong_for_types(records)
         if r.kind == 'limit' then limits[r.name] = r.words else kinds[r.name] = r.type end
     end
     for i = 1, #all, 2 do
-        local t = not kinds[all[i]] and types.parse(all[i], all[i + 1])
+        local t = not kinds[all[i]] and (all[i + 1] ~= '' or limits[all[i]]) and types.parse(all[i], all[i + 1])
         wrong = wrong or t and is_held_by(t, limits) and types.misfit(t, limits)
     end
     for _, t in pairs(kinds) do wrong = wrong or types.misfit(t, limits) end

@@ -1,7 +1,7 @@
 -- rate_list: the limits, the states of their gates and the types that they hold, a page of them; changes nothing.
 --
 -- KEYS[1] prefix
--- ARGV: now, name ('' for all) [, what is walked, cursor: the place where the last call ended]
+-- ARGV: now, name ('' for all; '*' for all limits without types, held and asleep) [, what is walked, cursor: the place where the last call ended]
 -- role: viewer
 -- reply: JSON: {"now": us, "asleep": gates at which lanes sleep,
 --        "limits": [{"name":, "rules": text, "gates": [state of gate #0, of gate #1, ...]}, ...]; a state is '' where there is none or the
@@ -25,18 +25,17 @@ local function limit_row(name, text)
     return {name = name, rules = text, gates = gates}
 end
 
--- Jobs of a type in queues, as they were counted where they came in.
-local function waiting(name)
-    local s = call('HMGET', P .. 'stats:' .. name, 'enqueued', 'pulled', 'parked', 'dropped')
-    for i = 1, 4 do s[i] = lease.counted(s[i]) end
-    return max(0, s[1] - s[2] - s[3] - s[4])
+-- text: as it stands in `types`. waiting: jobs in queues, as they were counted where they came in.
+local function type_row(name, text)
+    local t, counted = types.held_by(types.parse(name, text)), lease.counted
+    local enqueued, pulled, parked, dropped, returned, served, keyless =
+        unpack(call('HMGET', P .. 'stats:' .. name, 'enqueued', 'pulled', 'parked', 'dropped', 'returned', 'served', 'keyless'))
+    return {name = name, cost = t.cost, own_costs = t.own_costs or false,
+            waiting = max(0, counted(enqueued) - counted(pulled) - counted(parked) - counted(dropped)),
+            parked = lane.parked_by(parked, returned, served), keyless = keyless and rates.keyless(name) or nil, limits = t.limits}
 end
 
-local function type_row(name)
-    local t = types.read(name)
-    return {name = name, cost = t.cost, own_costs = t.own_costs or false, waiting = waiting(name), parked = lane.parked(name),
-            keyless = rates.keyless(name), limits = t.limits}
-end
+local ALONE = '*'
 
 local take, after = {}, {limits = 'types', types = 'queues'}
 
@@ -48,7 +47,7 @@ function take.types(reply, found, only)
     for i = 1, #found, 2 do
         local name = found[i]
         if only == '' or only == name or rates.has(types.parse(name, found[i + 1]).use, only) then
-            reply.types[#reply.types + 1] = type_row(name)
+            reply.types[#reply.types + 1] = type_row(name, found[i + 1])
         end
     end
 end
@@ -62,7 +61,7 @@ end
 local function scan(what, cursor, only)
     if what == 'queues' then return unpack(call('SSCAN', P .. 'queues', cursor, 'COUNT', COUNT)) end
     if what == 'types' then return unpack(call('HSCAN', P .. 'types', cursor, 'COUNT', COUNT)) end
-    if only == '' then return unpack(call('HSCAN', P .. 'limits', cursor, 'COUNT', COUNT)) end
+    if only == '' or only == ALONE then return unpack(call('HSCAN', P .. 'limits', cursor, 'COUNT', COUNT)) end
     local text = call('HGET', P .. 'limits', only)
     return '0', text and {only, text} or {}
 end
@@ -76,7 +75,7 @@ local function rate_list(ARGV)
     for _ = 1, SCANS_MOST do
         cursor, found = scan(what, cursor, only)
         take[what](reply, found, only)
-        if cursor == '0' then what = after[what] end
+        if cursor == '0' then what = only ~= ALONE and after[what] end
         if not what then return answer(reply) end
     end
     reply.next = {what, cursor}

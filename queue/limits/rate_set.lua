@@ -91,35 +91,36 @@ local function set(name, before, words, was_at)
     gate.save()
 end
 
-local function remove(name, before)
+-- users: rates.users, here and below.
+local function remove(name, before, users)
     if rates.split(before).weighted then
         rates.forget_weights(name)
-        for _, t in ipairs(rates.users(name)) do rates.forget_shares(t.name) end
+        for _, t in ipairs(users) do rates.forget_shares(t.name) end
     end
     call('HDEL', P .. 'limits', name)
 end
 
 -- What keeps the limit from being removed: types that were told to use it.
-local function still_used(name)
-    local users = {}
-    for _, t in ipairs(rates.users(name)) do
-        if rates.has(t.use, name) and #users < 10 then users[#users + 1] = t.name end
+local function still_used(name, users)
+    local names = {}
+    for _, t in ipairs(users) do
+        if rates.has(t.use, name) and #names < 10 then names[#names + 1] = t.name end
     end
-    if #users == 0 then return nil end
-    return format('limit %s: used by %s; end that first: weir rate unuse %s %s', name, concat(users, ', '), users[1], name)
+    if #names == 0 then return nil end
+    return format('limit %s: used by %s; end that first: weir rate unuse %s %s', name, concat(names, ', '), names[1], name)
 end
 
-local function wrong_for_types(name, text)
-    for _, t in ipairs(rates.users(name)) do
+local function wrong_for_types(name, text, users)
+    for _, t in ipairs(users) do
         local wrong = types.misfit(t, {[name] = text})
         if wrong then return wrong end
     end
 end
 
 -- The types whose jobs are told apart by another path under these rules.
-local function keyed_anew(name, text)
+local function keyed_anew(name, text, users)
     local names = {}
-    for _, t in ipairs(rates.users(name)) do
+    for _, t in ipairs(users) do
         if rates.path_of(t, {}) ~= rates.path_of(t, {[name] = text}) then names[#names + 1] = t.name end
     end
     return names
@@ -135,16 +136,16 @@ local function rate_set(ARGV)
     if refusal then return refusal end
     local wrong = rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
-    local before = call('HGET', P .. 'limits', name)
-    if text == '' then wrong = still_used(name) else wrong = wrong_for_types(name, text) end
+    local before, users = call('HGET', P .. 'limits', name), rates.users(name)
+    if text == '' then wrong = still_used(name, users) else wrong = wrong_for_types(name, text, users) end
     if wrong then return refuse('%s', wrong) end
     if text == '' and not before then return answer{was = false} end
 
     local old = rules.read(before or '') or {}
     local words, was_at = arrange(old, parts, new or {})
     if dry == '0' then
-        local anew = keyed_anew(name, text)
-        if text == '' then remove(name, before) else set(name, before, words, was_at) end
+        local anew = keyed_anew(name, text, users)
+        if text == '' then remove(name, before, users) else set(name, before, words, was_at) end
         for _, user in ipairs(anew) do rates.count_keys_anew(user) end
         rates.record(what, by, 'limit', name)
     end

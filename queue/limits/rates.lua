@@ -11,11 +11,17 @@ local rates = {}
 local CHANGES_MOST = 1000 -- remembered
 local PLACES = 8          -- rules of one limit: gates <limit>#0 to #7
 
+local waiting -- queues in which something waits at gates, as rates.wrong_keys has found them
+
 function rates.wrong_keys()
     local wrong = check.wrong_kind('queues', 'set')
     if wrong then return wrong end
+    waiting = {}
     for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
-        wrong = wrong or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
+        if call('EXISTS', P .. 'wake:' .. queue, P .. 'sleep:' .. queue) > 0 then
+            waiting[#waiting + 1] = queue
+            wrong = wrong or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
+        end
     end
     return wrong or check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash')
         or check.wrong_kind('weights', 'hash') or check.wrong_kind('changes', 'list') or check.wrong_kind('revisions', 'hash')
@@ -61,12 +67,25 @@ function rates.has(list, word)
     return false
 end
 
+-- The types, with what is known of them, that may use a limit. Most have only the limit of their own name: then no names are read.
+local function may_use(limit)
+    local texts, found, names = call('HVALS', P .. 'types'), {}, nil
+    for i = 1, #texts do
+        if texts[i] ~= '' and find(texts[i], limit, 1, true) then
+            names = names or call('HKEYS', P .. 'types') -- in the same order, as nobody writes meanwhile
+            found[names[i]] = texts[i]
+        end
+    end
+    return found
+end
+
 -- The types that a limit holds, by name, as types.parse reads them.
 function rates.users(limit)
-    local all, users = call('HGETALL', P .. 'types'), {}
-    for i = 1, #all, 2 do
-        local t = types.parse(all[i], all[i + 1])
-        if t.name == limit or rates.has(t.use, limit) then users[#users + 1] = t end
+    local found, users = may_use(limit), {}
+    found[limit] = call('HGET', P .. 'types', limit) or nil
+    for name, text in pairs(found) do
+        local t = types.parse(name, text)
+        if name == limit or rates.has(t.use, limit) then users[#users + 1] = t end
     end
     sort(users, function(a, b) return a.name < b.name end)
     return users
@@ -132,15 +151,14 @@ function rates.gates(limits)
 end
 
 -- Has the types that wait at the gates of these limits, or for the end of a pause, looked at again, and what was granted far ahead given
--- back. Returns the queues in
--- which lanes sleep, which may be too many for one script: they are for rate_apply.
+-- back, after rates.wrong_keys. Returns the queues in which lanes sleep, which may be too many for one script: they are for rate_apply.
 function rates.wake(limits)
     local gates, asleep = {}, {}
     for _, name in ipairs(rates.gates(limits)) do
         gates[#gates + 1] = us(now)
         gates[#gates + 1] = name
     end
-    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
+    for _, queue in ipairs(waiting) do
         if call('ZADD', P .. 'wake:' .. queue, 'XX', 'CH', 'LT', unpack(gates)) > 0 then bell.ring(queue) end
         if call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
     end

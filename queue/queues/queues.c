@@ -1,6 +1,7 @@
 #include "queue/queues/queues.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/pages.h"
@@ -179,19 +180,128 @@ static int count_page(struct weir *w, json_t *rows, size_t *done)
     return status;
 }
 
-int queues_read(struct weir *w, json_t **rows)
+/* What queue_list answers. */
+struct listing {
+    json_t *queues;  /* names -> true */
+    json_t *workers; /* id -> the queues that it serves, a text */
+};
+
+static int take_names(const json_t *page, void *arg)
 {
-    json_t *answer;
-    struct args a;
-    size_t done = 0;
+    struct listing *all = arg;
+    json_t *workers = json_object_get(page, "workers"), *raw = json_object_get(page, "raw"), *place;
+    const char *id;
+    int rc = 0;
+
+    json_object_foreach(workers, id, place)
+    {
+        rc |= json_object_set(all->workers, id, json_array_get(raw, (size_t)json_integer_value(place)));
+    }
+    if (json_object_size(json_object_get(page, "queues")) > 0)
+        rc |= json_object_update(all->queues, json_object_get(page, "queues"));
+    return rc < 0 ? WEIR_EINTERNAL : 0;
+}
+
+/* Workers that serve the same queues together: {text: [words, how many], ...}. */
+static json_t *group_workers(json_t *workers)
+{
+    json_t *groups = json_object(), *text, *group;
+    const char *id;
+
+    json_object_foreach(workers, id, text)
+    {
+        const char *words = json_string_value(text) ? json_string_value(text) : "[]";
+
+        group = json_object_get(groups, words);
+        if (!group) {
+            group = json_pack("[o?, i]", answer_parse(words, strlen(words)), 0);
+            json_object_set_new(groups, words, group);
+        }
+        json_array_set_new(group, 1, json_integer(answer_int_at(group, 1) + 1));
+    }
+    return groups;
+}
+
+static bool is_served(const json_t *words, const char *queue)
+{
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+
+        if (word && pattern_serves(word, span_str(queue)))
+            return true;
+    }
+    return false;
+}
+
+static int64_t count_workers(json_t *groups, const char *queue)
+{
+    int64_t count = 0;
+    const char *words;
+    json_t *group;
+
+    json_object_foreach(groups, words, group)
+    {
+        if (is_served(json_array_get(group, 0), queue))
+            count += answer_int_at(group, 1);
+    }
+    return count;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A row for each queue, by name; NULL: out of memory. */
+static json_t *make_rows(const struct listing *all)
+{
+    json_t *groups = group_workers(all->workers), *rows = json_array(), *value;
+    const char **names = calloc(json_object_size(all->queues) + 1, sizeof *names), *name;
+    size_t count = 0;
+
+    json_object_foreach(all->queues, name, value)
+    {
+        if (names)
+            names[count++] = name;
+    }
+    if (names)
+        qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(rows, json_pack("{s:s, s:I}", "name", names[i], "worker_count",
+                                              (json_int_t)count_workers(groups, names[i])));
+    if (json_array_size(rows) < json_object_size(all->queues)) {
+        json_decref(rows);
+        rows = NULL;
+    }
+    json_decref(groups);
+    free(names);
+    return rows;
+}
+
+static int list_queues(struct weir *w, json_t **rows)
+{
+    struct listing all = {json_object(), json_object()};
+    const struct pages pages = {
+        .w = w, .script = "queue_list", .now_us = -1, .arg = &all, .take = take_names};
     int status;
 
-    begin(w, &a, "queue_list");
-    status = client_ask(w, "queue_list", &a, &answer);
-    *rows = json_incref(json_object_get(answer, "queues"));
+    w->error.status = 0;
+    status = pages_walk(&pages);
+    *rows = status == 0 ? make_rows(&all) : NULL;
+    json_decref(all.queues);
+    json_decref(all.workers);
+    if (w->error.status == 0 && !*rows)
+        status = error_set(&w->error, WEIR_EINTERNAL, "queue list: out of memory; free some and try again");
+    return status;
+}
+
+int queues_read(struct weir *w, json_t **rows)
+{
+    size_t done = 0;
+    int status = list_queues(w, rows);
+
     while (status == 0 && done < json_array_size(*rows))
         status = count_page(w, *rows, &done);
-    json_decref(answer);
     if (status != 0) {
         json_decref(*rows);
         *rows = NULL;

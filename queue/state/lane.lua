@@ -27,11 +27,12 @@ function lane.wrong(name)
         or check.wrong_kind('held:' .. queue, 'zset')
 end
 
--- How many jobs of a type are in lanes, by what was counted.
-function lane.parked(kind)
-    local s = call('HMGET', P .. 'stats:' .. kind, 'parked', 'returned', 'served')
-    return max(0, lease.counted(s[1]) + lease.counted(s[2]) - lease.counted(s[3]))
+-- How many jobs of a type are in lanes, by these counters.
+function lane.parked_by(parked, returned, served)
+    return max(0, lease.counted(parked) + lease.counted(returned) - lease.counted(served))
 end
+
+function lane.parked(kind) return lane.parked_by(unpack(call('HMGET', P .. 'stats:' .. kind, 'parked', 'returned', 'served'))) end
 
 -- The next claim serves a type, whose ring is not empty.
 function lane.type_is_due(queue, kind, ticket)

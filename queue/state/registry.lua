@@ -34,10 +34,26 @@ function registry.said_by(worker) return registry.read(call_safe('HGET', P .. 'a
 -- The names and patterns of the queues that a worker serves.
 local function served_by(said) return type(said.queues) == 'table' and said.queues or {} end
 
+-- What a worker says of itself may name thousands of types. They are not read for what follows.
+local function info_of(worker)
+    local info = call_safe('HGET', P .. 'active:' .. worker, '@')
+    return type(info) == 'string' and info or ''
+end
+
+-- The same of a worker, as a JSON array; nil: it does not say.
+function registry.words_text(worker) return match(info_of(worker), '"queues":%s*(%b[])') end
+
 function registry.words(worker)
     local words = {}
-    for _, word in ipairs(served_by(registry.said_by(worker))) do words[#words + 1] = type(word) == 'string' and word or nil end
+    for _, word in ipairs(served_by(registry.read('{"queues":' .. (registry.words_text(worker) or '[]') .. '}'))) do
+        words[#words + 1] = type(word) == 'string' and word or nil
+    end
     return words
+end
+
+-- Does it run jobs of that type?
+function registry.runs(worker, name)
+    return find(match(info_of(worker), '"types":%s*(%b[])') or '', '"' .. name .. '"', 1, true) ~= nil
 end
 
 local function is_empty(queue)
@@ -63,7 +79,7 @@ end
 local function keep_of_workers(queues, patterns)
     local workers = call_safe('ZRANDMEMBER', P .. 'workers', WORKERS_MOST)
     for i = 1, #workers do
-        for _, word in ipairs(served_by(registry.said_by(workers[i]))) do keep(queues, word, patterns) end
+        for _, word in ipairs(registry.words(workers[i])) do keep(queues, word, patterns) end
     end
 end
 

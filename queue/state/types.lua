@@ -5,7 +5,8 @@
 --          spends=own: jobs of it said what they cost in truth
 --
 --   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}
---   types.read(name)        -> the same, with limits = {limit, ...}: those that exist, the one of its own name first
+--   types.held_by(t)        -> t, with limits = {limit, ...}: those that exist, the one of its own name first
+--   types.read(name)        -> both of what Redis keeps
 --   types.write(t)          puts use and cost back; what else stood there stays
 --   types.attributes(t)     use and cost as text
 --   types.note(name, attribute, value)  sets another one
@@ -38,15 +39,16 @@ function types.parse(name, text)
     return t
 end
 
-function types.read(name)
-    local t = types.parse(name, call('HGET', P .. 'types', name) or '')
+function types.held_by(t)
     t.limits = {}
     for i = 0, #t.use do
-        local limit = t.use[i] or name
+        local limit = t.use[i] or t.name
         if call('HEXISTS', P .. 'limits', limit) == 1 then t.limits[#t.limits + 1] = limit end
     end
     return t
 end
+
+function types.read(name) return types.held_by(types.parse(name, call('HGET', P .. 'types', name) or '')) end
 
 local function attributes(t)
     local words = {}
