@@ -20,6 +20,7 @@ sources     = $(foreach layer,$1,$(wildcard $(layer)/*.$2 $(layer)/*/*.$2))
 LIB_SOURCES = $(call sources,core throttle queue producer worker,c)
 CLI_SOURCES = $(call sources,cli serve,c)
 LUA         = $(call sources,core throttle queue,lua)
+EMBED       = core/script/embed.sh core/script/strip.awk core/script/rights.awk
 
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
 CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o
@@ -40,7 +41,7 @@ $(BUILD)/libweir.so.0: $(LIB_OBJECTS)
 $(BUILD)/libweir.so: $(BUILD)/libweir.so.0
 	@ln -sf $(<F) $@
 
-$(BUILD)/gen/scripts.c: core/script/embed.sh $(LUA)
+$(BUILD)/gen/scripts.c: $(EMBED) $(LUA)
 	@mkdir -p $(@D)
 	$(call step,GEN)core/script/embed.sh $(LUA) > $@
 
@@ -93,12 +94,12 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,document/table print/format print/color print/output print/terminal)
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
-$(BUILD)/tests/versions/scripts.c: core/script/embed.sh $(LUA) tests/versions/version.lua
+$(BUILD)/tests/versions/scripts.c: $(EMBED) $(LUA) tests/versions/version.lua
 	@mkdir -p $(@D)
 	$(call step,GEN)core/script/embed.sh $(LUA) tests/versions/version.lua > $@
 
 # And as one that writes the next format of the data.
-$(BUILD)/tests/versions/newer.c: core/script/embed.sh $(LUA)
+$(BUILD)/tests/versions/newer.c: $(EMBED) $(LUA)
 	@mkdir -p $(@D)
 	$(call step,GEN)sed -E 's/^(local FORMAT_(NEWEST|WRITTEN)) = .*/\1 = 2/' core/script/base.lua > $(@:.c=.lua) && \
 	  BASE=$(@:.c=.lua) core/script/embed.sh $(LUA) > $@

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Writes all Lua as one library of Redis functions, in C: embed.sh FILE.lua ... > scripts.c
 #
+# Comments and indentation are left out (strip.awk). Lines stay, and script_places tells which line of which file one is.
+# role_rights, behind base.lua: role -> what its scripts need of Redis, as rights.awk finds it.
 # core/script/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
 # line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
 # weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
@@ -31,13 +33,16 @@ edges() { # FILE...: for tsort, what is used before what uses it
     done
 }
 
+in_order() { # FILE...
+    for module in $(edges "$@" | tsort); do path_of "$module" "$@"; done
+}
+
 library() { # FILE...
-    modules=$(edges "$@" | tsort)
-    cat "$base"
-    for module in $modules; do
-        file=$(path_of "$module" "$@")
-        echo "local $module = (function()"
-        cat "$file"
+    strip "$base"
+    echo "local role_rights = {$(roles "$@" | sed 's/^ *{"\(.*\)", \("[^"]*"\)},$/\1 = \2,/' | tr '\n' ' ')}"
+    for file in $(in_order "$@"); do
+        echo "local $(name "$file") = (function()"
+        strip "$file"
         echo 'end)()'
     done
     for file in "$@"; do
@@ -46,6 +51,19 @@ library() { # FILE...
         if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
         if grep -q '^-- format: any$' "$file"; then any_format=true; else any_format=false; fi
         echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, '$(role "$file")', $any_format)"
+    done
+}
+
+strip() { awk -f core/script/strip.awk "$1"; }
+
+# The line of the library that stands before a file's first one, for an error that names a line.
+places() { # FILE...
+    line=1
+    echo "    {\"$base\", $line},"
+    line=$((line + $(wc -l <"$base") + 1))
+    for file in $(in_order "$@"); do
+        echo "    {\"$file\", $((line + 1))},"
+        line=$((line + $(wc -l <"$file") + 2))
     done
 }
 
@@ -80,6 +98,9 @@ printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_$
 echo ';'
 echo 'const struct script scripts[] = {'
 scripts "$@"
+echo '    {0}};'
+echo 'const struct script_place script_places[] = {'
+places "$@"
 echo '    {0}};'
 echo 'const struct script_role script_roles[] = {'
 roles "$@"

@@ -41,8 +41,12 @@ bool rights_is_role(const char *role)
     return false;
 }
 
-void rights_of_scripts(struct args *a, const char *role)
+void rights_of(struct args *a, const char *role)
 {
+    add_words(a, "+", OF_ALL);
+    for (size_t i = 0; i < OWN_COUNT; i++)
+        if (strcmp(own[i].role, role) == 0)
+            add_words(a, "+", own[i].commands);
     for (const struct script_role *r = script_roles; r->name; r++)
         if (strcmp(r->name, role) == 0)
             add_words(a, "", r->rights);
@@ -50,15 +54,6 @@ void rights_of_scripts(struct args *a, const char *role)
         if (strcmp(own[i].role, role) == 0)
             add_words(a, "", own[i].keys);
     args_add(a, PREFIX_ALONE);
-}
-
-void rights_of(struct args *a, const char *role)
-{
-    add_words(a, "+", OF_ALL);
-    for (size_t i = 0; i < OWN_COUNT; i++)
-        if (strcmp(own[i].role, role) == 0)
-            add_words(a, "+", own[i].commands);
-    rights_of_scripts(a, role);
 }
 
 void rights_word(const char *word, size_t len, const char *prefix, char out[RIGHTS_WORD_SIZE])

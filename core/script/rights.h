@@ -10,9 +10,8 @@
 
 /* Is there such a role? */
 bool rights_is_role(const char *role);
-/* Adds what scripts of the role need, one word each: "+hset", or "RW~queue:*", with R, W or RW for keys behind the prefix. */
-void rights_of_scripts(struct args *a, const char *role);
-/* The same, and before it what its programs call themselves. */
+/* Adds what the role's programs call themselves, and what its scripts need, one word each: "+hset", or "RW~queue:*", with R, W
+ * or RW for keys behind the prefix. */
 void rights_of(struct args *a, const char *role);
 
 #define RIGHTS_WORD_SIZE 256

@@ -45,6 +45,19 @@ void script_begin_as(struct args *a, const char *role, const char *name, const c
         args_add_int(a, now_us);
 }
 
+const char *script_place(const char *text, int *line)
+{
+    static const char mark[] = "user_function:";
+    const char *at = strstr(text, script_digest) ? strstr(text, mark) : NULL;
+    long number = at ? strtol(at + sizeof mark - 1, NULL, 10) : 0;
+    const struct script_place *place = NULL;
+
+    for (const struct script_place *p = script_places; p->file && p->before < number; p++)
+        place = p;
+    *line = place ? (int)number - place->before : 0;
+    return place ? place->file : NULL;
+}
+
 void script_begin(struct args *a, const char *name, const char *prefix, int64_t now_us)
 {
     script_begin_as(a, role_of(name), name, prefix, now_us);

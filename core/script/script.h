@@ -25,6 +25,16 @@ struct script_role {
 };
 extern const struct script_role script_roles[]; /* by name; the last one is empty */
 
+/* A file of the library, and the line before its first one. */
+struct script_place {
+    const char *file;
+    int before;
+};
+extern const struct script_place script_places[]; /* in order; the last one is empty */
+
+/* Of a text that names a line of the library, "user_function:4711": the file and its line. NULL: it names none of ours. */
+const char *script_place(const char *text, int *line);
+
 #define SCRIPT_VIEWER "viewer"
 
 /* Begins a call, FCALL weir_<digest>_<name> 1 <key> <now>. key: <prefix>role:<role of the script>, for Redis's ACL to

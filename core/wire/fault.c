@@ -1,8 +1,10 @@
 /* What Redis's error replies mean: one table from their first words to a kind, one from the kind to what a
  * person should do. Inside scripts Redis 7 keeps the first word, except for permissions. */
+#include "core/wire/fault.h"
+
 #include <string.h>
 
-#include "core/wire/fault.h"
+#include "core/script/script.h"
 
 static const struct {
     const char *words;
@@ -94,11 +96,21 @@ static const struct {
     [REDIS_FAULT_OTHER] = {WEIR_EINTERNAL, "Redis: unexpected error: %.*s; please report it"},
 };
 
+/* In one of our scripts. */
+static int unexpected(struct error *e, const char *error_text, const char *file, int line)
+{
+    return error_set(e, WEIR_EINTERNAL, "Redis: unexpected error in %s:%d: %s; please report it", file, line,
+                     error_text);
+}
+
 int redis_fault_error(struct error *e, const char *error_text)
 {
     enum redis_fault fault = redis_fault(error_text);
-    const char *arguments;
+    const char *arguments, *file;
+    int line;
 
+    if (fault == REDIS_FAULT_OTHER && (file = script_place(error_text, &line)))
+        return unexpected(e, error_text, file, line);
     if (fault == REDIS_FAULT_WEIR && error_text[4] == ' ')
         error_text += 5;
     if (fault == REDIS_FAULT_WEIR && strncmp(error_text, "format: ", strlen("format: ")) == 0)

@@ -18,13 +18,8 @@ void access_add(char rule[ACCESS_RULE_SIZE], const char *right)
 
 void access_request(struct args *a, const char *role, const char *prefix, int64_t now_us)
 {
-    char key[32] = "";
-
-    if (strcmp(role, SCRIPT_VIEWER) != 0)
-        snprintf(key, sizeof key, "role:%s", role);
     script_begin_as(a, role, "doctor_access", prefix, now_us);
-    args_add(a, key);
-    rights_of_scripts(a, role);
+    args_add(a, role);
 }
 
 void access_miss(struct access *access, const char *command)

@@ -3,7 +3,7 @@
 -- written.
 --
 -- KEYS[1] prefix
--- ARGV: now, the role's key behind the prefix, right, ...: "+hset"; "RW~queue:*", to read (R) and to write (W) keys behind the prefix
+-- ARGV: now, role: its rights are "+hset"; "RW~queue:*", to read (R) and to write (W) keys behind the prefix
 -- role: producer taker viewer worker
 -- reply: [ right that it lacks, ... ]; "?hset" among them: this Redis has no command of that name
 -- format: any
@@ -42,12 +42,14 @@ local function kept_from(mode, keys)
 end
 
 local function doctor_access(ARGV)
-    local key, reply = P .. (ARGV[2] or ''), {}
-    for i = 3, #ARGV do
-        local mode, keys = match(ARGV[i], '^(%a+)~(.*)$')
-        local command = match(ARGV[i], '^%+(%a+)$')
-        if not mode and not command then return refuse('doctor_access: wants rights, such as +get and RW~queue:*') end
-        if mode then reply[#reply + 1] = kept_from(mode, keys) else reply[#reply + 1] = refused(command, key) end
+    local role, reply = ARGV[2], {}
+    local words = role_rights[role]
+    if not words then return refuse('doctor_access: no such role: %s', role or '') end
+    local own = role == 'viewer' and '' or 'role:' .. role
+    if own ~= '' then words = words .. ' RW~' .. own end
+    for right in (words .. ' R~'):gmatch('%S+') do
+        local mode, keys = match(right, '^(%a+)~(.*)$')
+        reply[#reply + 1] = mode and kept_from(mode, keys) or not mode and refused(sub(right, 2), P .. own) or nil
     end
     return reply
 end
