@@ -176,8 +176,10 @@ static int drop_taken(struct stream *s, struct batch_state state)
 static int resynchronize(struct stream *s)
 {
     struct batch_state state;
-    int status = stream_read(s, &state);
+    int status = redis_load_scripts(s->redis, &s->error);
 
+    if (!status)
+        status = stream_read(s, &state);
     if (!status)
         status = drop_taken(s, state);
     for (size_t i = 0; !status && i < s->under_way; i++)
@@ -201,9 +203,7 @@ int stream_recover(struct stream *s, const struct error *why)
     if (status != WEIR_EUNREACHABLE) {
         if (s->faults++ > 0)
             return status;
-        status = redis_load_scripts(s->redis, &s->error);
-        if (!status)
-            status = resynchronize(s);
+        status = resynchronize(s);
     }
     while (status == WEIR_EUNREACHABLE && !is_time_to_give_up(s)) {
         retry_sleep(s->attempts++);

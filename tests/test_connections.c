@@ -1,8 +1,10 @@
-/* The text of the functions, which connections send. */
+/* What connections cost: functions are loaded when a call has missed them, and never before. */
 #include "core/clock.h"
 #include "core/script/script.h"
 #include "tests/scene.h"
 #include "tests/stage.h"
+
+enum { WORKERS = 16 };
 
 static int open_stage(void **state)
 {
@@ -18,6 +20,97 @@ static int close_stage(void **state)
     stage_close(*state);
     free(*state);
     return 0;
+}
+
+/* A number of INFO; name: with the colon, or the "=" of a command's calls. */
+static long long info(struct stage *s, const char *section, const char *name)
+{
+    char *text = server_ask(&s->server, "INFO", section, NULL);
+    const char *at = strstr(text, name);
+    long long value = at ? atoll(at + strlen(name)) : 0;
+
+    free(text);
+    return value;
+}
+
+static long long bytes_in(struct stage *s)
+{
+    return info(s, "stats", "total_net_input_bytes:");
+}
+
+static long long loads(struct stage *s)
+{
+    return info(s, "commandstats", "cmdstat_function|load:calls=");
+}
+
+static void weir(struct stage *s, const char *line)
+{
+    struct outcome o;
+
+    if (program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0)
+        fail_msg("weir %s: %s", line, o.err);
+}
+
+static void test_one_enqueue_sends_little(void **state)
+{
+    struct stage *s = *state;
+    long long begin;
+
+    weir(s, "enqueue mark");
+    assert_int_equal(loads(s), 1);
+    begin = bytes_in(s);
+    weir(s, "enqueue mark");
+    assert_in_range(bytes_in(s) - begin, 100, 1000);
+    weir(s, "status");
+    weir(s, "rate set mark 5/s");
+    assert_int_equal(loads(s), 1);
+}
+
+static char *ids_of_workers(struct stage *s)
+{
+    return server_ask(&s->server, "ZRANGE", stage_key(s, "workers"), "0", "-1", NULL);
+}
+
+/* So many are registered, none of them by an id of before. */
+static bool all_have_new_ids(struct stage *s, const char *before)
+{
+    char *now = ids_of_workers(s), *rest = now;
+    int fresh = 0;
+
+    for (const char *id; (id = strsep(&rest, "\n")) && *id;)
+        fresh += !strstr(before, id);
+    free(now);
+    return fresh == WORKERS;
+}
+
+/* 64 of them would send less than 100 KB. */
+static void test_workers_that_reconnect_send_little(void **state)
+{
+    struct stage *s = *state;
+    pid_t workers[WORKERS];
+    long long begin, clients;
+    char *before;
+
+    for (int i = 0; i < WORKERS; i++) {
+        char name[24];
+
+        snprintf(name, sizeof name, "worker%d", i);
+        workers[i] = stage_weir(s, name, "--exec", "mark=true", "--executors", "1", NULL);
+    }
+    stage_await_workers(s, WORKERS);
+    stage_await_blocked(s, WORKERS);
+    before = ids_of_workers(s);
+    clients = info(s, "clients", "connected_clients:");
+    assert_in_range(loads(s), 1, WORKERS); /* who misses them at once loads them: one of them counts */
+    free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
+    begin = bytes_in(s);
+    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    await(all_have_new_ids(s, before) && info(s, "clients", "connected_clients:") >= clients);
+    assert_in_range(bytes_in(s) - begin, 1000, WORKERS * 100000 / 64);
+    assert_int_equal(loads(s), 0);
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    free(before);
 }
 
 static void test_the_library_is_bare(void **state)
@@ -98,6 +191,8 @@ static void test_places(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        ON_STAGE(one_enqueue_sends_little),
+        ON_STAGE(workers_that_reconnect_send_little),
         cmocka_unit_test(test_the_library_is_bare),
         ON_STAGE(an_error_names_file_and_line),
         cmocka_unit_test(test_places),

@@ -349,8 +349,6 @@ static void faults_are_told_apart(void **state)
         {"MISCONF Errors writing to the AOF file: No space left on device", REDIS_FAULT_DISK, WEIR_ENOTNOW,
          "No space"},
         {"NOAUTH Authentication required.", REDIS_FAULT_NO_LOGIN, WEIR_EREFUSED, "wants a password"},
-        {"ERR Protocol error: unauthenticated bulk length", REDIS_FAULT_NO_LOGIN, WEIR_EREFUSED,
-         "bulk length); name --password-file"},
         {"WRONGPASS invalid username-password pair", REDIS_FAULT_AUTH, WEIR_EREFUSED, "password"},
         {"NOPERM this user has no permissions to run the 'fcall' command", REDIS_FAULT_RIGHTS, WEIR_EREFUSED,
          "fcall' command; weir doctor prints the ACL rule"},

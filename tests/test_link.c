@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/redis/link.h"
 #include "core/script/script.h"
+#include "queue/enqueue/enqueue.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 
@@ -369,12 +370,12 @@ static void cut_within_the_handshake(void **state)
 {
     struct fixture *f = *state;
 
-    char url[200]; /* of a handshake with all steps: AUTH, SELECT, FUNCTION LOAD */
+    char url[200]; /* of a handshake with all steps: AUTH, SELECT, ROLE, PING */
 
     snprintf(url, sizeof url, "unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://"));
     proxy_cut_before(f->proxy, PROXY_REPLIES, 1);
     start(f, url);
-    for (int cut = 1; cut <= 3; cut++) {
+    for (int cut = 1; cut <= 4; cut++) {
         RUN_UNTIL(f, f->downs == 2 * cut - 1);
         assert_int_equal(f->ups, cut - 1);
         works(f);
@@ -498,6 +499,65 @@ static void missing_functions_repeat_each_once(void **state)
         assert_int_equal(f->answers[2 * i].order, 7 + i);
     assert_int_equal(f->downs, 0);
     assert_int_equal(f->ups, 1);
+}
+
+static void ask_enqueue(struct fixture *f, int number)
+{
+    char id[24], body[64];
+    struct args a;
+
+    snprintf(id, sizeof id, "j%d", number);
+    snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"t\"}", number);
+    args_init(&a);
+    enqueue_request(&a, "test:{0}:", -1,
+                    &(struct enqueue){.queue = {"default", 7},
+                                      .type = {"t", 1},
+                                      .id = {id, strlen(id)},
+                                      .body = {body, strlen(body)},
+                                      .delay_us = -1,
+                                      .at_us = -1,
+                                      .keep_ms = 60000,
+                                      .tag = id});
+    send_args(f, &a, PATIENT);
+}
+
+static void ask_look(struct fixture *f)
+{
+    struct args a;
+
+    args_init(&a);
+    script_begin(&a, "batch_show", "test:{0}:", -1);
+    args_add(&a, "none");
+    assert_memory_equal(a.bytes, "FCALL_RO", strlen("FCALL_RO"));
+    send_args(f, &a, PATIENT);
+}
+
+/* Of one pipeline: what comes behind the flush is refused, and sent again in order, exactly once. */
+static void functions_flushed_within_a_pipeline(void **state)
+{
+    static const char *const order = "{\"id\":\"j0\",\"type\":\"t\"}\n{\"id\":\"j1\",\"type\":\"t\"}\n"
+                                     "{\"id\":\"j2\",\"type\":\"t\"}\n{\"id\":\"j3\",\"type\":\"t\"}\n"
+                                     "{\"id\":\"j4\",\"type\":\"t\"}";
+    struct fixture *f = *state;
+    char *queue;
+
+    bring_up(f, f->server.url);
+    ask_look(f);
+    all_answered(f);
+    for (int i = 0; i < 5; i++) {
+        ask_enqueue(f, i);
+        ask_look(f);
+        if (i == 1)
+            ask(f, "FUNCTION", "FLUSH");
+    }
+    all_answered(f);
+    queue = server_ask(&f->server, "LRANGE", "test:{0}:queue:default", "0", "-1", NULL);
+    assert_string_equal(queue, order);
+    free(queue);
+    for (int i = 0; i < f->sent; i++)
+        assert_null(strstr(f->answers[i].text, "not found"));
+    assert_int_equal(calls_of(f, "function|load"), 2); /* the first call of all, and behind the flush */
+    assert_int_equal(f->downs, 0);
 }
 
 static void missing_twice_is_passed_on(void **state)
@@ -680,7 +740,7 @@ static void logins(void **state)
         int status;
         const char *says;
     } cases[] = {
-        {"", "", WEIR_EREFUSED, "unauthenticated"},
+        {"", "", WEIR_EREFUSED, "NOAUTH"},
         {":wrong@", "", WEIR_EREFUSED, "WRONGPASS"},
         {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
         {"default:sesame@", "?db=3", 0, NULL},
@@ -719,7 +779,7 @@ static void a_replica_is_left(void **state)
     assert_int_equal(strncmp(first->text, "READONLY", 8), 0);
     assert_true(second->lost);
     says(f, WEIR_EUNREACHABLE, "READONLY");
-    RUN_UNTIL(f, f->downs == 2); /* it does not take the library */
+    RUN_UNTIL(f, f->downs == 2); /* it says that it is a replica */
     says(f, WEIR_EUNREACHABLE, "READONLY");
     assert_int_equal(f->ups, 1);
     free(server_ask(&f->server, "REPLICAOF", "NO", "ONE", NULL));
@@ -834,6 +894,7 @@ int main(void)
         TEST(answers_that_have_come_are_not_late),
         TEST(slow_links_are_only_slow),
         TEST(missing_functions_repeat_each_once),
+        TEST(functions_flushed_within_a_pipeline),
         TEST(missing_twice_is_passed_on),
         TEST(loading_is_refused_only_when_missed),
         TEST(cut_while_repeating),

@@ -86,6 +86,13 @@ static const struct args *any_script(struct fixture *f)
     return &f->a;
 }
 
+static const struct args *any_look(struct fixture *f)
+{
+    script_begin(&f->a, "batch_show", "test:{0}:", -1);
+    args_add(&f->a, "b");
+    return &f->a;
+}
+
 static int call(struct fixture *f, struct redis *r, const struct args *a)
 {
     int status;
@@ -140,8 +147,8 @@ static long long calls_of(struct fixture *f, const char *name)
     return calls;
 }
 
-/* Through the proxy with all steps of a handshake: AUTH, SELECT, FUNCTION LOAD. */
-#define STEPS 3
+/* Through the proxy with all steps of a handshake: AUTH, SELECT, ROLE, PING. */
+#define STEPS 4
 static struct redis *open_with_all_steps(struct fixture *f)
 {
     char url[200];
@@ -244,7 +251,7 @@ static void libraries_stay(void **state)
     assert_non_null(strstr(list, "weir_0123456789ab"));
     assert_non_null(strstr(list, script_digest));
     free(list);
-    assert_int_equal(calls_of(f, "function|load"), 3);
+    assert_int_equal(calls_of(f, "function|load"), 2); /* theirs, and ours once */
 }
 
 static void loading_needs_a_permission_only_once(void **state)
@@ -313,9 +320,8 @@ static void too_few_replicas(void **state)
     free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "0", NULL));
     runs_a_script(f, f->direct);
     free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
-    script_begin(&f->a, "batch_show", "test:{0}:", -1);
-    args_add(&f->a, "b"); /* another connection finds the functions, and reads */
-    assert_int_equal(call(f, f->proxied, &f->a), 0);
+    assert_int_equal(call(f, f->proxied, any_look(f)),
+                     0); /* another connection finds the functions, and reads */
     freeReplyObject(f->reply);
 }
 
@@ -427,7 +433,6 @@ static void a_silent_redis_times_out(void **state)
     freeReplyObject(f->reply);
 }
 
-/* The library is larger than what a socket takes: it is not waited for twice. */
 static void a_silent_redis_times_out_from_the_start(void **state)
 {
     struct fixture *f = *state;
@@ -497,23 +502,42 @@ static void strangers_are_recognized(void **state)
 
 static void an_old_redis_is_named(void **state)
 {
+    static const char *const renamed[] = {"--rename-command", "FCALL", "",  "--rename-command",
+                                          "FUNCTION",         "",      NULL};
     struct fixture *f = *state;
 
-    proxy_inject(f->proxy, "-ERR unknown command `FUNCTION`, with args beginning with: `LOAD`, \r\n");
-    assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_ECONFIG);
-    says(f, WEIR_ECONFIG, "(ERR unknown command `FUNCTION`), which Weir consists of; use Redis 7.0 or later");
+    server_stop(&f->server);
+    server_start_with(&f->server, false, renamed);
+    redis_free(f->direct);
+    f->direct = open_url(f->server.url);
+    assert_int_equal(call(f, f->direct, any_script(f)), WEIR_ECONFIG);
+    says(f, WEIR_ECONFIG, "(ERR unknown command 'FUNCTION'), which Weir consists of; use Redis 7.0 or later");
     assert_false(f->sent);
 }
 
 static void a_replica_is_left(void **state)
 {
     struct fixture *f = *state;
+    char url[200];
+    struct redis *humble;
 
+    free(server_ask(&f->server, "ACL", "SETUSER", "humble", "on", ">pw", "~*", "&*", "+@all", "-role",
+                    "-ping", NULL));
+    snprintf(url, sizeof url, "unix://humble:pw@%s", f->server.socket);
+    humble = open_url(url);
+    runs_a_script(f, humble);
     counts_to(f, f->direct, "n", 1);
     free(server_ask(&f->server, "REPLICAOF", "127.0.0.1", "1", NULL));
     assert_int_equal(call(f, f->direct, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
     says(f, WEIR_EUNREACHABLE, "READONLY");
     assert_false(f->sent);
+    assert_int_equal(call(f, f->direct, any_look(f)), WEIR_EUNREACHABLE); /* another connection by now */
+    says(f, WEIR_EUNREACHABLE, "Redis: takes no writes: READONLY a replica; name the address of the master");
+    assert_int_equal(call(f, humble, any_look(f)), 0); /* what it may not ask it does without */
+    freeReplyObject(f->reply);
+    assert_int_equal(call(f, humble, any_script(f)), WEIR_EUNREACHABLE);
+    says(f, WEIR_EUNREACHABLE, "takes no writes: READONLY");
+    redis_free(humble);
     free(server_ask(&f->server, "REPLICAOF", "NO", "ONE", NULL));
     counts_to(f, f->direct, "n", 2);
 }
@@ -662,6 +686,15 @@ static void pipelines_tell_of_missing_functions(void **state)
     assert_int_equal(redis_result(f->direct, &f->reply, &f->e), WEIR_ENOTNOW);
     assert_int_equal(redis_load_scripts(f->direct, &f->e), 0);
     runs_a_script(f, f->direct);
+    assert_int_equal(calls_of(f, "function|load"), 1);
+    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
+    assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
+    assert_int_equal(redis_result(f->direct, &f->reply, &f->e), WEIR_ENOTNOW);
+    runs_a_script(f, f->proxied); /* which misses them too, and is first */
+    assert_int_equal(redis_load_scripts(f->direct, &f->e), 0);
+    runs_a_script(f, f->direct);
+    assert_int_equal(redis_load_scripts(f->direct, &f->e), 0); /* nothing is missing */
+    assert_int_equal(calls_of(f, "function|load"), 3);
 }
 
 static void a_lost_pipeline_is_lost_whole(void **state)

@@ -35,7 +35,7 @@
 enum link_state { LINK_IDLE, LINK_WAITING, LINK_ROUTING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
 
 struct request {
-    struct args args;     /* for the repeat after "Function not found" */
+    struct args args;     /* for the repeat when its function is missing */
     link_reply *on_reply; /* NULL: a step of the handshake */
     void *arg;
     double timeout_s;
@@ -55,7 +55,7 @@ struct link {
     int64_t
         recheck_us; /* UP: when the Sentinels are asked again; INT64_MAX: never, or they are being asked */
     struct error failure; /* has a status: to be given up */
-    struct error refusal; /* of the library, until it is known whose */
+    struct error refusal; /* has a status: of the library, until it is known whose */
     int failures;         /* in a row, without a good answer between */
     bool asked_again;     /* for the password, since it was up last */
 
@@ -245,7 +245,7 @@ static void give_up_if_failed(struct link *l)
 
     if (!why.status)
         return;
-    l->failure.status = 0;
+    l->failure.status = l->refusal.status = 0;
     ev_io_stop(l->loop, &l->io);
     if (ev_is_active(&l->recheck)) {
         ev_io_stop(l->loop, &l->recheck);
@@ -374,8 +374,7 @@ static void go_on_connecting(struct link *l)
     take_wire_step(l, step, &e);
     if (step != WIRE_UP)
         return;
-    push_steps(l, HANDSHAKE_AUTH, HANDSHAKE_LOAD);
-    l->loaded_at = l->answered + l->count;
+    push_steps(l, HANDSHAKE_AUTH, HANDSHAKE_PING);
     up_if_greeted(l);
 }
 
@@ -386,11 +385,16 @@ static bool is_fault(const struct redisReply *reply, enum redis_fault fault)
     return reply->type == REDIS_REPLY_ERROR && redis_fault(reply->str) == fault;
 }
 
-/* Sends a request again behind the library; the first one that misses its function loads it. */
+static bool misses_library(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && redis_misses_library(reply->str);
+}
+
+/* Sends a request again behind the library; the first one that misses it loads it. */
 static void repeat(struct link *l, struct request *q, uint64_t number)
 {
     if (number >= l->loaded_at) {
-        push_steps(l, HANDSHAKE_RELOAD, HANDSHAKE_RELOAD);
+        push_steps(l, HANDSHAKE_LOAD, HANDSHAKE_LOAD);
         l->loaded_at = l->answered + l->count;
     }
     q->repeated = true;
@@ -400,7 +404,7 @@ static void repeat(struct link *l, struct request *q, uint64_t number)
 static void take_step(struct link *l, const struct request *q, const struct redisReply *reply)
 {
     struct error e = {.status = 0};
-    int status = handshake_reply(q->step, reply, &e);
+    int status = handshake_reply(&l->route.to, q->step, reply, &e);
 
     if (handshake_wants_name(q->step, status)) {
         l->refusal = e;
@@ -437,14 +441,14 @@ static void take_answer(struct link *l, const struct redisReply *reply)
         take_redirection(l, &q, reply);
         return;
     }
-    if (q.on_reply && !q.repeated && is_fault(reply, REDIS_FAULT_NO_FUNCTION)) {
+    if (q.on_reply && !q.repeated && misses_library(reply)) {
         repeat(l, &q, number);
         return;
     }
     if (!q.on_reply)
         take_step(l, &q, reply);
     else
-        q.on_reply(q.arg, reply);
+        q.on_reply(q.arg, l->refusal.status && misses_library(reply) ? NULL : reply);
     args_free(&q.args);
     if (is_fault(reply, REDIS_FAULT_READONLY)) {
         redis_fault_error(&e, reply->str);

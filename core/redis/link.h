@@ -1,14 +1,12 @@
 /* link: the connection of an event-driven worker: a socket and hiredis's parser on a libev loop.
  *
- * A link connects, logs in, loads the functions, and is then up. When it is lost (closed, reset, a request
- * over its time, a protocol error, READONLY: a replica) every request under way gets its callback with a NULL
- * reply: outcome unknown; then on_down is called, and the link connects again after a delay with full jitter:
+ * A link connects, logs in, and is then up. When it is lost (closed, reset, a request over its time, a
+ * protocol error, READONLY: a replica) every request under way gets its callback with a NULL reply: outcome unknown; then on_down is called, and the link connects again after a delay with full jitter:
  * 0 to 0.1 s, the bound doubling to 5 s until a request has had a good answer again.
  *
  * Every callback runs exactly once, from the loop, never inside of a call of these functions but link_free.
- * "Function not found" is answered by loading them and sending that request again, once; its answer then
- * comes behind those of the requests that were sent after it. Callbacks may call link_send and link_drop, not
- * link_free.
+ * A request that misses its function is sent again, once, behind the functions. Several such keep their order; their answers come
+ * behind those of the requests that were sent after them. Callbacks may call link_send and link_drop, not link_free.
  */
 #ifndef CORE_REDIS_LINK_H
 #define CORE_REDIS_LINK_H

@@ -65,7 +65,7 @@ static int take_replies(const struct lookup *l, struct asked *q)
             return n;
         q->awaited--;
         if (q->awaited == l->question_count)
-            n = handshake_reply(HANDSHAKE_AUTH, reply, &q->error) < 0 ? q->error.status : n;
+            n = handshake_reply(&q->to, HANDSHAKE_AUTH, reply, &q->error) < 0 ? q->error.status : n;
         else if (reply->type == REDIS_REPLY_ERROR)
             n = redis_fault_error(&q->error, reply->str);
         if (n > 0 && q->awaited < l->question_count)

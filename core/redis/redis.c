@@ -32,8 +32,8 @@ struct redis {
     unsigned forks;
     size_t awaited; /* answers under way */
     bool sent;      /* has a byte of what is under way left? */
-    bool missed;    /* a function was not found since the library was loaded last */
-    bool plain;     /* does without the library */
+    bool missed;    /* a call has missed the library since it was loaded last */
+    bool plain;     /* whatever Redis is */
 };
 
 struct redis *redis_new(const struct redis_address *address)
@@ -177,7 +177,7 @@ static int receive_step(struct redis *r, enum handshake_step step, struct error 
     int status = receive_one(r, &reply, e);
 
     if (!status) {
-        status = handshake_reply(step, reply, e);
+        status = handshake_reply(&r->route.to, step, reply, e);
         freeReplyObject(reply);
     }
     return status;
@@ -227,11 +227,12 @@ static int shake_hands(struct redis *r, enum handshake_step first, enum handshak
 
 static int connect_and_greet(struct redis *r, struct error *e)
 {
+    bool asks = !r->plain || r->address.finder == REDIS_BY_SENTINELS;
     int status = connect_blocking(r, e);
 
     if (status)
         close_connection(r);
-    return status ? status : shake_hands(r, HANDSHAKE_AUTH, r->plain ? HANDSHAKE_SELECT : HANDSHAKE_LOAD, e);
+    return status ? status : shake_hands(r, HANDSHAKE_AUTH, asks ? HANDSHAKE_PING : HANDSHAKE_SELECT, e);
 }
 
 /* Another Redis is the master now, say the Sentinels. A Redis that came back, or was cut off, may still think that it is, and
@@ -266,12 +267,13 @@ static int open_connection(struct redis *r, struct error *e)
 
 int redis_load_scripts(struct redis *r, struct error *e)
 {
-    enum handshake_step load = r->missed ? HANDSHAKE_RELOAD : HANDSHAKE_LOAD;
-    int status = open_connection(r, e);
+    int status = r->missed ? open_connection(r, e) : 0;
 
     assert(r->awaited == 0);
-    r->missed = false;
-    return status ? status : shake_hands(r, load, load, e);
+    if (!status && r->missed)
+        status = shake_hands(r, HANDSHAKE_LOAD, HANDSHAKE_LOAD, e);
+    r->missed &= status != 0;
+    return status;
 }
 
 /* ---- Commands */
@@ -339,7 +341,7 @@ static int judge(struct redis *r, struct redisReply **reply, struct error *e)
                       r->wire.name, (*reply)->str);
     else
         status = redis_fault_error(e, (*reply)->str);
-    r->missed |= redis_fault((*reply)->str) == REDIS_FAULT_NO_FUNCTION;
+    r->missed |= redis_misses_library((*reply)->str);
     freeReplyObject(*reply);
     *reply = NULL;
     if (status == WEIR_EUNREACHABLE)
@@ -367,7 +369,7 @@ bool redis_await(const struct redis *r, int64_t until_us)
 
 /* Sends one command and takes its answer. An idle connection that is found dead before a byte has left is
  * opened anew. */
-static int exchange_here(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
+static int exchange_once(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
 {
     bool was_open;
     int status;
@@ -379,6 +381,20 @@ static int exchange_here(struct redis *r, const struct args *a, struct redisRepl
             status = take_answer(r, reply, e);
     } while (status == WEIR_EUNREACHABLE && was_open && !r->sent);
     return status;
+}
+
+/* The same; a call that misses its function is sent again behind the library. */
+static int exchange_here(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
+{
+    int status = exchange_once(r, a, reply, e);
+
+    if (status || (*reply)->type != REDIS_REPLY_ERROR || !redis_misses_library((*reply)->str))
+        return status;
+    freeReplyObject(*reply);
+    *reply = NULL;
+    r->missed = true;
+    status = redis_load_scripts(r, e);
+    return status ? status : exchange_once(r, a, reply, e);
 }
 
 /* The same, with whoever holds the keys. */
@@ -406,15 +422,6 @@ int redis_call(struct redis *r, const struct args *a, struct redisReply **reply,
     r->sent = false;
     *reply = NULL;
     status = exchange(r, a, reply, e);
-    if (!status && (*reply)->type == REDIS_REPLY_ERROR &&
-        redis_fault((*reply)->str) == REDIS_FAULT_NO_FUNCTION) {
-        freeReplyObject(*reply);
-        *reply = NULL;
-        r->missed = true;
-        status = redis_load_scripts(r, e);
-        if (!status)
-            status = exchange(r, a, reply, e);
-    }
     if (sent)
         *sent = status && r->sent;
     return status ? status : judge(r, reply, e);

@@ -20,7 +20,6 @@ static const struct {
     {"BUSY", REDIS_FAULT_BUSY},
     {"MISCONF", REDIS_FAULT_DISK},
     {"NOAUTH", REDIS_FAULT_NO_LOGIN},
-    {"ERR Protocol error: unauthenticated", REDIS_FAULT_NO_LOGIN}, /* of the library, which is long */
     {"WRONGPASS", REDIS_FAULT_AUTH},
     {"NOPERM", REDIS_FAULT_RIGHTS},
     {"DENIED", REDIS_FAULT_AUTH}, /* protected mode */
@@ -51,6 +50,14 @@ enum redis_fault redis_fault(const char *error_text)
             return beginnings[i].fault;
     }
     return REDIS_FAULT_OTHER;
+}
+
+bool redis_misses_library(const char *error_text)
+{
+    enum redis_fault fault = redis_fault(error_text);
+
+    return fault == REDIS_FAULT_NO_FUNCTION ||
+           ((fault == REDIS_FAULT_COMMAND || fault == REDIS_FAULT_OTHER) && strcasestr(error_text, "FCALL"));
 }
 
 /* The lines that people read; %.*s is Redis's own text. */

@@ -2,6 +2,8 @@
 #ifndef CORE_WIRE_FAULT_H
 #define CORE_WIRE_FAULT_H
 
+#include <stdbool.h>
+
 #include "core/error.h"
 
 /* What kind of failure an error reply is; the first word decides, for "ERR" the text behind it. */
@@ -26,6 +28,8 @@ enum redis_fault {
     REDIS_FAULT_OTHER,
 };
 enum redis_fault redis_fault(const char *error_text);
+/* Of a call of a function: does it miss our library? Also of a Redis without FCALL, which says more when it is to load one. */
+bool redis_misses_library(const char *error_text);
 /* Makes *e of an error reply: the status that fits and a line that says what to do. Returns the status. */
 int redis_fault_error(struct error *e, const char *error_text);
 

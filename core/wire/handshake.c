@@ -30,11 +30,12 @@ void handshake_request(const struct redis_address *address, enum handshake_step 
     args_clear(a);
     if (step == HANDSHAKE_AUTH) {
         auth_request(address, a);
-    } else if (step == HANDSHAKE_ROLE) {
-        if (address->finder == REDIS_BY_SENTINELS)
-            args_add(a, "ROLE");
     } else if (step == HANDSHAKE_SELECT) {
         select_request(address, a);
+    } else if (step == HANDSHAKE_ROLE) {
+        args_add(a, "ROLE");
+    } else if (step == HANDSHAKE_PING) {
+        args_add(a, "PING");
     } else if (step == HANDSHAKE_NAME) {
         args_add(a, "INFO");
         args_add(a, "server");
@@ -50,17 +51,17 @@ static bool is_noperm(const char *text)
     return strncmp(text, "NOPERM", strlen("NOPERM")) == 0;
 }
 
-/* The library is there, or may be. */
-static bool goes_on(enum handshake_step step, const char *text)
+/* May it be used all the same? Who Sentinels named must say that it is a master. */
+static bool goes_on(const struct redis_address *address, enum handshake_step step, const char *text)
 {
     enum redis_fault fault = redis_fault(text);
 
-    if (step < HANDSHAKE_LOAD)
+    if (step == HANDSHAKE_LOAD)
+        return strstr(text, "already exists") != NULL;
+    if (step != HANDSHAKE_PING && (step != HANDSHAKE_ROLE || address->finder == REDIS_BY_SENTINELS))
         return false;
-    if (strstr(text, "already exists"))
-        return true;
-    return step == HANDSHAKE_LOAD && (fault == REDIS_FAULT_OOM || fault == REDIS_FAULT_DISK ||
-                                      fault == REDIS_FAULT_REPLICAS || is_noperm(text));
+    return fault != REDIS_FAULT_READONLY && fault != REDIS_FAULT_LOADING && fault != REDIS_FAULT_BUSY &&
+           fault != REDIS_FAULT_NO_LOGIN && fault != REDIS_FAULT_AUTH && fault != REDIS_FAULT_CLIENTS;
 }
 
 /* An error reply that only this step can get; the others mean what they mean everywhere. */
@@ -69,12 +70,12 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
     enum redis_fault fault = redis_fault(text);
     const char *arguments = strstr(text, ", with args");
 
-    if (step >= HANDSHAKE_LOAD && is_noperm(text))
+    if (step == HANDSHAKE_LOAD && is_noperm(text))
         return error_set(e, WEIR_EREFUSED,
                          "Redis: has not the functions of this version of Weir and refused to load them: %s; "
                          "give the user +function|load, or run any weir command once as one who has it",
                          text);
-    if (step >= HANDSHAKE_LOAD && fault == REDIS_FAULT_OOM)
+    if (step == HANDSHAKE_LOAD && fault == REDIS_FAULT_OOM)
         return error_set(e, WEIR_ENOTNOW,
                          "Redis: over its maxmemory and without the functions of this version of Weir; raise "
                          "it until they are loaded");
@@ -98,30 +99,32 @@ static int refused(enum handshake_step step, const char *text, struct error *e)
 }
 
 /* [ "master", ... ] */
-static int role_reply(const struct redisReply *reply, struct error *e)
+static int role_reply(const struct redis_address *address, const struct redisReply *reply, struct error *e)
 {
     bool has_role = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
                     reply->element[0]->type == REDIS_REPLY_STRING;
+    const char *role = has_role ? reply->element[0]->str : "";
 
-    if (has_role && strcmp(reply->element[0]->str, "master") == 0)
-        return 0;
-    return error_set(
-        e, WEIR_EUNREACHABLE,
-        "Redis: the Sentinels name one that is not a master; a failover is under way: wait and try again");
+    if (address->finder == REDIS_BY_SENTINELS && strcmp(role, "master") != 0)
+        return error_set(e, WEIR_EUNREACHABLE,
+                         "Redis: the Sentinels name one that is not a master; a failover is under way: wait "
+                         "and try again");
+    return strcmp(role, "slave") == 0 ? redis_fault_error(e, "READONLY a replica") : 0;
 }
 
-int handshake_reply(enum handshake_step step, const struct redisReply *reply, struct error *e)
+int handshake_reply(const struct redis_address *address, enum handshake_step step,
+                    const struct redisReply *reply, struct error *e)
 {
     if (step == HANDSHAKE_NAME)
         return reply->type == REDIS_REPLY_STRING ? service_check(reply->str, e) : 0;
     if (step == HANDSHAKE_ROLE && reply->type != REDIS_REPLY_ERROR)
-        return role_reply(reply, e);
-    if (reply->type != REDIS_REPLY_ERROR || goes_on(step, reply->str))
+        return role_reply(address, reply, e);
+    if (reply->type != REDIS_REPLY_ERROR || goes_on(address, step, reply->str))
         return 0;
     return refused(step, reply->str, e);
 }
 
 bool handshake_wants_name(enum handshake_step step, int status)
 {
-    return (step == HANDSHAKE_LOAD || step == HANDSHAKE_RELOAD) && status == WEIR_ECONFIG;
+    return step == HANDSHAKE_LOAD && status == WEIR_ECONFIG;
 }

@@ -210,6 +210,7 @@ static void read_settings(const struct redisReply *r)
 {
     struct settings settings;
     struct access access;
+    struct redis_address address = {.finder = REDIS_NAMED};
 
     (void)!settings_reply(r, &settings, &e);
     if (access_reply(r, "weir:{0}:", &access, &e) == 0) {
@@ -217,8 +218,8 @@ static void read_settings(const struct redisReply *r)
         touch_text(access.missing);
     }
     (void)!access_check(r, "weir:{0}:", "", &e);
-    for (int step = HANDSHAKE_AUTH; step <= HANDSHAKE_RELOAD; step++)
-        (void)!handshake_reply((enum handshake_step)step, r, &e);
+    for (int step = HANDSHAKE_AUTH; step <= HANDSHAKE_LOAD; step++)
+        (void)!handshake_reply(&address, (enum handshake_step)step, r, &e);
 }
 
 static void read_take_wait(const struct redisReply *r)
