@@ -110,6 +110,8 @@ static void good_addresses(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (redis_address_parse(cases[i].url, &a, &e) != 0)
             fail_msg("%s: %s", cases[i].url, e.text);
+        assert_int_equal(a.slot, CLUSTER_SLOT);
+        a.slot = 0;
         assert_memory_equal(&a, &cases[i].is, sizeof a);
         redis_address_format(&a, shown, sizeof shown);
         assert_string_equal(shown, cases[i].shown);
