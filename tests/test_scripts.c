@@ -1336,13 +1336,14 @@ static void test_answers_are_checked(void **state)
         "return false",
         "return {}",
         "return {'1','','','0',0,{},{},{}}",
-        "return {'1','','','0',0,1,{},{},{},{},{},0,0,0}",
-        "return {'1','','','0',0,{},{},{},{},{},'x',0,0,0}",
-        "return {'1','','','0',0,{'token','{}'},{},{},{},{},{},0,0,0}",
-        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},{},0,0,0}",
-        "return {'1','','','0',0,{1,'{}'},{},{},{},{},{},0,0,0}",
+        "return {'1','','','0',0,1,{},{},{},{},{},0,0,0,{}}",
+        "return {'1','','','0',0,{},{},{},{},{},'x',0,0,0,{}}",
+        "return {'1','','','0',0,{'token','{}'},{},{},{},{},{},0,0,0,{}}",
+        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},{},0,0,0,{}}",
+        "return {'1','','','0',0,{1,'{}'},{},{},{},{},{},0,0,0,{}}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,0}",
         "return {'1','','','0',0,{},{},{},{},{},{},0,0}",
-        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7}",
+        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7,{}}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};
     struct adopt adopt;
@@ -1358,14 +1359,18 @@ static void test_answers_are_checked(void **state)
             fail_msg("%s: taken", claims[i]);
     assert_int_equal(turns.claim.next_us, -1);
     assert_int_equal(
-        claim_reply(answer("return {1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},{},1,77,1}"),
-                    &turns.claim, &e),
+        claim_reply(
+            answer(
+                "return "
+                "{1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},{},1,77,1,{'0',63,'64','x'}}"),
+            &turns.claim, &e),
         0);
     assert_int_equal(turns.claim.leases[0].interrupted, 22);
     assert_int_equal(turns.claim.leases[0].slot_us, 55);
     assert_true(turns.claim.starved);
     assert_int_equal(turns.claim.look_us, 77);
     assert_true(turns.claim.alone);
+    assert_true(turns.claim.away == (UINT64_C(1) << 63 | 1));
     for (size_t i = 0; i < COUNT(numbers); i++) {
         assert_true(settle_reply(answer(numbers[i]), &n, &e) != 0);
         assert_true(promote_reply(answer(numbers[i]), &promoted, &e) != 0);

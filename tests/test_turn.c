@@ -31,8 +31,8 @@ static int read_lease(const char *token, const char *entry, const char *limits)
                       none = {.type = REDIS_REPLY_ARRAY};
     struct redisReply leases = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = lease};
     struct redisReply list = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = limit};
-    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases, &list,
-                                &none,   &none,   &none,   &none,   &number, &number, &number};
+    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases, &list, &none,
+                                &none,   &none,   &none,   &number, &number, &number, &none};
     struct redisReply reply = {.type = REDIS_REPLY_ARRAY, .elements = COUNT(all), .element = all};
 
     return claim_reply(&reply, &claim, &error);

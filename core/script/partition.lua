@@ -57,10 +57,16 @@ function partition.home(name)
     return is_whole(noted) and noted < n and noted or crc16(name) % n
 end
 
--- The reply to who asks for the name here, when it lives elsewhere; nil: it lives here.
-function partition.refusal(name)
+-- The partition of a name that does not live here; nil: it does.
+function partition.elsewhere(name)
     local home = partition.home(name)
-    if home ~= partition.own() then return error_reply(format('WRONG-PARTITION %d %d %s', home, partition.count(), name)) end
+    if home ~= partition.own() then return home end
+end
+
+-- The reply to who asks for a name that does not live here; nil: it does.
+function partition.refusal(name)
+    local home = partition.elsewhere(name)
+    if home then return error_reply(format('WRONG-PARTITION %d %d %s', home, partition.count(), name)) end
 end
 
 return partition

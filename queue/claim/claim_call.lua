@@ -107,6 +107,7 @@ local function begin_decided(c)
     c.started = {}    -- entries whose lock ends as they start
     c.dead = {}       -- {lane =, reason =, entry =} each
     c.halted = {}     -- jobs that are not to run: {entry =, lane =, batch = (nil: cancelled)} each
+    c.away = {}       -- jobs of types that live on another partition: {to =, queue =, type =, entry =} each
     c.put_off = {}    -- jobs for `later`: {queue =, type =, entry =} each
     c.used = {}       -- queue -> how many jobs leave it
     c.more = false    -- a queue has more than could be taken
@@ -177,6 +178,7 @@ function claim_call.new_type(queue, of, gates)
         -- clear                    nothing waits before its jobs: claim_queue
         -- direct                   its jobs in the queue ask no gate: claim_queue
         -- unknown                  no worker runs it: claim_halt
+        -- away                     it lives on that other partition: claim_halt
         -- has_faults               one of its lanes was passed over, as a key is of a wrong kind,
         -- passed_over              and so many jobs could start as it was passed over itself
         has_keys = false,        -- a lane of a key was met

@@ -1,6 +1,6 @@
 -- claim_commit: writes what was decided about jobs. Every key was read or checked before. What only counts must not fail.
 --
--- uses: cancelled check claim_call ends gate later_records lease types
+-- uses: away cancelled check claim_call ends gate later_records lease types
 local claim_commit = {}
 
 local claim = claim_call
@@ -11,6 +11,7 @@ local MARK_US = 1000000 -- rates are measured over about a second
 function claim_commit.wrong_keys()
     local wrong = #claim.dead > 0 and check.wrong_kind('dead', 'zset') or nil
     wrong = wrong or #claim.put_off > 0 and check.wrong_kind('later', 'zset') or nil
+    wrong = wrong or #claim.away > 0 and away.wrong(claim.away) or nil
     for _, job in ipairs(claim.halted) do
         wrong = wrong or job.batch and check.wrong_kind('aside:' .. job.batch, 'list')
     end
@@ -108,6 +109,7 @@ end
 function claim_commit.write()
     write_dead()
     write_halted()
+    if #claim.away > 0 then away.send(claim.away) end
     write_put_off()
     for i = 1, #claim.started do ends.started(claim.started[i]) end
     write_lanes()

@@ -1,5 +1,6 @@
 -- claim_halt: what must not run now: queues that are paused, jobs that were cancelled, jobs of batches that are paused or cancelled;
--- and, with option d, jobs of types that no worker runs.
+-- and, with option d, jobs of types that no worker runs. Beside them what must not run here: jobs of types that live on another partition,
+-- which are sent away (queue/state/away.lua).
 --
 --   halted     hash: "q/<queue>" -> us: paused; "b/<batch>" -> "paused <us>" or "cancelled <us>"
 --   cancelled  hash: id -> "waiting <us>" or "running <us>": the job ends when a claim meets it
@@ -70,6 +71,11 @@ local function leave(s, entry, name, batch)
     claim.count(s, batch and 'set_aside' or 'cancelled')
 end
 
+local function send_away(s, entry)
+    claim.away[#claim.away + 1] = {to = s.away, queue = s.queue, type = s.name, entry = entry}
+    claim.count(s, 'set_aside')
+end
+
 -- Are jobs of that type dead, as no worker runs it?
 function claim_halt.is_unknown(s)
     if s.mine then return false end
@@ -77,11 +83,12 @@ function claim_halt.is_unknown(s)
     return s.unknown
 end
 
--- A job at the head of a queue. True: it must not run, and leaves.
+-- A job at the head of a queue. True: it must not run, or not here, and leaves.
 function claim_halt.from_queue(s, entry)
-    local halted, batch = stops(entry)
-    if not halted then return false end
-    leave(s, entry, s.lane_head, batch)
+    local halted, batch
+    if claim.halts then halted, batch = stops(entry) end
+    if not halted and not s.away then return false end
+    if halted then leave(s, entry, s.lane_head, batch) else send_away(s, entry) end
     claim.count(s, 'dropped')
     return true
 end
@@ -99,6 +106,9 @@ function claim_halt.head(s, l, ahead)
         if claim.budget < 1 or claim.left_lanes >= LANES_MOST then return nil end
         if halted then
             leave(s, entry, l.name, batch)
+            claim.count(s, 'back')
+        elseif s.away then
+            send_away(s, entry)
             claim.count(s, 'back')
         else
             claim.dead[#claim.dead + 1] = {lane = l.name, reason = claim_halt.UNKNOWN, entry = entry}

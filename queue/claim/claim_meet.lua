@@ -1,6 +1,6 @@
 -- claim_meet: the types and lanes that a claim meets, with their gates.
 --
--- uses: body check claim_cache claim_call gate rules slices types
+-- uses: body check claim_cache claim_call gate partition rules slices types
 local claim_meet = {}
 
 local cache, claim = claim_cache, claim_call
@@ -55,6 +55,8 @@ function claim_meet.state(queue, name)
     claim.budget = claim.budget - claim.TYPE
     s = claim.new_type(queue, t, t.limited and global_gates(t) or t.global)
     s.counting = t.in_flight and counting(s.gates)
+    local home = partition.elsewhere(name)
+    if home then s.away, s.mine, s.unknown = home, false, true end
     claim.states[queue][name] = s
     claim.order[#claim.order + 1] = s
     for _, limit in ipairs(t.broken) do claim.broken[#claim.broken + 1] = limit end

@@ -140,7 +140,7 @@ end
 -- put off; 0: it stays there until an executor is free for it.
 local function handle_jobs(s, jobs, i)
     local entry = jobs[i]
-    if claim.halts and halt.from_queue(s, entry) then return 1 end
+    if (claim.halts or s.away) and halt.from_queue(s, entry) then return 1 end
     if faults.any and faults.of_type(s) then return put_off(s, entry) end
     if s.direct == nil then s.direct = is_direct(s) end
     if s.direct then return start_with_equal(s, nil, jobs, i, 1) end

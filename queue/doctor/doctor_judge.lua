@@ -39,12 +39,12 @@ local families = {
     wake = {'zset', whole(QUEUE)}, sleep = {'zset', whole(QUEUE)}, held = {'zset', whole(QUEUE)}, credit = {'hash', TWO},
     gate = {'string', whole(NAME .. '#%d/?[%w_.-]*')}, stop = {'string', whole(NAME .. '/[%w_.-]*')},
     active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
-    batch = {'hash', ONE}, home = {'string', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
+    batch = {'hash', ONE}, home = {'string', ONE}, away = {'list', whole('%d+')}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#%d/?[%w_.-]*')},
 }
 local singles = {
-    about = 'hash', homes = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
+    about = 'hash', homes = 'hash', arrived = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash',
 }

@@ -1,4 +1,5 @@
 #include "queue/turn/turn.h"
+#include "queue/turn/away.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -7,6 +8,7 @@
 
 #include "core/client/reply.h"
 #include "core/script/script.h"
+#include "queue/turn/away.h"
 
 static void add_names(struct args *a, struct names names)
 {
@@ -189,10 +191,12 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 14, "claim", e);
+    int rc = reply_array(reply, 15, "claim", e);
 
     for (int i = 5; rc == 0 && i < 11; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
+    if (rc == 0)
+        rc = reply_array(reply->element[14], 0, "claim", e);
     if (rc != 0)
         return rc;
     at = reply->element;
@@ -212,6 +216,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->starved = reply_int(at[11], 0) != 0;
     claim->look_us = reply_int(at[12], -1);
     claim->alone = reply_int(at[13], 0) != 0;
+    claim->away = away_list(at[14]);
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->held = read_words(at[7], &words, &claim->held_count);
@@ -408,11 +413,13 @@ void reap_request(struct args *a, const char *prefix, int64_t now_us, const stru
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 8, "reap", e);
+    int rc = reply_array(reply, 9, "reap", e);
     const struct redisReply *kept;
 
     for (int i = 4; rc == 0 && i < 7; i++)
         rc = reply_array(reply->element[i], 0, "reap", e);
+    if (rc == 0)
+        rc = reply_array(reply->element[8], 0, "reap", e);
     if (rc != 0)
         return rc;
     *reaped = (struct reaped){.now_us = reply_int(reply->element[0], 0),
@@ -420,7 +427,8 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
                               .taken = reply_int(reply->element[1], 0),
                               .forgotten = reply_int(reply->element[2], 0),
                               .left = reply_int(reply->element[3], 0),
-                              .workers = (int64_t)reply->element[4]->elements};
+                              .workers = (int64_t)reply->element[4]->elements,
+                              .away = away_list(reply->element[8])};
     for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
         reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
     kept = reply->element[6];

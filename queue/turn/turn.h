@@ -60,6 +60,7 @@ struct claim {
     bool starved;    /* a job with a limit could have started, had there been an idle executor */
     int64_t look_us; /* the second: when to look whether the worker on duty is still there; -1: it is not */
     bool alone; /* it has got a job that is to run alone, or is to get one when nothing else is in flight */
+    uint64_t away; /* bit p: jobs must be carried to partition p (queue/turn/away.h) */
     struct lease *leases;
     size_t lease_count, lease_capacity;
     struct span *words; /* the lists below point here */
@@ -177,6 +178,7 @@ struct reaped {
     int64_t forgotten;       /* dead jobs, the oldest */
     struct dead_bounds kept; /* bounds of the dead jobs in this namespace; 0: not known */
     int64_t left;            /* what the next calls have to do: leases to take back, dead jobs to forget */
+    uint64_t away;           /* as in struct claim */
     struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
     size_t wrong_count;
 };
