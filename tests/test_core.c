@@ -371,6 +371,12 @@ static void faults_are_told_apart(void **state)
          WEIR_ECONFIG, "calls: ERR unknown command 'FCALL'; rename-command took it away"},
         {"ERR Unknown Redis command called from script script: weir_1_claim, on @user_function:1.",
          REDIS_FAULT_COMMAND, WEIR_ECONFIG, "weir doctor names it"},
+        {"ERR ACL failure in script: User it has no permissions to run the 'smembers' command script: "
+         "weir_1_claim, "
+         "on @user_function:1.",
+         REDIS_FAULT_RIGHTS, WEIR_EREFUSED, "weir doctor prints the ACL rule"},
+        {"ERR Unknown command called from script script: weir_1_claim, on @user_function:1.",
+         REDIS_FAULT_COMMAND, WEIR_ECONFIG, "weir doctor names it"},
         {"ERR Script killed by user with SCRIPT KILL... script: weir_1_status, on @user_function:1.",
          REDIS_FAULT_KILLED, WEIR_ENOTNOW, "FUNCTION KILL before it changed anything"},
         {"OOMPH", REDIS_FAULT_OTHER, WEIR_EINTERNAL, "OOMPH"},

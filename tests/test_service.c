@@ -99,12 +99,12 @@ static void test_settings_of_a_service_are_in_its_console(void **state)
         const char *version, *aof, *eviction, *latency;
     } cases[] = {
         {{"# Server\r\nos:Amazon ElastiCache\r\n", " CONFIG ACL SLOWLOG ", NULL, NULL},
-         "ok: version: Amazon ElastiCache, as Redis 7.0",
+         "ok: version: Amazon ElastiCache, as Redis 7.",
          "runs others twice; set appendonly yes in its parameter group",
          "set maxmemory-policy noeviction in its parameter group",
          "ok: latency: not checked: Amazon ElastiCache has no slowlog|get"},
         {{"# Server\r\nrlec_version:7.4.2-54\r\n", " CONFIG ", NULL, NULL},
-         "ok: version: Redis Cloud or Enterprise, as Redis 7.0",
+         "ok: version: Redis Cloud or Enterprise, as Redis 7.",
          "runs others twice; set appendonly yes in the settings of the database in its console",
          "set maxmemory-policy noeviction in the settings of the database in its console",
          "ok: latency: none of Weir's calls"},

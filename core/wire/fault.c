@@ -24,7 +24,9 @@ static const struct {
     {"NOPERM", REDIS_FAULT_RIGHTS},
     {"DENIED", REDIS_FAULT_AUTH}, /* protected mode */
     {"ERR The user executing the script", REDIS_FAULT_RIGHTS},
+    {"ERR ACL failure in script:", REDIS_FAULT_RIGHTS}, /* Redis 7.2, Valkey */
     {"ERR Unknown Redis command called from script", REDIS_FAULT_COMMAND},
+    {"ERR Unknown command called from script", REDIS_FAULT_COMMAND}, /* Valkey */
     {"ERR unknown command", REDIS_FAULT_COMMAND},
     {"ERR Script killed by user", REDIS_FAULT_KILLED},
     {"ERR max number of clients", REDIS_FAULT_CLIENTS},

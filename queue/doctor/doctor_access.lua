@@ -21,17 +21,20 @@ local function try(command, key, count)
     return type(answer) == 'table' and answer.err or ''
 end
 
--- What the reply says of a command; nil: nothing, it may be run.
+-- What the reply says of a command; nil: nothing, it may be run. Redis 7.0 has other words for it than 7.2 and Valkey.
 local function refused(command, key)
     for count = 0, ARGUMENTS_MOST do
         local why = try(command, key, count)
-        if find(why, 'run this command', 1, true) then return '+' .. command end
-        if find(why, 'Unknown Redis command', 1, true) then return '?' .. command end
+        if find(why, 'run this command', 1, true) or find(why, 'no permissions to run', 1, true) then return '+' .. command end
+        if find(why, 'command called from script', 1, true) then return '?' .. command end
         if not find(why, 'Wrong number of args', 1, true) then return nil end
     end
 end
 
-local function is_kept_from(command, key, count) return find(try(command, key, count), 'keys mentioned', 1, true) end
+local function is_kept_from(command, key, count)
+    local why = try(command, key, count)
+    return find(why, 'keys mentioned', 1, true) or find(why, 'permissions to access', 1, true)
+end
 
 -- The same of keys.
 local function kept_from(mode, keys)

@@ -340,7 +340,8 @@ static void judge_lacks(struct setup *s, int status, struct access *found)
     if (status != 0) {
         rights_word("RW~*", 4, s->w->prefix, right);
         access_add(rule, right);
-        if (!strstr(s->w->error.text, "access one of the keys"))
+        if (!strstr(s->w->error.text, "access one of the keys") &&
+            !strstr(s->w->error.text, "No permissions to access a key")) /* Redis 7.2, Valkey */
             add_all_rights(s, rule);
     }
     s->d->refused = true;
