@@ -1,5 +1,6 @@
 /* A master with two replicas under three Sentinels: what a failover does to producers and workers. What the replicas had is
  * never lost; the history of the handlers is the judge. */
+#include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/both.h"
 #include "tests/several.h"
 
 #define JOBS 300
@@ -35,11 +37,21 @@ static long long length(struct server *s, const char *key)
     return server_number(s, "LLEN", key, NULL);
 }
 
+/* One that becomes a replica closes its connections. */
+static bool has_jobs(struct server *s, const char *key, int jobs)
+{
+    char *answer = server_try(s, "LLEN", key, NULL);
+    bool has = answer && atoi(answer) == jobs;
+
+    free(answer);
+    return has;
+}
+
 /* Has each replica what was enqueued? */
 static bool replicas_have(struct several *s, struct stage *stage, int master, int jobs)
 {
     for (int i = 0; i < s->count; i++)
-        if (i != master && length(&s->redis[i], stage_key(stage, "queue:default")) != jobs)
+        if (i != master && !has_jobs(&s->redis[i], stage_key(stage, "queue:default"), jobs))
             return false;
     return true;
 }
@@ -92,6 +104,16 @@ static void a_master_dies_and_comes_back(void **state)
     end_load(s, &stage, workers, JOBS + 50);
 }
 
+/* Behind another one it may have no good replica yet. */
+static bool begins_failover(struct several *s)
+{
+    char *answer = server_ask(&s->sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER, NULL);
+    bool begins = strcmp(answer, "OK") == 0;
+
+    free(answer);
+    return begins;
+}
+
 static void a_person_orders_a_failover(void **state)
 {
     struct several *s = &shared;
@@ -101,7 +123,7 @@ static void a_person_orders_a_failover(void **state)
 
     (void)state;
     begin_load(s, "ordered", &stage, workers);
-    free(server_ask(&s->sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER, NULL));
+    await(begins_failover(s));
     several_await_holder_other_than(s, old);
     end_load(s, &stage, workers, JOBS);
 }
@@ -139,6 +161,39 @@ static void wrong_addresses(void **state)
     run_in(&o, NULL, built("weir"), "status", "--redis", url, NULL);
     if (o.code != 78 || !strstr(o.err, "no node of a cluster"))
         fail_msg("%s: %d: %s", url, o.code, o.err);
+}
+
+/* It cannot be made a replica, so it calls itself the master and takes writes: the Sentinels alone know better. Who hears them leaves
+ * it at once, long before they would be asked again. */
+static void a_master_that_stays(void **state)
+{
+    struct several *s = &shared;
+    int old = several_holder(s), now;
+    struct redis *r = both_redis(s->url);
+    struct redisReply *reply;
+    struct linked l;
+    struct error e;
+    int64_t named_us;
+
+    (void)state;
+    both_open_link(&l, s->url);
+    BOTH_RUN_UNTIL(&l, l.heard.up);
+    assert_int_equal(both_ping(r, &e), 0);
+    free(server_ask(&s->redis[old], "ACL", "SETUSER", "default", "-replicaof", "-slaveof", NULL));
+    await(begins_failover(s));
+    now = several_await_holder_other_than(s, old);
+    named_us = clock_mono_us();
+    assert_int_equal(both_call(r, "INCR", "counter", strlen("counter"), &reply, &e), 0);
+    freeReplyObject(reply);
+    assert_int_equal(server_number(&s->redis[now], "EXISTS", "counter", NULL), 1);
+    BOTH_RUN_UNTIL(&l, l.heard.down);
+    assert_non_null(strstr(l.heard.why.text, "another one is the master now"));
+    l.heard.up = false;
+    BOTH_RUN_UNTIL(&l, l.heard.up);
+    assert_true(clock_mono_us() - named_us < 10000000);
+    assert_int_equal(several_holder(s), now);
+    both_close_link(&l);
+    redis_free(r);
 }
 
 /* Two of three are gone: one answers. All are gone: a line says so. */
@@ -230,6 +285,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_addresses),
         cmocka_unit_test(a_person_orders_a_failover),
         cmocka_unit_test(a_master_dies_and_comes_back),
+        cmocka_unit_test(a_master_that_stays),
         cmocka_unit_test(sentinels_are_gone),
         cmocka_unit_test(all_failovers),
     };

@@ -44,11 +44,12 @@ static bool is_range_with(const struct redisReply *range, int slot)
 /* [ first slot, last slot, [ host, port, ... ] of the master, replicas ... ] of each range; a host that is nil or empty is
  * that of the node which answers. */
 static void take_answer(void *arg, const struct redis_address *from,
-                        struct redisReply *const replies[LOOKUP_QUESTIONS])
+                        struct redisReply *const replies[LOOKUP_QUESTIONS], struct wire *wire)
 {
     struct votes *votes = arg;
     const struct redisReply *reply = replies[0];
 
+    (void)wire;
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
         const struct redisReply *range = reply->element[i],
                                 *master = is_range_with(range, votes->slot) ? range->element[2] : NULL;

@@ -30,7 +30,7 @@
 #define BACKOFF_LAST_US (5 * SECOND_US)
 #define READS_IN_A_ROW 16 /* 1 MiB; then the loop's other watchers have their turn */
 #define REQUESTS_FIRST 64
-#define RECHECK_US (5 * SECOND_US) /* do the Sentinels still name this master? */
+#define FOLLOW_US (SECOND_US / 10) /* while the leader is not connected */
 
 enum link_state { LINK_IDLE, LINK_WAITING, LINK_ROUTING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
 
@@ -50,10 +50,10 @@ struct link {
     const struct link_events *events;
     void *arg;
 
+    const struct link *leader; /* NULL: it asks itself where to go */
+
     enum link_state state;
-    int64_t until_us; /* WAITING, ROUTING, CONNECTING: how long */
-    int64_t
-        recheck_us; /* UP: when the Sentinels are asked again; INT64_MAX: never, or they are being asked */
+    int64_t until_us;     /* WAITING, ROUTING, CONNECTING: how long */
     struct error failure; /* has a status: to be given up */
     struct error refusal; /* has a status: of the library, until it is known whose */
     int failures;         /* in a row, without a good answer between */
@@ -67,8 +67,10 @@ struct link {
     int64_t timer_us;
     struct ev_timer timer;
     struct ev_prepare prepare;
-    struct ev_io io, recheck;
+    struct ev_io io, recheck, news;
     struct route route;      /* of this connection */
+    struct watch *watch;     /* of the Sentinels; NULL: none */
+    int64_t asked_us;        /* when they were asked */
     struct routing *routing; /* asked for the next one: one that hangs is asked once, by all attempts */
     struct arena arena;
     struct wire wire;
@@ -81,10 +83,19 @@ static struct request *request_at(const struct link *l, size_t i)
     return &l->requests[(l->first + i) & (l->capacity - 1)];
 }
 
+/* When are the Sentinels asked again? Never while they are being asked. */
+static int64_t recheck_us(const struct link *l)
+{
+    bool asks = l->address.finder == REDIS_BY_SENTINELS && !l->leader && l->state == LINK_UP &&
+                !ev_is_active(&l->recheck);
+
+    return asks ? l->asked_us + watch_rest_us(l->watch) : INT64_MAX;
+}
+
 /* When must the link be looked at again, if nothing comes? */
 static int64_t next_us(const struct link *l)
 {
-    int64_t next = l->state == LINK_UP ? l->recheck_us : INT64_MAX;
+    int64_t next = recheck_us(l);
 
     if (l->failure.status)
         return 0;
@@ -192,7 +203,7 @@ static void fail_requests(struct link *l)
 
 /* ---- States */
 
-static void watch_fd(struct link *l, int fd, int events)
+static void watch_file(struct link *l, int fd, int events)
 {
     ev_io_stop(l->loop, &l->io);
     ev_io_set(&l->io, fd, events);
@@ -201,7 +212,7 @@ static void watch_fd(struct link *l, int fd, int events)
 
 static void watch(struct link *l, bool write)
 {
-    watch_fd(l, l->wire.fd, write ? EV_READ | EV_WRITE : EV_READ);
+    watch_file(l, l->wire.fd, write ? EV_READ | EV_WRITE : EV_READ);
 }
 
 static void set_state(struct link *l, enum link_state state, int64_t until_us)
@@ -237,6 +248,18 @@ static void forget_question(struct link *l)
     l->routing = NULL;
 }
 
+static void watch_with(struct link *l, struct watch *new)
+{
+    ev_io_stop(l->loop, &l->news);
+    watch_free(l->watch);
+    l->watch = new;
+    l->asked_us = clock_mono_us();
+    if (!new)
+        return;
+    ev_io_set(&l->news, watch_fd(new), EV_READ);
+    ev_io_start(l->loop, &l->news);
+}
+
 /* At the end of each watcher: acts on what it has found. */
 static void give_up_if_failed(struct link *l)
 {
@@ -251,6 +274,7 @@ static void give_up_if_failed(struct link *l)
         ev_io_stop(l->loop, &l->recheck);
         forget_question(l);
     }
+    watch_with(l, NULL);
     wire_close(&l->wire);
     if (again) {
         l->asked_again = true;
@@ -286,39 +310,53 @@ static void begin_dialing(struct link *l)
     take_wire_step(l, step, &e);
 }
 
+/* Whom to ask, or where it goes. */
+static struct redis_address destination(const struct link *l)
+{
+    struct redis_address to = l->address;
+
+    if (!l->leader)
+        return to;
+    to.finder = REDIS_NAMED;
+    to.port = l->leader->route.to.port;
+    memcpy(to.host, l->leader->route.to.host, sizeof to.host);
+    return to;
+}
+
 static void begin_connecting(struct link *l)
 {
+    struct redis_address to = destination(l);
     struct error e;
 
-    if (route_at_once(&l->address, &l->route)) {
+    if (l->leader && !link_is_up(l->leader)) {
+        set_state(l, LINK_WAITING, clock_mono_us() + FOLLOW_US);
+    } else if (route_at_once(&to, &l->route)) {
         begin_dialing(l);
-    } else if (!l->routing && routing_begin(&l->address, &l->routing, &e) < 0) {
+    } else if (!l->routing && routing_begin(&to, &l->routing, &e) < 0) {
         fail(l, &e);
     } else {
         set_state(l, LINK_ROUTING, clock_mono_us() + routing_limit_s(&l->address) * SECOND_US);
-        watch_fd(l, routing_fd(l->routing), EV_READ);
+        watch_file(l, routing_fd(l->routing), EV_READ);
     }
 }
 
 static void take_route(struct link *l)
 {
+    struct watch *watch;
     struct error e;
-    int status = routing_take(l->routing, &l->route, &e);
+    int status = routing_take(l->routing, &l->route, &watch, &e);
 
     ev_io_stop(l->loop, &l->io);
     forget_question(l);
-    if (status < 0)
+    if (status < 0) {
         fail(l, &e);
-    else
+    } else {
+        watch_with(l, watch);
         begin_dialing(l);
+    }
 }
 
 /* ---- Is it still the master? A Redis that came back, or was cut off, may think so itself, and what it is told then is lost. */
-
-static void plan_recheck(struct link *l)
-{
-    l->recheck_us = l->address.finder == REDIS_BY_SENTINELS ? clock_mono_us() + RECHECK_US : INT64_MAX;
-}
 
 /* Where nobody answers, the connection stays. No password is asked for: it would be a process each time. */
 static void begin_recheck(struct link *l)
@@ -326,11 +364,10 @@ static void begin_recheck(struct link *l)
     struct redis_address where = l->address;
     struct error e;
 
-    plan_recheck(l);
+    l->asked_us = clock_mono_us();
     where.password_file[0] = where.password_command[0] = '\0';
     if (routing_begin(&where, &l->routing, &e) < 0)
         return;
-    l->recheck_us = INT64_MAX;
     ev_io_set(&l->recheck, routing_fd(l->routing), EV_READ);
     ev_io_start(l->loop, &l->recheck);
 }
@@ -338,27 +375,37 @@ static void begin_recheck(struct link *l)
 static void on_recheck(struct ev_loop *loop, struct ev_io *io, int revents)
 {
     struct link *l = io->data;
+    struct watch *watch = NULL;
     struct route now = {0};
     struct error e;
 
     (void)revents;
     ev_io_stop(loop, io);
-    if (routing_take(l->routing, &now, &e) == 0 && !redis_address_is_same(&now.to, &l->route.to)) {
+    if (routing_take(l->routing, &now, &watch, &e) == 0 && !redis_address_is_same(&now.to, &l->route.to)) {
         error_set(&e, WEIR_EUNREACHABLE, "redis %s: another one is the master now", l->wire.name);
         fail(l, &e);
     }
     route_free(&now);
     forget_question(l);
-    plan_recheck(l);
+    watch_with(l, watch);
     set_timer(l, next_us(l));
     give_up_if_failed(l);
+}
+
+static void on_news(struct ev_loop *loop, struct ev_io *io, int revents)
+{
+    struct link *l = io->data;
+
+    (void)loop;
+    (void)revents;
+    watch_hear(l->watch);
+    set_timer(l, next_us(l));
 }
 
 static void up_if_greeted(struct link *l)
 {
     if (l->state != LINK_GREETING || l->count > 0 || l->failure.status)
         return;
-    plan_recheck(l);
     set_state(l, LINK_UP, 0);
     l->asked_again = false;
     l->events->on_up(l->arg);
@@ -575,7 +622,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
             check_connecting(l);
         else if (l->state >= LINK_GREETING)
             check_deadlines(l);
-        if (l->state == LINK_UP && l->failure.status == 0 && l->recheck_us <= clock_mono_us())
+        if (l->state == LINK_UP && l->failure.status == 0 && recheck_us(l) <= clock_mono_us())
             begin_recheck(l);
     }
     give_up_if_failed(l);
@@ -602,11 +649,23 @@ struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
     wire_init(&l->wire, address, &l->arena);
     ev_init(&l->io, on_io);
     ev_init(&l->recheck, on_recheck);
+    ev_init(&l->news, on_news);
     ev_init(&l->timer, on_timer);
     ev_prepare_init(&l->prepare, on_prepare);
     ev_set_priority(&l->prepare, EV_MINPRI); /* behind those that may still send */
-    l->io.data = l->recheck.data = l->timer.data = l->prepare.data = l;
+    l->io.data = l->recheck.data = l->news.data = l->timer.data = l->prepare.data = l;
     return l;
+}
+
+void link_follow(struct link *l, const struct link *leader)
+{
+    l->leader = l->address.finder == REDIS_NAMED ? NULL : leader;
+}
+
+void link_stay(struct link *l)
+{
+    if (l->leader && l->state == LINK_UP && !redis_address_is_same(&l->route.to, &l->leader->route.to))
+        link_drop(l, "the keys are elsewhere now");
 }
 
 void link_start(struct link *l)
@@ -650,6 +709,7 @@ void link_free(struct link *l)
     ev_prepare_stop(l->loop, &l->prepare);
     l->state = LINK_IDLE;
     forget_question(l);
+    watch_with(l, NULL);
     wire_close(&l->wire);
     fail_requests(l);
     arena_free(&l->arena);

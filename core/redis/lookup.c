@@ -135,8 +135,9 @@ static void try_all(struct lookup *l)
         struct asked *q = &l->asked[i];
         int n = q->awaited > 0 ? go_on(l, q) : 0;
 
-        if (n != 0)
+        if (n < 0)
             end_one(l, q);
+        l->open -= n > 0;
         if (n > 0 && rest_us < l->end_us)
             l->end_us = rest_us;
     }
@@ -170,8 +171,9 @@ static int tell(struct lookup *l, lookup_answer *on_answer, void *arg, struct er
             *e = q->error;
         } else {
             answers++;
-            on_answer(arg, &q->to, q->replies);
+            on_answer(arg, &q->to, q->replies, &q->wire);
         }
+        wire_close(&q->wire);
         for (int k = 0; k < LOOKUP_QUESTIONS; k++)
             freeReplyObject(q->replies[k]);
     }

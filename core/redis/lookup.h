@@ -1,5 +1,5 @@
 /* lookup: the same questions, put to several servers at once: the Sentinels that know a master, the nodes of a cluster. Each is
- * asked over a connection of its own, which is closed afterwards. */
+ * asked over a connection of its own. */
 #ifndef CORE_REDIS_LOOKUP_H
 #define CORE_REDIS_LOOKUP_H
 
@@ -7,11 +7,13 @@
 #include "core/redis/redis.h"
 #include "core/script/args.h"
 
+struct wire;
+
 #define LOOKUP_QUESTIONS 2
 
-/* The answers of one of them, in order; none is an error reply. They are borrowed. */
+/* The answers of one of them, in order; none is an error reply. They are borrowed. The connection may be taken over (wire_move). */
 typedef void lookup_answer(void *arg, const struct redis_address *from,
-                           struct redisReply *const replies[LOOKUP_QUESTIONS]);
+                           struct redisReply *const replies[LOOKUP_QUESTIONS], struct wire *wire);
 
 /* Asks one or two questions of the servers of address->seeds, with the login of *login, over TLS if the address says so. Waits until all have
  * answered, LOOKUP_REST_MS after the first answer, or LOOKUP_MS. Returns how many have answered.

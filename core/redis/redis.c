@@ -18,16 +18,18 @@
 #include "core/wire/handshake.h"
 #include "core/wire/wire.h"
 
-#define CONNECT_S 5   /* for each address of the host */
-#define REQUEST_S 5   /* without a byte of progress */
-#define RECHECK_S 5   /* do the Sentinels still name this master? */
+#define CONNECT_S 5 /* for each address of the host */
+#define REQUEST_S 5 /* without a byte of progress */
+#define UNANSWERED_US                                                                                        \
+    30000000          /* so long no Sentinel is asked again where none answers: the caller waits for that */
 #define ELSEWHERE_S 5 /* so long a command is sent again to who holds the keys */
 #define ELSEWHERE_EVERY_US 50000
 
 struct redis {
     struct redis_address address;
-    struct route route; /* of this connection */
-    int64_t recheck_us; /* when the Sentinels are asked again */
+    struct route route;  /* of this connection */
+    struct watch *watch; /* of the Sentinels; NULL: none */
+    int64_t asked_us;    /* when they were asked */
     struct wire wire;
     unsigned forks;
     size_t awaited; /* answers under way */
@@ -65,9 +67,17 @@ struct redis *redis_new_slot(const struct redis *r, int slot)
     return redis_new(&address);
 }
 
+static void watch_with(struct redis *r, struct watch *watch)
+{
+    watch_free(r->watch);
+    r->watch = watch;
+    r->asked_us = clock_mono_us();
+}
+
 static void close_connection(struct redis *r)
 {
     wire_close(&r->wire);
+    watch_with(r, NULL);
     r->awaited = 0;
 }
 
@@ -142,8 +152,10 @@ static int receive_one(struct redis *r, struct redisReply **reply, struct error 
 static int connect_blocking(struct redis *r, struct error *e)
 {
     int64_t end_us = 0;
-    int n = route_find(&r->address, &r->route, e);
+    struct watch *watch;
+    int n = route_find(&r->address, &r->route, &watch, e);
 
+    watch_with(r, watch);
     if (n == 0)
         n = wire_open(&r->wire, &r->route, e);
     while (n >= 0 && n != WIRE_UP) {
@@ -240,12 +252,19 @@ static int connect_and_greet(struct redis *r, struct error *e)
 static bool was_replaced(struct redis *r)
 {
     struct redis_address now = r->address;
+    struct watch *watch;
     struct error e;
+    int status;
 
-    if (r->address.finder != REDIS_BY_SENTINELS || clock_mono_us() < r->recheck_us)
+    if (r->address.finder != REDIS_BY_SENTINELS)
         return false;
-    r->recheck_us = in_seconds_us(RECHECK_S);
-    return sentinel_find(&r->address, &now, &e) == 0 && !redis_address_is_same(&now, &r->route.to);
+    if (r->watch)
+        watch_hear(r->watch);
+    if (clock_mono_us() < r->asked_us + (r->watch ? watch_rest_us(r->watch) : UNANSWERED_US))
+        return false;
+    status = sentinel_find(&r->address, &now, &watch, &e);
+    watch_with(r, watch);
+    return status == 0 && !redis_address_is_same(&now, &r->route.to);
 }
 
 /* Makes sure of a connection. A password that is refused may have changed since it was asked for. */
@@ -258,7 +277,6 @@ static int open_connection(struct redis *r, struct error *e)
         close_connection(r);
     if (r->wire.fd >= 0)
         return 0;
-    r->recheck_us = in_seconds_us(RECHECK_S);
     status = connect_and_greet(r, e);
     if (status == WEIR_EREFUSED && credential_is_asked(&r->address))
         status = connect_and_greet(r, e);

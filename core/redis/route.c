@@ -26,18 +26,25 @@ bool route_at_once(const struct redis_address *address, struct route *r)
            resolve_at_once(address, &r->all);
 }
 
-int route_find(const struct redis_address *address, struct route *r, struct error *e)
+int route_find(const struct redis_address *address, struct route *r, struct watch **watch, struct error *e)
 {
     struct redis_address to = *address;
     int status = 0;
 
+    *watch = NULL;
     if (credential_is_asked(address))
         status = credential_ask(&to, e);
     if (!status && address->finder == REDIS_BY_SENTINELS)
-        status = sentinel_find(address, &to, e);
+        status = sentinel_find(address, &to, watch, e);
     else if (!status && address->finder == REDIS_BY_CLUSTER)
         status = cluster_find(&to, &to, e);
-    return status ? status : route_direct(&to, r, e);
+    if (!status)
+        status = route_direct(&to, r, e);
+    if (status) {
+        watch_free(*watch);
+        *watch = NULL;
+    }
+    return status;
 }
 
 /* ---- On a thread */
@@ -45,6 +52,7 @@ int route_find(const struct redis_address *address, struct route *r, struct erro
 struct routing {
     struct redis_address address;
     struct route route;
+    struct watch *watch;
     struct error error;    /* 0: it was found */
     int read_fd, write_fd; /* of a pipe; each is closed by its side */
     atomic_bool answered;
@@ -56,6 +64,7 @@ static void release(struct routing *r)
     if (atomic_fetch_sub(&r->holders, 1) > 1)
         return;
     route_free(&r->route);
+    watch_free(r->watch);
     free(r);
 }
 
@@ -71,7 +80,7 @@ static void *thread_main(void *arg)
 {
     struct routing *r = arg;
 
-    if (route_find(&r->address, &r->route, &r->error) == 0)
+    if (route_find(&r->address, &r->route, &r->watch, &r->error) == 0)
         r->error.status = 0;
     atomic_store(&r->answered, true);
     quiet_write(r->write_fd, "", 1);
@@ -145,13 +154,15 @@ int routing_fd(const struct routing *r)
     return r->read_fd;
 }
 
-int routing_take(struct routing *r, struct route *route, struct error *e)
+int routing_take(struct routing *r, struct route *route, struct watch **watch, struct error *e)
 {
     assert(atomic_load(&r->answered));
     *e = r->error;
     if (e->status)
         return e->status;
     *route = r->route;
+    *watch = r->watch;
+    r->watch = NULL;
     r->route.all = NULL;
     r->route.tls = NULL;
     return 0;

@@ -8,10 +8,12 @@
 #define CORE_REDIS_ROUTE_H
 
 #include "core/error.h"
+#include "core/redis/watch.h"
 #include "core/wire/endpoint.h"
 
-/* Asks here and now; else as route_direct. */
-WEIR_CHECKED int route_find(const struct redis_address *address, struct route *r, struct error *e);
+/* Asks here and now; else as route_direct. *watch: as sentinel_find, NULL where nobody watches. */
+WEIR_CHECKED int route_find(const struct redis_address *address, struct route *r, struct watch **watch,
+                            struct error *e);
 /* The same without asking anybody; false: somebody must be asked. */
 bool route_at_once(const struct redis_address *address, struct route *r);
 
@@ -22,7 +24,7 @@ WEIR_CHECKED int routing_begin(const struct redis_address *address, struct routi
 /* Readable from when the answer has come. */
 int routing_fd(const struct routing *r);
 /* Takes the answer, once there is one; as route_find. */
-WEIR_CHECKED int routing_take(struct routing *r, struct route *route, struct error *e);
+WEIR_CHECKED int routing_take(struct routing *r, struct route *route, struct watch **watch, struct error *e);
 /* How long an answer may take. */
 int routing_limit_s(const struct redis_address *address);
 /* Fills *e with WEIR_EUNREACHABLE: no answer within that time. */

@@ -10,6 +10,7 @@
 struct named {
     struct redis_address *master;
     long long epoch; /* of the answer that counts; -1: none yet */
+    struct watch *watch;
 };
 
 /* The value behind that name in [ name, value, ... ]; "" when there is none. */
@@ -24,7 +25,7 @@ static const char *value_of(const struct redisReply *reply, const char *name)
 
 /* To both questions. The one with the epoch still has the old address while the failover is led to its end. */
 static void take_answer(void *arg, const struct redis_address *from,
-                        struct redisReply *const replies[LOOKUP_QUESTIONS])
+                        struct redisReply *const replies[LOOKUP_QUESTIONS], struct wire *wire)
 {
     struct named *n = arg;
     const struct redisReply *at = replies[0];
@@ -32,6 +33,8 @@ static void take_answer(void *arg, const struct redis_address *from,
     int port;
 
     (void)from;
+    if (n->watch)
+        watch_add(n->watch, wire);
     if (epoch <= n->epoch || at->type != REDIS_REPLY_ARRAY || at->elements != 2 ||
         at->element[0]->type != REDIS_REPLY_STRING || at->element[1]->type != REDIS_REPLY_STRING)
         return;
@@ -65,9 +68,8 @@ static int refused(const struct redis_address *address, struct error *e)
     return error_set(e, why.status, "no Sentinel answers; of the last one: %s", why.text);
 }
 
-int sentinel_find(const struct redis_address *address, struct redis_address *master, struct error *e)
+static int ask(const struct redis_address *address, struct named *named, struct error *e)
 {
-    struct named named = {.master = master, .epoch = -1};
     struct redis_address login = {0};
     struct args questions[2];
     int n;
@@ -80,15 +82,30 @@ int sentinel_find(const struct redis_address *address, struct redis_address *mas
         args_add(&questions[i], i == 0 ? "GET-MASTER-ADDR-BY-NAME" : "MASTER");
         args_add(&questions[i], address->master);
     }
-    n = lookup(address, &login, questions, 2, take_answer, &named, e);
+    n = lookup(address, &login, questions, 2, take_answer, named, e);
     for (int i = 0; i < 2; i++)
         args_free(&questions[i]);
     if (n < 0)
         return refused(address, e);
-    if (named.epoch < 0)
+    if (named->epoch < 0)
         return error_set(
             e, WEIR_EUNREACHABLE,
             "the Sentinels' answers about master %s make no sense; are these addresses of Sentinels?",
             address->master);
     return 0;
+}
+
+int sentinel_find(const struct redis_address *address, struct redis_address *master, struct watch **watch,
+                  struct error *e)
+{
+    struct named named = {.master = master, .epoch = -1, .watch = watch ? watch_new(address) : NULL};
+    int status = ask(address, &named, e);
+
+    if (status) {
+        watch_free(named.watch);
+        named.watch = NULL;
+    }
+    if (watch)
+        *watch = named.watch;
+    return status;
 }

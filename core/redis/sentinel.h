@@ -5,11 +5,13 @@
 
 #include "core/error.h"
 #include "core/redis/redis.h"
+#include "core/redis/watch.h"
 
-/* Sets host and port of *master. Of several answers that of the latest failover counts (config-epoch): a Sentinel that
+/* Sets host and port of *master, and *watch, which is the caller's (watch_free); watch may be NULL, and *watch too, when there is no
+ * memory. Of several answers that of the latest failover counts (config-epoch): a Sentinel that
  * has not yet heard of it names the master before. WEIR_EUNREACHABLE: no Sentinel answers.
  * WEIR_ECONFIG: none knows the name. */
 WEIR_CHECKED int sentinel_find(const struct redis_address *address, struct redis_address *master,
-                               struct error *e);
+                               struct watch **watch, struct error *e);
 
 #endif

@@ -62,6 +62,12 @@ void wire_close(struct wire *w)
     forget_all(w);
 }
 
+void wire_move(struct wire *to, struct wire *from)
+{
+    *to = *from;
+    forget_all(from);
+}
+
 static int lost(const struct wire *w, int error, struct error *e)
 {
     return error_set(e, WEIR_EUNREACHABLE, "redis %s: connection lost: %s; %s", w->name,

@@ -34,6 +34,9 @@ void wire_init(struct wire *w, const struct redis_address *address, struct arena
 /* Frees all; *w is closed and usable again. */
 void wire_close(struct wire *w);
 
+/* Takes over the connection of `from`, which is closed then. */
+void wire_move(struct wire *to, struct wire *from);
+
 /* How far opening has come. */
 enum wire_step {
     WIRE_DIALING, /* an endpoint is being tried, with an fd of its own and a time limit of its own */

@@ -67,9 +67,10 @@ int partition_connect(struct partition *p, struct error *e)
 {
     struct worker *w = p->worker;
 
-    p->waking = waking_new(w->loop, &w->options.address, count_peeks(p), &waking_events, p);
     p->link = link_new(w->loop, &w->options.address, &partition_link_events, p);
-    if (!p->waking || !p->link)
+    if (p->link)
+        p->waking = waking_new(w->loop, &w->options.address, p->link, count_peeks(p), &waking_events, p);
+    if (!p->waking)
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     link_start(p->link);
     return 0;

@@ -146,8 +146,9 @@ static void on_down(void *arg, const struct error *why)
 
 static const struct link_events link_events = {.on_up = on_up, .on_down = on_down};
 
-struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address, int queue_count,
-                          const struct waking_events *events, void *arg)
+struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address,
+                          const struct link *leader, int queue_count, const struct waking_events *events,
+                          void *arg)
 {
     struct waking *w = calloc(1, sizeof *w + (size_t)(3 + queue_count) * sizeof *w->waits);
 
@@ -164,6 +165,7 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
             waking_free(w);
             return NULL;
         }
+        link_follow(wait->link, leader);
     }
     return w;
 }
@@ -187,6 +189,7 @@ void waking_name(struct waking *w, const struct adopt *adopt)
         while (i >= WAKE_QUEUE && key->at[key->len - 1] == '*')
             key++;
         name(&w->waits[i], *key);
+        link_stay(w->waits[i].link);
     }
 }
 

@@ -22,6 +22,7 @@
 #include "queue/turn/turn.h"
 
 struct ev_loop;
+struct link;
 struct waking;
 
 enum wake { WAKE_BELL, WAKE_SPARE, WAKE_CANCELLED, WAKE_QUEUE };
@@ -34,9 +35,10 @@ struct waking_events {
     void (*on_cancelled)(void *arg, struct span token, struct args *heard);
 };
 
-/* events is borrowed. NULL: out of memory. */
-struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address, int queue_count,
-                          const struct waking_events *events, void *arg);
+/* Its connections go to where that of the leader is. events is borrowed. NULL: out of memory. */
+struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address,
+                          const struct link *leader, int queue_count, const struct waking_events *events,
+                          void *arg);
 /* The names of the keys, after each adopt; of the queues that of the first names, patterns are passed over.
  */
 void waking_name(struct waking *w, const struct adopt *adopt);
