@@ -166,7 +166,7 @@ static void test_queues_that_nobody_needs_leave(void **state)
           "redis.call('HSET', P .. 'halted', 'q/paused', '1')\n"
           "redis.call('ZADD', P .. 'wake:parked', 1, 't#0')\n"
           "redis.call('ZADD', P .. 'held:held', 1, 't')\n");
-    for (int i = 0; i < 200 && redis_number("SCARD", PREFIX "queues") > 7; i++)
+    for (int i = 0; i < 20 && redis_number("SCARD", PREFIX "queues") > 7; i++)
         must(turns_reap("w", &taken, &workers));
     expect_text("default\nfull\nheld\nmine\nparked\npaused\ntheirs", "SORT", PREFIX "queues", "ALPHA");
     /* What was lost comes back with the heartbeats of those who serve it. */
@@ -593,6 +593,84 @@ static void test_many_queues_and_limits_after_a_step_back(void **state)
     expect_short(&timing);
 }
 
+/* ---- Looking at 10,000 types and limits, 1,000 queues */
+
+/* The longest page of a script that looks, walked to its end with the words before the place. */
+static int64_t longest_page_us(const char *script, const char *word)
+{
+    const char *words[20] = {word};
+    int64_t longest_us = 0, before_us, us;
+    json_t *place = NULL;
+
+    do {
+        size_t count = word != NULL;
+
+        for (size_t i = 0; i < json_array_size(place); i++)
+            words[count++] = json_string_value(json_array_get(place, i));
+        before_us = script_us();
+        must(turns_ask(script, words, count));
+        us = script_us() - before_us;
+        longest_us = us > longest_us ? us : longest_us;
+        json_decref(place);
+        place = json_incref(json_object_get(turns.answer, "next"));
+    } while (json_array_size(place) > 0);
+    json_decref(place);
+    return longest_us;
+}
+
+/* A part of all types, as a worker asks for them. */
+static int64_t drained_us(struct names queues, struct names types)
+{
+    int64_t before_us = script_us();
+    struct drained d;
+    struct args a;
+
+    args_init(&a);
+    drained_request(&a, PREFIX, turns.now_us, queues, types);
+    must(turns_send(&a));
+    must(drained_reply(turns.reply, &d, &turns.error));
+    assert_int_equal(d.waiting, queues.count);
+    assert_int_equal(d.parked, 0);
+    return script_us() - before_us;
+}
+
+static void test_whatever_there_is_each_look_is_short(void **state)
+{
+    static const char *const set[] = {"t7", "gcra:9/1000000/9", "0", "set", "me"};
+    struct timing timing[] = {{"page of status", 0},
+                              {"page of rate_list", 0},
+                              {"page of queue_list", 0},
+                              {"drained, 100 of 10,000 types", 0},
+                              {"rate_set of one in 10,000", 0}};
+
+    (void)state;
+    start("w");
+    build("for i = 0, 9999 do\n"
+          "  redis.call('HSET', P .. 'types', 't' .. i, '')\n"
+          "  redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:' .. 1 + i % 70 .. '/1000000/1')\n"
+          "  redis.call('HSET', P .. 'stats:t' .. i, 'enqueued', 9, 'pulled', 5, 'done', 5, 'mark', 4, "
+          "'mark_us', 5, 'parked', 4)\n"
+          "end\n"
+          "for i = 0, 999 do\n"
+          "  redis.call('SADD', P .. 'queues', 'q' .. i)\n"
+          "  redis.call('RPUSH', P .. 'queue:q' .. i, '{\"id\":\"j\",\"type\":\"t' .. i .. '\"}')\n"
+          "  redis.call('ZADD', P .. 'held:q' .. i % 9, 1, 't' .. 9 * i)\n"
+          "end\n");
+    for (int try = 0; try < TRIES; try++) {
+        int64_t before_us;
+
+        took(&timing[0], longest_page_us("status", NULL));
+        took(&timing[1], longest_page_us("rate_list", ""));
+        took(&timing[2], longest_page_us("queue_list", NULL));
+        took(&timing[3], drained_us(many_queues(64), many_types(100)));
+        before_us = script_us();
+        must(turns_ask("rate_set", set, COUNT(set)));
+        took(&timing[4], script_us() - before_us);
+    }
+    for (size_t i = 0; i < COUNT(timing); i++)
+        expect_short(&timing[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -611,6 +689,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_what_opens_first_after_a_step_back_is_moved_first, scene_begin),
         cmocka_unit_test_setup(test_many_queues_and_limits_after_a_step_back, scene_begin),
+        cmocka_unit_test_setup(test_whatever_there_is_each_look_is_short, scene_begin),
     };
 
     return cmocka_run_group_tests(tests, turns_start, turns_stop);

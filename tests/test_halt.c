@@ -121,7 +121,8 @@ static void test_draining_does_not_wait_for_a_paused_queue(void **state)
         assert_int_equal(d.waiting, !paused);
         assert_int_equal(d.parked, !paused);
         assert_int_equal(d.running, 1);
-        assert_int_equal(d.paused, paused ? 2 : 0);
+        assert_int_equal(d.paused, paused);
+        assert_int_equal(d.halted, paused);
         assert_int_equal(d.aside, 0);
         halt("q/default", "1");
     }

@@ -139,6 +139,44 @@ static void test_a_drained_worker_says_what_is_left(void **state)
     }
 }
 
+static int succeed(struct weir_job *job, void *arg)
+{
+    (void)job, (void)arg;
+    return WEIR_DONE;
+}
+
+/* Runs a worker of t0 to t<n-1> until it has drained. */
+static void drain_many(int n, int rc, const char *message)
+{
+    const struct weir_worker_options options = {
+        .redis_url = turns.server.url, .executors = 2, .drain = 1, .drain_max_s = 20};
+    struct weir_worker *w = weir_worker_new(&options);
+
+    for (int i = 0; i < n; i++) {
+        char type[24];
+
+        snprintf(type, sizeof type, "t%d", i);
+        assert_int_equal(weir_worker_handle(w, type, succeed, NULL), 0);
+    }
+    assert_int_equal(weir_worker_run(w), rc);
+    if (!strstr(weir_worker_message(w), message))
+        fail_msg("%s: not in %s", message, weir_worker_message(w));
+    weir_worker_free(w);
+}
+
+/* It asks for a part of many types at a time: each counts once. */
+static void test_a_worker_of_many_types_drains(void **state)
+{
+    (void)state;
+    write_text(turns.server.folder, "three", "1\n2\n3\n");
+    weir("enqueue --from three t890");
+    weir("queue pause default");
+    drain_many(900, WEIR_ENOTNOW, "drained, but jobs are left: 3 in paused queues");
+    weir("queue resume default");
+    drain_many(900, 0, "");
+    assert_int_equal((int)number_of("status", "types.t890.done"), 3);
+}
+
 /* ---- When it starts */
 
 /* Worker w is alive, takes t and slow from the default queue, and has so many executors. */
@@ -360,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(jobs_set_aside_are_counted_as_that),
         TEST(a_drained_worker_says_what_is_left),
+        TEST(a_worker_of_many_types_drains),
         TEST(several_rules_are_forecast_together),
         TEST(limits_that_are_shared),
         TEST(a_batch_ends_when_its_types_do),

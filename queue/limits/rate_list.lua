@@ -15,7 +15,7 @@
 -- uses: lane lease rates rules types
 
 local COUNT = '100'   -- asked of a scan, which may find some more
-local SCANS_MOST = 3  -- of one call, so that a few of each need no second one; some 3 ms
+local SCANS_MOST = 3  -- of one call, so that a few of each need no second one; some 2 to 4 ms
 
 local function limit_row(name, text)
     local gates = {}

@@ -7,7 +7,8 @@
 -- uses: pattern
 local registry = {}
 
-local LOOKS = 20        -- queues in one heartbeat
+local LOOKS = 20        -- queues in one heartbeat,
+local MORE_LOOKS = 200  -- and so many more where half of these are empty: less than 1 ms
 local WORKERS_MOST = 64 -- whose queues are read for that, by chance: with more of them a queue may leave until its worker's next heartbeat
 
 local KEPT_MOST = 1000  -- queues that are kept for a pattern: with more of them, those that are empty leave
@@ -94,14 +95,21 @@ local function keep_of_patterns(queues, patterns)
     end
 end
 
+-- Notes which of some queues, by chance, are empty; returns how many.
+local function look(empty, most)
+    local some, found = call_safe('SRANDMEMBER', P .. 'queues', digits(most)), 0
+    for i = 1, #some do
+        if is_empty(some[i]) then empty[some[i]], found = true, found + 1 end
+    end
+    return found
+end
+
 -- A worker is heard of: its queues are there, and some that nobody needs leave.
 function registry.follow(said)
-    local empty, found = {}, false
-    local some = call_safe('SRANDMEMBER', P .. 'queues', LOOKS)
-    for i = 1, #some do
-        if is_empty(some[i]) then empty[some[i]], found = true, true end
-    end
-    if found then
+    local empty = {}
+    local found = look(empty, LOOKS)
+    if 2 * found >= LOOKS then look(empty, MORE_LOOKS) end
+    if found > 0 then
         local patterns = {}
         keep_of_groups(empty, patterns)
         keep_of_workers(empty, patterns)

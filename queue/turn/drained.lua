@@ -5,26 +5,37 @@
 -- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
 -- role: worker
--- reply: [ waiting, parked, running, due, paused, aside ]
---        parked counts the lanes of a type in all queues, where one of these has any; so does paused, which also counts all that waits
---        in those queues; aside: of these types
+-- reply: [ waiting, parked, running, due, paused, aside, halted ]
+--        parked counts the lanes of a type in all queues, where one of these has any; so does paused, of those that are paused; halted: what
+--        waits in these; aside: of these types
 --
 -- format: any
 -- uses: check lane lease
 
-local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back'}
+local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back', 'parked', 'returned', 'set_aside'}
 
-local function running_of(name)
-    local s = call('HMGET', P .. 'stats:' .. name, unpack(COUNTERS))
-    for i = 1, #COUNTERS do s[i] = lease.counted(s[i]) end
-    return max(0, s[1] + s[2] - s[3] - s[4] - s[5] - s[6])
+-- Those of the queues, and of their lanes that are to run alone, where a lane waits; and does one sleep there?
+local function with_lanes(queues)
+    local found, asleep = {}, false
+    for _, queue in ipairs(queues) do
+        for _, name in ipairs({queue, queue .. '!'}) do
+            if call('EXISTS', P .. 'wake:' .. name, P .. 'held:' .. name, P .. 'sleep:' .. name) > 0 then
+                found[#found + 1] = name
+                asleep = asleep or call('EXISTS', P .. 'sleep:' .. name) == 1
+            end
+        end
+    end
+    return found, asleep
 end
 
--- Jobs of a type in lanes, when that queue has any of it: a lane in its ring, or maybe one of those that sleep.
-local function parked_of(queue, name)
-    local counted, alone = lane.parked(name), queue .. '!'
-    if call('EXISTS', P .. 'ring:' .. queue .. '/' .. name, P .. 'ring:' .. alone .. '/' .. name) > 0 then return max(1, counted) end
-    return call('EXISTS', P .. 'sleep:' .. queue, P .. 'sleep:' .. alone) > 0 and counted or 0
+-- Jobs of a type in lanes, as they were counted, when one of these queues has any of it: a lane in its ring, or maybe one of those that
+-- sleep.
+local function parked_in(queues, asleep, name, counted)
+    if #queues == 0 then return 0 end
+    local rings = {}
+    for i, queue in ipairs(queues) do rings[i] = P .. 'ring:' .. queue .. '/' .. name end
+    if call('EXISTS', unpack(rings)) > 0 then return max(1, counted) end
+    return asleep and counted or 0
 end
 
 -- Its queues that are served, and those that are paused.
@@ -43,26 +54,25 @@ local function waiting_in(queues)
     return waiting
 end
 
-local function parked_in(queues, name)
-    local most = 0
-    for _, queue in ipairs(queues) do most = max(most, parked_of(queue, name)) end
-    return most
-end
-
 local function drained(ARGV)
     local n = tonumber(ARGV[2])
     if not is_whole(n) or #ARGV < 2 + n then return refuse('drained: wrong arguments') end
     local wrong = check.wrong_kind('halted', 'hash')
     if wrong then return check.refuse_key(wrong) end
     local served, halted = split_queues(ARGV, n)
-    local parked, running, paused, aside = 0, 0, waiting_in(halted), 0
+    local lanes, asleep = with_lanes(served)
+    local halted_lanes, halted_asleep = with_lanes(halted)
+    local parked, running, paused, aside = 0, 0, 0, 0
     for t = 3 + n, #ARGV do
-        parked = parked + parked_in(served, ARGV[t])
-        paused = paused + parked_in(halted, ARGV[t])
-        running = running + running_of(ARGV[t])
-        aside = aside + max(0, lease.counted(call('HGET', P .. 'stats:' .. ARGV[t], 'set_aside')))
+        local name, s = ARGV[t], call('HMGET', P .. 'stats:' .. ARGV[t], unpack(COUNTERS))
+        local counted = lane.parked_by(s[7], s[8], s[2])
+        for i = 1, #COUNTERS do s[i] = lease.counted(s[i]) end
+        parked = parked + parked_in(lanes, asleep, name, counted)
+        paused = paused + parked_in(halted_lanes, halted_asleep, name, counted)
+        running = running + max(0, s[1] + s[2] - s[3] - s[4] - s[5] - s[6])
+        aside = aside + max(0, s[9])
     end
-    return {waiting_in(served), parked, running, call('ZCOUNT', P .. 'later', '-inf', us(now)), paused, aside}
+    return {waiting_in(served), parked, running, call('ZCOUNT', P .. 'later', '-inf', us(now)), paused, aside, waiting_in(halted)}
 end
 
 return drained

@@ -460,7 +460,7 @@ void drained_request(struct args *a, const char *prefix, int64_t now_us, struct 
 
 int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e)
 {
-    int rc = reply_array(reply, 6, "drained", e);
+    int rc = reply_array(reply, 7, "drained", e);
 
     if (rc != 0)
         return rc;
@@ -470,6 +470,7 @@ int drained_reply(const struct redisReply *reply, struct drained *drained, struc
     drained->due = reply_int(reply->element[3], 0);
     drained->paused = reply_int(reply->element[4], 0);
     drained->aside = reply_int(reply->element[5], 0);
+    drained->halted = reply_int(reply->element[6], 0);
     return 0;
 }
 

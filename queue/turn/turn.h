@@ -191,7 +191,8 @@ void drained_request(struct args *a, const char *prefix, int64_t now_us, struct 
                      struct names types);
 struct drained {
     int64_t waiting, parked, running, due;
-    int64_t paused, aside; /* it does not wait for these: in paused queues, and of paused batches */
+    int64_t paused, halted, aside; /* it does not wait for these: in lanes of paused queues, in these, and of
+                                      paused batches */
 };
 WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
 

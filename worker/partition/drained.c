@@ -12,10 +12,32 @@
 #define DRAINED_PAGE_US (2 * MS) /* and for each page of it */
 #define DRAINING_US (5000 * MS)  /* between lines that say what is left */
 
-/* Of a worker that serves more queues than it can name at once: in how many parts it asks for them. */
+#define PAIRS 6400 /* of a queue and a type in one page */
+#define TYPES_LEAST 100
+#define TYPES_MOST 400
+
+static int parts(int n, int of)
+{
+    return n > of ? (n + of - 1) / of : 1;
+}
+
+/* In how many parts it asks for its queues: it may serve more than it can name at once. */
+static int queue_pages(const struct partition *p)
+{
+    return p->wide ? 1 + wide_count(p->wide) / WIDE_CLAIM : 1;
+}
+
+/* The types of one page. */
+static int page_types(const struct partition *p)
+{
+    int queues = p->wide ? WIDE_CLAIM : p->worker->options.queue_count, types = PAIRS / queues;
+
+    return types < TYPES_LEAST ? TYPES_LEAST : types > TYPES_MOST ? TYPES_MOST : types;
+}
+
 static int pages(const struct partition *p)
 {
-    return p->wide ? 1 + wide_count(p->wide) / WIDE_CLAIM : 0;
+    return queue_pages(p) * parts(p->worker->handlers.count, page_types(p));
 }
 
 /* All is done but what waits for a person. */
@@ -42,18 +64,27 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Each page says the same of types. Was this the last one? */
+/* Pages come in order: those of all types, for the same queues; then those for other queues, which say the same of
+ * types. Was this the last one? */
 static bool add_page(struct draining *draining, const struct drained *d)
 {
-    struct drained *sum = &draining->sum;
+    struct drained *sum = &draining->sum, *part = &draining->part;
+    bool first = draining->came % draining->of_types == 0;
 
-    sum->waiting += d->waiting;
+    if (first) {
+        *part = (struct drained){0};
+        sum->waiting += d->waiting;
+        sum->paused += d->halted;
+    }
     sum->paused += d->paused;
-    sum->parked = larger(sum->parked, d->parked);
-    sum->running = larger(sum->running, d->running);
+    part->parked += d->parked;
+    part->running += d->running;
+    part->aside += d->aside;
     sum->due = larger(sum->due, d->due);
-    sum->aside = larger(sum->aside, d->aside);
-    return --draining->pages_left == 0;
+    sum->parked = larger(sum->parked, part->parked);
+    sum->running = larger(sum->running, part->running);
+    sum->aside = larger(sum->aside, part->aside);
+    return ++draining->came == draining->pages;
 }
 
 static void judge(struct partition *p, const struct drained *d)
@@ -82,6 +113,21 @@ static void on_drained(void *arg, const struct redisReply *reply)
     partition_answered(p);
 }
 
+/* All types, for some queues. */
+static void ask_types(struct partition *p, struct args *a, struct names queues)
+{
+    struct names all = handlers_types(&p->worker->handlers);
+    int most = page_types(p);
+
+    for (int i = 0; i < p->draining.of_types; i++) {
+        int left = all.count - i * most;
+        struct names types = {all.at + (size_t)i * (size_t)most, left < most ? left : most};
+
+        drained_request(a, p->prefix, -1, queues, types);
+        partition_send(p, a, on_drained);
+    }
+}
+
 void partition_ask_drained(struct partition *p, struct args *a)
 {
     const char *page[WIDE_CLAIM];
@@ -89,19 +135,20 @@ void partition_ask_drained(struct partition *p, struct args *a)
     int first = 0;
 
     p->draining.sum = (struct drained){0};
-    p->draining.pages_left = p->wide ? pages(p) : 1;
-    for (int left = p->draining.pages_left; left > 0; left--) {
+    p->draining.came = 0;
+    p->draining.pages = pages(p);
+    p->draining.of_types = p->draining.pages / queue_pages(p);
+    for (int left = queue_pages(p); left > 0; left--) {
         if (p->wide)
             queues = (struct names){page, wide_page(p->wide, first, page, WIDE_CLAIM)};
         first += queues.count;
-        drained_request(a, p->prefix, -1, queues, handlers_types(&p->worker->handlers));
-        partition_send(p, a, on_drained);
+        ask_types(p, a, queues);
     }
 }
 
 int64_t partition_drained_time(struct partition *p)
 {
     return p->worker->options.drain && partition_takes_jobs(p) && !p->claims.more && partition_is_idle(p)
-               ? p->claims.sent_us + DRAINED_US + pages(p) * DRAINED_PAGE_US
+               ? p->claims.sent_us + DRAINED_US + (pages(p) - 1) * DRAINED_PAGE_US
                : NEVER;
 }

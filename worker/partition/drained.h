@@ -9,9 +9,11 @@
 struct partition;
 
 struct draining {
-    struct drained sum; /* of the pages of an answer that have come */
-    int pages_left;     /* that have not */
-    int64_t logged_us;  /* when a line last said what is left */
+    struct drained sum;  /* of the pages of an answer that have come, */
+    struct drained part; /* and of those for the same queues as the last one */
+    int pages, came;     /* how many there are, and have come */
+    int of_types;        /* how many there are for the same queues */
+    int64_t logged_us;   /* when a line last said what is left */
 };
 
 /* When to ask; NEVER: it does not drain, or has something to do. */
