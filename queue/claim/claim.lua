@@ -9,7 +9,7 @@
 -- The phases, in order:
 --
 -- 1. Begin. claim_call reads the arguments; it declares every field that the parts share. claim_halt finds paused queues and cancelled jobs,
---    claim_faults keys of a wrong kind.
+--    claim_faults keys of a wrong kind. Where nothing of what follows can matter but that a job or two start, claim_short does that.
 -- 2. Types that were held and that this worker can run wait again: claim_held.
 -- 3. A job that must run alone, if there is one: claim_alone. Then nothing else.
 -- 4. For each queue:
@@ -59,7 +59,7 @@
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- format: any
--- uses: away check claim_alone claim_cache claim_call claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_start claim_wait gate past slices
+-- uses: away check claim_alone claim_cache claim_call claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
 
 local c = claim_call
 
@@ -112,7 +112,7 @@ local function serve_queues()
     for _, queue in ipairs(c.queues) do serve_queue(queue) end
     claim_alone.after()
     local wrong = claim_commit.wrong_keys()
-    if not wrong then claim_commit.write_leases() end
+    if not wrong then claim_commit.write_leases(c.leases) end
     return wrong
 end
 
@@ -126,11 +126,16 @@ local function leave_out_queues()
     if claim_faults.any then c.queues = served end
 end
 
+-- Reads the arguments; returns the reply when they are refused.
+local function read(ARGV)
+    local wrong = claim_call.read(ARGV)
+    return wrong and refuse('%s', wrong)
+end
+
 -- Begins, or begins anew; returns the reply when that is refused.
-local function begin(ARGV)
-    local wrong = claim_call.begin(ARGV)
-    if wrong then return refuse('%s', wrong) end
-    wrong = claim_halt.begin()
+local function begin()
+    claim_call.begin()
+    local wrong = claim_halt.begin()
     if wrong then return wrong end
     claim_faults.begin()
     leave_out_queues()
@@ -155,8 +160,8 @@ end
 -- Decides all; returns nil, or the reply when the claim is refused.
 local function decide(ARGV)
     local ok, wrong
-    for _ = 1, ATTEMPTS do
-        local refused = begin(ARGV)
+    for attempt = 1, ATTEMPTS do
+        local refused = attempt > 1 and read(ARGV) or begin()
         if refused then return refused end
         ok, wrong = pcall(serve_queues)
         if ok and not wrong then return nil end
@@ -171,7 +176,11 @@ end
 local function or_never(time) return time < huge and time or -1 end
 
 local function claim(ARGV)
-    local refused = decide(ARGV)
+    local refused = read(ARGV)
+    if refused then return refused end
+    local ok, reply = pcall(claim_short.reply)
+    if ok and reply then return reply end
+    refused = decide(ARGV)
     if refused then return refused end
     claim_commit.write()
     if #c.leases > 0 then past.mark() end

@@ -19,7 +19,7 @@ function claim_commit.wrong_keys()
 end
 
 -- The first write, to a key that nothing has read. Until it has succeeded, the claim can still fail.
-function claim_commit.write_leases() push('HSET', P .. 'active:' .. claim.worker, claim.leases) end
+function claim_commit.write_leases(leases) push('HSET', P .. 'active:' .. claim.worker, leases) end
 
 -- Appends the entries of a list, from `first` on, to key.
 local function append(key, list, first)
@@ -54,12 +54,16 @@ local function mark_rate(name)
     end
 end
 
+-- Jobs of a type that may be a new one.
+function claim_commit.count_new(name, what, n)
+    if n > 0 and lease.count(name, what, n) == n then call_safe('HSETNX', P .. 'types', name, '') end
+end
+
 local function count_moves(s)
-    local pulled = s.pulled > 0 and lease.count(s.name, 'pulled', s.pulled)
-    local parked = s.parked > 0 and lease.count(s.name, 'parked', s.parked)
+    claim_commit.count_new(s.name, 'pulled', s.pulled)
+    claim_commit.count_new(s.name, 'parked', s.parked)
     if s.served > 0 then lease.count(s.name, 'served', s.served) end
     for what, n in pairs(s.counts) do lease.count(s.name, what, n) end
-    if pulled == s.pulled or parked == s.parked then call_safe('HSETNX', P .. 'types', s.name, '') end -- a new type
     if s.pulled + s.served == 0 then return end
     if claim.has_option('m') then mark_rate(s.name) end
     if s.limited then

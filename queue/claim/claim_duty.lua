@@ -11,6 +11,12 @@ local DUTY_US = 800000    -- the pacing duty passes to another when its holder i
 local SECOND_US = 2000000 -- so does the part of the second
 local LATE_US = 10000     -- it claims so long after the end of the duty
 
+-- Does this worker have the duty?
+local function is_mine() return claim.duty_until > now and claim.duty_until <= now + DUTY_US end
+
+-- The same, and is it not to be renewed yet?
+function claim_duty.stays() return is_mine() and claim.duty_until - now >= DUTY_US / 2 end
+
 local function follow_clock()
     local ok, is_back = pcall(leases.claimed, claim.worker)
     return ok and is_back
@@ -107,11 +113,10 @@ end
 -- passes the duty on, and calls another one as long as nobody has it. A worker that is far away calls another one when no more of its
 -- executors may wait long for a slot. Returns whether there is more to do.
 function claim_duty.decide(more, news)
-    local mine_still = claim.duty_until > now and claim.duty_until <= now + DUTY_US
     if claim.free < 1 then
-        pass_on(mine_still, more)
-    elseif not mine_still or claim.duty_until - now < DUTY_US / 2 then
-        more = take_if_free(mine_still) or more
+        pass_on(is_mine(), more)
+    elseif not claim_duty.stays() then
+        more = take_if_free(is_mine()) or more
     end
     if claim.free > 0 and claim.lacks_far() then bell.ring_spare(claim.group) end
     for _, queue in ipairs(news and claim.queues or {}) do

@@ -19,6 +19,9 @@ local leases, leased -- of this claim, and how many there are
 
 function claim_start.begin() leases, leased, high, low = claim.leases, 0, 0, 64 end
 
+-- The n-th token of this turn, one of the first 64.
+function claim_start.token(n, tail) return us(claim.turn) .. '.' .. DIGITS[1] .. DIGITS[n] .. tail end
+
 local AT = 64 -- "@"
 
 -- Leases n jobs of a list, whose slots are taken. slot, tail: of their tokens, behind the index.

@@ -131,7 +131,7 @@ end
 -- Puts such a job into its queue without a look before: each step says by itself when its key cannot be used. nil: one has, and nothing is
 -- changed; the long way answers why.
 local function put_at_once(queue, name, id, keep_ms, tag, text)
-    if partition.refusal(name) or not remember(id, tag, keep_ms) then return nil end
+    if partition.elsewhere(name) or not remember(id, tag, keep_ms) then return nil end
     local n, length, is_new = lease.count(name, 'enqueued', 1), nil, nil
     if type(n) == 'number' then length = call_safe('RPUSH', P .. 'queue:' .. queue, text) end
     if n == 1 and type(length) == 'number' then is_new = call_safe('HSETNX', P .. 'types', name, '') end

@@ -1,0 +1,343 @@
+/* The short way of a claim: what it answers and leaves in Redis is what the long way does, and it is taken where it may be and nowhere
+ * else. A claim that reads two jobs at first never takes it. */
+#include <inttypes.h>
+
+#include "tests/scene.h"
+
+#define LONG_CHUNK 2
+#define USUAL_CHUNK 16
+
+struct scene {
+    const char *name;
+    void (*set)(void);
+    bool is_short;
+};
+
+/* ---- Scenes: worker w has the duty, and nothing is there yet */
+
+static void empty(void)
+{
+}
+
+static void one_job(void)
+{
+    enqueue("default", "t", "a");
+}
+
+static void two_jobs(void)
+{
+    enqueue("default", "t", "a b");
+}
+
+static void two_types(void)
+{
+    enqueue("default", "slow", "a");
+    enqueue("default", "t", "b");
+}
+
+static void pushed(void)
+{
+    push("default", "{\"id\":\"p\",\"type\":\"t\"}");
+}
+
+static void scheduled(void)
+{
+    one_job();
+    must(turns_enqueue("default", "t", "later", SECOND_US));
+}
+
+static void early_and_alone(void)
+{
+    one_job();
+    ask.alone = ask.early = true;
+    ask.far = 3;
+    ask.ahead_us = GATE_AHEAD_MOST_US;
+}
+
+static void three_jobs(void)
+{
+    enqueue("default", "t", "a b c");
+}
+
+static void limited(void)
+{
+    must(turns_rate("t", "10/1000000/1"));
+    one_job();
+}
+
+static void shared_limit(void)
+{
+    static const char *const limits[] = {"provider"};
+
+    must(turns_rate("provider", "10/1000000/1"));
+    must(turns_use("t", "use", "", limits, 1));
+    one_job();
+}
+
+static void parked(void)
+{
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "s u");
+    claim("w", 10, 0);
+    one_job();
+}
+
+static void held(void)
+{
+    enqueue("default", "unknown", "u");
+    claim("w", 10, 0);
+    one_job();
+}
+
+static void unknown(void)
+{
+    enqueue("default", "unknown", "u");
+}
+
+static void without_id(void)
+{
+    push("default", "{\"type\":\"t\"}");
+}
+
+static void behind_one_without_id(void)
+{
+    one_job();
+    without_id();
+}
+
+static void unreadable(void)
+{
+    one_job();
+    push("default", "no job");
+}
+
+static void with_head(void)
+{
+    use_secret();
+    push("default", "@1,0,0,s" SECRET ";{\"id\":\"h\",\"type\":\"t\"}");
+}
+
+static void paused(void)
+{
+    one_job();
+    free(redis_text("HSET", PREFIX "halted", "q/default", "1"));
+}
+
+static void cancelled(void)
+{
+    one_job();
+    free(redis_text("HSET", PREFIX "cancelled", "a", "waiting 1 default/t "));
+}
+
+static void alone(void)
+{
+    one_job();
+    free(redis_text("ZADD", PREFIX "alone", "0", "default!"));
+}
+
+static void duty_ends(void)
+{
+    one_job();
+    turns.now_us += SECOND_US / 2;
+}
+
+static void without_duty(void)
+{
+    one_job();
+    ask.duty_until_us = 0;
+}
+
+static void duty_too_long(void)
+{
+    one_job();
+    ask.duty_until_us = turns.now_us + 5 * SECOND_US;
+}
+
+static void few_executors(void)
+{
+    one_job();
+    ask.free = 2;
+}
+
+static void prefetching(void)
+{
+    one_job();
+    ask.prefetch = 1;
+}
+
+static void reserved(void)
+{
+    one_job();
+    ask.reserved = true;
+}
+
+static void marking(void)
+{
+    one_job();
+    ask.mark = true;
+}
+
+static void taking_back(void)
+{
+    one_job();
+    ask.held = true;
+}
+
+static void far_and_full(void)
+{
+    one_job();
+    ask.ahead_us = GATE_AHEAD_MOST_US;
+}
+
+static void foreign_queue(void)
+{
+    free(redis_text("SET", QUEUE, "foreign"));
+}
+
+static void foreign_types(void)
+{
+    one_job();
+    free(redis_text("DEL", PREFIX "types"));
+    free(redis_text("SET", PREFIX "types", "foreign"));
+}
+
+static void foreign_later(void)
+{
+    one_job();
+    free(redis_text("SET", PREFIX "later", "foreign"));
+}
+
+static void foreign_counters(void)
+{
+    one_job();
+    free(redis_text("DEL", PREFIX "stats:t"));
+    free(redis_text("SET", PREFIX "stats:t", "foreign"));
+}
+
+static void elsewhere(void)
+{
+    one_job();
+    free(redis_text("HSET", PREFIX "about", "partitions", "2"));
+    free(redis_text("HSET", PREFIX "homes", "t", "1"));
+}
+
+static void newer_data(void)
+{
+    one_job();
+    free(redis_text("SET", PREFIX "format:2", "1"));
+}
+
+/* ---- */
+
+/* Appends what a reply says. */
+static void write_reply(FILE *out, const struct redisReply *reply)
+{
+    if (reply->str)
+        fprintf(out, "'%.*s' ", (int)reply->len, reply->str);
+    else if (reply->type == REDIS_REPLY_INTEGER)
+        fprintf(out, "%lld ", reply->integer);
+    for (size_t i = 0; i < reply->elements; i++)
+        write_reply(out, reply->element[i]);
+    fprintf(out, "%zu,", reply->elements);
+}
+
+/* What the claim of a scene answers, and a digest of what Redis holds then: the caller's to free. */
+static char *outcome(const struct scene *scene, int chunk, bool *is_short)
+{
+    static const char *const of_the_long_way[] = {"cmdstat_llen", "cmdstat_hmget", "cmdstat_zmscore"};
+    char *text = NULL, *digest, *calls;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    int rc;
+
+    assert_non_null(out);
+    scene_begin(NULL);
+    start("w");
+    claim("w", 10, 0);
+    ask.duty_until_us = turns.claim.duty_until_us;
+    turns.now_us += 1000;
+    ask.free = 10;
+    scene->set();
+    ask.chunk = chunk;
+    free(redis_text("CONFIG", "RESETSTAT"));
+    rc = try_claim("w", ask.free, ask.prefetch);
+    calls = redis_text("INFO", "commandstats");
+    *is_short = rc == 0;
+    for (size_t i = 0; i < COUNT(of_the_long_way); i++)
+        *is_short &= !strstr(calls, of_the_long_way[i]);
+    fprintf(out, "%d %s ", rc, rc ? turns.error.text : "");
+    if (rc == 0)
+        write_reply(out, turns.reply);
+    digest = turns_digest();
+    fprintf(out, "%s", digest);
+    fclose(out);
+    free(calls);
+    free(digest);
+    return text;
+}
+
+static void test_the_short_way_does_what_the_long_one_does(void **state)
+{
+    static const struct scene scenes[] = {
+#define SCENE(name, is_short) {#name, name, is_short}
+        SCENE(empty, true),
+        SCENE(one_job, true),
+        SCENE(two_jobs, true),
+        SCENE(two_types, true),
+        SCENE(pushed, true),
+        SCENE(scheduled, true),
+        SCENE(early_and_alone, true),
+        SCENE(foreign_later, true),
+        SCENE(foreign_counters, true),
+        SCENE(three_jobs, false),
+        SCENE(limited, false),
+        SCENE(shared_limit, false),
+        SCENE(parked, false),
+        SCENE(held, false),
+        SCENE(unknown, false),
+        SCENE(without_id, false),
+        SCENE(behind_one_without_id, false),
+        SCENE(unreadable, false),
+        SCENE(with_head, false),
+        SCENE(paused, false),
+        SCENE(cancelled, false),
+        SCENE(alone, false),
+        SCENE(duty_ends, false),
+        SCENE(without_duty, false),
+        SCENE(duty_too_long, false),
+        SCENE(few_executors, false),
+        SCENE(prefetching, false),
+        SCENE(reserved, false),
+        SCENE(marking, false),
+        SCENE(taking_back, false),
+        SCENE(far_and_full, false),
+        SCENE(foreign_queue, false),
+        SCENE(foreign_types, false),
+        SCENE(elsewhere, false),
+        SCENE(newer_data, false),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenes); i++) {
+        bool usual_is_short, other_is_short;
+        char *usual = outcome(&scenes[i], USUAL_CHUNK, &usual_is_short);
+        char *other = outcome(&scenes[i], LONG_CHUNK, &other_is_short);
+
+        if (strcmp(usual, other) != 0)
+            fail_msg("%s: the usual claim: %s; the long way: %s", scenes[i].name, usual, other);
+        if (usual_is_short != scenes[i].is_short || (other_is_short && scenes[i].is_short))
+            fail_msg("%s: short: %d, with a chunk of two: %d", scenes[i].name, usual_is_short,
+                     other_is_short);
+        free(usual);
+        free(other);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_the_short_way_does_what_the_long_one_does, scene_begin),
+    };
+
+    return cmocka_run_group_tests_name("claim_short", tests, turns_start, turns_stop);
+}
