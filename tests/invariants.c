@@ -366,6 +366,8 @@ static bool check_away(struct check *c, const struct item *item, const char *res
         if (!cut(&record, '\n', &header) || number <= last)
             return broken(c, "%s: a record without a number, or out of order", item->name);
         last = number;
+        if (header.len > 2 && memmem(header.at, header.len, " ! ", 3))
+            continue;
         if (!find_job(c, item->name, record, &found))
             return false;
     }

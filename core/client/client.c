@@ -6,12 +6,15 @@
 #include <string.h>
 
 #include "core/client/reply.h"
+#include "core/clock.h"
 
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 #define NAME_MAX_LEN 128
 #define KEY_WORD 3    /* of a call */
 #define LEARN_TRIES 3 /* of a question whose answer was lost */
-#define HOPS_MOST 4   /* a name may move while it is asked for */
+#define HOPS_AT_ONCE 4
+#define HOPS_MOST 40 /* in two seconds */
+#define HOP_EVERY_US 50000
 
 /* What was given, else what the environment says, else the usual. */
 static const char *choose(const char *given, const char *variable, const char *usual)
@@ -172,14 +175,17 @@ static void redirect(const struct args *a, const char *prefix, struct args *to)
     }
 }
 
-/* Has the call just been refused because its name lives elsewhere? Then calls go there now. */
-static bool follow(struct weir *w)
+/* Has the call just been refused because its name lives elsewhere? Then calls go there now. later: a name that moves has left one
+ * partition and not yet arrived at the other. */
+static bool follow(struct weir *w, bool later)
 {
     struct error refusal = w->error;
     int p;
 
     if (!partitions_learn(&w->known, refusal.text, &p))
         return false;
+    if (later)
+        clock_sleep_until(clock_mono_us() + HOP_EVERY_US);
     return client_at(w, p) == 0;
 }
 
@@ -202,7 +208,7 @@ int client_call(struct weir *w, const struct args *a, struct redisReply **reply,
         if (!here)
             redirect(a, w->prefix, &elsewhere);
         status = redis_call(w->redis, here ? a : &elsewhere, reply, sent, &w->error);
-    } while (status && hops++ < HOPS_MOST && follow(w));
+    } while (status && hops++ < HOPS_MOST && follow(w, hops > HOPS_AT_ONCE));
     args_free(&elsewhere);
     return status;
 }

@@ -49,7 +49,10 @@ local function crc16(name)
     return crc
 end
 
--- The partition of a name.
+-- The partition that is asked first for a name.
+function partition.first(name) return crc16(name) % partition.count() end
+
+-- Where it lives.
 function partition.home(name)
     local n = partition.count()
     if n == 1 then return 0 end

@@ -10,6 +10,7 @@
 
 #include "core/client/answer.h"
 #include "core/script/script.h"
+#include "queue/turn/away.h"
 #include "throttle/key.h"
 
 #define WHAT_SIZE (RULE_SET_TEXT_SIZE + 2 * LIMIT_NAME_SIZE + 64)
@@ -309,6 +310,81 @@ static int call_use(struct weir *w, const char *type, bool use, const char *cons
     return status;
 }
 
+/* ---- Partitions: a type and its limits live on one */
+
+#define CARRIES_MOST 1000 /* pages of jobs that are carried with what moves */
+
+/* Goes to where a type or limit lives. */
+static int locate(struct weir *w, const char *name, int *at)
+{
+    json_t *answer;
+    struct args a;
+    int status = client_at_home(w, name, strlen(name));
+
+    if (status)
+        return status;
+    args_init(&a);
+    script_begin(&a, "rate_home", w->prefix, -1);
+    args_add(&a, name);
+    status = client_ask(w, "rate_home", &a, &answer);
+    json_decref(answer);
+    *at = w->at;
+    return status;
+}
+
+/* Carries what partition from has for partition to. A worker would do the same, later. */
+static int carry(struct weir *w, int from, int to)
+{
+    int64_t left = 1;
+    int status = 0;
+
+    for (int i = 0; status == 0 && left > 0 && i < CARRIES_MOST; i++)
+        status = away_carry(w, -1, from, to, &left);
+    return status;
+}
+
+int rate_move(struct weir *w, const char *name, int to)
+{
+    int from, status = locate(w, name, &from);
+    char what[WHAT_SIZE];
+    const json_t *asks;
+    json_t *answer;
+    struct args a;
+
+    if (status || from == to)
+        return status;
+    args_init(&a);
+    script_begin(&a, "rate_move", w->prefix, -1);
+    args_add(&a, name);
+    args_add_int(&a, to);
+    snprintf(what, sizeof what, "move %s to partition %d", name, to);
+    args_add(&a, what);
+    add_by(&a);
+    status = client_ask(w, "rate_move", &a, &answer);
+    if (status == 0)
+        status = apply(w, answer, NULL, NULL, false);
+    if (status == 0)
+        status = carry(w, from, to);
+    asks = json_object_get(answer, "asks");
+    for (size_t i = 0; status == 0 && i < json_array_size(asks); i++)
+        status = carry(w, from, (int)answer_int_at(asks, i));
+    json_decref(answer);
+    return status;
+}
+
+/* Sees to it that a type and the limits that it is to use live on one partition, that of the first limit, and goes there. */
+static int gather(struct weir *w, const char *type, const char *const *limits, size_t count)
+{
+    int partitions, to, status = client_learn(w, &partitions);
+
+    if (status || partitions == 1 || count == 0)
+        return status ? status : client_at_home(w, type, strlen(type));
+    status = locate(w, limits[0], &to);
+    for (size_t i = 0; status == 0 && i < count; i++)
+        status = rate_move(w, i ? limits[i] : type, to);
+    return status ? status : client_at(w, to);
+}
+
 int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost)
 {
     const char *words[USES_MAX + 1];
@@ -326,6 +402,8 @@ int rate_use(struct weir *w, const char *type, bool use, const char *limits, int
     if (status == 0 && count == 0 && cost == 0)
         status =
             error_set(&w->error, WEIR_EINPUT, "type %s: no limit is named; weir rate list shows them", type);
+    if (status == 0)
+        status = gather(w, type, words, use ? count : 0);
     if (status == 0)
         status = call_use(w, type, use, words, count, cost);
     free(copy);

@@ -3,6 +3,7 @@
 -- from here.
 --
 --   away:<p>  list of "<number> <queue> <type>\n<entry>", for partition p, in the order of their numbers
+--             or "<number> ! <partition>\n<lines>": types and limits that have left partition <partition>, this one: moves.lua
 --   about     hash: away -> the last number. Numbers are times where they can be: so they grow, though Redis may have lost the last one
 --   arrived   hash: partition -> the number of the last record that came from there
 --
@@ -16,16 +17,27 @@ function away.wrong(jobs)
     return wrong
 end
 
+-- Room for so many more records; returns the number before them.
+local function take_numbers(n)
+    local number = max(lease.counted(call('HGET', P .. 'about', 'away')), now - 1)
+    call('HSET', P .. 'about', 'away', us(number + n))
+    return number
+end
+
+-- Lines of moves.lua, for partition to.
+function away.send_moves(to, lines)
+    local head = us(take_numbers(1) + 1) .. ' ! ' .. us(partition.own()) .. '\n'
+    call('RPUSH', P .. 'away:' .. us(to), head .. concat(lines, '\n'))
+end
+
 -- These jobs have left their places here. A batch counts what leaves it as cancelled, so that it can end: its jobs have one partition.
 function away.send(jobs)
-    local number = max(lease.counted(call('HGET', P .. 'about', 'away')), now - 1)
-    local records = {}
+    local number, records = take_numbers(#jobs), {}
     for i, job in ipairs(jobs) do
         local list = records[job.to] or {}
         list[#list + 1] = us(number + i) .. ' ' .. lease.usual_queue(job.queue) .. ' ' .. job.type .. '\n' .. job.entry
         records[job.to] = list
     end
-    call('HSET', P .. 'about', 'away', us(number + #jobs))
     for to, list in pairs(records) do push('RPUSH', P .. 'away:' .. to, list) end
     for _, job in ipairs(jobs) do ends.job(job.entry, 'cancelled') end
 end
@@ -49,9 +61,11 @@ function away.waiting()
     return found
 end
 
--- The number, queue and type of a record, and where its entry begins; nil: it is none.
+-- The number, queue and type of a record, and where its entry begins; nil: it is none. queue: MOVES: lines begin there.
+away.MOVES = '!'
+
 function away.read(record)
-    local number, queue, name, at = match(record, '^(%d+) ([%w_.-]+) ([%w_.-]+)\n()')
+    local number, queue, name, at = match(record, '^(%d+) ([%w_.!-]+) ([%w_.-]+)\n()')
     return tonumber(number), queue, name, at
 end
 

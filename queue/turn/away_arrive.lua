@@ -6,7 +6,7 @@
 -- reply: the number of the last record that is here; those up to it are done with
 -- full: refused
 -- format: any
--- uses: arrival away bell body check lease sign
+-- uses: arrival away bell body check lease moves sign
 
 -- {number =, queue =, type =, entry =} each; nil: one is none.
 local function read_records(ARGV)
@@ -21,8 +21,11 @@ end
 
 local function wrong_keys(jobs)
     local wrong = check.wrong_kind('arrived', 'hash') or arrival.wrong_registries() or sign.wrong()
+        or check.wrong_kind('limits', 'hash') or check.wrong_kind('weights', 'hash') or check.wrong_kind('homes', 'hash')
     for _, job in ipairs(jobs) do
-        wrong = wrong or check.wrong_kind('queue:' .. job.queue, 'list') or arrival.wrong_counter(job.type, 'enqueued')
+        if job.queue ~= away.MOVES then
+            wrong = wrong or check.wrong_kind('queue:' .. job.queue, 'list') or arrival.wrong_counter(job.type, 'enqueued')
+        end
     end
     return wrong
 end
@@ -38,6 +41,7 @@ local function entry_here(entry)
 end
 
 local function put(job, seed)
+    if job.queue == away.MOVES then return moves.arrive(job.entry) end
     if call('RPUSH', P .. 'queue:' .. job.queue, sign.write(entry_here(job.entry), seed)) == 1 then bell.arrived(job.queue) end
     call('SADD', P .. 'queues', job.queue)
     arrival.count(job.type, 'enqueued', 1)

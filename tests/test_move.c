@@ -1,0 +1,244 @@
+/* Types and limits that move to another partition, so that they share one: what goes with them, what waits, and what may not move. */
+#include "tests/scene.h"
+
+#include "queue/limits/rate.h"
+#include "queue/turn/away.h"
+
+#define PARTITIONS 3 /* "slow" and "mail" live on 2, "t" on 0, where the scene is, "a" and "b" on 1 */
+#define P0 PREFIX
+#define P1 "weir:{1}:"
+#define P2 "weir:{2}:"
+
+static struct weir *w;
+
+static int begin(void **state)
+{
+    w = weir_new(turns.server.url, NULL);
+    if (!w || scene_begin(state) != 0)
+        return -1;
+    for (int p = 0; p < PARTITIONS; p++) {
+        char key[32];
+
+        snprintf(key, sizeof key, "weir:{%d}:about", p);
+        free(redis_text("HSET", key, "partitions", "3", NULL));
+    }
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    weir_free(w);
+    return 0;
+}
+
+static void check(int status)
+{
+    if (status)
+        fail_msg("%s", weir_message(w));
+}
+
+static void put(const char *type, const char *id)
+{
+    check(weir_enqueue(w, &(struct weir_job_spec){.type = type, .id = id}, NULL));
+}
+
+static void refused(int status, int expected, const char *says)
+{
+    assert_int_equal(status, expected);
+    if (!strstr(weir_message(w), says))
+        fail_msg("%s", weir_message(w));
+}
+
+/* "t" is here, with jobs that wait and a limit of its own; "a" is elsewhere. */
+static void test_a_type_goes_to_its_limit(void **state)
+{
+    (void)state;
+    check(weir_rate_set(w, "a", "100/1s"));
+    check(weir_rate_set(w, "t", "5/1h,by=key 1000/1s"));
+    check(weir_rate_weight(w, "t", "big", 3));
+    put("t", "t1");
+    check(weir_rate_use(w, "t", "a", 2));
+    expect_text("1", "HGET", P0 "homes", "t", NULL);
+    expect_text("1", "HGET", P1 "homes", "t", NULL);
+    expect_text("(nil)", "HGET", P0 "limits", "t", NULL);
+    expect_text("use=a cost=2", "HGET", P1 "types", "t", NULL);
+    expect_text("", "HGET", P0 "types", "t", NULL);
+    expect_text("3", "HGET", P1 "weights", "t/big", NULL);
+    expect_text("(nil)", "HGET", P0 "weights", "t/big", NULL);
+    {
+        char *limit = redis_text("HGET", P1 "limits", "t", NULL);
+
+        assert_non_null(strstr(limit, ",by=key"));
+        assert_non_null(strstr(limit, " pause:")); /* its keys may be used up */
+        assert_non_null(strstr(limit, " weights:1"));
+        free(limit);
+    }
+    put("t", "t2");
+    expect_text("1", "LLEN", P1 "queue:default", NULL);
+    start("w");
+    assert_int_equal(claim("w", 5, 0), 0);
+    assert_true(turns.claim.away == 1 << 1);
+    turns_check();
+}
+
+static int64_t pause_until(const char *prefix, const char *limit)
+{
+    char key[64], *text, *mark;
+    int64_t at;
+
+    snprintf(key, sizeof key, "%slimits", prefix);
+    text = redis_text("HGET", key, limit, NULL);
+    mark = strstr(text, "pause:");
+    at = mark ? atoll(mark + 6) : 0;
+    free(text);
+    return at;
+}
+
+static int64_t server_now_us(void)
+{
+    char *time = redis_text("TIME", NULL), *rest;
+    int64_t us = strtoll(time, &rest, 10) * 1000000;
+
+    us += strtoll(rest, NULL, 10);
+    free(time);
+    return us;
+}
+
+/* A gate that was never used is open there at once; one that is used up stays closed until it would be full again; one that is paused stays
+ * so. */
+static void test_no_free_burst(void **state)
+{
+    struct weir_take take;
+    int64_t until, now;
+
+    (void)state;
+    check(weir_rate_set(w, "a", "100/1s"));
+    check(weir_rate_set(w, "t", "4/1h,burst=4"));
+    check(rate_move(w, "t", 1));
+    assert_int_equal(pause_until(P1, "t"), 0);
+    check(weir_take(w, "t", NULL, 2, 0, &take));
+    assert_true(take.allowed);
+    check(rate_move(w, "t", 2));
+    until = pause_until(P2, "t");
+    now = server_now_us();
+    assert_in_range(until - now, INT64_C(1790) * 1000000, INT64_C(1801) * 1000000); /* two of four an hour */
+    check(weir_take(w, "t", NULL, 1, 0, &take));
+    assert_false(take.allowed);
+
+    check(weir_rate_pause(w, "t", 36000));
+    check(rate_move(w, "t", 0));
+    assert_in_range(pause_until(P0, "t") - now, INT64_C(35990) * 1000000, INT64_C(36010) * 1000000);
+    assert_int_equal(redis_number("EXISTS", P1 "gate:t#0", P2 "gate:t#0", NULL), 0);
+}
+
+/* All that share limits move together. */
+static void test_a_group(void **state)
+{
+    (void)state;
+    check(weir_rate_set(w, "a", "100/1s"));
+    check(weir_rate_set(w, "mail", "100/1s"));
+    check(weir_rate_use(w, "slow", "mail", 0)); /* on 2 */
+    check(weir_rate_use(w, "t", "mail", 0));    /* comes there */
+    expect_text("2", "HGET", P0 "homes", "t", NULL);
+    check(weir_rate_use(w, "slow", "a", 0)); /* all go to 1 */
+    expect_text("use=mail,a", "HGET", P1 "types", "slow", NULL);
+    expect_text("use=mail", "HGET", P1 "types", "t", NULL);
+    expect_text("1", "HEXISTS", P1 "limits", "mail", NULL);
+    expect_text("0", "HLEN", P2 "limits", NULL);
+    expect_text("1", "HGET", P0 "homes", "t", NULL); /* who is asked first knows it */
+    for (int i = 0; i < 3; i++) {
+        static const char *const types[] = {"slow", "t", "mail"};
+        struct weir *other = weir_new(turns.server.url, NULL);
+
+        assert_int_equal(weir_enqueue(other, &(struct weir_job_spec){.type = types[i]}, NULL), 0);
+        assert_int_equal(redis_number("LLEN", P1 "queue:default", NULL), i + 1);
+        weir_free(other);
+    }
+    check(weir_rate_unuse(w, "t", "mail")); /* it stays */
+    expect_text("1", "HGET", P1 "homes", "t", NULL);
+}
+
+static void test_limits_of_one_type(void **state)
+{
+    (void)state;
+    check(weir_rate_set(w, "a", "100/1s"));
+    check(weir_rate_set(w, "mail", "100/1s"));
+    check(weir_rate_use(w, "t", "mail a", 0));
+    expect_text("use=mail,a", "HGET", P2 "types", "t", NULL);
+    refused(weir_rate_use(w, "t", "nothing", 0), WEIR_ENOTFOUND, "limit nothing");
+}
+
+static void test_what_may_not_move(void **state)
+{
+    (void)state;
+    check(weir_rate_set(w, "a", "100/1s"));
+    check(weir_rate_set(w, "t", "concurrency=2"));
+    start("w");
+    put("t", "t1");
+    assert_int_equal(claim("w", 1, 0), 1);
+    refused(weir_rate_use(w, "t", "a", 0), WEIR_EINPUT, "its jobs run");
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, "");
+    check(weir_enqueue(w, &(struct weir_job_spec){.type = "t", .batch = "night"}, NULL));
+    refused(weir_rate_use(w, "t", "a", 0), WEIR_EINPUT, "batch night");
+    expect_text("(nil)", "HGET", P0 "homes", "t", NULL);
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, "");
+    check(weir_batch_seal(w, "night", NULL));
+    check(weir_rate_use(w, "t", "a", 0));
+    expect_text("1", "HGET", P0 "homes", "t", NULL);
+}
+
+/* Whoever moved it died before the limit was carried: a worker carries it. */
+static void test_killed_on_the_way(void **state)
+{
+    int64_t left;
+
+    (void)state;
+    check(weir_rate_set(w, "t", "5/1h"));
+    put("t", "t1");
+    must(call_line("rate_move t 1 move me"));
+    expect_text("(nil)", "HGET", P0 "limits", "t", NULL);
+    expect_text("(nil)", "HGET", P1 "limits", "t", NULL);
+    start("w");
+    assert_int_equal(claim("w", 5, 0), 0);
+    assert_true(turns.claim.away == 1 << 1);
+    for (int i = 0; i < 2; i++) { /* again: nothing comes twice */
+        check(away_carry(w, turns.now_us, 0, 1, &left));
+        assert_int_equal(left, 0);
+        expect_text("1", "HEXISTS", P1 "limits", "t", NULL);
+        expect_text("1", "LLEN", P1 "queue:default", NULL);
+    }
+    put("t", "t2");
+    expect_text("2", "LLEN", P1 "queue:default", NULL);
+}
+
+static void test_wrong_arguments(void **state)
+{
+    static const char *const lines[] = {"rate_move t", "rate_move t 3 what by", "rate_move t x what by",
+                                        "rate_home"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++)
+        assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
+    assert_int_equal(call_line("rate_move slow 1 what by"), WEIR_ENOTNOW);
+    free(redis_text("SET", P0 "homes", "x", NULL));
+    assert_int_equal(call_line("rate_move t 1 what by"), WEIR_ECONFIG);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_type_goes_to_its_limit, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_free_burst, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_group, begin, end),
+        cmocka_unit_test_setup_teardown(test_limits_of_one_type, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_may_not_move, begin, end),
+        cmocka_unit_test_setup_teardown(test_killed_on_the_way, begin, end),
+        cmocka_unit_test_setup_teardown(test_wrong_arguments, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, turns_start, turns_stop);
+}
