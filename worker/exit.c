@@ -83,7 +83,8 @@ static int leave(struct partition *p, struct redis *redis, struct args *a, struc
 
 static int give_back(struct partition *p, struct error *e)
 {
-    struct redis *redis = redis_new(&p->worker->options.address);
+    struct redis_address address = partition_address(p);
+    struct redis *redis = redis_new(&address);
     struct args a;
     int rc;
 
@@ -111,8 +112,10 @@ static void end_partition(struct partition *p)
 static void end_worker(struct weir_worker *w)
 {
     tasks_collect(&w->common);
-    for (int i = 0; i < w->common.partition_count; i++)
-        end_partition(w->common.partitions[i]);
+    for (int pass = 0; pass < 2; pass++) /* first where Redis answers */
+        for (int i = 0; i < w->common.partition_count; i++)
+            if (link_is_up(w->common.partitions[i]->link) == (pass == 0))
+                end_partition(w->common.partitions[i]);
     atomic_store(&w->at_exit.gone, true);
 }
 

@@ -27,12 +27,6 @@ static void on_call(struct ev_loop *loop, ev_async *async, int events)
     worker_check_stop(&((struct weir_worker *)async->data)->common);
 }
 
-static void on_check_stop(struct ev_loop *loop, struct ev_watcher *watcher, int events)
-{
-    (void)loop, (void)events;
-    worker_check_stop(watcher->data);
-}
-
 static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir_worker *w = timer->data;
@@ -41,9 +35,11 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     worker_guard_tick(w);
     log_flush();
     if (w->common.stop.since_us || w->common.options.drain_max_us)
-        worker_stop_soon(&w->common);
+        worker_check_soon(&w->common);
     worker_watch(&w->common);
 }
+
+static void on_check(struct ev_loop *loop, struct ev_watcher *watcher, int events);
 
 struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
 {
@@ -59,7 +55,7 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
     w->forks = forks_count();
     if (options_read(&w->common.options, options ? options : &defaults, &w->setup) != 0)
         w->error = w->setup;
-    worker_open_ending(&w->common, w, on_call, on_check_stop);
+    worker_open_ending(&w->common, w, on_call, on_check);
     ev_async_init(&w->finished_async, on_finished);
     w->finished_async.data = &w->common;
     ev_async_start(w->common.loop, &w->finished_async);
@@ -79,7 +75,6 @@ void weir_worker_free(struct weir_worker *w)
     pool_free(w->common.pool);
     for (int i = 0; i < w->common.partition_count; i++)
         partition_free(w->common.partitions[i]);
-    free(w->common.partitions);
     ev_loop_destroy(w->common.loop);
     log_once_free(&w->common.logged);
     handlers_free(&w->common.handlers);
@@ -233,17 +228,46 @@ static void close_handlers(struct weir_worker *w)
     }
 }
 
-static int add_partition(struct weir_worker *w, const char *prefix)
+/* One more; it still has to connect. */
+static int add_partition(struct worker *w, struct error *e)
 {
-    struct partition **partitions = calloc(1, sizeof(struct partition *));
+    struct partition *p = partition_new(w, w->partition_count);
 
-    if (!partitions || !(partitions[0] = partition_new(&w->common, prefix))) {
-        free(partitions);
-        return error_set(&w->error, WEIR_EINTERNAL, "worker: out of memory");
+    if (!p)
+        return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
+    w->partitions[w->partition_count++] = p;
+    return partition_open(p, e);
+}
+
+/* The first partition has answered that there are more. */
+static int spread(struct worker *w, struct error *e)
+{
+    int first = w->partition_count, rc = 0;
+
+    while (rc == 0 && w->partition_count < w->partitions_found)
+        rc = add_partition(w, e);
+    for (int i = 0; rc == 0 && i < w->partition_count; i++) {
+        rc = partition_describe(w->partitions[i], e); /* how many there are */
+        if (rc == 0 && i >= first)
+            rc = partition_connect(w->partitions[i], e);
     }
-    w->common.partitions = partitions;
-    w->common.partition_count = 1;
-    return partition_open(partitions[0], &w->error);
+    if (rc == 0)
+        log_line(LOG_LEVEL_INFO, "the namespace has %d partitions: a connection to each", w->partition_count);
+    return rc;
+}
+
+/* On the loop, when something has asked for it: worker_check_soon. */
+static void on_check(struct ev_loop *loop, struct ev_watcher *watcher, int events)
+{
+    struct worker *w = watcher->data;
+    struct error e;
+
+    (void)loop, (void)events;
+    if (w->partition_count < w->partitions_found && !w->stop.since_us && spread(w, &e) != 0) {
+        w->partitions_found = w->partition_count;
+        worker_fail_and_stop(w, &e);
+    }
+    worker_check_stop(w);
 }
 
 static int prepare(struct weir_worker *w)
@@ -256,7 +280,7 @@ static int prepare(struct weir_worker *w)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
     if (options_spread(&w->common.options, &w->common.handlers, &w->error) != 0 ||
-        add_partition(w, w->common.options.prefix) != 0)
+        add_partition(&w->common, &w->error) != 0)
         return w->error.status;
     if (make_executors(w) != 0 || open_handlers(w) != 0)
         return w->error.status;

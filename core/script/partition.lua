@@ -30,6 +30,13 @@ function partition.count()
     return count
 end
 
+-- A worker knows that there are n: Redis has lost that.
+function partition.restore(n)
+    if not is_whole(n, 2) or n > MOST or partition.count() > 1 then return end
+    call('HSET', P .. 'about', 'partitions', n)
+    count = n
+end
+
 -- What a byte adds: the table of CRC16 (XMODEM), built once.
 local adds
 

@@ -44,6 +44,7 @@
 --       options      letters: h take back held types, d types that no worker runs are dead, m mark the rates of this second,
 --                    r none of the idle executors is for jobs without a limit,
 --                    a the worker may come to have nothing in flight for one that is to run alone,
+--                    b the worker has jobs in flight in other partitions,
 --                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at,
 --                    e jobs that are granted farther ahead than to one that is near hold no executor yet, and only save claims
 --       n, queue * n, type * the rest (the types that this worker can run)

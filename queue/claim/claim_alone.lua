@@ -6,7 +6,7 @@
 --           when, us
 --
 -- A worker that may be alone (option a) and finds such a job due takes a seat among these workers. It gets nothing more until all that it
--- has in flight has ended. Then it gets the job when the job's gates open; they are held for it meanwhile. At most a quarter of the workers,
+-- has in flight, in other partitions too (option b), has ended. Then it gets the job when the job's gates open; they are held for it meanwhile. At most a quarter of the workers,
 -- but at least one, have a seat. A worker that has nothing in flight and finds nothing else to do may also run such a job.
 --
 -- uses: check claim_call claim_faults claim_meet claim_held claim_lanes
@@ -84,7 +84,7 @@ end
 
 -- ---- Serving them
 
-local function is_idle() return call('HLEN', P .. 'active:' .. claim.worker) == 1 end -- "@"
+local function is_idle() return not claim.has_option('b') and call('HLEN', P .. 'active:' .. claim.worker) == 1 end -- "@"
 
 -- Gates that only the end of a job opens are made due, so that they stay held.
 local function make_closed_due(name)

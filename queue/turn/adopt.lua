@@ -8,10 +8,10 @@
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
 --       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs
 -- role: worker
--- reply: [ now, how many are left, birth, back, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
---        birth and back: what Redis has lost, see past
+-- reply: [ now, how many are left, birth, back, how many partitions, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+--        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell cancelled check ends gate lane lease leases past pattern registry runs slices
+-- uses: bell cancelled check ends gate lane lease leases partition past pattern registry runs slices
 
 -- All leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
@@ -101,10 +101,13 @@ local function adopt(ARGV)
         take_over(new, old, found)
         pass_duty(group, old)
     end
-    if new ~= '' then register(new, lease_us, info) end
+    if new ~= '' then
+        partition.restore(tonumber(match(info, '"partitions":(%d+)') or nil))
+        register(new, lease_us, info)
+    end
     gate.save()
     lane.wake_opened()
-    local reply = {us(now), found.later, birth, back, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
+    local reply = {us(now), found.later, birth, back, partition.count(), P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 10, 9 + n do
         if new ~= '' and not pattern.is(ARGV[i]) then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]

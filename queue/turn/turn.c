@@ -35,7 +35,7 @@ bool turn_is_of_another_format(const struct error *e)
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
 {
-    char options[8] = "";
+    char options[12] = "";
 
     if (call->held)
         strcat(options, "h");
@@ -51,6 +51,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "w");
     if (call->early)
         strcat(options, "e");
+    if (call->elsewhere)
+        strcat(options, "b");
     script_begin(a, "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);
@@ -374,7 +376,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
 int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
 {
     size_t fixed = 3 + (size_t)queue_count;
-    int rc = reply_array(reply, 4 + fixed, "adopt", e);
+    int rc = reply_array(reply, 5 + fixed, "adopt", e);
 
     memset(adopt, 0, sizeof *adopt);
     if (rc != 0)
@@ -385,11 +387,12 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
         return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");
     adopt->birth = span_of(reply->element[2]);
     adopt->back = back_of(reply->element[3]);
-    for (size_t i = 4; i < reply->elements; i++)
-        adopt->words[i - 4] = span_of(reply->element[i]);
+    adopt->partitions = (int)reply_int(reply->element[4], 1);
+    for (size_t i = 5; i < reply->elements; i++)
+        adopt->words[i - 5] = span_of(reply->element[i]);
     adopt->keys = adopt->words;
     adopt->lost = adopt->words + fixed;
-    adopt->lost_count = reply->elements - 4 - fixed;
+    adopt->lost_count = reply->elements - 5 - fixed;
     return 0;
 }
 

@@ -37,6 +37,7 @@ struct claim_call {
     bool mark;         /* once a second: mark the rates */
     bool alone;        /* it may come to run one that is to run alone */
     bool wide;         /* queues are some of those that it serves */
+    bool elsewhere;    /* it has jobs in flight in other partitions */
     bool early;        /* jobs that are granted far ahead hold no executor yet */
     struct names queues, types;
 };
@@ -153,6 +154,7 @@ struct adopt {
     int64_t left;      /* jobs of the old one that are still to go back, in further calls */
     struct span birth; /* of the data; another one than before: all was lost meanwhile */
     struct went_back back;
+    int partitions; /* of the namespace */
     const struct span
         *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
     const struct span *lost; /* tokens that are no longer its own */

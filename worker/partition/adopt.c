@@ -45,8 +45,11 @@ static int make_info(struct partition *p, struct error *e)
                      "executors", p->worker->options.executors, "lease",
                      (double)p->worker->options.lease_us / 1e6, "library", script_digest, "version",
                      WEIR_VERSION, "format", script_format, "queues", queues, "types", types);
+    if (info && p->worker->partition_count > 1)
+        json_object_set_new(info, "partitions", json_integer(p->worker->partition_count));
     text = info ? json_dumps(info, JSON_COMPACT) : NULL;
     json_decref(info);
+    free(p->adoption.info);
     p->adoption.info = text;
     return text ? 0 : error_set(e, WEIR_EINTERNAL, "worker: out of memory");
 }
@@ -63,6 +66,7 @@ int partition_describe(struct partition *p, struct error *e)
 }
 
 struct lost {
+    const struct conditions *of;
     const struct adopt *adopt;
     int count;
 };
@@ -71,7 +75,7 @@ static void mark_lost(struct task *task, void *arg)
 {
     struct lost *lost = arg;
 
-    for (size_t i = 0; i < lost->adopt->lost_count; i++) {
+    for (size_t i = 0; task->conditions == lost->of && i < lost->adopt->lost_count; i++) {
         const struct span *token = &lost->adopt->lost[i];
 
         if (token->len == task->token.len && memcmp(token->at, task->token.at, token->len) == 0) {
@@ -106,12 +110,21 @@ static void trace_lost(struct partition *p)
 
 static void adopt_rest(struct partition *p);
 
+/* worker.c sees to the others. */
+static void hear_partitions(struct worker *w, int count)
+{
+    if (count <= w->partitions_found || count > PARTITIONS_MOST)
+        return;
+    w->partitions_found = count;
+    worker_check_soon(w);
+}
+
 static void on_adopted(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
     int64_t now = clock_mono_us();
     struct adopt adopt;
-    struct lost lost = {&adopt, 0};
+    struct lost lost = {&p->conditions, &adopt, 0};
     struct error e;
 
     partition_answered(p);
@@ -136,6 +149,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
             return;
         }
         partition_registered(p, p->adoption.next_id, now);
+        hear_partitions(p->worker, adopt.partitions);
         p->adoption.next_id[0] = '\0';
         waking_name(p->waking, &adopt);
         partition_limits_are_old(p);
@@ -147,10 +161,17 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     adopt_free(&adopt);
 }
 
+struct running {
+    const struct conditions *of;
+    struct args *a;
+};
+
 static void add_token(struct task *task, void *arg)
 {
-    if (atomic_load(&task->asked) != ASKED_LOST)
-        settle_token(arg, task->token);
+    const struct running *running = arg;
+
+    if (task->conditions == running->of && atomic_load(&task->asked) != ASKED_LOST)
+        settle_token(running->a, task->token);
 }
 
 /* The request, without the jobs that run. */
@@ -185,6 +206,7 @@ static void adopt_rest(struct partition *p)
 void partition_adopt(struct partition *p)
 {
     struct args a;
+    struct running running = {&p->conditions, &a};
 
     if (!p->adoption.next_id[0]) { /* a repeated adopt keeps its id */
         char random[17];
@@ -194,9 +216,9 @@ void partition_adopt(struct partition *p)
     }
     partition_is_registering(p);
     ask_adopt(p, &a);
-    pool_each(p->worker->pool, add_token, &a);
+    pool_each(p->worker->pool, add_token, &running);
     for (struct task *task = p->settling.finished.head; task; task = task->next)
-        add_token(task, &a);
+        add_token(task, &running);
     partition_send(p, &a, on_adopted);
     args_free(&a);
 }

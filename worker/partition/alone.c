@@ -45,14 +45,36 @@ int64_t alone_time(const struct partition *p)
     return a->on && !a->runs ? a->since_us + most_us : NEVER;
 }
 
+bool alone_is_elsewhere(const struct partition *p)
+{
+    const struct worker *w = p->worker;
+
+    for (int i = 0; i < w->partition_count; i++)
+        if (w->partitions[i] != p &&
+            (!partition_is_idle(w->partitions[i]) || w->partitions[i]->capacity.taken > 0))
+            return true;
+    return false;
+}
+
+/* Another partition that is to run one. */
+static bool is_anothers(const struct partition *p)
+{
+    const struct worker *w = p->worker;
+
+    for (int i = 0; i < w->partition_count; i++)
+        if (w->partitions[i] != p && w->partitions[i]->alone.on)
+            return true;
+    return false;
+}
+
 bool alone_is_wanted(const struct partition *p, int64_t now)
 {
-    return p->alone.on || now >= p->alone.rest_until_us;
+    return p->alone.on || (now >= p->alone.rest_until_us && !is_anothers(p));
 }
 
 bool alone_keeps_others(struct partition *p)
 {
-    return p->alone.on && (p->alone.runs || !partition_is_idle(p));
+    return p->alone.on ? p->alone.runs || !partition_is_idle(p) || alone_is_elsewhere(p) : is_anothers(p);
 }
 
 int64_t alone_claim_time(struct partition *p)
@@ -66,18 +88,19 @@ int64_t alone_claim_time(struct partition *p)
     return p->claims.next_us && p->claims.next_us < at ? p->claims.next_us : at;
 }
 
-void alone_hear(struct partition *p, const struct claim *claim, int64_t now)
+bool alone_hear(struct partition *p, const struct claim *claim, int64_t now)
 {
     struct alone *a = &p->alone;
 
     if (claim->alone && !a->on)
         a->since_us = now;
     a->on = claim->alone;
-    a->runs = a->on && claim->lease_count > 0;
+    a->runs = a->on && claim->lease_count > 0 && !alone_is_elsewhere(p);
     a->asked = partition_is_idle(p);
     if (!a->runs)
-        return;
+        return !a->on || claim->lease_count == 0;
     a->waited_us = now - a->since_us;
     log_line(LOG_LEVEL_INFO, "a job of type %.*s runs alone: its worker died while it ran",
              (int)claim->leases[0].type.len, claim->leases[0].type.at);
+    return true;
 }

@@ -17,11 +17,13 @@ struct alone {
     int64_t rest_until_us; /* until then no other job is run alone */
 };
 
-/* What a claim answered. */
-void alone_hear(struct partition *p, const struct claim *claim, int64_t now);
+/* What a claim answered. False: its job is to run alone and cannot now, as jobs of other partitions are here. */
+bool alone_hear(struct partition *p, const struct claim *claim, int64_t now);
 /* Ends it when the job has ended, or has not come for too long; alone_time: when that is. */
 void alone_check(struct partition *p, int64_t now);
 int64_t alone_time(const struct partition *p);
+/* Has the worker jobs of other partitions, or may a claim bring some? */
+bool alone_is_elsewhere(const struct partition *p);
 /* May a claim find one? */
 bool alone_is_wanted(const struct partition *p, int64_t now);
 /* Must nothing be claimed? And while it is on, when the next claim is. */

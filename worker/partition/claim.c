@@ -133,12 +133,28 @@ static void hear_wide(struct partition *p, int64_t now)
         p->claims.next_us = wide_due(p->wide) < NEVER ? wide_due(p->wide) : 0;
 }
 
+/* The answer came so late that other partitions have got the executors: of those with a slot that many stay. */
+static void give_back_beyond(int executors, struct task_list *tasks)
+{
+    struct task_list kept, back;
+    struct task *task;
+
+    task_list_init(&kept);
+    task_list_init(&back);
+    while ((task = task_list_pop(tasks)))
+        task_list_push(task->slot_us && !task->early && executors-- <= 0 ? &back : &kept, task);
+    task_list_append(tasks, &kept);
+    tasks_give_back(&back);
+}
+
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
     int64_t offset_us, now = clock_mono_us();
+    int executors = partition_release_executors(p);
     struct task_list tasks;
     struct error e;
+    bool fits;
 
     task_list_init(&tasks);
     if (!reply) {
@@ -160,7 +176,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     partition_accepted(p);
     p->claims.more = p->claims.last.more;
     p->claims.starved = p->claims.last.starved;
-    alone_hear(p, &p->claims.last, now);
+    fits = alone_hear(p, &p->claims.last, now);
     p->claims.next_us = partition_local_time(p, p->claims.last.next_us);
     if (p->claims.next_us)
         p->claims.next_us -= partition_lead_time(p);
@@ -174,9 +190,12 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     p->claims.second_us = partition_local_time(p, p->claims.last.look_us);
     waking_pause(p->waking, p->claims.last.paused, p->claims.last.paused_count);
     log_waiting(p);
-    if (p->worker->stop.since_us || p->leaving || !p->session.registered || lease_is_over(&p->conditions))
+    if (p->worker->stop.since_us || p->leaving || !p->session.registered || lease_is_over(&p->conditions) ||
+        !fits)
         tasks_give_back(&tasks); /* on its way out, or back from an absence that cost it its leases */
-    else if (tasks.head)
+    else if (executors < p->claims.free)
+        give_back_beyond(executors, &tasks);
+    if (tasks.head)
         pool_add(p->worker->pool, &tasks);
     partition_adapt_reserve(p, p->claims.starved, now);
     partition_wake(p); /* tasks of the loop can begin */
@@ -294,6 +313,7 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
         .held = partition_take_claim_reasons(p),
         .mark = now - p->claims.mark_us >= MARK_US,
         .alone = alone_is_wanted(p, now),
+        .elsewhere = alone_is_elsewhere(p),
     };
 
     if (p->worker->options.weighted)
@@ -304,6 +324,7 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
         call.queues = partition_queues(p);
     look_ahead(p, room, &call);
     p->claims.free = room.free;
+    partition_take_executors(p, room.free, now);
     call.types = awake_types(p);
     call.unknown_dead = p->worker->options.unknown_dead && call.types.count == p->worker->handlers.count;
     if (call.mark)
@@ -326,12 +347,12 @@ static int64_t poll_time(const struct partition *p)
     return at < p->claims.sent_us + POLL_US ? at : p->claims.sent_us + POLL_US;
 }
 
-int64_t partition_claim_time(struct partition *p, struct room room)
+int64_t partition_want_time(struct partition *p, struct room room)
 {
     bool on_duty = p->claims.duty_until_us != 0;
     int64_t at = poll_time(p);
 
-    if (!partition_takes_jobs(p) || room.free + room.prefetch < 1 || awake_types(p).count == 0)
+    if (!partition_takes_jobs(p) || awake_types(p).count == 0)
         return NEVER;
     if (p->alone.on)
         return alone_claim_time(p);
@@ -346,4 +367,9 @@ int64_t partition_claim_time(struct partition *p, struct room room)
     if (on_duty && p->wide && wide_oldest(p->wide) < at - unwatched_time(p))
         at = wide_oldest(p->wide) + unwatched_time(p);
     return at;
+}
+
+int64_t partition_claim_time(struct partition *p, struct room room)
+{
+    return room.free + room.prefetch < 1 ? NEVER : partition_want_time(p, room);
 }

@@ -37,6 +37,8 @@ struct names partition_queues(const struct partition *p);
 /* When to claim: at once for a reason or with more to take, else when a gate is about to open, or too long
  * after the last claim. */
 int64_t partition_claim_time(struct partition *p, struct room room);
+/* The same if it had room. */
+int64_t partition_want_time(struct partition *p, struct room room);
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now);
 /* On a new connection it is not on duty. */
 void partition_lose_duty(struct partition *p);

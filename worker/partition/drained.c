@@ -40,23 +40,57 @@ static int pages(const struct partition *p)
     return queue_pages(p) * parts(p->worker->handlers.count, page_types(p));
 }
 
+static void add_left(const struct worker *w, int64_t *paused, int64_t *aside)
+{
+    for (int i = 0; i < w->partition_count; i++) {
+        *paused += w->partitions[i]->draining.sum.paused;
+        *aside += w->partitions[i]->draining.sum.aside;
+    }
+}
+
 /* All is done but what waits for a person. */
-static void end_drained(struct partition *p, const struct drained *d)
+static void end_drained(struct worker *w)
 {
     char paused[80] = "", aside[80] = "";
+    int64_t in_queues = 0, in_batches = 0;
     struct error e = {0};
 
-    if (d->paused > 0)
-        snprintf(paused, sizeof paused, "%" PRId64 " in paused queues (weir queue list)", d->paused);
-    if (d->aside > 0)
-        snprintf(aside, sizeof aside, "%" PRId64 " aside, of paused batches (weir batch list)", d->aside);
-    if (d->paused + d->aside > 0)
+    add_left(w, &in_queues, &in_batches);
+    if (in_queues > 0)
+        snprintf(paused, sizeof paused, "%" PRId64 " in paused queues (weir queue list)", in_queues);
+    if (in_batches > 0)
+        snprintf(aside, sizeof aside, "%" PRId64 " aside, of paused batches (weir batch list)", in_batches);
+    if (in_queues + in_batches > 0)
         error_set(&e, WEIR_ENOTNOW,
                   "worker: drained, but jobs are left: %s%s%s; resume them and run it again", paused,
                   *paused && *aside ? ", " : "", aside);
     if (e.status != 0)
-        worker_fail(p->worker, &e);
-    partition_leave(p);
+        worker_fail(w, &e);
+    for (int i = 0; i < w->partition_count; i++)
+        partition_leave(w->partitions[i]);
+}
+
+static void note_left(struct worker *w)
+{
+    for (int i = 0; i < w->partition_count; i++)
+        w->partitions[i]->draining.empty = 0;
+}
+
+/* Nothing is left in that partition. A job of another one may bring something: of several, nothing was left in all of them
+ * twice in a row, while nothing ran here. */
+static void note_empty(struct partition *p)
+{
+    struct worker *w = p->worker;
+
+    if (!worker_is_idle(w)) {
+        note_left(w);
+        return;
+    }
+    p->draining.empty++;
+    for (int i = 0; i < w->partition_count; i++)
+        if (w->partitions[i]->draining.empty < (w->partition_count > 1 ? 2 : 1))
+            return;
+    end_drained(w);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -91,8 +125,11 @@ static void judge(struct partition *p, const struct drained *d)
 {
     if (d->waiting + d->parked + d->running + d->due == 0) {
         if (!p->settling.finished.head && !p->claims.more && (!p->wide || wide_is_complete(p->wide)))
-            end_drained(p, d);
-    } else if (clock_mono_us() - p->draining.logged_us > DRAINING_US) {
+            note_empty(p);
+        return;
+    }
+    note_left(p->worker);
+    if (clock_mono_us() - p->draining.logged_us > DRAINING_US) {
         log_line(LOG_LEVEL_INFO,
                  "draining: %" PRId64 " waiting, %" PRId64 " parked, %" PRId64 " running, %" PRId64 " due",
                  d->waiting, d->parked, d->running, d->due);

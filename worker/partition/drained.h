@@ -13,6 +13,7 @@ struct draining {
     struct drained part; /* and of those for the same queues as the last one */
     int pages, came;     /* how many there are, and have come */
     int of_types;        /* how many there are for the same queues */
+    int empty;           /* answers in a row, in all partitions, that nothing is left */
     int64_t logged_us;   /* when a line last said what is left */
 };
 

@@ -4,13 +4,20 @@
 
 static void ask_to_leave(struct partition *p);
 
+static void end_loop_if_last(struct worker *w)
+{
+    for (int i = 0; i < w->partition_count; i++)
+        if (!w->partitions[i]->left)
+            return;
+    worker_end_loop(w);
+}
+
 /* reply NULL: Redis is away; what is still leased returns when the lease ends. */
 static void on_left(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
     struct worker *w = p->worker;
-    struct pool_load load = pool_load(w->pool);
-    int kept = load.running + load.queued + p->settling.finished.count + p->settling.sent.count;
+    int kept = p->settling.here + p->settling.finished.count + p->settling.sent.count;
     struct adopt adopt = {0};
     struct error e = {.text = "Redis is away"}, left;
 
@@ -24,10 +31,12 @@ static void on_left(void *arg, const struct redisReply *reply)
         worker_fail(w, &left);
     }
     adopt_free(&adopt);
-    if (adopt.left > 0)
+    if (adopt.left > 0) {
         ask_to_leave(p);
-    else
-        worker_end_loop(w);
+    } else {
+        p->left = true;
+        end_loop_if_last(w);
+    }
 }
 
 static void on_leave_answered(void *arg, const struct redisReply *reply)

@@ -27,14 +27,15 @@ static void on_cancelled(void *arg, struct span token, struct args *heard)
 
 static const struct waking_events waking_events = {.on_wake = on_wake, .on_cancelled = on_cancelled};
 
-struct partition *partition_new(struct worker *w, const char *prefix)
+struct partition *partition_new(struct worker *w, int number)
 {
     struct partition *p = calloc(1, sizeof *p);
 
     if (!p)
         return NULL;
     p->worker = w;
-    p->prefix = prefix;
+    p->number = number;
+    partition_prefix(w->options.prefix, number, p->prefix);
     p->conditions.partition = p;
     partition_open_settling(p);
     partition_open_turns(p);
@@ -63,13 +64,22 @@ static int count_peeks(const struct partition *p)
     return p->wide && names > WIDE_PEEKS ? WIDE_PEEKS : names;
 }
 
+struct redis_address partition_address(const struct partition *p)
+{
+    struct redis_address address = p->worker->options.address;
+
+    address.slot = partition_slot(p->number);
+    return address;
+}
+
 int partition_connect(struct partition *p, struct error *e)
 {
     struct worker *w = p->worker;
+    struct redis_address address = partition_address(p);
 
-    p->link = link_new(w->loop, &w->options.address, &partition_link_events, p);
+    p->link = link_new(w->loop, &address, &partition_link_events, p);
     if (p->link)
-        p->waking = waking_new(w->loop, &w->options.address, p->link, count_peeks(p), &waking_events, p);
+        p->waking = waking_new(w->loop, &address, p->link, count_peeks(p), &waking_events, p);
     if (!p->waking)
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     link_start(p->link);

@@ -57,7 +57,8 @@
 
 struct partition {
     struct worker *worker;
-    const char *prefix;           /* of all keys */
+    int number;                   /* 0 to the worker's count of partitions - 1 */
+    char prefix[PREFIX_SIZE];     /* of all keys */
     struct conditions conditions; /* what its tasks run under */
     struct link *link;            /* to Redis */
     struct waking *waking;
@@ -77,18 +78,20 @@ struct partition {
     struct claims claims;
     struct matching matching;
     struct adoption adoption;
-    bool leaving; /* nothing is left here */
+    bool leaving, left; /* of leave.c: nothing is left here; Redis has been asked, and has answered */
     struct draining draining;
     ev_timer timer; /* of turn.c: the scheduler's next decision */
 };
 
 /* Without connections. NULL: out of memory. */
-struct partition *partition_new(struct worker *w, const char *prefix);
+struct partition *partition_new(struct worker *w, int number);
 /* Makes what it needs before the loop runs; opens its trace, if one is written. */
 WEIR_CHECKED int partition_open(struct partition *p, struct error *e);
 /* Begins to connect; and ends that, when the loop does not run. */
 WEIR_CHECKED int partition_connect(struct partition *p, struct error *e);
 void partition_disconnect(struct partition *p);
+/* The Redis that has its keys. */
+struct redis_address partition_address(const struct partition *p);
 /* When the pool holds no task of it any more. */
 void partition_free(struct partition *p);
 

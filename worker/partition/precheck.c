@@ -9,13 +9,14 @@
 
 #define RECHECK_US (60000 * MS)
 
-static void log_settings(const struct settings *settings)
+static void log_settings(struct worker *w, const struct settings *settings)
 {
     if (settings->hidden)
-        log_line(LOG_LEVEL_WARN, "not allowed to read Redis's settings: give the user +info, or undo the "
-                                 "rename-command of INFO");
+        log_once(&w->logged, LOG_LEVEL_WARN,
+                 "not allowed to read Redis's settings: give the user +info, or undo the "
+                 "rename-command of INFO");
     else if (!settings->has_aof)
-        log_line(LOG_LEVEL_WARN,
+        log_once(&w->logged, LOG_LEVEL_WARN,
                  "Redis keeps no AOF: jobs are lost when it restarts; weir doctor says what to do");
 }
 
@@ -46,7 +47,7 @@ static void on_settings(void *arg, const struct redisReply *reply)
     if (status == WEIR_ECONFIG && partition_is_hopeless(p, &e))
         return;
     if (status == 0)
-        log_settings(&settings);
+        log_settings(p->worker, &settings);
     p->precheck.checked = true;
 }
 

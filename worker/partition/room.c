@@ -1,5 +1,6 @@
 /* Room: how many jobs a claim may bring. Executors that are idle; some of them reserved for jobs with a limit;
  * and jobs without one that are prefetched, as many as end here in some milliseconds. */
+#include <limits.h>
 #include <math.h>
 
 #include "core/clock.h"
@@ -14,6 +15,9 @@
 /* Early jobs: fewer executors have none, and for so long after one found no executor there are none. */
 #define EARLY_LEAST 8
 #define CROWDED_US (1000 * MS)
+#define TAKEN_US                                                                                             \
+    (100 *                                                                                                   \
+     MS) /* and two round trips: for so long a claim without an answer keeps executors from other partitions */
 
 bool partition_takes_jobs(const struct partition *p)
 {
@@ -31,33 +35,191 @@ static int at_least(int n, int least)
     return n > least ? n : least;
 }
 
+/* The executors that run jobs of a partition, or wait for their start time. */
+static int executors_of(const struct partition *p)
+{
+    return p->settling.here - pool_prefetched(p->worker->pool, &p->conditions);
+}
+
+/* As many as any of the partitions needs. */
+static int reserved_of(const struct worker *w)
+{
+    int most = 0;
+
+    for (int i = 0; i < w->partition_count; i++)
+        most = at_least(w->partitions[i]->capacity.reserve, most);
+    return most;
+}
+
+/* ---- Shares of partitions */
+
+static bool is_taken(const struct partition *q, int64_t now)
+{
+    return q->capacity.taken > 0 &&
+           now - q->capacity.taken_us < TAKEN_US + 2 * distance_trip(&q->requests.distance);
+}
+
+/* Idle executors that claims of other partitions may fill. */
+static int taken_by_others(const struct partition *p, int64_t now)
+{
+    const struct worker *w = p->worker;
+    int taken = 0;
+
+    for (int i = 0; i < w->partition_count; i++)
+        if (w->partitions[i] != p && is_taken(w->partitions[i], now))
+            taken += w->partitions[i]->capacity.taken;
+    return taken;
+}
+
+/* Does it want executors, and could it claim? An answer that does not come keeps none from the others. */
+static bool is_hungry(const struct partition *q, int64_t now)
+{
+    return q->capacity.hungry && q->capacity.taken == 0 && link_is_up(q->link) && partition_takes_jobs(q) &&
+           now >= q->requests.pause_until_us &&
+           (q->requests.awaited == 0 || now - q->requests.sent_us < TAKEN_US);
+}
+
+/* Who shares free executors; sum: these, and what they have. */
+struct sharers {
+    struct sharer {
+        const struct partition *p;
+        int has;
+    } at[PARTITIONS_MOST];
+    int count, sum;
+};
+
+static void add_sharers(struct sharers *s, const struct partition *p, int free, int64_t now)
+{
+    const struct worker *w = p->worker;
+
+    *s = (struct sharers){.sum = free};
+    for (int i = 0; i < w->partition_count; i++) {
+        const struct partition *q = w->partitions[i];
+
+        if (q != p && !is_hungry(q, now))
+            continue;
+        s->at[s->count] = (struct sharer){q, executors_of(q)};
+        s->sum += s->at[s->count++].has;
+    }
+}
+
+/* Those that have more than the others can get have enough. */
+static void drop_sated(struct sharers *s)
+{
+    for (bool dropped = true; dropped;) {
+        dropped = false;
+        for (int i = 0; i < s->count; i++)
+            if (s->count > 1 && s->at[i].has > s->sum / s->count) {
+                s->sum -= s->at[i].has;
+                s->at[i--] = s->at[--s->count];
+                dropped = true;
+            }
+    }
+}
+
+static bool claimed_before(const struct partition *q, const struct partition *p)
+{
+    return q->claims.sent_us != p->claims.sent_us ? q->claims.sent_us < p->claims.sent_us : q < p;
+}
+
+/* How many of the free executors are for it. One by one they go to who has the fewest, of equals to who has waited longest. */
+static int share_of(const struct partition *p, int free, int64_t now)
+{
+    struct sharers s;
+    int before = 0, has = INT_MAX;
+
+    add_sharers(&s, p, free, now);
+    drop_sated(&s);
+    for (int i = 0; i < s.count; i++) {
+        has = s.at[i].p == p ? s.at[i].has : has;
+        before += claimed_before(s.at[i].p, p);
+    }
+    return at_least(s.sum / s.count + (before < s.sum % s.count) - has, 0);
+}
+
+/* How many want to share what is prefetched. */
+static int count_hungry(const struct partition *p, int64_t now)
+{
+    int n = 1;
+
+    for (int i = 0; i < p->worker->partition_count; i++)
+        n += p->worker->partitions[i] != p && is_hungry(p->worker->partitions[i], now);
+    return n;
+}
+
+/* One of several: of the free executors its share, and half of it where nobody knows that it needs more, so that another one that
+ * wakes need not wait for the answer. */
+static void share_room(const struct partition *p, struct room *room, int *target, int *excess)
+{
+    int64_t now = clock_mono_us();
+    int free = at_least(room->free - taken_by_others(p, now), 0), share = share_of(p, free, now);
+
+    room->free = p->claims.more || p->claims.starved ? share : (share + 1) / 2;
+    room->open = at_most(room->open, room->free);
+    *target /= count_hungry(p, now);
+    *excess = at_least(pool_prefetched(p->worker->pool, &p->conditions) - room->free, 0);
+}
+
 struct room partition_room(struct partition *p)
 {
-    struct pool_load load = pool_load(p->worker->pool);
-    int target = (int)fmin(p->capacity.rate * PREFETCH_S, PREFETCH_MOST);
+    struct worker *w = p->worker;
+    struct pool_load load = pool_load(w->pool);
+    int executors = w->options.executors, most = executors - reserved_of(w);
+    int target = (int)fmin(w->pace.rate * PREFETCH_S, PREFETCH_MOST);
     int timed = load.queued - load.prefetched - load.early;
-    int idle = at_least(p->worker->options.executors - load.running - timed, 0);
-    int open =
-        at_least(at_most(p->worker->options.executors - p->capacity.reserve - load.unlimited, idle), 0);
+    int idle = at_least(executors - load.running - timed, 0);
+    int open = at_least(at_most(most - load.unlimited, idle), 0);
     int beginning = at_most(load.prefetched, open), excess = load.prefetched - beginning;
-    struct room room = {.free = idle - beginning,
-                        .open = open - beginning,
-                        .early = load.early,
-                        .prefetch = target > excess ? at_most(target - excess, LEASE_MOST) : 0};
+    struct room room = {
+        .idle = idle - beginning, .free = idle - beginning, .open = open - beginning, .early = load.early};
 
     if (alone_keeps_others(p))
         return (struct room){.free = 0};
-    if (p->worker->options.executors >= EARLY_LEAST && clock_mono_us() >= p->capacity.crowded_us + CROWDED_US)
+    if (w->partition_count > 1)
+        share_room(p, &room, &target, &excess);
+    room.prefetch = target > excess ? at_most(target - excess, LEASE_MOST) : 0;
+    if (executors >= EARLY_LEAST && clock_mono_us() >= w->pace.crowded_us + CROWDED_US)
         room.early_more = at_least(room.free / 2 - load.early, 0);
-    room.worth_it = room.open >= (p->worker->options.executors - p->capacity.reserve + 1) / 2 ||
-                    (target > 0 && excess <= target / 2);
+    room.worth_it = room.open >= (most + 1) / 2 || (target > 0 && excess <= target / 2);
     return room;
 }
+
+void partition_take_executors(struct partition *p, int executors, int64_t now)
+{
+    p->capacity.taken = executors;
+    p->capacity.taken_us = now;
+    p->capacity.hungry = false;
+}
+
+int partition_release_executors(struct partition *p)
+{
+    int taken = p->capacity.taken;
+
+    if (p->worker->partition_count > 1 && !is_taken(p, clock_mono_us()))
+        taken = at_most(taken, partition_room(p).free);
+    p->capacity.taken = 0;
+    worker_feed(p->worker);
+    return taken;
+}
+
+void partition_hunger(struct partition *p, bool hungry)
+{
+    p->capacity.hungry = hungry;
+}
+
+void worker_feed(struct worker *w)
+{
+    for (int i = 0; w->partition_count > 1 && i < w->partition_count; i++)
+        if (w->partitions[i]->capacity.hungry)
+            partition_wake(w->partitions[i]);
+}
+
+/* ---- Executors that are reserved for jobs with a limit */
 
 static void reserve(struct partition *p, int executors)
 {
     p->capacity.reserve = executors;
-    pool_reserve(p->worker->pool, executors);
+    pool_reserve(p->worker->pool, reserved_of(p->worker));
 }
 
 void partition_reserve_none(struct partition *p)
@@ -86,18 +248,19 @@ void partition_adapt_reserve(struct partition *p, bool starved, int64_t now)
     }
 }
 
-void partition_draw_near(struct partition *p)
+void worker_draw_near(struct worker *w)
 {
     struct task_list crowded;
     int64_t now = clock_mono_us();
 
     task_list_init(&crowded);
-    begin_near(p->worker, pool_draw_near(p->worker->pool, now, &crowded));
+    begin_near(w, pool_draw_near(w->pool, now, &crowded));
     if (!crowded.head)
         return;
-    p->capacity.crowded_us = now;
+    w->pace.crowded_us = now;
+    for (const struct task *task = crowded.head; task; task = task->next)
+        partition_claim_soon(task->conditions->partition, false);
     tasks_give_back(&crowded);
-    partition_claim_soon(p, false);
 }
 
 void partition_recall(struct partition *p)
@@ -112,41 +275,43 @@ void partition_recall(struct partition *p)
 
 bool partition_has_room(struct partition *p)
 {
-    return partition_takes_jobs(p) && partition_room(p).free > 0;
+    return partition_takes_jobs(p) && partition_room(p).idle > 0;
 }
 
-void partition_measure_rate(struct partition *p, int64_t now)
+void worker_measure_rate(struct worker *w, int64_t now)
 {
-    double seconds = (double)(now - p->capacity.rate_us) / 1e6, ended;
+    struct pace *pace = &w->pace;
+    double seconds = (double)(now - pace->rate_us) / 1e6, ended;
 
     if (seconds < 0.0002)
         return;
-    ended = (double)(p->settling.ended - p->capacity.ended);
-    p->capacity.rate += seconds / (seconds + PREFETCH_S) * (ended / seconds - p->capacity.rate);
-    p->capacity.rate_us = now;
-    p->capacity.ended = p->settling.ended;
+    ended = (double)(w->ended - pace->ended);
+    pace->rate += seconds / (seconds + PREFETCH_S) * (ended / seconds - pace->rate);
+    pace->rate_us = now;
+    pace->ended = w->ended;
 }
 
-void partition_give_back_stuck(struct partition *p, int64_t now)
+void worker_give_back_stuck(struct worker *w, int64_t now)
 {
-    struct pool_load load = pool_load(p->worker->pool);
+    struct pool_load load = pool_load(w->pool);
+    struct pace *pace = &w->pace;
     struct task_list stuck;
 
-    if (load.queued == 0 || load.begun != p->capacity.begun) {
-        p->capacity.begun = load.begun;
-        p->capacity.stuck_us = now;
+    if (load.queued == 0 || load.begun != pace->begun) {
+        pace->begun = load.begun;
+        pace->stuck_us = now;
         return;
     }
-    if (now - p->capacity.stuck_us < STUCK_US)
+    if (now - pace->stuck_us < STUCK_US)
         return;
     task_list_init(&stuck);
-    pool_withdraw(p->worker->pool, &stuck);
+    pool_withdraw(w->pool, &stuck);
     tasks_give_back(&stuck);
-    p->capacity.rate = 0;
-    p->capacity.stuck_us = now;
+    pace->rate = 0;
+    pace->stuck_us = now;
 }
 
-int64_t partition_stuck_time(struct partition *p)
+int64_t worker_stuck_time(struct worker *w)
 {
-    return pool_load(p->worker->pool).queued > 0 ? p->capacity.stuck_us + STUCK_US : NEVER;
+    return pool_load(w->pool).queued > 0 ? w->pace.stuck_us + STUCK_US : NEVER;
 }

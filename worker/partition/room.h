@@ -6,28 +6,27 @@
 #include <stdint.h>
 
 struct partition;
+struct worker;
 
 struct capacity {
     int reserve;        /* executors for jobs with a limit alone */
     int reserve_used;   /* the most of them that were used since */
     int64_t reserve_us; /* when they were counted anew */
-    double rate;        /* jobs that end here in a second: for prefetching */
-    int64_t rate_us;    /* when it was measured last */
-    uint64_t ended;     /* settling.ended then */
-    uint64_t begun;     /* pool_load's at the last check for a stuck queue */
-    int64_t stuck_us;   /* since when no prefetched job has begun */
-    int64_t crowded_us; /* when an early job found no executor last */
+    bool hungry;        /* it would claim, had it room */
+    int taken;        /* idle executors that the claim under way may use, and no other partition meanwhile */
+    int64_t taken_us; /* since when */
 };
 
 struct room {
-    int free, prefetch; /* executors for jobs, and jobs beyond them that may wait here */
+    int idle;           /* executors, */
+    int free, prefetch; /* of these for jobs of this partition, and jobs beyond them that may wait here */
     int open;           /* of the free: not reserved for jobs with a limit */
     int early;          /* jobs that have come so far ahead that they hold no executor yet, */
     int early_more;     /* and so many more may */
     bool worth_it;      /* enough for a turn of its own when there is more to take */
 };
 
-/* May it claim at all? */
+/* May it claim at all? Partitions share the executors: those that want more get the same number each. */
 bool partition_takes_jobs(const struct partition *p);
 struct room partition_room(struct partition *p);
 /* Could it run one more job? */
@@ -36,14 +35,22 @@ bool partition_has_room(struct partition *p);
 void partition_adapt_reserve(struct partition *p, bool starved, int64_t now);
 /* Early jobs whose time has come near hold executors from now on. Those that find none go back: another worker
  * may have one. */
-void partition_draw_near(struct partition *p);
+void worker_draw_near(struct worker *w);
 /* All early jobs go back. */
 void partition_recall(struct partition *p);
 void partition_reserve_none(struct partition *p);
+/* A claim is about to be sent, for those executors: no other partition takes them before its answer has come, or for a while. */
+void partition_take_executors(struct partition *p, int executors, int64_t now);
+/* It was answered: the others may have what it leaves. Returns how many executors there are for its jobs. */
+int partition_release_executors(struct partition *p);
+/* Would it claim, had it room? Then the others leave it its share of the executors that become idle. */
+void partition_hunger(struct partition *p, bool hungry);
+/* Those that are hungry look again. */
+void worker_feed(struct worker *w);
 /* How fast jobs end here. */
-void partition_measure_rate(struct partition *p, int64_t now);
+void worker_measure_rate(struct worker *w, int64_t now);
 /* Prefetched jobs must not sit here while those before them take long. */
-void partition_give_back_stuck(struct partition *p, int64_t now);
-int64_t partition_stuck_time(struct partition *p); /* when to check for that; NEVER: none waits */
+void worker_give_back_stuck(struct worker *w, int64_t now);
+int64_t worker_stuck_time(struct worker *w); /* when to check for that; NEVER: none waits */
 
 #endif

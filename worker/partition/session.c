@@ -26,6 +26,18 @@ static void log_other_reason(struct session *s, const struct error *why)
     s->down_logged_us = now_us;
 }
 
+/* Another partition that is down; for that reason, NULL: for any. */
+static bool is_other_down(const struct partition *p, const char *why)
+{
+    for (int i = 0; i < p->worker->partition_count; i++) {
+        const struct session *other = &p->worker->partitions[i]->session;
+
+        if (other != &p->session && other->down_since_us && (!why || strcmp(other->down_why, why) == 0))
+            return true;
+    }
+    return false;
+}
+
 void partition_connection_lost(struct partition *p, const struct error *why)
 {
     struct session *s = &p->session;
@@ -34,14 +46,15 @@ void partition_connection_lost(struct partition *p, const struct error *why)
         log_other_reason(s, why);
         return;
     }
-    log_line(LOG_LEVEL_WARN, "%s; running jobs go on, connecting again until it answers", why->text);
+    if (!is_other_down(p, why->text))
+        log_line(LOG_LEVEL_WARN, "%s; running jobs go on, connecting again until it answers", why->text);
     s->down_since_us = s->down_logged_us = clock_mono_us();
     strcpy(s->down_why, why->text);
 }
 
 void partition_connection_is_back(struct partition *p)
 {
-    if (p->session.down_since_us)
+    if (p->session.down_since_us && !is_other_down(p, NULL))
         log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
                  (double)(clock_mono_us() - p->session.down_since_us) / 1e6);
     p->session.down_since_us = 0;
@@ -171,6 +184,10 @@ bool partition_is_hopeless(struct partition *p, const struct error *why)
         e.status = WEIR_ECONFIG;
     else if (p->session.id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG))
         return false;
+    if (p->number > 0) { /* the others have jobs */
+        worker_fail_and_stop(p->worker, &e);
+        return true;
+    }
     worker_fail(p->worker, &e);
     worker_end_loop(p->worker);
     return true;

@@ -238,8 +238,8 @@ void tasks_collect(struct worker *w)
 
     task_list_init(&ended);
     pool_collect(w->pool, &ended);
+    w->ended += (uint64_t)ended.count;
     while ((task = task_list_pop(&ended))) {
-        settling_of(task)->ended++;
         take_end(task);
         task_finished(task);
     }
@@ -267,30 +267,47 @@ void partition_free_settling(struct partition *p)
 
 void task_leased(struct task *task)
 {
+    settling_of(task)->here++;
     batches_enter(&settling_of(task)->batches, task);
+}
+
+/* Was it the last one of its batch here? */
+static bool leave(struct task *task)
+{
+    settling_of(task)->here--;
+    return batches_leave(&settling_of(task)->batches, task);
+}
+
+/* What is left of a task that has left is settled. */
+static void push_finished(struct task *task, bool urgent)
+{
+    struct settling *s = settling_of(task);
+
+    s->urgent |= urgent || makes_room(task) || task->end == END_THROTTLED;
+    task_list_push(&s->finished, task);
+}
+
+void task_lost(struct task *task)
+{
+    leave(task);
 }
 
 void tasks_drop(struct task_list *tasks)
 {
     for (struct task *task = tasks->head; task; task = task->next)
-        batches_leave(&settling_of(task)->batches, task);
+        leave(task);
     task_list_free(tasks);
 }
 
 void task_finished_without(struct task *task, struct task *copy)
 {
     take_end(copy);
-    batches_leave(&settling_of(task)->batches, task);
-    task_finished(copy);
+    push_finished(copy, leave(task));
 }
 
 void task_finished(struct task *task)
 {
-    struct settling *s = settling_of(task);
-    bool last = batches_leave(&s->batches, task);
-
-    s->urgent |= last || makes_room(task) || task->end == END_THROTTLED;
-    task_list_push(&s->finished, task);
+    push_finished(task, leave(task));
 }
 
 /* ---- All of them */
@@ -492,12 +509,19 @@ void tasks_give_back(struct task_list *tasks)
     while ((task = task_list_pop(tasks))) {
         task_finish(task, END_BACK, 0, NULL);
         task_finished(task);
+        partition_wake(task->conditions->partition);
     }
 }
 
-bool partition_is_idle(struct partition *p)
+bool partition_is_idle(const struct partition *p)
 {
-    struct pool_load load = pool_load(p->worker->pool);
+    return p->settling.here == 0 && !p->settling.finished.head && !p->settling.sent.head;
+}
 
-    return load.running + load.queued == 0 && !p->settling.finished.head && !p->settling.sent.head;
+bool worker_is_idle(const struct worker *w)
+{
+    for (int i = 0; i < w->partition_count; i++)
+        if (!partition_is_idle(w->partitions[i]))
+            return false;
+    return true;
 }

@@ -13,7 +13,7 @@ struct settling {
     struct task_list sent;     /* in the settle that is under way */
     struct batches batches;    /* of the jobs that have not ended */
     bool urgent;               /* somebody may wait for the end of one of the finished */
-    uint64_t ended;            /* tasks that the pool has handed over so far */
+    int here;                  /* jobs that were leased and have not ended */
 };
 
 /* Before any of the others, and after all. */
@@ -29,6 +29,8 @@ void task_finished(struct task *task);
 void task_finished_without(struct task *task, struct task *copy);
 /* They go back to the head of their lanes at the next turn, with no attempt used. Empties the list. */
 void tasks_give_back(struct task_list *tasks);
+/* A task that its handler holds on is lost: nothing is settled. */
+void task_lost(struct task *task);
 /* Their leases are over: frees them. */
 void tasks_drop(struct task_list *tasks);
 /* When to settle what has ended, NEVER: nothing has. */
@@ -40,7 +42,8 @@ void partition_settle(struct partition *p, struct args *a);
 bool partition_write_settle(struct partition *p, struct args *a);
 void partition_settled(struct partition *p);
 void partition_settle_again(struct partition *p);
-/* Nothing runs, waits or is to be settled here. */
-bool partition_is_idle(struct partition *p);
+/* Nothing of it runs, waits or is to be settled here; the same of all partitions. */
+bool partition_is_idle(const struct partition *p);
+bool worker_is_idle(const struct worker *w);
 
 #endif

@@ -63,12 +63,23 @@ static void set_timer(struct partition *p, int64_t at, int64_t now)
     ev_timer_start(p->worker->loop, &p->timer);
 }
 
+/* The executors are other partitions': it has the next ones that are its share. *at: when it wants some, at the latest. */
+static void hunger(struct partition *p, struct room room, int64_t now, int64_t *at)
+{
+    int64_t want = room.free < 1 ? partition_want_time(p, room) : NEVER;
+    bool wants_more = partition_takes_jobs(p) && (p->claims.more || p->claims.starved);
+
+    partition_hunger(p, wants_more || want <= now);
+    if (want > now && want < *at)
+        *at = want;
+}
+
 static void schedule(struct partition *p)
 {
     struct room room;
-    int64_t now, at;
+    int64_t now, at, stuck_at;
 
-    partition_draw_near(p);
+    worker_draw_near(p->worker);
     begin_tasks(p->worker);
     tasks_collect(p->worker);
     trace_flush(p->conditions.trace);
@@ -88,21 +99,24 @@ static void schedule(struct partition *p)
     }
     if (partition_take_recall_reason(p))
         partition_recall(p);
-    partition_measure_rate(p, now);
+    worker_measure_rate(p->worker, now);
     alone_check(p, now);
-    partition_give_back_stuck(p, now);
+    worker_give_back_stuck(p->worker, now);
     if (partition_leave_if_done(p))
         return;
     room = partition_room(p);
     at = next_turn(p, room);
+    if (p->worker->partition_count > 1)
+        hunger(p, room, now, &at);
     if (at <= now) {
         begin_turn(p, room, now);
         return;
     }
-    if (partition_takes_jobs(p) && room.free > 0 && !p->claims.more &&
+    if (partition_takes_jobs(p) && room.idle > 0 && !p->claims.more &&
         !p->reasons.claim) /* a claim is not due already */
         waking_wait(p->waking, p->claims.duty_until_us != 0);
-    set_timer(p, at < partition_stuck_time(p) ? at : partition_stuck_time(p), now);
+    stuck_at = worker_stuck_time(p->worker);
+    set_timer(p, at < stuck_at ? at : stuck_at, now);
 }
 
 static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)

@@ -145,8 +145,8 @@ static bool lose(struct task *task, int64_t now)
         end_at_once(task);
         return true;
     }
-    if (task->handler->way->start && !task->handler->way->end)
-        pool_give_up(worker_of(task)->pool, task);
+    if (task->handler->way->start && !task->handler->way->end && pool_give_up(worker_of(task)->pool, task))
+        task_lost(task);
     return false;
 }
 
@@ -215,8 +215,11 @@ void worker_watch(struct worker *w)
     size_t n;
 
     give_back_lacking(w, now);
-    for (int i = 0; i < w->partition_count; i++)
+    worker_feed(w);
+    for (int i = 0; i < w->partition_count; i++) {
         watch_lease(w->partitions[i], now);
+        trace_flush(w->partitions[i]->conditions.trace);
+    }
     n = pool_running(w->pool, w->running);
     for (size_t i = 0; i < n; i++)
         if (!w->running[i]->conditions->partition->leaving)

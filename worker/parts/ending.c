@@ -11,9 +11,9 @@ void worker_open_ending(struct worker *w, void *data,
     ev_async_init(&ending->async, on_call);
     ending->async.data = data;
     ev_async_start(w->loop, &ending->async);
-    ev_init(&ending->check_stop, on_check);
-    ev_set_priority(&ending->check_stop, EV_MAXPRI);
-    ending->check_stop.data = w;
+    ev_init(&ending->check, on_check);
+    ev_set_priority(&ending->check, EV_MAXPRI);
+    ending->check.data = w;
 }
 
 void worker_call_loop(struct worker *w)
@@ -21,9 +21,9 @@ void worker_call_loop(struct worker *w)
     ev_async_send(w->loop, &w->ending.async);
 }
 
-void worker_stop_soon(struct worker *w)
+void worker_check_soon(struct worker *w)
 {
-    ev_feed_event(w->loop, &w->ending.check_stop, EV_CUSTOM);
+    ev_feed_event(w->loop, &w->ending.check, EV_CUSTOM);
 }
 
 void worker_fail(struct worker *w, const struct error *why)
@@ -35,7 +35,7 @@ void worker_fail_and_stop(struct worker *w, const struct error *why)
 {
     worker_fail(w, why);
     w->ending.wanted = true;
-    worker_stop_soon(w);
+    worker_check_soon(w);
 }
 
 void worker_end_loop(struct worker *w)

@@ -11,24 +11,24 @@
 struct worker;
 
 struct ending {
-    ev_async async;               /* wakes the loop, from any thread */
-    struct ev_watcher check_stop; /* fed: check whether to begin or to go on stopping */
-    atomic_int stop_calls;        /* of weir_worker_stop. 1: what runs may end, 2: now */
-    atomic_bool quiet;            /* claim no more */
-    bool wanted;                  /* by the worker itself: it can run no more jobs */
-    bool ended;                   /* the loop ends: the schedulers do nothing any more */
-    bool hurried;                 /* the process must end at once */
-    struct error error;           /* why it ends, with the result of weir_worker_run; status 0: all is well */
+    ev_async async;          /* wakes the loop, from any thread */
+    struct ev_watcher check; /* fed: check whether to stop, and how many partitions there are */
+    atomic_int stop_calls;   /* of weir_worker_stop. 1: what runs may end, 2: now */
+    atomic_bool quiet;       /* claim no more */
+    bool wanted;             /* by the worker itself: it can run no more jobs */
+    bool ended;              /* the loop ends: the schedulers do nothing any more */
+    bool hurried;            /* the process must end at once */
+    struct error error;      /* why it ends, with the result of weir_worker_run; status 0: all is well */
 };
 
-/* async calls on_call with data, check_stop calls on_check with w; both on the loop. */
+/* async calls on_call with data, check calls on_check with w; both on the loop. */
 void worker_open_ending(struct worker *w, void *data,
                         void (*on_call)(struct ev_loop *loop, ev_async *async, int events),
                         void (*on_check)(struct ev_loop *loop, struct ev_watcher *watcher, int events));
 /* Calls the loop, from any thread. */
 void worker_call_loop(struct worker *w);
 /* Has on_check called when the callback that runs returns: once, however often this is called. */
-void worker_stop_soon(struct worker *w);
+void worker_check_soon(struct worker *w);
 /* What weir_worker_run returns, and weir_worker_message. */
 void worker_fail(struct worker *w, const struct error *why);
 /* As weir_worker_stop, and a failure. */

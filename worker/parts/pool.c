@@ -124,6 +124,28 @@ static struct task *last_of(const struct task_list *list)
     return list->head ? (struct task *)((char *)list->tail - offsetof(struct task, next)) : NULL;
 }
 
+static void count_waiting(const struct task *task, int n)
+{
+    if (!task->slot_us)
+        task->conditions->prefetched += n;
+}
+
+/* The next task of a line's list leaves it. */
+static struct task *take(struct task_list *list)
+{
+    struct task *task = task_list_pop(list);
+
+    count_waiting(task, -1);
+    return task;
+}
+
+/* All of them leave. */
+static void take_all(struct task_list *to, struct task_list *from)
+{
+    while (from->head)
+        task_list_push(to, take(from));
+}
+
 /* ---- Threads */
 
 static void *thread_main(void *arg);
@@ -175,7 +197,7 @@ static struct task *wait_for_task(struct pool *p)
         p->idle--;
         p->waking = false;
     }
-    return list && !p->stopping ? task_list_pop(list) : NULL;
+    return list && !p->stopping ? take(list) : NULL;
 }
 
 /* Takes the task out of the hands of whoever ran it. */
@@ -306,6 +328,7 @@ static void add(struct pool *p, struct task *task)
 {
     struct line *line = task->handler->way->run ? &p->thread : &p->loop;
 
+    count_waiting(task, 1);
     if (task->early)
         insert_by_time(&p->early, last_of(&p->early), task);
     else if (task->slot_us && line == &p->loop)
@@ -379,7 +402,7 @@ struct task *pool_begin(struct pool *p, int64_t now_us, int64_t *next_us)
         list = p->loop.prefetched.head && free_for_prefetched(p) > 0 ? &p->loop.prefetched : NULL;
     }
     if (list && !p->stopping) {
-        task = task_list_pop(list);
+        task = take(list);
         link_in(&p->afloat, task);
         count_busy(p, task, &p->busy_loop, 1);
         p->begun++;
@@ -437,7 +460,7 @@ static void withdraw_prefetched(struct line *line, struct task_list *tasks, int 
     task_list_init(&kept);
     move(&kept, &line->prefetched, *stay);
     *stay -= kept.count;
-    task_list_append(tasks, &line->prefetched);
+    take_all(tasks, &line->prefetched);
     task_list_append(&line->prefetched, &kept);
 }
 
@@ -460,13 +483,16 @@ static void withdraw_of(struct task_list *from, bool by_time, const struct condi
     struct task *task;
 
     task_list_init(&kept);
-    while ((task = task_list_pop(from)))
-        if (!of || task->conditions == of)
-            task_list_push(tasks, task);
-        else if (by_time)
+    while ((task = task_list_pop(from))) {
+        bool leaves = !of || task->conditions == of;
+
+        if (leaves)
+            count_waiting(task, -1);
+        if (!leaves && by_time)
             insert_by_time(&kept, last_of(&kept), task);
         else
-            task_list_push(&kept, task);
+            task_list_push(leaves ? tasks : &kept, task);
+    }
     task_list_append(from, &kept);
 }
 
@@ -488,8 +514,8 @@ void pool_retry(struct pool *p, int64_t now_us, struct task_list *tasks)
     if (!next_of(p, &p->thread))
         p->lacking_us = 0;
     if (p->lacking_us && now_us - p->lacking_us >= LACKING_US) {
-        task_list_append(tasks, &p->thread.timed);
-        task_list_append(tasks, &p->thread.prefetched);
+        take_all(tasks, &p->thread.timed);
+        take_all(tasks, &p->thread.prefetched);
         p->lacking_us = 0;
     }
     pthread_mutex_unlock(&p->lock);
@@ -581,4 +607,14 @@ struct pool_load pool_load(struct pool *p)
     };
     pthread_mutex_unlock(&p->lock);
     return load;
+}
+
+int pool_prefetched(struct pool *p, const struct conditions *of)
+{
+    int n;
+
+    pthread_mutex_lock(&p->lock);
+    n = of->prefetched;
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }

@@ -69,5 +69,7 @@ struct pool_load {
     uint64_t begun; /* tasks begun so far: does it move? */
 };
 struct pool_load pool_load(struct pool *pool);
+/* Of the prefetched those of a partition. */
+int pool_prefetched(struct pool *pool, const struct conditions *of);
 
 #endif

@@ -6,6 +6,7 @@
 #include <ev.h>
 #include <stdint.h>
 
+#include "core/client/partition.h"
 #include "worker/parts/ending.h"
 #include "worker/parts/log_once.h"
 #include "worker/parts/options.h"
@@ -31,6 +32,16 @@ struct stop {
     int64_t forced_us; /* since when it does not wait any more for what runs; 0: it does */
 };
 
+/* How fast jobs end here, and whether they begin: partition/room.c alone writes it. */
+struct pace {
+    double rate;        /* jobs that end here in a second: for prefetching */
+    int64_t rate_us;    /* when it was measured last */
+    uint64_t ended;     /* the worker's then */
+    uint64_t begun;     /* pool_load's at the last check for a stuck queue */
+    int64_t stuck_us;   /* since when no prefetched job has begun */
+    int64_t crowded_us; /* when an early job found no executor last */
+};
+
 struct worker {
     struct options options;
     struct handlers handlers;
@@ -41,9 +52,12 @@ struct worker {
     struct begin begin;
     struct ending ending;
     struct stop stop;
+    struct pace pace;
+    uint64_t ended; /* tasks that the pool has handed over so far */
     int64_t started_us;
-    struct partition **partitions;
+    struct partition *partitions[PARTITIONS_MOST];
     int partition_count;
+    int partitions_found; /* that the namespace has, as partition/adopt.c has heard */
 };
 
 #endif

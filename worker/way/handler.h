@@ -19,6 +19,7 @@ struct conditions {
     struct trace *trace;          /* NULL: none is written */
     _Atomic int64_t lease_end_us; /* by clock_boot_us(): from then on the jobs may be others'; 0: they are */
     _Atomic int late;             /* jobs that came too late for their slots, not yet logged */
+    int prefetched;               /* of the pool, under its lock: tasks without a limit that wait there */
 };
 
 /* Jobs that came too late since the last call. */

@@ -1,0 +1,272 @@
+/* A worker over a namespace of several partitions: one process, one pool of executors, a connection to each. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/client/partition.h"
+#include "core/clock.h"
+#include "tests/several.h"
+
+#define PARTITIONS 4
+
+/* types[p] lives on partition p. */
+static const char *const types[PARTITIONS] = {"b", "c", "d", "a"};
+#define TYPES "types=a,b,c,d"
+
+static struct stage root;
+
+/* A key of partition p. */
+static const char *key_at(struct stage *s, int p, const char *name)
+{
+    static char keys[4][200];
+    static unsigned next;
+    char *key = keys[next++ % 4], prefix[PREFIX_SIZE];
+
+    partition_prefix(stage_key(s, "%s", ""), p, prefix);
+    snprintf(key, sizeof keys[0], "%s%s", prefix, name);
+    return key;
+}
+
+static void split(struct stage *s)
+{
+    for (int p = PARTITIONS - 1; p >= 0; p--) {
+        assert_int_equal(partition_crc16(types[p], 1) % PARTITIONS, p);
+        server_number(&s->server, "HSET", key_at(s, p, "about"), "partitions", "4", NULL);
+    }
+}
+
+static void branch(const char *ns, struct stage *s)
+{
+    stage_branch(&root, ns, s);
+    split(s);
+}
+
+static long long count_workers(struct stage *s, int p)
+{
+    return server_number(&s->server, "ZCARD", key_at(s, p, "workers"), NULL);
+}
+
+static bool are_in_all(struct stage *s, int workers)
+{
+    for (int p = 0; p < PARTITIONS; p++)
+        if (count_workers(s, p) != workers)
+            return false;
+    return true;
+}
+
+static int effects(struct stage *s)
+{
+    return history_count(s, "effect", -1);
+}
+
+static int begins(struct stage *s)
+{
+    return history_count(s, "begin", -1);
+}
+
+static void each_type_runs_at_its_rate(void **state)
+{
+    struct stage s;
+    struct outcome o;
+    pid_t workers[2];
+
+    (void)state;
+    branch("rates", &s);
+    for (int p = 0; p < PARTITIONS; p++) {
+        stage_rate(&s, types[p], "40/s,burst=1");
+        stage_enqueue(&s, types[p], NULL, 100 * p, 40);
+    }
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(&s, i ? "second" : "first", TYPES, "executors=3", "trace=trace", NULL);
+    await(effects(&s) == 40 * PARTITIONS);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    assert_true(are_in_all(&s, 0));
+    assert_int_equal(program_weir(&o, s.server.folder, NULL, NULL, "verify trace"), 0);
+    stage_close(&s);
+}
+
+/* Its jobs are taken back in each partition. They run alone then: one at a time in the worker, not one in each partition. */
+static void jobs_of_a_killed_worker_run_alone(void **state)
+{
+    struct history h;
+    struct stage s;
+    pid_t first, second;
+    int running = 0;
+
+    (void)state;
+    branch("killed", &s);
+    for (int p = 0; p < PARTITIONS; p++)
+        stage_enqueue(&s, types[p], "{\"wait\":\"go\",\"sleep\":0.05}", 100 * p, 1);
+    first = stage_actor(&s, "first", TYPES, "executors=8", "lease=1", NULL);
+    await(begins(&s) == PARTITIONS);
+    kill(first, SIGKILL);
+    assert_int_equal(program_end(first), 1000 + SIGKILL);
+    write_text(s.server.folder, "go", "");
+    second = stage_actor(&s, "second", TYPES, "executors=8", "lease=1", NULL);
+    await(effects(&s) == PARTITIONS);
+    assert_int_equal(stage_end(second), 0);
+    h = history_read(&s);
+    for (int i = PARTITIONS; i < h.count; i++) {
+        running += strcmp(h.events[i].what, "begin") == 0 ? 1 : -1;
+        assert_in_range(running, 0, 1);
+    }
+    history_free(&h);
+    stage_close(&s);
+}
+
+static void a_drained_worker_has_emptied_all(void **state)
+{
+    struct stage s;
+    pid_t worker;
+
+    (void)state;
+    branch("drain", &s);
+    for (int p = 0; p < PARTITIONS; p++)
+        stage_enqueue(&s, types[p], "{\"sleep\":0.01}", 100 * p, 10 * p + 1);
+    worker = stage_actor(&s, "worker", TYPES, "executors=2", "drain=1", NULL);
+    assert_int_equal(program_end(worker), 0);
+    assert_int_equal(effects(&s), 64);
+    assert_true(are_in_all(&s, 0));
+    stage_close(&s);
+}
+
+/* All executors have jobs of one partition, more of them wait; then come some of another one. From then on it has every other
+ * executor that becomes free, until both have the same number. */
+static void a_backlog_leaves_others_their_share(void **state)
+{
+    struct history h;
+    struct stage s;
+    pid_t worker;
+    int behind = 0, left = 16;
+
+    (void)state;
+    branch("share", &s);
+    stage_enqueue(&s, "a", "{\"sleep\":0.1}", 0, 200);
+    worker = stage_actor(&s, "worker", TYPES, "executors=4", NULL);
+    await(begins(&s) >= 4);
+    stage_enqueue(&s, "b", "{\"sleep\":0.1}", 1000, 16);
+    await(history_count(&s, "effect", 1015) == 1);
+    kill(worker, SIGKILL);
+    program_end(worker);
+    h = history_read(&s);
+    for (int i = h.count - 1; i >= 0 && left > 0; i--) {
+        bool mine = h.events[i].job >= 1000;
+
+        if (strcmp(h.events[i].what, "begin") != 0)
+            continue;
+        left -= mine;
+        behind += !mine;
+    }
+    history_free(&h);
+    assert_in_range(behind, 8, 28);
+    stage_close(&s);
+}
+
+static void a_stopped_worker_gives_back_everywhere(void **state)
+{
+    struct stage s;
+    pid_t worker;
+
+    (void)state;
+    branch("stop", &s);
+    for (int p = 0; p < PARTITIONS; p++)
+        stage_enqueue(&s, types[p], "{\"wait\":\"go\"}", 100 * p, 2);
+    worker = stage_actor(&s, "worker", TYPES, "executors=8", "grace=0.2", NULL);
+    await(begins(&s) == 8);
+    stage_end(worker);
+    assert_true(are_in_all(&s, 0));
+    write_text(s.server.folder, "go", "");
+    worker = stage_actor(&s, "again", TYPES, "executors=8", "drain=1", NULL);
+    assert_int_equal(program_end(worker), 0);
+    assert_int_equal(effects(&s), 8);
+    stage_close(&s);
+}
+
+/* exit() by a handler: the others' jobs go back in each partition. */
+static void a_handler_that_exits_gives_back_everywhere(void **state)
+{
+    struct stage s;
+    pid_t worker;
+
+    (void)state;
+    branch("exit", &s);
+    for (int p = 0; p < PARTITIONS; p++)
+        stage_enqueue(&s, types[p], "{\"wait\":\"go\"}", 100 * p, 1);
+    worker = stage_actor(&s, "worker", TYPES, "executors=8", NULL);
+    await(begins(&s) == PARTITIONS);
+    stage_enqueue(&s, "c", "{\"exit\":3}", 1000, 1);
+    assert_int_equal(program_end(worker), 70);
+    assert_true(are_in_all(&s, 0));
+    for (int p = 0; p < PARTITIONS; p++)
+        if (p != 1)
+            assert_int_equal(
+                server_number(&s.server, "LLEN", key_at(&s, p, "queue:default"), NULL) +
+                    (long long)server_number(&s.server, "EXISTS", key_at(&s, p, "wake:default"), NULL),
+                1);
+    stage_close(&s);
+}
+
+/* Redis begins anew without data: the worker writes again how many partitions there are. */
+static void a_lost_number_is_written_again(void **state)
+{
+    struct stage s;
+    pid_t worker;
+
+    (void)state;
+    stage_open(&s, false);
+    split(&s);
+    worker = stage_actor(&s, "worker", TYPES, "executors=2", NULL);
+    await(are_in_all(&s, 1));
+    server_kill(&s.server);
+    server_restart(&s.server);
+    await(are_in_all(&s, 1));
+    for (int p = 0; p < PARTITIONS; p++)
+        assert_int_equal(server_number(&s.server, "HGET", key_at(&s, p, "about"), "partitions", NULL),
+                         PARTITIONS);
+    for (int p = 0; p < PARTITIONS; p++)
+        stage_enqueue(&s, types[p], NULL, 100 * p, 1);
+    await(effects(&s) == PARTITIONS);
+    assert_int_equal(stage_end(worker), 0);
+    stage_close(&s);
+}
+
+static int start_redis(void **state)
+{
+    (void)state;
+    stage_open(&root, false);
+    return 0;
+}
+
+static int stop_redis(void **state)
+{
+    (void)state;
+    stage_close(&root);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_type_runs_at_its_rate),
+        cmocka_unit_test(jobs_of_a_killed_worker_run_alone),
+        cmocka_unit_test(a_drained_worker_has_emptied_all),
+        cmocka_unit_test(a_backlog_leaves_others_their_share),
+        cmocka_unit_test(a_stopped_worker_gives_back_everywhere),
+        cmocka_unit_test(a_handler_that_exits_gives_back_everywhere),
+        cmocka_unit_test(a_lost_number_is_written_again),
+    };
+    const char *only = getenv("WEIR_TEST");
+    int code = stage_actor_main(argc, argv);
+
+    if (code >= 0)
+        return code;
+    cmocka_set_test_filter(only ? only : "*");
+    return cmocka_run_group_tests(tests, start_redis, stop_redis);
+}
