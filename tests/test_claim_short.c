@@ -161,8 +161,14 @@ static void few_executors(void)
 
 static void prefetching(void)
 {
-    one_job();
+    two_jobs();
     ask.prefetch = 1;
+}
+
+static void prefetching_many(void)
+{
+    one_job();
+    ask.prefetch = 17;
 }
 
 static void reserved(void)
@@ -280,41 +286,24 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
 {
     static const struct scene scenes[] = {
 #define SCENE(name, is_short) {#name, name, is_short}
-        SCENE(empty, true),
-        SCENE(one_job, true),
-        SCENE(two_jobs, true),
-        SCENE(two_types, true),
-        SCENE(pushed, true),
-        SCENE(scheduled, true),
-        SCENE(early_and_alone, true),
-        SCENE(foreign_later, true),
-        SCENE(foreign_counters, true),
-        SCENE(three_jobs, false),
-        SCENE(limited, false),
-        SCENE(shared_limit, false),
-        SCENE(parked, false),
-        SCENE(held, false),
-        SCENE(unknown, false),
-        SCENE(without_id, false),
-        SCENE(behind_one_without_id, false),
-        SCENE(unreadable, false),
-        SCENE(with_head, false),
-        SCENE(paused, false),
-        SCENE(cancelled, false),
-        SCENE(alone, false),
-        SCENE(duty_ends, false),
-        SCENE(without_duty, false),
-        SCENE(duty_too_long, false),
-        SCENE(few_executors, false),
-        SCENE(prefetching, false),
-        SCENE(reserved, false),
-        SCENE(marking, false),
-        SCENE(taking_back, false),
-        SCENE(far_and_full, false),
-        SCENE(foreign_queue, false),
-        SCENE(foreign_types, false),
-        SCENE(elsewhere, false),
-        SCENE(newer_data, false),
+        SCENE(empty, true),          SCENE(one_job, true),
+        SCENE(two_jobs, true),       SCENE(two_types, true),
+        SCENE(pushed, true),         SCENE(prefetching, true),
+        SCENE(scheduled, true),      SCENE(early_and_alone, true),
+        SCENE(foreign_later, true),  SCENE(foreign_counters, true),
+        SCENE(three_jobs, false),    SCENE(limited, false),
+        SCENE(shared_limit, false),  SCENE(parked, false),
+        SCENE(held, false),          SCENE(unknown, false),
+        SCENE(without_id, false),    SCENE(behind_one_without_id, false),
+        SCENE(unreadable, false),    SCENE(with_head, false),
+        SCENE(paused, false),        SCENE(cancelled, false),
+        SCENE(alone, false),         SCENE(duty_ends, false),
+        SCENE(without_duty, false),  SCENE(duty_too_long, false),
+        SCENE(few_executors, false), SCENE(prefetching_many, false),
+        SCENE(reserved, false),      SCENE(marking, false),
+        SCENE(taking_back, false),   SCENE(far_and_full, false),
+        SCENE(foreign_queue, false), SCENE(foreign_types, false),
+        SCENE(elsewhere, false),     SCENE(newer_data, false),
     };
 
     (void)state;

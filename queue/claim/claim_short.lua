@@ -12,11 +12,12 @@ local claim = claim_call
 
 local TYPE = body.TYPE
 local FEW = 2                 -- jobs; one more is read than are started, no more than a claim reads at first
+local PREFETCH_MOST = 16      -- a worker that prefetches more finds long queues
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
 
 -- Do the arguments, and what was asked first, leave nothing else to do?
 local function is_common()
-    return not claim.halts and not claim.suspects and #claim.queues == 1 and claim.prefetch == 0 and claim.free > FEW
+    return not claim.halts and not claim.suspects and #claim.queues == 1 and claim.prefetch <= PREFETCH_MOST and claim.free > FEW
         and claim.chunk > FEW and not find(claim.options, '[^ade]') and not claim.lacks_far() and claim_duty.stays()
         and not claim_faults.are_known()
 end
