@@ -85,6 +85,8 @@ int client_at(struct weir *w, int p)
         w->error = w->setup;
         return w->error.status;
     }
+    if (w->at == p)
+        return 0;
     if (!w->connections[p])
         w->connections[p] = redis_new_slot(w->connections[0], partition_slot(p));
     if (!w->connections[p])
@@ -98,6 +100,58 @@ int client_at(struct weir *w, int p)
 int client_at_home(struct weir *w, const char *name, size_t len)
 {
     return client_at(w, partitions_home(&w->known, name, len));
+}
+
+bool client_at_next(struct weir *w, int *status)
+{
+    if (*status || w->at + 1 >= client_count(w))
+        return false;
+    *status = client_at(w, w->at + 1);
+    return *status == 0;
+}
+
+int client_look_at_all(struct weir *w, int (*look)(struct weir *w, void *arg), void *arg)
+{
+    int status = client_at(w, 0);
+
+    do {
+        if (status == 0)
+            status = look(w, arg);
+    } while (client_at_next(w, &status));
+    return status;
+}
+
+/* Where changes failed. */
+struct failures {
+    struct error first;
+    char where[256]; /* "2, 3" */
+    int count;
+};
+
+static void note_failure(struct failures *f, const struct weir *w, int p)
+{
+    size_t len = strlen(f->where);
+
+    if (f->count++ == 0)
+        f->first = w->error;
+    snprintf(f->where + len, sizeof f->where - len, "%s%d", len ? ", " : "", p);
+}
+
+int client_change_all(struct weir *w, int (*change)(struct weir *w, void *arg), void *arg)
+{
+    struct failures f = {.count = 0};
+
+    for (int p = 0; p < client_count(w); p++) {
+        if (client_at(w, p) < 0 || change(w, arg) < 0)
+            note_failure(&f, w, p);
+        if (p == 0 && f.count)
+            return w->error.status;
+    }
+    if (f.count == 0)
+        return 0;
+    return error_set(&w->error, f.first.status,
+                     "%.300s; done on %d of %d partitions, not on %s: repeat it when that is mended",
+                     f.first.text, client_count(w) - f.count, client_count(w), f.where);
 }
 
 int client_count(const struct weir *w)

@@ -35,6 +35,13 @@ WEIR_CHECKED int client_address(const char *url, struct redis_address *address, 
 WEIR_CHECKED int client_at(struct weir *w, int p);
 /* The same to where a type or limit lives, as far as is known: client_call finds it when it is not. */
 WEIR_CHECKED int client_at_home(struct weir *w, const char *name, size_t len);
+/* The same to the one behind, unless *status is not 0; false: it is not now, or there is none. */
+bool client_at_next(struct weir *w, int *status);
+/* Calls look at each partition, until one does not return 0, which is returned. */
+WEIR_CHECKED int client_look_at_all(struct weir *w, int (*look)(struct weir *w, void *arg), void *arg);
+/* Calls change at each partition. One that fails holds up no other, but the first one, which knows how many there are; w->error then
+ * says which were changed and which were not. */
+WEIR_CHECKED int client_change_all(struct weir *w, int (*change)(struct weir *w, void *arg), void *arg);
 /* How many partitions there are, as far as is known: 1 before anything was answered. */
 int client_count(const struct weir *w);
 /* The same, asked where it is not known. For what must know it before its first call. */

@@ -27,7 +27,12 @@ static int next_page(const struct pages *p, json_t **page)
     return status;
 }
 
-int pages_walk(const struct pages *p)
+static bool has_more(const json_t *page)
+{
+    return json_array_size(json_object_get(page, "next")) > 0;
+}
+
+static int walk_here(const struct pages *p)
 {
     json_t *page = NULL;
     int status;
@@ -36,7 +41,101 @@ int pages_walk(const struct pages *p)
         status = next_page(p, &page);
         if (status == 0)
             status = p->take(page, p->arg);
-    } while (status == 0 && json_array_size(json_object_get(page, "next")) > 0);
+    } while (status == 0 && has_more(page));
     json_decref(page);
     return status;
+}
+
+static int walk_each(const struct pages *p)
+{
+    int status = 0;
+
+    for (int at = 0; status == 0 && at < client_count(p->w); at++) {
+        status = client_at(p->w, at);
+        if (status == 0)
+            status = walk_here(p);
+    }
+    return status;
+}
+
+/* ---- Merging */
+
+/* What is not taken yet of a partition. */
+struct strand {
+    json_t *page; /* NULL: none was asked for */
+    size_t next;  /* of its rows */
+};
+
+static json_t *row_of(const struct pages *p, const struct strand *s)
+{
+    return json_array_get(json_object_get(s->page, p->rows), s->next);
+}
+
+/* Asks until there is a row, or no more pages. */
+static int fill(const struct pages *p, struct strand *s, int at)
+{
+    int status = 0;
+
+    while (status == 0 && !row_of(p, s) && (!s->page || has_more(s->page))) {
+        status = client_at(p->w, at);
+        if (status == 0)
+            status = next_page(p, &s->page);
+        s->next = 0;
+    }
+    return status;
+}
+
+/* The partition whose row comes first; -1: none has any. */
+static int first_strand(const struct pages *p, const struct strand *strands)
+{
+    int64_t least = INT64_MAX;
+    int first = -1;
+
+    for (int at = 0; at < client_count(p->w); at++) {
+        const json_t *row = row_of(p, &strands[at]);
+
+        if (row && (first < 0 || answer_int(row, p->by) < least)) {
+            least = answer_int(row, p->by);
+            first = at;
+        }
+    }
+    return first;
+}
+
+static int take_row(const struct pages *p, struct strand *s)
+{
+    json_t *raw = json_array_get(json_object_get(s->page, "raw"), s->next);
+    json_t *page = json_pack("{s:O*, s:[O], s:[O*]}", "now", json_object_get(s->page, "now"), p->rows,
+                             row_of(p, s), "raw", raw);
+    int status = page ? p->take(page, p->arg)
+                      : error_set(&p->w->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
+                                  p->script);
+
+    s->next++;
+    json_decref(page);
+    return status;
+}
+
+static int walk_merged(const struct pages *p)
+{
+    struct strand strands[PARTITIONS_MOST] = {{.page = NULL}};
+    int status = 0, first = 0;
+
+    while (status == 0 && first >= 0) {
+        for (int at = 0; status == 0 && at < client_count(p->w); at++)
+            status = fill(p, &strands[at], at);
+        first = status == 0 ? first_strand(p, strands) : -1;
+        if (first >= 0)
+            status = take_row(p, &strands[first]);
+    }
+    for (int at = 0; at < PARTITIONS_MOST; at++)
+        json_decref(strands[at].page);
+    return status;
+}
+
+int pages_walk(const struct pages *p)
+{
+    if (p->here)
+        return walk_here(p);
+    return p->rows ? walk_merged(p) : walk_each(p);
 }

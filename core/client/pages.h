@@ -2,7 +2,10 @@
  *
  * Each answer is a JSON document; its member "next" is a list of texts that the script takes as its last
  * arguments, to go on from there. A number there stands for the text at that index of "raw". Without it, or with an empty one, that was the last page. The first call has
- * no such arguments. */
+ * no such arguments.
+ *
+ * All partitions are gone through, from 0 on: each behind the last page of the one before, or their rows merged. A walk leaves calls at
+ * the partition where it ended. */
 #ifndef CORE_CLIENT_PAGES_H
 #define CORE_CLIENT_PAGES_H
 
@@ -17,6 +20,10 @@ struct pages {
     void (*ask)(struct args *a, void *arg);
     /* Takes a page. 0 goes on; anything else ends the walk, which returns it. */
     int (*take)(const json_t *page, void *arg);
+    bool here; /* only the partition that calls go to */
+    /* Merges: the member that is the list of rows, and the number in each of these by which all are in order. Each row is taken as a
+     * page of its own, which has "now", rows, and in "raw" the text of the row's index. */
+    const char *rows, *by;
 };
 
 WEIR_CHECKED int pages_walk(const struct pages *p);

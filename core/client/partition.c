@@ -34,6 +34,14 @@ void partition_prefix(const char *prefix, int p, char to[PREFIX_SIZE])
     strcpy(to, made);
 }
 
+void partition_pattern(const char *prefix, char to[PREFIX_SIZE])
+{
+    char made[PREFIX_SIZE];
+
+    snprintf(made, sizeof made, "%.*s{*}:", (int)strcspn(prefix, "{"), prefix);
+    strcpy(to, made);
+}
+
 int partition_slot(int p)
 {
     char tag[24];
@@ -79,13 +87,9 @@ static struct partition_home *row_of(struct partitions *k, const char *name)
     return home;
 }
 
-bool partitions_learn(struct partitions *k, const char *text, int *p)
+bool partitions_note(struct partitions *k, const char *name, int at, int count)
 {
-    char name[129];
-    int count, at, end = 0;
-
-    if (sscanf(text, "WRONG-PARTITION %d %d %128[A-Za-z0-9_.-]%n", &at, &count, name, &end) != 3 || at < 0 ||
-        at >= count || count > PARTITIONS_MOST)
+    if (at < 0 || at >= count || count > PARTITIONS_MOST)
         return false;
     if (count != k->count)
         partitions_free(k);
@@ -96,6 +100,17 @@ bool partitions_learn(struct partitions *k, const char *text, int *p)
         if (home)
             home->at = (unsigned char)at;
     }
+    return true;
+}
+
+bool partitions_learn(struct partitions *k, const char *text, int *p)
+{
+    char name[129];
+    int count, at;
+
+    if (sscanf(text, "WRONG-PARTITION %d %d %128[A-Za-z0-9_.-]", &at, &count, name) != 3 ||
+        !partitions_note(k, name, at, count))
+        return false;
     *p = at;
     return true;
 }

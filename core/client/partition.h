@@ -18,6 +18,8 @@
 unsigned partition_crc16(const char *bytes, size_t len);
 /* "weir:{p}:", of the namespace of any of its prefixes; to may be prefix. */
 void partition_prefix(const char *prefix, int p, char to[PREFIX_SIZE]);
+/* What matches the prefixes of all partitions, "weir:{*}:"; to may be prefix. */
+void partition_pattern(const char *prefix, char to[PREFIX_SIZE]);
 /* The slot of a Redis Cluster that has all keys of partition p. */
 int partition_slot(int p);
 
@@ -33,6 +35,8 @@ struct partitions {
 int partitions_home(const struct partitions *k, const char *name, size_t len);
 /* Is that text a refusal? Then it is remembered, and *p is where the name lives. */
 bool partitions_learn(struct partitions *k, const char *text, int *p);
+/* Remembers that a name lives on that partition of so many; false: there are no such partitions. */
+bool partitions_note(struct partitions *k, const char *name, int at, int count);
 void partitions_free(struct partitions *k);
 
 #endif

@@ -67,6 +67,11 @@ struct redis *redis_new_slot(const struct redis *r, int slot)
     return redis_new(&address);
 }
 
+bool redis_is_clustered(const struct redis *r)
+{
+    return r->address.finder == REDIS_BY_CLUSTER;
+}
+
 static void watch_with(struct redis *r, struct watch *watch)
 {
     watch_free(r->watch);
