@@ -12,29 +12,41 @@
 
 #define ANSWER_TIMEOUT_S 1 /* somebody's request waits for it */
 #define UNDER_WAY_MOST 2   /* one is served, the next one lies ready */
+#define HOPS_MOST 4        /* a limit may move while it is asked for */
 
 struct list {
     struct asked *first, **end;
     size_t count;
 };
 
+/* The connection to one partition. */
+struct outlet {
+    struct taker *taker;
+    char prefix[PREFIX_SIZE];
+    struct link *link;
+    struct list gathered;
+    size_t under_way;
+    bool begins;          /* it was made for a question, and has neither come up nor failed: questions wait */
+    bool failing;         /* and says so once */
+    struct error failure; /* why Redis could not be asked last */
+};
+
 struct taker {
     struct ev_loop *loop;
     const struct taker_events *events;
     void *arg;
-    char prefix[160];
-    struct link *link;
+    char prefix[PREFIX_SIZE];
+    struct redis_address address;
+    struct outlet *outlets[PARTITIONS_MOST]; /* that of partition 0 is always there */
+    struct partitions known;
     struct ev_prepare prepare;
     struct denials *denials;
-    struct list gathered;
-    size_t under_way;
-    bool was_up, failing;
-    struct error failure; /* why Redis could not be asked last */
+    bool was_up;
 };
 
 /* One call. */
 struct call {
-    struct taker *taker;
+    struct outlet *outlet;
     struct list asked;
     int64_t asked_us;
 };
@@ -65,36 +77,61 @@ static struct asked *list_take(struct list *l)
 
 /* ---- The state of Redis */
 
-static void note_failure(struct taker *t, const struct error *why)
+static void note_failure(struct outlet *o, const struct error *why)
 {
-    if (!t->failing)
+    if (!o->failing)
         log_line(LOG_LEVEL_WARN, "%s; requests are answered without it until it is back", why->text);
-    t->failing = true;
-    t->failure = *why;
+    o->failing = true;
+    o->failure = *why;
 }
 
-static void note_success(struct taker *t)
+static void note_success(struct outlet *o)
 {
-    if (t->failing)
+    if (o->failing)
         log_line(LOG_LEVEL_INFO, "Redis answers again");
-    t->failing = false;
+    o->failing = false;
 }
 
-static void fail_one(const struct taker *t, struct asked *a)
+static void fail_one(const struct outlet *o, struct asked *a)
 {
     a->status = WEIR_EUNREACHABLE;
-    a->why = t->failure.status ? t->failure.text : "Redis: not connected yet";
+    a->why = o->failure.status ? o->failure.text : "Redis: not connected yet";
 }
 
-static void fail_list(struct taker *t, struct list *l)
+static void fail_list(struct outlet *o, struct list *l)
 {
+    struct taker *t = o->taker;
     struct asked *first = l->first;
 
     for (struct asked *a = first; a; a = a->next)
-        fail_one(t, a);
+        fail_one(o, a);
     list_clear(l);
     if (first)
         t->events->on_answers(t->arg, first);
+}
+
+/* ---- Partitions */
+
+static struct outlet *outlet_new(struct taker *t, int p);
+
+/* Where a question goes; NULL: out of memory. */
+static struct outlet *outlet_of(struct taker *t, const struct asked *a)
+{
+    int p = partitions_home(&t->known, a->q.name, strlen(a->q.name));
+
+    if (!t->outlets[p] && (t->outlets[p] = outlet_new(t, p)))
+        t->outlets[p]->begins = true;
+    return t->outlets[p];
+}
+
+/* A question whose limit lives elsewhere goes there; false: it has moved too often. */
+static bool ask_elsewhere(struct taker *t, struct asked *a)
+{
+    struct outlet *o = a->hops++ < HOPS_MOST ? outlet_of(t, a) : NULL;
+
+    if (o)
+        list_add(&o->gathered, a);
+    return o != NULL;
 }
 
 /* ---- Answers */
@@ -104,36 +141,60 @@ static struct question question_of(const struct asked *a)
     return (struct question){a->q.name, a->q.key, a->q.cost};
 }
 
-static void read_answers(const struct call *c, const struct redisReply *reply)
+/* The i-th answer of a call; false: the question waits for another one. */
+static bool read_answer(const struct call *c, const struct redisReply *reply, size_t i, struct asked *a)
 {
-    size_t i = 0;
+    const struct question q = question_of(a);
+    struct taker *t = c->outlet->taker;
 
-    for (struct asked *a = c->asked.first; a; a = a->next) {
-        const struct question q = question_of(a);
-
-        a->status = take_answer(reply, i++, &a->take, &a->why);
-        if (a->status == 0 && !a->take.allowed)
-            denials_keep(c->taker->denials, &q, c->asked_us, &a->take);
+    if (take_is_elsewhere(reply, i, a->q.name, strlen(a->q.name), &t->known)) {
+        if (a->checks || ask_elsewhere(t, a))
+            return a->checks;
+        a->status = WEIR_ENOTNOW;
+        a->why = "the limit moves to another partition; try again";
+        return true;
     }
+    a->status = take_answer(reply, i, &a->take, &a->why);
+    if (a->status == 0 && !a->take.allowed)
+        denials_keep(t->denials, &q, c->asked_us, &a->take);
+    return true;
+}
+
+/* Those that have their answers, as a list. */
+static struct asked *read_answers(struct call *c, const struct redisReply *reply)
+{
+    struct list answered;
+
+    list_clear(&answered);
+    for (size_t i = 0; c->asked.first; i++) {
+        struct asked *a = list_take(&c->asked);
+
+        if (read_answer(c, reply, i, a))
+            list_add(&answered, a);
+    }
+    return answered.first;
 }
 
 static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct call *c = arg;
-    struct taker *t = c->taker;
+    struct outlet *o = c->outlet;
+    struct taker *t = o->taker;
+    struct asked *first;
     struct error e;
 
-    t->under_way--;
+    o->under_way--;
     if (!reply) {
-        error_set(&t->failure, WEIR_EUNREACHABLE, "Redis: no answer; the connection was lost");
-        fail_list(t, &c->asked);
+        error_set(&o->failure, WEIR_EUNREACHABLE, "Redis: no answer; the connection was lost");
+        fail_list(o, &c->asked);
     } else if (take_reply(reply, c->asked.count, &e) < 0) {
-        note_failure(t, &e);
-        fail_list(t, &c->asked);
+        note_failure(o, &e);
+        fail_list(o, &c->asked);
     } else {
-        note_success(t);
-        read_answers(c, reply);
-        t->events->on_answers(t->arg, c->asked.first);
+        note_success(o);
+        first = read_answers(c, reply);
+        if (first)
+            t->events->on_answers(t->arg, first);
     }
     free(c);
 }
@@ -141,93 +202,140 @@ static void on_reply(void *arg, const struct redisReply *reply)
 /* ---- Asking */
 
 /* Sends questions of l, as many as one call takes. false: out of memory, nothing is changed. */
-static bool send_call(struct taker *t, struct list *l, bool peek)
+static bool send_call(struct outlet *o, struct list *l, bool peek)
 {
     struct call *c = malloc(sizeof *c);
     struct args a;
 
     if (!c) {
-        error_set(&t->failure, WEIR_EINTERNAL, "serve: out of memory");
+        error_set(&o->failure, WEIR_EINTERNAL, "serve: out of memory");
         return false;
     }
-    *c = (struct call){.taker = t, .asked_us = clock_mono_us()};
+    *c = (struct call){.outlet = o, .asked_us = clock_mono_us()};
     list_clear(&c->asked);
     args_init(&a);
-    take_request(&a, t->prefix, -1, "", peek);
+    take_request(&a, o->prefix, -1, "", peek);
     while (l->first && c->asked.count < TAKE_MOST) {
         struct asked *one = list_take(l);
 
         take_add(&a, &one->q);
         list_add(&c->asked, one);
     }
-    t->under_way++;
-    link_send(t->link, &a, ANSWER_TIMEOUT_S, on_reply, c);
+    o->under_way++;
+    link_send(o->link, &a, ANSWER_TIMEOUT_S, on_reply, c);
     args_free(&a);
     return true;
 }
 
-/* Before the loop waits, and before the link's own watcher sends. */
+static void send_gathered(struct outlet *o)
+{
+    bool can = link_is_up(o->link);
+
+    while (can && o->gathered.first && o->under_way < UNDER_WAY_MOST)
+        can = send_call(o, &o->gathered, false);
+    if (!can && !o->begins)
+        fail_list(o, &o->gathered);
+}
+
+/* Before the loop waits, and before the links' own watchers send. */
 static void on_prepare(struct ev_loop *loop, struct ev_prepare *prepare, int revents)
 {
     struct taker *t = prepare->data;
-    bool can = link_is_up(t->link);
 
     (void)loop, (void)revents;
-    while (can && t->gathered.first && t->under_way < UNDER_WAY_MOST)
-        can = send_call(t, &t->gathered, false);
-    if (!can)
-        fail_list(t, &t->gathered);
+    for (int p = 0; p == 0 || p < t->known.count; p++)
+        if (t->outlets[p])
+            send_gathered(t->outlets[p]);
 }
 
 bool taker_ask(struct taker *t, struct asked *a)
 {
     const struct question q = question_of(a);
+    struct outlet *o;
 
     a->status = 0;
+    a->checks = false;
+    a->hops = 0;
     if (denials_find(t->denials, &q, clock_mono_us(), &a->take))
         return true;
-    if (!link_is_up(t->link)) {
-        fail_one(t, a);
+    o = outlet_of(t, a);
+    if (!o || (!link_is_up(o->link) && !o->begins)) {
+        fail_one(o ? o : t->outlets[0], a);
         return true;
     }
-    list_add(&t->gathered, a);
+    list_add(&o->gathered, a);
     return false;
 }
 
 bool taker_check(struct taker *t, struct asked *a)
 {
+    struct outlet *o = t->outlets[0];
     struct list one;
 
     a->q = (struct take_question){.name = "healthz", .cost = 1};
+    a->status = 0;
+    a->checks = true;
     list_clear(&one);
     list_add(&one, a);
-    if (link_is_up(t->link) && send_call(t, &one, true))
+    if (link_is_up(o->link) && send_call(o, &one, true))
         return false;
-    fail_one(t, a);
+    fail_one(o, a);
     return true;
 }
 
-/* ---- The connection */
+/* ---- The connections */
 
 static void on_up(void *arg)
 {
-    struct taker *t = arg;
+    struct outlet *o = arg;
 
-    t->was_up = true;
-    note_success(t);
+    o->taker->was_up = true;
+    o->begins = false;
+    note_success(o);
 }
 
 static void on_down(void *arg, const struct error *why)
 {
-    struct taker *t = arg;
+    struct outlet *o = arg;
+    struct taker *t = o->taker;
 
-    note_failure(t, why);
-    fail_list(t, &t->gathered);
+    o->begins = false;
+    note_failure(o, why);
+    fail_list(o, &o->gathered);
     if (!t->was_up && (why->status == WEIR_EREFUSED || why->status == WEIR_ECONFIG))
         t->events->on_refused(t->arg, why);
 }
 
 static const struct link_events link_events = {.on_up = on_up, .on_down = on_down};
+
+static struct outlet *outlet_new(struct taker *t, int p)
+{
+    struct redis_address address = t->address;
+    struct outlet *o = calloc(1, sizeof *o);
+
+    if (!o)
+        return NULL;
+    o->taker = t;
+    partition_prefix(t->prefix, p, o->prefix);
+    list_clear(&o->gathered);
+    address.slot = partition_slot(p);
+    o->link = link_new(t->loop, &address, &link_events, o);
+    if (!o->link) {
+        free(o);
+        return NULL;
+    }
+    link_start(o->link);
+    return o;
+}
+
+static void outlet_free(struct outlet *o)
+{
+    if (!o)
+        return;
+    fail_list(o, &o->gathered);
+    link_free(o->link);
+    free(o);
+}
 
 struct taker *taker_new(struct ev_loop *loop, const struct redis_address *address, const char *prefix,
                         const struct taker_events *events, void *arg)
@@ -236,12 +344,11 @@ struct taker *taker_new(struct ev_loop *loop, const struct redis_address *addres
 
     if (!t)
         return NULL;
-    *t = (struct taker){.loop = loop, .events = events, .arg = arg};
+    *t = (struct taker){.loop = loop, .events = events, .arg = arg, .address = *address};
     strncpy(t->prefix, prefix, sizeof t->prefix - 1);
-    list_clear(&t->gathered);
     t->denials = denials_new();
-    t->link = t->denials ? link_new(loop, address, &link_events, t) : NULL;
-    if (!t->link) {
+    t->outlets[0] = t->denials ? outlet_new(t, 0) : NULL;
+    if (!t->outlets[0]) {
         free(t->denials);
         free(t);
         return NULL;
@@ -249,7 +356,6 @@ struct taker *taker_new(struct ev_loop *loop, const struct redis_address *addres
     ev_prepare_init(&t->prepare, on_prepare);
     t->prepare.data = t;
     ev_prepare_start(loop, &t->prepare);
-    link_start(t->link);
     return t;
 }
 
@@ -258,8 +364,9 @@ void taker_free(struct taker *t)
     if (!t)
         return;
     ev_prepare_stop(t->loop, &t->prepare);
-    fail_list(t, &t->gathered);
-    link_free(t->link);
+    for (int p = 0; p < PARTITIONS_MOST; p++)
+        outlet_free(t->outlets[p]);
+    partitions_free(&t->known);
     free(t->denials);
     free(t);
 }

@@ -1,6 +1,7 @@
-/* The one connection to Redis of weir serve: all that was asked since the last call goes in the next one, and
- * at most two calls are under way, so that the more is asked the less each costs. Denials are remembered
- * (throttle/take/denials.h) and answered without Redis. */
+/* The connections to Redis of weir serve, one for each partition: all that was asked there since the last call goes in the next one,
+ * and at most two calls are under way, so that the more is asked the less each costs. Partition 0 is asked first; where a limit
+ * lives elsewhere its answer says so, and the question goes there. Denials are remembered (throttle/take/denials.h) and answered
+ * without Redis. */
 #ifndef SERVE_TAKER_H
 #define SERVE_TAKER_H
 
@@ -16,6 +17,8 @@ struct asked {
     int status;      /* 0: take is the answer; WEIR_EUNREACHABLE: Redis could not be asked; else see take.h */
     const char *why; /* when status is not 0; valid until the loop goes on */
     struct weir_take take;
+    bool checks; /* whether Redis answers, wherever the limit lives */
+    int hops;    /* so often it was asked where its limit does not live */
     struct asked *next;
 };
 

@@ -211,6 +211,42 @@ static void test_each_key_has_its_gate(void **state)
     end_serve(pid);
 }
 
+/* A request goes where its limit lives; the first ones learn where that is. */
+static void test_partitions(void **state)
+{
+    struct http_reply r;
+    pid_t pid = serve(NULL, NULL);
+    char key[32], name[24], path[48];
+    long before;
+
+    (void)state;
+    for (int p = 0; p < 4; p++) {
+        snprintf(key, sizeof key, "weir:{%d}:about", p);
+        free(server_ask(&server, "HSET", key, "partitions", "4", NULL));
+        snprintf(key, sizeof key, "weir:{%d}:homes", p);
+        free(server_ask(&server, "HSET", key, "l0", "2", "l1", "2", "l2", "0", NULL));
+    }
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        set_limit(name, "1/1h");
+    }
+    for (int i = 0; i < 24; i++) {
+        snprintf(path, sizeof path, "/take/l%d?cost=%d", i % 12, 1);
+        http_get(socket_path, path, &r);
+        if (r.status != (i < 12 ? 200 : 429))
+            fail_msg("%s: %d, %s", path, r.status, r.body);
+    }
+    http_get(socket_path, "/take/nobody", &r);
+    assert_int_equal(r.status, 404);
+    set_limit("l9", "3/1h");
+    before = calls();
+    http_get(socket_path, "/take/l9?cost=2", &r);
+    assert_int_equal(r.status, 200);
+    assert_int_equal(calls(), before + 1);
+    await_status("/healthz", 200);
+    end_serve(pid);
+}
+
 static void test_wrong_requests(void **state)
 {
     static const struct {
@@ -867,6 +903,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_allowed_and_denied, flush),
         cmocka_unit_test_setup(test_each_key_has_its_gate, flush),
+        cmocka_unit_test_setup(test_partitions, flush),
         cmocka_unit_test_setup(test_wrong_requests, flush),
         cmocka_unit_test_setup(test_whole_addresses, flush),
         cmocka_unit_test_setup(test_head, flush),

@@ -135,6 +135,19 @@ int take_answer(const struct redisReply *r, size_t i, struct weir_take *out, con
     return 0;
 }
 
+bool take_is_elsewhere(const struct redisReply *r, size_t i, const char *name, size_t len,
+                       struct partitions *known)
+{
+    struct redisReply *const *field = r->element + i * FIELDS;
+    char text[LIMIT_NAME_SIZE];
+
+    if (field[STATUS]->type != REDIS_REPLY_STRING || strcmp(field[STATUS]->str, "elsewhere") != 0)
+        return false;
+    snprintf(text, sizeof text, "%.*s", (int)len, name);
+    return partitions_note(known, text, (int)reply_int(field[BURST], -1),
+                           (int)reply_int(field[REMAINING], 0));
+}
+
 void take_assume(bool allowed, struct weir_take *out)
 {
     *out =
@@ -143,12 +156,15 @@ void take_assume(bool allowed, struct weir_take *out)
 
 /* ---- The library */
 
+#define WAITS 1       /* status of an item that has no answer yet */
+#define ROUNDS_MOST 4 /* a limit may move while it is asked for */
+
 /* The questions of one call to Redis, gathered until there are TAKE_MOST. */
 struct chunk {
     struct weir *w;
     const char *rule; /* as it was given */
     int flags;
-    int failed; /* Redis could not be asked: a status, of all that follows too */
+    int failed; /* the partition could not be asked: a status, of all that follows there too */
     struct args args;
     size_t count;
     struct weir_take_item *item[TAKE_MOST];
@@ -199,11 +215,20 @@ static void remember(const struct chunk *c, const struct weir_take_item *item, i
         denials_keep(c->w->denials, &q, asked_us, &item->take);
 }
 
+static size_t name_len(const struct weir_take_item *item)
+{
+    return strcspn(item->target, "/");
+}
+
 static void read_answers(struct chunk *c, const struct redisReply *reply, int64_t asked_us)
 {
     for (size_t i = 0; i < c->count; i++) {
         struct weir_take_item *item = c->item[i];
 
+        if (take_is_elsewhere(reply, i, item->target, name_len(item), &c->w->known)) {
+            item->status = WAITS;
+            continue;
+        }
         item->status = take_answer(reply, i, &item->take, &item->why);
         if (item->status == 0 && !item->take.allowed)
             remember(c, item, asked_us);
@@ -262,21 +287,67 @@ static void add_item(struct chunk *c, struct weir_take_item *item)
         ask(c);
 }
 
+/* Asks those that live on partition p; those that turn out not to wait on. */
+static int ask_at(struct chunk *c, int p, struct weir_take_item *items, size_t count)
+{
+    bool there = false;
+
+    c->failed = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].status != WAITS ||
+            partitions_home(&c->w->known, items[i].target, name_len(&items[i])) != p)
+            continue;
+        if (!there)
+            c->failed = client_at(c->w, p);
+        there = true;
+        add_item(c, &items[i]);
+    }
+    ask(c);
+    return c->failed;
+}
+
+static bool some_wait(const struct weir_take_item *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (items[i].status == WAITS)
+            return true;
+    return false;
+}
+
+/* All partitions, until nobody waits; the first failure. */
+static int ask_all(struct chunk *c, struct weir_take_item *items, size_t count)
+{
+    int failed = 0;
+
+    for (int round = 0; round < ROUNDS_MOST && some_wait(items, count); round++)
+        for (int p = 0; p < client_count(c->w); p++) {
+            int status = ask_at(c, p, items, count);
+
+            failed = failed ? failed : status;
+        }
+    for (size_t i = 0; i < count; i++)
+        if (items[i].status == WAITS) {
+            items[i].status = WEIR_ENOTNOW;
+            items[i].why = "the limit moves to another partition; try again";
+        }
+    return failed;
+}
+
 int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count, const char *rule, int flags)
 {
     struct chunk c;
+    int failed;
 
     c.w = w;
     c.rule = rule;
     c.flags = flags;
-    c.failed = 0;
     c.count = 0;
     args_init(&c.args);
     for (size_t i = 0; i < count; i++)
-        add_item(&c, &items[i]);
-    ask(&c);
+        items[i].status = WAITS;
+    failed = ask_all(&c, items, count);
     args_free(&c.args);
-    return is_away(c.failed) && (flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) ? 0 : c.failed;
+    return is_away(failed) && (flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) ? 0 : failed;
 }
 
 int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
@@ -483,7 +554,9 @@ int take_in_line(struct weir *w, const char *target, const char *rule, int64_t c
     if (take_rules(rule, waiter.wait.rules, &w->error) < 0)
         return w->error.status;
     random_tag(waiter.wait.tag);
-    status = stand_in_line(&waiter, most_us, take);
+    status = client_at_home(w, waiter.wait.q.name, strlen(waiter.wait.q.name));
+    if (status == 0)
+        status = stand_in_line(&waiter, most_us, take);
     stop_listening(&waiter);
     if (is_away(status) && flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) {
         take_assume(flags & WEIR_TAKE_OR_ALLOW, take);

@@ -39,6 +39,10 @@ WEIR_CHECKED int take_reply(const struct redisReply *r, size_t count, struct err
  * *why is a static text. */
 WEIR_CHECKED int take_answer(const struct redisReply *r, size_t i, struct weir_take *out, const char **why);
 
+/* Does the limit of the i-th question, of that name, live on another partition? Then it is known from now on, and nothing is answered. */
+bool take_is_elsewhere(const struct redisReply *r, size_t i, const char *name, size_t len,
+                       struct partitions *known);
+
 /* A caller who waits for its slot, and stands in line for it: take_wait.lua's. */
 struct take_wait {
     struct take_question q;

@@ -9,7 +9,9 @@
 --                              or a word, and then four zeros: missing (no such limit), unkeyed (a key, but no rule of
 --                              the limit has by=), keyless (a rule has by=, and no key), differs (rules were given and
 --                              the limit has others), unreadable (the limit's rules), concurrency (a rule that takes
---                              have nothing to give back to), foreign (the key of a gate holds something else)
+--                              have nothing to give back to), foreign (the key of a gate holds something else),
+--                              elsewhere (the limit lives on another partition; then two numbers, which one and of how
+--                              many, and two zeros)
 --        limit                 the burst of the gate that has the smallest
 --        remaining             slots that are left, the least of the gates; after the take
 --        retry_after_us        denied: from now (Redis TIME of the call); -1: allowed, or never
@@ -24,7 +26,7 @@
 -- late by so much then.
 --
 -- Errors (of the whole call; nothing is taken then): WEIR take: wants ..., wrong name of a limit or key, wrong cost,
--- wrong rule. WRONG-PARTITION: one of the limits lives elsewhere.
+-- wrong rule.
 -- format: any
 -- uses: gate partition rules takes
 
@@ -57,7 +59,7 @@ end
 local function item(limit, key, cost)
     if limit ~= open_limit or key ~= open_key then
         local wrong = open_gates(limit, key)
-        if wrong then return wrong, 0, 0, 0, 0 end
+        if wrong then return wrong, limit.home or 0, limit.home and partition.count() or 0, 0, 0 end
     end
     local set = limit.set
     local paused = set.pause_until and max(now, rules.paused(set)) or now
@@ -101,22 +103,19 @@ local function wrong_arguments(ARGV, given)
     end
 end
 
-local function elsewhere(ARGV)
-    for i = 4, #ARGV, 3 do
-        local refusal = (i == 4 or ARGV[i] ~= ARGV[i - 3]) and partition.refusal(ARGV[i])
-        if refusal then return refusal end
-    end
+-- The limit of that name; of one that lives elsewhere where that is.
+local function find_limit(name, given)
+    local home = partition.home(name)
+    return home == partition.own() and limit_of(name, given) or {wrong = 'elsewhere', home = home}
 end
 
 local function take(ARGV)
     local given = ARGV[3]
     local wrong = wrong_arguments(ARGV, given)
     if wrong then return refuse('take: %s', wrong) end
-    local refusal = elsewhere(ARGV)
-    if refusal then return refusal end
     peek, open_limit = ARGV[2] == '1', nil
 
-    local name, limit = ARGV[4], limit_of(ARGV[4], given)
+    local name, limit = ARGV[4], find_limit(ARGV[4], given)
     local reply = {item(limit, ARGV[5], ARGV[6])}
     local at = 6
     for i = 7, #ARGV, 3 do
@@ -126,7 +125,7 @@ local function take(ARGV)
         end
         if ARGV[i] ~= name then
             name = ARGV[i]
-            limit = limit_of(name, given)
+            limit = find_limit(name, given)
         end
         reply[at], reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] =
             item(limit, ARGV[i + 1], ARGV[i + 2])
