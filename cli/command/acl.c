@@ -91,6 +91,7 @@ static int run_acl(struct cli *cli, int argc, char **argv)
     snprintf(user, sizeof user, given ? "%s" : "weir-%s", given ? given : argv[0]);
     if (check_user(cli, given ? given : user) < 0)
         return cli->error.status;
+    partition_pattern(prefix, prefix); /* nobody is asked how many there are */
     doc = json_pack("{s:s, s:o}", "user", user, "rights", rights_json(argv, operands, prefix));
     if (cli->json)
         return json_print(cli, doc);

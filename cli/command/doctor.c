@@ -48,7 +48,7 @@ static void print_doctor(const struct doctor *d)
     for (enum doctor_state state = DOCTOR_OK; state <= DOCTOR_WRONG; state++)
         counts[state] = print_checks(d->checks, state);
     warnings = counts[DOCTOR_WARNING];
-    wrong = counts[DOCTOR_WRONG] - d->broken; /* structures: says once more that some were */
+    wrong = counts[DOCTOR_WRONG] - (size_t)d->broken; /* structures: says once more that some were */
     if (wrong)
         output_toned(stdout, TONE_WRONG, "%zu wrong", wrong);
     output("%s", wrong && warnings ? ", " : wrong || warnings ? "" : "nothing is wrong");
@@ -64,7 +64,7 @@ static int verdict(const struct doctor *d)
         return WEIR_EREFUSED;
     if (d->misconfigured)
         return WEIR_ECONFIG;
-    return d->broken ? WEIR_EINPUT : 0;
+    return d->broken > 0 ? WEIR_EINPUT : 0;
 }
 
 static int run_doctor(struct cli *cli, int argc, char **argv)

@@ -7,15 +7,29 @@ void doctor_free(struct doctor *d)
     json_decref(d->checks);
 }
 
-int doctor_run(struct weir *w, int64_t now_us, bool repair, struct doctor *out)
+/* The partition that calls go to. */
+static int look_here(struct weir *w, int64_t now_us, bool repair, struct doctor *d)
 {
     bool usable;
     int status;
 
+    d->only_wrong = w->at > 0;
+    d->looks_at = w->at > 0 ? w : NULL;
+    status = doctor_setup(w, now_us, repair, d, &usable);
+    d->only_wrong = false;
+    d->looks_at = w;
+    return status == 0 && usable ? doctor_structures(w, now_us, repair, d) : status;
+}
+
+int doctor_run(struct weir *w, int64_t now_us, bool repair, struct doctor *out)
+{
+    int status = client_at(w, 0);
+
     *out = (struct doctor){.checks = NULL};
-    status = doctor_setup(w, now_us, repair, out, &usable);
-    if (status == 0 && usable)
-        status = doctor_structures(w, now_us, repair, out);
+    do {
+        if (status == 0)
+            status = look_here(w, now_us, repair, out);
+    } while (client_at_next(w, &status));
     if (status == 0 && out->no_memory)
         status = error_set(&w->error, WEIR_EINTERNAL, "doctor: out of memory; free some and try again");
     return status;

@@ -24,10 +24,13 @@ struct doctor {
     json_t
         *checks; /* [{"name", "state", "text", "do"}]: do: null when there is nothing to do; all are printable
                        ASCII */
+    const struct weir
+        *looks_at;   /* the partition of which findings are, named where there are several; NULL: of Redis */
+    bool only_wrong; /* what is as it should be is not added */
     bool no_memory;
     bool misconfigured; /* Redis or its settings are wrong */
     bool refused;       /* the user lacks rights */
-    bool broken;        /* structures are wrong, and not all were repaired */
+    int broken;         /* partitions whose structures are wrong, and not all were repaired */
 };
 
 /* Looks at everything; repair: repairs what can be repaired, else nothing is written. now_us < 0: Redis's time. A
@@ -41,7 +44,8 @@ void doctor_free(struct doctor *d);
 /* Adds what was looked at; todo "" or NULL: nothing. Control characters and what is not ASCII become '?'. */
 void doctor_add(struct doctor *d, const char *name, enum doctor_state state, const char *todo,
                 const char *fmt, ...) WEIR_PRINTF(5, 6);
-/* Redis itself. *usable: the structures can be looked at. */
+/* Redis itself; for partitions behind the first one the user's rights, and all of it on a cluster, where they may be on another node.
+ * *usable: the structures can be looked at. */
 WEIR_CHECKED int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, bool *usable);
 /* The settings, by what INFO says and min_replicas_to_write, which it does not. Returns whether the structures can
  * be looked at. */

@@ -1,6 +1,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/client/client.h"
 #include "core/decimal.h"
 #include "queue/doctor/doctor.h"
 
@@ -20,11 +21,16 @@ static void make_printable(char *text)
 void doctor_add(struct doctor *d, const char *name, enum doctor_state state, const char *todo,
                 const char *fmt, ...)
 {
-    char text[1024], what[2048];
+    char text[1024] = "", what[2048];
+    size_t len = 0;
     va_list rest;
 
+    if (d->only_wrong && state == DOCTOR_OK)
+        return;
+    if (d->looks_at && client_count(d->looks_at) > 1)
+        len = (size_t)snprintf(text, sizeof text, "partition %d: ", d->looks_at->at);
     va_start(rest, fmt);
-    decimal_vprint(text, sizeof text, fmt, rest);
+    decimal_vprint(text + len, sizeof text - len, fmt, rest);
     va_end(rest);
     snprintf(what, sizeof what, "%s", todo ? todo : "");
     make_printable(text);

@@ -24,7 +24,8 @@
 
 struct setup {
     struct weir *w;
-    struct redis *redis; /* plain */
+    struct redis *redis;      /* plain */
+    char prefix[PREFIX_SIZE]; /* for rules */
     struct doctor *d;
     int64_t now_us;
     bool repair;
@@ -282,11 +283,23 @@ static void add_all_rights(struct setup *s, char rule[ACCESS_RULE_SIZE])
     args_init(&a);
     rights_of(&a, "operator");
     for (size_t i = 0, from = 0; i < a.count; from = a.ends[i++]) {
-        rights_word(a.bytes + from, a.ends[i] - from, s->w->prefix, right);
+        rights_word(a.bytes + from, a.ends[i] - from, s->prefix, right);
         if (right[0] == '+')
             access_add(rule, right);
     }
     args_free(&a);
+}
+
+/* Are there other partitions, which a rule should name too? */
+static bool name_all(struct setup *s)
+{
+    struct error before = s->w->error;
+    int count;
+
+    if (client_learn(s->w, &count) == 0 && count > 1)
+        partition_pattern(s->prefix, s->prefix);
+    s->w->error = before;
+    return strchr(s->prefix, '*') != NULL;
 }
 
 /* Which rights of a role the user lacks; not 0: it may not even ask. */
@@ -302,7 +315,9 @@ static int try_role(struct setup *s, const char *role, struct access *found)
     status = client_call(s->w, &a, &reply, NULL);
     args_free(&a);
     if (status == 0)
-        status = access_reply(reply, s->w->prefix, found, &s->w->error);
+        status = access_reply(reply, s->prefix, found, &s->w->error);
+    if (status == 0 && *found->rule && name_all(s))
+        status = access_reply(reply, s->prefix, found, &s->w->error);
     freeReplyObject(reply);
     return status;
 }
@@ -338,7 +353,8 @@ static void judge_lacks(struct setup *s, int status, struct access *found)
     char *rule = found->rule, right[RIGHTS_WORD_SIZE], todo[RIGHTS_TODO_SIZE];
 
     if (status != 0) {
-        rights_word("RW~*", 4, s->w->prefix, right);
+        name_all(s);
+        rights_word("RW~*", 4, s->prefix, right);
         access_add(rule, right);
         if (!strstr(s->w->error.text, "access one of the keys") &&
             !strstr(s->w->error.text, "No permissions to access a key")) /* Redis 7.2, Valkey */
@@ -454,11 +470,14 @@ static int check_functions(struct setup *s)
 
 static int look_at_redis(struct setup *s, bool *usable)
 {
-    int status = check_reach(s);
+    bool known = s->w->at > 0 && !redis_is_clustered(s->w->redis);
+    int status = known ? 0 : check_reach(s);
 
     if (status != 0)
         return status;
     ask_user(s);
+    if (known)
+        return check_rights(s, usable);
     *usable = check_info(s);
     check_clock(s);
     check_latency(s);
@@ -473,8 +492,7 @@ static int look_at_redis(struct setup *s, bool *usable)
 int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, bool *usable)
 {
     struct setup s = {.w = w, .d = d, .now_us = now_us, .repair = repair, .user = "USER"};
-    json_t *check;
-    size_t i;
+    size_t before = json_array_size(d->checks);
     int status;
 
     *usable = false;
@@ -482,6 +500,7 @@ int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, 
         w->error = w->setup;
         return w->error.status;
     }
+    strcpy(s.prefix, w->prefix);
     s.redis = redis_new_plain(w->redis);
     if (!s.redis)
         return error_set(&w->error, WEIR_EINTERNAL, "doctor: out of memory; free some and try again");
@@ -489,9 +508,8 @@ int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, 
     if (status != 0 && s.error.status == status)
         w->error = s.error;
     redis_free(s.redis);
-    json_array_foreach(d->checks, i, check)
-    {
-        d->misconfigured |= strcmp(answer_text(check, "state"), doctor_states[DOCTOR_WRONG]) == 0;
-    }
+    for (size_t i = before; i < json_array_size(d->checks); i++)
+        d->misconfigured |=
+            strcmp(answer_text(json_array_get(d->checks, i), "state"), doctor_states[DOCTOR_WRONG]) == 0;
     return status;
 }

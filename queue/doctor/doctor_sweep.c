@@ -264,8 +264,13 @@ static int take_page(const json_t *page, void *arg)
 
 static int look_at(struct sweep *s, const char *place)
 {
-    const struct pages pages = {
-        .w = s->w, .script = "doctor", .now_us = s->now_us, .arg = s, .ask = ask_page, .take = take_page};
+    const struct pages pages = {.w = s->w,
+                                .script = "doctor",
+                                .now_us = s->now_us,
+                                .arg = s,
+                                .ask = ask_page,
+                                .take = take_page,
+                                .here = true};
 
     s->place = place;
     return pages_walk(&pages);
@@ -352,7 +357,7 @@ static int run_passes(struct sweep *s)
     do
         status = look_at_all(s);
     while (status == 0 && s->repaired.all > s->repaired_before && ++passes < PASSES_MOST);
-    s->d->broken = s->broken;
+    s->d->broken += s->broken;
     report(s, &s->repaired);
     report(s, &s->found);
     if (status == 0)
