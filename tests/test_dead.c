@@ -652,7 +652,7 @@ static void test_pages_of_large_records_are_short(void **state)
         must(turns_send(&a));
     }
     free(record);
-    walked = walk("list", ANY, NULL);
+    walked = walk("count", ANY, NULL);
     assert_int_equal(walked.looked_at, 9);
     assert_in_range(walked.pages, 5, 10); /* one or two on each */
 }

@@ -63,6 +63,13 @@ static json_t *kept_json(const json_t *kept)
                      json_time(answer_int(kept, "oldest_at")));
 }
 
+/* The bounds hold for each. */
+static void put_partitions(FILE *to, const json_t *doc)
+{
+    if (answer_int(doc, "partitions") > 1)
+        output_to(to, " in each of %d partitions", (int)answer_int(doc, "partitions"));
+}
+
 static void put_jobs(FILE *to, const json_t *doc, int64_t now_us)
 {
     char jobs[32], most[32];
@@ -70,6 +77,7 @@ static void put_jobs(FILE *to, const json_t *doc, int64_t now_us)
     (void)now_us;
     output_to(to, "%s of at most %s", grouped((uint64_t)answer_int(doc, "jobs"), jobs),
               grouped((uint64_t)answer_int(doc, "keep_jobs"), most));
+    put_partitions(to, doc);
 }
 
 static void put_bytes(FILE *to, const json_t *doc, int64_t now_us)
@@ -80,6 +88,7 @@ static void put_bytes(FILE *to, const json_t *doc, int64_t now_us)
     (void)now_us;
     output_to(to, "%s of at most %s", bytes < 0 ? "not counted yet" : sized(bytes, there),
               sized(answer_int(doc, "keep_bytes"), most));
+    put_partitions(to, doc);
 }
 
 static void put_age(FILE *to, const json_t *doc, int64_t now_us)
@@ -101,7 +110,7 @@ static const struct column sheet[] = {
 };
 
 /* forgets, dry_run: only after a change, or instead of it. */
-static int print_kept(struct cli *cli, json_t *doc)
+static int print_kept(struct cli *cli, const json_t *kept, json_t *doc)
 {
     int64_t forgets = answer_int(doc, "forgets");
     bool dry_run = json_is_true(json_object_get(doc, "dry_run"));
@@ -110,6 +119,7 @@ static int print_kept(struct cli *cli, json_t *doc)
 
     if (cli->json)
         return json_print(cli, doc);
+    json_object_set_new(doc, "partitions", json_integer((int)json_array_size(json_object_get(kept, "each"))));
     status = sheet_print(cli, stdout, sheet, doc, clock_wall_us());
     if (forgets > 0)
         output("%s of %s %s\n", grouped((uint64_t)forgets, some),
@@ -148,7 +158,7 @@ static int change(struct cli *cli, struct weir *w, const struct dead_flags *flag
     doc = kept_json(*kept);
     json_object_set_new(doc, "forgets", json_integer(forgets));
     json_object_set_new(doc, "dry_run", json_boolean(flags->dry_run));
-    return print_kept(cli, doc);
+    return print_kept(cli, *kept, doc);
 }
 
 int dead_run_keep(struct cli *cli, struct weir *w, const struct dead_flags *flags)
@@ -161,7 +171,7 @@ int dead_run_keep(struct cli *cli, struct weir *w, const struct dead_flags *flag
         status = ask(cli, w, &wanted, false, &kept);
     if (status == 0)
         status = wanted.most || wanted.age_us || wanted.bytes ? change(cli, w, flags, &wanted, &kept)
-                                                              : print_kept(cli, kept_json(kept));
+                                                              : print_kept(cli, kept, kept_json(kept));
     json_decref(kept);
     return status;
 }

@@ -43,11 +43,55 @@ static int foretell(const struct limits *limits, const struct bulk_type *jobs, s
     return 0;
 }
 
-int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outlooks, size_t *n)
+/* What is foretold, by the limits of one partition after the other. */
+struct reading {
+    struct weir_bulk *bulk;
+    struct outlook *outlooks;
+};
+
+static int foretell_here(struct weir *w, void *arg)
 {
+    const struct reading *r = arg;
+    struct outlook *o = r->outlooks;
     struct limits limits;
     struct bulk_type jobs;
     int status = status_limits(w, -1, &limits);
+
+    for (size_t i = 0; !status && bulk_type(r->bulk, i, &jobs); i++) {
+        if (jobs.count == 0)
+            continue;
+        if (!o->limited)
+            status = foretell(&limits, &jobs, o, &w->error);
+        o++;
+    }
+    limits_free(&limits);
+    return status;
+}
+
+/* The types of which jobs were taken. */
+static size_t read_types(struct weir_bulk *bulk, struct outlook *outlooks)
+{
+    struct bulk_type jobs;
+    size_t n = 0;
+
+    for (size_t i = 0; bulk_type(bulk, i, &jobs); i++) {
+        struct outlook *o = &outlooks[n];
+
+        if (jobs.count == 0)
+            continue;
+        snprintf(o->type, sizeof o->type, "%.*s", (int)jobs.name.len, jobs.name.at);
+        o->count = jobs.count;
+        o->keyless = (struct keyless){.jobs = (int64_t)jobs.keyless, .of = (int64_t)jobs.count};
+        strcpy(o->keyless.path, jobs.by.path);
+        strcpy(o->keyless.limit, jobs.by.limit);
+        n++;
+    }
+    return n;
+}
+
+int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outlooks, size_t *n)
+{
+    struct bulk_type jobs;
     size_t types = 0;
 
     *n = 0;
@@ -55,22 +99,9 @@ int outlook_read(struct weir *w, struct weir_bulk *bulk, struct outlook **outloo
         types++;
     *outlooks = calloc(types + 1, sizeof **outlooks);
     if (!*outlooks)
-        status = error_set(&w->error, WEIR_EINTERNAL, "out of memory");
-    for (size_t i = 0; !status && bulk_type(bulk, i, &jobs); i++) {
-        struct outlook *o = &(*outlooks)[*n];
-
-        if (jobs.count == 0) /* none of its jobs was taken */
-            continue;
-        snprintf(o->type, sizeof o->type, "%.*s", (int)jobs.name.len, jobs.name.at);
-        o->count = jobs.count;
-        o->keyless = (struct keyless){.jobs = (int64_t)jobs.keyless, .of = (int64_t)jobs.count};
-        strcpy(o->keyless.path, jobs.by.path);
-        strcpy(o->keyless.limit, jobs.by.limit);
-        status = foretell(&limits, &jobs, o, &w->error);
-        ++*n;
-    }
-    limits_free(&limits);
-    return status;
+        return error_set(&w->error, WEIR_EINTERNAL, "out of memory");
+    *n = read_types(bulk, *outlooks);
+    return client_look_at_all(w, foretell_here, &(struct reading){bulk, *outlooks});
 }
 
 static int by_count(const void *a, const void *b)

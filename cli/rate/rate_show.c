@@ -362,15 +362,32 @@ static int show(struct cli *cli, const struct limits *limits, const char *name, 
     return status;
 }
 
+/* The limits of the partition that has one of that name, or of the last one. */
+struct found {
+    const char *name;
+    struct limits limits;
+};
+
+static int find_limit(struct weir *w, void *arg)
+{
+    struct found *found = arg;
+
+    limits_free(&found->limits);
+    if (status_limits(w, -1, &found->limits) < 0)
+        return w->error.status;
+    return limits_find(&found->limits, found->name) != NULL;
+}
+
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    struct limits limits = {0};
+    struct found found = {.name = argv[1]};
     int status = limit_name_check("limit", argv[1], &cli->error);
 
     if (status == 0)
-        status = status_limits(w, -1, &limits) < 0 ? cli_failed(cli, w)
-                                                   : show(cli, &limits, argv[1], flags->verbose);
-    limits_free(&limits);
+        status = client_look_at_all(w, find_limit, &found) < 0
+                     ? cli_failed(cli, w)
+                     : show(cli, &found.limits, argv[1], flags->verbose);
+    limits_free(&found.limits);
     return status;
 }
 

@@ -169,13 +169,29 @@ static void begin(struct weir *w, struct args *a, const char *script, const char
     args_add(a, name);
 }
 
-/* Asks one script that changes a batch of that name; *was: what it was. */
-static int ask_change(struct weir *w, const char *script, const char *name, struct args *a,
-                      enum batch_phase *was, json_t **answer)
-{
-    int status = client_ask(w, script, a, answer);
-    const char *word = answer_text(*answer, "was");
+/* A change of a batch: its script, and the arguments behind the name. */
+struct change {
+    const char *script, *name;
+    void (*add)(struct args *a, const void *arg);
+    const void *arg;
+};
 
+/* Asks from the partition where calls go at present on, until one has the batch; *was: what it was. */
+static int ask_change(struct weir *w, const struct change *c, enum batch_phase *was, json_t **answer)
+{
+    const char *word;
+    int status = 0;
+
+    *answer = NULL;
+    do {
+        struct args a;
+
+        json_decref(*answer);
+        begin(w, &a, c->script, c->name);
+        c->add(&a, c->arg);
+        status = client_ask(w, c->script, &a, answer);
+        word = answer_text(*answer, "was");
+    } while (!*word && client_at_next(w, &status));
     if (status)
         return status;
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
@@ -183,7 +199,7 @@ static int ask_change(struct weir *w, const char *script, const char *name, stru
             *was = (enum batch_phase)i;
             return 0;
         }
-    return *word ? unexpected(script, &w->error) : not_found(name, &w->error);
+    return *word ? unexpected(c->script, &w->error) : not_found(c->name, &w->error);
 }
 
 struct running {
@@ -215,20 +231,27 @@ static int count_running(struct weir *w, const char *worker, struct batch *out)
                                       .now_us = -1,
                                       .arg = &running,
                                       .ask = ask_running,
-                                      .take = add_running});
+                                      .take = add_running,
+                                      .here = true});
 }
 
 int batch_read(struct weir *w, const char *name, struct batch *out)
 {
     json_t *answer = NULL, *worker;
-    struct args a;
     size_t i;
     int status;
 
     if (!name_is_valid(name, strlen(name)))
         return bad_name(name, &w->error);
-    begin(w, &a, "batch_show", name);
-    status = client_ask(w, "batch_show", &a, &answer);
+    if (client_at(w, 0) < 0)
+        return w->error.status;
+    do {
+        struct args a;
+
+        json_decref(answer);
+        begin(w, &a, "batch_show", name);
+        status = client_ask(w, "batch_show", &a, &answer);
+    } while (!json_object_get(answer, "batch") && client_at_next(w, &status));
     if (!status && !json_object_get(answer, "batch"))
         status = not_found(name, &w->error);
     if (!status) {
@@ -266,8 +289,13 @@ static int take_list(const json_t *page, void *arg)
 
 int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), void *arg)
 {
-    return pages_walk(&(struct pages){
-        .w = w, .script = "batch_list", .now_us = -1, .arg = &(struct each){take, arg}, .take = take_list});
+    return pages_walk(&(struct pages){.w = w,
+                                      .script = "batch_list",
+                                      .now_us = -1,
+                                      .arg = &(struct each){take, arg},
+                                      .take = take_list,
+                                      .rows = "batches",
+                                      .by = "created"});
 }
 
 /* The lanes that sleep in these queues. */
@@ -285,18 +313,30 @@ static int apply_all(struct weir *w, const json_t *queues)
     return status;
 }
 
+struct halt {
+    const char *verb;
+    bool dry;
+};
+
+static void add_halt(struct args *a, const void *arg)
+{
+    const struct halt *h = arg;
+
+    args_add(a, h->verb);
+    args_add_int(a, h->dry);
+}
+
 static int halt(struct weir *w, const char *name, const char *verb, bool dry, struct batch_change *change)
 {
+    const struct change call = {"batch_halt", name, add_halt, &(struct halt){verb, dry}};
     json_t *answer = NULL;
-    struct args a;
     int status;
 
     if (!name_is_valid(name, strlen(name)))
         return bad_name(name, &w->error);
-    begin(w, &a, "batch_halt", name);
-    args_add(&a, verb);
-    args_add_int(&a, dry);
-    status = ask_change(w, "batch_halt", name, &a, &change->was, &answer);
+    status = client_at(w, 0);
+    if (!status)
+        status = ask_change(w, &call, &change->was, &answer);
     if (!status)
         status = apply_all(w, json_object_get(answer, "asleep"));
     change->left = answer_int(answer, "left");
@@ -307,7 +347,14 @@ static int halt(struct weir *w, const char *name, const char *verb, bool dry, st
 
 int batch_pause(struct weir *w, const char *name, struct batch_change *change)
 {
-    return halt(w, name, "pause", false, change);
+    int status = halt(w, name, "pause", false, change);
+
+    if (status == WEIR_ENOTFOUND)
+        status = error_set(&w->error, status,
+                           "batch %s: there is none yet, and where its first job will be is not known; "
+                           "pause it once it has one",
+                           name);
+    return status;
 }
 
 /* Pages of what is aside, until none is left; *dropped: how many. */
@@ -341,25 +388,31 @@ int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change
     return status;
 }
 
+static void add_resume(struct args *a, const void *arg)
+{
+    (void)arg;
+    args_add_int(a, PAGE);
+    job_add_seed(a);
+}
+
 int batch_resume(struct weir *w, const char *name, struct batch_change *change)
 {
+    const struct change call = {"batch_resume", name, add_resume, NULL};
     int64_t left = INT64_MAX, before;
     enum batch_phase was = BATCH_RUNNING;
     bool first = true;
-    int status = 0;
+    int status;
 
     if (!name_is_valid(name, strlen(name)))
         return bad_name(name, &w->error);
     *change = (struct batch_change){0};
+    if (client_at(w, 0) < 0)
+        return w->error.status;
     do {
         json_t *answer = NULL;
-        struct args a;
 
         before = left;
-        begin(w, &a, "batch_resume", name);
-        args_add_int(&a, PAGE);
-        job_add_seed(&a);
-        status = ask_change(w, "batch_resume", name, &a, &was, &answer);
+        status = ask_change(w, &call, &was, &answer);
         if (first)
             change->was = was;
         first = false;
@@ -370,11 +423,27 @@ int batch_resume(struct weir *w, const char *name, struct batch_change *change)
     return status;
 }
 
+/* Was the batch not found, and is there another partition to ask? A reply that is no document does not say how many there are. */
+static bool is_elsewhere(struct weir *w, int *status)
+{
+    struct error not_found = w->error;
+    int count;
+
+    if (*status != WEIR_ENOTFOUND)
+        return false;
+    *status = client_learn(w, &count);
+    if (client_at_next(w, status))
+        return true;
+    if (*status == 0) {
+        w->error = not_found;
+        *status = not_found.status;
+    }
+    return false;
+}
+
 int batch_seal(struct weir *w, const char *name, const char *queue, const char *type,
                struct batch_sealed *sealed)
 {
-    struct redisReply *reply = NULL;
-    struct args a;
     int status;
 
     if (!name_is_valid(name, strlen(name)))
@@ -382,13 +451,20 @@ int batch_seal(struct weir *w, const char *name, const char *queue, const char *
     if (type && !name_is_valid(type, strlen(type)))
         return error_set(&w->error, WEIR_EINPUT,
                          "type '%.60s' to follow: not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
-    args_init(&a);
-    batch_seal_request(&a, w->prefix, -1, name, false, queue, type);
-    status = client_call(w, &a, &reply, NULL);
-    if (!status)
-        status = batch_seal_reply(reply, name, sealed, &w->error);
-    args_free(&a);
-    freeReplyObject(reply);
+    status = client_at(w, 0);
+    do {
+        struct redisReply *reply = NULL;
+        struct args a;
+
+        args_init(&a);
+        batch_seal_request(&a, w->prefix, -1, name, false, queue, type);
+        if (!status)
+            status = client_call(w, &a, &reply, NULL);
+        if (!status)
+            status = batch_seal_reply(reply, name, sealed, &w->error);
+        args_free(&a);
+        freeReplyObject(reply);
+    } while (is_elsewhere(w, &status));
     return status;
 }
 

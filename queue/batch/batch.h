@@ -67,7 +67,7 @@ struct batch_change {
     int64_t aside;        /* of them; resume: that have returned, cancel: that were dropped */
 };
 /* dry: only asks. Nothing is changed of one that was BATCH_CANCELLED or BATCH_ENDED. */
-/* One that is not there is begun. */
+/* One that is not there is begun; WEIR_ENOTFOUND where there are several partitions. */
 WEIR_CHECKED int batch_pause(struct weir *w, const char *name, struct batch_change *change);
 WEIR_CHECKED int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change *change);
 /* Broken off, it is to be called again. left is not filled. */

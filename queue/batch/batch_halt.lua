@@ -1,13 +1,14 @@
--- batch_halt: pauses a batch: claims set its jobs aside as they meet them, and one that is not there is begun without jobs; or cancels
--- it: claims drop them, it takes no more, and nothing follows it. What runs is left to end.
+-- batch_halt: pauses a batch: claims set its jobs aside as they meet them, and one that is not there is begun without jobs, unless there
+-- are other partitions, where it may be; or cancels it: claims drop them, it takes no more, and nothing follows it. What runs is left to
+-- end.
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
 -- role: operator
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,
 --        "aside": those of them that are, "asleep": [queue with sleeping lanes, ...], for rate_apply}; no "was" when there is no such
---        batch to cancel
--- uses: arrival batch check ends leases
+--        batch here
+-- uses: arrival batch check ends leases partition
 
 local function state(name, b)
     if b.cancelled then return 'cancelled' end
@@ -29,7 +30,7 @@ local function batch_halt(ARGV)
     local wrong = batch.wrong(name) or arrival.wrong_batch(name)
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
-    if not b and verb == 'cancel' then return answer{} end
+    if not b and (verb == 'cancel' or partition.count() > 1) then return answer{} end
     if not b and dry == '0' then arrival.join(name, {}, 0, 0) end
     b = b or {left = 0}
     local was, asleep = state(name, b), {}

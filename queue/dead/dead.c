@@ -60,22 +60,67 @@ int dead_walk(const struct dead_walk *walk)
                                       .now_us = walk->now_us,
                                       .arg = (void *)walk,
                                       .ask = ask_page,
-                                      .take = take_page});
+                                      .take = take_page,
+                                      .rows = strcmp(walk->verb, "list") == 0 ? "found" : NULL,
+                                      .by = "since"});
 }
 
 /* ---- What is kept of them */
 
-int dead_keep(struct weir *w, int64_t now_us, const struct dead_bounds *wanted, bool write, json_t **kept)
+/* One call of dead_keep, at each partition. */
+struct keeping {
+    int64_t now_us;
+    const struct dead_bounds *wanted;
+    bool write;
+    json_t *each; /* their answers */
+};
+
+static int keep_here(struct weir *w, void *arg)
 {
+    const struct keeping *k = arg;
+    json_t *kept;
     struct args a;
+    int status;
 
     args_init(&a);
-    script_begin(&a, "dead_keep", w->prefix, now_us);
-    add_number(&a, wanted->most);
-    add_number(&a, wanted->age_us);
-    add_number(&a, wanted->bytes);
-    args_add_int(&a, write);
-    return client_ask(w, "dead_keep", &a, kept);
+    script_begin(&a, "dead_keep", w->prefix, k->now_us);
+    add_number(&a, k->wanted->most);
+    add_number(&a, k->wanted->age_us);
+    add_number(&a, k->wanted->bytes);
+    args_add_int(&a, k->write);
+    status = client_ask(w, "dead_keep", &a, &kept);
+    if (status == 0 && json_array_append(k->each, kept) < 0)
+        status = error_set(&w->error, WEIR_EINTERNAL, "dead keep: out of memory; free some and try again");
+    json_decref(kept);
+    return status;
+}
+
+/* Adds what one partition has to what those before it have. */
+static void add_kept(json_t *all, const json_t *kept)
+{
+    static const char *const sums[] = {"jobs", "beyond"};
+    int64_t bytes = answer_int_or(all, "bytes", -1), more = answer_int_or(kept, "bytes", -1);
+    int64_t oldest = answer_int(all, "oldest_at"), other = answer_int(kept, "oldest_at");
+
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        json_object_set_new(all, sums[i], json_integer(answer_int(all, sums[i]) + answer_int(kept, sums[i])));
+    json_object_set_new(all, "bytes", json_integer(bytes < 0 || more < 0 ? -1 : bytes + more));
+    if (other > 0 && (oldest <= 0 || other < oldest))
+        json_object_set_new(all, "oldest_at", json_integer(other));
+}
+
+int dead_keep(struct weir *w, int64_t now_us, const struct dead_bounds *wanted, bool write, json_t **kept)
+{
+    struct keeping k = {.now_us = now_us, .wanted = wanted, .write = write, .each = json_array()};
+    int status = write ? client_change_all(w, keep_here, &k) : client_look_at_all(w, keep_here, &k);
+
+    *kept = status == 0 ? json_deep_copy(json_array_get(k.each, 0)) : NULL;
+    for (size_t i = 1; status == 0 && i < json_array_size(k.each); i++)
+        add_kept(*kept, json_array_get(k.each, i));
+    if (status == 0)
+        json_object_set(*kept, "each", k.each);
+    json_decref(k.each);
+    return status;
 }
 
 /* The oldest, until they have more than so many bytes. */
@@ -95,13 +140,14 @@ static int take_sizes(const json_t *page, void *arg)
 
 static int count_oldest(struct weir *w, int64_t now_us, struct oldest *oldest)
 {
-    int status = pages_walk(
-        &(struct pages){.w = w, .script = "dead_sizes", .now_us = now_us, .arg = oldest, .take = take_sizes});
+    int status = pages_walk(&(struct pages){
+        .w = w, .script = "dead_sizes", .now_us = now_us, .arg = oldest, .take = take_sizes, .here = true});
 
     return status < 0 ? status : 0;
 }
 
-int dead_count_beyond(struct weir *w, int64_t now_us, const json_t *kept, int64_t *jobs)
+/* Of the partition that calls go to. */
+static int count_beyond(struct weir *w, int64_t now_us, const json_t *kept, int64_t *jobs)
 {
     int64_t bytes = answer_int_or(kept, "bytes", -1), beyond = answer_int(kept, "beyond");
     struct oldest all = {.left = INT64_MAX}, over = {0};
@@ -114,6 +160,20 @@ int dead_count_beyond(struct weir *w, int64_t now_us, const json_t *kept, int64_
     over.left = bytes - answer_int(kept, "keep_bytes");
     if (status == 0)
         status = count_oldest(w, now_us, &over);
-    *jobs = over.jobs > beyond ? over.jobs : beyond;
+    *jobs += over.jobs > beyond ? over.jobs : beyond;
+    return status;
+}
+
+int dead_count_beyond(struct weir *w, int64_t now_us, const json_t *kept, int64_t *jobs)
+{
+    const json_t *each = json_object_get(kept, "each");
+    int status = 0;
+
+    *jobs = 0;
+    for (size_t p = 0; status == 0 && p < json_array_size(each); p++) {
+        status = client_at(w, (int)p);
+        if (status == 0)
+            status = count_beyond(w, now_us, json_array_get(each, p), jobs);
+    }
     return status;
 }

@@ -40,8 +40,8 @@ struct dead_bounds {
     int64_t most, age_us, bytes;
 };
 
-/* Reads the bounds and what there is, as dead_keep.lua answers it; wanted: those that are not 0 instead of the
- * present ones, which write replaces. Fills w->error on failure. */
+/* Reads the bounds and what there is, as dead_keep.lua answers it, and in "each" the answer of each partition: the bounds hold for each.
+ * wanted: those that are not 0 instead of the present ones, which write replaces. Fills w->error on failure. */
 WEIR_CHECKED int dead_keep(struct weir *w, int64_t now_us, const struct dead_bounds *wanted, bool write,
                            json_t **kept);
 /* How many of the oldest are beyond these bounds, by bytes as well: goes through as many of them. */

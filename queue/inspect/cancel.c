@@ -11,8 +11,9 @@ struct attempt {
     struct weir *w;
     int64_t now_us;
     const char *id;
-    json_t *job; /* as the last look found it */
-    bool marked; /* by this call */
+    json_t *job;   /* as the last look found it */
+    bool marked;   /* by this call */
+    int marked_at; /* that partition */
     const char *result;
     bool over; /* that is what was done */
 };
@@ -48,6 +49,10 @@ static int mark(struct attempt *at, bool marked)
     struct args a;
     bool ignored;
 
+    if (marked)
+        at->marked_at = at->w->at;
+    else if (client_at(at->w, at->marked_at) < 0)
+        return at->w->error.status;
     begin_call(at, &a, marked ? "mark" : "unmark");
     at->marked = marked;
     return end_call(at, &a, &ignored);
@@ -121,10 +126,26 @@ static int cancel_found(struct attempt *at)
     return wait_for_claim(at);
 }
 
+/* Where it holds the lock, the lock is free then. */
+static int unlock(struct attempt *at, const char *lock)
+{
+    int status = client_at(at->w, 0);
+
+    if (status < 0)
+        return status;
+    do {
+        struct args a;
+
+        begin_call(at, &a, "unlock");
+        args_add(&a, lock);
+        status = end_call(at, &a, &at->over);
+    } while (!at->over && client_at_next(at->w, &status));
+    return status;
+}
+
 /* No look has found it. */
 static int cancel_missing(struct attempt *at, const char *lock)
 {
-    struct args a;
     int status;
 
     if (at->marked)
@@ -133,9 +154,7 @@ static int cancel_missing(struct attempt *at, const char *lock)
         return at->w->error.status;
     at->result = "unlocked";
     at->job = json_pack("{s:s}", "id", at->id);
-    begin_call(at, &a, "unlock");
-    args_add(&a, lock);
-    status = end_call(at, &a, &at->over);
+    status = unlock(at, lock);
     if (status == 0 && !at->over)
         status = error_set(&at->w->error, WEIR_ENOTFOUND,
                            "job %s: no such job here, and it does not hold the unique key %.130s; check both",

@@ -9,6 +9,7 @@
 
 #define PAGE_MOST 1000 /* entries; fewer where they are large */
 #define LOOKS 2
+#define FOUND 1 /* ends a walk */
 
 struct search {
     const char *id;
@@ -127,7 +128,7 @@ static int take_page(const json_t *page, void *arg)
     s->job = json_incref(json_object_get(page, "job"));
     if (s->job)
         json_object_set(s->job, "now", json_object_get(page, "now"));
-    return 0;
+    return s->job ? FOUND : 0;
 }
 
 int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
@@ -144,6 +145,7 @@ int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
             "job '%.60s': not a valid id; weir enqueue prints one, 1 to 128 of A-Z a-z 0-9 _ . -", id);
     for (int look = 0; look < LOOKS && status == 0 && !s.job; look++)
         status = pages_walk(&pages);
+    status = status == FOUND ? 0 : status;
     if (status == 0 && !s.job)
         status = error_set(&w->error, WEIR_ENOTFOUND,
                            "job %s: no such job here: it is done, or was never enqueued; check the id, "

@@ -8,8 +8,8 @@
 #include "core/client/answer.h"
 #include "queue/job/job.h"
 
-/* now_us < 0: Redis's time. WEIR_ENOTFOUND: it is in no place. Fills w->error on failure. *job is the
- * caller's, NULL after a failure: what find_job.lua says of it, with "now", "id", "max_attempts", "timeout" (us),
+/* now_us < 0: Redis's time. WEIR_ENOTFOUND: it is in no place. Fills w->error on failure. Calls go to the partition where it is then.
+ * *job is the caller's, NULL after a failure: what find_job.lua says of it, with "now", "id", "max_attempts", "timeout" (us),
  * "unreadable": why a worker cannot read it, and "waits_for": a pause or a worker (cli/waits.h). Type and key are those of its body where its place says none. */
 WEIR_CHECKED int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job);
 /* Its body, as it was enqueued; the document's. */

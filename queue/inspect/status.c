@@ -388,11 +388,12 @@ static int take_page(const json_t *page, void *arg)
     return rc < 0 ? WEIR_EINTERNAL : 0;
 }
 
-/* All pages as one document; NULL after a failure, which is in w->error. */
+/* All pages of the partition that calls go to, as one document; NULL after a failure, which is in w->error. */
 static json_t *ask(struct weir *w, int64_t now_us)
 {
     json_t *root = json_pack("{s:{}}", "seen");
-    const struct pages pages = {.w = w, .script = "status", .now_us = now_us, .arg = root, .take = take_page};
+    const struct pages pages = {
+        .w = w, .script = "status", .now_us = now_us, .arg = root, .take = take_page, .here = true};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         json_object_set_new(root, lists[i], json_object());
@@ -417,17 +418,154 @@ static int read_all(struct weir *w, int64_t now_us, struct status *status, struc
     return rc;
 }
 
-int status_read(struct weir *w, struct status *status)
+/* Of the partition that calls go to. */
+static int read_here(struct weir *w, struct status *status)
 {
     struct limits limits = {0};
-    int rc;
+    int rc = read_all(w, -1, status, &limits);
 
-    *status = (struct status){0};
-    rc = read_all(w, -1, status, &limits);
     for (size_t i = 0; rc == 0 && i < status->type_count; i++)
         rc = foretell(&status->types[i], &limits, &w->error);
     limits_free(&limits);
     return rc;
+}
+
+/* ---- Partitions */
+
+/* Rows of one kind, in order. */
+struct rows {
+    void *at;
+    size_t count, size;
+    int (*order)(const void *a, const void *b);
+    void (*add)(void *row, void *other); /* what another partition has of the same; takes what it holds */
+};
+
+/* Merges more into rows, both in order. false: out of memory. */
+static bool merge_rows(struct rows *rows, void *more, size_t count)
+{
+    char *merged = calloc(rows->count + count + 1, rows->size), *to = merged, *a = rows->at, *b = more;
+    const char *a_end = a + rows->count * rows->size, *b_end = b + count * rows->size;
+
+    for (; merged && (a < a_end || b < b_end); to += rows->size) {
+        int order = a == a_end ? 1 : b == b_end ? -1 : rows->order(a, b);
+
+        memcpy(to, order <= 0 ? a : b, rows->size);
+        if (order == 0)
+            rows->add(to, b);
+        a += order <= 0 ? rows->size : 0;
+        b += order >= 0 ? rows->size : 0;
+    }
+    if (!merged)
+        return false;
+    free(rows->at);
+    rows->at = merged;
+    rows->count = (size_t)(to - merged) / rows->size;
+    return true;
+}
+
+int64_t paused_earlier(int64_t a_us, int64_t b_us)
+{
+    if (a_us <= 0 || b_us <= 0)
+        return a_us > 0 || (a_us < 0 && b_us == 0) ? a_us : b_us;
+    return a_us < b_us ? a_us : b_us;
+}
+
+static void add_queue(void *row, void *other)
+{
+    struct queue_status *q = row;
+    const struct queue_status *more = other;
+
+    q->waiting += more->waiting;
+    q->paused_us = paused_earlier(q->paused_us, more->paused_us);
+}
+
+/* It has its limits where it lives; elsewhere strays of it may wait. */
+static void add_type(void *row, void *other)
+{
+    struct type_status *t = row, *more = other;
+    const struct type_status strays = more->limited && !t->limited ? *t : *more;
+
+    if (more->limited && !t->limited)
+        *t = *more;
+    t->waiting += strays.waiting;
+    t->parked += strays.parked;
+    t->held += strays.held;
+    t->aside += strays.aside;
+    t->running += strays.running;
+    t->scheduled += strays.scheduled;
+    t->done += strays.done;
+    t->retried += strays.retried;
+    t->dead += strays.dead;
+    t->cancelled += strays.cancelled;
+    t->rate_now += strays.rate_now;
+    t->own_costs |= strays.own_costs;
+    t->served |= strays.served;
+    t->in_pause |= strays.in_pause;
+    json_decref(strays.waits_for);
+}
+
+/* A worker is registered in each partition, as another one. */
+static int by_process(const void *a, const void *b)
+{
+    const struct worker_status *x = a, *y = b;
+    int order = strcmp(x->host, y->host);
+
+    return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static void add_process(void *row, void *other)
+{
+    struct worker_status *worker = row;
+    const struct worker_status *more = other;
+
+    worker->running += more->running;
+    worker->seen_us = more->seen_us > worker->seen_us ? more->seen_us : worker->seen_us;
+}
+
+static bool merge_all(struct status *all, struct status *more)
+{
+    struct rows queues = {all->queues, all->queue_count, sizeof *all->queues, by_name, add_queue};
+    struct rows types = {all->types, all->type_count, sizeof *all->types, by_name, add_type};
+    struct rows workers = {all->workers, all->worker_count, sizeof *all->workers, by_process, add_process};
+    bool merged;
+
+    qsort(all->workers, all->worker_count, sizeof *all->workers, by_process);
+    qsort(more->workers, more->worker_count, sizeof *more->workers, by_process);
+    merged = merge_rows(&queues, more->queues, more->queue_count) &&
+             merge_rows(&workers, more->workers, more->worker_count) &&
+             merge_rows(&types, more->types, more->type_count);
+    if (merged)
+        more->type_count = 0; /* what they hold is in the others now */
+    *all = (struct status){
+        .now_us = more->now_us,
+        .dead = all->dead + more->dead,
+        .later = all->later + more->later,
+        .dead_bytes = all->dead_bytes < 0 || more->dead_bytes < 0 ? -1 : all->dead_bytes + more->dead_bytes,
+        .queues = queues.at,
+        .types = types.at,
+        .workers = workers.at,
+        .queue_count = queues.count,
+        .type_count = types.count,
+        .worker_count = workers.count};
+    qsort(all->workers, all->worker_count, sizeof *all->workers, by_name);
+    return merged;
+}
+
+static int read_and_merge(struct weir *w, void *arg)
+{
+    struct status *all = arg, more = {0};
+    int rc = read_here(w, w->at == 0 ? all : &more);
+
+    if (rc == 0 && w->at > 0 && !merge_all(all, &more))
+        rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
+    status_free(&more);
+    return rc;
+}
+
+int status_read(struct weir *w, struct status *status)
+{
+    *status = (struct status){0};
+    return client_look_at_all(w, read_and_merge, status);
 }
 
 int status_limits(struct weir *w, int64_t now_us, struct limits *limits)

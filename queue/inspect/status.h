@@ -47,12 +47,14 @@ struct status {
     size_t queue_count, type_count, worker_count;
 };
 
-/* Asks Redis. status_free frees what *status holds, also after a failure. Sorted by name. */
+/* Asks Redis, all partitions. A process that works on several of them is one worker. status_free frees what *status holds, also after a failure. Sorted by name. */
 WEIR_CHECKED int status_read(struct weir *w, struct status *status);
 void status_free(struct status *status);
-/* All limits with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
+/* All limits of the partition that calls go to, with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
  * now_us < 0: Redis's time. Freed with limits_free, also after a failure. */
 WEIR_CHECKED int status_limits(struct weir *w, int64_t now_us, struct limits *limits);
+/* Of two times since when a queue is paused, as queue_status has them: the earlier one, known ones before others. */
+int64_t paused_earlier(int64_t a_us, int64_t b_us);
 /* The row of a type, or NULL. */
 const struct type_status *status_type(const struct status *status, const char *name);
 

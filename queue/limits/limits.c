@@ -128,6 +128,7 @@ static int by_name(const void *a, const void *b)
 
 /* The pages of an answer. */
 struct walk {
+    const struct weir *w;
     const char *name;
     struct limits *out;
     json_t *held; /* names of types */
@@ -158,7 +159,7 @@ static int take_types(struct walk *walk, const json_t *rows)
         return no_memory(walk->e);
     out->types = at;
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        at[out->type_count] = (struct limit_type){0};
+        at[out->type_count] = (struct limit_type){.partition = walk->w->at};
         if (read_type(json_array_get(rows, i), &at[out->type_count++], walk->e) < 0)
             return walk->e->status;
     }
@@ -187,7 +188,21 @@ static int take_page(const json_t *page, void *arg)
     return take_types(walk, json_object_get(page, "types"));
 }
 
-/* A scan may find a row twice. */
+/* Makes one of two rows of a type. A scan may find a row twice; strays of it may stand in a partition where it does not live and has no
+ * limits. */
+static void join_twins(struct limit_type *kept, struct limit_type *twin)
+{
+    struct limit_type both = twin->limit_count > kept->limit_count ? *twin : *kept;
+
+    free(both.limits == kept->limits ? twin->limits : kept->limits);
+    if (twin->partition != kept->partition) {
+        both.waiting = kept->waiting + twin->waiting;
+        both.parked = kept->parked + twin->parked;
+    }
+    both.partition = kept->partition;
+    *kept = both;
+}
+
 static void forget_twins(struct limits *limits)
 {
     size_t kept = 0;
@@ -201,7 +216,7 @@ static void forget_twins(struct limits *limits)
     kept = 0;
     for (size_t i = 0; i < limits->type_count; i++)
         if (kept > 0 && strcmp(limits->types[kept - 1].name, limits->types[i].name) == 0)
-            free(limits->types[i].limits);
+            join_twins(&limits->types[kept - 1], &limits->types[i]);
         else
             limits->types[kept++] = limits->types[i];
     limits->type_count = kept;
@@ -254,11 +269,16 @@ static int put_in_order(struct limits *limits, const json_t *held, struct error 
     return limits_note_holds(limits, e);
 }
 
-int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)
+static int ask(struct weir *w, int64_t now_us, const char *name, bool here, struct limits *out)
 {
-    struct walk walk = {.name = name, .out = out, .held = json_array(), .e = &w->error};
-    const struct pages pages = {
-        .w = w, .script = "rate_list", .now_us = now_us, .arg = &walk, .ask = ask_page, .take = take_page};
+    struct walk walk = {.w = w, .name = name, .out = out, .held = json_array(), .e = &w->error};
+    const struct pages pages = {.w = w,
+                                .script = "rate_list",
+                                .now_us = now_us,
+                                .arg = &walk,
+                                .ask = ask_page,
+                                .take = take_page,
+                                .here = here};
     int status;
 
     *out = (struct limits){0};
@@ -269,6 +289,11 @@ int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *
     return status;
 }
 
+int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)
+{
+    return ask(w, now_us, name, true, out);
+}
+
 int limits_read(struct weir *w, const char *name, struct limits *out)
 {
     int status;
@@ -276,7 +301,7 @@ int limits_read(struct weir *w, const char *name, struct limits *out)
     *out = (struct limits){0};
     if (name && limit_name_check("limit", name, &w->error) < 0)
         return w->error.status;
-    status = limits_ask(w, -1, name ? name : "", out);
+    status = ask(w, -1, name ? name : "", false, out);
     if (status == 0 && name && out->count == 0)
         status =
             error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);

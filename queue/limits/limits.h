@@ -42,6 +42,7 @@ struct limit_type {
     bool held;                       /* no worker that looked has a handler for it */
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
     size_t limit_count;
+    int partition; /* where that stands; of some that has strays elsewhere, the first */
 
     bool own_costs; /* as in struct type_status; of limits_ask, what claims noted */
     struct keyless keyless;

@@ -473,16 +473,58 @@ int weir_rate_resume(struct weir *w, const char *limit)
 
 /* ---- The log */
 
-int rate_log_read(struct weir *w, json_t **changes)
+static double time_of(const char *text)
 {
-    json_t *answer;
+    json_t *change = text ? json_loads(text, 0, NULL) : NULL;
+    double at = json_number_value(json_object_get(change, "at"));
+
+    json_decref(change);
+    return at;
+}
+
+/* Two lists, the newest first. The caller's; NULL: out of memory. */
+static json_t *merge(const json_t *a, const json_t *b)
+{
+    json_t *all = json_array();
+    size_t i = 0, k = 0;
+
+    while (i < json_array_size(a) || k < json_array_size(b)) {
+        json_t *x = json_array_get(a, i), *y = json_array_get(b, k);
+        bool first = x && (!y || time_of(json_string_value(x)) >= time_of(json_string_value(y)));
+
+        json_array_append(all, first ? x : y);
+        i += first;
+        k += !first;
+    }
+    return all;
+}
+
+static int read_log(struct weir *w, void *arg)
+{
+    json_t *answer, **changes = arg, *before = *changes;
     struct args a;
     int status;
 
     args_init(&a);
     script_begin(&a, "rate_log", w->prefix, -1);
     status = client_ask(w, "rate_log", &a, &answer);
-    *changes = json_incref(json_object_get(answer, "changes"));
+    *changes = NULL;
+    if (status == 0 && !(*changes = merge(before, json_object_get(answer, "changes"))))
+        status = no_memory(w);
+    json_decref(before);
     json_decref(answer);
+    return status;
+}
+
+int rate_log_read(struct weir *w, json_t **changes)
+{
+    int status;
+
+    *changes = NULL;
+    status = client_look_at_all(w, read_log, changes);
+    if (status != 0) {
+        json_decref(*changes);
+        *changes = NULL;
+    }
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "core/client/pages.h"
 #include "core/script/script.h"
+#include "queue/inspect/status.h"
 #include "queue/job/job.h"
 
 #define PAGE_MOST 500   /* jobs of a page: each costs some commands when it ends */
@@ -32,24 +33,43 @@ static void begin(struct weir *w, struct args *a, const char *script)
 
 /* ---- Pausing */
 
+struct pausing {
+    const char *queue, *verb;
+    int64_t since_us; /* of the partitions where it was paused, the earliest */
+    bool known, missing;
+};
+
+static int pause_here(struct weir *w, void *arg)
+{
+    struct pausing *pausing = arg;
+    json_t *before;
+    struct args a;
+    int status;
+
+    begin(w, &a, "queue_pause");
+    args_add(&a, pausing->queue);
+    args_add(&a, pausing->verb);
+    status = client_ask(w, "queue_pause", &a, &before);
+    pausing->since_us = paused_earlier(pausing->since_us, answer_int(before, "paused_since"));
+    pausing->known |= json_is_true(json_object_get(before, "known"));
+    pausing->missing &= json_object_get(before, "missing") != NULL;
+    json_decref(before);
+    return status;
+}
+
 int queue_pause(struct weir *w, const char *queue, bool pause, json_t **before)
 {
-    struct args a;
+    struct pausing pausing = {.queue = queue, .verb = pause ? "pause" : "resume", .missing = true};
     int status = check_name(w, "queue", queue);
 
     *before = NULL;
-    if (status != 0)
-        return status;
-    begin(w, &a, "queue_pause");
-    args_add(&a, queue);
-    args_add(&a, pause ? "pause" : "resume");
-    status = client_ask(w, "queue_pause", &a, before);
-    if (status == 0 && json_object_get(*before, "missing"))
+    if (status == 0)
+        status = client_change_all(w, pause_here, &pausing);
+    if (status == 0 && pausing.missing)
         status = no_queue(w, queue);
-    if (status != 0) {
-        json_decref(*before);
-        *before = NULL;
-    }
+    if (status == 0)
+        *before =
+            json_pack("{s:I, s:b}", "paused_since", (json_int_t)pausing.since_us, "known", pausing.known);
     return status;
 }
 
@@ -61,6 +81,7 @@ struct walk {
     const char *queue, *type; /* type: "" all */
     int64_t most;             /* jobs to remove; < 0: count */
     struct queue_jobs *jobs;
+    bool here, known; /* here: of one partition; known: there is such a queue */
 };
 
 #define ENOUGH 1 /* take_page: as many as wanted */
@@ -87,8 +108,7 @@ static int take_page(const json_t *page, void *arg)
 {
     struct walk *walk = arg;
 
-    if (json_object_get(page, "missing"))
-        return no_queue(walk->w, walk->queue);
+    walk->known |= !json_object_get(page, "missing");
     walk->jobs->waiting += answer_int(page, "waiting");
     walk->jobs->parked += answer_int(page, "parked");
     walk->jobs->marked += answer_int(page, "marked");
@@ -103,7 +123,8 @@ static int walk_queue(struct walk *walk, const char *queue)
                                 .now_us = walk->now_us,
                                 .arg = walk,
                                 .ask = ask_page,
-                                .take = take_page};
+                                .take = take_page,
+                                .here = walk->here};
 
     walk->queue = queue;
     return rest(walk) > 0 ? pages_walk(&pages) : ENOUGH;
@@ -122,9 +143,10 @@ static int walk_all(struct walk *walk)
     snprintf(alone, sizeof alone, "%s!", queue);
     if (status == 0)
         status = walk_queue(walk, queue);
+    if (status == 0 && !walk->known)
+        status = no_queue(walk->w, queue);
     if (status == 0)
         status = walk_queue(walk, alone);
-    walk->queue = queue;
     return status == ENOUGH ? 0 : status;
 }
 
@@ -147,7 +169,14 @@ int queue_purge(struct weir *w, int64_t now_us, const char *queue, const char *t
 static int count_parked(struct weir *w, json_t *row)
 {
     struct queue_jobs jobs;
-    int status = queue_count(w, -1, answer_text(row, "name"), NULL, &jobs);
+    struct walk walk = {.w = w,
+                        .now_us = -1,
+                        .queue = answer_text(row, "name"),
+                        .type = "",
+                        .most = -1,
+                        .jobs = &jobs,
+                        .here = true};
+    int status = walk_all(&walk);
 
     json_object_set_new(row, "parked", json_integer(jobs.parked));
     return status;
@@ -282,7 +311,7 @@ static int list_queues(struct weir *w, json_t **rows)
 {
     struct listing all = {json_object(), json_object()};
     const struct pages pages = {
-        .w = w, .script = "queue_list", .now_us = -1, .arg = &all, .take = take_names};
+        .w = w, .script = "queue_list", .now_us = -1, .arg = &all, .take = take_names, .here = true};
     int status;
 
     w->error.status = 0;
@@ -295,13 +324,76 @@ static int list_queues(struct weir *w, json_t **rows)
     return status;
 }
 
-int queues_read(struct weir *w, json_t **rows)
+/* Of the partition that calls go to. */
+static int read_here(struct weir *w, json_t **rows)
 {
     size_t done = 0;
     int status = list_queues(w, rows);
 
     while (status == 0 && done < json_array_size(*rows))
         status = count_page(w, *rows, &done);
+    return status;
+}
+
+/* What another partition has of a queue. A worker that serves it does so in each, and is one. */
+static void add_counts(json_t *row, const json_t *more)
+{
+    static const char *const sums[] = {"waiting", "parked"};
+    int64_t workers = answer_int(row, "worker_count"), others = answer_int(more, "worker_count");
+    int64_t since_us = paused_earlier(answer_int(row, "paused_since"), answer_int(more, "paused_since"));
+
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        json_object_set_new(row, sums[i], json_integer(answer_int(row, sums[i]) + answer_int(more, sums[i])));
+    json_object_set_new(row, "worker_count", json_integer(workers > others ? workers : others));
+    json_object_set_new(row, "paused_since", json_integer(since_us));
+}
+
+static const char *name_of(const json_t *rows, size_t i)
+{
+    return answer_text(json_array_get(rows, i), "name");
+}
+
+/* Rows of two partitions, both by name. */
+static json_t *merge(const json_t *a, const json_t *b)
+{
+    json_t *merged = json_array();
+    size_t i = 0, k = 0;
+
+    while (i < json_array_size(a) || k < json_array_size(b)) {
+        int order = i == json_array_size(a)   ? 1
+                    : k == json_array_size(b) ? -1
+                                              : strcmp(name_of(a, i), name_of(b, k));
+        json_t *row = order <= 0 ? json_array_get(a, i++) : json_array_get(b, k);
+
+        if (order == 0)
+            add_counts(row, json_array_get(b, k));
+        k += order >= 0;
+        json_array_append(merged, row);
+    }
+    return merged;
+}
+
+static int read_and_merge(struct weir *w, void *arg)
+{
+    json_t **all = arg, *before = *all, *rows;
+    int status = read_here(w, &rows);
+
+    if (status == 0 && before) {
+        *all = merge(before, rows);
+        json_decref(before);
+    } else if (status == 0) {
+        *all = json_incref(rows);
+    }
+    json_decref(rows);
+    return status;
+}
+
+int queues_read(struct weir *w, json_t **rows)
+{
+    int status;
+
+    *rows = NULL;
+    status = client_look_at_all(w, read_and_merge, rows);
     if (status != 0) {
         json_decref(*rows);
         *rows = NULL;

@@ -307,16 +307,39 @@ static int ask_known(struct weir *w, const char *script, struct args *a, bool *k
     json_t *answer;
     int status = client_ask(w, script, a, &answer);
 
-    *known = json_is_true(json_object_get(answer, "known"));
+    *known |= json_is_true(json_object_get(answer, "known"));
     json_decref(answer);
     return status;
+}
+
+struct removal {
+    const char *name;
+    int kept_at; /* that partition keeps it; -1: none */
+    bool known;  /* it was there */
+};
+
+static int remove_here(struct weir *w, void *arg)
+{
+    struct removal *removal = arg;
+    struct args a;
+
+    if (w->at == removal->kept_at)
+        return 0;
+    args_init(&a);
+    script_begin(&a, "schedule_remove", w->prefix, -1);
+    args_add(&a, removal->name);
+    return ask_known(w, "schedule_remove", &a, &removal->known);
 }
 
 int schedule_put(struct weir *w, const char *name, const struct schedule *s, const char *text,
                  int64_t next_us, bool keep, bool *known)
 {
+    struct removal removal = {.name = name};
     struct args a;
+    int status = client_at_home(w, s->view.type.at, s->view.type.len);
 
+    if (status < 0)
+        return status;
     args_init(&a);
     script_begin(&a, "schedule_add", w->prefix, -1);
     args_add(&a, name);
@@ -328,22 +351,23 @@ int schedule_put(struct weir *w, const char *name, const struct schedule *s, con
         args_add_int(&a, s->view.cost);
     else
         args_add(&a, "");
-    return ask_known(w, "schedule_add", &a, known);
+    status = ask_known(w, "schedule_add", &a, &removal.known);
+    removal.kept_at = w->at;
+    if (status == 0 && client_count(w) > 1) /* where its jobs were of another type before */
+        status = client_change_all(w, remove_here, &removal);
+    *known = removal.known;
+    return status;
 }
 
 int schedule_take_out(struct weir *w, const char *name)
 {
-    struct args a;
-    bool known;
+    struct removal removal = {.name = name, .kept_at = -1};
     int status;
 
     if (!name_is_valid(name, strlen(name)))
         return no_schedule(name, &w->error);
-    args_init(&a);
-    script_begin(&a, "schedule_remove", w->prefix, -1);
-    args_add(&a, name);
-    status = ask_known(w, "schedule_remove", &a, &known);
-    return status == 0 && !known ? no_schedule(name, &w->error) : status;
+    status = client_change_all(w, remove_here, &removal);
+    return status == 0 && !removal.known ? no_schedule(name, &w->error) : status;
 }
 
 static int send_job(struct weir *w, const struct enqueue *job)
@@ -352,11 +376,12 @@ static int send_job(struct weir *w, const struct enqueue *job)
     struct args a;
     enum enqueue_result result;
     struct span answered;
-    int status;
+    int status = client_at_home(w, job->type.at, job->type.len);
 
     args_init(&a);
     enqueue_request(&a, w->prefix, -1, job);
-    status = client_call(w, &a, &reply, NULL);
+    if (status == 0)
+        status = client_call(w, &a, &reply, NULL);
     if (status == 0)
         status = enqueue_reply(reply, &result, &answered, &w->error);
     freeReplyObject(reply);

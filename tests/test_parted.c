@@ -1,0 +1,760 @@
+/* The commands over partitions: the same scene in a namespace of one partition and in one of four, with jobs in every state; each
+ * command says and does the same in both. What must differ stands in tests of its own. */
+#include <ctype.h>
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/client/client.h"
+#include "core/clock.h"
+#include "queue/queues/queues.h"
+#include "queue/turn/turn.h"
+#include "tests/program.h"
+#include "tests/server.h"
+#include "weir.h"
+
+#define PARTS 4
+#define TYPES "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\""
+#define LEASE_US INT64_C(600000000)
+
+static const char *const types[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+static const char *const queues[] = {"default", "mail"};
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static struct server server;
+static struct redis *redis;
+static int64_t now_us;
+
+/* A namespace, and its worker "w". */
+struct side {
+    char ns[24];
+    int parts;
+    int64_t turn;
+};
+static struct side one = {"one", 1, 0}, four = {"four", PARTS, 0};
+static int scenes;
+
+/* ---- The worker of a side, by its scripts: in each partition it has the same name */
+
+static const char *prefix_of(const struct side *s, int p)
+{
+    static char prefix[PREFIX_SIZE];
+
+    snprintf(prefix, sizeof prefix, "%s:{%d}:", s->ns, p);
+    return prefix;
+}
+
+static int home_of(const struct side *s, const char *type)
+{
+    return (int)(partition_crc16(type, strlen(type)) % (unsigned)s->parts);
+}
+
+/* Sends a and frees it; the reply is the caller's. */
+static struct redisReply *call(struct args *a)
+{
+    struct redisReply *reply = NULL;
+    struct error e;
+
+    if (redis_call(redis, a, &reply, NULL, &e) != 0)
+        fail_msg("%s", e.text);
+    args_free(a);
+    return reply;
+}
+
+static void adopt(const struct side *s)
+{
+    struct adopt_call adoption = {
+        .worker = "w",
+        .old_worker = "",
+        .group = "g",
+        .lease_us = LEASE_US,
+        .info = "{\"lease\":600.0,\"host\":\"h\",\"pid\":7,\"executors\":100,\"types\":[" TYPES
+                "],\"queues\":[\"default\",\"mail\"]}",
+        .birth = "",
+        .queues = {queues, COUNT(queues)}};
+
+    for (int p = 0; p < s->parts; p++) {
+        struct args a;
+
+        args_init(&a);
+        adopt_request(&a, prefix_of(s, p), now_us, &adoption);
+        freeReplyObject(call(&a));
+    }
+}
+
+/* All that may start does; what a limit holds is parked. */
+static void claim(struct side *s)
+{
+    for (int p = 0; p < s->parts; p++) {
+        struct claim_call claiming = {.worker = "w",
+                                      .group = "g",
+                                      .turn = ++s->turn,
+                                      .free = 100,
+                                      .chunk = 100,
+                                      .queues = {queues, COUNT(queues)},
+                                      .types = {types, COUNT(types)}};
+        struct args a;
+
+        args_init(&a);
+        claim_request(&a, prefix_of(s, p), now_us, &claiming);
+        freeReplyObject(call(&a));
+    }
+}
+
+/* The token of a job that runs, which is the caller's to free. */
+static char *token_of(const struct side *s, const char *type, const char *id)
+{
+    char key[PREFIX_SIZE + 16], wanted[64], *all, *rest, *token = NULL, *value;
+
+    snprintf(key, sizeof key, "%sactive:w", prefix_of(s, home_of(s, type)));
+    snprintf(wanted, sizeof wanted, "\"id\":\"%s\"", id);
+    rest = all = server_ask(&server, "HGETALL", key, NULL);
+    while (!token && (value = strsep(&rest, "\n"))) {
+        char *body = strsep(&rest, "\n");
+
+        if (body && strstr(body, wanted))
+            token = strdup(value);
+    }
+    free(all);
+    if (!token)
+        fail_msg("%s: job %s does not run", s->ns, id);
+    return token;
+}
+
+static void settle(const struct side *s, const char *type, const char *id, enum settle_verb verb,
+                   int64_t number, const char *reason)
+{
+    char *token = token_of(s, type, id);
+    struct args a;
+
+    args_init(&a);
+    settle_request(&a, prefix_of(s, home_of(s, type)), now_us, "w");
+    settle_end(&a, verb, (struct span){token, strlen(token)}, number, reason);
+    freeReplyObject(call(&a));
+    free(token);
+}
+
+/* ---- The commands of a side */
+
+static struct outcome said;
+
+static int weir(const struct side *s, const char *line)
+{
+    return program_weir(&said, NULL, server.url, s->ns, line);
+}
+
+static void must(const struct side *s, const char *line)
+{
+    if (weir(s, line) != 0)
+        fail_msg("%s: weir %s: %d: %s", s->ns, line, said.code, said.err);
+}
+
+/* A member that may differ: a span that goes on; where a job stands among those of other types; whether others may come first, of which
+ * less is unknown on a partition. */
+static bool is_its_own(const char *at)
+{
+    static const char *const members[] = {
+        "\"place\":",           "\"of\":",     "\"reset_after\":", "\"retry_after\":3",
+        "\"at_the_earliest\":", "\"because\":"};
+
+    for (int i = 0; i < COUNT(members); i++)
+        if (strncmp(at, members[i], strlen(members[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Times become T: they are digits with at least eight others. What may differ goes. */
+static void mask(char *text, const struct side *s)
+{
+    size_t ns_len = strlen(s->ns);
+    char *to = text;
+
+    for (const char *at = text; *at;) {
+        size_t digits = strspn(at, "0123456789");
+
+        if (digits >= 9) {
+            at += strspn(at, "0123456789.");
+            *to++ = 'T';
+        } else if (is_its_own(at)) {
+            at += strcspn(at, ",}");
+            at += *at == ',';
+        } else if (strncmp(at, s->ns, ns_len) == 0 && at[ns_len] == ':') {
+            *to++ = 'N';
+            at += ns_len;
+        } else {
+            *to++ = *at++;
+        }
+    }
+    *to = '\0';
+}
+
+static void compare(const char *line, const char *of_one, const char *of_four)
+{
+    size_t at = 0, from;
+
+    while (of_one[at] && of_one[at] == of_four[at])
+        at++;
+    from = at > 60 ? at - 60 : 0;
+    if (of_one[at] != of_four[at])
+        fail_msg("weir %s: with one partition ...%.200s\nwith four ...%.200s", line, of_one + from,
+                 of_four + from);
+}
+
+/* Both say the same, with the same exit code. */
+static void same(const char *line)
+{
+    static struct outcome first;
+    int code = weir(&one, line);
+
+    first = said;
+    mask(first.out, &one);
+    mask(first.err, &one);
+    if (weir(&four, line) != code)
+        fail_msg("weir %s: %d with one partition (%s), %d with four (%s)", line, code, first.err, said.code,
+                 said.err);
+    mask(said.out, &four);
+    mask(said.err, &four);
+    compare(line, first.out, said.out);
+    compare(line, first.err, said.err);
+}
+
+static void same_all(const char *const *lines)
+{
+    for (; *lines; lines++)
+        same(*lines);
+}
+
+/* ---- The scene */
+
+static void divide(const struct side *s)
+{
+    char key[PREFIX_SIZE + 16], count[16];
+
+    snprintf(count, sizeof count, "%d", s->parts);
+    for (int p = 0; s->parts > 1 && p < s->parts; p++) {
+        snprintf(key, sizeof key, "%sabout", prefix_of(s, p));
+        free(server_ask(&server, "HSET", key, "partitions", count, NULL));
+    }
+}
+
+static void check(struct weir *w, int status)
+{
+    if (status < 0)
+        fail_msg("%s", weir_message(w));
+}
+
+static void enqueue_all(struct weir *w, const struct weir_job_spec *jobs, int count)
+{
+    for (int i = 0; i < count; i++)
+        check(w, weir_enqueue(w, &jobs[i], NULL));
+}
+
+static void come_in(struct weir *w)
+{
+    static const struct weir_job_spec jobs[] = {
+        {.type = "a", .id = "a0"}, {.type = "a", .id = "a1"}, {.type = "b", .id = "b0"},
+        {.type = "b", .id = "b1"}, {.type = "c", .id = "c0"}, {.type = "c", .id = "c1"},
+        {.type = "d", .id = "d0"}, {.type = "e", .id = "e0"}, {.type = "f", .id = "f0", .unique = "k"},
+    };
+
+    check(w, weir_rate_set(w, "a", "1/1h"));
+    check(w, weir_rate_set(w, "b", "1/1h"));
+    check(w, weir_rate_set(w, "slots", "5/1h"));
+    enqueue_all(w, jobs, COUNT(jobs));
+}
+
+static void run_some(struct side *s)
+{
+    now_us = clock_wall_us();
+    adopt(s);
+    claim(s);
+    settle(s, "c", "c0", SETTLE_DEAD, 0, "no such customer");
+    now_us++;
+    settle(s, "d", "d0", SETTLE_DEAD, 0, "no luck");
+    now_us++;
+    settle(s, "a", "a0", SETTLE_DEAD, 0, "no such customer");
+    settle(s, "c", "c1", SETTLE_RETRY, 3600 * INT64_C(1000000), "again");
+    settle(s, "e", "e0", SETTLE_FINISH, 600000, "");
+}
+
+static void go_on(struct weir *w)
+{
+    static const struct weir_job_spec jobs[] = {
+        {.type = "c", .id = "c2"},
+        {.type = "d", .id = "d1", .queue = "mail"},
+        {.type = "g", .id = "g0", .delay_s = 3600},
+        {.type = "h", .id = "h0", .batch = "nightly"},
+        {.type = "e", .id = "e1", .batch = "weekly"},
+    };
+    const struct weir_job_spec tidy = {.type = "c"}, report = {.type = "d"};
+    json_t *before;
+
+    enqueue_all(w, jobs, COUNT(jobs));
+    check(w, weir_batch_seal(w, "nightly", NULL));
+    check(w, weir_schedule_add(w, "tidy", "@daily", NULL, WEIR_MISSED_ONCE, &tidy));
+    check(w, weir_schedule_add(w, "report", "0 9 * * MON", NULL, WEIR_MISSED_ONCE, &report));
+    check(w, queue_pause(w, "idle", true, &before));
+    json_decref(before);
+}
+
+static void set_scene(struct side *s)
+{
+    struct weir *w;
+
+    snprintf(s->ns, sizeof s->ns, "%s%d", s->parts == 1 ? "one" : "four", scenes);
+    w = weir_new(server.url, s->ns);
+    assert_non_null(w);
+    divide(s);
+    come_in(w);
+    run_some(s);
+    go_on(w);
+    weir_free(w);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    scenes++;
+    set_scene(&one);
+    set_scene(&four);
+    return 0;
+}
+
+static int set_up_group(void **state)
+{
+    struct redis_address address;
+    struct error e;
+
+    (void)state;
+    server_start(&server, false);
+    assert_int_equal(redis_address_parse(server.url, &address, &e), 0);
+    redis = redis_new(&address);
+    assert_non_null(redis);
+    return 0;
+}
+
+static int tear_down_group(void **state)
+{
+    (void)state;
+    redis_free(redis);
+    server_stop(&server);
+    return 0;
+}
+
+/* The types live on several partitions, or nothing is shown. */
+static void test_the_scene(void **state)
+{
+    bool used[PARTS] = {false};
+    int count = 0;
+
+    (void)state;
+    for (int i = 0; i < COUNT(types); i++)
+        used[home_of(&four, types[i])] = true;
+    for (int p = 0; p < PARTS; p++)
+        count += used[p];
+    assert_int_equal(count, PARTS);
+}
+
+/* ---- What shows */
+
+static void test_jobs_are_found(void **state)
+{
+    static const char *const lines[] = {"job show c2 --json",
+                                        "job show a1 --json",
+                                        "job show b0 --json",
+                                        "job show g0 --json",
+                                        "job show c1 --json",
+                                        "job show d0 --json",
+                                        "job show e0 --json",
+                                        "job show f0 --json",
+                                        "job show nobody",
+                                        "why a1 --json",
+                                        "why b1 --json",
+                                        "why c2 --json",
+                                        "why b0 --json",
+                                        "why g0 --json",
+                                        "why d0 --json",
+                                        "why nobody",
+                                        NULL};
+
+    (void)state;
+    same_all(lines);
+}
+
+static void test_lists(void **state)
+{
+    static const char *const lines[] = {"dead list --json",
+                                        "dead list --limit 2",
+                                        "dead list --type d --json",
+                                        "dead show a0 --json",
+                                        "dead show nobody",
+                                        "dead keep --json",
+                                        "batch list --json",
+                                        "batch show nightly --json",
+                                        "batch show weekly --json",
+                                        "batch show nobody",
+                                        "schedule list --json",
+                                        "schedule show report --json",
+                                        "schedule show nobody",
+                                        "rate log --json",
+                                        "rate list --json",
+                                        "rate list",
+                                        "rate show b --json",
+                                        "rate show slots --json",
+                                        "rate show nobody",
+                                        "rate set b 5/1h --dry-run --json",
+                                        "queue list --json",
+                                        "queue list",
+                                        "status --json",
+                                        NULL};
+
+    (void)state;
+    same_all(lines);
+}
+
+/* ---- What changes */
+
+static void test_jobs_end(void **state)
+{
+    static const char *const lines[] = {"job cancel c2 --json",
+                                        "job cancel c2 --json",
+                                        "job cancel a1 --json",
+                                        "job cancel g0 --json",
+                                        "job cancel f0 --json",
+                                        "job cancel d0",
+                                        "job cancel nobody",
+                                        "job cancel nobody --unique k",
+                                        "job show c2 --json",
+                                        "job show g0",
+                                        NULL};
+
+    (void)state;
+    same_all(lines);
+}
+
+static void test_a_lock_is_freed_where_it_is(void **state)
+{
+    char key[PREFIX_SIZE + 16];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const struct side *s = i ? &four : &one;
+
+        snprintf(key, sizeof key, "%sunique:lost", prefix_of(s, home_of(s, "d")));
+        free(server_ask(&server, "SET", key, "ghost", NULL));
+    }
+    same("job cancel ghost --unique lost --json");
+    same("job cancel ghost --unique lost --json");
+}
+
+static void test_queues(void **state)
+{
+    static const char *const lines[] = {"queue pause default --json",
+                                        "queue resume default",
+                                        "queue resume default --json",
+                                        "queue resume nobody",
+                                        "queue purge mail --dry-run --json",
+                                        "queue purge default --dry-run --json",
+                                        "queue purge default --type c --yes --json",
+                                        "queue purge default --yes --json",
+                                        "queue purge default --dry-run --json",
+                                        "queue purge nobody --dry-run",
+                                        "job show a1",
+                                        "job show b1 --json",
+                                        NULL};
+
+    (void)state;
+    same_all(lines);
+}
+
+/* All partitions have it paused, and none has afterwards. */
+static void test_a_pause_is_everywhere(void **state)
+{
+    char key[PREFIX_SIZE + 16];
+
+    (void)state;
+    must(&four, "queue pause mail");
+    for (int p = 0; p < PARTS; p++) {
+        snprintf(key, sizeof key, "%shalted", prefix_of(&four, p));
+        assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 1);
+    }
+    must(&four, "queue resume mail");
+    for (int p = 0; p < PARTS; p++) {
+        snprintf(key, sizeof key, "%shalted", prefix_of(&four, p));
+        assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 0);
+    }
+}
+
+static void test_dead_jobs(void **state)
+{
+    static const char *const lines[] = {
+        "dead keep --most 2 --dry-run --json",
+        "dead retry --all --dry-run --json",
+        "dead retry --type c --json",
+        "dead list --json",
+        "dead retry nobody",
+        "dead remove d0 nobody --yes",
+        "dead remove --all --dry-run --json",
+        "dead remove --all --yes",
+        "dead list",
+        "job show c0 --json",
+        NULL,
+    };
+
+    (void)state;
+    same_all(lines + 1); /* a bound holds for each partition */
+}
+
+static void test_batches(void **state)
+{
+    static const char *const lines[] = {
+        "batch pause weekly --json",
+        "batch pause weekly",
+        "batch list --json",
+        "batch resume weekly --json",
+        "batch resume nobody",
+        "batch seal weekly --then f --json",
+        "batch seal nobody",
+        "batch show weekly --json",
+        "batch cancel nightly --dry-run --json",
+        "batch cancel nightly --yes",
+        "batch cancel nightly --yes",
+        "batch cancel nobody --yes",
+        "batch show nightly --json",
+        NULL,
+    };
+
+    (void)state;
+    same_all(lines);
+}
+
+/* Nobody knows where the first job of a batch will be. */
+static void test_a_batch_is_paused_once_it_is_somewhere(void **state)
+{
+    (void)state;
+    assert_int_equal(weir(&four, "batch pause later"), 66);
+    assert_non_null(strstr(said.err, "pause it once it has one"));
+    assert_int_equal(weir(&four, "batch show later"), 66);
+}
+
+static void test_schedules(void **state)
+{
+    static const char *const lines[] = {
+        "schedule add tidy @daily e", "schedule list --json",
+        "schedule show tidy --json",  "schedule remove tidy",
+        "schedule remove tidy",       "schedule list --json",
+        "schedule run nobody",        NULL,
+    };
+    char key[PREFIX_SIZE + 16];
+    long long schedules = 0, waiting;
+
+    (void)state;
+    same_all(lines);
+    for (int p = 0; p < PARTS; p++) {
+        snprintf(key, sizeof key, "%sschedules", prefix_of(&four, p));
+        schedules += server_number(&server, "HLEN", key, NULL);
+    }
+    assert_int_equal(schedules, 1);
+    snprintf(key, sizeof key, "%squeue:default", prefix_of(&four, home_of(&four, "d")));
+    waiting = server_number(&server, "LLEN", key, NULL);
+    must(&four, "schedule run report");
+    assert_int_equal(server_number(&server, "LLEN", key, NULL), waiting + 1);
+}
+
+static void test_limits(void **state)
+{
+    static const char *const lines[] = {
+        "rate pause a 1h",
+        "rate pause nobody 1h",
+        "rate resume a",
+        "rate set a 2/1h --json",
+        "rate set c 3/1h,by=args.user --json",
+        "rate weight c u1 3",
+        "rate remove c --yes",
+        "rate remove nobody --yes",
+        "rate log --json",
+        "take slots --json",
+        "take slots --cost 4 --json",
+        "take slots",
+        "take nobody",
+        "take own --rule 1/1h --json",
+        "take own --rule 1/1h --peek --json",
+        "take own --rule 1/1h --wait 1s",
+        NULL,
+    };
+
+    (void)state;
+    same_all(lines);
+}
+
+/* Many limits in one call, each asked where it lives, answered in the order of the lines. */
+static void test_many_are_taken(void **state)
+{
+    struct outcome outs[2];
+    char script[1000];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const struct side *s = i ? &four : &one;
+
+        for (int limit = 0; limit < 6; limit++) {
+            char line[64];
+
+            snprintf(line, sizeof line, "rate set l%d %d/1h", limit, limit + 1);
+            must(s, line);
+        }
+        snprintf(
+            script, sizeof script,
+            "for i in 1 2 3; do echo l0; echo l1; echo nobody; echo l2 2; echo l3; echo l4; echo l5; done | "
+            "%s take --from - --json --redis %s --namespace %s",
+            built("weir"), server.url, s->ns);
+        run_in(&outs[i], NULL, "/bin/sh", "-c", script, NULL);
+    }
+    mask(outs[0].out, &one);
+    mask(outs[1].out, &four);
+    compare("take --from", outs[0].out, outs[1].out);
+    assert_string_equal(outs[0].err, outs[1].err);
+    assert_int_equal(outs[0].code, outs[1].code);
+}
+
+/* ---- What differs */
+
+/* A partition that cannot be changed holds up no other, and is named. */
+static void test_what_was_done_is_said(void **state)
+{
+    char key[PREFIX_SIZE + 16];
+
+    (void)state;
+    snprintf(key, sizeof key, "%shalted", prefix_of(&four, 2));
+    free(server_ask(&server, "DEL", key, NULL));
+    free(server_ask(&server, "SET", key, "somebody's", NULL));
+    assert_int_equal(weir(&four, "queue pause mail"), 78);
+    assert_non_null(strstr(said.err, "done on 3 of 4 partitions, not on 2: repeat it"));
+    snprintf(key, sizeof key, "%shalted", prefix_of(&four, 3));
+    assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 1);
+}
+
+/* Findings name their partition. */
+static void test_doctor(void **state)
+{
+    char key[PREFIX_SIZE + 16];
+
+    (void)state;
+    must(&four, "doctor");
+    for (int p = 0; p < PARTS; p++) {
+        char says[64];
+
+        snprintf(says, sizeof says, "structures: partition %d: ", p);
+        assert_non_null(strstr(said.out, says));
+    }
+    assert_null(strstr(said.out, "redis: partition"));
+    must(&one, "doctor");
+    assert_null(strstr(said.out, "partition"));
+    snprintf(key, sizeof key, "%sworkers", prefix_of(&four, 3));
+    free(server_ask(&server, "DEL", key, NULL));
+    assert_int_equal(weir(&four, "doctor"), 65);
+    assert_non_null(strstr(said.out, ": partition 3: "));
+    assert_non_null(strstr(said.out, "1 wrong"));
+    must(&four, "doctor --repair");
+    must(&four, "doctor");
+}
+
+/* Sends the words of a line. */
+static void send_line(char *line)
+{
+    struct args a;
+
+    args_init(&a);
+    for (char *word; (word = strsep(&line, " "));)
+        args_add(&a, word);
+    freeReplyObject(call(&a));
+}
+
+/* A user has the rights to all partitions. */
+static void test_rights(void **state)
+{
+    static const char *const lines[] = {"dead keep", "queue pause mail", NULL};
+    char user[] = "ACL SETUSER anna on >secret", url[200], *rights;
+
+    (void)state;
+    send_line(user);
+    must(&four, "acl viewer --user anna");
+    rights = strstr(said.out, "ACL SETUSER anna resetkeys");
+    assert_non_null(rights);
+    assert_non_null(strstr(rights, ":{*}:"));
+    rights[strcspn(rights, "\n")] = '\0';
+    send_line(rights);
+    snprintf(url, sizeof url, "unix://anna:secret@%s", server.socket);
+    setenv("REDIS_URL", url, 1);
+    assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "job show d1"), 0);
+    assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "batch list"), 0);
+    assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "doctor"), 0);
+    for (int i = 0; lines[i]; i++)
+        assert_int_equal(program_weir(&said, NULL, NULL, four.ns, lines[i]), 77);
+    unsetenv("REDIS_URL");
+}
+
+/* Rights to one partition are not enough; the rule that is missing names all. */
+static void test_rights_to_one_partition(void **state)
+{
+    char user[300], url[200];
+
+    (void)state;
+    snprintf(user, sizeof user, "ACL SETUSER ben on >secret +@all ~%s*", prefix_of(&four, 0));
+    send_line(user);
+    snprintf(url, sizeof url, "unix://ben:secret@%s", server.socket);
+    setenv("REDIS_URL", url, 1);
+    assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "doctor"), 77);
+    assert_non_null(strstr(said.out, "permissions: partition 1: user ben lacks rights"));
+    assert_non_null(strstr(said.out, ":{*}:*"));
+    unsetenv("REDIS_URL");
+}
+
+/* The bounds of dead jobs hold for each partition. */
+static void test_bounds_of_dead_jobs(void **state)
+{
+    char key[PREFIX_SIZE + 16];
+
+    (void)state;
+    must(&four, "dead keep --most 1 --yes --json");
+    for (int p = 0; p < PARTS; p++) {
+        snprintf(key, sizeof key, "%ssettings", prefix_of(&four, p));
+        assert_int_equal(server_number(&server, "EXISTS", key, NULL), 1);
+    }
+    must(&four, "dead keep");
+    assert_non_null(strstr(said.out, "3 of at most 1 in each of 4 partitions"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, set_up)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_scene),
+        TEST(jobs_are_found),
+        TEST(lists),
+        TEST(jobs_end),
+        TEST(a_lock_is_freed_where_it_is),
+        TEST(queues),
+        TEST(a_pause_is_everywhere),
+        TEST(dead_jobs),
+        TEST(batches),
+        TEST(a_batch_is_paused_once_it_is_somewhere),
+        TEST(schedules),
+        TEST(limits),
+        TEST(many_are_taken),
+        TEST(what_was_done_is_said),
+        TEST(doctor),
+        TEST(rights),
+        TEST(rights_to_one_partition),
+        TEST(bounds_of_dead_jobs),
+    };
+
+    return cmocka_run_group_tests_name("parted", tests, set_up_group, tear_down_group);
+}
