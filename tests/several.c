@@ -18,8 +18,7 @@
 
 #define SLOTS 16384
 
-/* A port that is free now. The kernel gives such ports in turn, so nobody else is likely to be given it soon. */
-static int free_port(void)
+int several_free_port(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
@@ -68,7 +67,7 @@ static void start_redis(struct several *s, int i, const char *const *options)
     int n = 0;
 
     words[n++] = "--port";
-    words[n++] = port_text(s->ports[i] = free_port(), port);
+    words[n++] = port_text(s->ports[i] = several_free_port(), port);
     words[n++] = "--bind";
     words[n++] = "127.0.0.1";
     words[n++] = "--repl-diskless-sync-delay";
@@ -88,7 +87,7 @@ static void start_sentinel(struct several *s, int i)
 {
     char port[PORT_SIZE], master[PORT_SIZE];
     const char *words[] = {"--port",
-                           port_text(s->sentinel_ports[i] = free_port(), port),
+                           port_text(s->sentinel_ports[i] = several_free_port(), port),
                            "--bind",
                            "127.0.0.1",
                            "--sentinel",
@@ -137,13 +136,13 @@ static void start_node(struct several *s, int i)
 {
     char port[PORT_SIZE], bus[PORT_SIZE];
     const char *words[] = {"--port",
-                           port_text(s->ports[i] = free_port(), port),
+                           port_text(s->ports[i] = several_free_port(), port),
                            "--bind",
                            "127.0.0.1",
                            "--cluster-enabled",
                            "yes",
                            "--cluster-port",
-                           port_text(free_port(), bus),
+                           port_text(several_free_port(), bus),
                            "--cluster-node-timeout",
                            "1000",
                            "--cluster-replica-validity-factor",

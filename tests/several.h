@@ -17,6 +17,8 @@ struct several {
     char url[160]; /* redis+sentinel://... or redis+cluster://... */
 };
 
+/* A port that is free now. The kernel gives such ports in turn, so nobody else is likely to be given it soon. */
+int several_free_port(void);
 /* redis[0] is the master, 1 and 2 its replicas; waits until the Sentinels know them and each other. A master that is gone for
  * a second is replaced. options: of each Redis, as server_start_with. */
 void several_start_sentinels(struct several *s, const char *const *options);

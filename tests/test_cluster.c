@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/both.h"
 #include "tests/several.h"
 
 #define JOBS 600
@@ -146,10 +147,45 @@ static void each_command_works(void **state)
     }
 }
 
+static void set_on_all(const char *name, const char *value, const char *second, const char *second_value)
+{
+    for (int i = 0; i < cluster.count; i++)
+        if (cluster.redis[i].pid)
+            free(server_ask(&cluster.redis[i], "CONFIG", "SET", name, value, second, second_value, NULL));
+}
+
+static bool names_itself(const char *host)
+{
+    char *slots = server_ask(&cluster.redis[several_holder(&cluster)], "CLUSTER", "SLOTS", NULL);
+    const char *at = slots;
+    int count = 0;
+
+    for (; (at = strstr(at, host)); at++)
+        count++;
+    free(slots);
+    return count >= 3;
+}
+
+/* By host names; by host names, which nobody has said, so each is "?"; by what the asked node was reached by. */
+static void nodes_are_named_in_other_ways(void **state)
+{
+    (void)state;
+    set_on_all("cluster-preferred-endpoint-type", "hostname", "cluster-announce-hostname", "localhost");
+    await(names_itself("localhost"));
+    both_work(cluster.url);
+    set_on_all("cluster-announce-hostname", "", NULL, NULL);
+    await(names_itself("?"));
+    both_work(cluster.url);
+    set_on_all("cluster-preferred-endpoint-type", "unknown-endpoint", NULL, NULL);
+    both_work(cluster.url);
+    set_on_all("cluster-preferred-endpoint-type", "ip", NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_command_works),
+        cmocka_unit_test(nodes_are_named_in_other_ways),
         cmocka_unit_test(the_slot_moves),
         cmocka_unit_test(the_node_dies),
     };

@@ -22,7 +22,7 @@ static void count_vote(struct votes *v, const char *host, long long port)
 {
     int i = 0;
 
-    if (!*host || strcmp(host, "?") == 0 || strlen(host) >= sizeof v->all[0].text || port < 1 || port > 65535)
+    if (!*host || strlen(host) >= sizeof v->all[0].text || port < 1 || port > 65535)
         return;
     while (i < v->count && (strcmp(v->all[i].text, host) != 0 || v->all[i].port != port))
         i++;
@@ -41,8 +41,29 @@ static bool is_range_with(const struct redisReply *range, int slot)
            range->element[0]->integer <= slot && slot <= range->element[1]->integer;
 }
 
-/* [ first slot, last slot, [ host, port, ... ] of the master, replicas ... ] of each range; a host that is nil or empty is
- * that of the node which answers. */
+/* Behind [ host, port, id ] may stand [ name, value, ... ]; "": nothing of that name. */
+static const char *further(const struct redisReply *node, const char *name)
+{
+    const struct redisReply *more = node->elements > 3 ? node->element[3] : NULL;
+
+    for (size_t i = 0; more && more->type == REDIS_REPLY_ARRAY && i + 1 < more->elements; i += 2)
+        if (more->element[i]->type == REDIS_REPLY_STRING && strcmp(more->element[i]->str, name) == 0 &&
+            more->element[i + 1]->type == REDIS_REPLY_STRING)
+            return more->element[i + 1]->str;
+    return "";
+}
+
+/* nil or "": that of the node which answers. "?": nodes are to be named by hosts, and this one has none: by its address. */
+static const char *host_of(const struct redisReply *node, const struct redis_address *from)
+{
+    const char *host = node->element[0]->type == REDIS_REPLY_STRING ? node->element[0]->str : "";
+
+    if (strcmp(host, "?") == 0)
+        host = further(node, "ip");
+    return *host ? host : from->host;
+}
+
+/* [ first slot, last slot, [ host, port, ... ] of the master, replicas ... ] of each range. */
 static void take_answer(void *arg, const struct redis_address *from,
                         struct redisReply *const replies[LOOKUP_QUESTIONS], struct wire *wire)
 {
@@ -53,13 +74,12 @@ static void take_answer(void *arg, const struct redis_address *from,
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
         const struct redisReply *range = reply->element[i],
                                 *master = is_range_with(range, votes->slot) ? range->element[2] : NULL;
-        const char *host;
 
         if (!master || master->type != REDIS_REPLY_ARRAY || master->elements < 2 ||
             master->element[1]->type != REDIS_REPLY_INTEGER)
             continue;
-        host = master->element[0]->type == REDIS_REPLY_STRING ? master->element[0]->str : "";
-        count_vote(votes, *host ? host : from->host, master->element[1]->integer);
+        count_vote(votes, host_of(master, from), master->element[1]->integer);
+        return;
     }
 }
 
@@ -68,7 +88,7 @@ static int refused(struct error *e)
     struct error why = *e;
 
     if (strstr(why.text, "cluster support disabled"))
-        return error_set(e, WEIR_ECONFIG, "no node of a cluster: write redis:// instead of redis+cluster://");
+        return error_set(e, WEIR_ECONFIG, "no node of a cluster; write redis:// instead of redis+cluster://");
     return error_set(e, why.status, "no node of the cluster answers; of the last one: %s", why.text);
 }
 

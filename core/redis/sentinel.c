@@ -60,8 +60,9 @@ static int refused(const struct redis_address *address, struct error *e)
     if (why.status == WEIR_EREFUSED)
         return error_set(
             e, WEIR_EREFUSED,
-            "the Sentinels refuse: %s (sentinel-user= and sentinel-password= in the address are their login)",
-            why.text);
+            "the Sentinels refuse: %.*s; write their login behind the ? of the address: sentinel-user=, "
+            "sentinel-password=",
+            (int)strcspn(why.text, ";"), why.text);
     if (strstr(why.text, "unknown command"))
         return error_set(e, WEIR_ECONFIG,
                          "no Sentinel stands there but a Redis; name the Sentinels, mostly on port 26379");

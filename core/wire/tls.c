@@ -24,6 +24,7 @@ struct tls {
     size_t sealed_sent, sealed_len;
     char name[REDIS_NAME_SIZE];
     char server[256]; /* the name that the certificate must bear */
+    bool announced;   /* Sentinels or nodes named it so */
     char sealed[SEALED_SIZE];
 };
 
@@ -129,6 +130,13 @@ static int refuse_certificate(const struct tls *t, long verdict, struct error *e
 {
     char line[256];
 
+    if (t->announced &&
+        (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH))
+        return error_set(
+            e, WEIR_EUNREACHABLE,
+            "redis %s: TLS: %s is named so by the Sentinels or nodes, and its certificate is not for "
+            "that name; have them announce the certificate's name, or write that as --sni",
+            t->name, t->server);
     for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++) {
         if (verdicts[i].verdict != verdict)
             continue;
@@ -340,6 +348,7 @@ int tls_new(const struct redis_address *address, struct tls **t, struct error *e
         return error_set(e, WEIR_EINTERNAL, "Redis: out of memory for TLS; free some and try again");
     redis_address_format(address, new->name, sizeof new->name);
     snprintf(new->server, sizeof new->server, "%s", address->sni[0] ? address->sni : address->host);
+    new->announced = address->finder != REDIS_NAMED && !address->sni[0];
     if (!has_openssl()) {
         status = error_set(e, WEIR_ECONFIG, "redis %s: TLS needs OpenSSL 3: %s; install libssl3", new->name,
                            ssl_missing);
