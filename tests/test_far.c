@@ -67,6 +67,23 @@ struct far {
     pid_t worker[2];
 };
 
+static struct proxy *link_of(struct stage *s, int64_t trip_us)
+{
+    struct proxy *proxy = proxy_start(&s->server);
+
+    proxy_delay(proxy, PROXY_REQUESTS, trip_us / 2);
+    proxy_delay(proxy, PROXY_REPLIES, trip_us / 2);
+    return proxy;
+}
+
+static pid_t far_actor(struct stage *s, struct proxy *proxy, const char *name)
+{
+    char url[200];
+
+    snprintf(url, sizeof url, "url=%s", proxy_url(proxy));
+    return stage_actor(s, name, url, "executors=10", NULL);
+}
+
 static void far_open(struct far *f, int64_t trip_us, const char *executors)
 {
     char url[200], name[16], trace[32], count[32];
@@ -74,9 +91,7 @@ static void far_open(struct far *f, int64_t trip_us, const char *executors)
     stage_open(&f->stage, false);
     snprintf(count, sizeof count, "executors=%s", executors);
     for (int i = 0; i < 2; i++) {
-        f->proxy[i] = proxy_start(&f->stage.server);
-        proxy_delay(f->proxy[i], PROXY_REQUESTS, trip_us / 2);
-        proxy_delay(f->proxy[i], PROXY_REPLIES, trip_us / 2);
+        f->proxy[i] = link_of(&f->stage, trip_us);
         snprintf(url, sizeof url, "url=%s", proxy_url(f->proxy[i]));
         snprintf(name, sizeof name, "far%d", i);
         snprintf(trace, sizeof trace, "trace=far%d.trace", i);
@@ -204,6 +219,82 @@ static void all_paces(void **state)
     }
 }
 
+/* ---- Jobs without a limit: claims go beside the turn */
+
+enum { NO_OPS = 10000 };
+#define FAR_TRIP_US (40 * MS)
+
+/* A claim brings 500 jobs without a limit at most, and those for its executors: so many would start in each round trip
+ * if one claim waited for the other. */
+static void jobs_come_as_fast_as_they_end(void **state)
+{
+    enum { ONE_BY_ONE = 510 };
+    const int64_t trip_us = 150 * MS;
+    struct stage s;
+    struct proxy *proxy;
+    pid_t worker;
+    int most;
+
+    (void)state;
+    stage_open(&s, false);
+    proxy = link_of(&s, trip_us);
+    stage_enqueue(&s, "mark", NULL, 0, NO_OPS);
+    worker = far_actor(&s, proxy, "far");
+    assert_int_equal(stage_await_done(&s, NO_OPS).twice, 0);
+    most = most_within(&s, trip_us * 9 / 10);
+    if (most < ONE_BY_ONE * 3 / 2)
+        fail_msg("%d starts in a round trip", most);
+    assert_int_equal(stage_end(worker), 0);
+    proxy_stop(proxy);
+    stage_close(&s);
+}
+
+/* What several claims were granted whose answers are lost is handed back as the worker joins again. */
+static void answers_of_several_claims_are_lost(void **state)
+{
+    enum { CUTS = 6 };
+    struct stage s;
+    struct proxy *proxy;
+    pid_t worker;
+
+    (void)state;
+    stage_open(&s, false);
+    proxy = link_of(&s, FAR_TRIP_US);
+    stage_enqueue(&s, "mark", NULL, 0, NO_OPS);
+    worker = far_actor(&s, proxy, "far");
+    for (int i = 1; i <= CUTS; i++) {
+        await(stage_stat(&s, "mark", "done") >= i * NO_OPS / (CUTS + 1));
+        proxy_cut_all(proxy);
+    }
+    assert_int_equal(stage_await_done(&s, NO_OPS).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+    proxy_stop(proxy);
+    stage_close(&s);
+}
+
+/* A worker that stops gives back what its claims bring from then on. */
+static void a_stop_waits_for_claims_under_way(void **state)
+{
+    struct stage s;
+    struct proxy *proxy;
+    pid_t worker;
+    struct verdict verdict;
+
+    (void)state;
+    stage_open(&s, false);
+    proxy = link_of(&s, FAR_TRIP_US);
+    stage_enqueue(&s, "mark", NULL, 0, NO_OPS);
+    worker = far_actor(&s, proxy, "far");
+    await(stage_stat(&s, "mark", "done") >= NO_OPS / 3);
+    assert_int_equal(stage_end(worker), 0);
+    verdict = stage_judge(&s, NO_OPS);
+    assert_int_equal(verdict.lost + verdict.twice + verdict.dead, 0);
+    assert_int_equal(verdict.done, stage_stat(&s, "mark", "done"));
+    assert_int_equal(verdict.done + verdict.present, NO_OPS);
+    proxy_stop(proxy);
+    stage_close(&s);
+}
+
 /* ---- Stalls */
 
 static int64_t first_begin_us(struct stage *s)
@@ -250,6 +341,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(old_answers_are_forgotten),
         cmocka_unit_test(small_bursts_are_kept),
         cmocka_unit_test(all_paces),
+        cmocka_unit_test(jobs_come_as_fast_as_they_end),
+        cmocka_unit_test(answers_of_several_claims_are_lost),
+        cmocka_unit_test(a_stop_waits_for_claims_under_way),
         cmocka_unit_test(a_late_answer_exceeds_nothing),
     };
     int actor = stage_actor_main(argc, argv);

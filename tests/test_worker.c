@@ -443,6 +443,37 @@ static void two_workers_keep_one_rate(void **state)
     history_free(&h);
 }
 
+static int begun_by(struct stage *s, pid_t worker, int first_job)
+{
+    struct history h = history_read(s);
+    int n = 0;
+
+    for (int i = 0; i < h.count; i++)
+        n += h.events[i].pid == worker && h.events[i].job >= first_job &&
+             strcmp(h.events[i].what, "begin") == 0;
+    history_free(&h);
+    return n;
+}
+
+/* Many short jobs have a worker lease many ahead, and then come those that take long, 5 s for it alone: another one
+ * gets most of them, though all the time some begin here. */
+static void what_was_leased_ahead_waits_for_nobody(void **state)
+{
+    enum { SHORT = 3000, LONG = 100 };
+    struct stage *s = *state;
+    pid_t one, two;
+
+    stage_enqueue(s, "mark", NULL, 0, SHORT);
+    stage_enqueue(s, "mark", "{\"sleep\":0.1}", SHORT, LONG);
+    one = stage_actor(s, "one", "executors=2", NULL);
+    await(stage_stat(s, "mark", "done") > SHORT);
+    two = stage_actor(s, "two", "executors=50", NULL);
+    assert_int_equal(stage_await_done(s, SHORT + LONG).twice, 0);
+    assert_in_range(begun_by(s, two, SHORT), LONG / 2, LONG);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
 /* Each look fills all executors of the worker that looks: it is always another's turn. */
 static void few_executors_keep_a_high_rate(void **state)
 {
@@ -1481,6 +1512,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_set_up),
         cmocka_unit_test(wrong_handlers),
         ON_STAGE(two_workers_keep_one_rate),
+        ON_STAGE(what_was_leased_ahead_waits_for_nobody),
         ON_STAGE(few_executors_keep_a_high_rate),
         ON_STAGE(parked_jobs_delay_nobody),
         ON_STAGE(a_flood_leaves_executors_to_limits),

@@ -228,6 +228,7 @@ static void on_up(void *arg)
 {
     struct partition *p = arg;
 
+    distance_begin(&p->requests.distance);
     partition_check_rights(p);
     partition_wake(p);
 }

@@ -147,16 +147,78 @@ static void give_back_beyond(int executors, struct task_list *tasks)
     tasks_give_back(&back);
 }
 
+/* The jobs of the last answer, which was to a claim for so many without a limit. */
+static void take_jobs(struct partition *p, int asked, struct task_list *tasks)
+{
+    int unlimited = 0;
+
+    task_list_init(tasks);
+    if (make_tasks(p, &p->claims.last, distance_offset(&p->requests.distance), tasks) != 0)
+        link_drop(p->link, "out of memory"); /* the next adopt hands back what did not fit */
+    for (const struct task *task = tasks->head; task; task = task->next)
+        unlimited += task->slot_us == 0;
+    p->claims.plenty = p->claims.last.more && unlimited >= asked / 2;
+}
+
+/* On its way out, or back from an absence that cost it its leases, it can run nothing. */
+static bool may_begin(const struct partition *p)
+{
+    return !p->worker->stop.since_us && !p->leaving && p->session.registered &&
+           !lease_is_over(&p->conditions);
+}
+
+static void hear_next(struct partition *p)
+{
+    p->claims.next_us = partition_local_time(p, p->claims.last.next_us);
+    if (p->claims.next_us)
+        p->claims.next_us -= partition_lead_time(p);
+}
+
+/* Of what it says, the duty and what else is one turn's is left to turns. */
+static void hear_beside(struct partition *p, int asked)
+{
+    struct task_list tasks;
+
+    take_jobs(p, asked, &tasks);
+    hear_next(p);
+    p->claims.more = p->claims.last.more;
+    p->claims.more_us = p->claims.more ? clock_mono_us() : 0;
+    if (p->claims.last.lease_count > 0)
+        partition_seen(p, p->claims.last.now_us);
+    log_waiting(p);
+    if (!may_begin(p))
+        tasks_give_back(&tasks);
+    else if (tasks.head)
+        pool_add(p->worker->pool, &tasks);
+}
+
+static void on_claimed_beside(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    int asked = p->claims.coming_beside / p->claims.beside; /* nearly; by the last one all are counted off */
+    struct error e;
+
+    p->claims.beside--;
+    p->claims.coming_beside -= asked;
+    p->claims.plenty = false;
+    if (reply && claim_reply(reply, &p->claims.last, &e) != 0)
+        partition_refused(p, &e);
+    else if (reply)
+        hear_beside(p, asked);
+    partition_wake(p);
+}
+
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
-    int64_t offset_us, now = clock_mono_us();
-    int executors = partition_release_executors(p);
+    int64_t now = clock_mono_us();
+    int executors = partition_release_executors(p), asked = p->claims.coming;
     struct task_list tasks;
     struct error e;
     bool fits;
 
-    task_list_init(&tasks);
+    p->claims.coming = 0;
+    p->claims.plenty = false;
     if (!reply) {
         partition_reserve_none(p);
         partition_answered(p); /* what it leased under this id is handed back when the next id is adopted */
@@ -170,16 +232,12 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         return;
     }
     partition_hear_due(p, p->claims.last.now_us, p->claims.last.later_us);
-    offset_us = distance_offset(&p->requests.distance);
-    if (make_tasks(p, &p->claims.last, offset_us, &tasks) != 0)
-        link_drop(p->link, "out of memory"); /* the next adopt hands back what did not fit */
+    take_jobs(p, asked, &tasks);
     partition_accepted(p);
     p->claims.more = p->claims.last.more;
     p->claims.starved = p->claims.last.starved;
     fits = alone_hear(p, &p->claims.last, now);
-    p->claims.next_us = partition_local_time(p, p->claims.last.next_us);
-    if (p->claims.next_us)
-        p->claims.next_us -= partition_lead_time(p);
+    hear_next(p);
     if (p->wide)
         hear_wide(p, now);
     p->claims.more_us = p->claims.more ? now : 0;
@@ -190,9 +248,8 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     p->claims.second_us = partition_local_time(p, p->claims.last.look_us);
     waking_pause(p->waking, p->claims.last.paused, p->claims.last.paused_count);
     log_waiting(p);
-    if (p->worker->stop.since_us || p->leaving || !p->session.registered || lease_is_over(&p->conditions) ||
-        !fits)
-        tasks_give_back(&tasks); /* on its way out, or back from an absence that cost it its leases */
+    if (!may_begin(p) || !fits)
+        tasks_give_back(&tasks);
     else if (executors < p->claims.free)
         give_back_beyond(executors, &tasks);
     if (tasks.head)
@@ -297,17 +354,56 @@ static void pick_queues(struct partition *p, struct claim_call *call, int64_t no
     call->held = wide_take_held(p->wide);
 }
 
-void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now)
+/* So many bodies are read at first for that many jobs: few where they are large. */
+static int chunk_for(const struct partition *p, int jobs)
 {
     int most = (int)fmax(1, fmin(1000, READ_BYTES / fmax(64, p->claims.body_bytes)));
-    int wanted = room.free + room.prefetch;
+
+    return at_most(at_least(jobs, 16), most);
+}
+
+/* Of large bodies none: a claim brings as many bytes as it may. */
+static bool may_claim_beside(const struct partition *p)
+{
+    return p->claims.plenty && partition_trip_time(p) > 0 && p->claims.beside < BESIDE_MOST && !p->wide &&
+           !p->alone.on && !p->reasons.claim && partition_takes_jobs(p) &&
+           chunk_for(p, LEASE_MOST) == LEASE_MOST;
+}
+
+bool partition_claim_beside(struct partition *p)
+{
+    struct claim_call call = {.worker = p->session.id, .group = p->adoption.group, .ahead_us = GATE_AHEAD_US};
+    struct room room;
+    struct args a;
+
+    if (!may_claim_beside(p) || !(room = partition_room(p)).worth_more)
+        return false;
+    if (p->worker->options.weighted)
+        shuffle_queues(p);
+    call.turn = ++p->claims.turn;
+    call.prefetch = room.prefetch;
+    call.chunk = chunk_for(p, room.prefetch);
+    call.queues = partition_queues(p);
+    call.types = awake_types(p);
+    call.alone = alone_is_wanted(p, clock_mono_us());
+    p->claims.beside++;
+    p->claims.coming_beside += room.prefetch;
+    args_init(&a);
+    claim_request(&a, p->prefix, -1, &call);
+    partition_send_beside(p, &a, on_claimed_beside);
+    args_free(&a);
+    return true;
+}
+
+void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now)
+{
     struct claim_call call = {
         .worker = p->session.id,
         .group = p->adoption.group,
         .turn = ++p->claims.turn,
         .free = room.free,
         .prefetch = room.prefetch,
-        .chunk = at_most(at_least(wanted, 16), most),
+        .chunk = chunk_for(p, room.free + room.prefetch),
         .duty_until_us = p->claims.duty_until_redis_us,
         .reserved = room.free > 0 && room.open == 0,
         .held = partition_take_claim_reasons(p),
@@ -324,6 +420,7 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
         call.queues = partition_queues(p);
     look_ahead(p, room, &call);
     p->claims.free = room.free;
+    p->claims.coming = room.prefetch;
     partition_take_executors(p, room.free, now);
     call.types = awake_types(p);
     call.unknown_dead = p->worker->options.unknown_dead && call.types.count == p->worker->handlers.count;

@@ -9,6 +9,8 @@
 
 struct partition;
 
+#define BESIDE_MOST 8 /* claims that go beside a turn */
+
 /* Times are monotonic unless they say Redis; 0: unknown, or never. */
 struct claims {
     struct claim last;              /* the last answer */
@@ -22,6 +24,9 @@ struct claims {
     int64_t sent_us;                /* when the last claim was sent */
     int64_t mark_us;                /* when one last asked for a mark */
     int64_t turn;                   /* how many were sent */
+    bool plenty;                    /* the last answer was full of jobs without a limit, and there was more */
+    int beside;                     /* answers under way, of claims that went beside a turn */
+    int coming, coming_beside;      /* jobs without a limit that are asked for: by the turn, by these */
     int free;                       /* executors that the last one could use */
     int64_t early_us;               /* the jobs that it grants farther ahead are early */
     double body_bytes;              /* of a job, as a rule */
@@ -40,6 +45,9 @@ int64_t partition_claim_time(struct partition *p, struct room room);
 /* The same if it had room. */
 int64_t partition_want_time(struct partition *p, struct room room);
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now);
+/* Another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster
+ * than one claim after the other brings them. true: sent; there may be room for one more. */
+bool partition_claim_beside(struct partition *p);
 /* On a new connection it is not on duty. */
 void partition_lose_duty(struct partition *p);
 

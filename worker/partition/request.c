@@ -26,6 +26,11 @@ void partition_send(struct partition *p, struct args *a, link_reply *on_reply)
     partition_send_with(p, a, on_reply, p);
 }
 
+void partition_send_beside(struct partition *p, struct args *a, link_reply *on_reply)
+{
+    link_send(p->link, a, REQUEST_TIMEOUT_S, on_reply, p);
+}
+
 void partition_answered(struct partition *p)
 {
     if (--p->requests.awaited == 0)
@@ -78,10 +83,18 @@ int64_t partition_local_time(const struct partition *p, int64_t redis_us)
     return redis_us <= 0 ? 0 : redis_us + distance_offset(&p->requests.distance);
 }
 
+static int64_t unless_near(int64_t trip_us)
+{
+    return trip_us > NEAR_US ? trip_us : 0;
+}
+
 /* The offset has the way back already. */
 int64_t partition_lead_time(const struct partition *p)
 {
-    int64_t trip_us = distance_trip(&p->requests.distance);
+    return unless_near(distance_trip(&p->requests.distance));
+}
 
-    return trip_us > NEAR_US ? trip_us : 0;
+int64_t partition_trip_time(const struct partition *p)
+{
+    return unless_near(distance_nearest(&p->requests.distance));
 }

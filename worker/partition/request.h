@@ -23,6 +23,8 @@ void partition_begin_requests(struct partition *p, int64_t now);
 /* Sends a request; its callback ends with partition_answered. It gets w, or arg. */
 void partition_send(struct partition *p, struct args *a, link_reply *on_reply);
 void partition_send_with(struct partition *p, struct args *a, link_reply *on_reply, void *arg);
+/* Sends one that is not the turn's: the next turn does not wait for its answer. */
+void partition_send_beside(struct partition *p, struct args *a, link_reply *on_reply);
 /* One answer less is under way; the last one wakes the scheduler. */
 void partition_answered(struct partition *p);
 /* The answer is an error: logged once, and a pause. */
@@ -37,5 +39,7 @@ void partition_hear_clock(struct partition *p, int64_t redis_us);
 int64_t partition_local_time(const struct partition *p, int64_t redis_us);
 /* How long before a time of Redis a request must leave to be there; 0: Redis is near. */
 int64_t partition_lead_time(const struct partition *p);
+/* How long an answer of an idle Redis is on its way; 0: Redis is near. */
+int64_t partition_trip_time(const struct partition *p);
 
 #endif

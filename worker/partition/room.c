@@ -6,12 +6,14 @@
 #include "core/clock.h"
 #include "worker/partition/partition.h"
 
-#define STUCK_US (250 * MS)    /* prefetched jobs that no executor got to in that time are given back */
+#define STUCK_US                                                                                             \
+    (250 * MS) /* prefetched jobs that have waited for that long, and three round trips, are given back */
 #define RESERVE_US (1000 * MS) /* executors that are not used stay reserved for that long */
-/* Jobs without a limit are leased for that long in advance at the rate they end here. */
+/* Jobs without a limit are leased for that long in advance at the rate they end here; where Redis is far away for two
+ * round trips more: one is on its way, and with the other one the rate can double in each. */
 #define PREFETCH_S 0.008
 #define PREFETCH_MOST 1000 /* two budgets of a claim: one runs while the next is under way */
-#define LEASE_MOST 500     /* in one claim: its budget */
+#define BESIDE_LEAST 16    /* jobs that a claim of its own is worth */
 /* Early jobs: fewer executors have none, and for so long after one found no executor there are none. */
 #define EARLY_LEAST 8
 #define CROWDED_US (1000 * MS)
@@ -147,6 +149,12 @@ static int count_hungry(const struct partition *p, int64_t now)
     return n;
 }
 
+/* Jobs without a limit that may be on their way here. */
+static int coming(const struct partition *p)
+{
+    return p->claims.coming + p->claims.coming_beside;
+}
+
 /* One of several: of the free executors its share, and half of it where nobody knows that it needs more, so that another one that
  * wakes need not wait for the answer. */
 static void share_room(const struct partition *p, struct room *room, int *target, int *excess)
@@ -157,7 +165,14 @@ static void share_room(const struct partition *p, struct room *room, int *target
     room->free = p->claims.more || p->claims.starved ? share : (share + 1) / 2;
     room->open = at_most(room->open, room->free);
     *target /= count_hungry(p, now);
-    *excess = at_least(pool_prefetched(p->worker->pool, &p->conditions) - room->free, 0);
+    *excess = at_least(pool_prefetched(p->worker->pool, &p->conditions) + coming(p) - room->free, 0);
+}
+
+static int prefetch_target(const struct partition *p)
+{
+    double rate = p->worker->pace.rate, trips_s = 2 * (double)partition_trip_time(p) / 1e6;
+
+    return (int)(fmin(rate * PREFETCH_S, PREFETCH_MOST) + fmin(rate * trips_s, BESIDE_MOST * LEASE_MOST));
 }
 
 struct room partition_room(struct partition *p)
@@ -165,11 +180,11 @@ struct room partition_room(struct partition *p)
     struct worker *w = p->worker;
     struct pool_load load = pool_load(w->pool);
     int executors = w->options.executors, most = executors - reserved_of(w);
-    int target = (int)fmin(w->pace.rate * PREFETCH_S, PREFETCH_MOST);
+    int target = prefetch_target(p), prefetched = load.prefetched + coming(p);
     int timed = load.queued - load.prefetched - load.early;
     int idle = at_least(executors - load.running - timed, 0);
     int open = at_least(at_most(most - load.unlimited, idle), 0);
-    int beginning = at_most(load.prefetched, open), excess = load.prefetched - beginning;
+    int beginning = at_most(prefetched, open), excess = prefetched - beginning;
     struct room room = {
         .idle = idle - beginning, .free = idle - beginning, .open = open - beginning, .early = load.early};
 
@@ -181,6 +196,7 @@ struct room partition_room(struct partition *p)
     if (executors >= EARLY_LEAST && clock_mono_us() >= w->pace.crowded_us + CROWDED_US)
         room.early_more = at_least(room.free / 2 - load.early, 0);
     room.worth_it = room.open >= (most + 1) / 2 || (target > 0 && excess <= target / 2);
+    room.worth_more = room.prefetch >= at_most(at_least(target / 4, BESIDE_LEAST), LEASE_MOST);
     return room;
 }
 
@@ -278,31 +294,37 @@ bool partition_has_room(struct partition *p)
     return partition_takes_jobs(p) && partition_room(p).idle > 0;
 }
 
+/* The longest of the round trips to its partitions; 0: they are near. */
+static int64_t longest_trip(const struct worker *w)
+{
+    int64_t most_us = 0;
+
+    for (int i = 0; i < w->partition_count; i++)
+        if (partition_trip_time(w->partitions[i]) > most_us)
+            most_us = partition_trip_time(w->partitions[i]);
+    return most_us;
+}
+
 void worker_measure_rate(struct worker *w, int64_t now)
 {
     struct pace *pace = &w->pace;
     double seconds = (double)(now - pace->rate_us) / 1e6, ended;
+    double over_s = PREFETCH_S + (double)longest_trip(w) / 1e6;
 
     if (seconds < 0.0002)
         return;
     ended = (double)(w->ended - pace->ended);
-    pace->rate += seconds / (seconds + PREFETCH_S) * (ended / seconds - pace->rate);
+    pace->rate += seconds / (seconds + over_s) * (ended / seconds - pace->rate);
     pace->rate_us = now;
     pace->ended = w->ended;
 }
 
 void worker_give_back_stuck(struct worker *w, int64_t now)
 {
-    struct pool_load load = pool_load(w->pool);
     struct pace *pace = &w->pace;
     struct task_list stuck;
 
-    if (load.queued == 0 || load.begun != pace->begun) {
-        pace->begun = load.begun;
-        pace->stuck_us = now;
-        return;
-    }
-    if (now - pace->stuck_us < STUCK_US)
+    if (now < worker_stuck_time(w))
         return;
     task_list_init(&stuck);
     pool_withdraw(w->pool, &stuck);
@@ -313,5 +335,11 @@ void worker_give_back_stuck(struct worker *w, int64_t now)
 
 int64_t worker_stuck_time(struct worker *w)
 {
-    return pool_load(w->pool).queued > 0 ? w->pace.stuck_us + STUCK_US : NEVER;
+    int64_t oldest_us = pool_load(w->pool).oldest_us;
+
+    if (!oldest_us)
+        return NEVER;
+    if (oldest_us < w->pace.stuck_us)
+        oldest_us = w->pace.stuck_us;
+    return oldest_us + STUCK_US + 3 * longest_trip(w);
 }

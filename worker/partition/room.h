@@ -8,6 +8,8 @@
 struct partition;
 struct worker;
 
+#define LEASE_MOST 500 /* jobs in one claim: its budget */
+
 struct capacity {
     int reserve;        /* executors for jobs with a limit alone */
     int reserve_used;   /* the most of them that were used since */
@@ -23,7 +25,8 @@ struct room {
     int open;           /* of the free: not reserved for jobs with a limit */
     int early;          /* jobs that have come so far ahead that they hold no executor yet, */
     int early_more;     /* and so many more may */
-    bool worth_it;      /* enough for a turn of its own when there is more to take */
+    bool worth_it;      /* enough for a turn of its own when there is more to take, */
+    bool worth_more;    /* or for a claim beside one */
 };
 
 /* May it claim at all? Partitions share the executors: those that want more get the same number each. */
@@ -49,7 +52,7 @@ void partition_hunger(struct partition *p, bool hungry);
 void worker_feed(struct worker *w);
 /* How fast jobs end here. */
 void worker_measure_rate(struct worker *w, int64_t now);
-/* Prefetched jobs must not sit here while those before them take long. */
+/* Prefetched jobs must not sit here while those before them take long: another worker may have an executor. */
 void worker_give_back_stuck(struct worker *w, int64_t now);
 int64_t worker_stuck_time(struct worker *w); /* when to check for that; NEVER: none waits */
 

@@ -42,7 +42,7 @@ void partition_settle(struct partition *p, struct args *a);
 bool partition_write_settle(struct partition *p, struct args *a);
 void partition_settled(struct partition *p);
 void partition_settle_again(struct partition *p);
-/* Nothing of it runs, waits or is to be settled here; the same of all partitions. */
+/* Nothing of it runs, waits, is to be settled here or is on its way beside a turn; the same of all partitions. */
 bool partition_is_idle(const struct partition *p);
 bool worker_is_idle(const struct worker *w);
 

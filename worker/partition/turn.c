@@ -1,6 +1,8 @@
 /* One turn is one round trip: what has ended is settled, what is due is promoted, a heartbeat, and a claim
  * for the executors that are free, all written at once.
  *
+ * Where Redis is far away and there is much to do, claims for jobs without a limit go beside the turn.
+ *
  * schedule() decides what to do now and sets one timer to the time of its next decision. Only the loop calls
  * it: whoever changes what it decides by leaves a reason (reasons.h). */
 #include "core/clock.h"
@@ -74,6 +76,12 @@ static void hunger(struct partition *p, struct room room, int64_t now, int64_t *
         *at = want;
 }
 
+/* Does the next turn wait for what went beside the last one? Its answers are of an id, or a state, that ends. */
+static bool must_be_alone(const struct partition *p)
+{
+    return !p->session.registered || p->limits.old || p->worker->stop.since_us;
+}
+
 static void schedule(struct partition *p)
 {
     struct room room;
@@ -83,7 +91,14 @@ static void schedule(struct partition *p)
     begin_tasks(p->worker);
     tasks_collect(p->worker);
     trace_flush(p->conditions.trace);
-    if (p->requests.awaited > 0 || !link_is_up(p->link) || p->leaving || p->worker->ending.ended)
+    if (!link_is_up(p->link) || p->leaving || p->worker->ending.ended)
+        return;
+    if (p->requests.awaited > 0) {
+        while (partition_claim_beside(p))
+            ;
+        return;
+    }
+    if (p->claims.beside > 0 && must_be_alone(p))
         return;
     now = clock_mono_us();
     if (!p->session.registered) {

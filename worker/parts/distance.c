@@ -8,13 +8,20 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+void distance_begin(struct distance *d)
+{
+    d->nearest_us = 0;
+}
+
 bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us)
 {
     int64_t offset_us = now_us - redis_us, trip_us = now_us - sent_us;
+    int64_t nearest_us = d->nearest_us ? least(d->nearest_us, trip_us) : trip_us;
     bool is_back = d->since_us && sent_us - redis_us > distance_offset(d) + SLACK_US;
 
+    d->nearest_us = nearest_us;
     if (!d->since_us || is_back) {
-        *d = (struct distance){offset_us, offset_us, trip_us, trip_us, now_us};
+        *d = (struct distance){offset_us, offset_us, trip_us, trip_us, now_us, nearest_us};
         return is_back;
     }
     if (now_us - d->since_us > KEPT_US) {
@@ -37,4 +44,9 @@ int64_t distance_offset(const struct distance *d)
 int64_t distance_trip(const struct distance *d)
 {
     return least(d->trip_us, d->trip_before_us);
+}
+
+int64_t distance_nearest(const struct distance *d)
+{
+    return d->nearest_us;
 }

@@ -13,7 +13,11 @@
 struct distance {
     int64_t offset_us, offset_before_us, trip_us, trip_before_us;
     int64_t since_us;
+    int64_t nearest_us; /* the quickest answer of this connection; 0: none has come */
 };
+
+/* A connection has been made: it may be another way. */
+void distance_begin(struct distance *d);
 
 /* An answer with redis_us, a time of Redis's clock, came now to a request that was sent at sent_us; both by
  * our monotonic clock. Returns whether Redis's was set back. */
@@ -22,5 +26,7 @@ bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_
 int64_t distance_offset(const struct distance *d);
 /* How long a request and its answer take. */
 int64_t distance_trip(const struct distance *d);
+/* The same on this connection when Redis was idle: while it is busy, each answer of some seconds may have waited there. */
+int64_t distance_nearest(const struct distance *d);
 
 #endif

@@ -31,8 +31,7 @@ struct pool {
     int executors, threads_most, started, idle;
     int reserved; /* executors that run no prefetched task */
     int busy_threads, busy_loop, given_up;
-    int unlimited; /* of the busy: with a prefetched task */
-    uint64_t begun;
+    int unlimited;      /* of the busy: with a prefetched task */
     int64_t lacking_us; /* since when tasks wait for a thread that cannot be started; 0: none do */
     bool waking;        /* a thread was called and has not come yet */
     bool stopping;
@@ -215,7 +214,6 @@ static void run_one(struct pool *p, struct task *task, int seat)
 {
     p->running[seat] = task;
     count_busy(p, task, &p->busy_threads, 1);
-    p->begun++;
     call_one(p);
     pthread_mutex_unlock(&p->lock);
     handler_run(task);
@@ -339,11 +337,14 @@ static void add(struct pool *p, struct task *task)
 
 void pool_add(struct pool *p, struct task_list *tasks)
 {
+    int64_t now_us = clock_mono_us();
     struct task *task;
 
     pthread_mutex_lock(&p->lock);
-    while ((task = task_list_pop(tasks)))
+    while ((task = task_list_pop(tasks))) {
+        task->came_us = now_us;
         add(p, task);
+    }
     call_one(p);
     pthread_mutex_unlock(&p->lock);
 }
@@ -405,7 +406,6 @@ struct task *pool_begin(struct pool *p, int64_t now_us, int64_t *next_us)
         task = take(list);
         link_in(&p->afloat, task);
         count_busy(p, task, &p->busy_loop, 1);
-        p->begun++;
     }
     pthread_mutex_unlock(&p->lock);
     return task;
@@ -590,6 +590,15 @@ size_t pool_running(struct pool *p, struct task **tasks)
     return n;
 }
 
+static int64_t oldest(const struct pool *p)
+{
+    const struct task *thread = p->thread.prefetched.head, *loop = p->loop.prefetched.head;
+
+    if (thread && loop)
+        return thread->came_us < loop->came_us ? thread->came_us : loop->came_us;
+    return thread ? thread->came_us : loop ? loop->came_us : 0;
+}
+
 struct pool_load pool_load(struct pool *p)
 {
     struct pool_load load;
@@ -603,7 +612,7 @@ struct pool_load pool_load(struct pool *p)
         .unlimited = p->unlimited,
         .threads = p->busy_threads - p->given_up,
         .given_up = p->given_up,
-        .begun = p->begun,
+        .oldest_us = oldest(p),
     };
     pthread_mutex_unlock(&p->lock);
     return load;

@@ -61,12 +61,12 @@ size_t pool_running(struct pool *pool, struct task **tasks);
 
 struct pool_load {
     int running, queued;
-    int prefetched; /* of the queued: those without a limit, which may have to wait */
-    int early;      /* of the queued: they hold no executor yet */
-    int unlimited;  /* of the running: those without a limit */
-    int threads;    /* of the running, those on threads */
-    int given_up;   /* tasks that threads still hold */
-    uint64_t begun; /* tasks begun so far: does it move? */
+    int prefetched;    /* of the queued: those without a limit, which may have to wait */
+    int early;         /* of the queued: they hold no executor yet */
+    int unlimited;     /* of the running: those without a limit */
+    int threads;       /* of the running, those on threads */
+    int given_up;      /* tasks that threads still hold */
+    int64_t oldest_us; /* when the first of the prefetched came; 0: there is none */
 };
 struct pool_load pool_load(struct pool *pool);
 /* Of the prefetched those of a partition. */

@@ -32,13 +32,12 @@ struct stop {
     int64_t forced_us; /* since when it does not wait any more for what runs; 0: it does */
 };
 
-/* How fast jobs end here, and whether they begin: partition/room.c alone writes it. */
+/* How fast jobs end here, and whether they wait too long: partition/room.c alone writes it. */
 struct pace {
     double rate;        /* jobs that end here in a second: for prefetching */
     int64_t rate_us;    /* when it was measured last */
     uint64_t ended;     /* the worker's then */
-    uint64_t begun;     /* pool_load's at the last check for a stuck queue */
-    int64_t stuck_us;   /* since when no prefetched job has begun */
+    int64_t stuck_us;   /* when prefetched jobs were given back last */
     int64_t crowded_us; /* when an early job found no executor last */
 };
 
