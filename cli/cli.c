@@ -5,6 +5,7 @@
 
 #include "cli/which_redis.h"
 #include "core/likely.h"
+#include "core/log/log.h"
 
 #define ACTIONS_MOST 16 /* of one command */
 
@@ -103,4 +104,16 @@ int cli_failed(struct cli *cli, const struct weir *w)
 {
     cli->error = w->error;
     return cli->error.status;
+}
+
+int cli_log(struct cli *cli, const char *format, const char *level)
+{
+    if (format && !log_set_format(format))
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --log %.60s: unknown word; give logfmt or json",
+                         cli->command->name, format);
+    if (level && !log_set_level(level))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "%s --log-level %.60s: unknown word; give error, warn, info or debug",
+                         cli->command->name, level);
+    return 0;
 }

@@ -64,6 +64,11 @@ struct command {
  * operands in argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h.
  * WEIR_EUSAGE with the likely flag for a mistyped one. Call it first thing in run(). */
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
+/* How the log of a command that has one looks, and the highest level in it: the values of --log and --log-level, NULL:
+ * as $WEIR_LOG_FORMAT and $WEIR_LOG say. */
+#define CLI_LOG_HELP "how standard error looks: logfmt or json; logfmt"
+#define CLI_LOG_LEVEL_HELP "error, warn, info or debug; info"
+WEIR_CHECKED int cli_log(struct cli *cli, const char *format, const char *level);
 /* Was that flag given? */
 bool cli_gave(const struct cli *cli, const char *flag);
 /* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with two texts: its

@@ -203,6 +203,60 @@ void write_text(const char *folder, const char *name, const char *text)
     close(fd);
 }
 
+/* The value behind " name=" in a line of logfmt, its quotes off; returns where it ends in to. */
+static char *copy_value(const char *line, const char *end, const char *name, char *to)
+{
+    const char *at = memmem(line, (size_t)(end - line), name, strlen(name));
+    bool quoted;
+
+    if (!at)
+        return to;
+    at += strlen(name);
+    quoted = *at == '"';
+    at += quoted;
+    for (; at < end && *at != (quoted ? '"' : ' '); at++) {
+        if (quoted && *at == '\\' && (at[1] == '"' || at[1] == '\\'))
+            at++;
+        *to++ = *at;
+    }
+    return to;
+}
+
+bool read_log(const char *folder, char *text, size_t size)
+{
+    char *log = malloc(size), *to = text;
+
+    if (!log || !read_text(folder, "worker.err", log, size)) {
+        free(log);
+        return false;
+    }
+    for (const char *line = log, *end; (end = strchr(line, '\n')); line = end + 1) {
+        if (strncmp(line, "time=", 5) != 0)
+            continue;
+        to = copy_value(line, end, " type=", to);
+        *to++ = ' ';
+        to = copy_value(line, end, " job=", to);
+        memcpy(to, ": ", 2);
+        to = copy_value(line, end, " msg=", to + 2);
+        *to++ = '\n';
+    }
+    *to = '\0';
+    free(log);
+    return true;
+}
+
+void await_log(const char *folder, const char *text)
+{
+    int64_t limit_us = clock_mono_us() + TEXT_LIMIT_US;
+    static char found[65536];
+
+    while (!read_log(folder, found, sizeof found) || !strstr(found, text)) {
+        if (clock_mono_us() > limit_us)
+            fail_msg("%s: no '%s' in the log, but: %s", folder, text, found);
+        clock_sleep_until(clock_mono_us() + LOOK_EVERY_US);
+    }
+}
+
 void await_text(const char *folder, const char *name, const char *text)
 {
     int64_t limit_us = clock_mono_us() + TEXT_LIMIT_US;

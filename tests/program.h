@@ -47,6 +47,10 @@ int program_on_terminal(const char *const *words, const char *answer, char *text
 void await_text(const char *folder, const char *name, const char *text);
 /* The file's text, cut at size; false when there is no such file. */
 bool read_text(const char *folder, const char *name, char *text, size_t size);
+/* The lines of worker.err, the log of a worker, as "type job: message"; the first two may be empty. */
+bool read_log(const char *folder, char *text, size_t size);
+/* Waits until that stands in it. */
+void await_log(const char *folder, const char *text);
 void write_text(const char *folder, const char *name, const char *text);
 
 /* A new folder of a test's own, and its end. */

@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "core/decimal.h"
-#include "core/log/log.h"
+#include "core/log/format.h"
 #include "core/script/script.h"
 #include "tests/comma.h"
 #include "tests/program.h"
@@ -524,22 +525,59 @@ static void log_lines(void **state)
 
     (void)state;
     capture(out, LOG_LEVEL_INFO, "hello");
-    assert_int_equal(sscanf(out, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &year, &month, &day, &hour, &minute,
+    assert_int_equal(sscanf(out, "time=%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &year, &month, &day, &hour, &minute,
                             &second, &ms, &at),
                      7);
-    assert_int_equal(at, 25);
-    assert_string_equal(out + at, "info  hello\n");
-    capture(out, LOG_LEVEL_ERROR, "a\nb\tc\x1b[31m\x7f\xc2\x9b\xc3\xa4");
-    assert_string_equal(out + at, "error a\\nb\\x09c\\x1b[31m\\x7f\\xc2\\x9b\xc3\xa4\n");
+    assert_int_equal(at, 30);
+    assert_string_equal(out + at, "level=info msg=hello\n");
+    capture(out, LOG_LEVEL_ERROR, "a\nb\tc\x1b[31m\x7f\xc2\x9b\xc3\xa4 \"\\");
+    assert_string_equal(out + at,
+                        "level=error msg=\"a\\nb\\tc\\u001b[31m\\\\x7f\\\\xc2\\\\x9b\xc3\xa4 \\\"\\\\\"\n");
     capture(out, LOG_LEVEL_WARN, "caf\xe9 \xe2\x82\xac \xed\xa0\x80 \xc3");
-    assert_string_equal(out + at, "warn  caf\\xe9 \xe2\x82\xac \\xed\\xa0\\x80 \\xc3\n");
+    assert_string_equal(out + at,
+                        "level=warn msg=\"caf\\\\xe9 \xe2\x82\xac \\\\xed\\\\xa0\\\\x80 \\\\xc3\"\n");
     capture(out, LOG_LEVEL_DEBUG, "dropped");
     assert_string_equal(out, "");
     memset(text, '\n', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     capture(out, LOG_LEVEL_WARN, text);
     assert_in_range(strlen(out), 2000, 2048);
-    assert_string_equal(out + strlen(out) - 6, "\\n...\n");
+    assert_string_equal(out + strlen(out) - 7, "\\n...\"\n");
+}
+
+static void lines_with_fields(void **state)
+{
+    static const struct log_field fields[] = {
+        {"job", "a\"b\n", 4, false}, {"type", "", 0, false}, {"attempt", "2", 1, true}};
+    char line[LOG_LINE_SIZE], text[4096], many[300];
+    struct log_field long_ones[20];
+    json_t *parsed;
+    size_t len;
+
+    (void)state;
+    len = log_format_line(line, LOG_FORMAT_LOGFMT, 0, LOG_LEVEL_WARN, "late", fields, 3);
+    assert_int_equal(
+        len,
+        strlen("time=1970-01-01T00:00:00.000Z level=warn msg=late job=\"a\\\"b\\n\" type=\"\" attempt=2\n"));
+    assert_memory_equal(
+        line, "time=1970-01-01T00:00:00.000Z level=warn msg=late job=\"a\\\"b\\n\" type=\"\" attempt=2\n",
+        len);
+    len = log_format_line(line, LOG_FORMAT_JOURNAL, 0, LOG_LEVEL_WARN, "late", fields + 2, 1);
+    assert_memory_equal(line, "<4>level=warn msg=late attempt=2\n", len);
+    memset(text, 1, sizeof text - 1); /* as long as it can become */
+    text[sizeof text - 1] = '\0';
+    memset(many, '"', sizeof many);
+    for (int i = 0; i < 20; i++)
+        long_ones[i] = (struct log_field){"field", many, sizeof many, false};
+    for (int format = LOG_FORMAT_LOGFMT; format <= LOG_FORMAT_JOURNAL; format++)
+        for (size_t n = 0; n <= 20; n++) {
+            len = log_format_line(line, (enum log_format)format, 0, LOG_LEVEL_INFO, text, long_ones, n);
+            assert_in_range(len, 900, LOG_LINE_SIZE);
+            assert_int_equal(line[len - 1], '\n');
+            parsed = format == LOG_FORMAT_JSON ? json_loadb(line, len, 0, NULL) : json_object();
+            assert_non_null(parsed);
+            json_decref(parsed);
+        }
 }
 
 static int count_text(const char *text, const char *what)
@@ -592,17 +630,18 @@ static void log_without_a_reader(bool socket)
     close(ends[0]);
     close(ends[1]);
 
-    for (at = text; (at = strstr(at, " info  line ")); at++, next++) {
-        assert_int_equal(sscanf(at, " info  line %d", &number), 1);
+    for (at = text; (at = strstr(at, " level=info msg=\"line ")); at++, next++) {
+        assert_int_equal(sscanf(at, " level=info msg=\"line %d", &number), 1);
         assert_int_equal(number, next);
         assert_memory_equal(strchr(at, 'x'), line, sizeof line - 1);
     }
     assert_in_range(next, 200, LINES - 1);
-    assert_non_null(at = strstr(text, " warn  log: "));
-    assert_int_equal(sscanf(at, " warn  log: %d lines were dropped: nobody read them", &dropped), 1);
+    assert_non_null(at = strstr(text, " level=warn msg=\"log: "));
+    assert_int_equal(sscanf(at, " level=warn msg=\"log: %d lines were dropped: nobody read them\"", &dropped),
+                     1);
     assert_int_equal(next + dropped, LINES);
     assert_int_equal(count_text(text, "\n"), next + 2);
-    assert_non_null(strstr(at, " info  again\n"));
+    assert_non_null(strstr(at, " level=info msg=again\n"));
     assert_int_equal(text[len - 1], '\n');
     free(text);
 }
@@ -635,8 +674,8 @@ static void a_pipe_without_a_reader(void **state)
     close(saved);
     close(ends[1]);
     capture(out, LOG_LEVEL_INFO, "three");
-    assert_non_null(strstr(out, " info  two\n"));
-    assert_non_null(strstr(out, " info  three\n"));
+    assert_non_null(strstr(out, " level=info msg=two\n"));
+    assert_non_null(strstr(out, " level=info msg=three\n"));
 }
 
 static void times_as_text(void **state)
@@ -670,6 +709,7 @@ int main(void)
         cmocka_unit_test(numbers_in_another_locale),
         cmocka_unit_test(times_as_text),
         cmocka_unit_test(log_lines),
+        cmocka_unit_test(lines_with_fields),
         cmocka_unit_test(a_pipe_that_nobody_reads),
         cmocka_unit_test(a_socket_that_nobody_reads),
         cmocka_unit_test(a_pipe_without_a_reader),

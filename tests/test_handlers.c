@@ -487,20 +487,19 @@ static void end_kind(struct stage *s, const struct kind *kind)
         if (end->exit == 0)
             await(has_ended(s, row, end));
     }
-    await_text(s->server.folder, "worker.err",
-               kind->writes ? "throttled_wrong throttled_wrong: wrong answer: "
-                            : "throttled_wrong throttled_wrong: a pause of nan s: is not a time");
-    await_text(s->server.folder, "worker.err",
-               "throttled_long throttled_long: a pause of 99999999999 s: 86400 s is the most (--pause-most)");
+    await_log(s->server.folder, kind->writes
+                                    ? "throttled_wrong throttled_wrong: wrong answer: "
+                                    : "throttled_wrong throttled_wrong: a pause of nan s: is not a time");
+    await_log(s->server.folder,
+              "throttled_long throttled_long: a pause of 99999999999 s: 86400 s is the most (--pause-most)");
     if (expected(kind, RETRY_LONG)->state == LATER)
-        await_text(s->server.folder, "worker.err",
-                   "retry_long retry_long: a retry after 1795000000 s: must be");
+        await_log(s->server.folder, "retry_long retry_long: a retry after 1795000000 s: must be");
     if (strcmp(kind->name, "async") == 0) /* weir_log, of both jobs that are told */
         for (enum row row = OVER_TIME; row <= CANCEL; row++) {
             char line[64];
 
             snprintf(line, sizeof line, "%s %s: sent SIGTERM", ends[row].name, ends[row].name);
-            await_text(s->server.folder, "worker.err", line);
+            await_log(s->server.folder, line);
         }
 }
 

@@ -384,10 +384,9 @@ static void throttled_until_at_once(void **state)
     worker = start_worker(s, "4");
     for (int i = 0; i < 10; i++)
         enqueue(s, i, "{\"status\":429,\"headers\":{\"Retry-After\":\"0\"},\"body\":\"slow down\"}", 0, 0);
-    await_text(s->server.folder, "worker.err",
-               ": throttled, 4 in a row: a pause of 800ms: HTTP 429: slow down");
+    await_log(s->server.folder, ": throttled, 4 in a row: a pause of 800ms: HTTP 429: slow down");
     assert_in_range(count_posts(s), 4, 4 * 4);
-    read_text(s->server.folder, "worker.err", log, sizeof log);
+    read_log(s->server.folder, log, sizeof log);
     for (const char *at = log; (at = strstr(at, " in a row: ")); at++)
         lines++;
     assert_int_equal(lines, 4);

@@ -169,14 +169,14 @@ static void assert_death(struct stage *s, int number, const char *why)
 
 static void assert_told(struct stage *s, const char *text)
 {
-    await_text(s->server.folder, "worker.err", text);
+    await_log(s->server.folder, text);
 }
 
 static bool was_told(struct stage *s, const char *text)
 {
     char log[65536];
 
-    return read_text(s->server.folder, "worker.err", log, sizeof log) && strstr(log, text);
+    return read_log(s->server.folder, log, sizeof log) && strstr(log, text);
 }
 
 /* ---- What it gets */
@@ -425,7 +425,7 @@ static void wrong_members_are_left_out(void **state)
          "{\"answer\":{\"status\":\"done\",\"cost\":1000000000}}"); /* no other starts after it */
     await(stage_stat(s, "run", "done") == CASES + 2);
     assert_int_equal(stage_end(worker), 0);
-    assert_true(read_text(s->server.folder, "worker.err", log, sizeof log));
+    assert_true(read_log(s->server.folder, log, sizeof log));
     for (int i = 0; i < CASES; i++) {
         char told[128];
 
@@ -631,7 +631,7 @@ static void a_program_that_goes_missing(void **state)
     stage_await_workers(s, 1);
     assert_int_equal(unlink(path), 0);
     push(s, 1, "{}");
-    assert_told(s, "run: cannot run ./handler: No such file or directory; its jobs are given back");
+    assert_told(s, "run : cannot run ./handler: No such file or directory; its jobs are given back");
     write_text(s->server.folder, "handler", "#!/bin/sh\nexec python3 child.py\n");
     assert_int_equal(chmod(path, 0755), 0);
     await(stage_stat(s, "run", "done") == 1);
@@ -686,15 +686,15 @@ static void standard_error_goes_to_the_log(void **state)
     char args[8192];
 
     push(s, 0, "{\"err\":\"one\\ntw\\u001bo\\nthree\"}");
-    assert_told(s, "info  run: one\n");
-    assert_told(s, "info  run: tw\\x1bo\n");
+    assert_told(s, "run : one\n");
+    assert_told(s, "run : tw\\u001bo\n");
     memset(args, 'x', sizeof args);
     memcpy(args, "{\"err\":\"four", 12);
     memcpy(args + sizeof args - 5, "\\n\"}", 5);
     push(s, 1, args);
-    assert_told(s, "info  run: threefourxxx");
+    assert_told(s, "run : threefourxxx");
     push(s, 2, "{\"err\":\"five\\n\"}");
-    assert_told(s, "info  run: five\n");
+    assert_told(s, "run : five\n");
     assert_int_equal(stage_end(worker), 0);
 }
 

@@ -291,10 +291,10 @@ static void a_decimal_comma(void **state)
     comma_end();
     stage_push(s, "exec", NULL, 0, 1);
     stage_push(s, "pipe", NULL, 1, 1);
-    await_text(s->server.folder, "worker.err", "exec j0: throttled, 1 in a row: a pause of 900ms");
-    await_text(s->server.folder, "worker.err", "pipe j1: throttled, 1 in a row: a pause of 900ms");
+    await_log(s->server.folder, "exec j0: throttled, 1 in a row: a pause of 900ms");
+    await_log(s->server.folder, "pipe j1: throttled, 1 in a row: a pause of 900ms");
     stage_push_text(s, "{\"id\":\"j2\",\"type\":\"wait\",\"timeout\":0.25}");
-    await_text(s->server.folder, "worker.err", "wait j2: over its time of 0.25 s: asked to end");
+    await_log(s->server.folder, "wait j2: over its time of 0.25 s: asked to end");
     await_text(s->server.folder, "worker.err", " s: over its time of 0.25 s");
     assert_int_equal(stage_end(pid), 0);
 }
@@ -331,7 +331,7 @@ static void ends_its_process(struct stage *s, const char *type, const char *way)
         snprintf(text, sizeof text,
                  "%s j0: its handler (%s) ended the process by exit() or pthread_exit(): exit 70; ", type,
                  way);
-        await_text(s->server.folder, "worker.err", text);
+        await_log(s->server.folder, text);
     }
     dead = stage_dead(s);
     assert_non_null(strstr(dead, "its handler died 3 times: it ended the process of its worker"));

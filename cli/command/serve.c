@@ -12,7 +12,7 @@ static int run_serve(struct cli *cli, int argc, char **argv);
 const struct command command_serve = {.name = "serve", .logs = true, .run = run_serve};
 
 struct serve_flags {
-    const char *listen, *on_error, *socket_mode;
+    const char *listen, *on_error, *socket_mode, *log, *log_level;
     bool open_to_all;
 };
 
@@ -52,6 +52,8 @@ static int run_serve(struct cli *cli, int argc, char **argv)
          &f.socket_mode},
         {"open-to-all", 0, FLAG_BOOL, NULL, "other machines may reach it too; it asks nobody who they are",
          &f.open_to_all},
+        {"log", 0, FLAG_TEXT, "FORMAT", CLI_LOG_HELP, &f.log},
+        {"log-level", 0, FLAG_TEXT, "LEVEL", CLI_LOG_LEVEL_HELP, &f.log_level},
         {.name = NULL},
     };
     struct serve_options options;
@@ -63,7 +65,7 @@ static int run_serve(struct cli *cli, int argc, char **argv)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "serve %.100s: takes no arguments; weir help serve lists the flags", argv[0]);
     options = (struct serve_options){.listen = f.listen, .open_to_all = f.open_to_all, .ns = cli->ns};
-    if (read_on_error(cli, f.on_error, &options.on_error) < 0 ||
+    if (cli_log(cli, f.log, f.log_level) < 0 || read_on_error(cli, f.on_error, &options.on_error) < 0 ||
         read_mode(cli, f.socket_mode, &options.socket_mode) < 0)
         return cli->error.status;
     options.redis_url = cli_redis_url(cli);

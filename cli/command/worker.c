@@ -53,6 +53,8 @@ void worker_flags_init(struct worker_flags *f)
          "end when nothing waits or runs; later retries do not count, what is paused neither: then exit 75",
          &f->drain},
         {"drain-max", 0, FLAG_DURATION, "DUR", "give up draining after that long: exit 75", &f->drain_max_us},
+        {"log", 0, FLAG_TEXT, "FORMAT", CLI_LOG_HELP, &f->log},
+        {"log-level", 0, FLAG_TEXT, "LEVEL", CLI_LOG_LEVEL_HELP, &f->log_level},
         {.name = NULL},
     };
 
@@ -216,7 +218,7 @@ int worker_flags_check(struct cli *cli, const struct worker_flags *f)
 {
     struct types types;
 
-    if (check_numbers(cli, f) < 0 || check_times(cli, f) < 0)
+    if (cli_log(cli, f->log, f->log_level) < 0 || check_numbers(cli, f) < 0 || check_times(cli, f) < 0)
         return cli->error.status;
     if (strcmp(f->unknown, "hold") != 0 && strcmp(f->unknown, "dead") != 0)
         return error_set(&cli->error, WEIR_EUSAGE, "%s --unknown %.100s: unknown word; give hold or dead",

@@ -4,10 +4,10 @@
 
 #include "cli/cli.h"
 
-#define WORKER_FLAG_COUNT 20
+#define WORKER_FLAG_COUNT 22
 
 struct worker_flags {
-    const char *queues, *trace, *unknown;
+    const char *queues, *trace, *unknown, *log, *log_level;
     long long executors, in_flight, dead_most;
     struct flag_values load, exec, pipe, http;
     struct flag_values timeout, backoff, keep; /* of types */

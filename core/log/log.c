@@ -13,83 +13,74 @@
 
 #include "core/clock.h"
 #include "core/decimal.h"
+#include "core/log/format.h"
 #include "core/log/sink.h"
-#include "core/utf8.h"
 
-#define LINE_SIZE 2048        /* below PIPE_BUF: a line of one process is never torn by another's */
 #define KEPT_SIZE (64 * 1024) /* as much as a pipe holds */
 
-static const char *const names[] = {
-    [LOG_LEVEL_ERROR] = "error",
-    [LOG_LEVEL_WARN] = "warn",
-    [LOG_LEVEL_INFO] = "info",
-    [LOG_LEVEL_DEBUG] = "debug",
-};
-
 static enum log_level highest = LOG_LEVEL_INFO;
+static enum log_format format = LOG_FORMAT_LOGFMT;
 
-static void read_level(void)
+/* ---- What is wanted */
+
+bool log_set_level(const char *name)
 {
-    const char *wanted = getenv("WEIR_LOG");
-
-    for (size_t i = 0; wanted && i < sizeof names / sizeof *names; i++)
-        if (strcmp(wanted, names[i]) == 0)
+    for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++)
+        if (strcmp(name, log_level_names[i]) == 0) {
             highest = (enum log_level)i;
-}
-
-/* Writes the first character of text to piece, as its escape when it is not printable; returns how many bytes
- * of text that took. */
-static size_t escape(const char *text, char piece[UTF8_PIECE])
-{
-    if (*text != '\n')
-        return utf8_escaped(text, strnlen(text, 4), piece);
-    strcpy(piece, "\\n");
-    return 1;
-}
-
-/* Appends text to line from len on, escaped, cut off with "..." where it does not fit; returns the new
- * length. */
-static size_t append_escaped(char line[LINE_SIZE], size_t len, const char *text)
-{
-    const size_t last = LINE_SIZE - 1 - 3; /* room for "..." and the newline */
-
-    while (*text) {
-        char piece[UTF8_PIECE];
-        size_t taken = escape(text, piece);
-
-        if (len + strlen(piece) > last) {
-            memcpy(line + len, "...", 3);
-            return len + 3;
+            return true;
         }
-        memcpy(line + len, piece, strlen(piece));
-        len += strlen(piece);
-        text += taken;
-    }
-    return len;
+    return false;
 }
 
-/* Makes a line of text, of LINE_SIZE bytes at most, its newline included; returns its length. */
-static size_t make_line(char line[LINE_SIZE], enum log_level level, const char *text)
+bool log_set_format(const char *name)
 {
-    char now[CLOCK_TEXT_SIZE];
-    size_t len;
+    if (strcmp(name, "logfmt") != 0 && strcmp(name, "json") != 0)
+        return false;
+    format = *name == 'j' ? LOG_FORMAT_JSON : LOG_FORMAT_LOGFMT;
+    return true;
+}
 
-    clock_text(clock_wall_us(), now);
-    len = (size_t)snprintf(line, LINE_SIZE, "%s %-5s ", now, names[level]);
-    len = append_escaped(line, len, text);
-    line[len++] = '\n';
-    return len;
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *level = getenv("WEIR_LOG"), *wanted = getenv("WEIR_LOG_FORMAT");
+
+    if (level)
+        log_set_level(level);
+    if (wanted)
+        log_set_format(wanted);
+}
+
+/* $JOURNAL_STREAM names the device and inode of the stream that systemd has connected; systemd.exec(5). */
+static bool is_journal(const struct stat *found)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    uintmax_t device, inode;
+
+    return stream && sscanf(stream, "%ju:%ju", &device, &inode) == 2 && device == found->st_dev &&
+           inode == found->st_ino;
 }
 
 /* ---- Standard error */
 
+static bool to_journal; /* the sink */
+
+static size_t make_line(char line[LOG_LINE_SIZE], enum log_level level, const char *text,
+                        const struct log_field *fields, size_t count)
+{
+    bool for_journal = to_journal && format == LOG_FORMAT_LOGFMT;
+
+    return log_format_line(line, for_journal ? LOG_FORMAT_JOURNAL : format, clock_wall_us(), level, text,
+                           fields, count);
+}
+
 static size_t mark(char line[SINK_MARK_SIZE], uint64_t dropped)
 {
-    char text[100], whole[LINE_SIZE];
+    char text[100], whole[LOG_LINE_SIZE];
     size_t len;
 
     snprintf(text, sizeof text, "log: %" PRIu64 " lines were dropped: nobody read them", dropped);
-    len = make_line(whole, LOG_LEVEL_WARN, text);
+    len = make_line(whole, LOG_LEVEL_WARN, text, NULL, 0);
     memcpy(line, whole, len);
     return len;
 }
@@ -146,28 +137,43 @@ static void follow_standard_error(void)
     if (sink.fd > STDERR_FILENO)
         close(sink.fd);
     sink_to(&sink, open_own(&found));
+    to_journal = is_journal(&found);
     last = found;
+}
+
+static void write_line(enum log_level level, const struct log_field *fields, size_t count, const char *fmt,
+                       va_list args)
+{
+    char text[LOG_LINE_SIZE], line[LOG_LINE_SIZE];
+    size_t len;
+
+    if (level > highest)
+        return;
+    decimal_vprint(text, sizeof text, fmt, args);
+    pthread_mutex_lock(&sink_lock);
+    follow_standard_error();
+    len = make_line(line, level, text, fields, count);
+    sink_add(&sink, line, len);
+    sink_flush(&sink);
+    pthread_mutex_unlock(&sink_lock);
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char text[LINE_SIZE], line[LINE_SIZE];
-    size_t len;
     va_list args;
 
-    pthread_once(&once, read_level);
-    if (level > highest)
-        return;
     va_start(args, fmt);
-    decimal_vprint(text, sizeof text, fmt, args);
+    write_line(level, NULL, 0, fmt, args);
     va_end(args);
-    len = make_line(line, level, text);
-    pthread_mutex_lock(&sink_lock);
-    follow_standard_error();
-    sink_add(&sink, line, len);
-    sink_flush(&sink);
-    pthread_mutex_unlock(&sink_lock);
+}
+
+void log_fields(enum log_level level, const struct log_field *fields, size_t count, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    write_line(level, fields, count, fmt, args);
+    va_end(args);
 }
 
 bool log_flush(void)

@@ -92,12 +92,53 @@ void partition_is_renewing(struct partition *p)
     p->session.beat_us = clock_boot_us();
 }
 
+/* As much of them as fits. */
+static size_t join_types(const struct handlers *handlers, char *text, size_t size)
+{
+    size_t len = 0;
+
+    for (int i = 0; i < handlers->count; i++) {
+        size_t more = strlen(handlers->types[i]) + (i > 0);
+
+        if (len + more > size)
+            break;
+        if (i > 0)
+            text[len++] = ',';
+        memcpy(text + len, handlers->types[i], more - (i > 0));
+        len += more - (i > 0);
+    }
+    return len;
+}
+
+/* Its first line, once it may take jobs. */
+static void log_start(const struct partition *p)
+{
+    const struct worker *w = p->worker;
+    char redis[REDIS_NAME_SIZE], types[256], executors[24];
+    size_t types_len = join_types(&w->handlers, types, sizeof types);
+
+    redis_address_format(&w->options.address, redis, sizeof redis);
+    snprintf(executors, sizeof executors, "%d", w->options.executors);
+    log_fields(LOG_LEVEL_INFO,
+               (const struct log_field[]){{"worker", p->session.id, strlen(p->session.id), false},
+                                          {"version", WEIR_VERSION, strlen(WEIR_VERSION), false},
+                                          {"redis", redis, strlen(redis), false},
+                                          {"namespace", p->prefix, strcspn(p->prefix, ":"), false},
+                                          {"executors", executors, strlen(executors), true},
+                                          {"types", types, types_len, false}},
+               6, "started");
+}
+
 void partition_registered(struct partition *p, const char *id, int64_t now)
 {
+    bool first = !*p->session.id;
+
     snprintf(p->session.id, sizeof p->session.id, "%s", id);
     p->session.registered = !p->session.lapsed;
     partition_renewed(p);
     partition_beat_at(p, now + p->worker->options.lease_us / 4);
+    if (first)
+        log_start(p);
 }
 
 void partition_renewed(struct partition *p)

@@ -83,7 +83,7 @@ static void check_pause_time(struct task *task)
 
 static void log_end(const struct task *task, const char *what)
 {
-    task_log(LOG_LEVEL_INFO, task, "attempt %d: %s%s%s", task->attempts + 1, what, task->reason ? ": " : "",
+    task_log(LOG_LEVEL_INFO, task, "%s%s%s", what, task->reason ? ": " : "",
              task->reason ? task->reason : "");
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/decimal.h"
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
 
@@ -206,6 +207,18 @@ static _Thread_local struct task *current;
 struct task *handler_current(void)
 {
     return current;
+}
+
+void handler_log(enum log_level level, const struct handler *handler, const char *fmt, ...)
+{
+    const struct log_field type = {"type", handler->type, strlen(handler->type), false};
+    char text[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    decimal_vprint(text, sizeof text, fmt, args);
+    va_end(args);
+    log_fields(level, &type, 1, "%s", text);
 }
 
 void handler_run(struct task *task)

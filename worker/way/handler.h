@@ -66,6 +66,9 @@ struct handler *handlers_find(const struct handlers *h, struct span type);
 char **command_split(const char *type, const char *command, struct error *e);
 void command_free(char **argv);
 
+/* One line to the log about a type. */
+void handler_log(enum log_level level, const struct handler *handler, const char *fmt, ...) WEIR_PRINTF(3, 4);
+
 /* Runs a task on the calling thread until it has ended, by task_finish. */
 void handler_run(struct task *task);
 /* The task whose handler runs on the calling thread; NULL: none. */

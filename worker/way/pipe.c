@@ -191,8 +191,8 @@ static struct member *new_member(struct pipe *p)
         member->child = child_start(host->loop, p->handler->type, p->argv, host->kill_after_us,
                                     &member_events, member, &rc);
     if (!member || !member->child) {
-        log_line(LOG_LEVEL_ERROR, "%s: cannot run %s: %s; its jobs are given back", p->handler->type,
-                 p->argv[0], member ? strerror(rc) : "out of memory");
+        handler_log(LOG_LEVEL_ERROR, p->handler, "cannot run %s: %s; its jobs are given back", p->argv[0],
+                    member ? strerror(rc) : "out of memory");
         free(member);
         begin_rest(p);
         return NULL;
@@ -311,8 +311,8 @@ static struct flight *find_flight(const struct member *member, const struct json
 
 static void complain(struct member *member, const char *what, const char *line, size_t len)
 {
-    log_line(LOG_LEVEL_WARN, "%s: child %d: wrong answer: %s: %.*s", member->pipe->handler->type,
-             child_pid(member->child), what, (int)(len < 200 ? len : 200), line);
+    handler_log(LOG_LEVEL_WARN, member->pipe->handler, "child %d: wrong answer: %s: %.*s",
+                child_pid(member->child), what, (int)(len < 200 ? len : 200), line);
     if (++member->wrong == WRONG_MOST)
         child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
 }
@@ -476,10 +476,10 @@ static void on_end(void *arg, const char *reason)
     take_back(member, reason);
     begun = interrupt(member, reason);
     if (!member->ordered && (begun > 0 || !member->answered)) {
-        log_line(LOG_LEVEL_WARN, "%s: child %d died with %d jobs: %s", p->handler->type, pid, begun, reason);
+        handler_log(LOG_LEVEL_WARN, p->handler, "child %d died with %d jobs: %s", pid, begun, reason);
         begin_rest(p);
     } else if (begun > 0) {
-        log_line(LOG_LEVEL_WARN, "%s: child %d was ended with %d other jobs", p->handler->type, pid, begun);
+        handler_log(LOG_LEVEL_WARN, p->handler, "child %d was ended with %d other jobs", pid, begun);
     }
     child_free(member->child);
     free(member);

@@ -194,7 +194,8 @@ static int read_out(struct child *c)
 static void log_err_line(struct child *c)
 {
     if (c->err_len > 0)
-        log_line(LOG_LEVEL_INFO, "%s: %.*s", c->name, (int)c->err_len, c->err_line);
+        log_fields(LOG_LEVEL_INFO, &(struct log_field){"type", c->name, strlen(c->name), false}, 1, "%.*s",
+                   (int)c->err_len, c->err_line);
     c->err_len = 0;
 }
 

@@ -95,14 +95,19 @@ void task_free(struct task *task)
 void task_log(enum log_level level, const struct task *task, const char *fmt, ...)
 {
     const struct span *id = &task->view.id;
-    char text[2048];
+    const char *type = task->handler->type;
+    char text[2048], attempt[24];
     va_list args;
 
     va_start(args, fmt);
     decimal_vprint(text, sizeof text, fmt, args);
     va_end(args);
-    log_line(level, "%s%s%.*s: %s", task->handler->type, id->at ? " " : "", (int)id->len,
-             id->at ? id->at : "", text);
+    snprintf(attempt, sizeof attempt, "%d", task->attempts + 1);
+    log_fields(level,
+               (const struct log_field[]){{"job", id->at ? id->at : "", id->at ? id->len : 0, false},
+                                          {"type", type, strlen(type), false},
+                                          {"attempt", attempt, strlen(attempt), true}},
+               3, "%s", text);
 }
 
 static bool is_inside_character(char byte)

@@ -81,7 +81,7 @@ void task_free(struct task *task);
 /* Sets how it ended. The reason is copied, a long one but for its middle; control characters become blanks.
  */
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason);
-/* One line to the log with the job's type and, once it was read, its id. */
+/* One line to the log about a job: with its id, once it was read, its type and attempt. */
 void task_log(enum log_level level, const struct task *task, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
 /* Did its handler report another cost than the gates gave it? */

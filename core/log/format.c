@@ -1,0 +1,156 @@
+#include "core/log/format.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/utf8.h"
+
+#define FIELDS_SIZE (LOG_LINE_SIZE / 2)
+#define VALUE_MOST 256 /* bytes of a field's value */
+#define PIECE_SIZE 8
+
+const char *const log_level_names[] = {
+    [LOG_LEVEL_ERROR] = "error",
+    [LOG_LEVEL_WARN] = "warn",
+    [LOG_LEVEL_INFO] = "info",
+    [LOG_LEVEL_DEBUG] = "debug",
+};
+
+/* What syslog calls them. */
+static const int severities[] = {
+    [LOG_LEVEL_ERROR] = 3,
+    [LOG_LEVEL_WARN] = 4,
+    [LOG_LEVEL_INFO] = 6,
+    [LOG_LEVEL_DEBUG] = 7,
+};
+
+/* A text of bytes that grows up to most. */
+struct text {
+    char *at;
+    size_t len, most;
+};
+
+static bool put(struct text *t, const char *bytes, size_t len)
+{
+    if (len > t->most - t->len)
+        return false;
+    memcpy(t->at + t->len, bytes, len);
+    t->len += len;
+    return true;
+}
+
+static bool puts_whole(struct text *t, const char *text)
+{
+    return put(t, text, strlen(text));
+}
+
+/* The first character of a value, as it stands between quotes; returns how many bytes of the value that was. */
+static size_t quoted(const char *value, size_t len, char piece[PIECE_SIZE])
+{
+    unsigned char byte = (unsigned char)*value;
+    char plain[UTF8_PIECE];
+    size_t taken;
+
+    if (byte == '"' || byte == '\\')
+        snprintf(piece, PIECE_SIZE, "\\%c", byte);
+    else if (byte == '\n' || byte == '\t')
+        snprintf(piece, PIECE_SIZE, "\\%c", byte == '\n' ? 'n' : 't');
+    else if (byte < ' ')
+        snprintf(piece, PIECE_SIZE, "\\u%04x", byte);
+    else {
+        taken = utf8_escaped(value, len, plain);
+        snprintf(piece, PIECE_SIZE, "%s%s", *plain == '\\' ? "\\" : "", plain);
+        return taken;
+    }
+    return 1;
+}
+
+/* Between quotes, as JSON has it; cut off with "..." where t ends before it. */
+static void put_quoted(struct text *t, const char *value, size_t len)
+{
+    const size_t closing = strlen("...\"");
+    char piece[PIECE_SIZE];
+
+    puts_whole(t, "\"");
+    while (len > 0) {
+        size_t taken = quoted(value, len, piece);
+
+        if (strlen(piece) + closing > t->most - t->len) {
+            puts_whole(t, "...");
+            break;
+        }
+        puts_whole(t, piece);
+        value += taken;
+        len -= taken;
+    }
+    puts_whole(t, "\"");
+}
+
+static bool needs_quotes(const char *value, size_t len)
+{
+    static const char bare[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+,-";
+
+    for (size_t i = 0; i < len; i++)
+        if (!value[i] || !strchr(bare, value[i]))
+            return true;
+    return len == 0;
+}
+
+/* t has room for all but a long value between quotes, which is cut off. */
+static void put_field(struct text *t, bool json, const char *name, const char *value, size_t len, bool number)
+{
+    if (t->len > 0)
+        puts_whole(t, json ? "," : " ");
+    if (json)
+        puts_whole(t, "\"");
+    puts_whole(t, name);
+    puts_whole(t, json ? "\":" : "=");
+    if (!number && (json || needs_quotes(value, len)))
+        put_quoted(t, value, len);
+    else
+        put(t, value, len);
+}
+
+static size_t write_fields(char text[FIELDS_SIZE], bool json, const struct log_field *fields, size_t count)
+{
+    struct text t = {.at = text, .most = FIELDS_SIZE};
+
+    for (size_t i = 0; i < count; i++) {
+        size_t len = fields[i].len < VALUE_MOST ? fields[i].len : VALUE_MOST;
+
+        if (FIELDS_SIZE - t.len < strlen(fields[i].name) + VALUE_MOST + PIECE_SIZE)
+            break;
+        put_field(&t, json, fields[i].name, fields[i].value, len, fields[i].number);
+    }
+    return t.len;
+}
+
+size_t log_format_line(char line[LOG_LINE_SIZE], enum log_format format, int64_t wall_us,
+                       enum log_level level, const char *message, const struct log_field *fields,
+                       size_t field_count)
+{
+    const bool json = format == LOG_FORMAT_JSON;
+    const char *name = log_level_names[level];
+    char now[CLOCK_TEXT_SIZE], ending[FIELDS_SIZE];
+    size_t ending_len = write_fields(ending, json, fields, field_count);
+    struct text t = {.at = line, .most = LOG_LINE_SIZE - ending_len - strlen(" }\n")};
+    size_t head = 0;
+
+    if (json || format == LOG_FORMAT_JOURNAL)
+        head = (size_t)snprintf(line, 8, json ? "{" : "<%d>", severities[level]);
+    t.at += head;
+    t.most -= head;
+    clock_text(wall_us, now);
+    if (format != LOG_FORMAT_JOURNAL)
+        put_field(&t, json, "time", now, strlen(now), false);
+    put_field(&t, json, "level", name, strlen(name), false);
+    put_field(&t, json, "msg", message, strlen(message), false);
+    t.most = LOG_LINE_SIZE - head;
+    if (ending_len > 0)
+        puts_whole(&t, json ? "," : " ");
+    put(&t, ending, ending_len);
+    puts_whole(&t, json ? "}\n" : "\n");
+    return head + t.len;
+}
