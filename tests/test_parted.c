@@ -15,6 +15,7 @@
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "queue/queues/queues.h"
+#include "queue/turn/away.h"
 #include "queue/turn/turn.h"
 #include "tests/program.h"
 #include "tests/server.h"
@@ -153,7 +154,8 @@ static int weir(const struct side *s, const char *line)
 static void must(const struct side *s, const char *line)
 {
     if (weir(s, line) != 0)
-        fail_msg("%s: weir %s: %d: %s", s->ns, line, said.code, said.err);
+        fail_msg("%s: weir %s: %d: %s%s", s->ns, line, said.code, said.err,
+                 strstr(said.out, "wrong: ") ? strstr(said.out, "wrong: ") : said.out);
 }
 
 /* A member that may differ: a span that goes on; where a job stands among those of other types; whether others may come first, of which
@@ -641,6 +643,35 @@ static void test_what_was_done_is_said(void **state)
     assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 1);
 }
 
+/* On its way to the partition of its type a job is found, and is cancelled where it comes to. */
+static void test_a_job_on_its_way(void **state)
+{
+    int home = home_of(&four, "d"), there = (home + 1) % PARTS;
+    struct weir *w = weir_new(server.url, four.ns);
+    char key[PREFIX_SIZE + 16];
+    int64_t left;
+
+    (void)state;
+    snprintf(key, sizeof key, "%squeue:default", prefix_of(&four, there));
+    free(server_ask(&server, "LPUSH", key, "{\"id\":\"stray\",\"type\":\"d\"}", NULL));
+    assert_int_equal(weir(&four, "job show stray --json"), 0);
+    assert_non_null(strstr(said.out, "\"state\":\"waiting\""));
+    now_us = clock_wall_us();
+    claim(&four);
+    must(&four, "job show stray");
+    assert_non_null(strstr(said.out, "moving"));
+    assert_non_null(strstr(said.out, "1 of 1 on their way to another partition"));
+    assert_int_equal(weir(&four, "job cancel stray"), 75);
+    must(&four, "doctor");
+
+    assert_int_equal(away_carry(w, now_us, there, home, &left), 0);
+    must(&four, "job cancel stray");
+    assert_non_null(strstr(said.out, "job stray is cancelled: it is waiting in queue default"));
+    snprintf(key, sizeof key, "%scancelled", prefix_of(&four, there));
+    assert_int_equal(server_number(&server, "EXISTS", key, NULL), 0);
+    weir_free(w);
+}
+
 /* Findings name their partition. */
 static void test_doctor(void **state)
 {
@@ -750,6 +781,7 @@ int main(void)
         TEST(limits),
         TEST(many_are_taken),
         TEST(what_was_done_is_said),
+        TEST(a_job_on_its_way),
         TEST(doctor),
         TEST(rights),
         TEST(rights_to_one_partition),

@@ -94,9 +94,21 @@ static int keep(struct attempt *at)
     return end_call(at, &a, &ignored);
 }
 
+/* It has gone to another partition since it was marked: the mark goes too. */
+static int follow(struct attempt *at)
+{
+    int here = at->w->at, status = mark(at, false);
+
+    if (status == 0)
+        status = client_at(at->w, here);
+    return status == 0 ? mark(at, true) : status;
+}
+
 /* Once it is marked, one more look: only who was still there then will meet a claim that sees it. */
 static int wait_for_claim(struct attempt *at)
 {
+    if (at->marked && at->marked_at != at->w->at)
+        return follow(at);
     if (!at->marked && !json_object_get(at->job, "cancelled_at"))
         return mark(at, true);
     at->result = at->marked ? "marked" : "already";
@@ -119,6 +131,8 @@ static int cancel_found(struct attempt *at)
         return tell(at);
     if (strcmp(state, "scheduled") == 0 || strcmp(state, "retry") == 0)
         return take(at);
+    if (strcmp(state, "moving") == 0)
+        return 0; /* the next look finds it where it has come */
     if (strcmp(state, "dead") == 0)
         return refuse(at, "is dead already and will not run; weir dead remove takes it away");
     if (strcmp(state, "finished") == 0)

@@ -11,7 +11,7 @@
 --              wake:<queue> (names the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
 --              ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>,
 --              halted (names aside:<batch> of batches that are paused), asides (the same of others), aside:<batch>, workers (names
---              active:<worker>), active:<worker>, later, dead
+--              active:<worker>), active:<worker>, later, dead, aways (names away:<p> where jobs go to other partitions), away:<p>
 --       from:  how far it has been read
 -- role: viewer
 -- reply: JSON: {"now": "us", "bytes": that were read, "next": [place, from, ...], "job": {...}}; "next" is not there when the job is
@@ -19,14 +19,14 @@
 --        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
 --        "throttled", "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
 --        nobody who can end it has met it; "queue_paused_since" (-1: unknown), "batch_paused_since", "batch_cancelled_at"; and
---        of waiting, parked, held, aside: "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
+--        of waiting, parked, held, aside, moving (to another partition): "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
 --        run its type
 --        of running: "worker": {"name", "host", "pid"}, "token", "since": its slot, "lease_until"
 --        of scheduled, retry: "start", "header": of its record
 --        of dead: "since", "reason"; of finished: "since", "outcome", "worker": {"name"}
 --
 -- writes: nothing
--- uses: body lease sign slices
+-- uses: away body lease sign slices
 
 local LAST = 8  -- jobs of a lane that are looked at with others
 local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
@@ -95,6 +95,10 @@ local function in_list(place, behind)
         local from, aside = entry:match('^(%S*) ?\n(.*)$')
         return found('aside', from or '//', aside or entry, more)
     end
+    if kind == 'away' then
+        local _, queue, name_there, at = away.read(entry)
+        return found('moving', (queue or '') .. '/' .. (name_there or '') .. '/', sub(entry, at or 1), more)
+    end
     if kind == 'lane' then
         local _, of_type = lease.lane_parts(name)
         return found_in_line('parked', name, entry, of_type, more)
@@ -107,6 +111,7 @@ end
 local readers = {queue = sign.read}
 function readers.lane(entry) return entry end
 function readers.aside(record) return record:match('^[^\n]*\n(.*)$') or record end
+readers.away = readers.aside
 
 -- from: how many entries at the tail have been seen.
 local function look_at_list(place, most, from)
@@ -271,15 +276,20 @@ local function name_workers(_, most, from)
     return rest
 end
 
+local function name_aways()
+    for i, p in ipairs(away.waiting()) do places[i] = 'away:' .. p end
+    return ''
+end
+
 local function name_places()
-    places = {'finished', 'queues:queue', 'queues:wake', 'queues:sleep', 'halted', 'asides', 'workers', 'later', 'dead'}
+    places = {'finished', 'queues:queue', 'queues:wake', 'queues:sleep', 'halted', 'asides', 'workers', 'later', 'dead', 'aways'}
     return ''
 end
 
 local ways = {[''] = name_places, finished = look_at_finished, queues = name_queues, queue = look_at_list, lane = look_at_list,
               aside = look_at_list, halted = name_asides, asides = name_other_asides, wake = name_gates, wait = name_rings,
               held = name_rings, ring = look_at_ring, sleep = look_at_sleepers, workers = name_workers, active = look_at_leases,
-              later = look_at_records, dead = look_at_records}
+              later = look_at_records, dead = look_at_records, aways = name_aways, away = look_at_list}
 
 local function way_of(place) return ways[place:match('^%a*')] end
 

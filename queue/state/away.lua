@@ -30,7 +30,7 @@ function away.send_moves(to, lines)
     call('RPUSH', P .. 'away:' .. us(to), head .. concat(lines, '\n'))
 end
 
--- These jobs have left their places here. A batch counts what leaves it as cancelled, so that it can end: its jobs have one partition.
+-- These jobs have left their places here; their types, which may be known by nothing else, are counted here. A batch counts what leaves it as cancelled, so that it can end: its jobs have one partition.
 function away.send(jobs)
     local number, records = take_numbers(#jobs), {}
     for i, job in ipairs(jobs) do
@@ -39,7 +39,10 @@ function away.send(jobs)
         records[job.to] = list
     end
     for to, list in pairs(records) do push('RPUSH', P .. 'away:' .. to, list) end
-    for _, job in ipairs(jobs) do ends.job(job.entry, 'cancelled') end
+    for _, job in ipairs(jobs) do
+        ends.job(job.entry, 'cancelled')
+        call_safe('HSETNX', P .. 'types', job.type, '')
+    end
 end
 
 -- The partitions of these jobs.
