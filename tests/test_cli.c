@@ -210,9 +210,7 @@ static void test_wrong_password(void **state)
     (void)state;
     server_start_with(&s, false, options);
     snprintf(flags, sizeof flags, "--redis %s", s.socket);
-    assert_all(flags, 77,
-               "wants a password (ERR Protocol error: unauthenticated bulk length); name "
-               "--password-file");
+    assert_all(flags, 77, "wants a password (NOAUTH Authentication required.); name --password-file");
     snprintf(url, sizeof url, "unix://:wrong@%s", s.socket);
     setenv("REDIS_URL", url, 1);
     assert_all("", 77, "check user and password");
