@@ -237,6 +237,42 @@ static void a_lost_number_is_written_again(void **state)
     stage_close(&s);
 }
 
+/* A foreign client does not know where a type lives: the worker that meets its jobs carries them there. */
+static void strays_are_carried(void **state)
+{
+    struct stage s;
+    pid_t worker;
+    char body[80];
+
+    (void)state;
+    branch("strays", &s);
+    for (int i = 0; i < 300; i++) {
+        snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"%s\"}", i, types[i % PARTITIONS]);
+        server_number(&s.server, "RPUSH", key_at(&s, i / PARTITIONS % PARTITIONS, "queue:default"), body,
+                      NULL);
+    }
+    worker = stage_actor(&s, "worker", TYPES, "executors=4", "drain=1", NULL);
+    assert_int_equal(program_end(worker), 0);
+    assert_int_equal(effects(&s), 300);
+    stage_close(&s);
+}
+
+/* What another worker has sent away, and not carried any more, is carried when the next one begins. */
+static void what_was_left_on_the_way_is_carried(void **state)
+{
+    struct stage s;
+    pid_t worker;
+
+    (void)state;
+    branch("left", &s);
+    server_number(&s.server, "RPUSH", key_at(&s, 0, "away:3"),
+                  "1700000000000000 default a\n{\"id\":\"j1\",\"type\":\"a\"}", NULL);
+    worker = stage_actor(&s, "worker", TYPES, "executors=4", NULL);
+    await(effects(&s) == 1);
+    assert_int_equal(stage_end(worker), 0);
+    stage_close(&s);
+}
+
 static int start_redis(void **state)
 {
     (void)state;
@@ -261,6 +297,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stopped_worker_gives_back_everywhere),
         cmocka_unit_test(a_handler_that_exits_gives_back_everywhere),
         cmocka_unit_test(a_lost_number_is_written_again),
+        cmocka_unit_test(strays_are_carried),
+        cmocka_unit_test(what_was_left_on_the_way_is_carried),
     };
     const char *only = getenv("WEIR_TEST");
     int code = stage_actor_main(argc, argv);

@@ -183,6 +183,7 @@ static void hear_beside(struct partition *p, int asked)
     hear_next(p);
     p->claims.more = p->claims.last.more;
     p->claims.more_us = p->claims.more ? clock_mono_us() : 0;
+    partition_carry(p, p->claims.last.away);
     if (p->claims.last.lease_count > 0)
         partition_seen(p, p->claims.last.now_us);
     log_waiting(p);
@@ -234,6 +235,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     partition_hear_due(p, p->claims.last.now_us, p->claims.last.later_us);
     take_jobs(p, asked, &tasks);
     partition_accepted(p);
+    partition_carry(p, p->claims.last.away);
     p->claims.more = p->claims.last.more;
     p->claims.starved = p->claims.last.starved;
     fits = alone_hear(p, &p->claims.last, now);

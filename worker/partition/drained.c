@@ -82,7 +82,7 @@ static void note_empty(struct partition *p)
 {
     struct worker *w = p->worker;
 
-    if (!worker_is_idle(w)) {
+    if (!worker_is_idle(w) || p->carrying.wanted) {
         note_left(w);
         return;
     }

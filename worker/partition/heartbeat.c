@@ -78,6 +78,7 @@ static void hear_reaped(struct partition *p, const struct reaped *r)
     partition_seen(p, r->now_us);
     if (partition_hear_back(p, &r->back))
         partition_limits_are_old(p);
+    partition_carry(p, r->away);
     log_taken_back(p, r);
     log_forgotten(p, r->forgotten);
     log_bound(p, "most", p->worker->options.dead_most, r->kept.most, 1, " dead jobs");

@@ -14,6 +14,7 @@
  *   claim.c       claims          asking for jobs; parts/wide.c: in which of very many queues
  *   due.c         due             what is due: jobs with a time, schedules
  *   heartbeat.c   heartbeat       the lease goes on, silent workers are reaped
+ *   carry.c       carrying        jobs on the wrong partition are carried to theirs
  *   limits.c      limits          what it knows of the limits of its types
  *   precheck.c    precheck        is this a Redis to run on, and does it let us?
  *   room.c        capacity        how many jobs a claim may bring
@@ -32,6 +33,7 @@
 #include "worker/partition/adopt.h"
 #include "worker/partition/alone.h"
 #include "worker/partition/begin.h"
+#include "worker/partition/carry.h"
 #include "worker/partition/claim.h"
 #include "worker/partition/drained.h"
 #include "worker/partition/due.h"
@@ -75,6 +77,7 @@ struct partition {
     struct limits_here limits;
     struct heartbeat heartbeat;
     struct due due;
+    struct carrying carrying;
     struct claims claims;
     struct matching matching;
     struct adoption adoption;

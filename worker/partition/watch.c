@@ -218,6 +218,7 @@ void worker_watch(struct worker *w)
     worker_feed(w);
     for (int i = 0; i < w->partition_count; i++) {
         watch_lease(w->partitions[i], now);
+        partition_carry(w->partitions[i], 0);
         trace_flush(w->partitions[i]->conditions.trace);
     }
     n = pool_running(w->pool, w->running);
