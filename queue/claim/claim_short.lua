@@ -18,7 +18,7 @@ local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
 -- Do the arguments, and what was asked first, leave nothing else to do?
 local function is_common()
     return not claim.halts and not claim.suspects and #claim.queues == 1 and claim.prefetch <= PREFETCH_MOST and claim.free > FEW
-        and claim.chunk > FEW and not find(claim.options, '[^ade]') and not claim.lacks_far() and claim_duty.stays()
+        and claim.chunk > FEW and not find(claim.options, '[^abde]') and not claim.lacks_far() and claim_duty.stays()
         and not claim_faults.are_known()
 end
 
