@@ -1,5 +1,6 @@
 /* A Redis Cluster of three masters with a replica each: all keys of Weir are in one slot. The slot moves under load, and the
  * node that has it dies. */
+#include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/client/client.h"
 #include "core/clock.h"
 #include "tests/both.h"
 #include "tests/several.h"
@@ -112,12 +114,14 @@ static void the_node_dies(void **state)
     end_load(&stage, workers, RATE + 10);
 }
 
-static void each_command_works(void **state)
+static void run_commands(const char *ns)
 {
     static const char *const lines[] = {
         "enqueue report --queue commands --id one",
         "enqueue report --in 1h --queue commands",
         "enqueue report --batch july --queue commands",
+        "enqueue mail --queue commands --id two",
+        "enqueue news --queue commands",
         "rate set report 5/s",
         "rate show report",
         "rate list",
@@ -131,20 +135,55 @@ static void each_command_works(void **state)
         "job cancel one",
         "dead list",
         "take api --rule 5/s",
+        "queue pause commands",
+        "queue purge commands --yes",
         "doctor",
     };
     struct outcome o;
 
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char line[400];
 
-        snprintf(line, sizeof line, "%s %s --redis %s --namespace commands", built("weir"), lines[i],
-                 cluster.url);
+        snprintf(line, sizeof line, "%s %s --redis %s --namespace %s", built("weir"), lines[i], cluster.url,
+                 ns);
         run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
         if (o.code != 0)
             fail_msg("%s: %d: %s%s", line, o.code, o.out, o.err);
     }
+}
+
+static void each_command_works(void **state)
+{
+    (void)state;
+    run_commands("commands");
+}
+
+/* Four slots, on three masters. */
+static void each_command_works_over_partitions(void **state)
+{
+    struct weir *w = weir_new(cluster.url, "parted");
+
+    (void)state;
+    assert_non_null(w);
+    for (int p = 3; p >= 0; p--) {
+        struct redisReply *reply;
+        char key[PREFIX_SIZE + 16];
+        struct args a;
+
+        assert_int_equal(client_at(w, p), 0);
+        snprintf(key, sizeof key, "%sabout", w->prefix);
+        args_init(&a);
+        args_add(&a, "HSET");
+        args_add(&a, key);
+        args_add(&a, "partitions");
+        args_add(&a, "4");
+        if (redis_call(w->redis, &a, &reply, NULL, &w->error) != 0)
+            fail_msg("%s", weir_message(w));
+        freeReplyObject(reply);
+        args_free(&a);
+    }
+    weir_free(w);
+    run_commands("parted");
 }
 
 static void set_on_all(const char *name, const char *value, const char *second, const char *second_value)
@@ -185,6 +224,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_command_works),
+        cmocka_unit_test(each_command_works_over_partitions),
         cmocka_unit_test(nodes_are_named_in_other_ways),
         cmocka_unit_test(the_slot_moves),
         cmocka_unit_test(the_node_dies),
