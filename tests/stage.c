@@ -240,6 +240,33 @@ void stage_close(struct stage *s)
         server_stop(&s->server);
 }
 
+static int set_up(void **state, bool durable)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    stage_open(s, durable);
+    *state = s;
+    return 0;
+}
+
+int stage_setup(void **state)
+{
+    return set_up(state, false);
+}
+
+int stage_setup_durable(void **state)
+{
+    return set_up(state, true);
+}
+
+int stage_teardown(void **state)
+{
+    stage_close(*state);
+    free(*state);
+    return 0;
+}
+
 pid_t stage_actor(struct stage *s, const char *name, ...)
 {
     char url[200], ns[40];

@@ -43,6 +43,10 @@ void stage_open_shifted(struct stage *s);
 void stage_branch(struct stage *root, const char *ns, struct stage *branch);
 /* Branches first. */
 void stage_close(struct stage *s);
+/* The set-up and the end of a cmocka test whose *state is a stage of its own; durable: with an AOF. */
+int stage_setup(void **state);
+int stage_setup_durable(void **state);
+int stage_teardown(void **state);
 
 /* The main of a test program begins with it: an actor's life, when the program was started as one; else -1.
  */

@@ -19,22 +19,6 @@ enum { JOBS = 73 };
 
 static struct outcome o;
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* Makes the user that weir acl prints, and forgets what was refused before. */
 static void make_user(struct stage *s, const char *role)
 {
@@ -382,12 +366,12 @@ static void commands_need_what_the_source_says(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_producer, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(a_worker, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(an_idle_worker_writes_lost_limits_again, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(a_taker, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(a_viewer, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(commands_need_what_the_source_says, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(a_producer, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(a_worker, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(an_idle_worker_writes_lost_limits_again, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(a_taker, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(a_viewer, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(commands_need_what_the_source_says, stage_setup, stage_teardown),
     };
     int rc = stage_actor_main(argc, argv);
 

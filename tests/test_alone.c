@@ -502,25 +502,10 @@ static void a_busy_worker(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static int open_stage(void **state)
-{
-    static struct stage s;
-
-    stage_open(&s, false);
-    *state = &s;
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-#define STAGED(name) cmocka_unit_test_setup_teardown(name, open_stage, close_stage)
+#define STAGED(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
     const struct CMUnitTest tests[] = {
         TEST(of_fifty_only_the_one_that_kills_is_dead),
         TEST(it_has_its_worker_to_itself),

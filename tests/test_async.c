@@ -189,22 +189,6 @@ static pid_t start_worker(struct stage *s, const char *name, const char *executo
 
 /* ---- The stage */
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 static int notes(struct stage *s, const char *what)
 {
     char text[8192];
@@ -409,7 +393,7 @@ static void how_many_executors(void **state)
     assert_int_equal(stage_end(one), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 /* One that has ended, and that nobody has waited for, has no command line. */
 static bool runs(pid_t pid)

@@ -19,22 +19,6 @@
 #define MS 1000
 #define SECOND 1000000
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void write_script(struct stage *s, const char *name, const char *lines)
 {
     char text[1024];
@@ -841,7 +825,7 @@ static void process_one_with_ignored_children(void **state)
     assert_int_equal(stage_stat(s, "run", "done"), 1);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 int main(void)
 {

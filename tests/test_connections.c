@@ -6,22 +6,6 @@
 
 enum { WORKERS = 16 };
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* A number of INFO; name: with the colon, or the "=" of a command's calls. */
 static long long info(struct stage *s, const char *section, const char *name)
 {
@@ -186,7 +170,7 @@ static void test_places(void **state)
     assert_null(script_place(text, &line)); /* #!lua */
 }
 
-#define ON_STAGE(name) cmocka_unit_test_setup_teardown(test_##name, open_stage, close_stage)
+#define ON_STAGE(name) cmocka_unit_test_setup_teardown(test_##name, stage_setup, stage_teardown)
 
 int main(int argc, char **argv)
 {

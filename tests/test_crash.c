@@ -21,31 +21,6 @@
 #define MS 1000
 #define SECOND 1000000
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int open_durable_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, true);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* An actor whose connections go through the proxy. */
 static pid_t proxied_actor(struct stage *s, const struct proxy *p, const char *name, const char *lease)
 {
@@ -695,7 +670,7 @@ static void garbage_under_load(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 int main(int argc, char **argv)
 {
@@ -704,7 +679,7 @@ int main(int argc, char **argv)
         ON_STAGE(worker_killed_around_the_effect),
         ON_STAGE(poison),
         ON_STAGE(workers_killed_under_load),
-        cmocka_unit_test_setup_teardown(redis_killed_under_load, open_durable_stage, close_stage),
+        cmocka_unit_test_setup_teardown(redis_killed_under_load, stage_setup_durable, stage_teardown),
         ON_STAGE(redis_forgets_all),
         ON_STAGE(redis_full_without_its_functions),
         ON_STAGE(cut_at_each_message),

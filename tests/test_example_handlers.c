@@ -13,22 +13,6 @@
 #include "core/clock.h"
 #include "tests/stage.h"
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* "sms=<the source>/examples/<name>": the path of a program that a worker in another folder starts. */
 static const char *handler(const char *name)
 {
@@ -119,7 +103,7 @@ static void http(void **state)
     program_end(server);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 int main(void)
 {

@@ -24,31 +24,6 @@
 #define S INT64_C(1000000)
 #define HOUR_US (3600 * S)
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    stage_open(s, false);
-    *state = s;
-    return 0;
-}
-
-static int open_durable_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    stage_open(s, true);
-    *state = s;
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- A9: reapers that are killed */
 
 /* Whoever takes leases back does that in one script: a job is with the dead worker or in its lane. */
@@ -524,18 +499,18 @@ static void no_processor(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ON_STAGE(reapers_killed),
-        cmocka_unit_test_setup_teardown(an_aof_cut_anywhere, open_durable_stage, close_stage),
+        cmocka_unit_test_setup_teardown(an_aof_cut_anywhere, stage_setup_durable, stage_teardown),
         cmocka_unit_test(a_disk_that_fails),
         ON_STAGE(eviction_is_noticed),
         ON_STAGE(a_busy_redis),
         ON_STAGE(lost_wakeups_cost_time_only),
-        cmocka_unit_test_setup_teardown(many_come_back, open_durable_stage, close_stage),
+        cmocka_unit_test_setup_teardown(many_come_back, stage_setup_durable, stage_teardown),
         cmocka_unit_test(clock_steps_under_load),
         ON_STAGE(wrong_clocks_of_workers),
         ON_STAGE(a_job_of_many_members),

@@ -15,22 +15,6 @@
 
 #define SECOND 1000000
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* How often a worker's log says that. */
 static int times_said(struct stage *s, const char *name, const char *what)
 {
@@ -197,9 +181,9 @@ static void a_replica_that_lagged(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rates_outlive_their_redis, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(an_old_file, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(a_replica_that_lagged, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(rates_outlive_their_redis, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(an_old_file, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(a_replica_that_lagged, stage_setup, stage_teardown),
     };
     int rc = stage_actor_main(argc, argv);
 

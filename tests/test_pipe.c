@@ -75,18 +75,11 @@ static const char child_text[] =
 
 static int open_stage(void **state)
 {
-    struct stage *s = calloc(1, sizeof *s);
+    struct stage *s;
 
-    *state = s;
-    stage_open(s, false);
+    stage_setup(state);
+    s = *state;
     write_text(s->server.folder, "child.py", child_text);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
     return 0;
 }
 
@@ -811,7 +804,7 @@ static void wrong_set_ups(void **state)
     assert_int_equal(program_end(stage_weir(s, "d", "--pipe", "run=cat", "--exec", "run=cat", NULL)), 64);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, stage_teardown)
 
 int main(void)
 {

@@ -125,22 +125,6 @@ static pid_t start_worker(struct stage *s)
 
 /* ---- The stage */
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* Jobs whose first failure is their last. */
 static void push_once(struct stage *s, const char *type, int n)
 {
@@ -364,7 +348,7 @@ static void a_child_of_a_handler_that_calls_exit(void **state)
     assert_int_equal(stage_end(pid), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 int main(int argc, char **argv)
 {

@@ -941,25 +941,10 @@ static void test_a_worker_tells_what_it_cannot_read(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static int open_stage(void **state)
-{
-    static struct stage s;
-
-    stage_open(&s, false);
-    *state = &s;
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin)
-#define STAGED(name) cmocka_unit_test_setup_teardown(test_##name, open_stage, close_stage)
+#define STAGED(name) cmocka_unit_test_setup_teardown(test_##name, stage_setup, stage_teardown)
     const struct CMUnitTest tests[] = {
         TEST(promote_names_what_is_due),
         TEST(many_schedules_keep_nobody_waiting),

@@ -16,22 +16,6 @@
 
 enum { TIMED = 300, KEYS = 10, OF_KEY = 20, JOBS = TIMED + KEYS * OF_KEY, WORKERS = 6 };
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 #define OTHER "tests/versions/other" /* other scripts */
 #define NEWER "tests/versions/newer" /* the next format of the data */
 
@@ -208,10 +192,10 @@ static void and_back_again(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(two_versions_side_by_side, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(another_format, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(a_newer_format, open_stage, close_stage),
-        cmocka_unit_test_setup_teardown(and_back_again, open_stage, close_stage),
+        cmocka_unit_test_setup_teardown(two_versions_side_by_side, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(another_format, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(a_newer_format, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(and_back_again, stage_setup, stage_teardown),
     };
     int rc = stage_actor_main(argc, argv);
 

@@ -167,22 +167,6 @@ static void at_most_ten_thousand(void **state)
 
 /* ---- Workers */
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void enqueue(struct stage *s, const char *queue, int job, const char *args)
 {
     char id[24];
@@ -588,7 +572,7 @@ static void named_queues_cost_as_before(void **state)
 
 int main(int argc, char **argv)
 {
-#define staged(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define staged(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_stand_for_queues),
         cmocka_unit_test(a_claim_names_64_in_turn),

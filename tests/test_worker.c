@@ -25,22 +25,6 @@
 #define MS 1000
 #define SECOND 1000000
 
-static int open_stage(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-
-    *state = s;
-    stage_open(s, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    stage_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* That of all code here: in a worker it fails FAILING_THREADS times before it works. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
@@ -1495,7 +1479,7 @@ static void status_of_a_running_worker(void **state)
     json_decref(status);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 int main(int argc, char **argv)
 {
