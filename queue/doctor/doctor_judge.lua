@@ -11,6 +11,7 @@
 --   limit LIMIT, use TYPE          its rules can be read; the limits that it uses are there
 --   slots GATE        it counts the leases that took it
 --   schedule SCHEDULE, occurrence SCHEDULE   it has one occurrence, and that has its schedule
+--   away PARTITION                 what has been sent there is carried
 --   batch BATCH, aside BATCH       its numbers agree; jobs stand aside only while it is paused
 --   about FIELD       nothing was lost within a day
 --   queued            queues hold what is counted as waiting
@@ -311,6 +312,14 @@ function look.batch(name)
     for i = 2, 4 do ended = ended + (tonumber(f[i] or 0) or 0) end
     if ended > total then return 'batch', name, ended, count(total, 'job') end
     if f[5] and not f[6] and ended == total then return 'batch-open', name end
+end
+
+local CARRIED_US = 60000000 -- by then a worker has carried it, if it can
+
+function look.away(name)
+    local jobs = call('LLEN', P .. 'away:' .. name)
+    local since = tonumber(match(call('LINDEX', P .. 'away:' .. name, '0') or '', '^%d+') or nil)
+    if since and now - since > CARRIED_US then return 'away', count(jobs, 'record'), name, floor((now - since) / 1000000) end
 end
 
 function look.aside(name)

@@ -14,20 +14,16 @@ local NAMES_MOST = 200
 local TEXT_MOST = 256 * 1024 -- of a record
 local BATCHES_MOST = 2000    -- looked at, the newest
 
--- All that must move with a name: sets of limits and of types, {name = true}, and how many there are.
+-- All types and limits that must move with a name: a list, and the same as a set.
 local function collect(name)
-    local all, uses = call('HGETALL', P .. 'types'), {}
-    for i = 1, #all, 2 do uses[all[i]] = types.parse(all[i], all[i + 1]).use end
     local found, list = {[name] = true}, {name}
     local function add(other)
         if not found[other] then found[other], list[#list + 1] = true, other end
     end
     local i = 1
     while i <= #list and #list <= NAMES_MOST do
-        for _, limit in ipairs(uses[list[i]] or {}) do add(limit) end
-        for other, limits in pairs(uses) do
-            if rates.has(limits, list[i]) then add(other) end
-        end
+        for _, limit in ipairs(types.read(list[i]).use) do add(limit) end
+        for _, user in ipairs(rates.users(list[i])) do add(user.name) end
         i = i + 1
     end
     sort(list)
