@@ -754,6 +754,76 @@ static void test_news_ring_for_the_worker_on_duty(void **state)
                 PREFIX "duty"); /* one was silent for days, one makes no sense */
 }
 
+/* ---- Types that were told once */
+
+/* Worker w begins and names its types; digest: what its claims name instead. */
+static void tell_types(const char *info, char digest[64])
+{
+    struct adopt_call call = {
+        .worker = "w", .old_worker = "", .group = "g", .lease_us = 30 * SECOND_US, .info = info, .birth = ""};
+    struct adopt adopt;
+    struct args a;
+
+    call.queues = default_queue;
+    args_init(&a);
+    adopt_request(&a, PREFIX, turns.now_us, &call);
+    must(turns_send(&a));
+    must(adopt_reply(turns.reply, default_queue.count, &adopt, &turns.error));
+    snprintf(digest, 64, "%.*s", (int)adopt.types_digest.len, adopt.types_digest.at);
+    adopt_free(&adopt);
+}
+
+/* A claim that names the types by a digest finds none: the worker is to begin anew. */
+static void expect_unregistered(const char *digest)
+{
+    ask.digest = digest;
+    assert_int_equal(try_claim("w", 2, 0), WEIR_EINPUT);
+    assert_true(turn_is_unregistered(&turns.error));
+    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1);
+}
+
+static void test_types_are_told_once(void **state)
+{
+    static const char *const resting[] = {"t"};
+    char digest[64], other[64];
+
+    (void)state;
+    tell_types("{\"types\":[\"slow\",\"t\"]}", digest);
+    ask.digest = digest;
+    ask.types = (struct names){NULL, 0};
+    enqueue("default", "t", "a");
+    enqueue("default", "odd", "b");
+    assert_int_equal(claim("w", 2, 0), 1);
+    expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "0");
+    /* One of them rests for a while. */
+    ask.types = (struct names){resting, 1};
+    enqueue("default", "t", "c");
+    enqueue("default", "slow", "d");
+    assert_int_equal(claim("w", 2, 0), 1);
+    ask.types = (struct names){NULL, 0};
+    ask.held = true;
+    assert_int_equal(claim("w", 2, 0), 1);
+    ask.held = false;
+    /* What was kept between calls is lost. */
+    free(redis_text("FUNCTION", "FLUSH"));
+    enqueue("default", "t", "e");
+    assert_int_equal(claim("w", 2, 0), 1);
+    /* Another digest, or a worker that says something else by now: it is told again. */
+    tell_types("{\"types\":[\"t\"]}", other);
+    free(redis_text("DEL", ACTIVE "w"));
+    tell_types("{\"types\":[\"t\"]}", other);
+    assert_string_not_equal(digest, other);
+    enqueue("default", "t", "f");
+    expect_unregistered("0123456789012345678901234567890123456789");
+    free(redis_text("FUNCTION", "FLUSH"));
+    expect_unregistered(digest);
+    ask.digest = other;
+    assert_int_equal(claim("w", 2, 0), 1);
+    free(redis_text("DEL", ACTIVE "w"));
+    assert_true(try_claim("w", 2, 0) != 0);
+    assert_true(turn_is_unregistered(&turns.error));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
@@ -784,6 +854,7 @@ int main(void)
         TEST(a_clock_that_is_set_back_is_noticed_by_the_duty),
         TEST(who_is_busy_passes_the_duty_on),
         TEST(news_ring_for_the_worker_on_duty),
+        TEST(types_are_told_once),
     };
 
     return cmocka_run_group_tests_name("claim", tests, turns_start, turns_stop);

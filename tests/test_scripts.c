@@ -311,8 +311,8 @@ static void test_adopt_takes_over(void **state)
     running[2] = (struct span){"7.--/default/t/", 15};
     must(turns_adopt("w2", "w1", running, 3, default_queue, &lost));
     assert_int_equal(lost, 1);
-    assert_memory_equal(turns.reply->element[8]->str, "7.--/default/t/", 15);
-    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[4]->str);
+    assert_memory_equal(turns.reply->element[10]->str, "7.--/default/t/", 15);
+    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[6]->str);
     expect_list(LANE("t"), "a c e");
     assert_int_equal(redis_number("EXISTS", ACTIVE "w1"), 0);
     assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 3);
@@ -1378,9 +1378,9 @@ static void test_answers_are_checked(void **state)
         assert_true(drained_reply(answer(numbers[i]), &drained, &e) != 0);
         assert_true(adopt_reply(answer(numbers[i]), 1, &adopt, &e) != 0);
     }
-    assert_true(adopt_reply(answer("return {'1',7,'born','','b','s','t'}"), 1, &adopt, &e) != 0);
-    assert_int_equal(adopt_reply(answer("return {'1',7,'born','1 2 3','b',{},'t','q', 4}"), 1, &adopt, &e),
-                     0);
+    assert_true(adopt_reply(answer("return {'1',7,'born','',1,'d','b','s','t'}"), 1, &adopt, &e) != 0);
+    assert_int_equal(
+        adopt_reply(answer("return {'1',7,'born','1 2 3',1,'d','b',{},'t','q', 4}"), 1, &adopt, &e), 0);
     assert_int_equal(adopt.left, 7);
     assert_int_equal(adopt.back.at_us, 3);
     assert_int_equal(adopt.lost_count, 1);

@@ -47,7 +47,8 @@
 --                    b the worker has jobs in flight in other partitions,
 --                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at,
 --                    e jobs that are granted farther ahead than to one that is near hold no executor yet, and only save claims
---       n, queue * n, type * the rest (the types that this worker can run)
+--       types        the digest of the types that this worker named as it began, as adopt answered it; '': they are named here
+--       n, queue * n, type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now
 -- role: worker
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],

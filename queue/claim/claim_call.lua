@@ -4,7 +4,7 @@
 -- In these files `claim` is this call, `s` a type in one queue as this claim sees it, `l` a lane of it, `e` a gate (see gate.lua), or what
 -- opens at a fixed time: {name =, fixed =}.
 --
--- uses: gate slices
+-- uses: gate handled slices
 local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters checked in one claim: 2 ms, well within the 5 ms that slots are granted ahead
@@ -25,19 +25,31 @@ claim_call.NONE = {} -- not to be written: a table of its own for each would cos
 
 -- ---- The arguments
 
+-- The types that this worker can run: mine: a set, types: the same as a list, and perhaps some that rest, a set. first: where types are named.
+-- Returns what is wrong.
+local function read_types(ARGV, c, first)
+    local names, set, digest = {}, {}, ARGV[12]
+    for i = first, #ARGV do
+        names[i - first + 1] = ARGV[i]
+        set[ARGV[i]] = true
+    end
+    c.mine, c.types, c.rests = set, names, claim_call.NONE
+    if digest == '' then return nil end
+    local list = handled.of(c.worker, digest)
+    if not list then return 'unregistered: worker ' .. c.worker .. ' has not named such types' end
+    c.mine, c.types, c.rests = list.set, list.names, set
+end
+
 local function read_names(ARGV, c, n)
     local known = {}
-    c.queues, c.mine, c.types = {}, {}, {} -- mine: set of the types that this worker can run; types: their list
-    for i = 13, 12 + n do
+    c.queues = {}
+    for i = 14, 13 + n do
         if not is_name(ARGV[i]) or known[ARGV[i]] then return 'claim: a queue is not a valid name, or named twice' end
         known[ARGV[i]] = true
         c.queues[#c.queues + 1] = ARGV[i]
     end
     c.all_queues = c.queues -- those that are paused or have a fault too, which leave `queues`
-    for i = 13 + n, #ARGV do
-        c.mine[ARGV[i]] = true
-        c.types[i - 12 - n] = ARGV[i]
-    end
+    return read_types(ARGV, c, 14 + n)
 end
 
 -- free, prefetch: how many jobs may still be leased; chunk: how many jobs of a queue to read at first. See claim.lua for all of them.
@@ -45,10 +57,10 @@ local function read_numbers(ARGV, c)
     c.turn, c.free, c.prefetch, c.chunk = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
     c.duty_until, c.ahead, c.far = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
     c.is_far = c.ahead and c.ahead > NEAR -- the worker
-    local n = tonumber(ARGV[12])
+    local n = tonumber(ARGV[13])
     if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
-    if n < (c.has_option('w') and 0 or 1) or #ARGV < 12 + n then return 'claim: wants n queues and the types' end
+    if n < (c.has_option('w') and 0 or 1) or #ARGV < 13 + n then return 'claim: wants n queues and the types' end
     if not (is_whole(c.free) and is_whole(c.prefetch) and is_whole(c.chunk, 1)) or c.chunk > 1000 then
         return 'claim: free, prefetch or chunk out of range'
     end
@@ -143,6 +155,9 @@ function claim_call.open_queue(queue)
     claim_call.states[queue], claim_call.wakes[queue] = claim_call.states[queue] or {}, claim_call.wakes[queue] or {}
 end
 
+-- Can this worker run jobs of that type now?
+function claim_call.can_run(name) return claim_call.mine[name] and not claim_call.rests[name] end
+
 function claim_call.has_option(letter) return find(claim_call.options, letter, 1, true) ~= nil end
 
 -- The order of service: each call is later than all before.
@@ -170,7 +185,7 @@ function claim_call.new_type(queue, of, gates)
         type = of,               -- its limits: types.load
         gates = gates,           -- those for all keys
         -- counting                 ",gate,gate": those of them that count what is in flight
-        mine = claim_call.mine[of.name], -- this worker can run it
+        mine = claim_call.can_run(of.name), -- this worker can
         limited = of.limited,
         keyed = of.path ~= nil,  -- its lanes have keys
         resorts = of.path and of.lanes and of.lanes ~= of.path, -- it may have lanes whose keys were found by another path

@@ -54,7 +54,7 @@ local function find_mine(queue, most)
         local page = {}
         for k = i, min(i + PAGE, names.count) - 1 do page[#page + 1] = names.list[(names.first + k) % #names.list + 1] end
         for k, ticket in ipairs(call('ZMSCORE', key, unpack(page))) do
-            if ticket and claim.mine[page[k]] then
+            if ticket and claim.can_run(page[k]) then
                 if #found >= most then return found, false end
                 found[#found + 1] = {name = page[k], ticket = tonumber(ticket)}
             end
@@ -80,7 +80,7 @@ local UNKNOWN_MOST = 64 -- of those that are held, asked for in one claim, by ch
 -- Takes back types that no worker runs, so that their jobs end.
 function claim_held.take_back_unknown(queue)
     for _, name in ipairs(call('ZRANDMEMBER', P .. 'held:' .. queue, digits(ceil(UNKNOWN_MOST / #claim.all_queues)))) do
-        if not claim.mine[name] and runs.is_unknown(name) then
+        if not claim.can_run(name) and runs.is_unknown(name) then
             take_back(queue, name, tonumber(call('ZSCORE', P .. 'held:' .. queue, name)))
         end
     end

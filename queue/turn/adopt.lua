@@ -8,10 +8,10 @@
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
 --       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs
 -- role: worker
--- reply: [ now, how many are left, birth, back, how many partitions, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+-- reply: [ now, how many are left, birth, back, how many partitions, digest of its types for claims, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell cancelled check ends gate lane lease leases partition past pattern registry runs slices
+-- uses: bell cancelled check ends gate handled lane lease leases partition past pattern registry runs slices
 
 -- All leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
@@ -69,11 +69,14 @@ local function pass_duty(group, old)
     bell.ring_spare(group)
 end
 
+-- Returns the digest of its types.
 local function register(new, lease_us, info)
     leases.heard(leases.follow(lease_us))
     call('HSET', P .. 'active:' .. new, '@', info)
     call('ZADD', P .. 'workers', us(now + lease_us), new)
-    runs.begin(registry.read(info), lease_us)
+    local said = registry.read(info)
+    runs.begin(said, lease_us)
+    return handled.digest(said)
 end
 
 local function adopt(ARGV)
@@ -101,13 +104,14 @@ local function adopt(ARGV)
         take_over(new, old, found)
         pass_duty(group, old)
     end
+    local types_digest = ''
     if new ~= '' then
         partition.restore(tonumber(match(info, '"partitions":(%d+)') or nil))
-        register(new, lease_us, info)
+        types_digest = register(new, lease_us, info)
     end
     gate.save()
     lane.wake_opened()
-    local reply = {us(now), found.later, birth, back, partition.count(), P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
+    local reply = {us(now), found.later, birth, back, partition.count(), types_digest, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 10, 9 + n do
         if new ~= '' and not pattern.is(ARGV[i]) then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]

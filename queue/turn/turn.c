@@ -64,6 +64,7 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add_int(a, call->ahead_us);
     args_add_int(a, call->far);
     args_add(a, options);
+    args_add(a, call->digest ? call->digest : "");
     args_add_int(a, call->queues.count);
     add_names(a, call->queues);
     add_names(a, call->types);
@@ -376,7 +377,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
 int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
 {
     size_t fixed = 3 + (size_t)queue_count;
-    int rc = reply_array(reply, 5 + fixed, "adopt", e);
+    int rc = reply_array(reply, 6 + fixed, "adopt", e);
 
     memset(adopt, 0, sizeof *adopt);
     if (rc != 0)
@@ -388,11 +389,12 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
     adopt->birth = span_of(reply->element[2]);
     adopt->back = back_of(reply->element[3]);
     adopt->partitions = (int)reply_int(reply->element[4], 1);
-    for (size_t i = 5; i < reply->elements; i++)
-        adopt->words[i - 5] = span_of(reply->element[i]);
+    adopt->types_digest = span_of(reply->element[5]);
+    for (size_t i = 6; i < reply->elements; i++)
+        adopt->words[i - 6] = span_of(reply->element[i]);
     adopt->keys = adopt->words;
     adopt->lost = adopt->words + fixed;
-    adopt->lost_count = reply->elements - 5 - fixed;
+    adopt->lost_count = reply->elements - 6 - fixed;
     return 0;
 }
 

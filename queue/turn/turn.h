@@ -39,7 +39,10 @@ struct claim_call {
     bool wide;         /* queues are some of those that it serves */
     bool elsewhere;    /* it has jobs in flight in other partitions */
     bool early;        /* jobs that are granted far ahead hold no executor yet */
-    struct names queues, types;
+    struct names queues;
+    const char
+        *digest; /* of the types that it named as it began, as adopt answered it; NULL: they are named here */
+    struct names types; /* that it can run; with a digest those of them that rest */
 };
 
 struct lease {
@@ -154,7 +157,8 @@ struct adopt {
     int64_t left;      /* jobs of the old one that are still to go back, in further calls */
     struct span birth; /* of the data; another one than before: all was lost meanwhile */
     struct went_back back;
-    int partitions; /* of the namespace */
+    int partitions;           /* of the namespace */
+    struct span types_digest; /* for claims */
     const struct span
         *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
     const struct span *lost; /* tokens that are no longer its own */

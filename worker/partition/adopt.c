@@ -148,7 +148,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
             adopt_rest(p);
             return;
         }
-        partition_registered(p, p->adoption.next_id, now);
+        partition_registered(p, p->adoption.next_id, adopt.types_digest, now);
         hear_partitions(p->worker, adopt.partitions);
         if (adopt.partitions > 1)
             partition_beat_at(p, now); /* it says what must be carried elsewhere */

@@ -308,14 +308,14 @@ void partition_lose_duty(struct partition *p)
     p->claims.duty_until_us = p->claims.duty_until_redis_us = p->claims.second_us = 0;
 }
 
-/* The types whose jobs may come now. */
-static struct names awake_types(struct partition *p)
+/* The types whose jobs may not come now. */
+static struct names resting_types(struct partition *p)
 {
-    struct names types = {p->worker->handlers.awake, 0};
+    struct names types = {p->worker->handlers.resting, 0};
 
     for (int i = 0; i < p->worker->handlers.count; i++)
-        if (!p->worker->handlers.at[i].rests)
-            p->worker->handlers.awake[types.count++] = p->worker->handlers.types[i];
+        if (p->worker->handlers.at[i].rests)
+            p->worker->handlers.resting[types.count++] = p->worker->handlers.types[i];
     return types;
 }
 
@@ -386,7 +386,8 @@ bool partition_claim_beside(struct partition *p)
     call.prefetch = room.prefetch;
     call.chunk = chunk_for(p, room.prefetch);
     call.queues = partition_queues(p);
-    call.types = awake_types(p);
+    call.digest = p->session.types_digest;
+    call.types = resting_types(p);
     call.alone = alone_is_wanted(p, clock_mono_us());
     p->claims.beside++;
     p->claims.coming_beside += room.prefetch;
@@ -424,8 +425,9 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
     p->claims.free = room.free;
     p->claims.coming = room.prefetch;
     partition_take_executors(p, room.free, now);
-    call.types = awake_types(p);
-    call.unknown_dead = p->worker->options.unknown_dead && call.types.count == p->worker->handlers.count;
+    call.digest = p->session.types_digest;
+    call.types = resting_types(p);
+    call.unknown_dead = p->worker->options.unknown_dead && call.types.count == 0;
     if (call.mark)
         p->claims.mark_us = now;
     p->claims.sent_us = now;
@@ -451,7 +453,7 @@ int64_t partition_want_time(struct partition *p, struct room room)
     bool on_duty = p->claims.duty_until_us != 0;
     int64_t at = poll_time(p);
 
-    if (!partition_takes_jobs(p) || awake_types(p).count == 0)
+    if (!partition_takes_jobs(p) || resting_types(p).count == p->worker->handlers.count)
         return NEVER;
     if (p->alone.on)
         return alone_claim_time(p);

@@ -129,11 +129,13 @@ static void log_start(const struct partition *p)
                6, "started");
 }
 
-void partition_registered(struct partition *p, const char *id, int64_t now)
+void partition_registered(struct partition *p, const char *id, struct span types_digest, int64_t now)
 {
     bool first = !*p->session.id;
 
     snprintf(p->session.id, sizeof p->session.id, "%s", id);
+    snprintf(p->session.types_digest, sizeof p->session.types_digest, "%.*s", (int)types_digest.len,
+             types_digest.at);
     p->session.registered = !p->session.lapsed;
     partition_renewed(p);
     partition_beat_at(p, now + p->worker->options.lease_us / 4);

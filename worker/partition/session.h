@@ -19,6 +19,7 @@ struct session {
     bool lapsed;             /* the lease has ended since the request to register was sent */
     int64_t beat_us;         /* when the last request was sent that renews the lease, by clock_boot_us() */
     int64_t next_beat_us;    /* when the next heartbeat is due */
+    char types_digest[48];   /* of the types that were named under id: claims name it instead of them */
     char birth[128];         /* of Redis's data; "": not known yet */
     int64_t seen_us;         /* the last mark that it answered */
     int64_t back_us;         /* when it was last found that Redis went back, as far as was logged */
@@ -41,7 +42,7 @@ void partition_unregister(struct partition *p);
 void partition_is_registering(struct partition *p);
 void partition_is_renewing(struct partition *p);
 /* It was answered: the lease goes on from when it was sent. */
-void partition_registered(struct partition *p, const char *id, int64_t now);
+void partition_registered(struct partition *p, const char *id, struct span types_digest, int64_t now);
 void partition_renewed(struct partition *p);
 /* The lease has ended; returns when, by clock_boot_us(). */
 int64_t partition_lapse(struct partition *p);

@@ -20,7 +20,7 @@ void handlers_free(struct handlers *h)
             h->at[i].way->free(&h->at[i]);
     free(h->at);
     free(h->types);
-    free(h->awake);
+    free(h->resting);
     memset(h, 0, sizeof *h);
 }
 
@@ -51,10 +51,10 @@ int handlers_add(struct handlers *h, const char *type, const struct way *way, vo
     if (at)
         h->at = at;
     free(h->types);
-    free(h->awake);
+    free(h->resting);
     h->types = at ? calloc((size_t)h->count + 1, sizeof *h->types) : NULL;
-    h->awake = at ? calloc((size_t)h->count + 1, sizeof *h->awake) : NULL;
-    if (!h->types || !h->awake)
+    h->resting = at ? calloc((size_t)h->count + 1, sizeof *h->resting) : NULL;
+    if (!h->types || !h->resting)
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     at = &h->at[h->count++];
     *at = (struct handler){.way = way, .state = state};

@@ -50,8 +50,8 @@ struct handler {
 struct handlers {
     struct handler *at;
     int count;
-    const char **types; /* at[i].type, for struct names */
-    const char **awake; /* room for as many */
+    const char **types;   /* at[i].type, for struct names */
+    const char **resting; /* room for as many */
 };
 
 void handlers_free(struct handlers *h);
