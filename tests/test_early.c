@@ -196,6 +196,35 @@ static void test_with_idle_executors_slots_are_granted_far_ahead(void **state)
     }
 }
 
+static long long calls(struct stage *s)
+{
+    char *stats = server_ask(&s->server, "INFO", "commandstats", NULL);
+    const char *fcall = strstr(stats, "cmdstat_fcall:calls=");
+    long long n = fcall ? atoll(strchr(fcall, '=') + 1) : 0;
+
+    free(stats);
+    return n;
+}
+
+/* A claim for five jobs, and with the next one they are settled. If their ends waited for 10 ms only, it would be four
+ * calls for five jobs. */
+static void test_ends_wait_for_a_claim(void **state)
+{
+    enum { JOBS = 150 };
+    struct stage s;
+    long long before;
+    pid_t worker;
+
+    (void)state;
+    worker = open_worker(&s, "executors=40", "100/1s,burst=1", JOBS);
+    await(stage_stat(&s, "mark", "done") > 10);
+    before = calls(&s);
+    assert_int_equal(stage_await_done(&s, JOBS).twice, 0);
+    assert_in_range(calls(&s) - before, 1, (JOBS - 10) * 6 / 10);
+    assert_int_equal(stage_end(worker), 0);
+    stage_close(&s);
+}
+
 /* Jobs are on their way nearly all the time. */
 static void test_a_pause_takes_back_what_was_granted(void **state)
 {
@@ -228,6 +257,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_early_jobs_hold_no_executor),
         cmocka_unit_test(test_early_jobs_are_recalled),
         cmocka_unit_test(test_with_idle_executors_slots_are_granted_far_ahead),
+        cmocka_unit_test(test_ends_wait_for_a_claim),
         cmocka_unit_test(test_a_pause_takes_back_what_was_granted),
     };
     int actor = stage_actor_main(argc, argv);

@@ -84,7 +84,7 @@ static pid_t far_actor(struct stage *s, struct proxy *proxy, const char *name)
     return stage_actor(s, name, url, "executors=10", NULL);
 }
 
-static void far_open(struct far *f, int64_t trip_us, const char *executors)
+static void far_open_types(struct far *f, int64_t trip_us, const char *executors, const char *types)
 {
     char url[200], name[16], trace[32], count[32];
 
@@ -95,9 +95,14 @@ static void far_open(struct far *f, int64_t trip_us, const char *executors)
         snprintf(url, sizeof url, "url=%s", proxy_url(f->proxy[i]));
         snprintf(name, sizeof name, "far%d", i);
         snprintf(trace, sizeof trace, "trace=far%d.trace", i);
-        f->worker[i] = stage_actor(&f->stage, name, url, count, trace, NULL);
+        f->worker[i] = stage_actor(&f->stage, name, url, count, trace, types, NULL);
     }
     stage_await_workers(&f->stage, 2);
+}
+
+static void far_open(struct far *f, int64_t trip_us, const char *executors)
+{
+    far_open_types(f, trip_us, executors, "types=mark");
 }
 
 static void far_close(struct far *f)
@@ -295,6 +300,46 @@ static void a_stop_waits_for_claims_under_way(void **state)
     stage_close(&s);
 }
 
+/* ---- A lone job */
+
+/* A worker that waits gets it in two round trips: it is woken by half of one, after half of the call, and claims. */
+static void a_lone_job_takes_two_round_trips(void **state)
+{
+    enum { TIMES = 7 };
+    int64_t best_us = INT64_MAX;
+    struct stage s;
+    struct proxy *proxy;
+    struct weir *client;
+    pid_t worker;
+
+    (void)state;
+    stage_open(&s, false);
+    proxy = link_of(&s, FAR_TRIP_US);
+    worker = far_actor(&s, proxy, "far");
+    assert_non_null(client = weir_new(proxy_url(proxy), s.ns));
+    for (int i = 0; i < TIMES; i++) {
+        int64_t sent_us;
+        struct history h;
+        char id[24];
+
+        stage_await_blocked(&s, 2);
+        snprintf(id, sizeof id, "j%d", i);
+        sent_us = clock_mono_us();
+        assert_int_equal(weir_enqueue(client, &(struct weir_job_spec){.type = "mark", .id = id}, NULL), 0);
+        await(stage_stat(&s, "mark", "done") == i + 1);
+        h = history_read(&s);
+        if (h.events[h.count - 1].at_us - sent_us < best_us)
+            best_us = h.events[h.count - 1].at_us - sent_us;
+        history_free(&h);
+    }
+    if (best_us > 5 * FAR_TRIP_US / 2)
+        fail_msg("%" PRId64 " us", best_us);
+    assert_int_equal(stage_end(worker), 0);
+    weir_free(client);
+    proxy_stop(proxy);
+    stage_close(&s);
+}
+
 /* ---- Stalls */
 
 static int64_t first_begin_us(struct stage *s)
@@ -333,6 +378,35 @@ static void a_late_answer_exceeds_nothing(void **state)
     far_close(&f);
 }
 
+/* What was granted and could not start in time gives its slots back: a quota of the day is used whole. */
+static void a_quota_is_used_whole(void **state)
+{
+    static const char *const rules[] = {"5/1d", "5/1d,algorithm=fixed-window", "5/1d,algorithm=sliding-log",
+                                        "5/1d,algorithm=sliding-window"};
+    static const char *const types[] = {"gcra", "fixed", "log", "window"};
+    enum { TYPES = 4, JOBS = 20 };
+    struct far f;
+    long long back = 0;
+
+    (void)state;
+    far_open_types(&f, 0, "10", "types=gcra,fixed,log,window");
+    for (int i = 0; i < 2; i++)
+        proxy_delay(f.proxy[i], PROXY_REPLIES, 20 * MS);
+    for (int t = 0; t < TYPES; t++) {
+        stage_rate(&f.stage, types[t], rules[t]);
+        stage_await_blocked(&f.stage, 3);
+        stage_enqueue(&f.stage, types[t], NULL, t * JOBS, JOBS);
+        clock_sleep_until(clock_mono_us() + 25 * MS); /* a worker has been woken and has claimed */
+        for (int i = 0; i < 2; i++)
+            proxy_stall(f.proxy[i], PROXY_REPLIES, 150 * MS);
+        await(stage_stat(&f.stage, types[t], "done") == 5);
+        back += stage_stat(&f.stage, types[t], "back");
+    }
+    assert_true(back > 0);
+    assert_int_equal(history_count(&f.stage, "begin", -1), 5 * TYPES);
+    far_close(&f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +418,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(jobs_come_as_fast_as_they_end),
         cmocka_unit_test(answers_of_several_claims_are_lost),
         cmocka_unit_test(a_stop_waits_for_claims_under_way),
+        cmocka_unit_test(a_lone_job_takes_two_round_trips),
+        cmocka_unit_test(a_quota_is_used_whole),
         cmocka_unit_test(a_late_answer_exceeds_nothing),
     };
     int actor = stage_actor_main(argc, argv);

@@ -13,7 +13,8 @@
 
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
 #define LEFT_OUT (-1)                 /* a time that the handler did not give */
-#define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway */
+#define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway; */
+#define SETTLE_CLAIM_US (60 * MS)     /* of a job that is simply done: until a claim */
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
 #define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
@@ -284,6 +285,7 @@ static void push_finished(struct task *task, bool urgent)
     struct settling *s = settling_of(task);
 
     s->urgent |= urgent || makes_room(task) || task->end == END_THROTTLED;
+    s->soon |= !is_plain(task);
     task_list_push(&s->finished, task);
 }
 
@@ -461,6 +463,7 @@ static bool begin_settling(struct partition *p)
         }
     }
     p->settling.urgent &= p->settling.finished.head != NULL;
+    p->settling.soon &= p->settling.finished.head != NULL;
     return p->settling.sent.head != NULL;
 }
 
@@ -493,13 +496,17 @@ void partition_settle(struct partition *p, struct args *a)
         partition_send(p, a, on_settled);
 }
 
-int64_t partition_settle_time(const struct partition *p)
+int64_t partition_settle_time(const struct partition *p, int64_t claim_us)
 {
-    if (!p->settling.finished.head)
+    const struct settling *s = &p->settling;
+
+    if (!s->finished.head)
         return NEVER;
-    if (p->settling.finished.count >= SETTLE_SOON || p->settling.urgent || p->worker->stop.since_us)
+    if (s->finished.count >= SETTLE_SOON || s->urgent || p->worker->stop.since_us)
         return 0;
-    return p->settling.finished.head->finished_us + SETTLE_DELAY_US;
+    if (!s->soon && claim_us <= s->finished.head->finished_us + SETTLE_CLAIM_US)
+        return claim_us;
+    return s->finished.head->finished_us + SETTLE_DELAY_US;
 }
 
 void tasks_give_back(struct task_list *tasks)

@@ -13,6 +13,7 @@ struct settling {
     struct task_list sent;     /* in the settle that is under way */
     struct batches batches;    /* of the jobs that have not ended */
     bool urgent;               /* somebody may wait for the end of one of the finished */
+    bool soon;                 /* one of them is not simply done */
     int here;                  /* jobs that were leased and have not ended */
 };
 
@@ -33,8 +34,8 @@ void tasks_give_back(struct task_list *tasks);
 void task_lost(struct task *task);
 /* Their leases are over: frees them. */
 void tasks_drop(struct task_list *tasks);
-/* When to settle what has ended, NEVER: nothing has. */
-int64_t partition_settle_time(const struct partition *p);
+/* When to settle what has ended, NEVER: nothing has. claim_us: when the next claim is due, with which it may go. */
+int64_t partition_settle_time(const struct partition *p, int64_t claim_us);
 /* Sends what has ended, if anything has. */
 void partition_settle(struct partition *p, struct args *a);
 /* The same as a request alone. false: nothing has ended. When it is answered, or when nobody knows whether it

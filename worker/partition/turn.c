@@ -11,8 +11,9 @@
 /* When is the next turn due? */
 static int64_t next_turn(struct partition *p, struct room room)
 {
-    int64_t times[] = {partition_claim_time(p, room),
-                       partition_settle_time(p),
+    int64_t claim_us = partition_claim_time(p, room);
+    int64_t times[] = {claim_us,
+                       partition_settle_time(p, claim_us),
                        p->session.next_beat_us,
                        partition_drained_time(p),
                        partition_takes_jobs(p) ? partition_promote_time(p) : NEVER,
