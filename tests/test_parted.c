@@ -717,6 +717,11 @@ static void test_doctor(void **state)
     assert_non_null(strstr(said.out, "1 wrong"));
     must(&four, "doctor --repair");
     must(&four, "doctor");
+
+    snprintf(key, sizeof key, "%sabout", prefix_of(&four, 2));
+    free(server_ask(&server, "HDEL", key, "partitions", NULL));
+    assert_int_equal(weir(&four, "doctor"), 78);
+    assert_non_null(strstr(said.out, "partitions: partition 2: says that there are 1, not 4"));
 }
 
 /* Sends the words of a line. */

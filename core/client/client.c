@@ -169,27 +169,37 @@ void client_counted(struct weir *w, int64_t count)
     w->known.count = n;
 }
 
-int client_learn(struct weir *w, int *count)
+int client_read_count(struct weir *w, int *count)
 {
     char key[PREFIX_SIZE + sizeof "about"];
     struct redisReply *reply = NULL;
     struct args a;
     bool sent = false;
-    int status = w->known.count ? 0 : client_at(w, 0);
+    int status = 0;
 
     args_init(&a);
-    if (!status && !w->known.count) {
-        snprintf(key, sizeof key, "%sabout", w->prefix);
-        args_add(&a, "HGET");
-        args_add(&a, key);
-        args_add(&a, "partitions");
-        for (int tries = 0; tries < LEARN_TRIES && (tries == 0 || (status && sent)); tries++)
-            status = redis_call(w->redis, &a, &reply, &sent, &w->error);
-        if (!status)
-            client_counted(w, reply_int(reply, 1));
-    }
+    snprintf(key, sizeof key, "%sabout", w->prefix);
+    args_add(&a, "HGET");
+    args_add(&a, key);
+    args_add(&a, "partitions");
+    for (int tries = 0; tries < LEARN_TRIES && (tries == 0 || (status && sent)); tries++)
+        status = redis_call(w->redis, &a, &reply, &sent, &w->error);
+    if (!status)
+        *count = (int)reply_int(reply, 1);
     freeReplyObject(reply);
     args_free(&a);
+    return status;
+}
+
+int client_learn(struct weir *w, int *count)
+{
+    int status = w->known.count ? 0 : client_at(w, 0), own;
+
+    if (!status && !w->known.count) {
+        status = client_read_count(w, &own);
+        if (!status)
+            client_counted(w, own);
+    }
     *count = client_count(w);
     return status;
 }

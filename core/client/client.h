@@ -46,6 +46,8 @@ WEIR_CHECKED int client_change_all(struct weir *w, int (*change)(struct weir *w,
 int client_count(const struct weir *w);
 /* The same, asked where it is not known. For what must know it before its first call. */
 WEIR_CHECKED int client_learn(struct weir *w, int *count);
+/* What the partition that calls go to says itself. */
+WEIR_CHECKED int client_read_count(struct weir *w, int *count);
 /* A script's answer said how many there are; 0: it did not, so there is one. */
 void client_counted(struct weir *w, int64_t count);
 /* Calls a script (begun with script_begin and w->prefix) once: redis_call, with w->setup checked first. Follows to the partition

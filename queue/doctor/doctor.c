@@ -7,6 +7,21 @@ void doctor_free(struct doctor *d)
     json_decref(d->checks);
 }
 
+/* A partition that has lost its data, or an init that broke off: it refuses names that live there. */
+static int compare_count(struct weir *w, struct doctor *d)
+{
+    int count = client_count(w), own;
+
+    if (client_read_count(w, &own) < 0)
+        return w->error.status;
+    if (own == count)
+        return 0;
+    d->misconfigured = true;
+    doctor_add(d, "partitions", DOCTOR_WRONG, "repeat weir init with the number of partitions",
+               "says that there are %d, not %d", own, count);
+    return 0;
+}
+
 /* The partition that calls go to. */
 static int look_here(struct weir *w, int64_t now_us, bool repair, struct doctor *d)
 {
@@ -18,6 +33,8 @@ static int look_here(struct weir *w, int64_t now_us, bool repair, struct doctor 
     status = doctor_setup(w, now_us, repair, d, &usable);
     d->only_wrong = false;
     d->looks_at = w;
+    if (status == 0 && usable && w->at > 0)
+        status = compare_count(w, d);
     return status == 0 && usable ? doctor_structures(w, now_us, repair, d) : status;
 }
 
