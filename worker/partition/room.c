@@ -244,13 +244,20 @@ void partition_reserve_none(struct partition *p)
 }
 
 /* Prefetched jobs take each executor as it becomes free. When a job with a limit found none idle, some are
- * kept from them: up to half, and of one every other turn. Once a second they become as few as were used. */
+ * kept from them: up to half, and of one every other turn. Once a second they become as few as were used; none
+ * while all jobs have limits. */
 void partition_adapt_reserve(struct partition *p, bool starved, int64_t now)
 {
     struct pool_load load = pool_load(p->worker->pool);
 
     p->capacity.reserve_used = at_least(
         p->capacity.reserve_used, load.running - load.unlimited + load.queued - load.prefetched - load.early);
+    if (load.unlimited + load.prefetched > 0)
+        p->capacity.unlimited_us = now;
+    if (now - p->capacity.unlimited_us > RESERVE_US) {
+        reserve(p, 0);
+        return;
+    }
     if (p->worker->options.executors == 1) {
         reserve(p, starved && !p->capacity.reserve);
     } else if (starved) {

@@ -11,10 +11,11 @@ struct worker;
 #define LEASE_MOST 500 /* jobs in one claim: its budget */
 
 struct capacity {
-    int reserve;        /* executors for jobs with a limit alone */
-    int reserve_used;   /* the most of them that were used since */
-    int64_t reserve_us; /* when they were counted anew */
-    bool hungry;        /* it would claim, had it room */
+    int reserve;          /* executors for jobs with a limit alone */
+    int reserve_used;     /* the most of them that were used since */
+    int64_t reserve_us;   /* when they were counted anew */
+    int64_t unlimited_us; /* when a job without a limit was here last */
+    bool hungry;          /* it would claim, had it room */
     int taken;        /* idle executors that the claim under way may use, and no other partition meanwhile */
     int64_t taken_us; /* since when */
 };
