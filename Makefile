@@ -116,6 +116,7 @@ $(BUILD)/tests/versions/newer: $(BUILD)/tests/versions/newer.o $(OTHER_PARTS)
 	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 $(BUILD)/tests/test_versions: | $(BUILD)/tests/versions/other $(BUILD)/tests/versions/newer
+$(BUILD)/tests/test_scale: | $(BUILD)/bench/weir-scale
 
 # ---- Skew: this version and that of another commit side by side, under load; tests/skew.sh
 
@@ -233,6 +234,21 @@ bench: deps
 
 .PHONY: bench
 -include $(BENCH_OBJECTS:.o=.d)
+
+# ---- The simulation of doc/scale.md: 1 to 10,000 workers under virtual time; some minutes. Some of it:
+# make scale SCALE='--only fast --most 100'
+
+SCALE_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/scale/*.c) bench/server.c)
+
+$(BUILD)/bench/weir-scale: $(SCALE_OBJECTS) $(LIB_OBJECTS)
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+scale: deps
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/bench/weir-scale
+	@$(BUILD)/bench/weir-scale $(SCALE)
+
+.PHONY: scale
+-include $(SCALE_OBJECTS:.o=.d)
 
 # ---- Beside other queues, the same work in turns; bench/peers/run.py says how. Half an hour; some of it:
 # make bench-peers PEERS='--peers weir,bullmq --rows run --trips 0 --repeats 1'

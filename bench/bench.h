@@ -7,7 +7,7 @@
  *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
- *   throughput.c  latency.c  sparse.c  memory.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c
+ *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c
  *   tls.c  far.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
@@ -62,6 +62,12 @@ enum figure {
     BESIDE_4,
     BESIDE_16,
     MEMORY_JOB,
+    NET_BULK,
+    NET_CALL,
+    NET_RUN,
+    NET_PACE_1000,
+    NET_PACE_100,
+    MEMORY_TYPE,
     PACE_KEPT,
     PACE_SECOND,
     PACE_TENTH,
@@ -257,6 +263,7 @@ int bench_latency(struct bench *b);
 int bench_sparse(struct bench *b);
 int bench_beside(struct bench *b);
 int bench_memory(struct bench *b);
+int bench_bytes(struct bench *b);
 int bench_pace(struct bench *b);
 int bench_million(struct bench *b);
 int bench_fast(struct bench *b);

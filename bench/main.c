@@ -21,6 +21,7 @@ static const struct group {
     {"gates", bench_gates},     {"take", bench_take},       {"batch", bench_batch},
     {"unique", bench_unique},   {"pipe", bench_pipe},       {"exec", bench_exec},
     {"async", bench_async},     {"tls", bench_tls},         {"far", bench_far},
+    {"bytes", bench_bytes},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 

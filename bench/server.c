@@ -183,6 +183,10 @@ int server_usage(struct server *s, struct usage *usage, struct error *e)
             usage->commands += number;
         else if (sscanf(line, "used_memory:%lf", &number) == 1)
             usage->memory_bytes = number;
+        else if (sscanf(line, "total_net_input_bytes:%lf", &number) == 1)
+            usage->bytes_in = number;
+        else if (sscanf(line, "total_net_output_bytes:%lf", &number) == 1)
+            usage->bytes_out = number;
     }
     freeReplyObject(reply);
     return 0;

@@ -33,6 +33,7 @@ struct usage {
     double commands;   /* those inside of scripts included */
     double scripts_us; /* in calls of functions, by the wall clock */
     double memory_bytes;
+    double bytes_in, bytes_out; /* on its connections */
 };
 WEIR_CHECKED int server_usage(struct server *s, struct usage *usage, struct error *e);
 /* Its CPU time, to the nanosecond. */

@@ -1,0 +1,139 @@
+/* The simulation of doc/scale.md: 1 to 10,000 workers on one Redis, as discrete events under virtual time. Redis is real: each call
+ * is the script of this version, with the time of the event as its `now`, on a private redis-server. What calls cost, the link and
+ * the faults are the simulation's, so a run says the same on any machine. A worker is a struct that decides as
+ * worker/partition/turn.c and claim.c do: when to claim, for how many executors, how far ahead, by what it is woken.
+ *
+ *   events.c   what happens next
+ *   store.c    Redis: one call after the other, each with its cost; who waits for its bells
+ *   agent.c    a worker
+ *   main.c     options, jobs, faults, the table */
+#ifndef BENCH_SCALE_SCALE_H
+#define BENCH_SCALE_SCALE_H
+
+#include "bench/server.h"
+#include "queue/turn/turn.h"
+#include "worker/parts/distance.h"
+
+#define MS INT64_C(1000)
+#define SECOND (1000 * MS)
+#define BEGIN_US INT64_C(1795000000000000) /* the virtual time is since then */
+#define PREFIX "weir:{0}:"
+#define GROUP "sim"
+#define TYPE "t"
+#define TOKEN_SIZE 96
+#define ID_SIZE 24
+#define LEASE_US (30 * SECOND)
+
+/* ---- events.c */
+
+enum event_kind {
+    EVENT_DECIDE,  /* an agent looks what to do */
+    EVENT_ARRIVE,  /* a turn comes to Redis, */
+    EVENT_ANSWER,  /* and its answer to the agent */
+    EVENT_WAIT,    /* a blocking command comes to Redis, */
+    EVENT_WAKE,    /* and what it waited for to the agent */
+    EVENT_PASS,    /* a token that an agent does not need comes back to Redis */
+    EVENT_NEAR,    /* the time of an early task is near */
+    EVENT_BEGIN,   /* a task's time has come */
+    EVENT_END,     /* a task has ended */
+    EVENT_CONNECT, /* an agent's link is up */
+    EVENT_PUSH,    /* a producer sends a job */
+    EVENT_FAULT,   /* something fails */
+};
+struct event {
+    int64_t at_us;
+    uint64_t number; /* of two at the same time, the first one that was planned */
+    enum event_kind kind;
+    int agent, epoch; /* of the agent's link, or of its life */
+    void *data;
+};
+void events_add(int64_t at_us, enum event_kind kind, int agent, int epoch, void *data);
+bool events_next(struct event *event);
+void events_clear(void);
+
+/* ---- What a run is given, and what comes of it */
+
+struct plan {
+    int workers, executors;
+    double rate;    /* of the limit, or of the producer, in a second */
+    int burst;      /* of the limit; 0: there is none, and jobs come one by one */
+    int64_t job_us; /* how long a handler takes */
+    int64_t way_us; /* of the link, each way; up to a quarter more at random */
+    bool faults;
+    int64_t warm_us, run_us;
+    uint64_t seed;
+};
+struct sums {
+    long long starts, claims, calls, polls, turns, early_back, lost_slots, killed, cut;
+    int64_t busy_us;  /* of Redis */
+    int64_t *late_us; /* of each start: behind its slot, or behind the push of its job */
+    size_t late_count, late_capacity;
+    long long before; /* starts before their slot */
+};
+extern struct plan plan;
+extern struct sums sums;
+extern int64_t now_us; /* virtual, since BEGIN_US */
+bool is_measured(void);
+double random_part(void); /* from 0 up to 1, by the seed */
+int64_t way(void);
+void must(int rc, const struct error *e);
+
+/* ---- store.c */
+
+enum wait { WAIT_BELL, WAIT_SPARE, WAIT_QUEUE, WAITS };
+
+struct task {
+    struct task *next;
+    char token[TOKEN_SIZE];
+    int64_t slot_us, start_us; /* 0: without a limit. start_us: by the agent's clock */
+    int number;                /* of its job, -1: not known */
+    bool early, back, lost;    /* back: it did not start. lost: it is another's */
+    int64_t finished_us;
+};
+struct task_row {
+    struct task *head, **tail;
+    int count;
+};
+void row_init(struct task_row *row);
+void row_push(struct task_row *row, struct task *task);
+struct task *row_pop(struct task_row *row);
+void row_free(struct task_row *row);
+
+/* What a worker sends at once. */
+struct turn {
+    char worker[ID_SIZE], old[ID_SIZE];
+    bool adopts, beats, claims;
+    struct claim_call claim;
+    struct task_row settles; /* borrowed: the agent's, which waits for the answer */
+    struct redisReply *adopted, *settled, *beaten, *claimed;
+    struct task_row held; /* of an adopt: copies of what still runs, or is about to */
+};
+void turn_free(struct turn *turn);
+
+void store_open(struct error *e);
+void store_close(void);
+/* An empty one, with the limit of the plan and a backlog, where there is a limit. */
+void store_reset(int jobs);
+/* A turn has come; returns when it is answered. */
+int64_t store_turn(struct turn *turn);
+void store_push(int number);
+void store_wait(int agent, int epoch, enum wait wait);
+void store_pass(enum wait wait);
+/* The links of that agent are gone. */
+void store_forget(int agent);
+/* Takes no call for so long. */
+void store_stall(int64_t for_us);
+
+/* ---- agent.c */
+
+void agents_start(int count);
+void agents_stop(void);
+void agent_event(const struct event *event);
+void agent_kill(int agent);
+void agent_cut(int agent);
+/* Of all starts, the part that the busiest worker had, times the number of workers: 1 is fair. */
+double agents_share(void);
+/* When that job was pushed. */
+int64_t pushed_us(int number);
+
+#endif
