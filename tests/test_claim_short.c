@@ -82,6 +82,37 @@ static void parked(void)
     one_job();
 }
 
+static void parked_and_scheduled(void)
+{
+    parked();
+    must(turns_enqueue("default", "t", "later", SECOND_US));
+}
+
+/* The worker has named its types before; a claim names those that rest. */
+static void by_digest(void)
+{
+    static const struct names none = {NULL, 0};
+
+    one_job();
+    free(redis_text("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}"));
+    ask.digest = "a404b41eab38b5a29cb12b87b98d6ca000a5fd37"; /* sha1 of slow,t */
+    ask.types = none;
+}
+
+static void at_rest(void)
+{
+    static const char *const rests[] = {"t"};
+
+    by_digest();
+    ask.types = (struct names){rests, 1};
+}
+
+static void by_another_digest(void)
+{
+    by_digest();
+    ask.digest = "0123";
+}
+
 static void held(void)
 {
     enqueue("default", "unknown", "u");
@@ -286,24 +317,46 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
 {
     static const struct scene scenes[] = {
 #define SCENE(name, is_short) {#name, name, is_short}
-        SCENE(empty, true),          SCENE(one_job, true),
-        SCENE(two_jobs, true),       SCENE(two_types, true),
-        SCENE(pushed, true),         SCENE(prefetching, true),
-        SCENE(scheduled, true),      SCENE(early_and_alone, true),
-        SCENE(foreign_later, true),  SCENE(foreign_counters, true),
-        SCENE(three_jobs, false),    SCENE(limited, false),
-        SCENE(shared_limit, false),  SCENE(parked, false),
-        SCENE(held, false),          SCENE(unknown, false),
-        SCENE(without_id, false),    SCENE(behind_one_without_id, false),
-        SCENE(unreadable, false),    SCENE(with_head, false),
-        SCENE(paused, false),        SCENE(cancelled, false),
-        SCENE(alone, false),         SCENE(duty_ends, false),
-        SCENE(without_duty, false),  SCENE(duty_too_long, false),
-        SCENE(few_executors, false), SCENE(prefetching_many, false),
-        SCENE(reserved, false),      SCENE(marking, false),
-        SCENE(taking_back, false),   SCENE(far_and_full, false),
-        SCENE(foreign_queue, false), SCENE(foreign_types, false),
-        SCENE(elsewhere, false),     SCENE(newer_data, false),
+        SCENE(empty, true),
+        SCENE(one_job, true),
+        SCENE(two_jobs, true),
+        SCENE(two_types, true),
+        SCENE(pushed, true),
+        SCENE(prefetching, true),
+        SCENE(scheduled, true),
+        SCENE(early_and_alone, true),
+        SCENE(foreign_later, false),
+        SCENE(foreign_counters, true),
+        SCENE(three_jobs, false),
+        SCENE(limited, false),
+        SCENE(shared_limit, false),
+        SCENE(parked, false),
+        SCENE(held, false),
+        SCENE(by_digest, true),
+        SCENE(at_rest, false),
+        SCENE(by_another_digest, false),
+        SCENE(parked_and_scheduled, false),
+        SCENE(unknown, false),
+        SCENE(without_id, false),
+        SCENE(behind_one_without_id, false),
+        SCENE(unreadable, false),
+        SCENE(with_head, false),
+        SCENE(paused, false),
+        SCENE(cancelled, false),
+        SCENE(alone, false),
+        SCENE(duty_ends, false),
+        SCENE(without_duty, false),
+        SCENE(duty_too_long, false),
+        SCENE(few_executors, false),
+        SCENE(prefetching_many, false),
+        SCENE(reserved, false),
+        SCENE(marking, false),
+        SCENE(taking_back, false),
+        SCENE(far_and_full, false),
+        SCENE(foreign_queue, false),
+        SCENE(foreign_types, false),
+        SCENE(elsewhere, false),
+        SCENE(newer_data, false),
     };
 
     (void)state;

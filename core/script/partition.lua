@@ -24,8 +24,9 @@ local function forget() count = nil end
 function partition.count()
     if not count then
         at_next_call(forget)
-        local n = tonumber(call_safe('HGET', P .. 'about', 'partitions') or nil)
-        count = is_whole(n, 1) and n <= MOST and n or 1
+        local n = call_safe('HGET', P .. 'about', 'partitions') -- most namespaces say nothing
+        n = n and tonumber(n)
+        count = n and is_whole(n, 1) and n <= MOST and n or 1
     end
     return count
 end

@@ -114,7 +114,7 @@ local function serve_queues()
     for _, queue in ipairs(c.queues) do serve_queue(queue) end
     claim_alone.after()
     local wrong = claim_commit.wrong_keys()
-    if not wrong then claim_commit.write_leases(c.leases) end
+    if not wrong then claim_commit.write_leases(c.worker, c.leases) end
     return wrong
 end
 
@@ -128,16 +128,11 @@ local function leave_out_queues()
     if claim_faults.any then c.queues = served end
 end
 
--- Reads the arguments; returns the reply when they are refused.
-local function read(ARGV)
-    local wrong = claim_call.read(ARGV)
-    return wrong and refuse('%s', wrong)
-end
-
 -- Begins, or begins anew; returns the reply when that is refused.
-local function begin()
-    claim_call.begin()
-    local wrong = claim_halt.begin()
+local function begin(ARGV)
+    local wrong = claim_call.begin(ARGV)
+    if wrong then return refuse('%s', wrong) end
+    wrong = claim_halt.begin()
     if wrong then return wrong end
     claim_faults.begin()
     leave_out_queues()
@@ -162,8 +157,8 @@ end
 -- Decides all; returns nil, or the reply when the claim is refused.
 local function decide(ARGV)
     local ok, wrong
-    for attempt = 1, ATTEMPTS do
-        local refused = attempt > 1 and read(ARGV) or begin()
+    for _ = 1, ATTEMPTS do
+        local refused = begin(ARGV)
         if refused then return refused end
         ok, wrong = pcall(serve_queues)
         if ok and not wrong then return nil end
@@ -178,11 +173,9 @@ end
 local function or_never(time) return time < huge and time or -1 end
 
 local function claim(ARGV)
-    local refused = read(ARGV)
-    if refused then return refused end
-    local ok, reply = pcall(claim_short.reply)
+    local ok, reply = pcall(claim_short.reply, ARGV)
     if ok and reply then return reply end
-    refused = decide(ARGV)
+    local refused = decide(ARGV)
     if refused then return refused end
     claim_commit.write()
     if #c.leases > 0 then past.mark() end

@@ -40,6 +40,14 @@ local function read_types(ARGV, c, first)
     c.mine, c.types, c.rests = list.set, list.names, set
 end
 
+-- Can the worker run that type now? The same for one, without a table of them; first: where types are named.
+function claim_call.names(ARGV, first, name)
+    local at, list = first, ARGV[12] ~= '' and handled.of(ARGV[2], ARGV[12])
+    while ARGV[at] and ARGV[at] ~= name do at = at + 1 end
+    if ARGV[12] == '' then return ARGV[at] ~= nil end
+    return list and list.set[name] and not ARGV[at]
+end
+
 local function read_names(ARGV, c, n)
     local known = {}
     c.queues = {}
@@ -56,7 +64,6 @@ end
 local function read_numbers(ARGV, c)
     c.turn, c.free, c.prefetch, c.chunk = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
     c.duty_until, c.ahead, c.far = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-    c.is_far = c.ahead and c.ahead > NEAR -- the worker
     local n = tonumber(ARGV[13])
     if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
@@ -91,6 +98,7 @@ local function begin_room(c)
     c.reserved = c.has_option('r')           -- no idle executor is for jobs without a limit
     c.kept = 0                               -- executors that are not in free now, but left for the queue
     c.keeps = false                          -- closed gates are held for the job that waits there: claim_alone
+    c.is_far = c.ahead > NEAR                -- the worker
     c.ahead = c.far > 0 and max(c.ahead, NEAR) or NEAR -- how far ahead slots are granted now,
     c.ahead_at_first = c.ahead               -- and as it began
     c.near = {}                              -- gates whose slots were not granted farther ahead than for a worker that is near
@@ -135,19 +143,15 @@ local function begin_decided(c)
 end
 
 -- Reads the arguments; returns what is wrong with them.
-function claim_call.read(ARGV)
+function claim_call.begin(ARGV)
     local c = claim_call
     c.worker, c.group, c.options = ARGV[2], ARGV[3], ARGV[11]
     local wrong = read_numbers(ARGV, c)
     if wrong then return wrong end
     if not ask_first(c) then return 'unregistered: worker ' .. c.worker end
-end
-
--- They have been read.
-function claim_call.begin()
-    begin_room(claim_call)
-    begin_known(claim_call)
-    begin_decided(claim_call)
+    begin_room(c)
+    begin_known(c)
+    begin_decided(c)
 end
 
 -- One more queue is served.

@@ -19,7 +19,7 @@ function claim_commit.wrong_keys()
 end
 
 -- The first write, to a key that nothing has read. Until it has succeeded, the claim can still fail.
-function claim_commit.write_leases(leases) push('HSET', P .. 'active:' .. claim.worker, leases) end
+function claim_commit.write_leases(worker, leases) push('HSET', P .. 'active:' .. worker, leases) end
 
 -- Appends the entries of a list, from `first` on, to key.
 local function append(key, list, first)

@@ -11,11 +11,11 @@ local DUTY_US = 800000    -- the pacing duty passes to another when its holder i
 local SECOND_US = 2000000 -- so does the part of the second
 local LATE_US = 10000     -- it claims so long after the end of the duty
 
--- Does this worker have the duty?
-local function is_mine() return claim.duty_until > now and claim.duty_until <= now + DUTY_US end
+-- Does a worker have the duty that was given it until then?
+local function is_held(until_us) return until_us > now and until_us <= now + DUTY_US end
 
 -- The same, and is it not to be renewed yet?
-function claim_duty.stays() return is_mine() and claim.duty_until - now >= DUTY_US / 2 end
+function claim_duty.stays(until_us) return until_us - now >= DUTY_US / 2 and is_held(until_us) end
 
 local function follow_clock()
     local ok, is_back = pcall(leases.claimed, claim.worker)
@@ -114,9 +114,9 @@ end
 -- executors may wait long for a slot. Returns whether there is more to do.
 function claim_duty.decide(more, news)
     if claim.free < 1 then
-        pass_on(is_mine(), more)
-    elseif not claim_duty.stays() then
-        more = take_if_free(is_mine()) or more
+        pass_on(is_held(claim.duty_until), more)
+    elseif not claim_duty.stays(claim.duty_until) then
+        more = take_if_free(is_held(claim.duty_until)) or more
     end
     if claim.free > 0 and claim.lacks_far() then bell.ring_spare(claim.group) end
     for _, queue in ipairs(news and claim.queues or {}) do

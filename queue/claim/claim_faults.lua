@@ -38,9 +38,6 @@ local function add_known()
     end
 end
 
--- Were any found by earlier calls?
-function claim_faults.are_known() return known_count > 0 end
-
 -- The claim begins, or begins anew, with what it has found so far.
 function claim_faults.begin()
     if wrong then

@@ -19,8 +19,8 @@ local leases, leased -- of this claim, and how many there are
 
 function claim_start.begin() leases, leased, high, low = claim.leases, 0, 0, 64 end
 
--- The n-th token of this turn, one of the first 64.
-function claim_start.token(n, tail) return us(claim.turn) .. '.' .. DIGITS[1] .. DIGITS[n] .. tail end
+-- The head of the n-th token of a turn, one of the first 64.
+function claim_start.token(turn, n) return turn .. '.' .. DIGITS[1] .. DIGITS[n] end
 
 local AT = 64 -- "@"
 

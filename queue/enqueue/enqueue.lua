@@ -29,7 +29,10 @@ local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistak
 local LOCK_MOST_MS = 315360000000 -- ten years
 local ATTR = {['end'] = ',u', start = ',w'}
 
-local function wrong_extras(batch, unique, lock)
+-- What is wrong with the arguments that most jobs leave empty.
+local function wrong_extras(delay_us, at_us, cost, batch, unique, lock)
+    if delay_us ~= '' and at_us ~= '' then return 'either a delay or a time' end
+    if cost ~= '' and not is_whole(tonumber(cost), 1) then return 'its cost must be a whole number' end
     if batch ~= '' and not is_name(batch) then return 'its batch is not a valid name' end
     if unique == '' then return lock ~= '' and 'a lock without a unique key' or nil end
     if not is_name(unique) then return 'its unique key is not a valid name' end
@@ -38,6 +41,7 @@ local function wrong_extras(batch, unique, lock)
     end
 end
 
+-- The same of the others.
 local function wrong_arguments(ARGV, keep_ms)
     if #ARGV ~= 13 then return 'wants 13 arguments' end
     if not is_name(ARGV[2]) then return 'its queue is not a valid name' end
@@ -45,10 +49,7 @@ local function wrong_arguments(ARGV, keep_ms)
     if not is_name(ARGV[4]) then return 'its id is not a valid name' end
     if not is_name(ARGV[6]) then return 'its tag is not a valid name' end
     if not keep_ms or keep_ms < 1 or keep_ms > 1e12 or keep_ms % 1 ~= 0 then return 'keep_ms must be a whole number' end
-    if ARGV[7] ~= '' and ARGV[8] ~= '' then return 'either a delay or a time' end
-    if ARGV[9] ~= '' and not is_whole(tonumber(ARGV[9]), 1) then return 'its cost must be a whole number' end
     if find(ARGV[13], '{"id":"' .. ARGV[4] .. '","type":"' .. ARGV[3] .. '"', 1, true) ~= 1 then return 'its body is another job\'s' end
-    return wrong_extras(ARGV[10], ARGV[11], ARGV[12])
 end
 
 -- When it is due: 0 is at once.
@@ -114,8 +115,6 @@ end
 
 -- ---- The short way: most jobs ask for nothing but to be in a queue, and nothing stands in the way
 
-local function is_plain(ARGV) return ARGV[7] .. ARGV[8] .. ARGV[9] .. ARGV[10] .. ARGV[11] == '' end
-
 -- Takes back what was written before a step that failed: n, length, is_new: what the others have answered, where they came to be.
 local function take_back(queue, name, id, n, length, is_new)
     if is_new == 1 then call('HDEL', P .. 'types', name) end
@@ -147,10 +146,13 @@ end
 local function enqueue(ARGV)
     local queue, name, id, keep_ms, tag = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
     local batch, unique, lock = ARGV[10], ARGV[11], ARGV[12]
-    local wrong, due = wrong_arguments(ARGV, keep_ms)
-    local reply = not wrong and is_plain(ARGV) and put_at_once(queue, name, id, keep_ms, tag, ARGV[13])
-    if reply then return reply end
+    local wrong, due = wrong_arguments(ARGV, keep_ms), nil
+    if not wrong and ARGV[7] .. ARGV[8] .. ARGV[9] .. batch .. unique .. lock == '' then
+        local reply = put_at_once(queue, name, id, keep_ms, tag, ARGV[13])
+        if reply then return reply end
+    end
     read_clock()
+    wrong = wrong or wrong_extras(ARGV[7], ARGV[8], ARGV[9], batch, unique, lock)
     if not wrong then due, wrong = due_time(ARGV[7], ARGV[8]) end
     if wrong then return refuse('enqueue: %s', wrong) end
     wrong = wrong_keys(queue, name, id, due, ARGV[9], batch, unique)

@@ -103,7 +103,7 @@ function lease.list(fields)
 end
 
 -- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.
-function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, digits(n)) end
+function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, n == 1 and '1' or digits(n)) end
 
 -- A counter as it was read, or what one adds to; 0 where that is no whole number.
 function lease.counted(text)

@@ -11,6 +11,7 @@
 --   types.attributes(t)     use and cost as text
 --   types.note(name, attribute, value)  sets another one
 --   types.load(name)        -> what holds it
+--   types.is_limited(name)  -> does anything?
 --   types.specs(name, key)  -> the gates of one key, {name =, rule =} each
 --   types.gates(name, key)  -> the same, loaded
 --   types.wrong(name, key)  -> what is wrong with the keys that this reads; nil: nothing
@@ -161,6 +162,13 @@ function types.load(name)
     t = text == '' and load_own(name) or load_shared(name, text)
     loaded[name] = t
     return t
+end
+
+-- Does a limit hold it? Most have no attributes, and then that of their own name says it.
+function types.is_limited(name)
+    local text = call('HGET', P .. 'types', name)
+    if text and text ~= '' then return types.load(name).limited end
+    return call('HGET', P .. 'limits', name) and true or false
 end
 
 -- The gates that hold a job of that type and key; a limit whose rules cannot be read has none.

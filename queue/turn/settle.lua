@@ -43,10 +43,10 @@ local function end_counted(active, token)
     return ended
 end
 
--- Ends the leases ARGV[first] to ARGV[last] of a type and batch; returns how many of them were stale.
-local function end_done(ARGV, active, first, last)
+-- Ends the leases ARGV[first] to ARGV[last] of a type and batch; counted: a gate counts some of them in flight. Returns how many of them
+-- were stale.
+local function end_done(ARGV, active, first, last, counted)
     local name, batch, ended = ARGV[first - 3], ARGV[first - 2], 0
-    local counted = counts_in_flight(ARGV, first, last)
     if counted or batch ~= '' then read_clock() end
     if counted then
         for i = first, last do ended = ended + end_counted(active, ARGV[i]) end
@@ -287,7 +287,14 @@ local function settle_costs(worker, costs)
     note_spends(found)
 end
 
-local function settle(ARGV)
+-- Most settle says only that jobs of one type are done, which took nothing of a gate and count in no batch: then there is nothing else
+-- to write. nil: it says more.
+local function settle_plain(ARGV)
+    if ARGV[3] ~= 'done' or ARGV[5] ~= '' or done_end(ARGV, 3) ~= #ARGV or counts_in_flight(ARGV, 7, #ARGV) then return nil end
+    return end_done(ARGV, P .. 'active:' .. ARGV[2], 7, #ARGV, false)
+end
+
+local function settle_all(ARGV)
     local worker, done, leaving, costs = ARGV[2], {}, {}, {}
     paused = {''}
     if not worker then return refuse('settle: no worker') end
@@ -303,7 +310,8 @@ local function settle(ARGV)
         if wrong then return check.refuse_key(wrong) end
     end
     for i = 1, #done, 2 do
-        stale = stale + end_done(ARGV, P .. 'active:' .. worker, done[i], done[i + 1])
+        local first, last = done[i], done[i + 1]
+        stale = stale + end_done(ARGV, P .. 'active:' .. worker, first, last, counts_in_flight(ARGV, first, last))
     end
     gate.save()
     lane.wake_opened()
@@ -311,5 +319,7 @@ local function settle(ARGV)
     paused[1] = us(stale)
     return paused
 end
+
+local function settle(ARGV) return settle_plain(ARGV) or settle_all(ARGV) end
 
 return settle
