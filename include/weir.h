@@ -89,6 +89,9 @@ WEIR_API WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spe
 
 /* A bulk: many jobs in order, each exactly once, in chunks, with constant memory.
  *
+ * Where the namespace has partitions, a bulk without a name may hold types of all of them: order is kept for each.
+ * With a name it has one, that of its first type: a job of another one is WEIR_EINPUT.
+ *
  * With a name it is a batch that can be resumed: every call of weir_bulk_add counts one input line, Redis
  * keeps how many lines it has and a checksum over them, and a later run over the same input skips those. A
  * bulk without a name survives lost connections, not the death of its process. */

@@ -81,7 +81,7 @@ static void test_empty_values(void **state)
 {
     static const char *const commands[] = {"enqueue",  "worker", "job",  "queue",  "batch", "dead",
                                            "schedule", "rate",   "take", "status", "why",   "plan",
-                                           "verify",   "serve",  "dev",  "doctor", "acl"};
+                                           "verify",   "serve",  "dev",  "doctor", "acl",   "init"};
     struct outcome help, o;
     int flags = 0;
 

@@ -1,6 +1,5 @@
 /* A Redis Cluster of three masters with a replica each: all keys of Weir are in one slot. The slot moves under load, and the
  * node that has it dies. */
-#include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 
 #include "core/client/client.h"
 #include "core/clock.h"
+#include "queue/queues/divide.h"
 #include "tests/both.h"
 #include "tests/several.h"
 
@@ -114,6 +114,86 @@ static void the_node_dies(void **state)
     end_load(&stage, workers, RATE + 10);
 }
 
+/* ---- Partitions over all masters */
+
+#define EACH 120 /* jobs of each type */
+#define RATE_OF_EACH 40
+#define LATE 3 /* starts that a busy machine begins a second too late; their slots are exact */
+
+/* types[p] lives on partition p. The slots of the first four partitions lie on all three masters. */
+static const char *const types[] = {"b", "c", "d", "a"};
+
+static void run_weir(struct stage *stage, const char *line)
+{
+    struct outcome o;
+
+    if (program_weir(&o, stage->server.folder, cluster.url, stage->ns, line) != 0)
+        fail_msg("weir %s: %d: %s%s", line, o.code, o.out, o.err);
+}
+
+/* The most starts in any second from since_us on, of the types first and second: type t has the jobs from 1000 t on. */
+static int most_in_a_second(const struct history *h, int first, int second, int64_t since_us)
+{
+    int64_t *at_us = calloc((size_t)h->count + 1, sizeof *at_us);
+    int n = 0, worst = 0;
+
+    assert_non_null(at_us);
+    for (int i = 0; i < h->count; i++) {
+        const struct event *e = &h->events[i];
+
+        if (strcmp(e->what, "begin") == 0 && e->at_us >= since_us &&
+            (e->job / 1000 == first || e->job / 1000 == second))
+            at_us[n++] = e->at_us;
+    }
+    for (int i = 0, oldest = 0; i < n; i++) {
+        while (at_us[oldest] <= at_us[i] - SECOND)
+            oldest++;
+        worst = i - oldest + 1 > worst ? i - oldest + 1 : worst;
+    }
+    free(at_us);
+    return worst;
+}
+
+/* "c" comes to share the limit of "b", on another master, while its jobs wait and run. Others are pushed to the wrong partition. */
+static void partitions_over_all_masters(void **state)
+{
+    struct stage stage;
+    struct history h;
+    pid_t workers[2];
+    int64_t moved_us;
+
+    (void)state;
+    several_stage(&cluster, "parts", &stage);
+    run_weir(&stage, "init --partitions 4");
+    for (int p = 0; p < 4; p++) {
+        assert_int_equal(partition_crc16(types[p], 1) % 4, p);
+        stage_rate(&stage, types[p], "40/s,burst=1");
+        stage_enqueue(&stage, types[p], NULL, 1000 * p, EACH);
+    }
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(&stage, i ? "second" : "first", "types=a,b,c,d", "executors=4", "lease=2",
+                                 "trace=trace", NULL);
+    await(history_count(&stage, "effect", -1) > EACH);
+    run_weir(&stage, "rate use c b");
+    moved_us = clock_mono_us();
+    several_follow(&cluster, &stage);
+    stage_push(&stage, "d", NULL, 2000 + EACH, 20); /* to partition 0 */
+    stage_enqueue(&stage, "c", NULL, 1000 + EACH, 20);
+    await(history_count(&stage, "effect", -1) >= 4 * EACH + 40);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    for (int p = 0; p < 4; p++)
+        for (int i = 0; i < EACH + (p == 1 || p == 2 ? 20 : 0); i++)
+            assert_int_equal(history_count(&stage, "effect", 1000 * p + i), 1);
+    run_weir(&stage, "verify trace");
+    h = history_read(&stage);
+    for (int t = 0; t < 4; t++)
+        assert_in_range(most_in_a_second(&h, t, t, 0), 1, RATE_OF_EACH + LATE);
+    assert_in_range(most_in_a_second(&h, 0, 1, moved_us), 1, RATE_OF_EACH + LATE);
+    history_free(&h);
+    stage_close(&stage);
+}
+
 static void run_commands(const char *ns)
 {
     static const char *const lines[] = {
@@ -162,26 +242,11 @@ static void each_command_works(void **state)
 static void each_command_works_over_partitions(void **state)
 {
     struct weir *w = weir_new(cluster.url, "parted");
+    bool was;
 
     (void)state;
     assert_non_null(w);
-    for (int p = 3; p >= 0; p--) {
-        struct redisReply *reply;
-        char key[PREFIX_SIZE + 16];
-        struct args a;
-
-        assert_int_equal(client_at(w, p), 0);
-        snprintf(key, sizeof key, "%sabout", w->prefix);
-        args_init(&a);
-        args_add(&a, "HSET");
-        args_add(&a, key);
-        args_add(&a, "partitions");
-        args_add(&a, "4");
-        if (redis_call(w->redis, &a, &reply, NULL, &w->error) != 0)
-            fail_msg("%s", weir_message(w));
-        freeReplyObject(reply);
-        args_free(&a);
-    }
+    assert_int_equal(divide(w, 4, &was), 0);
     weir_free(w);
     run_commands("parted");
 }
@@ -226,6 +291,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_command_works),
         cmocka_unit_test(each_command_works_over_partitions),
         cmocka_unit_test(nodes_are_named_in_other_ways),
+        cmocka_unit_test(partitions_over_all_masters),
         cmocka_unit_test(the_slot_moves),
         cmocka_unit_test(the_node_dies),
     };

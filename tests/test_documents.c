@@ -244,7 +244,7 @@ static void begin_worker(void)
 
 static void check_limits(void)
 {
-    CHECK_ALL("version", "acl viewer", "plan 10/s 1000/1d --count 50",
+    CHECK_ALL("version", "acl viewer", "init --partitions 1", "plan 10/s 1000/1d --count 50",
               "rate set slow 1/1m,burst=1 100/1d,algorithm=fixed-window",
               "rate set keyed 10/s,by=key,adapt=0.5..1", "rate set own 5/s,adapt=0.5..1",
               "rate set busy concurrency=3", "rate use t own busy --cost 2", "rate unuse t busy --dry-run",

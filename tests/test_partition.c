@@ -14,6 +14,7 @@
 #include "core/redis/cluster.h"
 #include "core/script/script.h"
 #include "producer/bulk.h"
+#include "queue/queues/divide.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
 
@@ -118,7 +119,7 @@ static void test_refusals_are_learned(void **state)
 
 /* ---- Calls */
 
-static void divide(const char *count)
+static void set_count(const char *count)
 {
     for (int p = 0; p < atoi(count); p++) {
         char key[PREFIX_SIZE];
@@ -160,7 +161,7 @@ static void test_lua_agrees(void **state)
     char type[24];
 
     (void)state;
-    divide("7");
+    set_count("7");
     for (int i = 0; i < 50; i++) {
         int home;
         long long before, calls_before = calls();
@@ -191,7 +192,7 @@ static void test_a_call_follows(void **state)
     long long before;
 
     (void)state;
-    divide("4");
+    set_count("4");
     free(server_ask(&server, "HSET", "weir:{0}:homes", "mail", "2", NULL));
     free(server_ask(&server, "HSET", "weir:{2}:homes", "mail", "3", NULL)); /* it moved on */
     free(server_ask(&server, "HSET", "weir:{3}:homes", "mail", "3", NULL));
@@ -209,7 +210,7 @@ static void test_a_circle_ends(void **state)
     struct weir_job_spec spec = {.type = "mail"};
 
     (void)state;
-    divide("2");
+    set_count("2");
     free(server_ask(&server, "HSET", "weir:{0}:homes", "mail", "1", NULL));
     free(server_ask(&server, "HSET", "weir:{1}:homes", "mail", "0", NULL));
     assert_int_equal(weir_enqueue(w, &spec, NULL), WEIR_ENOTNOW);
@@ -225,7 +226,7 @@ static void test_count(void **state)
 
     (void)state;
     assert_int_equal(client_count(w), 1);
-    divide("5");
+    set_count("5");
     args_init(&a);
     script_begin(&a, "status", w->prefix, -1);
     if (client_ask(w, "status", &a, &answer) != 0)
@@ -301,7 +302,7 @@ static void assert_all_there(int partitions, const char *moved, int to)
 static void test_bulk_over_partitions(void **state)
 {
     (void)state;
-    divide("4");
+    set_count("4");
     bulk_through(w);
     assert_all_there(4, NULL, 0);
 }
@@ -310,7 +311,7 @@ static void test_bulk_over_partitions(void **state)
 static void test_bulk_with_a_type_that_moved(void **state)
 {
     (void)state;
-    divide("3");
+    set_count("3");
     for (int p = 0; p < 3; p++) {
         char key[PREFIX_SIZE + 16];
 
@@ -332,7 +333,7 @@ static void test_bulk_through_cuts(void **state)
             struct weir *through = weir_new(proxy_url(proxy), NULL);
             int count;
 
-            divide("3");
+            set_count("3");
             assert_int_equal(client_learn(through, &count), 0);
             proxy_cut_before(proxy, side, n);
             bulk_through(through);
@@ -352,7 +353,7 @@ static void test_batch_has_one_partition(void **state)
     char args[24];
 
     (void)state;
-    divide("4");
+    set_count("4");
     for (int run = 0; run < 2; run++) { /* the second one resumes what the first one began */
         assert_int_equal(weir_bulk_open(w, "letters", &b), 0);
         for (int i = 0; i < 1500 + 500 * run; i++) {
@@ -380,13 +381,65 @@ static void test_batch_has_one_partition(void **state)
 static void test_batch_of_single_jobs(void **state)
 {
     (void)state;
-    divide("4");
+    set_count("4");
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "mail", .batch = "letters"}, NULL), 0);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "e", .batch = "letters"}, NULL), 0);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "c", .batch = "letters"}, NULL),
                      WEIR_EINPUT);
     assert_non_null(strstr(weir_message(w), "a batch has one partition"));
     assert_answer("2", "HGET", "weir:{3}:batch:letters", "total");
+}
+
+/* ---- How many there are */
+
+static int divide_by(int count, bool *was)
+{
+    struct weir *other = weir_new(server.url, NULL);
+    int status = divide(other, count, was);
+
+    weir_free(other);
+    return status;
+}
+
+/* It died on the way: the others know, partition 0 does not. */
+static void test_half_divided(void **state)
+{
+    bool was;
+
+    (void)state;
+    free(server_ask(&server, "HSET", "weir:{3}:about", "partitions", "4", NULL));
+    free(server_ask(&server, "HSET", "weir:{2}:about", "partitions", "4", NULL));
+    assert_int_equal(divide_by(3, &was), 0); /* with another number at last */
+    assert_false(was);
+    for (int p = 0; p < 3; p++) {
+        char key[PREFIX_SIZE + 16];
+
+        snprintf(key, sizeof key, "weir:{%d}:about", p);
+        assert_answer("3", "HGET", key, "partitions");
+    }
+    free(server_ask(&server, "HDEL", "weir:{1}:about", "partitions", NULL)); /* lost */
+    assert_int_equal(divide_by(3, &was), 0);
+    assert_true(was);
+    assert_answer("3", "HGET", "weir:{1}:about", "partitions");
+    assert_int_equal(divide_by(4, &was), WEIR_ECONFIG);
+    assert_answer("4", "HGET", "weir:{3}:about", "partitions");
+}
+
+static void test_in_use(void **state)
+{
+    bool was;
+
+    (void)state;
+    enqueue("mail");
+    assert_int_equal(divide_by(2, &was), WEIR_ECONFIG);
+    assert_int_equal(divide_by(1, &was), 0);
+    assert_true(was);
+    free(server_ask(&server, "FLUSHALL", NULL));
+    free(server_ask(&server, "RPUSH", "weir:{1}:later", "x", NULL)); /* somebody's */
+    assert_int_equal(divide_by(2, &was), WEIR_ECONFIG);
+    assert_answer("(nil)", "HGET", "weir:{0}:about", "partitions");
+    assert_int_equal(divide_by(1, &was), 0);
+    assert_false(was);
 }
 
 int main(void)
@@ -405,6 +458,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bulk_through_cuts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_batch_has_one_partition, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_half_divided, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_in_use, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, set_up_group, tear_down_group);

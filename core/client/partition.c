@@ -42,6 +42,14 @@ void partition_pattern(const char *prefix, char to[PREFIX_SIZE])
     strcpy(to, made);
 }
 
+void partition_namespace(const char *prefix, char to[PREFIX_SIZE])
+{
+    size_t len = strcspn(prefix, ":");
+
+    memcpy(to, prefix, len);
+    to[len] = '\0';
+}
+
 int partition_slot(int p)
 {
     char tag[24];

@@ -20,6 +20,8 @@ unsigned partition_crc16(const char *bytes, size_t len);
 void partition_prefix(const char *prefix, int p, char to[PREFIX_SIZE]);
 /* What matches the prefixes of all partitions, "weir:{*}:"; to may be prefix. */
 void partition_pattern(const char *prefix, char to[PREFIX_SIZE]);
+/* "weir", of any of its prefixes. */
+void partition_namespace(const char *prefix, char to[PREFIX_SIZE]);
 /* The slot of a Redis Cluster that has all keys of partition p. */
 int partition_slot(int p);
 

@@ -7,7 +7,7 @@
 -- HGET for that.
 local partition = {}
 
-local MOST = 64
+partition.MOST = 64
 
 local seen, own -- the prefix that was asked last, and its partition
 
@@ -26,14 +26,14 @@ function partition.count()
         at_next_call(forget)
         local n = call_safe('HGET', P .. 'about', 'partitions') -- most namespaces say nothing
         n = n and tonumber(n)
-        count = n and is_whole(n, 1) and n <= MOST and n or 1
+        count = n and is_whole(n, 1) and n <= partition.MOST and n or 1
     end
     return count
 end
 
 -- A worker knows that there are n: Redis has lost that.
 function partition.restore(n)
-    if not is_whole(n, 2) or n > MOST or partition.count() > 1 then return end
+    if not is_whole(n, 2) or n > partition.MOST or partition.count() > 1 then return end
     call('HSET', P .. 'about', 'partitions', n)
     count = n
 end
