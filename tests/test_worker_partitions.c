@@ -137,6 +137,17 @@ static void a_drained_worker_has_emptied_all(void **state)
     stage_close(&s);
 }
 
+static int effects_from(struct stage *s, int first)
+{
+    struct history h = history_read(s);
+    int n = 0;
+
+    for (int i = 0; i < h.count; i++)
+        n += h.events[i].job >= first && strcmp(h.events[i].what, "effect") == 0;
+    history_free(&h);
+    return n;
+}
+
 /* All executors have jobs of one partition, more of them wait; then come some of another one. From then on it has every other
  * executor that becomes free, until both have the same number. */
 static void a_backlog_leaves_others_their_share(void **state)
@@ -166,6 +177,28 @@ static void a_backlog_leaves_others_their_share(void **state)
     }
     history_free(&h);
     assert_in_range(behind, 8, 28);
+    stage_close(&s);
+}
+
+/* Short jobs are leased ahead, and take each executor as it becomes free: those of other partitions, with a limit and without,
+ * come in between. */
+static void short_jobs_leave_others_their_share(void **state)
+{
+    struct stage s;
+    pid_t worker;
+
+    (void)state;
+    branch("short", &s);
+    stage_rate(&s, "c", "100/s");
+    stage_enqueue(&s, "a", "{\"sleep\":0.001}", 0, 10000);
+    worker = stage_actor(&s, "worker", TYPES, "executors=4", NULL);
+    await(begins(&s) >= 100);
+    stage_enqueue(&s, "b", "{\"sleep\":0.001}", 10000, 40);
+    stage_enqueue(&s, "c", "{\"sleep\":0.001}", 20000, 20);
+    await(effects_from(&s, 10000) == 60);
+    assert_true(effects(&s) < 9000);
+    kill(worker, SIGKILL);
+    program_end(worker);
     stage_close(&s);
 }
 
@@ -273,6 +306,59 @@ static void what_was_left_on_the_way_is_carried(void **state)
     stage_close(&s);
 }
 
+/* ---- A cluster: each partition lies on one of its masters */
+
+static struct several cluster;
+
+/* The master that has the slot of partition p. */
+static struct server *master_of(int p)
+{
+    return &cluster.redis[partition_slot(p) * 3 / 16384];
+}
+
+static void split_cluster(struct stage *s)
+{
+    for (int p = PARTITIONS - 1; p >= 0; p--)
+        server_number(master_of(p), "HSET", key_at(s, p, "about"), "partitions", "4", NULL);
+    for (int i = 0; i < cluster.count; i++)
+        free(server_ask(&cluster.redis[i], "CONFIG", "SET", "cluster-require-full-coverage", "no", NULL));
+}
+
+/* Neither the master of one partition nor its replica answers: jobs of its types wait, the others run, though the answer to a claim
+ * that keeps executors does not come. Then they run as well. */
+static void one_partition_is_away(void **state)
+{
+    struct server *gone[2];
+    struct stage s;
+    pid_t worker;
+    int before;
+
+    (void)state;
+    several_start_cluster(&cluster);
+    several_stage(&cluster, "away", &s);
+    split_cluster(&s);
+    assert_ptr_equal(master_of(3), &cluster.redis[0]);
+    stage_rate(&s, "a", "20/s,burst=1");
+    stage_enqueue(&s, "a", NULL, 0, 40);
+    worker = stage_actor(&s, "worker", TYPES, "executors=2", "lease=2", NULL);
+    await(effects(&s) >= 5);
+    gone[0] = &cluster.redis[0];
+    gone[1] = &cluster.redis[3];
+    for (int i = 0; i < 2; i++)
+        kill(gone[i]->pid, SIGSTOP);
+    before = effects(&s);
+    for (int p = 0; p < 3; p++)
+        stage_enqueue(&s, types[p], "{\"sleep\":0.01}", 100 + 100 * p, 20);
+    await(effects_from(&s, 100) == 60);
+    assert_in_range(effects(&s) - 60, before, before + 2);
+    for (int i = 0; i < 2; i++)
+        kill(gone[i]->pid, SIGCONT);
+    await(effects(&s) == 100);
+    assert_int_equal(stage_end(worker), 0);
+    stage_close(&s);
+    several_stop(&cluster);
+}
+
 static int start_redis(void **state)
 {
     (void)state;
@@ -294,11 +380,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(jobs_of_a_killed_worker_run_alone),
         cmocka_unit_test(a_drained_worker_has_emptied_all),
         cmocka_unit_test(a_backlog_leaves_others_their_share),
+        cmocka_unit_test(short_jobs_leave_others_their_share),
         cmocka_unit_test(a_stopped_worker_gives_back_everywhere),
         cmocka_unit_test(a_handler_that_exits_gives_back_everywhere),
         cmocka_unit_test(a_lost_number_is_written_again),
         cmocka_unit_test(strays_are_carried),
         cmocka_unit_test(what_was_left_on_the_way_is_carried),
+        cmocka_unit_test(one_partition_is_away),
     };
     const char *only = getenv("WEIR_TEST");
     int code = stage_actor_main(argc, argv);

@@ -209,6 +209,14 @@ static void on_claimed_beside(void *arg, const struct redisReply *reply)
     partition_wake(p);
 }
 
+/* One of several partitions has asked for jobs ahead, as the others have all executors, and there are only such as cannot wait
+ * here. */
+static bool needs_executors(const struct partition *p)
+{
+    return p->worker->partition_count > 1 && p->claims.free < 1 && p->claims.last.more &&
+           p->claims.last.lease_count == 0;
+}
+
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
@@ -237,7 +245,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     partition_accepted(p);
     partition_carry(p, p->claims.last.away);
     p->claims.more = p->claims.last.more;
-    p->claims.starved = p->claims.last.starved;
+    p->claims.starved = p->claims.last.starved || needs_executors(p);
     fits = alone_hear(p, &p->claims.last, now);
     hear_next(p);
     if (p->wide)
@@ -465,6 +473,9 @@ int64_t partition_want_time(struct partition *p, struct room room)
         at = p->claims.next_us;
     if (on_duty && p->due.at_us && p->due.at_us < at)
         at = p->due.at_us;
+    if (p->worker->partition_count > 1 && room.idle < 1 && p->claims.sent_us + UNWATCHED_US < at)
+        at = p->claims.sent_us +
+             UNWATCHED_US; /* other partitions have all executors, and here nobody watches */
     if (on_duty && p->wide && wide_oldest(p->wide) < at - unwatched_time(p))
         at = wide_oldest(p->wide) + unwatched_time(p);
     return at;
@@ -472,5 +483,7 @@ int64_t partition_want_time(struct partition *p, struct room room)
 
 int64_t partition_claim_time(struct partition *p, struct room room)
 {
-    return room.free + room.prefetch < 1 ? NEVER : partition_want_time(p, room);
+    bool waits = p->claims.starved && p->worker->partition_count > 1; /* for its share of the executors */
+
+    return room.free + (waits ? 0 : room.prefetch) < 1 ? NEVER : partition_want_time(p, room);
 }

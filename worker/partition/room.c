@@ -168,6 +168,12 @@ static void share_room(const struct partition *p, struct room *room, int *target
     *excess = at_least(pool_prefetched(p->worker->pool, &p->conditions) + coming(p) - room->free, 0);
 }
 
+/* Are the idle executors for jobs with a limit, of which it is not known to have any? Its claims for jobs ahead tell. */
+static bool leaves_reserved(const struct partition *p, const struct room *room)
+{
+    return room->open < 1 && room->prefetch > 0 && !p->claims.starved;
+}
+
 static int prefetch_target(const struct partition *p)
 {
     double rate = p->worker->pace.rate, trips_s = 2 * (double)partition_trip_time(p) / 1e6;
@@ -193,6 +199,8 @@ struct room partition_room(struct partition *p)
     if (w->partition_count > 1)
         share_room(p, &room, &target, &excess);
     room.prefetch = target > excess ? at_most(target - excess, LEASE_MOST) : 0;
+    if (w->partition_count > 1 && leaves_reserved(p, &room))
+        room.free = 0;
     if (executors >= EARLY_LEAST && clock_mono_us() >= w->pace.crowded_us + CROWDED_US)
         room.early_more = at_least(room.free / 2 - load.early, 0);
     room.worth_it = room.open >= (most + 1) / 2 || (target > 0 && excess <= target / 2);
@@ -204,7 +212,7 @@ void partition_take_executors(struct partition *p, int executors, int64_t now)
 {
     p->capacity.taken = executors;
     p->capacity.taken_us = now;
-    p->capacity.hungry = false;
+    p->capacity.hungry &= executors == 0;
 }
 
 int partition_release_executors(struct partition *p)
