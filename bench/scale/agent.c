@@ -23,6 +23,7 @@
 #define PREFETCH_S 0.008
 #define LEASE_MOST 500
 #define SETTLE_DELAY_US (10 * MS)
+#define SETTLE_CLAIM_US (60 * MS)
 #define SETTLE_SOON 500
 #define LATE_US (50 * MS)
 #define RECONNECT_US (100 * MS)
@@ -32,6 +33,7 @@ struct agent {
     int life;  /* a number that changes when it is killed, */
     int epoch; /* and when its link is cut */
     bool up, registered, in_flight, waits[WAITS];
+    bool gives_back; /* among the finished are such */
     int64_t sent_us, beat_us, timer_us;
     struct distance distance;
 
@@ -150,6 +152,7 @@ static void finish(struct agent *a, struct task *task, bool back)
 {
     task->back = back;
     task->finished_us = now_us;
+    a->gives_back |= back;
     row_push(&a->finished, task);
     if (is_measured() && back)
         sums.early_back++;
@@ -295,11 +298,15 @@ static int64_t claim_time(const struct agent *a, const struct room *room)
     return (a->duty_us || a->reserve > 0) && a->next_us ? least(at, a->next_us) : at;
 }
 
-static int64_t settle_time(const struct agent *a)
+static int64_t settle_time(const struct agent *a, int64_t claim_us)
 {
     if (!a->finished.head)
         return NEVER;
-    return a->finished.count >= SETTLE_SOON ? 0 : a->finished.head->finished_us + SETTLE_DELAY_US;
+    if (a->finished.count >= SETTLE_SOON)
+        return 0;
+    if (!a->gives_back && claim_us <= a->finished.head->finished_us + SETTLE_CLAIM_US)
+        return claim_us;
+    return a->finished.head->finished_us + SETTLE_DELAY_US;
 }
 
 static void wait_for(int i, enum wait wait)
@@ -415,7 +422,8 @@ static void decide(int i)
     }
     measure_pace(a);
     room = room_of(a);
-    at = least(least(claim_time(a, &room), settle_time(a)), a->beat_us);
+    at = claim_time(a, &room);
+    at = least(least(at, settle_time(a, at)), a->beat_us);
     if (at > now_us) {
         if (room.free > 0 && !a->more && !a->reason) {
             wait_for(i, a->duty_us ? WAIT_BELL : WAIT_SPARE);
@@ -429,6 +437,7 @@ static void decide(int i)
         return;
     }
     turn = new_turn();
+    a->gives_back = false;
     a->sent = a->finished;
     if (!a->sent.head)
         a->sent.tail = &a->sent.head;
