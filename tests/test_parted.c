@@ -19,6 +19,7 @@
 #include "queue/turn/away.h"
 #include "queue/turn/turn.h"
 #include "tests/program.h"
+#include "tests/proxy.h"
 #include "tests/server.h"
 #include "weir.h"
 
@@ -173,7 +174,15 @@ static bool is_its_own(const char *at)
     return false;
 }
 
-/* Times become T: they are digits with at least eight others. What may differ goes. */
+/* "04:46:25" */
+static bool is_clock(const char *at)
+{
+    int hours, minutes, seconds, end = 0;
+
+    return sscanf(at, "%2d:%2d:%2d%n", &hours, &minutes, &seconds, &end) == 3 && end == 8;
+}
+
+/* Times become T: clocks, and digits with at least eight others. What may differ goes. */
 static void mask(char *text, const struct side *s)
 {
     size_t ns_len = strlen(s->ns);
@@ -182,7 +191,10 @@ static void mask(char *text, const struct side *s)
     for (const char *at = text; *at;) {
         size_t digits = strspn(at, "0123456789");
 
-        if (digits >= 9) {
+        if (is_clock(at)) {
+            at += strlen("00:00:00");
+            *to++ = 'T';
+        } else if (digits >= 9) {
             at += strspn(at, "0123456789.");
             *to++ = 'T';
         } else if (strncmp(at, "\"seconds\":", 10) == 0 && strstr(at, "\"more_types\"")) {
@@ -280,11 +292,11 @@ static void run_some(struct side *s)
     now_us = clock_wall_us();
     adopt(s);
     claim(s);
-    settle(s, "c", "c0", SETTLE_DEAD, 0, "no such customer");
+    settle(s, "a", "a0", SETTLE_DEAD, 0, "no such customer"); /* not in the order of their partitions */
     now_us++;
     settle(s, "d", "d0", SETTLE_DEAD, 0, "no luck");
     now_us++;
-    settle(s, "a", "a0", SETTLE_DEAD, 0, "no such customer");
+    settle(s, "c", "c0", SETTLE_DEAD, 0, "no such customer");
     settle(s, "c", "c1", SETTLE_RETRY, 3600 * INT64_C(1000000), "again");
     settle(s, "e", "e0", SETTLE_FINISH, 600000, "");
 }
@@ -295,8 +307,8 @@ static void go_on(struct weir *w)
         {.type = "c", .id = "c2"},
         {.type = "d", .id = "d1", .queue = "mail"},
         {.type = "g", .id = "g0", .delay_s = 3600},
-        {.type = "h", .id = "h0", .batch = "nightly"},
         {.type = "e", .id = "e1", .batch = "weekly"},
+        {.type = "h", .id = "h0", .batch = "nightly"},
     };
     const struct weir_job_spec tidy = {.type = "c"}, report = {.type = "d"};
     json_t *before;
@@ -396,7 +408,7 @@ static void test_jobs_are_found(void **state)
 static void test_lists(void **state)
 {
     static const char *const lines[] = {"dead list --json",
-                                        "dead list --limit 2",
+                                        "dead list --limit 2 --json",
                                         "dead list --type d --json",
                                         "dead show a0 --json",
                                         "dead show nobody",
@@ -410,13 +422,11 @@ static void test_lists(void **state)
                                         "schedule show nobody",
                                         "rate log --json",
                                         "rate list --json",
-                                        "rate list",
                                         "rate show b --json",
                                         "rate show slots --json",
                                         "rate show nobody",
                                         "rate set b 5/1h --dry-run --json",
                                         "queue list --json",
-                                        "queue list",
                                         "status --json",
                                         NULL};
 
@@ -587,11 +597,10 @@ static void test_limits(void **state)
         "rate log --json",
         "take slots --json",
         "take slots --cost 4 --json",
-        "take slots",
         "take nobody",
         "take own --rule 1/1h --json",
         "take own --rule 1/1h --peek --json",
-        "take own --rule 1/1h --wait 1s",
+        "take own --rule 1/1h --wait 1s --json",
         NULL,
     };
 
@@ -694,6 +703,56 @@ static void test_a_job_on_its_way(void **state)
     weir_free(w);
 }
 
+static bool is_marked(int p, const char *id)
+{
+    char key[PREFIX_SIZE + 16];
+
+    snprintf(key, sizeof key, "%scancelled", prefix_of(&four, p));
+    return server_number(&server, "HEXISTS", key, id, NULL) == 1;
+}
+
+/* Has a job that is marked on partition 0 moved to partition 1 before the next look? The link is slow enough for it. */
+static bool moves_while_cancelled(struct proxy *proxy, const char *id)
+{
+    const char *words[] = {built("weir"),    "job", "cancel",      id,      "--redis",
+                           proxy_url(proxy), "-y",  "--namespace", four.ns, NULL};
+    int64_t limit_us = clock_mono_us() + 20000000;
+    char from[PREFIX_SIZE + 16], to[PREFIX_SIZE + 16], body[100];
+    pid_t pid;
+
+    snprintf(from, sizeof from, "%squeue:default", prefix_of(&four, 0));
+    snprintf(to, sizeof to, "%squeue:default", prefix_of(&four, 1));
+    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"b\"}", id);
+    free(server_ask(&server, "RPUSH", from, body, NULL));
+    pid = program_start(server.folder, "cancel", words);
+    while (!is_marked(0, id))
+        if (clock_mono_us() > limit_us)
+            fail_msg("no mark");
+    free(server_ask(&server, "EVAL", "redis.call('RPUSH', KEYS[2], redis.call('RPOP', KEYS[1]))", "2", from,
+                    to, NULL));
+    assert_int_equal(program_end(pid), 0);
+    return is_marked(1, id);
+}
+
+/* The mark goes where the job has gone, and none stays behind. */
+static void test_a_mark_follows(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    bool moved = false;
+
+    (void)state;
+    proxy_delay(proxy, PROXY_REQUESTS, 100000);
+    for (int i = 0; i < 5 && !moved; i++) {
+        char id[24];
+
+        snprintf(id, sizeof id, "mover%d", i);
+        moved = moves_while_cancelled(proxy, id);
+        assert_true(!moved || !is_marked(0, id));
+    }
+    assert_true(moved);
+    proxy_stop(proxy);
+}
+
 /* Findings name their partition. */
 static void test_doctor(void **state)
 {
@@ -775,10 +834,15 @@ static void test_rights_to_one_partition(void **state)
     unsetenv("REDIS_URL");
 }
 
-static bool has_worker(const struct side *s)
+/* Rows of them, as status shows them. */
+static int count_workers(const struct side *s)
 {
+    int count = 0;
+
     must(s, "status --json");
-    return strstr(said.out, "\"pid\"") != NULL && strstr(said.out, "\"queues\"") != NULL;
+    for (const char *at = said.out; (at = strstr(at, "\"pid\":")); at++)
+        count++;
+    return count;
 }
 
 /* A process that works on all partitions is one worker, in each list. */
@@ -789,24 +853,32 @@ static void test_a_worker_is_one(void **state)
                            fresh.ns,      "--exec",  "a=/bin/true", "--exec",   "d=/bin/true",
                            "-q",          "default", NULL};
     int64_t limit_us = clock_mono_us() + 20000000;
-    pid_t worker;
+    pid_t workers[2];
 
     (void)state;
     divide(&fresh);
     must(&fresh, "enqueue a --id first");
     must(&fresh, "enqueue d --id second");
-    worker = program_start(server.folder, "worker", words);
-    while (!has_worker(&fresh) || strstr(said.out, "\"done\":0")) {
+    for (int i = 0; i < 2; i++)
+        workers[i] = program_start(server.folder, i ? "second" : "first", words);
+    while (count_workers(&fresh) != 2 || strstr(said.out, "\"done\":0")) {
         if (clock_mono_us() > limit_us)
             fail_msg("waited in vain: %s", said.out);
         clock_sleep_until(clock_mono_us() + 20000);
     }
-    assert_null(strstr(strstr(said.out, "\"pid\"") + 1, "\"pid\""));
+    for (int i = 0; i < 2; i++) {
+        char pid[40];
+
+        snprintf(pid, sizeof pid, "\"pid\":%d,", (int)workers[i]);
+        assert_non_null(strstr(said.out, pid));
+    }
     must(&fresh, "queue list --json");
-    assert_non_null(strstr(said.out, "\"worker_count\":1"));
+    assert_non_null(strstr(said.out, "\"worker_count\":2"));
     must(&fresh, "doctor");
-    kill(worker, SIGTERM);
-    assert_int_equal(program_end(worker), 0);
+    for (int i = 0; i < 2; i++) {
+        kill(workers[i], SIGTERM);
+        assert_int_equal(program_end(workers[i]), 0);
+    }
 }
 
 /* The bounds of dead jobs hold for each partition. */
@@ -844,6 +916,7 @@ int main(void)
         TEST(bulks),
         TEST(what_was_done_is_said),
         TEST(a_job_on_its_way),
+        TEST(a_mark_follows),
         TEST(doctor),
         TEST(rights),
         TEST(rights_to_one_partition),

@@ -49,9 +49,11 @@ static int by_jobs(const void *a, const void *b)
 {
     const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
     int64_t x_jobs = answer_int(x, "jobs"), y_jobs = answer_int(y, "jobs");
+    int order = (x_jobs < y_jobs) - (x_jobs > y_jobs);
 
-    return x_jobs != y_jobs ? (x_jobs < y_jobs) - (x_jobs > y_jobs)
-                            : strcmp(answer_text(x, "reason"), answer_text(y, "reason"));
+    if (order == 0)
+        order = strcmp(answer_text(x, "reason"), answer_text(y, "reason"));
+    return order ? order : strcmp(answer_text(x, "type"), answer_text(y, "type"));
 }
 
 static int print_reasons(struct cli *cli, FILE *to, const json_t *reasons)

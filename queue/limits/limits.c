@@ -236,6 +236,8 @@ int limits_note_holds(struct limits *limits, struct error *e)
 
     for (size_t i = 0; i < limits->type_count; i++)
         most += limits->types[i].limit_count;
+    free(limits->holds);
+    limits->hold_count = 0;
     limits->holds = calloc(most + 1, sizeof *limits->holds);
     if (!limits->holds)
         return no_memory(e);
