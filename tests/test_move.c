@@ -1,6 +1,9 @@
 /* Types and limits that move to another partition, so that they share one: what goes with them, what waits, and what may not move. */
 #include "tests/scene.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "queue/limits/rate.h"
 #include "queue/turn/away.h"
 
@@ -166,7 +169,9 @@ static void test_limits_of_one_type(void **state)
     check(weir_rate_set(w, "mail", "100/1s"));
     check(weir_rate_use(w, "t", "mail a", 0));
     expect_text("use=mail,a", "HGET", P2 "types", "t", NULL);
-    refused(weir_rate_use(w, "t", "nothing", 0), WEIR_ENOTFOUND, "limit nothing");
+    refused(weir_rate_use(w, "t", "a nothing", 0), WEIR_ENOTFOUND, "limit nothing");
+    refused(weir_rate_use(w, "slow", "nothing", 0), WEIR_ENOTFOUND, "limit nothing"); /* it did not move */
+    expect_text("(nil)", "HGET", P2 "homes", "slow", NULL);
 }
 
 static void test_what_may_not_move(void **state)
@@ -215,6 +220,43 @@ static void test_killed_on_the_way(void **state)
     expect_text("2", "LLEN", P1 "queue:default", NULL);
 }
 
+static void *carry_later(void *arg)
+{
+    struct weir *other = weir_new(turns.server.url, NULL);
+    int64_t left;
+
+    (void)arg;
+    usleep(300000);
+    if (!other || away_carry(other, -1, 0, 1, &left) != 0)
+        abort();
+    weir_free(other);
+    return NULL;
+}
+
+/* It has left one partition and not yet arrived at the other: callers wait. */
+static void test_callers_wait_on_the_way(void **state)
+{
+    struct weir_bulk *b;
+    pthread_t thread;
+
+    (void)state;
+    check(weir_rate_set(w, "t", "5/1h"));
+    must(call_line("rate_move t 1 move me"));
+    pthread_create(&thread, NULL, carry_later, NULL);
+    put("t", "t1");
+    pthread_join(thread, NULL);
+    expect_text("1", "LLEN", P1 "queue:default", NULL);
+
+    check(rate_move(w, "t", 0));
+    must(call_line("rate_move t 1 move me"));
+    pthread_create(&thread, NULL, carry_later, NULL);
+    check(weir_bulk_open(w, NULL, &b));
+    check(weir_bulk_add(b, &(struct weir_job_spec){.type = "t"}));
+    check(weir_bulk_close(b, NULL));
+    pthread_join(thread, NULL);
+    expect_text("2", "LLEN", P1 "queue:default", NULL);
+}
+
 static void test_wrong_arguments(void **state)
 {
     static const char *const lines[] = {"rate_move t", "rate_move t 3 what by", "rate_move t x what by",
@@ -237,6 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_limits_of_one_type, begin, end),
         cmocka_unit_test_setup_teardown(test_what_may_not_move, begin, end),
         cmocka_unit_test_setup_teardown(test_killed_on_the_way, begin, end),
+        cmocka_unit_test_setup_teardown(test_callers_wait_on_the_way, begin, end),
         cmocka_unit_test_setup_teardown(test_wrong_arguments, begin, end),
     };
 

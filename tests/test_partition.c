@@ -240,6 +240,15 @@ static void test_count(void **state)
     assert_int_equal(count, 5);
     assert_int_equal(client_at(w, 4), 0);
     assert_string_equal(w->prefix, "weir:{4}:");
+
+    free(server_ask(&server, "HDEL", "weir:{4}:about", "partitions",
+                    NULL)); /* a partition that has lost its data says nothing */
+    args_init(&a);
+    script_begin(&a, "rate_log", w->prefix, -1);
+    if (client_ask(w, "rate_log", &a, &answer) != 0)
+        fail_msg("%s", weir_message(w));
+    json_decref(answer);
+    assert_int_equal(client_count(w), 5);
 }
 
 /* ---- Bulks */

@@ -314,8 +314,8 @@ static int call_use(struct weir *w, const char *type, bool use, const char *cons
 
 #define CARRIES_MOST 1000 /* pages of jobs that are carried with what moves */
 
-/* Goes to where a type or limit lives. */
-static int locate(struct weir *w, const char *name, int *at)
+/* Goes to where a type or limit lives. *is_limit: there is a limit of that name. */
+static int locate(struct weir *w, const char *name, int *at, bool *is_limit)
 {
     json_t *answer;
     struct args a;
@@ -327,6 +327,7 @@ static int locate(struct weir *w, const char *name, int *at)
     script_begin(&a, "rate_home", w->prefix, -1);
     args_add(&a, name);
     status = client_ask(w, "rate_home", &a, &answer);
+    *is_limit = json_is_true(json_object_get(answer, "limit"));
     json_decref(answer);
     *at = w->at;
     return status;
@@ -345,7 +346,8 @@ static int carry(struct weir *w, int from, int to)
 
 int rate_move(struct weir *w, const char *name, int to)
 {
-    int from, status = locate(w, name, &from);
+    bool is_limit;
+    int from, status = locate(w, name, &from, &is_limit);
     char what[WHAT_SIZE];
     const json_t *asks;
     json_t *answer;
@@ -376,10 +378,15 @@ int rate_move(struct weir *w, const char *name, int to)
 static int gather(struct weir *w, const char *type, const char *const *limits, size_t count)
 {
     int partitions, to, status = client_learn(w, &partitions);
+    bool is_limit = true;
 
     if (status || partitions == 1 || count == 0)
         return status ? status : client_at_home(w, type, strlen(type));
-    status = locate(w, limits[0], &to);
+    for (size_t i = count; status == 0 && is_limit && i-- > 0;) {
+        status = locate(w, limits[i], &to, &is_limit);
+        if (status == 0 && !is_limit)
+            status = missing_use(w, type, true, limits[i]);
+    }
     for (size_t i = 0; status == 0 && i < count; i++)
         status = rate_move(w, i ? limits[i] : type, to);
     return status ? status : client_at(w, to);
