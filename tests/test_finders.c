@@ -1,17 +1,22 @@
 /* Who says which Redis it is: Sentinels and nodes of clusters over TLS, with logins and names of all kinds, far away, stalled, and such as
  * answer nonsense. test_sentinel and test_cluster have failovers. */
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "core/redis/sentinel.h"
 #include "tests/both.h"
 #include "tests/fake.h"
 #include "tests/proxy.h"
@@ -314,6 +319,38 @@ static void a_sentinel_that_cries_wolf(void **state)
     fake_stop(f);
 }
 
+/* A child of fork() holds the connection open that the Sentinel and this process have closed: it is not heard of again and again. */
+static void a_child_holds_the_connection(void **state)
+{
+    const struct fake_line lines[] = {{"SENTINEL GET", master_at(port), 0},
+                                      {"SENTINEL MASTER", "*0\r\n", 0},
+                                      {NULL, NULL, 0}}; /* SUBSCRIBE ends it */
+    struct fake *f = fake_start(lines);
+    struct redis_address address, master;
+    struct watch *watch;
+    struct pollfd fd = {.events = POLLIN};
+    struct error e;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(
+        redis_address_parse(url("redis+sentinel://127.0.0.1:%d/weir", fake_port(f)), &address, &e), 0);
+    assert_int_equal(sentinel_find(&address, &master, &watch, &e), 0);
+    fd.fd = watch_fd(watch);
+    await(poll(&fd, 1, 0) == 1);
+    child = fork();
+    if (child == 0) {
+        sleep(30);
+        _exit(0);
+    }
+    watch_hear(watch);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    watch_free(watch);
+    fake_stop(f);
+}
+
 /* One range for all slots, at that port of 127.0.0.1. */
 static const char *all_slots_at(int at)
 {
@@ -464,17 +501,12 @@ static void a_cluster_in_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_masters_and_hosts),
-        cmocka_unit_test(sentinels_over_tls),
-        cmocka_unit_test(sentinels_far_away),
-        cmocka_unit_test(a_cluster_over_tls),
-        cmocka_unit_test(sentinels_that_make_no_sense),
-        cmocka_unit_test(a_sentinel_that_cries_wolf),
-        cmocka_unit_test(nodes_that_refuse_for_a_while),
-        cmocka_unit_test(nodes_that_make_no_sense),
-        cmocka_unit_test(what_fails_late),
-        cmocka_unit_test(a_cluster_in_pieces),
-        cmocka_unit_test(logins_at_sentinels),
+        cmocka_unit_test(names_of_masters_and_hosts),   cmocka_unit_test(sentinels_over_tls),
+        cmocka_unit_test(sentinels_far_away),           cmocka_unit_test(a_cluster_over_tls),
+        cmocka_unit_test(sentinels_that_make_no_sense), cmocka_unit_test(a_sentinel_that_cries_wolf),
+        cmocka_unit_test(a_child_holds_the_connection), cmocka_unit_test(nodes_that_refuse_for_a_while),
+        cmocka_unit_test(nodes_that_make_no_sense),     cmocka_unit_test(what_fails_late),
+        cmocka_unit_test(a_cluster_in_pieces),          cmocka_unit_test(logins_at_sentinels),
     };
 
     return cmocka_run_group_tests_name("finders", tests, set_up, tear_down);

@@ -128,8 +128,10 @@ void watch_hear(struct watch *w)
 
     for (int k = 0; k < n; k++)
         for (int i = 0; i < w->count; i++)
-            if (w->wires[i] == events[k].data.ptr && hear_one(w, w->wires[i]) < 0)
+            if (w->wires[i] == events[k].data.ptr && hear_one(w, w->wires[i]) < 0) {
+                epoll_ctl(w->fd, EPOLL_CTL_DEL, w->wires[i]->fd, NULL); /* a child may hold it open */
                 drop(w, i);
+            }
 }
 
 int64_t watch_rest_us(const struct watch *w)
