@@ -110,7 +110,7 @@ static size_t join_types(const struct handlers *handlers, char *text, size_t siz
     return len;
 }
 
-/* Its first line, once it may take jobs. */
+/* The first line of a worker, once it may take jobs. */
 static void log_start(const struct partition *p)
 {
     const struct worker *w = p->worker;
@@ -139,7 +139,7 @@ void partition_registered(struct partition *p, const char *id, struct span types
     p->session.registered = !p->session.lapsed;
     partition_renewed(p);
     partition_beat_at(p, now + p->worker->options.lease_us / 4);
-    if (first)
+    if (first && p->number == 0)
         log_start(p);
 }
 
