@@ -182,7 +182,7 @@ static bool is_clock(const char *at)
     return sscanf(at, "%2d:%2d:%2d%n", &hours, &minutes, &seconds, &end) == 3 && end == 8;
 }
 
-/* Times become T: clocks, and digits with at least eight others. What may differ goes. */
+/* Times become T: clocks, ages, and digits with at least eight others. What may differ goes. */
 static void mask(char *text, const struct side *s)
 {
     size_t ns_len = strlen(s->ns);
@@ -196,6 +196,9 @@ static void mask(char *text, const struct side *s)
             *to++ = 'T';
         } else if (digits >= 9) {
             at += strspn(at, "0123456789.");
+            *to++ = 'T';
+        } else if (digits > 0 && strncmp(at + digits, "s ago (", 7) == 0) {
+            at += strcspn(at, ")\n"); /* 2s ago (03:49:19), in another second */
             *to++ = 'T';
         } else if (strncmp(at, "\"seconds\":", 10) == 0 && strstr(at, "\"more_types\"")) {
             at = strstr(at, "\"more_types\""); /* with how many a second */
