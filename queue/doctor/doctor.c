@@ -17,7 +17,7 @@ static int compare_count(struct weir *w, struct doctor *d)
     if (own == count)
         return 0;
     d->misconfigured = true;
-    doctor_add(d, "partitions", DOCTOR_WRONG, "repeat weir init with the number of partitions",
+    doctor_add(d, "partitions", DOCTOR_WRONG, "restart a worker, which restores it",
                "says that there are %d, not %d", own, count);
     return 0;
 }
