@@ -36,7 +36,7 @@ static int report_bytes(struct bench *b, enum figure figure, const struct bytes 
 
 static int measure_bulk(struct bench *b, size_t n)
 {
-    struct bytes before;
+    struct bytes before = {0};
     int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
 
     if (rc == 0)
@@ -48,7 +48,7 @@ static int measure_bulk(struct bench *b, size_t n)
 
 static int measure_run(struct bench *b, enum figure figure, const char *rule, size_t n)
 {
-    struct bytes before;
+    struct bytes before = {0};
     struct speed speed;
     int rc = prepare(b, &b->server, "noop", rule, n);
 
@@ -75,7 +75,7 @@ static int enqueue_types(struct bench *b, struct weir *w, int calls, int types)
 
 static int measure_calls(struct bench *b, struct weir *w)
 {
-    struct bytes before;
+    struct bytes before = {0};
     int rc = enqueue_types(b, w, 1, 1);
 
     if (rc == 0)

@@ -129,8 +129,8 @@ void store_stall(int64_t for_us);
 void agents_start(int count);
 void agents_stop(void);
 void agent_event(const struct event *event);
-void agent_kill(int agent);
-void agent_cut(int agent);
+void agent_kill(int i);
+void agent_cut(int i);
 /* Of all starts, the part that the busiest worker had, times the number of workers: 1 is fair. */
 double agents_share(void);
 /* When that job was pushed. */
