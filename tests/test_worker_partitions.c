@@ -300,7 +300,7 @@ static void what_was_left_on_the_way_is_carried(void **state)
     branch("left", &s);
     server_number(&s.server, "RPUSH", key_at(&s, 0, "away:3"),
                   "1700000000000000 default a\n{\"id\":\"j1\",\"type\":\"a\"}", NULL);
-    worker = stage_actor(&s, "worker", TYPES, "executors=4", NULL);
+    worker = stage_actor(&s, "worker", TYPES, "executors=4", "lease=200", NULL);
     await(effects(&s) == 1);
     assert_int_equal(stage_end(worker), 0);
     stage_close(&s);
