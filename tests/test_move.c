@@ -6,6 +6,7 @@
 
 #include "queue/limits/rate.h"
 #include "queue/turn/away.h"
+#include "tests/program.h"
 
 #define PARTITIONS 3 /* "slow" and "mail" live on 2, "t" on 0, where the scene is, "a" and "b" on 1 */
 #define P0 PREFIX
@@ -83,6 +84,13 @@ static void test_a_type_goes_to_its_limit(void **state)
     assert_int_equal(claim("w", 5, 0), 0);
     assert_true(turns.claim.away == 1 << 1);
     turns_check();
+    {
+        struct outcome o;
+
+        program_weir(&o, NULL, turns.server.url, NULL, "doctor");
+        if (strstr(o.out, "limit t is gone"))
+            fail_msg("%s", o.out);
+    }
 }
 
 static int64_t pause_until(const char *prefix, const char *limit)
