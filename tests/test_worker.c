@@ -2,6 +2,7 @@
  * is late, locked or forgetful. Commands as handlers are in test_command.c, crashes in test_crash.c. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -350,6 +351,7 @@ static void wrong_set_up(void **state)
         rc = weir_worker_run(w);
         if (rc >= 0 || !strstr(weir_worker_message(w), cases[i].part))
             fail_msg("case %zu: %d %s", i, rc, weir_worker_message(w));
+        assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* it closes only what it has opened */
         weir_worker_free(w);
     }
 }

@@ -38,7 +38,7 @@ int begin_open(struct worker *w, struct error *e)
 
 void begin_close(struct worker *w)
 {
-    if (w->begin.io.fd < 0)
+    if (!ev_is_active(&w->begin.io))
         return;
     ev_io_stop(w->loop, &w->begin.io);
     close(w->begin.io.fd);
