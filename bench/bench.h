@@ -7,7 +7,7 @@
  *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
- *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  keys.c  take.c  batch.c  handlers.c
+ *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  batch.c  handlers.c
  *   tls.c  far.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
@@ -87,6 +87,10 @@ enum figure {
     FLOOD_KEPT_BURST_1,
     FLOOD_CPU_BURST_1,
     BEHIND_ALL,
+    GROWTH_FREE,
+    GROWTH_FREE_MANY,
+    GROWTH_LIMITED,
+    GROWTH_LIMITED_MANY,
     KEYS_CPU_10,
     KEYS_CPU_1000,
     KEYS_CPU_100000,
@@ -269,6 +273,7 @@ int bench_million(struct bench *b);
 int bench_fast(struct bench *b);
 int bench_flood(struct bench *b);
 int bench_behind(struct bench *b);
+int bench_growth(struct bench *b);
 int bench_keys(struct bench *b);
 int bench_gates(struct bench *b);
 int bench_take(struct bench *b);

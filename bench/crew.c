@@ -43,6 +43,16 @@ static int add_handler(const struct crew_plan *plan, const struct crew_type *typ
     return weir_worker_handle(the_worker, type->name, type->handler, type->arg);
 }
 
+static int add_copy(const struct crew_plan *plan, int number)
+{
+    struct crew_type type = plan->types[0];
+    char name[64];
+
+    snprintf(name, sizeof name, "%s%d", type.name, number);
+    type.name = name;
+    return add_handler(plan, &type);
+}
+
 static int run_worker(const struct crew_plan *plan, int number)
 {
     char trace[128];
@@ -58,7 +68,9 @@ static int run_worker(const struct crew_plan *plan, int number)
     if (!the_worker)
         return WEIR_EINTERNAL;
     signal(SIGTERM, on_term);
-    for (const struct crew_type *type = plan->types; rc == 0 && type->name; type++)
+    for (int i = 0; rc == 0 && i < plan->copies; i++)
+        rc = add_copy(plan, i);
+    for (const struct crew_type *type = plan->types; rc == 0 && type->name && !plan->copies; type++)
         rc = add_handler(plan, type);
     if (rc == 0)
         rc = weir_worker_run(the_worker);

@@ -23,6 +23,7 @@ struct crew_plan {
     bool drain;
     const char *trace; /* worker n writes <trace>.<n>; NULL: no traces */
     struct crew_type types[3];
+    int copies;       /* not 0: so many types instead of the first one: its name and 0, 1, 2 ... */
     const char *exec; /* not NULL: instead of their handlers, a command for each job */
     const char *pipe; /* not NULL: instead of their handlers, a command that takes in_flight jobs as lines */
     int in_flight;

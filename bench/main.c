@@ -17,11 +17,11 @@ static const struct group {
     {"limited", bench_limited}, {"aof", bench_aof},         {"latency", bench_latency},
     {"sparse", bench_sparse},   {"beside", bench_beside},   {"memory", bench_memory},
     {"pace", bench_pace},       {"million", bench_million}, {"fast", bench_fast},
-    {"flood", bench_flood},     {"behind", bench_behind},   {"keys", bench_keys},
-    {"gates", bench_gates},     {"take", bench_take},       {"batch", bench_batch},
-    {"unique", bench_unique},   {"pipe", bench_pipe},       {"exec", bench_exec},
-    {"async", bench_async},     {"tls", bench_tls},         {"far", bench_far},
-    {"bytes", bench_bytes},
+    {"flood", bench_flood},     {"growth", bench_growth},   {"behind", bench_behind},
+    {"keys", bench_keys},       {"gates", bench_gates},     {"take", bench_take},
+    {"batch", bench_batch},     {"unique", bench_unique},   {"pipe", bench_pipe},
+    {"exec", bench_exec},       {"async", bench_async},     {"tls", bench_tls},
+    {"far", bench_far},         {"bytes", bench_bytes},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 
