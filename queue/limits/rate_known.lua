@@ -49,6 +49,23 @@ local function add(reply, bytes, record, dropped)
     return bytes
 end
 
+local PAGE = 1000 -- types in one question
+
+-- About how many limits and types there are from a type on: these do not fit, and are not read.
+local function count_rest(ARGV, first)
+    local count = 0
+    for i = first, #ARGV, PAGE do
+        local last = min(i + PAGE - 1, #ARGV)
+        local limits, texts = call('HMGET', P .. 'limits', unpack(ARGV, i, last)), call('HMGET', P .. 'types', unpack(ARGV, i, last))
+        for k = 1, last - i + 1 do
+            local text = texts[k] or ''
+            if limits[k] then count = count + 1 end
+            if text ~= '' and (find(text, 'use=', 1, true) or find(text, 'cost=', 1, true)) then count = count + 1 end
+        end
+    end
+    return count
+end
+
 -- What is there now is not what that worker is to remember.
 local function was_lost(birth) return birth ~= '' and call('HGET', P .. 'about', 'birth') ~= birth end
 
@@ -61,6 +78,10 @@ local function rate_known(ARGV)
     if newest <= (tonumber(ARGV[2]) or -1) or was_lost(ARGV[3]) then return {ARGV[2]} end
     local reply, bytes, seen = {us(newest), 0}, 0, {}
     for i = 4, #ARGV do
+        if #reply >= RECORDS_MOST then
+            reply[2] = reply[2] + count_rest(ARGV, i)
+            break
+        end
         local t = types.parse(ARGV[i], call('HGET', P .. 'types', ARGV[i]) or '')
         bytes = add(reply, bytes, type_record(t))
         for j = 0, #t.use do
