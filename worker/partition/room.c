@@ -253,7 +253,8 @@ void partition_reserve_none(struct partition *p)
 
 /* Prefetched jobs take each executor as it becomes free. When a job with a limit found none idle, some are
  * kept from them: up to half, and of one every other turn. Once a second they become as few as were used; none
- * while all jobs have limits. */
+ * while all jobs have limits, unless Redis is far away: a worker that keeps some claims when gates open, beside the
+ * one on duty, and that one alone would not keep a high rate. */
 void partition_adapt_reserve(struct partition *p, bool starved, int64_t now)
 {
     struct pool_load load = pool_load(p->worker->pool);
@@ -262,7 +263,7 @@ void partition_adapt_reserve(struct partition *p, bool starved, int64_t now)
         p->capacity.reserve_used, load.running - load.unlimited + load.queued - load.prefetched - load.early);
     if (load.unlimited + load.prefetched > 0)
         p->capacity.unlimited_us = now;
-    if (now - p->capacity.unlimited_us > RESERVE_US) {
+    if (now - p->capacity.unlimited_us > RESERVE_US && partition_trip_time(p) == 0) {
         reserve(p, 0);
         return;
     }
