@@ -46,6 +46,7 @@
 --                    a the worker may come to have nothing in flight for one that is to run alone,
 --                    b the worker has jobs in flight in other partitions,
 --                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at,
+--                    p as far as the worker knows jobs wait at gates: it need not be asked whether none does,
 --                    e jobs that are granted farther ahead than to one that is near hold no executor yet, and only save claims
 --       types        the digest of the types that this worker named as it began, as adopt answered it; '': they are named here
 --       n, queue * n, type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now

@@ -51,6 +51,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "w");
     if (call->early)
         strcat(options, "e");
+    if (call->parked)
+        strcat(options, "p");
     if (call->elsewhere)
         strcat(options, "b");
     script_begin(a, "claim", prefix, now_us);

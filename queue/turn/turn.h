@@ -39,6 +39,7 @@ struct claim_call {
     bool wide;         /* queues are some of those that it serves */
     bool elsewhere;    /* it has jobs in flight in other partitions */
     bool early;        /* jobs that are granted far ahead hold no executor yet */
+    bool parked;       /* as far as is known, jobs wait at gates */
     struct names queues;
     const char
         *digest; /* of the types that it named as it began, as adopt answered it; NULL: they are named here */

@@ -420,6 +420,7 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
         .held = partition_take_claim_reasons(p),
         .mark = now - p->claims.mark_us >= MARK_US,
         .alone = alone_is_wanted(p, now),
+        .parked = p->claims.next_us != 0,
         .elsewhere = alone_is_elsewhere(p),
     };
 
