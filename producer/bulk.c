@@ -99,7 +99,8 @@ static int stream_to(struct weir_bulk *b, int p, struct stream **s)
     if (*s)
         return 0;
     error_set(&e, WEIR_EINTERNAL, "bulk: out of memory");
-    return fail(b, &e);
+    fail(b, &e);
+    return WEIR_EINTERNAL;
 }
 
 /* The partition of the batch is that of its first type, unless it has one. */
@@ -393,8 +394,11 @@ static int take_job(struct weir_bulk *b, const struct job_view *job, struct span
     struct tally_name *row = tally_row(&b->types, job->type);
     struct stream_job place = {.type = b->types.last};
     struct stream *s;
-    int status = row ? find_stream(b, row, job, &s) : out_of_memory(b);
+    int status;
 
+    if (!row)
+        return out_of_memory(b);
+    status = find_stream(b, row, job, &s);
     if (status)
         return status;
     if (!tally_row(&b->queues, queue))
@@ -460,10 +464,10 @@ static int open_named(struct weir_bulk *b, const char *batch)
 static int open_unnamed(struct weir_bulk *b)
 {
     struct batch_state nothing;
-    struct stream *s;
+    struct stream *s = NULL;
     int count, status = b->w->known.count ? stream_to(b, 0, &s) : client_learn(b->w, &count);
 
-    if (!status && b->streams[0] && (status = stream_read(s, &nothing)))
+    if (!status && s && (status = stream_read(s, &nothing)))
         b->w->error = s->error;
     return status;
 }

@@ -175,7 +175,7 @@ static int drop_taken(struct stream *s, struct batch_state state)
 
 static int resynchronize(struct stream *s)
 {
-    struct batch_state state;
+    struct batch_state state = {.lines = 0};
     int status = redis_load_scripts(s->redis, &s->error);
 
     if (!status)

@@ -126,5 +126,7 @@ bool partitions_learn(struct partitions *k, const char *text, int *p)
 void partitions_free(struct partitions *k)
 {
     free(k->homes);
-    *k = (struct partitions){0};
+    k->homes = NULL;
+    k->count = 0;
+    k->home_count = k->home_next = 0;
 }

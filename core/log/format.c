@@ -113,18 +113,15 @@ static void put_field(struct text *t, bool json, const char *name, const char *v
         put(t, value, len);
 }
 
-static size_t write_fields(char text[FIELDS_SIZE], bool json, const struct log_field *fields, size_t count)
+static void put_fields(struct text *t, bool json, const struct log_field *fields, size_t count)
 {
-    struct text t = {.at = text, .most = FIELDS_SIZE};
-
     for (size_t i = 0; i < count; i++) {
         size_t len = fields[i].len < VALUE_MOST ? fields[i].len : VALUE_MOST;
 
-        if (FIELDS_SIZE - t.len < strlen(fields[i].name) + VALUE_MOST + PIECE_SIZE)
+        if (t->most - t->len < strlen(fields[i].name) + VALUE_MOST + PIECE_SIZE)
             break;
-        put_field(&t, json, fields[i].name, fields[i].value, len, fields[i].number);
+        put_field(t, json, fields[i].name, fields[i].value, len, fields[i].number);
     }
-    return t.len;
 }
 
 size_t log_format_line(char line[LOG_LINE_SIZE], enum log_format format, int64_t wall_us,
@@ -134,9 +131,11 @@ size_t log_format_line(char line[LOG_LINE_SIZE], enum log_format format, int64_t
     const bool json = format == LOG_FORMAT_JSON;
     const char *name = log_level_names[level];
     char now[CLOCK_TEXT_SIZE], ending[FIELDS_SIZE];
-    size_t ending_len = write_fields(ending, json, fields, field_count);
-    struct text t = {.at = line, .most = LOG_LINE_SIZE - ending_len - strlen(" }\n")};
+    struct text t = {.at = line}, last = {.at = ending, .most = sizeof ending};
     size_t head = 0;
+
+    put_fields(&last, json, fields, field_count);
+    t.most = LOG_LINE_SIZE - last.len - strlen(" }\n");
 
     if (json || format == LOG_FORMAT_JOURNAL)
         head = (size_t)snprintf(line, 8, json ? "{" : "<%d>", severities[level]);
@@ -148,9 +147,9 @@ size_t log_format_line(char line[LOG_LINE_SIZE], enum log_format format, int64_t
     put_field(&t, json, "level", name, strlen(name), false);
     put_field(&t, json, "msg", message, strlen(message), false);
     t.most = LOG_LINE_SIZE - head;
-    if (ending_len > 0)
+    if (last.len > 0)
         puts_whole(&t, json ? "," : " ");
-    put(&t, ending, ending_len);
+    put(&t, ending, last.len);
     puts_whole(&t, json ? "}\n" : "\n");
     return head + t.len;
 }

@@ -192,15 +192,20 @@ static int take_page(const json_t *page, void *arg)
  * limits. */
 static void join_twins(struct limit_type *kept, struct limit_type *twin)
 {
-    struct limit_type both = twin->limit_count > kept->limit_count ? *twin : *kept;
+    struct limit_type first = *kept;
 
-    free(both.limits == kept->limits ? twin->limits : kept->limits);
-    if (twin->partition != kept->partition) {
-        both.waiting = kept->waiting + twin->waiting;
-        both.parked = kept->parked + twin->parked;
+    if (twin->limit_count > kept->limit_count) {
+        *kept = *twin;
+        *twin = first;
     }
-    both.partition = kept->partition;
-    *kept = both;
+    if (twin->partition != kept->partition) {
+        kept->waiting += twin->waiting;
+        kept->parked += twin->parked;
+    }
+    kept->partition = first.partition;
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): two rows, of which each has its own */
+    free(twin->limits);
+    twin->limits = NULL;
 }
 
 static void forget_twins(struct limits *limits)

@@ -147,6 +147,7 @@ static int walk_all(struct walk *walk)
         status = no_queue(walk->w, queue);
     if (status == 0)
         status = walk_queue(walk, alone);
+    walk->queue = queue;
     return status == ENOUGH ? 0 : status;
 }
 

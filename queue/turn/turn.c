@@ -1,5 +1,4 @@
 #include "queue/turn/turn.h"
-#include "queue/turn/away.h"
 
 #include <ctype.h>
 #include <inttypes.h>

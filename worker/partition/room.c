@@ -136,7 +136,7 @@ static int share_of(const struct partition *p, int free, int64_t now)
         has = s.at[i].p == p ? s.at[i].has : has;
         before += claimed_before(s.at[i].p, p);
     }
-    return at_least(s.sum / s.count + (before < s.sum % s.count) - has, 0);
+    return s.count == 0 ? 0 : at_least(s.sum / s.count + (before < s.sum % s.count) - has, 0);
 }
 
 /* How many want to share what is prefetched. */
