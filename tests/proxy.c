@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -244,10 +245,19 @@ static struct sockaddr_un address_of(const char *socket_path)
     return path;
 }
 
+/* What is written goes out at once: the delay is ours alone. A unix socket has no such flag. */
+static void send_at_once(int fd)
+{
+    const int on = 1;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 static int dial(int family, const void *address, socklen_t len)
 {
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    send_at_once(fd);
     if (connect(fd, address, len) == 0)
         return fd;
     close(fd);
@@ -272,6 +282,7 @@ static void accept_one(struct proxy *p, int listener)
 
     while (c < p->connections + CONNECTIONS_MAX && c->open)
         c++;
+    send_at_once(client);
     if (server < 0 || c == p->connections + CONNECTIONS_MAX) {
         if (client >= 0)
             close(client);
