@@ -82,6 +82,15 @@ static void parked(void)
     one_job();
 }
 
+/* The worker has lost its lease, and two of what is looked at by one command are there. */
+static void lost_and_scheduled(void)
+{
+    one_job();
+    must(turns_enqueue("default", "t", "later", SECOND_US));
+    free(redis_text("HSET", PREFIX "halted", "q/other", "1"));
+    free(redis_text("DEL", PREFIX "active:w"));
+}
+
 static void parked_and_scheduled(void)
 {
     parked();
@@ -336,6 +345,7 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
         SCENE(at_rest, false),
         SCENE(by_another_digest, false),
         SCENE(parked_and_scheduled, false),
+        SCENE(lost_and_scheduled, false),
         SCENE(unknown, false),
         SCENE(without_id, false),
         SCENE(behind_one_without_id, false),
