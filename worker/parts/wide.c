@@ -278,12 +278,13 @@ static bool is_stale(const struct queue *q, int64_t till_us)
     return q->named_us < till_us;
 }
 
-static int mark(struct wide *w, bool (*wants)(const struct queue *, int64_t), int64_t till_us, int n,
-                int most)
+/* Marks queues of the first words, until n are most; returns n. */
+static int mark(struct wide *w, int words, bool (*wants)(const struct queue *, int64_t), int64_t till_us,
+                int n, int most)
 {
     struct queue *q;
 
-    for (int i = 0; i < w->count; i++)
+    for (int i = 0; i < words; i++)
         TAILQ_FOREACH(q, &w->turns[i], turn)
         {
             if (n >= most)
@@ -294,6 +295,30 @@ static int mark(struct wide *w, bool (*wants)(const struct queue *, int64_t), in
             }
         }
     return n;
+}
+
+/* How many words, up to the first with a due queue that is not marked: queues of later words wait for that one. */
+static int words_till_due(const struct wide *w, int64_t till_us)
+{
+    const struct queue *q;
+
+    for (int i = 0; i < w->count; i++)
+        TAILQ_FOREACH(q, &w->turns[i], turn)
+        {
+            if (!q->picked && is_due(q, till_us))
+                return i + 1;
+        }
+    return w->count;
+}
+
+static int mark_next(struct wide *w, int64_t till_us, int64_t stale_us)
+{
+    int n = mark(w, w->count, is_due, till_us, 0, SHARE);
+
+    if (n < SHARE)
+        return mark(w, w->count, is_stale, stale_us, n, WIDE_CLAIM);
+    n = mark(w, words_till_due(w, till_us), is_stale, stale_us, n, WIDE_CLAIM);
+    return mark(w, w->count, is_due, till_us, n, WIDE_CLAIM);
 }
 
 static void unmark(struct wide *w)
@@ -309,8 +334,7 @@ struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us)
     int n;
 
     unmark(w);
-    n = mark(w, is_due, now_us + TOGETHER_US, 0, SHARE);
-    n = mark(w, is_stale, stale_us, n, WIDE_CLAIM);
+    n = mark_next(w, now_us + TOGETHER_US, stale_us);
     for (int i = 0; i < w->count && w->pick_count < n; i++)
         TAILQ_FOREACH(q, &w->turns[i], turn)
     if (q->picked) {
