@@ -1,6 +1,7 @@
 /* What the commands share: their actions, the client, its errors. */
 #include "cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/which_redis.h"
@@ -106,14 +107,26 @@ int cli_failed(struct cli *cli, const struct weir *w)
     return cli->error.status;
 }
 
+/* What a flag says, or else the environment; *said: the name of that. */
+static const char *flag_or_environment(const char *flag, const char *variable, const char **said)
+{
+    if (!flag)
+        *said = variable;
+    return flag ? flag : getenv(variable);
+}
+
 int cli_log(struct cli *cli, const char *format, const char *level)
 {
+    const char *of_format = "--log", *of_level = "--log-level";
+
+    format = flag_or_environment(format, "WEIR_LOG_FORMAT", &of_format);
+    level = flag_or_environment(level, "WEIR_LOG", &of_level);
     if (format && !log_set_format(format))
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --log %.60s: unknown word; give logfmt or json",
-                         cli->command->name, format);
+        return error_set(&cli->error, WEIR_EUSAGE, "%s %s %.60s: unknown word; give logfmt or json",
+                         cli->command->name, of_format, format);
     if (level && !log_set_level(level))
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "%s --log-level %.60s: unknown word; give error, warn, info or debug",
-                         cli->command->name, level);
+                         "%s %s %.60s: unknown word; give error, warn, info or debug", cli->command->name,
+                         of_level, level);
     return 0;
 }

@@ -132,6 +132,29 @@ static void test_wrong_worker(void **state)
     });
 }
 
+static void test_wrong_log(void **state)
+{
+    const struct misuse flag[] = {
+        {"worker --exec a=b --log xml", 64, "worker --log xml: unknown word; give logfmt or json"},
+        {"serve --log-level loud", 64,
+         "serve --log-level loud: unknown word; give error, warn, info or debug"},
+        {NULL, 0, NULL},
+    };
+    const struct misuse level[] = {
+        {"worker --exec a=b", 64, "worker WEIR_LOG loud: unknown word; give error"}, {NULL, 0, NULL}};
+    const struct misuse format[] = {{"serve", 64, "serve WEIR_LOG_FORMAT xml: unknown word; give logfmt"},
+                                    {NULL, 0, NULL}};
+
+    (void)state;
+    assert_misuses(flag);
+    setenv("WEIR_LOG", "loud", 1);
+    assert_misuses(level);
+    unsetenv("WEIR_LOG");
+    setenv("WEIR_LOG_FORMAT", "xml", 1);
+    assert_misuses(format);
+    unsetenv("WEIR_LOG_FORMAT");
+}
+
 static void test_wrong_dev(void **state)
 {
     (void)state;
@@ -431,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_wrong_flags),
         cmocka_unit_test(test_empty_values),
         cmocka_unit_test(test_wrong_worker),
+        cmocka_unit_test(test_wrong_log),
         cmocka_unit_test(test_wrong_dev),
         cmocka_unit_test(test_wrong_use_of_the_others),
         cmocka_unit_test(test_no_redis),
