@@ -1,0 +1,31 @@
+/* What has happened to a type or at a limit, as workers have recorded it: history.lua's answer. doc/design-operations.md says what is counted,
+ * and what is approximate. */
+#ifndef QUEUE_INSPECT_HISTORY_H
+#define QUEUE_INSPECT_HISTORY_H
+
+#include <stdbool.h>
+
+#include "core/client/answer.h"
+
+#define HISTORY_MINUTES 120
+#define HISTORY_HOURS 72
+
+struct history_call {
+    const char *name;
+    bool of_limit; /* else of a type */
+    bool by_hours; /* else by minutes */
+    int slots;     /* the last ones, at most HISTORY_MINUTES or HISTORY_HOURS */
+};
+
+/* now_us < 0: Redis's time. Fills w->error on failure. *history is the caller's, NULL after a failure: "now" and "at" are microseconds; "slots" and
+ * "starts_now" are lists, that of a type has none of the latter. What is 0 is left out. A name that was never recorded has no slots. */
+WEIR_CHECKED int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
+                             json_t **history);
+
+/* What the slots say in all: of a limit. */
+struct history_sum {
+    int64_t granted, no_job, no_executor, held, late, throttled;
+};
+struct history_sum history_sum(const json_t *history);
+
+#endif

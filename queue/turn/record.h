@@ -1,0 +1,38 @@
+/* What a worker has counted, sent to the slots of queue/state/minutes.lua: the request and the reply of record.lua, and the codes of
+ * what is counted. now_us < 0: Redis's own time. */
+#ifndef QUEUE_TURN_RECORD_H
+#define QUEUE_TURN_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/script/args.h"
+#include "queue/job/job.h"
+
+struct redisReply;
+
+enum record_what { RECORD_TYPE, RECORD_LIMIT, RECORD_STARTS };
+
+/* Histograms: powers of two of milliseconds. */
+enum { RECORD_BUCKETS = 32 };
+
+void record_request(struct args *a, const char *prefix, int64_t now_us);
+/* Begins a row, of a type or limit. */
+void record_row(struct args *a, enum record_what what, struct span name);
+/* One count of it: of a type or limit by its code, of a histogram with its bucket, of a start by the tenth of a second since 1970. 0 is
+ * left out. */
+void record_count(struct args *a, char code, int64_t count);
+void record_bucket(struct args *a, char code, int bucket, int64_t count);
+void record_start(struct args *a, int64_t tenth, int64_t count);
+/* Jobs that were throttled for that reason, at a limit. */
+void record_reason(struct args *a, const char *reason, int64_t count);
+void record_end_row(struct args *a);
+
+/* The bucket of a time. */
+int record_bucket_of(int64_t us);
+
+/* wrong: what is wrong with the first key that was passed over; empty: none was. It points into the reply. */
+WEIR_CHECKED int record_reply(const struct redisReply *reply, struct span *wrong, struct error *e);
+
+#endif

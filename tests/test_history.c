@@ -1,0 +1,390 @@
+/* What has happened, by minutes and hours: record.lua writes it, history.lua reads it, at a time of the test's own. */
+#include "tests/scene.h"
+
+#include <time.h>
+
+#include "queue/inspect/history.h"
+#include "queue/turn/record.h"
+
+#define MINUTE_US (60 * SECOND_US)
+#define HOUR_US (60 * MINUTE_US)
+#define OF_T PREFIX "minutes:t/t"
+
+static struct weir *w;
+static json_t *history; /* of the last look */
+
+static int begin(void **state)
+{
+    w = weir_new(turns.server.url, NULL);
+    return w ? scene_begin(state) : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    json_decref(history);
+    history = NULL;
+    weir_free(w);
+    return 0;
+}
+
+static struct span span(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+/* One row with one count. Returns what is wrong with its key; "": nothing. */
+static const char *count(enum record_what what, const char *name, char code, int64_t n)
+{
+    static char text[200];
+    struct span wrong;
+    struct args a;
+
+    args_init(&a);
+    record_request(&a, PREFIX, turns.now_us);
+    record_row(&a, what, span(name));
+    record_count(&a, code, n);
+    record_end_row(&a);
+    must(turns_send(&a));
+    must(record_reply(turns.reply, &wrong, &turns.error));
+    snprintf(text, sizeof text, "%.*s", (int)wrong.len, wrong.at);
+    return text;
+}
+
+static void counts(enum record_what what, const char *name, char code, int64_t n)
+{
+    assert_string_equal(count(what, name, code, n), "");
+}
+
+static int try_look(const char *name, bool of_limit, bool by_hours, int slots)
+{
+    json_decref(history);
+    return history_ask(w, turns.now_us, &(struct history_call){name, of_limit, by_hours, slots}, &history);
+}
+
+static void look(const char *name, bool of_limit, bool by_hours, int slots)
+{
+    if (try_look(name, of_limit, by_hours, slots) != 0)
+        fail_msg("%s", weir_message(w));
+}
+
+/* The slots, as JSON without their times. */
+static void expect_slots(const char *expected)
+{
+    json_t *slots = json_deep_copy(json_object_get(history, "slots")), *slot;
+    size_t i;
+    char *text;
+
+    json_array_foreach(slots, i, slot)
+    {
+        json_object_del(slot, "at");
+    }
+    text = json_dumps(slots, JSON_SORT_KEYS | JSON_COMPACT);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(slots);
+}
+
+static int64_t at_of(size_t slot)
+{
+    return answer_int(json_array_get(json_object_get(history, "slots"), slot), "at");
+}
+
+static void test_counts_add_up_by_minutes_and_hours(void **state)
+{
+    int64_t minute_us = turns.now_us / MINUTE_US * MINUTE_US;
+
+    (void)state;
+    counts(RECORD_TYPE, "t", 's', 3);
+    counts(RECORD_TYPE, "t", 's', 4);
+    counts(RECORD_TYPE, "t", 'd', 1);
+    turns.now_us += MINUTE_US;
+    counts(RECORD_TYPE, "t", 'x', 2);
+    look("t", false, false, 10);
+    expect_slots("[{\"done\":1,\"starts\":7},{\"dead\":2}]");
+    assert_int_equal(at_of(0), minute_us);
+    assert_int_equal(at_of(1), minute_us + MINUTE_US);
+    assert_int_equal(answer_int(history, "step"), MINUTE_US);
+    assert_null(json_object_get(history, "starts_now"));
+    look("t", false, false, 1);
+    expect_slots("[{\"dead\":2}]");
+    look("t", false, true, 10);
+    expect_slots("[{\"dead\":2,\"done\":1,\"starts\":7}]");
+    assert_int_equal(at_of(0), turns.now_us / HOUR_US * HOUR_US);
+    look("t", true, false, 10); /* a limit of the same name is another thing */
+    expect_slots("[]");
+}
+
+static void test_histograms_and_reasons(void **state)
+{
+    struct span wrong;
+    struct args a;
+
+    (void)state;
+    args_init(&a);
+    record_request(&a, PREFIX, turns.now_us);
+    record_row(&a, RECORD_TYPE, span("t"));
+    record_bucket(&a, 'R', record_bucket_of(5000000000000), 1);
+    record_bucket(&a, 'R', record_bucket_of(1001), 2);
+    record_bucket(&a, 'R', record_bucket_of(1000), 3);
+    record_bucket(&a, 'R', record_bucket_of(1), 1);
+    record_bucket(&a, 'A', record_bucket_of(67108864000), 5);
+    record_bucket(&a, 'K', 1, 0);
+    record_bucket(&a, 'E', 0, 7);
+    record_end_row(&a);
+    record_row(&a, RECORD_LIMIT, span("t"));
+    record_count(&a, 'g', 9);
+    record_count(&a, 'n', 1);
+    record_count(&a, 'e', 2);
+    record_count(&a, 'h', 3);
+    record_count(&a, 'l', 4);
+    record_reason(&a, "429 Slow down; a=b", 2);
+    record_reason(&a, "", 1);
+    record_end_row(&a);
+    must(turns_send(&a));
+    must(record_reply(turns.reply, &wrong, &turns.error));
+    look("t", false, false, 1);
+    expect_slots(
+        "[{\"run\":[[1,4],[2,2],[2147483648,1]],\"wait\":{\"executor\":[[1,7]],\"rate\":[[67108864,5]]}}]");
+    look("t", true, false, 1);
+    expect_slots("[{\"granted\":9,\"throttled\":{\"\":1,\"429 Slow down; a=b\":2},"
+                 "\"wasted\":{\"held\":3,\"late\":4,\"no_executor\":2,\"no_job\":1}}]");
+    assert_int_equal(history_sum(history).granted, 9);
+    assert_int_equal(history_sum(history).throttled, 3);
+    assert_int_equal(history_sum(history).late, 4);
+}
+
+static void test_few_reasons_are_kept(void **state)
+{
+    char reason[24];
+    struct args a;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        args_init(&a);
+        record_request(&a, PREFIX, turns.now_us);
+        record_row(&a, RECORD_LIMIT, span("t"));
+        snprintf(reason, sizeof reason, "why%d", i % 10);
+        record_reason(&a, reason, 1);
+        record_end_row(&a);
+        must(turns_send(&a));
+    }
+    look("t", true, false, 1);
+    expect_slots(
+        "[{\"throttled\":{\"other\":4,\"why0\":2,\"why1\":2,\"why2\":2,\"why3\":2,\"why4\":2,\"why5\":2,"
+        "\"why6\":2,\"why7\":2}}]");
+}
+
+/* Each slot is used again after its round; what is older is not shown as new, and the key does not grow. */
+static void test_rings_wrap(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        counts(RECORD_TYPE, "t", 's', i + 1);
+        turns.now_us += MINUTE_US;
+    }
+    turns.now_us -= MINUTE_US;
+    look("t", false, false, 1000);
+    assert_int_equal(json_array_size(json_object_get(history, "slots")), HISTORY_MINUTES);
+    assert_int_equal(answer_int(json_array_get(json_object_get(history, "slots"), 0), "starts"), 81);
+    assert_int_equal(at_of(HISTORY_MINUTES - 1), turns.now_us / MINUTE_US * MINUTE_US);
+    for (int i = 0; i < 100; i++) {
+        turns.now_us += HOUR_US;
+        counts(RECORD_TYPE, "t", 's', 1);
+    }
+    look("t", false, true, 1000);
+    assert_int_equal(json_array_size(json_object_get(history, "slots")), HISTORY_HOURS);
+    look("t", false, false, 1000);
+    assert_int_equal(json_array_size(json_object_get(history, "slots")), 2); /* this hour, and the last one */
+    assert_true(redis_number("HLEN", OF_T) <= HISTORY_MINUTES + HISTORY_HOURS);
+}
+
+/* What is later than now is not shown; when its time comes, it counts again. */
+static void test_a_clock_that_is_set_back(void **state)
+{
+    (void)state;
+    counts(RECORD_TYPE, "t", 's', 5);
+    turns.now_us -= 3 * MINUTE_US;
+    look("t", false, false, 10);
+    expect_slots("[]");
+    counts(RECORD_TYPE, "t", 's', 1);
+    look("t", false, false, 10);
+    expect_slots("[{\"starts\":1}]");
+    turns.now_us += 3 * MINUTE_US;
+    look("t", false, false, 10);
+    expect_slots("[{\"starts\":1},{\"starts\":5}]");
+}
+
+static void add_start(struct args *a, int64_t ago_us, int64_t n)
+{
+    record_start(a, (turns.now_us - ago_us) / 100000, n);
+}
+
+static void test_starts_of_the_last_minute(void **state)
+{
+    const json_t *starts;
+    struct args a;
+
+    (void)state;
+    turns.now_us = turns.now_us / SECOND_US * SECOND_US + 950000;
+    for (int pass = 0; pass < 2; pass++) {
+        args_init(&a);
+        record_request(&a, PREFIX, turns.now_us);
+        record_row(&a, RECORD_STARTS, span("mail"));
+        add_start(&a, 0, 1);
+        add_start(&a, 300000, 2);
+        add_start(&a, 2 * SECOND_US, 3);
+        add_start(&a, 30 * SECOND_US, 4);
+        add_start(&a, MINUTE_US + SECOND_US, 5);
+        add_start(&a, -5 * SECOND_US, 6);
+        record_end_row(&a);
+        must(turns_send(&a));
+    }
+    look("mail", true, false, 1);
+    starts = json_object_get(history, "starts_now");
+    assert_int_equal(json_array_size(starts), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *start = json_array_get(starts, i);
+        const int64_t agos[] = {30 * SECOND_US, 2 * SECOND_US, 300000, 0};
+
+        assert_int_equal(answer_int_at(start, 0), (turns.now_us - agos[i]) / 100000 * 100000);
+        assert_int_equal(answer_int_at(start, 1), 2 * (4 - (int)i));
+    }
+    turns.now_us += 40 * SECOND_US;
+    look("mail", true, false, 1);
+    assert_int_equal(json_array_size(json_object_get(history, "starts_now")), 3);
+    turns.now_us += 120 * SECOND_US;
+    look("mail", true, false, 1);
+    assert_int_equal(json_array_size(json_object_get(history, "starts_now")), 0);
+}
+
+static void test_keys_expire(void **state)
+{
+    struct span wrong;
+    struct args a;
+
+    (void)state;
+    args_init(&a);
+    record_request(&a, PREFIX, -1);
+    record_row(&a, RECORD_TYPE, span("t"));
+    record_count(&a, 's', 1);
+    record_end_row(&a);
+    record_row(&a, RECORD_STARTS, span("t"));
+    record_start(&a, (int64_t)time(NULL) * 10, 1);
+    record_end_row(&a);
+    must(turns_send(&a));
+    must(record_reply(turns.reply, &wrong, &turns.error));
+    assert_in_range(redis_number("PTTL", OF_T), 259000000, 259200000);
+    assert_in_range(redis_number("PTTL", PREFIX "ribbon:t"), 100000, 120000);
+}
+
+static void test_foreign_keys_and_slots(void **state)
+{
+    (void)state;
+    free(redis_text("SET", OF_T, "mine"));
+    free(redis_text("RPUSH", PREFIX "ribbon:t", "mine"));
+    assert_string_equal(count(RECORD_TYPE, "t", 's', 1), OF_T " is a string, not a hash");
+    assert_int_equal(try_look("t", false, false, 1), WEIR_ECONFIG);
+    assert_non_null(strstr(weir_message(w), OF_T " is a string"));
+    counts(RECORD_LIMIT, "t", 'g', 1); /* holds up no other */
+    look("t", true, false, 1);
+    expect_slots("[{\"granted\":1}]");
+    assert_int_equal(json_array_size(json_object_get(history, "starts_now")), 0);
+    free(redis_text("DEL", OF_T));
+    counts(RECORD_TYPE, "t", 's', 1);
+    free(redis_text("HSET", OF_T, "m0", "what", "m1", "", "x", "1"));
+    for (int i = 0; i < HISTORY_MINUTES; i++) {
+        char field[24], slot[64];
+
+        snprintf(field, sizeof field, "m%d", i);
+        snprintf(slot, sizeof slot, "%ld s1x zz5 ?? =3 s2", turns.now_us / MINUTE_US);
+        free(redis_text("HSET", OF_T, field, slot));
+    }
+    look("t", false, false, HISTORY_MINUTES);
+    expect_slots("[{\"starts\":2}]");
+}
+
+static void test_wrong_arguments_change_nothing(void **state)
+{
+    static const char *const lines[] = {
+        "record t",
+        "record t t",
+        "record t t s",
+        "record t t s 1",
+        "record t t s 1 s",
+        "record t a/b s 1 _",
+        "record x t s 1 _",
+        "record t t g 1 _",
+        "record l t s 1 _",
+        "record t t s -1 _",
+        "record t t s 1.5 _",
+        "record t t s x _",
+        "record t t Ra 1 R0 1 _",
+        "record l t :a 1 _",
+        "record l t :a/b= 1 _",
+        "record s t x 1 _",
+        "record s t -5 1 _",
+        "record t t s 1 _ t",
+        "history",
+        "history t",
+        "history t t m",
+        "history x t m 1",
+        "history t a/b m 1",
+        "history t t x 1",
+        "history t t m 0",
+        "history t t m x",
+        "history t t m 1 more",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        if (call_line(lines[i]) != WEIR_EINPUT)
+            fail_msg("%s: %s", lines[i], turns.error.text);
+        assert_memory_equal(turns.error.text, lines[i], strcspn(lines[i], " "));
+    }
+    assert_int_equal(redis_number("DBSIZE"), 0);
+}
+
+/* Of three partitions "t" lives on 0, and "slow" on 2. */
+static void test_what_lives_elsewhere_is_passed_over(void **state)
+{
+    (void)state;
+    free(redis_text("HSET", PREFIX "about", "partitions", "3"));
+    free(redis_text("HSET", "weir:{2}:about", "partitions", "3"));
+    counts(RECORD_TYPE, "slow", 's', 1);
+    assert_int_equal(redis_number("EXISTS", PREFIX "minutes:t/slow"), 0);
+    counts(RECORD_TYPE, "t", 's', 1);
+    look("slow", false, false, 1); /* asked where it lives */
+    expect_slots("[]");
+    look("t", false, false, 1);
+    expect_slots("[{\"starts\":1}]");
+}
+
+/* The doctor knows the keys. */
+static void test_the_doctor_is_content(void **state)
+{
+    (void)state;
+    counts(RECORD_TYPE, "t", 's', 1);
+    counts(RECORD_LIMIT, "t", 'g', 1);
+    turns_check();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(counts_add_up_by_minutes_and_hours),
+        TEST(histograms_and_reasons),
+        TEST(few_reasons_are_kept),
+        TEST(rings_wrap),
+        TEST(a_clock_that_is_set_back),
+        TEST(starts_of_the_last_minute),
+        TEST(keys_expire),
+        TEST(foreign_keys_and_slots),
+        TEST(wrong_arguments_change_nothing),
+        TEST(what_lives_elsewhere_is_passed_over),
+        TEST(the_doctor_is_content),
+    };
+
+    return cmocka_run_group_tests_name("history", tests, turns_start, turns_stop);
+}
