@@ -489,24 +489,44 @@ static void patterns_that_overlap(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
-static void a_hundred_names_in_strict_order(void **state)
+/* A worker with one executor and 100 names: they have n jobs each, and start in strict order. */
+static void await_strict_order(struct stage *s, int n)
 {
     enum { QUEUES = 100 };
-    struct stage *s = *state;
     char words[2000] = "queues=";
     struct history h;
     pid_t worker;
 
     for (int i = 0; i < QUEUES; i++)
         snprintf(words + strlen(words), sizeof words - strlen(words), "%smail.q%d", i ? "," : "", i);
-    fill(s, QUEUES, 2, NULL);
     worker = stage_actor(s, "worker", words, "executors=1", NULL);
-    stage_await_done(s, 2 * QUEUES);
+    stage_await_done(s, n * QUEUES);
     h = history_read(s);
-    for (int i = 0; i < 2 * 2 * QUEUES; i++) /* begin and effect of two jobs each */
-        assert_int_equal(h.events[i].job % QUEUES, i / 4);
+    for (int i = 0; i < 2 * n * QUEUES; i++) /* begin and effect of each job */
+        assert_int_equal(h.events[i].job % QUEUES, i / (2 * n));
     history_free(&h);
     assert_int_equal(stage_end(worker), 0);
+}
+
+static void a_hundred_names_in_strict_order(void **state)
+{
+    struct stage *s = *state;
+
+    fill(s, 100, 2, "{\"sleep\":0.002}");
+    await_strict_order(s, 2);
+}
+
+/* Those that were leased ahead wait too long behind a slow one, and go back to queues that have nothing else. */
+static void jobs_given_back_keep_the_order(void **state)
+{
+    struct stage *s = *state;
+    char queue[24];
+
+    for (int i = 0; i < 100; i++) {
+        snprintf(queue, sizeof queue, "mail.q%d", i);
+        enqueue(s, queue, i, i == 50 ? "{\"sleep\":0.4}" : NULL);
+    }
+    await_strict_order(s, 1);
 }
 
 static void a_job_that_runs_alone_is_found(void **state)
@@ -643,6 +663,7 @@ int main(int argc, char **argv)
         staged(a_gate_of_concurrency_over_many_queues),
         staged(patterns_that_overlap),
         staged(a_hundred_names_in_strict_order),
+        staged(jobs_given_back_keep_the_order),
         staged(a_job_that_runs_alone_is_found),
         staged(drains_all_queues),
         staged(commands_know_patterns),

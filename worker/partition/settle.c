@@ -440,6 +440,12 @@ static void on_settled(void *arg, const struct redisReply *reply)
     partition_answered(p);
 }
 
+/* Does it wait in its queue again, once it is settled? */
+static bool goes_back(const struct task *task)
+{
+    return task->end == END_BACK || task->end == END_INTERRUPTED || task->end == END_THROTTLED;
+}
+
 /* Takes what has ended, as much as goes into one settle. false: nothing has. */
 static bool begin_settling(struct partition *p)
 {
@@ -458,6 +464,8 @@ static bool begin_settling(struct partition *p)
             task_free(task);
         } else {
             task_list_push(&p->settling.sent, task);
+            if (p->wide && goes_back(task))
+                wide_give_back(p->wide, task->token);
             costly += !is_plain(task) || task_settles_up(task);
             bytes += moved;
         }

@@ -197,6 +197,19 @@ bool wide_is_complete(const struct wide *w)
 
 /* ---- What is due */
 
+/* The queue in the token of a lease: "turn.../queue/type/...". */
+static struct span queue_of(struct span token)
+{
+    const char *at = memchr(token.at, '/', token.len);
+    size_t left = at ? token.len - (size_t)(++at - token.at) : 0;
+    const char *end = at ? memchr(at, '/', left) : NULL;
+    struct span queue = {at, end ? (size_t)(end - at) : 0};
+
+    if (queue.len > 0 && queue.at[queue.len - 1] == '!')
+        queue.len--;
+    return queue;
+}
+
 void wide_claim_all(struct wide *w)
 {
     for (int i = 0; w && i < w->queue_count; i++) {
@@ -219,6 +232,13 @@ static bool is_several(struct span queue)
     return queue.len == 1 && (*queue.at == '*' || *queue.at == '1');
 }
 
+static void due_now(struct wide *w, struct queue *q)
+{
+    q->due_us = NOW;
+    q->rung = true;
+    w->times_known = false;
+}
+
 void wide_ring(struct wide *w, struct span queue)
 {
     struct queue *q;
@@ -232,10 +252,17 @@ void wide_ring(struct wide *w, struct span queue)
     if (queue.len > 1 && queue.at[queue.len - 1] == '!') /* its jobs that run alone */
         queue.len--;
     if (name_is_valid(queue.at, queue.len) && (q = learn(w, queue, &full))) {
-        q->due_us = NOW;
-        q->held = q->rung = true;
-        w->times_known = false;
+        due_now(w, q);
+        q->held = true;
     }
+}
+
+void wide_give_back(struct wide *w, struct span token)
+{
+    struct queue *q = find(w, queue_of(token));
+
+    if (q)
+        due_now(w, q);
 }
 
 static void know_times(struct wide *w)
@@ -363,26 +390,13 @@ bool wide_take_held(struct wide *w)
 
 /* ---- What it answers */
 
-/* The queue in the token of a lease: "turn.../queue/type/...". */
-static struct span queue_of(const struct lease *lease)
-{
-    const char *at = memchr(lease->token.at, '/', lease->token.len);
-    size_t left = at ? lease->token.len - (size_t)(++at - lease->token.at) : 0;
-    const char *end = at ? memchr(at, '/', left) : NULL;
-    struct span queue = {at, end ? (size_t)(end - at) : 0};
-
-    if (queue.len > 0 && queue.at[queue.len - 1] == '!')
-        queue.len--;
-    return queue;
-}
-
 /* How many of the picks the leases reach: the last of them that has one, and those before it. */
 static int last_leased(const struct wide *w, const struct claim *claim)
 {
     int reached = 0;
 
     for (size_t i = 0; i < claim->lease_count; i++) {
-        struct span queue = queue_of(&claim->leases[i]);
+        struct span queue = queue_of(claim->leases[i].token);
 
         if (reached > 0 && compare(queue, w->picks[reached - 1]) == 0)
             continue;

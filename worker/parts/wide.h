@@ -36,6 +36,8 @@ void wide_forget_others(struct wide *w);
 bool wide_is_complete(const struct wide *w);
 /* A bell has named this queue, "*": several. */
 void wide_ring(struct wide *w, struct span queue);
+/* A leased job of this token goes back to its queue: that is due. */
+void wide_give_back(struct wide *w, struct span token);
 /* All must be claimed from; with the held types of all. NULL: nothing is done. */
 void wide_claim_all(struct wide *w);
 void wide_hold_all(struct wide *w);
