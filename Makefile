@@ -18,7 +18,7 @@ step = @$(if $(V),,$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-
 # The sources of a layer: those of its folder, and of the folders in it.
 sources     = $(foreach layer,$1,$(wildcard $(layer)/*.$2 $(layer)/*/*.$2))
 LIB_SOURCES = $(call sources,core throttle queue producer worker,c)
-CLI_SOURCES = $(call sources,cli serve,c)
+CLI_SOURCES = $(call sources,cli serve view,c)
 LUA         = $(call sources,core throttle queue,lua)
 EMBED       = core/script/embed.sh core/script/strip.awk core/script/rights.awk
 
@@ -91,7 +91,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 # What commands share, without the commands.
-$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/cli/%.o,document/table print/format print/color print/output print/terminal)
+$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/output view/write)
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: $(EMBED) $(LUA) tests/versions/version.lua

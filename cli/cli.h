@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/print/format.h"
-#include "cli/print/output.h"
 #include "core/client/client.h"
 #include "core/error.h"
+#include "view/format.h"
+#include "view/output.h"
 
 /* One flag of a command. A table of them ends with a NULL name. */
 enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };

@@ -2,8 +2,8 @@
  * place, keys are named and jobs changed by Lua alone. The rules are the tables at the top; every file of the
  * tree is read line by line.
  *
- *   cli -> worker, producer -> queue -> throttle -> core     worker, producer and serve
- *   cli -> serve                     -> throttle             do not know each other
+ *   cli -> worker, producer, view -> queue -> throttle -> core     worker, producer and view
+ *   cli -> serve -> producer, view                                 do not know each other, serve no worker
  *
  * A layer's folders have an order of their own, by their ranks; queue/ has no file beside its folders.
  * include/weir.h stands beside them: all may see it, examples see nothing else. */
@@ -58,13 +58,15 @@ static const struct folder {
     {"worker/parts", 31},
     {"worker/partition", 32},
     {"worker", 33},
-    {"serve", 30},
-    {"cli/print", 40},
-    {"cli", 41},
-    {"cli/document", 42},
-    {"cli/rate", 43},
-    {"cli/dead", 43},
-    {"cli/command", 44},
+    {"view", 30},
+    {"serve/page", 40},
+    {"serve", 41},
+    {"cli/print", 50},
+    {"cli", 51},
+    {"cli/document", 52},
+    {"cli/rate", 53},
+    {"cli/dead", 53},
+    {"cli/command", 54},
     {"include", 0},
     {"tests", OUTSIDE},
     {"bench", OUTSIDE},
@@ -87,9 +89,9 @@ static const struct reserved {
      {"core/client/answer.c", "core/client/client.c", "throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},
     {"#include <jansson.h>",
-     {"cli/document/json.h", "core/client/answer.h", "throttle/verify/verify.c", "worker/partition/adopt.c"}},
+     {"view/json.h", "core/client/answer.h", "throttle/verify/verify.c", "worker/partition/adopt.c"}},
     {"#include \"core/client/answer.h\"",
-     {"core/client/answer.c", "core/client/pages.h", "queue/", "cli/document/document.h"}},
+     {"core/client/answer.c", "core/client/pages.h", "queue/", "view/document.h"}},
     {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},
     {"#include <curl/", {"worker/way/http.c"}},
     {"#include <openssl/", {"core/wire/tls.c"}},
@@ -100,16 +102,17 @@ static const struct reserved {
     {"atof(", {NULL}},
     {"vsnprintf(",
      {"core/decimal.", "worker/parts/log_once.c", "worker/way/trace.c", "worker/way/weir_job.c",
-      "throttle/rule.c", "cli/"}},
-    {"localtime", {"cli/"}}, /* the zone of the whole process; queue/schedule/zone.h has any */
+      "throttle/rule.c", "cli/", "view/"}},
+    {"localtime",
+     {"cli/", "view/format.c"}}, /* the zone of the whole process; queue/schedule/zone.h has any */
     {"%s:{0}:", {"core/client/client.c"}},
     {"%sbatch:", {"queue/enqueue/enqueue.c"}}, /* a look, for which no script is needed */
     {"FCALL", {"core/"}},
     {"\"RPUSH\"", {"worker/parts/waking.c"}}, /* a wake-up, no job */
     {"'TIME'", {"core/script/base.lua"}},
-    {" printf(", {"cli/print/output.c"}}, /* words of others are printed in one place */
-    {"fprintf(", {"cli/print/output.c"}},
-    {"fwrite(", {"cli/print/output.c", "cli/dead/dead_show.c"}},
+    {" printf(", {"view/output.c"}}, /* words of others are printed in one place */
+    {"fprintf(", {"view/output.c"}},
+    {"fwrite(", {"view/output.c", "cli/dead/dead_show.c"}},
     {"json_write",
      {"core/script/base.lua", "queue/limits/rates.lua"}}, /* never a job; replies are written by answer() */
 };
@@ -185,6 +188,9 @@ static bool is_below(const struct folder *to, const struct folder *from)
     bool same_layer = strcspn(to->name, "/") == strcspn(from->name, "/") &&
                       strncmp(to->name, from->name, strcspn(to->name, "/")) == 0;
 
+    if (strncmp(from->name, "serve", strlen("serve")) == 0 &&
+        strncmp(to->name, "worker", strlen("worker")) == 0)
+        return false;
     return to->rank != OUTSIDE && (same_layer ? to->rank < from->rank : to->rank / 10 < from->rank / 10);
 }
 
@@ -596,6 +602,8 @@ static void test_the_checker_finds_what_is_wrong(void **state)
         {"other/a.c", "int x;\n", 1},
         {"serve/a.c", "#include <microhttpd.h>\n#include \"throttle/there.h\"\n#include <ev.h>\n", 0},
         {"serve/a.c", "#include \"worker/there.h\"\n#include \"cli/there.h\"\n", 2},
+        {"serve/a.c", "#include \"view/there.h\"\n#include \"producer/there.h\"\n", 0},
+        {"view/a.c", "#include \"producer/there.h\"\n#include \"queue/inspect/there.h\"\n", 1},
         {"worker/a.c", "#include <microhttpd.h>\n#include \"serve/there.h\"\n", 2},
         {"core/redis/redis.c", "#include <hiredis/hiredis.h>\n", 0},
         {"core/redis/a.c", "#include \"core/wire/there.h\"\n", 0},

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/print/format.h"
+#include "view/format.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 #define SECOND INT64_C(1000000)
@@ -219,11 +219,11 @@ static void test_times_are_seen_from_now(void **state)
     setenv("TZ", "CET-1", 1);
     tzset();
     assert_string_equal(format_clock(NOW, NOW, text), "12:06:40");
-    cli_format_time(NOW, text);
+    format_time(NOW, text);
     assert_string_equal(text, "2026-11-18T12:06:40+01:00");
     format_in_utc();
     assert_string_equal(format_clock(NOW, NOW, text), "11:06:40 UTC");
-    cli_format_time(NOW, text);
+    format_time(NOW, text);
     assert_string_equal(text, "2026-11-18T11:06:40Z");
 }
 

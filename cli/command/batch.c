@@ -1,6 +1,6 @@
 /* weir batch: bulks with a name, and what was enqueued with --batch. */
-#include "queue/batch/batch.h"
 #include "cli/commands.h"
+#include "view/batches.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,11 +11,10 @@
 #include "cli/document/json.h"
 #include "cli/document/outlook.h"
 #include "cli/document/table.h"
-#include "cli/document/text.h"
 #include "cli/print/bar.h"
-#include "cli/print/format.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
+#include "view/format.h"
 
 #define LOOK_EVERY_US 500000
 
@@ -27,34 +26,6 @@ struct batch_flags {
     bool watch, dry_run, yes;
     const char *then, *queue;
 };
-
-/* ---- JSON */
-
-static json_t *number_json(int64_t n)
-{
-    return n < 0 ? json_null() : json_integer(n);
-}
-
-static json_t *follower_json(const struct batch *b)
-{
-    if (!*b->type)
-        return json_null();
-    return json_pack("{s:o, s:o, s:o}", "type", text_word(b->type), "queue", text_word(b->queue),
-                     "enqueued_at", json_time(b->fired_us));
-}
-
-static json_t *batch_json(const struct batch *b)
-{
-    return json_pack(
-        "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:b, s:o, s:o, s:o, s:o}", "name",
-        text_word(b->name), "state", batch_phase_name(b->phase), "total", (json_int_t)b->total, "left",
-        (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running), "running",
-        number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done, "failed",
-        (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled, "rate",
-        b->rate, "finish_at", json_time(b->finish_us), "at_the_earliest", b->because != 0, "created_at",
-        json_time(b->created_us), "sealed_at", json_time(b->sealed_us), "ended_at", json_time(b->ended_us),
-        "then", follower_json(b));
-}
 
 /* ---- Text */
 
@@ -150,27 +121,20 @@ static const struct column columns[] = {
 
 /* ---- The actions: argv[0] is the action's name */
 
-static int add_row(const struct batch *b, void *arg)
-{
-    json_array_append_new(arg, batch_json(b));
-    return 0;
-}
-
 static int run_list(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
-    json_t *rows = json_array();
+    json_t *rows;
 
     (void)flags, (void)argv;
-    if (batch_each(w, add_row, rows) == 0)
-        return table_list(cli, columns, rows, clock_wall_us(),
-                          "no batches; weir enqueue --from FILE --batch NAME makes one");
-    json_decref(rows);
-    return cli_failed(cli, w);
+    if (view_batches(w, &rows) < 0)
+        return cli_failed(cli, w);
+    return table_list(cli, columns, rows, clock_wall_us(),
+                      "no batches; weir enqueue --from FILE --batch NAME makes one");
 }
 
 static int print_one(struct cli *cli, const struct batch *b)
 {
-    json_t *doc = batch_json(b);
+    json_t *doc = batch_document(b);
     char doubt[EARLIEST_SIZE];
     int status;
 
@@ -201,13 +165,6 @@ static void print_progress(const struct batch *b, bool bar)
         output_to(stderr, "%s\n", line);
 }
 
-static int read_one(struct weir *w, const char *name, struct batch *b)
-{
-    int status = batch_read(w, name, b);
-
-    return status ? status : batch_forecast(w, b);
-}
-
 /* Until it has ended; what is shown meanwhile is progress. */
 static int watch(struct cli *cli, struct weir *w, const char *name, struct batch *b)
 {
@@ -215,8 +172,8 @@ static int watch(struct cli *cli, struct weir *w, const char *name, struct batch
     int64_t before = -1;
     int status;
 
-    while ((status = read_one(w, name, b)) == 0 && (b->left > 0 || !b->sealed_us)) {
-        if (cli->json && (status = json_print(cli, batch_json(b))) != 0)
+    while ((status = batch_look(w, name, b)) == 0 && (b->left > 0 || !b->sealed_us)) {
+        if (cli->json && (status = json_print(cli, batch_document(b))) != 0)
             return status;
         if (!cli->json && (bar || b->left != before))
             print_progress(b, bar);
@@ -232,7 +189,7 @@ static int watch(struct cli *cli, struct weir *w, const char *name, struct batch
 static int run_show(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
     struct batch b;
-    int status = flags->watch ? watch(cli, w, argv[1], &b) : read_one(w, argv[1], &b);
+    int status = flags->watch ? watch(cli, w, argv[1], &b) : batch_look(w, argv[1], &b);
 
     if (status)
         return cli->error.status ? status : cli_failed(cli, w);
@@ -242,9 +199,7 @@ static int run_show(struct cli *cli, struct weir *w, const struct batch_flags *f
 static int print_change(struct cli *cli, const char *name, const char *what,
                         const struct batch_change *change)
 {
-    return json_print(cli, json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", name, "action", what, "was",
-                                     batch_phase_name(change->was), "left", (json_int_t)change->left, "aside",
-                                     (json_int_t)change->aside));
+    return json_print(cli, batch_change_document(name, what, change));
 }
 
 /* Was it over before, so that nothing was changed? Then that is said. */

@@ -4,8 +4,8 @@
 #include "cli/commands.h"
 #include "cli/document/json.h"
 #include "cli/print/color.h"
-#include "cli/print/format.h"
-#include "queue/doctor/doctor.h"
+#include "view/doctor.h"
+#include "view/format.h"
 
 static int run_doctor(struct cli *cli, int argc, char **argv);
 
@@ -87,7 +87,7 @@ static int run_doctor(struct cli *cli, int argc, char **argv)
     if (doctor_run(w, -1, repair, &d) < 0)
         status = cli_failed(cli, w);
     else if (cli->json)
-        status = json_print(cli, json_pack("{s:O}", "checks", d.checks));
+        status = json_print(cli, doctor_document(&d));
     else
         print_doctor(&d);
     if (status == 0)

@@ -6,9 +6,9 @@
 
 #include "cli/commands.h"
 #include "cli/confirm.h"
-#include "cli/document/document.h"
 #include "cli/document/text.h"
 #include "queue/inspect/cancel.h"
+#include "view/document.h"
 
 #define ARGS_SHOWN 2000 /* bytes of args that are printed for a person; --json has all */
 
@@ -60,7 +60,7 @@ static int run_show(struct cli *cli, struct weir *w, const char *id, const struc
     (void)flags;
     if (find_job(w, -1, id, &job) < 0)
         return cli_failed(cli, w);
-    status = cli->json ? text_print_with_body(cli, job_document(job), found_body(job)) : print_text(cli, job);
+    status = cli->json ? json_print(cli, job_document_whole(job)) : print_text(cli, job);
     json_decref(job);
     return status;
 }

@@ -5,10 +5,10 @@
 #include "cli/commands.h"
 #include "cli/document/json.h"
 #include "cli/document/table.h"
-#include "cli/print/format.h"
 #include "cli/rate/rate.h"
 #include "core/clock.h"
 #include "throttle/plan.h"
+#include "view/format.h"
 
 static int run_plan(struct cli *cli, int argc, char **argv);
 
@@ -87,7 +87,7 @@ static json_t *plan_json(const struct plan *plan)
     const struct plan_point *first = &plan->points[0], *last = &plan->points[POINTS - 1];
 
     return json_pack("{s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "jobs", (json_int_t)plan->count, "rules",
-                     rate_rules_json(&plan->rules), "from", json_seconds(plan->from_us), "first_start",
+                     rules_document(&plan->rules), "from", json_seconds(plan->from_us), "first_start",
                      json_seconds(first->start_us), "finish_at", json_seconds(last->start_us), "span",
                      json_seconds(last->start_us - first->start_us), "points", points_json(plan));
 }

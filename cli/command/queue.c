@@ -1,11 +1,10 @@
 /* weir queue: queues as a whole: listed, paused, purged. */
 #include "cli/commands.h"
-#include "queue/queues/queues.h"
 
 #include "cli/confirm.h"
-#include "cli/document/document.h"
 #include "cli/document/table.h"
 #include "core/clock.h"
+#include "view/queues.h"
 
 static int run_queue(struct cli *cli, int argc, char **argv);
 
@@ -27,20 +26,13 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
-static const struct member members[] = {
-    MEMBER("name", WORD),          MEMBER("waiting", NUMBER),      MEMBER("parked", NUMBER),
-    MEMBER("paused_since", SINCE), MEMBER("worker_count", NUMBER), {.name = NULL},
-};
-
 static int run_list(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
-    json_t *rows, *list;
+    json_t *list;
 
     (void)flags, (void)queue;
-    if (queues_read(w, &rows) < 0)
+    if (view_queues(w, &list) < 0)
         return cli_failed(cli, w);
-    list = document_list(rows, members);
-    json_decref(rows);
     return table_list(cli, columns, list, clock_wall_us(), "no queues yet; weir enqueue TYPE makes one");
 }
 
@@ -72,9 +64,7 @@ static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, b
     if (queue_pause(w, queue, pause, &before) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        status =
-            json_print(cli, json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause, "was_paused_since",
-                                      json_since(answer_int(before, "paused_since"))));
+        status = json_print(cli, queue_pause_document(queue, pause, before));
     else
         print_pause(queue, pause, before);
     json_decref(before);
@@ -94,14 +84,6 @@ static int run_resume(struct cli *cli, struct weir *w, const struct queue_flags 
 }
 
 /* ---- purge */
-
-static json_t *purge_json(const char *queue, const struct queue_flags *flags, const struct queue_jobs *jobs)
-{
-    return json_pack("{s:s, s:o, s:b, s:I, s:I, s:I, s:I}", "name", queue, "type",
-                     flags->type ? json_string(flags->type) : json_null(), "dry_run", flags->dry_run,
-                     "waiting", (json_int_t)jobs->waiting, "parked", (json_int_t)jobs->parked, "marked",
-                     (json_int_t)jobs->marked, "without_id", (json_int_t)jobs->nameless);
-}
 
 static void print_purged(const char *queue, const struct queue_jobs *jobs)
 {
@@ -146,7 +128,7 @@ static int run_purge(struct cli *cli, struct weir *w, const struct queue_flags *
     if (status != 0)
         return status;
     if (cli->json)
-        return json_print(cli, purge_json(queue, flags, &jobs));
+        return json_print(cli, queue_purge_document(queue, flags->type, flags->dry_run, &jobs));
     if (!flags->dry_run)
         print_purged(queue, &jobs);
     return 0;

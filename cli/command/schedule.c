@@ -6,9 +6,8 @@
 #include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "producer/schedule.h"
-#include "queue/schedule/schedule.h"
+#include "view/schedules.h"
 
-#define NEXT_COUNT 5 /* occurrences that are shown */
 #define ATTEMPTS_MOST 1000000
 #define WAITS_US 2000000 /* so long after an occurrence a worker that is there has seen it */
 
@@ -22,37 +21,6 @@ struct schedule_flags {
     int64_t timeout_us;
     bool yes;
 };
-
-/* ---- JSON */
-
-static json_t *row_json(const struct schedule_row *row)
-{
-    const struct schedule *s = &row->s;
-    json_t *doc = json_pack("{s:o}", "name", text_word(row->name));
-
-    if (row->status != WEIR_ECONFIG)
-        json_object_update_new(doc, json_pack("{s:s, s:s, s:s, s:s, s:s%, s:o}", "when", s->when, "zone",
-                                              s->zone_name, "missed", missed_name(s->missed), "queue",
-                                              s->queue, "type", s->view.type.at, s->view.type.len, "due_at",
-                                              json_time(row->due_us)));
-    if (row->status != 0)
-        json_object_set_new(doc, "error", text_word(row->why.text));
-    return doc;
-}
-
-/* The next occurrences too, the one that it waits for first. */
-static json_t *shown_json(const struct schedule_row *row)
-{
-    int64_t at_s = row->due_us < 0 ? CRON_NEVER : row->due_us / 1000000;
-    json_t *doc = row_json(row), *next = json_array();
-
-    for (int i = 0; i < NEXT_COUNT && at_s != CRON_NEVER; i++) {
-        json_array_append_new(next, json_seconds(at_s * 1000000));
-        at_s = cron_next(&row->s.cron, row->s.zone, at_s);
-    }
-    json_object_set_new(doc, "next", next);
-    return doc;
-}
 
 /* ---- Text */
 
@@ -93,7 +61,7 @@ static void put_there(FILE *to, const struct zone *zone, const char *name, int64
     char here[40], there[40];
     bool same_day;
 
-    cli_format_time(us, here);
+    format_time(us, here);
     zone_format(zone, us / 1000000, there);
     same_day = strncmp(here, there, strlen("2026-11-23")) == 0;
     there[strlen("2026-11-23T09:00")] = '\0';
@@ -159,7 +127,7 @@ static int print_added(struct cli *cli, struct weir *w, const char *name, bool r
 {
     struct schedule_row row;
     int status = find(cli, w, name, &row);
-    json_t *doc = status == 0 ? shown_json(&row) : NULL;
+    json_t *doc = status == 0 ? schedule_document(&row) : NULL;
 
     if (status == 0 && cli->json) {
         json_object_set_new(doc, "replaced", json_boolean(replaced));
@@ -198,52 +166,27 @@ static int run_add(struct cli *cli, struct weir *w, const struct schedule_flags 
     return print_added(cli, w, argv[1], replaced);
 }
 
-struct list {
-    json_t *rows; /* by name: one may come twice */
-    int64_t now_us;
-};
-
-static int add_row(struct schedule_row *row, void *arg)
-{
-    struct list *list = arg;
-
-    list->now_us = row->now_us;
-    json_object_set_new_nocheck(list->rows, row->name, row_json(row));
-    return 0;
-}
-
-static const char *name_of(const void *doc)
-{
-    return json_string_value(json_object_get(*(const json_t *const *)doc, "name"));
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(name_of(a), name_of(b));
-}
-
 static int run_list(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
-    struct list list = {.rows = json_object()};
+    int64_t now_us;
+    json_t *rows;
 
     (void)f, (void)argv;
-    if (schedule_each(w, add_row, &list) < 0) {
-        json_decref(list.rows);
+    if (view_schedules(w, &rows, &now_us) < 0)
         return cli_failed(cli, w);
-    }
-    return table_list(cli, columns, table_rows(list.rows, by_name), list.now_us,
-                      "no schedules; weir schedule add makes one");
+    return table_list(cli, columns, rows, now_us, "no schedules; weir schedule add makes one");
 }
 
 static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
     struct schedule_row row;
     int status = find(cli, w, argv[1], &row);
-    json_t *doc = status == 0 ? shown_json(&row) : NULL;
+    json_t *doc = status == 0 ? schedule_document(&row) : NULL;
 
     (void)f;
     if (status == 0 && cli->json) {
-        status = text_print_with_body(cli, json_incref(doc), row.s.job);
+        view_add_body(doc, row.s.job);
+        status = json_print(cli, json_incref(doc));
     } else if (status == 0) {
         status = sheet_print(cli, stdout, sheet, doc, row.now_us);
         text_print(row.s.job, 0);

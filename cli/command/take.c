@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/document/text.h"
+#include "cli/document/json.h"
 #include "cli/lines.h"
-#include "cli/print/format.h"
 #include "throttle/rule.h"
 #include "throttle/take/take.h"
+#include "view/format.h"
+#include "view/text.h"
 
 #define LINE_MOST (64 * 1024) /* bytes of NAME/KEY COST; a thousand of them are held at a time */
 

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/document/table.h"
 #include "cli/document/text.h"
-#include "cli/print/format.h"
+#include "view/format.h"
 
 static int run_verify(struct cli *cli, int argc, char **argv);
 

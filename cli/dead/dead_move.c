@@ -10,6 +10,7 @@
 #include "cli/print/bar.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
+#include "view/document.h"
 
 #define SHOW_EVERY_US 100000
 #define REASONS_SHOWN 20
@@ -203,7 +204,7 @@ static int try_it(struct move *m, struct weir *w)
         m->without_queue = 0;
     return print_move(m, json_pack("{s:b, s:I, s:I, s:o}", "dry_run", 1, "jobs", (json_int_t)m->jobs,
                                    "without_queue", (json_int_t)m->without_queue, "reasons",
-                                   table_rows(json_incref(m->reasons), by_jobs)));
+                                   document_rows(json_incref(m->reasons), by_jobs)));
 }
 
 static int do_it(struct move *m, struct weir *w)
@@ -225,7 +226,7 @@ static int confirm(struct move *m, struct weir *w)
 
     if (status < 0 || m->jobs == 0)
         return status;
-    reasons = table_rows(json_incref(m->reasons), by_jobs);
+    reasons = document_rows(json_incref(m->reasons), by_jobs);
     status = print_reasons(m->cli, stderr, reasons);
     json_decref(reasons);
     return status < 0 ? status

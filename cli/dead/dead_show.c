@@ -2,40 +2,15 @@
 #include <stdlib.h>
 
 #include "cli/dead/dead.h"
-#include "cli/document/document.h"
 #include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
+#include "view/dead.h"
 
 #define REASON_MOST 120 /* characters of a reason in a line of a list, about */
 #define ENOUGH 1        /* ends a walk */
 #define ROWS_MOST 1000  /* that are held, and by which the columns of a list are chosen */
-
-/* ---- The document of a job */
-
-static const struct member members[] = {
-    MEMBER("since", TIME),
-    MEMBER("id", WORD),
-    MEMBER("type", WORD),
-    MEMBER("queue", WORD),
-    MEMBER("key", WORD),
-    MEMBER("reason", WORD),
-    MEMBER("attempts", NUMBER),
-    MEMBER("interrupted", NUMBER),
-    MEMBER("throttled", NUMBER),
-    MEMBER("batch", WORD),
-    MEMBER("unique", WORD),
-    MEMBER("failed_at", TIME),
-    MEMBER("failure", WORD),
-    MEMBER("bytes", NUMBER),
-    {.name = NULL},
-};
-
-static struct span body_of(const json_t *page, size_t i)
-{
-    return text_bytes(json_array_get(json_object_get(page, "raw"), i));
-}
 
 /* ---- list */
 
@@ -75,9 +50,9 @@ static int print_rows(struct list *list)
     return status;
 }
 
-static int add_row(struct list *list, const json_t *job)
+static int add_row(struct list *list, const json_t *page, size_t i)
 {
-    json_array_append_new(list->rows, document_make(job, members));
+    json_array_append_new(list->rows, dead_document(page, i));
     return json_array_size(list->rows) < ROWS_MOST ? 0 : print_rows(list);
 }
 
@@ -89,14 +64,12 @@ static int list_page(const json_t *page, void *arg)
     int status = 0;
 
     for (size_t i = 0; status == 0 && i < json_array_size(found); i++) {
-        const json_t *job = json_array_get(found, i);
-
         if (list->met++ == list->limit)
             status = ENOUGH;
         else if (list->cli->json)
-            status = text_print_with_body(list->cli, document_make(job, members), body_of(page, i));
+            status = json_print(list->cli, dead_document(page, i));
         else
-            status = add_row(list, job);
+            status = add_row(list, page, i);
     }
     return status;
 }
@@ -169,9 +142,8 @@ static const struct column sheet[] = {
     {.heading = NULL},
 };
 
-static int print_sheet(struct cli *cli, const json_t *found, struct span body)
+static int print_sheet(struct cli *cli, json_t *doc, struct span body)
 {
-    json_t *doc = document_make(found, members);
     int status = sheet_print(cli, stdout, sheet, doc, clock_wall_us());
 
     json_decref(doc);
@@ -187,8 +159,7 @@ static int show_page(const json_t *page, void *arg)
     int status = 0;
 
     for (size_t i = 0; status == 0 && i < json_array_size(found); i++) {
-        const json_t *job = json_array_get(found, i);
-        struct span body = body_of(page, i);
+        struct span body = dead_body(page, i);
 
         view->met = true;
         if (view->raw && cli_is_terminal(stdout))
@@ -196,9 +167,9 @@ static int show_page(const json_t *page, void *arg)
         else if (view->raw)
             fwrite(body.at, 1, body.len, stdout);
         else if (view->cli->json)
-            status = text_print_with_body(view->cli, document_make(job, members), body);
+            status = json_print(view->cli, dead_document(page, i));
         else
-            status = print_sheet(view->cli, job, body);
+            status = print_sheet(view->cli, dead_document(page, i), body);
     }
     return status;
 }

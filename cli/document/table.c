@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "cli/document/json.h"
-#include "cli/print/format.h"
 #include "cli/print/terminal.h"
 #include "core/utf8.h"
+#include "view/format.h"
 
 #define GAP 2         /* blanks between columns */
 #define REST_LEAST 12 /* columns of a text that is cut */
@@ -363,30 +363,6 @@ static void free_cells(struct table *t)
     for (size_t i = 0; t->cells && i < t->rows * (size_t)t->count; i++)
         free(t->cells[i]);
     free(t->cells);
-}
-
-json_t *table_rows(json_t *by_key, int (*order)(const void *a, const void *b))
-{
-    json_t **values = calloc(json_object_size(by_key) + 1, sizeof *values), *rows = json_array(), *value;
-    const char *key;
-    size_t count = 0;
-
-    json_object_foreach(by_key, key, value)
-    {
-        if (values)
-            values[count++] = value;
-    }
-    if (values)
-        qsort(values, count, sizeof *values, order);
-    for (size_t i = 0; i < count; i++)
-        json_array_append(rows, values[i]);
-    if (json_array_size(rows) < json_object_size(by_key)) {
-        json_decref(rows);
-        rows = NULL;
-    }
-    free(values);
-    json_decref(by_key);
-    return rows;
 }
 
 /* As the part before it, or by what its own rows need in a line of that width. */

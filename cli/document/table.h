@@ -54,9 +54,6 @@ struct column {
         .heading = its_heading, .path = its_path, __VA_ARGS__                                                \
     }
 
-/* The values of an object, sorted: rows to print. order compares const json_t *const *, as qsort has them. Frees the
- * object; NULL: out of memory. */
-json_t *table_rows(json_t *by_key, int (*order)(const void *a, const void *b));
 /* Prints rows, an array of objects or an object of objects by name. The columns end with a NULL heading. */
 WEIR_CHECKED int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
                              int64_t now_us);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/print/format.h"
-#include "cli/print/output.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
+#include "view/format.h"
+#include "view/output.h"
 
 #define WIDTH 30
 #define WIDTH_LEAST 10

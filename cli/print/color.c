@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/print/output.h"
 #include "cli/print/terminal.h"
+#include "view/output.h"
 
 enum when { AUTO, ALWAYS, NEVER };
 static const char *const words[] = {[AUTO] = "auto", [ALWAYS] = "always", [NEVER] = "never"};

@@ -8,9 +8,9 @@
 
 #include "cli/document/json.h"
 #include "cli/document/text.h"
-#include "cli/print/format.h"
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
+#include "view/format.h"
 
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
 
@@ -47,7 +47,7 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
         return cli_failed(cli, w);
     if (flags->dry_run)
         return rate_print_dry(cli, w, argv[1], &kept);
-    doc = json_pack("{s:s,s:o}", "name", argv[1], "rules", rate_rules_json(&kept.rules));
+    doc = json_pack("{s:s,s:o}", "name", argv[1], "rules", rules_document(&kept.rules));
     if (cli->json)
         return json_print(cli, doc);
     print_rules(doc);

@@ -3,7 +3,7 @@
 #define CLI_RATE_RATE_H
 
 #include "cli/document/json.h"
-#include "queue/limits/limits.h"
+#include "view/limits.h"
 
 /* What was given besides the flags that all commands take. */
 struct rate_flags {
@@ -22,15 +22,10 @@ json_t *rate_use_json(char **argv);
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-/* What a rule is, without its state. */
-json_t *rate_rule_json(const struct rule *rule);
-json_t *rate_rules_json(const struct rule_set *set);
 /* "at most 10 in any 1s for each key", of a rule's document. */
 void rate_put_most(FILE *to, const json_t *rule);
 /* "now", "in 8m 2s (20:14:05)", or, of GATE_NEVER, "when others end". */
 void rate_format_when(int64_t now_us, int64_t us, char out[96]);
-/* Why a forecast is "at the earliest"; null: it is not. */
-json_t *rate_because_json(unsigned because);
 /* "in 8m 2s (20:14:05) at the earliest (others may come first)"; at null: it has no time. */
 void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now_us);
 

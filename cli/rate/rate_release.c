@@ -5,9 +5,9 @@
 
 #include "cli/confirm.h"
 #include "cli/document/json.h"
-#include "cli/print/format.h"
 #include "cli/rate/rate.h"
 #include "queue/limits/rate.h"
+#include "view/format.h"
 
 /* Jobs that limits hold which are to hold them no longer. */
 struct release {

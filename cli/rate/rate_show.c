@@ -6,127 +6,10 @@
 #include "cli/document/outlook.h"
 #include "cli/document/table.h"
 #include "cli/document/text.h"
-#include "cli/print/format.h"
 #include "cli/rate/rate.h"
 #include "core/clock.h"
-#include "queue/inspect/status.h"
-#include "queue/limits/rate.h"
-
-/* ---- Documents */
-
-static bool is_gcra(const struct rule *rule)
-{
-    return rule->algorithm == ALGORITHM_GCRA;
-}
-
-/* n T in seconds, exact as far as a double goes. */
-static double span_seconds(const struct rule *rule, int64_t n)
-{
-    return (double)n * (double)rule->period_us / (double)rule->count / 1e6;
-}
-
-json_t *rate_rule_json(const struct rule *rule)
-{
-    bool rate = rule->algorithm != ALGORITHM_CONCURRENCY;
-    char text[RULE_TEXT_SIZE];
-    json_t *doc;
-
-    rule_format(rule, text);
-    doc = json_pack("{s:s,s:I,s:I,s:I,s:o}", "rule", text, "count", (json_int_t)rule->count, "burst",
-                    (json_int_t)rule->burst, "most_in_period", (json_int_t)rule_most_in_period(rule),
-                    "period", rate ? json_seconds(rule->period_us) : json_null());
-    json_object_set_new(doc, "by", *rule->by ? json_string(rule->by) : json_null());
-    if (is_gcra(rule)) {
-        json_object_set_new(doc, "t", json_real(span_seconds(rule, 1)));
-        json_object_set_new(doc, "tau", json_real(span_seconds(rule, rule->burst - 1)));
-    }
-    return doc;
-}
-
-json_t *rate_rules_json(const struct rule_set *set)
-{
-    json_t *rules = json_array();
-
-    for (size_t i = 0; i < set->count; i++)
-        json_array_append_new(rules, rate_rule_json(&set->at[i]));
-    return rules;
-}
-
-/* A time that has passed is null. */
-static json_t *future_json(int64_t us, int64_t now_us)
-{
-    return us > now_us ? json_time(us) : json_null();
-}
-
-static json_t *gate_json(const struct limit *limit, size_t i)
-{
-    const struct rule *rule = &limit->set.at[i];
-    json_t *doc = rate_rule_json(rule), *state;
-
-    if (*rule->by)
-        return doc;
-    state = json_pack("{s:I,s:o,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
-                      json_time(limit_nth_start(limit, i, 1)), "paused_until",
-                      future_json(limit->gates[i].pause_until_us, limit->now_us), "held_until",
-                      future_json(limit->held_until_us[i], limit->now_us));
-    if (is_gcra(rule)) /* when all is free again */
-        json_object_set_new(state, "tat",
-                            future_json(gate_resets(&limit->gates[i], limit->now_us), limit->now_us));
-    if (limit->factor[i])
-        json_object_set_new(state, "factor", json_real((double)limit->factor[i] / 1000));
-    json_object_update(doc, state);
-    json_decref(state);
-    return doc;
-}
-
-static json_t *types_json(const struct limits *limits, const char *limit)
-{
-    json_t *types = json_object();
-    size_t count;
-    const struct hold *holds = limits_holds(limits, limit, &count);
-
-    for (size_t i = 0; i < count; i++) {
-        const struct limit_type *t = holds[i].type;
-
-        json_object_set_new(types, t->name,
-                            json_pack("{s:I,s:I,s:I,s:I,s:I}", "cost", (json_int_t)t->cost, "waiting",
-                                      (json_int_t)t->waiting, "parked", (json_int_t)(t->held ? 0 : t->parked),
-                                      "held", (json_int_t)(t->held ? t->parked : 0), "keyless",
-                                      (json_int_t)t->keyless.jobs));
-    }
-    return types;
-}
-
-static json_t *limit_json(const struct limits *limits, const struct limit *limit)
-{
-    json_t *rules = limit->readable ? json_array() : json_null();
-
-    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
-        json_array_append_new(rules, gate_json(limit, i));
-    return json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
-                     (json_int_t)limits_parked(limits, limit->name), "next_start",
-                     limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(),
-                     "paused_until", future_json(limit->pause_until_us, limit->now_us), "types",
-                     types_json(limits, limit->name));
-}
-
-static json_t *shown_json(const struct limits *limits, const struct limit *limit, const struct forecast *last)
-{
-    bool waits = limit->readable && limits_backlog(limits, limit->name) > 0;
-    json_t *doc = limit_json(limits, limit);
-
-    json_object_set_new(doc, "finish_at", waits ? json_time(last->last_us) : json_null());
-    json_object_set_new(doc, "at_the_earliest", json_boolean(waits && last->because));
-    json_object_set_new(doc, "because", rate_because_json(waits ? last->because : 0));
-    json_object_set_new(doc, "keys_asleep",
-                        *rule_set_path(&limit->set) ? json_integer(limits->asleep) : json_null());
-    return doc;
-}
-
-json_t *rate_because_json(unsigned because)
-{
-    return because ? json_string(forecast_reason(because)) : json_null();
-}
+#include "view/format.h"
+#include "view/limits.h"
 
 /* ---- Words */
 
@@ -343,17 +226,11 @@ static int show(struct cli *cli, const struct limits *limits, const char *name, 
         {.heading = "types", .put = put_types},
         {.heading = NULL},
     };
-    const struct limit *limit = limits_find(limits, name);
-    struct forecast last;
     json_t *doc;
     int status;
 
-    if (!limit)
-        return error_set(&cli->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them",
-                         name);
-    if (forecast_limit(limits, limit, &last, &cli->error) < 0)
+    if (limit_document_whole(limits, name, &doc, &cli->error) < 0)
         return cli->error.status;
-    doc = shown_json(limits, limit, &last);
     if (cli->json)
         return json_print(cli, doc);
     status = sheet_print(cli, stdout, lines, doc, limits->now_us);
@@ -362,32 +239,13 @@ static int show(struct cli *cli, const struct limits *limits, const char *name, 
     return status;
 }
 
-/* The limits of the partition that has one of that name, or of the last one. */
-struct found {
-    const char *name;
-    struct limits limits;
-};
-
-static int find_limit(struct weir *w, void *arg)
-{
-    struct found *found = arg;
-
-    limits_free(&found->limits);
-    if (status_limits(w, -1, &found->limits) < 0)
-        return w->error.status;
-    return limits_find(&found->limits, found->name) != NULL;
-}
-
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    struct found found = {.name = argv[1]};
-    int status = limit_name_check("limit", argv[1], &cli->error);
+    struct limits limits;
+    int status = limits_look(w, argv[1], &limits) < 0 ? cli_failed(cli, w)
+                                                      : show(cli, &limits, argv[1], flags->verbose);
 
-    if (status == 0)
-        status = client_look_at_all(w, find_limit, &found) < 0
-                     ? cli_failed(cli, w)
-                     : show(cli, &found.limits, argv[1], flags->verbose);
-    limits_free(&found.limits);
+    limits_free(&limits);
     return status;
 }
 
@@ -447,23 +305,13 @@ static const struct column columns[] = {
 
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    struct limits limits;
+    int64_t now_us;
     json_t *rows;
-    int status;
 
     (void)flags, (void)argv;
-    status = limits_read(w, NULL, &limits);
-    if (status < 0) {
-        status = cli_failed(cli, w);
-    } else {
-        rows = json_array();
-        for (size_t i = 0; i < limits.count; i++)
-            json_array_append_new(rows, limit_json(&limits, &limits.at[i]));
-        status =
-            table_list(cli, columns, rows, limits.now_us, "no limits yet; weir rate set NAME RULE sets one");
-    }
-    limits_free(&limits);
-    return status;
+    if (view_rates(w, &rows, &now_us) < 0)
+        return cli_failed(cli, w);
+    return table_list(cli, columns, rows, now_us, "no limits yet; weir rate set NAME RULE sets one");
 }
 
 /* ---- log */
@@ -475,43 +323,14 @@ static const struct column log_columns[] = {
     {.heading = NULL},
 };
 
-/* A change as it is printed; NULL: its text cannot be read. */
-static json_t *change_json(const char *text)
-{
-    json_t *change = text ? json_loads(text, 0, NULL) : NULL, *doc = NULL;
-
-    if (json_is_string(json_object_get(change, "by")) && json_is_string(json_object_get(change, "what")))
-        doc = json_pack("{s:f,s:O,s:O}", "at", json_number_value(json_object_get(change, "at")), "who",
-                        json_object_get(change, "by"), "what", json_object_get(change, "what"));
-    json_decref(change);
-    return doc;
-}
-
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    json_t *changes, *rows = json_array(), *row;
-    const char *wrong = NULL;
-    int status = 0;
+    json_t *rows;
+    int status = view_rate_log(w, &rows);
+    bool any = json_array_size(rows) > 0;
 
     (void)flags, (void)argv;
-    if (rate_log_read(w, &changes) < 0) {
-        json_decref(rows);
-        return cli_failed(cli, w);
-    }
-    for (size_t i = json_array_size(changes); !wrong && i > 0; i--) { /* the oldest first */
-        const char *text = json_string_value(json_array_get(changes, i - 1));
-
-        if ((row = change_json(text)))
-            json_array_append_new(rows, row);
-        else
-            wrong = text ? text : "";
-    }
-    if (!wrong || json_array_size(rows) > 0)
-        status = table_list(cli, log_columns, json_incref(rows), clock_wall_us(), "no changes yet");
-    if (status == 0 && wrong)
-        status = error_set(&cli->error, WEIR_ECONFIG,
-                           "rate log: a line of it cannot be read: %.60s; delete the key `changes`", wrong);
-    json_decref(rows);
-    json_decref(changes);
-    return status;
+    if (status == 0 || any) /* a line that cannot be read hides no other */
+        status = table_list(cli, log_columns, rows, clock_wall_us(), "no changes yet");
+    return status == 0 && w->error.status ? cli_failed(cli, w) : status;
 }

@@ -1,4 +1,4 @@
-#include "cli/print/format.h"
+#include "view/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -180,7 +180,7 @@ const char *format_when(int64_t now_us, int64_t us, char out[PHRASE_SIZE])
     return out;
 }
 
-void cli_format_time(int64_t us, char out[40])
+void format_time(int64_t us, char out[40])
 {
     struct tm parts = parts_of(us);
     char zone[8] = "+0000", day[32] = "";

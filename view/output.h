@@ -2,8 +2,8 @@
  * reason, what Redis says. In the word of a %s each byte that is not of a printable character is \xNN: no
  * escape sequence reaches a terminal, and no word begins a line of its own. The rest of fmt is printed as it
  * stands. */
-#ifndef CLI_PRINT_OUTPUT_H
-#define CLI_PRINT_OUTPUT_H
+#ifndef VIEW_OUTPUT_H
+#define VIEW_OUTPUT_H
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,9 +20,8 @@ void output_list(FILE *to, const char *fmt, va_list values) __attribute__((forma
 /* How many characters a %s prints of such a word. */
 int output_columns(const char *word, size_t len);
 
-/* Prints a piece of JSON as one line: newlines between tokens become blanks, and control characters in
- * strings (DEL, C1) escapes, which say the same. For jansson's json_dump_callback; its last argument is not
- * used. */
-int output_json(const char *text, size_t len, void *unused);
+/* Prints a piece of JSON as one line to a FILE: newlines between tokens become blanks, and control characters in
+ * strings (DEL, C1) escapes, which say the same. For jansson's json_dump_callback. */
+int output_json(const char *text, size_t len, void *file);
 
 #endif

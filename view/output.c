@@ -1,4 +1,4 @@
-#include "cli/print/output.h"
+#include "view/output.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -190,30 +190,43 @@ void output_to(FILE *to, const char *fmt, ...)
 /* ---- JSON */
 
 /* A control character that JSON allows, which is two bytes of UTF-8 from U+0080 on; returns how many. */
-static size_t put_control(const char *text)
+static size_t put_control(FILE *to, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
 
     if (*at == 0xc2) {
-        printf("\\u%04x", at[1]);
+        fprintf(to, "\\u%04x", at[1]);
         return 2;
     }
     if (*at == 0x7f)
-        printf("\\u007f");
+        fputs("\\u007f", to);
     else
-        putchar(*at == '\n' || *at == '\r' ? ' ' : *at);
+        putc(*at == '\n' || *at == '\r' ? ' ' : *at, to);
     return 1;
 }
 
-int output_json(const char *text, size_t len, void *unused)
+/* Bytes of printable ASCII that it begins with, most of a document. */
+static size_t plain_run(const char *text, size_t len)
 {
-    (void)unused;
+    size_t n = 0;
+
+    while (n < len && text[n] >= ' ' && text[n] <= '~')
+        n++;
+    return n;
+}
+
+int output_json(const char *text, size_t len, void *file)
+{
+    FILE *to = file;
+
     for (size_t at = 0, n; at < len; at += n) {
-        n = utf8_printable(text + at, len - at);
+        n = plain_run(text + at, len - at);
+        if (n == 0)
+            n = utf8_printable(text + at, len - at);
         if (n > 0)
-            fwrite(text + at, 1, n, stdout);
+            fwrite(text + at, 1, n, to);
         else
-            n = put_control(text + at);
+            n = put_control(to, text + at);
     }
-    return ferror(stdout) ? -1 : 0;
+    return ferror(to) ? -1 : 0;
 }

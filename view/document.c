@@ -1,6 +1,8 @@
-#include "cli/document/document.h"
+#include "view/document.h"
 
-#include "cli/document/text.h"
+#include <stdlib.h>
+
+#include "view/text.h"
 
 json_t *document_list(const json_t *answers, const struct member *members)
 {
@@ -47,4 +49,34 @@ json_t *document_make(const json_t *answer, const struct member *members)
         if (!members->optional || json_object_get(answer, members->name))
             json_object_set_new(doc, members->name, value_json(answer, members));
     return doc;
+}
+
+json_t *document_rows(json_t *by_key, int (*order)(const void *a, const void *b))
+{
+    json_t **values = calloc(json_object_size(by_key) + 1, sizeof *values), *rows = json_array(), *value;
+    const char *key;
+    size_t count = 0;
+
+    json_object_foreach(by_key, key, value)
+    {
+        if (values)
+            values[count++] = value;
+    }
+    if (values)
+        qsort(values, count, sizeof *values, order);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(rows, values[i]);
+    if (json_array_size(rows) < json_object_size(by_key)) {
+        json_decref(rows);
+        rows = NULL;
+    }
+    free(values);
+    json_decref(by_key);
+    return rows;
+}
+
+int document_done(struct weir *w, json_t *made, json_t **doc)
+{
+    *doc = made;
+    return made ? 0 : error_set(&w->error, WEIR_EINTERNAL, "out of memory; free some and try again");
 }

@@ -1,10 +1,10 @@
 /* What a job or a type waits for, in one sentence that is the same in all commands:
  * "mail: waits for mailgun#1, 5,000 a day, until 00:00:00". Its document is `waits_for`: a gate
  * (queue/inspect/waits.h), {"queue" or "batch", "paused_since"}, or {"type"}, for which there is no worker. */
-#ifndef CLI_DOCUMENT_WAITS_H
-#define CLI_DOCUMENT_WAITS_H
+#ifndef VIEW_WAITS_H
+#define VIEW_WAITS_H
 
-#include "cli/document/document.h"
+#include "view/document.h"
 
 extern const struct member waits_members[], gate_members[];
 

@@ -1,10 +1,10 @@
 /* The --json document of a script's answer, by a list of its members: times and spans become seconds, words any
- * UTF-8 (cli/text.h). What is not in the list is left out; what the answer has not is null. */
-#ifndef CLI_DOCUMENT_DOCUMENT_H
-#define CLI_DOCUMENT_DOCUMENT_H
+ * UTF-8 (view/text.h). What is not in the list is left out; what the answer has not is null. */
+#ifndef VIEW_DOCUMENT_H
+#define VIEW_DOCUMENT_H
 
-#include "cli/document/json.h"
 #include "core/client/answer.h"
+#include "view/json.h"
 
 struct member {
     const char *name; /* NULL ends a list */
@@ -30,5 +30,11 @@ struct member {
 json_t *document_make(const json_t *answer, const struct member *members);
 /* The same of each in an array. */
 json_t *document_list(const json_t *answers, const struct member *members);
+
+/* The values of an object, sorted: rows to print. order compares const json_t *const *, as qsort has them. Frees the
+ * object; NULL: out of memory. */
+json_t *document_rows(json_t *by_key, int (*order)(const void *a, const void *b));
+/* Ends a view_...(): made is the document, NULL: out of memory, which w->error then says. */
+WEIR_CHECKED int document_done(struct weir *w, json_t *made, json_t **doc);
 
 #endif

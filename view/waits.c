@@ -1,6 +1,9 @@
-#include "cli/document/waits.h"
+#include "view/waits.h"
 
 #include <string.h>
+
+#include "view/format.h"
+#include "view/output.h"
 
 const struct member gate_members[] = {
     MEMBER("gate", WORD),

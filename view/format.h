@@ -1,6 +1,6 @@
 /* Numbers, counts and times as people read them; each returns out. Times are local, or UTC with --utc. */
-#ifndef CLI_PRINT_FORMAT_H
-#define CLI_PRINT_FORMAT_H
+#ifndef VIEW_FORMAT_H
+#define VIEW_FORMAT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ const char *format_clock(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
 /* Both: "in 8m 2s (20:14:05)", "now" */
 const char *format_when(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
 /* RFC 3339, for logs and columns that are compared: "2026-11-21T09:00:00+01:00" */
-void cli_format_time(int64_t us, char out[40]);
+void format_time(int64_t us, char out[40]);
 /* Reads such a time as people write it, local or UTC as they are printed: "2026-11-24 09:00", also with seconds or a T,
  * and "09:00", which is the next one. false: it is none, or clocks never show it. */
 bool format_read_time(const char *text, int64_t now_us, int64_t *us);

@@ -1,0 +1,17 @@
+/* Batches: weir batch --json, GET /api/batches. */
+#ifndef VIEW_BATCHES_H
+#define VIEW_BATCHES_H
+
+#include "queue/batch/batch.h"
+#include "view/document.h"
+
+json_t *batch_document(const struct batch *b);
+/* Of a batch that was halted or resumed; action: "pause", "resume", "cancel" or "none". */
+json_t *batch_change_document(const char *name, const char *action, const struct batch_change *change);
+/* One with what runs and its forecast. WEIR_ENOTFOUND: there is none. */
+WEIR_CHECKED int batch_look(struct weir *w, const char *name, struct batch *b);
+/* All of them, the oldest first. */
+WEIR_CHECKED int view_batches(struct weir *w, json_t **doc);
+WEIR_CHECKED int view_batch(struct weir *w, const char *name, json_t **doc);
+
+#endif

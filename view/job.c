@@ -1,0 +1,88 @@
+#include "view/job.h"
+
+#include "queue/inspect/find_job.h"
+#include "queue/inspect/why.h"
+#include "view/waits.h"
+#include "view/write.h"
+
+static const struct member worker_members[] = {
+    MEMBER("name", WORD), MEMBER("host", WORD), MEMBER("pid", NUMBER, .optional = true), {.name = NULL}};
+
+static const struct member members[] = {
+    MEMBER("id", WORD),
+    MEMBER("state", WORD),
+    MEMBER("queue", WORD),
+    MEMBER("type", WORD),
+    MEMBER("key", WORD),
+    MEMBER("batch", WORD),
+    MEMBER("unique", WORD),
+    MEMBER("unique_until", WORD),
+    MEMBER("attempts", NUMBER),
+    MEMBER("max_attempts", NUMBER),
+    MEMBER("interrupted", NUMBER),
+    MEMBER("alone", FLAG),
+    MEMBER("throttled", NUMBER),
+    MEMBER("timeout", SPAN),
+    MEMBER("failed_at", TIME),
+    MEMBER("failure", WORD),
+    MEMBER("cancelled_at", TIME),
+    MEMBER("queue_paused_since", SINCE),
+    MEMBER("batch_paused_since", SINCE),
+    MEMBER("batch_cancelled_at", TIME),
+    MEMBER("unreadable", WORD),
+    MEMBER("waits_for", INNER, .inner = waits_members),
+    MEMBER("list", WORD, .optional = true),
+    MEMBER("place", NUMBER, .optional = true),
+    MEMBER("of", NUMBER, .optional = true),
+    MEMBER("ahead", NUMBER, .optional = true),
+    MEMBER("turns_before", NUMBER, .optional = true),
+    MEMBER("cost", NUMBER, .optional = true),
+    MEMBER("served", FLAG, .optional = true),
+    MEMBER("gates", INNER, .optional = true, .inner = gate_members),
+    MEMBER("worker", INNER, .optional = true, .inner = worker_members),
+    MEMBER("since", TIME, .optional = true),
+    MEMBER("lease_until", TIME, .optional = true),
+    MEMBER("outcome", WORD, .optional = true),
+    MEMBER("reason", WORD, .optional = true),
+    MEMBER("start", TIME, .optional = true),
+    MEMBER("at_the_earliest", FLAG, .optional = true),
+    MEMBER("because", WORD, .optional = true),
+    {.name = NULL},
+};
+
+json_t *job_document(const json_t *job)
+{
+    return document_make(job, members);
+}
+
+json_t *job_document_whole(const json_t *job)
+{
+    json_t *doc = job_document(job);
+
+    view_add_body(doc, found_body(job));
+    return doc;
+}
+
+int view_job(struct weir *w, const char *id, json_t **doc)
+{
+    json_t *job;
+    int status = find_job(w, -1, id, &job);
+
+    *doc = NULL;
+    if (status == 0)
+        status = document_done(w, job_document_whole(job), doc);
+    json_decref(job);
+    return status;
+}
+
+int view_why(struct weir *w, const char *id, json_t **doc)
+{
+    json_t *why;
+    int status = why_read(w, -1, id, &why);
+
+    *doc = NULL;
+    if (status == 0)
+        status = document_done(w, job_document(why), doc);
+    json_decref(why);
+    return status;
+}

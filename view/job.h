@@ -1,0 +1,16 @@
+/* One job: weir job show --json and weir why --json, GET /api/jobs/ID. */
+#ifndef VIEW_JOB_H
+#define VIEW_JOB_H
+
+#include "view/document.h"
+
+/* Of what find_job or why_read says. */
+json_t *job_document(const json_t *job);
+/* The same with its body (view/write.h). */
+json_t *job_document_whole(const json_t *job);
+/* WEIR_ENOTFOUND: there is no such job. */
+WEIR_CHECKED int view_job(struct weir *w, const char *id, json_t **doc);
+/* What it waits for too, without its body. */
+WEIR_CHECKED int view_why(struct weir *w, const char *id, json_t **doc);
+
+#endif

@@ -1,0 +1,218 @@
+#include "view/limits.h"
+
+#include "queue/inspect/forecast.h"
+#include "queue/inspect/status.h"
+#include "queue/limits/rate.h"
+#include "view/text.h"
+
+json_t *because_document(unsigned because)
+{
+    return because ? json_string(forecast_reason(because)) : json_null();
+}
+
+static bool is_gcra(const struct rule *rule)
+{
+    return rule->algorithm == ALGORITHM_GCRA;
+}
+
+/* n T in seconds, exact as far as a double goes. */
+static double span_seconds(const struct rule *rule, int64_t n)
+{
+    return (double)n * (double)rule->period_us / (double)rule->count / 1e6;
+}
+
+json_t *rule_document(const struct rule *rule)
+{
+    bool rate = rule->algorithm != ALGORITHM_CONCURRENCY;
+    char text[RULE_TEXT_SIZE];
+    json_t *doc;
+
+    rule_format(rule, text);
+    doc = json_pack("{s:s,s:I,s:I,s:I,s:o}", "rule", text, "count", (json_int_t)rule->count, "burst",
+                    (json_int_t)rule->burst, "most_in_period", (json_int_t)rule_most_in_period(rule),
+                    "period", rate ? json_seconds(rule->period_us) : json_null());
+    json_object_set_new(doc, "by", *rule->by ? json_string(rule->by) : json_null());
+    if (is_gcra(rule)) {
+        json_object_set_new(doc, "t", json_real(span_seconds(rule, 1)));
+        json_object_set_new(doc, "tau", json_real(span_seconds(rule, rule->burst - 1)));
+    }
+    return doc;
+}
+
+json_t *rules_document(const struct rule_set *set)
+{
+    json_t *rules = json_array();
+
+    for (size_t i = 0; i < set->count; i++)
+        json_array_append_new(rules, rule_document(&set->at[i]));
+    return rules;
+}
+
+/* A time that has passed is null. */
+static json_t *future_json(int64_t us, int64_t now_us)
+{
+    return us > now_us ? json_time(us) : json_null();
+}
+
+static json_t *gate_json(const struct limit *limit, size_t i)
+{
+    const struct rule *rule = &limit->set.at[i];
+    json_t *doc = rule_document(rule), *state;
+
+    if (*rule->by)
+        return doc;
+    state = json_pack("{s:I,s:o,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
+                      json_time(limit_nth_start(limit, i, 1)), "paused_until",
+                      future_json(limit->gates[i].pause_until_us, limit->now_us), "held_until",
+                      future_json(limit->held_until_us[i], limit->now_us));
+    if (is_gcra(rule)) /* when all is free again */
+        json_object_set_new(state, "tat",
+                            future_json(gate_resets(&limit->gates[i], limit->now_us), limit->now_us));
+    if (limit->factor[i])
+        json_object_set_new(state, "factor", json_real((double)limit->factor[i] / 1000));
+    json_object_update(doc, state);
+    json_decref(state);
+    return doc;
+}
+
+static json_t *types_json(const struct limits *limits, const char *limit)
+{
+    json_t *types = json_object();
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *t = holds[i].type;
+
+        json_object_set_new(types, t->name,
+                            json_pack("{s:I,s:I,s:I,s:I,s:I}", "cost", (json_int_t)t->cost, "waiting",
+                                      (json_int_t)t->waiting, "parked", (json_int_t)(t->held ? 0 : t->parked),
+                                      "held", (json_int_t)(t->held ? t->parked : 0), "keyless",
+                                      (json_int_t)t->keyless.jobs));
+    }
+    return types;
+}
+
+json_t *limit_document(const struct limits *limits, const struct limit *limit)
+{
+    json_t *rules = limit->readable ? json_array() : json_null();
+
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
+        json_array_append_new(rules, gate_json(limit, i));
+    return json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
+                     (json_int_t)limits_parked(limits, limit->name), "next_start",
+                     limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(),
+                     "paused_until", future_json(limit->pause_until_us, limit->now_us), "types",
+                     types_json(limits, limit->name));
+}
+
+int limit_document_whole(const struct limits *limits, const char *name, json_t **doc, struct error *e)
+{
+    const struct limit *limit = limits_find(limits, name);
+    struct forecast last;
+    bool waits;
+
+    *doc = NULL;
+    if (!limit)
+        return error_set(e, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
+    if (forecast_limit(limits, limit, &last, e) < 0)
+        return e->status;
+    waits = limit->readable && limits_backlog(limits, limit->name) > 0;
+    *doc = limit_document(limits, limit);
+    json_object_set_new(*doc, "finish_at", waits ? json_time(last.last_us) : json_null());
+    json_object_set_new(*doc, "at_the_earliest", json_boolean(waits && last.because));
+    json_object_set_new(*doc, "because", because_document(waits ? last.because : 0));
+    json_object_set_new(*doc, "keys_asleep",
+                        *rule_set_path(&limit->set) ? json_integer(limits->asleep) : json_null());
+    return 0;
+}
+
+/* ---- Asked */
+
+struct found {
+    const char *name;
+    struct limits *limits;
+};
+
+static int find_limit(struct weir *w, void *arg)
+{
+    const struct found *found = arg;
+
+    limits_free(found->limits);
+    if (status_limits(w, -1, found->limits) < 0)
+        return w->error.status;
+    return limits_find(found->limits, found->name) != NULL;
+}
+
+int limits_look(struct weir *w, const char *name, struct limits *limits)
+{
+    int status;
+
+    *limits = (struct limits){0};
+    status = limit_name_check("limit", name, &w->error);
+    return status < 0 ? status : client_look_at_all(w, find_limit, &(struct found){name, limits});
+}
+
+int view_rate(struct weir *w, const char *name, json_t **doc)
+{
+    struct limits limits;
+    int status = limits_look(w, name, &limits);
+
+    *doc = NULL;
+    if (status >= 0)
+        status = limit_document_whole(&limits, name, doc, &w->error);
+    limits_free(&limits);
+    return status;
+}
+
+int view_rates(struct weir *w, json_t **doc, int64_t *now_us)
+{
+    struct limits limits;
+    json_t *rows = json_array();
+    int status = limits_read(w, NULL, &limits);
+
+    *doc = NULL;
+    for (size_t i = 0; status == 0 && i < limits.count; i++)
+        json_array_append_new(rows, limit_document(&limits, &limits.at[i]));
+    if (now_us)
+        *now_us = limits.now_us;
+    limits_free(&limits);
+    if (status == 0)
+        return document_done(w, rows, doc);
+    json_decref(rows);
+    return status;
+}
+
+/* ---- What was changed */
+
+/* A change as it is printed; NULL: its text cannot be read. */
+static json_t *change_json(const char *text)
+{
+    json_t *change = text ? json_loads(text, 0, NULL) : NULL, *doc = NULL;
+
+    if (json_is_string(json_object_get(change, "by")) && json_is_string(json_object_get(change, "what")))
+        doc = json_pack("{s:f,s:O,s:O}", "at", json_number_value(json_object_get(change, "at")), "who",
+                        json_object_get(change, "by"), "what", json_object_get(change, "what"));
+    json_decref(change);
+    return doc;
+}
+
+int view_rate_log(struct weir *w, json_t **doc)
+{
+    json_t *changes, *row;
+    int status = rate_log_read(w, &changes);
+
+    *doc = json_array();
+    for (size_t i = json_array_size(changes); status == 0 && i > 0; i--) { /* the oldest first */
+        const char *text = json_string_value(json_array_get(changes, i - 1));
+
+        if ((row = change_json(text)))
+            json_array_append_new(*doc, row);
+        else
+            status = error_set(&w->error, WEIR_ECONFIG,
+                               "rate log: a line of it cannot be read: %.60s; delete the key `changes`",
+                               text ? text : "");
+    }
+    json_decref(changes);
+    return status;
+}

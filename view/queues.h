@@ -1,0 +1,16 @@
+/* Queues: weir queue --json, GET /api/queues. */
+#ifndef VIEW_QUEUES_H
+#define VIEW_QUEUES_H
+
+#include "queue/queues/queues.h"
+#include "view/document.h"
+
+/* All by name, an array. */
+WEIR_CHECKED int view_queues(struct weir *w, json_t **doc);
+/* Of queue_pause(): before is what it says. */
+json_t *queue_pause_document(const char *queue, bool pause, const json_t *before);
+/* Of queue_purge(), or queue_count(); type NULL: all of them. */
+json_t *queue_purge_document(const char *queue, const char *type, bool dry_run,
+                             const struct queue_jobs *jobs);
+
+#endif

@@ -1,0 +1,13 @@
+/* Queues, types and workers: weir status --json, GET /api/status. */
+#ifndef VIEW_STATUS_H
+#define VIEW_STATUS_H
+
+#include "queue/inspect/status.h"
+#include "view/document.h"
+
+/* NULL: out of memory. */
+json_t *status_document(const struct status *status);
+/* *doc is the caller's, NULL after a failure, which w->error says; as all view_...() do. */
+WEIR_CHECKED int view_status(struct weir *w, json_t **doc);
+
+#endif

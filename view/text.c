@@ -1,0 +1,67 @@
+#include "view/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/utf8.h"
+
+char *text_of(struct span bytes)
+{
+    char *text = malloc(4 * bytes.len + UTF8_PIECE), *to = text;
+
+    if (text)
+        *text = '\0';
+    for (size_t i = 0; text && i < bytes.len; to += strlen(to))
+        i += utf8_escaped(bytes.at + i, bytes.len - i, to);
+    return text;
+}
+
+struct span text_bytes(const json_t *string)
+{
+    return json_is_string(string) ? (struct span){json_string_value(string), json_string_length(string)}
+                                  : (struct span){"", 0};
+}
+
+static bool is_inside(const char *at)
+{
+    return ((unsigned char)*at & 0xc0) == 0x80;
+}
+
+char *text_of_ends(struct span bytes, size_t most)
+{
+    size_t head = most / 3, tail = bytes.len - (most - head);
+    char *begin, *end, *text = NULL;
+
+    if (bytes.len <= most)
+        return text_of(bytes);
+    while (head > 0 && is_inside(bytes.at + head))
+        head--;
+    while (tail < bytes.len && is_inside(bytes.at + tail))
+        tail++;
+    begin = text_of((struct span){bytes.at, head});
+    end = text_of((struct span){bytes.at + tail, bytes.len - tail});
+    if (begin && end && asprintf(&text, "%s ... %s", begin, end) < 0)
+        text = NULL;
+    free(begin);
+    free(end);
+    return text;
+}
+
+json_t *text_json(struct span bytes)
+{
+    char *text = bytes.len > 0 ? text_of(bytes) : NULL;
+    json_t *value = text ? json_string(text) : json_null();
+
+    free(text);
+    return value;
+}
+
+json_t *text_word(const char *word)
+{
+    char *text = text_of(span_str(word));
+    json_t *value = text ? json_string(text) : NULL;
+
+    free(text);
+    return value;
+}

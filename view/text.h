@@ -1,0 +1,21 @@
+/* Words of others, which may be any bytes: a handler's reason, what stands in a broken job. */
+#ifndef VIEW_TEXT_H
+#define VIEW_TEXT_H
+
+#include "queue/job/job.h"
+#include "view/json.h"
+
+/* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid
+ * stay. The caller's to free; NULL: out of memory. */
+char *text_of(struct span bytes);
+/* The bytes of a string in an answer; none when it is no string. */
+struct span text_bytes(const json_t *string);
+/* Its beginning and its end, cut in between to about most bytes, of which a reason's end matters more. The
+ * caller's to free; NULL: out of memory. */
+char *text_of_ends(struct span bytes, size_t most);
+/* The same as JSON; null when it is empty. */
+json_t *text_json(struct span bytes);
+/* The same of a word that is there, which may be empty. */
+json_t *text_word(const char *word);
+
+#endif

@@ -1,0 +1,27 @@
+/* A document as text: one line of JSON, without the newline. What is no ASCII is escaped.
+ *
+ * The body of a job is never decoded and encoded again: a document has it as a string of any bytes, the member
+ * VIEW_BODY, which is written as "body", its JSON as it stands but for the newlines between its tokens; or, when it
+ * is no JSON, as "raw", its bytes in base64. */
+#ifndef VIEW_WRITE_H
+#define VIEW_WRITE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "queue/job/job.h"
+#include "view/json.h"
+
+#define VIEW_BODY "#body"
+
+/* VIEW_NO_BODIES: "body" is null. */
+enum view_bodies { VIEW_ALL, VIEW_NO_BODIES };
+
+/* Adds the body of a job. */
+void view_add_body(json_t *doc, struct span body);
+/* That of a document; empty when it has none. */
+struct span view_body(const json_t *doc);
+/* false: it could not be written, all of it. */
+bool view_write(FILE *to, const json_t *doc, enum view_bodies bodies);
+
+#endif
