@@ -23,7 +23,7 @@ LUA         = $(call sources,core throttle queue,lua)
 EMBED       = core/script/embed.sh core/script/strip.awk core/script/rights.awk
 
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
-CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o
+CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o $(BUILD)/gen/assets.o
 
 all: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so examples
 
@@ -48,6 +48,12 @@ $(BUILD)/gen/scripts.c: $(EMBED) $(LUA)
 $(BUILD)/gen/help.c: cli/help.sh $(wildcard cli/help/*.txt)
 	@mkdir -p $(@D)
 	$(call step,GEN)cli/help.sh $(wildcard cli/help/*.txt) > $@
+
+PAGE_ASSETS = $(wildcard serve/page/*.css serve/page/*.js serve/page/*.svg)
+
+$(BUILD)/gen/assets.c: serve/page/assets.sh $(PAGE_ASSETS)
+	@mkdir -p $(@D)
+	$(call step,GEN)serve/page/assets.sh $(PAGE_ASSETS) > $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -92,6 +98,10 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 
 # What commands share, without the commands.
 $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/output view/write)
+
+# The pages, without the server.
+$(BUILD)/tests/test_page: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)) $(BUILD)/gen/assets.o \
+  $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: $(EMBED) $(LUA) tests/versions/version.lua

@@ -1,0 +1,322 @@
+/* The overview: what is wrong first, then each type, each queue. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/page/data.h"
+#include "serve/page/parts.h"
+#include "view/format.h"
+
+#define ROWS 100 /* types and queues on one page */
+
+/* ---- What is wrong */
+
+static bool is_unserved(const struct type_status *t)
+{
+    return t->held > 0 || (t->waiting + t->parked > 0 && !t->served);
+}
+
+static void note_workers(struct page *p, const struct status *s)
+{
+    if (s->worker_count == 0)
+        html(p->h, "<li class=\"wrong\"><b>No worker is alive.</b> Nothing runs until one starts: <code>weir "
+                   "worker</code></li>");
+}
+
+static void note_unserved(struct page *p, const struct status *s)
+{
+    char text[PHRASE_SIZE];
+    int64_t jobs = 0, types = 0;
+    const char *first = NULL;
+
+    for (size_t i = 0; i < s->type_count; i++)
+        if (is_unserved(&s->types[i])) {
+            jobs += s->types[i].waiting + s->types[i].parked + s->types[i].held;
+            first = types++ ? first : s->types[i].name;
+        }
+    if (!types || s->worker_count == 0)
+        return;
+    html(p->h, "<li class=\"wrong\"><b>No worker takes</b> ");
+    put_link(p, "types", first);
+    if (types > 1)
+        html(p->h, " and %n more", types - 1);
+    html(p->h, ": %s without one.</li>", counted(jobs, "job", text));
+}
+
+static void note_queues(struct page *p, const struct status *s)
+{
+    char text[PHRASE_SIZE];
+
+    for (size_t i = 0, shown = 0; i < s->queue_count && shown < 5; i++)
+        if (s->queues[i].paused_us) {
+            html(p->h, "<li class=\"warning\"><b>Queue <bdi>%s</bdi> is paused</b>, since ",
+                 s->queues[i].name);
+            put_since(p, s->queues[i].paused_us);
+            html(p->h, ": %s in it.</li>", counted(s->queues[i].waiting, "job", text));
+            shown++;
+        }
+}
+
+static void note_dead(struct page *p, const struct status *s)
+{
+    char text[PHRASE_SIZE];
+
+    if (s->dead > 0)
+        html(p->h,
+             "<li class=\"warning\"><b><a href=\"/dead\">%s</a></b> will not run again by themselves.</li>",
+             counted(s->dead, "dead job", text));
+}
+
+static void write_notes(struct page *p, const struct status *s)
+{
+    size_t before;
+
+    html(p->h, "<ul class=\"notes\">");
+    before = p->h->out.len;
+    note_workers(p, s);
+    note_unserved(p, s);
+    note_queues(p, s);
+    note_dead(p, s);
+    if (p->h->out.len == before)
+        html(p->h, "<li class=\"good\"><b>Nothing is wrong.</b> Workers are alive and every type that waits "
+                   "is served.</li>");
+    html(p->h, "</ul>");
+}
+
+/* ---- Totals */
+
+static void write_totals(struct page *p, const struct status *s)
+{
+    int64_t waiting = 0, parked = 0, running = 0, scheduled = 0;
+
+    for (size_t i = 0; i < s->type_count; i++) {
+        waiting += s->types[i].waiting;
+        parked += s->types[i].parked + s->types[i].held + s->types[i].aside;
+        running += s->types[i].running;
+        scheduled += s->types[i].scheduled;
+    }
+    html(p->h,
+         "<dl class=\"totals\"><div><dt>waiting</dt><dd>%n</dd></div><div><dt>parked</dt><dd>%n</dd></div>"
+         "<div><dt>running</dt><dd>%n</dd></div><div><dt>scheduled</dt><dd>%n</dd></div>"
+         "<div><dt><a href=\"/dead\">dead</a></dt><dd>%n</dd></div><div><dt><a "
+         "href=\"/workers\">workers</a></dt>"
+         "<dd>%n</dd></div></dl>",
+         waiting, parked, running, scheduled, s->dead, (int64_t)s->worker_count);
+}
+
+/* ---- Types */
+
+static int64_t backlog_of(const struct type_status *t)
+{
+    return t->waiting + t->parked + t->held;
+}
+
+/* How telling a type is: what no worker takes, then what waits, what runs, what was. */
+static int rank_of(const struct type_status *t)
+{
+    return is_unserved(t)                      ? 4
+           : backlog_of(t) > 0                 ? 3
+           : t->running > 0 || t->rate_now > 0 ? 2
+                                               : t->scheduled > 0;
+}
+
+static int by_telling(const void *a, const void *b)
+{
+    const struct type_status *x = *(const struct type_status *const *)a,
+                             *y = *(const struct type_status *const *)b;
+    int64_t more = backlog_of(y) - backlog_of(x);
+
+    if (rank_of(x) != rank_of(y))
+        return rank_of(y) - rank_of(x);
+    return more ? (more > 0 ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* Starts a second by the rule that is in the way now, else by the strictest; 0: none. */
+static double rate_set_of(const struct type_status *t)
+{
+    int64_t period_us = answer_int(t->waits_for, "period");
+
+    return period_us > 0 ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6) : t->rate;
+}
+
+/* What is kept, as a bar, and where the limit is. */
+static void write_pace(struct page *p, const struct type_status *t)
+{
+    double set = rate_set_of(t), most = set > t->rate_now ? set : t->rate_now;
+
+    put_cell(p, "starts", t->rate_now <= 0 && set <= 0);
+    if (t->rate_now > 0 || set > 0)
+        put_rate(p, t->rate_now);
+    else
+        html(p->h, "<span class=\"pale\">-</span>");
+    if (set > 0) {
+        html(p->h, " <span class=\"of\">of ");
+        put_rate(p, set);
+        html(p->h,
+             "</span><svg class=\"pace\" viewBox=\"0 0 102 8\" preserveAspectRatio=\"none\" "
+             "aria-hidden=\"true\">"
+             "<rect class=\"track\" width=\"100\" height=\"8\"/><rect class=\"kept\" width=\"%d\" "
+             "height=\"8\"/>"
+             "<rect class=\"limit\" x=\"%d\" width=\"2\" height=\"8\"/></svg>",
+             (int)(t->rate_now / most * 100), (int)(set / most * 100));
+    }
+    html(p->h, "</td>");
+}
+
+static void write_last_start(struct page *p, const struct type_status *t)
+{
+    put_cell(p, "last start", t->finish_us <= 0);
+    put_time(p, t->finish_us, "-");
+    if (t->finish_us > 0 && t->because)
+        html(p->h, "<small>at the earliest: %s</small>", forecast_reason(t->because));
+    html(p->h, "</td>");
+}
+
+static void write_type(struct page *p, const struct type_status *t)
+{
+    const struct part parts[] = {{"held", t->held},   {"waiting", t->waiting}, {"parked", t->parked},
+                                 {"aside", t->aside}, {"running", t->running}, {"scheduled", t->scheduled}};
+
+    html(p->h, "<tr data-key=\"t-%s\"><th scope=\"row\">", t->name);
+    put_link(p, "types", t->name);
+    put_waits(p, t->waits_for);
+    html(p->h, "</th><td class=\"jobs\" data-label=\"jobs\"><div>");
+    put_bar(p, parts, 6);
+    put_legend(p, parts, 6);
+    html(p->h, "</div></td>");
+    write_pace(p, t);
+    put_time_cell(p, "next start", t->next_start_us);
+    write_last_start(p, t);
+    put_count_cell(p, "done", t->done);
+    put_count_cell(p, "dead", t->dead);
+    html(p->h, "</tr>");
+}
+
+/* Those whose names have that in them, the most telling first. */
+static const struct type_status **choose(const struct status *s, const char *like, int64_t *count)
+{
+    const struct type_status **rows = calloc(s->type_count + 1, sizeof *rows);
+
+    *count = 0;
+    for (size_t i = 0; rows && i < s->type_count; i++)
+        if (strstr(s->types[i].name, like))
+            rows[(*count)++] = &s->types[i];
+    if (rows)
+        qsort(rows, (size_t)*count, sizeof *rows, by_telling);
+    return rows;
+}
+
+static void write_filter(struct page *p, const char *like, size_t all)
+{
+    if (all > 10 || *like)
+        html(p->h,
+             "<form class=\"filter\" action=\"/\"><label>Types named <input type=\"search\" name=\"like\" "
+             "value=\"%s\" "
+             "autocomplete=\"off\"></label><button>Show</button></form>",
+             like);
+}
+
+static void write_types(struct page *p, const struct status *s)
+{
+    static const char *const columns[] = {"Type",        "Jobs",  "#Starts", "#Next start",
+                                          "#Last start", "#Done", "#Dead"};
+    int64_t from = query_number(p->r->query, "from", 0), count, shown = 0;
+    char like[129];
+    const struct type_status **rows;
+
+    query_value(p->r->query, "like", like, sizeof like);
+    rows = choose(s, like, &count);
+    write_filter(p, like, s->type_count);
+    put_table(p, "Types", columns, sizeof columns / sizeof *columns);
+    for (int64_t i = from; rows && i < count && shown < ROWS; i++, shown++)
+        write_type(p, rows[i]);
+    if (count == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"7\">%r</td></tr>",
+             *like ? "No type has that in its name."
+                   : "No jobs yet; enqueue one with <code>weir enqueue TYPE</code>");
+    put_table_end(p);
+    put_pager(p, "like", like, from, shown, count);
+    free(rows);
+}
+
+/* ---- Queues */
+
+static void write_queue_actions(struct page *p, const struct queue_status *q)
+{
+    char action[192];
+
+    snprintf(action, sizeof action, "/api/queues/%s/%s", q->name, q->paused_us ? "resume" : "pause");
+    put_button(p, q->paused_us ? "Resume" : "Pause", action, NULL, NULL);
+    put_ask(p, "Purge", "purge", q->name);
+}
+
+static void write_queue(struct page *p, const struct queue_status *q)
+{
+    html(p->h,
+         "<tr data-key=\"q-%s\"><th scope=\"row\"><a href=\"/jobs?q=queue%%3A%u\"><bdi>%s</bdi></a></th>"
+         "",
+         q->name, q->name, q->name);
+    put_count_cell(p, "waiting", q->waiting);
+    html(p->h, "<td data-label=\"state\"><span>");
+    put_state(p, q->paused_us ? "paused" : "open");
+    if (q->paused_us > 0) {
+        html(p->h, " since ");
+        put_since(p, q->paused_us);
+    }
+    html(p->h, "</span></td>");
+    if (p->r->actions) {
+        html(p->h, "<td class=\"acts\">");
+        write_queue_actions(p, q);
+        html(p->h, "</td>");
+    }
+    html(p->h, "</tr>");
+}
+
+static int by_waiting(const void *a, const void *b)
+{
+    const struct queue_status *x = *(const struct queue_status *const *)a,
+                              *y = *(const struct queue_status *const *)b;
+
+    if (!x->paused_us != !y->paused_us)
+        return x->paused_us ? -1 : 1;
+    return x->waiting == y->waiting ? strcmp(x->name, y->name) : x->waiting < y->waiting ? 1 : -1;
+}
+
+static void write_queues(struct page *p, const struct status *s)
+{
+    static const char *const columns[] = {"Queue", "#Waiting", "State",
+                                          "<span class=\"hidden\">Actions</span>"};
+    const struct queue_status **rows = calloc(s->queue_count + 1, sizeof *rows);
+
+    if (s->queue_count == 0 || !rows) {
+        free(rows);
+        return;
+    }
+    for (size_t i = 0; i < s->queue_count; i++)
+        rows[i] = &s->queues[i];
+    qsort(rows, s->queue_count, sizeof *rows, by_waiting);
+    put_table(p, "Queues", columns, p->r->actions ? 4 : 3);
+    for (size_t i = 0; i < s->queue_count && i < ROWS; i++)
+        write_queue(p, rows[i]);
+    put_table_end(p);
+    if (s->queue_count > ROWS)
+        html(p->h, "<p class=\"pale\">%n queues more, which are shorter.</p>",
+             (int64_t)(s->queue_count - ROWS));
+    free(rows);
+}
+
+unsigned page_overview(struct page *p, const char *name)
+{
+    const struct status *s = data_status(p);
+
+    (void)name;
+    if (!s)
+        return page_failed(p, p->e);
+    snprintf(p->title, sizeof p->title, "Overview");
+    html(p->h, "<h1 class=\"hidden\">Overview</h1>");
+    write_notes(p, s);
+    write_totals(p, s);
+    write_types(p, s);
+    write_queues(p, s);
+    return 200;
+}

@@ -1,0 +1,160 @@
+#include "serve/page/page.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/page/pages.h"
+#include "serve/page/parts.h"
+
+/* A path that ends with "/" stands for all names behind it; nav: the entry that its pages mark. */
+static const struct route {
+    const char *path, *nav;
+    unsigned (*write)(struct page *p, const char *name);
+} routes[] = {
+    {"/", "/", page_overview},
+};
+
+static const struct {
+    const char *path, *name;
+} entries[] = {
+    {"/", "Overview"},
+};
+
+static const struct route *route_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        size_t len = strlen(routes[i].path);
+        bool names = len > 1 && routes[i].path[len - 1] == '/';
+
+        if (strncmp(path, routes[i].path, len) == 0 && (names ? path[len] != '\0' : path[len] == '\0'))
+            return &routes[i];
+    }
+    return NULL;
+}
+
+bool page_is(const char *path)
+{
+    return route_of(path) != NULL;
+}
+
+/* ---- The frame */
+
+static void write_nav(struct html *h, const char *marked)
+{
+    html(h, "<nav aria-label=\"Pages\"><ul>");
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        html(h, "<li><a href=\"%r\"%r>%r</a></li>", entries[i].path,
+             strcmp(marked, entries[i].path) == 0 ? " aria-current=\"page\"" : "", entries[i].name);
+    html(h, "</ul></nav>");
+}
+
+static void write_head(struct html *h, const struct page *p)
+{
+    html(h,
+         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s · weir</title>"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+         "<meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"same-origin\">"
+         "<link rel=\"icon\" href=\"/assets/icon.svg\" type=\"image/svg+xml\">"
+         "<link rel=\"stylesheet\" href=\"/assets/style.css\"><script src=\"/assets/page.js\" "
+         "defer></script></head>"
+         "<body><a class=\"skip\" href=\"#main\">Skip to content</a><header>"
+         "<a class=\"brand\" href=\"/\"><svg viewBox=\"0 0 24 16\" aria-hidden=\"true\"><path d=\"M1 "
+         "4h12v8h10\"/>"
+         "<path d=\"M1 9h7v5h15\"/></svg>weir</a>",
+         p->title);
+    write_nav(h, p->nav);
+    html(h, "<form class=\"find\" action=\"/jobs\" role=\"search\"><label class=\"hidden\" for=\"find\">Find "
+            "jobs</label>"
+            "<input id=\"find\" type=\"search\" name=\"q\" placeholder=\"Find jobs: type:mail state:parked\" "
+            "autocomplete=\"off\" spellcheck=\"false\"></form></header>");
+}
+
+static void write_failure(struct page *p, unsigned status)
+{
+    html(p->h, "<h1>%r</h1><p class=\"note wrong\"><b>%r</b> %s</p>",
+         status == 404   ? "Not found"
+         : status == 503 ? "Redis does not answer"
+                         : "This cannot be shown",
+         status == 404 ? "Missing:" : "Wrong:", p->e->text);
+}
+
+static void write_main(struct html *h, const struct page *p, const struct html *inside)
+{
+    char problem[512];
+
+    html(h, "<main id=\"main\" tabindex=\"-1\" data-now=\"%i\">", p->now_us / 1000);
+    if (query_value(p->r->query, "problem", problem, sizeof problem))
+        html(h, "<p class=\"note wrong\" role=\"alert\"><b>Not done:</b> %s</p>", problem);
+    html(h, "%r</main>", inside->out.len ? inside->out.at : "");
+}
+
+static void write_all(struct html *h, const struct page *p, const struct html *inside)
+{
+    if (!p->r->fragment)
+        write_head(h, p);
+    write_main(h, p, inside);
+    if (!p->r->fragment)
+        html(h, "<footer><span id=\"live\" role=\"status\"></span><span>Times are relative; hover for "
+                "UTC.</span></footer>"
+                "</body></html>\n");
+}
+
+/* Ends the text with a NUL, which is not part of it. */
+static void terminate(struct html *h)
+{
+    struct error ignored;
+
+    h->failed = h->failed || text_add(&h->out, "", 1, &ignored) < 0;
+    h->out.len -= !h->failed;
+}
+
+static unsigned write_inside(struct page *p, const struct route *route)
+{
+    const char *name = route ? p->r->path + strlen(route->path) : p->r->path;
+    unsigned status = route ? route->write(p, name) : page_not_found(p, "page", name);
+
+    if (status != 200 && p->e->status) {
+        p->h->out.len = 0;
+        write_failure(p, status);
+    }
+    terminate(p->h);
+    return status;
+}
+
+unsigned page_render(struct weir *w, const struct page_request *r, struct text *out, struct error *e)
+{
+    const struct route *route = route_of(r->path);
+    struct page_cache *own = r->cache ? NULL : page_cache_new();
+    struct html inside = {.failed = !r->cache && !own}, whole = {.failed = false};
+    struct page p = {.w = w,
+                     .r = r,
+                     .h = &inside,
+                     .e = e,
+                     .nav = route ? route->nav : "",
+                     .title = "weir",
+                     .cache = r->cache ? r->cache : own};
+    unsigned status;
+
+    e->status = 0;
+    status = inside.failed ? 500 : write_inside(&p, route);
+    write_all(&whole, &p, &inside);
+    if (inside.failed || whole.failed || text_add(out, whole.out.at, whole.out.len, e) < 0) {
+        error_set(e, WEIR_EINTERNAL, "page %.100s: out of memory", r->path);
+        status = 500;
+    }
+    html_free(&inside);
+    html_free(&whole);
+    page_cache_free(own);
+    return status;
+}
+
+extern const struct page_asset page_assets[];
+
+const struct page_asset *page_asset(const char *name)
+{
+    for (const struct page_asset *asset = page_assets; asset->name; asset++)
+        if (strcmp(asset->name, name) == 0)
+            return asset;
+    return NULL;
+}

@@ -1,0 +1,48 @@
+/* The pages of weir serve, written here as HTML that needs no script. page.js only keeps what is open up to date.
+ *
+ *   html.c      the one writer, which escapes
+ *   page.c      which page an address is, and the frame around all of them
+ *   parts.c     what pages share: times, links, bars, forms
+ *   data.c      documents that several pages read, kept for a moment
+ *   overview.c, limit.c, type.c, ...   one page each (pages.h)
+ *   style.css, page.js, icon.svg       embedded by assets.sh
+ *
+ * All of it is called on the desk's thread, and asks Redis through the client that it is given. */
+#ifndef SERVE_PAGE_PAGE_H
+#define SERVE_PAGE_PAGE_H
+
+#include <stdbool.h>
+
+#include "core/client/client.h"
+#include "queue/job/job.h"
+
+struct page_cache;
+
+struct page_request {
+    const char *path;         /* decoded: "/types/mail" */
+    const char *query;        /* behind the "?", still encoded; "" or NULL: none */
+    bool fragment;            /* only <main>, for /events */
+    bool actions;             /* whoever asks may change things: forms are shown */
+    bool hide_args;           /* payloads, keys and outputs are not shown */
+    struct page_cache *cache; /* NULL: none, so each page asks anew */
+};
+
+/* Appends the page to out, and returns its HTTP status: 200, 404, 503 when Redis does not answer. 500 when there is no
+ * memory: e says so, and out is not to be sent. */
+unsigned page_render(struct weir *w, const struct page_request *r, struct text *out, struct error *e);
+/* Is that the path of a page? */
+bool page_is(const char *path);
+
+/* What pages have read is used again by others for a second. NULL: out of memory. */
+struct page_cache *page_cache_new(void);
+/* Something was changed: read it again. */
+void page_cache_drop(struct page_cache *cache);
+void page_cache_free(struct page_cache *cache);
+
+/* What stands below /assets/; NULL: there is none of that name. */
+struct page_asset {
+    const char *name, *type, *text;
+};
+const struct page_asset *page_asset(const char *name);
+
+#endif

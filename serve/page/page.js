@@ -1,0 +1,144 @@
+/* The pages are whole without this. It keeps the open page up to date, says how long ago things were, and shows what the
+ * slider of a limit would do. */
+'use strict';
+(() => {
+    const main = () => document.getElementById('main');
+    const live = document.getElementById('live');
+
+    /* ---- Times: data-at is milliseconds since 1970, data-now of <main> is Redis's clock when the page was written */
+    let ahead = 0;
+    const setClock = () => { ahead = Number(main().dataset.now) - Date.now(); };
+    const units = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']];
+    const span = (seconds, oneFrom) => {
+        let i = units.findIndex(([size]) => size <= seconds);
+        if (i < 0) i = 3;
+        const first = Math.floor(seconds / units[i][0]);
+        const second = i < 3 ? Math.floor(seconds % units[i][0] / units[i + 1][0]) : 0;
+        return first + units[i][1] + (second > 0 && first < oneFrom ? ' ' + second + units[i + 1][1] : '');
+    };
+    const relative = (at) => {
+        const passed = (Date.now() + ahead - at) / 1000;
+        if (passed < 0) return 'in ' + span(Math.ceil(-passed), Infinity);
+        return passed < 1 ? 'now' : span(Math.floor(passed), 3) + ' ago';
+    };
+    const showTimes = (within) => {
+        for (const time of within.querySelectorAll('time[data-at]')) {
+            const text = relative(Number(time.dataset.at));
+            if (time.textContent !== text) time.textContent = text;
+        }
+    };
+
+    /* ---- A new <main> becomes the old one, node by node: focus, open details and what is being typed stay */
+    const keyOf = (node) => node.nodeType === 1 ? node.id || node.dataset.key || '' : '';
+    const isAlike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+    const isTyped = (node) => (node.nodeName === 'INPUT' && node.type !== 'hidden' && (node === document.activeElement || node.value !== node.defaultValue)) ||
+        (node.nodeName === 'SELECT' && node === document.activeElement);
+    const takeAttributes = (old, fresh) => {
+        for (const { name } of [...old.attributes]) {
+            if (!fresh.hasAttribute(name) && !(name === 'open' && old.nodeName === 'DETAILS')) old.removeAttribute(name);
+        }
+        for (const { name, value } of fresh.attributes) {
+            if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+        }
+    };
+    const become = (old, fresh) => {
+        if (old.nodeType !== 1) {
+            if (old.data !== fresh.data) old.data = fresh.data;
+            return;
+        }
+        if (isTyped(old) || old.hasAttribute('data-keep')) return;
+        takeAttributes(old, fresh);
+        takeChildren(old, fresh);
+    };
+    const takeChildren = (old, fresh) => {
+        let at = old.firstChild;
+        for (const child of [...fresh.childNodes]) {
+            let same = at;
+            while (same && !isAlike(same, child)) same = keyOf(child) ? same.nextSibling : null;
+            if (same) {
+                if (same !== at) old.insertBefore(same, at);
+                become(same, child);
+                at = same.nextSibling;
+            } else {
+                old.insertBefore(child, at);
+            }
+        }
+        while (at) {
+            const next = at.nextSibling;
+            at.remove();
+            at = next;
+        }
+    };
+    const show = (text) => {
+        const fresh = new DOMParser().parseFromString(text, 'text/html').getElementById('main');
+        if (!fresh) return;
+        become(main(), fresh);
+        setClock();
+        showTimes(main());
+    };
+
+    /* ---- Live, while somebody looks */
+    let source = null;
+    const say = (text, on) => {
+        if (!live) return;
+        live.textContent = text;
+        live.classList.toggle('on', on);
+    };
+    const listen = () => {
+        if (source || document.hidden || !window.EventSource || location.pathname === '/ask') return;
+        source = new EventSource('/events?page=' + encodeURIComponent(location.pathname + location.search));
+        source.onopen = () => say('live', true);
+        source.onmessage = (event) => show(event.data);
+        source.onerror = () => {
+            say('not live', false);
+            if (source && source.readyState === EventSource.CLOSED) {
+                source = null;
+                setTimeout(listen, 10000);
+            }
+        };
+    };
+    const rest = () => {
+        if (source) source.close();
+        source = null;
+        say('paused', false);
+    };
+
+    /* ---- The slider of a limit. Its stops were forecast with the page, each by the rules as they would be:
+     * [{"rules": "50/s", "ends": [ms since 1970, 0: unknown, ...]}, ...], an end for each type of the table */
+    const moveSlider = (slider) => {
+        const stop = JSON.parse(slider.dataset.stops)[Number(slider.querySelector('input[type=range]').value)];
+        const form = document.getElementById('change');
+        form.setAttribute('data-keep', '');
+        form.querySelector('input[name=rules]').value = stop.rules;
+        slider.querySelector('output').textContent = stop.rules;
+        stop.ends.forEach((end, i) => {
+            const cell = document.getElementById('end-' + i);
+            if (!cell) return;
+            const time = document.createElement('time');
+            time.dataset.at = end;
+            time.textContent = end > 0 ? relative(end) : 'not known';
+            if (!(end > 0)) delete time.dataset.at;
+            cell.replaceChildren(time);
+        });
+    };
+    document.addEventListener('input', (event) => {
+        const slider = event.target.closest('[data-stops]');
+        if (slider) moveSlider(slider);
+    });
+
+    /* ---- Keys: "/" finds */
+    document.addEventListener('keydown', (event) => {
+        const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.nodeName);
+        if (event.key === '/' && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+            document.getElementById('find').focus();
+            event.preventDefault();
+        }
+    });
+
+    document.addEventListener('visibilitychange', () => document.hidden ? rest() : listen());
+    setClock();
+    showTimes(document);
+    document.documentElement.classList.add('script');
+    setInterval(() => { if (!document.hidden) showTimes(main()); }, 1000);
+    listen();
+})();

@@ -1,0 +1,307 @@
+#include "serve/page/parts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/decimal.h"
+#include "throttle/gate.h"
+#include "view/format.h"
+
+#define PAGER_STEP 100
+#define BAR 1000 /* the width of a bar, in its own units */
+
+/* ---- Failures */
+
+unsigned page_failed(struct page *p, const struct error *why)
+{
+    bool missing = why->status == WEIR_ENOTFOUND, wrong = why->status == WEIR_EINPUT;
+
+    *p->e = *why;
+    return missing ? 404 : wrong ? 400 : why->status == WEIR_EINTERNAL ? 500 : 503;
+}
+
+unsigned page_not_found(struct page *p, const char *what, const char *name)
+{
+    struct error why;
+
+    error_set(&why, WEIR_ENOTFOUND, "%s %.200s: there is none", what, name);
+    return page_failed(p, &why);
+}
+
+/* ---- The query */
+
+static int hex_of(char c)
+{
+    return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower(c) - 'a' + 10 : -1;
+}
+
+/* Of a value, up to its "&". What is no escape stays as it is; a NUL ends it. */
+static void decode(const char *from, char *out, size_t size)
+{
+    size_t len = 0;
+
+    for (; *from && *from != '&' && len + 1 < size; from++) {
+        bool escape = *from == '%' && hex_of(from[1]) >= 0 && hex_of(from[2]) >= 0;
+
+        out[len++] = escape ? (char)(hex_of(from[1]) << 4 | hex_of(from[2])) : *from == '+' ? ' ' : *from;
+        from += escape ? 2 : 0;
+    }
+    out[len] = '\0';
+}
+
+bool query_value(const char *query, const char *name, char *out, size_t size)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = query; at && *at; at = strchr(at, '&') ? strchr(at, '&') + 1 : NULL)
+        if (strncmp(at, name, len) == 0 && at[len] == '=') {
+            decode(at + len + 1, out, size);
+            return true;
+        }
+    *out = '\0';
+    return false;
+}
+
+int64_t query_number(const char *query, const char *name, int64_t fallback)
+{
+    char text[24], *end;
+    long long n;
+
+    if (!query_value(query, name, text, sizeof text) || !isdigit((unsigned char)*text))
+        return fallback;
+    errno = 0;
+    n = strtoll(text, &end, 10);
+    return *end || errno ? fallback : n;
+}
+
+/* ---- Numbers and times */
+
+static void put_clock(struct page *p, const char *form, int64_t us)
+{
+    time_t seconds = us / 1000000;
+    struct tm parts = {0};
+    char text[32];
+
+    gmtime_r(&seconds, &parts);
+    strftime(text, sizeof text, form, &parts);
+    html(p->h, "%s", text);
+}
+
+void put_time(struct page *p, int64_t us, const char *none)
+{
+    char relative[PHRASE_SIZE];
+
+    if (us <= 0 || us == GATE_NEVER) {
+        html(p->h, "<span class=\"pale\">%r</span>", none);
+        return;
+    }
+    html(p->h, "<time data-at=\"%i\" datetime=\"", us / 1000);
+    put_clock(p, "%Y-%m-%dT%H:%M:%SZ", us);
+    html(p->h, "\" title=\"");
+    put_clock(p, "%Y-%m-%d %H:%M:%S UTC", us);
+    html(p->h, "\">%s</time>", format_relative(p->now_us, us, relative));
+}
+
+void put_since(struct page *p, int64_t us)
+{
+    if (us <= 0) {
+        html(p->h, "an unknown time");
+        return;
+    }
+    html(p->h, "<time datetime=\"");
+    put_clock(p, "%Y-%m-%dT%H:%M:%SZ", us);
+    html(p->h, "\">");
+    put_clock(p, p->now_us - us < 86400 * INT64_C(1000000) ? "%H:%M:%S UTC" : "%Y-%m-%d %H:%M UTC", us);
+    html(p->h, "</time>");
+}
+
+void put_span(struct page *p, int64_t us)
+{
+    char text[PHRASE_SIZE];
+
+    html(p->h, "%s", format_span(us, text));
+}
+
+/* Three digits tell enough: "97,070/s", "11.8/s", "44/min", "5,000/day". */
+void put_rate(struct page *p, double rate)
+{
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{1, "s"}, {60, "min"}, {3600, "h"}, {86400, "day"}};
+    size_t unit = 0;
+    char text[40];
+
+    while (rate > 0 && unit < 3 && rate * units[unit].seconds < 0.9995)
+        unit++;
+    rate *= units[unit].seconds;
+    if (rate >= 99.95)
+        html(p->h, "%n/%r", (int64_t)(rate + 0.5), units[unit].name);
+    else
+        html(p->h, "%s/%r", (decimal_print(text, sizeof text, "%.3g", rate), text), units[unit].name);
+}
+
+void put_cell(struct page *p, const char *label, bool empty)
+{
+    html(p->h, "<td class=\"n%r\" data-label=\"%r\">", empty ? " nil" : "", label);
+}
+
+void put_count_cell(struct page *p, const char *label, int64_t n)
+{
+    put_cell(p, label, n == 0);
+    html(p->h, n == 0 ? "<span class=\"pale\">0</span></td>" : "%n</td>", n);
+}
+
+void put_time_cell(struct page *p, const char *label, int64_t us)
+{
+    put_cell(p, label, us <= 0 || us == GATE_NEVER);
+    put_time(p, us, "-");
+    html(p->h, "</td>");
+}
+
+/* ---- Links */
+
+void put_link(struct page *p, const char *page, const char *name)
+{
+    html(p->h, "<a href=\"/%r/%u\"><bdi>%s</bdi></a>", page, name, name);
+}
+
+/* ---- States */
+
+static int64_t sum_of(const struct part *parts, size_t count)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += parts[i].count;
+    return sum;
+}
+
+void put_bar(struct page *p, const struct part *parts, size_t count)
+{
+    int64_t sum = sum_of(parts, count);
+    int at = 0;
+
+    html(p->h,
+         "<svg class=\"bar\" viewBox=\"0 0 %d 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
+         "<rect class=\"track\" width=\"%d\" height=\"10\"/>",
+         BAR, BAR);
+    for (size_t i = 0; i < count; i++) {
+        int width = sum > 0 ? (int)((double)parts[i].count / (double)sum * BAR) : 0;
+
+        width = parts[i].count > 0 && width < 12 ? 12 : width;
+        width = width > BAR - at ? BAR - at : width;
+        if (width > 0)
+            html(p->h, "<rect class=\"s-%r\" x=\"%d\" width=\"%d\" height=\"10\"/>", parts[i].name, at,
+                 width);
+        at += width;
+    }
+    html(p->h, "</svg>");
+}
+
+void put_legend(struct page *p, const struct part *parts, size_t count)
+{
+    html(p->h, "<span class=\"legend\">");
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].count > 0)
+            html(p->h, "<span><i class=\"mark s-%r\"></i>%n %r</span> ", parts[i].name, parts[i].count,
+                 parts[i].name);
+    if (sum_of(parts, count) == 0)
+        html(p->h, "<span class=\"pale\">none</span>");
+    html(p->h, "</span>");
+}
+
+void put_state(struct page *p, const char *state)
+{
+    html(p->h, "<span class=\"state\"><i class=\"mark s-%s\"></i>%s</span>", state, state);
+}
+
+/* ---- Tables */
+
+void put_table(struct page *p, const char *heading, const char *const *columns, size_t count)
+{
+    html(p->h, "<section><h2>%r</h2><table><thead><tr>", heading);
+    for (size_t i = 0; i < count; i++)
+        html(p->h, "<th scope=\"col\"%r>%r</th>", *columns[i] == '#' ? " class=\"n\"" : "",
+             columns[i] + (*columns[i] == '#'));
+    html(p->h, "</tr></thead><tbody>");
+}
+
+void put_table_end(struct page *p)
+{
+    html(p->h, "</tbody></table></section>");
+}
+
+/* ---- Forms */
+
+/* This page's address, without the problem that it tells of. */
+static void put_address(struct page *p, bool encoded)
+{
+    const char *query = p->r->query ? p->r->query : "", *problem = strstr(query, "problem=");
+    char address[1024];
+
+    snprintf(address, sizeof address, "%s%s%.*s", p->r->path, *query && problem != query ? "?" : "",
+             problem ? (int)(problem - query) - (problem > query) : (int)strlen(query), query);
+    html(p->h, encoded ? "%u" : "%s", address);
+}
+
+void put_back(struct page *p)
+{
+    html(p->h, "<input type=\"hidden\" name=\"back\" value=\"");
+    put_address(p, false);
+    html(p->h, "\">");
+}
+
+void put_button(struct page *p, const char *label, const char *action, const char *name, const char *value)
+{
+    if (!p->r->actions)
+        return;
+    html(p->h, "<form class=\"act\" method=\"post\" action=\"%s\">", action);
+    put_back(p);
+    if (name)
+        html(p->h, "<input type=\"hidden\" name=\"%r\" value=\"%s\">", name, value);
+    html(p->h, "<button>%r</button></form> ", label);
+}
+
+void put_ask(struct page *p, const char *label, const char *what, const char *name)
+{
+    if (!p->r->actions)
+        return;
+    html(p->h, "<a class=\"button danger\" href=\"/ask?do=%u&amp;name=%u&amp;back=", what, name);
+    put_address(p, true);
+    html(p->h, "\">%r…</a> ", label);
+}
+
+void put_pager(struct page *p, const char *name, const char *value, int64_t from, int64_t shown, int64_t all)
+{
+    if (from == 0 && shown >= all)
+        return;
+    html(p->h, "<p class=\"pager\">");
+    if (from > 0)
+        html(p->h, "<a rel=\"prev\" href=\"?%r=%u&amp;from=%i\">Before</a> ", name, value,
+             from > PAGER_STEP ? from - PAGER_STEP : 0);
+    html(p->h, "<span>%n to %n of %n</span>", shown ? from + 1 : from, from + shown, all);
+    if (from + shown < all)
+        html(p->h, " <a rel=\"next\" href=\"?%r=%u&amp;from=%i\">More</a>", name, value, from + shown);
+    html(p->h, "</p>");
+}
+
+void put_waits(struct page *p, const json_t *waits_for)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = json_is_object(waits_for) ? open_memstream(&text, &len) : NULL;
+    json_t *doc = to ? document_make(waits_for, waits_members) : NULL;
+
+    if (to) {
+        waits_put(to, doc, p->now_us);
+        fclose(to);
+        html(p->h, "<small class=\"waits\">waits for <bdi>%s</bdi></small>", text ? text : "");
+    }
+    json_decref(doc);
+    free(text);
+}

@@ -1,0 +1,75 @@
+/* What pages are made of: values of the query, times, links, bars, forms. Times are microseconds since 1970. */
+#ifndef SERVE_PAGE_PARTS_H
+#define SERVE_PAGE_PARTS_H
+
+#include "serve/page/pages.h"
+#include "view/waits.h"
+
+/* The HTTP status of a failure of the library. */
+unsigned page_failed(struct page *p, const struct error *why);
+unsigned page_not_found(struct page *p, const char *what, const char *name);
+
+/* The value of a query's name, decoded, cut at size; false: it is not there. */
+bool query_value(const char *query, const char *name, char *out, size_t size);
+/* The same as a number; fallback where it is none, or below 0. */
+int64_t query_number(const char *query, const char *name, int64_t fallback);
+
+/* ---- Numbers and times */
+
+/* "in 8m 2s", with the time in UTC behind it; what is not above 0, or GATE_NEVER: none. */
+void put_time(struct page *p, int64_t us, const char *none);
+/* A time of day, for "since ...". */
+void put_since(struct page *p, int64_t us);
+/* A span: "8m 2s". */
+void put_span(struct page *p, int64_t us);
+/* "12.3/s", "44/min", "5,000/day" */
+void put_rate(struct page *p, double rate);
+/* Begins a cell of a table, of numbers; label: its heading, for narrow screens, where an empty one is left out. */
+void put_cell(struct page *p, const char *label, bool empty);
+/* Whole cells. */
+void put_count_cell(struct page *p, const char *label, int64_t n);
+void put_time_cell(struct page *p, const char *label, int64_t us);
+
+/* ---- Links */
+
+/* To a page of that name: page is "types", "limits", "jobs", "batches". */
+void put_link(struct page *p, const char *page, const char *name);
+
+/* What stands as waits_for in answers: "waits for mailgun#1, 5,000 a day, until 00:00:00"; NULL: nothing. */
+void put_waits(struct page *p, const json_t *waits_for);
+
+/* ---- States */
+
+/* The parts of a whole, each with a name and a class "s-<name>" in style.css. */
+struct part {
+    const char *name;
+    int64_t count;
+};
+/* A stacked bar, and what it shows as text for those who do not see it. */
+void put_bar(struct page *p, const struct part *parts, size_t count);
+/* "12 waiting, 3 parked": those that are not 0, each with its mark. */
+void put_legend(struct page *p, const struct part *parts, size_t count);
+/* A state by its mark and its name. */
+void put_state(struct page *p, const char *state);
+
+/* ---- Tables, notes */
+
+/* Begins a section with a heading, and a table with these headings: a heading that begins with '#' is of numbers. Ended
+ * by put_end. */
+void put_table(struct page *p, const char *heading, const char *const *columns, size_t count);
+void put_table_end(struct page *p);
+
+/* ---- Forms: only where p->r->actions */
+
+/* A button that posts to an address; the field `back` is this page. name and value: a field more; NULL: none. */
+void put_button(struct page *p, const char *label, const char *action, const char *name, const char *value);
+/* A link to the page that asks before it destroys: "purge" of a thing. */
+void put_ask(struct page *p, const char *label, const char *what, const char *name);
+/* The hidden field `back`: this page's address. */
+void put_back(struct page *p);
+
+/* Links to the pages before and behind the one from which `from` of all is shown; name and value: what else stands in the
+ * address. */
+void put_pager(struct page *p, const char *name, const char *value, int64_t from, int64_t shown, int64_t all);
+
+#endif

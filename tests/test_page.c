@@ -1,0 +1,310 @@
+/* The pages of weir serve as they are rendered: each with data and without, what they escape, and what they show to whom. How a browser shows
+ * them: tests/pages/. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "serve/page/html.h"
+#include "serve/page/page.h"
+#include "serve/page/parts.h"
+#include "tests/stage.h"
+
+static struct stage stage;
+
+static int setup(void **state)
+{
+    (void)state;
+    stage_open(&stage, false);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    stage_close(&stage);
+    return 0;
+}
+
+/* ---- A page as text; until the next one */
+
+static char shown[1 << 20];
+static struct page_request usual;
+
+static unsigned render(const char *path, const char *query)
+{
+    struct page_request r = usual;
+    struct text out = {0};
+    struct error e = {0};
+    unsigned status;
+
+    r.path = path;
+    r.query = query;
+    status = page_render(stage.client, &r, &out, &e);
+    assert_true(out.len < sizeof shown);
+    memcpy(shown, out.at, out.len);
+    shown[out.len] = '\0';
+    assert_int_equal(strlen(shown), out.len);
+    text_free(&out);
+    return status;
+}
+
+static int count_of(const char *text)
+{
+    int count = 0;
+
+    for (const char *at = strstr(shown, text); at; at = strstr(at + 1, text))
+        count++;
+    return count;
+}
+
+#define assert_shows(text)                                                                                   \
+    do {                                                                                                     \
+        if (!strstr(shown, text))                                                                            \
+            fail_msg("not there: %s\n%s", text, shown);                                                      \
+    } while (0)
+#define assert_hides(text) assert_null(strstr(shown, text))
+
+/* What every page must be: whole, without scripts or styles in it, each element ended. */
+static void check_shape(void)
+{
+    static const char *const elements[] = {"main", "table", "tbody", "tr", "td", "section",
+                                           "form", "svg",   "ul",    "dl", "div"};
+
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
+        char begin[16], begin_with[16], end[16];
+
+        snprintf(begin, sizeof begin, "<%s>", elements[i]);
+        snprintf(begin_with, sizeof begin_with, "<%s ", elements[i]);
+        snprintf(end, sizeof end, "</%s>", elements[i]);
+        if (count_of(begin) + count_of(begin_with) != count_of(end))
+            fail_msg("%s is not ended\n%s", begin, shown);
+    }
+    assert_int_equal(count_of("<script"), count_of("<script src=\"/assets/page.js\""));
+    assert_hides(" style=");
+    assert_hides("<style");
+    assert_hides(" onclick");
+    assert_hides("javascript:");
+}
+
+/* ---- The writer */
+
+static void check_escaped(const char *bytes, size_t len, const char *expected)
+{
+    struct html h = {.failed = false};
+
+    html_span(&h, (struct span){bytes, len});
+    html(&h, "%r", "");
+    assert_false(h.failed);
+    assert_int_equal(h.out.len, strlen(expected));
+    assert_memory_equal(h.out.at, expected, h.out.len);
+    html_free(&h);
+}
+
+static void html_escapes_what_comes_from_outside(void **state)
+{
+    (void)state;
+#define check(bytes, expected) check_escaped(bytes, sizeof bytes - 1, expected)
+    check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");
+    check("\" onload=\"x' &amp;", "&quot; onload=&quot;x&#39; &amp;amp;");
+    check("a\0b", "a\\x00b");
+    check("\xff\xfe<", "\\xff\\xfe&lt;");
+    check("\xc0\xbc", "\\xc0\\xbc"); /* an overlong "<" */
+    check("\x1b[31m", "\\x1b[31m");
+    check("evil\xe2\x80\xaegpj.exe", "evil\\u202Egpj.exe"); /* turns what follows */
+    check("a\xe2\x80\x8b"
+          "b\xef\xbb\xbf",
+          "a\\u200Bb\\uFEFF");
+    check("\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xf0\x9f\x90\x9f",
+          "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xf0\x9f\x90\x9f");
+    check("two\nlines\tand", "two\nlines\tand");
+#undef check
+}
+
+static void html_takes_values(void **state)
+{
+    struct html h = {.failed = false};
+
+    (void)state;
+    html(&h, "<a href=\"/x/%u\">%s %d %i %n 100%%%r</a>", "a/b?c=\"d\" e", "<b>", -3, (int64_t)-1234567,
+         (int64_t)-1234567, "<br>");
+    html(&h, "%n", INT64_MIN);
+    assert_true(text_add(&h.out, "", 1, &(struct error){0}) == 0);
+    assert_string_equal(h.out.at,
+                        "<a href=\"/x/a%2Fb%3Fc%3D%22d%22%20e\">&lt;b&gt; -3 -1234567 -1,234,567 100%<br></a>"
+                        "-9,223,372,036,854,775,808");
+    html_free(&h);
+}
+
+static void queries_are_decoded(void **state)
+{
+    char out[8];
+
+    (void)state;
+    assert_true(query_value("a=1&q=x%20y%2Bz&b=", "q", out, sizeof out));
+    assert_string_equal(out, "x y+z");
+    assert_true(query_value("q=a+b", "q", out, sizeof out));
+    assert_string_equal(out, "a b");
+    assert_true(query_value("q=1234567890", "q", out, sizeof out)); /* cut */
+    assert_string_equal(out, "1234567");
+    assert_true(query_value("q=%4", "q", out, sizeof out));
+    assert_string_equal(out, "%4");
+    assert_true(query_value("q=a%00b", "q", out, sizeof out)); /* ends there */
+    assert_string_equal(out, "a");
+    assert_false(query_value("qq=1", "q", out, sizeof out));
+    assert_false(query_value(NULL, "q", out, sizeof out));
+    assert_int_equal(query_number("from=200", "from", 0), 200);
+    assert_int_equal(query_number("from=-1", "from", 7), 7);
+    assert_int_equal(query_number("from=99999999999999999999", "from", 7), 7);
+}
+
+/* ---- Pages */
+
+static void pages_render_without_data(void **state)
+{
+    static const char *const paths[] = {"/"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_true(page_is(paths[i]));
+        assert_int_equal(render(paths[i], NULL), 200);
+        check_shape();
+        assert_shows("<!DOCTYPE html>");
+        assert_shows("aria-current=\"page\"");
+    }
+    assert_shows("No worker is alive.");
+    assert_shows("No jobs yet");
+}
+
+static void a_fragment_is_main_alone(void **state)
+{
+    (void)state;
+    usual.fragment = true;
+    assert_int_equal(render("/", NULL), 200);
+    usual.fragment = false;
+    assert_ptr_equal(strstr(shown, "<main id=\"main\""), shown);
+    assert_string_equal(shown + strlen(shown) - strlen("</main>"), "</main>");
+}
+
+static void what_is_no_page_is_not_found(void **state)
+{
+    (void)state;
+    assert_false(page_is("/nothing"));
+    assert_int_equal(render("/<script>", NULL), 404);
+    check_shape();
+    assert_shows("&lt;script&gt;");
+}
+
+static void the_overview_shows_types_and_queues(void **state)
+{
+    (void)state;
+    stage_rate(&stage, "mail", "10/s");
+    stage_enqueue(&stage, "mail", "{}", 1, 12);
+    stage_enqueue(&stage, "report", "{}", 13, 1);
+    assert_int_equal(render("/", NULL), 200);
+    check_shape();
+    assert_shows("href=\"/types/mail\"");
+    assert_shows("12 waiting");
+    assert_shows("waits for <bdi>a worker that takes mail: none does; start one");
+    assert_int_equal(render("/", "like=rep"), 200);
+    assert_shows("href=\"/types/report\"");
+    assert_hides("href=\"/types/mail\"");
+}
+
+static void actions_stand_only_where_they_are_allowed(void **state)
+{
+    (void)state;
+    stage_enqueue(&stage, "mail", "{}", 1, 1);
+    assert_int_equal(render("/", NULL), 200);
+    assert_hides("method=\"post\"");
+    assert_hides("/ask?");
+    usual.actions = true;
+    assert_int_equal(render("/", "like=a%22b&problem=x"), 200);
+    usual.actions = false;
+    assert_shows("action=\"/api/queues/default/pause\"");
+    assert_shows("name=\"back\" value=\"/?like=a%22b\"");
+    assert_shows("href=\"/ask?do=purge&amp;name=default&amp;back=%2F%3Flike%3Da%2522b\"");
+}
+
+static void a_problem_is_shown_as_text(void **state)
+{
+    (void)state;
+    assert_int_equal(render("/", "problem=%3Cimg%20src%3Dx%3E"), 200);
+    assert_shows("<b>Not done:</b> &lt;img src=x&gt;");
+    check_shape();
+}
+
+static void a_page_without_redis_says_so(void **state)
+{
+    struct page_request r = {.path = "/"};
+    struct weir *w = weir_new("unix:///nonexistent/redis.sock", NULL);
+    struct text out = {0};
+    struct error e;
+
+    (void)state;
+    assert_int_equal(page_render(w, &r, &out, &e), 503);
+    assert_non_null(memmem(out.at, out.len, "Redis does not answer", 21));
+    text_free(&out);
+    weir_free(w);
+}
+
+static void what_was_read_is_used_again(void **state)
+{
+    (void)state;
+    usual.cache = page_cache_new();
+    stage_enqueue(&stage, "mail", "{}", 1, 1);
+    assert_int_equal(render("/", NULL), 200);
+    assert_hides("/types/late");
+    stage_enqueue(&stage, "late", "{}", 2, 1);
+    page_cache_drop(usual.cache);
+    assert_int_equal(render("/", NULL), 200);
+    assert_shows("/types/late");
+    page_cache_free(usual.cache);
+    usual.cache = NULL;
+}
+
+static void assets_are_in_the_binary(void **state)
+{
+    (void)state;
+    assert_string_equal(page_asset("style.css")->type, "text/css; charset=utf-8");
+    assert_non_null(strstr(page_asset("page.js")->text, "EventSource"));
+    assert_non_null(strstr(page_asset("icon.svg")->text, "<svg"));
+    assert_null(page_asset("../page.c"));
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    free(server_ask(&stage.server, "FLUSHALL", NULL));
+    return 0;
+}
+
+#define flushed(test) cmocka_unit_test_setup(test, flush)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(html_escapes_what_comes_from_outside),
+        cmocka_unit_test(html_takes_values),
+        cmocka_unit_test(queries_are_decoded),
+        flushed(pages_render_without_data),
+        flushed(a_fragment_is_main_alone),
+        flushed(what_is_no_page_is_not_found),
+        flushed(the_overview_shows_types_and_queues),
+        flushed(actions_stand_only_where_they_are_allowed),
+        flushed(a_problem_is_shown_as_text),
+        flushed(what_was_read_is_used_again),
+        cmocka_unit_test(a_page_without_redis_says_so),
+        cmocka_unit_test(assets_are_in_the_binary),
+    };
+    int actor = stage_actor_main(argc, argv);
+
+    if (actor >= 0)
+        return actor;
+    cmocka_set_test_filter(getenv("WEIR_TEST"));
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
