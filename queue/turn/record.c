@@ -6,7 +6,7 @@
 #include "core/client/reply.h"
 #include "core/script/script.h"
 
-#define REASON_MOST                                                                                          \
+#define RECORD_REASON_MOST                                                                                   \
     24 /* characters of a reason that are kept: escaped they are three times as many at most */
 
 void record_request(struct args *a, const char *prefix, int64_t now_us)
@@ -49,10 +49,10 @@ void record_start(struct args *a, int64_t tenth, int64_t count)
 void record_reason(struct args *a, const char *reason, int64_t count)
 {
     static const char digits[] = "0123456789ABCDEF";
-    char word[3 * REASON_MOST + 2] = ":";
+    char word[3 * RECORD_REASON_MOST + 2] = ":";
     size_t len = 1;
 
-    for (size_t i = 0; i < REASON_MOST && reason[i]; i++) {
+    for (size_t i = 0; i < RECORD_REASON_MOST && reason[i]; i++) {
         unsigned char c = (unsigned char)reason[i];
 
         if (c < 0x80 && isalnum(c)) {

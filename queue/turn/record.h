@@ -16,6 +16,8 @@ enum record_what { RECORD_TYPE, RECORD_LIMIT, RECORD_STARTS };
 
 /* Histograms: powers of two of milliseconds. */
 enum { RECORD_BUCKETS = 32 };
+/* Characters of a reason that are kept: escaped they are three times as many at most. */
+enum { RECORD_REASON_MOST = 24 };
 
 void record_request(struct args *a, const char *prefix, int64_t now_us);
 /* Begins a row, of a type or limit. */

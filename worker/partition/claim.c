@@ -153,6 +153,7 @@ static void take_jobs(struct partition *p, int asked, struct task_list *tasks)
     int unlimited = 0;
 
     task_list_init(tasks);
+    partition_count_claim(p, &p->claims.last);
     if (make_tasks(p, &p->claims.last, distance_offset(&p->requests.distance), tasks) != 0)
         link_drop(p->link, "out of memory"); /* the next adopt hands back what did not fit */
     for (const struct task *task = tasks->head; task; task = task->next)

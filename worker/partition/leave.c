@@ -1,5 +1,6 @@
 #include "worker/partition/leave.h"
 
+#include "core/clock.h"
 #include "worker/partition/partition.h"
 
 static void ask_to_leave(struct partition *p);
@@ -63,6 +64,7 @@ static void ask_to_leave(struct partition *p)
     struct args a;
 
     args_init(&a);
+    partition_record(p, &a, clock_mono_us(), true);
     partition_write_leave(p, &a);
     partition_send(p, &a, on_leave_answered);
     args_free(&a);

@@ -49,6 +49,7 @@ int partition_open(struct partition *p, struct error *e)
     if (o->wide && !(p->wide = wide_new(o->queues, o->queue_count)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     partition_open_claims(p);
+    partition_open_recording(p);
     if (partition_describe(p, e) != 0)
         return e->status;
     if (o->trace_file && !(p->conditions.trace = trace_open(o->trace_file, e)))
@@ -101,6 +102,7 @@ void partition_free(struct partition *p)
     trace_close(p->conditions.trace);
     partition_free_settling(p);
     partition_free_claims(p);
+    partition_free_recording(p);
     known_limits_free(&p->limits.known);
     wide_free(p->wide);
     partition_free_adoption(p);

@@ -22,6 +22,7 @@
  *   watch.c                       time limits, cancelled jobs, a lease that is over
  *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
  *   request.c     requests        requests and answers, in all of these; parts/distance.c: how far away Redis is
+ *   record.c      recording       what happens here is counted, and sent; parts/counts.c: the counts
  *   session.c     session         id, rights and lease
  *   reasons.c     reasons         why the scheduler runs
  *   begin.c                       start times of tasks on the loop, of the process
@@ -43,6 +44,7 @@
 #include "worker/partition/match.h"
 #include "worker/partition/precheck.h"
 #include "worker/partition/reasons.h"
+#include "worker/partition/record.h"
 #include "worker/partition/request.h"
 #include "worker/partition/room.h"
 #include "worker/partition/session.h"
@@ -80,6 +82,7 @@ struct partition {
     struct carrying carrying;
     struct claims claims;
     struct matching matching;
+    struct recording recording;
     struct adoption adoption;
     bool leaving, left; /* of leave.c: nothing is left here; Redis has been asked, and has answered */
     struct draining draining;

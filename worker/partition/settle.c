@@ -284,6 +284,7 @@ static void push_finished(struct task *task, bool urgent)
 {
     struct settling *s = settling_of(task);
 
+    task_count_end(task);
     s->urgent |= urgent || makes_room(task) || task->end == END_THROTTLED;
     s->soon |= !is_plain(task);
     task_list_push(&s->finished, task);
@@ -304,6 +305,9 @@ void tasks_drop(struct task_list *tasks)
 void task_finished_without(struct task *task, struct task *copy)
 {
     take_end(copy);
+    task_count_start(task);
+    copy->counted = true;
+    atomic_store(&copy->begun_us, atomic_load(&task->begun_us));
     push_finished(copy, leave(task));
 }
 

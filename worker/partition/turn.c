@@ -53,6 +53,7 @@ static void begin_turn(struct partition *p, struct room room, int64_t now)
         if (drained)
             partition_ask_drained(p, &a);
     }
+    partition_record(p, &a, now, false);
     args_free(&a);
     if (p->requests.awaited == 0)
         partition_wake(p); /* all that had ended was lost with its lease: nothing was sent */

@@ -67,6 +67,7 @@ struct task {
     char *reason;   /* owned; NULL: none */
     int64_t spent;  /* the true cost that the handler reported; -1: none */
     int64_t finished_us;
+    bool counted; /* its start; by the loop */
     bool written; /* to the settle that is under way, with others of its type and batch */
 
     char bytes[];

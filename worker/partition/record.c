@@ -1,0 +1,110 @@
+/* Recording: the jobs that started and ended here are counted by type and limit, and now and then the counts go
+ * to Redis beside a turn. Of jobs that run for long the start is counted when counts are sent. What is on its way when the connection is lost, or in memory when the
+ * process dies, is not counted: nobody depends on it. */
+#include "worker/partition/record.h"
+
+#include "core/log/log.h"
+#include "core/random.h"
+#include "worker/partition/partition.h"
+
+#define RECORD_US                                                                                            \
+    (5000 *                                                                                                  \
+     MS) /* between two records, and up to a fifth less at random, so that workers do not send together */
+#define MORE_US (100 * MS) /* the same where one did not send all */
+
+void partition_open_recording(struct partition *p)
+{
+    counts_open(&p->recording.counts, p->worker->handlers.count);
+}
+
+void partition_free_recording(struct partition *p)
+{
+    counts_free(&p->recording.counts);
+}
+
+static int type_of(const struct partition *p, const struct handler *handler)
+{
+    return (int)(handler - p->worker->handlers.at);
+}
+
+void partition_count_claim(struct partition *p, const struct claim *claim)
+{
+    for (size_t i = 0; i + 1 < claim->limit_count; i += 2) {
+        const struct handler *handler = handlers_find(&p->worker->handlers, claim->limits[i]);
+
+        if (handler)
+            counts_hold(&p->recording.counts, type_of(p, handler), claim->limits[i + 1]);
+    }
+}
+
+void task_count_start(struct task *task)
+{
+    struct partition *p = task->conditions->partition;
+    int64_t begun_us = atomic_load(&task->begun_us);
+
+    if (!begun_us || task->counted)
+        return;
+    task->counted = true;
+    counts_start(&p->recording.counts, type_of(p, task->handler),
+                 begun_us - distance_offset(&p->requests.distance), task->slot_us ? task->cost : 0);
+}
+
+void task_count_end(struct task *task)
+{
+    static const enum count_end ends[] = {[END_RETRY] = COUNT_RETRIED,
+                                          [END_DONE] = COUNT_DONE,
+                                          [END_THROTTLED] = COUNT_THROTTLED,
+                                          [END_DEAD] = COUNT_DEAD,
+                                          [END_CANCELLED] = COUNT_CANCELLED};
+    struct partition *p = task->conditions->partition;
+    int64_t begun_us = atomic_load(&task->begun_us);
+
+    task_count_start(task);
+    if (atomic_load(&task->asked) == ASKED_LOST || task->end == END_BACK || task->end == END_INTERRUPTED)
+        return;
+    counts_end(&p->recording.counts, type_of(p, task->handler), ends[task->end],
+               begun_us ? task->finished_us - begun_us : -1, task->reason);
+}
+
+static void count_running(struct partition *p)
+{
+    struct task **tasks = p->worker->running;
+    size_t n = pool_running(p->worker->pool, tasks);
+
+    for (size_t i = 0; i < n; i++)
+        if (tasks[i]->conditions == &p->conditions)
+            task_count_start(tasks[i]);
+}
+
+/* A failure stops nothing: logged once. */
+static void on_recorded(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct span wrong;
+    struct error e;
+
+    if (reply && record_reply(reply, &wrong, &e) != 0)
+        log_once(&p->worker->logged, LOG_LEVEL_WARN, "what happens here is not recorded: %s", e.text);
+    else if (reply && wrong.len > 0)
+        log_once(&p->worker->logged, LOG_LEVEL_WARN,
+                 "what happens here is not recorded: %.*s; run weir doctor --repair", (int)wrong.len,
+                 wrong.at);
+    partition_answered(p);
+}
+
+void partition_record(struct partition *p, struct args *a, int64_t now, bool at_once)
+{
+    struct recording *r = &p->recording;
+
+    if (now < r->next_us && !at_once)
+        return;
+    count_running(p);
+    if (!r->counts.some)
+        return;
+    r->next_us = now + RECORD_US - (int64_t)(random_fraction() * RECORD_US / 5);
+    record_request(a, p->prefix, -1);
+    counts_write(&r->counts, p->worker->handlers.types, a);
+    if (r->counts.some)
+        r->next_us = now + MORE_US;
+    partition_send(p, a, on_recorded);
+}

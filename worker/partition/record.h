@@ -1,0 +1,27 @@
+/* Recording: what happens here is counted, and sent with a turn that goes anyway. */
+#ifndef WORKER_PARTITION_RECORD_H
+#define WORKER_PARTITION_RECORD_H
+
+#include "queue/turn/turn.h"
+#include "worker/parts/counts.h"
+
+struct partition;
+struct task;
+
+struct recording {
+    struct counts counts;
+    int64_t next_us; /* not before that is anything sent */
+};
+
+void partition_open_recording(struct partition *p);
+void partition_free_recording(struct partition *p);
+/* A claim has answered: which limits hold the types. */
+void partition_count_claim(struct partition *p, const struct claim *claim);
+/* A task has left the pool, decided, and will be settled. */
+void task_count_end(struct task *task);
+/* It began, if it did: counted once. */
+void task_count_start(struct task *task);
+/* Sends what was counted when it is time for it; at_once: whenever anything was. */
+void partition_record(struct partition *p, struct args *a, int64_t now, bool at_once);
+
+#endif

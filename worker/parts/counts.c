@@ -1,0 +1,250 @@
+#include "worker/parts/counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LIMITS_MOST 1000 /* of a partition */
+#define HOLDS_MOST 16    /* limits of a type, which has no more rules */
+#define REASONS_MOST 8   /* of throttled jobs, kept for a limit */
+#define TENTHS 128       /* of a second: longer than the time between two writes */
+#define WORDS_MOST 4000  /* in one call: 2 ms of Redis */
+#define TENTH_US INT64_C(100000)
+
+struct reason {
+    char text[RECORD_REASON_MOST + 1];
+    int64_t count;
+};
+
+struct limit_counts {
+    char name[129];
+    bool some;
+    int64_t granted;
+    struct reason reasons[REASONS_MOST];
+    struct {
+        int64_t tenth, count;
+    } starts[TENTHS]; /* by tenth mod TENTHS */
+};
+
+struct type_counts {
+    bool some;
+    int64_t starts, ends[COUNT_ENDS], run[RECORD_BUCKETS];
+    struct limit_counts *limits[HOLDS_MOST];
+    int limit_count;
+    char *held_by; /* the limits as they were answered last */
+    size_t held_by_len;
+};
+
+void counts_open(struct counts *c, int type_count)
+{
+    c->types = calloc((size_t)type_count + 1, sizeof *c->types);
+    c->type_count = c->types ? type_count : 0;
+}
+
+void counts_free(struct counts *c)
+{
+    for (int i = 0; i < c->type_count; i++) {
+        if (c->types[i])
+            free(c->types[i]->held_by);
+        free(c->types[i]);
+    }
+    for (int i = 0; i < c->limit_count; i++)
+        free(c->limits[i]);
+    free(c->types);
+    free(c->limits);
+    *c = (struct counts){0};
+}
+
+static struct type_counts *type_of(struct counts *c, int type)
+{
+    if (type < c->type_count && !c->types[type])
+        c->types[type] = calloc(1, sizeof **c->types);
+    return type < c->type_count ? c->types[type] : NULL;
+}
+
+/* ---- Limits */
+
+static struct limit_counts *add_limit(struct counts *c, struct span name)
+{
+    struct limit_counts **limits, *limit;
+
+    if (c->limit_count == LIMITS_MOST || name.len >= sizeof limit->name)
+        return NULL;
+    limits = realloc(c->limits, (size_t)(c->limit_count + 1) * sizeof *limits);
+    if (limits)
+        c->limits = limits;
+    limit = limits ? calloc(1, sizeof *limit) : NULL;
+    if (!limit)
+        return NULL;
+    memcpy(limit->name, name.at, name.len);
+    c->limits[c->limit_count++] = limit;
+    return limit;
+}
+
+static struct limit_counts *find_limit(struct counts *c, struct span name)
+{
+    for (int i = 0; i < c->limit_count; i++)
+        if (strlen(c->limits[i]->name) == name.len && memcmp(c->limits[i]->name, name.at, name.len) == 0)
+            return c->limits[i];
+    return add_limit(c, name);
+}
+
+/* The part of text before that character, which it is moved behind; without it all of it. */
+static struct span cut(struct span *text, char at)
+{
+    const char *end = memchr(text->at, at, text->len);
+    struct span part = {text->at, end ? (size_t)(end - text->at) : text->len};
+    size_t used = part.len + (end ? 1 : 0);
+
+    *text = (struct span){text->at + used, text->len - used};
+    return part;
+}
+
+void counts_hold(struct counts *c, int type, struct span limits)
+{
+    struct type_counts *t = type_of(c, type);
+    struct limit_counts *limit;
+    char *copy;
+
+    if (!t ||
+        (t->held_by_len == limits.len && memcmp(t->held_by ? t->held_by : "", limits.at, limits.len) == 0))
+        return;
+    copy = malloc(limits.len + 1);
+    if (!copy)
+        return;
+    memcpy(copy, limits.at, limits.len);
+    free(t->held_by);
+    t->held_by = copy;
+    t->held_by_len = limits.len;
+    t->limit_count = 0;
+    while (limits.len > 0 && t->limit_count < HOLDS_MOST) {
+        struct span one = cut(&limits, '|');
+
+        if ((limit = find_limit(c, cut(&one, '='))))
+            t->limits[t->limit_count++] = limit;
+    }
+}
+
+static void count_at_limit(struct limit_counts *limit, int64_t tenth, int64_t slots)
+{
+    int place = (int)(tenth % TENTHS);
+
+    limit->some = true;
+    limit->granted += slots;
+    if (limit->starts[place].tenth != tenth)
+        limit->starts[place].count = 0;
+    limit->starts[place].tenth = tenth;
+    limit->starts[place].count++;
+}
+
+static void count_reason(struct limit_counts *limit, const char *reason)
+{
+    struct reason *r = limit->reasons, *last = r + REASONS_MOST - 1;
+    char text[sizeof r->text] = "";
+
+    strncat(text, reason ? reason : "", sizeof text - 1);
+    while (r < last && r->count > 0 && strcmp(r->text, text) != 0)
+        r++;
+    strcpy(r->text, r == last ? "other" : text);
+    r->count++;
+    limit->some = true;
+}
+
+/* ---- Counting */
+
+void counts_start(struct counts *c, int type, int64_t at_us, int64_t slots)
+{
+    struct type_counts *t = type_of(c, type);
+
+    if (!t)
+        return;
+    t->some = c->some = true;
+    t->starts++;
+    for (int i = 0; slots > 0 && i < t->limit_count; i++)
+        count_at_limit(t->limits[i], at_us / TENTH_US, slots);
+}
+
+void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason)
+{
+    struct type_counts *t = type_of(c, type);
+
+    if (!t)
+        return;
+    t->some = c->some = true;
+    t->ends[end]++;
+    if (run_us >= 0)
+        t->run[record_bucket_of(run_us)]++;
+    for (int i = 0; end == COUNT_THROTTLED && i < t->limit_count; i++)
+        count_reason(t->limits[i], reason);
+}
+
+/* ---- Writing */
+
+static void write_type(struct type_counts *t, const char *name, struct args *a)
+{
+    static const char codes[] = {[COUNT_DONE] = 'd',
+                                 [COUNT_RETRIED] = 'r',
+                                 [COUNT_DEAD] = 'x',
+                                 [COUNT_CANCELLED] = 'c',
+                                 [COUNT_THROTTLED] = 't'};
+
+    record_row(a, RECORD_TYPE, span_str(name));
+    record_count(a, 's', t->starts);
+    for (int i = 0; i < COUNT_ENDS; i++)
+        record_count(a, codes[i], t->ends[i]);
+    for (int i = 0; i < RECORD_BUCKETS; i++)
+        record_bucket(a, 'R', i, t->run[i]);
+    record_end_row(a);
+    t->some = false;
+    t->starts = 0;
+    memset(t->ends, 0, sizeof t->ends);
+    memset(t->run, 0, sizeof t->run);
+}
+
+static void write_limit(struct limit_counts *limit, struct args *a)
+{
+    record_row(a, RECORD_LIMIT, span_str(limit->name));
+    record_count(a, 'g', limit->granted);
+    for (int i = 0; i < REASONS_MOST; i++)
+        if (limit->reasons[i].count > 0)
+            record_reason(a, limit->reasons[i].text, limit->reasons[i].count);
+    record_end_row(a);
+    record_row(a, RECORD_STARTS, span_str(limit->name));
+    for (int i = 0; i < TENTHS; i++)
+        if (limit->starts[i].count > 0)
+            record_start(a, limit->starts[i].tenth, limit->starts[i].count);
+    record_end_row(a);
+    limit->some = false;
+    limit->granted = 0;
+    memset(limit->reasons, 0, sizeof limit->reasons);
+    memset(limit->starts, 0, sizeof limit->starts);
+}
+
+static bool is_full(const struct args *a)
+{
+    return a->count > WORDS_MOST;
+}
+
+void counts_write(struct counts *c, const char *const *names, struct args *a)
+{
+    c->some = false;
+    for (int i = 0; i < c->limit_count; i++) {
+        if (!c->limits[i]->some)
+            continue;
+        if (is_full(a))
+            c->some = true;
+        else
+            write_limit(c->limits[i], a);
+    }
+    for (int i = 0; i < c->type_count; i++) {
+        int type = (c->next + i) % c->type_count;
+
+        if (!c->types[type] || !c->types[type]->some)
+            continue;
+        if (is_full(a)) {
+            c->next = c->some ? c->next : type;
+            c->some = true;
+        } else {
+            write_type(c->types[type], names[type], a);
+        }
+    }
+}
