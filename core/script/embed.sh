@@ -4,8 +4,8 @@
 # Comments and indentation are left out (strip.awk). Lines stay, and script_places tells which line of which file one is.
 # role_rights, behind base.lua: role -> what its scripts need of Redis, as rights.awk finds it.
 # core/script/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
-# line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is registered as the function
-# weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
+# line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is kept in a table, as Lua has room for 200 locals,
+# and registered as the function weir_<digest>_<its name>; "-- full: refused" says that a full Redis refuses it, "-- time: when needed" that it reads the clock
 # itself, "-- writes: nothing" has Redis refuse its writes, "-- role: worker" whose key a call of it names. The digest is that of the text: two versions of Weir have two
 # libraries, and each calls its own.
 # "-- format: any": it runs though there are data of a format that this version does not read.
@@ -37,20 +37,23 @@ in_order() { # FILE...
     for module in $(edges "$@" | tsort); do path_of "$module" "$@"; done
 }
 
+is_script() { grep -q '^-- ARGV:' "$1"; } # FILE
+
 library() { # FILE...
     strip "$base"
-    echo "local role_rights = {$(roles "$@" | sed 's/^ *{"\(.*\)", \("[^"]*"\)},$/\1 = \2,/' | tr '\n' ' ')}"
+    echo "local scripts, role_rights = {}, {$(roles "$@" | sed 's/^ *{"\(.*\)", \("[^"]*"\)},$/\1 = \2,/' | tr '\n' ' ')}"
     for file in $(in_order "$@"); do
-        echo "local $(name "$file") = (function()"
+        if is_script "$file"; then into=scripts.; else into='local '; fi
+        echo "$into$(name "$file") = (function()"
         strip "$file"
         echo 'end)()'
     done
     for file in "$@"; do
-        grep -q '^-- ARGV:' "$file" || continue
+        is_script "$file" || continue
         if grep -q '^-- full: refused$' "$file"; then full=true; else full=false; fi
         if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
         if grep -q '^-- format: any$' "$file"; then any_format=true; else any_format=false; fi
-        echo "script('$(name "$file")', $(name "$file"), $full, $own_clock, '$(role "$file")', $any_format)"
+        echo "script('$(name "$file")', scripts.$(name "$file"), $full, $own_clock, '$(role "$file")', $any_format)"
     done
 }
 
@@ -74,7 +77,7 @@ role() { # FILE
 
 scripts() { # FILE...
     for file in "$@"; do
-        if grep -q '^-- ARGV:' "$file"; then echo "    {\"$(name "$file")\", \"$(role "$file")\"},"; fi
+        if is_script "$file"; then echo "    {\"$(name "$file")\", \"$(role "$file")\"},"; fi
     done | LC_ALL=C sort
 }
 
