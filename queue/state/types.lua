@@ -82,42 +82,49 @@ local loaded -- in this call
 
 local function forget() loaded = nil end
 
+local NONE = {} -- the lists of types that have nothing in them; not to be written
+
+local function new_type(name, options)
+    return {name = name, cost = options.cost or 1, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
+            limited = false, text = '', digest = '',
+            limits = NONE, global = NONE, keyed = NONE, paused = NONE, weighted = NONE, broken = NONE}
+end
+
+local function add(t, list, value)
+    if t[list] == NONE then t[list] = {value} else t[list][#t[list] + 1] = value end
+end
+
 -- One gate that holds a type: {name =, rule =}; of a keyed rule the key is still to be added to its name. fixed: it is no
 -- gate but opens at that time: a pause, or a limit whose rules cannot be read.
 local function add_limit(t, name, text)
-    local set = rules.read(text)
-    t.limits[#t.limits + 1] = name
-    t.text[#t.text + 1] = name .. '=' .. text
-    t.digest[#t.digest + 1] = name .. '=' .. (set and set.text or text)
+    local set, between = rules.read(text), t.limited and '|' or ''
+    t.limited = true
+    add(t, 'limits', name)
+    t.text = t.text .. between .. name .. '=' .. text
+    t.digest = t.digest .. between .. name .. '=' .. (set and set.text or text)
     if not set then
-        t.broken[#t.broken + 1] = name
-        t.global[#t.global + 1] = {name = name .. '#0', fixed = huge}
-        return
+        add(t, 'broken', name)
+        return add(t, 'global', {name = name .. '#0', fixed = huge})
     end
-    for _, rule in ipairs(set) do
-        local list = rule.by and t.keyed or t.global
-        list[#list + 1] = {name = name .. '#' .. rule.index, rule = rule}
-    end
+    for _, rule in ipairs(set) do add(t, rule.by and 'keyed' or 'global', {name = name .. '#' .. rule.index, rule = rule}) end
     t.path = t.path or set.path
     t.in_flight = t.in_flight or set.in_flight
-    if set.weighted then t.weighted[#t.weighted + 1] = name end
-    if set.pause_until then t.paused[#t.paused + 1] = {name = name .. '#pause', set = set} end
+    if set.weighted then add(t, 'weighted', name) end
+    if set.pause_until then add(t, 'paused', {name = name .. '#pause', set = set}) end
 end
 
 local function build(name, options, names, texts)
-    local t = {name = name, cost = options.cost, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
-               path = nil, in_flight = nil, limits = {}, text = {}, digest = {}, global = {}, keyed = {}, paused = {}, weighted = {}, broken = {}}
+    local t = new_type(name, options)
     for i, text in ipairs(texts) do
         if text then add_limit(t, names[i], text) end
     end
-    t.text = concat(t.text, '|')
-    t.limited = #t.limits > 0
-    t.digest = t.limited and '+' .. sub(sha1(concat(t.digest, '|')), 1, 4) or ''
+    if t.limited then t.digest = '+' .. sub(sha1(t.digest), 1, 4) end
     return t
 end
 
--- What was built of the same texts is kept: they change seldom.
-local MOST_KEPT = 1000
+-- What was built of the same texts is kept, of types that have any: they change seldom. Many are cheaper to build again than to keep, as the
+-- processor forgets them meanwhile, and Lua goes over all of them again and again.
+local MOST_KEPT = 256
 local kept, kept_count = {}, 0 -- name -> {text =, own =, shared =, type =}, as it was last
 
 local function keep(name, text, own, shared, t)
@@ -129,11 +136,12 @@ local function keep(name, text, own, shared, t)
     return t
 end
 
--- A type that only the limit of its own name holds: most are, and this is asked in each call.
+-- A type that only the limit of its own name can hold: most are, and this is asked in each call.
 local function load_own(name)
     local own, known = call('HGET', P .. 'limits', name), kept[name]
+    if not own then return new_type(name, NONE) end
     if known and known.text == '' and known.own == own then return known.type end
-    return keep(name, '', own, '', build(name, {use = {}, cost = 1}, {name}, {own}))
+    return keep(name, '', own, '', build(name, NONE, {name}, {own}))
 end
 
 -- One with attributes: further limits, a cost.
