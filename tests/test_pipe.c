@@ -743,16 +743,16 @@ static void a_job_that_was_never_read(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* The child ends by itself: the worker does not wait until it would end one that is deaf. */
 static void draining_ends_it_too(void **state)
 {
     struct stage *s = *state;
-    int64_t start_us = clock_mono_us();
 
     for (int i = 0; i < 10; i++)
         push(s, i, "{}");
-    assert_int_equal(program_end(stage_weir(s, "worker", "--pipe", "run=python3 child.py", "--drain", NULL)),
+    assert_int_equal(program_end(stage_weir(s, "worker", "--pipe", "run=python3 child.py", "--drain",
+                                            "--kill-after", "1h", NULL)),
                      0);
-    assert_in_range(clock_mono_us() - start_us, 0, 4 * SECOND); /* below the grace of a child that is deaf */
     assert_int_equal(stage_stat(s, "run", "done"), 10);
     assert_int_equal(count_lines(s, "ended"), count_lines(s, "pids"));
 }
