@@ -166,7 +166,8 @@ static void queries_are_decoded(void **state)
 
 static void pages_render_without_data(void **state)
 {
-    static const char *const paths[] = {"/"};
+    static const char *const paths[] = {"/",        "/limits", "/batches", "/schedules",
+                                        "/workers", "/dead",   "/redis"};
 
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
@@ -176,8 +177,130 @@ static void pages_render_without_data(void **state)
         assert_shows("<!DOCTYPE html>");
         assert_shows("aria-current=\"page\"");
     }
+    assert_int_equal(render("/", NULL), 200);
     assert_shows("No worker is alive.");
     assert_shows("No jobs yet");
+}
+
+static void names_that_are_nowhere_are_not_found(void **state)
+{
+    static const char *const paths[] = {"/types/none", "/limits/none", "/jobs/none", "/batches/none"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_int_equal(render(paths[i], NULL), 404);
+        check_shape();
+        assert_shows("Not found");
+    }
+}
+
+/* ---- One limit, one type, one job */
+
+static void a_limit_shows_its_rules_and_what_others_would_do(void **state)
+{
+    (void)state;
+    stage_rate(&stage, "mail", "10/s");
+    stage_enqueue(&stage, "mail", "{}", 1, 300);
+    assert_int_equal(render("/limits/mail", NULL), 200);
+    check_shape();
+    assert_shows("at most 19 in any 1s");
+    assert_shows("set mail 10/1s");
+    assert_shows("data-stops=\"[{&quot;rules&quot;:&quot;1/1s&quot;,&quot;ends&quot;:[");
+    assert_shows("in 29s");
+    assert_hides("Nothing is changed yet.");
+    assert_int_equal(render("/limits/mail", "rules=20%2Fs"), 200);
+    check_shape();
+    assert_shows("Nothing is changed yet.");
+    assert_shows("in 14s");
+    assert_int_equal(render("/limits/mail", "rules=%22%3Eno"), 200);
+    assert_shows("Not a rule:");
+    assert_shows("value=\"&quot;&gt;no\"");
+    check_shape();
+}
+
+/* Starts that a worker would have recorded, now. */
+static void a_type_shows_what_was_recorded(void **state)
+{
+    (void)state;
+    stage_enqueue(&stage, "mail", "{}", 1, 3);
+    assert_int_equal(render("/types/mail", NULL), 200);
+    check_shape();
+    assert_shows("Nothing was recorded yet");
+    assert_shows("3 waiting");
+    assert_int_equal(render("/types/mail", "by=hours"), 200);
+    assert_shows("by minute");
+}
+
+static void a_job_shows_where_it_is_and_what_it_is(void **state)
+{
+    (void)state;
+    stage_rate(&stage, "mail", "10/s");
+    stage_enqueue(&stage, "mail", "{\"to\":\"<b>\\u202e\"}", 1, 2);
+    assert_int_equal(render("/jobs/j2", NULL), 200);
+    check_shape();
+    assert_shows("&lt;b&gt;");
+    assert_shows("2 of 2");
+    assert_hides("method=\"post\"");
+    usual.hide_args = true;
+    assert_int_equal(render("/jobs/j2", NULL), 200);
+    usual.hide_args = false;
+    assert_hides("&lt;b&gt;");
+    assert_shows("Hidden");
+}
+
+#define NASTY "\"><script>alert(1)</script>\xff' \xe2\x80\xae"
+
+/* A foreign client may push anything. */
+static void what_others_push_is_shown_as_text(void **state)
+{
+    static const char *const paths[] = {"/",        "/limits", "/batches",    "/schedules",
+                                        "/workers", "/dead",   "/types/mail", ("/jobs/" NASTY)};
+    char *long_text = malloc(20001);
+
+    (void)state;
+    memset(long_text, '<', 20000);
+    long_text[20000] = '\0';
+    stage_push_text(&stage, "{\"id\":\"j1\",\"type\":\"mail\",\"key\":\"" NASTY "\",\"args\":\"" NASTY "\"}");
+    stage_push_text(&stage, NASTY);
+    stage_push_text(&stage, long_text);
+    free(server_ask(&stage.server, "HSET", stage_key(&stage, "schedules"), NASTY, NASTY, NULL));
+    free(server_ask(&stage.server, "HSET", stage_key(&stage, "limits"), NASTY, NASTY, NULL));
+    free(server_ask(&stage.server, "HSET", stage_key(&stage, "types"), NASTY, NASTY, NULL));
+    free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), NASTY, NULL));
+    free(server_ask(&stage.server, "LPUSH", stage_key(&stage, "changes"),
+                    "{\"at\":1,\"by\":\"<i>\",\"what\":\"set mail <i>\"}", NULL));
+    usual.actions = true;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        render(paths[i], "problem="
+                         "%22%3E%3Cscript%3E&like=%22%3E%3Cscript%3E&q=%3Cscript%3E");
+        check_shape();
+        assert_hides("<script>");
+        assert_hides("\xff");
+        assert_hides("\xe2\x80\xae");
+        assert_hides("<i>");
+    }
+    usual.actions = false;
+    free(long_text);
+}
+
+static void asking_says_what_and_how_many(void **state)
+{
+    (void)state;
+    stage_enqueue(&stage, "mail", "{}", 1, 3);
+    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F"), 404); /* not allowed */
+    usual.actions = true;
+    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F%3Flike%3Dx"), 200);
+    check_shape();
+    assert_shows("<b>3 jobs</b>");
+    assert_shows("action=\"/api/queues/default/purge\"");
+    assert_shows("name=\"back\" value=\"/?like=x\"");
+    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F%2Fevil.example"), 200);
+    assert_hides("evil.example");
+    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F%5Cevil.example"), 200);
+    assert_hides("evil.example");
+    assert_int_equal(render("/ask", "do=nothing&name=x"), 404);
+    assert_int_equal(render("/ask", "do=rate-remove&name=none"), 404);
+    usual.actions = false;
 }
 
 static void a_fragment_is_main_alone(void **state)
@@ -292,6 +415,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(html_takes_values),
         cmocka_unit_test(queries_are_decoded),
         flushed(pages_render_without_data),
+        flushed(names_that_are_nowhere_are_not_found),
+        flushed(a_limit_shows_its_rules_and_what_others_would_do),
+        flushed(a_type_shows_what_was_recorded),
+        flushed(a_job_shows_where_it_is_and_what_it_is),
+        flushed(what_others_push_is_shown_as_text),
+        flushed(asking_says_what_and_how_many),
         flushed(a_fragment_is_main_alone),
         flushed(what_is_no_page_is_not_found),
         flushed(the_overview_shows_types_and_queues),

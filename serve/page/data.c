@@ -12,7 +12,8 @@ struct page_cache {
     int64_t status_at_us; /* monotonic; 0: none is kept */
     struct limits limits;
     int64_t limits_at_us;
-    int limits_of; /* the partition */
+    struct limits all;
+    int64_t all_at_us;
 };
 
 struct page_cache *page_cache_new(void)
@@ -34,8 +35,16 @@ static void drop_limits(struct page_cache *cache)
     cache->limits_at_us = 0;
 }
 
+static void drop_all(struct page_cache *cache)
+{
+    if (cache->all_at_us)
+        limits_free(&cache->all);
+    cache->all_at_us = 0;
+}
+
 void page_cache_drop(struct page_cache *cache)
 {
+    drop_all(cache);
     drop_status(cache);
     drop_limits(cache);
 }
@@ -70,6 +79,23 @@ const struct status *data_status(struct page *p)
 }
 
 /* ---- Limits */
+
+const struct limits *data_all_limits(struct page *p)
+{
+    struct page_cache *cache = p->cache;
+
+    if (!is_fresh(cache->all_at_us)) {
+        drop_all(cache);
+        cache->all_at_us = clock_mono_us();
+        if (limits_read(p->w, NULL, &cache->all) < 0) {
+            drop_all(cache);
+            *p->e = p->w->error;
+            return NULL;
+        }
+    }
+    p->now_us = cache->all.now_us;
+    return &cache->all;
+}
 
 /* Of the partition that has a limit or a type of that name, else of the last one. */
 struct wanted {

@@ -149,7 +149,9 @@ static void write_pace(struct page *p, const struct type_status *t)
         put_rate(p, t->rate_now);
     else
         html(p->h, "<span class=\"pale\">-</span>");
-    if (set > 0) {
+    if (set > 0 && !t->waits_for) {
+        html(p->h, " <span class=\"of\">of %s</span>", t->rule);
+    } else if (set > 0) {
         html(p->h, " <span class=\"of\">of ");
         put_rate(p, set);
         html(p->h,
@@ -174,8 +176,10 @@ static void write_last_start(struct page *p, const struct type_status *t)
 
 static void write_type(struct page *p, const struct type_status *t)
 {
-    const struct part parts[] = {{"held", t->held},   {"waiting", t->waiting}, {"parked", t->parked},
-                                 {"aside", t->aside}, {"running", t->running}, {"scheduled", t->scheduled}};
+    const struct part parts[] = {
+        {"held", t->held, "held"},          {"waiting", t->waiting, "waiting"},
+        {"parked", t->parked, "parked"},    {"aside", t->aside, "aside"},
+        {"running", t->running, "running"}, {"scheduled", t->scheduled, "scheduled"}};
 
     html(p->h, "<tr data-key=\"t-%s\"><th scope=\"row\">", t->name);
     put_link(p, "types", t->name);
@@ -206,16 +210,6 @@ static const struct type_status **choose(const struct status *s, const char *lik
     return rows;
 }
 
-static void write_filter(struct page *p, const char *like, size_t all)
-{
-    if (all > 10 || *like)
-        html(p->h,
-             "<form class=\"filter\" action=\"/\"><label>Types named <input type=\"search\" name=\"like\" "
-             "value=\"%s\" "
-             "autocomplete=\"off\"></label><button>Show</button></form>",
-             like);
-}
-
 static void write_types(struct page *p, const struct status *s)
 {
     static const char *const columns[] = {"Type",        "Jobs",  "#Starts", "#Next start",
@@ -226,7 +220,7 @@ static void write_types(struct page *p, const struct status *s)
 
     query_value(p->r->query, "like", like, sizeof like);
     rows = choose(s, like, &count);
-    write_filter(p, like, s->type_count);
+    put_filter(p, "/", "Types named", like, s->type_count);
     put_table(p, "Types", columns, sizeof columns / sizeof *columns);
     for (int64_t i = from; rows && i < count && shown < ROWS; i++, shown++)
         write_type(p, rows[i]);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "serve/page/pages.h"
 #include "serve/page/parts.h"
 
@@ -13,12 +14,24 @@ static const struct route {
     unsigned (*write)(struct page *p, const char *name);
 } routes[] = {
     {"/", "/", page_overview},
+    {"/types/", "/", page_type},
+    {"/limits", "/limits", page_limits},
+    {"/limits/", "/limits", page_limit},
+    {"/jobs/", "/jobs", page_job},
+    {"/batches", "/batches", page_batches},
+    {"/batches/", "/batches", page_batch},
+    {"/schedules", "/schedules", page_schedules},
+    {"/workers", "/workers", page_workers},
+    {"/dead", "/dead", page_dead},
+    {"/redis", "/redis", page_redis},
+    {"/ask", "", page_ask},
 };
 
 static const struct {
     const char *path, *name;
 } entries[] = {
-    {"/", "Overview"},
+    {"/", "Overview"},       {"/limits", "Limits"}, {"/batches", "Batches"}, {"/schedules", "Schedules"},
+    {"/workers", "Workers"}, {"/dead", "Dead"},     {"/redis", "Redis"},
 };
 
 static const struct route *route_of(const char *path)
@@ -133,6 +146,7 @@ unsigned page_render(struct weir *w, const struct page_request *r, struct text *
                      .e = e,
                      .nav = route ? route->nav : "",
                      .title = "weir",
+                     .now_us = clock_wall_us(),
                      .cache = r->cache ? r->cache : own};
     unsigned status;
 

@@ -163,6 +163,74 @@ void put_time_cell(struct page *p, const char *label, int64_t us)
     html(p->h, "</td>");
 }
 
+/* ---- Cells of a document */
+
+static void begin_cell(struct page *p, const char *label, const char *text)
+{
+    html(p->h, "<td class=\"wide%r\" data-label=\"%r\"><span>", *text ? "" : " nil", label);
+}
+
+static void end_cell(struct page *p)
+{
+    html(p->h, "</span></td>");
+}
+
+void put_secret(struct page *p, const char *text)
+{
+    html(p->h, p->r->hide_args && *text ? "<span class=\"pale\">hidden</span>" : "<bdi>%s</bdi>", text);
+}
+
+void put_doc_text(struct page *p, const char *label, const json_t *doc, const char *member)
+{
+    begin_cell(p, label, json_text_of(doc, member));
+    html(p->h, "<bdi>%s</bdi>", json_text_of(doc, member));
+    end_cell(p);
+}
+
+void put_doc_secret(struct page *p, const char *label, const json_t *doc, const char *member)
+{
+    begin_cell(p, label, json_text_of(doc, member));
+    put_secret(p, json_text_of(doc, member));
+    end_cell(p);
+}
+
+void put_doc_link(struct page *p, const char *label, const char *page, const json_t *doc, const char *member)
+{
+    const char *name = json_text_of(doc, member);
+
+    begin_cell(p, label, name);
+    if (*name)
+        put_link(p, page, name);
+    end_cell(p);
+}
+
+void put_doc_count(struct page *p, const char *label, const json_t *doc, const char *member)
+{
+    put_count_cell(p, label, json_int_of(doc, member));
+}
+
+void put_doc_time(struct page *p, const char *label, const json_t *doc, const char *member)
+{
+    put_time_cell(p, label, json_us(json_object_get(doc, member)));
+}
+
+void put_doc_state(struct page *p, const char *label, const json_t *doc)
+{
+    html(p->h, "<td data-label=\"%r\"><span>", label);
+    put_state(p, json_text_of(doc, "state"));
+    end_cell(p);
+}
+
+void put_line(struct page *p, const char *name)
+{
+    html(p->h, "<div><dt>%r</dt><dd>", name);
+}
+
+void put_line_end(struct page *p)
+{
+    html(p->h, "</dd></div>");
+}
+
 /* ---- Links */
 
 void put_link(struct page *p, const char *page, const char *name)
@@ -224,7 +292,8 @@ void put_state(struct page *p, const char *state)
 
 void put_table(struct page *p, const char *heading, const char *const *columns, size_t count)
 {
-    html(p->h, "<section><h2>%r</h2><table><thead><tr>", heading);
+    html(p->h, *heading ? "<section><h2>%r</h2>" : "<section>", heading);
+    html(p->h, "<table><thead><tr>", heading);
     for (size_t i = 0; i < count; i++)
         html(p->h, "<th scope=\"col\"%r>%r</th>", *columns[i] == '#' ? " class=\"n\"" : "",
              columns[i] + (*columns[i] == '#'));
@@ -234,6 +303,16 @@ void put_table(struct page *p, const char *heading, const char *const *columns, 
 void put_table_end(struct page *p)
 {
     html(p->h, "</tbody></table></section>");
+}
+
+bool change_names(const char *what, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = strstr(what, name); at; at = strstr(at + 1, name))
+        if (at > what && at[-1] == ' ' && (at[len] == '\0' || at[len] == ' '))
+            return true;
+    return false;
 }
 
 /* ---- Forms */
@@ -290,18 +369,47 @@ void put_pager(struct page *p, const char *name, const char *value, int64_t from
     html(p->h, "</p>");
 }
 
-void put_waits(struct page *p, const json_t *waits_for)
+/* The gate of a key is named after it, "mailgun#0/42": the same without the key. */
+static json_t *without_key(const json_t *doc)
+{
+    const char *gate = json_text_of(doc, "gate");
+    json_t *copy = json_copy((json_t *)doc);
+
+    json_object_set_new(copy, "gate", json_stringn(gate, strcspn(gate, "/")));
+    return copy;
+}
+
+void put_waits_document(struct page *p, const json_t *doc)
 {
     char *text = NULL;
     size_t len = 0;
-    FILE *to = json_is_object(waits_for) ? open_memstream(&text, &len) : NULL;
-    json_t *doc = to ? document_make(waits_for, waits_members) : NULL;
+    json_t *shown =
+        p->r->hide_args && json_object_get(doc, "gate") ? without_key(doc) : json_incref((json_t *)doc);
+    FILE *to = json_is_object(doc) ? open_memstream(&text, &len) : NULL;
 
     if (to) {
-        waits_put(to, doc, p->now_us);
+        waits_put(to, shown, p->now_us);
         fclose(to);
         html(p->h, "<small class=\"waits\">waits for <bdi>%s</bdi></small>", text ? text : "");
     }
-    json_decref(doc);
+    json_decref(shown);
     free(text);
+}
+
+void put_waits(struct page *p, const json_t *waits_for)
+{
+    json_t *doc = json_is_object(waits_for) ? document_make(waits_for, waits_members) : NULL;
+
+    put_waits_document(p, doc);
+    json_decref(doc);
+}
+
+void put_filter(struct page *p, const char *path, const char *label, const char *like, size_t rows)
+{
+    if (rows > 10 || *like)
+        html(p->h,
+             "<form class=\"filter\" action=\"%r\"><label>%r <input type=\"search\" name=\"like\" "
+             "value=\"%s\" "
+             "autocomplete=\"off\"></label><button>Show</button></form>",
+             path, label, like);
 }

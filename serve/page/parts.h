@@ -30,6 +30,19 @@ void put_cell(struct page *p, const char *label, bool empty);
 void put_count_cell(struct page *p, const char *label, int64_t n);
 void put_time_cell(struct page *p, const char *label, int64_t us);
 
+/* ---- Cells of a document: a member by its name. Texts of jobs (keys, reasons) are not shown with --hide-args */
+void put_doc_text(struct page *p, const char *label, const json_t *doc, const char *member);
+void put_doc_secret(struct page *p, const char *label, const json_t *doc, const char *member);
+void put_doc_link(struct page *p, const char *label, const char *page, const json_t *doc, const char *member);
+void put_doc_count(struct page *p, const char *label, const json_t *doc, const char *member);
+void put_doc_time(struct page *p, const char *label, const json_t *doc, const char *member);
+void put_doc_state(struct page *p, const char *label, const json_t *doc);
+/* A text of a job, or that it is hidden. */
+void put_secret(struct page *p, const char *text);
+/* A line of a sheet, <dl class="sheet">: what is behind its name is written between these. */
+void put_line(struct page *p, const char *name);
+void put_line_end(struct page *p);
+
 /* ---- Links */
 
 /* To a page of that name: page is "types", "limits", "jobs", "batches". */
@@ -37,6 +50,8 @@ void put_link(struct page *p, const char *page, const char *name);
 
 /* What stands as waits_for in answers: "waits for mailgun#1, 5,000 a day, until 00:00:00"; NULL: nothing. */
 void put_waits(struct page *p, const json_t *waits_for);
+/* The same of a document of view/. */
+void put_waits_document(struct page *p, const json_t *doc);
 
 /* ---- States */
 
@@ -44,6 +59,7 @@ void put_waits(struct page *p, const json_t *waits_for);
 struct part {
     const char *name;
     int64_t count;
+    const char *label; /* what the legend calls it */
 };
 /* A stacked bar, and what it shows as text for those who do not see it. */
 void put_bar(struct page *p, const struct part *parts, size_t count);
@@ -59,6 +75,9 @@ void put_state(struct page *p, const char *state);
 void put_table(struct page *p, const char *heading, const char *const *columns, size_t count);
 void put_table_end(struct page *p);
 
+/* Does a line of the log of changes name that limit? */
+bool change_names(const char *what, const char *limit);
+
 /* ---- Forms: only where p->r->actions */
 
 /* A button that posts to an address; the field `back` is this page. name and value: a field more; NULL: none. */
@@ -68,6 +87,8 @@ void put_ask(struct page *p, const char *label, const char *what, const char *na
 /* The hidden field `back`: this page's address. */
 void put_back(struct page *p);
 
+/* A form that finds rows by a part of their names, in the query's "like"; where there are few rows, none. */
+void put_filter(struct page *p, const char *path, const char *label, const char *like, size_t rows);
 /* Links to the pages before and behind the one from which `from` of all is shown; name and value: what else stands in the
  * address. */
 void put_pager(struct page *p, const char *name, const char *value, int64_t from, int64_t shown, int64_t all);

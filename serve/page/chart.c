@@ -1,0 +1,252 @@
+#include "serve/page/chart.h"
+
+#include <string.h>
+
+#include "queue/inspect/history.h"
+#include "serve/page/parts.h"
+#include "view/json.h"
+
+#define TALL 100 /* the height of a drawing, in its own units */
+#define WIDE 10  /* of a slot */
+#define BUCKETS 33
+
+static const char *const outcomes[] = {"done", "retried", "dead", "cancelled", "throttled"};
+#define OUTCOMES (sizeof outcomes / sizeof *outcomes)
+static const char *const outcome_classes[] = {"done", "scheduled", "dead", "cancelled", "throttled"};
+
+/* The place of a slot, from 0 at the left edge; below 0: it is older. */
+static int place_of(const json_t *history, const json_t *slot, int slots)
+{
+    int64_t step_us = answer_int_or(history, "step", 60000000), last = answer_int(history, "now") / step_us;
+
+    return slots - 1 - (int)(last - answer_int(slot, "at") / step_us);
+}
+
+static int64_t most_of(const int64_t *values, int count, double least)
+{
+    int64_t most = (int64_t)(least + 0.5);
+
+    for (int i = 0; i < count; i++)
+        most = values[i] > most ? values[i] : most;
+    return most > 0 ? most : 1;
+}
+
+static double per_slot(const json_t *history, double a_second)
+{
+    return a_second * (double)answer_int_or(history, "step", 60000000) / 1e6;
+}
+
+static void put_most(struct page *p, double most, int64_t top, int slots)
+{
+    if (most > 0)
+        html(p->h, "<path class=\"most\" d=\"M0 %dH%d\"/>", TALL - (int)(most / (double)top * (TALL - 4)),
+             slots * WIDE);
+}
+
+/* ---- The small line */
+
+void put_spark(struct page *p, const json_t *history, int slots, double most)
+{
+    int64_t values[HISTORY_MINUTES] = {0}, top;
+    json_t *slot;
+    size_t i;
+
+    slots = slots > HISTORY_MINUTES ? HISTORY_MINUTES : slots;
+    json_array_foreach(json_object_get(history, "slots"), i, slot)
+    {
+        int at = place_of(history, slot, slots);
+
+        if (at >= 0 && at < slots)
+            values[at] = answer_int(slot, "starts");
+    }
+    top = most_of(values, slots - 1, per_slot(history, most));
+    html(p->h,
+         "<svg class=\"spark\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
+         "<path class=\"area\" d=\"M0 %d",
+         (slots - 2) * WIDE, TALL, TALL);
+    for (int n = 0; n < slots - 1; n++)
+        html(p->h, "L%d %d", n * WIDE, TALL - (int)((double)values[n] / (double)top * (TALL - 4)));
+    html(p->h, "V%dZ\"/><path class=\"line\" d=\"", TALL);
+    for (int n = 0; n < slots - 1; n++)
+        html(p->h, "%r%d %d", n ? "L" : "M", n * WIDE,
+             TALL - (int)((double)values[n] / (double)top * (TALL - 4)));
+    html(p->h, "\"/>");
+    put_most(p, per_slot(history, most), top, slots);
+    html(p->h, "</svg>");
+}
+
+/* ---- Outcomes */
+
+static void put_column(struct page *p, const json_t *slot, int at, int64_t top)
+{
+    int y = TALL;
+
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        int64_t n = answer_int(slot, outcomes[i]);
+        int height = n > 0 ? 1 + (int)((double)n / (double)top * (TALL - 4)) : 0;
+
+        y -= height;
+        if (height)
+            html(p->h, "<rect class=\"s-%r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>",
+                 outcome_classes[i], at * WIDE + 1, y, WIDE - 2, height);
+    }
+}
+
+static int64_t ends_of(const json_t *slot)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < OUTCOMES; i++)
+        sum += answer_int(slot, outcomes[i]);
+    return sum;
+}
+
+void put_outcomes(struct page *p, const json_t *history, int slots, double most)
+{
+    struct part parts[OUTCOMES];
+    int64_t top = (int64_t)(per_slot(history, most) + 0.5);
+    json_t *slot;
+    size_t i;
+
+    for (i = 0; i < OUTCOMES; i++)
+        parts[i] = (struct part){outcome_classes[i], 0, outcomes[i]};
+    json_array_foreach(json_object_get(history, "slots"), i, slot)
+    {
+        top = ends_of(slot) > top ? ends_of(slot) : top;
+        for (size_t k = 0; k < OUTCOMES; k++)
+            parts[k].count += answer_int(slot, outcomes[k]);
+    }
+    top = top > 0 ? top : 1;
+    html(p->h,
+         "<div class=\"plot\"><span class=\"top\">%n</span><svg viewBox=\"0 0 %d %d\" "
+         "preserveAspectRatio=\"none\" "
+         "aria-hidden=\"true\">",
+         top, slots * WIDE, TALL);
+    json_array_foreach(json_object_get(history, "slots"), i, slot)
+    {
+        if (place_of(history, slot, slots) >= 0)
+            put_column(p, slot, place_of(history, slot, slots), top);
+    }
+    put_most(p, per_slot(history, most), top, slots);
+    html(p->h, "</svg><span class=\"scale\"><span>");
+    put_span(p, slots * answer_int_or(history, "step", 60000000));
+    html(p->h, " ago</span><span></span><span>now</span></span></div>");
+    put_legend(p, parts, OUTCOMES);
+}
+
+/* ---- Histograms */
+
+struct histogram {
+    int64_t counts[BUCKETS]; /* by the power of two of its upper bound in ms */
+    int64_t all;
+};
+
+static void add_bins(struct histogram *sum, const json_t *bins)
+{
+    json_t *bin;
+    size_t i;
+
+    json_array_foreach(bins, i, bin)
+    {
+        int64_t upper = answer_int_at(bin, 0), n = answer_int_at(bin, 1);
+        int power = 0;
+
+        while (power < BUCKETS - 1 && INT64_C(1) << power < upper)
+            power++;
+        sum->counts[power] += n;
+        sum->all += n;
+    }
+}
+
+/* Of all that held, when held is NULL. */
+static struct histogram sum_of(const json_t *history, const char *member, const char *held)
+{
+    struct histogram sum = {.all = 0};
+    json_t *slot, *bins;
+    const char *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(history, "slots"), i, slot)
+    {
+        json_t *of = json_object_get(slot, member);
+
+        if (json_is_array(of))
+            add_bins(&sum, of);
+        else
+            json_object_foreach(of, name, bins)
+            {
+                if (!held || strcmp(name, held) == 0)
+                    add_bins(&sum, bins);
+            }
+    }
+    return sum;
+}
+
+/* The upper bound of the bucket in which that part of all is, us. */
+static int64_t quantile(const struct histogram *h, double part)
+{
+    int64_t wanted = (int64_t)((double)h->all * part), seen = 0;
+
+    for (int i = 0; i < BUCKETS; i++) {
+        seen += h->counts[i];
+        if (seen > wanted)
+            return (INT64_C(1) << i) * 1000;
+    }
+    return 0;
+}
+
+static void put_bucket(struct page *p, const struct histogram *h, int i, int64_t top)
+{
+    html(p->h, "<tr><th scope=\"row\">&le; ");
+    put_span(p, (INT64_C(1) << i) * 1000);
+    html(p->h,
+         "</th><td><svg class=\"pace\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" "
+         "aria-hidden=\"true\">"
+         "<rect class=\"kept\" width=\"%d\" height=\"8\"/></svg></td><td class=\"n\">%n</td></tr>",
+         h->counts[i] ? 1 + (int)((double)h->counts[i] / (double)top * 99) : 0, h->counts[i]);
+}
+
+void put_histogram(struct page *p, const json_t *history, const char *member)
+{
+    struct histogram h = sum_of(history, member, NULL);
+    int first = 0, last = BUCKETS - 1;
+
+    if (h.all == 0) {
+        html(p->h, "<p class=\"pale\">Nothing was recorded.</p>");
+        return;
+    }
+    while (h.counts[first] == 0)
+        first++;
+    while (h.counts[last] == 0)
+        last--;
+    html(p->h, "<p class=\"lead\">half within ");
+    put_span(p, quantile(&h, 0.5));
+    html(p->h, ", 99 of 100 within ");
+    put_span(p, quantile(&h, 0.99));
+    html(p->h, "</p><table class=\"hist\"><tbody>");
+    for (int i = first; i <= last; i++)
+        put_bucket(p, &h, i, most_of(h.counts, BUCKETS, 1));
+    html(p->h, "</tbody></table>");
+}
+
+/* ---- What they waited for */
+
+void put_wait_split(struct page *p, const json_t *history)
+{
+    static const struct {
+        const char *name, *class, *label;
+    } holders[] = {{"rate", "rate", "waited for a rate"},
+                   {"key", "key", "for the rate of their key"},
+                   {"concurrency", "parked", "for others to end"},
+                   {"pause", "held", "for the end of a pause"},
+                   {"executor", "waiting", "for an executor"}};
+    struct part parts[5];
+
+    for (size_t i = 0; i < 5; i++) {
+        struct histogram h = sum_of(history, "wait", holders[i].name);
+
+        parts[i] = (struct part){holders[i].class, h.all, holders[i].label};
+    }
+    put_bar(p, parts, 5);
+    put_legend(p, parts, 5);
+}

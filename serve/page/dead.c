@@ -1,0 +1,126 @@
+/* The dead jobs, the oldest first: why they died, and what may be done with them. */
+#include "view/dead.h"
+
+#include <stdio.h>
+
+#include "core/clock.h"
+#include "serve/page/data.h"
+#include "serve/page/parts.h"
+#include "view/json.h"
+
+#define ROWS 100
+#define LOOK_US 100000 /* so long a page looks for them */
+
+static void write_acts(struct page *p, const char *id)
+{
+    char action[256];
+
+    html(p->h, "<td class=\"acts\">");
+    if (*id && name_is_valid(id, strlen(id))) {
+        snprintf(action, sizeof action, "/api/dead/%s/retry", id);
+        put_button(p, "Retry", action, NULL, NULL);
+        put_ask(p, "Remove", "dead-remove", id);
+    }
+    html(p->h, "</td>");
+}
+
+static void write_row(struct page *p, const json_t *job)
+{
+    html(p->h, "<tr>");
+    put_doc_link(p, "job", "jobs", job, "id");
+    put_doc_link(p, "type", "types", job, "type");
+    put_doc_secret(p, "reason", job, "reason");
+    put_doc_count(p, "attempts", job, "attempts");
+    put_doc_time(p, "died", job, "since");
+    if (p->r->actions)
+        write_acts(p, json_text_of(job, "id"));
+    html(p->h, "</tr>");
+}
+
+static void write_rows(struct page *p, const json_t *rows, const char *type, const char *reason)
+{
+    static const char *const columns[] = {"Job",       "Type",  "Reason",
+                                          "#Attempts", "#Died", "<span class=\"hidden\">Actions</span>"};
+    json_t *row;
+    size_t i;
+
+    put_table(p, "", columns, p->r->actions ? 6 : 5);
+    json_array_foreach(rows, i, row)
+    {
+        if (i < ROWS)
+            write_row(p, row);
+    }
+    if (json_array_size(rows) == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"6\">%r</td></tr>",
+             *type || *reason ? "No dead job is like that." : "No dead jobs.");
+    put_table_end(p);
+}
+
+static void write_search(struct page *p, const char *type, const char *reason)
+{
+    html(p->h,
+         "<form class=\"filter\" action=\"/dead\"><label>Type <input type=\"search\" name=\"type\" "
+         "value=\"%s\" "
+         "autocomplete=\"off\"></label><label>Reason has <input type=\"search\" name=\"reason\" value=\"%s\" "
+         "autocomplete=\"off\"></label><button>Show</button></form>",
+         type, reason);
+}
+
+/* ---- Which */
+
+struct found {
+    json_t *rows;
+    int64_t end_us; /* monotonic */
+    bool all;
+};
+
+/* Ends with enough rows, or after a moment. */
+static int take_page(const json_t *page, void *arg)
+{
+    struct found *found = arg;
+
+    for (size_t i = 0; i < json_array_size(json_object_get(page, "found")); i++)
+        json_array_append_new(found->rows, dead_document(page, i));
+    found->all = json_array_size(found->rows) <= ROWS && clock_mono_us() < found->end_us;
+    return !found->all;
+}
+
+static int find_dead(struct page *p, const char *type, const char *reason, struct found *found)
+{
+    const struct dead_walk walk = {
+        .w = p->w,
+        .now_us = -1,
+        .verb = "list",
+        .filter = {.type = *type ? type : NULL, .reason = *reason && !p->r->hide_args ? reason : NULL},
+        .take = take_page,
+        .arg = found};
+
+    *found = (struct found){.rows = json_array(), .end_us = clock_mono_us() + LOOK_US, .all = true};
+    return found->rows ? dead_walk(&walk) : WEIR_EINTERNAL;
+}
+
+unsigned page_dead(struct page *p, const char *name)
+{
+    char type[129], reason[512];
+    struct found found;
+    int status;
+
+    (void)name;
+    query_value(p->r->query, "type", type, sizeof type);
+    query_value(p->r->query, "reason", reason, sizeof reason);
+    status = find_dead(p, type, reason, &found);
+    if (status >= 0) {
+        snprintf(p->title, sizeof p->title, "Dead jobs");
+        html(p->h, "<h1>Dead jobs <small>the oldest first</small></h1><p class=\"lead\">They do not run "
+                   "again by themselves. "
+                   "<code>weir dead keep</code> says how many are kept.</p>");
+        write_search(p, type, reason);
+        write_rows(p, found.rows, type, reason);
+        if (!found.all)
+            html(p->h,
+                 "<p class=\"pale\">Not all dead jobs were looked at: narrow them by type and reason, or see "
+                 "<code>weir dead list</code>.</p>");
+    }
+    json_decref(found.rows);
+    return status < 0 ? page_failed(p, &p->w->error) : 200;
+}

@@ -1,0 +1,311 @@
+/* One job: where it is, why it waits, what has happened to it, what it is. */
+#include "view/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/inspect/find_job.h"
+#include "queue/inspect/why.h"
+#include "serve/page/parts.h"
+#include "view/json.h"
+
+#define BODY_MOST 65536 /* bytes that are shown */
+
+static bool has(const json_t *doc, const char *member)
+{
+    return json_is_number(json_object_get(doc, member));
+}
+
+/* ---- What has happened, the oldest first */
+
+static void put_event(struct page *p, const char *state, const char *what, const json_t *at)
+{
+    html(p->h, "<li><i class=\"mark s-%r\"></i><b>%r</b> ", state, what);
+    if (json_is_number(at))
+        put_time(p, json_us(at), "");
+}
+
+static void put_reason(struct page *p, const char *reason)
+{
+    if (*reason) {
+        html(p->h, "<br><small class=\"mono\">");
+        put_secret(p, reason);
+        html(p->h, "</small>");
+    }
+    html(p->h, "</li>");
+}
+
+static void put_times(struct page *p, const json_t *job, const char *member, const char *state,
+                      const char *what)
+{
+    if (json_int_of(job, member) == 0)
+        return;
+    put_event(p, state, what, NULL);
+    html(p->h, "%n times</li>", json_int_of(job, member));
+}
+
+static void write_past(struct page *p, const json_t *job)
+{
+    put_event(p, "waiting", "enqueued", json_object_get(job, "enqueued_at"));
+    html(p->h,
+         has(job, "enqueued_at") ? "</li>" : "<span class=\"pale\">at a time that is not known</span></li>");
+    put_times(p, job, "throttled", "throttled", "held back by the provider (429)");
+    put_times(p, job, "interrupted", "wrong", "interrupted by the death of its worker or handler");
+    if (has(job, "failed_at")) {
+        put_event(p, "dead", "failed last", json_object_get(job, "failed_at"));
+        html(p->h, "after %n of %n attempts", json_int_of(job, "attempts"), json_int_of(job, "max_attempts"));
+        put_reason(p, json_text_of(job, "failure"));
+    }
+}
+
+static void write_present(struct page *p, const json_t *job)
+{
+    const char *state = json_text_of(job, "state"), *reason = json_text_of(job, "reason");
+
+    if (has(job, "cancelled_at")) {
+        put_event(p, "cancelled", "cancelled", json_object_get(job, "cancelled_at"));
+        html(p->h, "</li>");
+    }
+    html(p->h, "<li><i class=\"mark s-%s\"></i><b>%s%s%s</b> ", state, state,
+         *json_text_of(job, "outcome") ? ": " : "", json_text_of(job, "outcome"));
+    if (has(job, "since")) {
+        html(p->h, "since ");
+        put_time(p, json_us(json_object_get(job, "since")), "");
+    }
+    put_reason(p, reason);
+    if (has(job, "start")) {
+        put_event(p, "scheduled", "starts", json_object_get(job, "start"));
+        html(p->h, "%r%s</li>",
+             json_is_true(json_object_get(job, "at_the_earliest")) ? " at the earliest: " : "",
+             json_text_of(job, "because"));
+    }
+}
+
+static void write_timeline(struct page *p, const json_t *job)
+{
+    html(p->h, "<section><h2>What has happened</h2><ol class=\"line-of-time\">");
+    write_past(p, job);
+    write_present(p, job);
+    html(p->h, "</ol></section>");
+}
+
+/* ---- What it is */
+
+static void put_text_line(struct page *p, const char *name, const json_t *job, const char *member)
+{
+    if (!*json_text_of(job, member))
+        return;
+    put_line(p, name);
+    html(p->h, "<bdi>%s</bdi>", json_text_of(job, member));
+    put_line_end(p);
+}
+
+static void put_link_line(struct page *p, const char *name, const char *page, const json_t *job,
+                          const char *member)
+{
+    if (!*json_text_of(job, member))
+        return;
+    put_line(p, name);
+    put_link(p, page, json_text_of(job, member));
+    put_line_end(p);
+}
+
+static void put_secret_line(struct page *p, const char *name, const json_t *job, const char *member)
+{
+    if (!*json_text_of(job, member))
+        return;
+    put_line(p, name);
+    put_secret(p, json_text_of(job, member));
+    put_line_end(p);
+}
+
+static void write_place(struct page *p, const json_t *job)
+{
+    if (!has(job, "place"))
+        return;
+    put_line(p, "place");
+    html(p->h, "%n of %n", json_int_of(job, "place"), json_int_of(job, "of"));
+    if (has(job, "ahead"))
+        html(p->h, ", %n start before it", json_int_of(job, "ahead"));
+    if (json_int_of(job, "turns_before") > 0)
+        html(p->h, ", %n other keys have a turn before its own", json_int_of(job, "turns_before"));
+    put_line_end(p);
+}
+
+static void write_worker(struct page *p, const json_t *job)
+{
+    const json_t *worker = json_object_get(job, "worker");
+
+    if (!json_is_object(worker))
+        return;
+    put_line(p, "worker");
+    html(p->h, "<span class=\"mono\"><bdi>%s</bdi></span>, process %n on <bdi>%s</bdi>; its lease ends ",
+         json_text_of(worker, "name"), json_int_of(worker, "pid"), json_text_of(worker, "host"));
+    put_time(p, json_us(json_object_get(job, "lease_until")), "-");
+    put_line_end(p);
+}
+
+static void write_sheet(struct page *p, const json_t *job)
+{
+    html(p->h, "<section><h2>Job</h2><dl class=\"sheet\">");
+    put_link_line(p, "type", "types", job, "type");
+    put_text_line(p, "queue", job, "queue");
+    put_secret_line(p, "key", job, "key");
+    put_link_line(p, "batch", "batches", job, "batch");
+    put_secret_line(p, "unique", job, "unique");
+    write_place(p, job);
+    write_worker(p, job);
+    put_line(p, "attempts");
+    html(p->h, "%n of %n used", json_int_of(job, "attempts"), json_int_of(job, "max_attempts"));
+    put_line_end(p);
+    if (json_int_of(job, "cost") > 1) {
+        put_line(p, "costs");
+        html(p->h, "%n slots", json_int_of(job, "cost"));
+        put_line_end(p);
+    }
+    if (has(job, "timeout")) {
+        put_line(p, "timeout");
+        put_span(p, json_us(json_object_get(job, "timeout")));
+        put_line_end(p);
+    }
+    put_secret_line(p, "unreadable", job, "unreadable");
+    html(p->h, "</dl></section>");
+}
+
+/* ---- Its gates */
+
+static void write_gate(struct page *p, const json_t *gate)
+{
+    bool open = json_is_true(json_object_get(gate, "open")),
+         holds = json_is_true(json_object_get(gate, "holds_it"));
+
+    html(p->h, "<tr><th scope=\"row\">");
+    html(p->h, "<a href=\"/limits/%u\">", json_text_of(gate, "limit_name"));
+    put_secret(p, json_text_of(gate, "gate"));
+    html(p->h, "</a></th><td class=\"mono\" data-label=\"rule\">%s</td><td data-label=\"state\"><span>",
+         json_text_of(gate, "rule"));
+    put_state(p, open ? "open" : "waiting");
+    html(p->h, holds ? " <b>holds it</b>" : "");
+    html(p->h, "</span></td>");
+    put_doc_time(p, "opens", gate, "opens_at");
+    html(p->h, "</tr>");
+}
+
+static void write_gates(struct page *p, const json_t *job)
+{
+    static const char *const columns[] = {"Gate", "Rule", "State", "#Opens"};
+    const json_t *gates = json_object_get(job, "gates");
+    json_t *gate;
+    size_t i;
+
+    if (json_array_size(gates) == 0)
+        return;
+    put_table(p, "What it must pass", columns, 4);
+    json_array_foreach(gates, i, gate)
+    {
+        write_gate(p, gate);
+    }
+    put_table_end(p);
+}
+
+/* ---- Its payload */
+
+/* JSON by lines, each token as it stands. */
+static void write_json(struct page *p, struct span body)
+{
+    bool in_text = false;
+    int depth = 0;
+    size_t from = 0;
+
+    for (size_t i = 0; i < body.len; i++) {
+        char c = body.at[i];
+        bool opens = strchr("[{", c) != NULL, closes = strchr("]}", c) != NULL;
+
+        in_text ^= c == '"';
+        i += in_text && c == '\\';
+        if (in_text || c == '"' || !(opens || closes || c == ','))
+            continue;
+        depth += opens - closes;
+        html_span(p->h, (struct span){body.at + from, i + !closes - from});
+        html(p->h, "\n");
+        for (int d = 0; d < depth && d < 40; d++)
+            html(p->h, "  ");
+        from = i + !closes;
+    }
+    html_span(p->h, (struct span){body.at + from, body.len - from});
+}
+
+static void write_body(struct page *p, struct span body)
+{
+    struct span shown = {body.at, body.len < BODY_MOST ? body.len : BODY_MOST};
+    struct error ignored;
+
+    html(p->h, "<section><h2>Payload <small>%n bytes</small></h2>", (int64_t)body.len);
+    if (p->r->hide_args) {
+        html(p->h, "<p class=\"pale\">Hidden: this server runs with --hide-args.</p></section>");
+        return;
+    }
+    html(p->h, "<pre>");
+    if (shown.len == body.len && json_check(body.at, body.len, &ignored) == 0)
+        write_json(p, shown);
+    else
+        html_span(p->h, shown);
+    html(p->h, "</pre>%r</section>", shown.len < body.len ? "<p class=\"pale\">Cut: it is longer.</p>" : "");
+}
+
+/* ---- The page */
+
+static void write_deeds(struct page *p, const char *id, const char *state)
+{
+    bool dead = strcmp(state, "dead") == 0,
+         later = strcmp(state, "scheduled") == 0 || strcmp(state, "retry") == 0;
+    char action[256];
+
+    if (!p->r->actions || strcmp(state, "finished") == 0 || !name_is_valid(id, strlen(id)))
+        return;
+    html(p->h, "<div class=\"deeds\">");
+    snprintf(action, sizeof action, dead ? "/api/dead/%s/retry" : "/api/jobs/%s/run", id);
+    if (dead || later || strcmp(state, "parked") == 0)
+        put_button(p, dead ? "Retry" : "Run now", action, NULL, NULL);
+    if (dead)
+        put_ask(p, "Remove", "dead-remove", id);
+    else
+        put_ask(p, "Cancel", "job-cancel", id);
+    html(p->h, "</div>");
+}
+
+static void write_job(struct page *p, const char *id, const json_t *job, struct span body)
+{
+    html(p->h, "<p class=\"crumbs\"><a href=\"/jobs\">Jobs</a></p><h1 class=\"mono\"><bdi>%s</bdi> <small>",
+         id);
+    put_state(p, json_text_of(job, "state"));
+    html(p->h, "</small></h1>");
+    if (json_is_object(json_object_get(job, "waits_for"))) {
+        html(p->h, "<p class=\"lead\">");
+        put_waits_document(p, json_object_get(job, "waits_for"));
+        html(p->h, "</p>");
+    }
+    write_deeds(p, id, json_text_of(job, "state"));
+    html(p->h, "<div class=\"columns\">");
+    write_timeline(p, job);
+    write_sheet(p, job);
+    html(p->h, "</div>");
+    write_gates(p, job);
+    write_body(p, body);
+}
+
+unsigned page_job(struct page *p, const char *name)
+{
+    json_t *why, *job;
+
+    if (why_read(p->w, -1, name, &why) < 0)
+        return page_failed(p, &p->w->error);
+    job = job_document(why);
+    p->now_us = answer_int(why, "now") > 0 ? answer_int(why, "now") : p->now_us;
+    snprintf(p->title, sizeof p->title, "Job %s", name);
+    write_job(p, name, job, found_body(why));
+    json_decref(job);
+    json_decref(why);
+    return 200;
+}

@@ -1,0 +1,302 @@
+/* The limits: a list, and one: its ribbon, its rules, what another rate would do, what is coming, what was changed. */
+#include "queue/limits/rate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/page/change.h"
+#include "serve/page/data.h"
+#include "serve/page/parts.h"
+#include "serve/page/ribbon.h"
+#include "view/format.h"
+
+#define ROWS 100
+#define LOG_ROWS 20
+
+/* ---- Parts of both */
+
+static bool is_paused(const struct limit *limit)
+{
+    return limit->pause_until_us > limit->now_us;
+}
+
+static void write_rules_text(struct page *p, const struct limit *limit)
+{
+    char text[RULE_SET_TEXT_SIZE];
+
+    if (limit->readable) {
+        rule_set_format(&limit->set, text);
+        html(p->h, "<span class=\"mono\">%s</span>", text);
+    } else {
+        html(p->h, "cannot be read; set it again with <code>weir rate set</code>");
+    }
+}
+
+/* Is one of its gates paused, because a provider said stop? */
+static int64_t provider_pause(const struct limit *limit)
+{
+    int64_t until_us = 0;
+
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
+        if (!*limit->set.at[i].by && limit->gates[i].pause_until_us > until_us)
+            until_us = limit->gates[i].pause_until_us;
+    return until_us > limit->now_us ? until_us : 0;
+}
+
+static void write_limit_state(struct page *p, const struct limit *limit)
+{
+    int64_t provider_us = provider_pause(limit);
+
+    if (!limit->readable) {
+        put_state(p, "wrong");
+    } else if (is_paused(limit) || provider_us) {
+        put_state(p, "paused");
+        html(p->h, is_paused(limit) ? " by hand, until " : " for a provider, until ");
+        put_time(p, is_paused(limit) ? limit->pause_until_us : provider_us, "");
+    } else {
+        put_state(p, "open");
+    }
+}
+
+static void write_pause(struct page *p, const struct limit *limit)
+{
+    char action[192];
+    bool paused = is_paused(limit) || provider_pause(limit);
+
+    snprintf(action, sizeof action, "/api/rates/%s/%s", limit->name, paused ? "resume" : "pause");
+    if (paused)
+        put_button(p, "Resume", action, NULL, NULL);
+    else
+        put_button(p, "Pause 10 min", action, "for", "10m");
+}
+
+/* ---- All of them */
+
+static void write_row(struct page *p, const struct limits *limits, const struct limit *limit)
+{
+    html(p->h, "<tr data-key=\"l-%s\"><th scope=\"row\">", limit->name);
+    put_link(p, "limits", limit->name);
+    html(p->h, "</th><td class=\"wide\" data-label=\"rules\"><span>");
+    write_rules_text(p, limit);
+    html(p->h, "</span></td>");
+    put_count_cell(p, "parked", limits_parked(limits, limit->name));
+    put_time_cell(p, "next start", limit->readable ? limits_next_start(limits, limit) : 0);
+    html(p->h, "<td data-label=\"state\"><span>");
+    write_limit_state(p, limit);
+    html(p->h, "</span></td>");
+    if (p->r->actions) {
+        html(p->h, "<td class=\"acts\">");
+        write_pause(p, limit);
+        html(p->h, "</td>");
+    }
+    html(p->h, "</tr>");
+}
+
+static void write_rows(struct page *p, const struct limits *limits, const char *like)
+{
+    int64_t from = query_number(p->r->query, "from", 0), matched = 0, shown = 0;
+    static const char *const columns[] = {"Limit",       "Rules", "#Parked",
+                                          "#Next start", "State", "<span class=\"hidden\">Actions</span>"};
+
+    put_table(p, "", columns, p->r->actions ? 6 : 5);
+    for (size_t i = 0; i < limits->count; i++)
+        if (strstr(limits->at[i].name, like) && matched++ >= from && shown < ROWS) {
+            write_row(p, limits, &limits->at[i]);
+            shown++;
+        }
+    if (matched == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"6\">%r</td></tr>",
+             *like ? "No limit has that in its name."
+                   : "No limits yet; <code>weir rate set NAME RULE</code> sets one");
+    put_table_end(p);
+    put_pager(p, "like", like, from, shown, matched);
+}
+
+unsigned page_limits(struct page *p, const char *name)
+{
+    const struct limits *limits = data_all_limits(p);
+    char like[129];
+
+    (void)name;
+    if (!limits)
+        return page_failed(p, p->e);
+    query_value(p->r->query, "like", like, sizeof like);
+    snprintf(p->title, sizeof p->title, "Limits");
+    html(p->h, "<h1>Limits <small>%n</small></h1>", (int64_t)limits->count);
+    put_filter(p, "/limits", "Limits named", like, limits->count);
+    write_rows(p, limits, like);
+    return 200;
+}
+
+/* ---- One: its rules */
+
+static void write_most(struct page *p, const struct rule *rule)
+{
+    html(p->h, "at most %n ", rule_most_in_period(rule));
+    if (rule->algorithm == ALGORITHM_CONCURRENCY) {
+        html(p->h, "at once");
+    } else {
+        html(p->h, "in any ");
+        put_span(p, rule->period_us);
+    }
+    if (*rule->by)
+        html(p->h, ", for each <bdi>%s</bdi>", rule->by);
+}
+
+static void write_gate_state(struct page *p, const struct limit *limit, size_t i)
+{
+    const struct gate *gate = &limit->gates[i];
+
+    if (gate->pause_until_us > limit->now_us) {
+        put_state(p, "paused");
+        html(p->h, " for a provider, until ");
+        put_time(p, gate->pause_until_us, "");
+    } else if (limit->held_until_us[i] > limit->now_us) {
+        put_state(p, "held");
+        html(p->h, " for a job that waits at other gates too");
+    } else {
+        put_state(p, "open");
+    }
+    if (limit->factor[i])
+        html(p->h, ", at %i %% of its rate", limit->factor[i] / 10);
+}
+
+static void write_rule(struct page *p, const struct limit *limit, size_t i)
+{
+    const struct rule *rule = &limit->set.at[i];
+    char text[RULE_TEXT_SIZE];
+
+    rule_format(rule, text);
+    html(p->h, "<tr><th scope=\"row\" class=\"mono\">%s</th><td data-label=\"means\"><span>", text);
+    write_most(p, rule);
+    html(p->h, "</span></td>");
+    if (*rule->by) {
+        html(p->h,
+             "<td class=\"n\" data-label=\"slots left\"><a href=\"/keys/%u\">by key</a></td>"
+             "<td class=\"n nil\"><span class=\"pale\">-</span></td><td class=\"nil\"></td></tr>",
+             limit->name);
+        return;
+    }
+    put_count_cell(p, "slots left", limit_slots(limit, i));
+    put_time_cell(p, "next slot", limit_nth_start(limit, i, 1));
+    html(p->h, "<td data-label=\"state\"><span>");
+    write_gate_state(p, limit, i);
+    html(p->h, "</span></td></tr>");
+}
+
+static void write_rules(struct page *p, const struct limit *limit)
+{
+    static const char *const columns[] = {"Rule", "Means", "#Slots left", "#Next slot", "State"};
+
+    put_table(p, "Rules", columns, 5);
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
+        write_rule(p, limit, i);
+    put_table_end(p);
+}
+
+/* ---- What was changed */
+
+static bool write_change(struct page *p, const char *text, const char *name)
+{
+    json_t *change = text ? answer_parse(text, strlen(text)) : NULL;
+    const char *what = answer_text(change, "what");
+    bool of_it = change_names(what, name);
+
+    if (of_it) {
+        html(p->h, "<tr><td>");
+        put_time(p, (int64_t)(json_number_value(json_object_get(change, "at")) * 1e6), "-");
+        html(p->h,
+             "</td><td data-label=\"who\">%s</td><td class=\"wide mono\" data-label=\"what\">%s</td></tr>",
+             answer_text(change, "by"), what);
+    }
+    json_decref(change);
+    return of_it;
+}
+
+static void write_changes(struct page *p, const json_t *changes, const char *name)
+{
+    static const char *const columns[] = {"When", "Who", "What"};
+    int shown = 0;
+
+    put_table(p, "Changes", columns, 3);
+    for (size_t i = 0; i < json_array_size(changes) && shown < LOG_ROWS; i++)
+        shown += write_change(p, json_string_value(json_array_get(changes, i)), name);
+    if (shown == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"3\">None that is still known.</td></tr>");
+    put_table_end(p);
+}
+
+/* ---- What comes */
+
+/* The types whose jobs wait there. */
+static int64_t waiting_types(const struct limits *limits, const char *name)
+{
+    size_t count;
+    const struct hold *holds = limits_holds(limits, name, &count);
+    int64_t types = 0;
+
+    for (size_t i = 0; i < count; i++)
+        types += holds[i].type->waiting + holds[i].type->parked > 0;
+    return types;
+}
+
+static void write_summary(struct page *p, const struct limits *limits, const struct limit *limit)
+{
+    struct forecast last = {.last_us = 0};
+    int64_t backlog = limits_backlog(limits, limit->name);
+
+    if (limit->readable && backlog > 0 && forecast_limit(limits, limit, &last, p->e) < 0)
+        last.last_us = 0;
+    html(p->h,
+         "<dl class=\"totals\"><div><dt>jobs wait for it</dt><dd>%n</dd></div><div><dt>of "
+         "types</dt><dd>%n</dd></div>"
+         "<div><dt>next start</dt><dd>",
+         backlog, waiting_types(limits, limit->name));
+    put_time(p, limit->readable ? limits_next_start(limits, limit) : 0, "when others end");
+    html(p->h, "</dd></div><div><dt>last start</dt><dd>");
+    put_time(p, last.last_us, backlog ? "not known" : "nothing waits");
+    if (last.last_us > 0 && last.because)
+        html(p->h, " <small>at the earliest: %s</small>", forecast_reason(last.because));
+    html(p->h, "</dd></div><div><dt>state</dt><dd><small>");
+    write_limit_state(p, limit);
+    html(p->h, "</small></dd></div></dl>");
+}
+
+static void write_deeds(struct page *p, const struct limit *limit)
+{
+    if (!p->r->actions)
+        return;
+    html(p->h, "<div class=\"deeds\">");
+    write_pause(p, limit);
+    put_ask(p, "Remove", "rate-remove", limit->name);
+    html(p->h, "</div>");
+}
+
+unsigned page_limit(struct page *p, const char *name)
+{
+    const struct limits *limits = data_limits(p, name);
+    const struct limit *limit = limits ? limits_find(limits, name) : NULL;
+    json_t *changes = NULL;
+
+    if (!limits)
+        return page_failed(p, p->e);
+    if (!limit)
+        return page_not_found(p, "limit", name);
+    snprintf(p->title, sizeof p->title, "Limit %s", name);
+    html(p->h,
+         "<p class=\"crumbs\"><a href=\"/limits\">Limits</a></p><h1><bdi>%s</bdi></h1><p class=\"lead\">",
+         name);
+    write_rules_text(p, limit);
+    html(p->h, "</p>");
+    write_summary(p, limits, limit);
+    write_deeds(p, limit);
+    if (rate_log_read(p->w, &changes) < 0)
+        changes = NULL;
+    write_ribbon(p, limits, limit, changes);
+    write_change_form(p, limits, limit);
+    write_rules(p, limit);
+    write_changes(p, changes, name);
+    json_decref(changes);
+    return 200;
+}

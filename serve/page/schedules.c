@@ -1,0 +1,73 @@
+/* The schedules. */
+#include "view/schedules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "serve/page/parts.h"
+#include "view/json.h"
+
+#define LATE_US 2000000 /* so long after an occurrence a worker that is there has seen it */
+
+static void write_state(struct page *p, const json_t *s)
+{
+    int64_t due_us = json_us(json_object_get(s, "due_at"));
+
+    html(p->h, "<td class=\"wide\" data-label=\"state\"><span>");
+    if (*json_text_of(s, "error")) {
+        put_state(p, "wrong");
+        html(p->h, ": %s", json_text_of(s, "error"));
+    } else if (due_us == 0) {
+        put_state(p, "ended");
+        html(p->h, ": never again; replace it with <code>weir schedule add</code>");
+    } else {
+        put_state(p, due_us <= p->now_us - LATE_US ? "waiting" : "ok");
+        html(p->h, due_us <= p->now_us - LATE_US ? " for a worker" : "");
+    }
+    html(p->h, "</span></td>");
+}
+
+static void write_row(struct page *p, const json_t *s)
+{
+    html(p->h,
+         "<tr data-key=\"s-%s\"><th scope=\"row\"><bdi>%s</bdi></th><td class=\"wide\" "
+         "data-label=\"when\"><span>"
+         "<code>%s</code> <small>%s</small></span></td>",
+         json_text_of(s, "name"), json_text_of(s, "name"), json_text_of(s, "when"), json_text_of(s, "zone"));
+    put_doc_link(p, "type", "types", s, "type");
+    put_doc_text(p, "queue", s, "queue");
+    put_doc_time(p, "next", s, "due_at");
+    write_state(p, s);
+    if (p->r->actions) {
+        html(p->h, "<td class=\"acts\">");
+        put_ask(p, "Remove", "schedule-remove", json_text_of(s, "name"));
+        html(p->h, "</td>");
+    }
+    html(p->h, "</tr>");
+}
+
+unsigned page_schedules(struct page *p, const char *name)
+{
+    static const char *const columns[] = {
+        "Schedule", "When", "Type", "Queue", "#Next", "State", "<span class=\"hidden\">Actions</span>"};
+    json_t *rows, *row;
+    size_t i;
+
+    (void)name;
+    if (view_schedules(p->w, &rows, &p->now_us) < 0)
+        return page_failed(p, &p->w->error);
+    snprintf(p->title, sizeof p->title, "Schedules");
+    html(p->h, "<h1>Schedules <small>%n</small></h1>", (int64_t)json_array_size(rows));
+    put_table(p, "", columns, p->r->actions ? 7 : 6);
+    json_array_foreach(rows, i, row)
+    {
+        write_row(p, row);
+    }
+    if (json_array_size(rows) == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"7\">No schedules: <code>weir schedule add NAME CRON "
+                   "TYPE</code> adds "
+                   "one.</td></tr>");
+    put_table_end(p);
+    json_decref(rows);
+    return 200;
+}
