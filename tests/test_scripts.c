@@ -1336,14 +1336,16 @@ static void test_answers_are_checked(void **state)
         "return false",
         "return {}",
         "return {'1','','','0',0,{},{},{}}",
-        "return {'1','','','0',0,1,{},{},{},{},{},0,0,0,{}}",
-        "return {'1','','','0',0,{},{},{},{},{},'x',0,0,0,{}}",
-        "return {'1','','','0',0,{'token','{}'},{},{},{},{},{},0,0,0,{}}",
-        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},{},0,0,0,{}}",
-        "return {'1','','','0',0,{1,'{}'},{},{},{},{},{},0,0,0,{}}",
-        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,0}",
+        "return {'1','','','0',0,1,{},{},{},{},{},0,0,0,{},'',{}}",
+        "return {'1','','','0',0,{},{},{},{},{},'x',0,0,0,{},'',{}}",
+        "return {'1','','','0',0,{'token','{}'},{},{},{},{},{},0,0,0,{},'',{}}",
+        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},{},0,0,0,{},'',{}}",
+        "return {'1','','','0',0,{1,'{}'},{},{},{},{},{},0,0,0,{},'',{}}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,0,'',{}}",
         "return {'1','','','0',0,{},{},{},{},{},{},0,0}",
-        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7,{}}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,{}}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,{},'',0}",
+        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7,{},{},{'x'}}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};
     struct adopt adopt;
@@ -1362,7 +1364,9 @@ static void test_answers_are_checked(void **state)
         claim_reply(
             answer(
                 "return "
-                "{1,'','3','4',1,{'1.z@55/q/t/','@1,22,3;{}'},{},{'x'},{},{},{},1,77,1,{'0',63,'64','x'}}"),
+                "{1,'','3','4',1,{'1.z@55/q/t/"
+                "','@1,22,3;{}'},{},{'x'},{},{},{},1,77,1,{'0',63,'64','x'},'A1',"
+                "{'a','1500',5,'q','0','b','1',5,'w','1','c','x',5,'w','0','d',0,5,'w',0,'e','7',5,'',0}}"),
             &turns.claim, &e),
         0);
     assert_int_equal(turns.claim.leases[0].interrupted, 22);
@@ -1371,6 +1375,10 @@ static void test_answers_are_checked(void **state)
     assert_int_equal(turns.claim.look_us, 77);
     assert_true(turns.claim.alone);
     assert_true(turns.claim.away == (UINT64_C(1) << 63 | 1));
+    assert_int_equal(turns.claim.loss_count, 2);
+    assert_int_equal(turns.claim.losses[0].thousandths, 1500);
+    assert_int_equal(turns.claim.losses[0].why, 'q');
+    assert_int_equal(*turns.claim.losses[1].limit.at, 'e');
     for (size_t i = 0; i < COUNT(numbers); i++) {
         assert_true(settle_reply(answer(numbers[i]), &n, &e) != 0);
         assert_true(promote_reply(answer(numbers[i]), &promoted, &e) != 0);

@@ -29,10 +29,11 @@ static int read_lease(const char *token, const char *entry, const char *limits)
     struct redisReply *lease[] = {&words[0], &words[1]}, *limit[] = {&words[2], &words[3]};
     struct redisReply number = {.type = REDIS_REPLY_INTEGER, .integer = 1},
                       none = {.type = REDIS_REPLY_ARRAY};
+    struct redisReply causes = text("");
     struct redisReply leases = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = lease};
     struct redisReply list = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = limit};
-    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases, &list, &none,
-                                &none,   &none,   &none,   &number, &number, &number, &none};
+    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases, &list,   &none, &none,
+                                &none,   &none,   &number, &number, &number, &none,   &causes, &none};
     struct redisReply reply = {.type = REDIS_REPLY_ARRAY, .elements = COUNT(all), .element = all};
 
     return claim_reply(&reply, &claim, &error);

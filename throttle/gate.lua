@@ -19,6 +19,9 @@
 --   gate.held_until(g, node, ticket)            when it is held against that node; else 0
 --   gate.figures(g[, at])                       the most slots that are ever free at once; how many are free at that time, at which
 --                                               slots may start (without it: now); and resets
+--   gate.keep(g)                                it is to be known for a minute more what nobody took: for gate.lost
+--   gate.lost(g)                                thousandths of slots that nobody took while they were free, as it was loaded, and since when; of the
+--                                               last minute, 0 where that is not known
 --   gate.check_time(name, opens)                when to check a gate that opens then, by what this call has seen of it
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.undo()                                 nothing was loaded or taken
@@ -61,7 +64,7 @@ local all, loaded = {}, 0
 local function unload()
     for i = 1, loaded do
         local g = all[i]
-        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight or g.stays then all[i] = false end
+        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight or g.stays or g.was_paused then all[i] = false end
     end
     gates, loaded = {}, 0
 end
@@ -164,7 +167,7 @@ local function state_read(g, state)
     else
         back = 0
     end
-    if pause > now then g.pause = pause end
+    if pause > now then g.pause = pause elseif pause > 0 then g.was_paused = true end
     if hold ~= '-' then hold_read(g, hold, back) end
     if adapted ~= '-' then factor_read(g, adapted, back) end
     if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low or g.factor then adapt(g) end
@@ -178,10 +181,10 @@ local function unused(g, whole)
     g.algorithm.fresh(g)
 end
 
--- Ten fields make room for sixteen: Lua need not do so field by field.
+-- Eleven fields make room for sixteen: Lua need not do so field by field.
 local function new(name, key, whole)
     return {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false, pause = false,
-            hold_ticket = false, factor = false, flight = false}
+            hold_ticket = false, factor = false, flight = false, kept = false}
 end
 
 local MINUTE_US = 60000000
@@ -202,7 +205,7 @@ local function make(name, key, whole, state)
     loaded = loaded + 1
     local g = all[loaded]
     if g then
-        g.name, g.key, g.base, g.rule, g.algorithm, g.changed = name, key, whole, whole, whole.algorithm, false
+        g.name, g.key, g.base, g.rule, g.algorithm, g.changed, g.kept = name, key, whole, whole, whole.algorithm, false, false
     else
         g = new(name, key, whole)
         all[loaded] = g
@@ -285,6 +288,13 @@ end
 
 function gate.remember(g)
     if g.algorithm.remember then g.algorithm.remember(g) end
+end
+
+function gate.keep(g) g.kept = true end
+
+function gate.lost(g)
+    if not g.algorithm.lost then return 0, now end
+    return g.algorithm.lost(g)
 end
 
 function gate.give(g, s, cost)
@@ -411,6 +421,7 @@ local function write(g)
     local rule, algorithm = g.rule, g.algorithm
     local head_text, words, at = rule.head, algorithm.store(g), nil
     if g.pause or g.hold_ticket or g.factor then head_text, at = head(g) else at = algorithm.resets(g) end
+    if g.kept then at = at + exact.LOST_US end
     if g.flight and g.flight > 0 then
         at = huge
         if not g.base.in_flight then words = words .. ' ~' .. us(g.flight) end

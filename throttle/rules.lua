@@ -30,6 +30,8 @@
 --   used(g)                 slots in use, rounded up; and when the last of them starts, not before now
 --   fill(g, n, at)          of a fresh g: n slots are in use, taken at that time
 --   slowed(g, n, at)        where words are times: n slots were in use at that time when the rate fell
+--   lost(g)                 where it is known: thousandths of slots that came and went unused until now, as it was loaded, and since
+--                           when; of about the last exact.LOST_US
 --   full(g)                 where a burst keeps slots that nobody takes: until when
 --   resets(g)               when all is as if never used; may have passed; huge: not by time
 -- uses: concurrency fixed_window gcra sliding_log sliding_window token_bucket

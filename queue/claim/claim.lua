@@ -27,7 +27,8 @@
 -- 5. Write: the leases at the end of serve_queues, where a fault may still undo the claim; then all else that was decided (claim_commit).
 -- 6. When the next claim is due, and which worker makes it (claim_duty).
 --
--- claim_meet has the types and lanes with their gates, claim_cache what is remembered to be faster.
+-- claim_meet has the types and lanes with their gates, claim_cache what is remembered to be faster, claim_causes what the answer says of how jobs
+-- came to start.
 --
 -- Who waits where is written as it is found, to the new place before it leaves the old one. Jobs, leases and gates are decided first and
 -- written at the end, by steps that cannot fail: a claim that fails on the way has moved no job and taken no slot.
@@ -53,16 +54,18 @@
 -- role: worker
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
---          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), [partition, ...] ]
+--          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), [partition, ...], causes,
+--          [limit, thousandths of slots that nobody took, since, why, lease, ...] ]
 --        next: when the next claim is due for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules"
 --        starved: a job with a limit could have started, had there been an idle executor
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        partition: jobs whose type lives there were met, and must be carried there (away_read)
+--        causes: what let the leases start; why: why slots were lost until that lease, from 0, took some: claim_causes
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- format: any
--- uses: away check claim_alone claim_cache claim_call claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
+-- uses: away check claim_alone claim_cache claim_call claim_causes claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
 
 local c = claim_call
 
@@ -139,6 +142,7 @@ local function begin(ARGV)
     leave_out_queues()
     claim_duty.begin()
     claim_cache.begin()
+    claim_causes.begin()
     claim_start.begin()
     claim_park.begin()
     claim_alone.begin()
@@ -184,7 +188,8 @@ local function claim(ARGV)
     local more = claim_duty.decide(c.more or follows.is_due, follows.is_news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
     return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, c.leases, c.limits, c.held, c.broken, c.paused,
-            c.faults, c.starved and 1 or 0, c.second_at, c.alone and 1 or 0, #c.away > 0 and away.targets(c.away) or c.away}
+            c.faults, c.starved and 1 or 0, c.second_at, c.alone and 1 or 0, #c.away > 0 and away.targets(c.away) or c.away,
+            claim_causes.text(), claim_causes.lost()}
 end
 
 return claim

@@ -205,6 +205,9 @@ function claim_call.new_type(queue, of, gates)
         -- has_faults               one of its lanes was passed over, as a key is of a wrong kind,
         -- passed_over              and so many jobs could start as it was passed over itself
         has_keys = false,        -- a lane of a key was met
+        -- first                    the first lease of its jobs that have a limit,
+        -- cause                    what let it start,
+        -- came_from                and the gate at which the type had waited: claim_causes
         -- own_costs                a job named its cost
         pulled = 0,              -- jobs that have left the queue and started,
         parked = 0,              -- gone to lanes,

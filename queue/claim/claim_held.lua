@@ -2,7 +2,7 @@
 --
 --   held:<queue>  sorted set: type -> ticket
 --
--- uses: bell claim_call claim_ring lane runs
+-- uses: bell claim_call claim_causes claim_ring lane runs
 local claim_held = {}
 
 local claim, ring = claim_call, claim_ring
@@ -17,6 +17,7 @@ end
 -- Takes a held type back, now that this worker can run it.
 local function take_back(queue, name, ticket)
     lane.type_is_due(queue, name, ticket)
+    claim_causes.take_back(name)
     call('ZREM', P .. 'held:' .. queue, name)
 end
 

@@ -1,10 +1,10 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_cache claim_call claim_faults claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
+-- uses: claim_cache claim_call claim_causes claim_faults claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
 local claim_lanes = {}
 
 local cache, claim, faults, halt, meet, park = claim_cache, claim_call, claim_faults, claim_halt, claim_meet, claim_park
-local ring, start, wait = claim_ring, claim_start, claim_wait
+local causes, ring, start, wait = claim_causes, claim_ring, claim_start, claim_wait
 
 local DUE_MOST = 64            -- gates visited in one pass
 
@@ -49,6 +49,7 @@ end
 -- cost, and what closed gate of the type stopped it.
 local function serve_turn(s, l, others, most)
     local stopped, left_before, share = claim.stopped, claim.left_lanes, huge
+    causes.from_lane(l)
     local lane_ticket = has_hold(l.gates) and ring.ticket(s, l) or nil
     if others then share = #s.type.weighted > 0 and ring.share(s, l.key) or 1 end
     local n = serve_lane(s, l, min(share, most), lane_ticket)
@@ -102,6 +103,7 @@ end
 local function run_type(s, most)
     local visit = claim.visit
     claim.go_on()
+    causes.from_gate(s)
     while true do
         ring.open(s, visit.alone and most - visit.started or 1)
         local n, stopped = serve_round(s, most - visit.started)

@@ -15,6 +15,7 @@ local function load_gate(t, name, rule)
         return {name = name, fixed = now + claim.AGAIN_US}
     end
     if t.spends then gate.remember(g) end
+    if not rule.by and not rule.in_flight then gate.keep(g) end
     return g
 end
 

@@ -1,6 +1,6 @@
 -- claim_queue: what becomes of the jobs of a queue: they start, are parked, or are dead.
 --
--- uses: body claim_cache claim_call claim_faults claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text sign slices
+-- uses: body claim_cache claim_call claim_causes claim_faults claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text sign slices
 local claim_queue = {}
 
 local cache, claim, faults, halt, held = claim_cache, claim_call, claim_faults, claim_halt, claim_held
@@ -200,6 +200,7 @@ end
 -- Handles jobs from the head of the queue, which has so many, while there is room.
 function claim_queue.read(queue, length)
     local used, chunk, is_over = 0, claim.chunk, false
+    claim_causes.from_queue()
     while used < length and not is_over do
         local room = claim.free + claim.prefetch
         local jobs = slices.read('LRANGE', P .. 'queue:' .. queue, used, min(chunk, length - used), claim.load)

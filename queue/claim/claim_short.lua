@@ -61,7 +61,7 @@ function claim_short.reply(ARGV)
         for i = 1, #jobs do claim_commit.count_new(names[i], 'pulled', 1) end
         past.mark()
     end
-    return {now, -1, later, tonumber(ARGV[8]), 0, leases, NONE, NONE, NONE, NONE, NONE, 0, -1, 0, NONE}
+    return {now, -1, later, tonumber(ARGV[8]), 0, leases, NONE, NONE, NONE, NONE, NONE, 0, -1, 0, NONE, '', NONE}
 end
 
 return claim_short

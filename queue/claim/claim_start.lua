@@ -3,10 +3,10 @@
 --
 -- Equal are jobs of one lane that cost the same.
 --
--- uses: body claim_cache claim_call claim_meet gate
+-- uses: body claim_cache claim_call claim_causes claim_meet gate
 local claim_start = {}
 
-local cache, claim, meet = claim_cache, claim_call, claim_meet
+local cache, causes, claim, meet = claim_cache, claim_causes, claim_call, claim_meet
 
 local names_cost = body.names_cost
 
@@ -37,6 +37,7 @@ local function lease(jobs, first, n, slot, tail)
         leased = leased + 2
         if byte(entry) == AT and cache.has_lock(entry) then claim.started[#claim.started + 1] = entry end
     end
+    causes.lease(n)
 end
 
 -- The same of jobs that start at that time.
@@ -146,6 +147,7 @@ function claim_start.jobs(s, l, jobs, first, most, cost, ticket, lane_ticket)
     if not s.limited then return start_free(s, l, jobs, first, most) end
     local started, at = take_slots(s, l, most, cost, ticket, lane_ticket)
     if not started then return 0 end
+    if not s.first then causes.first(s, leased / 2) end
     lease_at(jobs, first, started, l, at, cost)
     while started < most do
         local n = 1

@@ -2,7 +2,7 @@
 -- the old one. So a script that fails on the way leaves a waiter at two places, never at none. restore() puts back lanes and types that such
 -- a script had emptied.
 --
--- uses: check claim_cache claim_call claim_faults claim_meet claim_held claim_ring gate lane
+-- uses: check claim_cache claim_call claim_causes claim_faults claim_meet claim_held claim_ring gate lane
 local claim_wait = {}
 
 local cache, claim, faults, meet, held, ring = claim_cache, claim_call, claim_faults, claim_meet, claim_held, claim_ring
@@ -315,7 +315,9 @@ function claim_wait.wake_waiters(queue, name)
 end
 
 function claim_wait.place_woken(s, l, ticket, at, last)
-    if at > now + claim.ahead then sleep(s, l, 1, last, at, ticket) else join_ring(s, l, ticket) end
+    if at > now + claim.ahead then return sleep(s, l, 1, last, at, ticket) end
+    claim_causes.wake(l)
+    join_ring(s, l, ticket)
 end
 
 return claim_wait

@@ -73,6 +73,22 @@ void record_end_row(struct args *a)
     args_add(a, "");
 }
 
+enum record_cause record_cause_of(char letter)
+{
+    switch (letter) {
+    case 'A':
+        return CAUSE_RATE;
+    case 'K':
+        return CAUSE_KEY;
+    case 'C':
+        return CAUSE_CONCURRENCY;
+    case 'P':
+        return CAUSE_PAUSE;
+    default:
+        return CAUSE_EXECUTOR;
+    }
+}
+
 int record_bucket_of(int64_t us)
 {
     int bucket = 0;

@@ -14,6 +14,16 @@ struct redisReply;
 
 enum record_what { RECORD_TYPE, RECORD_LIMIT, RECORD_STARTS };
 
+/* What let a job start, which had waited for it last. */
+enum record_cause {
+    CAUSE_EXECUTOR, /* a claim was missing: of a worker with an executor to spare */
+    CAUSE_RATE,
+    CAUSE_KEY,
+    CAUSE_CONCURRENCY,
+    CAUSE_PAUSE,
+    CAUSES
+};
+
 /* Histograms: powers of two of milliseconds. */
 enum { RECORD_BUCKETS = 32 };
 /* Characters of a reason that are kept: escaped they are three times as many at most. */
@@ -30,6 +40,9 @@ void record_start(struct args *a, int64_t tenth, int64_t count);
 /* Jobs that were throttled for that reason, at a limit. */
 void record_reason(struct args *a, const char *reason, int64_t count);
 void record_end_row(struct args *a);
+
+/* By a letter of claim_causes.lua. */
+enum record_cause record_cause_of(char letter);
 
 /* The bucket of a time. */
 int record_bucket_of(int64_t us);

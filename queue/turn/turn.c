@@ -121,6 +121,36 @@ struct span lease_attr(struct span attrs, char letter)
     return (struct span){NULL, 0};
 }
 
+#define EPOCH_US INT64_C(1577836800000000) /* 2020-01-01 */
+#define STAMP_US INT64_C(10000)
+#define STAMP_DIGITS 6
+
+/* Digits of base 64, in ASCII order. */
+static int digit_of(char c)
+{
+    static const char digits[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+    const char *at = c ? strchr(digits, c) : NULL;
+
+    return at ? (int)(at - digits) : -1;
+}
+
+int64_t lease_enqueued_us(struct span attrs)
+{
+    struct span text = lease_attr(attrs, 't');
+    int64_t units = 0;
+
+    if (text.len != STAMP_DIGITS)
+        return 0;
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = digit_of(text.at[i]);
+
+        if (digit < 0)
+            return 0;
+        units = 64 * units + digit;
+    }
+    return EPOCH_US + units * STAMP_US;
+}
+
 #define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
 
 bool lease_read_entry(struct span entry, struct lease *lease)
@@ -190,17 +220,36 @@ static const struct span *read_words(const struct redisReply *list, struct span 
     return first;
 }
 
+static void read_losses(const struct redisReply *list, struct claim *claim)
+{
+    claim->loss_count = 0;
+    for (size_t i = 0; i + 4 < list->elements && claim->loss_count < LOSSES_MOST; i += 5) {
+        struct loss *loss = &claim->losses[claim->loss_count];
+        struct span why = span_of(list->element[i + 3]);
+        int64_t lease = reply_int(list->element[i + 4], -1);
+
+        *loss = (struct loss){.limit = span_of(list->element[i]),
+                              .thousandths = reply_int(list->element[i + 1], 0),
+                              .since_us = reply_int(list->element[i + 2], 0),
+                              .why = why.len > 0 ? *why.at : '\0',
+                              .lease = (size_t)lease};
+        claim->loss_count += lease >= 0 && (size_t)lease < claim->lease_count && loss->thousandths > 0;
+    }
+}
+
 int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
 {
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 15, "claim", e);
+    int rc = reply_array(reply, 17, "claim", e);
 
     for (int i = 5; rc == 0 && i < 11; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
     if (rc == 0)
         rc = reply_array(reply->element[14], 0, "claim", e);
+    if (rc == 0)
+        rc = reply_array(reply->element[16], 0, "claim", e);
     if (rc != 0)
         return rc;
     at = reply->element;
@@ -227,7 +276,11 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->broken = read_words(at[8], &words, &claim->broken_count);
     claim->paused = read_words(at[9], &words, &claim->paused_count);
     claim->faults = read_words(at[10], &words, &claim->fault_count);
-    return read_leases(at[5], claim, e);
+    claim->causes = span_of(at[15]);
+    rc = read_leases(at[5], claim, e);
+    if (rc == 0)
+        read_losses(at[16], claim);
+    return rc;
 }
 
 void claim_free(struct claim *claim)

@@ -55,6 +55,15 @@ struct lease {
     int attempts, interrupted, throttled;
 };
 
+/* Slots of a limit that nobody took, in thousandths, until that lease took some; why: a letter of claim_causes.lua. */
+struct loss {
+    struct span limit;
+    int64_t thousandths, since_us; /* by Redis's clock */
+    char why;
+    size_t lease;
+};
+enum { LOSSES_MOST = 32 }; /* of limits, in one answer; further ones are left out */
+
 /* A claim's answer. The arrays are reused by the next claim_reply; claim_free frees them. */
 struct claim {
     int64_t now_us;
@@ -75,6 +84,9 @@ struct claim {
     const struct span *broken; /* limits whose rules cannot be read */
     const struct span *paused; /* queues that it was asked to serve, and did not */
     const struct span *faults; /* what is wrong with keys of a wrong kind */
+    struct span causes;        /* what let the leases start: claim_causes.lua */
+    struct loss losses[LOSSES_MOST];
+    size_t loss_count;
     size_t limit_count, held_count, broken_count, paused_count, fault_count;
 };
 
@@ -82,6 +94,9 @@ struct claim {
 bool lease_read_entry(struct span entry, struct lease *lease);
 /* One of a lease's attrs by its letter; at NULL: it is not there. */
 struct span lease_attr(struct span attrs, char letter);
+
+/* When a job was enqueued, us; 0: its attrs do not say. */
+int64_t lease_enqueued_us(struct span attrs);
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
 WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);

@@ -13,6 +13,8 @@ local exact = {}
 exact.AHEAD = 5000
 exact.AHEAD_MOST = 210000 -- for a worker that is far away
 
+exact.LOST_US = 60000000 -- how far back it is known which slots nobody took
+
 exact.TEN_YEARS = 3650 * 86400 * 1000000
 exact.MOST = 1000000000 -- slots in use: no state counts more
 local MOST = exact.MOST

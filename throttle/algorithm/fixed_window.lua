@@ -18,16 +18,17 @@ function fixed_window.scale(rule, thousandths)
     rule.burst = rule.count
 end
 
-function fixed_window.fresh(g) g.last, g.used = 0, 0 end
+function fixed_window.fresh(g) g.last, g.used, g.loaded_last, g.loaded_used = 0, 0, 0, 0 end
 
 function fixed_window.load(g, first, rest)
     g.last, g.used = first, tonumber(rest)
+    g.loaded_last, g.loaded_used = g.last, g.used
     return is_whole(g.used) and g.used <= exact.MOST
 end
 
 function fixed_window.store(g) return format('%d %d', g.last, g.used) end
 
-function fixed_window.back(g, us) g.last = max(0, g.last - us) end
+function fixed_window.back(g, us) g.last, g.loaded_last = max(0, g.last - us), max(0, g.loaded_last - us) end
 
 local function window(rule, at) return at - (at - rule.offset) % rule.period end
 
@@ -66,6 +67,18 @@ function fixed_window.fill(g, n, at) g.last, g.used = at, n end
 
 function fixed_window.resets(g)
     return g.used > 0 and window(g.rule, g.last) + g.rule.period or 0
+end
+
+-- Of the windows that have ended, that of the last start as it was loaded and those behind it.
+function fixed_window.lost(g)
+    if g.loaded_last == 0 then return 0, now end
+    local rule = g.rule
+    local last, this = window(rule, g.loaded_last), window(rule, now)
+    local ended = (this - last) / rule.period
+    if ended < 1 then return 0, now end
+    local recent = floor((exact.LOST_US - min(now - this, exact.LOST_US)) / rule.period) + 1
+    if recent < ended then return 1000 * recent * rule.count, this end
+    return 1000 * max(0, ended * rule.count - g.loaded_used), this
 end
 
 return fixed_window

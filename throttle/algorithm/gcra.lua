@@ -133,7 +133,7 @@ end
 -- ----
 
 function gcra.fresh(g)
-    g.tat_us, g.tat_rem, g.last = 0, 0, 0
+    g.tat_us, g.tat_rem, g.last, g.free_at = 0, 0, 0, 0
     if g.lows then g.lows = nil end
 end
 
@@ -149,7 +149,7 @@ function gcra.load(g, first, rest)
         lows = lows_read(lows:match('^ (.*)$') or '', g.rule.count)
         if not lows then return false end
     end
-    g.tat_us, g.tat_rem, g.last = first, tat_rem, last
+    g.tat_us, g.tat_rem, g.last, g.free_at = first, tat_rem, last, first
     if g.lows ~= lows then g.lows = lows end
     return true
 end
@@ -163,7 +163,7 @@ function gcra.store(g)
 end
 
 function gcra.back(g, us)
-    g.tat_us, g.last = max(0, g.tat_us - us), max(0, g.last - us)
+    g.tat_us, g.last, g.free_at = max(0, g.tat_us - us), max(0, g.last - us), max(0, g.free_at - us)
     for i = 1, g.lows and #g.lows or 0, 3 do g.lows[i] = max(0, g.lows[i] - us) end
 end
 
@@ -255,6 +255,13 @@ function gcra.slowed(g, n, at)
 end
 
 function gcra.full(g) return g.tat_us end
+
+-- free_at: TAT as it was loaded, 0 where that is not known. From then on the bucket was full.
+function gcra.lost(g)
+    if g.free_at == 0 or g.free_at >= now then return 0, now end
+    local since = max(g.free_at, now - exact.LOST_US)
+    return floor((now - since) * 1000 * g.rule.count / g.rule.period), since
+end
 
 -- At TAT itself its remainder still counts.
 function gcra.resets(g) return g.tat_rem > 0 and g.tat_us + 1 or g.tat_us end

@@ -60,12 +60,33 @@ static int64_t slot_life(struct partition *p)
     return two_trips > LATE_US ? two_trips : LATE_US;
 }
 
+struct cause_run {
+    enum record_cause cause;
+    long left;
+};
+
+/* What let the next lease start: of "Q3A10", a letter and how many. */
+static enum record_cause next_cause(struct span *causes, struct cause_run *run)
+{
+    while (run->left == 0 && causes->len > 0) {
+        char *end;
+
+        run->cause = record_cause_of(*causes->at);
+        run->left = strtol(causes->at + 1, &end, 10); /* the reply ends with a NUL */
+        causes->len -= (size_t)(end - causes->at);
+        causes->at = end;
+    }
+    run->left -= run->left > 0;
+    return run->cause;
+}
+
 /* The tasks of a claim, in its order. */
 static int make_tasks(struct partition *p, const struct claim *claim, int64_t offset_us,
                       struct task_list *tasks)
 {
     struct handler *handler = NULL;
-    struct span type = {"", 0}, limits = {"", 0};
+    struct span type = {"", 0}, limits = {"", 0}, causes = claim->causes;
+    struct cause_run run = {CAUSE_EXECUTOR, 0};
     bool early = false;
 
     for (size_t i = 0; i < claim->lease_count; i++) {
@@ -87,6 +108,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, int64_t of
             task->good_us = slot_life(p);
             task->late_us = lease->slot_us + offset_us + task->good_us;
         }
+        task->cause = next_cause(&causes, &run);
         task->early = task->ahead_us > p->claims.early_us;
         early |= task->early;
         task_leased(task);
@@ -432,6 +454,8 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
     else
         call.queues = partition_queues(p);
     look_ahead(p, room, &call);
+    p->claims.lacked =
+        p->claims.more || p->claims.starved || (int)p->claims.last.lease_count >= p->claims.free;
     p->claims.free = room.free;
     p->claims.coming = room.prefetch;
     partition_take_executors(p, room.free, now);

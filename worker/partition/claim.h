@@ -13,10 +13,11 @@ struct partition;
 
 /* Times are monotonic unless they say Redis; 0: unknown, or never. */
 struct claims {
-    struct claim last;              /* the last answer */
-    bool more;                      /* there was more to take than room for it */
-    int64_t more_us;                /* when it said so */
-    bool starved;                   /* a job with a limit found no executor idle */
+    struct claim last; /* the last answer */
+    bool more;         /* there was more to take than room for it */
+    int64_t more_us;   /* when it said so */
+    bool lacked;  /* after the answer before the last there was no executor for what waited, or none left */
+    bool starved; /* a job with a limit found no executor idle */
     int64_t next_us;                /* when a gate opens that jobs wait for */
     int64_t duty_until_us;          /* this worker is on duty: others leave waiting jobs to it; */
     int64_t duty_until_redis_us;    /* the same by Redis's clock */

@@ -27,8 +27,33 @@ static int type_of(const struct partition *p, const struct handler *handler)
     return (int)(handler - p->worker->handlers.at);
 }
 
+/* How much of the time in which slots were lost had the job waited that took one then? Where nobody knows when it was enqueued: all, if it waited in
+ * a lane, or if this worker had no executor for it before. */
+static double waited_part(const struct partition *p, const struct claim *claim, const struct loss *loss)
+{
+    int64_t enqueued_us = lease_enqueued_us(claim->leases[loss->lease].attrs),
+            lost_us = claim->now_us - loss->since_us;
+
+    if (!enqueued_us)
+        return loss->why != 'q' || p->claims.lacked;
+    if (enqueued_us <= loss->since_us || lost_us <= 0)
+        return 1;
+    return enqueued_us < claim->now_us ? (double)(claim->now_us - enqueued_us) / (double)lost_us : 0;
+}
+
+static void count_loss(struct partition *p, const struct claim *claim, const struct loss *loss)
+{
+    enum count_lost why = loss->why == 'h' ? LOST_HELD : loss->why == 'l' ? LOST_LATE : LOST_NO_EXECUTOR;
+    int64_t waited = (int64_t)((double)loss->thousandths * waited_part(p, claim, loss));
+
+    counts_lost(&p->recording.counts, loss->limit, why, waited);
+    counts_lost(&p->recording.counts, loss->limit, LOST_NO_JOB, loss->thousandths - waited);
+}
+
 void partition_count_claim(struct partition *p, const struct claim *claim)
 {
+    for (size_t i = 0; i < claim->loss_count; i++)
+        count_loss(p, claim, &claim->losses[i]);
     for (size_t i = 0; i + 1 < claim->limit_count; i += 2) {
         const struct handler *handler = handlers_find(&p->worker->handlers, claim->limits[i]);
 
@@ -37,16 +62,26 @@ void partition_count_claim(struct partition *p, const struct claim *claim)
     }
 }
 
+/* Of its first start: what comes again has waited for other things too. */
+static int64_t wait_time(const struct task *task, int64_t at_us)
+{
+    if (!task->enqueued_us || task->attempts + task->interrupted + task->throttled > 0)
+        return -1;
+    return at_us > task->enqueued_us ? at_us - task->enqueued_us : 0;
+}
+
 void task_count_start(struct task *task)
 {
     struct partition *p = task->conditions->partition;
-    int64_t begun_us = atomic_load(&task->begun_us);
+    int64_t begun_us = atomic_load(&task->begun_us), at_us;
 
     if (!begun_us || task->counted)
         return;
     task->counted = true;
-    counts_start(&p->recording.counts, type_of(p, task->handler),
-                 begun_us - distance_offset(&p->requests.distance), task->slot_us ? task->cost : 0);
+    at_us = begun_us - distance_offset(&p->requests.distance);
+    counts_start(
+        &p->recording.counts, type_of(p, task->handler),
+        &(struct count_start){at_us, task->slot_us ? task->cost : 0, wait_time(task, at_us), task->cause});
 }
 
 void task_count_end(struct task *task)
@@ -60,6 +95,8 @@ void task_count_end(struct task *task)
     int64_t begun_us = atomic_load(&task->begun_us);
 
     task_count_start(task);
+    if (task->late)
+        counts_late(&p->recording.counts, type_of(p, task->handler), task->cost);
     if (atomic_load(&task->asked) == ASKED_LOST || task->end == END_BACK || task->end == END_INTERRUPTED)
         return;
     counts_end(&p->recording.counts, type_of(p, task->handler), ends[task->end],

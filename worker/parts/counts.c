@@ -19,6 +19,8 @@ struct limit_counts {
     char name[129];
     bool some;
     int64_t granted;
+    int64_t lost[LOST_WHYS]; /* thousandths; what is left of one stays */
+    int64_t late;            /* the same, given back: not lost yet */
     struct reason reasons[REASONS_MOST];
     struct {
         int64_t tenth, count;
@@ -27,7 +29,7 @@ struct limit_counts {
 
 struct type_counts {
     bool some;
-    int64_t starts, ends[COUNT_ENDS], run[RECORD_BUCKETS];
+    int64_t starts, ends[COUNT_ENDS], run[RECORD_BUCKETS], wait[CAUSES][RECORD_BUCKETS];
     struct limit_counts *limits[HOLDS_MOST];
     int limit_count;
     char *held_by; /* the limits as they were answered last */
@@ -151,7 +153,7 @@ static void count_reason(struct limit_counts *limit, const char *reason)
 
 /* ---- Counting */
 
-void counts_start(struct counts *c, int type, int64_t at_us, int64_t slots)
+void counts_start(struct counts *c, int type, const struct count_start *start)
 {
     struct type_counts *t = type_of(c, type);
 
@@ -159,8 +161,37 @@ void counts_start(struct counts *c, int type, int64_t at_us, int64_t slots)
         return;
     t->some = c->some = true;
     t->starts++;
-    for (int i = 0; slots > 0 && i < t->limit_count; i++)
-        count_at_limit(t->limits[i], at_us / TENTH_US, slots);
+    if (start->wait_us >= 0)
+        t->wait[start->cause][record_bucket_of(start->wait_us)]++;
+    for (int i = 0; start->slots > 0 && i < t->limit_count; i++)
+        count_at_limit(t->limits[i], start->at_us / TENTH_US, start->slots);
+}
+
+static void add_lost(struct counts *c, struct limit_counts *limit, enum count_lost why, int64_t thousandths)
+{
+    limit->lost[why] += thousandths;
+    limit->some = c->some = true;
+}
+
+void counts_lost(struct counts *c, struct span name, enum count_lost why, int64_t thousandths)
+{
+    struct limit_counts *limit = find_limit(c, name);
+    int64_t late;
+
+    if (!limit || thousandths == 0)
+        return;
+    late = limit->late < thousandths ? limit->late : thousandths;
+    limit->late -= late;
+    add_lost(c, limit, LOST_LATE, late);
+    add_lost(c, limit, why, thousandths - late);
+}
+
+void counts_late(struct counts *c, int type, int64_t slots)
+{
+    struct type_counts *t = type_of(c, type);
+
+    for (int i = 0; t && i < t->limit_count; i++)
+        t->limits[i]->late += 1000 * slots;
 }
 
 void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason)
@@ -186,6 +217,11 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
                                  [COUNT_DEAD] = 'x',
                                  [COUNT_CANCELLED] = 'c',
                                  [COUNT_THROTTLED] = 't'};
+    static const char causes[] = {[CAUSE_EXECUTOR] = 'E',
+                                  [CAUSE_RATE] = 'A',
+                                  [CAUSE_KEY] = 'K',
+                                  [CAUSE_CONCURRENCY] = 'C',
+                                  [CAUSE_PAUSE] = 'P'};
 
     record_row(a, RECORD_TYPE, span_str(name));
     record_count(a, 's', t->starts);
@@ -193,17 +229,28 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
         record_count(a, codes[i], t->ends[i]);
     for (int i = 0; i < RECORD_BUCKETS; i++)
         record_bucket(a, 'R', i, t->run[i]);
+    for (int cause = 0; cause < CAUSES; cause++)
+        for (int i = 0; i < RECORD_BUCKETS; i++)
+            record_bucket(a, causes[cause], i, t->wait[cause][i]);
     record_end_row(a);
     t->some = false;
     t->starts = 0;
     memset(t->ends, 0, sizeof t->ends);
     memset(t->run, 0, sizeof t->run);
+    memset(t->wait, 0, sizeof t->wait);
 }
 
 static void write_limit(struct limit_counts *limit, struct args *a)
 {
+    static const char whys[] = {
+        [LOST_NO_JOB] = 'n', [LOST_NO_EXECUTOR] = 'e', [LOST_HELD] = 'h', [LOST_LATE] = 'l'};
+
     record_row(a, RECORD_LIMIT, span_str(limit->name));
     record_count(a, 'g', limit->granted);
+    for (int i = 0; i < LOST_WHYS; i++) {
+        record_count(a, whys[i], limit->lost[i] / 1000);
+        limit->lost[i] %= 1000;
+    }
     for (int i = 0; i < REASONS_MOST; i++)
         if (limit->reasons[i].count > 0)
             record_reason(a, limit->reasons[i].text, limit->reasons[i].count);
@@ -214,7 +261,7 @@ static void write_limit(struct limit_counts *limit, struct args *a)
             record_start(a, limit->starts[i].tenth, limit->starts[i].count);
     record_end_row(a);
     limit->some = false;
-    limit->granted = 0;
+    limit->granted = limit->late = 0;
     memset(limit->reasons, 0, sizeof limit->reasons);
     memset(limit->starts, 0, sizeof limit->starts);
 }

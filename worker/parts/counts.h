@@ -12,6 +12,9 @@
 
 enum count_end { COUNT_DONE, COUNT_RETRIED, COUNT_DEAD, COUNT_CANCELLED, COUNT_THROTTLED, COUNT_ENDS };
 
+/* Why slots were lost: doc/design-operations.md. */
+enum count_lost { LOST_NO_JOB, LOST_NO_EXECUTOR, LOST_HELD, LOST_LATE, LOST_WHYS };
+
 struct counts {
     struct type_counts **types; /* by the number of the type; NULL: nothing of it was counted */
     int type_count;
@@ -26,10 +29,19 @@ void counts_open(struct counts *c, int type_count);
 void counts_free(struct counts *c);
 /* From now on these limits hold a type: "limit=rules|limit=rules", as a claim answers it. */
 void counts_hold(struct counts *c, int type, struct span limits);
-/* A job has started, at that time of Redis's clock; slots: of each limit of its type, 0: it has none. */
-void counts_start(struct counts *c, int type, int64_t at_us, int64_t slots);
+struct count_start {
+    int64_t at_us;   /* by Redis's clock */
+    int64_t slots;   /* of each limit of its type; 0: it has none */
+    int64_t wait_us; /* since it was enqueued; < 0: not known, or not its first start */
+    enum record_cause cause;
+};
+void counts_start(struct counts *c, int type, const struct count_start *start);
 /* One has ended; run_us < 0: it had not started. reason: of a throttled one; NULL: none. */
 void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason);
+/* Slots of a limit that nobody took, in thousandths. */
+void counts_lost(struct counts *c, struct span limit, enum count_lost why, int64_t thousandths);
+/* A job gives its slots back, as it came too late: what its limits lose next was lost by that. */
+void counts_late(struct counts *c, int type, int64_t slots);
 /* Adds rows for record_request, some hundred counts at most, and forgets them. names: of the types. Afterwards `some` says whether
  * there are more. */
 void counts_write(struct counts *c, const char *const *names, struct args *a);

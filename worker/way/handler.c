@@ -172,10 +172,11 @@ static bool is_readable(struct task *task)
 }
 
 /* Its slot is over? Then it takes another one: this one is past, and others have begun since. */
-static bool is_late(const struct task *task)
+static bool is_late(struct task *task)
 {
     if (!task->late_us || clock_mono_us() <= task->late_us)
         return false;
+    task->late = true;
     atomic_fetch_add(&task->conditions->late, 1);
     return true;
 }

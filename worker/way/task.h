@@ -9,6 +9,7 @@
 
 #include "core/log/log.h"
 #include "queue/job/job.h"
+#include "queue/turn/record.h"
 #include "queue/turn/turn.h"
 #include "weir.h"
 
@@ -48,6 +49,7 @@ struct task {
     int64_t ahead_us, good_us;            /* so long before it it was granted; so long is it good */
     int64_t start_us;                     /* when to start, by this machine's monotonic clock; 0: at once */
     int64_t late_us;                      /* its slot is good until then, by that clock; 0: for ever */
+    int64_t enqueued_us;                  /* by Redis's clock, or nearly; 0: not known */
     int64_t came_us;                      /* to the pool, by that clock */
     int attempts, interrupted, throttled; /* before this run */
     bool unique;                          /* it holds a lock until it ends */
@@ -67,8 +69,10 @@ struct task {
     char *reason;   /* owned; NULL: none */
     int64_t spent;  /* the true cost that the handler reported; -1: none */
     int64_t finished_us;
-    bool counted; /* its start; by the loop */
-    bool written; /* to the settle that is under way, with others of its type and batch */
+    enum record_cause cause; /* what let it start */
+    bool counted;            /* its start; by the loop */
+    bool late;               /* its slot was over */
+    bool written;            /* to the settle that is under way, with others of its type and batch */
 
     char bytes[];
 };

@@ -1,0 +1,142 @@
+-- claim_causes: what the answer says of how jobs came to start: what let them, and which slots nobody had taken before. Workers count it; nothing
+-- else depends on it. doc/design-operations.md says what it means.
+--
+-- What let a job start is a letter:
+--   Q  it came from the queue, where it waited for a claim only
+--   K  the gate of its key opened, at which its lane slept until this claim
+--   C, P, A  the gate opened at which its type waited: of a rule that counts jobs in flight; paused until then; any other
+--   E  it waited in a lane, and the gate at which its type waited had lost slots, or there was none: only a claim was missing
+--
+-- uses: claim_call gate
+local claim_causes = {}
+
+local claim = claim_call
+
+local ONE = 1000 -- thousandths of a slot
+
+local cause              -- of what starts now
+local run, count, runs   -- the cause of the last leases, how many they are; those before them as text
+local at_gate            -- the cause of types at the gate that is visited
+local woken              -- lanes that slept until this claim, a set; nil: none did
+local held               -- types that were held until this claim, a set; nil: none were
+
+function claim_causes.begin()
+    cause, run, count, runs, woken, held = 'Q', 'Q', 0, '', nil, nil
+end
+
+-- What starts from now on comes from the queue.
+function claim_causes.from_queue() cause = 'Q' end
+
+local function gate_of(s, name)
+    for i = 1, #s.gates do
+        if s.gates[i].name == name then return s.gates[i] end
+    end
+end
+
+local function cause_at(s, name)
+    local e = gate_of(s, name)
+    if e and e.base then
+        if e.base.in_flight then return 'C' end
+        if e.was_paused then return 'P' end
+        return gate.lost(e) < ONE and 'A' or 'E'
+    end
+    return find(name, '#pause', 1, true) and 'P' or 'E'
+end
+
+-- Or it is of s, which has its turn at the gate that is visited.
+function claim_causes.from_gate(s) at_gate = cause_at(s, claim.visit.gate) end
+
+-- And of this lane.
+function claim_causes.from_lane(l) cause = woken and woken[l] and 'K' or at_gate end
+
+function claim_causes.wake(l)
+    woken = woken or {}
+    woken[l] = true
+end
+
+function claim_causes.take_back(name)
+    held = held or {}
+    held[name] = true
+end
+
+-- n jobs were leased.
+function claim_causes.lease(n)
+    if cause ~= run then
+        if count > 0 then runs = runs .. run .. digits(count) end
+        run, count = cause, 0
+    end
+    count = count + n
+end
+
+-- The first job of s, which has limits, is about to be leased as that one.
+function claim_causes.first(s, lease)
+    s.first, s.cause, s.came_from = lease, cause, cause ~= 'Q' and claim.visit.gate or nil
+end
+
+-- For each run of leases its cause and how many: 'Q3A10K2'. '': all came from the queue.
+function claim_causes.text()
+    if runs == '' and (run == 'Q' or count == 0) then return '' end
+    return runs .. run .. digits(count)
+end
+
+-- ---- Slots that were lost
+
+local function limit_of(gate_name) return match(gate_name, '^[^#]+') end
+
+-- Why were slots of a limit lost before s took some? q: jobs came from the queue, w: they waited at its gate; h: something else held them;
+-- l: jobs in flight did.
+local function why(s, limit)
+    if held and held[s.name] then return 'h' end
+    if s.cause == 'Q' then return 'q' end
+    if s.cause == 'C' then return 'l' end
+    if s.cause == 'K' or s.cause == 'P' then return 'h' end
+    local at = limit_of(s.came_from)
+    return (at == limit or at == '-') and 'w' or 'h'
+end
+
+-- What the gates of s for all keys have lost: a slot is lost at a limit only where all of its gates lose one. By limit: thousandths, and since when.
+local function lost_of(s)
+    local least, since = {}, {}
+    for i = 1, #s.gates do
+        local e = s.gates[i]
+        if e.base and not e.base.in_flight then
+            local limit = limit_of(e.name)
+            local lost, from = gate.lost(e)
+            if lost < (least[limit] or huge) then least[limit], since[limit] = lost, from end
+        end
+    end
+    return least, since
+end
+
+local function has_lost(s)
+    for i = 1, #s.gates do
+        if s.gates[i].base and gate.lost(s.gates[i]) > 0 then return true end
+    end
+    return false
+end
+
+local function add_lost(list, seen, s)
+    local least, since = lost_of(s)
+    for limit, lost in pairs(least) do
+        if lost > 0 and not seen[limit] then
+            seen[limit] = true
+            local n = #list
+            list[n + 1], list[n + 2], list[n + 3] = limit, us(lost), us(since[limit])
+            list[n + 4], list[n + 5] = why(s, limit), digits(s.first)
+        end
+    end
+end
+
+-- limit, thousandths of slots, since when, why, which lease the first job was that took one, limit, ...
+function claim_causes.lost()
+    local list, seen = claim.NONE, nil
+    for _, s in ipairs(claim.order) do
+        if s.first and has_lost(s) then
+            if not seen then list, seen = {}, {} end
+            add_lost(list, seen, s)
+        end
+    end
+    return list
+end
+
+return claim_causes
