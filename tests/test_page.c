@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <hiredis/hiredis.h>
 
+#include "core/client/client.h"
+#include "core/clock.h"
+#include "queue/turn/record.h"
 #include "serve/page/html.h"
 #include "serve/page/page.h"
 #include "serve/page/parts.h"
@@ -218,8 +222,67 @@ static void a_limit_shows_its_rules_and_what_others_would_do(void **state)
     check_shape();
 }
 
-/* Starts that a worker would have recorded, now. */
+/* As a worker sends it, now. */
+static void record_some(void)
+{
+    struct redisReply *reply;
+    struct args a;
+    struct span wrong;
+    bool sent;
+
+    args_init(&a);
+    record_request(&a, stage.client->prefix, -1);
+    record_row(&a, RECORD_TYPE, span_str("mail"));
+    record_count(&a, 's', 120);
+    record_count(&a, 'd', 117);
+    record_count(&a, 'x', 3);
+    record_bucket(&a, 'R', 7, 120);
+    record_bucket(&a, 'A', 10, 90);
+    record_bucket(&a, 'E', 2, 30);
+    record_end_row(&a);
+    record_row(&a, RECORD_LIMIT, span_str("mail"));
+    record_count(&a, 'g', 120);
+    record_count(&a, 'n', 7);
+    record_reason(&a, "<429>", 2);
+    record_end_row(&a);
+    record_row(&a, RECORD_STARTS, span_str("mail"));
+    record_start(&a, clock_wall_us() / 100000, 5);
+    record_end_row(&a);
+    assert_int_equal(client_call(stage.client, &a, &reply, &sent), 0);
+    assert_int_equal(record_reply(reply, &wrong, &(struct error){0}), 0);
+    assert_int_equal(wrong.len, 0);
+    freeReplyObject(reply);
+    args_free(&a);
+}
+
 static void a_type_shows_what_was_recorded(void **state)
+{
+    (void)state;
+    record_some();
+    stage_enqueue(&stage, "mail", "{}", 1, 1);
+    assert_int_equal(render("/types/mail", NULL), 200);
+    check_shape();
+    assert_shows("90 waited for a rate");
+    assert_shows("30 for an executor");
+    assert_shows("117 done");
+    assert_shows("half within");
+    assert_int_equal(render("/types/mail", "by=hours"), 200);
+    assert_shows("117 done");
+}
+
+static void a_limit_shows_starts_and_wasted_slots(void **state)
+{
+    (void)state;
+    record_some();
+    stage_rate(&stage, "mail", "10/s");
+    assert_int_equal(render("/limits/mail", NULL), 200);
+    check_shape();
+    assert_shows("<rect class=\"start\"");
+    assert_shows("120 granted");
+    assert_shows("7 wasted: no job waited");
+}
+
+static void a_type_without_records_says_so(void **state)
 {
     (void)state;
     stage_enqueue(&stage, "mail", "{}", 1, 3);
@@ -418,6 +481,8 @@ int main(int argc, char **argv)
         flushed(names_that_are_nowhere_are_not_found),
         flushed(a_limit_shows_its_rules_and_what_others_would_do),
         flushed(a_type_shows_what_was_recorded),
+        flushed(a_limit_shows_starts_and_wasted_slots),
+        flushed(a_type_without_records_says_so),
         flushed(a_job_shows_where_it_is_and_what_it_is),
         flushed(what_others_push_is_shown_as_text),
         flushed(asking_says_what_and_how_many),

@@ -6,9 +6,9 @@
 
 /* The cache's; NULL: p->e says why. Sets p->now_us. */
 const struct status *data_status(struct page *p);
-/* All limits and their types, of all partitions, without what is known of workers. NULL: p->e says why. */
-const struct limits *data_all_limits(struct page *p);
-/* The limits of the partition where a limit of that name is, or types of that name are; NULL: p->e says why. */
+/* The limits of each partition, with what is known of their types; NULL: p->e says why. */
+const struct limits *data_all_limits(struct page *p, int *partitions);
+/* Those of the partition that has a limit of that name, or else a type. */
 const struct limits *data_limits(struct page *p, const char *name);
 
 #endif

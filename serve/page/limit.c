@@ -93,18 +93,30 @@ static void write_row(struct page *p, const struct limits *limits, const struct 
     html(p->h, "</tr>");
 }
 
-static void write_rows(struct page *p, const struct limits *limits, const char *like)
+/* A page of the limits with that in their names; returns how many have. */
+static int64_t write_matching(struct page *p, const char *like, int64_t from, int64_t *shown)
 {
-    int64_t from = query_number(p->r->query, "from", 0), matched = 0, shown = 0;
+    int64_t matched = 0;
+    int partitions;
+    const struct limits *all = data_all_limits(p, &partitions);
+
+    for (int k = 0; k < partitions; k++)
+        for (size_t i = 0; i < all[k].count; i++)
+            if (strstr(all[k].at[i].name, like) && matched++ >= from && *shown < ROWS) {
+                write_row(p, &all[k], &all[k].at[i]);
+                ++*shown;
+            }
+    return matched;
+}
+
+static void write_rows(struct page *p, const char *like)
+{
     static const char *const columns[] = {"Limit",       "Rules", "#Parked",
                                           "#Next start", "State", "<span class=\"hidden\">Actions</span>"};
+    int64_t from = query_number(p->r->query, "from", 0), matched, shown = 0;
 
     put_table(p, "", columns, p->r->actions ? 6 : 5);
-    for (size_t i = 0; i < limits->count; i++)
-        if (strstr(limits->at[i].name, like) && matched++ >= from && shown < ROWS) {
-            write_row(p, limits, &limits->at[i]);
-            shown++;
-        }
+    matched = write_matching(p, like, from, &shown);
     if (matched == 0)
         html(p->h, "<tr class=\"empty\"><td colspan=\"6\">%r</td></tr>",
              *like ? "No limit has that in its name."
@@ -115,17 +127,21 @@ static void write_rows(struct page *p, const struct limits *limits, const char *
 
 unsigned page_limits(struct page *p, const char *name)
 {
-    const struct limits *limits = data_all_limits(p);
+    int partitions;
+    const struct limits *all = data_all_limits(p, &partitions);
     char like[129];
+    size_t count = 0;
 
     (void)name;
-    if (!limits)
+    if (!all)
         return page_failed(p, p->e);
+    for (int i = 0; i < partitions; i++)
+        count += all[i].count;
     query_value(p->r->query, "like", like, sizeof like);
     snprintf(p->title, sizeof p->title, "Limits");
-    html(p->h, "<h1>Limits <small>%n</small></h1>", (int64_t)limits->count);
-    put_filter(p, "/limits", "Limits named", like, limits->count);
-    write_rows(p, limits, like);
+    html(p->h, "<h1>Limits <small>%n</small></h1>", (int64_t)count);
+    put_filter(p, "/limits", "Limits named", like, count);
+    write_rows(p, like);
     return 200;
 }
 

@@ -3,10 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/inspect/history.h"
+#include "serve/page/chart.h"
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/format.h"
 
+#define SPARKS_MOST 30 /* calls of history for one page */
+#define SPARK_SLOTS 30
 #define ROWS 100 /* types and queues on one page */
 
 /* ---- What is wrong */
@@ -140,28 +144,50 @@ static double rate_set_of(const struct type_status *t)
 }
 
 /* What is kept, as a bar, and where the limit is. */
+static void put_pace(struct page *p, double kept, double set)
+{
+    double most = set > kept ? set : kept;
+
+    html(p->h,
+         "<svg class=\"pace\" viewBox=\"0 0 102 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
+         "<rect class=\"track\" width=\"100\" height=\"8\"/><rect class=\"kept\" width=\"%d\" height=\"8\"/>"
+         "<rect class=\"limit\" x=\"%d\" width=\"2\" height=\"8\"/></svg>",
+         (int)(kept / most * 100), (int)(set / most * 100));
+}
+
+/* Its starts in each of the last minutes, as a line. false: nothing was recorded. */
+static bool put_line_of(struct page *p, const struct type_status *t, double set)
+{
+    const struct history_call call = {.name = t->name, .slots = SPARK_SLOTS};
+    json_t *history = NULL;
+    bool any = p->sparks++ < SPARKS_MOST && history_ask(p->w, -1, &call, &history) == 0 &&
+               json_array_size(json_object_get(history, "slots")) > 1;
+
+    if (any)
+        put_spark(p, history, SPARK_SLOTS, set);
+    json_decref(history);
+    return any;
+}
+
+/* The rate kept and the rate set, and how it was. */
 static void write_pace(struct page *p, const struct type_status *t)
 {
-    double set = rate_set_of(t), most = set > t->rate_now ? set : t->rate_now;
+    double set = rate_set_of(t);
 
     put_cell(p, "starts", t->rate_now <= 0 && set <= 0);
     if (t->rate_now > 0 || set > 0)
         put_rate(p, t->rate_now);
     else
         html(p->h, "<span class=\"pale\">-</span>");
-    if (set > 0 && !t->waits_for) {
+    if (set > 0 && !t->waits_for)
         html(p->h, " <span class=\"of\">of %s</span>", t->rule);
-    } else if (set > 0) {
+    else if (set > 0) {
         html(p->h, " <span class=\"of\">of ");
         put_rate(p, set);
-        html(p->h,
-             "</span><svg class=\"pace\" viewBox=\"0 0 102 8\" preserveAspectRatio=\"none\" "
-             "aria-hidden=\"true\">"
-             "<rect class=\"track\" width=\"100\" height=\"8\"/><rect class=\"kept\" width=\"%d\" "
-             "height=\"8\"/>"
-             "<rect class=\"limit\" x=\"%d\" width=\"2\" height=\"8\"/></svg>",
-             (int)(t->rate_now / most * 100), (int)(set / most * 100));
+        html(p->h, "</span>");
     }
+    if (rank_of(t) >= 2 && !put_line_of(p, t, t->waits_for ? set : 0) && set > 0)
+        put_pace(p, t->rate_now, set);
     html(p->h, "</td>");
 }
 

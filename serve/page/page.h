@@ -33,8 +33,10 @@ unsigned page_render(struct weir *w, const struct page_request *r, struct text *
 /* Is that the path of a page? */
 bool page_is(const char *path);
 
-/* What pages have read is used again by others for a second. NULL: out of memory. */
+/* What pages have read is used again by others for a second, or ten times as long as it took. NULL: out of memory. */
 struct page_cache *page_cache_new(void);
+/* Reads again what pages use and what takes long to read, before a page must wait for it: whenever its thread is idle. */
+void page_cache_renew(struct weir *w, struct page_cache *cache);
 /* Something was changed: read it again. */
 void page_cache_drop(struct page_cache *cache);
 void page_cache_free(struct page_cache *cache);

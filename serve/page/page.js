@@ -5,7 +5,8 @@
     const main = () => document.getElementById('main');
     const live = document.getElementById('live');
 
-    /* ---- Times: data-at is milliseconds since 1970, data-now of <main> is Redis's clock when the page was written */
+    /* ---- Times: data-at is milliseconds since 1970, data-now of <main> is Redis's clock when the page was written. What is
+     * due (data-due) does not pass: the next page says what became of it */
     let ahead = 0;
     const setClock = () => { ahead = Number(main().dataset.now) - Date.now(); };
     const units = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']];
@@ -23,7 +24,8 @@
     };
     const showTimes = (within) => {
         for (const time of within.querySelectorAll('time[data-at]')) {
-            const text = relative(Number(time.dataset.at));
+            const at = Number(time.dataset.at);
+            const text = 'due' in time.dataset && at <= Date.now() + ahead ? 'now' : relative(at);
             if (time.textContent !== text) time.textContent = text;
         }
     };

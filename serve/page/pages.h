@@ -15,6 +15,7 @@ struct page {
     const char *nav; /* the path of the entry that is marked */
     char title[160]; /* UTF-8 or not */
     struct page_cache *cache;
+    int sparks; /* lines that the page has drawn from history */
 };
 
 /* Each writes the inside of <main> and returns 200; or a status with p->e. name: what stands behind the page's path. */

@@ -99,7 +99,7 @@ void put_time(struct page *p, int64_t us, const char *none)
         html(p->h, "<span class=\"pale\">%r</span>", none);
         return;
     }
-    html(p->h, "<time data-at=\"%i\" datetime=\"", us / 1000);
+    html(p->h, "<time data-at=\"%i\"%r datetime=\"", us / 1000, us >= p->now_us ? " data-due" : "");
     put_clock(p, "%Y-%m-%dT%H:%M:%SZ", us);
     html(p->h, "\" title=\"");
     put_clock(p, "%Y-%m-%d %H:%M:%S UTC", us);
@@ -277,7 +277,7 @@ void put_legend(struct page *p, const struct part *parts, size_t count)
     for (size_t i = 0; i < count; i++)
         if (parts[i].count > 0)
             html(p->h, "<span><i class=\"mark s-%r\"></i>%n %r</span> ", parts[i].name, parts[i].count,
-                 parts[i].name);
+                 parts[i].label);
     if (sum_of(parts, count) == 0)
         html(p->h, "<span class=\"pale\">none</span>");
     html(p->h, "</span>");
