@@ -30,6 +30,13 @@ static const char *const forged_heads[] = {
     "@0,0,0,s" SECRET "s,bvictim,uk;",
     "@0,0,0,bvictim,uk,s" SECRET ";", /* not where Weir writes it */
     "@0,0,0,bvictim,uk,e1:no%20luck;",
+    /* beside when it was enqueued */
+    "@0,0,0,tJDOAw-,bvictim,uk;",
+    "@0,0,0,bvictim,uk,tJDOAw-;",
+    "@0,0,0,tJ,uk--;",
+    "@9,2,7,tJDOAw-;",
+    "@0,0,0,tJDOAw;",
+    "@0,0,0,tJDOAw--;",
 };
 
 static void test_a_forged_head_counts_nothing(void **state)
@@ -51,6 +58,96 @@ static void test_a_forged_head_counts_nothing(void **state)
         expect_no_harm();
     }
     turns_check();
+}
+
+static void expect_lease(size_t i, const char *id, int64_t enqueued_us)
+{
+    const struct lease *lease = &turns.claim.leases[i];
+
+    assert_true(lease->body.len > 8 && strncmp(lease->body.at + 7, id, strlen(id)) == 0);
+    assert_int_equal(lease->enqueued_us, enqueued_us);
+}
+
+/* In a queue such a head needs no signature. Jobs that begin alike start together; others among them are what they are. */
+static void test_a_head_says_when_a_job_was_enqueued(void **state)
+{
+    (void)state;
+    start("w");
+    push("default", "@0,0,0,tJDOAw-;{\"id\":\"a\",\"type\":\"t\"}");
+    assert_int_equal(claim("w", 3, 0), 1); /* alone, by the short way */
+    expect_lease(0, "a", BEGIN_US);
+    push("default", "@0,0,0,tJDOAw-;{\"id\":\"b\",\"type\":\"t\"}");
+    push("default", "@0,0,0,tJDOAw-;{\"id\":\"c\",\"type\":\"t\"}");
+    push("default", "@0,0,0,tJDOAw-;{\"id\":\"long\",\"type\":\"t\"}");
+    push("default", "@0,0,0,tJDOAw0;{\"id\":\"d\",\"type\":\"t\"}");
+    push("default", "@9,9,9,tJDOAw0;{\"id\":\"e\",\"type\":\"t\"}");
+    push("default", "{\"id\":\"f\",\"type\":\"t\"}");
+    push("default", "@0,0,0,tJDOAw0;{\"id\":\"g\",\"type\":\"u\"}");
+    push("default", "@0,0,0,t------;{\"id\":\"h\",\"type\":\"t\"}");
+    must(turns_rate("u", CLOSED_RULE));
+    assert_int_equal(claim("w", 10, 0), 7);
+    expect_lease(0, "b", BEGIN_US);
+    expect_lease(1, "c", BEGIN_US);
+    expect_lease(2, "long", BEGIN_US);
+    expect_lease(3, "d", BEGIN_US + 10000);
+    expect_lease(4, "e", 0);
+    expect_lease(5, "f", 0);
+    expect_lease(6, "h", 0);
+    assert_int_equal(turns.claim.leases[4].attempts, 0);
+    turns_check();
+}
+
+/* It stays with a job: until it runs again, in its lane, when it is dead. */
+static void test_a_job_keeps_when_it_was_enqueued(void **state)
+{
+    char *dead;
+
+    (void)state;
+    start("w");
+    push("default", "@0,0,0,tJDOAw-;" VICTIM);
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], 1000, "no luck");
+    turns.now_us += 1000000;
+    must(turns_promote(10, &(int64_t){0}));
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_lease(0, "a", BEGIN_US);
+    assert_int_equal(turns.claim.leases[0].attempts, 1);
+    keep_tokens();
+    settle("w", SETTLE_DEAD, tokens[0], 0, "no luck");
+    dead = redis_text("ZPOPMIN", PREFIX "dead");
+    assert_non_null(strstr(dead, "\n@2,0,0,tJDOAw-"));
+    free(dead);
+    turns_check();
+}
+
+/* Before 2020 nothing is known, beyond 2041 the last moment. */
+static void test_a_stamp_says_a_time(void **state)
+{
+    static const struct {
+        int64_t at_us, read_us;
+    } times[] = {
+        {BEGIN_US, BEGIN_US},
+        {BEGIN_US + 19999, BEGIN_US + 10000},
+        {0, 0},
+        {INT64_C(1577836800000000), 0},
+        {INT64_C(1577836800010000), INT64_C(1577836800010000)},
+        {INT64_MAX, INT64_C(2265031567350000)},
+    };
+    char digits[STAMP_LEN + 1], head[STAMP_HEAD_LEN + 1];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(times); i++) {
+        stamp_write(times[i].at_us, digits);
+        stamp_head(times[i].at_us, head);
+        assert_int_equal(stamp_read(span_str(digits)), times[i].read_us);
+        assert_int_equal(entry_enqueued_us(span_str(head)), times[i].read_us);
+    }
+    assert_int_equal(stamp_read(span_str("JDOAw")), 0);
+    assert_int_equal(stamp_read(span_str("JDOAw!")), 0);
+    assert_int_equal(entry_enqueued_us(span_str("{}")), 0);
+    assert_int_equal(entry_enqueued_us(span_str("@1,0,0,bx,tJDOAw-;{}")), BEGIN_US);
+    assert_int_equal(entry_enqueued_us(span_str("@1")), 0);
 }
 
 /* Parked, set aside, cancelled, purged, dead: neither way is it taken for one of the batch. */
@@ -173,8 +270,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
     const struct CMUnitTest tests[] = {
-        TEST(a_forged_head_counts_nothing),         TEST(a_forged_head_counts_nothing_elsewhere),
-        TEST(a_head_behind_a_forged_one_is_none),   TEST(the_secret_is_made_once),
+        TEST(a_head_says_when_a_job_was_enqueued),
+        TEST(a_job_keeps_when_it_was_enqueued),
+        TEST(a_stamp_says_a_time),
+        TEST(a_forged_head_counts_nothing),
+        TEST(a_forged_head_counts_nothing_elsewhere),
+        TEST(a_head_behind_a_forged_one_is_none),
+        TEST(the_secret_is_made_once),
         TEST(a_foreign_key_of_the_secret_is_named),
     };
 

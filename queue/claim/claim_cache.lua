@@ -8,19 +8,17 @@ local claim = claim_call
 
 local ON = true
 
-local AT = 64 -- "@"
-
 -- What all gates of a type for all keys say at this moment: of which type, to jobs of which cost; how many slots are left, and were used. Where
 -- none is free: when the next job may start, and the gate that opens last. The lanes of a type start one job each in turn, so these gates are asked
 -- once, and what was used is taken once.
 local slots_of, slots_cost, slots_left, slots_used, slots_at, slots_closed
 
--- What a token says of the last slot; the last head that holds no lock until its job starts.
-local slot_at, slot_cost, slot_text, plain_head
+-- What a token says of the last slot.
+local slot_at, slot_cost, slot_text
 
 function claim_cache.begin()
     slots_of, slots_left, slots_used = nil, 0, 0
-    slot_at, plain_head = nil, ';'
+    slot_at, claim_cache.plain = nil, ';'
 end
 
 -- ---- Slots of this moment
@@ -79,12 +77,12 @@ function claim_cache.slot_text(at, cost)
     return slot_text
 end
 
--- Does an entry hold a lock until its job starts?
+-- Does an entry hold a lock until its job starts? What begins with claim_cache.plain does not: the head, or first byte, of the last one
+-- that was asked for.
 function claim_cache.has_lock(entry)
-    if byte(entry) ~= AT or sub(entry, 1, #plain_head) == plain_head then return false end
-    local head = match(entry, '^@[^;]*;') or ';'
+    local head = match(entry, '^@[^;]*;') or sub(entry, 1, 1)
     if find(head, ',w', 1, true) then return true end
-    if ON then plain_head = head end
+    if ON then claim_cache.plain = head end
     return false
 end
 

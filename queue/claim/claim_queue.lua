@@ -81,16 +81,26 @@ local function lane_is_clear(s, l)
     return l.clear and (not s.keyed and s.clear or is_clear(s))
 end
 
+-- An entry with a head that counts: Weir's producers wrote its body. Where its id begins and ends, and where what says its type ends.
+local WRITTEN = '^@[^;{]*;{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
+
 -- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
+-- Most of a bulk have the same head, an id of the same length and the same type: comparing these takes half as long as reading them.
 local function count_equal_behind(s, jobs, i, most)
     most = min(most, claim.budget, #jobs - i + 1)
     if s.limited then most = body.names_cost(jobs[i]) and 1 or min(most, start.likely(s, most)) end
+    local id, id_end, type_end = match(jobs[i], WRITTEN)
+    local front, kind = id and sub(jobs[i], 1, id - 1), id and sub(jobs[i], id_end, type_end - 1)
     local n = 1
     while n < most do
         local entry, at = jobs[i + n], 1
-        if byte(entry) == AT then entry, at = sign.read(entry) end
-        if #entry > BODY_MOST or match(entry, TYPE, at) ~= s.name or s.limited and body.names_cost(entry) then break end
-        jobs[i + n], n = entry, n + 1
+        if not id or sub(entry, 1, id - 1) ~= front or sub(entry, id_end, type_end - 1) ~= kind then
+            if byte(entry) == AT then entry, at = sign.read(entry) end
+            if match(entry, TYPE, at) ~= s.name then break end
+            jobs[i + n] = entry
+        end
+        if #entry > BODY_MOST or s.limited and body.names_cost(entry) then break end
+        n = n + 1
     end
     return n
 end

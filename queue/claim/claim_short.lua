@@ -8,7 +8,7 @@
 -- uses: body claim_call claim_commit claim_duty claim_start gate later_records partition past types
 local claim_short = {}
 
-local TYPE, NEAR, NONE = body.TYPE, gate.AHEAD, claim_call.NONE
+local TYPE, STAMPED_TYPE, NEAR, NONE = body.TYPE, body.STAMPED_TYPE, gate.AHEAD, claim_call.NONE
 
 local FEW = 2                 -- jobs; one more is read than are started, no more than a claim reads at first
 local PREFETCH_MOST = 16      -- a worker that prefetches more finds long queues
@@ -35,10 +35,10 @@ local function is_quiet(worker, queue)
     return later, later and max(later, 1)
 end
 
--- The type of a job that needs no gate; nil: it has a head, was not written by Weir's producers, is too large, of another worker's type
+-- The type of a job that needs no gate; nil: its head says more than when it was enqueued, it was not written by Weir's producers, is too large, of another worker's type
 -- or partition, or limited.
 local function free_type(entry, ARGV)
-    local name = #entry <= BODY_MOST and match(entry, TYPE)
+    local name = #entry <= BODY_MOST and (match(entry, STAMPED_TYPE) or match(entry, TYPE))
     return name and claim_call.names(ARGV, 15, name) and not types.is_limited(name) and not partition.elsewhere(name) and name or nil
 end
 

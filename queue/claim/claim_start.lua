@@ -3,7 +3,7 @@
 --
 -- Equal are jobs of one lane that cost the same.
 --
--- uses: body claim_cache claim_call claim_causes claim_meet gate
+-- uses: body claim_cache claim_call claim_causes claim_meet gate stamp
 local claim_start = {}
 
 local cache, causes, claim, meet = claim_cache, claim_causes, claim_call, claim_meet
@@ -12,8 +12,7 @@ local names_cost = body.names_cost
 
 -- ---- Tokens of this turn: its number and two digits of base 64, in ASCII order. Formatting a number would take longer than all the rest.
 
-local DIGITS = {}
-for digit in ('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'):gmatch('.') do DIGITS[#DIGITS + 1] = digit end
+local DIGITS = stamp.DIGITS
 local high, low, token_head
 local leases, leased -- of this claim, and how many there are
 
@@ -22,10 +21,9 @@ function claim_start.begin() leases, leased, high, low = claim.leases, 0, 0, 64 
 -- The head of the n-th token of a turn, one of the first 64.
 function claim_start.token(turn, n) return turn .. '.' .. DIGITS[1] .. DIGITS[n] end
 
-local AT = 64 -- "@"
-
 -- Leases n jobs of a list, whose slots are taken. slot, tail: of their tokens, behind the index.
 local function lease(jobs, first, n, slot, tail)
+    local plain = cache.plain
     for i = first, first + n - 1 do
         if low == 64 then
             high, low = high + 1, 0
@@ -35,7 +33,10 @@ local function lease(jobs, first, n, slot, tail)
         local entry = jobs[i]
         leases[leased + 1], leases[leased + 2] = token_head .. DIGITS[low] .. slot .. tail, entry
         leased = leased + 2
-        if byte(entry) == AT and cache.has_lock(entry) then claim.started[#claim.started + 1] = entry end
+        if sub(entry, 1, #plain) ~= plain then
+            if cache.has_lock(entry) then claim.started[#claim.started + 1] = entry end
+            plain = cache.plain
+        end
     end
     causes.lease(n)
 end

@@ -1,6 +1,7 @@
 -- body: type, id, cost and key of a job, read from its entry or its body; nothing else knows how a body begins.
 --
 --   body.TYPE               a pattern: captures the type where a body begins, if Weir's producers wrote it
+--   body.STAMPED_TYPE       the same of an entry whose head says only when the job was enqueued
 --   body.type(entry)        nil: it cannot be read
 --   body.id(entry[, at])    nil: it has none. at: where the body begins, else it is a body alone
 --   body.cost(entry)        nil: it names none, so that of its type counts
@@ -12,7 +13,7 @@
 -- Weir's producers write `id`, then `type`, then `key` and `cost` where there are any: patterns find those. Any other body is decoded, or
 -- walked through where it is large. An odd body that a pattern misreads is found by the worker, which reads the whole.
 --
--- uses: job_text lease
+-- uses: job_text lease stamp
 local body = {}
 
 local HEAD = '^@?[^;{]*;?' -- of an entry
@@ -21,6 +22,7 @@ local KEY, COST = HEAD .. ID_TYPE .. '"key":"([^"\\]*)"', HEAD .. ID_TYPE .. '"c
 local KEY_COST = HEAD .. ID_TYPE .. '"key":"[^"]*","cost":(%d+)[,}]'
 
 body.TYPE = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
+body.STAMPED_TYPE = stamp.ALONE .. body.TYPE:sub(3)
 local ENTRY_TYPE = HEAD .. body.TYPE:sub(2)
 
 local function decoded(text)

@@ -1,17 +1,21 @@
 -- sign: heads of entries that stand in queues. Anybody may push into a queue, so a head counts there only with the secret of the
 -- namespace in it, which Weir's own scripts write. An entry with another head is what its body alone would be.
+-- A head that says nothing but when the job was enqueued needs none (stamp).
 -- Where only Weir writes (lanes, leases, later, dead, aside) heads are believed, and the secret says nothing; a job that leaves its
 -- queue keeps it only because it costs a copy of its body to take it out.
 --
 --   entry in a queue  body | "@" attempts "," interrupted "," throttled ",s" secret attrs ";" body      see lease
 --   about             hash: secret -> random text, made by the first script that signs a head
 --
--- uses: check
+-- uses: check stamp
 local sign = {}
 
 local AT = 64 -- "@"
 
-local secret, known -- in this call. secret: false: there is none, nil: not read yet. known: the signed head that was read last
+local ALONE, BODY = stamp.ALONE, stamp.BODY
+
+local secret -- in this call. false: there is none, nil: not read yet
+local known, known_at -- what the entry began with that was read last and has such a head, and where its body began
 
 local function forget() secret, known = nil, nil end
 
@@ -34,7 +38,7 @@ function sign.wrong() return check.wrong_kind('about', 'hash') end
 
 -- An entry as it is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.
 function sign.write(entry, seed)
-    if byte(entry) ~= AT or is_signed(entry) then return entry end
+    if byte(entry) ~= AT or find(entry, ALONE) or is_signed(entry) then return entry end
     if not secret then
         secret = seed
         call('HSET', P .. 'about', 'secret', seed)
@@ -49,12 +53,16 @@ end
 -- was pushed, behind a head that says nothing, so that no part of it is ever taken for one.
 function sign.read(item)
     if byte(item) ~= AT then return item, 1 end
-    if known and sub(item, 1, #known) == known then return item, #known + 1 end
+    if known and sub(item, 1, #known) == known then return item, known_at end
+    if find(item, ALONE) then
+        known, known_at = sub(item, 1, BODY), BODY
+        return item, BODY
+    end
     local head = match(item, '^@%d+,%d+,%d+[^;]*;')
     if not head then return item, 1 end
     if is_signed(head) then
-        known = head
-        return item, #head + 1
+        known, known_at = head, #head + 1
+        return item, known_at
     end
     if find(item, '^%s*{', #head + 1) then return sub(item, #head + 1), 1 end
     return '@0,0,0;' .. item, 8

@@ -91,23 +91,24 @@ function ends.seal(name)
     look_for_end(read_batch(name))
 end
 
-local function unlock(key, text)
+-- at: where the body begins in the entry.
+local function unlock(key, entry, at)
     local unique = P .. 'unique:' .. key
     local holder = call_safe('GET', unique)
-    if type(holder) == 'string' and holder == body.id(text) then call_safe('DEL', unique) end
+    if type(holder) == 'string' and holder == body.id(entry, at) then call_safe('DEL', unique) end
 end
 
 -- A job starts that is locked so long.
 function ends.started(entry)
-    local _, _, _, text, attrs = lease.entry_read(entry)
-    unlock(lease.attr(attrs, 'w'), text)
+    local attrs, at = lease.head_read(entry)
+    unlock(lease.attr(attrs, 'w'), entry, at)
 end
 
 -- The lock of a job that has ended is free.
 function ends.unlock(entry)
-    local _, _, _, text, attrs = lease.entry_read(entry)
+    local attrs, at = lease.head_read(entry)
     local key = lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
-    if key then unlock(key, text) end
+    if key then unlock(key, entry, at) end
 end
 
 -- A job has ended: as done, dead or cancelled.

@@ -180,6 +180,20 @@ bool lease_read_entry(struct span entry, struct lease *lease)
     return cut(&lease->body, ';', &lease->attrs);
 }
 
+static int64_t enqueued_us(const struct lease *lease)
+{
+    struct span stamp = lease_attr(lease->attrs, 't');
+
+    return stamp.at ? stamp_read(stamp) : 0;
+}
+
+int64_t entry_enqueued_us(struct span entry)
+{
+    struct lease lease;
+
+    return lease_read_entry(entry, &lease) ? enqueued_us(&lease) : 0;
+}
+
 static int read_leases(const struct redisReply *list, struct claim *claim, struct error *e)
 {
     size_t n = list->elements / 2;
@@ -206,6 +220,7 @@ static int read_leases(const struct redisReply *list, struct claim *claim, struc
             lease->body = entry;
             lease->attrs = (struct span){"", 0};
         }
+        lease->enqueued_us = enqueued_us(lease);
     }
     return 0;
 }

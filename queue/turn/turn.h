@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/script/args.h"
 #include "queue/dead/dead.h"
-#include "queue/job/job.h"
+#include "queue/job/stamp.h"
 
 struct redisReply;
 
@@ -49,9 +49,10 @@ struct claim_call {
 struct lease {
     struct span token, type, key; /* type and key: in token; a key may be empty */
     struct span body;
-    struct span attrs; /* ",b" batch and the like, see lease.lua; empty: none */
-    int64_t slot_us;   /* when it may start, by Redis's clock; 0: at once, it has no gate */
-    int64_t cost;      /* slots taken of each rate */
+    struct span attrs;   /* ",b" batch and the like, see lease.lua; empty: none */
+    int64_t slot_us;     /* when it may start, by Redis's clock; 0: at once, it has no gate */
+    int64_t cost;        /* slots taken of each rate */
+    int64_t enqueued_us; /* by its producer's clock; 0: unknown */
     int attempts, interrupted, throttled;
 };
 
@@ -94,6 +95,8 @@ struct claim {
 bool lease_read_entry(struct span entry, struct lease *lease);
 /* One of a lease's attrs by its letter; at NULL: it is not there. */
 struct span lease_attr(struct span attrs, char letter);
+/* When a job was enqueued, by its producer's clock; 0: unknown. */
+int64_t entry_enqueued_us(struct span entry);
 
 /* When a job was enqueued, us; 0: its attrs do not say. */
 int64_t lease_enqueued_us(struct span attrs);

@@ -1,0 +1,49 @@
+#include "queue/job/stamp.h"
+
+#include <string.h>
+
+#include "core/clock.h"
+
+#define UNIT_US 10000
+#define BEGIN INT64_C(157783680000)   /* 2020-01-01, in units */
+#define MOST ((INT64_C(1) << 36) - 1) /* in the year 2041 */
+
+static const char digit_of[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+
+void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1])
+{
+    int64_t units = at_us / UNIT_US - BEGIN;
+
+    units = units < 0 ? 0 : units > MOST ? MOST : units;
+    digits[STAMP_LEN] = '\0';
+    for (int i = STAMP_LEN - 1; i >= 0; i--, units /= 64)
+        digits[i] = digit_of[units % 64];
+}
+
+void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1])
+{
+    memcpy(head, "@0,0,0,t", 8);
+    stamp_write(at_us, head + 8);
+    memcpy(head + 8 + STAMP_LEN, ";", 2);
+}
+
+int64_t stamp_read(struct span digits)
+{
+    int64_t units = 0;
+
+    if (digits.len != STAMP_LEN)
+        return 0;
+    for (size_t i = 0; i < STAMP_LEN; i++) {
+        const char *found = memchr(digit_of, digits.at[i], sizeof digit_of - 1);
+
+        if (!found)
+            return 0;
+        units = units * 64 + (found - digit_of);
+    }
+    return units ? (units + BEGIN) * UNIT_US : 0;
+}
+
+int64_t stamp_now(int64_t now_us)
+{
+    return now_us < 0 ? clock_wall_us() : now_us;
+}

@@ -1,0 +1,21 @@
+/* When a job was enqueued, in the head of its entry: queue/job/stamp.lua says how. The clock is the producer's. */
+#ifndef QUEUE_JOB_STAMP_H
+#define QUEUE_JOB_STAMP_H
+
+#include <stdint.h>
+
+#include "queue/job/job.h"
+
+#define STAMP_LEN 6       /* digits */
+#define STAMP_HEAD_LEN 15 /* of a head that says nothing else */
+
+/* The digits of a time, ended by a NUL; before 2020: those that say nothing. */
+void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1]);
+/* The same as the head of an entry: "@0,0,0,t......;". */
+void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1]);
+/* 0: they say nothing, or are none. */
+int64_t stamp_read(struct span digits);
+/* What a producer writes that calls with this now_us: < 0 is this machine's time. */
+int64_t stamp_now(int64_t now_us);
+
+#endif
