@@ -161,8 +161,8 @@ chaos: deps
 # for more, each target for TIME seconds, two at a time: build-fuzz/fuzz_job and its like, with libFuzzer.
 
 FUZZ_TARGETS = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_PARTS   = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/fuzz/libfuzzer.c,$(wildcard tests/fuzz/*.c)) cli/lines.c \
-                 serve/http.c serve/request.c serve/response.c)
+FUZZ_PARTS   = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/fuzz/libfuzzer.c,$(wildcard tests/fuzz/*.c) cli/lines.c) \
+                 $(call sources,serve view,c)) $(BUILD)/gen/assets.o
 # Functions in whose place the targets have their own.
 FUZZ_WRAPS   = redis_call redis_append redis_flush redis_result redis_load_scripts clock_sleep_until \
   child_start child_free child_line child_send child_sent child_taken child_close child_end child_distrust child_is_ending child_wait \

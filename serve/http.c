@@ -7,8 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
+#include "serve/office.h"
 #include "serve/request.h"
 #include "serve/response.h"
 
@@ -21,6 +23,7 @@ struct http {
     struct ev_loop *loop;
     struct MHD_Daemon *daemon;
     struct taker *taker;
+    struct office *office;
     enum serve_policy on_error;
     size_t waiting;
     struct ev_io io;
@@ -35,6 +38,10 @@ struct request {
     const char *why;
     bool answered;
     struct asked asked;
+
+    bool begun;
+    char *address;       /* as it came; NULL: of a take */
+    struct visit *visit; /* what the office answers */
 };
 
 static enum MHD_Result respond(const struct http *h, const struct request *q)
@@ -57,6 +64,29 @@ static void ask(struct http *h, struct request *q)
     MHD_suspend_connection(q->connection);
 }
 
+/* The whole of a take or a look at health is there, or it was resumed. */
+static enum MHD_Result go_on(struct http *h, struct request *q, const char *method, const char *path)
+{
+    if (!q->status) {
+        q->status = request_read(q->connection, method, path, &q->wanted, &q->why);
+        q->answered = q->status != MHD_HTTP_OK;
+        if (!q->answered)
+            ask(h, q);
+    }
+    return q->answered ? respond(h, q) : MHD_YES;
+}
+
+static enum MHD_Result begin(struct http *h, struct request *q, struct MHD_Connection *connection,
+                             const char *method, const char *path)
+{
+    q->begun = true;
+    q->connection = connection;
+    if (!h->office || request_is_take(path))
+        return MHD_YES;
+    q->visit = visit_new(h->office, connection, method, q->address ? q->address : path);
+    return q->visit ? visit_begin(q->visit) : MHD_NO;
+}
+
 /* libmicrohttpd calls it when the head of a request is there, for each piece of its body, at its end, and
  * again when it was resumed. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *path,
@@ -65,32 +95,43 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 {
     struct http *h = arg;
     struct request *q = *own;
+    size_t size = *body_size;
 
-    (void)version, (void)body;
-    if (!q) {
-        q = calloc(1, sizeof *q);
-        *own = q;
-        return q ? MHD_YES : MHD_NO;
+    (void)version;
+    if (!q)
+        return MHD_NO;
+    if (!q->begun)
+        return begin(h, q, connection, method, path);
+    *body_size = 0;
+    if (size > 0)
+        return q->visit ? visit_body(q->visit, body, size) : MHD_YES;
+    return q->visit ? visit_go_on(q->visit) : go_on(h, q, method, path);
+}
+
+/* The address as it came, with its escapes: of takes it is not needed. */
+static void *on_address(void *arg, const char *address, struct MHD_Connection *connection)
+{
+    struct request *q = calloc(1, sizeof *q);
+
+    (void)arg, (void)connection;
+    if (q && !request_is_take(address) && !(q->address = strdup(address))) {
+        free(q);
+        q = NULL;
     }
-    if (*body_size > 0) {
-        *body_size = 0;
-        return MHD_YES;
-    }
-    if (!q->status) {
-        q->connection = connection;
-        q->status = request_read(connection, method, path, &q->wanted, &q->why);
-        q->answered = q->status != MHD_HTTP_OK;
-        if (!q->answered)
-            ask(h, q);
-    }
-    return q->answered ? respond(h, q) : MHD_YES;
+    return q;
 }
 
 static void on_completed(void *arg, struct MHD_Connection *connection, void **own,
                          enum MHD_RequestTerminationCode code)
 {
+    struct request *q = *own;
+
     (void)arg, (void)connection, (void)code;
-    free(*own);
+    if (!q)
+        return;
+    visit_free(q->visit);
+    free(q->address);
+    free(q);
     *own = NULL;
 }
 
@@ -179,11 +220,12 @@ struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_
     if (!h)
         return NULL;
     *h = (struct http){.loop = loop, .on_error = on_error};
-    h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-                                 on_request, h, MHD_OPTION_LISTEN_SOCKET, listen_fd,
-                                 MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT,
-                                 connections_most(), MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S,
-                                 MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL, MHD_OPTION_END);
+    h->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+                         h, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                         MHD_OPTION_CONNECTION_LIMIT, connections_most(), MHD_OPTION_CONNECTION_TIMEOUT,
+                         IDLE_TIMEOUT_S, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
+                         MHD_OPTION_URI_LOG_CALLBACK, on_address, h, MHD_OPTION_END);
     if (!h->daemon) {
         free(h);
         return NULL;
@@ -192,9 +234,17 @@ struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_
     return h;
 }
 
-void http_use(struct http *h, struct taker *taker)
+void http_use(struct http *h, struct taker *taker, struct office *office)
 {
     h->taker = taker;
+    h->office = office;
+}
+
+void http_run_soon(struct http *h)
+{
+    ev_timer_stop(h->loop, &h->timer);
+    ev_timer_set(&h->timer, 0, 0);
+    ev_timer_start(h->loop, &h->timer);
 }
 
 void http_quiesce(struct http *h)

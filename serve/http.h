@@ -7,16 +7,19 @@
 #include "serve/taker.h"
 
 struct http;
+struct office;
 
 /* Takes connections of listen_fd, which stays the caller's. NULL: out of memory or descriptors. */
 struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error);
-/* The taker that http's requests are asked of; before the loop runs. */
-void http_use(struct http *h, struct taker *taker);
+/* What http's requests are asked of, before the loop runs: takes of the taker, all else of the office, which may be NULL. */
+void http_use(struct http *h, struct taker *taker, struct office *office);
+/* Connections were resumed. */
+void http_run_soon(struct http *h);
 /* Answers of the taker. */
 void http_answer(struct http *h, struct asked *first);
 /* Takes no more connections. */
 void http_quiesce(struct http *h);
-/* How many requests wait for an answer? */
+/* How many takes wait for an answer? */
 size_t http_waiting(const struct http *h);
 /* None may wait. */
 void http_free(struct http *h);

@@ -158,7 +158,8 @@ static int open_address(struct listener *l, const char *where, bool open_to_all,
         return error_set(e, WEIR_ECONFIG,
                          "serve --listen %.200s: %s; write unix:/run/weir.sock or 127.0.0.1:8379", where,
                          gai_strerror(failed));
-    if (open_to_all || is_loopback(found->ai_addr))
+    l->beyond = !is_loopback(found->ai_addr);
+    if (open_to_all || !l->beyond)
         failed = listen_at(l, where, found, e);
     else
         failed = error_set(

@@ -8,6 +8,7 @@
 
 struct listener {
     int fd;
+    bool beyond;    /* other machines can connect */
     char path[108]; /* of a unix socket, else "" */
     char name[320]; /* for the log: "unix:/run/weir.sock", "http://127.0.0.1:8379" */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TAKE "/take/"
+#define HEALTH "/healthz"
 #define SCHEME "http://"
 
 /* The arguments behind the "?". */
@@ -83,8 +84,7 @@ static unsigned read_take(struct MHD_Connection *connection, const char *what, s
     return MHD_HTTP_OK;
 }
 
-/* Without the "http://HOST" that a client may put in front (RFC 9112, 3.2.2). */
-static const char *own_path(const char *path)
+const char *request_path(const char *path)
 {
     const char *host = path + strlen(SCHEME);
 
@@ -93,15 +93,25 @@ static const char *own_path(const char *path)
     return host + strcspn(host, "/");
 }
 
+bool request_is_take(const char *address)
+{
+    size_t len;
+
+    address = request_path(address);
+    len = strcspn(address, "?");
+    return strncmp(address, TAKE, strlen(TAKE)) == 0 ||
+           (len == strlen(HEALTH) && strncmp(address, HEALTH, len) == 0);
+}
+
 unsigned request_read(struct MHD_Connection *connection, const char *method, const char *path,
                       struct wanted *wanted, const char **why)
 {
     *why = "only GET and HEAD are answered";
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return MHD_HTTP_METHOD_NOT_ALLOWED;
-    path = own_path(path);
+    path = request_path(path);
     wanted->wish = WISH_HEALTH;
-    if (strcmp(path, "/healthz") == 0)
+    if (strcmp(path, HEALTH) == 0)
         return MHD_HTTP_OK;
     wanted->wish = WISH_TAKE;
     if (strncmp(path, TAKE, strlen(TAKE)) == 0)

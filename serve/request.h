@@ -18,6 +18,11 @@ struct wanted {
 unsigned request_read(struct MHD_Connection *connection, const char *method, const char *path,
                       struct wanted *wanted, const char **why);
 
+/* Is it the address of a take, or of what is answered beside them? Else it is the office's. */
+bool request_is_take(const char *address);
+/* Without the "http://HOST" that a client may put in front (RFC 9112, 3.2.2). */
+const char *request_path(const char *path);
+
 /* For MHD_OPTION_UNESCAPE_CALLBACK: decodes %XX in place; what stands for a NUL or is malformed stays as it
  * is. */
 size_t request_unescape(void *arg, struct MHD_Connection *connection, char *text);

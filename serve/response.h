@@ -12,5 +12,9 @@ enum MHD_Result respond_take(struct MHD_Connection *connection, const struct ask
                              enum serve_policy on_error, unsigned denied);
 enum MHD_Result respond_health(struct MHD_Connection *connection, const struct asked *a);
 enum MHD_Result respond_refusal(struct MHD_Connection *connection, unsigned status, const char *why);
+/* The headers of all that a browser may show: it is kept nowhere, and loads nothing from elsewhere. */
+void response_secure(struct MHD_Response *response);
+/* Text of that type, with these headers; copied. NULL: out of memory. */
+struct MHD_Response *response_of(const char *type, const char *text, size_t len);
 
 #endif

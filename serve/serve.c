@@ -9,6 +9,7 @@
 #include "core/log/log.h"
 #include "serve/http.h"
 #include "serve/listen.h"
+#include "serve/office.h"
 #include "serve/taker.h"
 
 struct serve {
@@ -16,6 +17,7 @@ struct serve {
     struct listener listener;
     struct http *http;
     struct taker *taker;
+    struct office *office;
     struct ev_signal term, interrupt;
     bool stopping;
     struct error error; /* why it cannot go on */
@@ -24,7 +26,7 @@ struct serve {
 /* Breaks the loop as soon as nobody waits for an answer. */
 static void stop_when_answered(struct serve *s)
 {
-    if (s->stopping && http_waiting(s->http) == 0)
+    if (s->stopping && http_waiting(s->http) + office_waiting(s->office) == 0)
         ev_break(s->loop, EVBREAK_ALL);
 }
 
@@ -33,6 +35,7 @@ static void stop(struct serve *s)
     if (!s->stopping) {
         http_quiesce(s->http);
         listen_close(&s->listener);
+        office_close(s->office);
     }
     s->stopping = true;
     stop_when_answered(s);
@@ -62,6 +65,16 @@ static void on_refused(void *arg, const struct error *why)
 
 static const struct taker_events taker_events = {.on_answers = on_answers, .on_refused = on_refused};
 
+static void on_resumed(void *arg)
+{
+    struct serve *s = arg;
+
+    http_run_soon(s->http);
+    stop_when_answered(s);
+}
+
+static const struct office_events office_events = {.on_resumed = on_resumed};
+
 static void watch_signals(struct serve *s)
 {
     ev_signal_init(&s->term, on_signal, SIGTERM);
@@ -85,7 +98,9 @@ static int begin(struct serve *s, const struct serve_options *o, struct error *e
     if (!s->taker)
         return error_set(e, WEIR_EINTERNAL, "serve: cannot begin: %s; free memory and descriptors",
                          strerror(errno));
-    http_use(s->http, s->taker);
+    if (office_new(s->loop, o, s->listener.beyond, *s->listener.path, &office_events, s, &s->office, e) < 0)
+        return e->status;
+    http_use(s->http, s->taker, s->office);
     watch_signals(s);
     return 0;
 }
@@ -105,6 +120,8 @@ int serve_run(const struct serve_options *options, struct error *e)
     }
     taker_free(s.taker);
     http_free(s.http);
+    if (!office_free(s.office))
+        log_line(LOG_LEVEL_WARN, "serve: a call to Redis goes on; it is left");
     listen_close(&s.listener);
     return status;
 }

@@ -32,6 +32,11 @@ struct serve_options {
     bool open_to_all;           /* addresses other than those of this machine may be listened on */
     int socket_mode;            /* permissions of the unix socket; -1: as the umask says */
     enum serve_policy on_error;
+    bool allow_actions, allow_enqueue;
+    bool hide_args;           /* no body of a job is shown */
+    const char *token_file;   /* access.h; NULL: none */
+    const char *const *hosts; /* names by which it is reached, besides addresses and localhost */
+    int host_count;
 };
 
 /* Serves until SIGTERM or SIGINT; then answers what has been asked, and 0. */

@@ -137,6 +137,25 @@ void http_get(const char *where, const char *path, struct http_reply *reply)
     close(fd);
 }
 
+void http_request(const char *where, const char *method, const char *path, const char *headers,
+                  const char *body, struct http_reply *reply)
+{
+    size_t len = body ? strlen(body) : 0;
+    bool has_host = strstr(headers, "Host:") != NULL;
+    int fd = http_open(where), head_len;
+    char *text;
+
+    head_len = asprintf(&text, "%s %s HTTP/1.1\r\n%s%sContent-Length: %zu\r\n\r\n", method, path,
+                        has_host ? "" : "Host: localhost\r\n", headers, len);
+    if (head_len < 0 || !http_send(fd, text, (size_t)head_len))
+        fail_msg("%s %s: the connection is closed", method, path);
+    (void)http_send(fd, body, len); /* it may be answered, and closed, before its end */
+    if (!http_receive(fd, strcmp(method, "HEAD") == 0, reply))
+        fail_msg("%s: closed without an answer", path);
+    free(text);
+    close(fd);
+}
+
 const char *http_header(const struct http_reply *reply, const char *name)
 {
     static char values[8][512];

@@ -8,7 +8,7 @@
 struct http_reply {
     int status;
     char head[8192]; /* the lines up to the empty one */
-    char body[2048];
+    char body[65536];
 };
 
 /* Where: a path, or a port of 127.0.0.1. Fails the test when it cannot connect. */
@@ -23,6 +23,9 @@ void http_ask(int fd, const char *method, const char *path);
 bool http_receive(int fd, bool without_body, struct http_reply *reply);
 /* One request on a connection of its own. */
 void http_get(const char *where, const char *path, struct http_reply *reply);
+/* The same with headers, each "Name: value\r\n", and a body; NULL: without one. Host: localhost, unless headers have it. */
+void http_request(const char *where, const char *method, const char *path, const char *headers,
+                  const char *body, struct http_reply *reply);
 /* The value of a header, "" when it is not there. Static, eight at a time. */
 const char *http_header(const struct http_reply *reply, const char *name);
 

@@ -255,7 +255,7 @@ static void test_wrong_requests(void **state)
         const char *says;
     } asks[] = {
         {"GET", "/take/nobody", 404, "no such limit"},
-        {"GET", "/", 404, "nothing here"},
+        {"GET", "/nowhere", 404, "nothing here"},
         {"GET", "/take", 404, "nothing here"},
         {"GET", "/take/", 400, "not a valid name of a limit"},
         {"GET", "/take/a%20b", 400, "not a valid name of a limit"},
@@ -312,7 +312,7 @@ static void test_whole_addresses(void **state)
         {"http://h/take/api/http://h/take", 200},
         {"http://h/healthz", 200},
         {"http://h", 404},
-        {"http://h/", 404},
+        {"http://h/nowhere", 404},
         {"http://h?cost=1", 404},
         {"http:///take/api/carol", 404},
         {"http://", 404},

@@ -35,6 +35,13 @@ json_t *batch_change_document(const char *name, const char *action, const struct
                      (json_int_t)change->aside);
 }
 
+int batch_was_cancelled(const char *name, struct error *e)
+{
+    return error_set(
+        e, WEIR_EINPUT,
+        "batch %s was cancelled, which cannot be undone; enqueue its jobs again under another name", name);
+}
+
 static int add_row(const struct batch *b, void *arg)
 {
     json_array_append_new(arg, batch_document(b));

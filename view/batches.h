@@ -8,6 +8,8 @@
 json_t *batch_document(const struct batch *b);
 /* Of a batch that was halted or resumed; action: "pause", "resume", "cancel" or "none". */
 json_t *batch_change_document(const char *name, const char *action, const struct batch_change *change);
+/* Why it cannot be resumed: WEIR_EINPUT. */
+int batch_was_cancelled(const char *name, struct error *e);
 /* One with what runs and its forecast. WEIR_ENOTFOUND: there is none. */
 WEIR_CHECKED int batch_look(struct weir *w, const char *name, struct batch *b);
 /* All of them, the oldest first. */

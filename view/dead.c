@@ -37,10 +37,13 @@ json_t *dead_document(const json_t *page, size_t i)
 /* ---- Asked */
 
 #define ENOUGH 1 /* ends a walk */
+#define BYTES_MOST (4 * JOB_BODY_MAX)
 
 struct list {
     json_t *rows;
     int64_t most;
+    size_t bytes;
+    bool more;
 };
 
 static int add_page(const json_t *page, void *arg)
@@ -49,28 +52,98 @@ static int add_page(const json_t *page, void *arg)
     struct list *list = arg;
 
     for (size_t i = 0; i < found; i++) {
-        if ((int64_t)json_array_size(list->rows) == list->most)
+        list->more = (int64_t)json_array_size(list->rows) == list->most || list->bytes > BYTES_MOST;
+        if (list->more)
             return ENOUGH;
+        list->bytes += dead_body(page, i).len;
         json_array_append_new(list->rows, dead_document(page, i));
     }
     return 0;
 }
 
+static int list_dead(struct weir *w, const struct dead_filter *filter, struct list *list)
+{
+    const struct dead_walk walk = {.w = w,
+                                   .now_us = -1,
+                                   .verb = "list",
+                                   .filter = *filter,
+                                   .body_bytes = INT32_MAX,
+                                   .take = add_page,
+                                   .arg = list};
+
+    return dead_walk(&walk) < 0 ? w->error.status : 0;
+}
+
 int view_dead(struct weir *w, const struct dead_filter *filter, int64_t most, json_t **doc)
 {
     struct list list = {.rows = json_array(), .most = most};
-    struct dead_walk walk = {.w = w,
-                             .now_us = -1,
-                             .verb = "list",
-                             .filter = *filter,
-                             .body_bytes = filter->id_count ? INT32_MAX : 0,
-                             .take = add_page,
-                             .arg = &list};
-    int status = dead_walk(&walk);
+    int status = list_dead(w, filter, &list);
 
     *doc = NULL;
-    if (status >= 0)
-        return document_done(w, list.rows, doc);
+    if (status == 0)
+        return document_done(w, json_pack("{s:o, s:b}", "jobs", list.rows, "more", list.more), doc);
     json_decref(list.rows);
     return status;
+}
+
+int view_dead_one(struct weir *w, const char *id, json_t **doc)
+{
+    const struct dead_filter filter = {.ids = &id, .id_count = 1};
+    struct list list = {.rows = json_array(), .most = 1};
+    int status = list_dead(w, &filter, &list);
+
+    *doc = NULL;
+    if (status == 0 && json_array_size(list.rows) == 0)
+        status = error_set(&w->error, WEIR_ENOTFOUND,
+                           "dead show %.150s: not among the dead jobs; weir dead list names them", id);
+    if (status == 0)
+        status = document_done(w, json_incref(json_array_get(list.rows, 0)), doc);
+    json_decref(list.rows);
+    return status;
+}
+
+/* ---- Moved */
+
+json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue)
+{
+    return json_pack("{s:s, s:I, s:I}", "action", verb, "jobs", (json_int_t)jobs, "without_queue",
+                     (json_int_t)without_queue);
+}
+
+struct move {
+    int64_t jobs, without_queue;
+    size_t met;
+};
+
+static int add_move(const json_t *page, void *arg)
+{
+    struct move *m = arg;
+
+    m->jobs += answer_int(page, "jobs");
+    m->without_queue += answer_int(page, "without_queue");
+    m->met += json_array_size(json_object_get(page, "ids"));
+    return 0;
+}
+
+int view_dead_move(struct weir *w, const char *verb, const char *id, const char *into, json_t **doc)
+{
+    struct move m = {0};
+    const struct dead_walk walk = {.w = w,
+                                   .now_us = -1,
+                                   .verb = verb,
+                                   .filter = {.ids = &id, .id_count = 1},
+                                   .into = into,
+                                   .take = add_move,
+                                   .arg = &m};
+
+    *doc = NULL;
+    if (dead_walk(&walk) < 0)
+        return w->error.status;
+    if (m.without_queue > 0 && m.jobs == 0)
+        return error_set(&w->error, WEIR_EINPUT,
+                         "dead retry: which queue they were in is not known; name one with --into QUEUE");
+    if (m.met == 0)
+        return error_set(&w->error, WEIR_ENOTFOUND,
+                         "dead %s %.150s: not among the dead jobs; weir dead list names them", verb, id);
+    return document_done(w, dead_move_document(verb, m.jobs, m.without_queue), doc);
 }

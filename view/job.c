@@ -63,6 +63,22 @@ json_t *job_document_whole(const json_t *job)
     return doc;
 }
 
+static const struct member cancel_worker_members[] = {MEMBER("name", WORD), {.name = NULL}};
+
+static const struct member cancel_members[] = {
+    MEMBER("id", WORD),
+    MEMBER("result", WORD),
+    MEMBER("state", WORD),
+    MEMBER("queue", WORD),
+    MEMBER("worker", INNER, .inner = cancel_worker_members),
+    {.name = NULL},
+};
+
+json_t *cancel_document(const json_t *job)
+{
+    return document_make(job, cancel_members);
+}
+
 int view_job(struct weir *w, const char *id, json_t **doc)
 {
     json_t *job;

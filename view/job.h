@@ -8,6 +8,8 @@
 json_t *job_document(const json_t *job);
 /* The same with its body (view/write.h). */
 json_t *job_document_whole(const json_t *job);
+/* Of what cancel_job says. */
+json_t *cancel_document(const json_t *job);
 /* WEIR_ENOTFOUND: there is no such job. */
 WEIR_CHECKED int view_job(struct weir *w, const char *id, json_t **doc);
 /* What it waits for too, without its body. */

@@ -127,6 +127,21 @@ int limit_document_whole(const struct limits *limits, const char *name, json_t *
     return 0;
 }
 
+json_t *rate_set_document(const char *name, const struct rule_set *rules)
+{
+    return json_pack("{s:s,s:o}", "name", name, "rules", rules_document(rules));
+}
+
+json_t *rate_pause_document(const char *name, int64_t for_us)
+{
+    return json_pack("{s:s,s:o}", "name", name, "paused_for", json_seconds(for_us));
+}
+
+json_t *rate_resume_document(const char *name, bool was)
+{
+    return json_pack("{s:s,s:b}", "name", name, "was_paused", was);
+}
+
 /* ---- Asked */
 
 struct found {

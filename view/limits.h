@@ -16,6 +16,11 @@ json_t *limit_document(const struct limits *limits, const struct limit *limit);
 WEIR_CHECKED int limit_document_whole(const struct limits *limits, const char *name, json_t **doc,
                                       struct error *e);
 
+/* What rate set, pause and resume have done. */
+json_t *rate_set_document(const char *name, const struct rule_set *rules);
+json_t *rate_pause_document(const char *name, int64_t for_us);
+json_t *rate_resume_document(const char *name, bool was);
+
 /* The limits of the partition that has one of that name, or of the last one; >= 0. Freed with limits_free, also
  * after a failure. */
 WEIR_CHECKED int limits_look(struct weir *w, const char *name, struct limits *limits);

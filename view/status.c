@@ -68,3 +68,21 @@ int view_status(struct weir *w, json_t **doc)
     status_free(&status);
     return rc;
 }
+
+int view_type(struct weir *w, const char *name, json_t **doc)
+{
+    struct status status;
+    const struct type_status *type;
+    int rc = status_read(w, &status);
+
+    *doc = NULL;
+    type = rc == 0 ? status_type(&status, name) : NULL;
+    if (rc == 0 && !type)
+        rc = error_set(&w->error, WEIR_ENOTFOUND, "type %.128s: there is none; weir status shows them", name);
+    if (rc == 0)
+        rc = document_done(w, type_json(type), doc);
+    if (rc == 0)
+        json_object_set_new(*doc, "name", text_word(type->name));
+    status_free(&status);
+    return rc;
+}

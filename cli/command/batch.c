@@ -276,10 +276,7 @@ static int run_resume(struct cli *cli, struct weir *w, const struct batch_flags 
     if (batch_resume(w, argv[1], &change))
         return cli_failed(cli, w);
     if (change.was == BATCH_CANCELLED)
-        return error_set(
-            &cli->error, WEIR_EINPUT,
-            "batch %s was cancelled, which cannot be undone; enqueue its jobs again under another name",
-            argv[1]);
+        return batch_was_cancelled(argv[1], &cli->error);
     if (cli->json)
         return print_change(cli, argv[1], "resume", &change);
     if (change.was == BATCH_RUNNING && change.aside == 0)

@@ -67,19 +67,6 @@ static int run_show(struct cli *cli, struct weir *w, const char *id, const struc
 
 /* ---- cancel */
 
-static json_t *cancel_json(const json_t *job)
-{
-    static const struct member worker[] = {MEMBER("name", WORD), {.name = NULL}};
-    static const struct member members[] = {MEMBER("id", WORD),
-                                            MEMBER("result", WORD),
-                                            MEMBER("state", WORD),
-                                            MEMBER("queue", WORD),
-                                            MEMBER("worker", INNER, .inner = worker),
-                                            {.name = NULL}};
-
-    return document_make(job, members);
-}
-
 /* What was done, and what happens now. */
 static void print_cancel(const char *id, const json_t *doc, const char *lock)
 {
@@ -109,7 +96,7 @@ static int run_cancel(struct cli *cli, struct weir *w, const char *id, const str
         return status;
     if (cancel_job(w, -1, id, flags->lock, &job) < 0)
         return cli_failed(cli, w);
-    doc = cancel_json(job);
+    doc = cancel_document(job);
     json_decref(job);
     if (cli->json)
         return json_print(cli, doc);

@@ -1,4 +1,4 @@
-/* weir serve: the limits over HTTP. */
+/* weir serve: limits, documents, actions and pages over HTTP. */
 #include "serve/serve.h"
 
 #include <stdlib.h>
@@ -13,7 +13,9 @@ const struct command command_serve = {.name = "serve", .logs = true, .run = run_
 
 struct serve_flags {
     const char *listen, *on_error, *socket_mode, *log, *log_level;
-    bool open_to_all;
+    bool open_to_all, allow_actions, allow_enqueue, hide_args;
+    const char *token_file;
+    struct flag_values hosts;
 };
 
 static int read_on_error(struct cli *cli, const char *word, enum serve_policy *policy)
@@ -50,8 +52,15 @@ static int run_serve(struct cli *cli, int argc, char **argv)
          &f.on_error},
         {"socket-mode", 0, FLAG_TEXT, "MODE", "permissions of the unix socket, 660; else by the umask",
          &f.socket_mode},
-        {"open-to-all", 0, FLAG_BOOL, NULL, "other machines may reach it too; it asks nobody who they are",
+        {"open-to-all", 0, FLAG_BOOL, NULL,
+         "other machines may reach it too; takes ask nobody who they are, the rest needs --token-file",
          &f.open_to_all},
+        {"allow-actions", 0, FLAG_BOOL, NULL, "pages and POST /api/... may change things", &f.allow_actions},
+        {"allow-enqueue", 0, FLAG_BOOL, NULL, "POST /api/jobs enqueues", &f.allow_enqueue},
+        {"token-file", 0, FLAG_TEXT, "FILE", "who may ask: lines ROLE TOKEN NAME; takes need none",
+         &f.token_file},
+        {"hide-args", 0, FLAG_BOOL, NULL, "show no payload of a job", &f.hide_args},
+        {"host", 0, FLAG_REPEATED, "NAME", "a name by which browsers reach it, besides localhost", &f.hosts},
         {"log", 0, FLAG_TEXT, "FORMAT", CLI_LOG_HELP, &f.log},
         {"log-level", 0, FLAG_TEXT, "LEVEL", CLI_LOG_LEVEL_HELP, &f.log_level},
         {.name = NULL},
@@ -64,7 +73,15 @@ static int run_serve(struct cli *cli, int argc, char **argv)
     if (operands)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "serve %.100s: takes no arguments; weir help serve lists the flags", argv[0]);
-    options = (struct serve_options){.listen = f.listen, .open_to_all = f.open_to_all, .ns = cli->ns};
+    options = (struct serve_options){.listen = f.listen,
+                                     .open_to_all = f.open_to_all,
+                                     .allow_actions = f.allow_actions,
+                                     .allow_enqueue = f.allow_enqueue,
+                                     .hide_args = f.hide_args,
+                                     .token_file = f.token_file,
+                                     .hosts = f.hosts.at,
+                                     .host_count = f.hosts.count,
+                                     .ns = cli->ns};
     if (cli_log(cli, f.log, f.log_level) < 0 || read_on_error(cli, f.on_error, &options.on_error) < 0 ||
         read_mode(cli, f.socket_mode, &options.socket_mode) < 0)
         return cli->error.status;

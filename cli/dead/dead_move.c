@@ -10,7 +10,7 @@
 #include "cli/print/bar.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
-#include "view/document.h"
+#include "view/dead.h"
 
 #define SHOW_EVERY_US 100000
 #define REASONS_SHOWN 20
@@ -211,10 +211,7 @@ static int do_it(struct move *m, struct weir *w)
 {
     int status = walk(m, w, m->verb);
 
-    return status < 0
-               ? status
-               : print_move(m, json_pack("{s:s, s:I, s:I}", "action", m->verb, "jobs", (json_int_t)m->jobs,
-                                         "without_queue", (json_int_t)m->without_queue));
+    return status < 0 ? status : print_move(m, dead_move_document(m->verb, m->jobs, m->without_queue));
 }
 
 /* Shows what would be removed, and asks; of none, the removing says so. 0: go on. */

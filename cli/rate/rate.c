@@ -47,7 +47,7 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
         return cli_failed(cli, w);
     if (flags->dry_run)
         return rate_print_dry(cli, w, argv[1], &kept);
-    doc = json_pack("{s:s,s:o}", "name", argv[1], "rules", rules_document(&kept.rules));
+    doc = rate_set_document(argv[1], &kept.rules);
     if (cli->json)
         return json_print(cli, doc);
     print_rules(doc);
@@ -114,7 +114,7 @@ static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *f
         return cli_failed(cli, w);
     duration_format(for_us, span);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:o}", "name", argv[1], "paused_for", json_seconds(for_us)));
+        return json_print(cli, rate_pause_document(argv[1], for_us));
     output("%s: paused for %s; weir rate resume %s ends that\n", argv[1], span, argv[1]);
     return 0;
 }
@@ -127,7 +127,7 @@ static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *
     if (rate_pause(w, argv[1], 0, &was) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:b}", "name", argv[1], "was_paused", was));
+        return json_print(cli, rate_resume_document(argv[1], was));
     output("%s: %s\n", argv[1], was ? "resumed" : "was not paused; pauses of its keys are ended too");
     return 0;
 }

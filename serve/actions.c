@@ -1,0 +1,193 @@
+#include "serve/actions.h"
+
+#include <string.h>
+
+#include "core/duration.h"
+#include "queue/inspect/cancel.h"
+#include "queue/limits/rate.h"
+#include "serve/fields.h"
+#include "view/batches.h"
+#include "view/dead.h"
+#include "view/job.h"
+#include "view/limits.h"
+#include "view/queues.h"
+#include "view/text.h"
+
+/* ---- Queues */
+
+static int pause_queue(struct weir *w, const char *queue, bool pause, json_t **doc)
+{
+    json_t *before;
+    int status = queue_pause(w, queue, pause, &before);
+
+    *doc = NULL;
+    if (status == 0)
+        status = document_done(w, queue_pause_document(queue, pause, before), doc);
+    json_decref(before);
+    return status;
+}
+
+static int do_queue_pause(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return pause_queue(w, ask->names[0], true, doc);
+}
+
+static int do_queue_resume(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return pause_queue(w, ask->names[0], false, doc);
+}
+
+/* Not more jobs than whoever asks has seen: count=, else those that are there now. */
+static int do_queue_purge(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *queue = ask->names[0], *type = field_text(ask->fields, "type");
+    struct queue_jobs jobs;
+    int64_t most;
+
+    *doc = NULL;
+    if (queue_count(w, -1, queue, type, &jobs) < 0)
+        return w->error.status;
+    most = field_number(ask->fields, "count", jobs.waiting + jobs.parked);
+    if (most < 0)
+        return error_set(&w->error, WEIR_EINPUT, "count: must be a whole number");
+    if (queue_purge(w, -1, queue, type, most, &jobs) < 0)
+        return w->error.status;
+    return document_done(w, queue_purge_document(queue, type, false, &jobs), doc);
+}
+
+/* ---- Limits */
+
+static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *rules = field_text(ask->fields, "rules");
+    struct rate_kept kept;
+
+    *doc = NULL;
+    if (!rules)
+        return error_set(&w->error, WEIR_EINPUT, "rate set %.128s: no rules; give rules=10/s", ask->names[0]);
+    if (rate_set(w, ask->names[0], rules, false, &kept) < 0)
+        return w->error.status;
+    return document_done(w, rate_set_document(ask->names[0], &kept.rules), doc);
+}
+
+static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *span = field_text(ask->fields, "for");
+    struct error why;
+    int64_t for_us;
+
+    *doc = NULL;
+    if (!span || duration_parse(span, &for_us, &why) < 0 || for_us < 1)
+        return error_set(&w->error, WEIR_EINPUT, "rate pause %.128s: for how long? give for=10m",
+                         ask->names[0]);
+    if (rate_pause(w, ask->names[0], for_us, NULL) < 0)
+        return w->error.status;
+    return document_done(w, rate_pause_document(ask->names[0], for_us), doc);
+}
+
+static int do_rate_resume(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    bool was;
+
+    *doc = NULL;
+    if (rate_pause(w, ask->names[0], 0, &was) < 0)
+        return w->error.status;
+    return document_done(w, rate_resume_document(ask->names[0], was), doc);
+}
+
+static json_t *done_document(const char *name, const char *action)
+{
+    return json_pack("{s:o, s:s}", "name", text_word(name), "action", action);
+}
+
+static int do_rate_remove(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    *doc = NULL;
+    if (rate_remove(w, ask->names[0], false) < 0)
+        return w->error.status;
+    return document_done(w, done_document(ask->names[0], "remove"), doc);
+}
+
+/* ---- Jobs */
+
+static int do_job_cancel(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    json_t *job;
+    int status = cancel_job(w, -1, ask->names[0], field_text(ask->fields, "unique"), &job);
+
+    *doc = NULL;
+    if (status == 0)
+        status = document_done(w, cancel_document(job), doc);
+    json_decref(job);
+    return status;
+}
+
+static int do_dead_retry(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_dead_move(w, "retry", ask->names[0], field_text(ask->fields, "into"), doc);
+}
+
+static int do_dead_remove(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_dead_move(w, "remove", ask->names[0], NULL, doc);
+}
+
+/* ---- Batches, schedules */
+
+static int do_batch_pause(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct batch_change change;
+
+    *doc = NULL;
+    if (batch_pause(w, ask->names[0], &change) < 0)
+        return w->error.status;
+    return document_done(w, batch_change_document(ask->names[0], "pause", &change), doc);
+}
+
+static int do_batch_resume(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct batch_change change;
+
+    *doc = NULL;
+    if (batch_resume(w, ask->names[0], &change) < 0)
+        return w->error.status;
+    if (change.was == BATCH_CANCELLED)
+        return batch_was_cancelled(ask->names[0], &w->error);
+    return document_done(w, batch_change_document(ask->names[0], "resume", &change), doc);
+}
+
+static int do_batch_cancel(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct batch_change change;
+
+    *doc = NULL;
+    if (batch_cancel(w, ask->names[0], false, &change) < 0)
+        return w->error.status;
+    return document_done(w, batch_change_document(ask->names[0], "cancel", &change), doc);
+}
+
+static int do_schedule_remove(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    *doc = NULL;
+    if (weir_schedule_remove(w, ask->names[0]) < 0)
+        return w->error.status;
+    return document_done(w, done_document(ask->names[0], "remove"), doc);
+}
+
+const struct resource action_resources[] = {
+    {"/api/queues/*/pause", DESK_CHANGE, do_queue_pause},
+    {"/api/queues/*/resume", DESK_CHANGE, do_queue_resume},
+    {"/api/queues/*/purge", DESK_CHANGE, do_queue_purge},
+    {"/api/rates/*", DESK_CHANGE, do_rate_set},
+    {"/api/rates/*/pause", DESK_CHANGE, do_rate_pause},
+    {"/api/rates/*/resume", DESK_CHANGE, do_rate_resume},
+    {"/api/rates/*/remove", DESK_CHANGE, do_rate_remove},
+    {"/api/jobs/*/cancel", DESK_CHANGE, do_job_cancel},
+    {"/api/dead/*/retry", DESK_CHANGE, do_dead_retry},
+    {"/api/dead/*/remove", DESK_CHANGE, do_dead_remove},
+    {"/api/batches/*/pause", DESK_CHANGE, do_batch_pause},
+    {"/api/batches/*/resume", DESK_CHANGE, do_batch_resume},
+    {"/api/batches/*/cancel", DESK_CHANGE, do_batch_cancel},
+    {"/api/schedules/*/remove", DESK_CHANGE, do_schedule_remove},
+    {.path = NULL},
+};

@@ -1,0 +1,36 @@
+/* A thread with a connection of its own, for all that is no take: it may wait for Redis while the loop goes on. What it
+ * is given it does in turn; more than it can hold it refuses. */
+#ifndef SERVE_DESK_H
+#define SERVE_DESK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct desk;
+struct ev_loop;
+struct page_cache;
+struct weir;
+
+/* What it works with. */
+struct tools {
+    struct weir *w;
+    struct page_cache *pages;
+};
+
+struct errand {
+    void (*run)(struct errand *errand, const struct tools *tools); /* on its thread */
+    void (*done)(struct errand *errand);                           /* on the loop, later */
+    bool dropped;                                                  /* it was not run: the desk closes */
+    struct errand *next;
+};
+
+/* url, ns: as weir_new; borrowed. NULL: out of memory or threads. */
+struct desk *desk_new(struct ev_loop *loop, const char *url, const char *ns);
+/* false: too many are waiting; it stays the caller's. */
+bool desk_give(struct desk *desk, struct errand *errand);
+/* What waits is dropped; what runs is finished. */
+void desk_close(struct desk *desk);
+/* Waits for what runs, at most two seconds: then its thread is left alone, and false. */
+bool desk_free(struct desk *desk);
+
+#endif

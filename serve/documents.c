@@ -1,0 +1,178 @@
+#include "serve/documents.h"
+
+#include <string.h>
+
+#include "core/duration.h"
+#include "serve/fields.h"
+#include "view/batches.h"
+#include "view/dead.h"
+#include "view/doctor.h"
+#include "view/history.h"
+#include "view/job.h"
+#include "view/limits.h"
+#include "view/queues.h"
+#include "view/rate_dry.h"
+#include "view/schedules.h"
+#include "view/status.h"
+
+#define DEAD_SHOWN 50
+#define DEAD_MOST 1000
+
+static int read_status(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return view_status(w, doc);
+}
+
+static int read_queues(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return view_queues(w, doc);
+}
+
+static int read_rates(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return view_rates(w, doc, NULL);
+}
+
+/* With rules=: what they would change. */
+static int read_rate(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *rules = field_text(ask->fields, "rules");
+
+    return rules ? view_rate_dry(w, ask->names[0], rules, doc) : view_rate(w, ask->names[0], doc);
+}
+
+static int read_rate_log(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    int status = view_rate_log(w, doc);
+
+    (void)ask;
+    if (status < 0) {
+        json_decref(*doc);
+        *doc = NULL;
+    }
+    return status;
+}
+
+static int read_type(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_type(w, ask->names[0], doc);
+}
+
+static int read_workers(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    json_t *status;
+    int rc = view_status(w, &status);
+
+    (void)ask;
+    *doc = json_incref(json_object_get(status, "workers"));
+    json_decref(status);
+    return rc;
+}
+
+static int read_job(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_job(w, ask->names[0], doc);
+}
+
+static int read_why(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_why(w, ask->names[0], doc);
+}
+
+static int read_batches(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return view_batches(w, doc);
+}
+
+static int read_batch(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_batch(w, ask->names[0], doc);
+}
+
+static int read_schedules(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return view_schedules(w, doc, NULL);
+}
+
+static int read_schedule(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_schedule(w, ask->names[0], doc);
+}
+
+/* A field that is a time such as "10m"; 0: it is not there. */
+static int read_span(struct weir *w, const struct ask *ask, const char *name, int64_t *us)
+{
+    const char *text = field_text(ask->fields, name);
+    struct error why;
+
+    *us = 0;
+    if (!text || (duration_parse(text, us, &why) == 0 && *us > 0))
+        return 0;
+    return error_set(&w->error, WEIR_EINPUT, "%s=%.60s: not a time such as 10m, 2h or 1d", name, text);
+}
+
+static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct dead_filter filter = {.type = field_text(ask->fields, "type"),
+                                 .queue = field_text(ask->fields, "queue"),
+                                 .batch = field_text(ask->fields, "batch"),
+                                 .reason = field_text(ask->fields, "reason")};
+    int64_t most = field_number(ask->fields, "limit", DEAD_SHOWN);
+
+    *doc = NULL;
+    if (read_span(w, ask, "older", &filter.older_us) < 0 || read_span(w, ask, "newer", &filter.newer_us) < 0)
+        return w->error.status;
+    if (most < 1 || most > DEAD_MOST)
+        return error_set(&w->error, WEIR_EINPUT, "limit: must be 1 to %d", DEAD_MOST);
+    return view_dead(w, &filter, most, doc);
+}
+
+static int read_dead_one(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_dead_one(w, ask->names[0], doc);
+}
+
+static int read_doctor(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return view_doctor(w, doc);
+}
+
+/* type=NAME or limit=NAME; hours=N in place of minutes=N. */
+static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *type = field_text(ask->fields, "type"), *limit = field_text(ask->fields, "limit");
+    bool by_hours = field_text(ask->fields, "hours") != NULL;
+    int most = by_hours ? HISTORY_HOURS : HISTORY_MINUTES;
+    int64_t slots = field_number(ask->fields, by_hours ? "hours" : "minutes", most);
+
+    *doc = NULL;
+    if (!type == !limit)
+        return error_set(&w->error, WEIR_EINPUT, "history: of what? give type=NAME or limit=NAME");
+    if (slots < 1 || slots > most)
+        return error_set(&w->error, WEIR_EINPUT, "history: %s must be 1 to %d",
+                         by_hours ? "hours" : "minutes", most);
+    return view_history(w,
+                        &(struct history_call){.name = limit ? limit : type,
+                                               .of_limit = limit != NULL,
+                                               .by_hours = by_hours,
+                                               .slots = (int)slots},
+                        doc);
+}
+
+const struct resource document_resources[] = {
+    {"/api/status", DESK_LOOK, read_status},       {"/api/queues", DESK_LOOK, read_queues},
+    {"/api/rates", DESK_LOOK, read_rates},         {"/api/rates/*", DESK_LOOK, read_rate},
+    {"/api/changes", DESK_LOOK, read_rate_log},    {"/api/types/*", DESK_LOOK, read_type},
+    {"/api/workers", DESK_LOOK, read_workers},     {"/api/history", DESK_LOOK, read_history},
+    {"/api/batches", DESK_LOOK, read_batches},     {"/api/batches/*", DESK_LOOK, read_batch},
+    {"/api/schedules", DESK_LOOK, read_schedules}, {"/api/schedules/*", DESK_LOOK, read_schedule},
+    {"/api/jobs/*", DESK_SEARCH, read_job},        {"/api/jobs/*/why", DESK_SEARCH, read_why},
+    {"/api/dead", DESK_SEARCH, read_dead},         {"/api/dead/*", DESK_SEARCH, read_dead_one},
+    {"/api/doctor", DESK_SEARCH, read_doctor},     {.path = NULL},
+};

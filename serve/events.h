@@ -1,0 +1,30 @@
+/* Server-sent events: a page's <main> whenever it has changed, looked at every two seconds, once for all who look at it. A
+ * client that is slow gets the newest one next. */
+#ifndef SERVE_EVENTS_H
+#define SERVE_EVENTS_H
+
+#include "serve/shared.h"
+
+struct events;
+
+struct events_options {
+    struct shared *shared;
+    bool hide_args;
+    void (*on_resumed)(void *arg); /* connections were resumed: run the daemon */
+    void *arg;
+};
+
+struct events *events_new(struct ev_loop *loop, const struct events_options *options);
+/* The endless answer of a connection that looks at that page; address: "/types/mail?from=50". NULL: too many are looking,
+ * or there is no memory. */
+struct MHD_Response *events_open(struct events *events, struct MHD_Connection *connection,
+                                 const char *address, bool actions);
+/* Ends all. */
+void events_close(struct events *events);
+void events_free(struct events *events);
+
+/* The inquiry of a page, and the desk that does it. NULL: out of memory, or the address is malformed. */
+struct inquiry *page_inquiry(const char *address, bool fragment, bool actions, bool hide_args,
+                             enum desk_kind *desk);
+
+#endif

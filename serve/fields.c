@@ -1,0 +1,123 @@
+#include "serve/fields.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int digit_value(char c)
+{
+    if (isdigit((unsigned char)c))
+        return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool url_decode(const char *from, size_t len, bool plus, char *to)
+{
+    for (size_t i = 0; i < len; i++) {
+        int byte = plus && from[i] == '+' ? ' ' : (unsigned char)from[i];
+
+        if (from[i] == '%') {
+            int high = i + 2 < len ? digit_value(from[i + 1]) : -1,
+                low = high < 0 ? -1 : digit_value(from[i + 2]);
+
+            if (low < 0)
+                return false;
+            byte = high << 4 | low;
+            i += 2;
+        }
+        if (byte == 0)
+            return false;
+        *to++ = (char)byte;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* One "name=value". */
+static bool add_pair(json_t *fields, const char *pair, size_t len)
+{
+    const char *equals = memchr(pair, '=', len);
+    size_t name_len = equals ? (size_t)(equals - pair) : len, value_len = equals ? len - name_len - 1 : 0;
+    char *name = malloc(len + 2), *value = name ? name + name_len + 1 : NULL;
+    bool done = name && url_decode(pair, name_len, true, name) &&
+                url_decode(equals ? equals + 1 : "", value_len, true, value) &&
+                !json_object_get(fields, name) && json_object_size(fields) < FIELDS_MOST;
+
+    if (done)
+        done = json_object_set_new_nocheck(fields, name, json_stringn_nocheck(value, strlen(value))) == 0;
+    free(name);
+    return done;
+}
+
+json_t *fields_of_form(const char *text, size_t len)
+{
+    json_t *fields = json_object();
+
+    for (size_t at = 0, n; fields && at < len; at += n + 1) {
+        const char *end = memchr(text + at, '&', len - at);
+
+        n = end ? (size_t)(end - text) - at : len - at;
+        if (n > 0 && !add_pair(fields, text + at, n)) {
+            json_decref(fields);
+            return NULL;
+        }
+    }
+    return fields;
+}
+
+static json_t *text_of_scalar(const json_t *value)
+{
+    if (json_is_string(value))
+        return json_string_length(value) == strlen(json_string_value(value)) ? json_incref((json_t *)value)
+                                                                             : NULL;
+    if (json_is_boolean(value))
+        return json_string(json_is_true(value) ? "true" : "false");
+    if (json_is_integer(value))
+        return json_sprintf("%lld", (long long)json_integer_value(value));
+    return NULL;
+}
+
+json_t *fields_of_json(const char *text, size_t len)
+{
+    json_t *given = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *value, *scalar;
+    json_t *fields = json_is_object(given) ? json_object() : NULL;
+    const char *name;
+
+    json_object_foreach(given, name, value)
+    {
+        if (json_is_null(value))
+            continue;
+        scalar = fields ? text_of_scalar(value) : NULL;
+        if (!scalar || json_object_size(fields) == FIELDS_MOST) {
+            json_decref(scalar);
+            json_decref(fields);
+            fields = NULL;
+            break;
+        }
+        json_object_set_new(fields, name, scalar);
+    }
+    json_decref(given);
+    return fields;
+}
+
+const char *field_text(const json_t *fields, const char *name)
+{
+    const char *text = json_string_value(json_object_get(fields, name));
+
+    return text && *text ? text : NULL;
+}
+
+int64_t field_number(const json_t *fields, const char *name, int64_t fallback)
+{
+    const char *text = field_text(fields, name);
+    char *end;
+    long long n;
+
+    if (!text)
+        return fallback;
+    errno = 0;
+    n = strtoll(text, &end, 10);
+    return isdigit((unsigned char)*text) && !*end && !errno ? n : -1;
+}

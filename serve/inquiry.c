@@ -1,0 +1,145 @@
+#include "serve/inquiry.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/intake.h"
+#include "serve/page/page.h"
+#include "view/text.h"
+#include "view/write.h"
+
+struct inquiry *inquiry_new(enum inquiry_kind kind)
+{
+    struct inquiry *t = calloc(1, sizeof *t);
+
+    if (t) {
+        t->kind = kind;
+        t->errand.run = inquiry_run;
+    }
+    return t;
+}
+
+void inquiry_free(struct inquiry *t)
+{
+    if (!t)
+        return;
+    json_decref(t->fields);
+    free(t->path);
+    free(t->query);
+    text_free(&t->body);
+    text_free(&t->text);
+    free(t);
+}
+
+/* ---- Answers */
+
+static unsigned status_of(int status)
+{
+    switch (status) {
+    case WEIR_ENOTFOUND:
+        return MHD_HTTP_NOT_FOUND;
+    case WEIR_EINPUT:
+    case WEIR_EUSAGE:
+        return MHD_HTTP_BAD_REQUEST;
+    case WEIR_ENOTNOW:
+        return MHD_HTTP_CONFLICT;
+    case WEIR_EUNREACHABLE:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+/* Frees the document. NULL: there was no memory for it. */
+static void put_document(struct inquiry *t, json_t *doc)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = doc ? open_memstream(&text, &len) : NULL;
+    bool done = to && view_write(to, doc, t->hide_args ? VIEW_NO_BODIES : VIEW_ALL) && putc('\n', to) != EOF;
+
+    if (to)
+        done = fclose(to) == 0 && done;
+    json_decref(doc);
+    text_free(&t->text);
+    if (done)
+        t->text = (struct text){text, len, len};
+    else
+        free(text);
+    t->type = "application/json";
+}
+
+void inquiry_fail(struct inquiry *t, unsigned status, const struct error *why)
+{
+    t->error = *why;
+    t->status = status ? status : status_of(why->status);
+    put_document(t, json_pack("{s:o}", "error", text_word(why->text)));
+}
+
+/* ---- On the desk's thread */
+
+static void run_resource(struct inquiry *t, struct weir *w)
+{
+    const struct ask ask = {.names = {t->names[0], t->names[1]}, .fields = t->fields};
+    json_t *doc;
+
+    if (t->resource->answer(w, &ask, &doc) < 0) {
+        inquiry_fail(t, 0, &w->error);
+        return;
+    }
+    t->status = MHD_HTTP_OK;
+    put_document(t, doc);
+}
+
+static void run_jobs(struct inquiry *t, struct weir *w)
+{
+    json_t *doc;
+    int status = t->lines ? intake_lines(w, t->fields, (struct span){t->body.at, t->body.len}, &doc)
+                          : intake_one(w, (struct span){t->body.at, t->body.len}, &doc);
+
+    if (status == 0) {
+        t->status = MHD_HTTP_OK;
+        put_document(t, doc);
+        return;
+    }
+    if (!doc) {
+        inquiry_fail(t, 0, &w->error);
+        return;
+    }
+    t->error = w->error;
+    t->status = status_of(status);
+    json_object_set_new(doc, "error", text_word(w->error.text));
+    put_document(t, doc);
+}
+
+static void run_page(struct inquiry *t, const struct tools *tools)
+{
+    const struct page_request r = {.path = t->path,
+                                   .query = t->query,
+                                   .fragment = t->fragment,
+                                   .actions = t->actions,
+                                   .hide_args = t->hide_args,
+                                   .cache = tools->pages};
+    struct error e = {0};
+
+    t->type = "text/html; charset=utf-8";
+    t->status = page_render(tools->w, &r, &t->text, &e);
+    if (t->status == MHD_HTTP_INTERNAL_SERVER_ERROR)
+        inquiry_fail(t, t->status, &e);
+}
+
+void inquiry_run(struct errand *errand, const struct tools *tools)
+{
+    struct inquiry *t = (struct inquiry *)errand;
+
+    if (t->drop_pages)
+        page_cache_drop(tools->pages);
+    if (t->kind == INQUIRY_PAGE)
+        run_page(t, tools);
+    else if (t->kind == INQUIRY_JOBS)
+        run_jobs(t, tools->w);
+    else
+        run_resource(t, tools->w);
+}

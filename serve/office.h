@@ -1,0 +1,46 @@
+/* All that weir serve answers besides takes: documents, actions, jobs, pages, events. A request is a visit: it comes with
+ * its head, brings its body, and waits, suspended, until a desk has its answer. The loop never waits.
+ *
+ *   access.c    who may ask for what          inquiry.c       one request as an errand of a desk
+ *   resource.c    which row of a table it is    desk.c       a thread with a connection of its own
+ *   shared.c    answers that several share    events.c     pages again and again, as they change
+ *   documents.c, actions.c, intake.c          what is asked */
+#ifndef SERVE_OFFICE_H
+#define SERVE_OFFICE_H
+
+#include <microhttpd.h>
+
+#include "serve/access.h"
+#include "serve/serve.h"
+
+struct ev_loop;
+struct office;
+struct visit;
+
+struct office_events {
+    /* Connections were resumed: run the daemon. */
+    void (*on_resumed)(void *arg);
+};
+
+/* beyond, any_host: of struct access_options. events is borrowed. */
+WEIR_CHECKED int office_new(struct ev_loop *loop, const struct serve_options *options, bool beyond,
+                            bool any_host, const struct office_events *events, void *arg,
+                            struct office **office, struct error *e);
+/* Those that wait for a desk are answered, streams end. */
+void office_close(struct office *office);
+/* How many requests wait? */
+size_t office_waiting(const struct office *office);
+/* None may wait. false: a desk is stuck, and what it uses stays. */
+bool office_free(struct office *office);
+
+/* A request with this method and address, as it came ("/api/jobs?q=x"). NULL: out of memory. */
+struct visit *visit_new(struct office *office, struct MHD_Connection *connection, const char *method,
+                        const char *address);
+/* Each as libmicrohttpd calls for its handler: at the head, for each piece of the body, at its end and when it was
+ * resumed. MHD_NO closes the connection. */
+enum MHD_Result visit_begin(struct visit *visit);
+enum MHD_Result visit_body(struct visit *visit, const char *bytes, size_t len);
+enum MHD_Result visit_go_on(struct visit *visit);
+void visit_free(struct visit *visit);
+
+#endif

@@ -1,0 +1,34 @@
+/* What a path of /api asks for: tables, which documents.c and actions.c have. */
+#ifndef SERVE_RESOURCE_H
+#define SERVE_RESOURCE_H
+
+#include <stddef.h>
+
+#include "core/client/client.h"
+#include "view/json.h"
+
+#define RESOURCE_NAMES 2
+#define RESOURCE_NAME_SIZE 512
+
+/* Which thread answers (desk.h): what is quick to read does not wait for what is not, and a change for neither. */
+enum desk_kind { DESK_LOOK, DESK_SEARCH, DESK_CHANGE, DESK_COUNT };
+
+/* What came with a request. */
+struct ask {
+    const char *names[RESOURCE_NAMES]; /* the parts of its path that stand for "*", decoded */
+    const json_t *fields;              /* fields.h: of its query, of a POST those of its body */
+};
+
+/* A row; a table ends with a NULL path. */
+struct resource {
+    const char *path; /* "/api/rates/" and "*" for a name */
+    enum desk_kind desk;
+    /* On the desk's thread. *doc is the caller's, NULL after a failure, which w->error says. */
+    int (*answer)(struct weir *w, const struct ask *ask, json_t **doc);
+};
+
+/* The row of a path, which ends at a "?" or its end; names: its names, decoded. NULL: there is none. */
+const struct resource *resource_find(const struct resource *table, const char *path,
+                                     char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE]);
+
+#endif

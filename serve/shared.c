@@ -1,0 +1,233 @@
+#include "serve/shared.h"
+
+#include <ev.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "serve/response.h"
+
+#define FRESH_US 1000000
+#define SWEEP_S 2.0
+#define KEPT_MOST 256
+
+/* One answer, asked or there. */
+struct answer {
+    struct inquiry *inquiry; /* gone when it is there and nobody waits */
+    struct shared *shared;
+    char *key;           /* NULL: shared with nobody */
+    unsigned long round; /* of shared_drop() */
+    int64_t made_us;     /* 0: asked */
+    struct MHD_Response *response;
+    int users; /* the list is one */
+    struct waiter *waiting;
+    struct answer *next;
+};
+
+struct shared {
+    struct ev_loop *loop;
+    struct ev_timer sweep;
+    struct desk *const *desks;
+    struct answer *answers;
+    size_t count;
+    unsigned long round;
+    unsigned long seen[DESK_COUNT]; /* the last round in which a desk read pages */
+};
+
+void answer_release(struct answer *a)
+{
+    if (!a || --a->users > 0)
+        return;
+    if (a->response)
+        MHD_destroy_response(a->response);
+    inquiry_free(a->inquiry);
+    free(a->key);
+    free(a);
+}
+
+struct answer *answer_hold(struct answer *a)
+{
+    a->users++;
+    return a;
+}
+
+struct MHD_Response *answer_response(const struct answer *a)
+{
+    return a->response;
+}
+
+/* Removes those that nobody gets any more. */
+static void sweep(struct shared *s)
+{
+    int64_t now_us = clock_mono_us();
+
+    for (struct answer **at = &s->answers, *a; (a = *at);) {
+        if (a->made_us && (now_us - a->made_us >= FRESH_US || a->round != s->round || !a->key)) {
+            *at = a->next;
+            s->count--;
+            answer_release(a);
+        } else {
+            at = &a->next;
+        }
+    }
+    if (!s->answers)
+        ev_timer_stop(s->loop, &s->sweep);
+    else if (!ev_is_active(&s->sweep))
+        ev_timer_again(s->loop, &s->sweep);
+}
+
+static void on_sweep(struct ev_loop *loop, struct ev_timer *timer, int revents)
+{
+    (void)loop, (void)revents;
+    sweep(timer->data);
+}
+
+/* ---- Answers */
+
+/* Of a page the text stays, for its streams. */
+static void make_response(struct answer *a)
+{
+    struct inquiry *t = a->inquiry;
+    bool keep = t->kind == INQUIRY_PAGE || !t->text.at;
+
+    a->response =
+        MHD_create_response_from_buffer(t->text.len, t->text.at ? t->text.at : (void *)(uintptr_t) "",
+                                        keep ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_MUST_FREE);
+    if (!a->response)
+        return;
+    if (!keep)
+        t->text = (struct text){0};
+    MHD_add_response_header(a->response, MHD_HTTP_HEADER_CONTENT_TYPE, t->type);
+    response_secure(a->response);
+}
+
+static void on_done(struct errand *errand)
+{
+    struct inquiry *t = (struct inquiry *)errand;
+    struct answer *a = t->answer;
+    struct waiter *w = a->waiting;
+
+    a->made_us = clock_mono_us();
+    if (!errand->dropped)
+        make_response(a);
+    else
+        a->round--; /* for nobody else */
+    a->waiting = NULL;
+    while (w) {
+        struct waiter *next = w->next;
+
+        w->on_answer(w, errand->dropped ? NULL : t, a);
+        w = next;
+    }
+    sweep(a->shared);
+}
+
+/* ---- Asking */
+
+static struct answer *find(const struct shared *s, const char *key)
+{
+    int64_t now_us = clock_mono_us();
+
+    for (struct answer *a = s->answers; a && key; a = a->next)
+        if (a->key && strcmp(a->key, key) == 0 && a->round == s->round &&
+            (!a->made_us || now_us - a->made_us < FRESH_US))
+            return a;
+    return NULL;
+}
+
+static void join(struct answer *a, struct waiter *w)
+{
+    if (a->made_us) {
+        w->on_answer(w, a->inquiry, a);
+        return;
+    }
+    w->next = a->waiting;
+    a->waiting = w;
+}
+
+static struct answer *answer_new(struct shared *s, const char *key, struct inquiry *inquiry)
+{
+    struct answer *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return NULL;
+    *a = (struct answer){
+        .inquiry = inquiry, .shared = s, .key = key ? strdup(key) : NULL, .round = s->round, .users = 1};
+    inquiry->answer = a;
+    inquiry->errand.done = on_done;
+    if (key && !a->key) {
+        free(a);
+        return NULL;
+    }
+    return a;
+}
+
+bool shared_ask(struct shared *s, enum desk_kind desk, const char *key, struct inquiry *inquiry,
+                struct waiter *w)
+{
+    struct answer *a = find(s, key);
+
+    if (a) {
+        inquiry_free(inquiry);
+        join(a, w);
+        return true;
+    }
+    sweep(s);
+    a = s->count < KEPT_MOST ? answer_new(s, key, inquiry) : NULL;
+    inquiry->drop_pages = s->seen[desk] != s->round;
+    if (!a || !desk_give(s->desks[desk], &inquiry->errand)) {
+        if (a)
+            answer_release(a);
+        else
+            inquiry_free(inquiry);
+        return false;
+    }
+    s->seen[desk] = s->round;
+    a->next = s->answers;
+    s->answers = a;
+    s->count++;
+    join(a, w);
+    return true;
+}
+
+void shared_drop(struct shared *s)
+{
+    s->round++;
+}
+
+void shared_leave(struct shared *s, struct waiter *w)
+{
+    for (struct answer *a = s->answers; a; a = a->next)
+        for (struct waiter **at = &a->waiting; *at; at = &(*at)->next)
+            if (*at == w) {
+                *at = w->next;
+                return;
+            }
+}
+
+struct shared *shared_new(struct ev_loop *loop, struct desk *const *desks)
+{
+    struct shared *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    *s = (struct shared){.loop = loop, .desks = desks};
+    ev_timer_init(&s->sweep, on_sweep, 0, SWEEP_S);
+    s->sweep.data = s;
+    return s;
+}
+
+void shared_free(struct shared *s)
+{
+    if (!s)
+        return;
+    ev_timer_stop(s->loop, &s->sweep);
+    while (s->answers) {
+        struct answer *a = s->answers;
+
+        s->answers = a->next;
+        answer_release(a);
+    }
+    free(s);
+}

@@ -1,0 +1,36 @@
+/* Answers that several requests share: whoever asks for what is being asked, or was answered less than a second ago, gets
+ * that answer. So a hundred browsers ask Redis as often as one. */
+#ifndef SERVE_SHARED_H
+#define SERVE_SHARED_H
+
+#include <microhttpd.h>
+
+#include "serve/inquiry.h"
+
+struct ev_loop;
+struct shared;
+
+/* Who waits for an answer; part of what waits. */
+struct waiter {
+    /* On the loop. inquiry and answer belong to shared. inquiry NULL: the desk closes, and there is no answer. */
+    void (*on_answer)(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer);
+    struct waiter *next;
+};
+
+/* desks: DESK_COUNT of them, borrowed. */
+struct shared *shared_new(struct ev_loop *loop, struct desk *const *desks);
+void shared_free(struct shared *shared);
+/* Asks inquiry of that desk; takes it, whatever happens. key: inquiries of the same key have the same answer; NULL: it has an answer of its
+ * own. False: the desk has too much to do, or there is no memory. on_answer may be called before it returns. */
+bool shared_ask(struct shared *shared, enum desk_kind desk, const char *key, struct inquiry *inquiry,
+                struct waiter *waiter);
+/* The response of an answer, NULL: no memory. It stays for whoever holds it. */
+struct MHD_Response *answer_response(const struct answer *answer);
+struct answer *answer_hold(struct answer *answer);
+void answer_release(struct answer *answer);
+/* Something was changed: answers that were begun before are shared no more. */
+void shared_drop(struct shared *shared);
+/* Does not wait any more. */
+void shared_leave(struct shared *shared, struct waiter *waiter);
+
+#endif

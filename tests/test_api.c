@@ -1,0 +1,966 @@
+/* weir serve besides takes, from outside: documents, actions, jobs, events; who may ask for them; what goes on meanwhile. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "core/clock.h"
+#include "tests/http.h"
+#include "tests/program.h"
+#include "tests/proxy.h"
+#include "tests/server.h"
+#include "weir.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define LISTENING "serve: listening on "
+#define FORM "Content-Type: application/x-www-form-urlencoded\r\n"
+#define JSON "Content-Type: application/json\r\n"
+#define NDJSON "Content-Type: application/x-ndjson\r\n"
+#define OPERATOR "oooooooooooooooooooooooo"
+#define VIEWER "vvvvvvvvvvvvvvvvvvvvvvvv"
+#define PRODUCER "pppppppppppppppppppppppp"
+
+static struct server server;
+static char folder[64];
+static char where[96]; /* a socket, or a port of 127.0.0.1 */
+static struct weir *w;
+static pid_t serving; /* 0: not running */
+
+/* ---- Starting and stopping */
+
+static void end_leftover(void)
+{
+    if (serving > 0) {
+        kill(serving, SIGKILL);
+        waitpid(serving, NULL, 0);
+    }
+    serving = 0;
+}
+
+/* url NULL: that of the server. listen NULL: a unix socket. flags end with NULL. */
+static void serve_at(const char *url, const char *listen, const char *const *flags)
+{
+    const char *words[WORDS_MAX] = {built("weir"), "serve", "--redis", url ? url : server.url, "--listen"};
+    char socket[128], log[4096];
+    int n = 5;
+
+    snprintf(where, sizeof where, "%s/serve.sock", folder);
+    snprintf(socket, sizeof socket, "unix:%s", where);
+    words[n++] = listen ? listen : socket;
+    while (*flags)
+        words[n++] = *flags++;
+    serving = program_start(folder, "serve", words);
+    await_text(folder, "serve.err", LISTENING);
+    if (!listen)
+        return;
+    assert_true(read_text(folder, "serve.err", log, sizeof log));
+    assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", where), 1);
+}
+
+static const char *const no_flags[] = {NULL};
+static const char *const all_flags[] = {"--allow-actions", "--allow-enqueue", NULL};
+
+static void serve(void)
+{
+    serve_at(NULL, NULL, all_flags);
+}
+
+static void end_serve(void)
+{
+    int code;
+
+    kill(serving, SIGTERM);
+    code = program_end(serving);
+    serving = 0;
+    assert_int_equal(code, 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    server_start(&server, false);
+    w = weir_new(server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    end_leftover();
+    weir_free(w);
+    server_stop(&server);
+    folder_remove(folder);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    end_leftover();
+    if (server.pid)
+        kill(server.pid, SIGCONT);
+    else
+        server_restart(&server);
+    free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+/* ---- Asking */
+
+static struct http_reply reply;
+
+static json_t *parsed(void)
+{
+    json_t *doc = json_loads(reply.body, 0, NULL);
+
+    if (!doc)
+        fail_msg("no JSON: %d %s", reply.status, reply.body);
+    return doc;
+}
+
+/* The caller's. */
+static json_t *get(const char *path)
+{
+    http_request(where, "GET", path, "", NULL, &reply);
+    if (reply.status != 200)
+        fail_msg("%s: %d %s", path, reply.status, reply.body);
+    return parsed();
+}
+
+static unsigned status_of(const char *method, const char *path, const char *headers, const char *body)
+{
+    http_request(where, method, path, headers, body, &reply);
+    return (unsigned)reply.status;
+}
+
+/* An action that succeeds. */
+static void act(const char *path, const char *form)
+{
+    if (status_of("POST", path, FORM, form) != 200)
+        fail_msg("%s %s: %d %s", path, form, reply.status, reply.body);
+}
+
+static void refused(const char *method, const char *path, const char *headers, const char *body,
+                    unsigned status, const char *says)
+{
+    if (status_of(method, path, headers, body) != status || !strstr(reply.body, says))
+        fail_msg("%s %s: %d %s", method, path, reply.status, reply.body);
+}
+
+static void weir(const char *line)
+{
+    struct outcome o;
+
+    if (program_weir(&o, folder, server.url, NULL, line) != 0)
+        fail_msg("%s: %d %s", line, o.code, o.err);
+}
+
+/* What a command prints with --json: a document, or one a line, which make a list. */
+static json_t *printed(const char *line, bool list)
+{
+    json_t *doc = list ? json_array() : NULL;
+    struct outcome o;
+    char *rest;
+
+    if (program_weir(&o, folder, server.url, NULL, line) != 0)
+        fail_msg("%s: %d %s", line, o.code, o.err);
+    for (char *one = strtok_r(o.out, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest)) {
+        json_t *next = json_loads(one, 0, NULL);
+
+        assert_non_null(next);
+        if (list)
+            json_array_append_new(doc, next);
+        else
+            doc = next;
+    }
+    return doc;
+}
+
+/* ---- Documents */
+
+/* Members whose values go on with time are compared by their names alone. */
+static void forget_times(json_t *doc)
+{
+    static const char *const going_on[] = {"next_start", "finish_at",   "start",
+                                           "rate_now",   "opens_at",    "text",
+                                           "tat",        "lease_until", "new_finish_at"};
+    const char *name;
+    json_t *value;
+    size_t i;
+
+    json_array_foreach(doc, i, value)
+    {
+        forget_times(value);
+    }
+    json_object_foreach(doc, name, value)
+    {
+        forget_times(value);
+    }
+    for (i = 0; i < COUNT(going_on); i++)
+        if (json_object_get(doc, going_on[i]))
+            json_object_set_new(doc, going_on[i], json_null());
+}
+
+static void fill(void)
+{
+    weir("rate set mail 1/1h");
+    weir("enqueue mail {\"n\":12345678901234567,\"x\":1.10} --id j1 --batch b1");
+    weir("enqueue mail --id j2 --queue slow");
+    weir("queue pause slow");
+    weir("schedule add nightly @daily mail");
+}
+
+static void test_documents_are_those_of_the_commands(void **state)
+{
+    static const struct {
+        const char *path, *line;
+        bool list;
+    } cases[] = {
+        {"/api/status", "status --json", false},
+        {"/api/queues", "queue list --json", true},
+        {"/api/rates", "rate list --json", true},
+        {"/api/rates/mail", "rate show mail --json", false},
+        {"/api/rates/mail?rules=1%2Fs", "rate set mail 1/s --dry-run --json", false},
+        {"/api/changes", "rate log --json", true},
+        {"/api/jobs/j1", "job show j1 --json", false},
+        {"/api/jobs/j1/why", "why j1 --json", false},
+        {"/api/batches", "batch list --json", true},
+        {"/api/batches/b1", "batch show b1 --json", false},
+        {"/api/schedules", "schedule list --json", true},
+        {"/api/schedules/nightly", "schedule show nightly --json", false},
+        {"/api/doctor", "doctor --json", false},
+    };
+
+    (void)state;
+    fill();
+    serve();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *answered = get(cases[i].path), *shown = printed(cases[i].line, cases[i].list);
+
+        forget_times(answered);
+        forget_times(shown);
+        if (!json_equal(answered, shown))
+            fail_msg("%s: %s\nweir %s: %s", cases[i].path, json_dumps(answered, 0), cases[i].line,
+                     json_dumps(shown, 0));
+        json_decref(answered);
+        json_decref(shown);
+    }
+    end_serve();
+}
+
+static void test_a_body_is_answered_as_it_stands(void **state)
+{
+    (void)state;
+    fill();
+    serve();
+    json_decref(get("/api/jobs/j1"));
+    assert_non_null(strstr(reply.body, "\"args\":{\"n\":12345678901234567,\"x\":1.10}"));
+    assert_string_equal(http_header(&reply, "Content-Type"), "application/json");
+    end_serve();
+}
+
+static void test_dead_jobs(void **state)
+{
+    json_t *doc, *jobs;
+
+    (void)state;
+    weir("enqueue a {\"x\":1} --id d1 --max-attempts 1");
+    weir("enqueue b --id d2 --max-attempts 1");
+    weir("enqueue a --id d3 --max-attempts 1");
+    weir("worker --exec a=/bin/false --exec b=/bin/false --drain");
+    serve();
+    doc = get("/api/dead?type=a");
+    jobs = json_object_get(doc, "jobs");
+    assert_int_equal(json_array_size(jobs), 2);
+    assert_true(json_is_object(json_object_get(json_array_get(jobs, 0), "body")));
+    assert_true(json_is_false(json_object_get(doc, "more")));
+    json_decref(doc);
+    json_decref(get("/api/dead/d3"));
+    act("/api/dead/d3/retry", "");
+    assert_non_null(strstr(reply.body, "\"jobs\":1"));
+    refused("POST", "/api/dead/d3/remove", FORM, "", 404, "not among the dead jobs");
+    refused("GET", "/api/dead?limit=0", "", NULL, 400, "limit: must be 1 to 1000");
+    refused("GET", "/api/dead?older=x", "", NULL, 400, "not a time such as 10m");
+    end_serve();
+}
+
+static void test_wrong_requests(void **state)
+{
+    static const struct {
+        const char *method, *path, *headers, *body;
+        unsigned status;
+        const char *says;
+    } asks[] = {
+        {"GET", "/api", "", NULL, 404, "nothing here"},
+        {"GET", "/api/", "", NULL, 404, "nothing here"},
+        {"GET", "/api/statuses", "", NULL, 404, "nothing here"},
+        {"GET", "/api/status/x", "", NULL, 404, "nothing here"},
+        {"GET", "/api/rates/", "", NULL, 404, "nothing here"},
+        {"GET", "/api/rates/none", "", NULL, 404, "limit none: there is none"},
+        {"GET", "/api/rates/a%20b", "", NULL, 400, "limit"},
+        {"GET", "/api/rates/a%00b", "", NULL, 404, "nothing here"},
+        {"GET", "/api/rates/a%2", "", NULL, 404, "nothing here"},
+        {"GET", "/api/types/none", "", NULL, 404, "type none: there is none"},
+        {"GET", "/api/jobs/none", "", NULL, 404, "none"},
+        {"GET", "/api/batches/none", "", NULL, 404, "none"},
+        {"GET", "/api/history", "", NULL, 400, "give type=NAME or limit=NAME"},
+        {"GET", "/api/history?type=a&minutes=121", "", NULL, 400, "minutes must be 1 to 120"},
+        {"GET", "/api/status?a=%zz", "", NULL, 400, "malformed"},
+        {"GET", "/api/status?a=1&a=2", "", NULL, 400, "malformed"},
+        {"GET", "/assets/none", "", NULL, 404, "nothing here"},
+        {"GET", "/events", "", NULL, 400, "which page"},
+        {"GET", "/events?page=http://x/", "", NULL, 400, "which page"},
+        {"GET", "/api/queues/q/pause", "", NULL, 405, "by POST"},
+        {"POST", "/api/status", FORM, "", 405, "only GET and HEAD"},
+        {"POST", "/", FORM, "", 405, "only GET and HEAD"},
+        {"POST", "/api/none", FORM, "", 404, "nothing here"},
+        {"PUT", "/api/rates/a", FORM, "", 405, "only GET, HEAD and POST"},
+        {"DELETE", "/api/rates/a", FORM, "", 405, "only GET, HEAD and POST"},
+        {"POST", "/api/rates/a", FORM, "rules=%", 400, "malformed"},
+        {"POST", "/api/rates/a", JSON, "{\"rules\":[]}", 400, "malformed"},
+        {"POST", "/api/rates/a", JSON, "{\"rules\":", 400, "malformed"},
+        {"POST", "/api/rates/a", FORM, "", 400, "no rules"},
+        {"POST", "/api/rates/a", FORM, "rules=x", 400, "rule"},
+        {"POST", "/api/rates/a/pause", FORM, "for=0s", 400, "for how long"},
+        {"POST", "/api/rates/a/pause", FORM, "for=10m", 404, "a"},
+        {"POST", "/api/rates/a/remove", FORM, "", 404, "a"},
+        {"POST", "/api/queues/none/resume", FORM, "", 404, "none"},
+        {"POST", "/api/queues/none/purge", FORM, "", 404, "none"},
+        {"POST", "/api/jobs/none/cancel", FORM, "", 404, "none"},
+        {"POST", "/api/batches/none/cancel", FORM, "", 404, "none"},
+        {"POST", "/api/schedules/none/remove", FORM, "", 404, "none"},
+    };
+
+    (void)state;
+    serve();
+    for (size_t i = 0; i < COUNT(asks); i++)
+        refused(asks[i].method, asks[i].path, asks[i].headers, asks[i].body, asks[i].status, asks[i].says);
+    end_serve();
+}
+
+static void test_names_may_be_anything(void **state)
+{
+    (void)state;
+    serve();
+    refused("GET", "/api/jobs/%22%3E%3Cscript%3E%1b%5b0m%ff", "", NULL, 400,
+            "\\\"><script>\\\\x1b[0m\\\\xff");
+    end_serve();
+}
+
+/* ---- Actions */
+
+static void test_actions(void **state)
+{
+    json_t *doc;
+
+    (void)state;
+    fill();
+    serve();
+    act("/api/queues/default/pause", "");
+    assert_string_equal(reply.body, "{\"name\":\"default\",\"paused\":true,\"was_paused_since\":null}\n");
+    doc = get("/api/queues"); /* read anew behind it */
+    assert_true(json_is_number(json_object_get(json_array_get(doc, 0), "paused_since")));
+    json_decref(doc);
+    act("/api/queues/default/resume", "");
+    act("/api/rates/mail", "rules=10%2Fs,burst=20+100%2F1h");
+    doc = get("/api/rates/mail");
+    assert_int_equal(json_array_size(json_object_get(doc, "rules")), 2);
+    json_decref(doc);
+    assert_int_equal(status_of("POST", "/api/rates/mail/pause", JSON, "{\"for\":\"10m\"}"), 200);
+    assert_string_equal(reply.body, "{\"name\":\"mail\",\"paused_for\":600.0}\n");
+    act("/api/rates/mail/resume", "");
+    assert_string_equal(reply.body, "{\"name\":\"mail\",\"was_paused\":true}\n");
+    act("/api/rates/mail/remove", "");
+    act("/api/batches/b1/pause", "");
+    act("/api/batches/b1/resume", "");
+    act("/api/jobs/j1/cancel", "");
+    act("/api/queues/slow/purge", "count=0");
+    assert_non_null(strstr(reply.body, "\"waiting\":0"));
+    act("/api/queues/slow/purge", "");
+    assert_non_null(strstr(reply.body, "\"waiting\":1"));
+    act("/api/batches/b1/cancel", "");
+    refused("POST", "/api/batches/b1/resume", FORM, "", 400, "was cancelled, which cannot be undone");
+    act("/api/schedules/nightly/remove", "");
+    await_text(folder, "serve.err", "event=action path=/api/queues/default/pause");
+    await_text(folder, "serve.err", "path=/api/rates/mail/pause fields=\"{\\\"for\\\":\\\"10m\\\"}\"");
+    end_serve();
+}
+
+static void test_forms_lead_back(void **state)
+{
+    static const struct {
+        const char *path, *form, *location;
+    } cases[] = {
+        {"/api/queues/q/pause", "back=%2Fqueues%3Fa%3D1", "/queues?a=1"},
+        {"/api/queues/q/pause", "back=https%3A%2F%2Fevil.example%2F", "/"},
+        {"/api/queues/q/pause", "back=%2F%2Fevil.example%2F", "/"},
+        {"/api/queues/q/pause", "back=%2F%5Cevil.example", "/"},
+        {"/api/queues/q/pause", "back=%2Fa%0D%0ASet-Cookie%3A+x", "/"},
+        {"/api/rates/q", "back=%2Flimits%2Fq",
+         "/limits/q?problem=rate%20set%20q%3A%20no%20rules%3B%20give%20rules%3D10%2Fs"},
+        {"/api/rates/q", "back=%2Fx%3Fy%3D1&rules=%3Cb%3E", NULL},
+    };
+
+    (void)state;
+    serve();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(status_of("POST", cases[i].path, FORM, cases[i].form), 303);
+        if (cases[i].location)
+            assert_string_equal(http_header(&reply, "Location"), cases[i].location);
+        else
+            assert_non_null(strstr(http_header(&reply, "Location"), "/x?y=1&problem=rule%20%27%3Cb%3E"));
+    }
+    end_serve();
+}
+
+/* ---- Who may ask */
+
+static void test_what_is_not_allowed_is_refused(void **state)
+{
+    (void)state;
+    serve_at(NULL, NULL, no_flags);
+    refused("POST", "/api/queues/q/pause", FORM, "", 403, "--allow-actions");
+    refused("POST", "/api/jobs", JSON, "{\"type\":\"a\"}", 403, "--allow-enqueue");
+    json_decref(get("/api/status"));
+    end_serve();
+}
+
+static void test_other_sites_are_refused(void **state)
+{
+    static const struct {
+        const char *headers;
+        unsigned status;
+    } cases[] = {
+        {"Host: localhost:1\r\nOrigin: http://localhost:1\r\n", 200},
+        {"Host: localhost:1\r\nOrigin: http://localhost:2\r\n", 403},
+        {"Host: localhost:1\r\nOrigin: https://evil.example\r\n", 403},
+        {"Host: localhost:1\r\nOrigin: null\r\n", 403},
+        {"Host: localhost:1\r\nSec-Fetch-Site: same-origin\r\nOrigin: null\r\n", 200},
+        {"Host: localhost:1\r\nSec-Fetch-Site: cross-site\r\n", 403},
+        {"Host: localhost:1\r\nSec-Fetch-Site: same-site\r\n", 403},
+        {"Host: 127.0.0.1:1\r\n", 200},
+        {"Host: [::1]:1\r\n", 200},
+        {"Host: weir.internal\r\n", 200},
+        {"Host: evil.example\r\n", 403},
+        {"Host: localhost.evil.example\r\n", 403},
+        {"Host: 127.0.0.1.evil.example:80\r\n", 403},
+        {"Host: [::1].evil.example\r\n", 403},
+        {"Host: [::1\r\n", 403},
+    };
+    static const char *const flags[] = {"--allow-actions", "--host", "weir.internal", NULL};
+    char headers[512];
+
+    (void)state;
+    serve_at(NULL, "127.0.0.1:0", flags);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        snprintf(headers, sizeof headers, FORM "%s", cases[i].headers);
+        if (status_of("POST", "/api/queues/q/pause", headers, "") != cases[i].status)
+            fail_msg("%s: %d %s", cases[i].headers, reply.status, reply.body);
+    }
+    refused("GET", "/api/status", "Host: evil.example\r\n", NULL, 403, "--host NAME");
+    assert_int_equal(status_of("GET", "/take/none", "Host: evil.example\r\n", NULL), 404); /* as ever */
+    end_serve();
+}
+
+#define BEARER(token) "Authorization: Bearer " token "\r\n"
+#define COOKIE(token) "Cookie: a=b; weir_token=" token "\r\n"
+
+static void serve_with_tokens(void)
+{
+    char path[128];
+    const char *flags[] = {"--allow-actions", "--allow-enqueue", "--token-file", path, NULL};
+
+    snprintf(path, sizeof path, "%s/tokens", folder);
+    write_text(folder, "tokens",
+               "# who may\nviewer " VIEWER "\noperator " OPERATOR " alice\nproducer\t" PRODUCER "\n");
+    chmod(path, 0600);
+    serve_at(NULL, NULL, flags);
+}
+
+static void test_tokens(void **state)
+{
+    static const struct {
+        const char *method, *path, *headers;
+        unsigned status;
+    } asks[] = {
+        {"GET", "/api/status", "", 401},
+        {"GET", "/", "", 401},
+        {"GET", "/events?page=/", "", 401},
+        {"GET", "/api/status", BEARER(VIEWER), 200},
+        {"GET", "/", BEARER(VIEWER), 200},
+        {"GET", "/", COOKIE(VIEWER), 200},
+        {"GET", "/api/status", BEARER(OPERATOR), 200},
+        {"GET", "/api/status", BEARER(PRODUCER), 403},
+        {"GET", "/api/status", BEARER("vvvvvvvvvvvvvvvvvvvvvvv"), 401},
+        {"GET", "/api/status", BEARER("vvvvvvvvvvvvvvvvvvvvvvvvv"), 401},
+        {"GET", "/api/status", BEARER("vvvvvvvvvvvvvvvvvvvvvvvV"), 401},
+        {"GET", "/api/status", BEARER(""), 401},
+        {"GET", "/api/status", "Authorization: Basic dnY6dnY=\r\n", 401},
+        {"GET", "/api/status?token=" VIEWER, "", 401},
+        {"POST", "/api/queues/q/pause", "", 401},
+        {"POST", "/api/queues/q/pause", BEARER(VIEWER), 403},
+        {"POST", "/api/queues/q/pause", BEARER(PRODUCER), 403},
+        {"POST", "/api/queues/q/pause", BEARER(OPERATOR), 200},
+        {"POST", "/api/jobs", BEARER(OPERATOR), 403},
+        {"POST", "/api/jobs", BEARER(PRODUCER), 400},
+        {"GET", "/take/none", "", 404},
+        {"GET", "/healthz", "", 200},
+        {"GET", "/assets/style.css", "", 200},
+    };
+
+    (void)state;
+    serve_with_tokens();
+    while (status_of("GET", "/healthz", "", NULL) != 200)
+        ;
+    for (size_t i = 0; i < COUNT(asks); i++)
+        if (status_of(asks[i].method, asks[i].path, asks[i].headers, asks[i].method[0] == 'P' ? "" : NULL) !=
+            asks[i].status)
+            fail_msg("%s %s %s: %d %s", asks[i].method, asks[i].path, asks[i].headers, reply.status,
+                     reply.body);
+    await_text(folder, "serve.err", "path=/api/queues/q/pause fields=\"{}\" by=alice");
+    end_serve();
+}
+
+static void test_logging_in(void **state)
+{
+    (void)state;
+    serve_with_tokens();
+    refused("GET", "/", "", NULL, 401, "<form method=\"post\" action=\"/login\">");
+    refused("POST", "/login", FORM, "token=wrong", 401, "not known here");
+    refused("POST", "/login", FORM "Sec-Fetch-Site: cross-site\r\n", "token=" VIEWER, 403, "another site");
+    assert_int_equal(status_of("POST", "/login", FORM, "token=" VIEWER), 303);
+    assert_string_equal(http_header(&reply, "Location"), "/");
+    assert_string_equal(http_header(&reply, "Set-Cookie"),
+                        "weir_token=" VIEWER "; Path=/; HttpOnly; SameSite=Strict");
+    assert_int_equal(status_of("POST", "/login", FORM "X-Forwarded-Proto: https\r\n", "token=" VIEWER), 303);
+    assert_non_null(strstr(http_header(&reply, "Set-Cookie"), "; Secure"));
+    end_serve();
+}
+
+static void test_wrong_token_files(void **state)
+{
+    static const struct {
+        const char *text;
+        mode_t mode;
+        const char *says;
+    } cases[] = {
+        {"viewer " VIEWER "\n", 0644, "everybody can read it; chmod o-r it"},
+        {"", 0600, "no token in it"},
+        {"viewer short\n", 0600, ":1: not a token"},
+        {"viewer\n", 0600, ":1: not a token"},
+        {"\n# x\nking " VIEWER "\n", 0600, ":3: not a role"},
+        {"viewer,king " VIEWER "\n", 0600, ":1: not a role"},
+        {"viewer vvvvvvvvvvvvvvvvvvvvv;\n", 0600, ":1: not a token"},
+    };
+    char path[128];
+    struct outcome o;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tokens", folder);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        write_text(folder, "tokens", cases[i].text);
+        chmod(path, cases[i].mode);
+        run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", "127.0.0.1:0",
+               "--token-file", path, NULL);
+        if (o.code != 78 || !strstr(o.err, cases[i].says))
+            fail_msg("%s: %d %s", cases[i].text, o.code, o.err);
+    }
+    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--token-file", "/nowhere", NULL);
+    assert_int_equal(o.code, 78);
+}
+
+static void test_payloads_are_hidden(void **state)
+{
+    static const char *const flags[] = {"--hide-args", NULL};
+
+    (void)state;
+    weir("enqueue mail {\"secret\":1} --id j1");
+    serve_at(NULL, NULL, flags);
+    json_decref(get("/api/jobs/j1"));
+    assert_non_null(strstr(reply.body, "\"body\":null"));
+    assert_null(strstr(reply.body, "secret"));
+    http_request(where, "GET", "/jobs/j1", "", NULL, &reply);
+    assert_null(strstr(reply.body, "secret"));
+    end_serve();
+}
+
+/* ---- Jobs */
+
+static long long waiting(const char *queue)
+{
+    char key[160];
+
+    snprintf(key, sizeof key, "weir:{0}:queue:%s", queue);
+    return server_number(&server, "LLEN", key, NULL);
+}
+
+static void test_one_job(void **state)
+{
+    static const struct {
+        const char *body;
+        const char *says;
+    } wrong[] = {
+        {"", "not a JSON object"},
+        {"[]", "not a JSON object"},
+        {"{}", "type is missing"},
+        {"{\"type\":\"a b\"}", "its type must be 1 to 128"},
+        {"{\"type\":\"a\",\"typo\":1}", "\\\"typo\\\" is no member of a job"},
+        {"{\"type\":\"a\",\"cost\":0}", "\\\"cost\\\" must be a whole number"},
+        {"{\"type\":\"a\",\"in\":\"x\"}", "\\\"in\\\" must be a number of seconds"},
+        {"{\"type\":\"a\",\"in\":1,\"at\":1}", "either a delay or a time"},
+        {"{\"type\":\"a\",\"type\":\"b\"}", "not JSON"},
+        {"{\"type\":\"a\"} {\"type\":\"b\"}", "not JSON"},
+    };
+
+    (void)state;
+    serve();
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        refused("POST", "/api/jobs", JSON, wrong[i].body, 400, wrong[i].says);
+    assert_int_equal(
+        status_of("POST", "/api/jobs", JSON,
+                  "{\"id\":\"j1\",\"type\":\"mail\",\"args\":{\"n\":12345678901234567},\"queue\":\"q\","
+                  "\"key\":\"k\",\"cost\":2,\"max_attempts\":3,\"timeout\":\"10m\",\"batch\":\"b\","
+                  "\"unique\":\"u\",\"meta\":{\"x\":1}}"),
+        200);
+    assert_string_equal(reply.body, "{\"id\":\"j1\",\"new\":true}\n");
+    json_decref(get("/api/jobs/j1"));
+    assert_non_null(strstr(reply.body, "\"args\":{\"n\":12345678901234567}"));
+    assert_non_null(strstr(reply.body, "\"unique\":\"u\""));
+    assert_int_equal(
+        status_of("POST", "/api/jobs", JSON, "{\"id\":\"j1\",\"type\":\"mail\",\"queue\":\"q\"}"), 200);
+    assert_string_equal(reply.body, "{\"id\":\"j1\",\"new\":false}\n"); /* asked again, it is there once */
+    assert_int_equal(waiting("q"), 1);
+    assert_int_equal(status_of("POST", "/api/jobs", JSON, "{\"type\":\"mail\",\"unique\":\"u\"}"), 200);
+    assert_string_equal(reply.body, "{\"id\":\"j1\",\"new\":false,\"locked\":true}\n");
+    assert_int_equal(status_of("POST", "/api/jobs", JSON, "{\"type\":\"mail\",\"in\":\"1h\",\"id\":\"j2\"}"),
+                     200);
+    json_decref(get("/api/jobs/j2"));
+    assert_non_null(strstr(reply.body, "\"state\":\"scheduled\""));
+    end_serve();
+}
+
+static void test_lines(void **state)
+{
+    static const char wrong[] = "{\"type\":\"a\"}\n{\"type\":\"b c\"}\n\n{\"args\":1}\nx\n{\"type\":\"a\"}";
+
+    (void)state;
+    serve();
+    refused("POST", "/api/jobs", NDJSON, wrong, 400, "3 wrong lines, and nothing was sent");
+    assert_non_null(strstr(reply.body, "{\"line\":2,\"error\":\"wrong job:"));
+    assert_non_null(strstr(reply.body, "{\"line\":4,\"error\":\"wrong job: \\\"type\\\" is missing\"}"));
+    assert_non_null(strstr(reply.body, "{\"line\":5,\"error\":\"not a JSON object"));
+    assert_int_equal(waiting("default"), 0);
+    assert_int_equal(status_of("POST", "/api/jobs?skip_invalid=true", NDJSON, wrong), 200);
+    assert_non_null(
+        strstr(reply.body, "{\"lines\":6,\"resumed\":0,\"accepted\":2,\"invalid\":3,\"blank\":1,"));
+    assert_int_equal(waiting("default"), 2);
+    assert_int_equal(status_of("POST", "/api/jobs?type=mail&queue=q", NDJSON, "{\"a\":1}\n2\n"), 200);
+    assert_int_equal(waiting("q"), 2);
+    refused("POST", "/api/jobs", NDJSON, "\n \n", 400, "no job in it");
+    refused("POST", "/api/jobs?then=x", NDJSON, "{\"type\":\"a\"}", 400, "give the jobs a batch");
+    refused("POST", "/api/jobs?batches=x", NDJSON, "{\"type\":\"a\"}", 400, "batches: unknown");
+    refused("POST", "/api/jobs?batch=a%20b", NDJSON, "{\"type\":\"a\"}", 400, "not a valid name");
+    end_serve();
+}
+
+#define MANY 20000
+
+/* MANY lines; the caller's. */
+static char *many_lines(void)
+{
+    char *text = malloc(MANY * 40), *at = text;
+
+    for (int i = 0; i < MANY; i++)
+        at += sprintf(at, "{\"type\":\"mail\",\"args\":%d}\n", i);
+    return text;
+}
+
+/* The connection is lost, or weir serve is killed, in the midst of a named batch: the same request again takes what is
+ * left. */
+static void test_a_named_batch_arrives_exactly_once(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    char *lines = many_lines();
+
+    (void)state;
+    for (unsigned cut = 6; cut < 10; cut++) {
+        char path[64];
+        int fd;
+
+        free(server_ask(&server, "FLUSHALL", NULL));
+        serve_at(proxy_url(proxy), NULL, all_flags);
+        json_decref(get("/api/queues")); /* the functions are there */
+        snprintf(path, sizeof path, "/api/jobs?batch=b%u", cut);
+        proxy_kill_before(proxy, PROXY_REPLIES, cut, serving);
+        fd = http_open(where);
+        dprintf(fd, "POST %s HTTP/1.1\r\nHost: localhost\r\n" NDJSON "Content-Length: %zu\r\n\r\n", path,
+                strlen(lines));
+        (void)http_send(fd, lines, strlen(lines));
+        waitpid(serving, NULL, 0);
+        serving = 0;
+        close(fd);
+        serve_at(NULL, NULL, all_flags);
+        assert_int_equal(status_of("POST", path, NDJSON, lines), 200);
+        assert_int_equal(waiting("default"), MANY);
+        assert_int_equal(status_of("POST", path, NDJSON, lines), 200);
+        assert_non_null(strstr(reply.body, "\"resumed\":20000,\"accepted\":0"));
+        assert_int_equal(waiting("default"), MANY);
+        end_serve();
+    }
+    free(lines);
+    proxy_stop(proxy);
+}
+
+static void test_a_body_that_is_too_large(void **state)
+{
+    char *large = malloc(2 * 1024 * 1024 + 1);
+    int fd;
+
+    (void)state;
+    memset(large, ' ', 2 * 1024 * 1024);
+    large[2 * 1024 * 1024] = '\0';
+    serve();
+    fd = http_open(where);
+    dprintf(fd, "POST /api/jobs HTTP/1.1\r\nHost: localhost\r\n" JSON "Content-Length: 99999999999\r\n\r\n");
+    assert_true(http_receive(fd, false, &reply)); /* before its body */
+    assert_int_equal(reply.status, 413);
+    close(fd);
+    fd = http_open(where);
+    dprintf(fd,
+            "POST /api/jobs HTTP/1.1\r\nHost: localhost\r\n" JSON "Transfer-Encoding: chunked\r\n\r\n%zx\r\n",
+            strlen(large));
+    assert_true(http_send(fd, large, strlen(large)));
+    dprintf(fd, "\r\n0\r\n\r\n");
+    assert_true(http_receive(fd, false, &reply));
+    assert_int_equal(reply.status, 413);
+    close(fd);
+    refused("POST", "/api/rates/a", FORM, large, 413, "too large");
+    end_serve();
+    free(large);
+}
+
+/* ---- Events */
+
+/* Reads until that has come. */
+static void await_bytes(int fd, const char *text)
+{
+    static char seen[1 << 20];
+    size_t len = 0;
+
+    do {
+        ssize_t n = read(fd, seen + len, sizeof seen - 1 - len);
+
+        if (n <= 0)
+            fail_msg("%s did not come: %.*s", text, (int)len, seen);
+        len += (size_t)n;
+        seen[len] = '\0';
+    } while (!strstr(seen, text));
+}
+
+static int open_stream(const char *page)
+{
+    int fd = http_open(where);
+
+    dprintf(fd, "GET /events?page=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", page);
+    return fd;
+}
+
+static void test_events(void **state)
+{
+    char byte;
+    int first, second;
+
+    (void)state;
+    serve();
+    first = open_stream("/");
+    second = open_stream("/");
+    await_bytes(first, "Content-Type: text/event-stream");
+    await_bytes(first, "<main");
+    weir("enqueue a_new_type --queue a_new_queue");
+    await_bytes(first, "a_new_queue");
+    await_bytes(second, "a_new_queue");
+    close(second); /* is no harm */
+    end_serve();
+    while (read(first, &byte, 1) > 0)
+        ;
+    close(first);
+}
+
+static void test_not_too_many_look(void **state)
+{
+    int fds[257];
+
+    (void)state;
+    serve();
+    for (int i = 0; i < 256; i++) {
+        fds[i] = open_stream("/");
+        await_bytes(fds[i], "text/event-stream");
+    }
+    refused("GET", "/events?page=/", "", NULL, 503, "too many are looking");
+    for (int i = 0; i < 256; i++)
+        close(fds[i]);
+    json_decref(get("/api/status"));
+    end_serve();
+}
+
+/* ---- What goes on meanwhile */
+
+static long calls(void)
+{
+    char *info = server_ask(&server, "INFO", "commandstats", NULL),
+         *at = strstr(info, "cmdstat_fcall_ro:calls=");
+    long n = at ? atol(strchr(at, '=') + 1) : 0;
+
+    at = strstr(info, "cmdstat_fcall:calls=");
+    n += at ? atol(strchr(at, '=') + 1) : 0;
+    free(info);
+    return n;
+}
+
+static void test_many_readers_ask_redis_once(void **state)
+{
+    int fds[200];
+    long before, one;
+
+    (void)state;
+    fill();
+    serve();
+    before = calls();
+    json_decref(get("/api/rates/mail"));
+    one = calls() - before;
+    json_decref(get("/api/rates"));
+    before = calls();
+    for (size_t i = 0; i < COUNT(fds); i++) {
+        fds[i] = http_open(where);
+        dprintf(fds[i], "GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    for (size_t i = 0; i < COUNT(fds); i++) {
+        assert_true(http_receive(fds[i], false, &reply));
+        assert_int_equal(reply.status, 200);
+        close(fds[i]);
+    }
+    assert_in_range(calls() - before, 1, 3 * one + 10); /* of 200 */
+    end_serve();
+}
+
+/* Redis is 20 ms away, and a check of all of it takes many calls: takes do not wait for it, nor for half a body. */
+static void test_takes_wait_for_nothing_else(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    int doctor, half;
+
+    (void)state;
+    fill();
+    weir("rate set api 1000/1h");
+    serve_at(proxy_url(proxy), NULL, all_flags);
+    json_decref(get("/api/doctor"));
+    while (status_of("GET", "/take/api", "", NULL) != 200)
+        ;
+    proxy_delay(proxy, PROXY_REPLIES, 20000);
+    clock_sleep_until(clock_mono_us() + 1000000); /* the answer of before is not fresh any more */
+    half = http_open(where);
+    dprintf(half, "POST /api/jobs HTTP/1.1\r\nHost: localhost\r\n" NDJSON
+                  "Content-Length: 1000000\r\n\r\n{\"type\":");
+    doctor = http_open(where);
+    dprintf(doctor, "GET /api/doctor HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(status_of("GET", "/take/api", "", NULL), 200);
+    assert_int_equal(recv(doctor, &reply, 1, MSG_DONTWAIT), -1); /* three takes later */
+    assert_true(http_receive(doctor, false, &reply));
+    assert_int_equal(reply.status, 200);
+    close(doctor);
+    close(half);
+    end_serve();
+    proxy_stop(proxy);
+}
+
+static void test_redis_away(void **state)
+{
+    (void)state;
+    serve();
+    json_decref(get("/api/status"));
+    server_kill(&server);
+    clock_sleep_until(clock_mono_us() + 1000000); /* as above */
+    refused("GET", "/api/status", "", NULL, 503, "error");
+    refused("GET", "/", "", NULL, 503, "Redis does not answer");
+    refused("POST", "/api/queues/q/pause", FORM, "", 503, "error");
+    refused("POST", "/api/jobs", NDJSON, "{\"type\":\"a\"}", 503, "error");
+    server_restart(&server);
+    act("/api/queues/q/pause", "");
+    json_decref(get("/api/status"));
+    end_serve();
+}
+
+/* Who waits when it ends is answered. */
+static void test_the_end(void **state)
+{
+    int waits[3];
+
+    (void)state;
+    serve();
+    json_decref(get("/api/status"));
+    act("/api/queues/q/pause", ""); /* what was read is not fresh any more */
+    kill(server.pid, SIGSTOP);
+    for (size_t i = 0; i < COUNT(waits); i++) {
+        waits[i] = http_open(where);
+        dprintf(waits[i], "GET /api/%s HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                i == 0   ? "status"
+                : i == 1 ? "queues"
+                         : "rates");
+    }
+    clock_sleep_until(clock_mono_us() + 100000); /* the first is under way */
+    kill(serving, SIGTERM);
+    clock_sleep_until(clock_mono_us() + 50000);
+    kill(server.pid, SIGCONT);
+    for (size_t i = 0; i < COUNT(waits); i++) {
+        assert_true(http_receive(waits[i], false, &reply));
+        assert_int_equal(reply.status, i == 0 ? 200 : 503);
+        close(waits[i]);
+    }
+    assert_int_equal(program_end(serving), 0);
+    serving = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_documents_are_those_of_the_commands, flush),
+        cmocka_unit_test_setup(test_a_body_is_answered_as_it_stands, flush),
+        cmocka_unit_test_setup(test_dead_jobs, flush),
+        cmocka_unit_test_setup(test_wrong_requests, flush),
+        cmocka_unit_test_setup(test_names_may_be_anything, flush),
+        cmocka_unit_test_setup(test_actions, flush),
+        cmocka_unit_test_setup(test_forms_lead_back, flush),
+        cmocka_unit_test_setup(test_what_is_not_allowed_is_refused, flush),
+        cmocka_unit_test_setup(test_other_sites_are_refused, flush),
+        cmocka_unit_test_setup(test_tokens, flush),
+        cmocka_unit_test_setup(test_logging_in, flush),
+        cmocka_unit_test_setup(test_wrong_token_files, flush),
+        cmocka_unit_test_setup(test_payloads_are_hidden, flush),
+        cmocka_unit_test_setup(test_one_job, flush),
+        cmocka_unit_test_setup(test_lines, flush),
+        cmocka_unit_test_setup(test_a_named_batch_arrives_exactly_once, flush),
+        cmocka_unit_test_setup(test_a_body_that_is_too_large, flush),
+        cmocka_unit_test_setup(test_events, flush),
+        cmocka_unit_test_setup(test_not_too_many_look, flush),
+        cmocka_unit_test_setup(test_many_readers_ask_redis_once, flush),
+        cmocka_unit_test_setup(test_takes_wait_for_nothing_else, flush),
+        cmocka_unit_test_setup(test_redis_away, flush),
+        cmocka_unit_test_setup(test_the_end, flush),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,11 @@
+/* What has happened to a type or at a limit: GET /api/history. */
+#ifndef VIEW_HISTORY_H
+#define VIEW_HISTORY_H
+
+#include "queue/inspect/history.h"
+#include "view/document.h"
+
+/* As history_ask() answers it, with times in seconds. */
+WEIR_CHECKED int view_history(struct weir *w, const struct history_call *call, json_t **doc);
+
+#endif
