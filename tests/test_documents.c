@@ -273,9 +273,10 @@ static void check_jobs(void)
               "rate set slow 2/1m,burst=1 --dry-run", "rate show slow", "why a", "why s2", "why later",
               "job show a", "job show later", "queue list", "queue pause default", "queue pause default",
               "queue list", "status", "why a", "job show a", "queue resume default", "batch list",
-              "batch show b", "batch pause b", "batch resume b", "batch cancel b --dry-run",
-              "job cancel later", "queue purge default --type t --dry-run", "enqueue x --batch open",
-              "batch seal open", "batch cancel open --yes", "schedule add day 0~9~*~*~* t {\"n\":1}",
+              "batch show b", "batch pause b", "batch resume b", "batch cancel b --dry-run", "job list",
+              "job list type:t --limit 1", "job run later", "job run type:t --dry-run", "job cancel later",
+              "queue purge default --type t --dry-run", "enqueue x --batch open", "batch seal open",
+              "batch cancel open --yes", "schedule add day 0~9~*~*~* t {\"n\":1}",
               "schedule add day @daily t", "schedule run day", "schedule show day", "schedule list");
     check("enqueue t --unique k");
     free(redis_text("HSET", PREFIX "schedules", "odd", "{}"));
@@ -293,8 +294,10 @@ static void check_at_work(void)
     count = claim("w", 10, 0);
     assert_true(count > 1);
     keep_tokens();
-    CHECK_ALL("status", "why a", "job show a", "why s2", "job show s2", "job cancel a", "batch show b",
-              "rate list", "rate show slow", "queue list");
+    CHECK_ALL("status", "why a", "job show a", "why s2", "job show s2", "job list", "job run s2",
+              "job cancel a", "job run type:slow --state parked",
+              "job cancel type:slow --state parked --dry-run", "batch show b", "rate list", "rate show slow",
+              "queue list");
     for (size_t i = 0; i < count; i++)
         settle("w", SETTLE_RETRY, tokens[i], SECOND_US * 3600, "bad");
     CHECK_ALL("job show s1", "why s1", "status", "doctor");
@@ -312,10 +315,10 @@ static void check_ended(void)
     weir("worker --exec t=true --exec slow=true --exec bad=false --keep t=1h --trace trace --drain --unknown "
          "dead",
          0);
-    CHECK_ALL("job show fine", "why fine", "job show worse", "why worse", "dead list", "dead show worse",
-              "dead keep", "dead keep --most 1000 --dry-run", "dead retry --all --dry-run",
-              "dead retry worse", "dead remove --all --dry-run", "dead remove --all --yes", "doctor",
-              "verify trace", "batch show b");
+    CHECK_ALL("job show fine", "why fine", "job show worse", "why worse", "dead list", "job list fine",
+              "job list state:dead", "dead show worse", "dead keep", "dead keep --most 1000 --dry-run",
+              "dead retry --all --dry-run", "dead retry worse", "dead remove --all --dry-run",
+              "dead remove --all --yes", "doctor", "verify trace", "batch show b");
 }
 
 /* Two starts of a key that has one a second. */

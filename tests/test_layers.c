@@ -249,7 +249,7 @@ struct module {
     char uses[20][64];
     bool used[20];
     int count;
-    char locals[LINE_SIZE]; /* " a b ": declared in a line "local a, b = ..." */
+    char locals[2 * LINE_SIZE]; /* " a b ": declared in a line "local a, b = ..." */
 };
 
 /* The file of a module: "lease" is queue/job/lease.lua. */

@@ -16,9 +16,15 @@ static int run_job(struct cli *cli, int argc, char **argv);
 
 const struct command command_job = {.name = "job", .run = run_job};
 
-struct job_flags {
-    const char *lock;
-    bool yes;
+#define LIMIT_DEFAULT 50
+#define MOST_DEFAULT 100000
+
+/* What was asked for. */
+struct call {
+    struct job_flags flags;
+    struct job_search search;
+    const char *action;
+    const char *id; /* of the one job; NULL: a search */
 };
 
 /* ---- show */
@@ -52,13 +58,12 @@ static int print_text(struct cli *cli, const json_t *job)
     return job_print(cli, doc, answer_int(job, "now"));
 }
 
-static int run_show(struct cli *cli, struct weir *w, const char *id, const struct job_flags *flags)
+static int run_show(struct cli *cli, struct weir *w, const struct call *call)
 {
     json_t *job;
     int status;
 
-    (void)flags;
-    if (find_job(w, -1, id, &job) < 0)
+    if (find_job(w, -1, call->id, &job) < 0)
         return cli_failed(cli, w);
     status = cli->json ? json_print(cli, job_document_whole(job)) : print_text(cli, job);
     json_decref(job);
@@ -87,52 +92,127 @@ static void print_cancel(const char *id, const json_t *doc, const char *lock)
                strcmp(state, "aside") == 0 ? "its batch is resumed or cancelled" : "a worker comes to it");
 }
 
-static int run_cancel(struct cli *cli, struct weir *w, const char *id, const struct job_flags *flags)
+static int run_cancel(struct cli *cli, struct weir *w, const struct call *call)
 {
     json_t *job, *doc;
-    int status = cli_confirm_one(cli, flags->yes, "job cancel", "cancel job", id);
+    int status = cli_confirm_one(cli, call->flags.yes, "job cancel", "cancel job", call->id);
 
     if (status != 0)
         return status;
-    if (cancel_job(w, -1, id, flags->lock, &job) < 0)
+    if (cancel_job(w, -1, call->id, call->flags.lock, &job) < 0)
         return cli_failed(cli, w);
     doc = cancel_document(job);
     json_decref(job);
     if (cli->json)
         return json_print(cli, doc);
-    print_cancel(id, doc, flags->lock);
+    print_cancel(call->id, doc, call->flags.lock);
     json_decref(doc);
     return 0;
 }
 
+/* ---- Others */
+
+static int run_list(struct cli *cli, struct weir *w, const struct call *call)
+{
+    return job_run_list(cli, w, &call->search, &call->flags);
+}
+
+static int run_now(struct cli *cli, struct weir *w, const struct call *call)
+{
+    return job_run_now(cli, w, call->id);
+}
+
+static int run_on_all(struct cli *cli, struct weir *w, const struct call *call)
+{
+    return job_act_on(cli, w, call->action, &call->search, &call->flags);
+}
+
 /* ---- The call */
+
+#define TERMS "state type queue key batch older reason"
 
 static const struct action {
     const char *name, *flags;
-    int (*run)(struct cli *cli, struct weir *w, const char *id, const struct job_flags *flags);
-} actions[] = {{"show", "", run_show}, {"cancel", "unique yes", run_cancel}};
+    int (*one)(struct cli *cli, struct weir *w,
+               const struct call *call); /* by its id; NULL: a search like another */
+    int (*all)(struct cli *cli, struct weir *w, const struct call *call); /* by a search */
+} actions[] = {{"list", TERMS " limit most from", NULL, run_list},
+               {"show", "", run_show, NULL},
+               {"run", TERMS " dry-run", run_now, run_on_all},
+               {"cancel", TERMS " unique dry-run yes", run_cancel, run_on_all},
+               {"retry", TERMS " dry-run", NULL, run_on_all},
+               {"remove", TERMS " dry-run yes", NULL, run_on_all}};
+#define ACTION_COUNT (sizeof actions / sizeof *actions)
+
+static bool gave_terms(const struct job_flags *f)
+{
+    return f->state || f->type || f->queue || f->key || f->batch || f->older || f->reason;
+}
+
+static int check_search(struct cli *cli, const struct action *action, const struct call *call)
+{
+    if (action->all != run_list && call->search.count == 0)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "job %s: which jobs is missing; give an ID or a search such as type:mail",
+                         action->name);
+    if (call->flags.lock)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "job cancel --unique: is for the ID of one job; leave it or the search out");
+    return 0;
+}
+
+static int read_call(struct cli *cli, const struct action *action, char **words, int count, struct call *call)
+{
+    const struct job_flags *f = &call->flags;
+    bool one = action->one && count == 1 && !strchr(words[0], ':') && !gave_terms(f) && !f->dry_run;
+
+    call->action = action->name;
+    call->id = one ? words[0] : NULL;
+    if (f->limit < 1 || f->most < 1)
+        return error_set(&cli->error, WEIR_EUSAGE, "job list --%s %lld: must be 1 or more",
+                         f->limit < 1 ? "limit" : "most", f->limit < 1 ? f->limit : f->most);
+    if (!one && !action->all)
+        return error_set(&cli->error, WEIR_EUSAGE, "job %s: needs the ID of one job; weir enqueue prints it",
+                         action->name);
+    if (!one && job_search_given(cli, f, words, count, &call->search) < 0)
+        return cli->error.status;
+    return one ? 0 : check_search(cli, action, call);
+}
+
+static int run_action(struct cli *cli, int argc, char **argv, struct call *call)
+{
+    const struct action *action;
+    int status, chosen = cli_choose(cli, argc ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    struct weir *w;
+
+    if (chosen < 0 || read_call(cli, &actions[chosen], argv + 1, argc - 1, call) < 0)
+        return cli->error.status;
+    if (!(w = cli_client(cli)))
+        return cli->error.status;
+    action = &actions[chosen];
+    status = (call->id ? action->one : action->all)(cli, w, call);
+    weir_free(w);
+    return status;
+}
 
 static int run_job(struct cli *cli, int argc, char **argv)
 {
-    struct job_flags given = {.lock = NULL};
-    const struct flag flags[] = {
-        {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &given.lock},
-        {"yes", 'y', FLAG_BOOL, NULL, "cancel: do not ask", &given.yes},
+    struct call call = {.flags = {.limit = LIMIT_DEFAULT, .most = MOST_DEFAULT}};
+    struct job_flags *f = &call.flags;
+    const struct flag own[] = {
+        {"limit", 0, FLAG_INT, "N", "list: so many jobs, 50", &f->limit},
+        {"most", 0, FLAG_INT, "N", "list: looks at so many, 100000", &f->most},
+        {"from", 0, FLAG_TEXT, "CURSOR", "list: goes on where the list before ended", &f->from},
+        {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &f->lock},
+        {"dry-run", 0, FLAG_BOOL, NULL, "run, cancel, retry, remove: say how many, change nothing",
+         &f->dry_run},
+        {"yes", 'y', FLAG_BOOL, NULL, "cancel, remove: do not ask", &f->yes},
         {.name = NULL}};
-    struct weir *w;
-    int operands, chosen, status = cli_parse(cli, flags, argc, argv, &operands);
+    struct flag flags[JOB_SEARCH_FLAGS + sizeof own / sizeof *own];
+    int operands, status;
 
-    if (status != 0)
-        return status;
-    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, 2);
-    if (chosen < 0)
-        return cli->error.status;
-    if (operands != 2)
-        return error_set(&cli->error, WEIR_EUSAGE, "job %s: needs the ID of one job; weir enqueue prints it",
-                         actions[chosen].name);
-    if (!(w = cli_client(cli)))
-        return cli->error.status;
-    status = actions[chosen].run(cli, w, argv[1], &given);
-    weir_free(w);
-    return status;
+    job_search_flags(f, flags);
+    memcpy(flags + JOB_SEARCH_FLAGS, own, sizeof own);
+    status = cli_parse(cli, flags, argc, argv, &operands);
+    return status != 0 ? status : run_action(cli, operands, argv, &call);
 }

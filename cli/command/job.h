@@ -1,11 +1,34 @@
-/* weir job show and weir why: one sheet. */
+/* What the files of weir job share: job show and weir why are one sheet. */
 #ifndef CLI_COMMAND_JOB_H
 #define CLI_COMMAND_JOB_H
 
 #include "cli/document/json.h"
+#include "queue/inspect/job_search.h"
 #include "view/job.h"
+
+struct job_flags {
+    const char *lock;
+    const char *state, *type, *queue, *key, *batch, *older, *reason; /* terms of a search */
+    long long limit, most;
+    const char *from;
+    bool yes, dry_run;
+};
+#define JOB_SEARCH_FLAGS 7
 
 /* Prints such a document as a sheet, also its members "args" and "body" where they were added, and frees it. */
 WEIR_CHECKED int job_print(struct cli *cli, json_t *doc, int64_t now_us);
+
+/* The flags that stand for terms of a search. */
+void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS]);
+/* The search that words and those flags say. Fills cli->error on failure. */
+WEIR_CHECKED int job_search_given(struct cli *cli, const struct job_flags *f, char **words, int count,
+                                  struct job_search *s);
+/* weir job run ID. */
+WEIR_CHECKED int job_run_now(struct cli *cli, struct weir *w, const char *id);
+/* An action for all that a search is for. */
+WEIR_CHECKED int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,
+                            const struct job_flags *f);
+WEIR_CHECKED int job_run_list(struct cli *cli, struct weir *w, const struct job_search *s,
+                              const struct job_flags *f);
 
 #endif

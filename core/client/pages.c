@@ -32,9 +32,9 @@ static bool has_more(const json_t *page)
     return json_array_size(json_object_get(page, "next")) > 0;
 }
 
-static int walk_here(const struct pages *p)
+static int walk_here(const struct pages *p, const json_t *place)
 {
-    json_t *page = NULL;
+    json_t *page = place ? json_pack("{s:O}", "next", place) : NULL;
     int status;
 
     do {
@@ -50,10 +50,10 @@ static int walk_each(const struct pages *p)
 {
     int status = 0;
 
-    for (int at = 0; status == 0 && at < client_count(p->w); at++) {
+    for (int at = p->at; status == 0 && (at == p->at || at < client_count(p->w)); at++) {
         status = client_at(p->w, at);
         if (status == 0)
-            status = walk_here(p);
+            status = walk_here(p, at == p->at ? p->place : NULL);
     }
     return status;
 }
@@ -136,6 +136,6 @@ static int walk_merged(const struct pages *p)
 int pages_walk(const struct pages *p)
 {
     if (p->here)
-        return walk_here(p);
+        return walk_here(p, p->place);
     return p->rows ? walk_merged(p) : walk_each(p);
 }

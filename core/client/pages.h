@@ -21,6 +21,9 @@ struct pages {
     /* Takes a page. 0 goes on; anything else ends the walk, which returns it. */
     int (*take)(const json_t *page, void *arg);
     bool here; /* only the partition that calls go to */
+    /* Not merged: begins at this partition, behind a page whose "next" was that; NULL: at its beginning. */
+    int at;
+    const json_t *place;
     /* Merges: the member that is the list of rows, and the number in each of these by which all are in order. Each row is taken as a
      * page of its own, which has "now", rows, and in "raw" the text of the row's index. */
     const char *rows, *by;

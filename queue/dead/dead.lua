@@ -4,9 +4,6 @@
 -- A page begins behind the record where the last one ended, whether that is still there or not: none is passed over and none comes
 -- twice while others die, are trimmed or retried. Jobs that die after the first page are not met.
 --
--- A retried job keeps its batch, and takes its lock again unless another job has it. Its counts begin anew, and that it was
--- cancelled before it died counts no more.
---
 -- KEYS[1] prefix
 -- ARGV: now, verb, most (records to look at, 1 to 200),
 --       type, queue, batch, text (in the reason), older, newer (us, died at least and at most so long ago); '' for each: any
@@ -21,10 +18,9 @@
 --                       "throttled", "batch", "unique": its lock, "failed_at": us of its last failure, "failure", "bytes": of the body},
 --                       ...]; what is not known is absent or ''; beside the JSON, in that order: as much of the bodies as asked for
 --        retry, remove: "jobs": how many, "without_queue": how many more were left as they have none
--- uses: arrival bell body check dead_bytes dead_records ends lease sign
+-- uses: check dead_moves dead_records lease
 
 local PAGE_MOST = 200
-local AT = 64 -- "@"
 
 -- Where a walk begins, and the score at which it will end.
 local function begin_walk(older, newer)
@@ -91,65 +87,20 @@ function verbs.list(jobs, asked)
     return {found = found}, bodies
 end
 
-local function take_out(jobs, what, left, asked)
-    local records, scores, names = {}, {}, {}
-    for i, job in ipairs(jobs) do records[i], scores[i], names[i] = job.record, job.score, job.type end
-    push('ZREM', P .. 'dead', records)
-    dead_bytes.removed(scores, records)
-    dead_records.count(names, what)
-    return {jobs = #jobs, without_queue = left, ids = ids_of(jobs, asked)}
-end
+-- What became of those on this page.
+local function moved(jobs, left, asked) return {jobs = #jobs, without_queue = left, ids = ids_of(jobs, asked)} end
 
-function verbs.remove(jobs, asked) return take_out(jobs, 'removed', 0, asked) end
-
--- The entry that begins anew. A body that looks like a head keeps one before it, or it would be signed as one.
-local function fresh(job)
-    local attrs = job.attrs:gsub(',e[^,]*', '')
-    local bare = attrs == '' and byte(job.body) ~= AT
-    return bare and job.body or lease.entry_write(0, 0, 0, job.body, attrs)
-end
-
-local function signed(entries, seed)
-    for i, entry in ipairs(entries) do entries[i] = sign.write(entry, seed) end
-    return entries
-end
-
--- Into which queue each job goes: sets job.into, returns those that have one, and the queues.
-local function choose_queues(jobs, asked)
-    local able, queues, known = {}, {}, {}
-    for _, job in ipairs(jobs) do
-        job.into = asked.argument ~= '' and asked.argument or job.queue
-        if is_name(job.into) then
-            able[#able + 1] = job
-            if not known[job.into] then queues[#queues + 1], known[job.into] = job.into, {} end
-            local entries = known[job.into]
-            entries[#entries + 1] = fresh(job)
-        end
-    end
-    return able, queues, known
+function verbs.remove(jobs, asked)
+    dead_moves.remove(jobs)
+    return moved(jobs, 0, asked)
 end
 
 function verbs.retry(jobs, asked)
-    local able, queues, entries = choose_queues(jobs, asked)
-    local wrong, names, ids = arrival.wrong_registries() or sign.wrong(), {}, {}
-    for _, queue in ipairs(queues) do wrong = wrong or check.wrong_kind('queue:' .. queue, 'list') end
+    local able, queues = dead_moves.into_queues(jobs, asked.argument)
+    local wrong = dead_moves.wrong(queues)
     if wrong then return nil, wrong end
-    local were_empty = {}
-    for _, queue in ipairs(queues) do
-        push('RPUSH', P .. 'queue:' .. queue, signed(entries[queue], asked.seed))
-        call('SADD', P .. 'queues', queue)
-        if call('LLEN', P .. 'queue:' .. queue) == #entries[queue] then were_empty[#were_empty + 1] = queue end
-    end
-    bell.arrived_all(were_empty)
-    for i, job in ipairs(able) do
-        names[i] = job.type
-        if is_name(job.type) then call('HSETNX', P .. 'types', job.type, '') end
-        ends.revive(job.entry)
-        ids[#ids + 1] = body.id(job.body)
-    end
-    if #ids > 0 then call_safe('HDEL', P .. 'cancelled', unpack(ids)) end
-    dead_records.count(names, 'enqueued')
-    return take_out(able, 'revived', #jobs - #able, asked)
+    dead_moves.retry(able, queues, asked.seed)
+    return moved(able, #jobs - #able, asked)
 end
 
 local NAMES = {'verb', 'most', 'type', 'queue', 'batch', 'text', 'older', 'newer', 'argument', 'seed', 'count'}

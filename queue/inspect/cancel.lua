@@ -12,24 +12,18 @@
 --         "unlock" key        no such job is found: a unique lock that it holds is free
 -- role: operator
 -- reply: JSON: {"done": true}; false: it is not there any more, is marked already, or does not hold the lock: nothing was changed
--- uses: bell cancelled check lane lease leases
+-- uses: cancelled cancelling check lane lease
 
 local verbs = {}
 
 function verbs.mark(id) return call('HSETNX', P .. 'cancelled', id, 'asked ' .. us(now)) end
-
-local function look_at_lane(name)
-    local queue, kind, key = lease.lane_parts(name)
-    lane.wake(queue, kind, key)
-    bell.ring(queue)
-end
 
 function verbs.keep(id, queue, kind, batch, place)
     local since = match(call('HGET', P .. 'cancelled', id) or '', '^%a+ (%d+)')
     if not since then return 0 end
     call('HSET', P .. 'cancelled', id, cancelled.waiting(since, queue, kind, batch))
     local name = match(place, '^lane:(.*)$')
-    if name and call('EXISTS', P .. place) == 1 then look_at_lane(name) end
+    if name and call('EXISTS', P .. place) == 1 then cancelling.lane_is_due(name) end
     return 1
 end
 
@@ -41,19 +35,13 @@ end
 function verbs.tell(id, worker, token)
     local entry = call('HGET', P .. 'active:' .. worker, token)
     if not entry then return 0 end
-    call('HSET', P .. 'active:' .. worker, token, cancelled.mark(entry))
-    leases.tell(worker, {token})
+    cancelling.tell(worker, token, entry)
     verbs.unmark(id)
     return 1
 end
 
 function verbs.take(_, header, entry)
-    local name = header:match('^q %S+ %S+ (%S+)$') or header:match('^l %S+ [^/]+/([^/]+)/')
-    if not name or call('ZREM', P .. 'later', header .. '\n' .. entry) == 0 then return 0 end
-    lease.count(name, 'scheduled', -1)
-    lease.count(name, 'cancelled', 1)
-    cancelled.finish({entry})
-    return 1
+    return cancelling.take(header, entry) and 1 or 0
 end
 
 function verbs.unlock(id, key)

@@ -131,26 +131,36 @@ static int take_page(const json_t *page, void *arg)
     return s->job ? FOUND : 0;
 }
 
+int find_check_id(struct weir *w, const char *id)
+{
+    if (name_is_valid(id, strlen(id)))
+        return 0;
+    return error_set(&w->error, WEIR_EINPUT,
+                     "job '%.60s': not a valid id; weir enqueue prints one, 1 to 128 of A-Z a-z 0-9 _ . -",
+                     id);
+}
+
+int find_none(struct weir *w, const char *id)
+{
+    return error_set(&w->error, WEIR_ENOTFOUND,
+                     "job %s: no such job here: it is done, or was never enqueued; check the id, "
+                     "--namespace and --redis",
+                     id);
+}
+
 int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
 {
     struct search s = {.id = id};
     const struct pages pages = {
         .w = w, .script = "find_job", .now_us = now_us, .arg = &s, .ask = ask_page, .take = take_page};
-    int status = 0;
+    int status = find_check_id(w, id);
 
     *job = NULL;
-    if (!name_is_valid(id, strlen(id)))
-        return error_set(
-            &w->error, WEIR_EINPUT,
-            "job '%.60s': not a valid id; weir enqueue prints one, 1 to 128 of A-Z a-z 0-9 _ . -", id);
     for (int look = 0; look < LOOKS && status == 0 && !s.job; look++)
         status = pages_walk(&pages);
     status = status == FOUND ? 0 : status;
     if (status == 0 && !s.job)
-        status = error_set(&w->error, WEIR_ENOTFOUND,
-                           "job %s: no such job here: it is done, or was never enqueued; check the id, "
-                           "--namespace and --redis",
-                           id);
+        status = find_none(w, id);
     if (status == 0) {
         json_object_set_new(s.job, "id", json_string(id));
         read_body(s.job);

@@ -12,6 +12,10 @@
  * *job is the caller's, NULL after a failure: what find_job.lua says of it, with "now", "id", "max_attempts", "timeout" (us),
  * "unreadable": why a worker cannot read it, and "waits_for": a pause or a worker (cli/waits.h). Type and key are those of its body where its place says none. */
 WEIR_CHECKED int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job);
+/* WEIR_EINPUT: that is no id. */
+WEIR_CHECKED int find_check_id(struct weir *w, const char *id);
+/* WEIR_ENOTFOUND: there is no such job. */
+int find_none(struct weir *w, const char *id);
 /* Its body, as it was enqueued; the document's. */
 struct span found_body(const json_t *job);
 /* "waiting", "parked", "held": it stands in its queue or lane. */

@@ -10,8 +10,8 @@
 --   slices.read(command, key, first, most, load)
 --                                    up to most entries from a place on, as LRANGE or ZRANGE counts, as far as they fit; and whether
 --                                    there are no more of them
---   slices.last(key, most, load, passed)
---                                    the same of a list from its end, the last one first, behind those that were passed
+--   slices.last(key, most, load, passed, command)
+--                                    the same from the end, the last one first, behind those that were passed; LRANGE unless said
 --   slices.scan(command, key, cursor, most, load)
 --                                    what HSCAN or ZSCAN finds from a cursor on, about so many, and the next cursor
 local slices = {}
@@ -83,7 +83,7 @@ end
 
 function slices.read(command, key, first, most, load) return read(command, key, first, most, load, false) end
 
-function slices.last(key, most, load, passed) return read('LRANGE', key, passed or 0, most, load, true) end
+function slices.last(key, most, load, passed, command) return read(command or 'LRANGE', key, passed or 0, most, load, true) end
 
 function slices.scan(command, key, cursor, most, load)
     local found, first = {}, load.n

@@ -1,0 +1,138 @@
+/* weir job run; weir job cancel, run, retry and remove for all jobs that a search is for. */
+#include <string.h>
+
+#include "cli/command/job.h"
+#include "cli/confirm.h"
+#include "core/clock.h"
+#include "view/jobs.h"
+#include "view/waits.h"
+
+/* ---- run ID */
+
+/* "queue" or "lane", where it is the first. */
+static const char *line_of(const json_t *doc)
+{
+    return strncmp(json_text_of(doc, "list"), "lane:", 5) == 0 ? "lane" : "queue";
+}
+
+static void print_run(const json_t *doc, int64_t now_us)
+{
+    const json_t *waits = json_object_get(doc, "waits_for");
+    const char *was = json_text_of(doc, "was"), *id = json_text_of(doc, "id");
+
+    if (strcmp(json_text_of(doc, "result"), "first") == 0)
+        output("job %s is %s, and the first in its %s already", id, was, line_of(doc));
+    else if (json_object_get(doc, "list"))
+        output("job %s was %s, and is the first in its %s now", id, was, line_of(doc));
+    else
+        output("job %s was %s, and a worker has taken it", id, was);
+    if (json_object_get(doc, "list"))
+        output(json_is_object(waits) ? "; it waits for " : "; it starts as soon as a worker takes it");
+    if (json_is_object(waits))
+        waits_put(stdout, waits, now_us);
+    putchar('\n');
+}
+
+int job_run_now(struct cli *cli, struct weir *w, const char *id)
+{
+    json_t *doc;
+
+    if (view_job_run(w, id, &doc) < 0)
+        return cli_failed(cli, w);
+    if (cli->json)
+        return json_print(cli, doc);
+    print_run(doc, clock_wall_us());
+    json_decref(doc);
+    return 0;
+}
+
+/* ---- By a search */
+
+static const struct deed {
+    const char *action, *done;
+    bool asks; /* as it destroys something */
+} deeds[] = {
+    {"cancel", "cancelled", true},
+    {"run", "put first", false},
+    {"retry", "retried", false},
+    {"remove", "removed", true},
+};
+
+static const struct deed *deed_of(const char *action)
+{
+    const struct deed *d = deeds;
+
+    while (strcmp(d->action, action) != 0)
+        d++;
+    return d;
+}
+
+/* ": 200 parked, 34 scheduled" */
+static void print_states(const json_t *states, const char *member)
+{
+    const char *state, *before = ": ";
+    json_t *counts;
+    char number[32];
+
+    json_object_foreach((json_t *)states, state, counts)
+    {
+        int64_t n = answer_int(counts, member);
+
+        if (n > 0) {
+            output("%s%s %s", before, grouped((uint64_t)n, number), state);
+            before = ", ";
+        }
+    }
+    putchar('\n');
+}
+
+static int print_acted(struct cli *cli, const struct deed *d, json_t *result)
+{
+    char text[PHRASE_SIZE];
+
+    if (cli->json) {
+        json_object_del(result, "looked_at");
+        json_object_del(result, "next");
+        return json_print(cli, result);
+    }
+    output("%s %s", counted(answer_int(result, "jobs"), "job", text), d->done);
+    print_states(json_object_get(result, "states"), "jobs");
+    if (answer_int(result, "left") > 0) {
+        output("%s left as they are", counted(answer_int(result, "left"), "job", text));
+        print_states(json_object_get(result, "states"), "left");
+    }
+    json_decref(result);
+    return 0;
+}
+
+static int print_dry_run(struct cli *cli, const struct deed *d, int64_t jobs)
+{
+    char text[PHRASE_SIZE];
+
+    if (cli->json)
+        return json_print(
+            cli, json_pack("{s:b, s:s, s:I}", "dry_run", 1, "action", d->action, "jobs", (json_int_t)jobs));
+    output("%s would be %s\n", counted(jobs, "job", text), d->done);
+    return 0;
+}
+
+int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,
+               const struct job_flags *f)
+{
+    const struct deed *d = deed_of(action);
+    struct job_bounds most = {.looked_at = INT64_MAX};
+    char name[32], text[PHRASE_SIZE];
+    json_t *result;
+    int status = 0;
+
+    if (job_actions_count(w, -1, s, action, &most.jobs) < 0)
+        return cli_failed(cli, w);
+    if (f->dry_run)
+        return print_dry_run(cli, d, most.jobs);
+    snprintf(name, sizeof name, "job %s", action);
+    if (d->asks && most.jobs > 0)
+        status = cli_confirm(cli, f->yes, name, "%s %s", action, counted(most.jobs, "job", text));
+    if (status == 0 && job_actions(w, -1, s, action, NULL, &most, &result) < 0)
+        status = cli_failed(cli, w);
+    return status < 0 ? status : print_acted(cli, d, result);
+}

@@ -1,0 +1,112 @@
+/* weir job list: the jobs that a search is for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command/job.h"
+#include "cli/document/table.h"
+#include "view/jobs.h"
+#include "view/text.h"
+
+#define REASON_MOST 120 /* characters of a reason in a line, about */
+
+/* ---- The search */
+
+void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS])
+{
+    const struct flag terms[JOB_SEARCH_FLAGS] = {
+        {"state", 0, FLAG_TEXT, "STATE,...", "in one of these states", &f->state},
+        {"type", 0, FLAG_TEXT, "TYPE", "of this type", &f->type},
+        {"queue", 0, FLAG_TEXT, "QUEUE", "of this queue", &f->queue},
+        {"key", 0, FLAG_TEXT, "KEY", "of this key", &f->key},
+        {"batch", 0, FLAG_TEXT, "BATCH", "of this batch", &f->batch},
+        {"older", 0, FLAG_TEXT, "DUR", "enqueued at least so long ago", &f->older},
+        {"reason", 0, FLAG_TEXT, "TEXT", "with that in why it is dead, or in its last failure", &f->reason},
+    };
+
+    memcpy(flags, terms, sizeof terms);
+}
+
+int job_search_given(struct cli *cli, const struct job_flags *f, char **words, int count,
+                     struct job_search *s)
+{
+    const struct {
+        const char *field, *value;
+    } terms[] = {{"state", f->state}, {"type", f->type}, {"queue", f->queue},  {"key", f->key},
+                 {"batch", f->batch}, {"age", f->older}, {"reason", f->reason}};
+    int status = 0;
+
+    *s = (struct job_search){.count = 0};
+    for (int i = 0; status == 0 && i < count; i++)
+        status = job_search_read(s, words[i], &cli->error);
+    for (size_t i = 0; status == 0 && i < sizeof terms / sizeof *terms; i++)
+        if (terms[i].value)
+            status = job_search_add(s, terms[i].field, terms[i].value, &cli->error);
+    return status;
+}
+
+/* ---- Text */
+
+/* Since when it runs or is dead, or when it starts; else its place in line. */
+static void put_when(FILE *to, const json_t *job, int64_t now_us)
+{
+    static const char *const times[] = {"since", "start"};
+    char when[PHRASE_SIZE], of[32];
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (json_is_number(json_object_get(job, times[i])))
+            output_to(to, "%s", format_relative(now_us, json_us(json_object_get(job, times[i])), when));
+    if (json_object_get(job, "list"))
+        output_to(to, "%s of %s", grouped((uint64_t)json_int_of(job, "place"), when),
+                  grouped((uint64_t)json_int_of(job, "of"), of));
+}
+
+static void put_reason(FILE *to, const json_t *job, int64_t now_us)
+{
+    char *reason = text_of_ends(text_bytes(json_object_get(job, "reason")), REASON_MOST);
+
+    (void)now_us;
+    output_to(to, "%s", reason ? reason : "");
+    free(reason);
+}
+
+static const struct column columns[] = {
+    COLUMN("state", "state"),
+    COLUMN("type", "type"),
+    COLUMN("job", "id"),
+    COLUMN("queue", "queue", .drop = 3),
+    COLUMN("key", "key", .drop = 1),
+    COLUMN("place, time", NULL, .put = put_when, .drop = 2, .right = true),
+    COLUMN("attempts", "attempts", .show = SHOW_COUNT, .drop = 4),
+    {.heading = "reason", .put = put_reason, .rest = true},
+    {.heading = NULL},
+};
+
+/* How far it has come, where that is not all. */
+static void print_rest(const json_t *page)
+{
+    const char *next = json_text_of(page, "next");
+    char looked[32], of[32], shown[PHRASE_SIZE];
+    size_t count = json_array_size(json_object_get(page, "jobs"));
+
+    if (*next)
+        output_to(stderr, "%s; looked at %s of %s; go on with --from '%s'\n",
+                  counted((int64_t)count, "job", shown),
+                  grouped((uint64_t)json_int_of(page, "looked_at"), looked),
+                  grouped((uint64_t)json_int_of(page, "of"), of), next);
+}
+
+int job_run_list(struct cli *cli, struct weir *w, const struct job_search *s, const struct job_flags *f)
+{
+    const struct job_bounds most = {.looked_at = f->most, .jobs = f->limit};
+    json_t *page, *rows;
+    int status;
+
+    if (job_list_page(w, -1, s, f->from, &most, &page) < 0)
+        return cli_failed(cli, w);
+    rows = jobs_document(json_object_get(page, "jobs"));
+    status = table_list(cli, columns, rows, answer_int(page, "now"),
+                        json_object_get(page, "next") ? "no such jobs so far" : "no such jobs");
+    print_rest(page);
+    json_decref(page);
+    return status;
+}

@@ -1,0 +1,29 @@
+-- cancelling: one job is cancelled where it is: in a lease, in `later`, or marked where it waits.
+--
+-- uses: bell cancelled lane lease leases
+local cancelling = {}
+
+-- A job of a lane was marked: if it is the first, the next claim meets it.
+function cancelling.lane_is_due(name)
+    local queue, kind, key = lease.lane_parts(name)
+    lane.wake(queue, kind, key)
+    bell.ring(queue)
+end
+
+-- It runs: its worker is told, and if it comes back all the same, it ends.
+function cancelling.tell(worker, token, entry)
+    call('HSET', P .. 'active:' .. worker, token, cancelled.mark(entry))
+    leases.tell(worker, {token})
+end
+
+-- It stands in `later`, as a record of these: gone at once. false: it does not, or cannot be read.
+function cancelling.take(header, entry)
+    local name = match(header, '^q %S+ %S+ (%S+)$') or match(header, '^l %S+ [^/]+/([^/]+)/')
+    if not name or call('ZREM', P .. 'later', header .. '\n' .. entry) == 0 then return false end
+    lease.count(name, 'scheduled', -1)
+    lease.count(name, 'cancelled', 1)
+    cancelled.finish({entry})
+    return true
+end
+
+return cancelling

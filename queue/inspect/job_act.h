@@ -1,0 +1,31 @@
+/* The same done to all jobs that a search is for, a part at a time: of job_act.lua, which looks and does in one script,
+ * a page a call. So a job is acted on where it is, and is in one place at any time. */
+#ifndef QUEUE_INSPECT_JOB_ACT_H
+#define QUEUE_INSPECT_JOB_ACT_H
+
+#include "queue/inspect/job_list.h"
+
+/* action: "cancel", "run", "retry", "remove"; what each does to jobs in which state, job_act.lua says.
+ * most: how far this call goes; most->jobs: it is done to no more. Who has been told how many jobs a search matches gives that number.
+ * cursor: "next" of the call before; NULL: from the beginning. now_us < 0: Redis's time. WEIR_EINPUT: no such action, no
+ * cursor, or a search without a term. Fills w->error on failure; what was done before stays done. *result is the caller's, NULL after
+ * a failure:
+ *   action
+ *   jobs, left  so many, with which it was done; so many that match, and for which there was nothing to do
+ *   states      the same by state: {"scheduled": {"jobs", "left"}}
+ *   looked_at   so many, those of the calls before included
+ *   next        the cursor to go on from; not there: that was all */
+WEIR_CHECKED int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
+                             const char *cursor, const struct job_bounds *most, json_t **result);
+/* How many jobs the action would be done to, about; it looks at all. */
+WEIR_CHECKED int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s,
+                                   const char *action, int64_t *jobs);
+
+/* One job runs as soon as its limits and workers allow: of `later` it goes to the head of its queue or lane, in line to the head of where it
+ * stands. WEIR_EINPUT: it runs, or has ended. WEIR_ENOTFOUND: it is nowhere. Fills w->error on failure. *job is the
+ * caller's, NULL after a failure: what why_read says of it then, with
+ *   was     the state in which it was
+ *   result  "moved", or "first": it was the first there already */
+WEIR_CHECKED int job_run(struct weir *w, int64_t now_us, const char *id, json_t **job);
+
+#endif

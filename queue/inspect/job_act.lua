@@ -1,0 +1,213 @@
+-- job_act: the same is done to each of the jobs on one page that a search is for.
+--
+-- A page is looked at first, and what will be done is decided; then all of that is done, in steps that cannot fail.
+--
+--   cancel  waiting, parked, held, aside: marked, so that it ends when a claim meets it; running: its worker is told; scheduled, retry: gone
+--   run     scheduled: to the head of its queue, retry: to the head of its lane; waiting, parked, held: to the head of where it stands
+--   retry   dead: to the tail of its queue, with all attempts ahead of it
+--   remove  dead: gone
+--
+-- Jobs in other states are left, and so are those for which there is nothing to do: cancelled already, or the first in their place.
+--
+-- KEYS[1] prefix
+-- ARGV: now, action, most (entries of this page, 1 to 1000), jobs (that it is done to at most), seed (random: see sign), n, field, value
+--       (n of these, as job_search.lua has them), then what `next` of the page before says: places, as places.lua has them, the next one
+--       first
+-- role: operator
+-- reply: JSON: {"now": "us", "looked_at": jobs of this page, "states": {state: {"jobs": done, "left"}}, "next": [place, from, ...], if there
+--        is more}
+-- uses: bell body cancelled cancelling check dead_moves job_search lane lease places registry sign
+
+local action, seed, most_done -- of one call
+local deeds, counts           -- what will be done: {deed =, ...} each; by state
+local dead                    -- jobs that will leave the dead ones, as dead_moves has them
+local leaving                 -- what a deed of this call is for: ids, records, places
+
+local function add(deed, job)
+    job.deed = deed
+    deeds[#deeds + 1] = job
+    return true
+end
+
+local function refuse_wrong(wrong)
+    if wrong then error(check.refuse_key(wrong)) end
+end
+
+-- ---- Deciding. Each returns whether it is done, how the job will have left its place, and how many entries more that counts for
+
+local decide = {cancel = {}, run = {}, retry = {}, remove = {}}
+
+local function is_first_time(what)
+    if leaving[what] then return false end
+    leaving[what] = true
+    return true
+end
+
+-- Waiting, in a lane or aside.
+local function mark(job)
+    local attrs, at = lease.head_read(job.entry)
+    local id = body.id(job.entry, at)
+    refuse_wrong(check.wrong_kind('cancelled', 'hash'))
+    if not is_name(id) or call('HEXISTS', P .. 'cancelled', id) == 1 or not is_first_time(id) then return false end
+    job.id, job.batch = id, lease.attr(attrs, 'b') or ''
+    local name = match(job.list, '^lane:(.*)$')
+    if name then refuse_wrong(lane.wrong(name)) end
+    return add('mark', job)
+end
+
+local function tell(job)
+    refuse_wrong(check.wrong_kind('told:' .. job.worker.name, 'list'))
+    return not cancelled.is_marked(job.entry) and add('tell', job)
+end
+
+local function take(job) return is_first_time(job.item) and add('take', job), 'gone' end
+
+decide.cancel = {waiting = mark, parked = mark, held = mark, aside = mark, running = tell, scheduled = take, retry = take}
+
+local LREM_SHARE = 200 -- entries of a list that are compared while one is looked at
+
+local function put_first(job)
+    local place, length = tonumber(job.place), tonumber(job.of)
+    if place == 1 or not is_first_time(job.list .. ' ' .. job.place) then return false end
+    job.count = place * 2 > length and '-1' or '1'
+    local name = match(job.list, '^lane:(.*)$')
+    if name then refuse_wrong(lane.wrong(name)) end
+    return add('put_first', job), 'first', ceil(min(place, length - place) / LREM_SHARE)
+end
+
+local function to_queue(job)
+    local queue, name = match(job.header, '^q %S+ ([%w_.-]+) ([%w_.-]+)$')
+    if not queue or not is_first_time(job.item) then return false end
+    refuse_wrong(check.wrong_kind('queue:' .. queue, 'list') or sign.wrong())
+    job.queue, job.type = queue, name
+    return add('to_queue', job), 'gone'
+end
+
+local function to_lane(job)
+    local name = match(job.header, '^l %S+ ([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
+    if not name or not is_first_time(job.item) then return false end
+    refuse_wrong(lane.wrong(name))
+    job.lane = name
+    return add('to_lane', job), 'gone'
+end
+
+decide.run = {waiting = put_first, parked = put_first, held = put_first, scheduled = to_queue, retry = to_lane}
+
+local function leave_dead(job)
+    if not is_first_time(job.item) then return false end
+    job.record = job.item
+    local _, _, _, text, attrs = lease.entry_read(job.entry)
+    job.body, job.attrs = text, attrs
+    dead[#dead + 1] = job
+    return true, 'gone'
+end
+
+local function revive(job)
+    if not is_name(job.queue) then return false end
+    return leave_dead(job)
+end
+
+decide.retry, decide.remove = {dead = revive}, {dead = leave_dead}
+
+-- ---- Doing
+
+local deed = {}
+
+function deed.mark(job)
+    call('HSETNX', P .. 'cancelled', job.id, cancelled.waiting(us(now), job.queue or '', job.type or '', job.batch))
+    local name = match(job.list, '^lane:(.*)$')
+    if name and is_first_time(job.list) then cancelling.lane_is_due(name) end
+end
+
+function deed.tell(job) cancelling.tell(job.worker.name, job.token, job.entry) end
+
+function deed.take(job) cancelling.take(job.header, job.entry) end
+
+-- It goes and comes in one script, and its list has others: nobody sees it nowhere.
+function deed.put_first(job)
+    local name = match(job.list, '^lane:(.*)$')
+    if call('LREM', P .. job.list, job.count, job.item) == 0 then return end
+    call('LPUSH', P .. job.list, job.item)
+    if not name then return end
+    local queue, kind, key = lease.lane_parts(name)
+    lane.gates_are_due(queue, kind, key)
+    bell.ring(queue)
+end
+
+function deed.to_queue(job)
+    if call('LPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed)) == 1 then bell.arrived(job.queue) end
+    registry.add(job.queue)
+    lease.count(job.type, 'scheduled', -1)
+    lease.count(job.type, 'enqueued', 1)
+    call('ZREM', P .. 'later', job.item)
+end
+
+function deed.to_lane(job)
+    local queue, kind = lease.lane_parts(job.lane)
+    lane.give_back(job.lane, {job.entry})
+    lease.count(kind, 'scheduled', -1)
+    bell.ring(queue)
+    call('ZREM', P .. 'later', job.item)
+end
+
+local function move_dead()
+    if #dead == 0 then return end
+    if action == 'remove' then return dead_moves.remove(dead) end
+    local able, queues = dead_moves.into_queues(dead, '')
+    dead_moves.retry(able, queues, seed)
+end
+
+local function check_dead()
+    if action ~= 'retry' or #dead == 0 then return end
+    local _, queues = dead_moves.into_queues(dead, '')
+    refuse_wrong(dead_moves.wrong(queues))
+end
+
+-- Those of a list were met from its tail, those of later from the one that is due first: each has the earlier ones before it then.
+local function do_all()
+    for _, job in ipairs(deeds) do
+        if job.list then deed[job.deed](job) end
+    end
+    for i = #deeds, 1, -1 do
+        if not deeds[i].list then deed[deeds[i].deed](deeds[i]) end
+    end
+    move_dead()
+end
+
+-- ----
+
+local function meet(state, of_lane, entry, more)
+    if not job_search.is_state(state) then return false end
+    local queue, name, key = match(of_lane, '^([^/]*)/?([^/]*)/?(.*)$')
+    more.queue, more.type, more.key = lease.usual_queue(queue), name ~= '' and name or body.type(entry) or '', key
+    more.entry = entry
+    local decider, done, to, cost = decide[action][state], false, nil, nil
+    if decider then done, to, cost = decider(more) end
+    local count = counts[state] or {jobs = 0, left = 0}
+    counts[state] = count
+    if not done then
+        count.left = count.left + 1
+        return false
+    end
+    count.jobs = count.jobs + 1
+    most_done = most_done - 1
+    return most_done == 0, to, cost
+end
+
+local function job_act(ARGV)
+    local most, count = tonumber(ARGV[3]), tonumber(ARGV[6])
+    action, most_done, seed = ARGV[2], tonumber(ARGV[4]), ARGV[5]
+    local good = decide[action or ''] and is_whole(most, 1) and is_whole(most_done, 1) and is_name(seed) and is_whole(count)
+    local stack = good and job_search.read(ARGV, 7, count) and places.stack(ARGV, 7 + 2 * count)
+    if not stack or most > 1000 then
+        return refuse('job_act: wants now, cancel, run, retry or remove, most from 1 to 1000, jobs, seed, n, n fields and values, place, from, ...')
+    end
+    deeds, dead, counts, leaving = {}, {}, {}, {}
+    refuse_wrong(check.wrong_kind('later', 'zset') or check.wrong_kind('dead', 'zset'))
+    places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, moves = true}, most)
+    check_dead()
+    do_all()
+    return answer{now = us(now), looked_at = us(places.looked()), states = counts, next = places.words(stack) or nil}
+end
+
+return job_act

@@ -1,0 +1,183 @@
+#include "queue/inspect/job_list.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/client/pages.h"
+#include "core/duration.h"
+
+#define PAGE_MOST 500      /* entries; fewer where they are large */
+#define SLOW_PAGE_MOST 250 /* of which the body is decoded */
+#define ROWS_MOST 100      /* of a page */
+#define ENOUGH 1           /* ends a walk */
+#define JOBS_MOST (INT64_C(1) << 53)
+
+/* ---- Cursors: "<looked at>,<partition>[,<place>,<from>]..." */
+
+static json_t *add_word(json_t *cursor, const char *word)
+{
+    json_t *longer = cursor ? json_sprintf("%s,%s", json_string_value(cursor), word) : NULL;
+
+    json_decref(cursor);
+    return longer;
+}
+
+json_t *job_cursor(const struct weir *w, const json_t *page, int64_t looked_at)
+{
+    const json_t *next = json_object_get(page, "next");
+    int partition = w->at;
+    json_t *cursor;
+
+    if (json_array_size(next) == 0 && ++partition >= client_count(w))
+        return NULL;
+    cursor = json_sprintf("%" PRId64 ",%d", looked_at, partition);
+    for (size_t i = 0; i < json_array_size(next); i++)
+        cursor = add_word(cursor, json_string_value(json_array_get(next, i)));
+    return cursor;
+}
+
+/* The words behind the first two; an even number of them. */
+static json_t *read_place(const char *text)
+{
+    json_t *place = json_array();
+
+    while (*text == ',') {
+        size_t len = strcspn(text + 1, ",");
+
+        json_array_append_new(place, json_stringn(text + 1, len));
+        text += 1 + len;
+    }
+    if (json_array_size(place) % 2 == 1) {
+        json_decref(place);
+        return NULL;
+    }
+    return place;
+}
+
+int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at, struct error *e)
+{
+    const char *at = cursor ? cursor : "0,0";
+    int64_t number;
+    bool good;
+
+    *place = NULL;
+    good = number_read(&at, JOBS_MOST, looked_at) && *at++ == ',' &&
+           number_read(&at, PARTITIONS_MOST - 1, &number) && (*at == ',' || *at == '\0');
+    if (good)
+        *place = read_place(at);
+    if (!*place)
+        return error_set(e, WEIR_EINPUT, "cursor '%.60s': not one; take it as the page before gave it",
+                         cursor);
+    *partition = (int)number;
+    return 0;
+}
+
+/* ---- Pages */
+
+struct listing {
+    struct weir *w;
+    const struct job_search *search;
+    const char *verb;
+    const struct job_bounds *most;
+    json_t *jobs, *now, *next;
+    int64_t looked_before, looked_at, matched;
+};
+
+/* Does each entry cost more than a look at its first bytes? */
+static bool is_slow(const struct job_search *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strncmp(s->text + s->terms[i].field, "args.", 5) == 0)
+            return true;
+    return job_search_value(s, "key") != NULL;
+}
+
+static void ask_page(struct args *a, void *arg)
+{
+    const struct listing *l = arg;
+    int64_t left = l->most ? l->most->jobs - (int64_t)json_array_size(l->jobs) : ROWS_MOST;
+
+    args_add(a, l->verb);
+    args_add_int(a, is_slow(l->search) ? SLOW_PAGE_MOST : PAGE_MOST);
+    args_add_int(a, left < ROWS_MOST ? left : ROWS_MOST);
+    job_search_args(l->search, a);
+}
+
+static int take_page(const json_t *page, void *arg)
+{
+    struct listing *l = arg;
+
+    l->looked_at += answer_int(page, "looked_at");
+    l->matched += answer_int(page, "matched");
+    json_array_extend(l->jobs, json_object_get(page, "jobs"));
+    json_decref(l->now);
+    l->now = json_incref(json_object_get(page, "now"));
+    if (!l->most || (l->looked_at < l->most->looked_at && (int64_t)json_array_size(l->jobs) < l->most->jobs))
+        return 0;
+    l->next = job_cursor(l->w, page, l->looked_before + l->looked_at);
+    return ENOUGH;
+}
+
+static int walk(struct listing *l, int64_t now_us, const char *cursor)
+{
+    struct pages pages = {
+        .w = l->w, .script = "job_list", .now_us = now_us, .arg = l, .ask = ask_page, .take = take_page};
+    json_t *place;
+    int status = job_cursor_read(cursor, &pages.at, &place, &l->looked_before, &l->w->error);
+
+    l->jobs = json_array();
+    pages.place = place;
+    if (status == 0)
+        status = pages_walk(&pages);
+    json_decref(place);
+    return status < 0 ? status : 0;
+}
+
+static void end(struct listing *l)
+{
+    json_decref(l->jobs);
+    json_decref(l->now);
+    json_decref(l->next);
+}
+
+/* How many jobs there are in the places where the search looks. */
+static int measure(const struct listing *of, int64_t now_us, int64_t *jobs)
+{
+    struct listing l = {.w = of->w, .search = of->search, .verb = "measure"};
+    int status = walk(&l, now_us, NULL);
+
+    *jobs = l.looked_at;
+    end(&l);
+    return status;
+}
+
+int job_list_page(struct weir *w, int64_t now_us, const struct job_search *s, const char *cursor,
+                  const struct job_bounds *most, json_t **page)
+{
+    struct listing l = {.w = w, .search = s, .verb = "list", .most = most};
+    int status = walk(&l, now_us, cursor);
+    int64_t looked_at = l.looked_before + l.looked_at, of = looked_at;
+
+    if (status == 0 && l.next)
+        status = measure(&l, now_us, &of);
+    *page = status < 0 ? NULL
+                       : json_pack("{s:O, s:O, s:I, s:I, s:O*}", "now", l.now, "jobs", l.jobs, "looked_at",
+                                   (json_int_t)looked_at, "of", (json_int_t)(of > looked_at ? of : looked_at),
+                                   "next", l.next);
+    if (status == 0 && !*page)
+        status = error_set(&w->error, WEIR_EINTERNAL, "job list: out of memory; free some and try again");
+    end(&l);
+    return status;
+}
+
+int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs)
+{
+    struct listing l = {.w = w, .search = s, .verb = "count"};
+    int status = walk(&l, now_us, NULL);
+
+    *jobs = l.matched;
+    end(&l);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* The jobs that a search is for, a part at a time: of job_list.lua's pages, each short for Redis. Jobs move while
+ * one looks: one may be met twice, or be passed over. */
+#ifndef QUEUE_INSPECT_JOB_LIST_H
+#define QUEUE_INSPECT_JOB_LIST_H
+
+#include "core/client/answer.h"
+#include "queue/inspect/job_search.h"
+
+/* How far one call goes; it ends behind the page in which one of these is reached. */
+struct job_bounds {
+    int64_t looked_at, jobs;
+};
+
+/* cursor: "next" of the call before; NULL: from the beginning. now_us < 0: Redis's time. WEIR_EINPUT: it is no cursor.
+ * Fills w->error on failure. *page is the caller's, NULL after a failure:
+ *   now        us
+ *   jobs       of each what job_list.lua says
+ *   looked_at  so many, those of the calls before included
+ *   of         about so many there are where the search looks
+ *   next       the cursor to go on from; not there: that was all */
+WEIR_CHECKED int job_list_page(struct weir *w, int64_t now_us, const struct job_search *s, const char *cursor,
+                               const struct job_bounds *most, json_t **page);
+/* How many there are; it looks at all. */
+WEIR_CHECKED int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs);
+
+/* ---- For job_act */
+
+/* The cursor behind a page of a walk over partitions; NULL: nothing is left. Out of memory is taken as that. */
+json_t *job_cursor(const struct weir *w, const json_t *page, int64_t looked_at);
+/* Where a cursor begins: a partition, a place (the caller's, NULL: its beginning), and what was looked at before. */
+WEIR_CHECKED int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at,
+                                 struct error *e);
+
+#endif

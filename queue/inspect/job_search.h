@@ -1,0 +1,39 @@
+/* A search for jobs, as people write it: terms with blanks between, all of which must hold.
+ *
+ *   type:mail  queue:Q  batch:B  id:ID   names; an ID may stand alone
+ *   state:parked,dead                    any of these
+ *   key:42                               the key by which a limit tells jobs apart, or the one that the job names
+ *   args.business_id:7                   a text, number, true, false or null that stands there in the job
+ *   reason:timeout                       a part of why it is dead, or of its last failure
+ *   age:>1h  age:<1h                     enqueued longer ago, or less long: at least and at most
+ *
+ * A value with blanks stands in double quotes, where \" and \\ are those two characters. queue/inspect/job_search.lua
+ * says which jobs a search is for. */
+#ifndef QUEUE_INSPECT_JOB_SEARCH_H
+#define QUEUE_INSPECT_JOB_SEARCH_H
+
+#include "core/error.h"
+#include "core/script/args.h"
+
+#define JOB_TERMS_MOST 24
+#define JOB_SEARCH_SIZE 2048
+
+/* Begins as {0}, which is for all jobs. */
+struct job_search {
+    struct {
+        size_t field, value; /* where they begin in text */
+    } terms[JOB_TERMS_MOST];
+    size_t count, len;
+    char text[JOB_SEARCH_SIZE];
+};
+
+/* Adds what a text says. WEIR_EINPUT with what is wrong: the search is then useless. */
+WEIR_CHECKED int job_search_read(struct job_search *s, const char *text, struct error *e);
+/* Adds one term. */
+WEIR_CHECKED int job_search_add(struct job_search *s, const char *field, const char *value, struct error *e);
+/* The value of its first term of that field; NULL: it has none. */
+const char *job_search_value(const struct job_search *s, const char *field);
+/* Adds how many terms there are, and each as a field and a value, to a call of job_list or job_act. */
+void job_search_args(const struct job_search *s, struct args *a);
+
+#endif

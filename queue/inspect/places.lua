@@ -1,0 +1,529 @@
+-- places: all places where a job may be, gone through a page at a time. A walk only reads.
+--
+-- A walk keeps a stack of places, each with how far it has been read ('' at first). A page looks at those on top, and names what
+-- takes their place. Places that another names are looked at before the rest of it.
+-- Jobs move while one looks, mostly from queues through lanes to leases: the places come in that order. Lists are read from
+-- their tails, so that none is passed over while others leave at the head. `later` is read from the job that is due first, `dead` from
+-- the one that died last.
+--
+--   place: '' (the first: names the others), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>,
+--          wake:<queue> (names the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
+--          ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>,
+--          halted (names aside:<batch> of batches that are paused), asides (the same of others), aside:<batch>, workers (names
+--          active:<worker>), active:<worker>, later, dead, aways (names away:<p> where jobs go to other partitions), away:<p>,
+--          parked (only measured: jobs in lanes, by the counters of their types)
+--   from:  how far it has been read. Of a list: <passed>[+<moved>]: entries at its tail, and those that were moved to its head; of a scan:
+--          <cursor>[+<passed>]; of later and dead: <score>:<passed>: those of that score
+--
+--   places.stack(words, first)  the stack of the words from there on, its top first: place, from, ...; none: the first place. nil: they
+--                               are wrong
+--   places.words(stack)         the same back; nil: nothing is left
+--   places.walk(stack, visitor, most)  looks at places until about most entries were looked at; a place counts as one, too
+--     visitor.only              only where these may be: {id =, queue =, type =, keys = {...}, batch =, states = {<state> = true}}
+--     visitor.wants(entry, reason, queue, type, key)   is it one of those? What its place does not say is nil; reason: of a dead job
+--     visitor.meet(state, lane, entry, more)           it is; more: what places.describe adds
+--       returns whether the walk ends there; how it will have left its place: 'gone', 'first' (it is the head of the same list then), or
+--       nil; and how many entries more that counts for
+--     visitor.moves             some will have left their places
+--     visitor.measures          nothing is looked at: how many jobs there are in all
+--   places.looked()             jobs that the walk has looked at, or measured
+--   places.bytes()              that it has read
+--   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
+--
+-- uses: away body lease sign slices
+local places = {}
+
+local LAST = 8    -- jobs of a lane that are looked at with others
+local SHARE = 8   -- a lane takes Redis as long as so many of its jobs
+local NAMES = 50  -- that a place gives at once; a cursor has them all
+local WORDS_MOST = 20000
+
+local visitor, over, named -- of one walk; over: it ends here. named: places that the look under way names, each with its from
+local left, load, looked   -- entries that it may still look at; bytes that it may still read; jobs
+local held                 -- <queue>/<type> -> is it?
+
+local function name_place(place, from) named[#named + 1], named[#named + 2] = place, from or '' end
+
+-- A number that may stand anywhere in Redis, as text.
+local function number(x) return us(max(0, min(x or 0, WHOLE_MOST))) end
+
+local function some(text) return text ~= '' and text or nil end
+
+-- ---- What is known of a job
+
+local function text_of(key, field)
+    local text = call_safe('HGET', P .. key, field)
+    return type(text) == 'string' and text or ''
+end
+
+-- When it was cancelled: of a running job its entry says so, of others a mark.
+local function cancelled_at(state, attrs, id)
+    if state == 'running' then return match(lease.attr(attrs, 'c') or '', '^%d+') end
+    local mark = is_name(id) and text_of('cancelled', id) or ''
+    return match(mark, '^waiting (%d+)') or match(mark, '^asked (%d+)')
+end
+
+local split_lane, lane_queue, lane_type, lane_key -- the last one that was split
+
+-- Queue, type and key of a lane, nil where it says none.
+local function split(of_lane)
+    if of_lane ~= split_lane then
+        local queue, name, key = match(of_lane, '^([^/]*)/?([^/]*)/?(.*)$')
+        split_lane, lane_queue, lane_type, lane_key = of_lane, some(lease.usual_queue(queue)), some(name), some(key)
+    end
+    return lane_queue, lane_type, lane_key
+end
+
+function places.describe(state, of_lane, entry, more)
+    local job, attempts, interrupted, throttled, _, attrs = more, lease.entry_read(entry)
+    local failed, failure = lease.failure(attrs)
+    local until_end, until_start = lease.attr(attrs, 'u'), lease.attr(attrs, 'w')
+    local _, at = lease.head_read(entry)
+    job.state, job.body_at, job.id = state, at, body.id(entry, at)
+    job.queue, job.type, job.key = split(of_lane)
+    job.alone = lease.is_alone(of_lane)
+    job.attempts, job.interrupted, job.throttled = number(attempts), number(interrupted), number(throttled)
+    job.batch, job.unique = lease.attr(attrs, 'b'), until_end or until_start
+    job.unique_until = until_start and 'start' or until_end and 'end'
+    job.failed_at, job.failure = failed and number(failed), failure
+    job.cancelled_at = cancelled_at(state, attrs, job.id)
+    local paused, halted = text_of('halted', 'q/' .. (job.queue or '')), text_of('halted', 'b/' .. (job.batch or ''))
+    job.queue_paused_since = some(paused) and (match(paused, '^%d+$') or '-1')
+    job.batch_paused_since, job.batch_cancelled_at = match(halted, '^paused (%d+)'), match(halted, '^cancelled (%d+)')
+    return job
+end
+
+-- ---- Looking at one
+
+local function wants(entry, of_lane, reason)
+    looked = looked + 1
+    return visitor.wants(entry, reason, split(of_lane))
+end
+
+local function meet(state, of_lane, entry, more)
+    local ends, to, cost = visitor.meet(state, of_lane, entry, more)
+    over, left = over or ends, left - (cost or 0)
+    return to
+end
+
+-- Of one that waits for a worker, in a queue or lane.
+local function state_in_line(state, of_lane, entry)
+    local queue, name = match(of_lane, '^[^/]*'), match(of_lane, '^[^/]*/([^/]+)') or body.type(entry)
+    if not name then return state end
+    local node = queue .. '/' .. name
+    if held[node] == nil then held[node] = type(call_safe('ZSCORE', P .. 'held:' .. queue, name)) == 'string' end
+    return held[node] and 'held' or state
+end
+
+-- ---- Lists
+
+-- The entry in what a list of that kind holds, and its lane; nil: it is no job.
+local readers = {}
+
+function readers.queue(item, name)
+    item = sign.read(item)
+    return item, name
+end
+
+function readers.lane(item, name) return item, name end
+
+function readers.aside(item)
+    local of_lane, entry = match(item, '^(%S*) ?\n(.*)$')
+    return entry or item, of_lane or '//'
+end
+
+function readers.away(item)
+    local _, queue, name, at = away.read(item)
+    if queue == away.MOVES then return nil end
+    return sub(item, at or 1), (queue or '') .. '/' .. (name or '') .. '/'
+end
+
+local STATES = {queue = 'waiting', lane = 'parked', aside = 'aside', away = 'moving'}
+
+-- It has so many entries of a list behind it.
+local function meet_in_list(place, kind, behind, of_lane, entry, item)
+    local state, length = STATES[kind], call('LLEN', P .. place)
+    if kind == 'queue' or kind == 'lane' then state = state_in_line(state, of_lane, entry) end
+    return meet(state, of_lane, entry, {list = place, place = us(length - behind), of = us(length), item = item})
+end
+
+local function look_at_list(place, most, from)
+    local kind, name = match(place, '^(%a+):(.*)$')
+    local passed, moved = match(from, '^(%d*)%+?(%d*)$')
+    passed, moved = tonumber(passed) or 0, tonumber(moved) or 0
+    if moved > 0 then most = min(most, call('LLEN', P .. place) - moved - passed) end
+    if most < 1 then return '' end
+    if kind == 'queue' then name = name .. '//' end
+    local items, all = slices.last(P .. place, most, load, passed)
+    local read, before, at = readers[kind], passed, 0
+    while at < #items and not over do
+        local entry, of_lane = read(items[at + 1], name)
+        local to = entry and wants(entry, of_lane) and meet_in_list(place, kind, before + at, of_lane, entry, items[at + 1])
+        if not to then passed = passed + 1 end
+        if to == 'first' then moved = moved + 1 end
+        at, left = at + 1, left - 1
+    end
+    if all and at == #items and moved == 0 then return '' end
+    return us(passed) .. (moved > 0 and '+' .. us(moved) or '')
+end
+
+-- Where jobs will have left their places, none is read twice in one page.
+local function look_at_lane(_, _, name)
+    local rest = look_at_list('lane:' .. name, visitor.moves and max(left, LAST) or LAST, '')
+    if rest ~= '' then name_place('lane:' .. name, rest) end
+end
+
+-- ---- Scans
+
+local function scan(command, key, most, from)
+    local page = call(command, P .. key, some(match(from, '^%d*')) or '0', 'COUNT', us(min(most, NAMES)))
+    return page[1] ~= '0' and page[1] or '', page[2]
+end
+
+-- Looks at the elements of a zset or hash that a scan from a cursor on has found, each with what belongs to it, until the walk is over.
+-- Returns what is left.
+local function look_at_found(found, start, passed, cursor, look, arg)
+    local count, at = #found / 2, passed
+    while at < count and not over do
+        at, left = at + 1, left - 1
+        look(found[2 * at - 1], found[2 * at], arg)
+    end
+    if at < count then return start .. '+' .. us(at) end
+    if cursor == '0' or cursor == '' then return '' end
+    return at > count and cursor .. '+' .. us(at - count) or cursor
+end
+
+local function read_from(from)
+    local cursor, passed = match(from, '^(%d*)%+?(%d*)')
+    return some(cursor) or '0', tonumber(passed) or 0
+end
+
+-- A type whose ring is not empty waits at one gate, or is held.
+local function name_gates(place, most, from)
+    local queue = match(place, '^wake:(.*)$')
+    local rest, gates = scan('ZSCAN', place, most, from)
+    left = left - #gates / 2
+    if from == '' then name_place('held:' .. queue) end
+    for i = 1, #gates, 2 do
+        if gates[i] ~= '*' then name_place('wait:' .. queue .. '/' .. gates[i]) end
+    end
+    return rest
+end
+
+local function name_rings(place, most, from)
+    local queue = match(place, '^%a+:([^/]*)')
+    local rest, kinds = scan('ZSCAN', place, most, from)
+    left = left - #kinds / 2
+    for i = 1, #kinds, 2 do name_place('ring:' .. queue .. '/' .. kinds[i]) end
+    return rest
+end
+
+local function look_at_keyed_lane(key, _, path) look_at_lane(nil, nil, path .. key) end
+
+local function look_at_ring(place, most, from)
+    local path = match(place, '^ring:(.*)$') .. '/'
+    for _, key in ipairs(visitor.only.keys or {}) do
+        if call('ZSCORE', P .. place, key) then name_place('lane:' .. path .. key) end
+    end
+    if visitor.only.keys then return '' end
+    local start, passed = read_from(from)
+    local rest, keys = scan('ZSCAN', place, ceil(most / SHARE), start)
+    return look_at_found(keys, start, passed, rest, look_at_keyed_lane, path)
+end
+
+-- May a lane that waits at the gate of a key be one of those?
+local function is_lane_wanted(node)
+    local name, key = match(node, '^([^/]*)/(.*)$')
+    local keys, wanted = visitor.only.keys, not visitor.only.type or name == visitor.only.type
+    for i = 1, keys and #keys or 0 do
+        if key == keys[i] then return wanted end
+    end
+    return wanted and not keys
+end
+
+local function look_at_sleepers_of(gate_name, _, queue)
+    local key = match(gate_name, '/.*$')
+    if key and not is_lane_wanted((visitor.only.type or '') .. key) then return end
+    for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gate_name, '0', '-1')) do
+        if not is_lane_wanted(node) then
+            left = left - 1
+        elseif over then
+            name_place('lane:' .. queue .. '/' .. node)
+        else
+            look_at_lane(nil, nil, queue .. '/' .. node)
+        end
+    end
+end
+
+local function look_at_sleepers(place, most, from)
+    local start, passed = read_from(from)
+    local rest, gates = scan('ZSCAN', place, ceil(most / SHARE), start)
+    return look_at_found(gates, start, passed, rest, look_at_sleepers_of, match(place, '^sleep:(.*)$'))
+end
+
+local function running(worker, token)
+    local ok, info = pcall(json_read, call('HGET', P .. 'active:' .. worker, '@') or '')
+    info = ok and type(info) == 'table' and info or {}
+    local pid, slot = tonumber(info.pid), lease.slot_of(token)
+    return {worker = {name = worker, host = type(info.host) == 'string' and some(info.host) or nil, pid = is_whole(pid) and us(pid) or '0'},
+            token = token, since = slot > 0 and number(slot) or nil, lease_until = number(tonumber(call('ZSCORE', P .. 'workers', worker)))}
+end
+
+local function look_at_lease(token, entry, worker)
+    if token == '@' then return end
+    local of_lane = lease.lane_of(token) or '//'
+    if wants(entry, of_lane) then meet('running', of_lane, entry, running(worker, token)) end
+end
+
+local function look_at_leases(place, most, from)
+    local start, passed = read_from(from)
+    local leases, cursor = slices.scan('HSCAN', P .. place, start, most, load)
+    return look_at_found(leases, start, passed, cursor, look_at_lease, match(place, '^active:(.*)$'))
+end
+
+-- ---- Records
+
+-- State, lane and entry of a record of later or dead, the reason of a dead job; nil: it is no job.
+local function read_record(place, record)
+    local header, at = match(record, '^([^\n]*)\n?()')
+    if place == 'dead' then
+        local of_lane, reason = match(header, '^%S+ (%S*) ?(.*)$')
+        return 'dead', of_lane or '//', sub(record, at), reason and some(reason)
+    end
+    if find(header, '^s %S+$') then return nil end
+    local queue, kind = match(header, '^q %S+ (%S+) (%S+)$')
+    if queue then return 'scheduled', queue .. '/' .. kind .. '/', sub(record, at) end
+    return 'retry', match(header, '^l %S+ (.+)$') or '//', sub(record, at)
+end
+
+local function meet_record(place, record, score, state, of_lane, entry, reason)
+    if place == 'dead' then return meet(state, of_lane, entry, {since = number(tonumber(score)), reason = reason, item = record, score = score}) end
+    return meet(state, of_lane, entry, {start = number(tonumber(score)), header = match(record, '^[^\n]*'), item = record})
+end
+
+-- How many records come before those of that score.
+local function count_before(place, score)
+    if place == 'dead' then return call('ZCOUNT', P .. place, '(' .. score, '+inf') end
+    return call('ZCOUNT', P .. place, '-inf', '(' .. score)
+end
+
+local function read_records(place, rank, most)
+    if place == 'dead' then return slices.last(P .. place, most, load, rank, 'ZRANGE') end
+    return slices.read('ZRANGE', P .. place, rank, most, load)
+end
+
+local NOTHING_PASSED = {later = '-inf:0', dead = '+inf:0'}
+
+local function look_at_records(place, most, from)
+    from = find(from, ':', 1, true) and from or NOTHING_PASSED[place]
+    local score, passed = match(from, '^(.*):(%d*)')
+    local rank, at, gone, gone_score = count_before(place, score) + (tonumber(passed) or 0), 0, 0, nil
+    local records, all = read_records(place, rank, most)
+    while at < #records and not over do
+        at, left = at + 1, left - 1
+        local state, of_lane, entry, reason = read_record(place, records[at])
+        rank, score = rank + 1, at == #records and not all and call('ZSCORE', P .. place, records[at])
+        if state and wants(entry, of_lane, reason) then
+            score = score or call('ZSCORE', P .. place, records[at])
+            if meet_record(place, records[at], score, state, of_lane, entry, reason) then
+                gone, gone_score = gone_score == score and gone + 1 or 1, score
+            end
+        end
+    end
+    if all and at == #records then return '' end
+    if at == 0 then return from end
+    return score .. ':' .. us(rank - count_before(place, score) - (gone_score == score and gone or 0))
+end
+
+-- finished:<id>: "<state> <us> <worker> <attempts> <lane>\n<body>"
+local function look_at_finished()
+    local text = call('GET', P .. 'finished:' .. visitor.only.id) or ''
+    local state, at, worker, attempts, of_lane, job = match(text, '^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
+    if not state then return '' end
+    slices.fits(load, #job)
+    local entry = lease.entry_write(min(tonumber(attempts), WHOLE_MOST), 0, 0, job)
+    if wants(entry, of_lane) then
+        meet('finished', of_lane, entry, {since = number(tonumber(at)), outcome = state, worker = {name = worker}})
+    end
+    return ''
+end
+
+-- ---- Names
+
+-- Paused batches, whose jobs may stand aside.
+local function name_asides(_, most, from)
+    local rest, fields = scan('HSCAN', 'halted', most, from)
+    left = left - #fields / 2
+    for i = 1, #fields, 2 do
+        local batch = match(fields[i], '^b/(.+)$')
+        if batch and call('EXISTS', P .. 'aside:' .. batch) == 1 then name_place('aside:' .. batch) end
+    end
+    return rest
+end
+
+-- The others, from which a resume that broke off left some aside.
+local function name_other_asides(_, most, from)
+    local rest, names = scan('ZSCAN', 'batches', most, from)
+    left = left - #names
+    for i = 1, #names, 2 do
+        local aside = 'aside:' .. names[i]
+        if call('EXISTS', P .. aside) == 1 and call('HEXISTS', P .. 'halted', 'b/' .. names[i]) == 0 then name_place(aside) end
+    end
+    return rest
+end
+
+-- The place of that kind of one queue.
+local function name_of_queue(kind, queue)
+    local only = visitor.only
+    if kind == 'ring' then
+        if call('EXISTS', P .. 'ring:' .. queue .. '/' .. only.type) == 1 then name_place('ring:' .. queue .. '/' .. only.type) end
+    elseif kind == 'lanes' then
+        for _, key in ipairs(only.keys) do
+            local name = 'lane:' .. queue .. '/' .. only.type .. '/' .. key
+            if call('EXISTS', P .. name) == 1 then name_place(name) end
+        end
+    else
+        name_place(kind .. ':' .. queue)
+    end
+end
+
+local function name_queues(place, most, from)
+    local kind = match(place, '^queues:(.*)$')
+    local rest, queues = scan('SSCAN', 'queues', most, from)
+    left = left - #queues
+    for i = 1, #queues do name_of_queue(kind, queues[i]) end
+    return rest
+end
+
+local function name_workers(_, most, from)
+    local rest, workers = scan('ZSCAN', 'workers', most, from)
+    left = left - #workers / 2
+    for i = 1, #workers, 2 do name_place('active:' .. workers[i]) end
+    return rest
+end
+
+local function name_aways()
+    for _, p in ipairs(away.waiting()) do name_place('away:' .. p) end
+    return ''
+end
+
+local function may_be(...)
+    local states = visitor.only.states
+    for i = 1, states and #{...} or 0 do
+        if states[({...})[i]] then return true end
+    end
+    return not states
+end
+
+-- A place of each queue, or of the one that is asked for.
+local function name_for_queues(kind)
+    local queue = visitor.only.queue
+    if not queue then return name_place('queues:' .. kind) end
+    name_of_queue(kind, queue)
+    if kind ~= 'queue' then name_of_queue(kind, queue .. '!') end
+end
+
+local function name_lanes()
+    local only = visitor.only
+    if visitor.measures and not (only.type and only.keys) then return name_place('parked') end
+    if only.type and only.keys then return name_for_queues('lanes') end
+    name_for_queues(only.type and 'ring' or 'wake')
+    name_for_queues('sleep')
+end
+
+local function name_places()
+    local only = visitor.only
+    if only.id and may_be('finished') then name_place('finished') end
+    if may_be('waiting', 'held') then name_for_queues('queue') end
+    if may_be('parked', 'held') then name_lanes() end
+    if may_be('aside') and only.batch then name_place('aside:' .. only.batch) end
+    if may_be('aside') and not only.batch then
+        name_place('halted')
+        name_place('asides')
+    end
+    if may_be('running') then name_place('workers') end
+    if may_be('scheduled', 'retry') then name_place('later') end
+    if may_be('dead') then name_place('dead') end
+    if may_be('moving') then name_place('aways') end
+    return ''
+end
+
+-- ---- Measuring
+
+local function measure(n)
+    looked = looked + n
+    return ''
+end
+
+local function measure_list(place) return measure(call('LLEN', P .. place)) end
+local function measure_leases(place) return measure(max(0, call('HLEN', P .. place) - 1)) end
+local function measure_records(place) return measure(call('ZCARD', P .. place)) end
+
+local function measure_parked(_, most, from)
+    local rest, names = scan('HSCAN', 'types', most, from)
+    left = left - #names
+    for i = 1, #names, 2 do
+        if not visitor.only.type or names[i] == visitor.only.type then
+            local counts = call_safe('HMGET', P .. 'stats:' .. names[i], 'parked', 'returned', 'served')
+            measure(max(0, lease.counted(counts[1]) + lease.counted(counts[2]) - lease.counted(counts[3])))
+        end
+    end
+    return rest
+end
+
+-- ---- Walks
+
+local ways = {[''] = name_places, finished = look_at_finished, queues = name_queues, queue = look_at_list, lane = look_at_list,
+              aside = look_at_list, halted = name_asides, asides = name_other_asides, wake = name_gates, wait = name_rings,
+              held = name_rings, ring = look_at_ring, sleep = look_at_sleepers, workers = name_workers, active = look_at_leases,
+              later = look_at_records, dead = look_at_records, aways = name_aways, away = look_at_list, parked = measure_parked}
+local measuring = {queue = measure_list, lane = measure_list, aside = measure_list, away = measure_list, active = measure_leases,
+                   later = measure_records, dead = measure_records}
+
+local function way_of(place)
+    local kind = match(place, '^%a*')
+    return visitor and visitor.measures and measuring[kind] or ways[kind]
+end
+
+local function push_place(stack, place, from) stack[#stack + 1], stack[#stack + 2] = place, from end
+
+-- Looks at the place on top; what is left of it and what it names is on the stack then.
+local function look_at_top(stack)
+    local place, from = stack[#stack - 1], stack[#stack]
+    stack[#stack], stack[#stack - 1] = nil, nil
+    named, left = {}, left - 1
+    local rest = way_of(place)(place, max(1, left), from)
+    if rest ~= '' then push_place(stack, place, rest) end
+    for i = #named - 1, 1, -2 do push_place(stack, named[i], named[i + 1]) end
+end
+
+function places.walk(stack, who, most)
+    visitor, over, left, looked, held, load = who, false, most, 0, {}, slices.deep_load()
+    repeat look_at_top(stack) until over or #stack == 0 or left < 1 or slices.is_full(load)
+end
+
+function places.looked() return looked end
+
+function places.bytes() return load.all - load.left end
+
+function places.words(stack)
+    local list = {}
+    for i = #stack - 1, 1, -2 do
+        list[#list + 1] = stack[i]
+        list[#list + 1] = stack[i + 1]
+    end
+    return list[1] and list
+end
+
+function places.stack(words, first)
+    local stack, count = {}, #words - first + 1
+    if count == 0 then return {'', ''} end
+    if count % 2 == 1 or count > WORDS_MOST then return nil end
+    for i = #words - 1, first, -2 do
+        if not ways[match(words[i], '^%a*')] then return nil end
+        push_place(stack, words[i], words[i + 1])
+    end
+    return stack
+end
+
+return places

@@ -1,0 +1,834 @@
+/* The search for jobs, pages of what it finds, and what is done to all of that: in each state, page by page, under virtual time.
+ */
+#include "tests/scene.h"
+
+#include "core/client/client.h"
+#include "queue/inspect/job_act.h"
+#include "tests/random.h"
+
+#define ACTIVE_W ACTIVE "w"
+#define IDS_SIZE 20000
+
+static struct weir *w;
+static json_t *last; /* the last one */
+
+static int start_all(void **state)
+{
+    turns_start(state);
+    w = weir_new(turns.server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int stop_all(void **state)
+{
+    json_decref(last);
+    weir_free(w);
+    return turns_stop(state);
+}
+
+static struct job_search search_of(const char *text)
+{
+    struct job_search s = {.count = 0};
+    struct error e;
+
+    if (job_search_read(&s, text, &e) != 0)
+        fail_msg("%s: %s", text, e.text);
+    return s;
+}
+
+/* ---- The search */
+
+/* What a call is given: "type=mail older=3600000000". */
+static void write_terms(const struct job_search *s, char out[400])
+{
+    *out = '\0';
+    for (size_t i = 0; i < s->count; i++)
+        snprintf(out + strlen(out), 400 - strlen(out), "%s%s=%s", i ? " " : "", s->text + s->terms[i].field,
+                 s->text + s->terms[i].value);
+}
+
+static void test_what_a_search_says(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"  \t ", ""},
+        {"type:mail", "type=mail"},
+        {" queue:q.1\n batch:b-2 ", "queue=q.1 batch=b-2"},
+        {"3k0v8s1m", "id=3k0v8s1m"},
+        {"id:a state:parked,dead", "id=a state=parked state=dead"},
+        {"state:retrying state:held", "state=retry state=held"},
+        {"key:42", "key=42 made=42"},
+        {"key:\"a b\"", "key=a b made=h.7dbde93504122a707f849f2c12bdd9de71b41929"},
+        {"age:>1h age:<=2d", "older=3600000000 newer=172800000000"},
+        {"age:90s", "older=90000000"},
+        {"reason:timeout", "reason=timeout"},
+        {"reason:\"exit 1: \\\"no\\\\where\\\"\" type:t", "reason=exit 1: \"no\\where\" type=t"},
+        {"args.business_id:7 args.a.b-c:\"\"", "args.business_id=7 args.a.b-c="},
+        {"args.url:https://x/y?z=1", "args.url=https://x/y?z=1"},
+        {"args.t:\"\xc3\xa4 b\"", "args.t=\xc3\xa4 b"},
+    };
+    char terms[400];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct job_search s = search_of(cases[i][0]);
+
+        write_terms(&s, terms);
+        assert_string_equal(terms, cases[i][1]);
+    }
+}
+
+static void test_what_is_no_search(void **state)
+{
+    static const char *const cases[][2] = {
+        {"stat:parked", "search stat: no such field; did you mean state:?"},
+        {"colour:red",
+         "search colour: no such field; there are type queue key batch id state age reason args.PATH"},
+        {"args:1", "search args: no such field"},
+        {"args.:1", "search args.: no such field"},
+        {"args.a..b:1", "search args.a..b: no such field"},
+        {":x", "search id::x: not a valid name"}, /* a word alone */
+        {"type:", "search type: its value is missing; write type:VALUE"},
+        {"type:a/b", "search type:a/b: not a valid name"},
+        {"two words/", "search id: given twice; leave one out"},
+        {"type:a type:b", "search type: given twice; leave one out"},
+        {"args.a:1 args.a:2", "search args.a: given twice"},
+        {"state:parkd", "search state:parkd: no such state; did you mean state:parked?"},
+        {"state:dead,blue", "search state:blue: no such state; there are waiting, parked"},
+        {"state:dead,", "search state:: no such state"},
+        {"age:>1", "search age:>1: "},
+        {"age:", "search age: its value is missing"},
+        {"age:<", "search age:<: "},
+        {"age:>1h age:1h", "search age:1h: such a term is there already"},
+        {"reason:\"open", "search \"open: the quotes do not end"},
+        {"reason:\"a\"b", "search \"a\"b: the quotes do not end, or no blank stands behind them"},
+        {"reason:\"a\\", "the quotes do not end"},
+        {"args.a:1 args.b:1 args.c:1 args.d:1 args.e:1 args.f:1 args.g:1 args.h:1 args.i:1 args.j:1 args.k:1 "
+         "args.l:1 args.m:1 args.n:1 args.o:1 args.p:1 args.q:1 args.r:1 args.s:1 args.t:1 args.u:1 args.v:1 "
+         "args.w:1 args.x:1 args.y:1",
+         "search: more than 24 terms; leave some out"},
+    };
+    char longest[1600];
+    struct job_search s;
+    struct error e;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        s = (struct job_search){.count = 0};
+        if (job_search_read(&s, cases[i][0], &e) != WEIR_EINPUT || !strstr(e.text, cases[i][1]))
+            fail_msg("%s: not '%s' but: %s", cases[i][0], cases[i][1], e.text);
+        assert_null(strchr(e.text, '\n'));
+    }
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    s = (struct job_search){.count = 0};
+    assert_int_equal(job_search_read(&s, longest, &e), WEIR_EINPUT);
+}
+
+/* ---- Pages */
+
+static void add_ids(char out[IDS_SIZE], const json_t *jobs)
+{
+    for (size_t i = 0; i < json_array_size(jobs); i++)
+        snprintf(out + strlen(out), IDS_SIZE - strlen(out), "%s%s", *out ? " " : "",
+                 answer_text(json_array_get(jobs, i), "id"));
+}
+
+/* All that it finds, so many jobs and looks a page, from page to page. */
+static const char *found_by(const char *text, int64_t jobs, int64_t looked_at)
+{
+    static char ids[IDS_SIZE];
+    const struct job_bounds most = {.looked_at = looked_at, .jobs = jobs};
+    struct job_search s = search_of(text);
+    char *cursor = NULL;
+
+    *ids = '\0';
+    do {
+        const char *next;
+
+        json_decref(last);
+        if (job_list_page(w, turns.now_us, &s, cursor, &most, &last) != 0)
+            fail_msg("%s: %s", text, w->error.text);
+        add_ids(ids, json_object_get(last, "jobs"));
+        assert_true((int64_t)json_array_size(json_object_get(last, "jobs")) <= jobs);
+        free(cursor);
+        next = answer_text(last, "next");
+        cursor = *next ? strdup(next) : NULL;
+    } while (cursor);
+    assert_int_equal(answer_int(last, "looked_at"), answer_int(last, "of"));
+    return ids;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The words of a text, in order. */
+static const char *sorted(const char *text)
+{
+    static char made[2][IDS_SIZE];
+    static int next;
+    char copy[IDS_SIZE], *rest = copy, *words[2000], *out = made[next ^= 1];
+    int count = 0;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *word; (word = strsep(&rest, " "));)
+        words[count++] = word;
+    qsort(words, (size_t)count, sizeof *words, by_text);
+    *out = '\0';
+    for (int i = 0; i < count; i++)
+        snprintf(out + strlen(out), IDS_SIZE - strlen(out), "%s%s", i ? " " : "", words[i]);
+    return out;
+}
+
+/* Whatever the size of a page, nothing is passed over, nothing comes twice, and nothing is changed. */
+static void expect_found(const char *text, const char *ids)
+{
+    char *before = turns_digest();
+
+    for (int jobs = 1; jobs < 400; jobs = jobs * 3 + 1)
+        assert_string_equal(sorted(found_by(text, jobs, 100000)), sorted(ids));
+    assert_string_equal(sorted(found_by(text, 1000, 1)), sorted(ids));
+    nothing_changed_since(before);
+}
+
+/* A job in each state, named by it. */
+static void fill_states(void)
+{
+    start("w");
+    use_secret();
+    must(turns_rate("slow", "1/1000000000/1"));
+    enqueue("default", "slow", "first parked");
+    claim("w", 2, 0);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 60000, NULL);
+    enqueue("default", "other", "held");
+    claim("w", 1, 0);
+    enqueue("default", "t", "retry dead running");
+    claim("w", 3, 0);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], 3600 * SECOND_US, "no answer, at all");
+    settle("w", SETTLE_DEAD, tokens[1], 0, "exit 1: timeout of 3 s");
+    free(redis_text("HSET", PREFIX "halted", "b/night", "paused 1795000000000000"));
+    push("default", "@0,0,0,s" SECRET ",bnight;{\"id\":\"aside\",\"type\":\"t\"}");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    claim("w", 1, 0);
+    must(turns_enqueue("far", "t", "scheduled", 3600 * SECOND_US));
+    push("default",
+         "@2,1,3,s" SECRET ",bweek;{\"id\":\"waiting\",\"type\":\"t\",\"key\":\"42\",\"args\":{\"n\":7,\"s\":"
+         "\"x y\",\"b\":true,\"u\":null,\"in\":{\"n\":-1.5}}}");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+}
+
+static const json_t *only_job(const char *text)
+{
+    found_by(text, 10, 100000);
+    assert_int_equal(json_array_size(json_object_get(last, "jobs")), 1);
+    return json_array_get(json_object_get(last, "jobs"), 0);
+}
+
+static void test_a_job_in_each_state(void **state)
+{
+    static const char *const states[] = {"waiting", "parked",    "held",  "aside",
+                                         "running", "scheduled", "retry", "dead"};
+    char text[100];
+
+    (void)state;
+    fill_states();
+    expect_found("", "waiting parked held aside running scheduled retry dead");
+    for (size_t i = 0; i < COUNT(states); i++) {
+        snprintf(text, sizeof text, "state:%s", states[i]);
+        expect_found(text, states[i]);
+        snprintf(text, sizeof text, "%s", states[i]);
+        expect_found(text, states[i]);
+        assert_string_equal(answer_text(only_job(text), "state"), states[i]);
+    }
+    expect_found("state:dead,held", "held dead");
+    expect_found("first", "first");
+    assert_string_equal(answer_text(only_job("first"), "state"), "finished");
+    expect_found("first state:dead", "");
+    assert_string_equal(answer_text(only_job("state:dead"), "reason"), "exit 1: timeout of 3 s");
+    assert_string_equal(answer_text(only_job("state:retry"), "reason"), "no answer, at all");
+    assert_string_equal(answer_text(json_object_get(only_job("state:running"), "worker"), "name"), "w");
+    assert_int_equal(answer_int(only_job("state:scheduled"), "start"), turns.now_us + 3600 * SECOND_US);
+    assert_int_equal(answer_int(only_job("waiting"), "attempts"), 2);
+    turns_check();
+}
+
+static void test_terms_choose_jobs(void **state)
+{
+    static const char *const cases[][2] = {
+        {"type:t", "waiting aside running scheduled retry dead"},
+        {"type:slow", "parked"},
+        {"type:nothing", ""},
+        {"queue:far", "scheduled"},
+        {"queue:default type:other", "held"},
+        {"batch:week", "waiting"},
+        {"batch:night", "aside"},
+        {"reason:timeout", "dead"},
+        {"reason:\"answer, at\"", "retry"},
+        {"key:42", "waiting"},
+        {"key:4", ""},
+        {"args.n:7", "waiting"},
+        {"args.n:7.0", ""},
+        {"args.s:\"x y\" args.b:true", "waiting"},
+        {"args.b:false", ""},
+        {"args.u:null", "waiting"},
+        {"args.in.n:-1.5", "waiting"},
+        {"args.in:x", ""},
+        {"args.none:null", ""},
+        {"type:t state:retry reason:no", "retry"},
+    };
+
+    (void)state;
+    fill_states();
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_found(cases[i][0], cases[i][1]);
+}
+
+/* By the key of its lane, made from any text, where that runs or sleeps; of jobs in the queue by the path of its limit. */
+static void test_jobs_of_a_key(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:1/1000000000/1,by=args.to"));
+    enqueue_with("slow", "a1 a2 a3", "\"args\":{\"to\":\"a b\"}");
+    enqueue_with("slow", "b1 b2", "\"args\":{\"to\":5}");
+    enqueue_with("slow", "n1", "\"key\":\"5\"");
+    claim("w", 10, 0);
+    enqueue_with("slow", "a4", "\"args\":{\"to\":\"a b\"}");
+    enqueue_with("slow", "b3", "\"key\":\"x\",\"args\":{\"to\":5}");
+    expect_found("key:\"a b\"", "a1 a2 a3 a4");
+    expect_found("key:5 state:parked,waiting", "b2 b3");
+    expect_found("key:5 type:slow", "b1 b2 b3");
+    expect_found("key:- type:slow", "n1");
+    expect_found("key:5 type:t", "");
+    assert_string_equal(answer_text(only_job("a4"), "key"), "a b");
+    assert_string_equal(answer_text(only_job("a3"), "key"), "a b");
+}
+
+/* Lists, lanes in rings and asleep, sorted sets with equal scores, leases: more of each than one page takes. */
+static void fill_many(char ids[IDS_SIZE])
+{
+    *ids = '\0';
+    fill_queues(30);
+    for (int i = 0; i < 30; i++)
+        snprintf(ids + strlen(ids), IDS_SIZE - strlen(ids), "%sw%d r%d s%d h%d", i ? " " : "", i, i, i, i);
+    for (int i = 0; i < 300; i++) {
+        char body[100], record[160], token[60];
+        static const char *const kinds[] = {"l", "q", "d", "a", "p"};
+        const char *kind = kinds[i % 5];
+
+        snprintf(body, sizeof body, "{\"id\":\"%s%d\",\"type\":\"t\"}", kind, i);
+        snprintf(ids + strlen(ids), IDS_SIZE - strlen(ids), " %s%d", kind, i);
+        snprintf(token, sizeof token, "%d.0/q0/t/x", i);
+        if (*kind == 'p')
+            free(redis_text("RPUSH", PREFIX "lane:q3/t/a", body));
+        else if (*kind == 'q')
+            free(redis_text("RPUSH", PREFIX "queue:q1", body));
+        else if (*kind == 'a')
+            free(redis_text("HSET", ACTIVE_W, token, body));
+        else {
+            snprintf(record, sizeof record, *kind == 'd' ? "w:%d q0/t/ because\n%s" : "q %d q0 t\n%s", i,
+                     body);
+            free(redis_text("ZADD", *kind == 'd' ? PREFIX "dead" : PREFIX "later",
+                            i % 2 ? "1795000000000005" : "1795000000000004", record));
+        }
+    }
+}
+
+static void test_pages_have_everything_once(void **state)
+{
+    char ids[IDS_SIZE];
+
+    (void)state;
+    start("w");
+    free(redis_text("ZADD", PREFIX "later", "1795000000000003", "s daily\n"));
+    free(redis_text("HSET", PREFIX "schedules", "daily", "{}"));
+    fill_many(ids);
+    expect_found("", ids);
+    expect_found("type:t queue:q7", "w7 r7 s7");
+    expect_found("type:u queue:q7", "h7");
+    expect_found("type:t queue:q7 key:a", "r7");
+    expect_found("queue:q7 key:b", "s7");
+}
+
+/* Its answer says how far a page has come, and of how many. */
+static void test_a_page_says_how_far_it_looked(void **state)
+{
+    const struct job_bounds most = {.looked_at = 500, .jobs = 10};
+    struct job_search s = search_of("type:nothing");
+
+    (void)state;
+    start("w");
+    enqueue_many("t", 1200);
+    json_decref(last);
+    must(job_list_page(w, turns.now_us, &s, NULL, &most, &last));
+    assert_in_range(answer_int(last, "looked_at"), 500, 1000);
+    assert_int_equal(answer_int(last, "of"), 1200);
+    assert_non_null(strstr(answer_text(last, "next"), ",0,queue:default,"));
+}
+
+/* Where its type and key, or its queue, are known, a search looks nowhere else. */
+static void test_a_search_looks_only_where_its_jobs_may_be(void **state)
+{
+    static const struct {
+        const char *text;
+        int looked_at;
+    } cases[] = {{"state:parked type:t key:a queue:q3", 1},
+                 {"state:parked type:u", 30},
+                 {"state:waiting queue:q5", 1},
+                 {"state:parked queue:q5", 3},
+                 {"state:running,dead", 0},
+                 {"state:parked type:t key:b", 30}};
+
+    (void)state;
+    start("w");
+    fill_queues(30);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        found_by(cases[i].text, 1000, 100000);
+        assert_int_equal(answer_int(last, "looked_at"), cases[i].looked_at);
+    }
+}
+
+static void test_wrong_cursors_are_refused(void **state)
+{
+    static const char *const wrong[] = {"",     "x",         "1", "1,2,", "0,99", "0,0,queue:default",
+                                        "-1,0", "0,0 later,"};
+    static const char *const strange[] = {"0,0,later,x",  "0,0,later,1:x",    "0,0,queue:default,x",
+                                          "0,0,dead,5:9", "0,0,active:w,x+1", "0,3"};
+    const struct job_bounds most = {.looked_at = 500, .jobs = 10};
+    struct job_search s = search_of("");
+
+    (void)state;
+    fill_states();
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        json_t *page;
+
+        assert_int_equal(job_list_page(w, turns.now_us, &s, wrong[i], &most, &page), WEIR_EINPUT);
+        assert_null(page);
+        assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
+    }
+    for (size_t i = 0; i < COUNT(strange); i++) {
+        json_decref(last);
+        must(job_list_page(w, turns.now_us, &s, strange[i], &most, &last));
+    }
+    assert_true(job_list_page(w, turns.now_us, &s, "0,0,nowhere,", &most, &last) < 0);
+    last = NULL;
+}
+
+/* ---- run */
+
+static void run(const char *id, const char *was, const char *result)
+{
+    json_decref(last);
+    if (job_run(w, turns.now_us, id, &last) != 0)
+        fail_msg("run %s: %s", id, w->error.text);
+    assert_string_equal(answer_text(last, "was"), was);
+    assert_string_equal(answer_text(last, "result"), result);
+    turns_check();
+}
+
+static void refuse_to_run(const char *id, int status, const char *why)
+{
+    char *before = turns_digest();
+    json_t *job;
+
+    assert_int_equal(job_run(w, turns.now_us, id, &job), status);
+    assert_null(job);
+    if (!strstr(w->error.text, why))
+        fail_msg("not '%s' but: %s", why, w->error.text);
+    nothing_changed_since(before);
+}
+
+static void test_a_scheduled_job_runs_now(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    must(turns_enqueue("default", "t", "b", 3600 * SECOND_US));
+    run("b", "scheduled", "moved");
+    expect_list(QUEUE, "b a");
+    expect_counters("t", "scheduled 0, enqueued 2");
+    run("b", "waiting", "first");
+    promote(0);
+    claim("w", 2, 0);
+    expect_leases("b a");
+    refuse_to_run("b", WEIR_EINPUT, "job b: runs already");
+}
+
+/* With a batch and a lock, whose head is signed. */
+static void test_a_scheduled_job_keeps_its_head(void **state)
+{
+    const char *words[] = {"default", "t", "a",     "1000", "tag", "3600000000",
+                           "",        "",  "night", "lock", "end", "{\"id\":\"a\",\"type\":\"t\"}"};
+
+    (void)state;
+    start("w");
+    must(turns_script("enqueue", words, COUNT(words)));
+    run("a", "scheduled", "moved");
+    claim("w", 1, 0);
+    keep_tokens();
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_text("1", "HGET", PREFIX "batch:night", "done");
+    assert_int_equal(redis_number("EXISTS", PREFIX "unique:lock"), 0);
+}
+
+static void test_a_job_that_retries_runs_now(void **state)
+{
+    (void)state;
+    start("w");
+    free(redis_text("HSET", ACTIVE_W, "@", "{\"queues\":[\"default\"],\"types\":[\"t\"]}"));
+    must(turns_rate("t", "3/1000000000/3"));
+    enqueue("default", "t", "a b c d");
+    claim("w", 1, 0);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], 3600 * SECOND_US, "no");
+    claim("w", 1, 0);
+    claim("w", 2, 0);
+    claim("w", 1, 0);
+    expect_list(LANE("t"), "d");
+    run("a", "retry", "moved");
+    expect_list(LANE("t"), "a d");
+    assert_string_equal(answer_text(json_object_get(last, "waits_for"), "gate"), "t#0");
+    expect_counters("t", "scheduled 0, returned 1");
+    claim("w", 1, 0);
+    expect_leases("");
+    turns.now_us += 400 * SECOND_US;
+    claim("w", 1, 0);
+    expect_leases("a");
+}
+
+static void test_a_parked_job_becomes_the_first_of_its_lane(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "a b c d");
+    claim("w", 1, 0);
+    claim("w", 3, 0);
+    expect_list(LANE("slow"), "b c d");
+    run("d", "parked", "moved");
+    expect_list(LANE("slow"), "d b c");
+    run("d", "parked", "first");
+    run("b", "parked", "moved");
+    claim("w", 1, 0);
+    expect_leases("");
+    turns.now_us += SECOND_US;
+    claim("w", 1, 0);
+    expect_leases("b");
+    expect_list(LANE("slow"), "d c");
+    turns_check();
+}
+
+/* A cheaper job comes to the head of a lane that sleeps: its gate opens sooner. */
+static void test_the_gate_opens_for_the_job_that_is_first_now(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/10000000/10"));
+    enqueue_with("slow", "big", "\"cost\":10");
+    enqueue_with("slow", "next", "\"cost\":10");
+    enqueue_with("slow", "small", "\"cost\":1");
+    claim("w", 1, 0);
+    claim("w", 2, 0);
+    run("small", "parked", "moved");
+    turns.now_us += SECOND_US;
+    claim("w", 2, 0);
+    expect_leases("small");
+}
+
+static void test_a_waiting_job_becomes_the_first_of_its_queue(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b c d e");
+    run("d", "waiting", "moved");
+    run("b", "waiting", "moved");
+    expect_list(QUEUE, "b d a c e");
+    expect_counters("t", "enqueued 5, pulled 0, parked 0");
+    claim("w", 5, 0);
+    expect_leases("b d a c e");
+}
+
+static void test_what_cannot_run_says_why(void **state)
+{
+    (void)state;
+    fill_states();
+    refuse_to_run("dead", WEIR_EINPUT, "job dead: is dead and will not run; weir dead retry puts it back");
+    refuse_to_run("running", WEIR_EINPUT, "job running: runs already; there is nothing to do");
+    refuse_to_run("first", WEIR_EINPUT, "job first: has finished already");
+    refuse_to_run("aside", WEIR_EINPUT, "job aside: is set aside, as its batch is paused");
+    refuse_to_run("nope", WEIR_ENOTFOUND, "job nope: no such job here");
+    refuse_to_run("a/b", WEIR_EINPUT, "job 'a/b': not a valid id");
+    free(redis_text("SET", LANE("t"), "x"));
+    refuse_to_run("retry", WEIR_ECONFIG, "lane:default/t/ is a string, not a list");
+}
+
+/* It is promoted, claimed, or both, before or after: it starts once. */
+static void test_a_run_beside_a_promote_and_a_claim(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 6; order++) {
+        json_t *job = NULL;
+        bool ran;
+
+        scene_begin(NULL);
+        start("w");
+        must(turns_enqueue("default", "t", "a", SECOND_US));
+        turns.now_us += SECOND_US;
+        for (int step = 0; step < 3; step++) {
+            int what = step == 0 ? order / 2 : step == 1 ? (order / 2 + 1 + order % 2) % 3 : 3;
+            int64_t moved;
+
+            if (what == 0)
+                must(turns_promote(10, &moved));
+            ran = what == 1 && job_run(w, turns.now_us, "a", &job) == 0;
+            if (ran)
+                json_decref(job);
+            if (what == 2)
+                claim("w", 1, 0);
+            turns_check();
+        }
+        must(turns_promote(10, &(int64_t){0}));
+        claim("w", 2, 0);
+        claim("w", 2, 0);
+        assert_int_equal(redis_number("HLEN", ACTIVE_W), 2); /* "@" and the job */
+        assert_int_equal(redis_number("EXISTS", QUEUE, PREFIX "later", LANE("t")), 0);
+    }
+}
+
+/* ---- Actions */
+
+static void act_at_most(const char *action, const char *text, int64_t jobs, int64_t looked_at)
+{
+    const struct job_bounds most = {.looked_at = looked_at, .jobs = jobs};
+    struct job_search s = search_of(text);
+    char *cursor = NULL;
+    int64_t done = 0, left = 0;
+
+    do {
+        const char *next;
+
+        json_decref(last);
+        if (job_actions(w, turns.now_us, &s, action, cursor, &most, &last) != 0)
+            fail_msg("%s %s: %s", action, text, w->error.text);
+        done += answer_int(last, "jobs");
+        left += answer_int(last, "left");
+        free(cursor);
+        next = answer_text(last, "next");
+        cursor = *next ? strdup(next) : NULL;
+        turns_check();
+    } while (cursor && looked_at < INT64_MAX);
+    free(cursor);
+    json_object_set_new(last, "all", json_integer(done));
+    json_object_set_new(last, "all_left", json_integer(left));
+}
+
+static void act(const char *action, const char *text, int64_t done, int64_t left)
+{
+    act_at_most(action, text, INT64_MAX >> 11, 100000);
+    assert_int_equal(answer_int(last, "all"), done);
+    assert_int_equal(answer_int(last, "all_left"), left);
+}
+
+static void test_all_that_match_are_cancelled(void **state)
+{
+    (void)state;
+    fill_states();
+    act("cancel", "state:waiting,parked,held,aside,running,scheduled,retry,dead", 7, 1);
+    act("cancel", "queue:default", 0, 5);
+    assert_int_equal(redis_number("EXISTS", PREFIX "later"), 0);
+    assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 4);
+    expect_text(token_texts[2], "LRANGE", PREFIX "told:w", "0", "-1");
+    free(redis_text("HDEL", PREFIX "halted", "b/night"));
+    claim("w", 10, 0);
+    claim("w", 10, 0);
+    expect_leases("");
+    assert_int_equal(redis_number("EXISTS", QUEUE, LANE("slow")), 0);
+    turns_check();
+}
+
+/* A parked job is met by the next claim, though its gate is closed; those beside it stay. */
+static void test_cancelled_lanes_are_met(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/1000000000/1"));
+    enqueue_with("slow", "a b", "\"args\":{\"n\":1}");
+    enqueue_with("slow", "c d", "\"args\":{\"n\":2}");
+    claim("w", 1, 0);
+    claim("w", 5, 0);
+    act("cancel", "args.n:2 type:slow", 2, 0);
+    act("cancel", "b", 1, 0);
+    claim("w", 5, 0);
+    expect_leases("");
+    assert_int_equal(redis_number("EXISTS", LANE("slow"), PREFIX "cancelled"), 0);
+    expect_counters("slow", "cancelled 3");
+}
+
+static void test_no_more_than_was_said(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue_many("t", 30);
+    act_at_most("cancel", "type:t", 7, INT64_MAX);
+    assert_int_equal(answer_int(last, "all"), 7);
+    assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 7);
+}
+
+static void test_many_scheduled_jobs_run(void **state)
+{
+    (void)state;
+    start("w");
+    for (int i = 0; i < 600; i++) {
+        char id[24];
+
+        snprintf(id, sizeof id, "%s%d", i % 3 ? "x" : "y", i);
+        must(turns_enqueue("default", "t", id, 3600 * SECOND_US + i / 100));
+    }
+    act("run", "type:t queue:default state:scheduled", 600, 0);
+    assert_int_equal(redis_number("LLEN", QUEUE), 600);
+    assert_int_equal(redis_number("EXISTS", PREFIX "later"), 0);
+    expect_counters("t", "scheduled 0, enqueued 600");
+}
+
+/* Some of a list, again and again: none is lost, none comes twice, and each walk ends. */
+static void test_many_jobs_in_line_are_put_first(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/1000000000/1"));
+    for (int i = 0; i < 700; i++) {
+        char id[24], args[40];
+
+        snprintf(id, sizeof id, "s%d", i);
+        snprintf(args, sizeof args, "\"args\":{\"n\":%d}", i % 7);
+        enqueue_with("slow", id, args);
+    }
+    act("run", "args.n:3 type:slow", 100, 0);
+    assert_int_equal(redis_number("LLEN", QUEUE), 700);
+    act("cancel", "args.n:3 type:slow", 100, 0);
+}
+
+static void test_dead_jobs_are_retried_and_removed(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue_many("t", 60);
+    for (int i = 0; i < 2; i++) {
+        claim("w", 30, 0);
+        keep_tokens();
+        for (size_t n = 0; n < 30; n++)
+            settle("w", SETTLE_DEAD, tokens[n], 0, n % 3 ? "timeout" : "wrong");
+    }
+    enqueue("default", "t", "waits");
+    act("retry", "reason:timeout type:t", 40, 0);
+    assert_int_equal(redis_number("LLEN", QUEUE), 41);
+    act("remove", "type:t", 20, 0);
+    assert_int_equal(redis_number("EXISTS", PREFIX "dead"), 0);
+    expect_counters("t", "revived 40, removed 20, dead 60");
+    act("remove", "waits", 0, 1);
+}
+
+/* Pages of one entry each, and of all, do the same. */
+static void test_actions_page_by_page(void **state)
+{
+    char ids[IDS_SIZE];
+
+    (void)state;
+    for (int small = 0; small < 2; small++) {
+        scene_begin(NULL);
+        start("w");
+        for (int i = 0; i < 40; i++) {
+            char id[24];
+
+            snprintf(id, sizeof id, "l%d", i);
+            must(turns_enqueue("default", "t", id, 3600 * SECOND_US + i / 10));
+        }
+        *ids = '\0';
+        act_at_most("cancel", "l3 state:scheduled", 1, small ? 1 : 1000);
+        act_at_most("cancel", "type:t state:scheduled", 1000, small ? 1 : 1000);
+        assert_int_equal(answer_int(last, "all"), 39);
+        expect_counters("t", "scheduled 0, cancelled 40");
+    }
+}
+
+static void test_wrong_actions_change_nothing(void **state)
+{
+    static const char *const lines[] = {
+        "job_act",
+        "job_act shoot 10 1 seed 0",
+        "job_act run 0 1 seed 0",
+        "job_act run 1001 1 seed 0",
+        "job_act run 10 0 seed 0",
+        "job_act run 10 1 a/b 0",
+        "job_act run 10 1 seed 1",
+        "job_act run 10 1 seed 1 colour red",
+        "job_act run 10 1 seed 0 nowhere _",
+        "job_act run 10 1 seed 0 later",
+        "job_list",
+        "job_list show 10 1 0",
+        "job_list list 10 101 0",
+        "job_list list 10 1 x",
+        "job_list list 10 1 1 type",
+        "job_list list 10 1 0 nowhere _",
+    };
+    const struct job_bounds most = {.looked_at = 10, .jobs = 10};
+    struct job_search none = {.count = 0}, some = search_of("type:t");
+    char *before;
+
+    (void)state;
+    fill_states();
+    before = turns_digest();
+    for (size_t i = 0; i < COUNT(lines); i++)
+        if (call_line(lines[i]) == 0 || !strstr(turns.error.text, "wants now"))
+            fail_msg("%s: %s", lines[i], turns.error.text);
+    assert_int_equal(job_actions(w, turns.now_us, &none, "cancel", NULL, &most, &last), WEIR_EINPUT);
+    assert_non_null(strstr(w->error.text, "the search has no term, and would mean all jobs"));
+    assert_int_equal(job_actions(w, turns.now_us, &some, "shoot", NULL, &most, &last), WEIR_EINPUT);
+    assert_non_null(strstr(w->error.text, "no such action; there are cancel, run, retry and remove"));
+    nothing_changed_since(before);
+    free(redis_text("SET", PREFIX "cancelled", "x"));
+    before = turns_digest();
+    assert_true(job_actions(w, turns.now_us, &some, "cancel", NULL, &most, &last) < 0);
+    assert_non_null(strstr(w->error.text, "cancelled is a string, not a hash"));
+    nothing_changed_since(before);
+    last = NULL;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(what_a_search_says),
+        TEST(what_is_no_search),
+        TEST(a_job_in_each_state),
+        TEST(terms_choose_jobs),
+        TEST(jobs_of_a_key),
+        TEST(pages_have_everything_once),
+        TEST(a_page_says_how_far_it_looked),
+        TEST(a_search_looks_only_where_its_jobs_may_be),
+        TEST(wrong_cursors_are_refused),
+        TEST(a_scheduled_job_runs_now),
+        TEST(a_scheduled_job_keeps_its_head),
+        TEST(a_job_that_retries_runs_now),
+        TEST(a_parked_job_becomes_the_first_of_its_lane),
+        TEST(the_gate_opens_for_the_job_that_is_first_now),
+        TEST(a_waiting_job_becomes_the_first_of_its_queue),
+        TEST(what_cannot_run_says_why),
+        TEST(a_run_beside_a_promote_and_a_claim),
+        TEST(all_that_match_are_cancelled),
+        TEST(cancelled_lanes_are_met),
+        TEST(no_more_than_was_said),
+        TEST(many_scheduled_jobs_run),
+        TEST(many_jobs_in_line_are_put_first),
+        TEST(dead_jobs_are_retried_and_removed),
+        TEST(actions_page_by_page),
+        TEST(wrong_actions_change_nothing),
+    };
+
+    return cmocka_run_group_tests_name("jobs", tests, start_all, stop_all);
+}

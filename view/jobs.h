@@ -1,0 +1,19 @@
+/* Many jobs, by a search: weir job list, run, cancel, retry and remove --json, and the same of the API. */
+#ifndef VIEW_JOBS_H
+#define VIEW_JOBS_H
+
+#include "queue/inspect/job_act.h"
+#include "view/document.h"
+
+/* Of what job_list_page says of jobs. */
+json_t *jobs_document(const json_t *jobs);
+/* A page: "jobs", "looked_at", "of", "cursor" (null: that was all). */
+WEIR_CHECKED int view_jobs(struct weir *w, const struct job_search *s, const char *cursor,
+                           const struct job_bounds *most, json_t **doc);
+/* What job_actions does: "action", "jobs", "left", "states", "looked_at", "cursor" (null: that was all). */
+WEIR_CHECKED int view_job_actions(struct weir *w, const struct job_search *s, const char *action,
+                                  const char *cursor, const struct job_bounds *most, json_t **doc);
+/* What job_run does: as view_why, with "was" and "result". */
+WEIR_CHECKED int view_job_run(struct weir *w, const char *id, json_t **doc);
+
+#endif
