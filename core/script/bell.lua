@@ -63,13 +63,19 @@ end
 
 function bell.ring_spare(group) put_token(P .. 'spare:' .. group, '1') end
 
+local wide_until_us, wide_of, wide_us -- until when a wide group had the duty, of that prefix, as it was asked then
+
+local function read_wide()
+    local mark = call_safe('HGET', P .. 'duty', ALL)
+    read_clock()
+    wide_until_us = type(mark) == 'string' and tonumber(mark:match('%d+')) or 0
+    wide_of, wide_us = P, not VIRTUAL and now or nil
+end
+
 -- Has a wide group had the duty just now? Else none waits for its bell.
 local function is_any_wide()
-    local mark = call_safe('HGET', P .. 'duty', ALL)
-    local until_us = type(mark) == 'string' and tonumber(mark:match('%d+'))
-    if not until_us then return false end
-    read_clock()
-    return until_us > now - SECOND_US
+    if wide_of ~= P or not is_recent(wide_us) then read_wide() end
+    return wide_until_us > now - SECOND_US
 end
 
 -- A job has come into this queue, which was empty: wide groups are told, the others see it by themselves.
@@ -88,7 +94,10 @@ end
 
 -- What a group with the pacing duty writes into it; wide: of its words.
 function bell.write_duty(group, worker, until_us, words, wide)
-    if wide then call_safe('HSET', P .. 'duty', ALL, '- ' .. us(until_us)) end
+    if wide then
+        call_safe('HSET', P .. 'duty', ALL, '- ' .. us(until_us))
+        wide_of = nil
+    end
     call_safe('HSET', P .. 'duty', group, worker .. ' ' .. us(until_us) .. (wide and ' ,' or ' ') .. words)
 end
 

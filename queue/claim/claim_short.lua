@@ -24,14 +24,13 @@ end
 
 -- Is the worker registered, and is nothing to run alone, paused, cancelled, of a newer format, and does no type of the queue wait at a gate or
 -- is held? Then no lane has jobs. Returns too when the first job of `later` is due; -1: there is none. A key that is named n times counts n
--- times, so seven is `later` alone: the six others count at most six.
+-- times: from eight on the worker is there, and nine may be `later` too.
 local function is_quiet(worker, queue)
-    local scheduled = P .. 'later'
-    if call('EXISTS', P .. 'active:' .. worker) == 0 then return false end
-    local found = call('EXISTS', P .. 'alone', P .. 'halted', P .. 'cancelled', P .. 'format:' .. FORMAT_NEWEST + 1, P .. 'wake:' .. queue,
-                       P .. 'held:' .. queue, scheduled, scheduled, scheduled, scheduled, scheduled, scheduled, scheduled)
-    if found == 0 then return true, -1 end
-    local later = found == 7 and later_records.first()
+    local active, scheduled = P .. 'active:' .. worker, P .. 'later'
+    local found = call('EXISTS', active, active, active, active, active, active, active, active, P .. 'alone', P .. 'halted', P .. 'cancelled',
+                       P .. 'format:' .. FORMAT_NEWEST + 1, P .. 'wake:' .. queue, P .. 'held:' .. queue, scheduled)
+    if found == 8 then return true, -1 end
+    local later = found == 9 and later_records.first()
     return later, later and max(later, 1)
 end
 

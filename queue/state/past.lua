@@ -48,11 +48,14 @@ local function note_format()
     call('HSET', P .. 'about', 'format', digits(max(newest, FORMAT_WRITTEN)), 'oldest', digits(oldest_written()))
 end
 
+local marked_us, marked_of -- the mark that was written last, and the prefix
+
 -- A step of a worker that is about to be answered `now`. Nothing may fail here: leases are written by then.
 function past.mark()
-    local mark = tonumber(call_safe('HGET', P .. 'about', 'mark')) or 0
+    local mark = marked_of == P and is_recent(marked_us) and marked_us or tonumber(call_safe('HGET', P .. 'about', 'mark')) or 0
     if now > mark then
         call_safe('HSET', P .. 'about', 'mark', us(now))
+        marked_us, marked_of = now, not VIRTUAL and P
     elseif mark - now > CLOCK_US then
         call_safe('HDEL', P .. 'about', 'gaps') -- times come again
     end
@@ -79,6 +82,7 @@ end
 -- The gap that a worker begins behind; it has been answered `seen`.
 local function gap_before(mark, seen)
     local to = max(now, seen + 1, mark)
+    marked_of = nil -- it may be ahead of the clock
     call('HSET', P .. 'about', 'mark', us(to))
     return to > mark and {from = mark, to = to} or nil
 end
