@@ -8,7 +8,7 @@
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
  *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  batch.c  handlers.c
- *   tls.c  far.c: the groups
+ *   tls.c  far.c  crowd.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -150,6 +150,16 @@ enum figure {
     FAR_KEPT,
     FAR_LATENCY_P50,
     FAR_LATENCY_P99,
+    BUSY_NOOP,
+    BUSY_NOOP_RATE,
+    BUSY_SLEEP,
+    BUSY_SLEEP_RATE,
+    IDLE_CPU_16,
+    IDLE_CPU_64,
+    IDLE_CLAIMS_16,
+    IDLE_CLAIMS_64,
+    IDLE_LONE_16,
+    IDLE_LONE_64,
     FIGURES
 };
 
@@ -284,5 +294,7 @@ int bench_exec(struct bench *b);
 int bench_async(struct bench *b);
 int bench_tls(struct bench *b);
 int bench_far(struct bench *b);
+int bench_busy(struct bench *b);
+int bench_idle(struct bench *b);
 
 #endif

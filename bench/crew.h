@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-#define CREW_MOST 4
+#define CREW_MOST 64
 
 struct crew_type {
     const char *name; /* NULL: the end */
@@ -49,5 +49,7 @@ void *shared_new(size_t size);
 void shared_free(void *memory, size_t size);
 
 int noop_handler(struct weir_job *job, void *arg);
+/* In a worker process: which of the crew it is, from 0. */
+int crew_number(void);
 
 #endif

@@ -21,7 +21,8 @@ static const struct group {
     {"keys", bench_keys},       {"gates", bench_gates},     {"take", bench_take},
     {"batch", bench_batch},     {"unique", bench_unique},   {"pipe", bench_pipe},
     {"exec", bench_exec},       {"async", bench_async},     {"tls", bench_tls},
-    {"far", bench_far},         {"bytes", bench_bytes},
+    {"far", bench_far},         {"bytes", bench_bytes},     {"busy", bench_busy},
+    {"idle", bench_idle},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 

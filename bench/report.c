@@ -146,6 +146,16 @@ static const struct {
     [FAR_KEPT] = {"5,000/s burst 1 over 10 ms: rate kept", "", 4, KEPT, 0.995, 0.999, NULL},
     [FAR_LATENCY_P50] = {"enqueue to start over 10 ms, p50", "ms", 3, LOWER, 32, 22, NULL},
     [FAR_LATENCY_P99] = {"enqueue to start over 10 ms, p99", "ms", 3, LOWER, 32, 22, NULL},
+    [BUSY_NOOP] = {"64 busy workers, no-ops: most served, in the least", "x", 2, LOWER, 2, 1.5, NULL},
+    [BUSY_NOOP_RATE] = {"  all of them", "/s", 0, FREE, 0, 0, NULL},
+    [BUSY_SLEEP] = {"  jobs of 1 ms: most served, in the least", "x", 2, LOWER, 2, 1.5, NULL},
+    [BUSY_SLEEP_RATE] = {"  all of them", "/s", 0, FREE, 0, 0, NULL},
+    [IDLE_CPU_16] = {"16 idle workers: Redis CPU", "%", 2, LOWER, 1, 0.5, NULL},
+    [IDLE_CPU_64] = {"  64", "%", 2, LOWER, 1, 0.5, NULL},
+    [IDLE_CLAIMS_16] = {"16 workers beside a limit of 100/s: claims a job", "", 2, LOWER, 1.5, 0.5, NULL},
+    [IDLE_CLAIMS_64] = {"  64", "", 2, LOWER, 1.5, 0.5, NULL},
+    [IDLE_LONE_16] = {"16 workers, 100 lone jobs a second: claims a job", "", 2, LOWER, 1.5, 1.2, NULL},
+    [IDLE_LONE_64] = {"  64", "", 2, LOWER, 1.5, 1.2, NULL},
     [ASYNC_MEMORY] = {"asynchronous C, 10,000 jobs in flight: memory", "MB", 0, LOWER, 100, 50, NULL},
 };
 

@@ -1,0 +1,276 @@
+/* Many workers: how evenly 64 busy ones are served, and what idle ones cost. Claims are counted by MONITOR, which costs
+ * Redis itself, so CPU is taken without it. */
+#include <hiredis/hiredis.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/beats.h"
+#include "bench/crew.h"
+#include "core/clock.h"
+#include "weir.h"
+
+#define JOBS 1000000
+#define SETTLED_S 4.0 /* until workers that began together are idle */
+#define LONE_EVERY_US 10000
+#define LONE_TYPE "lone"
+#define LIMITED_TYPE "mail"
+#define CLAIM "_claim\""
+
+/* ---- Busy workers */
+
+struct served {
+    _Alignas(64) atomic_llong jobs;
+};
+
+static int count_handler(struct weir_job *job, void *arg)
+{
+    struct served *all = arg;
+
+    (void)job;
+    atomic_fetch_add(&all[crew_number()].jobs, 1);
+    return WEIR_DONE;
+}
+
+static int sleep_handler(struct weir_job *job, void *arg)
+{
+    usleep(1000);
+    return count_handler(job, arg);
+}
+
+static void copy(const struct served *all, int64_t jobs[CREW_MOST])
+{
+    for (int i = 0; i < CREW_MOST; i++)
+        jobs[i] = atomic_load(&all[i].jobs);
+}
+
+struct busy {
+    int64_t served[CREW_MOST]; /* jobs of each worker, the fewest first */
+    double seconds;
+};
+
+/* From the first fifth of the jobs to the fourth: there is a backlog all the time. */
+static int watch_busy(struct bench *b, struct crew *crew, const struct served *all, size_t jobs,
+                      struct busy *busy)
+{
+    int64_t before[CREW_MOST], start_us;
+    int rc = wait_for_count(b, &b->server, crew, "noop", "done", jobs / 5);
+
+    copy(all, before);
+    start_us = clock_mono_us();
+    if (rc == 0)
+        rc = wait_for_count(b, &b->server, crew, "noop", "done", jobs / 5 * 4);
+    copy(all, busy->served);
+    busy->seconds = (double)(clock_mono_us() - start_us) / 1e6;
+    for (int i = 0; i < CREW_MOST; i++)
+        busy->served[i] -= before[i];
+    qsort(busy->served, CREW_MOST, sizeof *busy->served, bench_compare_us);
+    return rc;
+}
+
+static int run_busy(struct bench *b, weir_handler *handler, enum figure share, enum figure rate)
+{
+    size_t jobs = bench_size(b, JOBS);
+    struct served *all = shared_new(CREW_MOST * sizeof *all);
+    struct crew_plan plan = {.url = b->server.url,
+                             .workers = CREW_MOST,
+                             .executors = EXECUTORS,
+                             .types = {{.name = "noop", .handler = handler, .arg = all}}};
+    struct busy busy;
+    struct crew crew = {0};
+    struct error ignored;
+    int rc = all ? prepare(b, &b->server, "noop", NULL, jobs) : WEIR_EINTERNAL;
+
+    if (rc == 0)
+        rc = crew_start(&crew, &plan, &b->error);
+    if (rc == 0)
+        rc = watch_busy(b, &crew, all, jobs, &busy);
+    if (crew_stop(&crew, rc == 0 ? &b->error : &ignored) != 0 && rc == 0)
+        rc = b->error.status;
+    if (rc == 0) {
+        int64_t least = busy.served[0], most = busy.served[CREW_MOST - 1];
+
+        report(b, share, (double)most / (double)(least > 0 ? least : 1), 0,
+               "least %lld, half of them %lld, most %lld", (long long)least,
+               (long long)busy.served[CREW_MOST / 2], (long long)most);
+        report(b, rate, (double)jobs * 3 / 5 / busy.seconds, 0, "%s", "");
+    }
+    shared_free(all, CREW_MOST * sizeof *all);
+    return rc;
+}
+
+int bench_busy(struct bench *b)
+{
+    int rc = run_busy(b, count_handler, BUSY_NOOP, BUSY_NOOP_RATE);
+
+    return rc == 0 ? run_busy(b, sleep_handler, BUSY_SLEEP, BUSY_SLEEP_RATE) : rc;
+}
+
+/* ---- Idle workers */
+
+/* In some seconds; calls: of functions. */
+struct seen {
+    long long calls, claims, jobs;
+};
+
+/* Jobs that have started since the last FLUSHALL. */
+static int count_started(struct bench *b, const char *type, long long *started)
+{
+    char key[64];
+    long long served = 0;
+    int rc;
+
+    snprintf(key, sizeof key, PREFIX "stats:%s", type);
+    rc = server_ask(&b->server, started, &b->error, "HGET", key, "pulled", NULL);
+    if (rc == 0)
+        rc = server_ask(&b->server, &served, &b->error, "HGET", key, "served", NULL);
+    *started += served;
+    return rc;
+}
+
+static int send_lone_job(struct bench *b, struct weir *w)
+{
+    struct weir_job_spec job = {.type = LONE_TYPE, .args = "{}"};
+    int rc = weir_enqueue(w, &job, NULL);
+
+    return rc ? error_set(&b->error, rc, "%.400s", weir_message(w)) : bench_check(b);
+}
+
+/* Counts what MONITOR says until then. */
+static int read_calls(struct bench *b, struct redis *redis, int64_t until_us, struct seen *seen)
+{
+    struct redisReply *reply;
+    int rc = 0;
+
+    while (rc == 0 && redis_await(redis, until_us) && (rc = redis_result(redis, &reply, &b->error)) == 0) {
+        bool calls = reply->str && strstr(reply->str, "\"FCALL\"");
+
+        seen->calls += calls;
+        seen->claims += calls && strstr(reply->str, CLAIM);
+        freeReplyObject(reply);
+    }
+    return rc;
+}
+
+/* w: sends lone jobs meanwhile; NULL: none. */
+static int monitor(struct bench *b, struct redis *redis, struct weir *w, double seconds, struct seen *seen)
+{
+    int64_t beat_us = clock_mono_us(), end_us = beat_us + (int64_t)(seconds * 1e6);
+    struct args a;
+    int rc;
+
+    args_init(&a);
+    args_add(&a, "MONITOR");
+    rc = redis_append(redis, &a, &b->error);
+    if (rc == 0)
+        rc = redis_flush(redis, &b->error);
+    args_free(&a);
+    while (rc == 0 && (beat_us += LONE_EVERY_US) < end_us) {
+        rc = read_calls(b, redis, beat_us, seen);
+        if (rc == 0)
+            rc = w ? send_lone_job(b, w) : bench_check(b);
+    }
+    return rc;
+}
+
+static int watch(struct bench *b, const char *type, struct weir *w, double seconds, struct seen *seen)
+{
+    struct redis *redis = beats_connect(b);
+    long long before = 0;
+    int rc = redis ? count_started(b, type, &before) : WEIR_EINTERNAL;
+
+    *seen = (struct seen){0};
+    if (rc == 0)
+        rc = monitor(b, redis, w, seconds, seen);
+    if (rc == 0)
+        rc = count_started(b, type, &seen->jobs);
+    seen->jobs -= before;
+    redis_free(redis);
+    return rc;
+}
+
+static int report_cpu(struct bench *b, double seconds, enum figure figure)
+{
+    int64_t before_ns = 0, after_ns = 0;
+    struct seen seen;
+    int rc = server_cpu(&b->server, &before_ns, &b->error);
+
+    if (rc == 0)
+        rc = bench_rest(b, seconds);
+    if (rc == 0)
+        rc = server_cpu(&b->server, &after_ns, &b->error);
+    if (rc == 0)
+        rc = watch(b, LIMITED_TYPE, NULL, seconds, &seen);
+    if (rc == 0)
+        report(b, figure, (double)(after_ns - before_ns) / 1e7 / seconds, 0,
+               "%.1f claims and %.1f calls a second", (double)seen.claims / seconds,
+               (double)seen.calls / seconds);
+    return rc;
+}
+
+static int report_claims(struct bench *b, const char *type, struct weir *w, double seconds,
+                         enum figure figure)
+{
+    struct seen seen;
+    int rc = watch(b, type, w, seconds, &seen);
+    double jobs = seen.jobs > 0 ? (double)seen.jobs : 1;
+
+    if (rc == 0)
+        report(b, figure, (double)seen.claims / jobs, 0, "%.2f calls a job; %.1f jobs a second",
+               (double)seen.calls / jobs, (double)seen.jobs / seconds);
+    return rc;
+}
+
+struct idle_row {
+    int workers;
+    enum figure cpu, limited, lone;
+};
+
+static int watch_idle(struct bench *b, const struct idle_row *row, struct weir *w)
+{
+    double seconds = b->quick ? 4 : 10;
+    int rc = bench_rest(b, SETTLED_S);
+
+    if (rc == 0)
+        rc = report_cpu(b, seconds, row->cpu);
+    if (rc == 0)
+        rc = report_claims(b, LONE_TYPE, w, seconds, row->lone);
+    if (rc == 0)
+        rc = fill(b, b->server.url, LIMITED_TYPE, (size_t)(seconds + 2 * SETTLED_S) * 100, BODY_BYTES);
+    if (rc == 0)
+        rc = bench_rest(b, 1);
+    return rc == 0 ? report_claims(b, LIMITED_TYPE, NULL, seconds, row->limited) : rc;
+}
+
+static int run_idle(struct bench *b, const struct idle_row *row)
+{
+    struct crew_plan plan = {.url = b->server.url,
+                             .workers = row->workers,
+                             .executors = EXECUTORS,
+                             .types = {{.name = LONE_TYPE, .handler = noop_handler},
+                                       {.name = LIMITED_TYPE, .handler = noop_handler}}};
+    struct weir *w = weir_new(b->server.url, NULL);
+    struct crew crew = {0};
+    struct error ignored;
+    int rc = w ? prepare(b, &b->server, LIMITED_TYPE, "100/s,burst=10", 0) : WEIR_EINTERNAL;
+
+    if (rc == 0)
+        rc = crew_start(&crew, &plan, &b->error);
+    if (rc == 0)
+        rc = watch_idle(b, row, w);
+    if (crew_stop(&crew, rc == 0 ? &b->error : &ignored) != 0 && rc == 0)
+        rc = b->error.status;
+    weir_free(w);
+    return rc;
+}
+
+int bench_idle(struct bench *b)
+{
+    static const struct idle_row rows[] = {{16, IDLE_CPU_16, IDLE_CLAIMS_16, IDLE_LONE_16},
+                                           {64, IDLE_CPU_64, IDLE_CLAIMS_64, IDLE_LONE_64}};
+    int rc = run_idle(b, &rows[0]);
+
+    return rc == 0 ? run_idle(b, &rows[1]) : rc;
+}
