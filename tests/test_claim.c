@@ -824,6 +824,36 @@ static void test_types_are_told_once(void **state)
     assert_true(turn_is_unregistered(&turns.error));
 }
 
+/* ---- How many claim ahead */
+
+static int crowd_of(const char *worker, int prefetch)
+{
+    assert_int_equal(try_claim(worker, 2, prefetch), 0);
+    return turns.claim.crowd;
+}
+
+static void test_a_crowd_is_counted(void **state)
+{
+    (void)state;
+    turns.now_us += 3600 * SECOND_US; /* Redis has forgotten who claimed before */
+    start("a");
+    start("b");
+    start("c");
+    assert_int_equal(crowd_of("a", 0), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(crowd_of("b", 20), 1);
+    assert_int_equal(crowd_of("c", 20), 2);
+    turns.now_us += 250000; /* in the next period those of the last one count */
+    assert_int_equal(crowd_of("a", 0), 2);
+    assert_int_equal(crowd_of("a", 20), 2);
+    turns.now_us += 250000;
+    assert_int_equal(crowd_of("b", 20), 1);
+    turns.now_us += SECOND_US; /* nobody came for long */
+    assert_int_equal(crowd_of("a", 0), 0);
+    turns.now_us -= 60 * SECOND_US; /* the clock is set back */
+    assert_int_equal(crowd_of("c", 20), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
@@ -855,6 +885,7 @@ int main(void)
         TEST(who_is_busy_passes_the_duty_on),
         TEST(news_ring_for_the_worker_on_duty),
         TEST(types_are_told_once),
+        TEST(a_crowd_is_counted),
     };
 
     return cmocka_run_group_tests_name("claim", tests, turns_start, turns_stop);

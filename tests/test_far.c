@@ -35,6 +35,26 @@ static void the_quickest_answer_counts(void **state)
     assert_int_equal(distance_trip(&d), 100);
 }
 
+static void what_is_usual_follows_slowly(void **state)
+{
+    struct distance d = {0};
+
+    (void)state;
+    for (int i = 1; i <= 61; i++) { /* Redis is idle, busy, and idle again */
+        int64_t trip_us = i > 20 && i <= 40 ? 5000 : 1000;
+
+        distance_hear(&d, i * 10000, i * 10000 + trip_us / 2, i * 10000 + trip_us);
+        assert_true(i != 1 || distance_usual(&d) == 1000);
+        assert_true(i != 21 || distance_usual(&d) == 2000);
+        assert_true(i != 40 || distance_usual(&d) > 4900);
+    }
+    assert_in_range(distance_usual(&d), 1000, 1020);
+    assert_int_equal(distance_nearest(&d), 1000);
+    distance_begin(&d); /* another connection */
+    distance_hear(&d, 1000000, 1000000, 1003000);
+    assert_int_equal(distance_usual(&d), 3000);
+}
+
 static void a_clock_set_back_is_no_late_answer(void **state)
 {
     struct distance d = {0};
@@ -411,6 +431,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_quickest_answer_counts),
+        cmocka_unit_test(what_is_usual_follows_slowly),
         cmocka_unit_test(a_clock_set_back_is_no_late_answer),
         cmocka_unit_test(old_answers_are_forgotten),
         cmocka_unit_test(small_bursts_are_kept),

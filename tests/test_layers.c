@@ -246,8 +246,8 @@ static const char letters[] =
 struct module {
     const char *path;
     char name[64];
-    char uses[20][64];
-    bool used[20];
+    char uses[24][64];
+    bool used[24];
     int count;
     char locals[2 * LINE_SIZE]; /* " a b ": declared in a line "local a, b = ..." */
 };
@@ -274,7 +274,7 @@ static void check_uses(struct look *look, struct module *m, int line, char *text
     while ((name = strsep(&rest, " \n"))) {
         if (!*name)
             continue;
-        assert_true(m->count < 20);
+        assert_true(m->count < 24);
         snprintf(m->uses[m->count++], sizeof m->uses[0], "%s", name);
         if (find_module(look, name, path))
             check_arrow(look, m->path, line, path);

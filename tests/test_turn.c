@@ -32,8 +32,9 @@ static int read_lease(const char *token, const char *entry, const char *limits)
     struct redisReply causes = text("");
     struct redisReply leases = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = lease};
     struct redisReply list = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = limit};
-    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases, &list,   &none, &none,
-                                &none,   &none,   &number, &number, &number, &none,   &causes, &none};
+    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases,
+                                &list,   &none,   &none,   &none,   &none,   &number,
+                                &number, &number, &none,   &causes, &none,   &number};
     struct redisReply reply = {.type = REDIS_REPLY_ARRAY, .elements = COUNT(all), .element = all};
 
     return claim_reply(&reply, &claim, &error);

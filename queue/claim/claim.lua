@@ -55,17 +55,18 @@
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
 --          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), [partition, ...], causes,
---          [limit, thousandths of slots that nobody took, since, why, lease, ...] ]
+--          [limit, thousandths of slots that nobody took, since, why, lease, ...], crowd ]
 --        next: when the next claim is due for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules"
 --        starved: a job with a limit could have started, had there been an idle executor
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        partition: jobs whose type lives there were met, and must be carried there (away_read)
 --        causes: what let the leases start; why: why slots were lost until that lease, from 0, took some: claim_causes
+--        crowd: how many workers claim jobs in advance, this one among them where it does
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- format: any
--- uses: away check claim_alone claim_cache claim_call claim_causes claim_commit claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
+-- uses: away check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
 
 local c = claim_call
 
@@ -189,7 +190,7 @@ local function claim(ARGV)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
     return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, c.leases, c.limits, c.held, c.broken, c.paused,
             c.faults, c.starved and 1 or 0, c.second_at, c.alone and 1 or 0, #c.away > 0 and away.targets(c.away) or c.away,
-            claim_causes.text(), claim_causes.lost()}
+            claim_causes.text(), claim_causes.lost(), claim_crowd.count(c.worker, tonumber(ARGV[6]))}
 end
 
 return claim

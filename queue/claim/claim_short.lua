@@ -5,7 +5,7 @@
 --
 -- It is no second set of rules: it only knows when nothing else can matter. What it does not know for sure, the long way looks at.
 --
--- uses: body claim_call claim_commit claim_duty claim_start gate later_records partition past types
+-- uses: body claim_call claim_commit claim_crowd claim_duty claim_start gate later_records partition past types
 local claim_short = {}
 
 local TYPE, STAMPED_TYPE, NEAR, NONE = body.TYPE, body.STAMPED_TYPE, gate.AHEAD, claim_call.NONE
@@ -60,7 +60,8 @@ function claim_short.reply(ARGV)
         for i = 1, #jobs do claim_commit.count_new(names[i], 'pulled', 1) end
         past.mark()
     end
-    return {now, -1, later, tonumber(ARGV[8]), 0, leases, NONE, NONE, NONE, NONE, NONE, 0, -1, 0, NONE, '', NONE}
+    return {now, -1, later, tonumber(ARGV[8]), 0, leases, NONE, NONE, NONE, NONE, NONE, 0, -1, 0, NONE, '', NONE,
+            claim_crowd.count(worker, tonumber(ARGV[6]))}
 end
 
 return claim_short

@@ -227,7 +227,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 17, "claim", e);
+    int rc = reply_array(reply, 18, "claim", e);
 
     for (int i = 5; rc == 0 && i < 11; i++)
         rc = reply_array(reply->element[i], 0, "claim", e);
@@ -255,6 +255,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->look_us = reply_int(at[12], -1);
     claim->alone = reply_int(at[13], 0) != 0;
     claim->away = away_list(at[14]);
+    claim->crowd = (int)reply_int(at[17], 0);
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->held = read_words(at[7], &words, &claim->held_count);

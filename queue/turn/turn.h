@@ -75,6 +75,7 @@ struct claim {
     bool starved;    /* a job with a limit could have started, had there been an idle executor */
     int64_t look_us; /* the second: when to look whether the worker on duty is still there; -1: it is not */
     bool alone; /* it has got a job that is to run alone, or is to get one when nothing else is in flight */
+    int crowd;  /* workers that claim jobs in advance from this Redis */
     uint64_t away; /* bit p: jobs must be carried to partition p (queue/turn/away.h) */
     struct lease *leases;
     size_t lease_count, lease_capacity;

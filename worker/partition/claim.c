@@ -398,9 +398,9 @@ static int chunk_for(const struct partition *p, int jobs)
 /* Of large bodies none: a claim brings as many bytes as it may. */
 static bool may_claim_beside(const struct partition *p)
 {
-    return p->claims.plenty && partition_trip_time(p) > 0 && p->claims.beside < BESIDE_MOST && !p->wide &&
-           !p->alone.on && !p->reasons.claim && partition_takes_jobs(p) &&
-           chunk_for(p, LEASE_MOST) == LEASE_MOST;
+    return p->claims.plenty && partition_trip_time(p) > 0 && !partition_is_in_crowd(p) &&
+           p->claims.beside < BESIDE_MOST && !p->wide && !p->alone.on && !p->reasons.claim &&
+           partition_takes_jobs(p) && chunk_for(p, LEASE_MOST) == LEASE_MOST;
 }
 
 bool partition_claim_beside(struct partition *p)

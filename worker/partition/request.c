@@ -98,3 +98,8 @@ int64_t partition_trip_time(const struct partition *p)
 {
     return unless_near(distance_nearest(&p->requests.distance));
 }
+
+int64_t partition_usual_time(const struct partition *p)
+{
+    return unless_near(distance_usual(&p->requests.distance));
+}

@@ -41,5 +41,7 @@ int64_t partition_local_time(const struct partition *p, int64_t redis_us);
 int64_t partition_lead_time(const struct partition *p);
 /* How long an answer of an idle Redis is on its way; 0: Redis is near. */
 int64_t partition_trip_time(const struct partition *p);
+/* The same at present, with what Redis is busy with. */
+int64_t partition_usual_time(const struct partition *p);
 
 #endif

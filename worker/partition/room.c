@@ -12,8 +12,12 @@
 /* Jobs without a limit are leased for that long in advance at the rate they end here; where Redis is far away for two
  * round trips more: one is on its way, and with the other one the rate can double in each. */
 #define PREFETCH_S 0.008
-#define PREFETCH_MOST 1000 /* two budgets of a claim: one runs while the next is under way */
-#define BESIDE_LEAST 16    /* jobs that a claim of its own is worth */
+#define PREFETCH_MOST 1000  /* two budgets of a claim: one runs while the next is under way */
+#define CROWD_MOST 4096     /* in hand of all workers together that claim ahead, */
+#define CROWD_RATE 100000.0 /* and in each second of the way to Redis */
+#define WAIT_MOST_US                                                                                         \
+    (100 * MS)          /* on a Redis that lets wait for longer nothing is in hand for all that time */
+#define BESIDE_LEAST 16 /* jobs that a claim of its own is worth */
 /* Early jobs: fewer executors have none, and for so long after one found no executor there are none. */
 #define EARLY_LEAST 8
 #define CROWDED_US (1000 * MS)
@@ -174,11 +178,37 @@ static bool leaves_reserved(const struct partition *p, const struct room *room)
     return room->open < 1 && room->prefetch > 0 && !p->claims.starved;
 }
 
+/* What all workers of this Redis that claim ahead may have in hand together, divided by them. */
+static double part_of_crowd(const struct partition *p)
+{
+    double all = CROWD_MOST + CROWD_RATE * (double)partition_trip_time(p) / 1e6;
+
+    return all / at_least(p->claims.last.crowd, 1);
+}
+
+bool partition_is_in_crowd(const struct partition *p)
+{
+    return part_of_crowd(p) < LEASE_MOST;
+}
+
+/* How long an answer takes. In a crowd it waits for the claims of the others, however far away Redis is: who came while it was busy
+ * has never seen how far. */
+static int64_t wait_time(const struct partition *p)
+{
+    int64_t trip_us = partition_trip_time(p), usual_us = partition_usual_time(p);
+
+    if (!partition_is_in_crowd(p))
+        return trip_us;
+    return usual_us < trip_us + WAIT_MOST_US ? usual_us : trip_us + WAIT_MOST_US;
+}
+
+/* In a crowd each wants twice what it runs while it waits, and gets its part: so all come to have the same, however little one had. */
 static int prefetch_target(const struct partition *p)
 {
-    double rate = p->worker->pace.rate, trips_s = 2 * (double)partition_trip_time(p) / 1e6;
+    double rate = p->worker->pace.rate, waits_s = 2 * (double)wait_time(p) / 1e6;
+    double target = fmin(rate * PREFETCH_S, PREFETCH_MOST) + fmin(rate * waits_s, BESIDE_MOST * LEASE_MOST);
 
-    return (int)(fmin(rate * PREFETCH_S, PREFETCH_MOST) + fmin(rate * trips_s, BESIDE_MOST * LEASE_MOST));
+    return (int)(partition_is_in_crowd(p) ? fmin(target, part_of_crowd(p)) : target);
 }
 
 struct room partition_room(struct partition *p)
@@ -321,11 +351,21 @@ static int64_t longest_trip(const struct worker *w)
     return most_us;
 }
 
+static int64_t longest_wait(const struct worker *w)
+{
+    int64_t most_us = 0;
+
+    for (int i = 0; i < w->partition_count; i++)
+        if (wait_time(w->partitions[i]) > most_us)
+            most_us = wait_time(w->partitions[i]);
+    return most_us;
+}
+
 void worker_measure_rate(struct worker *w, int64_t now)
 {
     struct pace *pace = &w->pace;
     double seconds = (double)(now - pace->rate_us) / 1e6, ended;
-    double over_s = PREFETCH_S + (double)longest_trip(w) / 1e6;
+    double over_s = PREFETCH_S + (double)longest_wait(w) / 1e6;
 
     if (seconds < 0.0002)
         return;

@@ -33,6 +33,8 @@ struct room {
 /* May it claim at all? Partitions share the executors: those that want more get the same number each. */
 bool partition_takes_jobs(const struct partition *p);
 struct room partition_room(struct partition *p);
+/* Is it one of so many that claim ahead from this Redis that each may have less in hand than one claim could bring? */
+bool partition_is_in_crowd(const struct partition *p);
 /* Could it run one more job? */
 bool partition_has_room(struct partition *p);
 /* Has a claim left jobs with a limit as no executor was idle? Then more are reserved, else fewer. */

@@ -10,7 +10,7 @@ static int64_t least(int64_t a, int64_t b)
 
 void distance_begin(struct distance *d)
 {
-    d->nearest_us = 0;
+    d->nearest_us = d->usual_us = 0;
 }
 
 bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us)
@@ -20,8 +20,9 @@ bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_
     bool is_back = d->since_us && sent_us - redis_us > distance_offset(d) + SLACK_US;
 
     d->nearest_us = nearest_us;
+    d->usual_us = d->usual_us ? d->usual_us + (trip_us - d->usual_us) / 4 : trip_us;
     if (!d->since_us || is_back) {
-        *d = (struct distance){offset_us, offset_us, trip_us, trip_us, now_us, nearest_us};
+        *d = (struct distance){offset_us, offset_us, trip_us, trip_us, now_us, nearest_us, d->usual_us};
         return is_back;
     }
     if (now_us - d->since_us > KEPT_US) {
@@ -49,4 +50,9 @@ int64_t distance_trip(const struct distance *d)
 int64_t distance_nearest(const struct distance *d)
 {
     return d->nearest_us;
+}
+
+int64_t distance_usual(const struct distance *d)
+{
+    return d->usual_us;
 }

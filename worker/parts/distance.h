@@ -14,6 +14,7 @@ struct distance {
     int64_t offset_us, offset_before_us, trip_us, trip_before_us;
     int64_t since_us;
     int64_t nearest_us; /* the quickest answer of this connection; 0: none has come */
+    int64_t usual_us;   /* how long answers take at present */
 };
 
 /* A connection has been made: it may be another way. */
@@ -28,5 +29,7 @@ int64_t distance_offset(const struct distance *d);
 int64_t distance_trip(const struct distance *d);
 /* The same on this connection when Redis was idle: while it is busy, each answer of some seconds may have waited there. */
 int64_t distance_nearest(const struct distance *d);
+/* The same as a rule at present, with what Redis is busy with. */
+int64_t distance_usual(const struct distance *d);
 
 #endif
