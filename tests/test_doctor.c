@@ -247,7 +247,7 @@ static void test_silent_on_what_workers_leave(void **state)
 
 /* ---- Keys that are deleted */
 
-static const struct loss {
+static const struct losing {
     const char *key;  /* the beginning, behind the prefix */
     const char *told; /* NULL: nobody can know, and nothing is broken */
     bool uncounted;   /* of what is scheduled, nobody can tell how many are retries */
@@ -285,7 +285,7 @@ static const struct loss {
     {"spare:", NULL, false},
 };
 
-static const struct loss *loss_of(const char *key)
+static const struct losing *losing_of(const char *key)
 {
     for (size_t i = 0; i < COUNT(losses); i++)
         if (strncmp(key, losses[i].key, strlen(losses[i].key)) == 0)
@@ -307,7 +307,7 @@ static char *all_keys(void)
 
 static void lose(const char *name)
 {
-    const struct loss *loss = loss_of(name);
+    const struct losing *loss = losing_of(name);
     char key[400];
     bool beyond_repair = strcmp(name, "limits") == 0;
 
