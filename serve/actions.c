@@ -9,6 +9,7 @@
 #include "view/batches.h"
 #include "view/dead.h"
 #include "view/job.h"
+#include "view/jobs.h"
 #include "view/limits.h"
 #include "view/queues.h"
 #include "view/text.h"
@@ -122,6 +123,28 @@ static int do_job_cancel(struct weir *w, const struct ask *ask, json_t **doc)
     return status;
 }
 
+static int do_job_run(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return view_job_run(w, ask->names[0], doc);
+}
+
+/* To no more jobs than whoever asks was told of: count=. */
+static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *search = field_text(ask->fields, "search"), *action = field_text(ask->fields, "action");
+    struct job_bounds most = {.looked_at = INT64_MAX, .jobs = field_number(ask->fields, "count", -1)};
+    struct job_search s = {.count = 0};
+
+    *doc = NULL;
+    if (!search || !action || most.jobs < 0)
+        return error_set(
+            &w->error, WEIR_EINPUT,
+            "jobs: wants search, action (cancel, run, retry, remove) and count, of how many jobs at most");
+    if (job_search_read(&s, search, &w->error) < 0)
+        return w->error.status;
+    return view_job_actions(w, &s, action, NULL, &most, doc);
+}
+
 static int do_dead_retry(struct weir *w, const struct ask *ask, json_t **doc)
 {
     return view_dead_move(w, "retry", ask->names[0], field_text(ask->fields, "into"), doc);
@@ -183,6 +206,8 @@ const struct resource action_resources[] = {
     {"/api/rates/*/resume", DESK_CHANGE, do_rate_resume},
     {"/api/rates/*/remove", DESK_CHANGE, do_rate_remove},
     {"/api/jobs/*/cancel", DESK_CHANGE, do_job_cancel},
+    {"/api/jobs/*/run", DESK_CHANGE, do_job_run},
+    {"/api/jobs/actions", DESK_CHANGE, do_jobs},
     {"/api/dead/*/retry", DESK_CHANGE, do_dead_retry},
     {"/api/dead/*/remove", DESK_CHANGE, do_dead_remove},
     {"/api/batches/*/pause", DESK_CHANGE, do_batch_pause},

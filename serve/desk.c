@@ -77,6 +77,16 @@ static void hand_back(struct desk *d, struct errand *e)
     ev_async_send(d->loop, &d->ready);
 }
 
+static bool is_idle(struct desk *d)
+{
+    bool idle;
+
+    pthread_mutex_lock(&d->mutex);
+    idle = d->waiting.count == 0 && !d->closed;
+    pthread_mutex_unlock(&d->mutex);
+    return idle;
+}
+
 static void *work(void *arg)
 {
     struct desk *d = arg;
@@ -84,6 +94,8 @@ static void *work(void *arg)
     for (struct errand *e; (e = await_errand(d));) {
         e->run(e, &d->tools);
         hand_back(d, e);
+        if (is_idle(d))
+            page_cache_renew(d->tools.w, d->tools.pages);
     }
     return NULL;
 }

@@ -58,7 +58,7 @@ struct events {
 static bool is_slow(const char *path)
 {
     return strncmp(path, "/jobs", strlen("/jobs")) == 0 || strncmp(path, "/dead", strlen("/dead")) == 0 ||
-           strcmp(path, "/redis") == 0;
+           strcmp(path, "/ask") == 0 || strcmp(path, "/redis") == 0;
 }
 
 struct inquiry *page_inquiry(const char *address, bool fragment, bool actions, bool hide_args,

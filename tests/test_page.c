@@ -170,8 +170,8 @@ static void queries_are_decoded(void **state)
 
 static void pages_render_without_data(void **state)
 {
-    static const char *const paths[] = {"/",        "/limits", "/batches", "/schedules",
-                                        "/workers", "/dead",   "/redis"};
+    static const char *const paths[] = {"/",     "/limits",  "/batches", "/schedules",
+                                        "/jobs", "/workers", "/dead",    "/redis"};
 
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
@@ -346,6 +346,37 @@ static void what_others_push_is_shown_as_text(void **state)
     free(long_text);
 }
 
+static void jobs_are_found_by_a_search(void **state)
+{
+    (void)state;
+    stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 60);
+    stage_enqueue(&stage, "other", "{\"secret\":\"s3cret\"}", 61, 1);
+    assert_int_equal(render("/jobs", "q=type%3Aother"), 200);
+    check_shape();
+    assert_shows("href=\"/jobs/j61\"");
+    assert_hides("href=\"/jobs/j1\"");
+    assert_hides("/ask?");
+    assert_int_equal(render("/jobs", "q=type%3Amail"), 200);
+    assert_int_equal(count_of("href=\"/jobs/j"), 50);
+    assert_shows("Go on");
+    assert_int_equal(render("/jobs", "q=size%3A%3Cb%3E"), 200);
+    assert_shows("Not a search:");
+    check_shape();
+    usual.hide_args = true;
+    assert_int_equal(render("/jobs", "q=args.secret%3As3cret"), 200);
+    assert_shows("--hide-args");
+    assert_hides("j61");
+    usual.hide_args = false;
+    usual.actions = true;
+    assert_int_equal(render("/jobs", "q=type%3Amail"), 200);
+    assert_shows("/ask?do=jobs-cancel&amp;name=type%3Amail&amp;back=");
+    assert_int_equal(render("/ask", "do=jobs-cancel&name=type%3Amail&back=%2Fjobs"), 200);
+    assert_shows("<b>60 jobs</b>");
+    assert_shows("name=\"count\" value=\"60\"");
+    assert_shows("name=\"search\" value=\"type:mail\"");
+    usual.actions = false;
+}
+
 static void asking_says_what_and_how_many(void **state)
 {
     (void)state;
@@ -485,6 +516,7 @@ int main(int argc, char **argv)
         flushed(a_type_without_records_says_so),
         flushed(a_job_shows_where_it_is_and_what_it_is),
         flushed(what_others_push_is_shown_as_text),
+        flushed(jobs_are_found_by_a_search),
         flushed(asking_says_what_and_how_many),
         flushed(a_fragment_is_main_alone),
         flushed(what_is_no_page_is_not_found),

@@ -3,81 +3,120 @@
 #include <string.h>
 
 #include "queue/batch/batch.h"
+#include "queue/inspect/job_act.h"
 #include "queue/queues/queues.h"
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/format.h"
 
-/* What it concerns, as a phrase; "": nothing more is known. A failure is in p->w->error. */
-static int about_queue(struct page *p, const char *name, char out[PHRASE_SIZE])
+#define ADDRESS_SIZE 8192
+
+struct deed;
+
+/* What it concerns; a failure is in p->w->error. */
+struct concerns {
+    char text[PHRASE_SIZE]; /* "3 jobs"; "": the thing itself alone */
+    int64_t count;
+};
+
+static int about_queue(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
 {
     struct queue_jobs jobs;
     int status = queue_count(p->w, -1, name, NULL, &jobs);
 
+    (void)deed;
     if (status == 0)
-        counted(jobs.waiting + jobs.parked, "job", out);
+        counted(c->count = jobs.waiting + jobs.parked, "job", c->text);
     return status;
 }
 
-static int about_limit(struct page *p, const char *name, char out[PHRASE_SIZE])
+static int about_limit(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
 {
     const struct limits *limits = data_limits(p, name);
     size_t count;
 
+    (void)deed;
     if (!limits)
         return p->e->status;
     limits_holds(limits, name, &count);
-    counted((int64_t)count, "type", out);
+    counted((int64_t)count, "type", c->text);
     return limits_find(limits, name)
                ? 0
                : error_set(&p->w->error, WEIR_ENOTFOUND, "limit %.128s: there is none", name);
 }
 
-static int about_batch(struct page *p, const char *name, char out[PHRASE_SIZE])
+static int about_batch(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
 {
     struct batch_change change;
     int status = batch_cancel(p->w, name, true, &change);
 
+    (void)deed;
     if (status == 0)
-        counted(change.left, "job", out);
+        counted(change.left, "job", c->text);
     return status;
 }
 
-static int about_worker(struct page *p, const char *name, char out[PHRASE_SIZE])
+static int about_worker(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
 {
     const struct status *s = data_status(p);
 
+    (void)deed;
     for (size_t i = 0; s && i < s->worker_count; i++)
         if (strcmp(s->workers[i].name, name) == 0) {
-            counted(s->workers[i].running, "job", out);
+            counted(s->workers[i].running, "job", c->text);
             return 0;
         }
     return s ? error_set(&p->w->error, WEIR_ENOTFOUND, "worker %.128s: there is none", name) : p->e->status;
 }
+
+static int about_jobs(struct page *p, const struct deed *deed, const char *search, struct concerns *c);
 
 static const struct deed {
     const char *name, *title;   /* title: what stands before the name of the thing */
     const char *means;          /* behind the count */
     const char *before, *after; /* the address to post to, around the name */
     const char *button;
-    int (*about)(struct page *p, const char *name, char out[PHRASE_SIZE]); /* NULL: one thing */
+    int (*about)(struct page *p, const struct deed *deed, const char *name,
+                 struct concerns *c); /* NULL: one thing */
+    const char *action; /* done to all jobs that a search is for, which is the name; NULL: to the thing */
 } deeds[] = {
     {"purge", "Purge queue",
      "in it are removed, those that wait and those in its lanes. Jobs that run go on.", "/api/queues/",
-     "/purge", "Remove them", about_queue},
+     "/purge", "Remove them", about_queue, NULL},
     {"rate-remove", "Remove limit", "held by it then run without it, as fast as workers can.", "/api/rates/",
-     "/remove", "Remove the limit", about_limit},
+     "/remove", "Remove the limit", about_limit, NULL},
     {"job-cancel", "Cancel job", "It ends without running; when it runs, its worker is asked to stop it.",
-     "/api/jobs/", "/cancel", "Cancel it", NULL},
+     "/api/jobs/", "/cancel", "Cancel it", NULL, NULL},
     {"dead-remove", "Remove dead job", "It is gone for good, with its payload and its reason.", "/api/dead/",
-     "/remove", "Remove it", NULL},
+     "/remove", "Remove it", NULL, NULL},
     {"batch-cancel", "Cancel batch", "of it that have not ended never run. Jobs that run go on.",
-     "/api/batches/", "/cancel", "Cancel them", about_batch},
+     "/api/batches/", "/cancel", "Cancel them", about_batch, NULL},
     {"schedule-remove", "Remove schedule", "It fires no more. Jobs that it has enqueued stay.",
-     "/api/schedules/", "/remove", "Remove it", NULL},
+     "/api/schedules/", "/remove", "Remove it", NULL, NULL},
     {"worker-stop", "Stop worker", "that run there may end first; what does not end in time is handed back.",
-     "/api/workers/", "/stop", "Stop it", about_worker},
+     "/api/workers/", "/stop", "Stop it", about_worker, NULL},
+    {"jobs-run", "Run now all jobs like", "are put first in line. Their limits still hold them.",
+     "/api/jobs/actions", "", "Run them", about_jobs, "run"},
+    {"jobs-retry", "Retry all dead jobs like", "go back to their queues, with all of their attempts.",
+     "/api/jobs/actions", "", "Retry them", about_jobs, "retry"},
+    {"jobs-cancel", "Cancel all jobs like",
+     "never run. Of those that run, the workers are asked to stop them.", "/api/jobs/actions", "",
+     "Cancel them", about_jobs, "cancel"},
+    {"jobs-remove", "Remove all dead jobs like", "are gone for good, with their payloads and their reasons.",
+     "/api/jobs/actions", "", "Remove them", about_jobs, "remove"},
 };
+
+static int about_jobs(struct page *p, const struct deed *deed, const char *search, struct concerns *c)
+{
+    struct job_search s = {.count = 0};
+    int status = job_search_read(&s, search, &p->w->error);
+
+    if (status == 0)
+        status = job_actions_count(p->w, -1, &s, deed->action, &c->count);
+    if (status == 0)
+        counted(c->count, "job", c->text);
+    return status;
+}
 
 static const struct deed *find_deed(const char *name)
 {
@@ -87,26 +126,39 @@ static const struct deed *find_deed(const char *name)
     return NULL;
 }
 
-static void write_question(struct page *p, const struct deed *deed, const char *name, const char *about)
+/* Where it leads back to: a path of this server. */
+static void read_back(struct page *p, char back[ADDRESS_SIZE])
 {
-    char back[1024];
-
-    query_value(p->r->query, "back", back, sizeof back);
+    query_value(p->r->query, "back", back, ADDRESS_SIZE);
     if (back[0] != '/' || strchr("/\\", back[1] ? back[1] : '-'))
         strcpy(back, "/");
-    html(p->h, "<h1>%r <bdi>%s</bdi>?</h1><p class=\"note warning\">", deed->title, name);
-    if (*about)
-        html(p->h, "<b>%s</b> ", about);
+}
+
+static void write_form(struct page *p, const struct deed *deed, const char *name, const struct concerns *c)
+{
+    char back[ADDRESS_SIZE];
+
+    read_back(p, back);
     html(p->h,
-         "%r</p><form class=\"deeds\" method=\"post\" action=\"%r%u%r\"><input type=\"hidden\" name=\"back\" "
-         "value=\"%s\">"
-         "<button class=\"danger main\">%r</button><a class=\"button\" href=\"%s\">No, go back</a></form>",
-         deed->means, deed->before, name, deed->after, back, deed->button, back);
+         "<form class=\"deeds\" method=\"post\" action=\"%r%u%r\"><input type=\"hidden\" name=\"back\" "
+         "value=\"%s\">",
+         deed->before, deed->action ? "" : name, deed->after, back);
+    if (deed->action)
+        html(p->h,
+             "<input type=\"hidden\" name=\"search\" value=\"%s\"><input type=\"hidden\" name=\"action\" "
+             "value=\"%r\">",
+             name, deed->action);
+    if (c->count > 0) /* not to more than are named here */
+        html(p->h, "<input type=\"hidden\" name=\"count\" value=\"%i\">", c->count);
+    if (!deed->action || c->count > 0)
+        html(p->h, "<button class=\"danger main\">%r</button>", deed->button);
+    html(p->h, "<a class=\"button\" href=\"%s\">No, go back</a></form>", back);
 }
 
 unsigned page_ask(struct page *p, const char *unused)
 {
-    char word[32], name[512], about[PHRASE_SIZE] = "";
+    char word[32], name[JOB_SEARCH_SIZE];
+    struct concerns concerns = {.text = ""};
     const struct deed *deed;
 
     (void)unused;
@@ -115,9 +167,13 @@ unsigned page_ask(struct page *p, const char *unused)
     deed = find_deed(word);
     if (!deed || !p->r->actions)
         return page_not_found(p, "action", word);
-    if (deed->about && deed->about(p, name, about) < 0)
+    if (deed->about && deed->about(p, deed, name, &concerns) < 0)
         return page_failed(p, p->w->error.status ? &p->w->error : p->e);
     snprintf(p->title, sizeof p->title, "%s %.100s?", deed->title, name);
-    write_question(p, deed, name, about);
+    html(p->h, "<h1>%r <bdi>%s</bdi>?</h1><p class=\"note warning\">", deed->title, name);
+    if (*concerns.text)
+        html(p->h, "<b>%s</b> ", concerns.text);
+    html(p->h, "%r</p>", deed->means);
+    write_form(p, deed, name, &concerns);
     return 200;
 }

@@ -17,6 +17,7 @@ static const struct route {
     {"/types/", "/", page_type},
     {"/limits", "/limits", page_limits},
     {"/limits/", "/limits", page_limit},
+    {"/jobs", "/jobs", page_jobs},
     {"/jobs/", "/jobs", page_job},
     {"/batches", "/batches", page_batches},
     {"/batches/", "/batches", page_batch},
@@ -30,8 +31,8 @@ static const struct route {
 static const struct {
     const char *path, *name;
 } entries[] = {
-    {"/", "Overview"},       {"/limits", "Limits"}, {"/batches", "Batches"}, {"/schedules", "Schedules"},
-    {"/workers", "Workers"}, {"/dead", "Dead"},     {"/redis", "Redis"},
+    {"/", "Overview"},           {"/limits", "Limits"},   {"/jobs", "Jobs"}, {"/batches", "Batches"},
+    {"/schedules", "Schedules"}, {"/workers", "Workers"}, {"/dead", "Dead"}, {"/redis", "Redis"},
 };
 
 static const struct route *route_of(const char *path)

@@ -321,7 +321,7 @@ bool change_names(const char *what, const char *name)
 static void put_address(struct page *p, bool encoded)
 {
     const char *query = p->r->query ? p->r->query : "", *problem = strstr(query, "problem=");
-    char address[1024];
+    char address[8192];
 
     snprintf(address, sizeof address, "%s%s%.*s", p->r->path, *query && problem != query ? "?" : "",
              problem ? (int)(problem - query) - (problem > query) : (int)strlen(query), query);

@@ -1,0 +1,168 @@
+/* The jobs that a search is for: its address can be kept, a page is looked for a moment and may be gone on with, and what matches
+ * can be changed as a whole once it was counted. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "serve/page/parts.h"
+#include "view/jobs.h"
+
+#define ROWS 50
+#define LOOK_US 100000 /* so long a page looks for jobs */
+#define STEP 1000      /* jobs looked at, between two looks at the clock */
+
+/* ---- Looking */
+
+struct found {
+    json_t *rows; /* documents */
+    int64_t looked_at, of;
+    char next[1024]; /* the cursor to go on from; "": that was all */
+};
+
+static int take_page(struct page *p, const struct job_search *search, struct found *found)
+{
+    const struct job_bounds most = {.looked_at = STEP, .jobs = ROWS - (int64_t)json_array_size(found->rows)};
+    json_t *page, *rows;
+    int status = job_list_page(p->w, -1, search, *found->next ? found->next : NULL, &most, &page);
+
+    if (status < 0)
+        return status;
+    rows = jobs_document(json_object_get(page, "jobs"));
+    json_array_extend(found->rows, rows);
+    json_decref(rows);
+    found->looked_at = answer_int(page, "looked_at");
+    found->of = answer_int(page, "of");
+    p->now_us = answer_int(page, "now") > 0 ? answer_int(page, "now") : p->now_us;
+    snprintf(found->next, sizeof found->next, "%s", json_text_of(page, "next"));
+    json_decref(page);
+    return 0;
+}
+
+static int look(struct page *p, const struct job_search *search, struct found *found)
+{
+    int64_t end_us = clock_mono_us() + LOOK_US;
+    int status;
+
+    do
+        status = take_page(p, search, found);
+    while (status == 0 && *found->next && json_array_size(found->rows) < ROWS && clock_mono_us() < end_us);
+    return status;
+}
+
+/* With --hide-args nothing may be asked of what is hidden, word by word. */
+static int check_hidden(struct page *p, const struct job_search *search)
+{
+    for (size_t i = 0; p->r->hide_args && i < search->count; i++) {
+        const char *field = search->text + search->terms[i].field;
+
+        if (strncmp(field, "args.", 5) == 0 || strcmp(field, "key") == 0 || strcmp(field, "reason") == 0)
+            return error_set(&p->w->error, WEIR_EINPUT,
+                             "%.40s: jobs are not searched by it here: this server runs with --hide-args",
+                             field);
+    }
+    return 0;
+}
+
+/* ---- What is shown */
+
+static void write_row(struct page *p, const json_t *job)
+{
+    html(p->h, "<tr>");
+    put_doc_link(p, "job", "jobs", job, "id");
+    put_doc_link(p, "type", "types", job, "type");
+    put_doc_state(p, "state", job);
+    put_doc_secret(p, "key", job, "key");
+    put_doc_text(p, "queue", job, "queue");
+    put_doc_count(p, "attempts", job, "attempts");
+    put_doc_time(p, "enqueued", job, "enqueued_at");
+    put_doc_secret(p, "reason", job, "reason");
+    html(p->h, "</tr>");
+}
+
+static void write_rows(struct page *p, const struct found *found)
+{
+    static const char *const columns[] = {"Job",   "Type",      "State",     "Key",
+                                          "Queue", "#Attempts", "#Enqueued", "Reason"};
+    json_t *row;
+    size_t i;
+
+    put_table(p, "", columns, 8);
+    json_array_foreach(found->rows, i, row)
+    {
+        write_row(p, row);
+    }
+    if (json_array_size(found->rows) == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"8\">%r</td></tr>",
+             *found->next ? "None among those that were looked at." : "No job is like that.");
+    put_table_end(p);
+}
+
+static void write_way_on(struct page *p, const struct found *found, const char *q)
+{
+    html(p->h, "<p class=\"pager\"><span>looked at %n", found->looked_at);
+    if (found->of > found->looked_at)
+        html(p->h, " of about %n", found->of);
+    html(p->h, "</span>");
+    if (*found->next)
+        html(p->h, " <a rel=\"next\" href=\"/jobs?q=%u&amp;at=%u\">Go on</a>", q, found->next);
+    html(p->h, "</p>");
+}
+
+static void write_search(struct page *p, const char *q)
+{
+    html(p->h,
+         "<form class=\"filter\" action=\"/jobs\"><label>Jobs like <input type=\"search\" name=\"q\" "
+         "value=\"%s\" class=\"mono\" "
+         "spellcheck=\"false\" autocomplete=\"off\"></label><button>Find</button></form>"
+         "<details class=\"help\" id=\"help\"><summary>How to search</summary><p><code>type:mail</code> "
+         "<code>queue:bulk</code> "
+         "<code>batch:news</code> <code>state:parked,dead</code> <code>key:42</code> "
+         "<code>args.business_id:7</code> "
+         "<code>reason:timeout</code> <code>age:&gt;1h</code> <code>age:&lt;10m</code>: all must hold. A "
+         "value with blanks stands in "
+         "double quotes. A word alone is the id of a job.</p></details>",
+         q);
+}
+
+static void write_deeds(struct page *p, const char *q)
+{
+    if (!p->r->actions)
+        return;
+    html(p->h, "<div class=\"deeds\"><span class=\"pale\">All that match:</span>");
+    put_ask(p, "Run now", "jobs-run", q);
+    put_ask(p, "Retry the dead", "jobs-retry", q);
+    put_ask(p, "Cancel", "jobs-cancel", q);
+    put_ask(p, "Remove the dead", "jobs-remove", q);
+    html(p->h, "</div>");
+}
+
+unsigned page_jobs(struct page *p, const char *name)
+{
+    char q[JOB_SEARCH_SIZE];
+    struct job_search search = {.count = 0};
+    struct found found = {.rows = json_array()};
+    int status;
+
+    (void)name;
+    query_value(p->r->query, "q", q, sizeof q);
+    query_value(p->r->query, "at", found.next, sizeof found.next);
+    snprintf(p->title, sizeof p->title, "Jobs %.100s", q);
+    html(p->h, "<h1>Jobs</h1>");
+    write_search(p, q);
+    status = job_search_read(&search, q, &p->w->error);
+    if (status == 0)
+        status = check_hidden(p, &search);
+    if (status == 0)
+        status = look(p, &search, &found);
+    if (status == 0) {
+        write_rows(p, &found);
+        write_way_on(p, &found, q);
+        if (search.count > 0)
+            write_deeds(p, q);
+    } else if (status == WEIR_EINPUT) {
+        html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a search:</b> %s</p>", p->w->error.text);
+        status = 0;
+    }
+    json_decref(found.rows);
+    return status < 0 ? page_failed(p, &p->w->error) : 200;
+}
