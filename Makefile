@@ -128,6 +128,14 @@ $(BUILD)/tests/versions/newer: $(BUILD)/tests/versions/newer.o $(OTHER_PARTS)
 $(BUILD)/tests/test_versions: | $(BUILD)/tests/versions/other $(BUILD)/tests/versions/newer
 $(BUILD)/tests/test_scale: | $(BUILD)/bench/weir-scale
 
+# ---- The pages of weir serve in Chromium, which it installs; tests/pages/run.js
+
+test-pages:
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/weir
+	@BUILD=$(BUILD) tests/pages/run.sh
+
+.PHONY: test-pages
+
 # ---- Skew: this version and that of another commit side by side, under load; tests/skew.sh
 
 test-skew: deps

@@ -1,7 +1,7 @@
 #!/bin/sh
 # make deps: installs from Debian what building, testing and the demo need and this machine lacks. On other systems it
 # names that and stops. No service is started or enabled: Weir's tests and the demo run a redis-server of their own.
-# deps.sh fuzz, lint, peers: what those targets need besides.
+# deps.sh fuzz, lint, pages, peers: what those targets need besides.
 set -eu
 
 cc=${CC:-cc}
@@ -38,6 +38,12 @@ fuzz)
 lint)
     need cppcheck command -v cppcheck
     need clang-tidy command -v clang-tidy
+    ;;
+pages)
+    need nodejs command -v node
+    need npm command -v npm
+    need chromium sh -c 'command -v chromium || command -v chromium-browser || command -v google-chrome'
+    need fonts-noto-core test -d /usr/share/fonts/truetype/noto
     ;;
 peers)
     need nodejs command -v node
