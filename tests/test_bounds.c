@@ -360,6 +360,42 @@ static void test_a_claim_of_many_types(void **state)
     expect_short(&timing[1]);
 }
 
+/* It joins, and learns its limits, all of whose keys have weights. */
+static void test_a_worker_of_very_many_types(void **state)
+{
+    enum { MANY = 10000, WEIGHTED = 900 };
+    struct timing timing[] = {{"adopt of 10,000 types", 0}, {"rate_known of 10,000 types", 0}};
+    static char texts[MANY][24], info[MANY * 10];
+    static const char *words[2 + MANY] = {"", ""};
+    const char *adopt[] = {"w", "", "g", "30000000", info, "", "0", "1", "default"};
+    size_t used = (size_t)snprintf(info, sizeof info, "{\"lease\":30.0,\"types\":[\"t\"");
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof texts[i], "t%d", i);
+        words[2 + i] = texts[i];
+        used += (size_t)snprintf(info + used, sizeof info - used, ",\"t%d\"", i);
+    }
+    snprintf(info + used, sizeof info - used, "]}");
+    build("for i = 0, 9999 do\n"
+          "  redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:5/1000000/5,by=key weights:1')\n"
+          "  if i < 900 then redis.call('HSET', P .. 'weights', 't' .. i .. '/k', '2') end\n"
+          "end\n");
+    for (int try = 0; try < TRIES; try++) {
+        int64_t before_us = script_us();
+
+        must(turns_script("adopt", adopt, COUNT(adopt)));
+        took(&timing[0], script_us() - before_us);
+        before_us = script_us();
+        must(turns_script("rate_known", words, COUNT(words)));
+        took(&timing[1], script_us() - before_us);
+        free(redis_text("DEL", PREFIX "runs"));
+    }
+    assert_int_equal(redis_number("HLEN", PREFIX "weights"), WEIGHTED);
+    expect_short(&timing[0]);
+    expect_short(&timing[1]);
+}
+
 static void test_many_held_types(void **state)
 {
     struct timing timing = {"claim that looks at held types, 50,000 of others", 0};
@@ -683,6 +719,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_claim_without_queues, scene_begin),
         cmocka_unit_test_setup(test_a_queue_that_has_something_is_registered, scene_begin),
         cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
+        cmocka_unit_test_setup(test_a_worker_of_very_many_types, scene_begin),
         cmocka_unit_test_setup(test_many_held_types, scene_begin),
         cmocka_unit_test_setup(test_held_types_come_back_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_many_queues_and_rules, scene_begin),

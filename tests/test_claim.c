@@ -405,7 +405,7 @@ static void test_a_type_waits_in_wake_or_in_held(void **state)
 /* A worker that says which types it runs. */
 static void start_with_types(const char *worker, const char *types)
 {
-    char info[20000];
+    static char info[70000];
     const char *words[] = {worker, "", "g", "30000000", info, "", "0", "1", "default"};
 
     snprintf(info, sizeof info, "{\"lease\":30.0,\"types\":[%s]}", types);
@@ -502,27 +502,64 @@ static void test_held_jobs_that_are_not_to_run_are_not_buried(void **state)
     expect_counters("odd", "parked 3, served 3, unstarted 3, back 2, dead 1, cancelled 1, set_aside 1");
 }
 
-/* A worker of very many types names them a page at a time: each is there as long as the worker is. */
+static double score_of_run(const char *member)
+{
+    char *text = redis_text("ZSCORE", PREFIX "runs", member);
+    double score = atof(text);
+
+    free(text);
+    return score;
+}
+
+/* A worker of very many types names them a page at a time: each is there as long as the worker is, from when `*` is over. */
 static void test_many_types_are_named_by_pages(void **state)
 {
     static char types[20000];
     char latest[24];
     size_t used = 0;
+    int named = 0;
 
     (void)state;
     for (int i = 0; i < 2500; i++)
         used += (size_t)snprintf(types + used, sizeof types - used, "%s\"%x\"", i ? "," : "", i);
     start_with_types("v", types);
+    assert_int_equal(redis_number("ZCARD", PREFIX "runs"), 1001);
     for (int beats = 0; beats < 60; beats++) {
         turns.now_us += LEASE_US / 4 + 1000 + beats * 7919;
         pass("v", 0);
+        if (score_of_run("*") > (double)turns.now_us)
+            continue;
         snprintf(latest, sizeof latest, "%" PRId64, turns.now_us);
         assert_int_equal(redis_number("ZCOUNT", PREFIX "runs", latest, "+inf"), 2500);
+        named++;
     }
+    assert_in_range(named, 50, 55);
     start("w");
     for (int beats = 0; beats < 30; beats++) /* a day later none is kept */
         pass("w", 4000 * SECOND_US);
     assert_int_equal(redis_number("EXISTS", PREFIX "runs"), 0);
+}
+
+/* As long as it has not named all, no type counts as unknown. */
+static void test_types_that_are_being_named_are_not_unknown(void **state)
+{
+    static char types[60000];
+    size_t used = 0;
+
+    (void)state;
+    for (int i = 0; i < 6500; i++)
+        used += (size_t)snprintf(types + used, sizeof types - used, "%s\"%x\"", i ? "," : "", i);
+    start("w");
+    start_with_types("v", types);
+    push("default", "{\"type\":\"ffff\"}");
+    ask.unknown_dead = true;
+    for (int beats = 0; beats < 12; beats++) { /* four leases */
+        assert_int_equal(claim_after(10 * SECOND_US - 1, true), 0);
+        assert_int_equal(dead_jobs(), 0);
+        pass("w", 0);
+    }
+    claim_after(SECOND_US, true);
+    assert_int_equal(dead_jobs(), 1);
 }
 
 /* A clock that is set back takes the times along. */
@@ -875,6 +912,7 @@ int main(void)
         TEST(types_of_live_workers_are_left_to_them),
         TEST(held_jobs_that_are_not_to_run_are_not_buried),
         TEST(many_types_are_named_by_pages),
+        TEST(types_that_are_being_named_are_not_unknown),
         TEST(types_go_back_with_the_clock),
         TEST(a_limit_that_cannot_be_read_closes_its_type),
         TEST(a_changed_limit_takes_effect_at_once),

@@ -15,28 +15,46 @@ local RECORDS_MOST = 1000
 local BYTES_MOST = 256 * 1024
 local WEIGHTS_MOST = 1000 -- of all limits
 
-local function weights_of(limit)
-    local all, lines = call('HGETALL', P .. 'weights'), {}
+local weights -- limit -> the lines of its keys, as this call has read them
+
+local function forget() weights = nil end
+
+local function read_weights()
+    local all = call('HGETALL', P .. 'weights')
+    weights = {}
     for i = 1, #all, 2 do
-        if sub(all[i], 1, #limit + 1) == limit .. '/' then lines[#lines + 1] = '\n' .. sub(all[i], #limit + 2) .. ' ' .. all[i + 1] end
+        local limit, key = match(all[i], '^([^/]*)/(.*)$')
+        if limit then weights[limit] = (weights[limit] or '') .. '\n' .. key .. ' ' .. all[i + 1] end
     end
-    return concat(lines)
+    at_next_call(forget)
 end
 
--- nil: it is not there, or cannot be read. And whether it has weights that are too many to be kept.
-local function limit_record(name)
-    local text = call('HGET', P .. 'limits', name)
+local function weights_of(limit)
+    if not weights then read_weights() end
+    return weights[limit] or ''
+end
+
+-- A revision as it is stored; nil: from before these were kept.
+local function revision(text)
+    local at = tonumber(text or nil)
+    return at and us(at)
+end
+
+-- text, changed: the limit and its revision as they are stored. nil: there is none that can be read. And whether it has weights that are too many
+-- to be kept.
+local function limit_record(name, text, changed)
     local set = rules.read(text or '')
     if not set then return nil end
-    local record = format('limit %s %s %s', name, us(rates.revision('limit', name)), text)
+    local record = format('limit %s %s %s', name, revision(changed) or '1', text)
     if not set.weighted then return record end
     if call('HLEN', P .. 'weights') > WEIGHTS_MOST then return nil, true end
     return record .. weights_of(name)
 end
 
-local function type_record(t)
-    local revision = rates.revision('type', t.name)
-    return revision > 0 and format('type %s %s %s', t.name, us(revision), types.attributes(t)) or nil
+local function type_record(t, changed)
+    local attributes = types.attributes(t)
+    changed = revision(changed) or attributes ~= '' and '1'
+    return changed and format('type %s %s %s', t.name, changed, attributes) or nil
 end
 
 local function add(reply, bytes, record, dropped)
@@ -51,19 +69,41 @@ end
 
 local PAGE = 1000 -- types in one question
 
--- About how many limits and types there are from a type on: these do not fit, and are not read.
+-- What Redis has of the types from ARGV[first] to ARGV[last] and of the limits of their names, a list each.
+local function read_page(ARGV, first, last)
+    local of_types, of_limits = {}, {}
+    for i = first, last do of_types[i - first + 1], of_limits[i - first + 1] = 'type/' .. ARGV[i], 'limit/' .. ARGV[i] end
+    return {types = call('HMGET', P .. 'types', unpack(ARGV, first, last)), limits = call('HMGET', P .. 'limits', unpack(ARGV, first, last)),
+            types_changed = call('HMGET', P .. 'revisions', unpack(of_types)),
+            limits_changed = call('HMGET', P .. 'revisions', unpack(of_limits))}
+end
+
+-- About how many limits and types there are from a type on: these do not fit, and a page of them is read.
 local function count_rest(ARGV, first)
-    local count = 0
-    for i = first, #ARGV, PAGE do
-        local last = min(i + PAGE - 1, #ARGV)
-        local limits, texts = call('HMGET', P .. 'limits', unpack(ARGV, i, last)), call('HMGET', P .. 'types', unpack(ARGV, i, last))
-        for k = 1, last - i + 1 do
-            local text = texts[k] or ''
-            if limits[k] then count = count + 1 end
-            if text ~= '' and (find(text, 'use=', 1, true) or find(text, 'cost=', 1, true)) then count = count + 1 end
-        end
+    local last, count = min(first + PAGE - 1, #ARGV), 0
+    local limits, texts = call('HMGET', P .. 'limits', unpack(ARGV, first, last)), call('HMGET', P .. 'types', unpack(ARGV, first, last))
+    for k = 1, last - first + 1 do
+        local text = texts[k] or ''
+        if limits[k] then count = count + 1 end
+        if text ~= '' and (find(text, 'use=', 1, true) or find(text, 'cost=', 1, true)) then count = count + 1 end
     end
-    return count
+    return ceil(count * (#ARGV - first + 1) / (last - first + 1))
+end
+
+-- A type, the k-th of a page, with all limits that hold it and are not seen yet.
+local function add_type(reply, bytes, seen, name, page, k)
+    local t = types.parse(name, page.types[k] or '')
+    bytes = add(reply, bytes, type_record(t, page.types_changed[k]))
+    if not seen[name] then bytes = add(reply, bytes, limit_record(name, page.limits[k], page.limits_changed[k])) end
+    seen[name] = true
+    for _, limit in ipairs(t.use) do
+        if not seen[limit] then
+            local text, changed = call('HGET', P .. 'limits', limit), call('HGET', P .. 'revisions', 'limit/' .. limit)
+            bytes = add(reply, bytes, limit_record(limit, text, changed))
+        end
+        seen[limit] = true
+    end
+    return bytes
 end
 
 -- What is there now is not what that worker is to remember.
@@ -76,19 +116,15 @@ local function rate_known(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local newest = rates.newest()
     if newest <= (tonumber(ARGV[2]) or -1) or was_lost(ARGV[3]) then return {ARGV[2]} end
-    local reply, bytes, seen = {us(newest), 0}, 0, {}
+    local reply, bytes, seen, page = {us(newest), 0}, 0, {}, nil
     for i = 4, #ARGV do
         if #reply >= RECORDS_MOST then
             reply[2] = reply[2] + count_rest(ARGV, i)
             break
         end
-        local t = types.parse(ARGV[i], call('HGET', P .. 'types', ARGV[i]) or '')
-        bytes = add(reply, bytes, type_record(t))
-        for j = 0, #t.use do
-            local limit = t.use[j] or t.name
-            if not seen[limit] then bytes = add(reply, bytes, limit_record(limit)) end
-            seen[limit] = true
-        end
+        local k = (i - 4) % PAGE + 1
+        if k == 1 then page = read_page(ARGV, i, min(i + PAGE - 1, #ARGV)) end
+        bytes = add_type(reply, bytes, seen, ARGV[i], page, k)
     end
     return reply
 end

@@ -2,7 +2,7 @@
 -- that was started with --unknown dead. Until then they are left to the others.
 --
 --   runs  sorted set: type -> until when a worker that runs it is registered, us; of one that no worker ever named: when a claim
---         first met a job of it
+--         first met a job of it. `*` -> until when a worker may still be naming types that nobody else has named
 --
 -- A worker names its types as it begins, and again with its heartbeats, so each worker that lives keeps them there.
 --
@@ -12,13 +12,15 @@ local runs = {}
 local GRACE_US = 60 * 1000000 -- a worker may be away for so long, as in a restart
 local KEPT_US = 86400 * 1000000 -- after that the time of a type is forgotten
 local FORGET_MOST = 100       -- in one heartbeat
-local PAGE = 1000             -- types that one heartbeat names: less than 1 ms
+local PAGE = 1000             -- types that one call names: less than 1.5 ms
+
+local NAMING = '*'
 
 local function add(types, first, last, score)
-    local members = {}
+    local members, text = {}, us(score)
     for i = first, last do
         if type(types[i]) == 'string' and is_name(types[i]) then
-            members[#members + 1] = us(score)
+            members[#members + 1] = text
             members[#members + 1] = types[i]
         end
     end
@@ -34,10 +36,12 @@ end
 -- all pages were named twice.
 local function till(types, lease_us) return now + lease_us * (1 + floor(#types / PAGE / 2)) end
 
--- A worker begins.
+-- A worker begins. Of very many types it names a page; its heartbeats name the others.
 function runs.begin(said, lease_us)
     local types = types_of(said)
-    add(types, 1, #types, till(types, lease_us))
+    local last_us = till(types, lease_us)
+    add(types, 1, min(PAGE, #types), last_us)
+    if #types > PAGE then call('ZADD', P .. 'runs', 'GT', us(last_us), NAMING) end
 end
 
 -- A worker is heard of. Which page it names goes by the time.
@@ -48,12 +52,17 @@ function runs.follow(said, lease_us)
     push('ZREM', P .. 'runs', call_safe('ZRANGEBYSCORE', P .. 'runs', '-inf', us(now - KEPT_US), 'LIMIT', '0', us(FORGET_MOST)))
 end
 
+local function is_any_naming()
+    local last = call('ZSCORE', P .. 'runs', NAMING)
+    return last and tonumber(last) > now
+end
+
 -- Has no worker run this type for the grace? Of a type that nobody has named that time begins now.
 function runs.is_unknown(name)
     if check.wrong_kind('runs', 'zset') then return false end
     local last = call('ZSCORE', P .. 'runs', name)
     if not last then call('ZADD', P .. 'runs', us(now), name) end
-    return last and tonumber(last) + GRACE_US <= now or false
+    return last and tonumber(last) + GRACE_US <= now and not is_any_naming() or false
 end
 
 return runs
