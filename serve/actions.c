@@ -128,21 +128,26 @@ static int do_job_run(struct weir *w, const struct ask *ask, json_t **doc)
     return view_job_run(w, ask->names[0], doc);
 }
 
-/* To no more jobs than whoever asks was told of: count=. */
+/* To all that search= is for, and to no more jobs than count= says: with dry_run=true it says how many there are. */
 static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *search = field_text(ask->fields, "search"), *action = field_text(ask->fields, "action");
     struct job_bounds most = {.looked_at = INT64_MAX, .jobs = field_number(ask->fields, "count", -1)};
-    struct job_search s = {.count = 0};
+    const char *action = field_text(ask->fields, "action"), *dry = field_text(ask->fields, "dry_run");
+    struct job_search search;
 
     *doc = NULL;
-    if (!search || !action || most.jobs < 0)
-        return error_set(
-            &w->error, WEIR_EINPUT,
-            "jobs: wants search, action (cancel, run, retry, remove) and count, of how many jobs at most");
-    if (job_search_read(&s, search, &w->error) < 0)
+    if (!action)
+        return error_set(&w->error, WEIR_EINPUT, "action: which one? give cancel, run, retry or remove");
+    if (ask_search(w, ask, "search", &search) < 0)
         return w->error.status;
-    return view_job_actions(w, &s, action, NULL, &most, doc);
+    if (dry && strcmp(dry, "true") == 0) {
+        if (job_actions_count(w, -1, &search, action, &most.jobs) < 0)
+            return w->error.status;
+        return document_done(w, job_actions_dry_document(action, most.jobs), doc);
+    }
+    if (most.jobs < 0)
+        return error_set(&w->error, WEIR_EINPUT, "count: of how many jobs? with dry_run=true it is answered");
+    return view_job_actions(w, &search, action, NULL, &most, doc);
 }
 
 static int do_dead_retry(struct weir *w, const struct ask *ask, json_t **doc)
@@ -205,9 +210,9 @@ const struct resource action_resources[] = {
     {"/api/rates/*/pause", DESK_CHANGE, do_rate_pause},
     {"/api/rates/*/resume", DESK_CHANGE, do_rate_resume},
     {"/api/rates/*/remove", DESK_CHANGE, do_rate_remove},
+    {"/api/jobs/actions", DESK_SEARCH, do_jobs},
     {"/api/jobs/*/cancel", DESK_CHANGE, do_job_cancel},
     {"/api/jobs/*/run", DESK_CHANGE, do_job_run},
-    {"/api/jobs/actions", DESK_CHANGE, do_jobs},
     {"/api/dead/*/retry", DESK_CHANGE, do_dead_retry},
     {"/api/dead/*/remove", DESK_CHANGE, do_dead_remove},
     {"/api/batches/*/pause", DESK_CHANGE, do_batch_pause},

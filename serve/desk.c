@@ -69,21 +69,16 @@ static struct errand *await_errand(struct desk *d)
     return e;
 }
 
-static void hand_back(struct desk *d, struct errand *e)
-{
-    pthread_mutex_lock(&d->mutex);
-    list_add(&d->done, e);
-    pthread_mutex_unlock(&d->mutex);
-    ev_async_send(d->loop, &d->ready);
-}
-
-static bool is_idle(struct desk *d)
+/* Is nothing else to do? */
+static bool hand_back(struct desk *d, struct errand *e)
 {
     bool idle;
 
     pthread_mutex_lock(&d->mutex);
-    idle = d->waiting.count == 0 && !d->closed;
+    list_add(&d->done, e);
+    idle = !d->waiting.first && !d->closed;
     pthread_mutex_unlock(&d->mutex);
+    ev_async_send(d->loop, &d->ready);
     return idle;
 }
 
@@ -93,8 +88,7 @@ static void *work(void *arg)
 
     for (struct errand *e; (e = await_errand(d));) {
         e->run(e, &d->tools);
-        hand_back(d, e);
-        if (is_idle(d))
+        if (hand_back(d, e))
             page_cache_renew(d->tools.w, d->tools.pages);
     }
     return NULL;

@@ -9,6 +9,7 @@
 #include "view/doctor.h"
 #include "view/history.h"
 #include "view/job.h"
+#include "view/jobs.h"
 #include "view/limits.h"
 #include "view/queues.h"
 #include "view/rate_dry.h"
@@ -17,6 +18,9 @@
 
 #define DEAD_SHOWN 50
 #define DEAD_MOST 1000
+#define JOBS_SHOWN 50
+#define JOBS_MOST 1000
+#define JOBS_LOOKED_AT 100000 /* by one request; the next one goes on at the cursor */
 
 static int read_status(struct weir *w, const struct ask *ask, json_t **doc)
 {
@@ -70,6 +74,21 @@ static int read_workers(struct weir *w, const struct ask *ask, json_t **doc)
     *doc = json_incref(json_object_get(status, "workers"));
     json_decref(status);
     return rc;
+}
+
+/* A page of those that q= is for. */
+static int read_jobs(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct job_bounds most = {.looked_at = JOBS_LOOKED_AT,
+                              .jobs = field_number(ask->fields, "limit", JOBS_SHOWN)};
+    struct job_search search;
+
+    *doc = NULL;
+    if (most.jobs < 1 || most.jobs > JOBS_MOST)
+        return error_set(&w->error, WEIR_EINPUT, "limit: must be 1 to %d", JOBS_MOST);
+    if (ask_search(w, ask, "q", &search) < 0)
+        return w->error.status;
+    return view_jobs(w, &search, field_text(ask->fields, "cursor"), &most, doc);
 }
 
 static int read_job(struct weir *w, const struct ask *ask, json_t **doc)
@@ -166,13 +185,23 @@ static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
 }
 
 const struct resource document_resources[] = {
-    {"/api/status", DESK_LOOK, read_status},       {"/api/queues", DESK_LOOK, read_queues},
-    {"/api/rates", DESK_LOOK, read_rates},         {"/api/rates/*", DESK_LOOK, read_rate},
-    {"/api/changes", DESK_LOOK, read_rate_log},    {"/api/types/*", DESK_LOOK, read_type},
-    {"/api/workers", DESK_LOOK, read_workers},     {"/api/history", DESK_LOOK, read_history},
-    {"/api/batches", DESK_LOOK, read_batches},     {"/api/batches/*", DESK_LOOK, read_batch},
-    {"/api/schedules", DESK_LOOK, read_schedules}, {"/api/schedules/*", DESK_LOOK, read_schedule},
-    {"/api/jobs/*", DESK_SEARCH, read_job},        {"/api/jobs/*/why", DESK_SEARCH, read_why},
-    {"/api/dead", DESK_SEARCH, read_dead},         {"/api/dead/*", DESK_SEARCH, read_dead_one},
-    {"/api/doctor", DESK_SEARCH, read_doctor},     {.path = NULL},
+    {"/api/status", DESK_LOOK, read_status},
+    {"/api/queues", DESK_LOOK, read_queues},
+    {"/api/rates", DESK_LOOK, read_rates},
+    {"/api/rates/*", DESK_LOOK, read_rate},
+    {"/api/changes", DESK_LOOK, read_rate_log},
+    {"/api/types/*", DESK_LOOK, read_type},
+    {"/api/workers", DESK_LOOK, read_workers},
+    {"/api/history", DESK_LOOK, read_history},
+    {"/api/batches", DESK_LOOK, read_batches},
+    {"/api/batches/*", DESK_LOOK, read_batch},
+    {"/api/schedules", DESK_LOOK, read_schedules},
+    {"/api/schedules/*", DESK_LOOK, read_schedule},
+    {"/api/jobs", DESK_SEARCH, read_jobs},
+    {"/api/jobs/*", DESK_SEARCH, read_job},
+    {"/api/jobs/*/why", DESK_SEARCH, read_why},
+    {"/api/dead", DESK_SEARCH, read_dead},
+    {"/api/dead/*", DESK_SEARCH, read_dead_one},
+    {"/api/doctor", DESK_SEARCH, read_doctor},
+    {.path = NULL},
 };

@@ -82,7 +82,8 @@ void inquiry_fail(struct inquiry *t, unsigned status, const struct error *why)
 
 static void run_resource(struct inquiry *t, struct weir *w)
 {
-    const struct ask ask = {.names = {t->names[0], t->names[1]}, .fields = t->fields};
+    const struct ask ask = {
+        .names = {t->names[0], t->names[1]}, .fields = t->fields, .hide_args = t->hide_args};
     json_t *doc;
 
     if (t->resource->answer(w, &ask, &doc) < 0) {

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "queue/inspect/job_search.h"
 #include "serve/fields.h"
 
 static bool matches(const char *pattern, const char *path, char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE])
@@ -23,6 +24,20 @@ static bool matches(const char *pattern, const char *path, char names[RESOURCE_N
         }
     }
     return *path == '\0' || *path == '?';
+}
+
+int ask_search(struct weir *w, const struct ask *ask, const char *field, struct job_search *search)
+{
+    const char *text = field_text(ask->fields, field);
+
+    *search = (struct job_search){0};
+    if (text && job_search_read(search, text, &w->error) < 0)
+        return w->error.status;
+    for (size_t i = 0; ask->hide_args && i < search->count; i++)
+        if (strncmp(search->text + search->terms[i].field, "args", strlen("args")) == 0)
+            return error_set(&w->error, WEIR_EINPUT, "%s: payloads are hidden here; search without args",
+                             field);
+    return 0;
 }
 
 const struct resource *resource_find(const struct resource *table, const char *path,

@@ -2,6 +2,7 @@
 #ifndef SERVE_RESOURCE_H
 #define SERVE_RESOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/client/client.h"
@@ -17,6 +18,7 @@ enum desk_kind { DESK_LOOK, DESK_SEARCH, DESK_CHANGE, DESK_COUNT };
 struct ask {
     const char *names[RESOURCE_NAMES]; /* the parts of its path that stand for "*", decoded */
     const json_t *fields;              /* fields.h: of its query, of a POST those of its body */
+    bool hide_args;                    /* nothing may tell what stands in a payload */
 };
 
 /* A row; a table ends with a NULL path. */
@@ -26,6 +28,11 @@ struct resource {
     /* On the desk's thread. *doc is the caller's, NULL after a failure, which w->error says. */
     int (*answer)(struct weir *w, const struct ask *ask, json_t **doc);
 };
+
+/* The field that has a search for jobs (queue/inspect/job_search.h). WEIR_EINPUT, in w->error. */
+struct job_search;
+WEIR_CHECKED int ask_search(struct weir *w, const struct ask *ask, const char *field,
+                            struct job_search *search);
 
 /* The row of a path, which ends at a "?" or its end; names: its names, decoded. NULL: there is none. */
 const struct resource *resource_find(const struct resource *table, const char *path,

@@ -261,6 +261,26 @@ static void test_documents_are_those_of_the_commands(void **state)
     end_serve();
 }
 
+static void test_a_search_for_jobs(void **state)
+{
+    json_t *page, *shown;
+
+    (void)state;
+    fill();
+    serve();
+    page = get("/api/jobs?q=type:mail+queue:slow");
+    shown = printed("job list type:mail queue:slow --json", true);
+    assert_true(json_equal(json_object_get(page, "jobs"), shown));
+    assert_int_equal(json_array_size(shown), 1);
+    json_decref(page);
+    json_decref(shown);
+    page = get("/api/jobs?limit=1");
+    assert_true(json_is_string(json_object_get(page, "cursor")) ||
+                json_array_size(json_object_get(page, "jobs")) == 2);
+    json_decref(page);
+    end_serve();
+}
+
 static void test_a_body_is_answered_as_it_stands(void **state)
 {
     (void)state;
@@ -315,6 +335,9 @@ static void test_wrong_requests(void **state)
         {"GET", "/api/rates/a%2", "", NULL, 404, "nothing here"},
         {"GET", "/api/types/none", "", NULL, 404, "type none: there is none"},
         {"GET", "/api/jobs/none", "", NULL, 404, "none"},
+        {"GET", "/api/jobs?q=typ:mail", "", NULL, 400, "typ"},
+        {"GET", "/api/jobs?limit=1001", "", NULL, 400, "limit: must be 1 to 1000"},
+        {"GET", "/api/jobs?cursor=x", "", NULL, 400, "cursor"},
         {"GET", "/api/batches/none", "", NULL, 404, "none"},
         {"GET", "/api/history", "", NULL, 400, "give type=NAME or limit=NAME"},
         {"GET", "/api/history?type=a&minutes=121", "", NULL, 400, "minutes must be 1 to 120"},
@@ -386,6 +409,16 @@ static void test_actions(void **state)
     act("/api/rates/mail/remove", "");
     act("/api/batches/b1/pause", "");
     act("/api/batches/b1/resume", "");
+    act("/api/jobs/j1/run", "");
+    refused("POST", "/api/jobs/actions", FORM, "action=cancel&search=id:j1", 400, "count: of how many jobs?");
+    refused("POST", "/api/jobs/actions", FORM, "action=drop&search=id:j1&count=1", 400, "drop");
+    refused("POST", "/api/jobs/actions", FORM, "action=cancel&count=1", 400, "search");
+    act("/api/jobs/actions", "action=cancel&search=id:j1&dry_run=true");
+    assert_string_equal(reply.body, "{\"dry_run\":true,\"action\":\"cancel\",\"jobs\":1}\n");
+    act("/api/jobs/actions", "action=cancel&search=id:j1&count=0");
+    assert_non_null(strstr(reply.body, "\"jobs\":0"));
+    act("/api/jobs/actions", "action=cancel&search=id:j1&count=1");
+    assert_non_null(strstr(reply.body, "\"jobs\":1"));
     act("/api/jobs/j1/cancel", "");
     act("/api/queues/slow/purge", "count=0");
     assert_non_null(strstr(reply.body, "\"waiting\":0"));
@@ -594,6 +627,9 @@ static void test_payloads_are_hidden(void **state)
     assert_null(strstr(reply.body, "secret"));
     http_request(where, "GET", "/jobs/j1", "", NULL, &reply);
     assert_null(strstr(reply.body, "secret"));
+    json_decref(get("/api/jobs?q=type:mail"));
+    assert_null(strstr(reply.body, "secret"));
+    refused("GET", "/api/jobs?q=args.secret:1", "", NULL, 400, "payloads are hidden here");
     end_serve();
 }
 
@@ -938,6 +974,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_documents_are_those_of_the_commands, flush),
+        cmocka_unit_test_setup(test_a_search_for_jobs, flush),
         cmocka_unit_test_setup(test_a_body_is_answered_as_it_stands, flush),
         cmocka_unit_test_setup(test_dead_jobs, flush),
         cmocka_unit_test_setup(test_wrong_requests, flush),

@@ -70,6 +70,11 @@ int view_job_actions(struct weir *w, const struct job_search *s, const char *act
     return status;
 }
 
+json_t *job_actions_dry_document(const char *action, int64_t jobs)
+{
+    return json_pack("{s:b, s:s, s:I}", "dry_run", 1, "action", action, "jobs", (json_int_t)jobs);
+}
+
 int view_job_run(struct weir *w, const char *id, json_t **doc)
 {
     json_t *job, *made;

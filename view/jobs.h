@@ -13,6 +13,8 @@ WEIR_CHECKED int view_jobs(struct weir *w, const struct job_search *s, const cha
 /* What job_actions does: "action", "jobs", "left", "states", "looked_at", "cursor" (null: that was all). */
 WEIR_CHECKED int view_job_actions(struct weir *w, const struct job_search *s, const char *action,
                                   const char *cursor, const struct job_bounds *most, json_t **doc);
+/* What it would do, of job_actions_count. */
+json_t *job_actions_dry_document(const char *action, int64_t jobs);
 /* What job_run does: as view_why, with "was" and "result". */
 WEIR_CHECKED int view_job_run(struct weir *w, const char *id, json_t **doc);
 

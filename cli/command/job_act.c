@@ -110,8 +110,7 @@ static int print_dry_run(struct cli *cli, const struct deed *d, int64_t jobs)
     char text[PHRASE_SIZE];
 
     if (cli->json)
-        return json_print(
-            cli, json_pack("{s:b, s:s, s:I}", "dry_run", 1, "action", d->action, "jobs", (json_int_t)jobs));
+        return json_print(cli, job_actions_dry_document(d->action, jobs));
     output("%s would be %s\n", counted(jobs, "job", text), d->done);
     return 0;
 }
