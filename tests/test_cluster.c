@@ -14,6 +14,7 @@
 #include "queue/queues/divide.h"
 #include "tests/both.h"
 #include "tests/several.h"
+#include "tests/slots.h"
 #include "throttle/gate.h"
 
 #define JOBS 600
@@ -47,62 +48,6 @@ static void begin_load(const char *ns, struct stage *stage, pid_t workers[2])
     await(history_count(stage, "effect", -1) > 20);
 }
 
-static int by_time(const void *a, const void *b)
-{
-    int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
-
-    return (one > other) - (one < other);
-}
-
-/* Is it the start of a job of these types, each named by its first letter? No handler may start before its slot. */
-static bool read_slot(const char *line, const char *types, int64_t *slot_us)
-{
-    const char *type = strstr(line, "\"type\":\"");
-    long long slot, start;
-
-    if (sscanf(line, "{\"slot\":%lld,\"start\":%lld,", &slot, &start) != 2 || !type)
-        return false;
-    if (start < slot)
-        fail_msg("started before its slot: %s", line);
-    *slot_us = slot;
-    return strchr(types, type[strlen("\"type\":\"")]) != NULL;
-}
-
-/* All slots of these types from since_us on, in their order; the caller's to free. */
-static int64_t *read_slots(struct stage *stage, const char *types, int64_t since_us, int *count)
-{
-    enum { MOST = 2 * JOBS };
-    int64_t *at_us = calloc(MOST, sizeof *at_us);
-    char path[160], line[512];
-    FILE *f;
-
-    assert_non_null(at_us);
-    snprintf(path, sizeof path, "%s/trace", stage->server.folder);
-    assert_non_null(f = fopen(path, "r"));
-    *count = 0;
-    while (fgets(line, sizeof line, f))
-        if (*count < MOST && read_slot(line, types, &at_us[*count]) && at_us[*count] >= since_us)
-            ++*count;
-    fclose(f);
-    qsort(at_us, (size_t)*count, sizeof *at_us, by_time);
-    return at_us;
-}
-
-/* The most slots in any second: what a busy machine starts late does not count here. */
-static int most_in_a_second(struct stage *stage, const char *types, int64_t since_us)
-{
-    int n, worst = 0;
-    int64_t *at_us = read_slots(stage, types, since_us, &n);
-
-    for (int i = 0, first = 0; i < n; i++) {
-        while (at_us[first] <= at_us[i] - SECOND)
-            first++;
-        worst = i - first + 1 > worst ? i - first + 1 : worst;
-    }
-    free(at_us);
-    return worst;
-}
-
 static void run_weir(struct stage *stage, const char *line)
 {
     struct outcome o;
@@ -119,6 +64,14 @@ static void end_load(struct stage *stage, const pid_t workers[2])
         assert_int_equal(stage_end(workers[i]), 0);
 }
 
+static void assert_rate_kept(struct stage *stage, int most)
+{
+    struct slots slots = slots_read(stage, "trace");
+
+    assert_in_range(slots_most_in_a_second(&slots, "m", 0), 1, most);
+    slots_free(&slots);
+}
+
 static void the_slot_moves(void **state)
 {
     struct stage stage;
@@ -129,7 +82,7 @@ static void the_slot_moves(void **state)
     begin_load("moves", &stage, workers);
     several_move_slot(&cluster, from, to);
     end_load(&stage, workers);
-    assert_in_range(most_in_a_second(&stage, "m", 0), 1, RATE);
+    assert_rate_kept(&stage, RATE);
     run_weir(&stage, "verify trace");
     stage_close(&stage);
 }
@@ -157,7 +110,7 @@ static void the_node_dies(void **state)
     server_kill(&cluster.redis[old]);
     several_await_holder_other_than(&cluster, old);
     end_load(&stage, workers);
-    assert_in_range(most_in_a_second(&stage, "m", 0), 1, RATE + 10);
+    assert_rate_kept(&stage, RATE + 10);
     stage_close(&stage);
 }
 
@@ -173,6 +126,7 @@ static const char *const types[] = {"b", "c", "d", "a"};
 static void partitions_over_all_masters(void **state)
 {
     struct stage stage;
+    struct slots slots;
     pid_t workers[2];
     int64_t moved_us;
 
@@ -200,9 +154,11 @@ static void partitions_over_all_masters(void **state)
         for (int i = 0; i < EACH + (p == 1 || p == 2 ? 20 : 0); i++)
             assert_int_equal(history_count(&stage, "effect", 1000 * p + i), 1);
     run_weir(&stage, "verify trace");
+    slots = slots_read(&stage, "trace");
     for (int t = 0; t < 4; t++)
-        assert_in_range(most_in_a_second(&stage, types[t], 0), 1, RATE_OF_EACH);
-    assert_in_range(most_in_a_second(&stage, "bc", moved_us), 1, RATE_OF_EACH);
+        assert_in_range(slots_most_in_a_second(&slots, types[t], 0), 1, RATE_OF_EACH);
+    assert_in_range(slots_most_in_a_second(&slots, "bc", moved_us), 1, RATE_OF_EACH);
+    slots_free(&slots);
     stage_close(&stage);
 }
 

@@ -250,10 +250,10 @@ enum { NO_OPS = 10000 };
 #define FAR_TRIP_US (40 * MS)
 
 /* A claim brings 500 jobs without a limit at most, and those for its executors: so many would start in each round trip
- * if one claim waited for the other. */
+ * if one claim waited for the other. More of them come with each round trip, as far as the machine keeps up. */
 static void jobs_come_as_fast_as_they_end(void **state)
 {
-    enum { JOBS = 6000, ONE_BY_ONE = 510 };
+    enum { JOBS = 8000, ONE_BY_ONE = 510 };
     const int64_t trip_us = 150 * MS;
     struct stage s;
     struct proxy *proxy;

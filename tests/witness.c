@@ -1,0 +1,62 @@
+#include "tests/witness.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+
+#define EVERY_US 5000
+#define LATE_US 20000 /* a burst makes up for less */
+
+struct witness {
+    pthread_t thread;
+    redisContext *redis;
+    atomic_bool ends;
+    int64_t lost_us;
+};
+
+static void *watch(void *arg)
+{
+    struct witness *w = arg;
+
+    while (!atomic_load(&w->ends)) {
+        int64_t due_us = clock_mono_us() + EVERY_US, late_us;
+
+        clock_sleep_until(due_us);
+        freeReplyObject(redisCommand(w->redis, "PING"));
+        late_us = clock_mono_us() - due_us;
+        if (late_us > LATE_US)
+            w->lost_us += late_us;
+    }
+    return NULL;
+}
+
+struct witness *witness_start(const struct server *s)
+{
+    struct witness *w = calloc(1, sizeof *w);
+
+    assert_non_null(w);
+    w->redis = redisConnectUnix(s->socket);
+    assert_true(w->redis && w->redis->err == 0);
+    assert_int_equal(pthread_create(&w->thread, NULL, watch, w), 0);
+    return w;
+}
+
+int64_t witness_end(struct witness *w)
+{
+    int64_t lost_us;
+
+    atomic_store(&w->ends, true);
+    pthread_join(w->thread, NULL);
+    lost_us = w->lost_us;
+    redisFree(w->redis);
+    free(w);
+    return lost_us;
+}

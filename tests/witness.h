@@ -1,0 +1,16 @@
+/* How much time a busy machine takes away: a thread that wakes every 5 ms and asks Redis. A test of a rate sets that time
+ * aside: on a quiet machine it is none. */
+#ifndef TESTS_WITNESS_H
+#define TESTS_WITNESS_H
+
+#include <stdint.h>
+
+#include "tests/server.h"
+
+struct witness;
+
+struct witness *witness_start(const struct server *s);
+/* For so long in all, us, it was not woken, or not answered. */
+int64_t witness_end(struct witness *w);
+
+#endif
