@@ -414,7 +414,7 @@ static void two_workers_keep_one_rate(void **state)
 
     stage_rate(s, "mark", "50/s,burst=5");
     stage_enqueue(s, "mark", NULL, 0, JOBS);
-    witness = witness_start(&s->server);
+    witness = witness_start(&s->server, T_US);
     one = stage_actor(s, "one", "executors=3", "trace=trace", NULL);
     two = stage_actor(s, "two", "executors=3", "trace=trace", NULL);
     assert_int_equal(stage_await_done(s, JOBS).twice, 0);

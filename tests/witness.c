@@ -13,13 +13,12 @@
 #include "core/clock.h"
 
 #define EVERY_US 5000
-#define LATE_US 20000 /* a burst makes up for less */
 
 struct witness {
     pthread_t thread;
     redisContext *redis;
     atomic_bool ends;
-    int64_t lost_us;
+    int64_t slack_us, lost_us;
 };
 
 static void *watch(void *arg)
@@ -32,17 +31,18 @@ static void *watch(void *arg)
         clock_sleep_until(due_us);
         freeReplyObject(redisCommand(w->redis, "PING"));
         late_us = clock_mono_us() - due_us;
-        if (late_us > LATE_US)
+        if (late_us > w->slack_us)
             w->lost_us += late_us;
     }
     return NULL;
 }
 
-struct witness *witness_start(const struct server *s)
+struct witness *witness_start(const struct server *s, int64_t slack_us)
 {
     struct witness *w = calloc(1, sizeof *w);
 
     assert_non_null(w);
+    w->slack_us = slack_us;
     w->redis = redisConnectUnix(s->socket);
     assert_true(w->redis && w->redis->err == 0);
     assert_int_equal(pthread_create(&w->thread, NULL, watch, w), 0);

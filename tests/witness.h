@@ -9,7 +9,8 @@
 
 struct witness;
 
-struct witness *witness_start(const struct server *s);
+/* To wake up to slack_us late does no harm. */
+struct witness *witness_start(const struct server *s, int64_t slack_us);
 /* For so long in all, us, it was not woken, or not answered. */
 int64_t witness_end(struct witness *w);
 
