@@ -376,21 +376,19 @@ static void wrong_handlers(void **state)
 
 /* ---- Limits */
 
-/* Replays traces; how much of the rate was kept. No start may be too early. */
-static double rate_kept(struct stage *s, const char *const *traces, int n, uint64_t starts)
+/* Replays the trace; how much of the rate was kept. No start may be too early. */
+static double rate_kept(struct stage *s, const char *trace, uint64_t starts)
 {
-    char paths[4][128];
+    char path[128];
     struct verify v;
     struct error e;
     size_t torn;
     double kept;
 
+    snprintf(path, sizeof path, "%s/%s", s->server.folder, trace);
     assert_int_equal(verify_init(&v, &e), 0);
-    for (int i = 0; i < n; i++) {
-        snprintf(paths[i], sizeof paths[i], "%s/%s", s->server.folder, traces[i]);
-        if (verify_read(&v, paths[i], &torn, &e) != 0)
-            fail_msg("%s", e.text);
-    }
+    if (verify_read(&v, path, &torn, &e) != 0)
+        fail_msg("%s", e.text);
     assert_int_equal(verify_replay(&v, &e), 0);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.type_count, 1);
@@ -401,15 +399,24 @@ static double rate_kept(struct stage *s, const char *const *traces, int n, uint6
     return kept;
 }
 
+/* So much of the rate was kept, at which all starts but the first burst take lasts_us. What a busy machine took is set
+ * aside, twice: it may hold up a worker and Redis. */
+static void assert_kept(double kept, double least, int64_t lasts_us, int64_t taken_us)
+{
+    double missed_us = (1 / kept - 1) * (double)lasts_us;
+
+    if (missed_us > (1 / least - 1) * (double)lasts_us + 2 * (double)taken_us)
+        fail_msg("rate kept: %.4f; the machine did nothing for %" PRId64 " ms", kept, taken_us / MS);
+}
+
 static void two_workers_keep_one_rate(void **state)
 {
     enum { JOBS = 150, BURST = 5, T_US = 20 * MS };
-    static const char *const traces[] = {"trace"};
     struct stage *s = *state;
     struct witness *witness;
     struct slots slots;
     struct history h;
-    double missed_us, taken_us;
+    int64_t taken_us;
     pid_t one, two;
 
     stage_rate(s, "mark", "50/s,burst=5");
@@ -418,13 +425,11 @@ static void two_workers_keep_one_rate(void **state)
     one = stage_actor(s, "one", "executors=3", "trace=trace", NULL);
     two = stage_actor(s, "two", "executors=3", "trace=trace", NULL);
     assert_int_equal(stage_await_done(s, JOBS).twice, 0);
-    taken_us = (double)witness_end(witness);
+    taken_us = witness_end(witness);
     assert_int_equal(stage_end(one), 0);
     assert_int_equal(stage_end(two), 0);
-    missed_us = (JOBS - BURST) * (1 / rate_kept(s, traces, 1, JOBS) - 1) * T_US;
-    if (missed_us > 0.01 * (JOBS - BURST) * T_US + 2 * taken_us)
-        fail_msg("no starts for %.0f ms; the machine did nothing for %.0f ms", missed_us / MS, taken_us / MS);
-    slots = slots_read(s, traces[0]);
+    assert_kept(rate_kept(s, "trace", JOBS), 0.99, (JOBS - BURST) * T_US, taken_us);
+    slots = slots_read(s, "trace");
     assert_in_range(slots_overtaken(&slots), 0, stage_stat(s, "mark", "back")); /* in order, but for those */
     slots_free(&slots);
 
@@ -467,21 +472,23 @@ static void what_was_leased_ahead_waits_for_nobody(void **state)
 /* Each look fills all executors of the worker that looks: it is always another's turn. */
 static void few_executors_keep_a_high_rate(void **state)
 {
-    static const char *const traces[] = {"one.trace", "two.trace"};
+    enum { JOBS = 2000, BURST = 20 };
     struct stage *s = *state;
+    struct witness *witness;
+    int64_t taken_us;
     pid_t one, two;
-    double kept;
 
     stage_rate(s, "mark", "1000/s,burst=20");
-    stage_enqueue(s, "mark", NULL, 0, 2000);
-    one = stage_actor(s, "one", "executors=4", "trace=one.trace", NULL);
-    two = stage_actor(s, "two", "executors=4", "trace=two.trace", NULL);
-    assert_int_equal(stage_await_done(s, 2000).twice, 0);
+    stage_enqueue(s, "mark", NULL, 0, JOBS);
+    witness = witness_start(&s->server, 2 * MS); /* a claim fills four executors: 4 ms */
+    one = stage_actor(s, "one", "executors=4", "trace=trace", NULL);
+    two = stage_actor(s, "two", "executors=4", "trace=trace", NULL);
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    taken_us = witness_end(witness);
     assert_int_equal(stage_end(one), 0);
     assert_int_equal(stage_end(two), 0);
-    kept = rate_kept(s, traces, 2, 2000);
-    if (kept < 0.8) /* one second without a look, and it is 0.67 */
-        fail_msg("rate kept: %.4f", kept);
+    assert_kept(rate_kept(s, "trace", JOBS), 0.8, (JOBS - BURST) * MS,
+                taken_us); /* a second without a look: 0.67 */
 }
 
 static void parked_jobs_delay_nobody(void **state)
