@@ -10,6 +10,7 @@
 #include "queue/batch/batch.h"
 #include "queue/enqueue/enqueue.h"
 #include "queue/inspect/cancel.h"
+#include "queue/inspect/job_act.h"
 
 struct acts_totals acts_totals;
 static struct weir *w;
@@ -38,7 +39,7 @@ static struct sim_batch *any_batch(void)
     return &sim.batches[sim_pick(0, SIM_BATCHES - 1)];
 }
 
-enum { ACTS = 24 };
+enum { ACTS = 26 };
 
 void acts_begin(void)
 {
@@ -590,6 +591,52 @@ static void cancel_some(void)
         cancel(n);
 }
 
+static void becomes_first(struct sim_list *list, int n)
+{
+    int at = sim_list_find(list, n);
+
+    for (int i = at; i > 0; i--)
+        list->at[i] = list->at[i - 1];
+    list->at[0] = n;
+}
+
+/* As weir job run does it. */
+static void run(int n)
+{
+    struct sim_job *job = &sim_jobs[n];
+    bool lies = job->place == SIM_WAITING, later = job->place == SIM_LATER;
+    struct sim_list *list =
+        sim_list_find(&sim.queues[job->queue], n) >= 0 ? &sim.queues[job->queue] : sim_lane_of(n);
+    bool moved = later || (lies && sim_list_find(list, n) > 0);
+    int expected = lies || later ? 0
+                   : job->place == SIM_DONE || job->place == SIM_CANCELLED || job->place == SIM_REMOVED
+                       ? job->remembered ? WEIR_EINPUT : WEIR_ENOTFOUND
+                       : WEIR_EINPUT;
+    json_t *out;
+    char id[24];
+    int rc = job_run(w, turns.now_us, sim_id(n, id), &out);
+
+    if (rc != expected || (rc == 0 && strcmp(answer_text(out, "result"), moved ? "moved" : "first") != 0))
+        sim_fail("run of job %d in place %d: %d, %s: %s", n, job->place, rc, answer_text(out, "result"),
+                 rc ? w->error.text : "");
+    json_decref(out);
+    acts_totals.runs += moved;
+    if (later && job->scheduled)
+        sim_to_head(n);
+    else if (later)
+        sim_return(&n, 1);
+    else if (moved)
+        becomes_first(list, n);
+}
+
+static void run_some(void)
+{
+    int n = any_job();
+
+    if (is_known(sim_jobs[n].queue))
+        run(n);
+}
+
 /* ---- The dead */
 
 struct filter {
@@ -766,6 +813,10 @@ void acts_do(bool may_add_jobs)
     case 17:
     case 18:
         walk_dead(any_filter(), sim_chance(2));
+        break;
+    case 19:
+    case 20:
+        run_some();
         break;
     default:
         cancel_some();

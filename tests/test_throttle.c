@@ -1260,11 +1260,13 @@ static void test_random_worlds(void **state)
         sim_totals.holds, reaped, lost_answers, throttled, changes);
     print_message(
         "%lld starts alone, %lld jobs enqueued with a batch or lock, %lld refused, %lld cancelled by name, "
+        "%lld run by name, "
         "%lld purged, "
         "%lld ended as cancelled, %lld set aside, %lld batches followed, %lld dead jobs retried, %lld "
         "acts broken off\n",
-        sim_totals.alone, acts_totals.enqueued, acts_totals.refused, acts_totals.cancels, acts_totals.purged,
-        sim_totals.cancelled, sim_totals.aside, sim_totals.fired, sim_totals.revived, acts_totals.broken_off);
+        sim_totals.alone, acts_totals.enqueued, acts_totals.refused, acts_totals.cancels, acts_totals.runs,
+        acts_totals.purged, sim_totals.cancelled, sim_totals.aside, sim_totals.fired, sim_totals.revived,
+        acts_totals.broken_off);
 }
 
 static void load_library(const char *text)
