@@ -457,6 +457,75 @@ static void test_jobs_end(void **state)
     same_all(lines);
 }
 
+#define IDS_SIZE 4000
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The id and the state of each job that a list finds, sorted; so many at a time. */
+static void list_jobs(const struct side *s, const char *search, int limit, char out[IDS_SIZE])
+{
+    static char rows[200][64];
+    char *order[200], line[600], cursor[400] = "", *at;
+    int count = 0;
+
+    do {
+        snprintf(line, sizeof line, "job list %s --limit %d --json%s%s", search, limit,
+                 *cursor ? " --from " : "", cursor);
+        must(s, line);
+        for (char *rest = said.out, *row; (row = strsep(&rest, "\n"));)
+            if (*row && sscanf(row, "{\"id\":\"%30[^\"]\",\"state\":\"%30[^\"]", rows[count],
+                               rows[count] + 32) == 2) {
+                rows[count][strlen(rows[count])] = ' ';
+                memmove(strchr(rows[count], ' ') + 1, rows[count] + 32, strlen(rows[count] + 32) + 1);
+                order[count] = rows[count];
+                assert_true(++count < 200);
+            }
+        at = strstr(said.err, "--from '");
+        snprintf(cursor, sizeof cursor, "%.*s", at ? (int)strcspn(at + 8, "'") : 0, at ? at + 8 : "");
+    } while (*cursor);
+    qsort(order, (size_t)count, sizeof *order, by_text);
+    *out = '\0';
+    for (int i = 0; i < count; i++)
+        snprintf(out + strlen(out), IDS_SIZE - strlen(out), "%s\n", order[i]);
+}
+
+/* In all partitions, whether in one page or in many. */
+static void test_jobs_by_a_search(void **state)
+{
+    static const char *const searches[] = {"",           "type:a",      "state:dead", "state:scheduled,retry",
+                                           "queue:mail", "batch:weekly"};
+    static char of_one[IDS_SIZE], of_four[IDS_SIZE];
+
+    (void)state;
+    for (int i = 0; i < COUNT(searches); i++)
+        for (int limit = 2; limit < 200; limit *= 9) {
+            list_jobs(&one, searches[i], 100, of_one);
+            list_jobs(&four, searches[i], limit, of_four);
+            assert_true(strlen(of_one) > 0);
+            assert_string_equal(of_one, of_four);
+        }
+}
+
+static void test_actions_by_a_search(void **state)
+{
+    static const char *const lines[] = {"job run g0 --json",
+                                        "job run nobody",
+                                        "job run state:scheduled --json",
+                                        "job retry state:dead --dry-run",
+                                        "job retry type:d --json",
+                                        "job remove state:dead --yes --json",
+                                        "job cancel queue:default --dry-run --json",
+                                        "job cancel queue:default --yes --json",
+                                        "job cancel queue:default --dry-run --json",
+                                        NULL};
+
+    (void)state;
+    same_all(lines);
+}
+
 static void test_a_lock_is_freed_where_it_is(void **state)
 {
     char key[PREFIX_SIZE + 16];
@@ -907,6 +976,8 @@ int main(void)
         TEST(jobs_are_found),
         TEST(lists),
         TEST(jobs_end),
+        TEST(jobs_by_a_search),
+        TEST(actions_by_a_search),
         TEST(a_lock_is_freed_where_it_is),
         TEST(queues),
         TEST(a_pause_is_everywhere),

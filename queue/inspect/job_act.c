@@ -108,6 +108,19 @@ static int narrow(struct weir *w, const char *action, const struct job_search *s
                      "job %.20s: no such action; there are cancel, run, retry and remove", action);
 }
 
+/* As jobs come to these, so that they are printed alike each time. */
+static json_t *in_order(const json_t *states)
+{
+    static const char *const order[] = {"waiting", "parked",    "held",  "aside", "moving",
+                                        "running", "scheduled", "retry", "dead",  "finished"};
+    json_t *ordered = json_object();
+
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (json_object_get(states, order[i]))
+            json_object_set(ordered, order[i], json_object_get(states, order[i]));
+    return ordered;
+}
+
 int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
                       int64_t *jobs)
 {
@@ -128,11 +141,11 @@ int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, cons
 
     if (status == 0 && most->jobs > 0)
         status = walk(&act, now_us, cursor);
-    *result = status < 0
-                  ? NULL
-                  : json_pack("{s:s, s:I, s:I, s:O, s:I, s:O*}", "action", action, "jobs",
-                              (json_int_t)act.done, "left", (json_int_t)act.left, "states", act.states,
-                              "looked_at", (json_int_t)(act.looked_before + act.looked_at), "next", act.next);
+    *result = status < 0 ? NULL
+                         : json_pack("{s:s, s:I, s:I, s:o, s:I, s:O*}", "action", action, "jobs",
+                                     (json_int_t)act.done, "left", (json_int_t)act.left, "states",
+                                     in_order(act.states), "looked_at",
+                                     (json_int_t)(act.looked_before + act.looked_at), "next", act.next);
     if (status == 0 && !*result)
         status =
             error_set(&w->error, WEIR_EINTERNAL, "job %s: out of memory; free some and try again", action);
