@@ -112,7 +112,10 @@ static void test_wrong_worker(void **state)
     assert_misuses((const struct misuse[]){
         {"worker", 64,
          "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http TYPE=URL"},
-        {"worker job", 64, "worker job: takes no arguments"},
+        {"worker job", 64, "worker job: unknown; there are list, quiet and stop"},
+        {"worker list --exec a=b", 64, "worker list --exec: only a worker that is to run has it"},
+        {"worker stop", 64, "worker stop: takes a worker's name, HOST:PID, or all"},
+        {"worker --exec a=b --json", 64, "worker --json: it prints no document; leave it out"},
         {"worker -c 0 --exec a=b", 64, "worker --executors 0: out of range; give 1 to 65536"},
         {"worker -c 65537 --exec a=b", 64, "give 1 to 65536"},
         {"worker --lease 0s --exec a=b", 64, "worker --lease"},

@@ -234,9 +234,10 @@ static void begin_worker(void)
 
     start("w");
     snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 60 * SECOND_US);
-    free(redis_text("HSET", ACTIVE "w", "@",
-                    "{\"host\":\"h\",\"pid\":1,\"executors\":10,\"lease\":30,\"queues\":[\"default\"],"
-                    "\"types\":[\"t\",\"slow\"]}"));
+    free(redis_text(
+        "HSET", ACTIVE "w", "@",
+        "{\"instance\":\"i\",\"host\":\"h\",\"pid\":1,\"executors\":10,\"lease\":30,\"queues\":[\"default\"],"
+        "\"types\":[\"t\",\"slow\"]}"));
     free(redis_text("ZADD", PREFIX "workers", until, "w"));
 }
 
@@ -297,7 +298,7 @@ static void check_at_work(void)
     CHECK_ALL("status", "why a", "job show a", "why s2", "job show s2", "job list", "job run s2",
               "job cancel a", "job run type:slow --state parked",
               "job cancel type:slow --state parked --dry-run", "batch show b", "rate list", "rate show slow",
-              "queue list");
+              "queue list", "worker list", "worker quiet w");
     for (size_t i = 0; i < count; i++)
         settle("w", SETTLE_RETRY, tokens[i], SECOND_US * 3600, "bad");
     CHECK_ALL("job show s1", "why s1", "status", "doctor");

@@ -4,7 +4,7 @@
 
 #include "core/client/client.h"
 #include "queue/inspect/job_act.h"
-#include "queue/job/stamp.h"
+#include "tests/random.h"
 
 #define ACTIVE_W ACTIVE "w"
 #define IDS_SIZE 20000
@@ -289,33 +289,6 @@ static void test_terms_choose_jobs(void **state)
 }
 
 /* By the key of its lane, made from any text, where that runs or sleeps; of jobs in the queue by the path of its limit. */
-static void test_jobs_by_their_age(void **state)
-{
-    struct job_bounds most = {.looked_at = 100, .jobs = 10};
-    char head[STAMP_HEAD_LEN + 1], text[200];
-    static const char *const ids[] = {"old", "new"};
-    struct job_search s = search_of("old");
-
-    (void)state;
-    start("w");
-    for (int i = 0; i < 2; i++) {
-        stamp_head(turns.now_us - (i ? 60 : 7200) * SECOND_US, head);
-        snprintf(text, sizeof text, "%s{\"id\":\"%s\",\"type\":\"t\"}", head, ids[i]);
-        push("default", text);
-    }
-    push("default", "{\"id\":\"unknown\",\"type\":\"t\"}");
-    expect_found("age:>1h", "old");
-    expect_found("age:>2h", "old");
-    expect_found("age:<1h", "new");
-    expect_found("age:>30s age:<5m", "new");
-    expect_found("age:>3h", "");
-    expect_found("age:>0s", "old new");
-    json_decref(last);
-    must(job_list_page(w, turns.now_us, &s, NULL, &most, &last));
-    assert_int_equal(answer_int(json_array_get(json_object_get(last, "jobs"), 0), "enqueued_at"),
-                     turns.now_us - 7200 * SECOND_US);
-}
-
 static void test_jobs_of_a_key(void **state)
 {
     (void)state;
@@ -834,7 +807,6 @@ int main(void)
         TEST(what_is_no_search),
         TEST(a_job_in_each_state),
         TEST(terms_choose_jobs),
-        TEST(jobs_by_their_age),
         TEST(jobs_of_a_key),
         TEST(pages_have_everything_once),
         TEST(a_page_says_how_far_it_looked),

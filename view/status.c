@@ -4,6 +4,7 @@
 
 #include "view/text.h"
 #include "view/waits.h"
+#include "view/workers.h"
 
 static json_t *queue_json(const struct queue_status *q)
 {
@@ -25,13 +26,6 @@ static json_t *type_json(const struct type_status *t)
         t->waits_for ? document_make(t->waits_for, waits_members) : json_null());
 }
 
-static json_t *worker_json(const struct worker_status *w)
-{
-    return json_pack("{s:o, s:o, s:I, s:I, s:o}", "name", text_word(w->name), "host", text_word(w->host),
-                     "pid", (json_int_t)w->pid, "running", (json_int_t)w->running, "seen_at",
-                     json_seconds(w->seen_us));
-}
-
 /* A name may be any bytes. */
 static void add_named(json_t *object, const char *name, json_t *value)
 {
@@ -51,7 +45,7 @@ json_t *status_document(const struct status *s)
     for (size_t i = 0; i < s->type_count; i++)
         add_named(types, s->types[i].name, type_json(&s->types[i]));
     for (size_t i = 0; i < s->worker_count; i++)
-        json_array_append_new(workers, worker_json(&s->workers[i]));
+        json_array_append_new(workers, worker_document(&s->workers[i]));
     return json_pack("{s:o, s:o, s:o, s:{s:I, s:o}}", "queues", queues, "types", types, "workers", workers,
                      "kept_dead", "jobs", (json_int_t)s->dead, "bytes",
                      s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes));

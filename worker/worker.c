@@ -53,6 +53,7 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
         return NULL;
     }
     w->forks = forks_count();
+    job_make_id(w->common.instance);
     if (options_read(&w->common.options, options ? options : &defaults, &w->setup) != 0)
         w->error = w->setup;
     worker_open_ending(&w->common, w, on_call, on_check);
@@ -96,7 +97,7 @@ void weir_worker_stop(struct weir_worker *w)
 
 void weir_worker_quiet(struct weir_worker *w)
 {
-    atomic_store(&w->common.ending.quiet, true);
+    worker_quiet(&w->common);
 }
 
 /* ---- Handlers */

@@ -1,6 +1,7 @@
-/* weir worker: runs jobs until told to stop. The work is the library's; here are the flags, the handlers that
+/* weir worker: runs jobs until told to stop, or says what to do to those that run (workers.h). The work is the library's; here are the flags, the handlers that
  * they name. */
 #include "cli/command/worker.h"
+#include "cli/command/workers.h"
 #include "cli/commands.h"
 #include "cli/which_redis.h"
 
@@ -21,7 +22,7 @@
 
 static int run_worker(struct cli *cli, int argc, char **argv);
 
-const struct command command_worker = {.name = "worker", .logs = true, .run = run_worker};
+const struct command command_worker = {.name = "worker", .run = run_worker};
 
 void worker_flags_init(struct worker_flags *f)
 {
@@ -335,11 +336,14 @@ static int run_worker(struct cli *cli, int argc, char **argv)
     int operands, status;
 
     worker_flags_init(&f);
-    if (cli_parse(cli, f.table, argc, argv, &operands) < 0 || worker_flags_check(cli, &f) < 0)
+    if (cli_parse(cli, f.table, argc, argv, &operands) < 0)
         return cli->error.status;
     if (operands)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "worker %.100s: takes no arguments; weir help worker lists the flags", argv[0]);
+        return workers_run(cli, operands, argv);
+    if (cli->json)
+        return error_set(&cli->error, WEIR_EUSAGE, "worker --json: it prints no document; leave it out");
+    if (worker_flags_check(cli, &f) < 0)
+        return cli->error.status;
     if (!worker_flags_have_handlers(&f))
         return error_set(&cli->error, WEIR_EUSAGE,
                          "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http "

@@ -92,17 +92,24 @@ static void read_type(struct type_status *t, const char *name, const json_t *typ
     t->in_pause = is_in_pause(root, type, seen);
 }
 
-static void read_worker(struct worker_status *row, const char *name, const json_t *worker)
+static void read_worker(struct worker_status *row, const char *name, const json_t *worker, int64_t now_us)
 {
     const char *text = answer_text(worker, "info");
     json_t *info = answer_parse(text, strlen(text));
 
     copy(row->name, sizeof row->name, name);
     copy(row->host, sizeof row->host, answer_text(info, "host"));
+    copy(row->version, sizeof row->version, answer_text(info, "version"));
+    copy(row->instance, sizeof row->instance, answer_text(info, "instance"));
+    copy(row->order, sizeof row->order, answer_text(worker, "order"));
     row->pid = answer_int(info, "pid");
+    row->executors = answer_int(info, "executors");
+    row->type_count = (int64_t)json_array_size(json_object_get(info, "types"));
+    row->queues = json_incref(json_object_get(info, "queues"));
+    row->silent = answer_int(worker, "until") <= now_us;
     row->running = answer_int(worker, "running");
-    row->seen_us =
-        answer_int(worker, "until") - (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
+    row->lease_us = (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
+    row->seen_us = answer_int(worker, "until") - row->lease_us;
     json_decref(info);
 }
 
@@ -222,7 +229,7 @@ static int read_rows(struct status *s, json_t *root, struct error *e)
     }
     json_object_foreach(workers, name, row)
     {
-        read_worker(&s->workers[s->worker_count++], name, row);
+        read_worker(&s->workers[s->worker_count++], name, row, s->now_us);
     }
     qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
     qsort(s->types, s->type_count, sizeof *s->types, by_name);
@@ -388,12 +395,17 @@ static int take_page(const json_t *page, void *arg)
     return rc < 0 ? WEIR_EINTERNAL : 0;
 }
 
-/* All pages of the partition that calls go to, as one document; NULL after a failure, which is in w->error. */
-static json_t *ask(struct weir *w, int64_t now_us)
+/* All pages of the partition that calls go to, from a place on, as one document; NULL after a failure, which is in w->error. */
+static json_t *ask(struct weir *w, int64_t now_us, const json_t *place)
 {
     json_t *root = json_pack("{s:{}}", "seen");
-    const struct pages pages = {
-        .w = w, .script = "status", .now_us = now_us, .arg = root, .take = take_page, .here = true};
+    const struct pages pages = {.w = w,
+                                .script = "status",
+                                .now_us = now_us,
+                                .arg = root,
+                                .take = take_page,
+                                .place = place,
+                                .here = true};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         json_object_set_new(root, lists[i], json_object());
@@ -409,7 +421,7 @@ static json_t *ask(struct weir *w, int64_t now_us)
 /* Both are to be freed, also after a failure. */
 static int read_all(struct weir *w, int64_t now_us, struct status *status, struct limits *limits)
 {
-    json_t *root = ask(w, now_us);
+    json_t *root = ask(w, now_us, NULL);
     int rc = root ? read_rows(status, root, &w->error) : w->error.status;
 
     if (rc == 0)
@@ -520,6 +532,8 @@ static void add_process(void *row, void *other)
 
     worker->running += more->running;
     worker->seen_us = more->seen_us > worker->seen_us ? more->seen_us : worker->seen_us;
+    worker->silent = worker->silent && more->silent;
+    json_decref(more->queues);
 }
 
 static bool merge_all(struct status *all, struct status *more)
@@ -535,7 +549,7 @@ static bool merge_all(struct status *all, struct status *more)
              merge_rows(&workers, more->workers, more->worker_count) &&
              merge_rows(&types, more->types, more->type_count);
     if (merged)
-        more->type_count = 0; /* what they hold is in the others now */
+        more->type_count = more->worker_count = 0; /* what they hold is in the others now */
     *all = (struct status){
         .now_us = more->now_us,
         .dead = all->dead + more->dead,
@@ -568,6 +582,26 @@ int status_read(struct weir *w, struct status *status)
     return client_look_at_all(w, read_and_merge, status);
 }
 
+static int read_workers(struct weir *w, void *arg)
+{
+    json_t *from = json_pack("[s, s]", "workers", "0"), *root = from ? ask(w, -1, from) : NULL;
+    struct status *all = arg, more = {0};
+    int rc = root ? read_rows(w->at == 0 ? all : &more, root, &w->error) : w->error.status;
+
+    if (!from || (rc == 0 && w->at > 0 && !merge_all(all, &more)))
+        rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
+    status_free(&more);
+    json_decref(root);
+    json_decref(from);
+    return rc;
+}
+
+int status_workers(struct weir *w, struct status *status)
+{
+    *status = (struct status){0};
+    return client_look_at_all(w, read_workers, status);
+}
+
 int status_limits(struct weir *w, int64_t now_us, struct limits *limits)
 {
     struct status status = {0};
@@ -583,6 +617,8 @@ void status_free(struct status *status)
 {
     for (size_t i = 0; i < status->type_count; i++)
         json_decref(status->types[i].waits_for);
+    for (size_t i = 0; i < status->worker_count; i++)
+        json_decref(status->workers[i].queues);
     free(status->queues);
     free(status->types);
     free(status->workers);

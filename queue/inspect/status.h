@@ -34,8 +34,13 @@ struct type_status {
 };
 
 struct worker_status {
-    char name[129], host[256];
-    int64_t pid, running, seen_us; /* seen: its last heartbeat */
+    char name[129], host[256], version[32];
+    char instance[129]; /* the process; "": it does not say */
+    char order[8];      /* "quiet", "stop": what an operator has ordered; "" */
+    int64_t pid, executors, running, type_count;
+    int64_t lease_us, seen_us; /* seen: its last heartbeat */
+    bool silent;               /* for longer than its lease */
+    struct json_t *queues;     /* that it serves, names and patterns; NULL: it does not say */
 };
 
 struct status {
@@ -50,6 +55,8 @@ struct status {
 /* Asks Redis, all partitions. A process that works on several of them is one worker. status_free frees what *status holds, also after a failure. Sorted by name. */
 WEIR_CHECKED int status_read(struct weir *w, struct status *status);
 void status_free(struct status *status);
+/* The same of workers alone: nothing else of *status is filled but now_us. */
+WEIR_CHECKED int status_workers(struct weir *w, struct status *status);
 /* All limits of the partition that calls go to, with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
  * now_us < 0: Redis's time. Freed with limits_free, also after a failure. */
 WEIR_CHECKED int status_limits(struct weir *w, int64_t now_us, struct limits *limits);

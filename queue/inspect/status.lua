@@ -11,12 +11,12 @@
 --        "seen": {type: {queue where jobs of it are among the first: true, where one of these names its cost}},
 --        "types": {type: {"stats": {counter: text}, "parked": n, "cost": n, "own_costs": claims noted that jobs name it,
 --                  "use": [limit, ...], "in_pause": lanes of it may stand in a queue that is paused, "keyless": as rates.keyless tells it}},
---        "workers": {id: {"info": place in raw, "until": "us", "running": n}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
+--        "workers": {id: {"info": place in raw, "until": "us", "running": n, "order": as orders has it}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
 --        raw: what workers say of themselves. Times are text: JSON numbers here keep 14 digits. What is 0, false or empty is left out.
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: dead_bytes lane paused rates slices types
+-- uses: dead_bytes lane orders paused rates slices types
 
 local LOOKED_AT = 100    -- jobs of each queue, as far as slices.BYTES go for all queues
 local PAGE_BYTES = 65536 -- of these in one call
@@ -126,8 +126,11 @@ function take.workers(reply, found)
     for i = 1, #found, 2 do
         local id, active = found[i], P .. 'active:' .. found[i]
         if is_name(id) then
-            reply.raw[#reply.raw + 1] = call('HGET', active, '@') or ''
-            reply.workers[id] = {info = #reply.raw - 1, ['until'] = us(tonumber(found[i + 1])), running = max(0, call('HLEN', active) - 1)}
+            local said = call('HGET', active, '@') or ''
+            local order = orders.read(match(said, '"instance":"([^"]*)"'))
+            reply.raw[#reply.raw + 1] = said
+            reply.workers[id] = {info = #reply.raw - 1, ['until'] = us(tonumber(found[i + 1])), running = max(0, call('HLEN', active) - 1),
+                                 order = order ~= '' and order or nil}
         end
     end
 end

@@ -10,10 +10,10 @@
 --          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
 --          [worker of which none is left, ...], [what is wrong with a key, ...],
 --          [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
---          [partition for which jobs must be carried away (away_read), ...] ]
+--          [partition for which jobs must be carried away (away_read), ...], what an operator orders: "quiet", "stop" or "" ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
 -- format: any
--- uses: away cancelled check clock dead_bounds ends gate lane lease leases past registry runs slices
+-- uses: away cancelled check clock dead_bounds ends gate lane lease leases orders past registry runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -124,6 +124,7 @@ local function reap(ARGV)
     reply[3], reply[4], reply[7] = forgotten, reply[4] + excess + (unwoken and 1 or 0) + (clock.is_behind() and 1 or 0), bounds
     reply[8] = past.back()
     reply[9] = away.waiting()
+    reply[10] = orders.of(said.instance)
     return reply
 end
 

@@ -121,6 +121,36 @@ struct span lease_attr(struct span attrs, char letter)
     return (struct span){NULL, 0};
 }
 
+#define EPOCH_US INT64_C(1577836800000000) /* 2020-01-01 */
+#define STAMP_US INT64_C(10000)
+#define STAMP_DIGITS 6
+
+/* Digits of base 64, in ASCII order. */
+static int digit_of(char c)
+{
+    static const char digits[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+    const char *at = c ? strchr(digits, c) : NULL;
+
+    return at ? (int)(at - digits) : -1;
+}
+
+int64_t lease_enqueued_us(struct span attrs)
+{
+    struct span text = lease_attr(attrs, 't');
+    int64_t units = 0;
+
+    if (text.len != STAMP_DIGITS)
+        return 0;
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = digit_of(text.at[i]);
+
+        if (digit < 0)
+            return 0;
+        units = 64 * units + digit;
+    }
+    return EPOCH_US + units * STAMP_US;
+}
+
 #define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
 
 bool lease_read_entry(struct span entry, struct lease *lease)
@@ -456,9 +486,16 @@ void reap_request(struct args *a, const char *prefix, int64_t now_us, const stru
     args_add_int(a, call->dead_age_us);
 }
 
+static enum worker_order order_of(const struct redisReply *reply)
+{
+    const char *word = reply->type == REDIS_REPLY_STRING ? reply->str : "";
+
+    return strcmp(word, "quiet") == 0 ? ORDER_QUIET : strcmp(word, "stop") == 0 ? ORDER_STOP : ORDER_NONE;
+}
+
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 9, "reap", e);
+    int rc = reply_array(reply, 10, "reap", e);
     const struct redisReply *kept;
 
     for (int i = 4; rc == 0 && i < 7; i++)
@@ -473,7 +510,8 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
                               .forgotten = reply_int(reply->element[2], 0),
                               .left = reply_int(reply->element[3], 0),
                               .workers = (int64_t)reply->element[4]->elements,
-                              .away = away_list(reply->element[8])};
+                              .away = away_list(reply->element[8]),
+                              .order = order_of(reply->element[9])};
     for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
         reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
     kept = reply->element[6];

@@ -99,6 +99,9 @@ struct span lease_attr(struct span attrs, char letter);
 /* When a job was enqueued, by its producer's clock; 0: unknown. */
 int64_t entry_enqueued_us(struct span entry);
 
+/* When a job was enqueued, us; 0: its attrs do not say. */
+int64_t lease_enqueued_us(struct span attrs);
+
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
 WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
 void claim_free(struct claim *claim);
@@ -194,6 +197,7 @@ struct reap_call {
 };
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
 enum { REAPED_WRONG_MOST = 9 };
+enum worker_order { ORDER_NONE, ORDER_QUIET, ORDER_STOP };
 struct reaped {
     int64_t now_us;
     struct went_back back;
@@ -202,6 +206,7 @@ struct reaped {
     struct dead_bounds kept; /* bounds of the dead jobs in this namespace; 0: not known */
     int64_t left;            /* what the next calls have to do: leases to take back, dead jobs to forget */
     uint64_t away;           /* as in struct claim */
+    enum worker_order order; /* of an operator */
     struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
     size_t wrong_count;
 };

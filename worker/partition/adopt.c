@@ -41,8 +41,8 @@ static int make_info(struct partition *p, struct error *e)
         json_array_append_new(queues, json_string(p->worker->options.queues[i]));
     for (int i = 0; i < p->worker->handlers.count; i++)
         json_array_append_new(types, json_string(p->worker->handlers.types[i]));
-    info = json_pack("{s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o}", "host", host, "pid", (int)getpid(),
-                     "executors", p->worker->options.executors, "lease",
+    info = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o}", "instance", p->worker->instance,
+                     "host", host, "pid", (int)getpid(), "executors", p->worker->options.executors, "lease",
                      (double)p->worker->options.lease_us / 1e6, "library", script_digest, "version",
                      WEIR_VERSION, "format", script_format, "queues", queues, "types", types);
     if (info && p->worker->partition_count > 1)

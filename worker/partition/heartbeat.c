@@ -70,6 +70,20 @@ static void log_taken_back(struct partition *p, const struct reaped *r)
     p->heartbeat.taken = 0;
 }
 
+/* Each order once: it stays in Redis for as long as this worker lives. */
+static void hear_order(struct partition *p, enum worker_order order)
+{
+    struct worker *w = p->worker;
+
+    if (order == ORDER_QUIET && !atomic_load(&w->ending.quiet)) {
+        log_line(LOG_LEVEL_INFO, "ordered to be quiet: takes no more jobs, and stays");
+        worker_quiet(w);
+    } else if (order == ORDER_STOP && !w->ending.wanted) {
+        log_line(LOG_LEVEL_INFO, "ordered to stop");
+        worker_stop(w);
+    }
+}
+
 static void hear_reaped(struct partition *p, const struct reaped *r)
 {
     int64_t again_us = clock_mono_us() + REAP_AGAIN_US;
@@ -85,6 +99,7 @@ static void hear_reaped(struct partition *p, const struct reaped *r)
     log_bound(p, "age", p->worker->options.dead_age_us, r->kept.age_us, 1000000, " s");
     log_late(p);
     log_wrong_keys(p, r);
+    hear_order(p, r->order);
     if (r->left > 0 && p->session.next_beat_us > again_us)
         partition_beat_at(p, again_us);
 }

@@ -16,6 +16,11 @@ void worker_open_ending(struct worker *w, void *data,
     ending->check.data = w;
 }
 
+void worker_quiet(struct worker *w)
+{
+    atomic_store(&w->ending.quiet, true);
+}
+
 void worker_call_loop(struct worker *w)
 {
     ev_async_send(w->loop, &w->ending.async);
@@ -31,11 +36,16 @@ void worker_fail(struct worker *w, const struct error *why)
     w->ending.error = *why;
 }
 
+void worker_stop(struct worker *w)
+{
+    w->ending.wanted = true;
+    worker_check_soon(w);
+}
+
 void worker_fail_and_stop(struct worker *w, const struct error *why)
 {
     worker_fail(w, why);
-    w->ending.wanted = true;
-    worker_check_soon(w);
+    worker_stop(w);
 }
 
 void worker_end_loop(struct worker *w)

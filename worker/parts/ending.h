@@ -15,7 +15,7 @@ struct ending {
     struct ev_watcher check; /* fed: check whether to stop, and how many partitions there are */
     atomic_int stop_calls;   /* of weir_worker_stop. 1: what runs may end, 2: now */
     atomic_bool quiet;       /* claim no more */
-    bool wanted;             /* by the worker itself: it can run no more jobs */
+    bool wanted;             /* by the worker itself, which can run no more jobs; or by an operator */
     bool ended;              /* the loop ends: the schedulers do nothing any more */
     bool hurried;            /* the process must end at once */
     struct error error;      /* why it ends, with the result of weir_worker_run; status 0: all is well */
@@ -25,12 +25,16 @@ struct ending {
 void worker_open_ending(struct worker *w, void *data,
                         void (*on_call)(struct ev_loop *loop, ev_async *async, int events),
                         void (*on_check)(struct ev_loop *loop, struct ev_watcher *watcher, int events));
+/* From any thread: no more jobs are claimed. */
+void worker_quiet(struct worker *w);
 /* Calls the loop, from any thread. */
 void worker_call_loop(struct worker *w);
 /* Has on_check called when the callback that runs returns: once, however often this is called. */
 void worker_check_soon(struct worker *w);
 /* What weir_worker_run returns, and weir_worker_message. */
 void worker_fail(struct worker *w, const struct error *why);
+/* As the first weir_worker_stop; on the loop. */
+void worker_stop(struct worker *w);
 /* As weir_worker_stop, and a failure. */
 void worker_fail_and_stop(struct worker *w, const struct error *why);
 /* The loop ends. */

@@ -42,6 +42,7 @@ struct pace {
 };
 
 struct worker {
+    char instance[17]; /* the process's name, in all partitions and as long as it lives */
     struct options options;
     struct handlers handlers;
     struct ev_loop *loop;

@@ -1,0 +1,34 @@
+-- orders: what an operator orders a worker to do. The worker hears it with its next heartbeat, which keeps the order for as long as the worker
+-- lives; a day later it is gone.
+--
+--   order:<instance>   "quiet": take no more jobs, and stay; "stop": finish, and leave
+--
+-- An instance is a worker process, whatever its ids are, in each partition.
+--
+-- uses: check
+local orders = {}
+
+local KEPT_MS = 86400000 -- a day: more than there is between two heartbeats
+
+-- The order of an instance, '' where there is none; what is no name has none.
+function orders.read(instance)
+    local order = is_name(instance) and call_safe('GET', P .. 'order:' .. instance)
+    return (order == 'quiet' or order == 'stop') and order or ''
+end
+
+-- The same of a worker that is alive.
+function orders.of(instance)
+    local order = orders.read(instance)
+    if order ~= '' and not VIRTUAL then call_safe('PEXPIRE', P .. 'order:' .. instance, us(KEPT_MS)) end
+    return order
+end
+
+-- A worker that stops is not told to be quiet. Returns what is wrong with the key.
+function orders.give(instance, order)
+    local key = 'order:' .. instance
+    local wrong = check.wrong_kind(key, 'string')
+    if wrong or order == 'quiet' and orders.read(instance) == 'stop' then return wrong end
+    if VIRTUAL then call('SET', P .. key, order) else call('SET', P .. key, order, 'PX', us(KEPT_MS)) end
+end
+
+return orders

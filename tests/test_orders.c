@@ -1,0 +1,142 @@
+/* weir worker list, quiet, stop: workers that run are seen, and do what an operator orders. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "queue/inspect/order.h"
+#include "queue/inspect/status.h"
+#include "tests/stage.h"
+
+/* The row of a process; the caller frees *status. */
+static const struct worker_status *row_of(struct stage *s, pid_t pid, struct status *status)
+{
+    assert_int_equal(status_workers(s->client, status), 0);
+    for (size_t i = 0; i < status->worker_count; i++)
+        if (status->workers[i].pid == pid)
+            return &status->workers[i];
+    return NULL;
+}
+
+static void order(struct stage *s, pid_t pid, const char *word)
+{
+    struct status status;
+    const struct worker_status *row = row_of(s, pid, &status);
+
+    assert_non_null(row);
+    assert_int_equal(worker_order(s->client, row->instance, word), 0);
+    status_free(&status);
+}
+
+static bool has_order(struct stage *s, pid_t pid, const char *word)
+{
+    struct status status;
+    const struct worker_status *row = row_of(s, pid, &status);
+    bool has = row && strcmp(row->order, word) == 0;
+
+    status_free(&status);
+    return has;
+}
+
+static void a_worker_says_what_it_is(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = stage_actor(s, "worker", "queues=mail.*,default", "executors=3", NULL);
+    struct status status;
+    const struct worker_status *row;
+
+    stage_await_workers(s, 1);
+    row = row_of(s, pid, &status);
+    assert_non_null(row);
+    assert_int_equal(row->executors, 3);
+    assert_int_equal(json_array_size(row->queues), 2);
+    assert_string_equal(json_string_value(json_array_get(row->queues, 0)), "mail.*");
+    assert_string_equal(row->version, WEIR_VERSION);
+    assert_string_equal(row->order, "");
+    assert_false(row->silent);
+    assert_int_equal(status.queue_count + status.type_count, 0);
+    status_free(&status);
+    assert_int_equal(stage_end(pid), 0);
+}
+
+/* What it runs ends, nothing more begins, and it stays; another worker takes the rest. */
+static void a_quiet_worker_takes_no_more_jobs(void **state)
+{
+    struct stage *s = *state;
+    pid_t quiet = stage_actor(s, "quiet", "executors=1", "lease=1", NULL), other;
+
+    stage_await_workers(s, 1);
+    stage_enqueue(s, "mark", "{\"sleep\":1}", 0, 1);
+    await(history_count(s, "begin", 0) == 1);
+    order(s, quiet, "quiet");
+    await_text(s->server.folder, "quiet.err", "takes no more jobs");
+    stage_enqueue(s, "mark", NULL, 1, 5);
+    await(history_count(s, "effect", 0) == 1);
+    assert_true(has_order(s, quiet, "quiet"));
+    assert_int_equal(history_count(s, "begin", -1), 1);
+    other = stage_actor(s, "other", "lease=1", NULL);
+    assert_int_equal(stage_await_done(s, 6).twice, 0);
+    assert_int_equal(stage_end(other), 0);
+    assert_int_equal(stage_end(quiet), 0);
+}
+
+static void a_stopped_worker_finishes_and_ends(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = stage_actor(s, "worker", "executors=1", "lease=1", NULL);
+
+    stage_await_workers(s, 1);
+    stage_enqueue(s, "mark", "{\"sleep\":0.6}", 0, 1);
+    await(history_count(s, "begin", 0) == 1);
+    order(s, pid, "stop");
+    assert_int_equal(program_end(pid), 0);
+    assert_int_equal(history_count(s, "effect", 0), 1);
+}
+
+/* An order belongs to the process: it holds under each id that this has after it has connected again. */
+static void an_order_outlives_a_connection(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = stage_actor(s, "worker", "lease=1", NULL);
+
+    stage_await_workers(s, 1);
+    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    order(s, pid, "stop");
+    assert_int_equal(program_end(pid), 0);
+}
+
+static void who_stops_is_not_told_to_be_quiet(void **state)
+{
+    struct stage *s = *state;
+    char *kept;
+
+    assert_int_equal(worker_order(s->client, "process", "stop"), 0);
+    assert_int_equal(worker_order(s->client, "process", "quiet"), 0);
+    kept = server_ask(&s->server, "GET", stage_key(s, "order:process"), NULL);
+    assert_string_equal(kept, "stop");
+    free(kept);
+    assert_int_not_equal(worker_order(s->client, "process", "dance"), 0);
+    assert_int_not_equal(worker_order(s->client, "no name", "stop"), 0);
+    free(server_ask(&s->server, "DEL", stage_key(s, "order:process"), NULL));
+    free(server_ask(&s->server, "SADD", stage_key(s, "order:process"), "x", NULL));
+    assert_int_not_equal(worker_order(s->client, "process", "stop"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_worker_says_what_it_is, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(a_quiet_worker_takes_no_more_jobs, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(a_stopped_worker_finishes_and_ends, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(an_order_outlives_a_connection, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(who_stops_is_not_told_to_be_quiet, stage_setup, stage_teardown),
+    };
+    int actor = stage_actor_main(argc, argv);
+
+    return actor >= 0 ? actor : cmocka_run_group_tests(tests, NULL, NULL);
+}

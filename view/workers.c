@@ -1,0 +1,60 @@
+#include "view/workers.h"
+
+#include <string.h>
+
+#include "view/text.h"
+
+static const char *state(const struct worker_status *w)
+{
+    if (w->silent)
+        return "silent";
+    return strcmp(w->order, "stop") == 0 ? "stopping" : *w->order ? w->order : "working";
+}
+
+static json_t *words(const json_t *list)
+{
+    json_t *words = json_array(), *word;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, word)
+    {
+        json_array_append_new(words, text_word(json_string_value(word) ? json_string_value(word) : ""));
+    }
+    return words;
+}
+
+json_t *worker_document(const struct worker_status *w)
+{
+    return json_pack("{s:o, s:o, s:I, s:s, s:I, s:I, s:o, s:I, s:o, s:o}", "name", text_word(w->name), "host",
+                     text_word(w->host), "pid", (json_int_t)w->pid, "state", state(w), "executors",
+                     (json_int_t)w->executors, "running", (json_int_t)w->running, "serves", words(w->queues),
+                     "type_count", (json_int_t)w->type_count, "version",
+                     *w->version ? text_word(w->version) : json_null(), "seen_at", json_seconds(w->seen_us));
+}
+
+json_t *workers_document(const struct status *status)
+{
+    json_t *workers = json_array();
+
+    for (size_t i = 0; i < status->worker_count; i++)
+        json_array_append_new(workers, worker_document(&status->workers[i]));
+    return workers;
+}
+
+int view_workers(struct weir *w, json_t **doc)
+{
+    struct status status;
+    int rc = status_workers(w, &status);
+
+    *doc = NULL;
+    if (rc == 0)
+        rc = document_done(w, workers_document(&status), doc);
+    status_free(&status);
+    return rc;
+}
+
+json_t *worker_order_document(const struct worker_status *w, const char *order)
+{
+    return json_pack("{s:o, s:o, s:I, s:s, s:f}", "name", text_word(w->name), "host", text_word(w->host),
+                     "pid", (json_int_t)w->pid, "order", order, "within", (double)w->lease_us / 4e6);
+}
