@@ -1336,16 +1336,17 @@ static void test_answers_are_checked(void **state)
         "return false",
         "return {}",
         "return {'1','','','0',0,{},{},{}}",
-        "return {'1','','','0',0,1,{},{},{},{},{},0,0,0,{},'',{}}",
-        "return {'1','','','0',0,{},{},{},{},{},'x',0,0,0,{},'',{}}",
-        "return {'1','','','0',0,{'token','{}'},{},{},{},{},{},0,0,0,{},'',{}}",
-        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},{},0,0,0,{},'',{}}",
-        "return {'1','','','0',0,{1,'{}'},{},{},{},{},{},0,0,0,{},'',{}}",
-        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,0,'',{}}",
+        "return {'1','','','0',0,1,{},{},{},{},{},0,0,0,{},'',{},0}",
+        "return {'1','','','0',0,{},{},{},{},{},'x',0,0,0,{},'',{},0}",
+        "return {'1','','','0',0,{'token','{}'},{},{},{},{},{},0,0,0,{},'',{},0}",
+        "return {'1','','','0',0,{'1.1/q/t','{}'},{},{},{},{},{},0,0,0,{},'',{},0}",
+        "return {'1','','','0',0,{1,'{}'},{},{},{},{},{},0,0,0,{},'',{},0}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,0,'',{},0}",
         "return {'1','','','0',0,{},{},{},{},{},{},0,0}",
         "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,{}}",
-        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,{},'',0}",
-        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7,{},{},{'x'}}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,{},'',{}}",
+        "return {'1','','','0',0,{},{},{},{},{},{},0,0,0,{},'',0,0}",
+        "return {{},{},{},{},{},{},{},{},{{'x'}},{},{},{},0,7,{},{},{'x'},0}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};
     struct adopt adopt;
@@ -1360,15 +1361,13 @@ static void test_answers_are_checked(void **state)
         if ((claim_reply(answer(claims[i]), &turns.claim, &e) == 0) != (i == COUNT(claims) - 1))
             fail_msg("%s: taken", claims[i]);
     assert_int_equal(turns.claim.next_us, -1);
-    assert_int_equal(
-        claim_reply(
-            answer(
-                "return "
-                "{1,'','3','4',1,{'1.z@55/q/t/"
-                "','@1,22,3;{}'},{},{'x'},{},{},{},1,77,1,{'0',63,'64','x'},'A1',"
-                "{'a','1500',5,'q','0','b','1',5,'w','1','c','x',5,'w','0','d',0,5,'w',0,'e','7',5,'',0}}"),
-            &turns.claim, &e),
-        0);
+    assert_int_equal(claim_reply(answer("return "
+                                        "{1,'','3','4',1,{'1.z@55/q/t/"
+                                        "','@1,22,3;{}'},{},{'x'},{},{},{},1,77,1,{'0',63,'64','x'},'A1',"
+                                        "{'a 1500 5 q 0','b 1 5 w 1','c x 5 w 0','d 0 5 w 0','e 7 5  0','f 7 "
+                                        "5 w','g','',7,'h 7 5 l 0'},4}"),
+                                 &turns.claim, &e),
+                     0);
     assert_int_equal(turns.claim.leases[0].interrupted, 22);
     assert_int_equal(turns.claim.leases[0].slot_us, 55);
     assert_true(turns.claim.starved);
@@ -1378,7 +1377,7 @@ static void test_answers_are_checked(void **state)
     assert_int_equal(turns.claim.loss_count, 2);
     assert_int_equal(turns.claim.losses[0].thousandths, 1500);
     assert_int_equal(turns.claim.losses[0].why, 'q');
-    assert_int_equal(*turns.claim.losses[1].limit.at, 'e');
+    assert_int_equal(*turns.claim.losses[1].limit.at, 'h');
     for (size_t i = 0; i < COUNT(numbers); i++) {
         assert_true(settle_reply(answer(numbers[i]), &n, &e) != 0);
         assert_true(promote_reply(answer(numbers[i]), &promoted, &e) != 0);

@@ -55,13 +55,13 @@
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
 --          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), [partition, ...], causes,
---          [limit, thousandths of slots that nobody took, since, why, lease, ...], crowd ]
+--          ['limit thousandths since why lease', ...], crowd ]
 --        next: when the next claim is due for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules"
 --        starved: a job with a limit could have started, had there been an idle executor
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        partition: jobs whose type lives there were met, and must be carried there (away_read)
---        causes: what let the leases start; why: why slots were lost until that lease, from 0, took some: claim_causes
+--        causes: what let the leases start; then thousandths of slots that nobody had taken: claim_causes
 --        crowd: how many workers claim jobs in advance, this one among them where it does
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --

@@ -94,47 +94,44 @@ local function why(s, limit)
     return (at == limit or at == '-') and 'w' or 'h'
 end
 
--- What the gates of s for all keys have lost: a slot is lost at a limit only where all of its gates lose one. By limit: thousandths, and since when.
-local function lost_of(s)
+local list, seen -- of lost(): what it returns, and a set of the limits in it
+
+-- Another type may have said it of the same limit.
+local function add(s, limit, lost, since)
+    if not seen then list, seen = {}, {} end
+    if lost == 0 or seen[limit] then return end
+    seen[limit] = true
+    list[#list + 1] = format('%s %d %d %s %d', limit, lost, since, why(s, limit), s.first)
+end
+
+-- A slot is lost at a limit only where all of its gates for all keys lose one.
+local function add_least(s)
     local least, since = {}, {}
     for i = 1, #s.gates do
         local e = s.gates[i]
         if e.base and not e.base.in_flight then
-            local limit = limit_of(e.name)
-            local lost, from = gate.lost(e)
+            local limit, lost, from = limit_of(e.name), gate.lost(e)
             if lost < (least[limit] or huge) then least[limit], since[limit] = lost, from end
         end
     end
-    return least, since
+    for limit, lost in pairs(least) do add(s, limit, lost, since[limit]) end
 end
 
-local function has_lost(s)
-    for i = 1, #s.gates do
-        if s.gates[i].base and gate.lost(s.gates[i]) > 0 then return true end
-    end
-    return false
+local function add_lost(s)
+    local e, n, limits = s.gates[1], #s.gates, s.type.limits
+    if n == 0 then return end
+    if n > 1 or #limits > 1 then return add_least(s) end
+    if not e.base or e.base.in_flight then return end
+    local lost, since = gate.lost(e)
+    if lost > 0 then add(s, limits[1], lost, since) end
 end
 
-local function add_lost(list, seen, s)
-    local least, since = lost_of(s)
-    for limit, lost in pairs(least) do
-        if lost > 0 and not seen[limit] then
-            seen[limit] = true
-            local n = #list
-            list[n + 1], list[n + 2], list[n + 3] = limit, us(lost), us(since[limit])
-            list[n + 4], list[n + 5] = why(s, limit), digits(s.first)
-        end
-    end
-end
-
--- limit, thousandths of slots, since when, why, which lease the first job was that took one, limit, ...
+-- 'limit thousandths since why lease' each: of slots, since when, why, which lease the first job was that took one.
 function claim_causes.lost()
-    local list, seen = claim.NONE, nil
-    for _, s in ipairs(claim.order) do
-        if s.first and has_lost(s) then
-            if not seen then list, seen = {}, {} end
-            add_lost(list, seen, s)
-        end
+    list, seen = claim.NONE, nil
+    for i = 1, #claim.order do
+        local s = claim.order[i]
+        if s.first then add_lost(s) end
     end
     return list
 end

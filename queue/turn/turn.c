@@ -235,20 +235,29 @@ static const struct span *read_words(const struct redisReply *list, struct span 
     return first;
 }
 
+/* "limit thousandths since why lease" */
+static bool read_loss(struct span text, struct loss *loss)
+{
+    struct span thousandths, since, why;
+
+    if (!cut(&text, ' ', &loss->limit) || !cut(&text, ' ', &thousandths) || !cut(&text, ' ', &since) ||
+        !cut(&text, ' ', &why) || why.len != 1 || text.len == 0 || !isdigit((unsigned char)*text.at))
+        return false;
+    loss->thousandths = strtoll(thousandths.at, NULL, 10);
+    loss->since_us = strtoll(since.at, NULL, 10);
+    loss->why = *why.at;
+    loss->lease = strtoul(text.at, NULL, 10);
+    return loss->thousandths > 0 && loss->thousandths <= REPLY_INT_MOST;
+}
+
 static void read_losses(const struct redisReply *list, struct claim *claim)
 {
     claim->loss_count = 0;
-    for (size_t i = 0; i + 4 < list->elements && claim->loss_count < LOSSES_MOST; i += 5) {
+    for (size_t i = 0; i < list->elements && claim->loss_count < LOSSES_MOST; i++) {
         struct loss *loss = &claim->losses[claim->loss_count];
-        struct span why = span_of(list->element[i + 3]);
-        int64_t lease = reply_int(list->element[i + 4], -1);
 
-        *loss = (struct loss){.limit = span_of(list->element[i]),
-                              .thousandths = reply_int(list->element[i + 1], 0),
-                              .since_us = reply_int(list->element[i + 2], 0),
-                              .why = why.len > 0 ? *why.at : '\0',
-                              .lease = (size_t)lease};
-        claim->loss_count += lease >= 0 && (size_t)lease < claim->lease_count && loss->thousandths > 0;
+        if (read_loss(span_of(list->element[i]), loss) && loss->lease < claim->lease_count)
+            claim->loss_count++;
     }
 }
 
