@@ -374,6 +374,57 @@ static void test_wrong_requests(void **state)
     end_serve();
 }
 
+/* Does doc/api.md have a row for that path, with a name in place of "*"? */
+static bool is_documented(const char *page, const char *method, const char *path)
+{
+    char row[256];
+    size_t len = (size_t)snprintf(row, sizeof row, "| `%s ", method);
+
+    for (; *path; path++)
+        len += (size_t)snprintf(row + len, sizeof row - len, *path == '*' ? "[A-Z]+" : "%c", *path);
+    for (const char *at = page; (at = strstr(at, "| `")); at++) {
+        const char *mine = row, *theirs = at;
+
+        while (*mine && (*mine == *theirs || *mine == '[')) {
+            if (*mine == '[') {
+                theirs += strspn(theirs, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+                mine += strlen("[A-Z]+");
+            } else {
+                mine++;
+                theirs++;
+            }
+        }
+        if (!*mine && *theirs == '`')
+            return true;
+    }
+    return false;
+}
+
+static void check_routes(const char *source, const char *method, size_t least)
+{
+    static char code[65536], page[65536];
+    size_t found = 0;
+
+    assert_true(read_text(".", source, code, sizeof code));
+    assert_true(read_text("doc", "api.md", page, sizeof page));
+    for (char *at = code; (at = strstr(at, "{\"/api/")); found++) {
+        char path[128];
+
+        at += strlen("{\"");
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(at, "\""), at);
+        if (!is_documented(page, method, path))
+            fail_msg("doc/api.md has no row for %s %s", method, path);
+    }
+    assert_true(found >= least);
+}
+
+static void test_the_page_of_routes_has_all_of_them(void **state)
+{
+    (void)state;
+    check_routes("serve/documents.c", "GET", 17);
+    check_routes("serve/actions.c", "POST", 16);
+}
+
 static void test_names_may_be_anything(void **state)
 {
     (void)state;
@@ -978,6 +1029,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_body_is_answered_as_it_stands, flush),
         cmocka_unit_test_setup(test_dead_jobs, flush),
         cmocka_unit_test_setup(test_wrong_requests, flush),
+        cmocka_unit_test(test_the_page_of_routes_has_all_of_them),
         cmocka_unit_test_setup(test_names_may_be_anything, flush),
         cmocka_unit_test_setup(test_actions, flush),
         cmocka_unit_test_setup(test_forms_lead_back, flush),
