@@ -13,6 +13,7 @@
 #include "view/limits.h"
 #include "view/queues.h"
 #include "view/text.h"
+#include "view/workers.h"
 
 /* ---- Queues */
 
@@ -202,6 +203,29 @@ static int do_schedule_remove(struct weir *w, const struct ask *ask, json_t **do
     return document_done(w, done_document(ask->names[0], "remove"), doc);
 }
 
+/* ---- Workers: a name, or HOST:PID */
+
+static int order_worker(struct weir *w, const struct ask *ask, const char *order, json_t **doc)
+{
+    int status = view_worker_orders(w, ask->names[0], order, doc);
+
+    if (status < 0) {
+        json_decref(*doc);
+        *doc = NULL;
+    }
+    return status;
+}
+
+static int do_worker_quiet(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return order_worker(w, ask, "quiet", doc);
+}
+
+static int do_worker_stop(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return order_worker(w, ask, "stop", doc);
+}
+
 const struct resource action_resources[] = {
     {"/api/queues/*/pause", DESK_CHANGE, do_queue_pause},
     {"/api/queues/*/resume", DESK_CHANGE, do_queue_resume},
@@ -219,5 +243,7 @@ const struct resource action_resources[] = {
     {"/api/batches/*/resume", DESK_CHANGE, do_batch_resume},
     {"/api/batches/*/cancel", DESK_CHANGE, do_batch_cancel},
     {"/api/schedules/*/remove", DESK_CHANGE, do_schedule_remove},
+    {"/api/workers/*/quiet", DESK_CHANGE, do_worker_quiet},
+    {"/api/workers/*/stop", DESK_CHANGE, do_worker_stop},
     {.path = NULL},
 };
