@@ -347,6 +347,7 @@ static void lost_slots_have_a_reason(void **state)
 /* Its only executor is busy while slots pass. Whether a job says when it was enqueued or not, that is why. */
 static void slots_are_lost_for_want_of_an_executor(void **state)
 {
+    struct outcome o;
     struct stage s;
 
     (void)state;
@@ -357,6 +358,9 @@ static void slots_are_lost_for_want_of_an_executor(void **state)
         push_at(&s, 0, "stamped", i, "{\"sleep\":0.2}");
     stage_push(&s, "plain", "{\"sleep\":0.2}", 2, 2);
     program_end(stage_actor(&s, "worker", "types=stamped,plain", "executors=1", "drain=1", NULL));
+    assert_int_equal(program_weir(&o, s.server.folder, s.server.url, s.ns, "rate show stamped"), 0);
+    if (!strstr(o.out, "last hour:   2 granted, ") || !strstr(o.out, " no executor\n"))
+        fail_msg("%s", o.out);
     assert_true(of_limit(&s, "stamped", "wasted.no_executor") >= 15);
     assert_true(of_limit(&s, "plain", "wasted.no_executor") >= 15);
     stage_close(&s);
