@@ -4,6 +4,7 @@
 
 #include "core/duration.h"
 #include "queue/inspect/cancel.h"
+#include "queue/inspect/order.h"
 #include "queue/limits/rate.h"
 #include "serve/fields.h"
 #include "view/batches.h"
@@ -203,27 +204,44 @@ static int do_schedule_remove(struct weir *w, const struct ask *ask, json_t **do
     return document_done(w, done_document(ask->names[0], "remove"), doc);
 }
 
-/* ---- Workers: a name, or HOST:PID */
+/* ---- Workers */
 
-static int order_worker(struct weir *w, const struct ask *ask, const char *order, json_t **doc)
+static int give_order(struct weir *w, const struct worker_status *worker, const char *order, json_t **doc)
 {
-    int status = view_worker_orders(w, ask->names[0], order, doc);
+    if (!*worker->instance)
+        return error_set(&w->error, WEIR_ENOTNOW, "worker %s: an older version, which hears no orders",
+                         worker->name);
+    if (worker_order(w, worker->instance, order) < 0)
+        return w->error.status;
+    return document_done(w, worker_order_document(worker, order), doc);
+}
 
-    if (status < 0) {
-        json_decref(*doc);
-        *doc = NULL;
-    }
-    return status;
+/* The one of that name. */
+static int order_worker(struct weir *w, const char *name, const char *order, json_t **doc)
+{
+    const struct worker_status *found = NULL;
+    struct status status;
+    int rc = status_workers(w, &status);
+
+    *doc = NULL;
+    for (size_t i = 0; rc == 0 && i < status.worker_count; i++)
+        if (!status.workers[i].silent && strcmp(status.workers[i].name, name) == 0)
+            found = &status.workers[i];
+    if (rc == 0)
+        rc = found ? give_order(w, found, order, doc)
+                   : error_set(&w->error, WEIR_ENOTFOUND, "worker %.200s: there is none that runs", name);
+    status_free(&status);
+    return rc;
 }
 
 static int do_worker_quiet(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return order_worker(w, ask, "quiet", doc);
+    return order_worker(w, ask->names[0], "quiet", doc);
 }
 
 static int do_worker_stop(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return order_worker(w, ask, "stop", doc);
+    return order_worker(w, ask->names[0], "stop", doc);
 }
 
 const struct resource action_resources[] = {

@@ -15,7 +15,6 @@
 #include "view/rate_dry.h"
 #include "view/schedules.h"
 #include "view/status.h"
-#include "view/workers.h"
 
 #define DEAD_SHOWN 50
 #define DEAD_MOST 1000
@@ -68,8 +67,13 @@ static int read_type(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int read_workers(struct weir *w, const struct ask *ask, json_t **doc)
 {
+    json_t *status;
+    int rc = view_status(w, &status);
+
     (void)ask;
-    return view_workers(w, doc);
+    *doc = json_incref(json_object_get(status, "workers"));
+    json_decref(status);
+    return rc;
 }
 
 /* A page of those that q= is for. */

@@ -11,6 +11,7 @@
 #include "serve/listen.h"
 #include "serve/office.h"
 #include "serve/taker.h"
+#include "view/format.h"
 
 struct serve {
     struct ev_loop *loop;
@@ -111,6 +112,7 @@ int serve_run(const struct serve_options *options, struct error *e)
     int status =
         s.loop ? begin(&s, options, e) : error_set(e, WEIR_EINTERNAL, "serve: no event loop; free memory");
 
+    format_in_utc(); /* pages are read anywhere */
     if (status == 0) {
         log_line(LOG_LEVEL_INFO, "serve: listening on %s", s.listener.name);
         ev_run(s.loop, 0);

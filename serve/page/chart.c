@@ -9,6 +9,7 @@
 #define TALL 100 /* the height of a drawing, in its own units */
 #define WIDE 10  /* of a slot */
 #define BUCKETS 33
+#define SLOTS_LEAST 30
 
 static const char *const outcomes[] = {"done", "retried", "dead", "cancelled", "throttled"};
 #define OUTCOMES (sizeof outcomes / sizeof *outcomes)
@@ -101,8 +102,18 @@ static int64_t ends_of(const json_t *slot)
     return sum;
 }
 
-void put_outcomes(struct page *p, const json_t *history, int slots, double most)
+/* From the oldest slot that has something on, but not too few. */
+static int slots_shown(const json_t *history, int most)
 {
+    const json_t *oldest = json_array_get(json_object_get(history, "slots"), 0);
+    int shown = most - place_of(history, oldest, most);
+
+    return shown > most ? most : shown < SLOTS_LEAST ? SLOTS_LEAST : shown;
+}
+
+void put_outcomes(struct page *p, const json_t *history, int most_slots, double most)
+{
+    int slots = slots_shown(history, most_slots);
     struct part parts[OUTCOMES];
     int64_t top = (int64_t)(per_slot(history, most) + 0.5);
     json_t *slot;
@@ -242,6 +253,10 @@ void put_wait_split(struct page *p, const json_t *history)
                    {"executor", "waiting", "for an executor"}};
     struct part parts[5];
 
+    if (sum_of(history, "wait", NULL).all == 0) {
+        html(p->h, "<p class=\"pale\">Not known: jobs that say when they were enqueued are needed.</p>");
+        return;
+    }
     for (size_t i = 0; i < 5; i++) {
         struct histogram h = sum_of(history, "wait", holders[i].name);
 

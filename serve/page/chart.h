@@ -8,8 +8,8 @@
 /* A small line of the starts in each slot of a type or limit, against `most` a second (0: none). slots: how many there are from
  * the left edge to now. */
 void put_spark(struct page *p, const json_t *history, int slots, double most);
-/* Ends in each slot, as stacked columns by outcome, with a line of what the limit lets through. */
-void put_outcomes(struct page *p, const json_t *history, int slots, double most);
+/* Ends in each slot, at most so many, as stacked columns by outcome, with a line of what the limit lets through. */
+void put_outcomes(struct page *p, const json_t *history, int most_slots, double most);
 /* A histogram of the lists of [upper ms, n] under that path of all slots: "run", or "wait" with all that held. */
 void put_histogram(struct page *p, const json_t *history, const char *member);
 /* How many jobs waited how long for what: a bar and the medians. */

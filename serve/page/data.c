@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "view/document.h"
 
 /* A document is kept for a second, and for as long as keeps reading it to a tenth of the time. */
 #define FRESH_US 1000000
@@ -165,4 +166,11 @@ void page_cache_renew(struct weir *w, struct page_cache *cache)
         return;
     if (is_due(&cache->limits_kept) && read_limits(w, cache) < 0)
         return;
+}
+
+double type_rate(const struct type_status *t)
+{
+    int64_t period_us = answer_int(t->waits_for, "period");
+
+    return period_us > 0 ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6) : t->rate;
 }

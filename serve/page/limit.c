@@ -188,10 +188,8 @@ static void write_rule(struct page *p, const struct limit *limit, size_t i)
     write_most(p, rule);
     html(p->h, "</span></td>");
     if (*rule->by) {
-        html(p->h,
-             "<td class=\"n\" data-label=\"slots left\"><a href=\"/keys/%u\">by key</a></td>"
-             "<td class=\"n nil\"><span class=\"pale\">-</span></td><td class=\"nil\"></td></tr>",
-             limit->name);
+        html(p->h, "<td class=\"n nil\" colspan=\"2\"><span class=\"pale\">each key has its own</span></td>"
+                   "<td class=\"nil\"></td></tr>");
         return;
     }
     put_count_cell(p, "slots left", limit_slots(limit, i));

@@ -135,14 +135,6 @@ static int by_telling(const void *a, const void *b)
     return more ? (more > 0 ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* Starts a second by the rule that is in the way now, else by the strictest; 0: none. */
-static double rate_set_of(const struct type_status *t)
-{
-    int64_t period_us = answer_int(t->waits_for, "period");
-
-    return period_us > 0 ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6) : t->rate;
-}
-
 /* What is kept, as a bar, and where the limit is. */
 static void put_pace(struct page *p, double kept, double set)
 {
@@ -172,7 +164,7 @@ static bool put_line_of(struct page *p, const struct type_status *t, double set)
 /* The rate kept and the rate set, and how it was. */
 static void write_pace(struct page *p, const struct type_status *t)
 {
-    double set = rate_set_of(t);
+    double set = type_rate(t);
 
     put_cell(p, "starts", t->rate_now <= 0 && set <= 0);
     if (t->rate_now > 0 || set > 0)

@@ -140,6 +140,8 @@
     document.addEventListener('visibilitychange', () => document.hidden ? rest() : listen());
     setClock();
     showTimes(document);
+    const current = document.querySelector('nav [aria-current]');
+    if (current) current.parentNode.parentNode.parentNode.scrollLeft = current.offsetLeft - 60;
     document.documentElement.classList.add('script');
     setInterval(() => { if (!document.hidden) showTimes(main()); }, 1000);
     listen();

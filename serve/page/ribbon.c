@@ -254,7 +254,7 @@ void write_ribbon(struct page *p, const struct limits *limits, const struct limi
     read_next(&r, limits_backlog(limits, limit->name));
     html(p->h, "<section><h2>The last minute <small>starts (bars) against the slots of each rule (ticks), "
                "what comes "
-               "(dashed), changes of its rules</small></h2>");
+               "(thin), changes of its rules</small></h2>");
     write_drawing(p, &r, changes);
     write_used(p, &r);
     if (r.next_count)

@@ -139,7 +139,7 @@ static void write_type(struct page *p, const struct type_status *t, const json_t
     write_totals(p, t);
     write_states(p, t);
     html(p->h, "<p class=\"more\"><a href=\"/jobs?q=type%%3A%u\">Its jobs</a></p>", t->name);
-    write_history(p, history, t->name, by_hours, t->rate);
+    write_history(p, history, t->name, by_hours, type_rate(t));
 }
 
 unsigned page_type(struct page *p, const char *name)

@@ -1,47 +1,94 @@
-/* The workers that are alive. */
+/* The workers. */
+#include "view/workers.h"
+
 #include <stdio.h>
+#include <string.h>
 
-#include "serve/page/data.h"
 #include "serve/page/parts.h"
+#include "view/json.h"
 
-#define LATE_US 15000000 /* a heartbeat comes every few seconds */
-
-static void write_row(struct page *p, const struct worker_status *w)
+/* "mail, bulk.*" */
+static void write_queues(struct page *p, const json_t *queues)
 {
-    bool late = p->now_us - w->seen_us > LATE_US;
+    json_t *queue;
+    size_t i;
 
-    html(p->h,
-         "<tr data-key=\"w-%s\"><th scope=\"row\" class=\"mono\"><bdi>%s</bdi></th><td "
-         "data-label=\"state\"><span>",
-         w->name, w->name);
-    put_state(p, late ? "warning" : "alive");
-    html(p->h, late ? ": silent" : "");
-    html(p->h,
-         "</span></td><td class=\"wide\" data-label=\"host\"><bdi>%s</bdi></td><td class=\"n\" "
-         "data-label=\"process\">%i</td>",
-         w->host, w->pid);
-    put_count_cell(p, "running", w->running);
-    put_time_cell(p, "last heartbeat", w->seen_us);
+    html(p->h, "<td class=\"wide\" data-label=\"queues\"><span>");
+    json_array_foreach((json_t *)queues, i, queue)
+    {
+        html(p->h, "%r<bdi>%s</bdi>", i ? ", " : "",
+             json_string_value(queue) ? json_string_value(queue) : "");
+    }
+    html(p->h, "</span></td>");
+}
+
+static void write_acts(struct page *p, const char *name, const char *state)
+{
+    char action[256];
+
+    html(p->h, "<td class=\"acts\">");
+    if (name_is_valid(name, strlen(name))) {
+        snprintf(action, sizeof action, "/api/workers/%s/quiet", name);
+        if (strcmp(state, "working") == 0)
+            put_button(p, "Quiet", action, NULL, NULL);
+        if (strcmp(state, "working") == 0 || strcmp(state, "quiet") == 0)
+            put_ask(p, "Stop", "worker-stop", name);
+    }
+    html(p->h, "</td>");
+}
+
+static void write_row(struct page *p, const json_t *worker)
+{
+    const char *name = json_text_of(worker, "name");
+
+    html(p->h, "<tr data-key=\"w-%s\"><th scope=\"row\" class=\"mono\"><bdi>%s</bdi></th>", name, name);
+    put_doc_state(p, "state", worker);
+    html(p->h, "<td class=\"wide\" data-label=\"process\"><span>%i on <bdi>%s</bdi></span></td>",
+         json_int_of(worker, "pid"), json_text_of(worker, "host"));
+    write_queues(p, json_object_get(worker, "serves"));
+    put_doc_count(p, "types", worker, "type_count");
+    put_cell(p, "running", false);
+    html(p->h, "<span>%n of %n</span></td>", json_int_of(worker, "running"),
+         json_int_of(worker, "executors"));
+    put_doc_time(p, "last heartbeat", worker, "seen_at");
+    if (p->r->actions)
+        write_acts(p, name, json_text_of(worker, "state"));
     html(p->h, "</tr>");
+}
+
+static void write_workers(struct page *p, const json_t *rows)
+{
+    static const char *const columns[] = {
+        "Worker", "State",    "Process",         "Queues",
+        "#Types", "#Running", "#Last heartbeat", "<span class=\"hidden\">Actions</span>"};
+    json_t *row;
+    size_t i;
+
+    put_table(p, "", columns, p->r->actions ? 8 : 7);
+    json_array_foreach(rows, i, row)
+    {
+        write_row(p, row);
+    }
+    if (json_array_size(rows) == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"8\">No worker is alive: <code>weir worker</code> "
+                   "starts one.</td></tr>");
+    put_table_end(p);
 }
 
 unsigned page_workers(struct page *p, const char *name)
 {
-    static const char *const columns[] = {"Worker",   "State",    "Host",
-                                          "#Process", "#Running", "#Last heartbeat"};
-    const struct status *s = data_status(p);
+    struct status status;
+    int rc = status_workers(p->w, &status);
+    json_t *rows = rc == 0 ? workers_document(&status) : NULL;
 
     (void)name;
-    if (!s)
-        return page_failed(p, p->e);
-    snprintf(p->title, sizeof p->title, "Workers");
-    html(p->h, "<h1>Workers <small>%n</small></h1>", (int64_t)s->worker_count);
-    put_table(p, "", columns, 6);
-    for (size_t i = 0; i < s->worker_count; i++)
-        write_row(p, &s->workers[i]);
-    if (s->worker_count == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"6\">No worker is alive: <code>weir worker</code> "
-                   "starts one.</td></tr>");
-    put_table_end(p);
-    return 200;
+    if (rc == 0) {
+        p->now_us = status.now_us;
+        snprintf(p->title, sizeof p->title, "Workers");
+        html(p->h, "<h1>Workers <small>%n</small></h1>", (int64_t)json_array_size(rows));
+        write_workers(p, rows);
+    }
+    json_decref(rows);
+    status_free(&status);
+    return rc < 0 ? page_failed(p, &p->w->error) : 200;
 }

@@ -300,7 +300,23 @@ cases['what a worker does is recorded and drawn'] = async ({ stage, open }) => {
     await page.goto(base + '/types/mail');
     await shows(page, /\d+ done/);
     await page.goto(base + '/workers');
-    await shows(page, 'alive');
+    await shows(page, 'working');
+};
+
+cases['a worker is made quiet, and stopped'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open();
+
+    const worker = stage.worker('-c', '1', '--exec', 'idle=true', '--lease', '2s');
+    await page.goto(base + '/workers');
+    await shows(page, 'working');
+    await page.getByRole('button', { name: 'Quiet' }).click();
+    await shows(page, 'quiet');
+    await page.getByRole('link', { name: 'Stop' }).click();
+    await shows(page, '0 jobs');
+    await page.getByRole('button', { name: 'Stop it' }).click();
+    await until('the end of the worker', () => worker.exitCode !== null);
+    await shows(page, 'No worker is alive');
 };
 
 const NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\u0007';
