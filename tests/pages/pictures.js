@@ -2,6 +2,7 @@
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');
+const { shrink } = require('./png.js');
 const { Stage, until, sleep } = require('./stage.js');
 
 const AT_WORK_MS = 75000;
@@ -11,7 +12,6 @@ const PICTURES = {
     limit: '/limits/mailgun?rules=30/s,burst=20+50000/1d',
     limits: '/limits',
     type: '/types/invoice_mail',
-    keys: '/keys/crm',
     jobs: '/jobs?q=type:invoice_mail+state:parked',
     job: (stage) => '/jobs/' + JSON.parse(stage.weir(['dead', 'list', '--json']).split('\n')[0]).id,
     batch: '/batches/november',
@@ -71,7 +71,7 @@ exports.takePictures = async (browser, folder) => {
             for (const [name, address] of Object.entries(PICTURES)) {
                 await page.goto(base + (typeof address === 'function' ? address(stage) : address));
                 await page.locator('#live.on').waitFor();
-                await page.screenshot({ path: path.join(folder, `${name}-${screen}.png`) });
+                fs.writeFileSync(path.join(folder, `${name}-${screen}.png`), shrink(await page.screenshot()));
             }
             await page.context().close();
         }
