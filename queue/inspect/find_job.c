@@ -1,5 +1,6 @@
 #include "queue/inspect/find_job.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/client/pages.h"
@@ -148,28 +149,52 @@ int find_none(struct weir *w, const char *id)
                      id);
 }
 
+/* Walks so often at most. */
+static int find(const struct pages *pages, struct search *s, int looks, json_t **job)
+{
+    int status = find_check_id(pages->w, s->id);
+
+    for (int look = 0; look < looks && status == 0 && !s->job; look++)
+        status = pages_walk(pages);
+    status = status == FOUND ? 0 : status;
+    if (status == 0 && !s->job)
+        status = find_none(pages->w, s->id);
+    if (status == 0) {
+        json_object_set_new(s->job, "id", json_string(s->id));
+        read_body(s->job);
+        read_wait(s->job);
+    } else {
+        json_decref(s->job);
+        s->job = NULL;
+    }
+    *job = s->job;
+    return status;
+}
+
 int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
 {
     struct search s = {.id = id};
     const struct pages pages = {
         .w = w, .script = "find_job", .now_us = now_us, .arg = &s, .ask = ask_page, .take = take_page};
-    int status = find_check_id(w, id);
 
-    *job = NULL;
-    for (int look = 0; look < LOOKS && status == 0 && !s.job; look++)
-        status = pages_walk(&pages);
-    status = status == FOUND ? 0 : status;
-    if (status == 0 && !s.job)
-        status = find_none(w, id);
-    if (status == 0) {
-        json_object_set_new(s.job, "id", json_string(id));
-        read_body(s.job);
-        read_wait(s.job);
-    }
-    if (status != 0) {
-        json_decref(s.job);
-        s.job = NULL;
-    }
-    *job = s.job;
+    return find(&pages, &s, LOOKS, job);
+}
+
+int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list, int64_t passed,
+                json_t **job)
+{
+    struct search s = {.id = id};
+    json_t *place = json_pack("[s, o]", list, json_sprintf("%" PRId64, passed));
+    const struct pages pages = {.w = w,
+                                .script = "find_job",
+                                .now_us = now_us,
+                                .arg = &s,
+                                .ask = ask_page,
+                                .take = take_page,
+                                .here = true,
+                                .place = place};
+    int status = find(&pages, &s, 1, job);
+
+    json_decref(place);
     return status;
 }

@@ -12,6 +12,10 @@
  * *job is the caller's, NULL after a failure: what find_job.lua says of it, with "now", "id", "max_attempts", "timeout" (us),
  * "unreadable": why a worker cannot read it, and "waits_for": a pause or a worker (cli/waits.h). Type and key are those of its body where its place says none. */
 WEIR_CHECKED int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job);
+/* The same, looked for in one list of the partition that calls go to, from behind so many entries at its tail on: short for who knows about
+ * where it stands. */
+WEIR_CHECKED int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list, int64_t passed,
+                             json_t **job);
 /* WEIR_EINPUT: that is no id. */
 WEIR_CHECKED int find_check_id(struct weir *w, const char *id);
 /* WEIR_ENOTFOUND: there is no such job. */

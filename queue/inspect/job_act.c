@@ -1,5 +1,7 @@
 #include "queue/inspect/job_act.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/client/pages.h"
@@ -7,9 +9,10 @@
 #include "queue/inspect/why.h"
 #include "queue/job/job.h"
 
-#define PAGE_MOST 250 /* entries; fewer where they are large */
-#define LOOKS 2       /* it may move between places that are looked at one after the other */
-#define ENOUGH 1      /* ends a walk */
+#define PAGE_MOST 250  /* entries; fewer where they are large */
+#define LOOKS 20       /* it may move between a look and what is then done to it */
+#define NEAR_MOST 5000 /* entries in which one is looked for where it was just now */
+#define ENOUGH 1       /* ends a walk */
 
 /* ---- Many */
 
@@ -18,7 +21,7 @@ struct acting {
     const struct job_search *search;
     const char *action;
     const struct job_bounds *most;
-    json_t *states, *next;
+    json_t *states, *next, *first; /* first: as the last page that has it */
     int64_t looked_before, looked_at, done, left;
 };
 
@@ -60,16 +63,25 @@ static int take_page(const json_t *page, void *arg)
 
     act->looked_at += answer_int(page, "looked_at");
     add_states(act, json_object_get(page, "states"));
+    if (json_object_get(page, "first")) {
+        json_decref(act->first);
+        act->first = json_incref(json_object_get(page, "first"));
+    }
     if (act->looked_at < act->most->looked_at && act->done < act->most->jobs)
         return 0;
     act->next = job_cursor(act->w, page, act->looked_before + act->looked_at);
     return ENOUGH;
 }
 
+static struct pages pages_of(struct acting *act, int64_t now_us)
+{
+    return (struct pages){
+        .w = act->w, .script = "job_act", .now_us = now_us, .arg = act, .ask = ask_page, .take = take_page};
+}
+
 static int walk(struct acting *act, int64_t now_us, const char *cursor)
 {
-    struct pages pages = {
-        .w = act->w, .script = "job_act", .now_us = now_us, .arg = act, .ask = ask_page, .take = take_page};
+    struct pages pages = pages_of(act, now_us);
     json_t *place;
     int status = job_cursor_read(cursor, &pages.at, &place, &act->looked_before, &act->w->error);
 
@@ -131,6 +143,13 @@ int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s
     return status < 0 ? status : job_list_count(w, now_us, &narrowed, jobs);
 }
 
+static void end(struct acting *act)
+{
+    json_decref(act->states);
+    json_decref(act->next);
+    json_decref(act->first);
+}
+
 int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
                 const char *cursor, const struct job_bounds *most, json_t **result)
 {
@@ -149,72 +168,137 @@ int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, cons
     if (status == 0 && !*result)
         status =
             error_set(&w->error, WEIR_EINTERNAL, "job %s: out of memory; free some and try again", action);
-    json_decref(act.states);
-    json_decref(act.next);
+    end(&act);
     return status;
 }
 
 /* ---- One */
 
-/* Of one that was not moved: why; 0: it is the first already. */
-static int check_left(struct weir *w, const char *id, const char *state)
+/* One that is run. */
+struct run {
+    struct weir *w;
+    int64_t now_us;
+    const char *id;
+    json_t *job; /* as it was found last */
+    bool moved, over;
+};
+
+/* Of one in that state nothing can be run: why. 0: it can. */
+static int check_state(const struct run *r)
 {
     static const struct {
         const char *state, *why;
-    } lefts[] = {
+    } others[] = {
         {"running", "runs already; there is nothing to do"},
         {"finished", "has finished already; there is nothing to run"},
         {"dead", "is dead and will not run; weir dead retry puts it back"},
         {"aside", "is set aside, as its batch is paused; weir batch resume puts it back"},
         {"moving", "is on its way to another partition; try again in a moment"},
-        {"scheduled", "its record cannot be read; weir doctor names it"},
-        {"retry", "its record cannot be read; weir doctor names it"},
     };
+    const char *state = answer_text(r->job, "state");
 
-    for (size_t i = 0; i < sizeof lefts / sizeof *lefts; i++)
-        if (strcmp(state, lefts[i].state) == 0)
-            return error_set(&w->error, WEIR_EINPUT, "job %s: %s", id, lefts[i].why);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(state, others[i].state) == 0)
+            return error_set(&r->w->error, WEIR_EINPUT, "job %s: %s", r->id, others[i].why);
     return 0;
 }
 
-static int run_found(struct weir *w, int64_t now_us, const char *id, const json_t *result, json_t **job)
+/* Where a walk meets it: its list, behind those that stand behind it; in `later` its time. */
+static json_t *place_of(const json_t *job)
 {
-    const char *state = json_object_iter_key(json_object_iter(json_object_get(result, "states")));
-    bool done = answer_int(result, "jobs") > 0;
-    int status = done ? 0 : check_left(w, id, state);
+    if (json_object_get(job, "list"))
+        return json_pack("[s, o]", answer_text(job, "list"),
+                         json_sprintf("%" PRId64, answer_int(job, "of") - answer_int(job, "place")));
+    return json_pack("[s, o]", "later", json_sprintf("%" PRId64 ":0", answer_int(job, "start")));
+}
 
-    if (status == 0)
-        status = why_read(w, now_us, id, job);
-    if (status == WEIR_ENOTFOUND && done) { /* a worker was quick */
-        *job = json_pack("{s:s, s:s}", "id", id, "state", "done");
+/* Moves it, if it is still where it was found, or close to that. */
+static int act_there(struct run *r, struct acting *act)
+{
+    struct pages pages = pages_of(act, r->now_us);
+    json_t *place = place_of(r->job);
+    int status;
+
+    pages.here = true;
+    pages.place = place;
+    status = pages_walk(&pages);
+    json_decref(place);
+    return status < 0 ? status : 0;
+}
+
+/* It was moved there, or a worker has taken it since. */
+static int find_again(struct run *r, const json_t *first)
+{
+    json_t *job;
+    int status =
+        find_job_at(r->w, r->now_us, r->id, answer_text(first, "list"), answer_int(first, "of") - 1, &job);
+
+    if (status == WEIR_ENOTFOUND) {
+        job = json_pack("{s:s, s:s}", "id", r->id, "state", "running");
         status = 0;
     }
     if (status == 0) {
-        json_object_set_new(*job, "was", json_string(state));
-        json_object_set_new(*job, "result", json_string(done ? "moved" : "first"));
+        json_decref(r->job);
+        r->job = job;
     }
     return status;
+}
+
+static int run_found(struct run *r)
+{
+    const struct job_bounds one = {.looked_at = NEAR_MOST, .jobs = 1};
+    struct job_search search = {.count = 0};
+    struct acting act = {
+        .w = r->w, .search = &search, .action = "run", .most = &one, .states = json_object()};
+    int status = check_state(r);
+
+    if (status == 0)
+        status = job_search_add(&search, "id", r->id, &r->w->error);
+    if (status == 0)
+        status = act_there(r, &act);
+    if (status == 0 && act.left > 0 && !json_object_get(r->job, "list"))
+        status = error_set(&r->w->error, WEIR_EINPUT,
+                           "job %s: its record cannot be read; weir doctor names it", r->id);
+    r->moved = act.done > 0;
+    r->over = act.done + act.left > 0;
+    if (status == 0 && r->moved)
+        status = find_again(r, act.first);
+    end(&act);
+    return status;
+}
+
+/* Finds it, and moves it. */
+static int run_once(struct run *r, char was[32])
+{
+    int status;
+
+    json_decref(r->job);
+    status = find_job(r->w, r->now_us, r->id, &r->job);
+    if (status < 0)
+        return status;
+    snprintf(was, 32, "%s", answer_text(r->job, "state"));
+    return run_found(r);
 }
 
 int job_run(struct weir *w, int64_t now_us, const char *id, json_t **job)
 {
-    const struct job_bounds one = {.looked_at = INT64_MAX, .jobs = 1};
-    struct job_search search = {.count = 0};
-    json_t *result = NULL;
-    int status = find_check_id(w, id);
+    struct run r = {.w = w, .now_us = now_us, .id = id};
+    char was[32];
+    int status = 0;
 
     *job = NULL;
+    for (int looks = 0; status == 0 && looks < LOOKS && !r.over; looks++)
+        status = run_once(&r, was);
+    if (status == 0 && !r.over)
+        status = error_set(&w->error, WEIR_ENOTNOW, "job %s: it moves too fast to be run; try again", id);
     if (status == 0)
-        status = job_search_add(&search, "id", id, &w->error);
-    for (int look = 0;
-         status == 0 && look < LOOKS && json_object_size(json_object_get(result, "states")) == 0; look++) {
-        json_decref(result);
-        status = job_actions(w, now_us, &search, "run", NULL, &one, &result);
+        status = why_found(w, now_us, &r.job);
+    if (status < 0) {
+        json_decref(r.job);
+        return status;
     }
-    if (status == 0 && json_object_size(json_object_get(result, "states")) == 0)
-        status = find_none(w, id);
-    if (status == 0)
-        status = run_found(w, now_us, id, result, job);
-    json_decref(result);
-    return status;
+    json_object_set_new(r.job, "was", json_string(was));
+    json_object_set_new(r.job, "result", json_string(r.moved ? "moved" : "first"));
+    *job = r.job;
+    return 0;
 }

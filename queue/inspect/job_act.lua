@@ -15,11 +15,12 @@
 --       first
 -- role: operator
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "states": {state: {"jobs": done, "left"}}, "next": [place, from, ...], if there
---        is more}
+--        is more; "first": {"list", "of"}: where the job stands that was put first last, and how many are in that list}
 -- uses: bell body cancelled cancelling check dead_moves job_search lane lease places registry sign
 
 local action, seed, most_done -- of one call
 local deeds, counts           -- what will be done: {deed =, ...} each; by state
+local first                   -- {list =, of =}: where the job stands that was put first last
 local dead                    -- jobs that will leave the dead ones, as dead_moves has them
 local leaving                 -- what a deed of this call is for: ids, records, places
 
@@ -127,7 +128,7 @@ function deed.take(job) cancelling.take(job.header, job.entry) end
 function deed.put_first(job)
     local name = match(job.list, '^lane:(.*)$')
     if call('LREM', P .. job.list, job.count, job.item) == 0 then return end
-    call('LPUSH', P .. job.list, job.item)
+    first = {list = job.list, of = us(call('LPUSH', P .. job.list, job.item))}
     if not name then return end
     local queue, kind, key = lease.lane_parts(name)
     lane.gates_are_due(queue, kind, key)
@@ -135,7 +136,9 @@ function deed.put_first(job)
 end
 
 function deed.to_queue(job)
-    if call('LPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed)) == 1 then bell.arrived(job.queue) end
+    local length = call('LPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed))
+    first = {list = 'queue:' .. job.queue, of = us(length)}
+    if length == 1 then bell.arrived(job.queue) end
     registry.add(job.queue)
     lease.count(job.type, 'scheduled', -1)
     lease.count(job.type, 'enqueued', 1)
@@ -145,6 +148,7 @@ end
 function deed.to_lane(job)
     local queue, kind = lease.lane_parts(job.lane)
     lane.give_back(job.lane, {job.entry})
+    first = {list = 'lane:' .. job.lane, of = us(call('LLEN', P .. 'lane:' .. job.lane))}
     lease.count(kind, 'scheduled', -1)
     bell.ring(queue)
     call('ZREM', P .. 'later', job.item)
@@ -202,12 +206,12 @@ local function job_act(ARGV)
     if not stack or most > 1000 then
         return refuse('job_act: wants now, cancel, run, retry or remove, most from 1 to 1000, jobs, seed, n, n fields and values, place, from, ...')
     end
-    deeds, dead, counts, leaving = {}, {}, {}, {}
+    deeds, dead, counts, leaving, first = {}, {}, {}, {}, nil
     refuse_wrong(check.wrong_kind('later', 'zset') or check.wrong_kind('dead', 'zset'))
     places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, moves = true}, most)
     check_dead()
     do_all()
-    return answer{now = us(now), looked_at = us(places.looked()), states = counts, next = places.words(stack) or nil}
+    return answer{now = us(now), looked_at = us(places.looked()), states = counts, first = first, next = places.words(stack) or nil}
 end
 
 return job_act

@@ -321,12 +321,17 @@ static bool is_halted(const json_t *job)
 
 int why_read(struct weir *w, int64_t now_us, const char *id, json_t **why)
 {
-    struct look look = {.w = w, .now_us = now_us};
     int status = find_job(w, now_us, id, why);
-    bool in_line = status == 0 && found_in_line(*why);
 
-    look.why = *why;
-    look.type = answer_text(look.why, "type");
+    return status < 0 ? status : why_found(w, now_us, why);
+}
+
+int why_found(struct weir *w, int64_t now_us, json_t **why)
+{
+    struct look look = {.w = w, .now_us = now_us, .why = *why, .type = answer_text(*why, "type")};
+    bool in_line = found_in_line(*why);
+    int status = 0;
+
     if (in_line) {
         json_object_set_new(look.why, "ahead", json_null());
         json_object_set_new(look.why, "turns_before", json_null());

@@ -17,5 +17,7 @@
  *   start            us; null: nobody can tell, or it has no limits, or no worker can run it
  *   at_the_earliest, because    what may make that later */
 WEIR_CHECKED int why_read(struct weir *w, int64_t now_us, const char *id, json_t **why);
+/* The same of what find_job has just found; calls go to the partition where it is. After a failure *why is freed, and NULL. */
+WEIR_CHECKED int why_found(struct weir *w, int64_t now_us, json_t **why);
 
 #endif
