@@ -9,7 +9,7 @@
 -- format: any
 -- uses: check minutes partition
 
-local WORDS_MOST = 20000 -- a worker sends some thousands at most: 5 ms
+local WORDS_MOST = 4000 -- a worker sends 3,000 at most, which take 4 ms
 local REASON_MOST = 80   -- bytes of a code that is one
 
 local function is_code(what, code)

@@ -10,6 +10,7 @@
 #include "queue/enqueue/enqueue.h"
 #include "queue/inspect/cancel.h"
 #include "queue/inspect/find_job.h"
+#include "queue/inspect/history.h"
 #include "queue/inspect/status.h"
 #include "queue/inspect/why.h"
 #include "queue/limits/known.h"
@@ -17,6 +18,7 @@
 #include "queue/limits/rate.h"
 #include "queue/queues/queues.h"
 #include "queue/schedule/schedule.h"
+#include "queue/turn/record.h"
 #include "queue/turn/turn.h"
 #include "tests/fuzz/fake_redis.h"
 #include "tests/fuzz/fuzz.h"
@@ -67,6 +69,9 @@ static void read_claim(const struct redisReply *r)
 
         touch(l->token), touch(l->type), touch(l->key), touch(l->body), touch(l->attrs);
     }
+    touch(claim.causes);
+    for (size_t i = 0; i < claim.loss_count; i++)
+        touch(claim.losses[i].limit), touch(claim.leases[claim.losses[i].lease].token);
     for (size_t i = 0; i < claim.limit_count; i++)
         touch(claim.limits[i]);
     for (size_t i = 0; i < claim.held_count; i++)
@@ -122,6 +127,14 @@ static void read_reap(const struct redisReply *r)
     if (reap_reply(r, &reaped, &e) == 0)
         for (size_t i = 0; i < reaped.wrong_count; i++)
             touch(reaped.wrong[i]);
+}
+
+static void read_record(const struct redisReply *r)
+{
+    struct span wrong;
+
+    if (record_reply(r, &wrong, &e) == 0)
+        touch(wrong);
 }
 
 static void read_drained(const struct redisReply *r)
@@ -320,6 +333,16 @@ static void ask_why(void)
     touch_document(why);
 }
 
+static void ask_history(void)
+{
+    const struct history_call call = {.name = "mail", .of_limit = true, .slots = 60};
+    json_t *history;
+
+    if (history_ask(w, -1, &call, &history) == 0)
+        (void)history_sum(history);
+    touch_document(history);
+}
+
 static void ask_cancel(void)
 {
     json_t *job;
@@ -406,32 +429,20 @@ static const struct {
     void (*read)(const struct redisReply *r); /* one of these */
     void (*ask)(void);
 } readers[] = {
-    {"claim", read_claim, NULL},
-    {"settle", read_settle, NULL},
-    {"promote", read_promote, NULL},
-    {"adopt", read_adopt, NULL},
-    {"reap", read_reap, NULL},
-    {"drained", read_drained, NULL},
-    {"enqueue", read_enqueue, NULL},
-    {"append", read_append, NULL},
-    {"fits", read_fits, NULL},
-    {"seal", read_seal, NULL},
-    {"rate_set", read_known, NULL},
-    {"fire", read_fire, NULL},
-    {"settings", read_settings, NULL},
-    {"take", read_take, NULL},
-    {"take_wait", read_take_wait, NULL},
-    {"status", NULL, ask_status},
-    {"limit", NULL, ask_limits},
-    {"dead", NULL, ask_dead},
-    {"job", NULL, ask_job},
-    {"why", NULL, ask_why},
-    {"cancel", NULL, ask_cancel},
-    {"batches", NULL, ask_batches},
-    {"queues", NULL, ask_queues},
-    {"schedules", NULL, ask_schedules},
-    {"log", NULL, ask_changes},
-    {"doctor", NULL, ask_doctor},
+    {"claim", read_claim, NULL},     {"settle", read_settle, NULL},
+    {"promote", read_promote, NULL}, {"adopt", read_adopt, NULL},
+    {"reap", read_reap, NULL},       {"drained", read_drained, NULL},
+    {"record", read_record, NULL},   {"enqueue", read_enqueue, NULL},
+    {"append", read_append, NULL},   {"fits", read_fits, NULL},
+    {"seal", read_seal, NULL},       {"rate_set", read_known, NULL},
+    {"fire", read_fire, NULL},       {"settings", read_settings, NULL},
+    {"take", read_take, NULL},       {"take_wait", read_take_wait, NULL},
+    {"status", NULL, ask_status},    {"limit", NULL, ask_limits},
+    {"dead", NULL, ask_dead},        {"job", NULL, ask_job},
+    {"why", NULL, ask_why},          {"history", NULL, ask_history},
+    {"cancel", NULL, ask_cancel},    {"batches", NULL, ask_batches},
+    {"queues", NULL, ask_queues},    {"schedules", NULL, ask_schedules},
+    {"log", NULL, ask_changes},      {"doctor", NULL, ask_doctor},
 };
 
 static void run_reader(size_t i)
