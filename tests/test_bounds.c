@@ -396,6 +396,28 @@ static void test_a_worker_of_very_many_types(void **state)
     expect_short(&timing[1]);
 }
 
+/* Types that only their names tell apart are checked once; of the others each. */
+static void test_a_limit_of_very_many_types(void **state)
+{
+    struct timing timing = {"rate_set of a limit that 5,000 types use", 0};
+    const char *by_a[] = {"shared", "gcra:5/1000000/5,by=a", "0", "set", "me"};
+    const char *by_b[] = {"shared", "gcra:5/1000000/5,by=b", "0", "set", "me"};
+
+    (void)state;
+    build("for i = 1, 5000 do redis.call('HSET', P .. 'types', 't' .. i, 'use=shared') end\n"
+          "redis.call('HSET', P .. 'limits', 't4321', 'gcra:5/1000000/5,by=a')\n");
+    must(turns_script("rate_set", by_a, COUNT(by_a)));
+    for (int try = 0; try < TRIES; try++) {
+        int64_t before_us = script_us();
+
+        must(turns_script("rate_set", by_a, COUNT(by_a)));
+        took(&timing, script_us() - before_us);
+    }
+    expect_short(&timing);
+    assert_true(turns_script("rate_set", by_b, COUNT(by_b)) != 0);
+    assert_non_null(strstr(turns.error.text, "type t4321: limit t4321 goes by a and limit shared by b"));
+}
+
 static void test_many_held_types(void **state)
 {
     struct timing timing = {"claim that looks at held types, 50,000 of others", 0};
@@ -720,6 +742,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_queue_that_has_something_is_registered, scene_begin),
         cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
         cmocka_unit_test_setup(test_a_worker_of_very_many_types, scene_begin),
+        cmocka_unit_test_setup(test_a_limit_of_very_many_types, scene_begin),
         cmocka_unit_test_setup(test_many_held_types, scene_begin),
         cmocka_unit_test_setup(test_held_types_come_back_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_many_queues_and_rules, scene_begin),

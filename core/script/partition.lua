@@ -17,20 +17,16 @@ function partition.own()
     return own
 end
 
-local count, count_of, count_us -- of that prefix, as it was asked then
+local count -- in this call
 
--- There are others from now on.
-function partition.forget() count_of = nil end
+local function forget() count = nil end
 
--- They are set before the first use, and what comes where it does not live is carried on.
 function partition.count()
-    if count_of ~= P or count_us ~= now and not is_recent(count_us) then
+    if not count then
+        at_next_call(forget)
         local n = call_safe('HGET', P .. 'about', 'partitions') -- most namespaces say nothing
         n = n and tonumber(n)
         count = n and is_whole(n, 1) and n <= partition.MOST and n or 1
-        read_clock()
-        count_of, count_us = P, now
-        if VIRTUAL then at_next_call(partition.forget) end
     end
     return count
 end
@@ -39,7 +35,7 @@ end
 function partition.restore(n)
     if not is_whole(n, 2) or n > partition.MOST or partition.count() > 1 then return end
     call('HSET', P .. 'about', 'partitions', n)
-    partition.forget()
+    count = n
 end
 
 -- What a byte adds: the table of CRC16 (XMODEM), built once.

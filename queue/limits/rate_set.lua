@@ -110,18 +110,42 @@ local function still_used(name, users)
     return format('limit %s: used by %s; end that first: weir rate unuse %s %s', name, concat(names, ', '), names[1], name)
 end
 
-local function wrong_for_types(name, text, users)
-    for _, t in ipairs(users) do
-        local wrong = types.misfit(t, {[name] = text})
+local PAGE = 1000 -- types in one question
+
+-- The types of a limit by what its rules are to them: {one =, names = {...}} for all of the same further limits, cost and own limit.
+local function kinds_of(limit, users)
+    local kinds, known = {}, {}
+    for first = 1, #users, PAGE do
+        local names = {}
+        for i = first, min(first + PAGE - 1, #users) do names[#names + 1] = users[i].name end
+        for i, own in ipairs(call('HMGET', P .. 'limits', unpack(names))) do
+            local t, text = users[first + i - 1], own or ''
+            known[t.use] = known[t.use] or {}
+            local kind = t.name ~= limit and known[t.use][text]
+            if not kind then
+                kind = {one = t, names = {}}
+                kinds[#kinds + 1], known[t.use][text] = kind, t.name ~= limit and kind or nil
+            end
+            kind.names[#kind.names + 1] = t.name
+        end
+    end
+    return kinds
+end
+
+local function wrong_for_types(name, text, kinds)
+    for _, kind in ipairs(kinds) do
+        local wrong = types.misfit(kind.one, {[name] = text})
         if wrong then return wrong end
     end
 end
 
 -- The types whose jobs are told apart by another path under these rules.
-local function keyed_anew(name, text, users)
+local function keyed_anew(name, text, kinds)
     local names = {}
-    for _, t in ipairs(users) do
-        if rates.path_of(t, {}) ~= rates.path_of(t, {[name] = text}) then names[#names + 1] = t.name end
+    for _, kind in ipairs(kinds) do
+        if rates.path_of(kind.one, {}) ~= rates.path_of(kind.one, {[name] = text}) then
+            for _, other in ipairs(kind.names) do names[#names + 1] = other end
+        end
     end
     return names
 end
@@ -137,14 +161,15 @@ local function rate_set(ARGV)
     local wrong = rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
     local before, users = call('HGET', P .. 'limits', name), rates.users(name)
-    if text == '' then wrong = still_used(name, users) else wrong = wrong_for_types(name, text, users) end
+    local kinds = kinds_of(name, users)
+    if text == '' then wrong = still_used(name, users) else wrong = wrong_for_types(name, text, kinds) end
     if wrong then return refuse('%s', wrong) end
     if text == '' and not before then return answer{was = false} end
 
     local old = rules.read(before or '') or {}
     local words, was_at = arrange(old, parts, new or {})
     if dry == '0' then
-        local anew = keyed_anew(name, text, users)
+        local anew = keyed_anew(name, text, kinds)
         if text == '' then remove(name, before, users) else set(name, before, words, was_at) end
         for _, user in ipairs(anew) do rates.count_keys_anew(user) end
         rates.record(what, by, 'limit', name)

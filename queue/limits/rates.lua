@@ -67,27 +67,34 @@ function rates.has(list, word)
     return false
 end
 
--- The types, with what is known of them, that may use a limit. Most have only the limit of their own name: then no names are read.
+-- The names and texts of types that may use a limit. Most have only the limit of their own name: then no names are read.
 local function may_use(limit)
     local texts, found, names = call('HVALS', P .. 'types'), {}, nil
     for i = 1, #texts do
         if texts[i] ~= '' and find(texts[i], limit, 1, true) then
             names = names or call('HKEYS', P .. 'types') -- in the same order, as nobody writes meanwhile
-            found[names[i]] = texts[i]
+            found[#found + 1], found[#found + 2] = names[i], texts[i]
         end
     end
     return found
 end
 
--- The types that a limit holds, by name, as types.parse reads them.
+local SORTED_MOST = 100 -- of more nobody reads all
+
+local function by_name(a, b) return a.name < b.name end
+
+-- The types that a limit holds, {name =, use =, cost =} as types.parse reads them; those of one text have one `use`.
 function rates.users(limit)
-    local found, users = may_use(limit), {}
-    found[limit] = call('HGET', P .. 'types', limit) or nil
-    for name, text in pairs(found) do
-        local t = types.parse(name, text)
-        if name == limit or rates.has(t.use, limit) then users[#users + 1] = t end
+    local found, parsed, users = may_use(limit), {}, {}
+    local own = call('HGET', P .. 'types', limit)
+    if own and not find(own, limit, 1, true) then found[#found + 1], found[#found + 2] = limit, own end
+    for i = 1, #found, 2 do
+        local name, text = found[i], found[i + 1]
+        local t = parsed[text] or types.parse(name, text)
+        parsed[text] = t
+        if name == limit or rates.has(t.use, limit) then users[#users + 1] = {name = name, use = t.use, cost = t.cost} end
     end
-    sort(users, function(a, b) return a.name < b.name end)
+    if #users <= SORTED_MOST then sort(users, by_name) end
     return users
 end
 

@@ -22,7 +22,6 @@ local function divide(ARGV)
     local used = not was and is_used()
     if count and not used and (not was or partition.own() > 0) then
         call('HSET', P .. 'about', 'partitions', us(count))
-        partition.forget()
         was = us(count)
     end
     return answer{count = was, used = used}
