@@ -10,6 +10,7 @@
 #define RECORD_US                                                                                            \
     (5000 *                                                                                                  \
      MS) /* between two records, and up to a fifth less at random, so that workers do not send together */
+#define LOOK_US (500 * MS) /* a worker may run thousands of jobs */
 #define MORE_US (100 * MS) /* the same where one did not send all */
 
 void partition_open_recording(struct partition *p)
@@ -135,7 +136,10 @@ void partition_record(struct partition *p, struct args *a, int64_t now, bool at_
 
     if (now < r->next_us && !at_once)
         return;
-    count_running(p);
+    if (now >= r->look_us || at_once) {
+        r->look_us = now + LOOK_US;
+        count_running(p);
+    }
     if (!r->counts.some)
         return;
     r->next_us = now + RECORD_US - (int64_t)(random_fraction() * RECORD_US / 5);

@@ -10,7 +10,8 @@ struct task;
 
 struct recording {
     struct counts counts;
-    int64_t next_us; /* not before that is anything sent */
+    int64_t next_us; /* not before that is anything sent, */
+    int64_t look_us; /* or looked for among the jobs that run */
 };
 
 void partition_open_recording(struct partition *p);
