@@ -160,12 +160,16 @@ static bool is_due(const struct kept *kept)
            kept->took_us * SHARE > FRESH_US;
 }
 
+/* One at a time: whoever asks meanwhile waits for it. */
 void page_cache_renew(struct weir *w, struct page_cache *cache)
 {
-    if (is_due(&cache->status_kept) && read_status(w, cache) < 0)
-        return;
-    if (is_due(&cache->limits_kept) && read_limits(w, cache) < 0)
-        return;
+    int ignored = 0;
+
+    if (is_due(&cache->status_kept))
+        ignored = read_status(w, cache);
+    else if (is_due(&cache->limits_kept))
+        ignored = read_limits(w, cache);
+    (void)ignored; /* the page that needs it says so */
 }
 
 double type_rate(const struct type_status *t)

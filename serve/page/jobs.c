@@ -8,8 +8,8 @@
 #include "view/jobs.h"
 
 #define ROWS 50
-#define LOOK_US 100000 /* so long a page looks for jobs */
-#define STEP 1000      /* jobs looked at, between two looks at the clock */
+#define LOOK_US 60000 /* so long a page looks for jobs */
+#define STEP 4000     /* jobs looked at, between two looks at the clock: each call counts the places too */
 
 /* ---- Looking */
 
