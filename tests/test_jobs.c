@@ -4,7 +4,7 @@
 
 #include "core/client/client.h"
 #include "queue/inspect/job_act.h"
-#include "tests/random.h"
+#include "queue/job/stamp.h"
 
 #define ACTIVE_W ACTIVE "w"
 #define IDS_SIZE 20000
@@ -289,6 +289,33 @@ static void test_terms_choose_jobs(void **state)
 }
 
 /* By the key of its lane, made from any text, where that runs or sleeps; of jobs in the queue by the path of its limit. */
+static void test_jobs_by_their_age(void **state)
+{
+    struct job_bounds most = {.looked_at = 100, .jobs = 10};
+    char head[STAMP_HEAD_LEN + 1], text[200];
+    static const char *const ids[] = {"old", "new"};
+    struct job_search s = search_of("old");
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < 2; i++) {
+        stamp_head(turns.now_us - (i ? 60 : 7200) * SECOND_US, head);
+        snprintf(text, sizeof text, "%s{\"id\":\"%s\",\"type\":\"t\"}", head, ids[i]);
+        push("default", text);
+    }
+    push("default", "{\"id\":\"unknown\",\"type\":\"t\"}");
+    expect_found("age:>1h", "old");
+    expect_found("age:>2h", "old");
+    expect_found("age:<1h", "new");
+    expect_found("age:>30s age:<5m", "new");
+    expect_found("age:>3h", "");
+    expect_found("age:>0s", "old new");
+    json_decref(last);
+    must(job_list_page(w, turns.now_us, &s, NULL, &most, &last));
+    assert_int_equal(answer_int(json_array_get(json_object_get(last, "jobs"), 0), "enqueued_at"),
+                     turns.now_us - 7200 * SECOND_US);
+}
+
 static void test_jobs_of_a_key(void **state)
 {
     (void)state;
@@ -457,6 +484,25 @@ static void test_a_scheduled_job_runs_now(void **state)
     claim("w", 2, 0);
     expect_leases("b a");
     refuse_to_run("b", WEIR_EINPUT, "job b: runs already");
+}
+
+/* What will be enqueued when it is due is enqueued now. */
+static void test_a_scheduled_job_is_enqueued_as_it_is_run(void **state)
+{
+    char head[STAMP_HEAD_LEN + 1], record[200], entry[200];
+
+    (void)state;
+    start("w");
+    stamp_head(turns.now_us + 3600 * SECOND_US, head);
+    snprintf(record, sizeof record, "q a.tag default t\n%s{\"id\":\"a\",\"type\":\"t\"}", head);
+    free(redis_text("ZADD", PREFIX "later", "1795003600000000", record));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "scheduled", "1"));
+    expect_found("age:<1d", "");
+    run("a", "scheduled", "moved");
+    stamp_head(turns.now_us, head);
+    snprintf(entry, sizeof entry, "%s{\"id\":\"a\",\"type\":\"t\"}", head);
+    expect_text(entry, "LINDEX", QUEUE, "0");
+    expect_found("age:<1d", "a");
 }
 
 /* With a batch and a lock, whose head is signed. */
@@ -807,12 +853,14 @@ int main(void)
         TEST(what_is_no_search),
         TEST(a_job_in_each_state),
         TEST(terms_choose_jobs),
+        TEST(jobs_by_their_age),
         TEST(jobs_of_a_key),
         TEST(pages_have_everything_once),
         TEST(a_page_says_how_far_it_looked),
         TEST(a_search_looks_only_where_its_jobs_may_be),
         TEST(wrong_cursors_are_refused),
         TEST(a_scheduled_job_runs_now),
+        TEST(a_scheduled_job_is_enqueued_as_it_is_run),
         TEST(a_scheduled_job_keeps_its_head),
         TEST(a_job_that_retries_runs_now),
         TEST(a_parked_job_becomes_the_first_of_its_lane),

@@ -11,6 +11,7 @@ static const struct member members[] = {
     MEMBER("queue", WORD),
     MEMBER("key", WORD),
     MEMBER("batch", WORD),
+    MEMBER("enqueued_at", TIME),
     MEMBER("attempts", NUMBER),
     MEMBER("interrupted", NUMBER),
     MEMBER("throttled", NUMBER),

@@ -6,7 +6,7 @@
 --   job_search.only()                     where these may be, for places.walk
 --   job_search.wants, job_search.is_state for its visitor
 --
--- uses: body job_text lease types
+-- uses: body job_text lease stamp types
 local job_search = {}
 
 local FIELDS = {id = true, type = true, queue = true, batch = true, state = true, key = true, made = true, older = true, newer = true,
@@ -84,9 +84,18 @@ local function is_reason(attrs, reason)
     return find(reason or failure or '', asked.reason, 1, true) ~= nil
 end
 
+local AHEAD_US = 1000000 -- clocks of producers differ
+
+-- What nobody knows is neither older nor newer, nor is what will be enqueued when it is due.
+local function is_age(attrs)
+    local at = stamp.time(attrs)
+    return at ~= nil and at <= now + AHEAD_US and (not asked.older or now - at >= asked.older) and (not asked.newer or now - at <= asked.newer)
+end
+
 local function is_head(entry, reason)
     local attrs = lease.head_read(entry)
     return (not asked.batch or lease.attr(attrs, 'b') == asked.batch) and (not asked.reason or is_reason(attrs, reason))
+        and (not (asked.older or asked.newer) or is_age(attrs))
 end
 
 local function has_args(entry)

@@ -22,6 +22,7 @@ fuzz_target fuzz_pipe;    /* what a child of --pipe writes */
 fuzz_target fuzz_http;    /* requests to weir serve */
 fuzz_target fuzz_replies; /* what the reply function of every script is answered */
 fuzz_target fuzz_trace;   /* traces for weir verify */
+fuzz_target fuzz_search;  /* searches for jobs */
 
 #define must_hold(condition)                                                                                 \
     do {                                                                                                     \
