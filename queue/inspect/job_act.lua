@@ -16,7 +16,7 @@
 -- role: operator
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "states": {state: {"jobs": done, "left"}}, "next": [place, from, ...], if there
 --        is more; "first": {"list", "of"}: where the job stands that was put first last, and how many are in that list}
--- uses: bell body cancelled cancelling check dead_moves job_search lane lease places registry sign
+-- uses: bell body cancelled cancelling check dead_moves job_search lane lease places registry sign stamp
 
 local action, seed, most_done -- of one call
 local deeds, counts           -- what will be done: {deed =, ...} each; by state
@@ -135,8 +135,15 @@ function deed.put_first(job)
     bell.ring(queue)
 end
 
+-- A scheduled job is enqueued when it is due: this one is now.
+local function stamped(entry)
+    local attrs, at = lease.head_read(entry)
+    if (stamp.time(attrs) or 0) <= now then return entry end
+    return sub(entry, 1, at - 1):gsub(',t[^,;]*', stamp.attr(now), 1) .. sub(entry, at)
+end
+
 function deed.to_queue(job)
-    local length = call('LPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed))
+    local length = call('LPUSH', P .. 'queue:' .. job.queue, sign.write(stamped(job.entry), seed))
     first = {list = 'queue:' .. job.queue, of = us(length)}
     if length == 1 then bell.arrived(job.queue) end
     registry.add(job.queue)
