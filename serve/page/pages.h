@@ -23,7 +23,6 @@ unsigned page_overview(struct page *p, const char *name);
 unsigned page_limits(struct page *p, const char *name);
 unsigned page_limit(struct page *p, const char *name);
 unsigned page_type(struct page *p, const char *name);
-unsigned page_keys(struct page *p, const char *name);
 unsigned page_jobs(struct page *p, const char *name);
 unsigned page_job(struct page *p, const char *name);
 unsigned page_batches(struct page *p, const char *name);
