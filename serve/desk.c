@@ -21,6 +21,7 @@ struct desk {
     struct ev_loop *loop;
     struct ev_async ready;
     pthread_t thread;
+    bool started; /* at its first errand: a process of one thread is faster, and most only take */
     struct tools tools;
 
     pthread_mutex_t mutex; /* of what follows */
@@ -113,10 +114,26 @@ static void on_ready(struct ev_loop *loop, struct ev_async *ready, int revents)
         e->done(e);
 }
 
+/* Signals are the loop's. */
+static bool start(struct desk *d)
+{
+    sigset_t all, before;
+
+    if (d->started)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    d->started = pthread_create(&d->thread, NULL, work, d) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return d->started;
+}
+
 bool desk_give(struct desk *d, struct errand *e)
 {
     bool taken;
 
+    if (!start(d))
+        return false;
     pthread_mutex_lock(&d->mutex);
     taken = !d->closed && d->waiting.count < WAITING_MOST;
     if (taken) {
@@ -126,19 +143,6 @@ bool desk_give(struct desk *d, struct errand *e)
     }
     pthread_mutex_unlock(&d->mutex);
     return taken;
-}
-
-/* Signals are the loop's. */
-static bool start(struct desk *d)
-{
-    sigset_t all, before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&d->thread, NULL, work, d);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return !failed;
 }
 
 static void free_tools(struct tools *t)
@@ -160,7 +164,7 @@ struct desk *desk_new(struct ev_loop *loop, const char *url, const char *ns)
     list_clear(&d->done);
     ev_async_init(&d->ready, on_ready);
     d->ready.data = d;
-    if (!d->tools.w || !d->tools.pages || !start(d)) {
+    if (!d->tools.w || !d->tools.pages) {
         free_tools(&d->tools);
         free(d);
         return NULL;
@@ -193,7 +197,7 @@ bool desk_free(struct desk *d)
     desk_close(d);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += END_S;
-    if (pthread_timedjoin_np(d->thread, NULL, &until) != 0)
+    if (d->started && pthread_timedjoin_np(d->thread, NULL, &until) != 0)
         return false;
     on_ready(d->loop, &d->ready, 0);
     ev_async_stop(d->loop, &d->ready);

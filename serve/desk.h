@@ -24,9 +24,9 @@ struct errand {
     struct errand *next;
 };
 
-/* url, ns: as weir_new; borrowed. NULL: out of memory or threads. */
+/* url, ns: as weir_new; borrowed. NULL: out of memory. */
 struct desk *desk_new(struct ev_loop *loop, const char *url, const char *ns);
-/* false: too many are waiting; it stays the caller's. */
+/* false: too many are waiting, or there is no thread; it stays the caller's. */
 bool desk_give(struct desk *desk, struct errand *errand);
 /* What waits is dropped; what runs is finished. */
 void desk_close(struct desk *desk);

@@ -77,13 +77,13 @@ static enum MHD_Result go_on(struct http *h, struct request *q, const char *meth
 }
 
 static enum MHD_Result begin(struct http *h, struct request *q, struct MHD_Connection *connection,
-                             const char *method, const char *path)
+                             const char *method)
 {
     q->begun = true;
     q->connection = connection;
-    if (!h->office || request_is_take(path))
+    if (!q->address || !h->office)
         return MHD_YES;
-    q->visit = visit_new(h->office, connection, method, q->address ? q->address : path);
+    q->visit = visit_new(h->office, connection, method, q->address);
     return q->visit ? visit_begin(q->visit) : MHD_NO;
 }
 
@@ -101,7 +101,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     if (!q)
         return MHD_NO;
     if (!q->begun)
-        return begin(h, q, connection, method, path);
+        return begin(h, q, connection, method);
     *body_size = 0;
     if (size > 0)
         return q->visit ? visit_body(q->visit, body, size) : MHD_YES;

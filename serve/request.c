@@ -97,6 +97,8 @@ bool request_is_take(const char *address)
 {
     size_t len;
 
+    if (strncmp(address, TAKE, strlen(TAKE)) == 0)
+        return true;
     address = request_path(address);
     len = strcspn(address, "?");
     return strncmp(address, TAKE, strlen(TAKE)) == 0 ||

@@ -60,8 +60,8 @@ static void run_corpus(const char *name, fuzz_target *target)
 }
 
 #define TARGETS(of)                                                                                          \
-    of(job) of(entry) of(rules) of(cron) of(address) of(ndjson) of(pipe) of(http) of(replies) of(trace)      \
-        of(search)
+    of(job) of(entry) of(rules) of(cron) of(address) of(ndjson) of(pipe) of(http) of(api) of(replies)        \
+        of(trace) of(search)
 
 #define DEFINE(name)                                                                                         \
     static void test_##name(void **state)                                                                    \

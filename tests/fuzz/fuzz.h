@@ -20,6 +20,7 @@ fuzz_target fuzz_address; /* addresses of Redis */
 fuzz_target fuzz_ndjson;  /* files of jobs: lines, a bulk that sends them */
 fuzz_target fuzz_pipe;    /* what a child of --pipe writes */
 fuzz_target fuzz_http;    /* requests to weir serve */
+fuzz_target fuzz_api;     /* what it reads besides takes: addresses, fields, jobs */
 fuzz_target fuzz_replies; /* what the reply function of every script is answered */
 fuzz_target fuzz_trace;   /* traces for weir verify */
 fuzz_target fuzz_search;  /* searches for jobs */
