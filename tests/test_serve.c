@@ -215,9 +215,9 @@ static void test_each_key_has_its_gate(void **state)
 static void test_partitions(void **state)
 {
     struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
     char key[32], name[24], path[48];
     long before;
+    pid_t pid;
 
     (void)state;
     for (int p = 0; p < 4; p++) {
@@ -226,6 +226,7 @@ static void test_partitions(void **state)
         snprintf(key, sizeof key, "weir:{%d}:homes", p);
         free(server_ask(&server, "HSET", key, "l0", "2", "l1", "2", "l2", "0", NULL));
     }
+    pid = serve(NULL, NULL);
     for (int i = 0; i < 12; i++) {
         snprintf(name, sizeof name, "l%d", i);
         set_limit(name, "1/1h");
