@@ -218,7 +218,7 @@ static void fill_states(void)
     must(turns_enqueue("far", "t", "scheduled", 3600 * SECOND_US));
     push("default",
          "@2,1,3,s" SECRET ",bweek;{\"id\":\"waiting\",\"type\":\"t\",\"key\":\"42\",\"args\":{\"n\":7,\"s\":"
-         "\"x y\",\"b\":true,\"u\":null,\"in\":{\"n\":-1.5}}}");
+         "\"x y\",\"b\":true,\"big\":1234567890123456,\"u\":null,\"in\":{\"n\":-1.5}}}");
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
 }
 
@@ -273,6 +273,7 @@ static void test_terms_choose_jobs(void **state)
         {"key:4", ""},
         {"args.n:7", "waiting"},
         {"args.n:7.0", ""},
+        {"args.big:1234567890123456", "waiting"},
         {"args.s:\"x y\" args.b:true", "waiting"},
         {"args.b:false", ""},
         {"args.u:null", "waiting"},
@@ -759,6 +760,26 @@ static void test_many_jobs_in_line_are_put_first(void **state)
     act("cancel", "args.n:3 type:slow", 100, 0);
 }
 
+/* The same of a lane, of which a look among others sees a few jobs. */
+static void test_many_jobs_of_a_lane_are_put_first(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/1000000000/1"));
+    for (int i = 0; i < 40; i++) {
+        char id[24];
+
+        snprintf(id, sizeof id, "%s%d", i % 4 ? "x" : "y", i);
+        enqueue_with("slow", id, i % 4 ? "\"args\":{\"n\":1}" : "\"args\":{\"n\":2}");
+    }
+    claim("w", 1, 0);
+    claim("w", 40, 0);
+    assert_int_equal(redis_number("LLEN", LANE("slow")), 39);
+    act("run", "args.n:2 state:parked", 9, 0);
+    expect_text("y4", "EVAL", "return redis.call('LINDEX', KEYS[1], 0):match('y%d+')", "1", LANE("slow"));
+    assert_int_equal(redis_number("LLEN", LANE("slow")), 39);
+}
+
 static void test_dead_jobs_are_retried_and_removed(void **state)
 {
     (void)state;
@@ -873,6 +894,7 @@ int main(void)
         TEST(no_more_than_was_said),
         TEST(many_scheduled_jobs_run),
         TEST(many_jobs_in_line_are_put_first),
+        TEST(many_jobs_of_a_lane_are_put_first),
         TEST(dead_jobs_are_retried_and_removed),
         TEST(actions_page_by_page),
         TEST(wrong_actions_change_nothing),
