@@ -311,8 +311,9 @@ static void test_adopt_takes_over(void **state)
     running[2] = (struct span){"7.--/default/t/", 15};
     must(turns_adopt("w2", "w1", running, 3, default_queue, &lost));
     assert_int_equal(lost, 1);
-    assert_memory_equal(turns.reply->element[10]->str, "7.--/default/t/", 15);
-    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[6]->str);
+    assert_memory_equal(turns.reply->element[11]->str, "7.--/default/t/", 15);
+    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[7]->str);
+    assert_int_equal(turns.reply->element[6]->integer, 1); /* so many workers are registered */
     expect_list(LANE("t"), "a c e");
     assert_int_equal(redis_number("EXISTS", ACTIVE "w1"), 0);
     assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 3);
@@ -1373,6 +1374,7 @@ static void test_answers_are_checked(void **state)
     assert_true(turns.claim.starved);
     assert_int_equal(turns.claim.look_us, 77);
     assert_true(turns.claim.alone);
+    assert_int_equal(turns.claim.crowd, 4);
     assert_true(turns.claim.away == (UINT64_C(1) << 63 | 1));
     assert_int_equal(turns.claim.loss_count, 2);
     assert_int_equal(turns.claim.losses[0].thousandths, 1500);
@@ -1385,10 +1387,11 @@ static void test_answers_are_checked(void **state)
         assert_true(drained_reply(answer(numbers[i]), &drained, &e) != 0);
         assert_true(adopt_reply(answer(numbers[i]), 1, &adopt, &e) != 0);
     }
-    assert_true(adopt_reply(answer("return {'1',7,'born','',1,'d','b','s','t'}"), 1, &adopt, &e) != 0);
+    assert_true(adopt_reply(answer("return {'1',7,'born','',1,'d',9,'b','s','t'}"), 1, &adopt, &e) != 0);
     assert_int_equal(
-        adopt_reply(answer("return {'1',7,'born','1 2 3',1,'d','b',{},'t','q', 4}"), 1, &adopt, &e), 0);
+        adopt_reply(answer("return {'1',7,'born','1 2 3',1,'d',9,'b',{},'t','q', 4}"), 1, &adopt, &e), 0);
     assert_int_equal(adopt.left, 7);
+    assert_int_equal(adopt.workers, 9);
     assert_int_equal(adopt.back.at_us, 3);
     assert_int_equal(adopt.lost_count, 1);
     adopt_free(&adopt);

@@ -7,10 +7,10 @@
 
 #include "bench/scale/scale.h"
 #include "throttle/gate.h"
+#include "worker/parts/interval.h"
 
 #define NEVER INT64_MAX
-#define POLL_US (1500 * MS) /* all of these as in worker/partition and worker/parts */
-#define POLL_LEAST_US (100 * MS)
+#define POLL_LEAST_US (100 * MS) /* all of these as in worker/partition and worker/parts */
 #define HUNGRY_US (MS / 2)
 #define MARK_US SECOND
 #define EARLY_US (50 * MS)
@@ -34,7 +34,7 @@ struct agent {
     int epoch; /* and when its link is cut */
     bool up, registered, in_flight, waits[WAITS];
     bool gives_back; /* among the finished are such */
-    int64_t sent_us, beat_us, timer_us;
+    int64_t sent_us, beat_us, timer_us, poll_us, workers;
     struct distance distance;
 
     int64_t turn, claim_sent_us, duty_us, duty_redis_us, second_us, next_us, mark_us, early_us, crowded_us,
@@ -282,7 +282,7 @@ static int64_t poll_time(const struct agent *a)
                                 : NEVER;
 
     at = at > a->claim_sent_us + POLL_LEAST_US ? at : a->claim_sent_us + POLL_LEAST_US;
-    return least(at, a->claim_sent_us + POLL_US);
+    return least(at, a->claim_sent_us + a->poll_us);
 }
 
 static int64_t claim_time(const struct agent *a, const struct room *room)
@@ -355,6 +355,7 @@ static void put_claim(struct agent *a, const struct room *room, struct turn *tur
     if (is_measured() && !a->reason && !a->more && !a->starved && !a->duty_us)
         sums.polls++;
     a->claim_sent_us = now_us;
+    a->poll_us = interval_of_polls(a->workers, random_part());
     a->more = a->starved = a->reason = a->held = false;
 }
 
@@ -446,7 +447,7 @@ static void decide(int i)
     if (a->beat_us <= now_us) {
         turn->beats = true;
         a->held = true;
-        a->beat_us = now_us + LEASE_US / 4;
+        a->beat_us = now_us + interval_of_beats(LEASE_US, random_part());
     }
     if (claim_time(a, &room) <= now_us + lead(a))
         put_claim(a, &room, turn);
@@ -522,9 +523,19 @@ static void take_adopt(struct agent *a, const struct redisReply *reply)
     drop_lost(a, &adopt);
     adopt_free(&adopt);
     a->registered = true;
-    a->beat_us = now_us + LEASE_US / 4;
+    a->workers = adopt.workers;
+    a->beat_us = now_us + interval_of_beats(LEASE_US, random_part());
     a->duty_us = a->duty_redis_us = a->second_us = a->next_us = 0;
     a->reason = a->held = true;
+}
+
+static void take_beat(struct agent *a, const struct redisReply *reply)
+{
+    struct reaped reaped;
+    struct error e;
+
+    must(reap_reply(reply, &reaped, &e), &e);
+    a->workers = reaped.registered;
 }
 
 static void answer(int i, struct turn *turn)
@@ -537,6 +548,8 @@ static void answer(int i, struct turn *turn)
     row_free(&a->sent);
     if ((turn->beats && !turn->beaten) || (turn->claims && !turn->claimed))
         a->registered = false;
+    if (turn->beaten)
+        take_beat(a, turn->beaten);
     if (turn->claimed)
         take_claim(i, turn->claimed);
     turn_free(turn);

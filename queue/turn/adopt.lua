@@ -8,7 +8,7 @@
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
 --       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs
 -- role: worker
--- reply: [ now, how many are left, birth, back, how many partitions, digest of its types for claims, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+-- reply: [ now, how many are left, birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
 -- format: any
 -- uses: bell cancelled check ends gate handled lane lease leases partition past pattern registry runs slices
@@ -111,7 +111,7 @@ local function adopt(ARGV)
     end
     gate.save()
     lane.wake_opened()
-    local reply = {us(now), found.later, birth, back, partition.count(), types_digest, P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
+    local reply = {us(now), found.later, birth, back, partition.count(), types_digest, call('ZCARD', P .. 'workers'), P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 10, 9 + n do
         if new ~= '' and not pattern.is(ARGV[i]) then call('SADD', P .. 'queues', ARGV[i]) end
         reply[#reply + 1] = P .. 'queue:' .. ARGV[i]

@@ -10,7 +10,8 @@
 --          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
 --          [worker of which none is left, ...], [what is wrong with a key, ...],
 --          [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
---          [partition for which jobs must be carried away (away_read), ...], what an operator orders: "quiet", "stop" or "" ]
+--          [partition for which jobs must be carried away (away_read), ...], what an operator orders: "quiet", "stop" or "",
+--          how many workers are registered ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
 -- format: any
 -- uses: away cancelled check clock dead_bounds ends gate lane lease leases orders past registry runs slices
@@ -125,6 +126,7 @@ local function reap(ARGV)
     reply[8] = past.back()
     reply[9] = away.waiting()
     reply[10] = orders.of(said.instance)
+    reply[11] = call('ZCARD', P .. 'workers')
     return reply
 end
 

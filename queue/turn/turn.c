@@ -456,7 +456,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
 int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)
 {
     size_t fixed = 3 + (size_t)queue_count;
-    int rc = reply_array(reply, 6 + fixed, "adopt", e);
+    int rc = reply_array(reply, 7 + fixed, "adopt", e);
 
     memset(adopt, 0, sizeof *adopt);
     if (rc != 0)
@@ -469,11 +469,12 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
     adopt->back = back_of(reply->element[3]);
     adopt->partitions = (int)reply_int(reply->element[4], 1);
     adopt->types_digest = span_of(reply->element[5]);
-    for (size_t i = 6; i < reply->elements; i++)
-        adopt->words[i - 6] = span_of(reply->element[i]);
+    adopt->workers = reply_int(reply->element[6], 0);
+    for (size_t i = 7; i < reply->elements; i++)
+        adopt->words[i - 7] = span_of(reply->element[i]);
     adopt->keys = adopt->words;
     adopt->lost = adopt->words + fixed;
-    adopt->lost_count = reply->elements - 6 - fixed;
+    adopt->lost_count = reply->elements - 7 - fixed;
     return 0;
 }
 
@@ -504,7 +505,7 @@ static enum worker_order order_of(const struct redisReply *reply)
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 10, "reap", e);
+    int rc = reply_array(reply, 11, "reap", e);
     const struct redisReply *kept;
 
     for (int i = 4; rc == 0 && i < 7; i++)
@@ -520,7 +521,8 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
                               .left = reply_int(reply->element[3], 0),
                               .workers = (int64_t)reply->element[4]->elements,
                               .away = away_list(reply->element[8]),
-                              .order = order_of(reply->element[9])};
+                              .order = order_of(reply->element[9]),
+                              .registered = reply_int(reply->element[10], 0)};
     for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
         reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
     kept = reply->element[6];

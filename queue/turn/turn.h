@@ -179,6 +179,7 @@ struct adopt {
     struct went_back back;
     int partitions;           /* of the namespace */
     struct span types_digest; /* for claims */
+    int64_t workers;          /* that are registered, this one too */
     const struct span
         *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
     const struct span *lost; /* tokens that are no longer its own */
@@ -207,6 +208,7 @@ struct reaped {
     int64_t left;            /* what the next calls have to do: leases to take back, dead jobs to forget */
     uint64_t away;           /* as in struct claim */
     enum worker_order order; /* of an operator */
+    int64_t registered;      /* so many workers are, this one too */
     struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
     size_t wrong_count;
 };

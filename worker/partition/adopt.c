@@ -150,6 +150,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         }
         partition_registered(p, p->adoption.next_id, adopt.types_digest, now);
         hear_partitions(p->worker, adopt.partitions);
+        partition_hear_workers(p, adopt.workers);
         if (adopt.partitions > 1)
             partition_beat_at(p, now); /* it says what must be carried elsewhere */
         p->adoption.next_id[0] = '\0';

@@ -13,8 +13,7 @@
 
 /* With more to take than executors: how long to wait for half of them to be free. */
 #define HUNGRY_US (MS / 2)
-#define POLL_US (1500 * MS)      /* hints may be lost: a worker off duty claims at least that often, */
-#define POLL_LEAST_US (100 * MS) /* one on duty, or its second, not more often without a reason */
+#define POLL_LEAST_US (100 * MS) /* a worker on duty, or its second, does not poll more often */
 /* The worker on duty claims so often from a queue that nobody watches; of more than UNWATCHED queues from each
  * less often, so that it costs Redis one to two percent at most. */
 #define UNWATCHED_US (400 * MS)
@@ -378,7 +377,7 @@ static int64_t unwatched_time(const struct partition *p)
 /* A worker that is to run a job alone stays with the queues in which that was found. */
 static void pick_queues(struct partition *p, struct claim_call *call, int64_t now)
 {
-    int64_t stale_us = now - (p->claims.duty_until_us ? unwatched_time(p) : POLL_US) / 2;
+    int64_t stale_us = now - (p->claims.duty_until_us ? unwatched_time(p) : partition_poll_wait(p)) / 2;
 
     if (call->held)
         wide_hold_all(p->wide);
@@ -465,6 +464,7 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
     if (call.mark)
         p->claims.mark_us = now;
     p->claims.sent_us = now;
+    partition_polls(p);
     p->claims.more = p->claims.starved = false;
     claim_request(a, p->prefix, -1, &call);
     partition_send(p, a, on_claimed);
@@ -479,7 +479,7 @@ static int64_t poll_time(const struct partition *p)
                                        : NEVER;
 
     at = at > p->claims.sent_us + POLL_LEAST_US ? at : p->claims.sent_us + POLL_LEAST_US;
-    return at < p->claims.sent_us + POLL_US ? at : p->claims.sent_us + POLL_US;
+    return at < p->claims.sent_us + partition_poll_wait(p) ? at : p->claims.sent_us + partition_poll_wait(p);
 }
 
 int64_t partition_want_time(struct partition *p, struct room room)

@@ -13,9 +13,11 @@
 #include "worker/partition/partition.h"
 
 #define PROMOTE_MOST 200
-#define DUE_US (1600 * MS)        /* who promotes asks again when it has not heard for so long what is due, */
-#define DUE_OTHERS_US (1800 * MS) /* the others after that: they take over. Idle workers claim before */
-#define LEFT_US (1000 * MS) /* a schedule that this worker must leave to others is tried again so late */
+#define DUE_US                                                                                               \
+    (100 *                                                                                                   \
+     MS) /* who promotes asks again so long after the time of a poll, as it has not heard what is due, */
+#define DUE_OTHERS_US (300 * MS) /* the others after that: they take over. Idle workers claim before */
+#define LEFT_US (1000 * MS)      /* a schedule that this worker must leave to others is tried again so late */
 
 void partition_hear_due(struct partition *p, int64_t redis_us, int64_t due_us)
 {
@@ -120,7 +122,7 @@ static void on_promoted(void *arg, const struct redisReply *reply)
 int64_t partition_promote_time(const struct partition *p)
 {
     const struct due *d = &p->due;
-    int64_t at = d->heard_us + (d->promotes ? DUE_US : DUE_OTHERS_US);
+    int64_t at = d->heard_us + partition_poll_wait(p) + (d->promotes ? DUE_US : DUE_OTHERS_US);
 
     return d->promotes && d->at_us && d->at_us < at ? d->at_us : at;
 }
@@ -129,6 +131,7 @@ void partition_promote(struct partition *p, struct args *a, int64_t now)
 {
     if (!partition_takes_jobs(p) || (!is_due(p, now) && partition_promote_time(p) > now))
         return;
+    partition_polls(p);
     promote_request(a, p->prefix, -1, PROMOTE_MOST);
     partition_send(p, a, on_promoted);
 }

@@ -90,6 +90,7 @@ static void hear_reaped(struct partition *p, const struct reaped *r)
 
     partition_renewed(p);
     partition_seen(p, r->now_us);
+    partition_hear_workers(p, r->registered);
     if (partition_hear_back(p, &r->back))
         partition_limits_are_old(p);
     partition_carry(p, r->away);
@@ -128,5 +129,5 @@ void partition_beat(struct partition *p, struct args *a, int64_t now)
     partition_is_renewing(p);
     reap_request(a, p->prefix, -1, &call);
     partition_send(p, a, on_reaped);
-    partition_beat_at(p, now + p->worker->options.lease_us / 4);
+    partition_beat_at(p, now + partition_beat_wait(p));
 }

@@ -21,6 +21,7 @@
  *   alone.c       alone           jobs that run alone
  *   watch.c                       time limits, cancelled jobs, a lease that is over
  *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
+ *   polls.c       polls         how long to wait where nothing calls
  *   request.c     requests        requests and answers, in all of these; parts/distance.c: how far away Redis is
  *   record.c      recording       what happens here is counted, and sent; parts/counts.c: the counts
  *   session.c     session         id, rights and lease
@@ -42,6 +43,7 @@
 #include "worker/partition/leave.h"
 #include "worker/partition/limits.h"
 #include "worker/partition/match.h"
+#include "worker/partition/polls.h"
 #include "worker/partition/precheck.h"
 #include "worker/partition/reasons.h"
 #include "worker/partition/record.h"
@@ -72,6 +74,7 @@ struct partition {
     struct reasons reasons;
     struct session session;
     struct requests requests;
+    struct polls polls;
     struct settling settling;
     struct alone alone;
     struct capacity capacity;

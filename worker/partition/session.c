@@ -138,7 +138,7 @@ void partition_registered(struct partition *p, const char *id, struct span types
              types_digest.at);
     p->session.registered = !p->session.lapsed;
     partition_renewed(p);
-    partition_beat_at(p, now + p->worker->options.lease_us / 4);
+    partition_beat_at(p, now + partition_beat_wait(p));
     if (first && p->number == 0)
         log_start(p);
 }

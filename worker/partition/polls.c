@@ -1,0 +1,25 @@
+#include "worker/partition/polls.h"
+
+#include "core/random.h"
+#include "worker/partition/partition.h"
+#include "worker/parts/interval.h"
+
+void partition_hear_workers(struct partition *p, int64_t workers)
+{
+    p->polls.workers = workers;
+}
+
+void partition_polls(struct partition *p)
+{
+    p->polls.wait_us = interval_of_polls(p->polls.workers, random_fraction());
+}
+
+int64_t partition_poll_wait(const struct partition *p)
+{
+    return p->polls.wait_us;
+}
+
+int64_t partition_beat_wait(const struct partition *p)
+{
+    return interval_of_beats(p->worker->options.lease_us, random_fraction());
+}
