@@ -1,13 +1,14 @@
 /* Many workers: how evenly 64 busy ones are served, and what idle ones cost. Claims are counted by MONITOR, which costs
  * Redis itself, so CPU is taken without it. */
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/beats.h"
+#include "bench/bench.h"
 #include "bench/crew.h"
 #include "core/clock.h"
 #include "weir.h"
@@ -138,37 +139,50 @@ static int send_lone_job(struct bench *b, struct weir *w)
     return rc ? error_set(&b->error, rc, "%.400s", weir_message(w)) : bench_check(b);
 }
 
-/* Counts what MONITOR says until then. */
-static int read_calls(struct bench *b, struct redis *redis, int64_t until_us, struct seen *seen)
+static void count_call(const char *line, struct seen *seen)
 {
+    bool calls = line && strstr(line, "\"FCALL\"");
+
+    seen->calls += calls;
+    seen->claims += calls && strstr(line, CLAIM);
+}
+
+static int read_error(struct bench *b, const redisContext *monitor)
+{
+    return error_set(&b->error, WEIR_EUNREACHABLE, "MONITOR: %s", monitor->errstr);
+}
+
+/* Counts what it says until then. */
+static int read_calls(struct bench *b, redisContext *monitor, int64_t until_us, struct seen *seen)
+{
+    struct pollfd p = {.fd = monitor->fd, .events = POLLIN};
     struct redisReply *reply;
-    int rc = 0;
+    int64_t left_us;
 
-    while (rc == 0 && redis_await(redis, until_us) && (rc = redis_result(redis, &reply, &b->error)) == 0) {
-        bool calls = reply->str && strstr(reply->str, "\"FCALL\"");
-
-        seen->calls += calls;
-        seen->claims += calls && strstr(reply->str, CLAIM);
-        freeReplyObject(reply);
+    while ((left_us = until_us - clock_mono_us()) > 0) {
+        if (poll(&p, 1, (int)(left_us / 1000 + 1)) < 1)
+            continue;
+        if (redisBufferRead(monitor) != REDIS_OK)
+            return read_error(b, monitor);
+        while (redisGetReplyFromReader(monitor, (void **)&reply) == REDIS_OK && reply) {
+            count_call(reply->str, seen);
+            freeReplyObject(reply);
+        }
     }
-    return rc;
+    return 0;
 }
 
 /* w: sends lone jobs meanwhile; NULL: none. */
-static int monitor(struct bench *b, struct redis *redis, struct weir *w, double seconds, struct seen *seen)
+static int count_calls(struct bench *b, redisContext *monitor, struct weir *w, double seconds,
+                       struct seen *seen)
 {
     int64_t beat_us = clock_mono_us(), end_us = beat_us + (int64_t)(seconds * 1e6);
-    struct args a;
-    int rc;
+    struct redisReply *reply = redisCommand(monitor, "MONITOR");
+    int rc = reply ? 0 : read_error(b, monitor);
 
-    args_init(&a);
-    args_add(&a, "MONITOR");
-    rc = redis_append(redis, &a, &b->error);
-    if (rc == 0)
-        rc = redis_flush(redis, &b->error);
-    args_free(&a);
+    freeReplyObject(reply);
     while (rc == 0 && (beat_us += LONE_EVERY_US) < end_us) {
-        rc = read_calls(b, redis, beat_us, seen);
+        rc = read_calls(b, monitor, beat_us, seen);
         if (rc == 0)
             rc = w ? send_lone_job(b, w) : bench_check(b);
     }
@@ -177,17 +191,18 @@ static int monitor(struct bench *b, struct redis *redis, struct weir *w, double 
 
 static int watch(struct bench *b, const char *type, struct weir *w, double seconds, struct seen *seen)
 {
-    struct redis *redis = beats_connect(b);
+    redisContext *monitor = redisConnectUnix(b->server.socket);
     long long before = 0;
-    int rc = redis ? count_started(b, type, &before) : WEIR_EINTERNAL;
+    int rc = monitor ? count_started(b, type, &before) : WEIR_EINTERNAL;
 
     *seen = (struct seen){0};
     if (rc == 0)
-        rc = monitor(b, redis, w, seconds, seen);
+        rc = count_calls(b, monitor, w, seconds, seen);
     if (rc == 0)
         rc = count_started(b, type, &seen->jobs);
     seen->jobs -= before;
-    redis_free(redis);
+    if (monitor)
+        redisFree(monitor);
     return rc;
 }
 
