@@ -36,10 +36,10 @@ struct inquiry {
 
 /* NULL: out of memory. */
 struct inquiry *inquiry_new(enum inquiry_kind kind);
-void inquiry_free(struct inquiry *inquiry);
+void inquiry_free(struct inquiry *t);
 /* The run of its errand. */
 void inquiry_run(struct errand *errand, const struct tools *tools);
 /* {"error": ...}; status 0: that which goes with the error. */
-void inquiry_fail(struct inquiry *inquiry, unsigned status, const struct error *why);
+void inquiry_fail(struct inquiry *t, unsigned status, const struct error *why);
 
 #endif
