@@ -223,17 +223,19 @@ static int put_into_bag(struct stream_bag *bag, struct span body, struct stream_
     return status;
 }
 
-/* The jobs of a request are its last words. */
+/* The jobs of a request are its last words: entries without a batch. */
 static int return_chunk(struct stream *s, const struct stream_chunk *chunk)
 {
     const struct args *a = &chunk->request;
     size_t word = a->count - chunk->count;
     int status = 0;
 
-    for (size_t i = 0; !status && i < chunk->count; i++, word++)
-        status = put_into_bag(&s->returned,
-                              (struct span){a->bytes + a->ends[word - 1], a->ends[word] - a->ends[word - 1]},
+    for (size_t i = 0; !status && i < chunk->count; i++, word++) {
+        size_t begin = a->ends[word - 1] + STAMP_HEAD_LEN;
+
+        status = put_into_bag(&s->returned, (struct span){a->bytes + begin, a->ends[word] - begin},
                               chunk->jobs[i], &s->error);
+    }
     return status;
 }
 
@@ -351,13 +353,14 @@ static void count_names(const struct stream *s)
     }
 }
 
-static void add_bodies(const struct stream *s, struct stream_chunk *chunk)
+static void add_bodies(const struct stream *s, const struct append *append, struct stream_chunk *chunk)
 {
     chunk->count = 0;
     for (uint32_t i = 0; i < s->queues->used_count; i++)
         for (size_t k = 0, begin = 0; k < s->count; begin = s->jobs[k++].end)
             if (s->jobs[k].queue == s->queues->used[i]) {
-                args_add_bytes(&chunk->request, s->bodies.at + begin, s->jobs[k].end - begin);
+                append_job(&chunk->request, append,
+                           (struct span){s->bodies.at + begin, s->jobs[k].end - begin});
                 chunk->jobs[chunk->count++] = s->jobs[k];
             }
 }
@@ -378,7 +381,7 @@ static struct stream_chunk *seal_chunk(struct stream *s)
     append.type_count = list_counts(s->types, types);
     append.queue_count = list_counts(s->queues, queues);
     append_request(&chunk->request, s->prefix, -1, &append);
-    add_bodies(s, chunk);
+    add_bodies(s, &append, chunk);
     chunk->before = s->begin;
     chunk->after = s->at;
     s->begin = s->at;

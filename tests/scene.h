@@ -26,11 +26,11 @@
 /* Any command, its answer as text or number; see server.h. */
 #define redis_text(...) server_ask(&turns.server, __VA_ARGS__, NULL)
 #define redis_number(...) server_number(&turns.server, __VA_ARGS__, NULL)
-/* The answer to a command is that text. */
+/* The answer to a command is that text; but for when jobs were enqueued, if the text does not say it. */
 #define expect_text(text, ...)                                                                               \
     do {                                                                                                     \
         char *answer = redis_text(__VA_ARGS__);                                                              \
-        assert_string_equal(answer, text);                                                                   \
+        assert_string_equal(strstr(text, ",t") ? answer : unstamped(answer), text);                          \
         free(answer);                                                                                        \
     } while (0)
 

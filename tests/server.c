@@ -271,6 +271,26 @@ char *server_ask(struct server *s, const char *word, ...)
     return text;
 }
 
+char *unstamped(char *text)
+{
+    static const char bare[] = "@0,0,0";
+
+    for (char *at = text; (at = strstr(at, ",t"));) {
+        char *end =
+            at + 2 + strspn(at + 2, "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz");
+        bool alone = *end == ';' && at - text >= (long)sizeof bare - 1 &&
+                     strncmp(at - (sizeof bare - 1), bare, sizeof bare - 1) == 0;
+
+        if (end - at != 8 || (*end != ';' && *end != ',')) {
+            at++;
+            continue;
+        }
+        at -= alone ? sizeof bare - 1 : 0;
+        memmove(at, end + alone, strlen(end + alone) + 1);
+    }
+    return text;
+}
+
 char *server_try(struct server *s, const char *word, ...)
 {
     va_list rest;

@@ -40,7 +40,9 @@ struct proxy *proxy_start_to(const struct server *s, int port);
  * strings and numbers as they are, arrays as elements joined by "\n", nil as "(nil)", errors as "(error)
  * ...". */
 char *server_ask(struct server *s, const char *word, ...) __attribute__((sentinel));
-/* The same, NULL when the server closes the connection: a Sentinel has it do so when it changes its role. */
+/* An answer without what says when jobs were enqueued, in heads of entries; and without heads that say nothing else. */
+char *unstamped(char *text);
+/* As server_ask, NULL when the server closes the connection: a Sentinel has it do so when it changes its role. */
 char *server_try(struct server *s, const char *word, ...) __attribute__((sentinel));
 /* The same as a number; fails the test when it is none. */
 long long server_number(struct server *s, const char *word, ...) __attribute__((sentinel));

@@ -1062,26 +1062,31 @@ static void merge_lane(const struct snapshot *all, int q, int type, int key,
     *lane = actual;
 }
 
-/* What stands in the head of its entry; and it may run. */
-/* attrs without the secret that stands first where the head has been in a queue. */
-static struct span without_secret(struct span attrs)
+/* attrs without one of them: the secret that stands first where the head has been in a queue, when it was enqueued. */
+static void leave_out(char attrs[200], char letter)
 {
-    struct span secret = lease_attr(attrs, 's');
+    struct span found = lease_attr(span_str(attrs), letter);
+    char *at = attrs + (found.at - attrs) - 2;
 
-    if (!secret.at)
-        return attrs;
-    return (struct span){attrs.at + 2 + secret.len, attrs.len - 2 - secret.len};
+    if (found.at)
+        memmove(at, found.at + found.len, strlen(found.at + found.len) + 1);
 }
 
+/* What stands in the head of its entry; and it may run. */
 static void check_attrs(int n, const struct lease *lease)
 {
     const struct sim_job *job = &sim_jobs[n];
-    struct span found = without_secret(lease->attrs);
-    char attrs[200];
+    char attrs[200], found[200];
 
+    snprintf(found, sizeof found, "%.*s", (int)lease->attrs.len, lease->attrs.at);
+    leave_out(found, 's');
+    leave_out(found, 't');
     sim_attrs(n, attrs);
-    if (!is_text(found, attrs))
-        sim_fail("job %d: its head has %.*s, not %s", n, (int)found.len, found.at, attrs);
+    if (strcmp(found, attrs) != 0)
+        sim_fail("job %d: its head has %s, not %s", n, found, attrs);
+    if (lease->enqueued_us != job->enqueued_us)
+        sim_fail("job %d: was enqueued at %lld, not %lld", n, (long long)lease->enqueued_us,
+                 (long long)job->enqueued_us);
     if (job->follows && !is_text(lease->body, sim.batches[job->batch_followed].body))
         sim_fail("job %d is %.*s, not %s", n, (int)lease->body.len, lease->body.at,
                  sim.batches[job->batch_followed].body);

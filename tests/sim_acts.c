@@ -124,6 +124,7 @@ static void enters(int n, const struct enqueue *enqueue)
     }
     if (job->lock >= 0)
         sim.locks[job->lock] = n;
+    job->enqueued_us = sim_stamp(turns.now_us + (enqueue->delay_us > 0 ? enqueue->delay_us : 0));
     if (enqueue->delay_us < 0) {
         sim_to_queue(n);
         return;
@@ -202,7 +203,7 @@ static void append_some(struct sim_batch *b)
         args_init(&a);
         append_request(&a, PREFIX, turns.now_us, &chunk);
         for (uint64_t k = 0; k < queue.count; k++)
-            args_add(&a, bodies[k]);
+            append_job(&a, &chunk, span_str(bodies[k]));
         rc = turns_send(&a);
         if ((rc != 0) != closed)
             sim_fail("append to %s: %s", b->name, rc ? turns.error.text : "it takes no more");
@@ -218,6 +219,7 @@ static void append_some(struct sim_batch *b)
     b->sum = chunk.after.sum;
     for (int n = first; n < sim.job_count; n++) {
         sim_jobs[n].batch = (int)(b - sim.batches);
+        sim_jobs[n].enqueued_us = sim_stamp(turns.now_us);
         sim_to_queue(n);
     }
 }
@@ -591,6 +593,13 @@ static void cancel_some(void)
         cancel(n);
 }
 
+/* Now; nobody knows when foreign jobs were. */
+static void enqueued_again(struct sim_job *job)
+{
+    if (job->enqueued_us)
+        job->enqueued_us = sim_stamp(turns.now_us);
+}
+
 static void becomes_first(struct sim_list *list, int n)
 {
     int at = sim_list_find(list, n);
@@ -621,6 +630,8 @@ static void run(int n)
                  rc ? w->error.text : "");
     json_decref(out);
     acts_totals.runs += moved;
+    if (later && job->enqueued_us > turns.now_us)
+        enqueued_again(job);
     if (later && job->scheduled)
         sim_to_head(n);
     else if (later)
@@ -699,6 +710,7 @@ static void revive(int n, int into)
     if (job->lock >= 0 && sim.locks[job->lock] < 0)
         sim.locks[job->lock] = n;
     sim_to_queue(n);
+    enqueued_again(job);
     sim_totals.revived++;
 }
 

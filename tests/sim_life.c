@@ -69,6 +69,11 @@ void sim_attrs(int n, char out[200])
     snprintf(out, 200, "%s%s%s", batch, lock, job->failure);
 }
 
+int64_t sim_stamp(int64_t at_us)
+{
+    return at_us - at_us % 10000;
+}
+
 enum sim_stop sim_stops(int n)
 {
     const struct sim_job *job = &sim_jobs[n];
@@ -104,6 +109,7 @@ static void fire(struct sim_batch *b)
         sim_id(b->follower, id), sim_type_names[job->type], b->name, (long long)b->total,
         (long long)b->ends[SIM_DONE], (long long)b->ends[SIM_DEAD], (long long)b->ends[SIM_CANCELLED]);
     job->fired_call = turns.calls;
+    job->enqueued_us = sim_stamp(turns.now_us);
     sim_to_queue(b->follower);
     sim_totals.fired++;
 }

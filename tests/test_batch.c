@@ -370,8 +370,9 @@ static void test_seals_nothing(void **state)
 /* Nothing comes in any more, by either way; the same answer to what did come before. */
 static void test_sealed(void **state)
 {
-    static const char *const chunk[] = {"b", "",  "0", "1", "s", "s", "seed",
-                                        "1", "t", "1", "1", "q", "1", "{\"id\":\"x\",\"type\":\"t\"}"};
+    static const char *const chunk[] = {"b", "",     "0", "1", "s",
+                                        "s", "seed", "",  "1", "t",
+                                        "1", "1",    "q", "1", "{\"id\":\"x\",\"type\":\"t\"}"};
     char *before, *after;
 
     (void)state;
@@ -412,6 +413,7 @@ static void test_appends(void **state)
                                         "s0",
                                         "s1",
                                         "seed",
+                                        "JDOAw-",
                                         "1",
                                         "t",
                                         "2",
@@ -420,10 +422,10 @@ static void test_appends(void **state)
                                         "2",
                                         "{\"id\":\"x\",\"type\":\"t\"}",
                                         "{\"id\":\"y\",\"type\":\"t\"}"};
-    static const char *const second[] = {"b", "", "3", "2", "s1", "s2", "seed", "0", "0"};
-    static const char *const unnamed[] = {
-        "run.1", "1000", "0", "1", "s0", "s1", "seed",
-        "1",     "t",    "1", "1", "q",  "1",  "{\"id\":\"z\",\"type\":\"t\"}"};
+    static const char *const second[] = {"b", "", "3", "2", "s1", "s2", "seed", "", "0", "0"};
+    static const char *const unnamed[] = {"run.1", "1000", "0", "1", "s0",
+                                          "s1",    "seed", "",  "1", "t",
+                                          "1",     "1",    "q", "1", "{\"id\":\"z\",\"type\":\"t\"}"};
 
     (void)state;
     must(turns_script("append", first, COUNT(first)));

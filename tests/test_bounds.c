@@ -236,10 +236,12 @@ static void test_a_wide_group_hears_of_new_jobs(void **state)
 /* So does it for a chunk of a bulk. */
 static void test_a_wide_group_hears_of_a_bulk(void **state)
 {
-    static const char *const chunk[] = {"run", "1000", "0", "1", "s0", "s1", "seed",
-                                        "1",   "t",    "1", "1", "q",  "1",  "{\"id\":\"x\",\"type\":\"t\"}"};
-    static const char *const next[] = {"run", "1000", "1", "1", "s1", "s2", "seed",
-                                       "1",   "t",    "1", "1", "q",  "1",  "{\"id\":\"y\",\"type\":\"t\"}"};
+    static const char *const chunk[] = {"run", "1000", "0", "1", "s0",
+                                        "s1",  "seed", "",  "1", "t",
+                                        "1",   "1",    "q", "1", "{\"id\":\"x\",\"type\":\"t\"}"};
+    static const char *const next[] = {"run", "1000", "1", "1", "s1",
+                                       "s2",  "seed", "",  "1", "t",
+                                       "1",   "1",    "q", "1", "{\"id\":\"y\",\"type\":\"t\"}"};
 
     (void)state;
     start("w");

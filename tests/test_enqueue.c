@@ -13,9 +13,11 @@
 #include <cmocka.h>
 
 #include "core/client/client.h"
+#include "core/clock.h"
 #include "core/script/script.h"
 #include "producer/enqueue.h"
 #include "queue/enqueue/enqueue.h"
+#include "queue/turn/turn.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
@@ -53,7 +55,7 @@ static int flush(void **state)
 
 #define assert_answer(expected, ...)                                                                         \
     do {                                                                                                     \
-        char *answer = server_ask(&server, __VA_ARGS__, NULL);                                               \
+        char *answer = unstamped(server_ask(&server, __VA_ARGS__, NULL));                                    \
         assert_string_equal(answer, expected);                                                               \
         free(answer);                                                                                        \
     } while (0)
@@ -127,6 +129,11 @@ static void test_enqueue_script_refuses(void **state)
         {{"q", "t", "i", "60000", "x", "", "", "1.5", "", "", "", BODY, NULL}, "its cost"},
         {{"q", "t", "i", "60000", "x", "", "", "nan", "", "", "", BODY, NULL}, "its cost"},
         {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "", NULL}, "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@9,0,0,tJDOAw-;" BODY, NULL},
+         "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@0,0,0,bJDOAw-;" BODY, NULL},
+         "another job's"},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@0,0,0;" BODY, NULL}, "another job's"},
         {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL},
          "another job's"},
         {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", " " BODY, NULL}, "another job's"},
@@ -149,35 +156,41 @@ static void test_append_script_refuses(void **state)
 {
     static const struct wrong cases[] = {
         {{NULL}, "batch is not a valid name"},
-        {{"", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL},
+        {{"", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
          "batch is not a valid name"},
-        {{"b", "x", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL}, "keep_ms"},
-        {{"b", "1000", "-1", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL},
+        {{"b", "x", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL}, "keep_ms"},
+        {{"b", "1000", "-1", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
          "whole numbers"},
-        {{"b", "1000", "0", "", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL}, "whole numbers"},
-        {{"b", "1000", "0", "nan", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, NULL},
+        {{"b", "1000", "0", "", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
+         "whole numbers"},
+        {{"b", "1000", "0", "nan", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
          "whole numbers"},
         {{"b", "1000", "0", "1", NULL}, "no checksums"},
         {{"b", "1000", "0", "1", "s", "s", NULL}, "its seed"},
         {{"b", "1000", "0", "1", "s", "s", "a b", NULL}, "its seed"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "x", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "2", "t", "1", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t t", "1", "1", "q", "1", BODY, NULL},
+        {{"b", "", "0", "1", "s", "s", "seed", NULL}, "its stamp"},
+        {{"b", "", "0", "1", "s", "s", "seed", "12345;", NULL}, "its stamp"},
+        {{"b", "", "0", "1", "s", "s", "seed", "1234567", NULL}, "its stamp"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "x", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "2", "t", "1", NULL}, "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t t", "1", "1", "q", "1", BODY, NULL},
          "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "0", "1", "q", "1", BODY, NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", NULL}, "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q:q", "1", BODY, NULL},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "0", "1", "q", "1", BODY, NULL},
+         "of its types"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", NULL}, "of its queues"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q:q", "1", BODY, NULL},
          "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "-1", BODY, NULL},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "-1", BODY, NULL},
          "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "1", "1", "q", "1", NULL}, "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "seed", "1", "t", "1", "1", "q", "1", BODY, BODY, NULL},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", NULL}, "do not agree"},
+        {{"b", "1000", "0", "2", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, BODY, NULL},
          "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "seed", "1", "t", "2", "1", "q", "1", BODY, NULL}, "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "seed", "1", "t", "1", "1", "q", "2", BODY, BODY, NULL},
+        {{"b", "1000", "0", "2", "s", "s", "seed", "", "1", "t", "2", "1", "q", "1", BODY, NULL},
          "do not agree"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "1", "t", "2", "1", "q", "2", BODY, BODY, NULL},
+        {{"b", "1000", "0", "2", "s", "s", "seed", "", "1", "t", "1", "1", "q", "2", BODY, BODY, NULL},
+         "do not agree"},
+        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "2", "1", "q", "2", BODY, BODY, NULL},
          "do not agree"},
     };
 
@@ -203,10 +216,10 @@ static void test_foreign_keys(void **state)
     static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", "", "b", "k", "end", BODY, NULL};
     static const char *const later[] = {"q", "t", "i", "60000", "x",  "5000000", "",
                                         "",  "",  "",  "",      BODY, NULL};
-    static const char *const named[] = {"b", "",  "0", "1", "s", "s",  "seed", "1",
-                                        "t", "1", "1", "q", "1", BODY, NULL};
-    static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s",  "seed", "1",
-                                        "t", "1",    "1", "q", "1", BODY, NULL};
+    static const char *const named[] = {"b", "",  "0", "1", "s", "s", "seed", "",
+                                        "1", "t", "1", "1", "q", "1", BODY,   NULL};
+    static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s", "seed", "",
+                                        "1", "t",    "1", "1", "q", "1", BODY,   NULL};
     static const char *const fits[] = {"t", "2", NULL};
     static const struct {
         const char *script, *const *words, *key;
@@ -379,6 +392,52 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
     assert_int_equal(result, ENQUEUE_NEW);
     freeReplyObject(reply);
     args_free(&a);
+}
+
+/* ---- When jobs were enqueued */
+
+static int64_t enqueued_us(const char *entry)
+{
+    return entry_enqueued_us(span_str(entry));
+}
+
+/* Each way in writes it: one by one, in bulks, in batches; of a scheduled job when it is due. */
+static void test_entries_say_when(void **state)
+{
+    struct weir_job_spec spec = {.type = "t"};
+    struct weir_bulk *b;
+    int64_t begin_us = clock_wall_us() - 10000;
+    char id[WEIR_ID_SIZE], *text, *rest, *entry;
+    int entries = 0;
+
+    (void)state;
+    assert_int_equal(weir_enqueue(w, &spec, id), 0);
+    spec.unique = "k";
+    assert_int_equal(weir_enqueue(w, &spec, id), 0);
+    spec.unique = NULL;
+    for (int named = 0; named <= 1; named++) {
+        assert_int_equal(weir_bulk_open(w, named ? "b" : NULL, &b), 0);
+        assert_int_equal(weir_bulk_add(b, &spec), 0);
+        assert_int_equal(weir_bulk_add(b, &spec), 0);
+        assert_int_equal(weir_bulk_close(b, NULL), 0);
+    }
+    rest = text = server_ask(&server, "LRANGE", P "queue:default", "0", "-1", NULL);
+    for (; (entry = strsep(&rest, "\n")); entries++)
+        assert_in_range(enqueued_us(entry), begin_us, clock_wall_us());
+    assert_int_equal(entries, 6);
+    free(text);
+    enqueue_at(NOW_US, "later", 1500000, -1);
+    enqueue_at(NOW_US, "at", -1, NOW_US + 3000000);
+    enqueue_at(NOW_US, "past", -1, NOW_US - 3000000);
+    rest = text = server_ask(&server, "ZRANGE", P "later", "0", "-1", NULL);
+    strsep(&rest, "\n");
+    assert_int_equal(enqueued_us(strsep(&rest, "\n")), NOW_US - 1 + 1500000);
+    strsep(&rest, "\n");
+    assert_int_equal(enqueued_us(strsep(&rest, "\n")), NOW_US - 1 + 3000000);
+    free(text);
+    text = server_ask(&server, "LINDEX", P "queue:q", "-1", NULL);
+    assert_int_equal(enqueued_us(text), NOW_US - 1);
+    free(text);
 }
 
 static void test_enqueue_later(void **state)
@@ -692,6 +751,7 @@ int main(void)
         cmocka_unit_test_setup(test_enqueue_at_once, flush),
         cmocka_unit_test_setup(test_enqueue_cost, flush),
         cmocka_unit_test_setup(test_enqueue_made_ids, flush),
+        cmocka_unit_test_setup(test_entries_say_when, flush),
         cmocka_unit_test_setup(test_enqueue_later, flush),
         cmocka_unit_test_setup(test_enqueue_later_rings, flush),
         cmocka_unit_test_setup(test_enqueue_delay, flush),

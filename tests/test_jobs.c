@@ -484,6 +484,7 @@ static void test_a_scheduled_job_runs_now(void **state)
     promote(0);
     claim("w", 2, 0);
     expect_leases("b a");
+    assert_int_equal(turns.claim.leases[0].enqueued_us, turns.now_us); /* not when it was due */
     refuse_to_run("b", WEIR_EINPUT, "job b: runs already");
 }
 

@@ -50,9 +50,9 @@ static void test_settle_counts_interruptions(void **state)
         turns_check();
     }
     dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
-    assert_string_equal(dead, "w:3.-- default/t/ its handler died 3 times: exit 1: a, b\n"
-                              "@0,3,0,e1795000000000000:exit 1: a%2C b;"
-                              "{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
+    assert_string_equal(unstamped(dead), "w:3.-- default/t/ its handler died 3 times: exit 1: a, b\n"
+                                         "@0,3,0,e1795000000000000:exit 1: a%2C b;"
+                                         "{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
     free(dead);
     expect_counters("t", "dead 1, back 2");
     expect_stale("w", SETTLE_INTERRUPTED, tokens[0]);
@@ -476,8 +476,9 @@ static void test_adopt_keeps_a_lease_that_cannot_be_buried(void **state)
 static int append(const char *lines, const char *first, const char *before, const char *after,
                   const char *jobs)
 {
-    const char *const words[] = {"b", "",  first, lines, before,    after, "seed",
-                                 "1", "t", jobs,  "1",   "default", jobs,  "{\"id\":\"x\",\"type\":\"t\"}"};
+    const char *const words[] = {"b",   "",     first,     lines, before,
+                                 after, "seed", "",        "1",   "t",
+                                 jobs,  "1",    "default", jobs,  "{\"id\":\"x\",\"type\":\"t\"}"};
 
     return turns_script("append", words, COUNT(words));
 }
@@ -698,8 +699,8 @@ static void test_a_job_that_kills_its_workers_is_dead(void **state)
     }
     assert_int_equal(claim("w", 1, 0), 0);
     dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
-    assert_string_equal(dead, "d2:3.-- default/t/ its worker died 3 times\n"
-                              "@0,3,0;{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
+    assert_string_equal(unstamped(dead), "d2:3.-- default/t/ its worker died 3 times\n"
+                                         "@0,3,0;{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
     free(dead);
     expect_counters("t", "dead 1, back 2");
 }

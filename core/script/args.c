@@ -65,6 +65,14 @@ void args_add_bytes(struct args *a, const void *word, size_t len)
     a->ends[a->count++] = a->len;
 }
 
+void args_extend(struct args *a, const void *bytes, size_t len)
+{
+    if (a->count == 0)
+        return;
+    a->count--;
+    args_add_bytes(a, bytes, len);
+}
+
 void args_add_int(struct args *a, int64_t value)
 {
     char digits[24];

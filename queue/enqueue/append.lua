@@ -8,8 +8,9 @@
 --       lines       lines of this chunk, those without a job included
 --       sum_before, sum_after   the checksums at its ends
 --       seed        random: see sign
+--       stamp       digits of the time at which a batch with a name gets these jobs (stamp); else '', and each entry has them
 --       n, (type, count) * n, m, (queue, count) * m: what is in it
---       bodies, those of the first queue first
+--       bodies, or entries that say only when they were enqueued, those of the first queue first
 -- role: producer
 -- reply: [ "ok", lines of the input that the batch has now ]
 --        [ "at", lines of the input that the batch has, checksum ] when the chunk is not the next one
@@ -17,7 +18,7 @@
 --        an error that says so when it is, but the batch is sealed
 -- full: refused
 -- format: any
--- uses: arrival bell check ends partition sign
+-- uses: arrival bell check ends partition sign stamp
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
@@ -41,8 +42,9 @@ local function read_chunk(ARGV, c)
     if not is_whole(c.first) or not is_whole(c.lines) then return 'first and lines must be whole numbers' end
     if not c.sum_before or not c.sum_after then return 'it has no checksums' end
     if not is_name(c.seed) then return 'its seed is not a valid name' end
+    if c.stamp ~= '' and not stamp.is(c.stamp or '') then return 'its stamp is none' end
     local total, jobs, at
-    c.types, total, at = read_counts(ARGV, 9)
+    c.types, total, at = read_counts(ARGV, 10)
     if not c.types then return 'the counts of its types are wrong' end
     c.queues, jobs, c.bodies = read_counts(ARGV, at)
     if not c.queues then return 'the counts of its queues are wrong' end
@@ -58,7 +60,7 @@ end
 
 -- The batch counts each of these bodies: they get the head that says so.
 local function add_heads(ARGV, c)
-    local head = sign.write('@0,0,0,b' .. c.batch .. ';', c.seed)
+    local head = sign.write('@0,0,0,b' .. c.batch .. (c.stamp ~= '' and ',t' .. c.stamp or '') .. ';', c.seed)
     for i = c.bodies, #ARGV do ARGV[i] = head .. ARGV[i] end
 end
 
@@ -84,7 +86,7 @@ end
 
 local function append(ARGV)
     local c = {batch = ARGV[2], keep_ms = ARGV[3], first = tonumber(ARGV[4]), lines = tonumber(ARGV[5]),
-               sum_before = ARGV[6], sum_after = ARGV[7], seed = ARGV[8]}
+               sum_before = ARGV[6], sum_after = ARGV[7], seed = ARGV[8], stamp = ARGV[9]}
     local wrong = read_chunk(ARGV, c)
     if wrong then return refuse('append: %s', wrong) end
     wrong = wrong_keys(c)

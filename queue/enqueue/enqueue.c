@@ -33,6 +33,17 @@ static void add_lock(struct args *a, const struct enqueue *job)
         args_add_int(a, job->lock_ms);
 }
 
+/* It is enqueued when it is due. */
+static void add_entry(struct args *a, const struct enqueue *job, int64_t now_us)
+{
+    int64_t due_us = job->delay_us > 0 ? now_us + job->delay_us : job->at_us;
+    char head[STAMP_HEAD_LEN + 1];
+
+    stamp_head(due_us > now_us ? due_us : now_us, head);
+    args_add(a, head);
+    args_extend(a, job->body.at, job->body.len);
+}
+
 void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const struct enqueue *job)
 {
     script_begin(a, "enqueue", prefix, now_us);
@@ -50,7 +61,7 @@ void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const s
     add_span(a, job->batch);
     add_span(a, job->unique);
     add_lock(a, job);
-    add_span(a, job->body);
+    add_entry(a, job, stamp_now(now_us));
 }
 
 int enqueue_reply(const struct redisReply *r, enum enqueue_result *result, struct span *id, struct error *e)
@@ -106,8 +117,17 @@ static void add_counts(struct args *a, const struct name_count *counts, size_t n
     }
 }
 
-void append_request(struct args *a, const char *prefix, int64_t now_us, const struct append *chunk)
+void append_request(struct args *a, const char *prefix, int64_t now_us, struct append *chunk)
 {
+    bool named = chunk->keep_ms == 0;
+    int64_t at_us = stamp_now(now_us);
+    char stamp[STAMP_LEN + 1] = "";
+
+    *chunk->head = '\0';
+    if (named)
+        stamp_write(at_us, stamp);
+    else
+        stamp_head(at_us, chunk->head);
     script_begin(a, "append", prefix, now_us);
     args_add(a, chunk->batch);
     if (chunk->keep_ms)
@@ -119,8 +139,15 @@ void append_request(struct args *a, const char *prefix, int64_t now_us, const st
     add_sum(a, chunk->before.sum);
     add_sum(a, chunk->after.sum);
     job_add_seed(a);
+    args_add(a, stamp);
     add_counts(a, chunk->types, chunk->type_count);
     add_counts(a, chunk->queues, chunk->queue_count);
+}
+
+void append_job(struct args *a, const struct append *chunk, struct span body)
+{
+    args_add(a, chunk->head);
+    args_extend(a, body.at, body.len);
 }
 
 /* lines and sum as Redis has them; both are missing where there is no such batch yet. */

@@ -4,7 +4,7 @@
 #define QUEUE_ENQUEUE_ENQUEUE_H
 
 #include "core/script/args.h"
-#include "queue/job/job.h"
+#include "queue/job/stamp.h"
 #include "throttle/limit.h"
 
 struct redisReply; /* hiredis */
@@ -61,9 +61,12 @@ struct append {
     struct batch_state before, after;
     const struct name_count *types, *queues;
     size_t type_count, queue_count;
+    char head[STAMP_HEAD_LEN +
+              1]; /* of each entry: set by append_request; of a batch with a name append.lua writes it */
 };
-/* The jobs are then added with args_add_bytes: those of the first queue first. */
-void append_request(struct args *a, const char *prefix, int64_t now_us, const struct append *chunk);
+/* The jobs are then added with append_job: those of the first queue first. */
+void append_request(struct args *a, const char *prefix, int64_t now_us, struct append *chunk);
+void append_job(struct args *a, const struct append *chunk, struct span body);
 /* *accepted: the chunk was the next one, and is in; else *state is how far the batch is. */
 WEIR_CHECKED int append_reply(const struct redisReply *r, struct batch_state *state, bool *accepted,
                               struct error *e);

@@ -12,7 +12,8 @@
 --       batch      that counts it, or ''
 --       unique     key, or ''
 --       lock       how long it holds that: 'end' until it has ended, 'start' until a worker has it, or for so many ms
---       body       in the order of queue/job/job.h: {"id":"<id>","type":"<type>" first
+--       entry      a body in the order of queue/job/job.h: {"id":"<id>","type":"<type>" first; before it perhaps a head that says
+--                  when it is enqueued, and nothing else (stamp)
 -- role: producer
 -- reply: WRONG-PARTITION when its type lives elsewhere and its id is not known here; else
 --        [ 1 when the job is new, 0 when its id is known, -1 when another job holds the key; its id, or that one's ]
@@ -22,7 +23,7 @@
 -- full: refused
 -- time: when needed
 -- format: any
--- uses: arrival bell check later_records lease partition sign
+-- uses: arrival bell check later_records lease partition sign stamp
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -41,6 +42,12 @@ local function wrong_extras(delay_us, at_us, cost, batch, unique, lock)
     end
 end
 
+-- Is that the entry of a job with this id and type?
+local function is_entry(text, id, name)
+    local at = find(text, '{"id":"' .. id .. '","type":"' .. name .. '"', 1, true)
+    return at == 1 or at == stamp.BODY and find(text, stamp.ALONE) ~= nil
+end
+
 -- The same of the others.
 local function wrong_arguments(ARGV, keep_ms)
     if #ARGV ~= 13 then return 'wants 13 arguments' end
@@ -49,7 +56,7 @@ local function wrong_arguments(ARGV, keep_ms)
     if not is_name(ARGV[4]) then return 'its id is not a valid name' end
     if not is_name(ARGV[6]) then return 'its tag is not a valid name' end
     if not keep_ms or keep_ms < 1 or keep_ms > 1e12 or keep_ms % 1 ~= 0 then return 'keep_ms must be a whole number' end
-    if find(ARGV[13], '{"id":"' .. ARGV[4] .. '","type":"' .. ARGV[3] .. '"', 1, true) ~= 1 then return 'its body is another job\'s' end
+    if not is_entry(ARGV[13], ARGV[4], ARGV[3]) then return 'its body is another job\'s' end
 end
 
 -- When it is due: 0 is at once.
@@ -68,11 +75,13 @@ local function wrong_keys(queue, name, id, due, cost, batch, unique)
         or arrival.wrong_counter(name, due == 0 and 'enqueued' or 'scheduled')
 end
 
--- The body, and before it what is to be done when it ends.
-local function make_entry(batch, unique, lock, body)
+-- The entry with what is to be done when it ends.
+local function make_entry(batch, unique, lock, entry)
     local attrs = batch ~= '' and ',b' .. batch or ''
     if ATTR[lock] then attrs = attrs .. ATTR[lock] .. unique end
-    return attrs == '' and body or lease.entry_write(0, 0, 0, body, attrs)
+    if attrs == '' then return entry end
+    local stamped, at = lease.head_read(entry)
+    return lease.entry_write(0, 0, 0, sub(entry, at), attrs .. stamped)
 end
 
 local function put(queue, name, due, tag, header, entry)
@@ -129,10 +138,10 @@ end
 
 -- Puts such a job into its queue without a look before: each step says by itself when its key cannot be used. nil: one has, and nothing is
 -- changed; the long way answers why.
-local function put_at_once(queue, name, id, keep_ms, tag, text)
+local function put_at_once(queue, name, id, keep_ms, tag, entry)
     if partition.elsewhere(name) or not remember(id, tag, keep_ms) then return nil end
     local n, length, is_new = lease.count(name, 'enqueued', 1), nil, nil
-    if type(n) == 'number' then length = call_safe('RPUSH', P .. 'queue:' .. queue, text) end
+    if type(n) == 'number' then length = call_safe('RPUSH', P .. 'queue:' .. queue, entry) end
     if n == 1 and type(length) == 'number' then is_new = call_safe('HSETNX', P .. 'types', name, '') end
     if type(length) ~= 'number' or type(is_new) == 'table' or type(call_safe('SADD', P .. 'queues', queue)) ~= 'number' then
         return take_back(queue, name, id, n, length, is_new)

@@ -9,6 +9,7 @@
 --   stamp.DIGITS     in the order of ASCII
 --   stamp.is(text)   are these such digits?
 --   stamp.attr(at)   the attr of that time, us
+--   stamp.renewed(attrs)  those of a job that is enqueued now
 --   stamp.time(attrs)  when a job was enqueued whose head has these attrs, us; nil: it does not say so
 --
 -- uses: lease
@@ -35,6 +36,12 @@ function stamp.attr(at)
         text, units = DIGITS[units % 64 + 1] .. text, floor(units / 64)
     end
     return ',t' .. text
+end
+
+-- A job of which it is not known stays one.
+function stamp.renewed(attrs)
+    local rest, n = attrs:gsub(',t[^,]*', '')
+    return n > 0 and rest .. stamp.attr(now) or attrs
 end
 
 function stamp.time(attrs)

@@ -173,8 +173,11 @@ static char *make_body(const struct schedule *s, const char *id, size_t *len)
 }
 
 static void add_jobs(struct args *a, struct span name, const struct schedule *s,
-                     const struct schedule_plan *plan)
+                     const struct schedule_plan *plan, int64_t now_us)
 {
+    char head[STAMP_HEAD_LEN + 1];
+
+    stamp_head(now_us, head);
     args_add(a, s->queue);
     args_add_bytes(a, s->view.type.at, s->view.type.len);
     for (int i = 0; i < plan->count; i++) {
@@ -183,8 +186,9 @@ static void add_jobs(struct args *a, struct span name, const struct schedule *s,
 
         snprintf(id, sizeof id, "%.*s.%" PRId64, (int)name.len, name.at, plan->at_s[i]);
         body = make_body(s, id, &len);
+        args_add(a, head);
         if (body)
-            args_add_bytes(a, body, len);
+            args_extend(a, body, len);
         else
             a->failed = true; /* it is not sent */
         free(body);
@@ -204,7 +208,7 @@ void schedule_fire_request(struct args *a, const char *prefix, int64_t now_us, s
     else
         args_add(a, "");
     if (s && plan->count > 0)
-        add_jobs(a, name, s, plan);
+        add_jobs(a, name, s, plan, stamp_now(now_us));
 }
 
 int schedule_fire_reply(const struct redisReply *reply, bool *fired, struct error *e)

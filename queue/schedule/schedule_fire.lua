@@ -5,10 +5,11 @@
 -- ARGV: now, name,
 --       definition, due   the schedule as promote named it
 --       next              its next occurrence, us, later than due; '': it has none
---       then, unless no job is enqueued: queue, type, body * n, each body with an id that begins with the name
+--       then, unless no job is enqueued: queue, type, entry * n, each body with an id that begins with the name, behind a head that says when it is
+--                         enqueued
 -- role: worker
 -- reply: 1, or 0 when it is no longer as promote named it, and nothing was changed
--- uses: arrival bell check ends
+-- uses: arrival bell check ends stamp
 
 local BODIES_MOST = 1000
 
@@ -20,7 +21,7 @@ local function wrong_arguments(ARGV, due, next_us)
     if ARGV[6] and not (is_name(ARGV[6]) and is_name(ARGV[7])) then return 'its queue or type is not a valid name' end
     local begins = '{"id":"' .. ARGV[2] .. '.'
     for i = 8, #ARGV do
-        if sub(ARGV[i], 1, #begins) ~= begins then return 'a body is another job\'s' end
+        if find(ARGV[i], begins, 1, true) ~= stamp.BODY or not find(ARGV[i], stamp.ALONE) then return 'a body is another job\'s' end
     end
 end
 

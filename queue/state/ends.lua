@@ -8,7 +8,7 @@
 --                  while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
--- uses: bell body check dead_bytes lease
+-- uses: bell body check dead_bytes lease stamp
 local ends = {}
 
 ends.KEPT_MS = 30 * 86400 * 1000  -- a batch is remembered so long after it last moved
@@ -32,6 +32,7 @@ local function enqueue_next(b)
     if not (is_name(queue) and is_name(name)) then return false end
     local text = format('{"id":"%s.then","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
                         sub(b.name, 1, ID_MOST - 5), name, b.name, b.total, b.done, b.dead, b.cancelled)
+    text = lease.entry_write(0, 0, 0, text, stamp.attr(now))
     local wrong = check.wrong_kind('queue:' .. queue, 'list')
     if wrong then
         if check.wrong_kind('dead', 'zset') then return false end
