@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "serve/intake.h"
+#include "serve/metrics.h"
 #include "serve/page/page.h"
 #include "view/text.h"
 #include "view/write.h"
@@ -115,6 +116,14 @@ static void run_jobs(struct inquiry *t, struct weir *w)
     put_document(t, doc);
 }
 
+static void run_metrics(struct inquiry *t, struct weir *w)
+{
+    t->status = MHD_HTTP_OK;
+    t->type = METRICS_TYPE;
+    if (metrics_write(w, &t->text) < 0)
+        inquiry_fail(t, 0, &w->error);
+}
+
 static void run_page(struct inquiry *t, const struct tools *tools)
 {
     const struct page_request r = {.path = t->path,
@@ -139,6 +148,8 @@ void inquiry_run(struct errand *errand, const struct tools *tools)
         page_cache_drop(tools->pages);
     if (t->kind == INQUIRY_PAGE)
         run_page(t, tools);
+    else if (t->kind == INQUIRY_METRICS)
+        run_metrics(t, tools->w);
     else if (t->kind == INQUIRY_JOBS)
         run_jobs(t, tools->w);
     else

@@ -8,8 +8,9 @@
 
 enum inquiry_kind {
     INQUIRY_DOCUMENT, /* GET below /api */
-    INQUIRY_ACTION,   /* POST below /api */
-    INQUIRY_JOBS,     /* POST /api/jobs */
+    INQUIRY_METRICS,
+    INQUIRY_ACTION, /* POST below /api */
+    INQUIRY_JOBS,   /* POST /api/jobs */
     INQUIRY_PAGE
 };
 

@@ -34,7 +34,16 @@ struct office {
     size_t waiting, body_bytes;
 };
 
-enum plan { PLAN_ANSWERED, PLAN_DOCUMENT, PLAN_PAGE, PLAN_EVENTS, PLAN_LOGIN, PLAN_ACTION, PLAN_JOBS };
+enum plan {
+    PLAN_ANSWERED,
+    PLAN_DOCUMENT,
+    PLAN_METRICS,
+    PLAN_PAGE,
+    PLAN_EVENTS,
+    PLAN_LOGIN,
+    PLAN_ACTION,
+    PLAN_JOBS
+};
 
 struct visit {
     struct waiter waiter; /* the first member */
@@ -215,6 +224,9 @@ static void read_get(struct visit *v)
     } else if (page || is_path(v, "/events")) {
         if (has_right(v, RIGHT_LOOK))
             v->plan = page ? PLAN_PAGE : PLAN_EVENTS;
+    } else if (is_path(v, "/metrics")) {
+        if (has_right(v, RIGHT_LOOK))
+            v->plan = PLAN_METRICS;
     } else if ((v->resource = resource_find(document_resources, v->address, v->names))) {
         if (has_right(v, RIGHT_LOOK))
             v->plan = PLAN_DOCUMENT;
@@ -247,7 +259,8 @@ static void read_post(struct visit *v)
     } else if ((v->resource = resource_find(action_resources, v->address, v->names))) {
         if (has_right(v, RIGHT_ACT))
             v->plan = PLAN_ACTION;
-    } else if (is_page(v) || resource_find(document_resources, v->address, v->names)) {
+    } else if (is_page(v) || is_path(v, "/metrics") ||
+               resource_find(document_resources, v->address, v->names)) {
         refuse(v, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
     } else {
         refuse(v, MHD_HTTP_NOT_FOUND, "nothing here");
@@ -416,8 +429,10 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
 
 static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
 {
-    static const enum inquiry_kind kinds[] = {
-        [PLAN_DOCUMENT] = INQUIRY_DOCUMENT, [PLAN_ACTION] = INQUIRY_ACTION, [PLAN_JOBS] = INQUIRY_JOBS};
+    static const enum inquiry_kind kinds[] = {[PLAN_DOCUMENT] = INQUIRY_DOCUMENT,
+                                              [PLAN_METRICS] = INQUIRY_METRICS,
+                                              [PLAN_ACTION] = INQUIRY_ACTION,
+                                              [PLAN_JOBS] = INQUIRY_JOBS};
     const struct office *o = v->office;
     struct inquiry *t;
 
@@ -426,7 +441,7 @@ static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
     t = inquiry_new(kinds[v->plan]);
     if (!t)
         return NULL;
-    *desk = v->resource ? v->resource->desk : DESK_CHANGE;
+    *desk = v->plan == PLAN_METRICS ? DESK_LOOK : v->resource ? v->resource->desk : DESK_CHANGE;
     t->resource = v->resource;
     memcpy(t->names, v->names, sizeof t->names);
     t->fields = json_deep_copy(v->fields); /* its thread counts its users */
@@ -439,7 +454,7 @@ static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
 
 static void ask(struct visit *v)
 {
-    bool shares = v->plan == PLAN_DOCUMENT || v->plan == PLAN_PAGE;
+    bool shares = v->plan == PLAN_DOCUMENT || v->plan == PLAN_METRICS || v->plan == PLAN_PAGE;
     enum desk_kind desk;
     struct inquiry *inquiry;
     char *key = NULL;

@@ -4,6 +4,7 @@
  *   GET /take/NAME?key=KEY         (a cost that can never fit too); 503, or as on_error says, without Redis
  *       ...denied=403              the status of a denial: nginx's auth_request knows only this one
  *   GET /healthz                   200 when Redis answers a take, else 503
+ *   GET /metrics                   for Prometheus: metrics.h
  *
  * HEAD is answered as GET, without the body. Allowed and denied carry RateLimit-Limit, RateLimit-Remaining
  * and RateLimit-Reset, denied Retry-After, in whole seconds rounded up; the body is that of weir take --json.

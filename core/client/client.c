@@ -276,3 +276,23 @@ int client_call(struct weir *w, const struct args *a, struct redisReply **reply,
     args_free(&elsewhere);
     return status;
 }
+
+int client_ping(struct weir *w, int64_t *took_us)
+{
+    int64_t begun_us = clock_mono_us();
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status = w->setup.status;
+
+    if (status) {
+        w->error = w->setup;
+        return status;
+    }
+    args_init(&a);
+    args_add(&a, "PING");
+    status = redis_call(w->redis, &a, &reply, NULL, &w->error);
+    *took_us = clock_mono_us() - begun_us;
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}

@@ -50,6 +50,8 @@ WEIR_CHECKED int client_learn(struct weir *w, int *count);
 WEIR_CHECKED int client_read_count(struct weir *w, int *count);
 /* A script's answer said how many there are; 0: it did not, so there is one. */
 void client_counted(struct weir *w, int64_t count);
+/* How long the partition that calls go to takes to answer a PING. */
+WEIR_CHECKED int client_ping(struct weir *w, int64_t *took_us);
 /* Calls a script (begun with script_begin and w->prefix) once: redis_call, with w->setup checked first. Follows to the partition
  * where its type or limit lives.
  * *reply is the caller's. Fills w->error and returns its status on failure. */

@@ -57,6 +57,68 @@ int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
     return 0;
 }
 
+/* ---- All that was ever recorded */
+
+struct totals {
+    bool of_limits;
+    const char *const *names;
+    size_t count;
+    json_t *rows;
+};
+
+static bool lives_here(const struct weir *w, const char *name)
+{
+    return partitions_home(&w->known, name, strlen(name)) == w->at;
+}
+
+static int totals_here(struct weir *w, void *arg)
+{
+    const struct totals *t = arg;
+    json_t *answer;
+    size_t asked = 0;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    script_begin(&a, "totals", w->prefix, -1);
+    args_add(&a, t->of_limits ? "l" : "t");
+    for (size_t i = 0; i < t->count; i++)
+        if (lives_here(w, t->names[i]) && ++asked)
+            args_add(&a, t->names[i]);
+    if (asked == 0) {
+        args_free(&a);
+        return 0;
+    }
+    status = client_ask(w, "totals", &a, &answer);
+    if (status != 0)
+        return status;
+    for (size_t i = 0, row = 0; i < t->count; i++)
+        if (lives_here(w, t->names[i]))
+            json_array_set(t->rows, i, json_array_get(json_object_get(answer, "rows"), row++));
+    json_decref(answer);
+    return 0;
+}
+
+int history_totals(struct weir *w, bool of_limits, const char *const *names, size_t count, json_t **rows)
+{
+    struct totals t = {of_limits, names, count, json_array()};
+    int status;
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(t.rows, json_object());
+    status = client_look_at_all(w, totals_here, &t);
+    if (status == 0 && json_array_size(t.rows) < count)
+        status = error_set(&w->error, WEIR_EINTERNAL, "totals: out of memory");
+    *rows = t.rows;
+    if (status != 0) {
+        json_decref(t.rows);
+        *rows = NULL;
+    }
+    return status;
+}
+
+/* ---- Sums */
+
 static int64_t sum_of(const json_t *counts)
 {
     const char *name;

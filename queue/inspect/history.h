@@ -22,6 +22,12 @@ struct history_call {
 WEIR_CHECKED int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
                              json_t **history);
 
+#define TOTALS_MOST 200
+/* All that was ever recorded of some types, or limits (at most TOTALS_MOST): of totals.lua's answer. *rows is the caller's, NULL after a failure: a
+ * list with an object for each name, in their order; an empty one of what was never recorded. */
+WEIR_CHECKED int history_totals(struct weir *w, bool of_limits, const char *const *names, size_t count,
+                                json_t **rows);
+
 /* What the slots say in all: of a limit. */
 struct history_sum {
     int64_t granted, no_job, no_executor, held, late, throttled;

@@ -1,11 +1,13 @@
 -- minutes: what has happened, counted in slots: for each type and each limit by minute and by hour, and the starts of each limit by second.
 --
---   minutes:t/<type>, minutes:l/<limit>  hash: m<minute mod 120>, h<hour mod 72> -> slot; expires 72 h after its last write
+--   minutes:t/<type>, minutes:l/<limit>  hash: m<minute mod 120>, h<hour mod 72> -> slot; all -> the slot of number 0, with all that was ever
+--                                        counted; expires 72 h after its last write
 --   ribbon:<limit>                       hash: <second mod 120> -> slot; expires after 2 minutes
 --
 --   slot   = number { " " code count }   number: of the minute, hour or second since 1970 in UTC; a slot of another number is of another round
 --   code   = of a type:   s starts  d done  r retried  x dead  c cancelled  t throttled, and in histograms a letter and a bucket: R run time;
 --                         wait from enqueue to start, by what let the job start: A rate  K key  C concurrency  P pause  E executor
+--                         R+ A+ K+ ... milliseconds of all that such a histogram counts
 --            of a limit:  g slots granted, those wasted: n no_job  e no_executor  h held  l late; ":" reason "=" throttled jobs by their reason
 --            of a ribbon: a to j, starts in a tenth of the second
 --   bucket = a to z, A to F: up to 1, 2, 4 ... 2^31 ms; the last one has all that is longer
@@ -75,10 +77,10 @@ end
 function minutes.add(ring, added)
     local minute, m = slot(now, minutes.MINUTE_US, minutes.MINUTES)
     local hour, h = slot(now, minutes.HOUR_US, minutes.HOURS)
-    local fields = {'m' .. m, 'h' .. h}
+    local fields = {'m' .. m, 'h' .. h, 'all'}
     local texts = call_safe('HMGET', P .. 'minutes:' .. ring, unpack(fields))
     if texts.err then return false end
-    call('HSET', P .. 'minutes:' .. ring, unpack(grown(fields, texts, {minute, hour}, {added, added})))
+    call('HSET', P .. 'minutes:' .. ring, unpack(grown(fields, texts, {minute, hour, 0}, {added, added, added})))
     if not VIRTUAL then call('PEXPIRE', P .. 'minutes:' .. ring, KEPT_MS) end
     return true
 end
@@ -139,6 +141,12 @@ function minutes.read(ring, by_hours, most)
     most = min(most, count)
     local fields = fields_of(by_hours and 'h' or 'm', last, most, count)
     return read_slots(call_safe('HMGET', P .. 'minutes:' .. ring, unpack(fields)), last - most + 1, step)
+end
+
+-- All that was counted of a ring; of one that is not there, or of another kind, nothing.
+function minutes.read_all(ring)
+    local codes, counts = read(call_safe('HGET', P .. 'minutes:' .. ring, 'all'), 0)
+    return {codes = codes, counts = counts}
 end
 
 -- The last minute of starts of a limit, by seconds.

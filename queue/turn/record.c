@@ -40,6 +40,17 @@ void record_bucket(struct args *a, char code, int bucket, int64_t count)
     args_add_int(a, count);
 }
 
+void record_spent(struct args *a, char code, int64_t *us)
+{
+    const char word[] = {code, '+'};
+
+    if (*us < 1000)
+        return;
+    args_add_bytes(a, word, sizeof word);
+    args_add_int(a, *us / 1000);
+    *us %= 1000;
+}
+
 void record_start(struct args *a, int64_t tenth, int64_t count)
 {
     args_add_int(a, tenth);

@@ -37,6 +37,8 @@ void record_row(struct args *a, enum record_what what, struct span name);
 void record_count(struct args *a, char code, int64_t count);
 void record_bucket(struct args *a, char code, int bucket, int64_t count);
 void record_start(struct args *a, int64_t tenth, int64_t count);
+/* All that a histogram counts, in whole milliseconds, which leave *us. */
+void record_spent(struct args *a, char code, int64_t *us);
 /* Jobs that were throttled for that reason, at a limit. */
 void record_reason(struct args *a, const char *reason, int64_t count);
 void record_end_row(struct args *a);

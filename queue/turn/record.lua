@@ -14,7 +14,7 @@ local REASON_MOST = 80   -- bytes of a code that is one
 
 local function is_code(what, code)
     if what == 's' then return is_whole(tonumber(code)) end
-    if what == 't' then return find(code, '^[sdrxct]$') or find(code, '^[RAKCPE][a-zA-F]$') end
+    if what == 't' then return find(code, '^[sdrxct]$') or find(code, '^[RAKCPE][a-zA-F+]$') end
     return find(code, '^[gnehl]$') or #code <= REASON_MOST and find(code, '^:[%w%%_.-]*=$')
 end
 

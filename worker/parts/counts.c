@@ -30,6 +30,7 @@ struct limit_counts {
 struct type_counts {
     bool some;
     int64_t starts, ends[COUNT_ENDS], run[RECORD_BUCKETS], wait[CAUSES][RECORD_BUCKETS];
+    int64_t run_us, wait_us[CAUSES]; /* of all of these; what is left of a millisecond stays */
     struct limit_counts *limits[HOLDS_MOST];
     int limit_count;
     char *held_by; /* the limits as they were answered last */
@@ -161,8 +162,10 @@ void counts_start(struct counts *c, int type, const struct count_start *start)
         return;
     t->some = c->some = true;
     t->starts++;
-    if (start->wait_us >= 0)
+    if (start->wait_us >= 0) {
         t->wait[start->cause][record_bucket_of(start->wait_us)]++;
+        t->wait_us[start->cause] += start->wait_us;
+    }
     for (int i = 0; start->slots > 0 && i < t->limit_count; i++)
         count_at_limit(t->limits[i], start->at_us / TENTH_US, start->slots);
 }
@@ -202,8 +205,10 @@ void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, 
         return;
     t->some = c->some = true;
     t->ends[end]++;
-    if (run_us >= 0)
+    if (run_us >= 0) {
         t->run[record_bucket_of(run_us)]++;
+        t->run_us += run_us;
+    }
     for (int i = 0; end == COUNT_THROTTLED && i < t->limit_count; i++)
         count_reason(t->limits[i], reason);
 }
@@ -224,6 +229,9 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
                                   [CAUSE_PAUSE] = 'P'};
 
     record_row(a, RECORD_TYPE, span_str(name));
+    record_spent(a, 'R', &t->run_us);
+    for (int cause = 0; cause < CAUSES; cause++)
+        record_spent(a, causes[cause], &t->wait_us[cause]);
     record_count(a, 's', t->starts);
     for (int i = 0; i < COUNT_ENDS; i++)
         record_count(a, codes[i], t->ends[i]);

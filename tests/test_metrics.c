@@ -1,0 +1,200 @@
+/* GET /metrics: its format, what it counts, and its bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <hiredis/hiredis.h>
+
+#include "core/client/client.h"
+#include "queue/turn/record.h"
+#include "serve/metrics.h"
+#include "tests/stage.h"
+
+/* ---- The text; until the next one */
+
+static char shown[1 << 20];
+
+static void read_metrics(struct stage *s)
+{
+    struct text out = {0};
+
+    assert_int_equal(metrics_write(s->client, &out), 0);
+    assert_true(out.len < sizeof shown);
+    memcpy(shown, out.at, out.len);
+    shown[out.len] = '\0';
+    text_free(&out);
+}
+
+/* The number behind a row; -1: there is none. */
+static double number_of(const char *row)
+{
+    char line[300];
+    const char *at;
+
+    snprintf(line, sizeof line, "\n%s ", row);
+    at = strstr(shown, line);
+    return at ? atol(at + strlen(line)) : -1;
+}
+
+static int count_of(const char *text)
+{
+    int count = 0;
+
+    for (const char *at = strstr(shown, text); at; at = strstr(at + 1, text))
+        count++;
+    return count;
+}
+
+/* Every row belongs to the family before it, and each family comes once. */
+static void check_families(void)
+{
+    char *copy = strdup(shown), *rest = copy, family[100] = "", again[120];
+
+    for (char *line; (line = strsep(&rest, "\n")) && *line;) {
+        if (strncmp(line, "# HELP ", 7) == 0) {
+            sscanf(line, "# HELP %99s", family);
+            snprintf(again, sizeof again, "# TYPE %s ", family);
+            assert_int_equal(count_of(again), 1);
+        } else if (*line != '#' && strncmp(line, family, strlen(family)) != 0) {
+            fail_msg("not of %s: %s", family, line);
+        }
+    }
+    free(copy);
+}
+
+/* ---- What a worker reports */
+
+static void send(struct stage *s, struct args *a)
+{
+    struct redisReply *reply;
+
+    assert_int_equal(client_call(s->client, a, &reply, NULL), 0);
+    freeReplyObject(reply);
+    args_free(a);
+}
+
+static void report(struct stage *s)
+{
+    int64_t run_us = 2500000, wait_us = 90000000;
+    struct args a;
+
+    args_init(&a);
+    record_request(&a, s->client->prefix, -1);
+    record_row(&a, RECORD_TYPE, span_str("mail"));
+    record_count(&a, 's', 7);
+    record_bucket(&a, 'R', record_bucket_of(3000), 4);
+    record_bucket(&a, 'R', record_bucket_of(900000), 2);
+    record_bucket(&a, 'R', record_bucket_of(INT64_C(1) << 50), 1);
+    record_spent(&a, 'R', &run_us);
+    record_bucket(&a, 'A', record_bucket_of(60000000), 7);
+    record_spent(&a, 'A', &wait_us);
+    record_end_row(&a);
+    record_row(&a, RECORD_LIMIT, span_str("mail"));
+    record_count(&a, 'g', 7);
+    record_count(&a, 'e', 3);
+    record_reason(&a, "say \"stop\"\\\n", 2);
+    record_end_row(&a);
+    send(s, &a);
+    assert_int_equal(run_us + wait_us, 0);
+}
+
+/* ---- */
+
+static void an_empty_namespace(void **state)
+{
+    read_metrics(*state);
+    check_families();
+    assert_true(number_of("weir_types") == 0);
+    assert_true(number_of("weir_workers{state=\"working\"}") == 0);
+}
+
+static void jobs_and_limits(void **state)
+{
+    struct stage *s = *state;
+
+    stage_rate(s, "mail", "2/1s concurrency=3");
+    stage_enqueue(s, "mail", NULL, 0, 5);
+    read_metrics(s);
+    check_families();
+    assert_true(number_of("weir_jobs{type=\"mail\",state=\"waiting\"}") == 5);
+    assert_true(number_of("weir_jobs_all{state=\"waiting\"}") == 5);
+    assert_true(number_of("weir_queue_jobs{queue=\"default\"}") == 5);
+    assert_true(number_of("weir_limit_rate{limit=\"mail\",rule=\"2/1s\"}") == 2);
+    assert_true(number_of("weir_type_rate_limit{type=\"mail\"}") == 2);
+    assert_true(number_of("weir_limit_paused{limit=\"mail\"}") == 0);
+}
+
+/* Buckets grow to the count, and totals to all that was ever reported. */
+static void what_workers_report(void **state)
+{
+    struct stage *s = *state;
+
+    stage_rate(s, "mail", "2/1s");
+    stage_enqueue(s, "mail", NULL, 0, 1);
+    report(s);
+    report(s);
+    read_metrics(s);
+    check_families();
+    assert_true(number_of("weir_job_starts_total{type=\"mail\"}") == 14);
+    assert_true(number_of("weir_job_run_seconds_bucket{type=\"mail\",le=\"0.001\"}") == 0);
+    assert_true(number_of("weir_job_run_seconds_bucket{type=\"mail\",le=\"0.004\"}") == 8);
+    assert_true(number_of("weir_job_run_seconds_bucket{type=\"mail\",le=\"1.024\"}") == 12);
+    assert_true(number_of("weir_job_run_seconds_bucket{type=\"mail\",le=\"1073741.824\"}") == 12);
+    assert_true(number_of("weir_job_run_seconds_bucket{type=\"mail\",le=\"+Inf\"}") == 14);
+    assert_true(number_of("weir_job_run_seconds_count{type=\"mail\"}") == 14);
+    assert_true(number_of("weir_job_run_seconds_sum{type=\"mail\"}") == 5);
+    assert_true(number_of("weir_job_wait_seconds_count{type=\"mail\",cause=\"rate\"}") == 14);
+    assert_true(number_of("weir_job_wait_seconds_sum{type=\"mail\",cause=\"rate\"}") == 180);
+    assert_true(number_of("weir_limit_slots_granted_total{limit=\"mail\"}") == 14);
+    assert_true(number_of("weir_limit_slots_wasted_total{limit=\"mail\",reason=\"no_executor\"}") == 6);
+    assert_true(number_of("weir_limit_throttled_total{limit=\"mail\",reason=\"say \\\"stop\\\"\\\\\\n\"}") ==
+                4);
+}
+
+/* However many types there are: rows for 200, those with the most jobs, and sums of all. */
+static void rows_are_bounded(void **state)
+{
+    enum { TYPES = 300 };
+    struct stage *s = *state;
+    char type[24];
+
+    for (int i = 0; i < TYPES; i++) {
+        snprintf(type, sizeof type, "t%d", i);
+        stage_enqueue(s, type, NULL, 2 * i, i == TYPES - 1 ? 2 : 1);
+    }
+    read_metrics(s);
+    check_families();
+    assert_true(number_of("weir_types") == TYPES);
+    assert_int_equal(count_of("state=\"parked\"") - 1, METRICS_ROWS);
+    assert_true(number_of("weir_jobs{type=\"t299\",state=\"waiting\"}") == 2);
+    assert_true(number_of("weir_jobs_all{state=\"waiting\"}") == TYPES + 1);
+}
+
+static void redis_is_away(void **state)
+{
+    struct stage *s = *state;
+
+    server_kill(&s->server);
+    read_metrics(s);
+    check_families();
+    assert_int_equal(count_of("weir_redis_up 0\n"), 1);
+    assert_int_equal(count_of("weir_types"), 0);
+    server_restart(&s->server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_empty_namespace, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(jobs_and_limits, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(what_workers_report, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(rows_are_bounded, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(redis_is_away, stage_setup, stage_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
