@@ -125,7 +125,13 @@ static struct type_status *find_type(struct status *s, const char *name)
     return name && s->type_count ? bsearch(name, s->types, s->type_count, sizeof *s->types, by_name) : NULL;
 }
 
-/* A worker that is alive, and runs so many jobs. Its types become a set: there may be many. */
+/* Is it alive, and was not told to take no more jobs? */
+static bool takes_jobs(const json_t *worker, int64_t now_us)
+{
+    return answer_int(worker, "until") > now_us && !*answer_text(worker, "order");
+}
+
+/* A worker that takes jobs, and runs so many. Its types become a set: there may be many. */
 static void add_worker(struct status *s, json_t *info, int64_t running)
 {
     const json_t *types = json_object_get(info, "types");
@@ -140,6 +146,7 @@ static void add_worker(struct status *s, json_t *info, int64_t running)
             continue;
         t->served = true;
         t->free += free_now;
+        t->executors += answer_int(info, "executors");
         json_object_set_new(set, name, json_true());
     }
     json_object_set_new(info, "types", set);
@@ -167,7 +174,7 @@ static bool is_taken(json_t *workers, const char *type, const char *queue, int64
     {
         json_t *info = json_object_get(worker, "read");
 
-        if (answer_int(worker, "until") > now_us && json_object_get(json_object_get(info, "types"), type) &&
+        if (takes_jobs(worker, now_us) && json_object_get(json_object_get(info, "types"), type) &&
             is_served(json_object_get(info, "queues"), queue))
             return true;
     }
@@ -185,7 +192,7 @@ static void read_serving(struct status *s, json_t *root)
         const char *text = answer_text(worker, "info");
         json_t *info = answer_parse(text, strlen(text));
 
-        if (info && answer_int(worker, "until") > s->now_us)
+        if (info && takes_jobs(worker, s->now_us))
             add_worker(s, info, answer_int(worker, "running"));
         if (info)
             json_object_set_new(worker, "read", info);

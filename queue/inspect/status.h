@@ -20,9 +20,11 @@ struct type_status {
     struct keyless keyless;
     bool limited;
     bool own_costs; /* jobs of it name what they cost */
-    bool served;    /* a worker that is alive takes its jobs, from the queues where some were seen */
-    bool in_pause;  /* jobs of it may stand in a queue that is paused */
-    int64_t free;   /* executors of those workers that could take one now */
+    bool
+        served; /* a worker that is alive and not ordered to rest takes its jobs, from the queues where some were seen */
+    bool in_pause;             /* jobs of it may stand in a queue that is paused */
+    int64_t free;              /* executors of those workers that could take one now */
+    int64_t executors;         /* all of theirs */
     char rule[RULE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
     double rate;               /* starts a second that it lets through now; 0 */
     double rate_now;           /* starts a second, over the last second or two */
