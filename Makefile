@@ -106,6 +106,9 @@ $(BUILD)/tests/test_page: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)
 # What Prometheus reads, likewise.
 $(BUILD)/tests/test_metrics: $(BUILD)/serve/metrics.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
+# A document, as a function.
+$(BUILD)/tests/test_report: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: $(EMBED) $(LUA) tests/versions/version.lua
 	@mkdir -p $(@D)

@@ -6,9 +6,9 @@
 #define LINE_MOST 80
 #define WHAT_IT_IS "weir: a job queue on Redis whose workers hold every task type to its rate, exactly"
 #define EXIT_CODES                                                                                           \
-    "Exit codes: 0 done; 64 wrong usage; 65 wrong input; 66 no such job, limit or batch; 69 Redis not\n"     \
-    "reachable; 70 internal error; 75 not now; 77 Redis refused the login or a permission; 78 wrong\n"       \
-    "configuration.\n"
+    "Exit codes: 0 done; 1 report: something is wrong; 64 wrong usage; 65 wrong input; 66 no such job,\n"    \
+    "limit or batch; 69 Redis not reachable; 70 internal error; 75 not now; 77 Redis refused the login\n"    \
+    "or a permission; 78 wrong configuration.\n"
 
 /* ---- Reading a text, line by line */
 

@@ -13,6 +13,7 @@
 #include "view/limits.h"
 #include "view/queues.h"
 #include "view/rate_dry.h"
+#include "view/report.h"
 #include "view/schedules.h"
 #include "view/status.h"
 
@@ -26,6 +27,12 @@ static int read_status(struct weir *w, const struct ask *ask, json_t **doc)
 {
     (void)ask;
     return view_status(w, doc);
+}
+
+static int read_report(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return view_report(w, doc);
 }
 
 static int read_queues(struct weir *w, const struct ask *ask, json_t **doc)
@@ -184,7 +191,9 @@ static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
                         doc);
 }
 
+// clang-format off
 const struct resource document_resources[] = {
+    {"/api/report", DESK_LOOK, read_report},
     {"/api/status", DESK_LOOK, read_status},
     {"/api/queues", DESK_LOOK, read_queues},
     {"/api/rates", DESK_LOOK, read_rates},
@@ -205,3 +214,4 @@ const struct resource document_resources[] = {
     {"/api/doctor", DESK_SEARCH, read_doctor},
     {.path = NULL},
 };
+// clang-format on

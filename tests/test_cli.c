@@ -79,9 +79,9 @@ static bool reads_value(const char *line, char name[64])
 /* What a script writes whose variable is not set: "--type $TYPE" must not mean all types. */
 static void test_empty_values(void **state)
 {
-    static const char *const commands[] = {"enqueue",  "worker", "job",  "queue",  "batch", "dead",
-                                           "schedule", "rate",   "take", "status", "why",   "plan",
-                                           "verify",   "serve",  "dev",  "doctor", "acl",   "init"};
+    static const char *const commands[] = {
+        "enqueue", "worker", "job",  "queue",  "batch", "dead", "schedule", "rate", "take", "report",
+        "status",  "why",    "plan", "verify", "serve", "dev",  "doctor",   "acl",  "init"};
     struct outcome help, o;
     int flags = 0;
 

@@ -245,7 +245,7 @@ static void begin_worker(void)
 
 static void check_limits(void)
 {
-    CHECK_ALL("version", "acl viewer", "init --partitions 1", "plan 10/s 1000/1d --count 50",
+    CHECK_ALL("version", "report", "acl viewer", "init --partitions 1", "plan 10/s 1000/1d --count 50",
               "rate set slow 1/1m,burst=1 100/1d,algorithm=fixed-window",
               "rate set keyed 10/s,by=key,adapt=0.5..1", "rate set own 5/s,adapt=0.5..1",
               "rate set busy concurrency=3", "rate use t own busy --cost 2", "rate unuse t busy --dry-run",
@@ -295,7 +295,7 @@ static void check_at_work(void)
     count = claim("w", 10, 0);
     assert_true(count > 1);
     keep_tokens();
-    CHECK_ALL("status", "why a", "job show a", "why s2", "job show s2", "job list", "job run s2",
+    CHECK_ALL("status", "why a", "job show a", "why s2", "job show s2", "report", "job list", "job run s2",
               "job cancel a", "job run type:slow --state parked",
               "job cancel type:slow --state parked --dry-run", "batch show b", "rate list", "rate show slow",
               "queue list", "worker list", "worker quiet w");

@@ -6,13 +6,13 @@
 #include "view/waits.h"
 #include "view/workers.h"
 
-static json_t *queue_json(const struct queue_status *q)
+json_t *queue_document(const struct queue_status *q)
 {
     return json_pack("{s:I, s:o}", "waiting", (json_int_t)q->waiting, "paused_since",
                      json_since(q->paused_us));
 }
 
-static json_t *type_json(const struct type_status *t)
+json_t *type_document(const struct type_status *t)
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:o, s:o, s:b, s:o}",
@@ -41,9 +41,9 @@ json_t *status_document(const struct status *s)
     json_t *queues = json_object(), *types = json_object(), *workers = json_array();
 
     for (size_t i = 0; i < s->queue_count; i++)
-        add_named(queues, s->queues[i].name, queue_json(&s->queues[i]));
+        add_named(queues, s->queues[i].name, queue_document(&s->queues[i]));
     for (size_t i = 0; i < s->type_count; i++)
-        add_named(types, s->types[i].name, type_json(&s->types[i]));
+        add_named(types, s->types[i].name, type_document(&s->types[i]));
     for (size_t i = 0; i < s->worker_count; i++)
         json_array_append_new(workers, worker_document(&s->workers[i]));
     return json_pack("{s:o, s:o, s:o, s:{s:I, s:o}}", "queues", queues, "types", types, "workers", workers,
@@ -74,7 +74,7 @@ int view_type(struct weir *w, const char *name, json_t **doc)
     if (rc == 0 && !type)
         rc = error_set(&w->error, WEIR_ENOTFOUND, "type %.128s: there is none; weir status shows them", name);
     if (rc == 0)
-        rc = document_done(w, type_json(type), doc);
+        rc = document_done(w, type_document(type), doc);
     if (rc == 0)
         json_object_set_new(*doc, "name", text_word(type->name));
     status_free(&status);

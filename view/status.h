@@ -5,7 +5,9 @@
 #include "queue/inspect/status.h"
 #include "view/document.h"
 
-/* NULL: out of memory. */
+/* One of each. NULL: out of memory. */
+json_t *queue_document(const struct queue_status *queue);
+json_t *type_document(const struct type_status *type);
 json_t *status_document(const struct status *status);
 /* *doc is the caller's, NULL after a failure, which w->error says; as all view_...() do. */
 WEIR_CHECKED int view_status(struct weir *w, json_t **doc);

@@ -20,6 +20,7 @@ const struct member gate_members[] = {
     {.name = NULL},
 };
 
+// clang-format off
 const struct member waits_members[] = {
     MEMBER("gate", WORD, .optional = true),
     MEMBER("limit_name", WORD, .optional = true),
@@ -33,8 +34,10 @@ const struct member waits_members[] = {
     MEMBER("batch", WORD, .optional = true),
     MEMBER("paused_since", SINCE, .optional = true),
     MEMBER("type", WORD, .optional = true),
+    MEMBER("executors", NUMBER, .optional = true),
     {.name = NULL},
 };
+// clang-format on
 
 /* "5,000 a day", "10 in 5m", "3 at once" */
 static void put_rate(FILE *to, const json_t *gate)
@@ -99,6 +102,7 @@ void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
 {
     static const char *const halts[] = {"batch", "queue"};
     const char *queue = answer_text(waits_for, "queue");
+    char executors[32];
 
     for (size_t i = 0; json_object_get(waits_for, "paused_since") && i < sizeof halts / sizeof *halts; i++)
         if (json_object_get(waits_for, halts[i]))
@@ -107,6 +111,11 @@ void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
     if (json_object_get(waits_for, "type"))
         output_to(to, "a worker that takes %s%s%s: none does; start one", answer_text(waits_for, "type"),
                   *queue ? " from queue " : "", queue);
+    if (json_object_get(waits_for, "executors"))
+        output_to(to,
+                  answer_int(waits_for, "executors") == 1 ? "a free executor: the only one is busy"
+                                                          : "a free executor: all %s are busy",
+                  grouped((uint64_t)answer_int(waits_for, "executors"), executors));
     if (json_object_get(waits_for, "gate"))
         put_gate(to, waits_for, now_us);
 }

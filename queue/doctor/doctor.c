@@ -1,6 +1,9 @@
 #include "queue/doctor/doctor.h"
 
-#include "core/client/client.h"
+#include <string.h>
+
+#include "core/client/reply.h"
+#include "queue/doctor/settings.h"
 
 void doctor_free(struct doctor *d)
 {
@@ -49,5 +52,66 @@ int doctor_run(struct weir *w, int64_t now_us, bool repair, struct doctor *out)
     } while (client_at_next(w, &status));
     if (status == 0 && out->no_memory)
         status = error_set(&w->error, WEIR_EINTERNAL, "doctor: out of memory; free some and try again");
+    return status;
+}
+
+/* ---- At a glance */
+
+/* Of what is no fault yet, only what grows into one by itself: settings are for doctor_run. */
+static bool is_telling(const json_t *check)
+{
+    static const char *const changing[] = {"memory", "clients", "persistence"};
+
+    for (size_t i = 0; i < sizeof changing / sizeof *changing; i++)
+        if (strcmp(answer_text(check, "name"), changing[i]) == 0)
+            return true;
+    return strcmp(answer_text(check, "state"), doctor_states[DOCTOR_WRONG]) == 0;
+}
+
+static void take_checks(const json_t *checks, struct doctor *out)
+{
+    json_t *check;
+    size_t i;
+
+    json_array_foreach((json_t *)checks, i, check)
+    {
+        if (is_telling(check))
+            out->no_memory |= json_array_append(out->checks, check) != 0;
+    }
+}
+
+static int glance_here(struct weir *w, struct doctor *out, bool *in_cluster)
+{
+    struct doctor d = {.only_wrong = true, .looks_at = w};
+    struct redisReply *reply = NULL;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    args_add(&a, "INFO");
+    status = redis_call(w->redis, &a, &reply, NULL, &w->error);
+    if (status == 0 && reply->type == REDIS_REPLY_STRING) {
+        doctor_settings(&d, reply->str);
+        *in_cluster = !settings_hold(reply->str, "cluster_enabled=0");
+    }
+    take_checks(d.checks, out);
+    out->no_memory |= d.no_memory;
+    freeReplyObject(reply);
+    doctor_free(&d);
+    args_free(&a);
+    return status == WEIR_EUNREACHABLE ? status : 0;
+}
+
+int doctor_glance(struct weir *w, struct doctor *out)
+{
+    bool in_cluster = false;
+    int status = client_at(w, 0);
+
+    if (!out->checks)
+        out->checks = json_array();
+    do {
+        if (status == 0)
+            status = glance_here(w, out, &in_cluster);
+    } while (in_cluster && client_at_next(w, &status));
     return status;
 }

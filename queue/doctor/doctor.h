@@ -37,6 +37,9 @@ struct doctor {
  * negative status when Redis cannot be looked at: w->error says why, and out has what was found until then.
  * Free with doctor_free, also then. */
 WEIR_CHECKED int doctor_run(struct weir *w, int64_t now_us, bool repair, struct doctor *out);
+/* Adds what is wrong with Redis by one INFO, of each partition where they are on several nodes, and what may become so: memory, connections and
+ * persistence. Nothing is added where the user may not ask. */
+WEIR_CHECKED int doctor_glance(struct weir *w, struct doctor *out);
 void doctor_free(struct doctor *d);
 
 /* ---- Between its parts */

@@ -1,0 +1,197 @@
+/* weir report: is work flowing, what holds it, what is wrong? */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/document/json.h"
+#include "cli/print/color.h"
+#include "view/format.h"
+#include "view/report.h"
+#include "view/waits.h"
+
+#define REPORT_WRONG (-1) /* the exit code of "stuck" and "wrong"; one that no failure has */
+
+static int run_report(struct cli *cli, int argc, char **argv);
+
+const struct command command_report = {.name = "report", .run = run_report};
+
+static const struct verdict {
+    const char *name;
+    enum tone tone;
+    int status;
+} verdicts[] = {{"idle", TONE_GOOD, 0},
+                {"flowing", TONE_GOOD, 0},
+                {"wrong", TONE_WRONG, REPORT_WRONG},
+                {"stuck", TONE_WRONG, REPORT_WRONG},
+                {"unknown", TONE_WARNING, WEIR_EUNREACHABLE}};
+
+static const struct verdict *verdict_of(const json_t *doc)
+{
+    size_t i = 0;
+
+    while (strcmp(verdicts[i].name, answer_text(doc, "verdict")) != 0)
+        i++;
+    return &verdicts[i];
+}
+
+/* ---- The first line */
+
+static int64_t held_by(const json_t *doc, const char *hold)
+{
+    return answer_int(json_object_get(doc, "holds"), hold);
+}
+
+/* Words between which a comma stands. */
+struct words {
+    int count;
+};
+
+static const char *comma(struct words *words)
+{
+    return words->count++ ? ", " : "";
+}
+
+static void put_stuck(const json_t *doc, struct words *words)
+{
+    int64_t types = held_by(doc, "never") + held_by(doc, "worker"), queues = held_by(doc, "queue");
+    const json_t *first = json_array_get(json_object_get(doc, "constraints"), 0);
+    char text[PHRASE_SIZE];
+
+    if (types + queues == 0)
+        return;
+    output("%sjobs ", comma(words));
+    if (types + queues == 1)
+        output("of %s%s", types ? "" : "queue ", answer_text(first, types ? "type" : "queue"));
+    else if (types)
+        output("of %s", counted(types, "type", text));
+    if (types + queues > 1 && queues)
+        output("%sof %s", types ? " and " : "", counted(queues, "queue", text));
+    output(" start only when somebody acts");
+}
+
+/* "3 types wait for their limits" */
+static void put_held(const json_t *doc, const char *hold, const char *one, const char *many,
+                     struct words *words)
+{
+    int64_t types = held_by(doc, hold);
+    char text[PHRASE_SIZE];
+
+    if (types > 0)
+        output("%s%s %s", comma(words), counted(types, "type", text), types == 1 ? one : many);
+}
+
+static void print_verdict(const json_t *doc)
+{
+    const struct verdict *verdict = verdict_of(doc);
+    size_t wrong = 0;
+    struct words words = {0};
+    char text[PHRASE_SIZE];
+
+    for (size_t i = 0; i < json_array_size(json_object_get(doc, "checks")); i++)
+        wrong +=
+            strcmp(answer_text(json_array_get(json_object_get(doc, "checks"), i), "state"), "wrong") == 0;
+    output_toned(stdout, verdict->tone, "%s", verdict->name);
+    output(": ");
+    if (strcmp(verdict->name, "unknown") == 0)
+        output("%sno worker is heard", comma(&words));
+    else if (wrong > 0)
+        output("%s%s", comma(&words), counted((int64_t)wrong, "fault", text));
+    put_stuck(doc, &words);
+    put_held(doc, "limit", "waits for its limit", "wait for their limits", &words);
+    put_held(doc, "executor", "waits for an executor", "wait for executors", &words);
+    put_held(doc, "nothing", "can start", "can start", &words);
+    if (words.count == 0 && answer_int(doc, "running") > 0)
+        output("%s %s, nothing waits", counted(answer_int(doc, "running"), "job", text),
+               answer_int(doc, "running") == 1 ? "runs" : "run");
+    else if (words.count == 0)
+        output("nothing waits, nothing runs");
+    if (answer_int(doc, "scheduled") > 0 && strcmp(verdict->name, "idle") == 0)
+        output(", %s scheduled", counted(answer_int(doc, "scheduled"), "job", text));
+    output("\n");
+}
+
+/* ---- Behind it */
+
+/* As weir status and weir why say it, then how many jobs and until when. */
+static void print_constraint(const json_t *row, int64_t now_us)
+{
+    const json_t *waits_for = json_object_get(row, "waits_for"), *ends = json_object_get(row, "finish_at");
+    const char *type = answer_text(row, "type");
+    bool stuck = json_is_true(json_object_get(row, "stuck"));
+    char text[PHRASE_SIZE];
+
+    if (stuck)
+        tone_begin(stdout, TONE_WRONG);
+    output("%s%s", *type ? "" : "queue ", *type ? type : answer_text(row, "queue"));
+    if (stuck)
+        tone_end(stdout, TONE_WRONG);
+    if (json_is_object(waits_for)) {
+        output(": waits for ");
+        waits_put(stdout, waits_for, now_us);
+    } else {
+        output(": can start");
+    }
+    output(" (%s", counted(answer_int(row, "jobs"), "job", text));
+    if (!stuck && json_number_value(ends) > 0)
+        output(", the last starts %s%s", format_when(now_us, json_us(ends), text),
+               json_is_true(json_object_get(row, "at_the_earliest")) ? " at the earliest" : "");
+    output(")\n");
+}
+
+static void print_checks(const json_t *checks)
+{
+    json_t *check;
+    size_t i;
+
+    json_array_foreach((json_t *)checks, i, check)
+    {
+        bool wrong = strcmp(answer_text(check, "state"), "wrong") == 0;
+        const char *todo = answer_text(check, "do");
+
+        output_toned(stdout, wrong ? TONE_WRONG : TONE_WARNING, "%s", answer_text(check, "state"));
+        output(": %s: %s%s%s\n", answer_text(check, "name"), answer_text(check, "text"), *todo ? "; " : "",
+               todo);
+    }
+}
+
+static void print_report(const json_t *doc)
+{
+    int64_t now_us = json_us(json_object_get(doc, "at")), more = answer_int(doc, "more");
+    const json_t *rows = json_object_get(doc, "constraints");
+    char text[32];
+
+    print_verdict(doc);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        print_constraint(json_array_get(rows, i), now_us);
+    if (more > 0)
+        output("and %s more\n", grouped((uint64_t)more, text));
+    print_checks(json_object_get(doc, "checks"));
+}
+
+static int run_report(struct cli *cli, int argc, char **argv)
+{
+    json_t *doc = NULL;
+    struct weir *w;
+    int operands, status = cli_parse(cli, NULL, argc, argv, &operands);
+
+    if (status != 0)
+        return status;
+    if (operands)
+        return error_set(&cli->error, WEIR_EUSAGE, "report %.100s: takes no arguments; leave it out",
+                         argv[0]);
+    w = cli_client(cli);
+    if (!w)
+        return cli->error.status;
+    if (view_report(w, &doc) < 0) {
+        status = cli_failed(cli, w);
+    } else {
+        int verdict = verdict_of(doc)->status;
+
+        if (!cli->json)
+            print_report(doc);
+        status = cli->json ? json_print(cli, json_incref(doc)) : 0;
+        status = status == 0 ? verdict : status;
+    }
+    json_decref(doc);
+    weir_free(w);
+    return status;
+}

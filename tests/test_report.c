@@ -1,0 +1,328 @@
+/* weir report: each verdict, what it names, and what is wrong besides; at the time of Redis. */
+#include "tests/scene.h"
+
+#include "core/clock.h"
+#include "queue/queues/queues.h"
+#include "queue/turn/record.h"
+#include "view/report.h"
+
+static struct weir *w;
+static json_t *report; /* the last one */
+
+static int begin(void **state)
+{
+    w = weir_new(turns.server.url, NULL);
+    if (!w || scene_begin(state) < 0)
+        return -1;
+    turns.now_us = clock_wall_us();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    json_decref(report);
+    report = NULL;
+    weir_free(w);
+    return 0;
+}
+
+static void look(void)
+{
+    json_decref(report);
+    if (view_report(w, &report) < 0)
+        fail_msg("%s", weir_message(w));
+}
+
+static void fail_with_report(const char *expected)
+{
+    fail_msg("not %s: %s", expected, json_dumps(report, 0));
+}
+
+/* "stuck worker 2, limit 1": the verdict, and what holds. */
+static void expect_verdict(const char *expected)
+{
+    char said[400];
+    const char *hold, *comma = " ";
+    json_t *count;
+
+    look();
+    snprintf(said, sizeof said, "%s", answer_text(report, "verdict"));
+    json_object_foreach(json_object_get(report, "holds"), hold, count)
+    {
+        if (json_integer_value(count) == 0)
+            continue;
+        snprintf(said + strlen(said), sizeof said - strlen(said), "%s%s %lld", comma, hold,
+                 (long long)json_integer_value(count));
+        comma = ", ";
+    }
+    if (strcmp(said, expected) != 0)
+        fail_with_report(expected);
+}
+
+/* The i-th that is wrong: its state, name and how its text begins; NULL: there are no more than i. */
+static void expect_found(size_t i, const char *state, const char *name, const char *text)
+{
+    const json_t *check = json_array_get(json_object_get(report, "checks"), i);
+
+    if (!state != !check)
+        fail_with_report(state ? text : "without checks");
+    if (state &&
+        (strcmp(answer_text(check, "state"), state) != 0 || strcmp(answer_text(check, "name"), name) != 0 ||
+         strncmp(answer_text(check, "text"), text, strlen(text)) != 0))
+        fail_with_report(text);
+}
+
+/* Says what it runs, with so many executors; its lease ends so many seconds from now on. */
+static void begin_worker(const char *id, int executors, int until_s)
+{
+    char active[100], said[300], until[32];
+
+    start(id);
+    snprintf(active, sizeof active, ACTIVE "%s", id);
+    snprintf(said, sizeof said,
+             "{\"instance\":\"i%s\",\"host\":\"%s\",\"pid\":1,\"executors\":%d,\"lease\":30,\"queues\":["
+             "\"default\",\"far\"],\"types\":[\"t\",\"slow\"]}",
+             id, id, executors);
+    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + until_s * SECOND_US);
+    free(redis_text("HSET", active, "@", said));
+    free(redis_text("ZADD", PREFIX "workers", until, id));
+}
+
+static void pause_far(bool pause)
+{
+    json_t *before;
+
+    must(queue_pause(w, "far", pause, &before));
+    json_decref(before);
+}
+
+/* What a worker has counted in this minute. */
+static void record(enum record_what what, const char *name, char code, int64_t n, const char *reason)
+{
+    struct span wrong;
+    struct args a;
+
+    args_init(&a);
+    record_request(&a, PREFIX, -1);
+    record_row(&a, what, (struct span){name, strlen(name)});
+    record_count(&a, code, n);
+    if (reason)
+        record_reason(&a, reason, n);
+    record_end_row(&a);
+    must(turns_send(&a));
+    must(record_reply(turns.reply, &wrong, &turns.error));
+    assert_int_equal(wrong.len, 0);
+}
+
+static void fill_slow(void)
+{
+    must(turns_rate("slow", CLOSED_RULE));
+    enqueue("default", "slow", "a b c");
+    assert_int_equal(claim("w", 5, 0), 1);
+}
+
+/* ---- Verdicts */
+
+static void test_idle(void **state)
+{
+    (void)state;
+    expect_verdict("idle");
+    begin_worker("w", 5, 60);
+    expect_verdict("idle");
+    assert_int_equal(answer_int(report, "worker_count"), 1);
+    must(turns_enqueue("default", "t", "later", 3600 * SECOND_US));
+    expect_verdict("idle");
+    assert_int_equal(answer_int(report, "scheduled"), 1);
+}
+
+static void test_no_worker(void **state)
+{
+    (void)state;
+    enqueue("default", "t", "a b");
+    enqueue("default", "slow", "c");
+    expect_verdict("stuck worker 2");
+    begin_worker("w", 5, 60);
+    expect_verdict("flowing nothing 2");
+    enqueue("default", "odd", "d");
+    expect_verdict("stuck nothing 2, worker 1");
+    assert_string_equal(answer_text(json_array_get(json_object_get(report, "constraints"), 0), "type"),
+                        "odd");
+}
+
+static void test_workers_that_were_told_to_rest(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    enqueue("default", "t", "a");
+    free(redis_text("SET", PREFIX "order:iw", "quiet"));
+    expect_verdict("stuck worker 1");
+    free(redis_text("SET", PREFIX "order:iw", "stop"));
+    expect_verdict("stuck worker 1");
+    free(redis_text("DEL", PREFIX "order:iw"));
+    expect_verdict("flowing nothing 1");
+}
+
+static void test_limits_and_executors(void **state)
+{
+    json_t *row;
+
+    (void)state;
+    begin_worker("w", 2, 60);
+    fill_slow();
+    expect_verdict("flowing limit 1");
+    row = json_array_get(json_object_get(report, "constraints"), 0);
+    assert_string_equal(answer_text(json_object_get(row, "waits_for"), "gate"), "slow#0");
+    assert_int_equal(answer_int(row, "jobs"), 2);
+    enqueue("default", "t", "d e");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_verdict("flowing executor 1, limit 1");
+    row = json_array_get(json_object_get(report, "constraints"), 1);
+    assert_int_equal(answer_int(json_object_get(row, "waits_for"), "executors"), 2);
+    expect_found(0, NULL, NULL, NULL);
+}
+
+static void test_what_no_gate_ever_lets_through(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    must(turns_rate("slow", "1/1000000/9"));
+    must(turns_use("slow", "use", "9", (const char *const[]){"slow"}, 0));
+    enqueue("default", "slow", "a");
+    free(redis_text("HSET", PREFIX "limits", "slow", CLOSED_RULE));
+    expect_verdict("stuck never 1");
+    free(redis_text("HSET", PREFIX "limits", "slow", "x"));
+    expect_verdict("stuck never 1");
+}
+
+static void test_paused_queues(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    pause_far(true);
+    expect_verdict("idle");
+    enqueue("far", "t", "a b");
+    expect_verdict("stuck queue 1");
+    pause_far(false);
+    expect_verdict("flowing nothing 1");
+}
+
+static void test_nobody_is_heard(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, -60);
+    expect_verdict("wrong");
+    expect_found(0, "wrong", "workers", "1 worker of 1 silent");
+    enqueue("default", "t", "a");
+    expect_verdict("unknown worker 1");
+    begin_worker("v", 5, 60);
+    begin_worker("w", 5, -60);
+    expect_verdict("flowing nothing 1");
+    expect_found(0, "warning", "workers", "1 worker of 2 silent");
+}
+
+static void test_redis_is_away(void **state)
+{
+    struct weir *away = weir_new("unix:///nowhere/s", NULL);
+    json_t *doc;
+
+    (void)state;
+    assert_int_equal(view_report(away, &doc), WEIR_EUNREACHABLE);
+    assert_null(doc);
+    weir_free(away);
+}
+
+/* ---- What is wrong besides */
+
+static void test_failures(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    free(redis_text("HSET", PREFIX "types", "t", ""));
+    free(redis_text("HSET", PREFIX "stats:t", "retried", "4", "dead", "1"));
+    record(RECORD_TYPE, "t", 'r', 4, NULL);
+    expect_verdict("idle");
+    expect_found(0, NULL, NULL, NULL);
+    record(RECORD_TYPE, "t", 'x', 1, NULL);
+    expect_verdict("wrong");
+    expect_found(0, "wrong", "t", "each of 5 attempts of the last 10 minutes failed");
+    record(RECORD_TYPE, "t", 'd', 1, NULL);
+    expect_verdict("idle");
+    expect_found(0, "warning", "t", "1 job died in the last 10 minutes");
+}
+
+static void test_slots_and_throttling(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    fill_slow();
+    record(RECORD_LIMIT, "slow", 'g', 91, NULL);
+    record(RECORD_LIMIT, "slow", 'e', 9, NULL);
+    expect_verdict("flowing limit 1");
+    expect_found(0, NULL, NULL, NULL);
+    record(RECORD_LIMIT, "slow", 'l', 3, "429");
+    expect_verdict("flowing limit 1");
+    expect_found(0, "warning", "limit slow", "12 of 103 slots of the last 10 minutes were lost: 9 had no");
+    expect_found(1, "warning", "limit slow", "the other side throttled 3 jobs");
+    expect_found(2, NULL, NULL, NULL);
+}
+
+static void test_redis_at_a_glance(void **state)
+{
+    (void)state;
+    free(redis_text("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru"));
+    expect_verdict("wrong");
+    expect_found(0, "wrong", "eviction", "maxmemory-policy is allkeys-lru");
+    expect_found(1, NULL, NULL, NULL);
+    free(redis_text("CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction"));
+    expect_verdict("idle");
+    expect_found(0, NULL, NULL, NULL);
+}
+
+static void test_a_history_that_cannot_be_read(void **state)
+{
+    (void)state;
+    free(redis_text("HSET", PREFIX "types", "t", ""));
+    free(redis_text("HSET", PREFIX "stats:t", "retried", "1"));
+    free(redis_text("SET", PREFIX "minutes:t/t", "text"));
+    expect_verdict("idle");
+    expect_found(0, "warning", "t", "its history: ");
+}
+
+static void test_many_types_are_bounded(void **state)
+{
+    char type[24];
+
+    (void)state;
+    for (int i = 0; i < 25; i++) {
+        snprintf(type, sizeof type, "type%d", i);
+        enqueue("default", type, i == 20 ? "x y" : type);
+    }
+    expect_verdict("stuck worker 25");
+    assert_int_equal(json_array_size(json_object_get(report, "constraints")), 10);
+    assert_int_equal(answer_int(report, "more"), 15);
+    assert_string_equal(answer_text(json_array_get(json_object_get(report, "constraints"), 0), "type"),
+                        "type20");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(idle),
+        TEST(no_worker),
+        TEST(workers_that_were_told_to_rest),
+        TEST(limits_and_executors),
+        TEST(what_no_gate_ever_lets_through),
+        TEST(paused_queues),
+        TEST(nobody_is_heard),
+        TEST(redis_is_away),
+        TEST(failures),
+        TEST(slots_and_throttling),
+        TEST(redis_at_a_glance),
+        TEST(a_history_that_cannot_be_read),
+        TEST(many_types_are_bounded),
+    };
+
+    return cmocka_run_group_tests_name("report", tests, turns_start, turns_stop);
+}

@@ -1,0 +1,383 @@
+#include "view/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/doctor/doctor.h"
+#include "queue/inspect/history.h"
+#include "view/format.h"
+#include "view/status.h"
+#include "view/text.h"
+#include "view/waits.h"
+
+#define SHOWN 10        /* types and queues named, and limits asked what became of their slots */
+#define LOOKED_AT 20    /* types asked how their attempts ended: those with the most failures ever */
+#define FAILURES_MOST 5 /* attempts; so many that all fail are no accident */
+#define LOST_MOST 10    /* slots, and a tenth of all */
+
+/* What holds the jobs of a type or a queue; from HOLD_NEVER on somebody must act. */
+enum held_by { HOLD_NOTHING, HOLD_EXECUTOR, HOLD_LIMIT, HOLD_NEVER, HOLD_WORKER, HOLD_QUEUE, HOLD_COUNT };
+static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit",
+                                                   "never",   "worker",   "queue"};
+
+/* What waits: a type, or a queue that is paused. */
+struct row {
+    const struct type_status *type;
+    const struct queue_status *queue;
+    int64_t jobs;
+    enum held_by hold;
+};
+
+struct report {
+    struct weir *w;
+    struct status status;
+    struct row *rows;
+    size_t row_count;
+    int64_t counts[HOLD_COUNT], waiting, running;
+    size_t heard;        /* workers that are not silent */
+    struct doctor found; /* what is wrong besides */
+};
+
+/* ---- What holds what */
+
+static int64_t jobs_of(const struct type_status *t)
+{
+    return t->waiting + t->parked + t->held;
+}
+
+static enum held_by hold_of(const struct type_status *t)
+{
+    const json_t *waits = t->waits_for;
+
+    if (!waits)
+        return t->served && t->free == 0 && t->executors > 0 ? HOLD_EXECUTOR : HOLD_NOTHING;
+    if (json_object_get(waits, "type"))
+        return HOLD_WORKER;
+    if (json_is_true(json_object_get(waits, "never")))
+        return HOLD_NEVER;
+    return json_object_get(waits, "rule") || json_object_get(waits, "until") ? HOLD_LIMIT : HOLD_NEVER;
+}
+
+static void add_row(struct report *r, struct row row)
+{
+    r->counts[row.hold]++;
+    r->rows[r->row_count++] = row;
+}
+
+/* Jobs of a paused queue stand in it, or in lanes: which ones then, nobody knows. */
+static void add_queues(struct report *r)
+{
+    const struct status *s = &r->status;
+    bool in_lanes = false;
+    int64_t standing = 0;
+
+    for (size_t i = 0; i < s->queue_count; i++)
+        standing += s->queues[i].paused_us ? s->queues[i].waiting : 0;
+    for (size_t i = 0; i < s->type_count; i++)
+        in_lanes |= s->types[i].in_pause && s->types[i].parked + s->types[i].held > 0;
+    for (size_t i = 0; i < s->queue_count; i++) {
+        const struct queue_status *q = &s->queues[i];
+
+        if (q->paused_us && (q->waiting > 0 || (standing == 0 && in_lanes)))
+            add_row(r, (struct row){.queue = q, .jobs = q->waiting, .hold = HOLD_QUEUE});
+    }
+}
+
+static void add_types(struct report *r)
+{
+    for (size_t i = 0; i < r->status.type_count; i++) {
+        const struct type_status *t = &r->status.types[i];
+        enum held_by hold = hold_of(t);
+
+        r->waiting += jobs_of(t);
+        r->running += t->running;
+        if (jobs_of(t) > 0 && !(hold == HOLD_NOTHING && t->in_pause)) /* then its queue is there */
+            add_row(r, (struct row){.type = t, .jobs = jobs_of(t), .hold = hold});
+    }
+}
+
+static const char *name_of(const struct row *row)
+{
+    return row->type ? row->type->name : row->queue->name;
+}
+
+/* What is stuck first, then by jobs. */
+static int by_weight(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    bool stuck = x->hold >= HOLD_NEVER;
+
+    if (stuck != (y->hold >= HOLD_NEVER))
+        return stuck ? -1 : 1;
+    if (x->jobs != y->jobs)
+        return x->jobs > y->jobs ? -1 : 1;
+    return strcmp(name_of(x), name_of(y));
+}
+
+static int read_rows(struct report *r)
+{
+    r->rows = calloc(r->status.type_count + r->status.queue_count + 1, sizeof *r->rows);
+    if (!r->rows)
+        return error_set(&r->w->error, WEIR_EINTERNAL, "report: out of memory");
+    add_types(r);
+    add_queues(r);
+    qsort(r->rows, r->row_count, sizeof *r->rows, by_weight);
+    return 0;
+}
+
+/* ---- What is wrong besides */
+
+static void judge_workers(struct report *r)
+{
+    const struct status *s = &r->status;
+    size_t silent = s->worker_count - r->heard;
+    char workers[PHRASE_SIZE];
+
+    counted((int64_t)silent, "worker", workers);
+    if (silent > 0)
+        doctor_add(&r->found, "workers", r->heard > 0 ? DOCTOR_WARNING : DOCTOR_WRONG,
+                   r->heard > 0 ? "look at their hosts and logs; other workers take their jobs back"
+                                : "look at their hosts and logs, or start others, which take their jobs back",
+                   "%s of %zu silent for longer than a lease", workers, s->worker_count);
+}
+
+static void judge_batches(struct report *r)
+{
+    char jobs[PHRASE_SIZE];
+    int64_t aside = 0;
+
+    for (size_t i = 0; i < r->status.type_count; i++)
+        aside += r->status.types[i].aside;
+    if (aside > 0)
+        doctor_add(&r->found, "batches", DOCTOR_WARNING, "weir batch list; weir batch resume NAME",
+                   "%s set aside, as their batches are paused", counted(aside, "job", jobs));
+}
+
+/* What was recorded lately; *history stays NULL where it cannot be read, which is then said. */
+static int look_back(struct report *r, const char *name, bool of_limit, json_t **history)
+{
+    const struct history_call call = {.name = name, .of_limit = of_limit, .slots = REPORT_MINUTES};
+    int status = history_ask(r->w, r->status.now_us, &call, history);
+
+    if (status == 0 || status == WEIR_EUNREACHABLE)
+        return status;
+    doctor_add(&r->found, name, DOCTOR_WARNING, "weir doctor says what is wrong", "its history: %s",
+               r->w->error.text);
+    return 0;
+}
+
+static int64_t sum_of(const json_t *history, const char *member)
+{
+    const json_t *slots = json_object_get(history, "slots");
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < json_array_size(slots); i++)
+        sum += answer_int(json_array_get(slots, i), member);
+    return sum;
+}
+
+static int judge_type(struct report *r, const struct type_status *t)
+{
+    json_t *history = NULL;
+    int status = look_back(r, t->name, false, &history);
+    int64_t done = sum_of(history, "done"), dead = sum_of(history, "dead"),
+            failed = dead + sum_of(history, "retried");
+    char todo[256], n[PHRASE_SIZE];
+
+    snprintf(todo, sizeof todo,
+             dead > 0 ? "weir dead list --type %s" : "weir job list 'type:%s state:scheduled'", t->name);
+    if (done == 0 && failed >= FAILURES_MOST)
+        doctor_add(&r->found, t->name, DOCTOR_WRONG, todo, "each of %s of the last %d minutes failed",
+                   counted(failed, "attempt", n), REPORT_MINUTES);
+    else if (dead > 0)
+        doctor_add(&r->found, t->name, DOCTOR_WARNING, todo, "%s died in the last %d minutes",
+                   counted(dead, "job", n), REPORT_MINUTES);
+    json_decref(history);
+    return status;
+}
+
+/* Slots that a limit granted, and no handler began in. */
+static void judge_slots(struct report *r, const char *name, const struct history_sum *sum)
+{
+    int64_t lost = sum->no_executor + sum->late, all = sum->granted + lost;
+    char slots[32], of[32], busy[32], late[32];
+
+    if (lost >= LOST_MOST && 10 * lost >= all)
+        doctor_add(&r->found, name, DOCTOR_WARNING, "raise -c of its workers, or start more",
+                   "%s of %s slots of the last %d minutes were lost: %s had no free executor, %s a late "
+                   "handler",
+                   grouped((uint64_t)lost, slots), grouped((uint64_t)all, of), REPORT_MINUTES,
+                   grouped((uint64_t)sum->no_executor, busy), grouped((uint64_t)sum->late, late));
+}
+
+static int judge_limit(struct report *r, const char *limit)
+{
+    json_t *history = NULL;
+    int status = look_back(r, limit, true, &history);
+    struct history_sum sum = history_sum(history);
+    char name[160], todo[256], jobs[PHRASE_SIZE];
+
+    snprintf(name, sizeof name, "limit %.128s", limit);
+    snprintf(todo, sizeof todo, "weir rate show %.128s; lower it with weir rate set, or let it adapt", limit);
+    judge_slots(r, name, &sum);
+    if (sum.throttled > 0)
+        doctor_add(&r->found, name, DOCTOR_WARNING, todo,
+                   "the other side throttled %s in the last %d minutes", counted(sum.throttled, "job", jobs),
+                   REPORT_MINUTES);
+    json_decref(history);
+    return status;
+}
+
+/* Those in the way, each once. */
+static int judge_limits(struct report *r)
+{
+    const char *judged[SHOWN];
+    size_t count = 0;
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < r->row_count && count < SHOWN; i++) {
+        const char *limit = r->rows[i].type ? answer_text(r->rows[i].type->waits_for, "limit_name") : "";
+        bool known = !*limit;
+
+        for (size_t j = 0; j < count && !known; j++)
+            known = strcmp(judged[j], limit) == 0;
+        if (known)
+            continue;
+        judged[count++] = limit;
+        status = judge_limit(r, limit);
+    }
+    return status;
+}
+
+static int by_failures(const void *a, const void *b)
+{
+    const struct type_status *x = *(const struct type_status *const *)a,
+                             *y = *(const struct type_status *const *)b;
+    int64_t more = y->retried + y->dead - x->retried - x->dead;
+
+    return more ? (more > 0 ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static int judge_types(struct report *r)
+{
+    const struct type_status **types = calloc(r->status.type_count + 1, sizeof *types);
+    size_t count = 0;
+    int status = 0;
+
+    if (!types)
+        return error_set(&r->w->error, WEIR_EINTERNAL, "report: out of memory");
+    for (size_t i = 0; i < r->status.type_count; i++)
+        if (r->status.types[i].retried + r->status.types[i].dead > 0)
+            types[count++] = &r->status.types[i];
+    qsort(types, count, sizeof *types, by_failures);
+    for (size_t i = 0; status == 0 && i < count && i < LOOKED_AT; i++)
+        status = judge_type(r, types[i]);
+    free(types);
+    return status;
+}
+
+static int judge(struct report *r)
+{
+    int status;
+
+    judge_workers(r);
+    judge_batches(r);
+    status = judge_types(r);
+    if (status == 0)
+        status = judge_limits(r);
+    return status == 0 ? doctor_glance(r->w, &r->found) : status;
+}
+
+/* ---- The document */
+
+static bool is_wrong(const json_t *check)
+{
+    return strcmp(answer_text(check, "state"), doctor_states[DOCTOR_WRONG]) == 0;
+}
+
+/* What is wrong before what may become so. */
+static json_t *checks_in_order(const json_t *checks)
+{
+    json_t *in_order = json_array(), *check;
+    size_t i;
+
+    for (int wrong = 1; wrong >= 0; wrong--)
+        json_array_foreach((json_t *)checks, i, check)
+        {
+            if (is_wrong(check) == wrong)
+                json_array_append(in_order, check);
+        }
+    return in_order;
+}
+
+static const char *verdict_of(const struct report *r, const json_t *checks)
+{
+    if (r->waiting + r->running > 0 && r->status.worker_count > 0 && r->heard == 0)
+        return "unknown";
+    if (r->counts[HOLD_NEVER] + r->counts[HOLD_WORKER] + r->counts[HOLD_QUEUE] > 0)
+        return "stuck";
+    if (is_wrong(json_array_get(checks, 0)))
+        return "wrong";
+    return r->waiting + r->running > 0 ? "flowing" : "idle";
+}
+
+static json_t *waits_of(const struct row *row)
+{
+    if (row->hold == HOLD_QUEUE)
+        return json_pack("{s:o, s:o}", "queue", text_word(row->queue->name), "paused_since",
+                         json_since(row->queue->paused_us));
+    if (row->hold == HOLD_EXECUTOR)
+        return json_pack("{s:I}", "executors", (json_int_t)row->type->executors);
+    return row->type->waits_for ? document_make(row->type->waits_for, waits_members) : json_null();
+}
+
+static json_t *row_document(const struct row *row)
+{
+    json_t *doc = row->type ? type_document(row->type) : queue_document(row->queue);
+
+    if (doc) {
+        json_object_set_new(doc, row->type ? "type" : "queue", text_word(name_of(row)));
+        json_object_set_new(doc, "jobs", json_integer(row->jobs));
+        json_object_set_new(doc, "stuck", json_boolean(row->hold >= HOLD_NEVER));
+        json_object_set_new(doc, "waits_for", waits_of(row));
+    }
+    return doc;
+}
+
+static json_t *report_document(const struct report *r)
+{
+    json_t *checks = checks_in_order(r->found.checks), *rows = json_array(), *holds = json_object();
+    const char *verdict = verdict_of(r, checks);
+    size_t shown = r->row_count < SHOWN ? r->row_count : SHOWN;
+
+    for (size_t i = 0; i < shown; i++)
+        json_array_append_new(rows, row_document(&r->rows[i]));
+    for (enum held_by hold = 0; hold < HOLD_COUNT; hold++)
+        json_object_set_new(holds, hold_names[hold], json_integer(r->counts[hold]));
+    return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o}", "verdict", verdict, "at",
+                     json_seconds(r->status.now_us), "waiting", (json_int_t)r->waiting, "running",
+                     (json_int_t)r->running, "scheduled", (json_int_t)r->status.later, "worker_count",
+                     (json_int_t)r->heard, "holds", holds, "constraints", rows, "more",
+                     (json_int_t)(r->row_count - shown), "checks", checks);
+}
+
+int view_report(struct weir *w, json_t **doc)
+{
+    struct report r = {.w = w};
+    int status = status_read(w, &r.status);
+
+    *doc = NULL;
+    for (size_t i = 0; i < r.status.worker_count; i++)
+        r.heard += !r.status.workers[i].silent;
+    if (status == 0)
+        status = read_rows(&r);
+    if (status == 0)
+        status = judge(&r);
+    if (status == 0)
+        status = document_done(w, report_document(&r), doc);
+    doctor_free(&r.found);
+    free(r.rows);
+    status_free(&r.status);
+    return status;
+}
