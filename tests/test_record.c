@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "core/clock.h"
 #include "queue/inspect/history.h"
+#include "queue/job/stamp.h"
 #include "tests/stage.h"
+#include "worker/parts/counts.h"
 
 static struct stage root;
 
@@ -230,6 +233,167 @@ static void each_partition_has_its_own(void **state)
     stage_close(&s);
 }
 
+/* ---- What held jobs, and slots that were lost */
+
+/* Job number n of that type, enqueued so long ago. */
+static void push_at(struct stage *s, int64_t ago_us, const char *type, int n, const char *args)
+{
+    char text[300], head[STAMP_HEAD_LEN + 1];
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    stamp_head(now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000 - ago_us, head);
+    snprintf(text, sizeof text, "%s{\"id\":\"j%d\",\"type\":\"%s\",\"key\":\"k\",\"args\":%s}", head, n, type,
+             args ? args : "{}");
+    stage_push_text(s, text);
+}
+
+static void weir(struct stage *s, const char *line)
+{
+    struct outcome o;
+
+    if (program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0)
+        fail_msg("%s: %s", line, o.err);
+}
+
+static void waits_are_split_by_what_held_jobs(void **state)
+{
+    struct stage s;
+
+    (void)state;
+    stage_branch(&root, "waits", &s);
+    stage_rate(&s, "rate", "5/s,burst=1");
+    stage_rate(&s, "key", "5/s,burst=1,by=key");
+    stage_rate(&s, "flight", "concurrency=1");
+    stage_rate(&s, "paused", "1000/s,burst=1000");
+    weir(&s, "rate pause paused 500ms");
+    for (int i = 0; i < 3; i++) {
+        push_at(&s, 3600 * INT64_C(1000000), "free", i, NULL);
+        push_at(&s, 0, "rate", 10 + i, NULL);
+        push_at(&s, 0, "key", 20 + i, NULL);
+        push_at(&s, 0, "flight", 30 + i, "{\"sleep\":0.05}");
+        push_at(&s, 0, "paused", 40 + i, NULL);
+    }
+    stage_push(&s, "free", NULL, 50, 2); /* nobody knows when they came */
+    program_end(
+        stage_actor(&s, "worker", "types=free,rate,key,flight,paused", "executors=9", "drain=1", NULL));
+    expect_type(&s, "free", "starts", 5);
+    expect_type(&s, "free", "wait.executor", 3);
+    expect_type(&s, "key", "wait.key", 2);
+    expect_type(&s, "key", "wait.executor", 1);
+    expect_type(&s, "flight", "wait.concurrency", 2);
+    expect_type(&s, "paused", "wait.pause", 3);
+    expect_type(&s, "rate", "wait", 3);
+    assert_in_range(of_type(&s, "rate", "wait.rate"), 1, 2); /* a machine that is busy claims late */
+    stage_close(&s);
+}
+
+/* An hour is 2^22 ms, about. */
+static void a_wait_is_as_long_as_it_was(void **state)
+{
+    struct stage s;
+    json_t *history;
+
+    (void)state;
+    stage_branch(&root, "long", &s);
+    push_at(&s, 3600 * INT64_C(1000000), "mark", 0, NULL);
+    push_at(&s, 3600 * INT64_C(1000000), "mark", 1,
+            "{\"fail\":1,\"after\":0}"); /* its second start does not count */
+    program_end(stage_actor(&s, "worker", "executors=2", "drain=1", NULL));
+    expect_type(&s, "mark", "starts", 3);
+    expect_type(&s, "mark", "wait", 2);
+    history = look(&s, "mark", false);
+    assert_int_equal(
+        answer_int_at(
+            json_array_get(
+                json_object_get(json_object_get(json_array_get(json_object_get(history, "slots"), 0), "wait"),
+                                "executor"),
+                0),
+            0),
+        1 << 22);
+    json_decref(history);
+    stage_close(&s);
+}
+
+/* Of each type two jobs: the second takes a slot some tenths of a second after the first. */
+static void lost_slots_have_a_reason(void **state)
+{
+    struct stage s;
+    pid_t worker;
+
+    (void)state;
+    stage_branch(&root, "lost", &s);
+    stage_rate(&s, "late", "concurrency=1 100/s,burst=1");
+    stage_rate(&s, "held", "4/s,burst=1,by=key 100/s,burst=1");
+    stage_rate(&s, "idle", "100/s,burst=1");
+    for (int i = 0; i < 2; i++) {
+        push_at(&s, 0, "late", i, "{\"sleep\":0.2}");
+        push_at(&s, 0, "held", 2 + i, NULL);
+    }
+    push_at(&s, 0, "idle", 4, NULL);
+    worker = stage_actor(&s, "worker", "types=late,held,idle", "executors=9", NULL);
+    await(history_count(&s, "effect", -1) == 5);
+    push_at(&s, 0, "idle", 5, NULL);
+    await(history_count(&s, "effect", 5) == 1);
+    assert_int_equal(stage_end(worker), 0);
+    assert_true(of_limit(&s, "late", "wasted.late") >= 15);
+    assert_true(of_limit(&s, "held", "wasted.held") >= 15);
+    assert_true(of_limit(&s, "idle", "wasted.no_job") >= 15);
+    assert_int_equal(of_limit(&s, "idle", "wasted.held") + of_limit(&s, "idle", "wasted.late"), 0);
+    assert_int_equal(of_limit(&s, "late", "wasted.held") + of_limit(&s, "held", "wasted.late"), 0);
+    stage_close(&s);
+}
+
+/* Its only executor is busy while slots pass. Whether a job says when it was enqueued or not, that is why. */
+static void slots_are_lost_for_want_of_an_executor(void **state)
+{
+    struct outcome o;
+    struct stage s;
+
+    (void)state;
+    stage_branch(&root, "want", &s);
+    stage_rate(&s, "stamped", "100/s,burst=1");
+    stage_rate(&s, "plain", "100/s,burst=1");
+    for (int i = 0; i < 2; i++)
+        push_at(&s, 0, "stamped", i, "{\"sleep\":0.2}");
+    stage_push(&s, "plain", "{\"sleep\":0.2}", 2, 2);
+    program_end(stage_actor(&s, "worker", "types=stamped,plain", "executors=1", "drain=1", NULL));
+    assert_int_equal(program_weir(&o, s.server.folder, s.server.url, s.ns, "rate show stamped"), 0);
+    if (!strstr(o.out, "last hour:   2 granted, ") || !strstr(o.out, " no executor\n"))
+        fail_msg("%s", o.out);
+    assert_true(of_limit(&s, "stamped", "wasted.no_executor") >= 15);
+    assert_true(of_limit(&s, "plain", "wasted.no_executor") >= 15);
+    stage_close(&s);
+}
+
+/* ---- Counts without Redis */
+
+static void slots_given_back_too_late(void **state)
+{
+    struct counts c = {0};
+    struct args a;
+    char words[400] = "";
+
+    (void)state;
+    counts_open(&c, 1);
+    counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1|other=gcra:1/1000000/1"));
+    counts_late(&c, 0, 2);
+    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR, 3500);
+    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR, 700);
+    counts_lost(&c, span_str("other"), LOST_NO_JOB, 500);
+    args_init(&a);
+    counts_write(&c, (const char *[]){"t"}, &a);
+    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR, 900); /* parts of slots add up */
+    counts_lost(&c, span_str("other"), LOST_NO_JOB, 500);
+    counts_write(&c, (const char *[]){"t"}, &a);
+    for (size_t i = 0, begin = 0; i < a.count; begin = a.ends[i++])
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%.*s ", (int)(a.ends[i] - begin),
+                 a.bytes + begin);
+    assert_string_equal(words, "l mail e 2 l 2  l mail e 1  l other n 1  ");
+    args_free(&a);
+    counts_free(&c);
+}
+
 static int open_root(void **state)
 {
     (void)state;
@@ -254,6 +418,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_worker_loses_counts_only),
         cmocka_unit_test(a_key_of_another_kind_is_logged_once),
         cmocka_unit_test(each_partition_has_its_own),
+        cmocka_unit_test(waits_are_split_by_what_held_jobs),
+        cmocka_unit_test(a_wait_is_as_long_as_it_was),
+        cmocka_unit_test(lost_slots_have_a_reason),
+        cmocka_unit_test(slots_are_lost_for_want_of_an_executor),
+        cmocka_unit_test(slots_given_back_too_late),
     };
 
     if (rc >= 0)

@@ -1,6 +1,7 @@
 #include "view/limits.h"
 
 #include "queue/inspect/forecast.h"
+#include "queue/inspect/history.h"
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
 #include "view/text.h"
@@ -127,6 +128,25 @@ int limit_document_whole(const struct limits *limits, const char *name, json_t *
     return 0;
 }
 
+static json_t *hour_document(const json_t *history)
+{
+    struct history_sum sum = history_sum(history);
+
+    return json_pack("{s:I, s:I, s:{s:I, s:I, s:I, s:I}}", "granted", (json_int_t)sum.granted, "throttled",
+                     (json_int_t)sum.throttled, "wasted", "no_job", (json_int_t)sum.no_job, "no_executor",
+                     (json_int_t)sum.no_executor, "held", (json_int_t)sum.held, "late", (json_int_t)sum.late);
+}
+
+void limit_add_hour(struct weir *w, const char *name, json_t *doc)
+{
+    const struct history_call call = {.name = name, .of_limit = true, .slots = 60};
+    json_t *history;
+    bool known = history_ask(w, -1, &call, &history) == 0;
+
+    json_object_set_new(doc, "last_hour", known ? hour_document(history) : json_null());
+    json_decref(history);
+}
+
 json_t *rate_set_document(const char *name, const struct rule_set *rules)
 {
     return json_pack("{s:s,s:o}", "name", name, "rules", rules_document(rules));
@@ -176,6 +196,8 @@ int view_rate(struct weir *w, const char *name, json_t **doc)
     *doc = NULL;
     if (status >= 0)
         status = limit_document_whole(&limits, name, doc, &w->error);
+    if (status >= 0)
+        limit_add_hour(w, name, *doc);
     limits_free(&limits);
     return status;
 }

@@ -16,6 +16,9 @@ json_t *limit_document(const struct limits *limits, const struct limit *limit);
 WEIR_CHECKED int limit_document_whole(const struct limits *limits, const char *name, json_t **doc,
                                       struct error *e);
 
+/* To such a document: what was granted and lost within the last hour, as workers recorded it; null when that cannot be read. */
+void limit_add_hour(struct weir *w, const char *name, json_t *doc);
+
 /* What rate set, pause and resume have done. */
 json_t *rate_set_document(const char *name, const struct rule_set *rules);
 json_t *rate_pause_document(const char *name, int64_t for_us);

@@ -179,6 +179,33 @@ static void put_last(FILE *to, const json_t *doc, int64_t now_us)
         rate_put_end(to, json_object_get(doc, "finish_at"), because, now_us);
 }
 
+/* "1,200 granted, 310 wasted: 300 no job, 10 no executor; 2 throttled" */
+static void put_hour(FILE *to, const json_t *doc, int64_t now_us)
+{
+    static const char *const reasons[][2] = {
+        {"no_job", "no job"}, {"no_executor", "no executor"}, {"held", "held"}, {"late", "late"}};
+    const json_t *hour = json_object_get(doc, "last_hour"), *wasted = json_object_get(hour, "wasted");
+    json_int_t sum = 0, throttled = json_integer_value(json_object_get(hour, "throttled"));
+    char count[32];
+    bool any = false;
+
+    (void)now_us;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        sum += json_integer_value(json_object_get(wasted, reasons[i][0]));
+    if (sum + throttled + json_integer_value(json_object_get(hour, "granted")) == 0)
+        return;
+    output_to(to, "%s granted", count_text(hour, "granted", count));
+    output_to(to, ", %s wasted", grouped((uint64_t)sum, count));
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        if (json_integer_value(json_object_get(wasted, reasons[i][0])) == 0)
+            continue;
+        output_to(to, "%s %s %s", any ? "," : ":", count_text(wasted, reasons[i][0], count), reasons[i][1]);
+        any = true;
+    }
+    if (throttled > 0)
+        output_to(to, "; %s jobs throttled", grouped((uint64_t)throttled, count));
+}
+
 static void put_types(FILE *to, const json_t *doc, int64_t now_us)
 {
     bool any = false;
@@ -213,7 +240,7 @@ static void print_keyless(const struct limits *limits, const char *limit)
             keyless_print(stdout, holds[i].type->name, &holds[i].type->keyless);
 }
 
-static int show(struct cli *cli, const struct limits *limits, const char *name, bool verbose)
+static int show(struct cli *cli, struct weir *w, const struct limits *limits, const char *name, bool verbose)
 {
     const struct column lines[] = {
         COLUMN("limit", "name"),
@@ -223,6 +250,7 @@ static int show(struct cli *cli, const struct limits *limits, const char *name, 
         COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
         {.heading = "next start", .put = put_next},
         {.heading = "last start", .put = put_last, .drop = 1},
+        {.heading = "last hour", .put = put_hour, .drop = 1},
         {.heading = "types", .put = put_types},
         {.heading = NULL},
     };
@@ -231,6 +259,7 @@ static int show(struct cli *cli, const struct limits *limits, const char *name, 
 
     if (limit_document_whole(limits, name, &doc, &cli->error) < 0)
         return cli->error.status;
+    limit_add_hour(w, name, doc);
     if (cli->json)
         return json_print(cli, doc);
     status = sheet_print(cli, stdout, lines, doc, limits->now_us);
@@ -243,7 +272,7 @@ int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flag
 {
     struct limits limits;
     int status = limits_look(w, argv[1], &limits) < 0 ? cli_failed(cli, w)
-                                                      : show(cli, &limits, argv[1], flags->verbose);
+                                                      : show(cli, w, &limits, argv[1], flags->verbose);
 
     limits_free(&limits);
     return status;

@@ -121,36 +121,6 @@ struct span lease_attr(struct span attrs, char letter)
     return (struct span){NULL, 0};
 }
 
-#define EPOCH_US INT64_C(1577836800000000) /* 2020-01-01 */
-#define STAMP_US INT64_C(10000)
-#define STAMP_DIGITS 6
-
-/* Digits of base 64, in ASCII order. */
-static int digit_of(char c)
-{
-    static const char digits[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
-int64_t lease_enqueued_us(struct span attrs)
-{
-    struct span text = lease_attr(attrs, 't');
-    int64_t units = 0;
-
-    if (text.len != STAMP_DIGITS)
-        return 0;
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = digit_of(text.at[i]);
-
-        if (digit < 0)
-            return 0;
-        units = 64 * units + digit;
-    }
-    return EPOCH_US + units * STAMP_US;
-}
-
 #define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
 
 bool lease_read_entry(struct span entry, struct lease *lease)

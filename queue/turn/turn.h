@@ -99,9 +99,6 @@ struct span lease_attr(struct span attrs, char letter);
 /* When a job was enqueued, by its producer's clock; 0: unknown. */
 int64_t entry_enqueued_us(struct span entry);
 
-/* When a job was enqueued, us; 0: its attrs do not say. */
-int64_t lease_enqueued_us(struct span attrs);
-
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
 WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
 void claim_free(struct claim *claim);

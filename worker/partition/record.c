@@ -32,8 +32,7 @@ static int type_of(const struct partition *p, const struct handler *handler)
  * a lane, or if this worker had no executor for it before. */
 static double waited_part(const struct partition *p, const struct claim *claim, const struct loss *loss)
 {
-    int64_t enqueued_us = lease_enqueued_us(claim->leases[loss->lease].attrs),
-            lost_us = claim->now_us - loss->since_us;
+    int64_t enqueued_us = claim->leases[loss->lease].enqueued_us, lost_us = claim->now_us - loss->since_us;
 
     if (!enqueued_us)
         return loss->why != 'q' || p->claims.lacked;

@@ -173,17 +173,19 @@ void counts_start(struct counts *c, int type, const struct count_start *start)
 static void add_lost(struct counts *c, struct limit_counts *limit, enum count_lost why, int64_t thousandths)
 {
     limit->lost[why] += thousandths;
-    limit->some = c->some = true;
+    if (limit->lost[why] >= 1000)
+        limit->some = c->some = true;
 }
 
 void counts_lost(struct counts *c, struct span name, enum count_lost why, int64_t thousandths)
 {
     struct limit_counts *limit = find_limit(c, name);
-    int64_t late;
+    int64_t late = 0;
 
-    if (!limit || thousandths == 0)
+    if (!limit)
         return;
-    late = limit->late < thousandths ? limit->late : thousandths;
+    if (why == LOST_NO_EXECUTOR)
+        late = limit->late < thousandths ? limit->late : thousandths;
     limit->late -= late;
     add_lost(c, limit, LOST_LATE, late);
     add_lost(c, limit, why, thousandths - late);
@@ -248,7 +250,7 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
     memset(t->wait, 0, sizeof t->wait);
 }
 
-static void write_limit(struct limit_counts *limit, struct args *a)
+static void write_sums(struct limit_counts *limit, struct args *a)
 {
     static const char whys[] = {
         [LOST_NO_JOB] = 'n', [LOST_NO_EXECUTOR] = 'e', [LOST_HELD] = 'h', [LOST_LATE] = 'l'};
@@ -263,15 +265,26 @@ static void write_limit(struct limit_counts *limit, struct args *a)
         if (limit->reasons[i].count > 0)
             record_reason(a, limit->reasons[i].text, limit->reasons[i].count);
     record_end_row(a);
+    memset(limit->reasons, 0, sizeof limit->reasons);
+}
+
+static void write_starts(struct limit_counts *limit, struct args *a)
+{
     record_row(a, RECORD_STARTS, span_str(limit->name));
     for (int i = 0; i < TENTHS; i++)
         if (limit->starts[i].count > 0)
             record_start(a, limit->starts[i].tenth, limit->starts[i].count);
     record_end_row(a);
-    limit->some = false;
-    limit->granted = limit->late = 0;
-    memset(limit->reasons, 0, sizeof limit->reasons);
     memset(limit->starts, 0, sizeof limit->starts);
+}
+
+static void write_limit(struct limit_counts *limit, struct args *a)
+{
+    write_sums(limit, a);
+    if (limit->granted > 0)
+        write_starts(limit, a);
+    limit->granted = limit->late = 0;
+    limit->some = false;
 }
 
 static bool is_full(const struct args *a)

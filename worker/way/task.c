@@ -39,7 +39,7 @@ struct task *task_new(const struct lease *lease, struct handler *handler, struct
         .size = size,
         .cost = lease->cost,
         .slot_us = lease->slot_us,
-        .enqueued_us = lease_enqueued_us(lease->attrs),
+        .enqueued_us = lease->enqueued_us,
         .attempts = lease->attempts,
         .interrupted = lease->interrupted,
         .throttled = lease->throttled,
