@@ -23,6 +23,7 @@ static const struct member members[] = {
     MEMBER("alone", FLAG),
     MEMBER("throttled", NUMBER),
     MEMBER("timeout", SPAN),
+    MEMBER("enqueued_at", TIME),
     MEMBER("failed_at", TIME),
     MEMBER("failure", WORD),
     MEMBER("cancelled_at", TIME),
