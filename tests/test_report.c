@@ -89,11 +89,11 @@ static void begin_worker(const char *id, int executors, int until_s)
     free(redis_text("ZADD", PREFIX "workers", until, id));
 }
 
-static void pause_far(bool pause)
+static void pause_queue(const char *queue, bool pause)
 {
     json_t *before;
 
-    must(queue_pause(w, "far", pause, &before));
+    must(queue_pause(w, queue, pause, &before));
     json_decref(before);
 }
 
@@ -199,12 +199,25 @@ static void test_paused_queues(void **state)
 {
     (void)state;
     begin_worker("w", 5, 60);
-    pause_far(true);
+    pause_queue("far", true);
     expect_verdict("idle");
     enqueue("far", "t", "a b");
     expect_verdict("stuck queue 1");
-    pause_far(false);
+    pause_queue("far", false);
     expect_verdict("flowing nothing 1");
+}
+
+static void test_lanes_of_a_paused_queue(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    fill_slow();
+    pause_queue("far", true);
+    expect_verdict("flowing limit 1");
+    pause_queue("default", true);
+    expect_verdict("stuck limit 1, queue 2"); /* which of the two has them, nobody knows */
+    pause_queue("far", false);
+    expect_verdict("stuck limit 1, queue 1");
 }
 
 static void test_nobody_is_heard(void **state)
@@ -249,6 +262,15 @@ static void test_failures(void **state)
     record(RECORD_TYPE, "t", 'd', 1, NULL);
     expect_verdict("idle");
     expect_found(0, "warning", "t", "1 job died in the last 10 minutes");
+}
+
+static void test_jobs_set_aside(void **state)
+{
+    (void)state;
+    free(redis_text("HSET", PREFIX "types", "t", ""));
+    free(redis_text("HSET", PREFIX "stats:t", "set_aside", "2"));
+    expect_verdict("idle");
+    expect_found(0, "warning", "batches", "2 jobs set aside");
 }
 
 static void test_slots_and_throttling(void **state)
@@ -315,9 +337,11 @@ int main(void)
         TEST(limits_and_executors),
         TEST(what_no_gate_ever_lets_through),
         TEST(paused_queues),
+        TEST(lanes_of_a_paused_queue),
         TEST(nobody_is_heard),
         TEST(redis_is_away),
         TEST(failures),
+        TEST(jobs_set_aside),
         TEST(slots_and_throttling),
         TEST(redis_at_a_glance),
         TEST(a_history_that_cannot_be_read),
