@@ -189,10 +189,20 @@ static void test_what_no_gate_ever_lets_through(void **state)
     must(turns_rate("slow", "1/1000000/9"));
     must(turns_use("slow", "use", "9", (const char *const[]){"slow"}, 0));
     enqueue("default", "slow", "a");
-    free(redis_text("HSET", PREFIX "limits", "slow", CLOSED_RULE));
+    free(redis_text("HSET", PREFIX "limits", "slow", "gcra:" CLOSED_RULE));
     expect_verdict("stuck never 1");
     free(redis_text("HSET", PREFIX "limits", "slow", "x"));
     expect_verdict("stuck never 1");
+}
+
+static void test_concurrency_opens_when_jobs_end(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    must(turns_rate("slow", "concurrency:1"));
+    enqueue("default", "slow", "a b");
+    assert_int_equal(claim("w", 5, 0), 1);
+    expect_verdict("flowing limit 1");
 }
 
 static void test_paused_queues(void **state)
@@ -217,6 +227,11 @@ static void test_lanes_of_a_paused_queue(void **state)
     pause_queue("default", true);
     expect_verdict("stuck limit 1, queue 2"); /* which of the two has them, nobody knows */
     pause_queue("far", false);
+    expect_verdict("stuck limit 1, queue 1");
+    pause_queue("default", false);
+    pause_queue("empty", true);
+    pause_queue("far", true);
+    enqueue("far", "slow", "d");
     expect_verdict("stuck limit 1, queue 1");
 }
 
@@ -336,6 +351,7 @@ int main(void)
         TEST(workers_that_were_told_to_rest),
         TEST(limits_and_executors),
         TEST(what_no_gate_ever_lets_through),
+        TEST(concurrency_opens_when_jobs_end),
         TEST(paused_queues),
         TEST(lanes_of_a_paused_queue),
         TEST(nobody_is_heard),

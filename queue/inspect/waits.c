@@ -68,6 +68,12 @@ json_t *waits_until(const json_t *gate, int64_t until_us)
     return waits;
 }
 
+/* Will a gate that time does not open never hold so much? One of concurrency opens when jobs end. */
+static bool is_too_small(const struct rule *rule, int64_t cost)
+{
+    return rule->algorithm != ALGORITHM_CONCURRENCY || cost > rule->count;
+}
+
 /* Those of one limit that are closed. */
 static void add_closed(json_t *gates, const struct limits *limits, const struct limit *limit, int64_t cost)
 {
@@ -83,6 +89,8 @@ static void add_closed(json_t *gates, const struct limits *limits, const struct 
                         (json_int_t)g->pause_until_us, "held_until", (json_int_t)held_us);
         if (at_us < GATE_NEVER)
             json_object_set_new(row, "opens_at", json_integer(at_us));
+        else if (is_too_small(&g->rule, cost))
+            json_object_set_new(row, "never", json_true());
         json_array_append_new(gates, row);
     }
     if (!limit->readable)
