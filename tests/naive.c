@@ -341,7 +341,7 @@ static int64_t rounded_up(ticks whole, int64_t part)
 
 static struct naive_start *start_of(struct naive *n, int64_t at_us, int job)
 {
-    for (size_t i = 0; i < n->count; i++)
+    for (size_t i = n->count; i-- > 0;)
         if (n->starts[i].job == job && n->starts[i].at_us == at_us && !n->starts[i].forced)
             return &n->starts[i];
     return NULL;
