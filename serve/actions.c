@@ -4,7 +4,6 @@
 
 #include "core/duration.h"
 #include "queue/inspect/cancel.h"
-#include "queue/inspect/order.h"
 #include "queue/limits/rate.h"
 #include "serve/fields.h"
 #include "view/batches.h"
@@ -73,6 +72,15 @@ static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
     return document_done(w, rate_set_document(ask->names[0], &kept.rules), doc);
 }
 
+/* One key of a limit cannot be paused: nothing may take that for the limit as a whole. */
+static int check_whole(struct weir *w, const struct ask *ask)
+{
+    if (!field_text(ask->fields, "key"))
+        return 0;
+    return error_set(&w->error, WEIR_EINPUT,
+                     "rate %.128s: one key cannot be paused; leave key= out for all of them", ask->names[0]);
+}
+
 static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
 {
     const char *span = field_text(ask->fields, "for");
@@ -80,6 +88,8 @@ static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
     int64_t for_us;
 
     *doc = NULL;
+    if (check_whole(w, ask) < 0)
+        return w->error.status;
     if (!span || duration_parse(span, &for_us, &why) < 0 || for_us < 1)
         return error_set(&w->error, WEIR_EINPUT, "rate pause %.128s: for how long? give for=10m",
                          ask->names[0]);
@@ -93,7 +103,7 @@ static int do_rate_resume(struct weir *w, const struct ask *ask, json_t **doc)
     bool was;
 
     *doc = NULL;
-    if (rate_pause(w, ask->names[0], 0, &was) < 0)
+    if (check_whole(w, ask) < 0 || rate_pause(w, ask->names[0], 0, &was) < 0)
         return w->error.status;
     return document_done(w, rate_resume_document(ask->names[0], was), doc);
 }
@@ -204,44 +214,27 @@ static int do_schedule_remove(struct weir *w, const struct ask *ask, json_t **do
     return document_done(w, done_document(ask->names[0], "remove"), doc);
 }
 
-/* ---- Workers */
+/* ---- Workers: a name, or HOST:PID */
 
-static int give_order(struct weir *w, const struct worker_status *worker, const char *order, json_t **doc)
+static int order_worker(struct weir *w, const struct ask *ask, const char *order, json_t **doc)
 {
-    if (!*worker->instance)
-        return error_set(&w->error, WEIR_ENOTNOW, "worker %s: an older version, which hears no orders",
-                         worker->name);
-    if (worker_order(w, worker->instance, order) < 0)
-        return w->error.status;
-    return document_done(w, worker_order_document(worker, order), doc);
-}
+    int status = view_worker_orders(w, ask->names[0], order, doc);
 
-/* The one of that name. */
-static int order_worker(struct weir *w, const char *name, const char *order, json_t **doc)
-{
-    const struct worker_status *found = NULL;
-    struct status status;
-    int rc = status_workers(w, &status);
-
-    *doc = NULL;
-    for (size_t i = 0; rc == 0 && i < status.worker_count; i++)
-        if (!status.workers[i].silent && strcmp(status.workers[i].name, name) == 0)
-            found = &status.workers[i];
-    if (rc == 0)
-        rc = found ? give_order(w, found, order, doc)
-                   : error_set(&w->error, WEIR_ENOTFOUND, "worker %.200s: there is none that runs", name);
-    status_free(&status);
-    return rc;
+    if (status < 0) {
+        json_decref(*doc);
+        *doc = NULL;
+    }
+    return status;
 }
 
 static int do_worker_quiet(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return order_worker(w, ask->names[0], "quiet", doc);
+    return order_worker(w, ask, "quiet", doc);
 }
 
 static int do_worker_stop(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return order_worker(w, ask->names[0], "stop", doc);
+    return order_worker(w, ask, "stop", doc);
 }
 
 const struct resource action_resources[] = {

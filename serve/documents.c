@@ -16,6 +16,7 @@
 #include "view/report.h"
 #include "view/schedules.h"
 #include "view/status.h"
+#include "view/workers.h"
 
 #define DEAD_SHOWN 50
 #define DEAD_MOST 1000
@@ -74,13 +75,8 @@ static int read_type(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int read_workers(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    json_t *status;
-    int rc = view_status(w, &status);
-
     (void)ask;
-    *doc = json_incref(json_object_get(status, "workers"));
-    json_decref(status);
-    return rc;
+    return view_workers(w, doc);
 }
 
 /* A page of those that q= is for. */

@@ -376,6 +376,8 @@ static void test_wrong_requests(void **state)
         {"PUT", "/api/rates/a", FORM, "", 405, "only GET, HEAD and POST"},
         {"DELETE", "/api/rates/a", FORM, "", 405, "only GET, HEAD and POST"},
         {"POST", "/api/rates/a", FORM, "rules=%", 400, "malformed"},
+        {"POST", "/api/rates/a/pause", FORM, "for=1m&key=k", 400, "one key cannot be paused"},
+        {"POST", "/api/rates/a/resume", FORM, "key=k", 400, "one key cannot be paused"},
         {"POST", "/api/rates/a", JSON, "{\"rules\":[]}", 400, "malformed"},
         {"POST", "/api/rates/a", JSON, "{\"rules\":", 400, "malformed"},
         {"POST", "/api/rates/a", FORM, "", 400, "no rules"},
@@ -388,6 +390,7 @@ static void test_wrong_requests(void **state)
         {"POST", "/api/jobs/none/cancel", FORM, "", 404, "none"},
         {"POST", "/api/batches/none/cancel", FORM, "", 404, "none"},
         {"POST", "/api/schedules/none/remove", FORM, "", 404, "none"},
+        {"POST", "/api/workers/none/stop", FORM, "", 404, "worker none: there is none that runs"},
     };
 
     (void)state;
@@ -503,6 +506,32 @@ static void test_actions(void **state)
     act("/api/schedules/nightly/remove", "");
     await_text(folder, "serve.err", "event=action path=/api/queues/default/pause");
     await_text(folder, "serve.err", "path=/api/rates/mail/pause fields=\"{\\\"for\\\":\\\"10m\\\"}\"");
+    end_serve();
+}
+
+static void test_workers_are_ordered(void **state)
+{
+    const char *words[] = {built("weir"),    "worker",  "--redis", server.url, "--exec",
+                           "none=/bin/true", "--lease", "2s",      NULL};
+    pid_t worker = program_start(folder, "worker", words);
+    json_t *doc;
+    char path[256];
+
+    (void)state;
+    serve();
+    await_text(folder, "worker.err", "worker");
+    do {
+        doc = get("/api/workers");
+        snprintf(path, sizeof path, "/api/workers/%s/quiet",
+                 json_array_size(doc) ? json_string_value(json_object_get(json_array_get(doc, 0), "name"))
+                                      : "");
+        clock_sleep_until(clock_mono_us() + 20000);
+        json_decref(doc);
+    } while (strstr(path, "//"));
+    act(path, "");
+    assert_non_null(strstr(reply.body, "\"order\":\"quiet\""));
+    act("/api/workers/all/stop", "");
+    assert_int_equal(program_end(worker), 0);
     end_serve();
 }
 
@@ -1056,6 +1085,7 @@ int main(void)
         cmocka_unit_test(test_the_page_of_routes_has_all_of_them),
         cmocka_unit_test_setup(test_names_may_be_anything, flush),
         cmocka_unit_test_setup(test_actions, flush),
+        cmocka_unit_test_setup(test_workers_are_ordered, flush),
         cmocka_unit_test_setup(test_forms_lead_back, flush),
         cmocka_unit_test_setup(test_what_is_not_allowed_is_refused, flush),
         cmocka_unit_test_setup(test_other_sites_are_refused, flush),

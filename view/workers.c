@@ -1,8 +1,13 @@
 #include "view/workers.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "queue/inspect/order.h"
 #include "view/text.h"
+
+#define WHICH_SIZE 300
 
 static const char *state(const struct worker_status *w)
 {
@@ -53,8 +58,51 @@ int view_workers(struct weir *w, json_t **doc)
     return rc;
 }
 
-json_t *worker_order_document(const struct worker_status *w, const char *order)
+/* ---- Orders */
+
+static json_t *order_document(const struct worker_status *w, const char *order)
 {
     return json_pack("{s:o, s:o, s:I, s:s, s:f}", "name", text_word(w->name), "host", text_word(w->host),
                      "pid", (json_int_t)w->pid, "order", order, "within", (double)w->lease_us / 4e6);
+}
+
+static bool is_meant(const struct worker_status *worker, const char *which)
+{
+    char process[WHICH_SIZE];
+
+    snprintf(process, sizeof process, "%s:%" PRId64, worker->host, worker->pid);
+    return !worker->silent &&
+           (strcmp(which, "all") == 0 || strcmp(which, worker->name) == 0 || strcmp(which, process) == 0);
+}
+
+static int order_one(struct weir *w, const struct worker_status *worker, const char *order, json_t *ordered)
+{
+    if (!*worker->instance)
+        return error_set(&w->error, WEIR_ENOTNOW,
+                         "worker %s %s: an older version, which hears no orders; send %s to process %" PRId64
+                         " of %s",
+                         order, worker->name, strcmp(order, "stop") == 0 ? "SIGTERM" : "SIGTSTP", worker->pid,
+                         worker->host);
+    if (worker_order(w, worker->instance, order) < 0)
+        return w->error.status;
+    json_array_append_new(ordered, order_document(worker, order));
+    return 0;
+}
+
+int view_worker_orders(struct weir *w, const char *which, const char *order, json_t **doc)
+{
+    struct status status;
+    int rc = status_workers(w, &status), found = 0;
+
+    *doc = json_array();
+    for (size_t i = 0; rc == 0 && i < status.worker_count; i++)
+        if (is_meant(&status.workers[i], which)) {
+            found++;
+            rc = order_one(w, &status.workers[i], order, *doc);
+        }
+    if (rc == 0 && found == 0)
+        rc = error_set(&w->error, WEIR_ENOTFOUND,
+                       "worker %.200s: there is none that runs; weir worker list shows them", which);
+    status_free(&status);
+    return rc;
 }

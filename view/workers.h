@@ -1,4 +1,4 @@
-/* Workers: weir worker list --json, weir status --json, GET /api/workers. */
+/* Workers: weir worker list --json, weir status --json, /api/workers. */
 #ifndef VIEW_WORKERS_H
 #define VIEW_WORKERS_H
 
@@ -10,7 +10,8 @@ json_t *worker_document(const struct worker_status *worker);
 /* All of status_workers(), an array. */
 json_t *workers_document(const struct status *status);
 WEIR_CHECKED int view_workers(struct weir *w, json_t **doc);
-/* One that was given an order, of worker_order(). */
-json_t *worker_order_document(const struct worker_status *worker, const char *order);
+/* Orders "quiet" or "stop" (queue/inspect/order.h) to those that are meant: a name, HOST:PID, or "all". *doc, an array of those
+ * that were ordered, is the caller's after a failure too. WEIR_ENOTFOUND: none is meant; WEIR_ENOTNOW: one hears no orders. */
+WEIR_CHECKED int view_worker_orders(struct weir *w, const char *which, const char *order, json_t **doc);
 
 #endif

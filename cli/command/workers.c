@@ -1,13 +1,9 @@
 #include "cli/command/workers.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/document/table.h"
-#include "queue/inspect/order.h"
 #include "view/workers.h"
-
-#define WHICH_SIZE 300
 
 /* ---- list */
 
@@ -40,51 +36,33 @@ static int run_list(struct cli *cli, struct weir *w, const char *which)
 
 /* ---- quiet, stop */
 
-static bool is_meant(const struct worker_status *worker, const char *which)
+static int print_order(struct cli *cli, const json_t *worker)
 {
-    char process[WHICH_SIZE];
-
-    snprintf(process, sizeof process, "%s:%" PRId64, worker->host, worker->pid);
-    return strcmp(which, "all") == 0 || strcmp(which, worker->name) == 0 || strcmp(which, process) == 0;
-}
-
-static int order_one(struct cli *cli, struct weir *w, const struct worker_status *worker, const char *order)
-{
+    const char *order = json_text_of(worker, "order");
     char within[PHRASE_SIZE];
 
-    if (!*worker->instance)
-        return error_set(&cli->error, WEIR_ENOTNOW,
-                         "worker %s %s: an older version, which hears no orders; send %s to process %" PRId64
-                         " of %s",
-                         order, worker->name, strcmp(order, "stop") == 0 ? "SIGTERM" : "SIGTSTP", worker->pid,
-                         worker->host);
-    if (worker_order(w, worker->instance, order) < 0)
-        return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, worker_order_document(worker, order));
-    output("worker %s (%s:%" PRId64 ") %s, within %s\n", worker->name, worker->host, worker->pid,
+        return json_print(cli, json_incref((json_t *)worker));
+    output("worker %s (%s:%lld) %s, within %s\n", json_text_of(worker, "name"), json_text_of(worker, "host"),
+           (long long)json_int_of(worker, "pid"),
            strcmp(order, "stop") == 0 ? "finishes its jobs and stops" : "takes no more jobs and stays",
-           format_span(worker->lease_us / 4, within));
+           format_span(json_us(json_object_get(worker, "within")), within));
     return 0;
 }
 
+/* Those that were ordered are printed, whatever happened to others. */
 static int order_all(struct cli *cli, struct weir *w, const char *which, const char *order)
 {
-    struct status status;
-    int rc = status_workers(w, &status), found = 0;
+    json_t *ordered, *worker;
+    int rc = view_worker_orders(w, which, order, &ordered), printed = 0;
+    size_t i;
 
-    if (rc < 0)
-        rc = cli_failed(cli, w);
-    for (size_t i = 0; rc == 0 && i < status.worker_count; i++)
-        if (!status.workers[i].silent && is_meant(&status.workers[i], which)) {
-            found++;
-            rc = order_one(cli, w, &status.workers[i], order);
-        }
-    if (rc == 0 && found == 0)
-        rc = error_set(&cli->error, WEIR_ENOTFOUND,
-                       "worker %.200s: there is none that runs; weir worker list shows them", which);
-    status_free(&status);
-    return rc;
+    json_array_foreach(ordered, i, worker)
+    {
+        printed = printed ? printed : print_order(cli, worker);
+    }
+    json_decref(ordered);
+    return rc < 0 ? cli_failed(cli, w) : printed;
 }
 
 static int run_quiet(struct cli *cli, struct weir *w, const char *which)

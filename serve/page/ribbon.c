@@ -181,8 +181,8 @@ static void write_used(struct page *p, const struct ribbon *r)
     const struct part parts[] = {{"done", sum.granted, "granted"},
                                  {"waiting", sum.no_job, "wasted: no job waited"},
                                  {"held", sum.no_executor, "wasted: no executor was free"},
-                                 {"parked", sum.held, "wasted: held for another job"},
-                                 {"scheduled", sum.late, "wasted: the handler began late"},
+                                 {"parked", sum.held, "wasted: something else held the job"},
+                                 {"scheduled", sum.late, "wasted: jobs in flight, or late ones"},
                                  {"dead", sum.throttled, "said stop (429)"}};
 
     if (sum.granted + sum.no_job + sum.no_executor + sum.held + sum.late + sum.throttled == 0) {
