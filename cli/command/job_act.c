@@ -121,7 +121,7 @@ int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct
     const struct deed *d = deed_of(action);
     struct job_bounds most = {.looked_at = INT64_MAX};
     char name[32], text[PHRASE_SIZE];
-    json_t *result;
+    json_t *result = NULL;
     int status = 0;
 
     if (job_actions_count(w, -1, s, action, &most.jobs) < 0)
@@ -133,5 +133,5 @@ int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct
         status = cli_confirm(cli, f->yes, name, "%s %s", action, counted(most.jobs, "job", text));
     if (status == 0 && job_actions(w, -1, s, action, NULL, &most, &result) < 0)
         status = cli_failed(cli, w);
-    return status < 0 ? status : print_acted(cli, d, result);
+    return status != 0 ? status : print_acted(cli, d, result);
 }

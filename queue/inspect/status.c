@@ -595,7 +595,7 @@ static int read_workers(struct weir *w, void *arg)
     struct status *all = arg, more = {0};
     int rc = root ? read_rows(w->at == 0 ? all : &more, root, &w->error) : w->error.status;
 
-    if (!from || (rc == 0 && w->at > 0 && !merge_all(all, &more)))
+    if (!from || (rc == 0 && more.workers && !merge_all(all, &more)))
         rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
     status_free(&more);
     json_decref(root);

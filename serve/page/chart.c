@@ -181,14 +181,15 @@ static struct histogram sum_of(const json_t *history, const char *member, const 
     {
         json_t *of = json_object_get(slot, member);
 
-        if (json_is_array(of))
+        if (json_is_array(of)) {
             add_bins(&sum, of);
-        else
-            json_object_foreach(of, name, bins)
-            {
-                if (!held || strcmp(name, held) == 0)
-                    add_bins(&sum, bins);
-            }
+            continue;
+        }
+        json_object_foreach(of, name, bins)
+        {
+            if (!held || strcmp(name, held) == 0)
+                add_bins(&sum, bins);
+        }
     }
     return sum;
 }

@@ -31,6 +31,6 @@ unsigned page_schedules(struct page *p, const char *name);
 unsigned page_workers(struct page *p, const char *name);
 unsigned page_dead(struct page *p, const char *name);
 unsigned page_redis(struct page *p, const char *name);
-unsigned page_ask(struct page *p, const char *name);
+unsigned page_ask(struct page *p, const char *unused);
 
 #endif

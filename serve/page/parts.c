@@ -45,10 +45,10 @@ static void decode(const char *from, char *out, size_t size)
     size_t len = 0;
 
     for (; *from && *from != '&' && len + 1 < size; from++) {
-        bool escape = *from == '%' && hex_of(from[1]) >= 0 && hex_of(from[2]) >= 0;
+        int high = *from == '%' ? hex_of(from[1]) : -1, low = high >= 0 ? hex_of(from[2]) : -1;
 
-        out[len++] = escape ? (char)(hex_of(from[1]) << 4 | hex_of(from[2])) : *from == '+' ? ' ' : *from;
-        from += escape ? 2 : 0;
+        out[len++] = low >= 0 ? (char)(16 * high + low) : *from == '+' ? ' ' : *from;
+        from += low >= 0 ? 2 : 0;
     }
     out[len] = '\0';
 }

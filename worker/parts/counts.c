@@ -1,5 +1,6 @@
 #include "worker/parts/counts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,9 +143,9 @@ static void count_at_limit(struct limit_counts *limit, int64_t tenth, int64_t sl
 static void count_reason(struct limit_counts *limit, const char *reason)
 {
     struct reason *r = limit->reasons, *last = r + REASONS_MOST - 1;
-    char text[sizeof r->text] = "";
+    char text[sizeof r->text];
 
-    strncat(text, reason ? reason : "", sizeof text - 1);
+    snprintf(text, sizeof text, "%s", reason ? reason : "");
     while (r < last && r->count > 0 && strcmp(r->text, text) != 0)
         r++;
     strcpy(r->text, r == last ? "other" : text);

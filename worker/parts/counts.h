@@ -39,7 +39,7 @@ void counts_start(struct counts *c, int type, const struct count_start *start);
 /* One has ended; run_us < 0: it had not started. reason: of a throttled one; NULL: none. */
 void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason);
 /* Slots of a limit that nobody took, in thousandths. */
-void counts_lost(struct counts *c, struct span limit, enum count_lost why, int64_t thousandths);
+void counts_lost(struct counts *c, struct span name, enum count_lost why, int64_t thousandths);
 /* A job gives its slots back, as it came too late: what its limits lose next was lost by that. */
 void counts_late(struct counts *c, int type, int64_t slots);
 /* Adds rows for record_request, some hundred counts at most, and forgets them. names: of the types. Afterwards `some` says whether
