@@ -39,9 +39,12 @@ struct request {
     bool answered;
     struct asked asked;
 
-    bool begun;
-    char *address;       /* as it came; NULL: of a take */
-    struct visit *visit; /* what the office answers */
+    struct visit *visit; /* what the office answers; NULL: it is a take */
+};
+
+/* Of a connection. A request that is refused before it gets to a handler leaves nothing else behind. */
+struct caller {
+    char *address; /* of the request that begins, as it came; NULL: of a take */
 };
 
 static enum MHD_Result respond(const struct http *h, const struct request *q)
@@ -76,14 +79,24 @@ static enum MHD_Result go_on(struct http *h, struct request *q, const char *meth
     return q->answered ? respond(h, q) : MHD_YES;
 }
 
-static enum MHD_Result begin(struct http *h, struct request *q, struct MHD_Connection *connection,
-                             const char *method)
+static struct caller *caller_of(struct MHD_Connection *connection)
 {
-    q->begun = true;
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static enum MHD_Result begin(struct http *h, struct MHD_Connection *connection, const char *method,
+                             void **own)
+{
+    const struct caller *caller = caller_of(connection);
+    struct request *q = caller ? calloc(1, sizeof *q) : NULL;
+
+    *own = q;
+    if (!q)
+        return MHD_NO;
     q->connection = connection;
-    if (!q->address || !h->office)
+    if (!caller->address || !h->office)
         return MHD_YES;
-    q->visit = visit_new(h->office, connection, method, q->address);
+    q->visit = visit_new(h->office, connection, method, caller->address);
     return q->visit ? visit_begin(q->visit) : MHD_NO;
 }
 
@@ -99,26 +112,39 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 
     (void)version;
     if (!q)
-        return MHD_NO;
-    if (!q->begun)
-        return begin(h, q, connection, method);
+        return begin(h, connection, method, own);
     *body_size = 0;
     if (size > 0)
         return q->visit ? visit_body(q->visit, body, size) : MHD_YES;
     return q->visit ? visit_go_on(q->visit) : go_on(h, q, method, path);
 }
 
+static void on_connection(void *arg, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct caller *caller = *socket_context;
+
+    (void)arg, (void)connection;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_context = calloc(1, sizeof *caller);
+    } else if (caller) {
+        free(caller->address);
+        free(caller);
+        *socket_context = NULL;
+    }
+}
+
 /* The address as it came, with its escapes: of takes it is not needed. */
 static void *on_address(void *arg, const char *address, struct MHD_Connection *connection)
 {
-    struct request *q = calloc(1, sizeof *q);
+    struct caller *caller = caller_of(connection);
 
-    (void)arg, (void)connection;
-    if (q && !request_is_take(address) && !(q->address = strdup(address))) {
-        free(q);
-        q = NULL;
+    (void)arg;
+    if (caller) {
+        free(caller->address);
+        caller->address = request_is_take(address) ? NULL : strdup(address);
     }
-    return q;
+    return NULL;
 }
 
 static void on_completed(void *arg, struct MHD_Connection *connection, void **own,
@@ -130,7 +156,6 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **ow
     if (!q)
         return;
     visit_free(q->visit);
-    free(q->address);
     free(q);
     *own = NULL;
 }
@@ -220,12 +245,12 @@ struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_
     if (!h)
         return NULL;
     *h = (struct http){.loop = loop, .on_error = on_error};
-    h->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-                         h, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-                         MHD_OPTION_CONNECTION_LIMIT, connections_most(), MHD_OPTION_CONNECTION_TIMEOUT,
-                         IDLE_TIMEOUT_S, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
-                         MHD_OPTION_URI_LOG_CALLBACK, on_address, h, MHD_OPTION_END);
+    h->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
+        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT, connections_most(),
+        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
+        MHD_OPTION_URI_LOG_CALLBACK, on_address, h, MHD_OPTION_END);
     if (!h->daemon) {
         free(h);
         return NULL;

@@ -1066,10 +1066,8 @@ static void merge_lane(const struct snapshot *all, int q, int type, int key,
 static void leave_out(char attrs[200], char letter)
 {
     struct span found = lease_attr(span_str(attrs), letter);
-    char *at = attrs + (found.at - attrs) - 2;
-
     if (found.at)
-        memmove(at, found.at + found.len, strlen(found.at + found.len) + 1);
+        memmove(attrs + (found.at - attrs) - 2, found.at + found.len, strlen(found.at + found.len) + 1);
 }
 
 /* What stands in the head of its entry; and it may run. */

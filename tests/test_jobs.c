@@ -443,8 +443,9 @@ static void test_wrong_cursors_are_refused(void **state)
         json_decref(last);
         must(job_list_page(w, turns.now_us, &s, strange[i], &most, &last));
     }
+    json_decref(last);
     assert_true(job_list_page(w, turns.now_us, &s, "0,0,nowhere,", &most, &last) < 0);
-    last = NULL;
+    assert_null(last);
 }
 
 /* ---- run */
@@ -850,6 +851,8 @@ static void test_wrong_actions_change_nothing(void **state)
 
     (void)state;
     fill_states();
+    json_decref(last);
+    last = NULL;
     before = turns_digest();
     for (size_t i = 0; i < COUNT(lines); i++)
         if (call_line(lines[i]) == 0 || !strstr(turns.error.text, "wants now"))
@@ -864,7 +867,7 @@ static void test_wrong_actions_change_nothing(void **state)
     assert_true(job_actions(w, turns.now_us, &some, "cancel", NULL, &most, &last) < 0);
     assert_non_null(strstr(w->error.text, "cancelled is a string, not a hash"));
     nothing_changed_since(before);
-    last = NULL;
+    assert_null(last);
 }
 
 int main(void)
