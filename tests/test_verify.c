@@ -1211,6 +1211,43 @@ static void assert_says(const char *log, const char *const *says, size_t count)
     assert_null(strstr(log, "trace:"));
 }
 
+static off_t size_of(const char *path)
+{
+    struct stat file;
+
+    assert_int_equal(stat(path, &file), 0);
+    return file.st_size;
+}
+
+/* The end of a line that another worker is just writing is not cut; one that nobody will end is. */
+static void test_a_line_that_is_being_written_stays(void **state)
+{
+    static const char half[] = "{\"slot\":1";
+    struct trace *other, *mine;
+    int fd;
+
+    (void)state;
+    unlink(paths[0]);
+    other = trace_open(paths[0], &error);
+    assert_non_null(other);
+    trace_flush(other);
+    fd = open(paths[0], O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, half, sizeof half - 1), sizeof half - 1);
+    for (int others = 1; others >= 0; others--) {
+        off_t before = size_of(paths[0]);
+
+        mine = trace_open(paths[0], &error);
+        assert_non_null(mine);
+        assert_int_equal(before - size_of(paths[0]), others ? 0 : sizeof half - 1);
+        if (others)
+            trace_close(other);
+        trace_close(mine);
+        if (others)
+            assert_int_equal(write(fd, half, sizeof half - 1), sizeof half - 1);
+    }
+    close(fd);
+}
+
 static void fill_the_disk_for_a_while(void *arg)
 {
     struct trace *trace = trace_open(paths[0], &error);
@@ -1401,6 +1438,7 @@ int main(void)
         cmocka_unit_test(test_malformed_lines_are_named),
         cmocka_unit_test(test_an_end_long_before_its_start_is_named),
         cmocka_unit_test(test_a_torn_last_line_is_passed_over),
+        cmocka_unit_test(test_a_line_that_is_being_written_stays),
         cmocka_unit_test(test_many_members),
         cmocka_unit_test(test_a_full_disk_for_a_while_costs_nothing),
         cmocka_unit_test(test_what_a_full_disk_has_cost_is_counted),

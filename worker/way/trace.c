@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,6 +127,18 @@ static void add_line(struct trace *t, const char *fmt, ...)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* A torn line is cut only where nobody else writes: the end of one that is just being written looks the same. Who writes holds a
+ * shared lock, flock(2). Returns false when it cannot be cut, and errno says why. */
+static bool begin_whole(int fd)
+{
+    bool alone = flock(fd, LOCK_EX | LOCK_NB) == 0, whole = !alone || cut_last_line(fd, true) >= 0;
+    int failed = errno;
+
+    flock(fd, LOCK_SH);
+    errno = failed;
+    return whole;
+}
+
 /* A pipe that nobody reads, or a terminal that is stopped, does not make us wait. */
 static int open_file(const char *file, bool *regular, struct error *e)
 {
@@ -137,7 +150,7 @@ static int open_file(const char *file, bool *regular, struct error *e)
         return -1;
     }
     *regular = fstat(fd, &found) == 0 && S_ISREG(found.st_mode);
-    if (*regular && cut_last_line(fd, true) < 0)
+    if (*regular && !begin_whole(fd))
         log_line(LOG_LEVEL_WARN, "trace %s: its last line is torn: %s", file, strerror(errno));
     return fd;
 }
