@@ -118,8 +118,8 @@ int access_new(const struct access_options *options, struct access **access, str
         return 0;
     file = fopen(options->token_file, "re");
     if (!file)
-        return error_set(e, WEIR_ECONFIG, "serve --token-file %.200s: %s", options->token_file,
-                         strerror(errno));
+        return error_set(e, WEIR_ECONFIG, "serve --token-file %.200s: %s; name a file that can be read",
+                         options->token_file, strerror(errno));
     status = read_tokens(a, options->token_file, file, e);
     fclose(file);
     return status;

@@ -1,10 +1,11 @@
-/* weir serve: the limits over HTTP, for proxies and programs of any language.
+/* weir serve over HTTP: the limits, for proxies and programs of any language; and what there is: documents, actions, pages, metrics.
  *
  *   GET /take/NAME[/KEY][?cost=N]  takes: 200 allowed, 429 denied, 404 no such limit, 400 a wrong request
  *   GET /take/NAME?key=KEY         (a cost that can never fit too); 503, or as on_error says, without Redis
  *       ...denied=403              the status of a denial: nginx's auth_request knows only this one
  *   GET /healthz                   200 when Redis answers a take, else 503
  *   GET /metrics                   for Prometheus: metrics.h
+ *   /api/..., /events, /, ...      doc/api.md, doc/pages.md: office.h
  *
  * HEAD is answered as GET, without the body. Allowed and denied carry RateLimit-Limit, RateLimit-Remaining
  * and RateLimit-Reset, denied Retry-After, in whole seconds rounded up; the body is that of weir take --json.
@@ -15,8 +16,9 @@
  *   request.c   what a request asks
  *   response.c  what it is answered
  *   taker.c     one connection to Redis: what came together is asked together
+ *   office.c    all that is no take
  *
- * All of it runs on one thread. */
+ * The loop is one thread, and answers takes. What takes longer runs on threads of its own: desk.h. */
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
 

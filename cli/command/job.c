@@ -153,8 +153,7 @@ static int check_search(struct cli *cli, const struct action *action, const stru
 {
     if (action->all != run_list && call->search.count == 0)
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "job %s: which jobs is missing; give an ID or a search such as type:mail",
-                         action->name);
+                         "job %s: no job is named; give an ID or a search such as type:mail", action->name);
     if (call->flags.lock)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "job cancel --unique: is for the ID of one job; leave it or the search out");
