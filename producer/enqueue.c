@@ -132,7 +132,7 @@ static int send_job(struct weir *w, const struct enqueue *job, char *id, enum en
     enqueue_request(&a, w->prefix, -1, job);
     status = send_until_answered(w, &a, job->id, &reply);
     if (!status)
-        status = enqueue_reply(reply, result, &answered, &w->error);
+        status = enqueue_reply(reply, job, result, &answered, &w->error);
     if (!status && id)
         snprintf(id, WEIR_ID_SIZE, "%.*s", (int)answered.len, answered.at);
     freeReplyObject(reply);

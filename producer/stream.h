@@ -12,7 +12,7 @@
 #include "core/client/client.h"
 #include "producer/tally.h"
 
-#define CHUNK_JOBS 500
+#define CHUNK_JOBS 640
 #define CHUNK_BYTES (128 * 1024)
 #define WINDOW 3 /* chunks under way: Redis always has the next one while we fill another */
 

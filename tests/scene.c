@@ -86,7 +86,7 @@ void enqueue_with(const char *type, const char *ids, const char *fields)
 
         snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",%s}", id, type, fields);
         must(turns_script("enqueue", words, COUNT(words)));
-        assert_int_equal(turns.reply->element[0]->integer, 1);
+        assert_int_equal(turns.reply->integer, 1);
     }
 }
 

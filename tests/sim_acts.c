@@ -110,7 +110,7 @@ static int send_enqueue(const struct enqueue *enqueue, enum enqueue_result *resu
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, enqueue);
     rc = turns_send(&a);
-    return rc ? rc : enqueue_reply(turns.reply, result, id, &turns.error);
+    return rc ? rc : enqueue_reply(turns.reply, enqueue, result, id, &turns.error);
 }
 
 static void enters(int n, const struct enqueue *enqueue)

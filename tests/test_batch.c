@@ -384,7 +384,7 @@ static void test_sealed(void **state)
     assert_int_equal(turns_script("append", chunk, COUNT(chunk)), WEIR_EINPUT);
     assert_string_equal(turns.error.text, "batch b is sealed: it takes no more jobs; use another name");
     must(try_join("a", "b", "t", -1));
-    assert_int_equal(turns.reply->element[0]->integer, 1);
+    assert_int_equal(turns.reply->integer, 1);
     assert_int_equal(try_seal("1", "default", "other"), WEIR_EINPUT);
     assert_non_null(strstr(turns.error.text, "batch b was sealed for --then next in queue default"));
     assert_int_equal(try_seal("1", "else", "next"), WEIR_EINPUT);

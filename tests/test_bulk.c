@@ -16,6 +16,7 @@
 
 #include "core/client/client.h"
 #include "core/clock.h"
+#include "producer/stream.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
@@ -467,7 +468,7 @@ static void test_cut_at_each_message(void **state)
             if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
                 fail_msg("%s", weir_message(through));
             proxy_cut_before(proxy, side, n);
-            bulk_through(through, 3000);
+            bulk_through(through, 6 * CHUNK_JOBS);
             assert_true(proxy_has_cut(proxy) || n == 10);
             proxy_cut_before(proxy, side, 0);
         }

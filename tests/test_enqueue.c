@@ -100,6 +100,8 @@ static void assert_refused(const char *script, const struct wrong *cases, size_t
 }
 
 #define BODY "{\"id\":\"i\",\"type\":\"t\"}"
+#define FORTY "0123456789012345678901234567890123456789"
+#define LONG FORTY FORTY FORTY "012345678" /* 129 bytes */
 
 static void test_enqueue_script_refuses(void **state)
 {
@@ -116,6 +118,13 @@ static void test_enqueue_script_refuses(void **state)
         {{"q", "t", "i", "nan", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
         {{"q", "t", "i", "1e30", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
         {{"q", "t", "i", "", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "0060", "x", BODY, NULL}, "keep_ms"},
+        {{"q", "t", "i", "1000000000000", "x", BODY, NULL}, "keep_ms"},
+        {{"q", "t", LONG, "60000", "x", "{\"id\":\"" LONG "\",\"type\":\"t\"}", NULL},
+         "id is not a valid name"},
+        {{"q", LONG, "i", "60000", "x", "{\"id\":\"i\",\"type\":\"" LONG "\"}", NULL},
+         "type is not a valid name"},
+        {{"q", "u", "i", "60000", "x", BODY, NULL}, "another job's"},
         {{"q", "t", "i", "60000", "", "", "", "", "", "", "", BODY, NULL}, "tag"},
         {{"q", "t", "i", "60000", "a b", "", "", "", "", "", "", BODY, NULL}, "tag"},
         {{"q", "t", "i", "60000", "x", "1", "1", "", "", "", "", BODY, NULL}, "a delay or a time"},
@@ -262,7 +271,7 @@ static void test_foreign_keys(void **state)
 /* A plain job is written without a look before: what was written before the step that fails is taken back. */
 static void test_foreign_keys_of_a_plain_job(void **state)
 {
-    static const char *const plain[] = {"q", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL};
+    static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     static const char *const keys[] = {P "queue:q", P "queues", P "types", P "stats:t"};
     struct redisReply *reply;
 
@@ -287,7 +296,7 @@ static void test_foreign_keys_of_a_plain_job(void **state)
 /* The same where others of its type and queue were there before. */
 static void test_foreign_queues_behind_others(void **state)
 {
-    static const char *const plain[] = {"q", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL};
+    static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     struct redisReply *reply;
 
     (void)state;
@@ -388,7 +397,7 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
     args_init(&a);
     enqueue_request(&a, P, now_us, &job);
     assert_int_equal(client_call(w, &a, &reply, NULL), 0);
-    assert_int_equal(enqueue_reply(reply, &result, &answered, &error), 0);
+    assert_int_equal(enqueue_reply(reply, &job, &result, &answered, &error), 0);
     assert_int_equal(result, ENQUEUE_NEW);
     freeReplyObject(reply);
     args_free(&a);

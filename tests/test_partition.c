@@ -127,6 +127,7 @@ static void set_count(const char *count)
         snprintf(key, sizeof key, "weir:{%d}:about", p);
         free(server_ask(&server, "HSET", key, "partitions", count, NULL));
     }
+    free(server_ask(&server, "FUNCTION", "FLUSH", NULL)); /* it keeps the number of the test before */
 }
 
 /* So many jobs wait in the usual queue of a partition. */
@@ -410,6 +411,22 @@ static int divide_by(int count, bool *was)
     return status;
 }
 
+/* What the library keeps of the number for a moment is forgotten. */
+static void test_divided_now(void **state)
+{
+    char function[64];
+    int count;
+    bool was;
+
+    (void)state;
+    snprintf(function, sizeof function, "weir_%s_fits", script_digest);
+    assert_int_equal(client_learn(w, &count), 0); /* loads the library */
+    assert_answer("", "FCALL_RO", function, "1", "weir:{0}:", "", "mail", "1");
+    assert_int_equal(divide_by(7, &was), 0);
+    assert_answer("(error) WRONG-PARTITION 3 7 mail", "FCALL_RO", function, "1", "weir:{0}:", "", "mail",
+                  "1");
+}
+
 /* It died on the way: the others know, partition 0 does not. */
 static void test_half_divided(void **state)
 {
@@ -467,6 +484,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bulk_through_cuts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_batch_has_one_partition, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_divided_now, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_half_divided, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_in_use, set_up, tear_down),
     };

@@ -36,7 +36,7 @@ static const char *try_enqueue(const char *id, const char *tag, const char *key,
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     must(turns_send(&a));
-    must(enqueue_reply(turns.reply, result, &holder, &turns.error));
+    must(enqueue_reply(turns.reply, &job, result, &holder, &turns.error));
     snprintf(answered, sizeof answered, "%.*s", (int)holder.len, holder.at);
     return answered;
 }

@@ -1311,7 +1311,7 @@ static void replica_for_a_while(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-/* The same, of one whose replicas take writes: what it took then would be lost. Within 10 ms it is found. */
+/* The same, of one whose replicas take writes: what it took then would be lost. Within 100 ms it is found. */
 static void writable_replica_for_a_while(void **state)
 {
     struct stage *s = *state;

@@ -232,7 +232,7 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     rc = turns_send(&a);
-    return rc ? rc : enqueue_reply(turns.reply, &result, &answered, &turns.error);
+    return rc ? rc : enqueue_reply(turns.reply, &job, &result, &answered, &turns.error);
 }
 
 /* ---- Limits */

@@ -70,7 +70,7 @@ local function begin(prefix, ARGV, own_clock)
     forgets_count = 0
 end
 
-local RECENT_US = 10000
+local RECENT_US = 100000
 
 -- Was that asked of Redis just now, by its own clock? What hardly ever changes is not asked in each call: INFO alone takes an eighth of
 -- what a job that comes alone costs.

@@ -4,7 +4,7 @@
 --   homes: hash: type or limit -> the partition it lives on, where that is not crc16(name) mod partitions
 --
 -- A script that is asked for a type or a limit asks partition.refusal(name) before it writes. A namespace of one partition pays one
--- HGET for that.
+-- HGET for that, and when it was asked just now, nothing: a namespace is parted while it is empty (divide).
 local partition = {}
 
 partition.MOST = 64
@@ -18,24 +18,35 @@ function partition.own()
 end
 
 local count -- in this call
+local known, known_of, known_us -- the same as it was asked last, of that prefix, then
 
 local function forget() count = nil end
+
+local function read_count()
+    local n = call_safe('HGET', P .. 'about', 'partitions') -- most namespaces say nothing
+    n = n and tonumber(n)
+    read_clock()
+    known_of, known_us = P, not VIRTUAL and now
+    return n and is_whole(n, 1) and n <= partition.MOST and n or 1
+end
 
 function partition.count()
     if not count then
         at_next_call(forget)
-        local n = call_safe('HGET', P .. 'about', 'partitions') -- most namespaces say nothing
-        n = n and tonumber(n)
-        count = n and is_whole(n, 1) and n <= partition.MOST and n or 1
+        if known_of ~= P or not is_recent(known_us) then known = read_count() end
+        count = known
     end
     return count
 end
 
+function partition.write_count(n)
+    call('HSET', P .. 'about', 'partitions', us(n))
+    count, known_of = nil, nil
+end
+
 -- A worker knows that there are n: Redis has lost that.
 function partition.restore(n)
-    if not is_whole(n, 2) or n > partition.MOST or partition.count() > 1 then return end
-    call('HSET', P .. 'about', 'partitions', n)
-    count = n
+    if is_whole(n, 2) and n <= partition.MOST and partition.count() == 1 then partition.write_count(n) end
 end
 
 -- What a byte adds: the table of CRC16 (XMODEM), built once.

@@ -33,6 +33,25 @@ static void add_lock(struct args *a, const struct enqueue *job)
         args_add_int(a, job->lock_ms);
 }
 
+static bool is_plain(const struct enqueue *job)
+{
+    return job->delay_us < 0 && job->at_us < 0 && !job->cost && !job->batch.at && !job->unique.at;
+}
+
+/* What most jobs have nothing of. */
+static void add_extras(struct args *a, const struct enqueue *job)
+{
+    add_time(a, job->delay_us);
+    add_time(a, job->at_us);
+    if (job->cost)
+        args_add_int(a, job->cost);
+    else
+        args_add(a, "");
+    add_span(a, job->batch);
+    add_span(a, job->unique);
+    add_lock(a, job);
+}
+
 /* It is enqueued when it is due. */
 static void add_entry(struct args *a, const struct enqueue *job, int64_t now_us)
 {
@@ -52,27 +71,24 @@ void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const s
     add_span(a, job->id);
     args_add_int(a, job->keep_ms);
     args_add(a, job->tag);
-    add_time(a, job->delay_us);
-    add_time(a, job->at_us);
-    if (job->cost)
-        args_add_int(a, job->cost);
-    else
-        args_add(a, "");
-    add_span(a, job->batch);
-    add_span(a, job->unique);
-    add_lock(a, job);
+    if (!is_plain(job))
+        add_extras(a, job);
     add_entry(a, job, stamp_now(now_us));
 }
 
-int enqueue_reply(const struct redisReply *r, enum enqueue_result *result, struct span *id, struct error *e)
+int enqueue_reply(const struct redisReply *r, const struct enqueue *job, enum enqueue_result *result,
+                  struct span *id, struct error *e)
 {
-    int status = reply_array(r, 2, "enqueue", e);
-    int64_t answer;
+    int status;
 
+    *result = ENQUEUE_NEW;
+    *id = job->id;
+    if (r && r->type == REDIS_REPLY_INTEGER)
+        return 0;
+    status = reply_array(r, 2, "enqueue", e);
     if (status)
         return status;
-    answer = reply_int(r->element[0], 0);
-    *result = answer > 0 ? ENQUEUE_NEW : answer < 0 ? ENQUEUE_HELD : ENQUEUE_KNOWN;
+    *result = reply_int(r->element[0], 0) < 0 ? ENQUEUE_HELD : ENQUEUE_KNOWN;
     *id = (struct span){r->element[1]->str, r->element[1]->len};
     if (r->element[1]->type == REDIS_REPLY_STRING && name_is_valid(id->at, id->len))
         return 0;

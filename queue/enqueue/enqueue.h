@@ -30,9 +30,9 @@ enum enqueue_result {
     ENQUEUE_HELD,  /* another job holds its unique key; nothing was changed */
 };
 void enqueue_request(struct args *a, const char *prefix, int64_t now_us, const struct enqueue *job);
-/* id, in r: the job's; of ENQUEUE_HELD the other one's. */
-WEIR_CHECKED int enqueue_reply(const struct redisReply *r, enum enqueue_result *result, struct span *id,
-                               struct error *e);
+/* id: the job's; of ENQUEUE_HELD the other one's, in r. */
+WEIR_CHECKED int enqueue_reply(const struct redisReply *r, const struct enqueue *job,
+                               enum enqueue_result *result, struct span *id, struct error *e);
 
 /* By what the limits of a type tell its jobs apart; "": by nothing. */
 struct keyed_by {

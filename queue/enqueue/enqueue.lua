@@ -12,20 +12,26 @@
 --       batch      that counts it, or ''
 --       unique     key, or ''
 --       lock       how long it holds that: 'end' until it has ended, 'start' until a worker has it, or for so many ms
+--       (these six may be left out, all of them: most jobs have none)
 --       entry      a body in the order of queue/job/job.h: {"id":"<id>","type":"<type>" first; before it perhaps a head that says
 --                  when it is enqueued, and nothing else (stamp)
 -- role: producer
 -- reply: WRONG-PARTITION when its type lives elsewhere and its id is not known here; else
---        [ 1 when the job is new, 0 when its id is known, -1 when another job holds the key; its id, or that one's ]
+--        1 when the job is new; else [ 0 when its id is known, -1 when another job holds the key; its id, or that one's ]
 --
 -- unique:<key>: the id of the job that holds it. It is freed by what ends the job (ends.lua), or starts it.
 --
 -- full: refused
 -- time: when needed
 -- format: any
--- uses: arrival bell check later_records lease partition sign stamp
+-- uses: arrival bell body check later_records lease partition sign
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
+
+local PLAIN, ALL = 7, 13 -- arguments: without the six, with them
+
+local NAME_MOST = 128
+local DIGITS_MOST = 12 -- of keep_ms: 31 years
 
 local LOCK_MOST_MS = 315360000000 -- ten years
 local ATTR = {['end'] = ',u', start = ',w'}
@@ -42,21 +48,21 @@ local function wrong_extras(delay_us, at_us, cost, batch, unique, lock)
     end
 end
 
--- Is that the entry of a job with this id and type?
-local function is_entry(text, id, name)
-    local at = find(text, '{"id":"' .. id .. '","type":"' .. name .. '"', 1, true)
-    return at == 1 or at == stamp.BODY and find(text, stamp.ALONE) ~= nil
+-- The same of the entry, which names the type and the id too: where all agree, the names of both are valid but for their length.
+local function wrong_entry(entry, name, id)
+    local its_id, its_type = body.id_and_type(entry)
+    if its_id == id and its_type == name and #id <= NAME_MOST and #name <= NAME_MOST then return nil end
+    return not is_name(name) and 'its type is not a valid name' or not is_name(id) and 'its id is not a valid name'
+        or 'its body is another job\'s'
 end
 
--- The same of the others.
+-- The same of the others. keep_ms: a text, as Redis takes it.
 local function wrong_arguments(ARGV, keep_ms)
-    if #ARGV ~= 13 then return 'wants 13 arguments' end
+    if #ARGV ~= PLAIN and #ARGV ~= ALL then return 'wants 7 or 13 arguments' end
     if not is_name(ARGV[2]) then return 'its queue is not a valid name' end
-    if not is_name(ARGV[3]) then return 'its type is not a valid name' end
-    if not is_name(ARGV[4]) then return 'its id is not a valid name' end
     if not is_name(ARGV[6]) then return 'its tag is not a valid name' end
-    if not keep_ms or keep_ms < 1 or keep_ms > 1e12 or keep_ms % 1 ~= 0 then return 'keep_ms must be a whole number' end
-    if not is_entry(ARGV[13], ARGV[4], ARGV[3]) then return 'its body is another job\'s' end
+    if #keep_ms > DIGITS_MOST or not find(keep_ms, '^[1-9]%d*$') then return 'keep_ms must be a whole number' end
+    return wrong_entry(ARGV[#ARGV], ARGV[3], ARGV[4])
 end
 
 -- When it is due: 0 is at once.
@@ -107,7 +113,7 @@ end
 -- id does: it is there, or was within the time of the lock.
 local function answer_at_once(name, id, tag, batch, unique)
     local known = call('GET', P .. 'id:' .. id)
-    if known then return {known == tag and 1 or 0, id} end
+    if known then return known == tag and 1 or {0, id} end
     local refusal = partition.refusal(name)
     if refusal then return refusal end
     local holder = unique ~= '' and call('GET', P .. 'unique:' .. unique)
@@ -119,7 +125,7 @@ end
 -- Remembers a job; false: it is known.
 local function remember(id, tag, keep_ms)
     if VIRTUAL then return call('SET', P .. 'id:' .. id, tag, 'NX') end
-    return call('SET', P .. 'id:' .. id, tag, 'NX', 'PX', us(keep_ms))
+    return call('SET', P .. 'id:' .. id, tag, 'NX', 'PX', keep_ms)
 end
 
 -- ---- The short way: most jobs ask for nothing but to be in a queue, and nothing stands in the way
@@ -147,20 +153,27 @@ local function put_at_once(queue, name, id, keep_ms, tag, entry)
         return take_back(queue, name, id, n, length, is_new)
     end
     if length == 1 then bell.arrived(queue) end
-    return {1, id}
+    return 1
 end
 
 -- ----
 
+-- A plain job with the arguments of all others, which are empty.
+local function fill(ARGV)
+    ARGV[ALL] = ARGV[PLAIN]
+    for i = PLAIN, ALL - 1 do ARGV[i] = '' end
+end
+
 local function enqueue(ARGV)
-    local queue, name, id, keep_ms, tag = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-    local batch, unique, lock = ARGV[10], ARGV[11], ARGV[12]
+    local queue, name, id, keep_ms, tag = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
     local wrong, due = wrong_arguments(ARGV, keep_ms), nil
-    if not wrong and ARGV[7] .. ARGV[8] .. ARGV[9] .. batch .. unique .. lock == '' then
-        local reply = put_at_once(queue, name, id, keep_ms, tag, ARGV[13])
+    if not wrong and #ARGV == PLAIN then
+        local reply = put_at_once(queue, name, id, keep_ms, tag, ARGV[PLAIN])
         if reply then return reply end
+        fill(ARGV)
     end
     read_clock()
+    local batch, unique, lock = ARGV[10], ARGV[11], ARGV[12]
     wrong = wrong or wrong_extras(ARGV[7], ARGV[8], ARGV[9], batch, unique, lock)
     if not wrong then due, wrong = due_time(ARGV[7], ARGV[8]) end
     if wrong then return refuse('enqueue: %s', wrong) end
@@ -176,7 +189,7 @@ local function enqueue(ARGV)
     if batch ~= '' then arrival.join(batch, {{name = name, count = 1}}, 1, max(0, due - now)) end
     if unique ~= '' then lock_key(unique, lock, id) end
     remember(id, tag, keep_ms)
-    return {1, id}
+    return 1
 end
 
 return enqueue

@@ -2,6 +2,7 @@
 --
 --   body.TYPE               a pattern: captures the type where a body begins, if Weir's producers wrote it
 --   body.STAMPED_TYPE       the same of an entry whose head says only when the job was enqueued
+--   body.id_and_type(entry) of one that Weir's producers wrote, whose head says no more than that; nil: of another
 --   body.type(entry)        nil: it cannot be read
 --   body.id(entry[, at])    nil: it has none. at: where the body begins, else it is a body alone
 --   body.cost(entry)        nil: it names none, so that of its type counts
@@ -24,6 +25,13 @@ local KEY_COST = HEAD .. ID_TYPE .. '"key":"[^"]*","cost":(%d+)[,}]'
 body.TYPE = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
 body.STAMPED_TYPE = stamp.ALONE .. body.TYPE:sub(3)
 local ENTRY_TYPE = HEAD .. body.TYPE:sub(2)
+
+local ID_AND_TYPE = '^{"id":"([%w_.-]+)","type":"([%w_.-]+)"'
+local STAMPED_ID_AND_TYPE = stamp.ALONE .. ID_AND_TYPE:sub(3)
+
+function body.id_and_type(entry)
+    return match(entry, byte(entry) == 64 and STAMPED_ID_AND_TYPE or ID_AND_TYPE) -- "@"
+end
 
 local function decoded(text)
     local ok, job = pcall(json_read, text)

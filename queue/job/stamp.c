@@ -27,6 +27,18 @@ void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1])
     memcpy(head + 8 + STAMP_LEN, ";", 2);
 }
 
+/* -1: it is none. */
+static int value_of(char digit)
+{
+    if (digit >= 'a' && digit <= 'z')
+        return digit - 'a' + 38;
+    if (digit >= 'A' && digit <= 'Z')
+        return digit - 'A' + 11;
+    if (digit >= '0' && digit <= '9')
+        return digit - '0' + 1;
+    return digit == '_' ? 37 : digit == '-' ? 0 : -1;
+}
+
 int64_t stamp_read(struct span digits)
 {
     int64_t units = 0;
@@ -34,11 +46,11 @@ int64_t stamp_read(struct span digits)
     if (digits.len != STAMP_LEN)
         return 0;
     for (size_t i = 0; i < STAMP_LEN; i++) {
-        const char *found = memchr(digit_of, digits.at[i], sizeof digit_of - 1);
+        int value = value_of(digits.at[i]);
 
-        if (!found)
+        if (value < 0)
             return 0;
-        units = units * 64 + (found - digit_of);
+        units = units * 64 + value;
     }
     return units ? (units + BEGIN) * UNIT_US : 0;
 }

@@ -21,7 +21,7 @@ local function divide(ARGV)
     local was = call('HGET', P .. 'about', 'partitions') or nil
     local used = not was and is_used()
     if count and not used and (not was or partition.own() > 0) then
-        call('HSET', P .. 'about', 'partitions', us(count))
+        partition.write_count(count)
         was = us(count)
     end
     return answer{count = was, used = used}

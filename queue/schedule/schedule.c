@@ -387,7 +387,7 @@ static int send_job(struct weir *w, const struct enqueue *job)
     if (status == 0)
         status = client_call(w, &a, &reply, NULL);
     if (status == 0)
-        status = enqueue_reply(reply, &result, &answered, &w->error);
+        status = enqueue_reply(reply, job, &result, &answered, &w->error);
     freeReplyObject(reply);
     args_free(&a);
     return status;

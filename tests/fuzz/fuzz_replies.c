@@ -146,10 +146,11 @@ static void read_drained(const struct redisReply *r)
 
 static void read_enqueue(const struct redisReply *r)
 {
+    struct enqueue job = {.id = {"id", 2}};
     enum enqueue_result result;
     struct span id;
 
-    if (enqueue_reply(r, &result, &id, &e) == 0)
+    if (enqueue_reply(r, &job, &result, &id, &e) == 0)
         touch(id);
 }
 
