@@ -82,6 +82,21 @@ static void parked(void)
     one_job();
 }
 
+/* Nothing stands in the way in the queue that was asked for last. */
+static void parked_in_another_queue(void)
+{
+    static const char *const other[] = {"other"};
+
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("other", "slow", "s u");
+    ask.queues = (struct names){other, 1};
+    claim("w", 10, 0);
+    ask.queues = default_queue;
+    claim("w", 10, 0);
+    ask.queues = (struct names){other, 1};
+    enqueue("other", "t", "a");
+}
+
 /* The worker has lost its lease, and two of what is looked at by one command are there. */
 static void lost_and_scheduled(void)
 {
@@ -223,6 +238,80 @@ static void marking(void)
     ask.mark = true;
 }
 
+static void marking_nothing(void)
+{
+    ask.mark = true;
+}
+
+static void write_duty(const char *field, const char *worker, int64_t us)
+{
+    char value[64];
+
+    snprintf(value, sizeof value, "%s %" PRId64 " default", worker, turns.now_us + us);
+    free(redis_text("HSET", PREFIX "duty", field, value));
+}
+
+/* The duty is x's, and the part of the second is that worker's for so long. */
+static void off_duty(const char *second, int64_t us)
+{
+    ask.duty_until_us = 0;
+    ask.mark = true;
+    write_duty("g", "x", SECOND_US / 2);
+    write_duty("g/second", second, us);
+}
+
+static void polling(void)
+{
+    off_duty("y", SECOND_US);
+}
+
+static void polling_and_scheduled(void)
+{
+    polling();
+    must(turns_enqueue("default", "t", "later", SECOND_US));
+}
+
+static void polling_and_parked(void)
+{
+    parked();
+    polling();
+}
+
+static void polling_and_queued(void)
+{
+    one_job();
+    polling();
+}
+
+static void polling_as_the_second(void)
+{
+    off_duty("w", 3 * SECOND_US / 2);
+}
+
+static void polling_without_a_second(void)
+{
+    off_duty("y", -1);
+}
+
+static void polling_without_a_worker_on_duty(void)
+{
+    polling();
+    write_duty("g", "x", -1);
+}
+
+static void polling_by_the_one_on_duty(void)
+{
+    polling();
+    write_duty("g", "w", SECOND_US / 2);
+}
+
+static void polling_far_ahead(void)
+{
+    polling();
+    ask.ahead_us = GATE_AHEAD_MOST_US;
+    ask.far = 0;
+}
+
 static void taking_back(void)
 {
     one_job();
@@ -275,16 +364,32 @@ static void newer_data(void)
 
 /* ---- */
 
-/* Appends what a reply says. */
-static void write_reply(FILE *out, const struct redisReply *reply)
+static void write_words(FILE *out, const char *what, const struct span *words, size_t count)
 {
-    if (reply->str)
-        fprintf(out, "'%.*s' ", (int)reply->len, reply->str);
-    else if (reply->type == REDIS_REPLY_INTEGER)
-        fprintf(out, "%lld ", reply->integer);
-    for (size_t i = 0; i < reply->elements; i++)
-        write_reply(out, reply->element[i]);
-    fprintf(out, "%zu,", reply->elements);
+    fprintf(out, "%s", what);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, " %.*s", (int)words[i].len, words[i].at);
+    fprintf(out, "; ");
+}
+
+/* Appends what a claim answers. */
+static void write_answer(FILE *out, const struct claim *claim)
+{
+    fprintf(out,
+            "%" PRId64 " next %" PRId64 " later %" PRId64 " duty %" PRId64 " more %d starved %d look %" PRId64
+            " alone %d crowd %d away %" PRIx64 " ",
+            claim->now_us, claim->next_us, claim->later_us, claim->duty_until_us, claim->more, claim->starved,
+            claim->look_us, claim->alone, claim->crowd, claim->away);
+    for (size_t i = 0; i < claim->lease_count; i++)
+        fprintf(out, "%.*s %" PRId64 " %.*s; ", (int)claim->leases[i].token.len, claim->leases[i].token.at,
+                claim->leases[i].enqueued_us, (int)claim->leases[i].body.len, claim->leases[i].body.at);
+    write_words(out, "limits", claim->limits, claim->limit_count);
+    write_words(out, "held", claim->held, claim->held_count);
+    write_words(out, "broken", claim->broken, claim->broken_count);
+    write_words(out, "paused", claim->paused, claim->paused_count);
+    write_words(out, "faults", claim->faults, claim->fault_count);
+    write_words(out, "causes", &claim->causes, 1);
+    fprintf(out, "losses %zu ", claim->loss_count);
 }
 
 /* What the claim of a scene answers, and a digest of what Redis holds then: the caller's to free. */
@@ -313,7 +418,7 @@ static char *outcome(const struct scene *scene, int chunk, bool *is_short)
         *is_short &= !strstr(calls, of_the_long_way[i]);
     fprintf(out, "%d %s ", rc, rc ? turns.error.text : "");
     if (rc == 0)
-        write_reply(out, turns.reply);
+        write_answer(out, &turns.claim);
     digest = turns_digest();
     fprintf(out, "%s", digest);
     fclose(out);
@@ -345,6 +450,7 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
         SCENE(at_rest, false),
         SCENE(by_another_digest, false),
         SCENE(parked_and_scheduled, false),
+        SCENE(parked_in_another_queue, false),
         SCENE(lost_and_scheduled, false),
         SCENE(unknown, false),
         SCENE(without_id, false),
@@ -361,6 +467,16 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
         SCENE(prefetching_many, false),
         SCENE(reserved, false),
         SCENE(marking, false),
+        SCENE(marking_nothing, true),
+        SCENE(polling, true),
+        SCENE(polling_and_scheduled, true),
+        SCENE(polling_and_parked, false),
+        SCENE(polling_and_queued, false),
+        SCENE(polling_as_the_second, false),
+        SCENE(polling_without_a_second, false),
+        SCENE(polling_without_a_worker_on_duty, false),
+        SCENE(polling_by_the_one_on_duty, false),
+        SCENE(polling_far_ahead, false),
         SCENE(taking_back, false),
         SCENE(far_and_full, false),
         SCENE(foreign_queue, false),

@@ -22,6 +22,14 @@ static inline int reply_array(const struct redisReply *reply, size_t n, const ch
     return 0;
 }
 
+/* A list, which goes as an empty text where it has nothing. */
+static inline int reply_list(const struct redisReply *reply, const char *script, struct error *e)
+{
+    bool empty = reply && reply->type == REDIS_REPLY_STRING && reply->len == 0;
+
+    return empty ? 0 : reply_array(reply, 0, script, e);
+}
+
 #define REPLY_INT_MOST (INT64_C(1) << 53) /* Lua's numbers are exact to there; sums of some of them fit */
 
 /* A whole number, as an integer or as text; fallback when it is neither, or beyond REPLY_INT_MOST. */

@@ -56,6 +56,9 @@
 --          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
 --          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), [partition, ...], causes,
 --          ['limit thousandths since why lease', ...], crowd ]
+--        or [ now, later, duty_until, crowd, token, entry, ... ] where that is all: it is short, as each element costs Redis a microsecond, each
+--        list in it several
+--        a list without elements is answered as an empty text
 --        next: when the next claim is due for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules"
 --        starved: a job with a limit could have started, had there been an idle executor
@@ -178,19 +181,22 @@ end
 
 local function or_never(time) return time < huge and time or -1 end
 
+-- Redis asks each table that it answers for seven members before it takes it as a list, also in an empty one.
+local function list_of(list) return #list > 0 and list or '' end
+
 local function claim(ARGV)
     local ok, reply = pcall(claim_short.reply, ARGV)
     if ok and reply then return reply end
     local refused = decide(ARGV)
     if refused then return refused end
     claim_commit.write()
-    if #c.leases > 0 then past.mark() end
+    if #c.leases > 0 then past.mark(true) end
     local follows = claim_duty.next_times()
     local more = claim_duty.decide(c.more or follows.is_due, follows.is_news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
-    return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, c.leases, c.limits, c.held, c.broken, c.paused,
-            c.faults, c.starved and 1 or 0, c.second_at, c.alone and 1 or 0, #c.away > 0 and away.targets(c.away) or c.away,
-            claim_causes.text(), claim_causes.lost(), claim_crowd.count(c.worker, tonumber(ARGV[6]))}
+    return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, list_of(c.leases), list_of(c.limits), list_of(c.held),
+            list_of(c.broken), list_of(c.paused), list_of(c.faults), c.starved and 1 or 0, c.second_at, c.alone and 1 or 0,
+            #c.away > 0 and away.targets(c.away) or '', claim_causes.text(), list_of(claim_causes.lost()), claim_crowd.count(c.worker, tonumber(ARGV[6]))}
 end
 
 return claim

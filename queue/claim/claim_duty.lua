@@ -53,6 +53,13 @@ local function holder_of(field, most_us)
     if holder and till > now and till <= now + most_us then return holder, till end
 end
 
+-- Has another worker the duty, and one more the part of the second? Then a claim of this one changes neither.
+function claim_duty.is_of_others(group, worker)
+    local holder = holder_of(group, DUTY_US)
+    local second = holder and holder ~= worker and holder_of(group .. '/second', SECOND_US)
+    return second and second ~= worker
+end
+
 local function duty_holder() return holder_of(claim.group, DUTY_US) end
 
 local function pass_on(mine_still, more)
@@ -102,7 +109,7 @@ local function take_if_free(mine_still)
     local found = follow_clock()
     if not mine_still then leave_second() end
     for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_held(queue) or found end
-    past.mark()
+    past.mark(true)
     claim.duty_until = now + DUTY_US
     local wide = claim.has_option('w')
     bell.write_duty(claim.group, claim.worker, claim.duty_until, wide and words() or concat(claim.all_queues, ','), wide)

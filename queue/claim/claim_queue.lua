@@ -85,14 +85,17 @@ end
 local WRITTEN = '^@[^;{]*;{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
 
 -- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
--- Most of a bulk have the same head, an id of the same length and the same type: comparing these takes half as long as reading them.
+-- Most of a bulk have the same head, an id of the same length and the same type: comparing these takes half as long as reading them, from the
+-- third one on. Of types that take turns there is no second one.
 local function count_equal_behind(s, jobs, i, most)
     most = min(most, claim.budget, #jobs - i + 1)
     if s.limited then most = body.names_cost(jobs[i]) and 1 or min(most, start.likely(s, most)) end
-    local id, id_end, type_end = match(jobs[i], WRITTEN)
-    local front, kind = id and sub(jobs[i], 1, id - 1), id and sub(jobs[i], id_end, type_end - 1)
-    local n = 1
+    local n, id, id_end, type_end, front, kind = 1, nil, nil, nil, nil, nil
     while n < most do
+        if n == 2 then
+            id, id_end, type_end = match(jobs[i], WRITTEN)
+            front, kind = id and sub(jobs[i], 1, id - 1), id and sub(jobs[i], id_end, type_end - 1)
+        end
         local entry, at = jobs[i + n], 1
         if not id or sub(entry, 1, id - 1) ~= front or sub(entry, id_end, type_end - 1) ~= kind then
             if byte(entry) == AT then entry, at = sign.read(entry) end
@@ -207,18 +210,22 @@ local function handle_all(queue, jobs)
     return i - 1
 end
 
--- Handles jobs from the head of the queue, which has so many, while there is room.
+local FIRST = 64 -- jobs that are read at most before it is known how much of the budget one takes
+
+-- Handles jobs from the head of the queue, which has so many, while there is room. No more are read than the budget is likely to be enough for:
+-- of types that take turns each job takes as much as nine of one type.
 function claim_queue.read(queue, length)
-    local used, chunk, is_over = 0, claim.chunk, false
+    local used, chunk, is_over = 0, min(claim.chunk, FIRST), false
     claim_causes.from_queue()
     while used < length and not is_over do
-        local room = claim.free + claim.prefetch
+        local room, budget = claim.free + claim.prefetch, claim.budget
         local jobs = slices.read('LRANGE', P .. 'queue:' .. queue, used, min(chunk, length - used), claim.load)
         local handled = handle_all(queue, jobs)
         used = used + handled
         local left = claim.free + claim.prefetch
         is_over = handled < #jobs or left < 1 or claim.budget < 1 or slices.is_full(claim.load)
-        chunk = min(1000, claim.budget, max(left, left == room and chunk * 2 or 16))
+        local likely = ceil(claim.budget * handled / max(1, budget - claim.budget))
+        chunk = min(1000, likely, max(left, left == room and chunk * 2 or 16))
     end
     claim.used[queue], claim.more = used, claim.more or used < length
 end

@@ -3,12 +3,14 @@
 -- this: those jobs start. Between two such claims the processor forgets, so what counts is how much a call touches: few commands,
 -- functions and tables.
 --
+-- Likewise a worker off duty that polls finds nothing, mostly: then that is all that it is answered.
+--
 -- It is no second set of rules: it only knows when nothing else can matter. What it does not know for sure, the long way looks at.
 --
 -- uses: body claim_call claim_commit claim_crowd claim_duty claim_start gate later_records partition past types
 local claim_short = {}
 
-local TYPE, STAMPED_TYPE, NEAR, NONE = body.TYPE, body.STAMPED_TYPE, gate.AHEAD, claim_call.NONE
+local TYPE, STAMPED_TYPE, NEAR = body.TYPE, body.STAMPED_TYPE, gate.AHEAD
 
 local FEW = 2                 -- jobs; one more is read than are started, no more than a claim reads at first
 local PREFETCH_MOST = 16      -- a worker that prefetches more finds long queues
@@ -16,19 +18,33 @@ local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
 
 -- Do the arguments ask for nothing that matters only here and there? See claim.lua for them. What is wrong with them fails, or is looked at
 -- by the long way.
-local function asks_little(ARGV)
-    return ARGV[13] == '1' and is_name(ARGV[14]) and not find(ARGV[4], '%D') and not find(ARGV[11], '[^abde]')
-        and tonumber(ARGV[5]) > FEW and tonumber(ARGV[6]) <= PREFETCH_MOST and tonumber(ARGV[7]) > FEW
-        and (tonumber(ARGV[10]) > 0 or tonumber(ARGV[9]) <= NEAR) and claim_duty.stays(tonumber(ARGV[8]))
+local function asks_little(ARGV, prefetch, duty_until)
+    return ARGV[13] == '1' and is_name(ARGV[14]) and not find(ARGV[4], '%D') and not find(ARGV[11], '[^abdems]')
+        and tonumber(ARGV[5]) > FEW and prefetch <= PREFETCH_MOST and tonumber(ARGV[7]) > FEW
+        and (tonumber(ARGV[10]) > 0 or tonumber(ARGV[9]) <= NEAR) and (duty_until == 0 or claim_duty.stays(duty_until))
+end
+
+-- May so many jobs start with nothing else to be done? The worker is on duty and marks no rates; or none starts, and the duty is others'.
+local function may_start(count, ARGV, on_duty)
+    if count > 0 then return on_duty and not find(ARGV[11], 'm', 1, true) end
+    return on_duty or claim_duty.is_of_others(ARGV[3], ARGV[2])
+end
+
+local keys, keys_of, keys_queue -- what must not be there, of that prefix and queue: a text that is joined anew costs as much as it is asked for
+
+local function list_keys(queue)
+    keys_of, keys_queue = P, queue
+    keys = {P .. 'alone', P .. 'halted', P .. 'cancelled', P .. 'format:' .. FORMAT_NEWEST + 1, P .. 'wake:' .. queue, P .. 'held:' .. queue,
+            P .. 'later'}
 end
 
 -- Is the worker registered, and is nothing to run alone, paused, cancelled, of a newer format, and does no type of the queue wait at a gate or
 -- is held? Then no lane has jobs. Returns too when the first job of `later` is due; -1: there is none. A key that is named n times counts n
 -- times: from eight on the worker is there, and nine may be `later` too.
 local function is_quiet(worker, queue)
-    local active, scheduled = P .. 'active:' .. worker, P .. 'later'
-    local found = call('EXISTS', active, active, active, active, active, active, active, active, P .. 'alone', P .. 'halted', P .. 'cancelled',
-                       P .. 'format:' .. FORMAT_NEWEST + 1, P .. 'wake:' .. queue, P .. 'held:' .. queue, scheduled)
+    if keys_of ~= P or keys_queue ~= queue then list_keys(queue) end
+    local active = P .. 'active:' .. worker
+    local found = call('EXISTS', active, active, active, active, active, active, active, active, unpack(keys))
     if found == 8 then return true, -1 end
     local later = found == 9 and later_records.first()
     return later, later and max(later, 1)
@@ -43,25 +59,26 @@ end
 
 -- The reply of a claim; nil: nothing was changed, and the long way is needed. It fails before it has changed anything.
 function claim_short.reply(ARGV)
-    local worker, queue = ARGV[2], ARGV[14]
-    if not asks_little(ARGV) then return nil end
+    local worker, queue, prefetch, duty_until = ARGV[2], ARGV[14], tonumber(ARGV[6]), tonumber(ARGV[8])
+    if not asks_little(ARGV, prefetch, duty_until) then return nil end
     local quiet, later = is_quiet(worker, queue)
     local jobs = quiet and call('LRANGE', P .. 'queue:' .. queue, '0', digits(FEW))
-    if not jobs or #jobs > FEW then return nil end
-    local names, leases = {}, {}
+    if not jobs or #jobs > FEW or not may_start(#jobs, ARGV, duty_until > 0) then return nil end
+    local names, leases, reply = {}, {}, {now, later, duty_until, claim_crowd.count(worker, prefetch)}
     for i = 1, #jobs do
         names[i] = free_type(jobs[i], ARGV)
         if not names[i] then return nil end
-        leases[2 * i - 1], leases[2 * i] = claim_start.token(ARGV[4], i) .. '/' .. queue .. '/' .. names[i] .. '/', jobs[i]
+        local token = claim_start.token(ARGV[4], i) .. '/' .. queue .. '/' .. names[i] .. '/'
+        leases[2 * i - 1], leases[2 * i] = token, jobs[i]
+        reply[2 * i + 3], reply[2 * i + 4] = token, jobs[i]
     end
     if #jobs > 0 then
         claim_commit.write_leases(worker, leases)
         call('LTRIM', P .. 'queue:' .. queue, digits(#jobs), '-1')
         for i = 1, #jobs do claim_commit.count_new(names[i], 'pulled', 1) end
-        past.mark()
+        past.mark(true)
     end
-    return {now, -1, later, tonumber(ARGV[8]), 0, leases, NONE, NONE, NONE, NONE, NONE, 0, -1, 0, NONE, '', NONE,
-            claim_crowd.count(worker, tonumber(ARGV[6]))}
+    return reply
 end
 
 return claim_short

@@ -5,6 +5,7 @@
 --   lost   when a worker found that
 --   mark   the time of the last step of a worker (it began, sent a heartbeat, leased something, took the duty), us. When the clock is set
 --          back, it waits for the clock
+--   claimed  the mark of the last claim that leased something or took the duty: only to be shown
 --   gaps   "<from>-<to> ...": two marks with none between them, the second of a worker that began. A worker that was answered
 --          a mark from between them knows what Redis does not: Redis went back
 --   back   "<from> <to> <at>": that was found at that time; what was written from one mark to the other is lost, at least
@@ -50,11 +51,16 @@ end
 
 local marked_us, marked_of -- the mark that was written last, and the prefix
 
--- A step of a worker that is about to be answered `now`. Nothing may fail here: leases are written by then.
-function past.mark()
+-- A step of a worker that is about to be answered `now`; claims: by a claim. Nothing may fail here: leases are written by then.
+function past.mark(claims)
     local mark = marked_of == P and is_recent(marked_us) and marked_us or tonumber(call_safe('HGET', P .. 'about', 'mark')) or 0
     if now > mark then
-        call_safe('HSET', P .. 'about', 'mark', us(now))
+        local at = us(now)
+        if claims then
+            call_safe('HSET', P .. 'about', 'mark', at, 'claimed', at)
+        else
+            call_safe('HSET', P .. 'about', 'mark', at)
+        end
         marked_us, marked_of = now, not VIRTUAL and P
     elseif mark - now > CLOCK_US then
         call_safe('HDEL', P .. 'about', 'gaps') -- times come again
@@ -119,10 +125,15 @@ function past.begin(worker, known, seen, lives)
     return birth, judge(gaps, seen, f[4] or '')
 end
 
--- That Redis went back, '': it did not.
-function past.back()
-    local back = call_safe('HGET', P .. 'about', 'back')
-    return type(back) == 'string' and back or ''
+local function text_of(field)
+    local text = call_safe('HGET', P .. 'about', field)
+    return type(text) == 'string' and text or ''
 end
+
+-- That Redis went back, '': it did not.
+function past.back() return text_of('back') end
+
+-- When a claim last leased something or took the duty; '': never.
+function past.claimed() return text_of('claimed') end
 
 return past

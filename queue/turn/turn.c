@@ -123,6 +123,13 @@ struct span lease_attr(struct span attrs, char letter)
 
 #define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
 
+/* The usual head: it says nothing but when the job was enqueued. */
+static bool is_stamped_alone(struct span entry)
+{
+    return entry.len > STAMP_HEAD_LEN && memcmp(entry.at, "@0,0,0,t", 8) == 0 &&
+           memchr(entry.at + 8, ';', STAMP_LEN + 1) == entry.at + 8 + STAMP_LEN;
+}
+
 bool lease_read_entry(struct span entry, struct lease *lease)
 {
     int *numbers[] = {&lease->attempts, &lease->interrupted, &lease->throttled};
@@ -135,6 +142,11 @@ bool lease_read_entry(struct span entry, struct lease *lease)
     lease->attrs = (struct span){"", 0};
     if (entry.len == 0 || *at != '@')
         return entry.len > 0;
+    if (is_stamped_alone(entry)) {
+        lease->attrs = (struct span){at + 6, STAMP_LEN + 2};
+        lease->body = (struct span){at + STAMP_HEAD_LEN, entry.len - STAMP_HEAD_LEN};
+        return true;
+    }
     for (int i = 0; i < 3; i++) {
         if (!isdigit((unsigned char)at[1]))
             return false;
@@ -164,10 +176,11 @@ int64_t entry_enqueued_us(struct span entry)
     return lease_read_entry(entry, &lease) ? enqueued_us(&lease) : 0;
 }
 
-static int read_leases(const struct redisReply *list, struct claim *claim, struct error *e)
-{
-    size_t n = list->elements / 2;
+enum { WHOLE = 18, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
 
+/* n of them: token, entry, token, entry ... */
+static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
+{
     if (n > claim->lease_capacity) {
         struct lease *leases = realloc(claim->leases, n * sizeof *leases);
 
@@ -179,9 +192,9 @@ static int read_leases(const struct redisReply *list, struct claim *claim, struc
     claim->lease_count = n;
     for (size_t i = 0; i < n; i++) {
         struct lease *lease = &claim->leases[i];
-        struct span entry = span_of(list->element[2 * i + 1]);
+        struct span entry = span_of(at[2 * i + 1]);
 
-        if (!read_token(span_of(list->element[2 * i]), lease))
+        if (!read_token(span_of(at[2 * i]), lease))
             return error_set(e, WEIR_EINTERNAL,
                              "claim: a lease that cannot be read; is another version at work?");
         if (!lease_read_entry(entry, lease)) {
@@ -231,19 +244,42 @@ static void read_losses(const struct redisReply *list, struct claim *claim)
     }
 }
 
-int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
+/* Of a claim that had nothing to say but which jobs start. */
+static int read_short(const struct redisReply *reply, struct claim *claim, struct error *e)
+{
+    struct claim of_before = *claim;
+    int rc = reply_array(reply, SHORT_FIRST, "claim", e);
+
+    if (rc != 0)
+        return rc;
+    *claim = (struct claim){.now_us = reply_int(reply->element[0], 0),
+                            .next_us = -1,
+                            .brief = true,
+                            .later_us = reply_int(reply->element[1], -1),
+                            .duty_until_us = reply_int(reply->element[2], 0),
+                            .look_us = -1,
+                            .crowd = (int)reply_int(reply->element[3], 0),
+                            .leases = of_before.leases,
+                            .lease_capacity = of_before.lease_capacity,
+                            .words = of_before.words,
+                            .word_capacity = of_before.word_capacity,
+                            .causes = {"", 0}};
+    return read_leases(reply->element + SHORT_FIRST, (reply->elements - SHORT_FIRST) / 2, claim, e);
+}
+
+static int read_whole(const struct redisReply *reply, struct claim *claim, struct error *e)
 {
     struct redisReply **at;
     struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, 18, "claim", e);
+    int rc = reply_array(reply, WHOLE, "claim", e);
 
     for (int i = 5; rc == 0 && i < 11; i++)
-        rc = reply_array(reply->element[i], 0, "claim", e);
+        rc = reply_list(reply->element[i], "claim", e);
     if (rc == 0)
-        rc = reply_array(reply->element[14], 0, "claim", e);
+        rc = reply_list(reply->element[14], "claim", e);
     if (rc == 0)
-        rc = reply_array(reply->element[16], 0, "claim", e);
+        rc = reply_list(reply->element[16], "claim", e);
     if (rc != 0)
         return rc;
     at = reply->element;
@@ -260,6 +296,7 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->later_us = reply_int(at[2], -1);
     claim->duty_until_us = reply_int(at[3], 0);
     claim->more = reply_int(at[4], 0) != 0;
+    claim->brief = false;
     claim->starved = reply_int(at[11], 0) != 0;
     claim->look_us = reply_int(at[12], -1);
     claim->alone = reply_int(at[13], 0) != 0;
@@ -272,10 +309,17 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     claim->paused = read_words(at[9], &words, &claim->paused_count);
     claim->faults = read_words(at[10], &words, &claim->fault_count);
     claim->causes = span_of(at[15]);
-    rc = read_leases(at[5], claim, e);
+    rc = read_leases(at[5]->element, at[5]->elements / 2, claim, e);
     if (rc == 0)
         read_losses(at[16], claim);
     return rc;
+}
+
+int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
+{
+    bool is_short = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements < WHOLE;
+
+    return is_short ? read_short(reply, claim, e) : read_whole(reply, claim, e);
 }
 
 void claim_free(struct claim *claim)

@@ -71,6 +71,7 @@ struct claim {
     int64_t next_us;  /* when to look at what is parked; -1: never */
     int64_t later_us; /* when a scheduled or retried job is due; -1: never */
     int64_t duty_until_us;
+    bool brief; /* claim_short has answered: a few jobs without a limit at most */
     bool more;
     bool starved;    /* a job with a limit could have started, had there been an idle executor */
     int64_t look_us; /* the second: when to look whether the worker on duty is still there; -1: it is not */
