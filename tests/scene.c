@@ -274,6 +274,17 @@ int64_t count_calls(void)
     return calls;
 }
 
+int64_t count_commands(void)
+{
+    static const char name[] = "total_commands_processed:";
+    char *info = redis_text("INFO", "stats"), *at = strstr(info, name);
+    int64_t count = at ? strtoll(at + strlen(name), NULL, 10) : 0;
+
+    assert_non_null(at);
+    free(info);
+    return count;
+}
+
 int call_line(const char *line)
 {
     char text[400], *rest = text, *script;

@@ -76,6 +76,8 @@ void enqueue_with(const char *type, const char *ids, const char *fields);
 void fill_queues(int count);
 /* How many scripts were called so far. */
 int64_t count_calls(void);
+/* Commands of Redis so far, those within scripts too. */
+int64_t count_commands(void);
 /* Calls the script that a line begins with; the words behind it are its arguments, "_" is an empty one. */
 int call_line(const char *line);
 /* What is in Redis is what turns_digest() said; frees that. */

@@ -653,6 +653,108 @@ static void test_many_queues_and_limits_after_a_step_back(void **state)
     expect_short(&timing);
 }
 
+/* ---- Many leases */
+
+/* A worker that is late, with `count` leases, 60 a turn; those of the last `bad` have a lane that is a string. */
+static void late_worker(const char *count, const char *bad)
+{
+    build("local count, bad = tonumber(ARGV[2]), tonumber(ARGV[3])\n"
+          "for i = 0, count - 1 do\n"
+          "  local kind = i < count - bad and 't' or 'slow'\n"
+          "  local index = ('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'):sub(i % 60 + "
+          "1, i % 60 + 1)\n"
+          "  local token = string.format('%d.0%s/default/%s/', 1 + math.floor(i / 60), index, kind)\n"
+          "  redis.call('HSET', P .. 'active:late', token, '{\"id\":\"j' .. i .. '\",\"type\":\"' .. kind .. "
+          "'\"}')\n"
+          "end\n"
+          "redis.call('ZADD', P .. 'workers', '1', 'late')\n"
+          "if bad > 0 then redis.call('SET', P .. 'lane:default!/slow/', 'x') end\n",
+          count, bad);
+}
+
+/* Heartbeats until nothing is left to be taken back; returns the most commands of one. */
+static int64_t take_all_back(int64_t *calls)
+{
+    int64_t before = count_commands(), now, most = 0, taken = 1, workers;
+
+    for (*calls = 0; taken > 0 && *calls < 100; ++*calls) {
+        must(turns_reap("w", &taken, &workers));
+        now = count_commands();
+        most = now - before > most ? now - before : most;
+        before = now;
+    }
+    return most;
+}
+
+/* Each is in one place of the lane. */
+static void expect_order(const char *lane, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char *entry, at[24], id[24];
+
+        snprintf(at, sizeof at, "%d", i);
+        snprintf(id, sizeof id, "\"j%d\"", i);
+        entry = redis_text("LINDEX", lane, at);
+        if (!strstr(entry, id))
+            fail_msg("place %d has %s", i, entry);
+        free(entry);
+    }
+}
+
+static void test_leases_go_back_bit_by_bit_in_their_order(void **state)
+{
+    int64_t calls, most;
+
+    (void)state;
+    start("w");
+    pass("w", 61 * SECOND_US); /* behind the amnesty */
+    late_worker("800", "0");
+    most = take_all_back(&calls);
+    print_message("reap: %" PRId64 " calls, %" PRId64 " commands\n", calls, most);
+    assert_in_range(calls, 8, 10);
+    assert_in_range(most, 1, 700);
+    assert_int_equal(redis_number("LLEN", ALONE("t")), 800);
+    expect_order(ALONE("t"), 800);
+    assert_int_equal(redis_number("EXISTS", ACTIVE "late"), 0);
+}
+
+/* More than one call takes stay where they are, and those behind them go back. */
+static void test_leases_that_a_key_keeps_hold_up_no_others(void **state)
+{
+    int64_t calls;
+
+    (void)state;
+    start("w");
+    pass("w", 61 * SECOND_US); /* behind the amnesty */
+    late_worker("800", "500");
+    for (int i = 0; i < 50 && redis_number("LLEN", ALONE("t")) < 300; i++)
+        take_all_back(&calls);
+    assert_int_equal(redis_number("LLEN", ALONE("t")), 300);
+    assert_int_equal(redis_number("HLEN", ACTIVE "late"), 500);
+}
+
+/* A worker that leaves gives all back, also bit by bit. */
+static void test_a_worker_that_leaves_gives_back_bit_by_bit(void **state)
+{
+    const char *leave[] = {"", "late", "g", "30000000", "{}", "", "0", "1", "default"};
+    int64_t before, most = 0, left = 1;
+    int calls;
+
+    (void)state;
+    start("w");
+    late_worker("800", "0");
+    for (calls = 0; left > 0 && calls < 10; calls++) {
+        before = count_commands();
+        must(turns_script("adopt", leave, COUNT(leave)));
+        left = turns.reply->element[1]->integer;
+        most = count_commands() - before > most ? count_commands() - before : most;
+    }
+    print_message("adopt: %d calls, %" PRId64 " commands\n", calls, most);
+    assert_in_range(calls, 8, 9);
+    assert_in_range(most, 1, 500);
+    expect_order(LANE("t"), 800);
+}
+
 /* ---- Looking at 10,000 types and limits, 1,000 queues */
 
 /* The longest page of a script that looks, walked to its end with the words before the place. */
@@ -751,6 +853,9 @@ int main(void)
         cmocka_unit_test_setup(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_what_opens_first_after_a_step_back_is_moved_first, scene_begin),
         cmocka_unit_test_setup(test_many_queues_and_limits_after_a_step_back, scene_begin),
+        cmocka_unit_test_setup(test_leases_go_back_bit_by_bit_in_their_order, scene_begin),
+        cmocka_unit_test_setup(test_leases_that_a_key_keeps_hold_up_no_others, scene_begin),
+        cmocka_unit_test_setup(test_a_worker_that_leaves_gives_back_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_whatever_there_is_each_look_is_short, scene_begin),
     };
 

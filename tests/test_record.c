@@ -187,6 +187,7 @@ static void a_killed_worker_loses_counts_only(void **state)
     assert_int_equal(stage_await_done(&s, 21).done, 21);
     assert_int_equal(stage_end(worker), 0);
     assert_in_range(of_type(&s, "mark", "done"), 1, 21);
+    assert_in_range(stage_stat(&s, "mark", "reaped"), 1, 21);
     stage_close(&s);
 }
 

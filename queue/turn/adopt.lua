@@ -1,5 +1,5 @@
 -- adopt: a worker begins under a new id, after each connect, and takes over what it had under its old one: it keeps the jobs
--- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 1,000 jobs
+-- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 100 jobs
 -- go back in one call; as long as more are left it is called again with the same ids and without tokens. What a key of a wrong kind
 -- keeps from its lane stays under the old id, which is reaped when its time is over. Who begins is heard of, as by
 -- a heartbeat: a clock that is set back before the first of these is noticed.
@@ -13,28 +13,47 @@
 -- format: any
 -- uses: bell cancelled check ends gate handled lane lease leases partition past pattern registry runs slices
 
+local function are_stuck(jobs)
+    for _, job in ipairs(jobs) do
+        if not lane.wrong(job.lane) then return false end
+    end
+    return true
+end
+
 -- All leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
     if keeps then return leases.read(old, huge) end
-    return leases.read(old, leases.MOST, slices.load())
+    local jobs, unread, left = leases.read(old, leases.MOST, slices.load())
+    if left == 0 or #unread > 0 or not are_stuck(jobs) then return jobs, unread, left end
+    return leases.read(old, leases.MOST, slices.load(), true)
+end
+
+-- Of more jobs than one call gives back, those that were granted last; and how many others there are.
+local function first_back(jobs)
+    if #jobs <= leases.MOST then return jobs, 0 end
+    local tokens, chosen, back = {}, {}, {}
+    for i, job in ipairs(jobs) do tokens[i] = job.token end
+    for _, token in ipairs(leases.youngest(tokens, leases.MOST)) do chosen[token] = true end
+    for _, job in ipairs(jobs) do back[#back + 1] = chosen[job.token] and job or nil end
+    return back, #jobs - #back
 end
 
 -- Of the leases of the old id: kept, back (those that go now), later (how many go by the next call), stuck (some stay), unread. Those
 -- found leave running.
 local function sort_out(jobs, unread, left, running)
-    local found = {kept = {}, back = {}, later = left, unread = unread}
+    local found, able, later = {kept = {}, unread = unread}, {}, 0
     for _, job in ipairs(jobs) do
         if running[job.token] then
             found.kept[#found.kept + 1] = job
             running[job.token] = nil
         elseif lane.wrong(job.lane) then
             found.stuck = true
-        elseif #found.back < leases.MOST then
-            found.back[#found.back + 1] = job
         else
-            found.later = found.later + 1
+            able[#able + 1] = job
         end
     end
+    found.back, later = first_back(able)
+    found.later = left + later
     if #unread > 0 and check.wrong_kind('dead', 'zset') then found.unread, found.stuck = {}, true end
     if found.stuck and #found.back == 0 then found.later = 0 end
     return found

@@ -54,7 +54,10 @@ local function take_back(id, jobs, unread, interrupted_most)
         local tag = id .. ':' .. lease.token_head(job.token)
         if ends.interrupted(tag, job, interrupted_most, 'worker', '') then back[#back + 1] = job end
     end
-    for _, job in ipairs(jobs) do lane.release(job.token) end
+    for _, job in ipairs(jobs) do
+        lane.release(job.token)
+        lease.count(job.type, 'reaped', 1)
+    end
     ends.bury_unread(id, unread)
     lane.give_all_back(back)
 end
@@ -66,6 +69,10 @@ local function reap_one(id, most, load, interrupted_most)
     if wrong then return 0, 0, wrong end
     local jobs, unread, left = leases.read(id, most, load)
     jobs, wrong = sort_out(jobs, interrupted_most)
+    if wrong and left > 0 and #jobs + #unread == 0 then
+        jobs, unread, left = leases.read(id, most, load, true)
+        jobs, wrong = sort_out(jobs, interrupted_most)
+    end
     if #unread > 0 and check.wrong_kind('dead', 'zset') then unread, wrong = {}, wrong or check.wrong_kind('dead', 'zset') end
     take_back(id, jobs, unread, interrupted_most)
     leases.drop(id, wrong and 1 or left, jobs, unread)
