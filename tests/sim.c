@@ -1253,12 +1253,13 @@ static int64_t dearest_of_node(int q, const char *node)
 /* Who waits at a gate, first: a job that costs more than it, and is to start before it? */
 static bool waits_behind(int q, const char *node, int64_t cost)
 {
+    char waits[64];
+    int len = snprintf(waits, sizeof waits, "wait:%s/", sim_queue_names[q]);
+
     for (size_t i = 0; i < sim.all->count; i++) {
         const struct item *wait = &sim.all->items[i];
 
-        if (strncmp(wait->name, "wait:", 5) != 0 ||
-            strncmp(wait->name + 5, sim_queue_names[q], strlen(sim_queue_names[q])) != 0 ||
-            !item_value(wait, node))
+        if (strncmp(wait->name, waits, (size_t)len) != 0 || !item_value(wait, node))
             continue;
         return strcmp(wait->at[0]->str, node) != 0 && dearest_of_node(q, wait->at[0]->str) > cost;
     }

@@ -254,6 +254,7 @@ static void all_paces(void **state)
 
 enum { NO_OPS = 10000 };
 #define FAR_TRIP_US (40 * MS)
+#define FARTHEST_TRIP_US (200 * MS)
 
 /* A claim brings 500 jobs without a limit at most, and those for its executors: so many would start in each round trip
  * if one claim waited for the other. More of them come with each round trip, as far as the machine keeps up. */
@@ -366,6 +367,38 @@ static void a_lone_job_takes_two_round_trips(void **state)
     stage_close(&s);
 }
 
+/* The next one is waited for from the claim on, and not a round trip later. */
+static void the_next_job_is_waited_for_behind_a_claim(void **state)
+{
+    enum { TIMES = 3 };
+    int64_t best_us = INT64_MAX;
+    struct stage s;
+    struct proxy *proxy;
+    pid_t worker;
+
+    (void)state;
+    stage_open(&s, false);
+    proxy = link_of(&s, FARTHEST_TRIP_US);
+    worker = far_actor(&s, proxy, "far");
+    for (int i = 0; i < TIMES; i++) {
+        int64_t claimed_us;
+
+        stage_await_blocked(&s, 2);
+        stage_enqueue(&s, "mark", NULL, i, 1);
+        await(stage_stat(&s, "mark", "pulled") == i + 1);
+        claimed_us = clock_mono_us();
+        stage_await_blocked(&s, 2);
+        if (clock_mono_us() - claimed_us < best_us)
+            best_us = clock_mono_us() - claimed_us;
+        await(stage_stat(&s, "mark", "done") == i + 1);
+    }
+    if (best_us > FARTHEST_TRIP_US / 2)
+        fail_msg("%" PRId64 " us", best_us);
+    assert_int_equal(stage_end(worker), 0);
+    proxy_stop(proxy);
+    stage_close(&s);
+}
+
 /* ---- Stalls */
 
 static int64_t first_begin_us(struct stage *s)
@@ -446,6 +479,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(answers_of_several_claims_are_lost),
         cmocka_unit_test(a_stop_waits_for_claims_under_way),
         cmocka_unit_test(a_lone_job_takes_two_round_trips),
+        cmocka_unit_test(the_next_job_is_waited_for_behind_a_claim),
         cmocka_unit_test(a_quota_is_used_whole),
         cmocka_unit_test(a_late_answer_exceeds_nothing),
     };

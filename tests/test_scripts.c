@@ -91,6 +91,7 @@ static void test_a_lease_is_settled_once_and_by_its_worker(void **state)
     must(settle_reply(turns.reply, &stale, &turns.error));
     assert_int_equal(stale, 2);
     expect_counters("t", "done 1, dead 1, retried 1, scheduled 1");
+    assert_int_equal(redis_number("HGET", PREFIX "stats:t", "stale"), 7 + SETTLE_DEAD - SETTLE_RETRY);
     assert_int_equal(turns_check().leased, 0);
 }
 

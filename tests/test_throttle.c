@@ -22,7 +22,14 @@
 #include "core/script/script.h"
 #include "tests/sim_acts.h"
 
-enum { WORKERS = 5, WORLDS = 2000, WORLDS_S = 30, WORLDS_WITHOUT = 50, INTERRUPTED_MOST = 3 };
+enum {
+    WORKERS = 5,
+    WORLDS = 2000,
+    WORLDS_S = 30,
+    WORLDS_WITHOUT = 50,
+    INTERRUPTED_MOST = 3,
+    ALONG_MOST = 16
+};
 #define SECOND_US INT64_C(1000000)
 #define DUTY_US 800000 /* as in claim_duty.lua */
 #define USUAL_SEED 20261121
@@ -43,7 +50,7 @@ static struct worker workers[WORKERS];
 static int worker_count;
 static int64_t next_us, tick_us, amnesty_us;
 static int path; /* of the keyed rules of this world */
-static long long reaped, lost_answers, throttled, changes;
+static long long reaped, lost_answers, throttled, changes, along_total;
 
 static struct sim_id *id_of(const struct worker *worker)
 {
@@ -439,6 +446,62 @@ static int waiting(void)
     return count;
 }
 
+/* Jobs of one type that are done: the next claim settles them. */
+static struct {
+    const char *type;
+    struct span tokens[ALONG_MOST];
+    int count, stale;
+} along;
+
+static bool goes_along(int n)
+{
+    const struct sim_job *job = &sim_jobs[n];
+
+    return job->batch < 0 && (job->lock < 0 || job->lock_until_start) && !strchr(job->token, '~');
+}
+
+/* At times one was settled before, as after a lost answer. */
+static void end_along(const struct worker *worker)
+{
+    static int list[SIM_JOBS];
+    int count = sim_chance(2) ? sim_leases(worker->id, list) : 0;
+
+    along.count = along.stale = 0;
+    for (int i = 0; i < count && along.count < ALONG_MOST - 1; i++) {
+        const char *type = sim_type_names[sim_jobs[list[i]].type];
+
+        if (!goes_along(list[i]) || (along.count > 0 && type != along.type) || sim_chance(3))
+            continue;
+        along.type = type;
+        along.tokens[along.count++] = sim_token(list[i]);
+        sim_end_job(list[i], SIM_DONE);
+        sim_unlease(list[i]);
+    }
+    along_total += along.count;
+    along.stale = along.count > 0 && sim_chance(6);
+    if (along.stale)
+        along.tokens[along.count++] = along.tokens[0];
+}
+
+static void check_along(int64_t stale)
+{
+    if (stale != along.stale)
+        sim_fail("%lld leases were stale that a claim was to settle, not %d", (long long)stale, along.stale);
+    along.count = 0;
+}
+
+/* No claim goes. */
+static void settle_along(const struct worker *worker)
+{
+    int64_t stale;
+
+    if (along.count == 0)
+        return;
+    sim_must(turns_settle_done(id_of(worker)->name, along.type, along.tokens, (size_t)along.count, &stale),
+             "settle");
+    check_along(stale);
+}
+
 /* Whether anything moved. */
 static bool claim_once(struct worker *worker, int free, int prefetch)
 {
@@ -446,7 +509,12 @@ static bool claim_once(struct worker *worker, int free, int prefetch)
     int waited = waiting();
 
     answer_bell(worker);
+    call.done_type = along.type;
+    call.done = along.tokens;
+    call.done_count = along.count;
     sim_must(turns_claim(&call), "claim");
+    if (along.count > 0)
+        check_along(turns.stale);
     if (turns.claim.duty_until_us == turns.now_us + DUTY_US)
         model_heard();
     sim_claimed(&call, worker->id);
@@ -484,8 +552,11 @@ static void claim_all(struct worker *worker)
 {
     int idle = 0;
 
-    if (keeps_others(worker))
+    end_along(worker);
+    if (keeps_others(worker)) {
+        settle_along(worker);
         return;
+    }
     while (idle < 40) {
         bool moved = claim_once(worker, free_of(worker), worker->prefetch);
 
@@ -499,9 +570,14 @@ static void claim_all(struct worker *worker)
 static void claim_unregistered(struct worker *worker)
 {
     struct claim_call call = call_of(worker, 1, 0);
+    struct span token = span_str("1.--/high/t0/");
 
-    if (turns_claim(&call) == 0 || !turn_is_unregistered(&turns.error))
-        sim_fail("a worker that was reaped claims");
+    call.done_type = "t0";
+    call.done = &token;
+    call.done_count = sim_chance(2);
+    turns.stale = call.done_count;
+    if (turns_claim(&call) == 0 || !turn_is_unregistered(&turns.error) || turns.stale != call.done_count)
+        sim_fail("a worker that was reaped claims, or settles");
 }
 
 /* ---- Ends */
@@ -814,8 +890,11 @@ static void lose_claim(struct worker *worker)
 {
     int64_t turn = worker->turn;
 
-    if (keeps_others(worker))
+    end_along(worker);
+    if (keeps_others(worker)) {
+        settle_along(worker);
         return;
+    }
     claim_once(worker, free_of(worker), worker->prefetch);
     lost_answers++;
     adopt_anew(worker, false, turn);
@@ -1256,9 +1335,11 @@ static void test_random_worlds(void **state)
     sim_end();
     print_message(
         "%d worlds from seed %llu: %lld claims, %lld starts, %lld of them with a slot, %lld looks that "
-        "met a hold, %lld workers reaped, %lld answers lost, %lld throttled, %lld changes of limits\n",
+        "met a hold, %lld workers reaped, %lld answers lost, %lld settled by a claim, %lld throttled, %lld "
+        "changes "
+        "of limits\n",
         worlds, (unsigned long long)seed, sim_totals.claims, sim_totals.starts, sim_totals.slots,
-        sim_totals.holds, reaped, lost_answers, throttled, changes);
+        sim_totals.holds, reaped, lost_answers, along_total, throttled, changes);
     print_message(
         "%lld starts alone, %lld jobs enqueued with a batch or lock, %lld refused, %lld cancelled by name, "
         "%lld run by name, "

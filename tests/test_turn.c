@@ -1,171 +1,139 @@
-/* Turns on the wire: what claim_reply makes of leases, and what a settle says, word by word. */
-#include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* A claim that settles: what is done leaves the leases, whatever becomes of the claim. */
+#include "tests/scene.h"
 
-#include <cmocka.h>
-
-#include "queue/turn/turn.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static struct claim claim;
-static struct error error;
-
-static struct redisReply text(const char *words)
+/* The next claim settles so many of the tokens. */
+static void along(size_t count)
 {
-    return (struct redisReply){.type = REDIS_REPLY_STRING, .str = (char *)words, .len = strlen(words)};
+    ask.done_type = "t";
+    ask.done = tokens;
+    ask.done_count = (int)count;
 }
 
-/* claim_reply of one lease, and of the limits of one type. */
-static int read_lease(const char *token, const char *entry, const char *limits)
+static void run(const char *ids)
 {
-    struct redisReply words[] = {text(token), text(entry), text("mail"), text(limits)};
-    struct redisReply *lease[] = {&words[0], &words[1]}, *limit[] = {&words[2], &words[3]};
-    struct redisReply number = {.type = REDIS_REPLY_INTEGER, .integer = 1},
-                      none = {.type = REDIS_REPLY_ARRAY};
-    struct redisReply causes = text("");
-    struct redisReply leases = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = lease};
-    struct redisReply list = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = limit};
-    struct redisReply *all[] = {&number, &number, &number, &number, &number, &leases,
-                                &list,   &none,   &none,   &none,   &none,   &number,
-                                &number, &number, &none,   &causes, &none,   &number};
-    struct redisReply reply = {.type = REDIS_REPLY_ARRAY, .elements = COUNT(all), .element = all};
-
-    return claim_reply(&reply, &claim, &error);
+    start("w");
+    enqueue("default", "t", ids);
+    claim("w", 10, 0);
+    keep_tokens();
 }
 
-static void assert_span(struct span s, const char *expected)
-{
-    assert_int_equal(s.len, strlen(expected));
-    assert_memory_equal(s.at, expected, s.len);
-}
-
-static void test_tokens(void **state)
-{
-    static const struct {
-        const char *token, *type, *key;
-        int64_t slot_us, cost;
-    } cases[] = {
-        {"7.-0/default/mail/", "mail", "", 0, 1},
-        {"7.-0@1795000000000001/default/mail/", "mail", "", 1795000000000001, 1},
-        {"7.-0*12/default/mail/k", "mail", "k", 0, 12},
-        {"7.-0@1795000000000001*1000000000/q/mail/-", "mail", "-", 1795000000000001, 1000000000},
-        {"7.-0@5/q/mail/h.3f~acct#1,acct#0/h.3f", "mail", "h.3f", 5, 1},
-        {"7.-0@5*2/q.w/m.m/~acct#1", "m.m", "", 5, 2},
-        {"7.-0@5*2/q!/mail/k~acct#1", "mail", "k", 5, 2},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(read_lease(cases[i].token, "{}", ""), 0);
-        assert_int_equal(claim.lease_count, 1);
-        assert_span(claim.leases[0].token, cases[i].token);
-        assert_span(claim.leases[0].type, cases[i].type);
-        assert_span(claim.leases[0].key, cases[i].key);
-        assert_int_equal(claim.leases[0].slot_us, cases[i].slot_us);
-        assert_int_equal(claim.leases[0].cost, cases[i].cost);
-    }
-}
-
-static void test_no_tokens(void **state)
-{
-    static const char *const cases[] = {"", "7.-0", "7.-0/q", "7.-0/q/mail", "7.-0@5*2/q/mail~k"};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++)
-        assert_int_equal(read_lease(cases[i], "{}", ""), WEIR_EINTERNAL);
-}
-
-/* Heads come from outside too: one that cannot be read is part of the body, which its reader finds wrong. */
-static void test_wrong_heads(void **state)
-{
-    static const char *const cases[] = {"",
-                                        "@",
-                                        "@1,2;{}",
-                                        "@1,2,3",
-                                        "@1,2,3x;{}",
-                                        "@x,2,3;{}",
-                                        "@,,;{}",
-                                        "@2147483647,0,0;{}",
-                                        "@1,4294967297,0;{}",
-                                        "@1,0,99999999999999999999;{}"};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(read_lease("7.-0/q/mail/", cases[i], ""), 0);
-        assert_span(claim.leases[0].body, cases[i]);
-        assert_span(claim.leases[0].attrs, "");
-        assert_int_equal(claim.leases[0].attempts, 0);
-    }
-}
-
-static void test_entries_and_limits(void **state)
-{
-    static const char limits[] = "mail=gcra:100/60000000/20|acct=concurrency:5,by=key gcra:1/1000000/1";
-
-    (void)state;
-    assert_int_equal(read_lease("7.-0/q/mail/", "@1,2,3;{\"id\":\"i\"}", limits), 0);
-    assert_span(claim.leases[0].body, "{\"id\":\"i\"}");
-    assert_int_equal(claim.leases[0].attempts, 1);
-    assert_int_equal(claim.leases[0].interrupted, 2);
-    assert_int_equal(claim.leases[0].throttled, 3);
-    assert_span(claim.leases[0].attrs, "");
-    assert_int_equal(claim.limit_count, 2);
-    assert_span(claim.limits[0], "mail");
-    assert_span(claim.limits[1], limits);
-}
-
-static void test_attrs(void **state)
+static void test_settles_and_claims(void **state)
 {
     (void)state;
-    assert_int_equal(read_lease("7.-0/q/mail/", "@1,2,3,bweek,ulock,e5:no%3B;{\"id\":\"i;j\"}", ""), 0);
-    assert_span(claim.leases[0].body, "{\"id\":\"i;j\"}");
-    assert_span(lease_attr(claim.leases[0].attrs, 'b'), "week");
-    assert_span(lease_attr(claim.leases[0].attrs, 'u'), "lock");
-    assert_span(lease_attr(claim.leases[0].attrs, 'e'), "5:no%3B");
-    assert_null(lease_attr(claim.leases[0].attrs, 'w').at);
+    run("a b");
+    enqueue("default", "t", "c");
+    along(2);
+    claim("w", 10, 0);
+    expect_leases("c");
+    assert_int_equal(turns.stale, 0);
+    expect_counters("t", "enqueued 3, pulled 3, done 2");
 }
 
-static void test_settle(void **state)
+/* Behind a digest a claim names the types that rest: what it settles is none of them. */
+static void test_claims_the_type_that_it_settles(void **state)
 {
-    static const char token[] = "7.-0@5*2/q/mail/k~acct#1/k";
-    static const char *const expected[] = {"cost", token, "3",    "",    "throttled", token,
-                                           "-1",   "",    "dead", token, "0",         "why"};
-    struct span span = {token, strlen(token)};
-    struct args a;
-    size_t begin = 0;
-
     (void)state;
-    args_init(&a);
-    settle_cost(&a, span, 3);
-    settle_end(&a, SETTLE_THROTTLED, span, SETTLE_NO_TIME, NULL);
-    settle_end(&a, SETTLE_DEAD, span, 0, "why");
-    assert_int_equal(a.count, COUNT(expected));
-    for (size_t i = 0; i < a.count; begin = a.ends[i++])
-        assert_span((struct span){a.bytes + begin, a.ends[i] - begin}, expected[i]);
-    args_free(&a);
+    run("a");
+    free(redis_text("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}"));
+    ask.digest = "a404b41eab38b5a29cb12b87b98d6ca000a5fd37"; /* sha1 of slow,t */
+    ask.types = (struct names){NULL, 0};
+    enqueue("default", "t", "b");
+    along(1);
+    claim("w", 10, 0);
+    expect_leases("b");
 }
 
-static int tear_down(void **state)
+static void test_says_what_is_stale(void **state)
 {
     (void)state;
-    claim_free(&claim);
-    return 0;
+    run("a b");
+    along(1);
+    claim("w", 10, 0);
+    along(2);
+    claim("w", 10, 0);
+    assert_int_equal(turns.stale, 1);
+    expect_counters("t", "done 2, stale 1");
+}
+
+/* Each of the two answers is its own. */
+static void test_settles_where_the_claim_is_refused(void **state)
+{
+    static const char *const bad[] = {"no name"};
+
+    (void)state;
+    run("a");
+    along(1);
+    ask.queues = (struct names){bad, 1};
+    assert_int_equal(try_claim("w", 10, 0), WEIR_EINPUT);
+    assert_int_equal(turns.stale, 0);
+    expect_counters("t", "pulled 1, done 1");
+    along(1);
+    ask.queues = default_queue;
+    assert_true(try_claim("x", 10, 0) != 0);
+    assert_true(turn_is_unregistered(&turns.error));
+    assert_int_equal(turns.stale, 1);
+}
+
+/* Who waits for the end of such a job is called by settle. */
+static void test_refuses_what_is_counted_in_flight(void **state)
+{
+    char *before;
+
+    (void)state;
+    must(turns_rate("t", "concurrency:2"));
+    run("a");
+    before = turns_digest();
+    along(1);
+    assert_int_equal(try_claim("w", 10, 0), WEIR_EINPUT);
+    nothing_changed_since(before);
+}
+
+static void test_refuses_a_foreign_key(void **state)
+{
+    char *before;
+
+    (void)state;
+    run("a");
+    free(redis_text("DEL", ACTIVE "w"));
+    free(redis_text("SET", ACTIVE "w", "foreign"));
+    before = turns_digest();
+    along(1);
+    assert_true(try_claim("w", 10, 0) != 0);
+    nothing_changed_since(before);
+}
+
+static void test_wrong_arguments(void **state)
+{
+    static const char *const lines[] = {"turn",
+                                        "turn w",
+                                        "turn w g 2 9 0 16 0 5000 0 _ _ 1 default t",
+                                        "turn w g 2 9 0 16 0 5000 0 _ _ 0 t 0.--/default/t/ x",
+                                        "turn w g 2 9 0 16 0 5000 0 _ _ 0 t 0.--/default/t/ 0",
+                                        "turn w g 2 9 0 16 0 5000 0 _ _ 0 t 0.--/default/t/ 1.5",
+                                        "turn w g 2 9 0 16 0 5000 0 _ _ 0 t 0.--/default/t/ 2",
+                                        "turn w g 2 9 0 16 0 5000 0 _ _ 0 - 0.--/default/t/ 99",
+                                        "turn w g 2 9 0 16 0 5000 0 _ _ 0 ! 0.--/default/t/ 1"};
+    char *before;
+
+    (void)state;
+    run("a");
+    before = turns_digest();
+    for (size_t i = 0; i < COUNT(lines); i++)
+        assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
+    nothing_changed_since(before);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),      cmocka_unit_test(test_no_tokens),
-        cmocka_unit_test(test_wrong_heads), cmocka_unit_test(test_entries_and_limits),
-        cmocka_unit_test(test_attrs),       cmocka_unit_test(test_settle),
+        cmocka_unit_test_setup(test_settles_and_claims, scene_begin),
+        cmocka_unit_test_setup(test_claims_the_type_that_it_settles, scene_begin),
+        cmocka_unit_test_setup(test_says_what_is_stale, scene_begin),
+        cmocka_unit_test_setup(test_settles_where_the_claim_is_refused, scene_begin),
+        cmocka_unit_test_setup(test_refuses_what_is_counted_in_flight, scene_begin),
+        cmocka_unit_test_setup(test_refuses_a_foreign_key, scene_begin),
+        cmocka_unit_test_setup(test_wrong_arguments, scene_begin),
     };
 
-    return cmocka_run_group_tests_name("turn", tests, NULL, tear_down);
+    return cmocka_run_group_tests_name("turn", tests, turns_start, turns_stop);
 }

@@ -112,13 +112,18 @@ int turns_ask(const char *script, const char *const *words, size_t count)
 
 int turns_claim(const struct claim_call *call)
 {
+    struct turn_replies replies;
     struct args a;
     int rc;
 
     args_init(&a);
     claim_request(&a, PREFIX, turns.now_us, call);
     rc = turns_send(&a);
-    return rc ? rc : claim_reply(turns.reply, &turns.claim, &turns.error);
+    if (rc != 0 || call->done_count == 0)
+        return rc ? rc : claim_reply(turns.reply, &turns.claim, &turns.error);
+    replies = turn_replies(turns.reply);
+    rc = settle_reply(replies.settle, &turns.stale, &turns.error);
+    return rc ? rc : claim_reply(replies.claim, &turns.claim, &turns.error);
 }
 
 int turns_adopt(const char *new, const char *old, const struct span *running, size_t count,

@@ -25,6 +25,7 @@ struct turns {
     struct redisReply *reply; /* the last call's; the next one frees it */
     struct error error;       /* of the last call, when that failed */
     struct claim claim;       /* the last claim's */
+    int64_t stale;            /* of a claim that settled */
     struct promoted promoted; /* the last promote's */
     int64_t left;             /* what the last adopt left */
     int calls;                /* so many were sent */

@@ -652,7 +652,7 @@ struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
     ev_init(&l->news, on_news);
     ev_init(&l->timer, on_timer);
     ev_prepare_init(&l->prepare, on_prepare);
-    ev_set_priority(&l->prepare, EV_MINPRI); /* behind those that may still send */
+    ev_set_priority(&l->prepare, EV_MINPRI + 1); /* behind those that may still send */
     l->io.data = l->recheck.data = l->news.data = l->timer.data = l->prepare.data = l;
     return l;
 }
@@ -660,6 +660,7 @@ struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
 void link_follow(struct link *l, const struct link *leader)
 {
     l->leader = l->address.finder == REDIS_NAMED ? NULL : leader;
+    ev_set_priority(&l->prepare, EV_MINPRI);
 }
 
 void link_stay(struct link *l)

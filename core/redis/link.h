@@ -32,7 +32,8 @@ typedef void link_reply(void *arg, const struct redisReply *reply);
 /* NULL only when out of memory. events is borrowed, address copied. */
 struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
                       const struct link_events *events, void *arg);
-/* From now on it goes to where the leader is, and asks no Sentinels and nodes itself. The leader lives as long as the link. */
+/* From now on it goes to where the leader is, and asks no Sentinels and nodes itself; what it sends goes out behind what the leader
+ * sends. The leader lives as long as the link. */
 void link_follow(struct link *l, const struct link *leader);
 /* Drops it where the leader is connected to another Redis now. */
 void link_stay(struct link *l);

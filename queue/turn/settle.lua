@@ -22,40 +22,13 @@
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check ends gate lane later_records lease leases stop types
+-- uses: bell body cancelled check dones ends gate lane later_records lease leases stop types
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
     local batch, n = ARGV[i + 2], tonumber(ARGV[i + 3])
     if not is_whole(n, 1) or n > 4000 or i + 3 + n > #ARGV then return nil end
     if is_name(ARGV[i + 1]) and (batch == '' or is_name(batch)) then return i + 3 + n end
-end
-
-local function counts_in_flight(ARGV, first, last)
-    for i = first, last do
-        if find(ARGV[i], '~', 1, true) then return true end
-    end
-end
-
-local function end_counted(active, token)
-    local ended = call('HDEL', active, token)
-    if ended == 1 then lane.release(token) end
-    return ended
-end
-
--- Ends the leases ARGV[first] to ARGV[last] of a type and batch; counted: a gate counts some of them in flight. Returns how many of them
--- were stale.
-local function end_done(ARGV, active, first, last, counted)
-    local name, batch, ended = ARGV[first - 3], ARGV[first - 2], 0
-    if counted or batch ~= '' then read_clock() end
-    if counted then
-        for i = first, last do ended = ended + end_counted(active, ARGV[i]) end
-    else
-        ended = call('HDEL', active, unpack(ARGV, first, last))
-    end
-    if ended > 0 then lease.count(name, 'done', ended) end
-    if ended > 0 and batch ~= '' then ends.batch(batch, 'done', ended) end
-    return last - first + 1 - ended
 end
 
 local function put_later(job, entry)
@@ -259,6 +232,9 @@ local function settle_ends(worker, leaving)
     give_unstarted(found)
     for _, job in ipairs(found) do verbs[job.verb](job, back) end
     for _, job in ipairs(found) do lane.release(job.token) end
+    for _, job in ipairs(leaving) do
+        if not job.entry then lease.count(job.type, 'stale', 1) end
+    end
     lane.give_all_back(back)
     push('HDEL', active, tokens)
     return #leaving - #found
@@ -290,8 +266,8 @@ end
 -- Most settle says only that jobs of one type are done, which took nothing of a gate and count in no batch: then there is nothing else
 -- to write. nil: it says more.
 local function settle_plain(ARGV)
-    if ARGV[3] ~= 'done' or ARGV[5] ~= '' or done_end(ARGV, 3) ~= #ARGV or counts_in_flight(ARGV, 7, #ARGV) then return nil end
-    return end_done(ARGV, P .. 'active:' .. ARGV[2], 7, #ARGV, false)
+    if ARGV[3] ~= 'done' or ARGV[5] ~= '' or done_end(ARGV, 3) ~= #ARGV then return nil end
+    return dones.plain(ARGV, ARGV[2], ARGV[4], 7, #ARGV)
 end
 
 local function settle_all(ARGV)
@@ -311,7 +287,7 @@ local function settle_all(ARGV)
     end
     for i = 1, #done, 2 do
         local first, last = done[i], done[i + 1]
-        stale = stale + end_done(ARGV, P .. 'active:' .. worker, first, last, counts_in_flight(ARGV, first, last))
+        stale = stale + dones.settle(ARGV, worker, ARGV[first - 3], ARGV[first - 2], first, last)
     end
     gate.save()
     lane.wake_opened()

@@ -32,6 +32,14 @@ bool turn_is_of_another_format(const struct error *e)
 
 /* ---- claim */
 
+static void add_done(struct args *a, const struct claim_call *call)
+{
+    args_add(a, call->done_type);
+    for (int i = 0; i < call->done_count; i++)
+        args_add_bytes(a, call->done[i].at, call->done[i].len);
+    args_add_int(a, call->done_count);
+}
+
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
 {
     char options[12] = "";
@@ -54,7 +62,7 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "p");
     if (call->elsewhere)
         strcat(options, "b");
-    script_begin(a, "claim", prefix, now_us);
+    script_begin(a, call->done_count > 0 ? "turn" : "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);
     args_add_int(a, call->turn);
@@ -69,6 +77,17 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add_int(a, call->queues.count);
     add_names(a, call->queues);
     add_names(a, call->types);
+    if (call->done_count > 0)
+        add_done(a, call);
+}
+
+struct turn_replies turn_replies(const struct redisReply *reply)
+{
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 2)
+        return (struct turn_replies){reply, reply};
+    if (reply->elements == 2)
+        return (struct turn_replies){reply->element[0], reply->element[1]};
+    return (struct turn_replies){reply->element[reply->elements - 1], reply};
 }
 
 /* The part of text up to the first such character, which is passed over; false: there is none. */

@@ -44,6 +44,10 @@ struct claim_call {
     const char
         *digest; /* of the types that it named as it began, as adopt answered it; NULL: they are named here */
     struct names types; /* that it can run; with a digest those of them that rest */
+    const char *done_type;
+    const struct span *
+        done; /* tokens of jobs of that type that are settled with it: done, of no batch, counted in flight by no gate */
+    int done_count; /* 0: it is a claim alone */
 };
 
 struct lease {
@@ -101,6 +105,11 @@ struct span lease_attr(struct span attrs, char letter);
 int64_t entry_enqueued_us(struct span entry);
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
+/* The answers to a claim that settles: settle's and claim's. An error is that of both. */
+struct turn_replies {
+    const struct redisReply *settle, *claim;
+};
+struct turn_replies turn_replies(const struct redisReply *reply);
 WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
 void claim_free(struct claim *claim);
 

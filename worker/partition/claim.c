@@ -22,6 +22,7 @@
 #define READ_BYTES (512 * 1024) /* of bodies, in one claim */
 #define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
 #define EARLY_US (50 * MS)      /* how far ahead slots are granted to early jobs, */
+#define FEW 2                   /* jobs in a claim that come one by one */
 #define EARLY_LEAD_US                                                                                        \
     (5 * MS / 2) /* by a worker that is no farther away: one that goes back finds another in time */
 
@@ -291,6 +292,15 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     partition_answered(p);
 }
 
+/* The answer to a claim that settles. */
+static void on_turned(void *arg, const struct redisReply *reply)
+{
+    struct turn_replies replies = turn_replies(reply);
+
+    partition_hear_settled(arg, replies.settle);
+    on_claimed(arg, replies.claim);
+}
+
 /* ---- The question */
 
 void partition_open_claims(struct partition *p)
@@ -445,6 +455,7 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
         .parked = p->claims.next_us != 0,
         .elsewhere = alone_is_elsewhere(p),
     };
+    struct span done[ALONG_MOST];
 
     if (p->worker->options.weighted)
         shuffle_queues(p);
@@ -466,8 +477,16 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
     p->claims.sent_us = now;
     partition_polls(p);
     p->claims.more = p->claims.starved = false;
+    if (partition_may_settle_along(p))
+        partition_settle_along(p, &call, done);
     claim_request(a, p->prefix, -1, &call);
-    partition_send(p, a, on_claimed);
+    partition_send(p, a, call.done_count > 0 ? on_turned : on_claimed);
+}
+
+/* Jobs come one by one, as far as the last answer shows. If not, it wakes once for nothing. */
+bool partition_claims_all(const struct partition *p)
+{
+    return p->claims.duty_until_us && !p->claims.lacked && p->claims.last.lease_count <= FEW;
 }
 
 /* When to claim without a reason: on duty, to renew it in time. */

@@ -46,6 +46,8 @@ int64_t partition_claim_time(struct partition *p, struct room room);
 /* The same if it had room. */
 int64_t partition_want_time(struct partition *p, struct room room);
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now);
+/* Will the claim that was sent last leave no job behind? Then the next one can be waited for behind it, in the same round trip. */
+bool partition_claims_all(const struct partition *p);
 /* Another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster
  * than one claim after the other brings them. true: sent; there may be room for one more. */
 bool partition_claim_beside(struct partition *p);

@@ -14,7 +14,7 @@
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
 #define LEFT_OUT (-1)                 /* a time that the handler did not give */
 #define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway; */
-#define SETTLE_CLAIM_US (60 * MS)     /* of a job that is simply done: until a claim */
+#define SETTLE_CLAIM_US (60 * MS)     /* of a job that is simply done: until a claim, or some more ends */
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
 #define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
@@ -426,9 +426,8 @@ static void on_settle_refused(struct partition *p, const struct error *e)
         settle_alone(p, task);
 }
 
-static void on_settled(void *arg, const struct redisReply *reply)
+void partition_hear_settled(struct partition *p, const struct redisReply *reply)
 {
-    struct partition *p = arg;
     struct error e;
     int64_t stale;
 
@@ -441,7 +440,12 @@ static void on_settled(void *arg, const struct redisReply *reply)
         log_pauses(p, reply);
         partition_settled(p);
     }
-    partition_answered(p);
+}
+
+static void on_settled(void *arg, const struct redisReply *reply)
+{
+    partition_hear_settled(arg, reply);
+    partition_answered(arg);
 }
 
 /* Does it wait in its queue again, once it is settled? */
@@ -506,6 +510,34 @@ void partition_settle(struct partition *p, struct args *a)
 {
     if (partition_write_settle(p, a))
         partition_send(p, a, on_settled);
+}
+
+/* Is there no more to say of it than that it is done? */
+static bool goes_along(const struct task *task, const struct handler *handler)
+{
+    return is_plain(task) && task->handler == handler && task->batch.len == 0 && !task_settles_up(task) &&
+           !makes_room(task) && atomic_load(&task->asked) != ASKED_LOST;
+}
+
+bool partition_may_settle_along(const struct partition *p)
+{
+    const struct task_list *finished = &p->settling.finished;
+
+    if (!finished->head || finished->count > ALONG_MOST || p->settling.sent.head)
+        return false;
+    for (const struct task *task = finished->head; task; task = task->next)
+        if (!goes_along(task, finished->head->handler))
+            return false;
+    return true;
+}
+
+void partition_settle_along(struct partition *p, struct claim_call *call, struct span tokens[ALONG_MOST])
+{
+    begin_settling(p);
+    call->done_type = p->settling.sent.head->handler->type;
+    for (const struct task *task = p->settling.sent.head; task; task = task->next)
+        tokens[call->done_count++] = task->token;
+    call->done = tokens;
 }
 
 int64_t partition_settle_time(const struct partition *p, int64_t claim_us)

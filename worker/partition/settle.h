@@ -5,8 +5,12 @@
 #include "core/script/args.h"
 #include "worker/parts/batches.h"
 
+struct claim_call;
 struct partition;
+struct redisReply;
 struct worker;
+
+enum { ALONG_MOST = 16 }; /* jobs that are settled by a claim */
 
 struct settling {
     struct task_list finished; /* to be settled */
@@ -36,6 +40,11 @@ void task_lost(struct task *task);
 void tasks_drop(struct task_list *tasks);
 /* When to settle what has ended, NEVER: nothing has. claim_us: when the next claim is due, with which it may go. */
 int64_t partition_settle_time(const struct partition *p, int64_t claim_us);
+/* Has nothing ended but a few jobs of one type, of which there is no more to say than that they are done? A claim takes those along:
+ * partition_settle_along() has it do so, and its answer to that goes to partition_hear_settled(). */
+bool partition_may_settle_along(const struct partition *p);
+void partition_settle_along(struct partition *p, struct claim_call *call, struct span tokens[ALONG_MOST]);
+void partition_hear_settled(struct partition *p, const struct redisReply *reply);
 /* Sends what has ended, if anything has. */
 void partition_settle(struct partition *p, struct args *a);
 /* The same as a request alone. false: nothing has ended. When it is answered, or when nobody knows whether it

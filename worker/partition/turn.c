@@ -29,11 +29,16 @@ static int64_t next_turn(struct partition *p, struct room room)
 
 static void begin_turn(struct partition *p, struct room room, int64_t now)
 {
+    bool drained = partition_drained_time(p) <= now;
+    bool claims = partition_claim_time(p, room) <=
+                      now + partition_lead_time(p) || /* the next turn waits for this one */
+                  (drained && room.free > 0);
     struct args a;
 
     args_init(&a);
     partition_begin_requests(p, now);
-    partition_settle(p, &a);
+    if (!claims || !partition_may_settle_along(p))
+        partition_settle(p, &a);
     partition_promote(p, &a, now);
     if (p->session.next_beat_us <= now) {
         partition_beat(p, &a, now);
@@ -44,14 +49,12 @@ static void begin_turn(struct partition *p, struct room room, int64_t now)
     }
     if (partition_match_time(p) <= now)
         partition_match(p, &a);
-    if (partition_claim_time(p, room) <=
-            now + partition_lead_time(p) || /* the next turn waits for this one */
-        (partition_drained_time(p) <= now && room.free > 0)) {
-        bool drained = partition_drained_time(p) <= now;
-
+    if (claims) {
         partition_claim(p, &a, room, now);
         if (drained)
             partition_ask_drained(p, &a);
+        if (partition_claims_all(p))
+            waking_wait(p->waking, true);
     }
     partition_record(p, &a, now, false);
     args_free(&a);

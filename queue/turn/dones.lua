@@ -1,0 +1,48 @@
+-- dones: jobs that are simply done leave the leases of their worker: those of one type whose tokens are ARGV[first] to ARGV[last].
+--
+--   dones.plain(ARGV, worker, name, first, last)           of no batch: how many were stale; nil: a gate counts some of them in
+--                                                          flight, and nothing was changed
+--   dones.settle(ARGV, worker, name, batch, first, last)   of any, or none (''): how many were stale
+--
+-- uses: ends lane lease
+local dones = {}
+
+local function counts_in_flight(ARGV, first, last)
+    for i = first, last do
+        if find(ARGV[i], '~', 1, true) then return true end
+    end
+end
+
+-- So many of them had a lease; returns how many were stale.
+local function count(name, all, ended)
+    if ended > 0 then lease.count(name, 'done', ended) end
+    if ended < all then lease.count(name, 'stale', all - ended) end
+    return all - ended
+end
+
+function dones.plain(ARGV, worker, name, first, last)
+    if counts_in_flight(ARGV, first, last) then return nil end
+    return count(name, last - first + 1, call('HDEL', P .. 'active:' .. worker, unpack(ARGV, first, last)))
+end
+
+-- Some of them are counted in flight.
+local function end_counted(ARGV, worker, name, first, last)
+    local ended = 0
+    for i = first, last do
+        if call('HDEL', P .. 'active:' .. worker, ARGV[i]) == 1 then
+            lane.release(ARGV[i])
+            ended = ended + 1
+        end
+    end
+    return count(name, last - first + 1, ended)
+end
+
+function dones.settle(ARGV, worker, name, batch, first, last)
+    read_clock()
+    local stale = dones.plain(ARGV, worker, name, first, last) or end_counted(ARGV, worker, name, first, last)
+    local ended = last - first + 1 - stale
+    if ended > 0 and batch ~= '' then ends.batch(batch, 'done', ended) end
+    return stale
+end
+
+return dones
