@@ -99,9 +99,14 @@ static void *add_integer(const redisReadTask *task, long long value)
     return reply;
 }
 
+/* The task's type is what there is none of: a string, or an array. */
 static void *add_nil(const redisReadTask *task)
 {
-    return add_reply(task, 0);
+    redisReply *reply = add_reply(task, 0);
+
+    if (reply)
+        reply->type = REDIS_REPLY_NIL;
+    return reply;
 }
 
 static void leave_to_the_arena(void *reply)

@@ -1,5 +1,5 @@
 /* The short way of a claim: what it answers and leaves in Redis is what the long way does, and it is taken where it may be and nowhere
- * else. A claim that reads two jobs at first never takes it. */
+ * else. A claim that reads two jobs at first never takes it. One that stands behind a peek takes no other. */
 #include <inttypes.h>
 
 #include "tests/scene.h"
@@ -392,11 +392,13 @@ static void write_answer(FILE *out, const struct claim *claim)
     fprintf(out, "losses %zu ", claim->loss_count);
 }
 
+static bool is_unchanged; /* what Redis holds, by the last claim */
+
 /* What the claim of a scene answers, and a digest of what Redis holds then: the caller's to free. */
-static char *outcome(const struct scene *scene, int chunk, bool *is_short)
+static char *outcome(const struct scene *scene, int chunk, bool standing, bool *is_short)
 {
     static const char *const of_the_long_way[] = {"cmdstat_llen", "cmdstat_hmget", "cmdstat_zmscore"};
-    char *text = NULL, *digest, *calls;
+    char *text = NULL, *before, *digest, *calls;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     int rc;
@@ -410,6 +412,8 @@ static char *outcome(const struct scene *scene, int chunk, bool *is_short)
     ask.free = 10;
     scene->set();
     ask.chunk = chunk;
+    ask.standing = standing;
+    before = turns_digest();
     free(redis_text("CONFIG", "RESETSTAT"));
     rc = try_claim("w", ask.free, ask.prefetch);
     calls = redis_text("INFO", "commandstats");
@@ -420,11 +424,28 @@ static char *outcome(const struct scene *scene, int chunk, bool *is_short)
     if (rc == 0)
         write_answer(out, &turns.claim);
     digest = turns_digest();
+    is_unchanged = strcmp(before, digest) == 0;
     fprintf(out, "%s", digest);
     fclose(out);
     free(calls);
+    free(before);
     free(digest);
     return text;
+}
+
+/* The claim stands behind a peek: it does the same, or nothing. */
+static void check_standing(const struct scene *scene, const char *usual)
+{
+    bool is_short;
+    char *text = outcome(scene, USUAL_CHUNK, true, &is_short);
+
+    if (is_short != scene->is_short)
+        fail_msg("%s: standing: %s", scene->name, text);
+    if (is_short && strcmp(text, usual) != 0)
+        fail_msg("%s: standing: %s; else: %s", scene->name, text, usual);
+    if (!is_short && !is_unchanged)
+        fail_msg("%s: standing, it changes what it leaves to others", scene->name);
+    free(text);
 }
 
 static void test_the_short_way_does_what_the_long_one_does(void **state)
@@ -488,14 +509,15 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(scenes); i++) {
         bool usual_is_short, other_is_short;
-        char *usual = outcome(&scenes[i], USUAL_CHUNK, &usual_is_short);
-        char *other = outcome(&scenes[i], LONG_CHUNK, &other_is_short);
+        char *usual = outcome(&scenes[i], USUAL_CHUNK, false, &usual_is_short);
+        char *other = outcome(&scenes[i], LONG_CHUNK, false, &other_is_short);
 
         if (strcmp(usual, other) != 0)
             fail_msg("%s: the usual claim: %s; the long way: %s", scenes[i].name, usual, other);
         if (usual_is_short != scenes[i].is_short || (other_is_short && scenes[i].is_short))
             fail_msg("%s: short: %d, with a chunk of two: %d", scenes[i].name, usual_is_short,
                      other_is_short);
+        check_standing(&scenes[i], usual);
         free(usual);
         free(other);
     }

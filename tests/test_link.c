@@ -33,6 +33,7 @@ struct answer {
     int order;     /* the how manieth callback was it? */
     long long integer;
     char text[64]; /* of strings and errors */
+    int type;
     size_t len;
 };
 
@@ -153,6 +154,7 @@ static void on_answer(void *arg, const struct redisReply *reply)
     a->calls++;
     a->order = a->f->answered++;
     a->lost = !reply;
+    a->type = reply ? reply->type : 0;
     if (reply && reply->type == REDIS_REPLY_INTEGER)
         a->integer = reply->integer;
     else if (reply && reply->str)
@@ -876,11 +878,31 @@ static void over_tcp(void **state)
     says(f, WEIR_EUNREACHABLE, "cannot find the host");
 }
 
+/* There is no such string, and no such list: a command that blocked in vain says so by the same. */
+static void nothing_is_nil(void **state)
+{
+    struct fixture *f = *state;
+    struct answer *string, *list;
+    struct args a;
+
+    bring_up(f, f->server.url);
+    string = ask(f, "GET", "none");
+    args_init(&a);
+    args_add(&a, "BLPOP");
+    args_add(&a, "none");
+    args_add(&a, "0.01");
+    list = send_args(f, &a, PATIENT);
+    all_answered(f);
+    assert_int_equal(string->type, REDIS_REPLY_NIL);
+    assert_int_equal(list->type, REDIS_REPLY_NIL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(nothing_is_nil),
         TEST(answers_come_in_order),
         TEST(answers_of_any_size),
         TEST(callbacks_may_send),

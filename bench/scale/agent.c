@@ -1,5 +1,6 @@
 /* A worker, as worker/partition/ has it: schedule() of turn.c, the times and the question of claim.c, the room of room.c, the settling of
- * settle.c, the waiting of waking.c. It serves one queue and one type. Its clock is the simulation's. */
+ * settle.c, the waiting of waking.c. It serves one queue and one type. Its clock is the simulation's.
+ * It sends no claim that stands behind a peek: that would start the same job, a round trip earlier. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -62,6 +62,8 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "p");
     if (call->elsewhere)
         strcat(options, "b");
+    if (call->standing)
+        strcat(options, "s");
     script_begin(a, call->done_count > 0 ? "turn" : "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);
@@ -339,6 +341,11 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
     bool is_short = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements < WHOLE;
 
     return is_short ? read_short(reply, claim, e) : read_whole(reply, claim, e);
+}
+
+bool claim_is_declined(const struct redisReply *reply)
+{
+    return reply && (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_NIL);
 }
 
 void claim_free(struct claim *claim)

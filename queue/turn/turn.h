@@ -40,6 +40,7 @@ struct claim_call {
     bool elsewhere;    /* it has jobs in flight in other partitions */
     bool early;        /* jobs that are granted far ahead hold no executor yet */
     bool parked;       /* as far as is known, jobs wait at gates */
+    bool standing;     /* it waits behind a peek: what is not for claim_short is answered by nil */
     struct names queues;
     const char
         *digest; /* of the types that it named as it began, as adopt answered it; NULL: they are named here */
@@ -111,6 +112,8 @@ struct turn_replies {
 };
 struct turn_replies turn_replies(const struct redisReply *reply);
 WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
+/* Is it the answer to a claim that has changed nothing: an error, or nil, of one that stands? */
+bool claim_is_declined(const struct redisReply *reply);
 void claim_free(struct claim *claim);
 
 /* settle_request begins; then settle_done (once for each type) and settle_end add what has ended. */

@@ -23,6 +23,11 @@
 #define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
 #define EARLY_US (50 * MS)      /* how far ahead slots are granted to early jobs, */
 #define FEW 2                   /* jobs in a claim that come one by one */
+#define STAND_LEAST (FEW + 1)   /* executors of a claim that stands: it starts FEW jobs, with one to spare */
+/* A claim stands for so long after jobs that came one by one: a worker that hangs then keeps FEW more. */
+#define STAND_US (250 * MS)
+#define LOST_US                                                                                              \
+    (60000 * MS) /* none stands for so long after an answer was lost, which cost the worker's id */
 #define EARLY_LEAD_US                                                                                        \
     (5 * MS / 2) /* by a worker that is no farther away: one that goes back finds another in time */
 
@@ -155,8 +160,8 @@ static void hear_wide(struct partition *p, int64_t now)
         p->claims.next_us = wide_due(p->wide) < NEVER ? wide_due(p->wide) : 0;
 }
 
-/* The answer came so late that other partitions have got the executors: of those with a slot that many stay. */
-static void give_back_beyond(int executors, struct task_list *tasks)
+/* The answer came so late that others have got the executors: that many stay, of those with a slot, or of all. */
+static void give_back_beyond(int executors, bool all, struct task_list *tasks)
 {
     struct task_list kept, back;
     struct task *task;
@@ -164,7 +169,7 @@ static void give_back_beyond(int executors, struct task_list *tasks)
     task_list_init(&kept);
     task_list_init(&back);
     while ((task = task_list_pop(tasks)))
-        task_list_push(task->slot_us && !task->early && executors-- <= 0 ? &back : &kept, task);
+        task_list_push((all || (task->slot_us && !task->early)) && executors-- <= 0 ? &back : &kept, task);
     task_list_append(tasks, &kept);
     tasks_give_back(&back);
 }
@@ -181,6 +186,8 @@ static void take_jobs(struct partition *p, int asked, struct task_list *tasks)
     for (const struct task *task = tasks->head; task; task = task->next)
         unlimited += task->slot_us == 0;
     p->claims.plenty = p->claims.last.more && unlimited >= asked / 2;
+    if (tasks->head)
+        p->claims.few_us = p->claims.last.brief ? clock_mono_us() : 0;
 }
 
 /* On its way out, or back from an absence that cost it its leases, it can run nothing. */
@@ -284,7 +291,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     if (!may_begin(p) || !fits)
         tasks_give_back(&tasks);
     else if (executors < p->claims.free)
-        give_back_beyond(executors, &tasks);
+        give_back_beyond(executors, false, &tasks);
     if (tasks.head)
         pool_add(p->worker->pool, &tasks);
     partition_adapt_reserve(p, p->claims.starved, now);
@@ -346,6 +353,7 @@ static void shuffle_queues(struct partition *p)
 void partition_lose_duty(struct partition *p)
 {
     p->claims.duty_until_us = p->claims.duty_until_redis_us = p->claims.second_us = 0;
+    p->claims.stands = false;
 }
 
 /* The types whose jobs may not come now. */
@@ -412,22 +420,32 @@ static bool may_claim_beside(const struct partition *p)
            partition_takes_jobs(p) && chunk_for(p, LEASE_MOST) == LEASE_MOST;
 }
 
+/* A claim that is not the turn's, which asks only for jobs. */
+static struct claim_call begin_call(struct partition *p, int free, int prefetch)
+{
+    if (p->worker->options.weighted)
+        shuffle_queues(p);
+    return (struct claim_call){.worker = p->session.id,
+                               .group = p->adoption.group,
+                               .turn = ++p->claims.turn,
+                               .free = free,
+                               .prefetch = prefetch,
+                               .chunk = chunk_for(p, free + prefetch),
+                               .ahead_us = GATE_AHEAD_US,
+                               .queues = partition_queues(p),
+                               .digest = p->session.types_digest,
+                               .types = resting_types(p)};
+}
+
 bool partition_claim_beside(struct partition *p)
 {
-    struct claim_call call = {.worker = p->session.id, .group = p->adoption.group, .ahead_us = GATE_AHEAD_US};
+    struct claim_call call;
     struct room room;
     struct args a;
 
     if (!may_claim_beside(p) || !(room = partition_room(p)).worth_more)
         return false;
-    if (p->worker->options.weighted)
-        shuffle_queues(p);
-    call.turn = ++p->claims.turn;
-    call.prefetch = room.prefetch;
-    call.chunk = chunk_for(p, room.prefetch);
-    call.queues = partition_queues(p);
-    call.digest = p->session.types_digest;
-    call.types = resting_types(p);
+    call = begin_call(p, 0, room.prefetch);
     call.alone = alone_is_wanted(p, clock_mono_us());
     p->claims.beside++;
     p->claims.coming_beside += room.prefetch;
@@ -436,6 +454,68 @@ bool partition_claim_beside(struct partition *p)
     partition_send_beside(p, &a, on_claimed_beside);
     args_free(&a);
     return true;
+}
+
+/* Only where the next job is most likely to be one that comes alone, too: all else is for turns. */
+static bool may_stand(const struct partition *p, int64_t now)
+{
+    const struct options *o = &p->worker->options;
+
+    return now < p->claims.few_us + STAND_US && p->claims.duty_until_us && !p->claims.more &&
+           !p->claims.next_us && !p->alone.on && !p->wide && !o->drain && o->queue_count == 1 &&
+           p->worker->partition_count == 1 && partition_takes_jobs(p) &&
+           (!p->claims.lost_us || now > p->claims.lost_us + LOST_US);
+}
+
+bool partition_stand(struct partition *p, struct args *a)
+{
+    struct claim_call call;
+    struct room room;
+
+    if (!may_stand(p, clock_mono_us()) || (room = partition_room(p)).open < STAND_LEAST)
+        return false;
+    call = begin_call(p, STAND_LEAST, room.prefetch);
+    call.duty_until_us = p->claims.duty_until_redis_us;
+    call.standing = p->claims.stands = true;
+    claim_request(a, p->prefix, -1, &call);
+    return true;
+}
+
+/* It was sent a while ago: the executors may have got other jobs since, from turns. */
+static void take_standing(struct partition *p)
+{
+    int executors = partition_takes_jobs(p) && !p->alone.on ? partition_room(p).idle : 0;
+    struct task_list tasks;
+
+    take_jobs(p, FEW, &tasks);
+    p->claims.stands = tasks.head != NULL;
+    if (tasks.head)
+        partition_seen(p, p->claims.last.now_us);
+    if (!may_begin(p))
+        executors = 0;
+    give_back_beyond(executors, true, &tasks);
+    if (tasks.head)
+        pool_add(p->worker->pool, &tasks);
+}
+
+/* Where it was declined, a turn claims, and meets the error too. What it leased under an id that has ended, or that ends as nobody knows,
+ * is handed back as the next one is adopted: such an answer is not heard. */
+void partition_hear_standing(struct partition *p, const struct redisReply *reply)
+{
+    bool stood = p->claims.stands && p->session.registered;
+    struct error e;
+
+    p->claims.stands = false;
+    if (stood && claim_is_declined(reply)) {
+        p->claims.few_us = 0;
+        partition_claim_soon(p, false);
+    } else if (stood && (!reply || claim_reply(reply, &p->claims.last, &e) != 0)) {
+        p->claims.lost_us = clock_mono_us();
+        partition_unregister(p);
+    } else if (stood) {
+        take_standing(p);
+    }
+    partition_wake(p);
 }
 
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now)

@@ -27,6 +27,9 @@ struct claims {
     int64_t turn;                   /* how many were sent */
     bool plenty;                    /* the last answer was full of jobs without a limit, and there was more */
     int beside;                     /* answers under way, of claims that went beside a turn */
+    bool stands;                    /* a claim stands behind the peek, or has just brought jobs */
+    int64_t few_us;                 /* when claim_short last brought jobs: they come one by one */
+    int64_t lost_us;                /* when the answer to a claim that stood was lost */
     int coming, coming_beside;      /* jobs without a limit that are asked for: by the turn, by these */
     int free;                       /* executors that the last one could use */
     int64_t early_us;               /* the jobs that it grants farther ahead are early */
@@ -51,7 +54,11 @@ bool partition_claims_all(const struct partition *p);
 /* Another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster
  * than one claim after the other brings them. true: sent; there may be room for one more. */
 bool partition_claim_beside(struct partition *p);
-/* On a new connection it is not on duty. */
+/* Makes the claim that stands behind the peek at the queue, where jobs come one by one; false: none is to. */
+bool partition_stand(struct partition *p, struct args *a);
+/* Its answer; NULL: it was lost. */
+void partition_hear_standing(struct partition *p, const struct redisReply *reply);
+/* On a new connection it is not on duty, and what stood there stands no more. */
 void partition_lose_duty(struct partition *p);
 
 #endif

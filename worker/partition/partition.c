@@ -25,7 +25,18 @@ static void on_cancelled(void *arg, struct span token, struct args *heard)
         partition_cancel(p, token);
 }
 
-static const struct waking_events waking_events = {.on_wake = on_wake, .on_cancelled = on_cancelled};
+static bool stand(void *arg, struct args *claim)
+{
+    return partition_stand(arg, claim);
+}
+
+static void on_claimed(void *arg, const struct redisReply *reply)
+{
+    partition_hear_standing(arg, reply);
+}
+
+static const struct waking_events waking_events = {
+    .on_wake = on_wake, .on_cancelled = on_cancelled, .stand = stand, .on_claimed = on_claimed};
 
 struct partition *partition_new(struct worker *w, int number)
 {

@@ -550,6 +550,8 @@ int64_t partition_settle_time(const struct partition *p, int64_t claim_us)
         return 0;
     if (!s->soon && claim_us <= s->finished.head->finished_us + SETTLE_CLAIM_US)
         return claim_us;
+    if (!s->soon && p->claims.stands && s->finished.count < ALONG_MOST)
+        return s->finished.head->finished_us + SETTLE_CLAIM_US;
     return s->finished.head->finished_us + SETTLE_DELAY_US;
 }
 

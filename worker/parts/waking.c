@@ -7,9 +7,16 @@
 #include "core/log/log.h"
 #include "core/redis/link.h"
 
-#define BLOCK_S 30 /* of one blocking command; then a new one, so that a dead connection is noticed */
 #define PASS_S 5
+#define ANSWER_S 5     /* for an answer that is due */
 #define TOKEN_MS 60000 /* as in the scripts that ring */
+
+struct block {
+    const char *text;
+    double s;
+};
+static const struct block USUAL = {"30", 30};     /* then a new one, so that a dead connection is noticed */
+static const struct block SHORT = {"0.25", 0.25}; /* where a claim stands behind it */
 
 struct wait {
     struct waking *waking;
@@ -17,6 +24,7 @@ struct wait {
     enum wake kind;
     char *key;
     bool started, wanted, blocked, refused, paused;
+    bool claims; /* a claim stands behind the peek */
 };
 
 struct waking {
@@ -85,20 +93,26 @@ static struct span what_woke(const struct wait *w, const struct redisReply *repl
     return (struct span){"1", 1};
 }
 
+/* Is the answer an error? Logged once. */
+static bool is_refused(struct wait *w, const struct redisReply *reply)
+{
+    bool refused = reply && reply->type == REDIS_REPLY_ERROR;
+
+    if (refused && !w->refused)
+        log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by polling once a second", w->key,
+                 reply->str);
+    w->refused = refused;
+    return refused;
+}
+
 static void on_answer(void *arg, const struct redisReply *reply)
 {
     struct wait *w = arg;
     bool woken = reply && (reply->type == REDIS_REPLY_ARRAY || reply->type == REDIS_REPLY_STRING);
 
     w->blocked = false;
-    if (reply && reply->type == REDIS_REPLY_ERROR) {
-        if (!w->refused)
-            log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by polling once a second", w->key,
-                     reply->str);
-        w->refused = true;
+    if (is_refused(w, reply))
         return;
-    }
-    w->refused = false;
     if (w->kind == WAKE_CANCELLED) {
         on_cancelled(w, reply);
     } else if (woken) {
@@ -112,14 +126,33 @@ static void on_answer(void *arg, const struct redisReply *reply)
     }
 }
 
+/* Of the peek: what follows is for the claim to say. */
+static void on_peeked(void *arg, const struct redisReply *reply)
+{
+    is_refused(arg, reply);
+}
+
+static void on_claimed(void *arg, const struct redisReply *reply)
+{
+    struct wait *w = arg;
+
+    w->blocked = w->claims = w->wanted = false;
+    w->waking->events->on_claimed(w->waking->arg, reply);
+}
+
 static void block(struct wait *w)
 {
     bool peeks = w->kind == WAKE_QUEUE || w->kind == WAKE_CANCELLED;
-    struct args a;
+    struct block time = USUAL;
+    struct args a, claim;
 
     if (w->blocked || !w->wanted || !w->key || !link_is_up(w->link))
         return;
     args_init(&a);
+    args_init(&claim);
+    w->claims = w->kind == WAKE_QUEUE && !w->refused && w->waking->events->stand(w->waking->arg, &claim);
+    if (w->claims)
+        time = SHORT;
     args_add(&a, peeks ? "BLMOVE" : "BLPOP");
     args_add(&a, w->key);
     if (peeks) {
@@ -127,9 +160,12 @@ static void block(struct wait *w)
         args_add(&a, "LEFT");
         args_add(&a, "LEFT");
     }
-    args_add_int(&a, BLOCK_S);
+    args_add(&a, time.text);
     w->blocked = true;
-    link_send(w->link, &a, BLOCK_S + 5, on_answer, w);
+    link_send(w->link, &a, time.s + ANSWER_S, w->claims ? on_peeked : on_answer, w);
+    if (w->claims)
+        link_send(w->link, &claim, time.s + ANSWER_S, on_claimed, w);
+    args_free(&claim);
     args_free(&a);
 }
 

@@ -11,6 +11,10 @@
  *
  * A worker that serves more queues than it can watch has a bell that rings for new jobs too (wide.h).
  *
+ * Where jobs come one by one, a claim stands behind the peek: both are sent at once, Redis keeps the claim as long as the peek
+ * blocks, and runs it in the same round of its loop in which a job comes. So neither an answer to this worker nor a request of it
+ * lies between the two. Such a peek is short: what a worker that hangs has sent is not to take jobs for long.
+ *
  * A queue that is paused is not peeked at: it would answer at once, again and again. Its resuming rings the
  * bell.
  *
@@ -33,6 +37,11 @@ struct waking_events {
     bool (*on_wake)(void *arg, enum wake why, struct span what);
     /* The job of this lease was cancelled; *: see above. Makes *heard, which says that this has come. */
     void (*on_cancelled)(void *arg, struct span token, struct args *heard);
+    /* A peek at a queue is about to be sent. Makes the claim that stands behind it: then its answer comes in place of
+     * on_wake. False: none does. */
+    bool (*stand)(void *arg, struct args *claim);
+    /* reply NULL: nobody knows whether it ran. */
+    void (*on_claimed)(void *arg, const struct redisReply *reply);
 };
 
 /* Its connections go to where that of the leader is. events is borrowed. NULL: out of memory. */

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,14 +35,15 @@
 struct command {
     struct task *task;
     struct process process;
-    size_t written;
+    char front[FRONT_SIZE];
+    struct iovec left[2]; /* of the front, and of the rest of the body: to be written */
     struct tail out_tail, err_tail;
 };
 
 /* ---- Starting */
 
 /* The job's variables, each "NAME=value"; those of what it has not are left out. */
-#define VARIABLES_MOST 7
+#define VARIABLES_MOST 8
 #define VARIABLE_SIZE 640
 struct variables {
     char text[VARIABLES_MOST][VARIABLE_SIZE];
@@ -61,13 +63,15 @@ static void add_variable(struct variables *v, const char *name, struct span valu
 static void make_variables(struct variables *v, const struct task *task)
 {
     const char *queue = memchr(task->token.at, '/', task->token.len);
-    char attempt[24];
+    char attempt[24], enqueued[ENQUEUED_SIZE];
 
     snprintf(attempt, sizeof attempt, "%d", task->attempts + 1);
+    task_enqueued(task, enqueued);
     v->count = 0;
     add_variable(v, "WEIR_JOB_ID", task->view.id);
     add_variable(v, "WEIR_JOB_TYPE", task->view.type);
     add_variable(v, "WEIR_JOB_ATTEMPT", span_str(attempt));
+    add_variable(v, "WEIR_JOB_ENQUEUED_AT", span_str(enqueued));
     add_variable(v, "WEIR_JOB_KEY", task->view.key);
     add_variable(v, "WEIR_JOB_BATCH", task->batch);
     add_variable(v, "WEIR_JOB_QUEUE", (struct span){queue + 1, strcspn(queue + 1, "!/")});
@@ -118,13 +122,26 @@ static void read_rest(int *fd, struct tail *tail)
 
 static void write_some(struct command *c)
 {
-    const struct span *body = &c->task->body;
-    ssize_t n = write(c->process.in, body->at + c->written, body->len - c->written);
+    ssize_t n = writev(c->process.in, c->left, 2);
+    size_t written = n > 0 ? (size_t)n : 0;
 
-    if (n > 0)
-        c->written += (size_t)n;
-    if (c->written == body->len || (n < 0 && errno != EAGAIN && errno != EINTR))
+    for (int i = 0; i < 2; i++) {
+        size_t part = written < c->left[i].iov_len ? written : c->left[i].iov_len;
+
+        c->left[i].iov_base = (char *)c->left[i].iov_base + part;
+        c->left[i].iov_len -= part;
+        written -= part;
+    }
+    if (c->left[1].iov_len == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         close_fd(&c->process.in); /* a command need not read its job */
+}
+
+static void begin_writing(struct command *c)
+{
+    struct span rest = task_front(c->task, false, c->front);
+
+    c->left[0] = (struct iovec){.iov_base = c->front, .iov_len = strlen(c->front)};
+    c->left[1] = (struct iovec){.iov_base = (char *)rest.at, .iov_len = rest.len};
 }
 
 /* Until the process has ended. Without pidfd (an old kernel) its pipes show it. */
@@ -229,6 +246,7 @@ static void run(struct task *task)
         task_finish(task, END_BACK, 0, NULL);
         return;
     }
+    begin_writing(&c);
     converse(&c);
     end(&c, await_end(&c));
 }

@@ -386,13 +386,15 @@ static bool add_headers(struct request *r)
 {
     const struct task *task = r->task;
     struct span trace = task_traceparent(task);
-    char attempt[16];
+    char attempt[16], enqueued[ENQUEUED_SIZE];
     int len = snprintf(attempt, sizeof attempt, "%d", task->attempts + 1);
 
+    task_enqueued(task, enqueued);
     return add_header(r, "Content-Type", (struct span){"application/json", 16}) &&
            add_header(r, "Expect", (struct span){"", 0}) && /* no asking before: a job is small */
            add_header(r, "Weir-Job-Id", task->view.id) && add_header(r, "Weir-Job-Type", task->view.type) &&
            add_header(r, "Weir-Attempt", (struct span){attempt, (size_t)len}) &&
+           (!enqueued[0] || add_header(r, "Weir-Enqueued-At", span_str(enqueued))) &&
            (!is_traceparent(trace) || add_header(r, "traceparent", trace));
 }
 

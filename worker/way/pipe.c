@@ -32,6 +32,7 @@
 #include "queue/job/json.h"
 #include "worker/way/pipe_child.h"
 #include "worker/way/way.h"
+#include "worker/way/weir_job.h"
 
 #define REST_FIRST_S 0.1
 #define REST_MOST_S 30.0
@@ -138,18 +139,17 @@ static void blank_newlines(char *line, size_t len)
 static bool send_job(struct member *member, struct flight *flight)
 {
     const struct task *task = flight->task;
-    const char *rest = task->body.at;
-    char *line = child_line(member->child, task->body.len + 32);
-    size_t len = 0;
+    char front[FRONT_SIZE], *line = child_line(member->child, task->body.len + FRONT_SIZE);
+    struct span rest;
+    size_t len;
 
     if (!line)
         return false;
-    if (!json_find(rest, task->body.len, "attempt").at) {
-        len = (size_t)sprintf(line, "{\"attempt\":%d,", task->attempts + 1);
-        rest = (const char *)memchr(rest, '{', task->body.len) + 1;
-    }
-    memcpy(line + len, rest, (size_t)(task->body.at + task->body.len - rest));
-    len += (size_t)(task->body.at + task->body.len - rest);
+    rest = task_front(task, true, front);
+    len = strlen(front);
+    memcpy(line, front, len);
+    memcpy(line + len, rest.at, rest.len);
+    len += rest.len;
     blank_newlines(line, len);
     line[len++] = '\n';
     flight->begin = child_sent(member->child);

@@ -68,6 +68,7 @@ struct task *task_copy(const struct task *task)
         .size = task->size,
         .cost = task->cost,
         .slot_us = task->slot_us,
+        .enqueued_us = task->enqueued_us,
         .attempts = task->attempts,
         .interrupted = task->interrupted,
         .throttled = task->throttled,

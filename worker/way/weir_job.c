@@ -1,5 +1,6 @@
 #include "worker/way/weir_job.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,40 @@ struct span task_traceparent(const struct task *task)
     return found;
 }
 
+void task_enqueued(const struct task *task, char text[ENQUEUED_SIZE])
+{
+    text[0] = '\0';
+    if (task->enqueued_us)
+        snprintf(text, ENQUEUED_SIZE, "%" PRId64 ".%02d", task->enqueued_us / 1000000,
+                 (int)(task->enqueued_us / 10000 % 100));
+}
+
+/* Returns how long it is; 0: there is no value, or the body has that member. */
+static size_t put_member(char *at, const struct task *task, const char *name, const char *value)
+{
+    if (!*value || json_find(task->body.at, task->body.len, name).at)
+        return 0;
+    return (size_t)sprintf(at, "\"%s\":%s,", name, value);
+}
+
+struct span task_front(const struct task *task, bool attempt, char front[FRONT_SIZE])
+{
+    const char *open = memchr(task->body.at, '{', task->body.len);
+    char number[24] = "", enqueued[ENQUEUED_SIZE];
+    size_t len = 1;
+
+    if (attempt)
+        snprintf(number, sizeof number, "%d", task->attempts + 1);
+    task_enqueued(task, enqueued);
+    len += put_member(front + len, task, "attempt", number);
+    len += put_member(front + len, task, "enqueued_at", enqueued);
+    front[0] = '{';
+    front[len > 1 ? len : 0] = '\0';
+    if (len == 1)
+        return task->body;
+    return (struct span){open + 1, (size_t)(task->body.at + task->body.len - open - 1)};
+}
+
 /* ---- What a handler reads */
 
 /* The copy is made at the first call. */
@@ -116,6 +151,11 @@ const char *weir_job_body(const struct weir_job *job, size_t *len)
 int weir_job_attempt(const struct weir_job *job)
 {
     return job->task->attempts + 1;
+}
+
+double weir_job_enqueued_at(const struct weir_job *job)
+{
+    return (double)job->task->enqueued_us / 1e6;
 }
 
 const char *weir_job_batch(const struct weir_job *job)
