@@ -175,6 +175,25 @@ static void test_queues_that_nobody_needs_leave(void **state)
     expect_text("default\nmine", "SORT", PREFIX "queues", "ALPHA");
 }
 
+/* 64 idle workers would read each other's words with every heartbeat. */
+static void test_a_heartbeat_reads_no_words_of_others_for_its_own_queue(void **state)
+{
+    int64_t taken, workers;
+    char *calls;
+
+    (void)state;
+    start("w");
+    build("redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\"]}')\n"
+          "redis.call('HSET', P .. 'duty', 'other', 'gone 1 theirs')\n"
+          "redis.call('SADD', P .. 'queues', 'default', 'theirs')\n");
+    free(redis_text("CONFIG", "RESETSTAT"));
+    must(turns_reap("w", &taken, &workers));
+    calls = redis_text("INFO", "commandstats");
+    assert_null(strstr(calls, "cmdstat_zrandmember"));
+    free(calls);
+    expect_text("default\ntheirs", "SORT", PREFIX "queues", "ALPHA");
+}
+
 /* Of a worker, or of a group: others than Weir may push into such a queue, and patterns find only what is known. */
 static void test_a_pattern_keeps_its_queues_while_they_are_few(void **state)
 {
@@ -839,6 +858,7 @@ int main(void)
         cmocka_unit_test_setup(test_ends_ask_no_queue_in_which_nobody_waits, scene_begin),
         cmocka_unit_test_setup(test_queues_that_wait_are_woken_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_queues_that_nobody_needs_leave, scene_begin),
+        cmocka_unit_test_setup(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue, scene_begin),
         cmocka_unit_test_setup(test_a_pattern_keeps_its_queues_while_they_are_few, scene_begin),
         cmocka_unit_test_setup(test_a_wide_group_hears_of_new_jobs, scene_begin),
         cmocka_unit_test_setup(test_a_wide_group_hears_of_a_bulk, scene_begin),

@@ -1184,6 +1184,52 @@ static void waits_for_redis(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* How often the process has waited, on its first thread. */
+static long long waits_of(pid_t pid)
+{
+    static const char name[] = "\nvoluntary_ctxt_switches:";
+    char path[48], text[4096];
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    assert_non_null(f = fopen(path, "r"));
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    assert_non_null(strstr(text, name));
+    return atoll(strstr(text, name) + strlen(name));
+}
+
+static long long count_scripts(struct stage *s)
+{
+    char *info = server_ask(&s->server, "INFO", "commandstats", NULL),
+         *at = strstr(info, "cmdstat_fcall:calls=");
+    long long calls = at ? atoll(strchr(at, '=') + 1) : 0;
+
+    free(info);
+    return calls;
+}
+
+/* Claims, 2.5 a second, and heartbeats: a timer and an answer each. With a tick each 0.1 s it would wait five times a call. */
+static void an_idle_worker_sleeps(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    long long calls, waits;
+
+    stage_enqueue(s, "mark", NULL, 0, 1);
+    stage_await_done(s, 1);
+    calls = count_scripts(s);
+    await(count_scripts(s) >= calls + 4); /* the last tick of a busy worker was before these */
+    calls = count_scripts(s);
+    waits = waits_of(worker);
+    await(count_scripts(s) >= calls + 8);
+    waits = waits_of(worker) - waits;
+    calls = count_scripts(s) - calls;
+    print_message("%lld waits, %lld calls\n", waits, calls);
+    assert_in_range(waits, 1, 7 * (calls + 1) / 2);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* While claims are refused, nobody looks at the queue again and again. */
 static void nobody_peeks_while_claims_are_refused(void **state)
 {
@@ -1540,6 +1586,7 @@ int main(int argc, char **argv)
         ON_STAGE(missing_right_of_scripts),
         ON_STAGE(waits_for_redis),
         ON_STAGE(foreign_key),
+        cmocka_unit_test_setup_teardown(an_idle_worker_sleeps, stage_setup, stage_teardown),
         ON_STAGE(nobody_peeks_while_claims_are_refused),
         ON_STAGE(a_fault_is_named),
         ON_STAGE(functions_flushed_under_load),

@@ -8,7 +8,7 @@
 struct weir_worker;
 
 struct guard {
-    atomic_uint ticks; /* of the loop, every WATCH_S */
+    atomic_uint ticks; /* of the loop, every WATCH_S while jobs run */
     pthread_t thread;
     int fd; /* an event ends the thread; -1: there is none */
 };

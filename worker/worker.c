@@ -11,7 +11,7 @@
 #include "worker/way/http.h"
 #include "worker/way/pipe.h"
 
-/* ---- Made and freed */
+/* ---- Events of the loop */
 
 static void on_finished(struct ev_loop *loop, ev_async *async, int events)
 {
@@ -27,6 +27,28 @@ static void on_call(struct ev_loop *loop, ev_async *async, int events)
     worker_check_stop(&((struct weir_worker *)async->data)->common);
 }
 
+/* ---- The tick */
+
+#define IDLE_S 1.0 /* between ticks while there is nothing that they would have to end */
+
+static void tick_every(struct weir_worker *w, double s)
+{
+    if (w->tick.repeat == s)
+        return;
+    w->tick.repeat = s;
+    ev_timer_again(w->common.loop, &w->tick);
+}
+
+/* From idle to busy at once; back only after a tick, so jobs that come and go keep none from coming. */
+static void on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+    struct weir_worker *w = prepare->data;
+
+    (void)loop, (void)events;
+    if (w->tick.repeat != WATCH_S && worker_must_watch(&w->common))
+        tick_every(w, WATCH_S);
+}
+
 static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir_worker *w = timer->data;
@@ -37,7 +59,28 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     if (w->common.stop.since_us || w->common.options.drain_max_us)
         worker_check_soon(&w->common);
     worker_watch(&w->common);
+    tick_every(w, worker_must_watch(&w->common) ? WATCH_S : IDLE_S);
 }
+
+static void start_tick(struct weir_worker *w)
+{
+    ev_timer_init(&w->tick, on_tick, WATCH_S, WATCH_S);
+    ev_set_priority(&w->tick,
+                    EV_MINPRI); /* behind the answers that have come: a lease may be renewed by one */
+    w->tick.data = w;
+    ev_timer_start(w->common.loop, &w->tick);
+    ev_prepare_init(&w->prepare, on_prepare);
+    w->prepare.data = w;
+    ev_prepare_start(w->common.loop, &w->prepare);
+}
+
+static void stop_tick(struct weir_worker *w)
+{
+    ev_timer_stop(w->common.loop, &w->tick);
+    ev_prepare_stop(w->common.loop, &w->prepare);
+}
+
+/* ---- Made and freed */
 
 static void on_check(struct ev_loop *loop, struct ev_watcher *watcher, int events);
 
@@ -236,7 +279,8 @@ static int add_partition(struct worker *w, struct error *e)
 
     if (!p)
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
-    w->partitions[w->partition_count++] = p;
+    w->partitions[w->partition_count] = p;
+    w->partition_count++; /* the guard looks at it from now on */
     return partition_open(p, e);
 }
 
@@ -307,7 +351,6 @@ static void finish(struct weir_worker *w)
 
 int weir_worker_run(struct weir_worker *w)
 {
-    ev_timer tick;
     int rc;
 
     if (is_of_parent(w))
@@ -316,17 +359,13 @@ int weir_worker_run(struct weir_worker *w)
     rc = prepare(w);
     if (rc == 0) {
         w->common.started_us = clock_mono_us();
-        ev_timer_init(&tick, on_tick, WATCH_S, WATCH_S);
-        ev_set_priority(&tick,
-                        EV_MINPRI); /* behind the answers that have come: a lease may be renewed by one */
-        tick.data = w;
-        ev_timer_start(w->common.loop, &tick);
+        start_tick(w);
         worker_guard_open(w);
         worker_exit_open(w);
         ev_run(w->common.loop, 0);
         worker_exit_close(w);
         worker_guard_close(w);
-        ev_timer_stop(w->common.loop, &tick);
+        stop_tick(w);
         if ((rc = w->common.ending.error.status) != 0)
             w->error = w->common.ending.error;
     }

@@ -34,6 +34,8 @@ struct weir_worker {
     struct error error, setup; /* of the last call; of wrong options, which run reports */
     int opened;                /* handlers whose way was opened */
     ev_async finished_async;   /* executors have finished something */
+    ev_timer tick;             /* ends what runs too long, ... (worker_watch); and */
+    ev_prepare prepare;        /* sees that it is needed more often */
     bool abandoned;            /* a C function runs on: nothing that it uses may be freed */
     struct guard guard;
     struct at_exit at_exit;

@@ -68,6 +68,10 @@ local function keep(queues, word, patterns)
     if type(word) == 'string' and pattern.is(word) then patterns[word] = true end
 end
 
+local function keep_all(queues, words, patterns)
+    for _, word in ipairs(words) do keep(queues, word, patterns) end
+end
+
 -- The same for those that a group served within the last day.
 local function keep_of_groups(queues, patterns)
     local duty = call_safe('HVALS', P .. 'duty')
@@ -79,9 +83,7 @@ end
 -- The same for those that a worker serves.
 local function keep_of_workers(queues, patterns)
     local workers = call_safe('ZRANDMEMBER', P .. 'workers', WORKERS_MOST)
-    for i = 1, #workers do
-        for _, word in ipairs(registry.words(workers[i])) do keep(queues, word, patterns) end
-    end
+    for i = 1, #workers do keep_all(queues, registry.words(workers[i]), patterns) end
 end
 
 -- The same for those that one of these patterns stands for, while there are few queues in all.
@@ -104,16 +106,27 @@ local function look(empty, most)
     return found
 end
 
+local function is_any(set)
+    for _ in pairs(set) do return true end
+    return false
+end
+
+-- Takes out what somebody serves: this worker, a group, any worker, a pattern. Each is read only where those before it leave some.
+local function keep_served(queues, said)
+    local patterns = {}
+    keep_all(queues, served_by(said), patterns)
+    if is_any(queues) then keep_of_groups(queues, patterns) end
+    if is_any(queues) then keep_of_workers(queues, patterns) end
+    if is_any(queues) then keep_of_patterns(queues, patterns) end
+end
+
 -- A worker is heard of: its queues are there, and some that nobody needs leave.
 function registry.follow(said)
     local empty = {}
     local found = look(empty, LOOKS)
     if 2 * found >= LOOKS then look(empty, MORE_LOOKS) end
     if found > 0 then
-        local patterns = {}
-        keep_of_groups(empty, patterns)
-        keep_of_workers(empty, patterns)
-        keep_of_patterns(empty, patterns)
+        keep_served(empty, said)
         for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
     end
     for _, queue in ipairs(served_by(said)) do

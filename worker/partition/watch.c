@@ -230,6 +230,19 @@ void worker_watch(struct worker *w)
             partition_wake(w->partitions[i]);
 }
 
+bool worker_must_watch(const struct worker *w)
+{
+    struct pool_load load = pool_load(w->pool);
+    bool must = load.running + load.queued + load.given_up > 0 || w->stop.since_us || w->options.drain_max_us;
+
+    for (int i = 0; !must && i < w->partition_count; i++) {
+        const struct partition *p = w->partitions[i];
+
+        must = p->settling.finished.head || p->carrying.wanted || p->capacity.hungry;
+    }
+    return must;
+}
+
 void worker_ask_all(struct worker *w, enum task_asked why)
 {
     size_t n = pool_running(w->pool, w->running);

@@ -10,9 +10,11 @@ struct worker;
 
 #define WATCH_S 0.1
 
-/* Every WATCH_S: ends what runs over its time, what was asked to end and has not, and, when the lease of its
+/* Every WATCH_S, as long as it must watch: ends what runs over its time, what was asked to end and has not, and, when the lease of its
  * partition is over, all. */
 void worker_watch(struct worker *w);
+/* Is there anything for it to do, now or soon? Else it may be called more seldom. */
+bool worker_must_watch(const struct worker *w);
 /* The job of this lease was cancelled. */
 void partition_cancel(struct partition *p, struct span token);
 /* What runs and was asked to end because its lease is lost; C functions on threads run on. */

@@ -4,6 +4,7 @@
 #define WORKER_PARTS_SHARED_H
 
 #include <ev.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "core/client/partition.h"
@@ -56,8 +57,8 @@ struct worker {
     uint64_t ended; /* tasks that the pool has handed over so far */
     int64_t started_us;
     struct partition *partitions[PARTITIONS_MOST];
-    int partition_count;
-    int partitions_found; /* that the namespace has, as partition/adopt.c has heard */
+    atomic_int partition_count; /* the loop's; guard.c reads it too, on a thread of its own */
+    int partitions_found;       /* that the namespace has, as partition/adopt.c has heard */
 };
 
 #endif
