@@ -221,6 +221,9 @@ WEIR_API const char *weir_job_args(const struct weir_job *job);
 WEIR_API const char *weir_job_body(const struct weir_job *job, size_t *len);
 /* 1 at the first attempt. */
 WEIR_API int weir_job_attempt(const struct weir_job *job);
+/* When it was enqueued, in seconds since 1970, by its producer's clock; of a scheduled job, when it was due; of
+ * a dead job that was retried, when that was. 0: unknown, as another Redis client enqueued it. */
+WEIR_API double weir_job_enqueued_at(const struct weir_job *job);
 /* The batch, or NULL. */
 WEIR_API const char *weir_job_batch(const struct weir_job *job);
 /* The W3C trace context, or NULL. */
@@ -304,7 +307,7 @@ WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
 WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const char *type,
                                              weir_handler *handler, void *arg);
 /* Runs command, split at blanks and given no shell, once for each job of type: the job as JSON on its
- * standard input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT. Exit 0 done, 75 throttled, 65 dead,
+ * standard input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT, WEIR_JOB_ENQUEUED_AT. Exit 0 done, 75 throttled, 65 dead,
  * others retry, also an end that is not known: a program that runs commands must neither ignore SIGCHLD nor
  * wait for any child. */
 WEIR_API WEIR_CHECKED int weir_worker_exec(struct weir_worker *worker, const char *type, const char *command);

@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "queue/job/stamp.h"
 
 #define ACTOR_WORDS 24
 
@@ -359,6 +360,15 @@ void stage_enqueue(struct stage *s, const char *type, const char *args, int firs
 void stage_push_text(struct stage *s, const char *text)
 {
     assert_true(server_number(&s->server, "RPUSH", stage_key(s, "queue:default"), text, NULL) > 0);
+}
+
+void stage_push_stamped(struct stage *s, int64_t enqueued_us, const char *text)
+{
+    char head[STAMP_HEAD_LEN + 1], entry[512];
+
+    stamp_head(enqueued_us, head);
+    snprintf(entry, sizeof entry, "%s%s", head, text);
+    stage_push_text(s, entry);
 }
 
 void stage_push(struct stage *s, const char *type, const char *args, int first, int n)

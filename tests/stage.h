@@ -71,6 +71,8 @@ void stage_enqueue(struct stage *s, const char *type, const char *args, int firs
 void stage_push(struct stage *s, const char *type, const char *args, int first, int n);
 /* RPUSH of this text to the default queue. */
 void stage_push_text(struct stage *s, const char *text);
+/* The same of a job as a producer wrote it who enqueued it at that time. */
+void stage_push_stamped(struct stage *s, int64_t enqueued_us, const char *text);
 void stage_rate(struct stage *s, const char *name, const char *rule);
 
 /* The key with the namespace's prefix; four at a time. */

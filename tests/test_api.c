@@ -330,6 +330,7 @@ static void test_dead_jobs(void **state)
     assert_int_equal(json_array_size(jobs), 2);
     assert_true(json_is_object(json_object_get(json_array_get(jobs, 0), "body")));
     assert_true(json_is_false(json_object_get(doc, "more")));
+    assert_true(json_number_value(json_object_get(json_array_get(jobs, 0), "enqueued_at")) > 1e9);
     json_decref(doc);
     json_decref(get("/api/dead/d3"));
     act("/api/dead/d3/retry", "");

@@ -87,6 +87,22 @@ static void job_on_standard_input(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+static void when_it_was_enqueued(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = start_script(s, "cat >>body\nenv | grep ENQUEUED >>variables");
+
+    stage_push_stamped(s, INT64_C(1763900000050000), "{\"id\":\"j0\",\"type\":\"run\",\"args\":[]}");
+    await(stage_stat(s, "run", "done") == 1);
+    stage_push_stamped(s, INT64_C(1763900000050000), "{\"id\":\"j1\",\"type\":\"run\",\"enqueued_at\":0}");
+    await(stage_stat(s, "run", "done") == 2);
+    assert_file(s, "body",
+                "{\"enqueued_at\":1763900000.05,\"id\":\"j0\",\"type\":\"run\",\"args\":[]}"
+                "{\"id\":\"j1\",\"type\":\"run\",\"enqueued_at\":0}");
+    assert_file(s, "variables", "WEIR_JOB_ENQUEUED_AT=1763900000.05\nWEIR_JOB_ENQUEUED_AT=1763900000.05\n");
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* Signals 32 and 33 are glibc's own: sigaction() does not touch them, a parent may leave them ignored. */
 #define GLIBC_SIGNALS 0x180000000ULL
 
@@ -153,7 +169,7 @@ static void large_body_read(void **state)
     assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
     free(args);
     await(stage_stat(s, "run", "done") == 1);
-    assert_file(s, "size", "900032\n"); /* and {"id":"j0","type":"run","args":} */
+    assert_file(s, "size", "900060\n"); /* and {"enqueued_at":1763900000.05,"id":"j0","type":"run","args":} */
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -516,7 +532,8 @@ static void ended_with_the_lease(void **state)
 static void all_variables(void **state)
 {
     struct stage *s = *state;
-    pid_t worker = start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sort >variables");
+    pid_t worker = start_script(
+        s, "env | grep -E '^WEIR_JOB|^TRACEP' | sed 's/=[0-9]*[.]../=SECONDS/' | sort >variables");
     struct weir_job_spec job = {
         .type = "run",
         .id = "j0",
@@ -530,7 +547,8 @@ static void all_variables(void **state)
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "variables",
                 "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n"
-                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_BATCH=b-1\nWEIR_JOB_ID=j0\nWEIR_JOB_KEY=k.1\n"
+                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_BATCH=b-1\nWEIR_JOB_ENQUEUED_AT=SECONDS\nWEIR_JOB_ID=j0\nWEIR_"
+                "JOB_KEY=k.1\n"
                 "WEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
     assert_int_equal(stage_end(worker), 0);
 }
@@ -538,8 +556,8 @@ static void all_variables(void **state)
 /* A worker that another job started shows nothing of that job. */
 static void variables_of_another_job(void **state)
 {
-    static const char *const outer[] = {"WEIR_JOB_ID", "WEIR_JOB_KEY", "WEIR_JOB_BATCH", "WEIR_JOB_ATTEMPT",
-                                        "TRACEPARENT"};
+    static const char *const outer[] = {"WEIR_JOB_ID",      "WEIR_JOB_KEY",         "WEIR_JOB_BATCH",
+                                        "WEIR_JOB_ATTEMPT", "WEIR_JOB_ENQUEUED_AT", "TRACEPARENT"};
     struct stage *s = *state;
     pid_t worker;
 
@@ -831,6 +849,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_STAGE(job_on_standard_input),
+        ON_STAGE(when_it_was_enqueued),
         ON_STAGE(clean_process),
         ON_STAGE(large_body_ignored),
         ON_STAGE(large_body_read),

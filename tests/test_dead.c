@@ -717,13 +717,14 @@ static void test_all_is_told_of_a_job(void **state)
 
     (void)state;
     bury("w:1.00@5", "mail/t/k9", "failed 4 times: exit 1",
-         "@3,1,2,bnight,wonce,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
+         "@3,1,2,bnight,wonce,tJDOAw-,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
     job = only(ANY);
-    expected = json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:s}", "since",
+    expected = json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:s}", "since",
                          (json_int_t)BEGIN_US, "id", "j", "type", "t", "queue", "mail", "key", "k9", "reason",
                          "failed 4 times: exit 1", "attempts", "3", "interrupted", "1", "throttled", "2",
-                         "batch", "night", "unique", "once", "failed_at", "1794000000000001", "failure",
-                         "a, b\n", "bytes", 21, "body", "{\"id\":\"j\",\"type\":\"t\"}");
+                         "enqueued_at", "1795000000000000", "batch", "night", "unique", "once", "failed_at",
+                         "1794000000000001", "failure", "a, b\n", "bytes", 21, "body",
+                         "{\"id\":\"j\",\"type\":\"t\"}");
     json_object_set_new(job, "since", json_integer(answer_int(job, "since")));
     if (!json_equal(job, expected))
         fail_msg("%s", json_dumps(job, 0));

@@ -32,7 +32,7 @@ static const char server_text[] =
     "    def do_POST(self):\n"
     "        body = self.rfile.read(int(self.headers['Content-Length']))\n"
     "        names = ['Content-Type', 'User-Agent', 'Weir-Job-Id', 'Weir-Job-Type', 'Weir-Attempt', "
-    "'Expect',\n"
+    "'Weir-Enqueued-At', 'Expect',\n"
     "                 'traceparent']\n"
     "        lines = [self.command + ' ' + self.path] + [n + ': ' + str(self.headers[n]) for n in names]\n"
     "        open('requests', 'ab').write('\\n'.join(lines).encode() + b'\\n' + body + b'\\n')\n"
@@ -196,16 +196,16 @@ static void a_job_is_a_post(void **state)
 
     stage_push_text(s, bodies[0]);
     await(stage_stat(s, "run", "done") == 1);
-    stage_push_text(s, bodies[1]);
+    stage_push_stamped(s, INT64_C(1763900000050000), bodies[1]);
     await(stage_stat(s, "run", "done") == 2);
     assert_true(read_text(s->server.folder, "requests", requests, sizeof requests));
     expected[0] = '\0';
     for (int i = 0; i < 2; i++)
-        snprintf(
-            expected + strlen(expected), sizeof expected - strlen(expected),
-            "POST /jobs?x=1\nContent-Type: application/json\nUser-Agent: weir/" WEIR_VERSION
-            "\nWeir-Job-Id: j%d\nWeir-Job-Type: run\nWeir-Attempt: 1\nExpect: None\ntraceparent: %s\n%s\n",
-            i, i == 0 ? trace : "None", bodies[i]);
+        snprintf(expected + strlen(expected), sizeof expected - strlen(expected),
+                 "POST /jobs?x=1\nContent-Type: application/json\nUser-Agent: weir/" WEIR_VERSION
+                 "\nWeir-Job-Id: j%d\nWeir-Job-Type: run\nWeir-Attempt: 1\nWeir-Enqueued-At: %s\nExpect: "
+                 "None\ntraceparent: %s\n%s\n",
+                 i, i == 0 ? "None" : "1763900000.05", i == 0 ? trace : "None", bodies[i]);
     assert_string_equal(requests, expected);
     assert_int_equal(stage_end(worker), 0);
 }
@@ -493,7 +493,7 @@ static void stopping(void **state)
 
     enqueue(s, 0, "{\"sleep\":0.3}", 0, 0);
     enqueue(s, 1, "{\"sleep\":1000}", 0, 0);
-    await(count_lines(s, "requests") == 18);
+    await(count_lines(s, "requests") == 20);
     start_us = clock_mono_us();
     assert_int_equal(stage_end(worker), 0);
     assert_in_range(clock_mono_us() - start_us, 900 * MS, 10 * SECOND);

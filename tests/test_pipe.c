@@ -184,12 +184,16 @@ static void a_job_is_one_line(void **state)
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\r\n\t\"args\":{\"record\": 1.50,\n\"e\":[]},"
                        "\"text\":\"a\\n\xe2\x80\xa8\",\"other\":1234567890123456789}");
     stage_push_text(s, " {\"type\":\"run\",\"attempt\":\"mine\",\"id\":\"j1\",\"args\":{\"record\":1}}");
-    await(stage_stat(s, "run", "done") == 2);
+    stage_push_stamped(s, INT64_C(1763900000050000),
+                       "{\"id\":\"j2\",\"type\":\"run\",\"args\":{\"record\":1}}");
+    await(stage_stat(s, "run", "done") == 3);
     assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
     assert_string_equal(lines,
                         "{\"attempt\":1,\"id\":\"j0\",\"type\":\"run\",  \t\"args\":{\"record\": 1.50, "
                         "\"e\":[]},\"text\":\"a\\n\xe2\x80\xa8\",\"other\":1234567890123456789}\n"
-                        " {\"type\":\"run\",\"attempt\":\"mine\",\"id\":\"j1\",\"args\":{\"record\":1}}\n");
+                        " {\"type\":\"run\",\"attempt\":\"mine\",\"id\":\"j1\",\"args\":{\"record\":1}}\n"
+                        "{\"attempt\":1,\"enqueued_at\":1763900000.05,\"id\":\"j2\",\"type\":\"run\","
+                        "\"args\":{\"record\":1}}\n");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -231,12 +235,12 @@ static void every_status(void **state)
     assert_death(s, 4, "failed 3 times");
     assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
     for (int attempt = 1; attempt <= 3; attempt++) {
-        char begin[32];
+        char begin[48];
 
-        snprintf(begin, sizeof begin, "{\"attempt\":%d,\"id\"", attempt);
+        snprintf(begin, sizeof begin, "{\"attempt\":%d,\"enqueued_at\":", attempt);
         assert_non_null(strstr(lines, begin));
     }
-    push(s, 5, "{\"record\":1,\"answer\":{\"status\":\"throttled\",\"after\":0.2}}");
+    stage_push(s, "run", "{\"record\":1,\"answer\":{\"status\":\"throttled\",\"after\":0.2}}", 5, 1);
     await(count_lines(s, "lines") >= 5);
     assert_int_equal(stage_stat(s, "run", "retried"), 2);
     assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
@@ -609,6 +613,7 @@ static void nobody_peeks_for_a_type_that_rests(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+#ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
 /* A program that is gone: as if it did not start. */
 static void a_program_that_goes_missing(void **state)
 {
@@ -630,6 +635,7 @@ static void a_program_that_goes_missing(void **state)
     await(stage_stat(s, "run", "done") == 1);
     assert_int_equal(stage_end(worker), 0);
 }
+#endif
 
 static void a_child_that_closes_its_output(void **state)
 {
@@ -828,7 +834,9 @@ int main(void)
         ON_STAGE(lines_not_taken_are_given_back),
         ON_STAGE(a_child_that_does_not_start),
         ON_STAGE(nobody_peeks_for_a_type_that_rests),
+#ifndef __SANITIZE_THREAD__
         ON_STAGE(a_program_that_goes_missing),
+#endif
         ON_STAGE(a_child_that_closes_its_output),
         ON_STAGE(a_child_that_retires),
         ON_STAGE(its_group_ends_with_it),
