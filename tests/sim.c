@@ -1384,6 +1384,20 @@ static bool has_place(int owner)
     return taken < (most > 0 ? most : 1);
 }
 
+/* Could the first job of a lane of those that run alone start now? */
+static bool may_run_alone(const struct claim_call *call, int line, int type, int key)
+{
+    const struct sim_list *lane = &sim.lanes[line][type][key];
+    char node[80];
+
+    if (lane->count == 0 || !has_name(&call->types, sim_type_names[type]) ||
+        sim_stops(lane->at[0]) != SIM_RUNS || (sim_path(type) < 0) != (key == NO_KEY))
+        return false;
+    snprintf(node, sizeof node, "%s/%s", sim_type_names[type], sim_key_text(key));
+    return job_opens(lane->at[0], key, true, ALL_GATES) <= turns.now_us + SIM_AHEAD &&
+           has_its_turn(line, type, key, node, is_asleep(line, type, key));
+}
+
 /* A job that is to run alone and could start now, for a worker that has nothing in flight; -1: none that must
  * be granted. */
 static int find_alone(const struct claim_call *call, int owner)
@@ -1399,14 +1413,9 @@ static int find_alone(const struct claim_call *call, int owner)
         while (strcmp(sim_queue_names[q], call->queues.at[i]) != 0)
             q++;
         for (int t = 0; t < sim.type_count && !sim.paused[q]; t++)
-            for (int key = 0; key <= NO_KEY; key++) {
-                const struct sim_list *lane = &sim.lanes[q + SIM_QUEUES][t][key];
-
-                if (lane->count > 0 && has_name(&call->types, sim_type_names[t]) &&
-                    sim_stops(lane->at[0]) == SIM_RUNS && (sim_path(t) < 0) == (key == NO_KEY) &&
-                    job_opens(lane->at[0], key, true, ALL_GATES) <= turns.now_us + SIM_AHEAD)
-                    return lane->at[0];
-            }
+            for (int key = 0; key <= NO_KEY; key++)
+                if (may_run_alone(call, q + SIM_QUEUES, t, key))
+                    return sim.lanes[q + SIM_QUEUES][t][key].at[0];
         if (sim.queues[q].count > 0 && !item_value(snapshot_item(sim.all, "alone"), sim_ids[owner].name))
             break;
     }

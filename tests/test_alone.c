@@ -398,6 +398,25 @@ static void test_a_gate_that_opens_late(void **state)
     expect_alone(1, false);
 }
 
+/* Nor does it keep jobs of others that are to run alone from a limit that they share. */
+static void test_a_gate_that_opens_late_keeps_no_other(void **state)
+{
+    static const char *const all[] = {"all"};
+
+    (void)state;
+    must(turns_rate("all", "1000/1000000/1000"));
+    must(turns_rate("slow", CLOSED_RULE));
+    must(turns_use("slow", "use", "", all, 1));
+    must(turns_use("t", "use", "", all, 1));
+    die_with("slow", "a", NULL);
+    die_with("t", "b", NULL);
+    start("w");
+    ask.alone = true;
+    claim("w", 1, 0);
+    expect_alone(1, true);
+    expect_leases("b");
+}
+
 /* Each has its lane, by its key. */
 static void test_keys(void **state)
 {
@@ -521,6 +540,7 @@ int main(int argc, char **argv)
         TEST(its_gates_are_kept),
         TEST(its_place_among_those_in_flight_is_kept),
         TEST(a_gate_that_opens_late),
+        TEST(a_gate_that_opens_late_keeps_no_other),
         TEST(keys),
         TEST(a_key_of_the_wrong_kind),
         STAGED(one_of_eight_kills),

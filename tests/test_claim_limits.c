@@ -925,6 +925,69 @@ static void test_what_has_not_started_gives_its_slots_back(void **state)
     }
 }
 
+static uint32_t draw(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 16) % below;
+}
+
+/* A worker claims; some answers come too late, and those jobs have not started. Returns how many have; *lost_us: what being late may have
+ * cost a bucket, which drains meanwhile. */
+static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
+{
+    int64_t passed = 50000 + draw(seed, 800000), stale;
+    size_t count = claim(worker, 1 + (int)draw(seed, 5), 0);
+    int started = 0;
+    struct args a;
+
+    keep_tokens();
+    turns.now_us += passed;
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, worker);
+    for (size_t i = 0; i < count; i++) {
+        bool late = draw(seed, 3) > 0;
+
+        settle_end(&a, late ? SETTLE_BACK : SETTLE_RETRY, tokens[i], late ? 1 : 10 * SECOND_US * 86400, NULL);
+        started += !late;
+        *lost_us += late ? passed : 0;
+    }
+    if (count > 0) {
+        must(turns_send(&a));
+        must(settle_reply(turns.reply, &stale, &turns.error));
+        assert_int_equal(stale, 0);
+    } else {
+        args_free(&a);
+    }
+    return started;
+}
+
+/* Five a day, of which some come too late again and again, to either of two workers: five start. */
+static void test_a_quota_of_a_day_is_used_whole_however_late(void **state)
+{
+    static const char *const rules[] = {"gcra:5/86400000000/5",         "token-bucket:5/86400000000/5",
+                                        "fixed-window:5/86400000000/0", "sliding-log:5/86400000000",
+                                        "sliding-window:5/86400000000", "gcra:5/86400000000/5,by=key"};
+
+    for (uint32_t run = 0; run < 10 * COUNT(rules); run++) {
+        const char *rule = rules[run % COUNT(rules)];
+        uint32_t seed = run;
+        int64_t lost_us = 0;
+        int started = 0;
+
+        scene_begin(state);
+        start("w");
+        start("v");
+        must(turns_rate("slow", rule));
+        enqueue("default", "slow", "a b c d e f g");
+        for (int round = 0; round < 10; round++)
+            started += start_some_late(round % 2 ? "w" : "v", &seed, &lost_us);
+        turns.now_us += lost_us;
+        started += (int)claim("w", 10, 0);
+        if (started != 5)
+            fail_msg("%s, run %u: %d of 5 have started", rule, run, started);
+    }
+}
+
 /* A slot from before the clock was set back lies far ahead, and stands for no start of now. */
 static void test_a_slot_before_a_clock_step_stays_used(void **state)
 {
@@ -979,6 +1042,36 @@ static void test_a_cancelled_job_that_has_not_started_gives_its_slot_back(void *
     expect_claim("c");
     assert_int_equal(slot_of(0), BEGIN_US + 10000);
     expect_counters("slow", "enqueued 3, pulled 2, parked 1, served 1, back 1, cancelled 1");
+}
+
+/* Others may wait for it whom no list names: in another queue, or of another type that shares the limit. */
+static void test_a_slot_of_a_key_that_is_given_back_wakes_all(void **state)
+{
+    static const char *const all[] = {"all"}, *const high[] = {"high"};
+    const struct names usual = ask.queues;
+    int64_t stale;
+
+    for (int spends = 0; spends < 2; spends++) {
+        scene_begin(state);
+        must(turns_rate("all", "1/1000000/1,by=key"));
+        must(turns_use("t", "use", "", all, 1));
+        must(turns_use("slow", "use", "", all, 1));
+        start("w");
+        start("v");
+        enqueue_with("t", "a", "\"key\":\"k\"");
+        ask.queues = usual;
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        if (spends)
+            must(turns_settle_cost("w", tokens[0], 1, &stale));
+        push("high", "{\"id\":\"b\",\"type\":\"slow\",\"key\":\"k\"}");
+        ask.queues = (struct names){high, 1};
+        assert_int_equal(claim("v", 1, 0), 0);
+        settle_unstarted(0, 1);
+        assert_int_equal(claim("v", 1, 0), 1);
+        expect_leases("b");
+        turns_check();
+    }
 }
 
 /* The last word of a fixed window's state: the slots that are used. */
@@ -1314,9 +1407,11 @@ int main(void)
         TEST(nothing_is_given_back_to_other_rules),
         TEST(what_was_not_spent_lets_others_start),
         TEST(what_has_not_started_gives_its_slots_back),
+        TEST(a_quota_of_a_day_is_used_whole_however_late),
         TEST(a_slot_before_a_clock_step_stays_used),
         TEST(slots_of_other_rules_stay_used),
         TEST(a_cancelled_job_that_has_not_started_gives_its_slot_back),
+        TEST(a_slot_of_a_key_that_is_given_back_wakes_all),
         TEST(a_throttled_job_pauses_its_limits),
         TEST(a_throttled_job_of_a_key_pauses_that_key_only),
         TEST(without_a_time_the_pause_doubles),

@@ -8,7 +8,7 @@
 
 BEGIN {
     # Redis's rights to keys: a command that only asks whether and how much there is needs neither.
-    split("exists type hexists hlen hstrlen llen sismember zcard", plain)
+    split("exists type hexists hlen hstrlen llen scard sismember zcard", plain)
     split("get getrange hget hgetall hkeys hmget hrandfield hscan hvals lindex lrange pttl smembers srandmember sscan " \
           "zcount zmscore zrandmember zrange zrangebyscore zrank zscan zscore", reads)
     split("del hdel hset hsetnx lpush lrem ltrim persist pexpire rpush sadd set srem zadd zrem zremrangebyrank", writes)

@@ -54,7 +54,7 @@ end
 -- A job takes slots of all its gates or of none, and must not starve. So a waiter that finds one of its gates closed holds the open ones
 -- against waiters that were served later, as long as that wastes less than one slot of each. A gate that counts what is in flight is not held.
 local function hold_open(gates, cost, node, ticket, till)
-    if claim.keeps then return keep(gates, node, ticket) end
+    if claim.keeps and (till == huge or till <= now + KEEP_US) then return keep(gates, node, ticket) end
     for _, e in ipairs(gates) do
         if e.base and not e.base.in_flight and gate.start(e, cost, node, ticket) <= now + claim.ahead then
             local one_slot = now + e.base.period / e.base.count

@@ -173,6 +173,27 @@ function lane.wait_at(queue, name, by_time)
     return true
 end
 
+local FEW = 8 -- queues
+
+local few -- in this call: all queues, where they are few; else none
+
+local function forget_few() few = nil end
+
+local function few_queues()
+    if few then return few end
+    at_next_call(forget_few)
+    local n = call_safe('SCARD', P .. 'queues')
+    few = type(n) == 'number' and n <= FEW and call('SMEMBERS', P .. 'queues') or {}
+    return few
+end
+
+-- A job of the queue gives something back at a gate where nobody has listed who waits. Where there are few queues, any of them may.
+function lane.list_at(queue, name)
+    local queues = few_queues()
+    if #queues > 0 then call_safe('SADD', P .. 'at:' .. name, unpack(queues)) end
+    lane.wait_at(queue, name, true)
+end
+
 -- A gate has room again: lane.wake_opened wakes what waits there.
 function lane.opened(name)
     if #opened == 0 then at_next_call(forget_opened) end

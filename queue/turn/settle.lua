@@ -122,14 +122,15 @@ function verbs.back(job, back)
 end
 
 -- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back, nor for
--- a slot farther ahead than any is granted: the clock was set back since, and the slot counts no more. As long as
--- nobody knows that jobs of its type do, who waits for what they give back may not be listed: its own queue is looked at all the same.
+-- a slot farther ahead than any is granted: the clock was set back since, and the slot counts no more. What waits at the gate of a key is
+-- listed only if jobs of its type are known to give back, and other types may wait at the gates of a limit that they share.
 local function give(job, gates, n)
     local kind, slot = types.load(job.type), lease.slot_of(job.token)
     if lease.rules_of(job.token) ~= kind.digest or slot > now + gate.AHEAD_MOST then return end
     for _, e in ipairs(gates) do
         gate.give(e, slot, n)
-        if not kind.spends then lane.wait_at(job.queue, e.name, true) end
+        local listed = not e.base.by or kind.spends and find(e.name, job.type .. '#', 1, true) == 1
+        if not listed then lane.list_at(job.queue, e.name) end
         lane.opened(e.name)
     end
 end
