@@ -140,11 +140,15 @@ static int do_job_run(struct weir *w, const struct ask *ask, json_t **doc)
     return view_job_run(w, ask->names[0], doc);
 }
 
-/* To all that search= is for, and to no more jobs than count= says: with dry_run=true it says how many there are. */
+/* To all that search= is for, and to no more jobs than count= says: with dry_run=true it says how many there are. One request looks at so
+ * many jobs; that of a form, which is answered with 303 and no cursor, at all. */
 static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    struct job_bounds most = {.looked_at = INT64_MAX, .jobs = field_number(ask->fields, "count", -1)};
+    bool form = field_text(ask->fields, "back") != NULL;
+    struct job_bounds most = {.looked_at = form ? INT64_MAX : JOBS_LOOKED_AT,
+                              .jobs = field_number(ask->fields, "count", -1)};
     const char *action = field_text(ask->fields, "action"), *dry = field_text(ask->fields, "dry_run");
+    const char *cursor = field_text(ask->fields, "cursor");
     struct job_search search;
 
     *doc = NULL;
@@ -153,13 +157,12 @@ static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
     if (ask_search(w, ask, "search", &search) < 0)
         return w->error.status;
     if (dry && strcmp(dry, "true") == 0) {
-        if (job_actions_count(w, -1, &search, action, &most.jobs) < 0)
-            return w->error.status;
-        return document_done(w, job_actions_dry_document(action, most.jobs), doc);
+        most.jobs = INT64_MAX;
+        return view_job_actions_dry(w, &search, action, cursor, &most, doc);
     }
     if (most.jobs < 0)
         return error_set(&w->error, WEIR_EINPUT, "count: of how many jobs? with dry_run=true it is answered");
-    return view_job_actions(w, &search, action, NULL, &most, doc);
+    return view_job_actions(w, &search, action, cursor, &most, doc);
 }
 
 static int do_dead_retry(struct weir *w, const struct ask *ask, json_t **doc)

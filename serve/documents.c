@@ -22,7 +22,6 @@
 #define DEAD_MOST 1000
 #define JOBS_SHOWN 50
 #define JOBS_MOST 1000
-#define JOBS_LOOKED_AT 100000 /* by one request; the next one goes on at the cursor */
 
 static int read_status(struct weir *w, const struct ask *ask, json_t **doc)
 {

@@ -8,6 +8,8 @@
 #include "core/client/client.h"
 #include "view/json.h"
 
+#define JOBS_LOOKED_AT 100000 /* by one request that searches; the next one goes on at the cursor */
+
 #define RESOURCE_NAMES 2
 #define RESOURCE_NAME_SIZE 512
 

@@ -39,7 +39,7 @@ static struct sim_batch *any_batch(void)
     return &sim.batches[sim_pick(0, SIM_BATCHES - 1)];
 }
 
-enum { ACTS = 26 };
+enum { ACTS = 28 };
 
 void acts_begin(void)
 {
@@ -526,6 +526,20 @@ static int any_job(void)
     return n;
 }
 
+static void is_cancelled(int n)
+{
+    struct sim_job *job = &sim_jobs[n];
+
+    if (job->place == SIM_LATER) {
+        sim_end_job(n, SIM_CANCELLED);
+    } else if (job->place == SIM_LEASED) {
+        job->cancelled = true;
+        sim_tell(n);
+    } else {
+        job->marked = true;
+    }
+}
+
 /* As weir job cancel does it. */
 static void cancel(int n)
 {
@@ -547,16 +561,8 @@ static void cancel(int n)
                  rc ? w->error.text : "");
     json_decref(out);
     acts_totals.cancels += rc == 0;
-    if (rc != 0)
-        return;
-    if (job->place == SIM_LATER) {
-        sim_end_job(n, SIM_CANCELLED);
-    } else if (job->place == SIM_LEASED) {
-        job->cancelled = true;
-        sim_tell(n);
-    } else {
-        job->marked = true;
-    }
+    if (rc == 0)
+        is_cancelled(n);
 }
 
 /* Whoever cancels saw the job waiting; when it is marked it is somewhere else, and nobody looks again. */
@@ -571,14 +577,19 @@ static void mark_only(int n)
 }
 
 /* Into a queue that only a foreign client knows nobody looks. */
-static bool is_known(int q)
+static bool is_known_in(const struct snapshot *all, int q)
 {
-    const struct item *queues = sim.all ? snapshot_item(sim.all, "queues") : NULL;
+    const struct item *queues = snapshot_item(all, "queues");
 
     for (size_t i = 0; queues && i < queues->count; i++)
         if (strcmp(queues->at[i]->str, sim_queue_names[q]) == 0)
             return true;
     return false;
+}
+
+static bool is_known(int q)
+{
+    return sim.all && is_known_in(sim.all, q);
 }
 
 static void cancel_some(void)
@@ -609,14 +620,37 @@ static void becomes_first(struct sim_list *list, int n)
     list->at[0] = n;
 }
 
+static struct sim_list *list_of(int n)
+{
+    struct sim_list *queue = &sim.queues[sim_jobs[n].queue];
+
+    return sim_list_find(queue, n) >= 0 ? queue : sim_lane_of(n);
+}
+
+/* One that waits, or of later. */
+static void is_run(int n)
+{
+    struct sim_job *job = &sim_jobs[n];
+
+    if (job->place == SIM_WAITING) {
+        becomes_first(list_of(n), n);
+        return;
+    }
+    if (!job->scheduled) {
+        sim_return(&n, 1);
+        return;
+    }
+    if (job->enqueued_us > turns.now_us)
+        enqueued_again(job);
+    sim_to_head(n);
+}
+
 /* As weir job run does it. */
 static void run(int n)
 {
     struct sim_job *job = &sim_jobs[n];
     bool lies = job->place == SIM_WAITING, later = job->place == SIM_LATER;
-    struct sim_list *list =
-        sim_list_find(&sim.queues[job->queue], n) >= 0 ? &sim.queues[job->queue] : sim_lane_of(n);
-    bool moved = later || (lies && sim_list_find(list, n) > 0);
+    bool moved = later || (lies && sim_list_find(list_of(n), n) > 0);
     int expected = lies || later ? 0
                    : job->place == SIM_DONE || job->place == SIM_CANCELLED || job->place == SIM_REMOVED
                        ? job->remembered ? WEIR_EINPUT : WEIR_ENOTFOUND
@@ -630,14 +664,8 @@ static void run(int n)
                  rc ? w->error.text : "");
     json_decref(out);
     acts_totals.runs += moved;
-    if (later && job->enqueued_us > turns.now_us)
-        enqueued_again(job);
-    if (later && job->scheduled)
-        sim_to_head(n);
-    else if (later)
-        sim_return(&n, 1);
-    else if (moved)
-        becomes_first(list, n);
+    if (moved)
+        is_run(n);
 }
 
 static void run_some(void)
@@ -783,6 +811,210 @@ static void walk_dead(struct filter f, bool retries)
     snapshot_free(all);
 }
 
+/* ---- What a search is for */
+
+enum { CANCEL, RUN, RETRY, REMOVE, ACTIONS };
+static const char *const action_names[ACTIONS] = {"cancel", "run", "retry", "remove"};
+
+/* With the jobs of a search something is done. */
+struct action {
+    int type, queue, batch; /* -1: any */
+    int what;
+    int met[SIM_JOBS], count; /* those jobs, also where there is nothing to do */
+    int place
+        [SIM_JOBS]; /* of those that are run: in its list before, LATER, or NONE: it is not one of them */
+    int64_t done;
+};
+enum { LATER = -1, NONE = -2 };
+
+static bool is_state(int what, enum sim_place place)
+{
+    bool waits = place == SIM_WAITING || place == SIM_LATER;
+
+    if (what == CANCEL)
+        return waits || place == SIM_LEASED || place == SIM_ASIDE;
+    return what == RUN ? waits : place == SIM_DEAD;
+}
+
+static void meet(struct action *act, const struct snapshot *all, int n)
+{
+    const struct sim_job *job = &sim_jobs[n];
+
+    if (!is_state(act->what, job->place) ||
+        (job->place == SIM_WAITING && act->queue < 0 && !is_known_in(all, job->queue)) ||
+        (act->type >= 0 && job->type != act->type) || (act->queue >= 0 && job->queue != act->queue) ||
+        (act->batch >= 0 && job->batch != act->batch))
+        return;
+    act->met[act->count++] = n;
+}
+
+/* In the order in which dead jobs are met; others in any. */
+static void meet_all(struct action *act)
+{
+    struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
+    const struct item *dead = snapshot_item(all, "dead");
+
+    for (size_t i = dead ? dead->count / 2 : 0; i-- > 0;)
+        meet(act, all, sim_job_in((struct span){dead->at[2 * i]->str, dead->at[2 * i]->len}));
+    for (int n = 0; n < sim.job_count; n++)
+        if (sim_jobs[n].place != SIM_DEAD)
+            meet(act, all, n);
+    snapshot_free(all);
+}
+
+/* Some others of its list are run, which stand behind it. */
+static bool is_passed(const struct action *act, int n)
+{
+    for (int i = 0; i < act->count; i++)
+        if (act->met[i] != n && sim_jobs[act->met[i]].place == SIM_WAITING &&
+            list_of(act->met[i]) == list_of(n))
+            return true;
+    return false;
+}
+
+static bool has_to_do(const struct action *act, int n)
+{
+    const struct sim_job *job = &sim_jobs[n];
+
+    if (act->what == CANCEL)
+        return !(job->place == SIM_LEASED
+                     ? job->cancelled
+                     : job->marked && (job->place == SIM_WAITING || job->place == SIM_ASIDE));
+    if (act->what == RUN && job->place == SIM_WAITING)
+        return sim_list_find(list_of(n), n) > 0 || is_passed(act, n);
+    return true;
+}
+
+static bool fits_told(const struct action *act)
+{
+    int leased = 0;
+
+    for (int i = 0; i < act->count; i++)
+        leased += sim_jobs[act->met[i]].place == SIM_LEASED;
+    return sim.told_count + leased <= SIM_TOLD;
+}
+
+static void act_on(const struct action *act, int n)
+{
+    if (act->what == CANCEL)
+        is_cancelled(n);
+    else if (act->what == RUN)
+        is_run(n);
+    else if (act->what == RETRY)
+        revive(n, -1);
+    else
+        sim_jobs[n].place = SIM_REMOVED;
+}
+
+/* In calls that each look at some, or in one. */
+static void send_action(const struct action *act)
+{
+    const struct job_bounds most = {.looked_at = sim_chance(2) ? sim_pick(1, 40) : INT64_MAX,
+                                    .jobs = SIM_JOBS};
+    struct job_search search = {.count = 0};
+    json_t *out = NULL;
+    int64_t done = 0;
+    int calls = 0;
+
+    if (act->type >= 0)
+        sim_must(job_search_add(&search, "type", sim_type_names[act->type], &turns.error), "search");
+    if (act->queue >= 0)
+        sim_must(job_search_add(&search, "queue", sim_queue_names[act->queue], &turns.error), "search");
+    if (act->batch >= 0)
+        sim_must(job_search_add(&search, "batch", sim.batches[act->batch].name, &turns.error), "search");
+    do {
+        json_t *before = out;
+
+        if (job_actions(w, turns.now_us, &search, action_names[act->what],
+                        before ? answer_text(before, "next") : NULL, &most, &out) != 0 ||
+            ++calls > PAGES_MOST)
+            sim_fail("%s by a search: %s", action_names[act->what], w->error.text);
+        json_decref(before);
+        done += answer_int(out, "jobs");
+    } while (json_object_get(out, "next"));
+    json_decref(out);
+    if (done != act->done)
+        sim_fail("%s by a search: %lld jobs, not %lld", action_names[act->what], (long long)done,
+                 (long long)act->done);
+}
+
+static void note_places(struct action *act)
+{
+    for (int n = 0; n < sim.job_count; n++)
+        act->place[n] = NONE;
+    for (int i = 0; i < act->count; i++) {
+        int n = act->met[i];
+
+        act->place[n] = sim_jobs[n].place == SIM_LATER ? LATER : sim_list_find(list_of(n), n);
+    }
+}
+
+/* Those that were run stand first, and of those that waited the earlier ones before the later ones. Where those of later stand among them,
+ * Redis says. */
+static void follow_order(const struct action *act, const struct snapshot *all, const char *name,
+                         struct sim_list *list)
+{
+    const struct item *item = list->count > 0 ? snapshot_item(all, name) : NULL;
+    int last = -1;
+
+    for (int i = 0; item && i < list->count && (size_t)i < item->count; i++) {
+        int n = sim_job_in((struct span){item->at[i]->str, item->at[i]->len}), at = sim_list_find(list, n);
+
+        if (at < i || act->place[n] == NONE)
+            return; /* the others stand as before: whoever looks compares them */
+        if (act->place[n] != LATER && act->place[n] < last)
+            sim_fail("%s: job %d was run, and stands behind a later one", name, n);
+        last = act->place[n] != LATER ? act->place[n] : last;
+        list->at[at] = list->at[i];
+        list->at[i] = n;
+    }
+}
+
+static void follow_orders(const struct action *act)
+{
+    struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
+    char name[200];
+
+    for (int q = 0; q < sim.queue_count; q++) {
+        snprintf(name, sizeof name, "queue:%s", sim_queue_names[q]);
+        follow_order(act, all, name, &sim.queues[q]);
+    }
+    for (int q = 0; q < SIM_LINES; q++)
+        for (int t = 0; t < sim.type_count; t++)
+            for (int key = 0; key <= SIM_KEYS; key++) {
+                snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[t],
+                         sim_key_text(key));
+                follow_order(act, all, name, &sim.lanes[q][t][key]);
+            }
+    snapshot_free(all);
+}
+
+static void act_by_search(void)
+{
+    static struct action act;
+    int by = (int)sim_pick(0, 3);
+
+    act.type = by == 0 || by == 3 ? any_type() : -1;
+    act.queue = by == 1 || by == 3 ? any_queue() : -1;
+    act.batch = by == 2 ? (int)sim_pick(0, SIM_BATCHES - 1) : -1;
+    act.what = (int)sim_pick(0, ACTIONS - 1);
+    act.count = 0;
+    act.done = 0;
+    meet_all(&act);
+    if (act.what == CANCEL && !fits_told(&act))
+        return;
+    for (int i = 0; i < act.count; i++)
+        act.done += has_to_do(&act, act.met[i]);
+    acts_totals.by_search += act.done;
+    note_places(&act);
+    send_action(&act);
+    for (int i = 0; i < act.count; i++)
+        if (act.what == RUN || has_to_do(&act, act.met[i]))
+            act_on(&act, act.met[i]);
+    if (act.what == RUN)
+        follow_orders(&act);
+}
+
 /* ---- */
 
 void acts_do(bool may_add_jobs)
@@ -829,6 +1061,10 @@ void acts_do(bool may_add_jobs)
     case 19:
     case 20:
         run_some();
+        break;
+    case 21:
+    case 22:
+        act_by_search();
         break;
     default:
         cancel_some();

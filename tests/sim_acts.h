@@ -20,7 +20,7 @@ void acts_check_end(void);
 void acts_stop(void);
 
 extern struct acts_totals {
-    long long enqueued, refused, cancels, runs, purged, broken_off;
+    long long enqueued, refused, cancels, runs, by_search, purged, broken_off;
 } acts_totals;
 
 #endif

@@ -492,7 +492,8 @@ static void test_actions(void **state)
     refused("POST", "/api/jobs/actions", FORM, "action=drop&search=id:j1&count=1", 400, "drop");
     refused("POST", "/api/jobs/actions", FORM, "action=cancel&count=1", 400, "search");
     act("/api/jobs/actions", "action=cancel&search=id:j1&dry_run=true");
-    assert_string_equal(reply.body, "{\"dry_run\":true,\"action\":\"cancel\",\"jobs\":1}\n");
+    assert_non_null(strstr(reply.body, "{\"dry_run\":true,\"action\":\"cancel\",\"jobs\":1,\"looked_at\":"));
+    assert_non_null(strstr(reply.body, ",\"cursor\":null}\n"));
     act("/api/jobs/actions", "action=cancel&search=id:j1&count=0");
     assert_non_null(strstr(reply.body, "\"jobs\":0"));
     act("/api/jobs/actions", "action=cancel&search=id:j1&count=1");
@@ -507,6 +508,58 @@ static void test_actions(void **state)
     act("/api/schedules/nightly/remove", "");
     await_text(folder, "serve.err", "event=action path=/api/queues/default/pause");
     await_text(folder, "serve.err", "path=/api/rates/mail/pause fields=\"{\\\"for\\\":\\\"10m\\\"}\"");
+    end_serve();
+}
+
+static void fill_queue(int jobs)
+{
+    struct weir_bulk *bulk;
+
+    assert_int_equal(weir_bulk_open(w, NULL, &bulk), 0);
+    for (int i = 0; i < jobs; i++)
+        assert_int_equal(weir_bulk_add(bulk, &(struct weir_job_spec){.type = "many"}), 0);
+    assert_int_equal(weir_bulk_close(bulk, NULL), 0);
+}
+
+/* Sends that with the cursor of the answer before, "": none; returns how many jobs the answer names. */
+static int64_t go_on(const char *fields, char cursor[1024])
+{
+    char all[2048];
+    const char *next;
+    json_t *doc;
+    int64_t jobs;
+
+    snprintf(all, sizeof all, "%s%s%s", fields, *cursor ? "&cursor=" : "", cursor);
+    act("/api/jobs/actions", all);
+    doc = parsed();
+    next = json_string_value(json_object_get(doc, "cursor"));
+    snprintf(cursor, 1024, "%s", next ? next : "");
+    jobs = json_integer_value(json_object_get(doc, "jobs"));
+    json_decref(doc);
+    return jobs;
+}
+
+/* One request looks at 100,000 jobs. */
+static void test_actions_on_many_go_on_at_a_cursor(void **state)
+{
+    char cursor[1024] = "";
+    int64_t jobs;
+
+    (void)state;
+    fill_queue(101000);
+    serve();
+    jobs = go_on("action=cancel&search=type:many&dry_run=true", cursor);
+    assert_in_range(jobs, 100000, 100999);
+    assert_string_not_equal(cursor, "");
+    assert_int_equal(go_on("action=cancel&search=type:many&dry_run=true", cursor), 101000 - jobs);
+    assert_string_equal(cursor, "");
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(go_on("action=cancel&search=type:many&count=1", cursor), 1);
+        assert_string_not_equal(cursor, "");
+        assert_int_equal(server_number(&server, "HLEN", "weir:{0}:cancelled", NULL), i);
+    }
+    refused("POST", "/api/jobs/actions", FORM, "action=cancel&search=type:many&count=1&cursor=x", 400,
+            "cursor 'x': not one");
     end_serve();
 }
 
@@ -1086,6 +1139,7 @@ int main(void)
         cmocka_unit_test(test_the_page_of_routes_has_all_of_them),
         cmocka_unit_test_setup(test_names_may_be_anything, flush),
         cmocka_unit_test_setup(test_actions, flush),
+        cmocka_unit_test_setup(test_actions_on_many_go_on_at_a_cursor, flush),
         cmocka_unit_test_setup(test_workers_are_ordered, flush),
         cmocka_unit_test_setup(test_forms_lead_back, flush),
         cmocka_unit_test_setup(test_what_is_not_allowed_is_refused, flush),

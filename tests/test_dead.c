@@ -1,7 +1,7 @@
 /* The dead jobs under virtual time: their bounds, walks through them while others add, retry and trim, what
  * filters let through, the way back into a queue, and whatever a foreign client has put among them. The
  * command from outside is in test_dead_command.c. */
-#include "tests/scene.h"
+#include "tests/scene_client.h"
 
 #include "core/client/client.h"
 #include "queue/dead/dead.h"
@@ -13,22 +13,7 @@
 #define ANY ((struct dead_filter){0})
 #define FOR_EVER (2000000000 * SECOND_US)
 
-static struct weir *w;
 static char seen[200000]; /* what the last walk met: "id id id" */
-
-static int start_all(void **state)
-{
-    turns_start(state);
-    w = weir_new(turns.server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
-
-static int stop_all(void **state)
-{
-    weir_free(w);
-    return turns_stop(state);
-}
 
 /* A record as ends.bury() writes it. */
 static void bury(const char *tag, const char *lane, const char *reason, const char *entry)
@@ -1074,5 +1059,5 @@ int main(void)
         TEST(keys_of_another_kind_are_named),
     };
 
-    return cmocka_run_group_tests_name("dead", tests, start_all, stop_all);
+    return cmocka_run_group_tests_name("dead", tests, scene_start_client, scene_stop_client);
 }

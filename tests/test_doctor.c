@@ -1,6 +1,6 @@
 /* weir doctor: silent on all that workers leave behind, it names whatever was broken, and mends it: then
  * workers run all jobs, and it is silent again. */
-#include "tests/scene.h"
+#include "tests/scene_client.h"
 
 #include <jansson.h>
 
@@ -16,22 +16,12 @@
 #define KEYS_MOST 200
 #define ROUNDS_MOST 400
 
-static struct weir *w;
 static struct doctor doctor;
-
-static int start_all(void **state)
-{
-    turns_start(state);
-    w = weir_new(turns.server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
 
 static int stop_all(void **state)
 {
     doctor_free(&doctor);
-    weir_free(w);
-    return turns_stop(state);
+    return scene_stop_client(state);
 }
 
 /* ---- Asking the doctor */
@@ -1164,6 +1154,6 @@ int main(int argc, char **argv)
 
     if (code >= 0)
         return code;
-    return cmocka_run_group_tests(in_turns, start_all, stop_all) +
+    return cmocka_run_group_tests(in_turns, scene_start_client, stop_all) +
            cmocka_run_group_tests(outside, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* What is not to run: paused queues, cancelled jobs, jobs of paused and cancelled batches, as claims meet
  * them; and purging, under virtual time. tests/test_throttle.c has all of it at random. */
-#include "tests/scene.h"
+#include "tests/scene_client.h"
 
 #include <time.h>
 
@@ -12,22 +12,6 @@
 #define HALTED PREFIX "halted"
 #define CANCELLED PREFIX "cancelled"
 #define BATCH PREFIX "batch:b"
-
-static struct weir *w;
-
-static int start_all(void **state)
-{
-    turns_start(state);
-    w = weir_new(turns.server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
-
-static int stop_all(void **state)
-{
-    weir_free(w);
-    return turns_stop(state);
-}
 
 static void halt(const char *field, const char *value)
 {
@@ -709,5 +693,5 @@ int main(void)
         TEST(wrong_arguments),
     };
 
-    return cmocka_run_group_tests_name("halt", tests, start_all, stop_all);
+    return cmocka_run_group_tests_name("halt", tests, scene_start_client, scene_stop_client);
 }

@@ -1,6 +1,6 @@
 /* The search for jobs, pages of what it finds, and what is done to all of that: in each state, page by page, under virtual time.
  */
-#include "tests/scene.h"
+#include "tests/scene_client.h"
 
 #include "core/client/client.h"
 #include "queue/inspect/job_act.h"
@@ -9,22 +9,12 @@
 #define ACTIVE_W ACTIVE "w"
 #define IDS_SIZE 20000
 
-static struct weir *w;
 static json_t *last; /* the last one */
-
-static int start_all(void **state)
-{
-    turns_start(state);
-    w = weir_new(turns.server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
 
 static int stop_all(void **state)
 {
     json_decref(last);
-    weir_free(w);
-    return turns_stop(state);
+    return scene_stop_client(state);
 }
 
 static struct job_search search_of(const char *text)
@@ -399,6 +389,30 @@ static void test_a_page_says_how_far_it_looked(void **state)
     assert_non_null(strstr(answer_text(last, "next"), ",0,queue:default,"));
 }
 
+/* Thousands of types share a limit by key, and wait for the same key: no call looks at them all. */
+static void test_many_lanes_at_the_gate_of_one_key(void **state)
+{
+    const char *words[] = {"count", "100", "1", "1", "state", "parked"};
+    struct job_search s = search_of("state:parked");
+
+    (void)state;
+    start("w");
+    free(redis_text("EVAL",
+                    "for i = 1, 3000 do\n"
+                    "redis.call('RPUSH', KEYS[1] .. 'lane:default/t' .. i .. '/k', '{\"id\":\"j' .. i .. "
+                    "'\",\"type\":\"t' .. i .. '\",\"key\":\"k\"}')\n"
+                    "redis.call('ZADD', KEYS[1] .. 'wait:default/lim#0/k', i, 't' .. i .. '/k')\n"
+                    "end\n"
+                    "redis.call('ZADD', KEYS[1] .. 'sleep:default', '1795003600000000', 'lim#0/k')\n"
+                    "redis.call('SADD', KEYS[1] .. 'queues', 'default') return ''",
+                    "1", PREFIX));
+    json_decref(last);
+    must(job_list_count(w, turns.now_us, &s, NULL, NULL, &last));
+    assert_int_equal(answer_int(last, "jobs"), 3000);
+    must(turns_ask("job_list", words, COUNT(words)));
+    assert_in_range(answer_int(turns.answer, "matched"), 1, 200);
+}
+
 /* Where its type and key, or its queue, are known, a search looks nowhere else. */
 static void test_a_search_looks_only_where_its_jobs_may_be(void **state)
 {
@@ -525,6 +539,22 @@ static void test_a_scheduled_job_keeps_its_head(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:lock"), 0);
 }
 
+/* Thousands are due at the same time, before it. */
+static void test_one_of_many_that_are_due_at_once_runs_now(void **state)
+{
+    (void)state;
+    start("w");
+    free(redis_text(
+        "EVAL",
+        "for i = 1, 6000 do redis.call('ZADD', KEYS[1], '1795003600000000', 'q ' .. i .. ' default "
+        "t\\n{\"id\":\"a' .. i .. '\",\"type\":\"t\"}') end return ''",
+        "1", PREFIX "later"));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "scheduled", "6000"));
+    run("a999", "scheduled", "moved");
+    assert_int_equal(redis_number("ZCARD", PREFIX "later"), 5999);
+    expect_list(QUEUE, "a999");
+}
+
 static void test_a_job_that_retries_runs_now(void **state)
 {
     (void)state;
@@ -587,6 +617,48 @@ static void test_the_gate_opens_for_the_job_that_is_first_now(void **state)
     turns.now_us += SECOND_US;
     claim("w", 2, 0);
     expect_leases("small");
+}
+
+/* The id of the job at that place of the queue. */
+static void expect_at(const char *place, const char *id)
+{
+    char *entry = redis_text("LINDEX", QUEUE, place), quoted[40];
+
+    snprintf(quoted, sizeof quoted, "\"%s\"", id);
+    if (!strstr(entry, quoted))
+        fail_msg("not %s: %s", id, entry);
+    free(entry);
+}
+
+/* LREM would take Redis too long there. */
+static void test_far_from_both_ends_the_last_job_takes_its_place(void **state)
+{
+    static const char fill[] =
+        "for i = 0, 101999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"' .. ((i == "
+        "50999 or i == 51001) and 'u' or 't') .. '\"}') end";
+    const struct job_bounds most = {.looked_at = 1000000, .jobs = 2};
+    struct job_search two = search_of("type:u");
+
+    (void)state;
+    start("w");
+    free(redis_text("EVAL", fill, "1", QUEUE));
+    must(turns_enqueue("default", "t", "last", 0));
+    json_decref(last);
+    must(job_run(w, turns.now_us, "j51000", &last));
+    expect_at("0", "j51000");
+    expect_at("1", "j0");
+    expect_at("51001", "last");
+    expect_at("51002", "j51001");
+    json_decref(last);
+    must(job_actions(w, turns.now_us, &two, "run", NULL, &most, &last)); /* both by one call of the script */
+    expect_at("0", "j50999");
+    expect_at("1", "j51001");
+    expect_at("2", "j51000");
+    expect_at("51002", "j101998");
+    expect_at("51003", "last");
+    expect_at("51004", "j101999");
+    expect_at("-1", "j101997");
+    assert_int_equal(redis_number("LLEN", QUEUE), 102001);
 }
 
 static void test_a_waiting_job_becomes_the_first_of_its_queue(void **state)
@@ -726,6 +798,17 @@ static void test_no_more_than_was_said(void **state)
     act_at_most("cancel", "type:t", 7, INT64_MAX);
     assert_int_equal(answer_int(last, "all"), 7);
     assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 7);
+}
+
+static void test_those_that_run_keep_their_order(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "slow", "a");
+    enqueue("default", "t", "b");
+    enqueue("default", "slow", "c");
+    act("run", "type:slow", 2, 0);
+    expect_list(QUEUE, "a c b");
 }
 
 static void test_many_scheduled_jobs_run(void **state)
@@ -882,16 +965,20 @@ int main(void)
         TEST(jobs_of_a_key),
         TEST(pages_have_everything_once),
         TEST(a_page_says_how_far_it_looked),
+        TEST(many_lanes_at_the_gate_of_one_key),
         TEST(a_search_looks_only_where_its_jobs_may_be),
         TEST(wrong_cursors_are_refused),
         TEST(a_scheduled_job_runs_now),
+        TEST(one_of_many_that_are_due_at_once_runs_now),
         TEST(a_scheduled_job_is_enqueued_as_it_is_run),
         TEST(a_scheduled_job_keeps_its_head),
         TEST(a_job_that_retries_runs_now),
         TEST(a_parked_job_becomes_the_first_of_its_lane),
         TEST(the_gate_opens_for_the_job_that_is_first_now),
+        TEST(far_from_both_ends_the_last_job_takes_its_place),
         TEST(a_waiting_job_becomes_the_first_of_its_queue),
         TEST(what_cannot_run_says_why),
+        TEST(those_that_run_keep_their_order),
         TEST(a_run_beside_a_promote_and_a_claim),
         TEST(all_that_match_are_cancelled),
         TEST(cancelled_lanes_are_met),
@@ -904,5 +991,5 @@ int main(void)
         TEST(wrong_actions_change_nothing),
     };
 
-    return cmocka_run_group_tests_name("jobs", tests, start_all, stop_all);
+    return cmocka_run_group_tests_name("jobs", tests, scene_start_client, stop_all);
 }

@@ -1,6 +1,6 @@
 /* why: where a job is, what holds it, and the start that it is told, against the start that claim then gives
  * it under virtual time; pages of long lanes and of many. */
-#include "tests/scene.h"
+#include "tests/scene_client.h"
 
 #include "core/client/client.h"
 #include "queue/inspect/why.h"
@@ -10,22 +10,12 @@
     "\"slow\"]}"
 #define ACTIVE_W ACTIVE "w"
 
-static struct weir *w;
 static json_t *why; /* the last one */
-
-static int start_all(void **state)
-{
-    turns_start(state);
-    w = weir_new(turns.server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
 
 static int stop_all(void **state)
 {
     json_decref(why);
-    weir_free(w);
-    return turns_stop(state);
+    return scene_stop_client(state);
 }
 
 /* A worker that says what it runs. */
@@ -761,5 +751,5 @@ int main(void)
         TEST(wrong_calls_are_refused),
     };
 
-    return cmocka_run_group_tests_name("why", tests, start_all, stop_all);
+    return cmocka_run_group_tests_name("why", tests, scene_start_client, stop_all);
 }

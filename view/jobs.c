@@ -75,6 +75,23 @@ json_t *job_actions_dry_document(const char *action, int64_t jobs)
     return json_pack("{s:b, s:s, s:I}", "dry_run", 1, "action", action, "jobs", (json_int_t)jobs);
 }
 
+int view_job_actions_dry(struct weir *w, const struct job_search *s, const char *action, const char *cursor,
+                         const struct job_bounds *most, json_t **doc)
+{
+    json_t *page, *made;
+    int status = job_actions_count_page(w, -1, s, action, cursor, most, &page);
+
+    *doc = NULL;
+    if (status == 0) {
+        made = job_actions_dry_document(action, answer_int(page, "jobs"));
+        json_object_set(made, "looked_at", json_object_get(page, "looked_at"));
+        json_object_set_new(made, "cursor", cursor_of(page));
+        status = document_done(w, made, doc);
+    }
+    json_decref(page);
+    return status;
+}
+
 int view_job_run(struct weir *w, const char *id, json_t **doc)
 {
     json_t *job, *made;

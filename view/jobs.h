@@ -15,6 +15,9 @@ WEIR_CHECKED int view_job_actions(struct weir *w, const struct job_search *s, co
                                   const char *cursor, const struct job_bounds *most, json_t **doc);
 /* What it would do, of job_actions_count. */
 json_t *job_actions_dry_document(const char *action, int64_t jobs);
+/* The same as far as one call goes: "looked_at" and "cursor" too. */
+WEIR_CHECKED int view_job_actions_dry(struct weir *w, const struct job_search *s, const char *action,
+                                      const char *cursor, const struct job_bounds *most, json_t **doc);
 /* What job_run does: as view_why, with "was" and "result". */
 WEIR_CHECKED int view_job_run(struct weir *w, const char *id, json_t **doc);
 

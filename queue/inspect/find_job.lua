@@ -11,7 +11,7 @@
 --        of waiting, parked, held, aside, moving (to another partition): "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
 --        run its type
 --        of running: "worker": {"name", "host", "pid"}, "token", "since": its slot, "lease_until"
---        of scheduled, retry: "start", "header": of its record
+--        of scheduled, retry: "start", "passed": how many that are due at the same time come before it, "header": of its record
 --        of dead: "since", "reason"; of finished: "since", "outcome", "worker": {"name"}
 --
 -- writes: nothing
@@ -27,6 +27,7 @@ end
 
 local function meet(state, of_lane, entry, more)
     job = places.describe(state, of_lane, entry, more)
+    if job.start then job.passed = us(call('ZRANK', P .. 'later', job.item) - call('ZCOUNT', P .. 'later', '-inf', '(' .. job.score)) end
     job.entry, job.id, job.item, job.score = entry, nil, nil, nil
     return true
 end

@@ -133,14 +133,26 @@ static json_t *in_order(const json_t *states)
     return ordered;
 }
 
-int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
-                      int64_t *jobs)
+int job_actions_count_page(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
+                           const char *cursor, const struct job_bounds *most, json_t **page)
 {
     struct job_search narrowed;
     int status = narrow(w, action, s, &narrowed);
 
-    *jobs = 0;
-    return status < 0 ? status : job_list_count(w, now_us, &narrowed, jobs);
+    *page = NULL;
+    return status < 0 ? status : job_list_count(w, now_us, &narrowed, cursor, most, page);
+}
+
+int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
+                      int64_t *jobs)
+{
+    const struct job_bounds all = {.looked_at = INT64_MAX, .jobs = INT64_MAX};
+    json_t *page;
+    int status = job_actions_count_page(w, now_us, s, action, NULL, &all, &page);
+
+    *jobs = answer_int(page, "jobs");
+    json_decref(page);
+    return status;
 }
 
 static void end(struct acting *act)
@@ -204,13 +216,15 @@ static int check_state(const struct run *r)
     return 0;
 }
 
-/* Where a walk meets it: its list, behind those that stand behind it; in `later` its time. */
+/* Where a walk meets it: its list, behind those that stand behind it; in `later` its time, behind those that come before it then. */
 static json_t *place_of(const json_t *job)
 {
     if (json_object_get(job, "list"))
         return json_pack("[s, o]", answer_text(job, "list"),
                          json_sprintf("%" PRId64, answer_int(job, "of") - answer_int(job, "place")));
-    return json_pack("[s, o]", "later", json_sprintf("%" PRId64 ":0", answer_int(job, "start")));
+    return json_pack(
+        "[s, o]", "later",
+        json_sprintf("%" PRId64 ":%" PRId64, answer_int(job, "start"), answer_int(job, "passed")));
 }
 
 /* Moves it, if it is still where it was found, or close to that. */

@@ -20,6 +20,10 @@ WEIR_CHECKED int job_actions(struct weir *w, int64_t now_us, const struct job_se
 /* How many jobs the action would be done to, about; it looks at all. */
 WEIR_CHECKED int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s,
                                    const char *action, int64_t *jobs);
+/* The same as far as a call goes: what job_list_count answers. */
+WEIR_CHECKED int job_actions_count_page(struct weir *w, int64_t now_us, const struct job_search *s,
+                                        const char *action, const char *cursor, const struct job_bounds *most,
+                                        json_t **page);
 
 /* One job runs as soon as its limits and workers allow: of `later` it goes to the head of its queue or lane, in line to the head of where it
  * stands. WEIR_EINPUT: it runs, or has ended. WEIR_ENOTFOUND: it is nowhere. Fills w->error on failure. *job is the

@@ -80,7 +80,7 @@ struct listing {
     struct weir *w;
     const struct job_search *search;
     const char *verb;
-    const struct job_bounds *most;
+    const struct job_bounds *most; /* NULL: it looks at all */
     json_t *jobs, *now, *next;
     int64_t looked_before, looked_at, matched;
 };
@@ -172,12 +172,17 @@ int job_list_page(struct weir *w, int64_t now_us, const struct job_search *s, co
     return status;
 }
 
-int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs)
+int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s, const char *cursor,
+                   const struct job_bounds *most, json_t **page)
 {
-    struct listing l = {.w = w, .search = s, .verb = "count"};
-    int status = walk(&l, now_us, NULL);
+    struct listing l = {.w = w, .search = s, .verb = "count", .most = most};
+    int status = walk(&l, now_us, cursor);
 
-    *jobs = l.matched;
+    *page = status < 0 ? NULL
+                       : json_pack("{s:I, s:I, s:O*}", "jobs", (json_int_t)l.matched, "looked_at",
+                                   (json_int_t)l.looked_before + l.looked_at, "next", l.next);
+    if (status == 0 && !*page)
+        status = error_set(&w->error, WEIR_EINTERNAL, "job list: out of memory; free some and try again");
     end(&l);
     return status;
 }

@@ -20,8 +20,9 @@ struct job_bounds {
  *   next       the cursor to go on from; not there: that was all */
 WEIR_CHECKED int job_list_page(struct weir *w, int64_t now_us, const struct job_search *s, const char *cursor,
                                const struct job_bounds *most, json_t **page);
-/* How many there are; it looks at all. */
-WEIR_CHECKED int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs);
+/* How many there are, as far as a call goes: "jobs", "looked_at", "next" as above. most->jobs counts nothing. */
+WEIR_CHECKED int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s,
+                                const char *cursor, const struct job_bounds *most, json_t **page);
 
 /* ---- For job_act */
 

@@ -8,7 +8,8 @@
 --
 --   place: '' (the first: names the others), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>,
 --          wake:<queue> (names the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
---          ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more), lane:<lane>,
+--          ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more, and asleep:<queue>/<gate>
+--          where many sleep at one), lane:<lane>,
 --          halted (names aside:<batch> of batches that are paused), asides (the same of others), aside:<batch>, workers (names
 --          active:<worker>), active:<worker>, later, dead, aways (names away:<p> where jobs go to other partitions), away:<p>,
 --          parked (only measured: jobs in lanes, by the counters of their types)
@@ -35,6 +36,7 @@ local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
 local SHARE = 8   -- a lane takes Redis as long as so many of its jobs
+local FEW = 8     -- lanes at the gate of a key that are looked at with others
 local NAMES = 50  -- that a place gives at once; a cursor has them all
 local WORDS_MOST = 20000
 
@@ -242,18 +244,28 @@ local function is_lane_wanted(node)
     return wanted and not keys
 end
 
+local function look_at_sleeper(node, _, queue)
+    if is_lane_wanted(node) then look_at_lane(nil, nil, queue .. '/' .. node) end
+end
+
 local function look_at_sleepers_of(gate_name, _, queue)
-    local key = match(gate_name, '/.*$')
+    local key, path = match(gate_name, '/.*$'), queue .. '/' .. gate_name
     if key and not is_lane_wanted((visitor.only.type or '') .. key) then return end
-    for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gate_name, '0', '-1')) do
-        if not is_lane_wanted(node) then
-            left = left - 1
-        elseif over then
+    if call('ZCARD', P .. 'wait:' .. path) > FEW then return name_place('asleep:' .. path) end
+    for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. path, '0', '-1')) do
+        if over then
             name_place('lane:' .. queue .. '/' .. node)
         else
-            look_at_lane(nil, nil, queue .. '/' .. node)
+            look_at_sleeper(node, nil, queue)
         end
     end
+end
+
+-- Many types share the gate of a key.
+local function look_at_sleepers_of_one(place, most, from)
+    local path, start, passed = match(place, '^asleep:(.*)$'), read_from(from)
+    local rest, nodes = scan('ZSCAN', 'wait:' .. path, ceil(most / SHARE), start)
+    return look_at_found(nodes, start, passed, rest, look_at_sleeper, match(path, '^[^/]*'))
 end
 
 local function look_at_sleepers(place, most, from)
@@ -299,7 +311,7 @@ end
 
 local function meet_record(place, record, score, state, of_lane, entry, reason)
     if place == 'dead' then return meet(state, of_lane, entry, {since = number(tonumber(score)), reason = reason, item = record, score = score}) end
-    return meet(state, of_lane, entry, {start = number(tonumber(score)), header = match(record, '^[^\n]*'), item = record})
+    return meet(state, of_lane, entry, {start = number(tonumber(score)), header = match(record, '^[^\n]*'), item = record, score = score})
 end
 
 -- How many records come before those of that score.
@@ -476,7 +488,7 @@ end
 
 local ways = {[''] = name_places, finished = look_at_finished, queues = name_queues, queue = look_at_list, lane = look_at_list,
               aside = look_at_list, halted = name_asides, asides = name_other_asides, wake = name_gates, wait = name_rings,
-              held = name_rings, ring = look_at_ring, sleep = look_at_sleepers, workers = name_workers, active = look_at_leases,
+              held = name_rings, ring = look_at_ring, sleep = look_at_sleepers, asleep = look_at_sleepers_of_one, workers = name_workers, active = look_at_leases,
               later = look_at_records, dead = look_at_records, aways = name_aways, away = look_at_list, parked = measure_parked}
 local measuring = {queue = measure_list, lane = measure_list, aside = measure_list, away = measure_list, active = measure_leases,
                    later = measure_records, dead = measure_records}

@@ -1,0 +1,14 @@
+/* A scene (scene.h) with a client of its Redis. */
+#ifndef TESTS_SCENE_CLIENT_H
+#define TESTS_SCENE_CLIENT_H
+
+#include "core/client/client.h"
+#include "tests/scene.h"
+
+extern struct weir *w;
+
+/* Setup and teardown of a group, in place of those of turns.h. */
+int scene_start_client(void **state);
+int scene_stop_client(void **state);
+
+#endif
