@@ -141,12 +141,12 @@ static double option_number(char **words, const char *name)
 static int add_types(char **words)
 {
     const char *given = option(words, "types");
-    char types[512], *rest = types, *type;
+    char *types = strdup(given ? given : "mark"), *rest = types, *type;
     int rc = 0;
 
-    snprintf(types, sizeof types, "%s", given ? given : "mark");
     while (rc == 0 && (type = strsep(&rest, ",")))
         rc = weir_worker_handle(actor, type, act, NULL);
+    free(types);
     return rc;
 }
 

@@ -273,6 +273,24 @@ static void test_gates_are_kept_for_a_minute(void **state)
     assert_in_range(redis_number("PTTL", PREFIX "gate:slow#1/a") + 2, 0, 104);
 }
 
+/* Of an answer that says so. */
+static void test_a_loss_from_before_all_times_is_left_out(void **state)
+{
+    struct args a;
+
+    (void)state;
+    args_init(&a);
+    args_add(&a, "EVAL");
+    args_add(&a, "return {1, -1, -1, 0, 0, {'1.-0/default/t/', '{\"type\":\"t\"}'}, '', '', '', '', '', 0, "
+                 "-1, 0, '', '', "
+                 "{'mail 1000 -9000000000000000000 e 0', 'mail 1000 1 e 0'}, 1}");
+    args_add(&a, "0");
+    must(turns_send(&a));
+    must(claim_reply(turns.reply, &turns.claim, &turns.error));
+    assert_int_equal(turns.claim.loss_count, 1);
+    assert_int_equal(turns.claim.losses[0].since_us, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
@@ -290,6 +308,7 @@ int main(void)
         TEST(windows),
         TEST(changed_rules_and_clocks),
         TEST(gates_are_kept_for_a_minute),
+        TEST(a_loss_from_before_all_times_is_left_out),
     };
 
     return cmocka_run_group_tests_name("causes", tests, turns_start, turns_stop);

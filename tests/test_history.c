@@ -258,6 +258,38 @@ static void test_starts_of_the_last_minute(void **state)
     assert_int_equal(json_array_size(json_object_get(history, "starts_now")), 0);
 }
 
+/* By seconds, beside the starts of the same seconds. */
+static void test_slots_wasted_in_the_last_minute(void **state)
+{
+    int64_t second = turns.now_us / SECOND_US;
+    char expected[200], *text;
+    struct args a;
+
+    (void)state;
+    for (int pass = 0; pass < 2; pass++) {
+        args_init(&a);
+        record_request(&a, PREFIX, turns.now_us);
+        record_row(&a, RECORD_STARTS, span("mail"));
+        record_start(&a, 10 * (second - 2), 1);
+        record_lost(&a, 'n', second - 2, 3);
+        record_lost(&a, 'e', second - 1, 1);
+        record_lost(&a, 'h', second - 1, 2);
+        record_lost(&a, 'l', second - 70, 9);
+        record_end_row(&a);
+        must(turns_send(&a));
+    }
+    look("mail", true, false, 1);
+    snprintf(expected, sizeof expected,
+             "[[%ld000000,\"no_job\",6],[%ld000000,\"no_executor\",2],[%ld000000,\"held\",4]]",
+             (long)second - 2, (long)second - 1, (long)second - 1);
+    text = json_dumps(json_object_get(history, "wasted_now"), JSON_COMPACT);
+    assert_string_equal(text, expected);
+    free(text);
+    assert_int_equal(json_array_size(json_object_get(history, "starts_now")), 1);
+    look("mail", false, false, 1);
+    assert_null(json_object_get(history, "wasted_now"));
+}
+
 static void test_keys_expire(void **state)
 {
     struct span wrong;
@@ -379,6 +411,7 @@ int main(void)
         TEST(rings_wrap),
         TEST(a_clock_that_is_set_back),
         TEST(starts_of_the_last_minute),
+        TEST(slots_wasted_in_the_last_minute),
         TEST(keys_expire),
         TEST(foreign_keys_and_slots),
         TEST(wrong_arguments_change_nothing),

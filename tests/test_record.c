@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "core/clock.h"
 #include "queue/inspect/history.h"
-#include "queue/job/stamp.h"
 #include "tests/stage.h"
 #include "worker/parts/counts.h"
 
@@ -78,11 +76,29 @@ static int64_t of_limit(struct stage *s, const char *limit, const char *path)
     return count_of(s, limit, true, path);
 }
 
-static int64_t starts_now(struct stage *s, const char *limit)
+/* Of a list of the last minute. */
+static int64_t sum_now(struct stage *s, const char *limit, const char *member)
 {
     json_t *history = look(s, limit, true);
-    int64_t n = sum(json_object_get(history, "starts_now"));
+    int64_t n = sum(json_object_get(history, member));
 
+    json_decref(history);
+    return n;
+}
+
+/* Of the last minute, second by second. */
+static int64_t sum_wasted_now(struct stage *s, const char *limit, const char *reason)
+{
+    json_t *history = look(s, limit, true), *loss;
+    int64_t n = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(history, "wasted_now"), i, loss)
+    {
+        const char *why = json_string_value(json_array_get(loss, 1));
+
+        n += why && strcmp(why, reason) == 0 ? answer_int_at(loss, 2) : 0;
+    }
     json_decref(history);
     return n;
 }
@@ -147,7 +163,7 @@ static void slots_and_throttled_jobs_are_counted_at_limits(void **state)
     assert_true(of_type(&s, "mark", "throttled") >= 1);
     assert_int_equal(of_limit(&s, "mark", "throttled"), of_type(&s, "mark", "throttled"));
     assert_int_equal(of_limit(&s, "mark", "granted"), of_type(&s, "mark", "starts"));
-    assert_int_equal(starts_now(&s, "mark"), of_type(&s, "mark", "starts"));
+    assert_int_equal(sum_now(&s, "mark", "starts_now"), of_type(&s, "mark", "starts"));
     stage_close(&s);
 }
 
@@ -209,6 +225,38 @@ static void a_key_of_another_kind_is_logged_once(void **state)
     stage_close(&s);
 }
 
+/* More types than one record has room for: a worker that leaves sends them all. */
+static void a_worker_that_leaves_records_everything(void **state)
+{
+    enum { TYPES = 500 };
+    char types[16 * TYPES] = "types=", name[24];
+    const char *names[TYPES];
+    struct stage s;
+    int64_t starts = 0;
+
+    (void)state;
+    stage_branch(&root, "many", &s);
+    for (int i = 0; i < TYPES; i++) {
+        snprintf(name, sizeof name, "type%d", i);
+        sprintf(types + strlen(types), "%s%s", i ? "," : "", name);
+        names[i] = strdup(name);
+        stage_enqueue(&s, name, NULL, i, 1);
+    }
+    program_end(stage_actor(&s, "worker", types, "executors=50", "drain=1", NULL));
+    for (int first = 0; first < TYPES; first += 100) {
+        json_t *rows;
+
+        assert_int_equal(history_totals(s.client, false, names + first, 100, &rows), 0);
+        for (size_t i = 0; i < 100; i++)
+            starts += answer_int(json_array_get(rows, i), "starts");
+        json_decref(rows);
+    }
+    assert_int_equal(starts, TYPES);
+    for (int i = 0; i < TYPES; i++)
+        free((char *)names[i]);
+    stage_close(&s);
+}
+
 /* Of two partitions "b" and "d" live on 0, "a" and "c" on 1. */
 static void each_partition_has_its_own(void **state)
 {
@@ -239,14 +287,11 @@ static void each_partition_has_its_own(void **state)
 /* Job number n of that type, enqueued so long ago. */
 static void push_at(struct stage *s, int64_t ago_us, const char *type, int n, const char *args)
 {
-    char text[300], head[STAMP_HEAD_LEN + 1];
-    struct timespec now;
+    char text[300];
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    stamp_head(now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000 - ago_us, head);
-    snprintf(text, sizeof text, "%s{\"id\":\"j%d\",\"type\":\"%s\",\"key\":\"k\",\"args\":%s}", head, n, type,
+    snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"%s\",\"key\":\"k\",\"args\":%s}", n, type,
              args ? args : "{}");
-    stage_push_text(s, text);
+    stage_push_stamped(s, clock_wall_us() - ago_us, text);
 }
 
 static void weir(struct stage *s, const char *line)
@@ -340,6 +385,7 @@ static void lost_slots_have_a_reason(void **state)
     assert_true(of_limit(&s, "late", "wasted.late") >= 15);
     assert_true(of_limit(&s, "held", "wasted.held") >= 15);
     assert_true(of_limit(&s, "idle", "wasted.no_job") >= 15);
+    assert_int_equal(sum_wasted_now(&s, "idle", "no_job"), of_limit(&s, "idle", "wasted.no_job"));
     assert_int_equal(of_limit(&s, "idle", "wasted.held") + of_limit(&s, "idle", "wasted.late"), 0);
     assert_int_equal(of_limit(&s, "late", "wasted.held") + of_limit(&s, "held", "wasted.late"), 0);
     stage_close(&s);
@@ -369,6 +415,8 @@ static void slots_are_lost_for_want_of_an_executor(void **state)
 
 /* ---- Counts without Redis */
 
+#define SECOND INT64_C(1000000)
+
 static void slots_given_back_too_late(void **state)
 {
     struct counts c = {0};
@@ -379,18 +427,118 @@ static void slots_given_back_too_late(void **state)
     counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1|other=gcra:1/1000000/1"));
     counts_late(&c, 0, 2);
-    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR, 3500);
-    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR, 700);
-    counts_lost(&c, span_str("other"), LOST_NO_JOB, 500);
+    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
+                &(struct count_loss){3500, 100 * SECOND, 103 * SECOND});
+    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
+                &(struct count_loss){700, 103 * SECOND, 103 * SECOND});
+    counts_lost(&c, span_str("other"), LOST_NO_JOB, &(struct count_loss){500, 103 * SECOND, 103 * SECOND});
     args_init(&a);
     counts_write(&c, (const char *[]){"t"}, &a);
-    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR, 900); /* parts of slots add up */
-    counts_lost(&c, span_str("other"), LOST_NO_JOB, 500);
+    /* parts of slots add up */
+    counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
+                &(struct count_loss){900, 104 * SECOND, 105 * SECOND});
+    counts_lost(&c, span_str("other"), LOST_NO_JOB, &(struct count_loss){500, 104 * SECOND, 104 * SECOND});
     counts_write(&c, (const char *[]){"t"}, &a);
     for (size_t i = 0, begin = 0; i < a.count; begin = a.ends[i++])
         snprintf(words + strlen(words), sizeof words - strlen(words), "%.*s ", (int)(a.ends[i] - begin),
                  a.bytes + begin);
-    assert_string_equal(words, "l mail e 2 l 2  l mail e 1  l other n 1  ");
+    assert_string_equal(words, "l mail e 2 l 2  s mail L101 1 E103 2 L103 1  "
+                               "l mail e 1  s mail E105 1  l other n 1  s other N104 1  ");
+    args_free(&a);
+    counts_free(&c);
+}
+
+/* The idle seconds of a limit of 100/s are lost evenly, the oldest of more than a minute are not kept. */
+static void lost_slots_are_spread_over_their_seconds(void **state)
+{
+    struct counts c = {0};
+    struct args a;
+    char word[24] = "", before[24] = "";
+    int seconds = 0;
+
+    (void)state;
+    counts_open(&c, 1);
+    counts_lost(&c, span_str("mail"), LOST_NO_JOB,
+                &(struct count_loss){6400000, 1000 * SECOND, 1090 * SECOND});
+    args_init(&a);
+    counts_write(&c, (const char *[]){"t"}, &a);
+    for (size_t i = 0, begin = 0; i < a.count; begin = a.ends[i++]) {
+        strcpy(before, word);
+        snprintf(word, sizeof word, "%.*s", (int)(a.ends[i] - begin), a.bytes + begin);
+        if (before[0] != 'N')
+            continue;
+        assert_in_range(atoi(before + 1), 1027, 1090);
+        assert_string_equal(word, "100");
+        seconds++;
+    }
+    assert_int_equal(seconds, 64);
+    args_free(&a);
+    counts_free(&c);
+}
+
+/* Redis said so, or its clock does. */
+static void none_is_lost_before_all_times(void **state)
+{
+    struct counts c = {0};
+    struct args a;
+
+    (void)state;
+    counts_open(&c, 1);
+    counts_lost(&c, span_str("mail"), LOST_NO_JOB, &(struct count_loss){6400000, -1000 * SECOND, 0});
+    args_init(&a);
+    counts_write(&c, (const char *[]){"t"}, &a);
+    assert_null(memmem(a.bytes, a.ends[a.count - 1], "N0", 2));
+    args_free(&a);
+    counts_free(&c);
+}
+
+/* Does it say something of this name? */
+static bool names(const struct args *a, const char *what, const char *name)
+{
+    bool found = false;
+
+    for (size_t i = 0; i + 2 < a->count; i++)
+        found |= a->ends[i + 1] - a->ends[i] == strlen(name) &&
+                 memcmp(a->bytes + a->ends[i], name, strlen(name)) == 0 && a->bytes[a->ends[i] - 1] == *what;
+    return found;
+}
+
+/* However much there is of the first limits and types, the last ones are written in time. */
+static void none_waits_for_ever(void **state)
+{
+    enum { MANY = 40, TENTHS = 60, ROUNDS = 16 };
+    char limits[MANY][24], hold[64];
+    const char *types[MANY];
+    bool seen[2 * MANY] = {false};
+    struct counts c = {0};
+    struct args a;
+
+    (void)state;
+    counts_open(&c, MANY);
+    for (int i = 0; i < MANY; i++) {
+        types[i] = limits[i];
+        snprintf(limits[i], sizeof limits[i], "name%d", i);
+        snprintf(hold, sizeof hold, "name%d=gcra:1/1000000/1", i);
+        counts_hold(&c, i, span_str(hold));
+    }
+    args_init(&a);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < MANY * TENTHS; i++)
+            counts_start(
+                &c, i / TENTHS,
+                &(struct count_start){(round * 100 + i % TENTHS) * INT64_C(100000), 1, -1, CAUSE_EXECUTOR});
+        args_clear(&a);
+        args_add(&a, "record");
+        counts_write(&c, types, &a);
+        assert_true(a.count < 4000);
+        for (int i = 0; i < MANY; i++) {
+            seen[i] |= names(&a, "l", limits[i]);
+            seen[MANY + i] |= names(&a, "t", limits[i]);
+        }
+    }
+    for (int i = 0; i < 2 * MANY; i++)
+        if (!seen[i])
+            fail_msg("%s was never written: %s", i < MANY ? "limit" : "type", limits[i % MANY]);
     args_free(&a);
     counts_free(&c);
 }
@@ -418,12 +566,16 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_start_is_counted_while_the_job_runs),
         cmocka_unit_test(a_killed_worker_loses_counts_only),
         cmocka_unit_test(a_key_of_another_kind_is_logged_once),
+        cmocka_unit_test(a_worker_that_leaves_records_everything),
         cmocka_unit_test(each_partition_has_its_own),
         cmocka_unit_test(waits_are_split_by_what_held_jobs),
         cmocka_unit_test(a_wait_is_as_long_as_it_was),
         cmocka_unit_test(lost_slots_have_a_reason),
         cmocka_unit_test(slots_are_lost_for_want_of_an_executor),
         cmocka_unit_test(slots_given_back_too_late),
+        cmocka_unit_test(lost_slots_are_spread_over_their_seconds),
+        cmocka_unit_test(none_is_lost_before_all_times),
+        cmocka_unit_test(none_waits_for_ever),
     };
 
     if (rc >= 0)

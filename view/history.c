@@ -6,15 +6,21 @@ static void make_time(json_t *object, const char *member)
     json_object_set_new(object, member, json_seconds(answer_int(object, member)));
 }
 
-/* [us, n] */
-static void make_start(json_t *start)
+/* A list of lists that each begin with a time. */
+static void make_firsts(json_t *list)
 {
-    json_array_set_new(start, 0, json_seconds(answer_int_at(start, 0)));
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        json_array_set_new(row, 0, json_seconds(answer_int_at(row, 0)));
+    }
 }
 
 int view_history(struct weir *w, const struct history_call *call, json_t **doc)
 {
-    json_t *slot, *start;
+    json_t *slot;
     size_t i;
     int status = history_ask(w, -1, call, doc);
 
@@ -27,9 +33,7 @@ int view_history(struct weir *w, const struct history_call *call, json_t **doc)
     {
         make_time(slot, "at");
     }
-    json_array_foreach(json_object_get(*doc, "starts_now"), i, start)
-    {
-        make_start(start);
-    }
+    make_firsts(json_object_get(*doc, "starts_now"));
+    make_firsts(json_object_get(*doc, "wasted_now"));
     return 0;
 }

@@ -3,6 +3,10 @@
 #include <string.h>
 
 #include "core/script/script.h"
+#include "queue/inspect/slot.h"
+
+#define FIRST_MOST (INT64_C(1) << 31)          /* of minutes: in some thousand years */
+#define STEP_MOST_US (INT64_C(3600) * 1000000) /* an hour */
 
 static void make_number(json_t *object, const char *member)
 {
@@ -16,21 +20,44 @@ static void make_list(json_t *object, const char *member)
         json_object_set_new(object, member, json_array());
 }
 
-/* Times came as text. */
-static void make_times(json_t *history)
+/* Of a list of lists that each begin with a time. */
+static void make_firsts(json_t *history, const char *member)
 {
-    json_t *slot, *start;
+    json_t *row;
     size_t i;
 
-    make_number(history, "now");
-    json_array_foreach(json_object_get(history, "slots"), i, slot)
+    make_list(history, member);
+    json_array_foreach(json_object_get(history, member), i, row)
     {
-        make_number(slot, "at");
+        json_array_set_new(row, 0, json_integer(answer_int_at(row, 0)));
     }
-    json_array_foreach(json_object_get(history, "starts_now"), i, start)
-    {
-        json_array_set_new(start, 0, json_integer(answer_int_at(start, 0)));
+}
+
+static struct span text_at(const json_t *raw, size_t i)
+{
+    const json_t *text = json_array_get(raw, i);
+
+    return (struct span){json_is_string(text) ? json_string_value(text) : "", json_string_length(text)};
+}
+
+/* The slots that have counts. */
+static json_t *read_slots(const json_t *history)
+{
+    const json_t *raw = json_object_get(history, "raw");
+    int64_t step_us = answer_int(history, "step"), first = answer_int(history, "first");
+    json_t *slots = json_array();
+
+    for (size_t i = 0; i < json_array_size(raw) && first < FIRST_MOST && step_us <= STEP_MOST_US; i++) {
+        int64_t number = first + (int64_t)i;
+        json_t *slot = slot_read(text_at(raw, i), number);
+
+        if (json_object_size(slot) > 0) {
+            json_object_set_new(slot, "at", json_integer(number * step_us));
+            json_array_append(slots, slot);
+        }
+        json_decref(slot);
     }
+    return slots;
 }
 
 int history_ask(struct weir *w, int64_t now_us, const struct history_call *call, json_t **history)
@@ -50,10 +77,14 @@ int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
     status = client_ask(w, "history", &a, history);
     if (status != 0)
         return status;
-    make_list(*history, "slots");
-    if (call->of_limit)
-        make_list(*history, "starts_now");
-    make_times(*history);
+    make_number(*history, "now");
+    json_object_set_new(*history, "slots", read_slots(*history));
+    json_object_del(*history, "raw");
+    json_object_del(*history, "first");
+    if (call->of_limit) {
+        make_firsts(*history, "starts_now");
+        make_firsts(*history, "wasted_now");
+    }
     return 0;
 }
 
@@ -94,7 +125,7 @@ static int totals_here(struct weir *w, void *arg)
         return status;
     for (size_t i = 0, row = 0; i < t->count; i++)
         if (lives_here(w, t->names[i]))
-            json_array_set(t->rows, i, json_array_get(json_object_get(answer, "rows"), row++));
+            json_array_set_new(t->rows, i, slot_read(text_at(json_object_get(answer, "raw"), row++), 0));
     json_decref(answer);
     return 0;
 }

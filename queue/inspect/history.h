@@ -17,8 +17,8 @@ struct history_call {
     int slots;     /* the last ones, at most HISTORY_MINUTES or HISTORY_HOURS */
 };
 
-/* now_us < 0: Redis's time. Fills w->error on failure. *history is the caller's, NULL after a failure: "now" and "at" are microseconds; "slots" and
- * "starts_now" are lists, that of a type has none of the latter. What is 0 is left out. A name that was never recorded has no slots. */
+/* now_us < 0: Redis's time. Fills w->error on failure. *history is the caller's, NULL after a failure: "now" and "at" are microseconds; "slots",
+ * "starts_now" and "wasted_now" are lists, the latter two of a limit alone. What is 0 is left out. A name that was never recorded has no slots. */
 WEIR_CHECKED int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
                              json_t **history);
 

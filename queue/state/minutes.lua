@@ -1,4 +1,4 @@
--- minutes: what has happened, counted in slots: for each type and each limit by minute and by hour, and the starts of each limit by second.
+-- minutes: what has happened, counted in slots: for each type and each limit by minute and by hour, and of each limit its starts and the slots that it lost by second.
 --
 --   minutes:t/<type>, minutes:l/<limit>  hash: m<minute mod 120>, h<hour mod 72> -> slot; all -> the slot of number 0, with all that was ever
 --                                        counted; expires 72 h after its last write
@@ -9,7 +9,7 @@
 --                         wait from enqueue to start, by what let the job start: A rate  K key  C concurrency  P pause  E executor
 --                         R+ A+ K+ ... milliseconds of all that such a histogram counts
 --            of a limit:  g slots granted, those wasted: n no_job  e no_executor  h held  l late; ":" reason "=" throttled jobs by their reason
---            of a ribbon: a to j, starts in a tenth of the second
+--            of a ribbon: a to j, starts in a tenth of the second; N E H L, slots wasted, as n e h l
 --   bucket = a to z, A to F: up to 1, 2, 4 ... 2^31 ms; the last one has all that is longer
 --
 -- Nothing depends on it: what cannot be read counts as nothing.
@@ -85,12 +85,19 @@ function minutes.add(ring, added)
     return true
 end
 
--- Starts by seconds: their fields, numbers and counts by tenths. starts: a list of tenth since 1970, count, tenth ...; those of the last minute
--- count.
-local function by_second(starts)
+-- When it was, and its code in the slot of its second: of a tenth of a second since 1970, or of "N" and a second.
+local function second_of(code)
+    local why, second = match(code, '^(%u)(%d+)$')
+    if why then return tonumber(second) * minutes.SECOND_US, why end
+    return tonumber(code) * minutes.TENTH_US, char(97 + tonumber(code) % 10)
+end
+
+-- Counts by seconds: their fields, numbers and lists of code, count. what: a list of code, count, code ... as record has it; those of the last
+-- minute count.
+local function by_second(what)
     local fields, numbers, added, places = {}, {}, {}, {}
-    for i = 1, #starts, 2 do
-        local at = starts[i] * minutes.TENTH_US
+    for i = 1, #what, 2 do
+        local at, code = second_of(what[i])
         local second, field = slot(at, minutes.SECOND_US, minutes.SECONDS)
         if at > now - minutes.MINUTE_US and at <= now + minutes.SECOND_US then
             local place = places[second]
@@ -100,15 +107,15 @@ local function by_second(starts)
                 fields[place], numbers[place], added[place] = field, second, {}
             end
             local list = added[place]
-            list[#list + 1], list[#list + 2] = char(97 + starts[i] % 10), starts[i + 1]
+            list[#list + 1], list[#list + 2] = code, what[i + 1]
         end
     end
     return fields, numbers, added
 end
 
--- Adds starts to the ribbon of a limit. False: the key is of a wrong kind.
-function minutes.add_starts(limit, starts)
-    local fields, numbers, added = by_second(starts)
+-- Adds starts and lost slots to the ribbon of a limit. False: the key is of a wrong kind.
+function minutes.add_seconds(limit, what)
+    local fields, numbers, added = by_second(what)
     if #fields == 0 then return true end
     local texts = call_safe('HMGET', P .. 'ribbon:' .. limit, unpack(fields))
     if texts.err then return false end
@@ -117,7 +124,7 @@ function minutes.add_starts(limit, starts)
     return true
 end
 
--- The last `most` slots of a ring that are there, oldest first: {at =, codes =, counts =} each. nil: the key is of a wrong kind.
+-- The slots that are there, oldest first: {at =, codes =, counts =} each. nil: the key is of a wrong kind.
 local function read_slots(texts, first, step)
     if texts.err then return nil end
     local slots = {}
@@ -134,23 +141,26 @@ local function fields_of(head, last, most, count)
     return fields
 end
 
--- by_hours: the last hours, else the last minutes; this one is the last.
-function minutes.read(ring, by_hours, most)
+-- The slots of a ring as they stand there, oldest first, '' for one that is not there, and the number of the first; nil: the key is of a wrong
+-- kind. by_hours: the last hours, else the last minutes; this one is the last.
+function minutes.texts(ring, by_hours, most)
     local step, count = by_hours and minutes.HOUR_US or minutes.MINUTE_US, by_hours and minutes.HOURS or minutes.MINUTES
     local last = floor(now / step)
     most = min(most, count)
-    local fields = fields_of(by_hours and 'h' or 'm', last, most, count)
-    return read_slots(call_safe('HMGET', P .. 'minutes:' .. ring, unpack(fields)), last - most + 1, step)
+    local texts = call_safe('HMGET', P .. 'minutes:' .. ring, unpack(fields_of(by_hours and 'h' or 'm', last, most, count)))
+    if texts.err then return nil end
+    for i = 1, most do texts[i] = texts[i] or '' end
+    return texts, last - most + 1
 end
 
--- All that was counted of a ring; of one that is not there, or of another kind, nothing.
-function minutes.read_all(ring)
-    local codes, counts = read(call_safe('HGET', P .. 'minutes:' .. ring, 'all'), 0)
-    return {codes = codes, counts = counts}
+-- The slot with all that was counted of a ring; '': there is none, or the key is of a wrong kind.
+function minutes.text_of_all(ring)
+    local text = call_safe('HGET', P .. 'minutes:' .. ring, 'all')
+    return type(text) == 'string' and text or ''
 end
 
--- The last minute of starts of a limit, by seconds.
-function minutes.read_starts(limit)
+-- The last minute of a limit, by seconds.
+function minutes.read_seconds(limit)
     local last = floor(now / minutes.SECOND_US)
     local fields = fields_of('', last, 61, minutes.SECONDS)
     return read_slots(call_safe('HMGET', P .. 'ribbon:' .. limit, unpack(fields)), last - 60, minutes.SECOND_US)

@@ -1,13 +1,13 @@
 #include "queue/turn/record.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/client/reply.h"
 #include "core/script/script.h"
-
-#define RECORD_REASON_MOST                                                                                   \
-    24 /* characters of a reason that are kept: escaped they are three times as many at most */
+#include "core/utf8.h"
 
 void record_request(struct args *a, const char *prefix, int64_t now_us)
 {
@@ -57,22 +57,47 @@ void record_start(struct args *a, int64_t tenth, int64_t count)
     args_add_int(a, count);
 }
 
-void record_reason(struct args *a, const char *reason, int64_t count)
+void record_lost(struct args *a, char code, int64_t second, int64_t count)
+{
+    char word[32];
+
+    if (count == 0)
+        return;
+    args_add_bytes(a, word,
+                   (size_t)snprintf(word, sizeof word, "%c%" PRId64, toupper((unsigned char)code), second));
+    args_add_int(a, count);
+}
+
+/* A character of n bytes, escaped unless it is a letter or a digit. */
+static size_t put_escaped(char *to, const char *text, size_t n)
 {
     static const char digits[] = "0123456789ABCDEF";
-    char word[3 * RECORD_REASON_MOST + 2] = ":";
-    size_t len = 1;
+    size_t len = 0;
 
-    for (size_t i = 0; i < RECORD_REASON_MOST && reason[i]; i++) {
-        unsigned char c = (unsigned char)reason[i];
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
 
         if (c < 0x80 && isalnum(c)) {
-            word[len++] = (char)c;
+            to[len++] = (char)c;
         } else {
-            word[len++] = '%';
-            word[len++] = digits[c >> 4];
-            word[len++] = digits[c & 15];
+            to[len++] = '%';
+            to[len++] = digits[c >> 4];
+            to[len++] = digits[c & 15];
         }
+    }
+    return len;
+}
+
+void record_reason(struct args *a, const char *reason, int64_t count)
+{
+    char word[3 * RECORD_REASON_MOST + 2] = ":";
+    size_t len = 1, size = strlen(reason), at = 0, n;
+
+    for (; at < size && at < RECORD_REASON_MOST; at += n ? n : 1) {
+        n = utf8_printable(reason + at, size - at);
+        if (at + n > RECORD_REASON_MOST)
+            break;
+        len += put_escaped(word + len, n ? reason + at : "?", n ? n : 1);
     }
     word[len++] = '=';
     args_add_bytes(a, word, len);

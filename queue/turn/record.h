@@ -26,20 +26,22 @@ enum record_cause {
 
 /* Histograms: powers of two of milliseconds. */
 enum { RECORD_BUCKETS = 32 };
-/* Characters of a reason that are kept: escaped they are three times as many at most. */
+/* Bytes of a reason that are kept, in whole characters: escaped they are three times as many at most. */
 enum { RECORD_REASON_MOST = 24 };
 
 void record_request(struct args *a, const char *prefix, int64_t now_us);
 /* Begins a row, of a type or limit. */
 void record_row(struct args *a, enum record_what what, struct span name);
-/* One count of it: of a type or limit by its code, of a histogram with its bucket, of a start by the tenth of a second since 1970. 0 is
+/* One count of it: of a type or limit by its code, of a histogram with its bucket, of starts by the tenth of a second since 1970. 0 is
  * left out. */
 void record_count(struct args *a, char code, int64_t count);
 void record_bucket(struct args *a, char code, int bucket, int64_t count);
 void record_start(struct args *a, int64_t tenth, int64_t count);
+/* Slots lost in a second since 1970, by the code that counts them of a limit. */
+void record_lost(struct args *a, char code, int64_t second, int64_t count);
 /* All that a histogram counts, in whole milliseconds, which leave *us. */
 void record_spent(struct args *a, char code, int64_t *us);
-/* Jobs that were throttled for that reason, at a limit. */
+/* Jobs that were throttled for that reason, at a limit; "?" stands for what is no printable UTF-8. */
 void record_reason(struct args *a, const char *reason, int64_t count);
 void record_end_row(struct args *a);
 

@@ -3,7 +3,8 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, rows: what, name, code, count, code, count ... ''
---       what: t a type, l a limit; codes as in queue/state/minutes.lua. s the starts of a limit: the codes are tenths of seconds since 1970
+--       what: t a type, l a limit; codes as in queue/state/minutes.lua. s the seconds of a limit: a code of starts is the tenth of a second
+--       since 1970, of lost slots N, E, H or L and the second
 -- role: worker
 -- reply: [what is wrong with a key of a wrong kind, ...]
 -- format: any
@@ -13,7 +14,7 @@ local WORDS_MOST = 4000 -- a worker sends 3,000 at most, which take 4 ms
 local REASON_MOST = 80   -- bytes of a code that is one
 
 local function is_code(what, code)
-    if what == 's' then return is_whole(tonumber(code)) end
+    if what == 's' then return is_whole(tonumber(match(code, '^[NEHL]?(%d+)$'))) end
     if what == 't' then return find(code, '^[sdrxct]$') or find(code, '^[RAKCPE][a-zA-F+]$') end
     return find(code, '^[gnehl]$') or #code <= REASON_MOST and find(code, '^:[%w%%_.-]*=$')
 end
@@ -26,7 +27,7 @@ local function read_row(ARGV, i)
     while ARGV[i] ~= '' do
         local code, count = ARGV[i], tonumber(ARGV[i + 1])
         if not code or not is_code(row.what, code) or not is_whole(count) then return nil end
-        row.counts[#row.counts + 1] = row.what == 's' and tonumber(code) or code
+        row.counts[#row.counts + 1] = code
         row.counts[#row.counts + 1] = count
         i = i + 2
     end
@@ -45,7 +46,7 @@ end
 -- Returns what is wrong with its key; nil: nothing.
 local function write(row)
     if row.what == 's' then
-        return not minutes.add_starts(row.name, row.counts) and check.wrong_kind('ribbon:' .. row.name, 'hash') or nil
+        return not minutes.add_seconds(row.name, row.counts) and check.wrong_kind('ribbon:' .. row.name, 'hash') or nil
     end
     local ring = row.what .. '/' .. row.name
     return not minutes.add(ring, row.counts) and check.wrong_kind('minutes:' .. ring, 'hash') or nil

@@ -251,7 +251,8 @@ static bool read_loss(struct span text, struct loss *loss)
     loss->since_us = strtoll(since.at, NULL, 10);
     loss->why = *why.at;
     loss->lease = strtoul(text.at, NULL, 10);
-    return loss->thousandths > 0 && loss->thousandths <= REPLY_INT_MOST;
+    return loss->thousandths > 0 && loss->thousandths <= REPLY_INT_MOST && loss->since_us >= 0 &&
+           loss->since_us <= REPLY_INT_MOST;
 }
 
 static void read_losses(const struct redisReply *list, struct claim *claim)

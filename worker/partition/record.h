@@ -22,7 +22,7 @@ void partition_count_claim(struct partition *p, const struct claim *claim);
 void task_count_end(struct task *task);
 /* It began, if it did: counted once. */
 void task_count_start(struct task *task);
-/* Sends what was counted when it is time for it; at_once: whenever anything was. */
+/* Sends what was counted when it is time for it; at_once: all of it. */
 void partition_record(struct partition *p, struct args *a, int64_t now, bool at_once);
 
 #endif

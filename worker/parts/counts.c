@@ -8,11 +8,13 @@
 #define HOLDS_MOST 16    /* limits of a type, which has no more rules */
 #define REASONS_MOST 8   /* of throttled jobs, kept for a limit */
 #define TENTHS 128       /* of a second: longer than the time between two writes */
-#define WORDS_MOST 2000  /* in one call, and a row more: 3 ms of Redis */
+#define SECONDS 64       /* longer than the time of which claims say what was lost */
+#define WORDS_MOST 2000  /* in one call, and a row more: 3 ms of Redis. Limits take half of them at most */
 #define TENTH_US INT64_C(100000)
+#define SECOND_US INT64_C(1000000)
 
 struct reason {
-    char text[RECORD_REASON_MOST + 1];
+    char text[RECORD_REASON_MOST + 4]; /* a character that begins within the part that is kept is whole */
     int64_t count;
 };
 
@@ -26,6 +28,9 @@ struct limit_counts {
     struct {
         int64_t tenth, count;
     } starts[TENTHS]; /* by tenth mod TENTHS */
+    struct {
+        int64_t second, slots[LOST_WHYS];
+    } lost_at[SECONDS]; /* by second mod SECONDS: the whole slots of `lost` */
 };
 
 struct type_counts {
@@ -171,14 +176,45 @@ void counts_start(struct counts *c, int type, const struct count_start *start)
         count_at_limit(t->limits[i], start->at_us / TENTH_US, start->slots);
 }
 
-static void add_lost(struct counts *c, struct limit_counts *limit, enum count_lost why, int64_t thousandths)
+static void add_lost_at(struct limit_counts *limit, enum count_lost why, int64_t second, int64_t slots)
 {
+    int place = (int)(second % SECONDS);
+
+    if (limit->lost_at[place].second != second)
+        memset(limit->lost_at[place].slots, 0, sizeof limit->lost_at[place].slots);
+    limit->lost_at[place].second = second;
+    limit->lost_at[place].slots[why] += slots;
+}
+
+/* Slots, evenly over the seconds in which they were lost. */
+static void spread(struct limit_counts *limit, enum count_lost why, int64_t slots,
+                   const struct count_loss *loss)
+{
+    int64_t last = loss->till_us / SECOND_US, count = last - loss->from_us / SECOND_US + 1;
+
+    if (loss->from_us < 0 || loss->till_us < 0)
+        return;
+    count = count < 1 ? 1 : count > SECONDS ? SECONDS : count;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t here = slots * (i + 1) / count - slots * i / count;
+
+        if (here > 0)
+            add_lost_at(limit, why, last - count + 1 + i, here);
+    }
+}
+
+static void add_lost(struct counts *c, struct limit_counts *limit, enum count_lost why, int64_t thousandths,
+                     const struct count_loss *loss)
+{
+    int64_t before = limit->lost[why] / 1000;
+
     limit->lost[why] += thousandths;
+    spread(limit, why, limit->lost[why] / 1000 - before, loss);
     if (limit->lost[why] >= 1000)
         limit->some = c->some = true;
 }
 
-void counts_lost(struct counts *c, struct span name, enum count_lost why, int64_t thousandths)
+void counts_lost(struct counts *c, struct span name, enum count_lost why, const struct count_loss *loss)
 {
     struct limit_counts *limit = find_limit(c, name);
     int64_t late = 0;
@@ -186,10 +222,10 @@ void counts_lost(struct counts *c, struct span name, enum count_lost why, int64_
     if (!limit)
         return;
     if (why == LOST_NO_EXECUTOR)
-        late = limit->late < thousandths ? limit->late : thousandths;
+        late = limit->late < loss->thousandths ? limit->late : loss->thousandths;
     limit->late -= late;
-    add_lost(c, limit, LOST_LATE, late);
-    add_lost(c, limit, why, thousandths - late);
+    add_lost(c, limit, LOST_LATE, late, loss);
+    add_lost(c, limit, why, loss->thousandths - late, loss);
 }
 
 void counts_late(struct counts *c, int type, int64_t slots)
@@ -251,11 +287,11 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
     memset(t->wait, 0, sizeof t->wait);
 }
 
+static const char whys[] = {
+    [LOST_NO_JOB] = 'n', [LOST_NO_EXECUTOR] = 'e', [LOST_HELD] = 'h', [LOST_LATE] = 'l'};
+
 static void write_sums(struct limit_counts *limit, struct args *a)
 {
-    static const char whys[] = {
-        [LOST_NO_JOB] = 'n', [LOST_NO_EXECUTOR] = 'e', [LOST_HELD] = 'h', [LOST_LATE] = 'l'};
-
     record_row(a, RECORD_LIMIT, span_str(limit->name));
     record_count(a, 'g', limit->granted);
     for (int i = 0; i < LOST_WHYS; i++) {
@@ -269,51 +305,78 @@ static void write_sums(struct limit_counts *limit, struct args *a)
     memset(limit->reasons, 0, sizeof limit->reasons);
 }
 
-static void write_starts(struct limit_counts *limit, struct args *a)
+static void write_seconds(struct limit_counts *limit, struct args *a)
 {
     record_row(a, RECORD_STARTS, span_str(limit->name));
     for (int i = 0; i < TENTHS; i++)
         if (limit->starts[i].count > 0)
             record_start(a, limit->starts[i].tenth, limit->starts[i].count);
+    for (int i = 0; i < SECONDS; i++)
+        for (int why = 0; why < LOST_WHYS; why++)
+            record_lost(a, whys[why], limit->lost_at[i].second, limit->lost_at[i].slots[why]);
     record_end_row(a);
     memset(limit->starts, 0, sizeof limit->starts);
+    memset(limit->lost_at, 0, sizeof limit->lost_at);
+}
+
+static bool has_lost(const struct limit_counts *limit)
+{
+    for (int i = 0; i < LOST_WHYS; i++)
+        if (limit->lost[i] >= 1000)
+            return true;
+    return false;
 }
 
 static void write_limit(struct limit_counts *limit, struct args *a)
 {
+    bool seconds = limit->granted > 0 || has_lost(limit);
+
     write_sums(limit, a);
-    if (limit->granted > 0)
-        write_starts(limit, a);
+    if (seconds)
+        write_seconds(limit, a);
     limit->granted = limit->late = 0;
     limit->some = false;
 }
 
-static bool is_full(const struct args *a)
+static void write_limits(struct counts *c, struct args *a)
 {
-    return a->count > WORDS_MOST;
+    int first = c->next_limit;
+
+    for (int i = 0; i < c->limit_count; i++) {
+        int at = (first + i) % c->limit_count;
+
+        if (!c->limits[at]->some)
+            continue;
+        if (a->count > WORDS_MOST / 2) {
+            c->next_limit = at;
+            c->some = true;
+            return;
+        }
+        write_limit(c->limits[at], a);
+    }
+}
+
+static void write_types(struct counts *c, const char *const *names, struct args *a)
+{
+    int first = c->next_type;
+
+    for (int i = 0; i < c->type_count; i++) {
+        int at = (first + i) % c->type_count;
+
+        if (!c->types[at] || !c->types[at]->some)
+            continue;
+        if (a->count > WORDS_MOST) {
+            c->next_type = at;
+            c->some = true;
+            return;
+        }
+        write_type(c->types[at], names[at], a);
+    }
 }
 
 void counts_write(struct counts *c, const char *const *names, struct args *a)
 {
     c->some = false;
-    for (int i = 0; i < c->limit_count; i++) {
-        if (!c->limits[i]->some)
-            continue;
-        if (is_full(a))
-            c->some = true;
-        else
-            write_limit(c->limits[i], a);
-    }
-    for (int i = 0; i < c->type_count; i++) {
-        int type = (c->next + i) % c->type_count;
-
-        if (!c->types[type] || !c->types[type]->some)
-            continue;
-        if (is_full(a)) {
-            c->next = c->some ? c->next : type;
-            c->some = true;
-        } else {
-            write_type(c->types[type], names[type], a);
-        }
-    }
+    write_limits(c, a);
+    write_types(c, names, a);
 }

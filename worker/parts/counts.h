@@ -20,8 +20,8 @@ struct counts {
     int type_count;
     struct limit_counts **limits;
     int limit_count;
-    int next;  /* the type at which the next write begins */
-    bool some; /* something was counted */
+    int next_limit, next_type; /* at which the next write begins */
+    bool some;                 /* something was counted */
 };
 
 /* All zero is empty; numbers of types are below type_count. */
@@ -38,8 +38,11 @@ struct count_start {
 void counts_start(struct counts *c, int type, const struct count_start *start);
 /* One has ended; run_us < 0: it had not started. reason: of a throttled one; NULL: none. */
 void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason);
-/* Slots of a limit that nobody took, in thousandths. */
-void counts_lost(struct counts *c, struct span name, enum count_lost why, int64_t thousandths);
+struct count_loss {
+    int64_t thousandths;      /* of slots that nobody took */
+    int64_t from_us, till_us; /* they were lost between these times, by Redis's clock */
+};
+void counts_lost(struct counts *c, struct span name, enum count_lost why, const struct count_loss *loss);
 /* A job gives its slots back, as it came too late: what its limits lose next was lost by that. */
 void counts_late(struct counts *c, int type, int64_t slots);
 /* Adds rows for record_request, some hundred counts at most, and forgets them. names: of the types. Afterwards `some` says whether
