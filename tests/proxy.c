@@ -59,7 +59,9 @@ struct connection {
 struct orders {
     unsigned messages[SIDES]; /* the message to cut at, counted down; 0: none */
     size_t bytes[SIDES];
-    pid_t victim; /* killed at the cut; 0: nobody */
+    pid_t victim;     /* killed at the cut; 0: nobody */
+    char insert[256]; /* instead of the cut; "": not */
+    unsigned then;    /* it is inserted again at that message */
     bool has_cut, cut_all;
     bool blackhole, trickle;
     int64_t delay_us[SIDES], stalled_until_us[SIDES];
@@ -169,7 +171,7 @@ static int64_t next_due_us(const struct proxy *p, const struct flow *f)
     return f->chunks[f->first].due_us > stalled_us ? f->chunks[f->first].due_us : stalled_us;
 }
 
-/* How many of these bytes may pass before the cut that the test has ordered; sets f->ending at the cut. */
+/* How many of these bytes may pass before the cut that the test has ordered; sets f->ending at the cut. An insertion comes there instead. */
 static size_t allowed(struct proxy *p, struct flow *f, const char *bytes, size_t len)
 {
     unsigned *messages = &p->orders.messages[f->side];
@@ -179,6 +181,8 @@ static size_t allowed(struct proxy *p, struct flow *f, const char *bytes, size_t
         if (*limit == 0 && (i += framer_skip(&f->framer, len - i)) == len)
             break;
         if (f->framer.missing == 0 && *messages > 0 && --*messages == 0) {
+            if (p->orders.insert[0] && f->side == PROXY_REQUESTS)
+                return i;
             if (p->orders.victim > 0)
                 kill(p->orders.victim, SIGKILL);
             f->ending = true;
@@ -189,6 +193,32 @@ static size_t allowed(struct proxy *p, struct flow *f, const char *bytes, size_t
     }
     p->orders.has_cut = p->orders.has_cut || f->ending;
     return i;
+}
+
+/* What the test wants inserted comes at the head of the message that has just been reached. */
+static void insert(struct proxy *p, struct flow *f)
+{
+    struct orders *o = &p->orders;
+
+    flow_append(f, o->insert, strlen(o->insert), clock_mono_us() + o->delay_us[f->side]);
+    o->has_cut = o->then == 0;
+    o->messages[f->side] = o->then > 0 ? o->then + 1 : 0; /* this one is reached once more */
+    o->then = 0;
+    if (o->has_cut)
+        o->insert[0] = '\0';
+}
+
+static void pass_on(struct proxy *p, struct flow *f, const char *bytes, size_t len)
+{
+    for (size_t at = 0; at < len && !f->ending;) {
+        size_t n = allowed(p, f, bytes + at, len - at);
+
+        if (n > 0)
+            flow_append(f, bytes + at, n, clock_mono_us() + p->orders.delay_us[f->side]);
+        at += n;
+        if (at < len && !f->ending)
+            insert(p, f);
+    }
 }
 
 static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
@@ -202,9 +232,7 @@ static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
         f->ending = true;
         return;
     }
-    n = (ssize_t)allowed(p, f, bytes, (size_t)n);
-    if (n > 0)
-        flow_append(f, bytes, (size_t)n, clock_mono_us() + p->orders.delay_us[f->side]);
+    pass_on(p, f, bytes, (size_t)n);
     if (f->ending && f->side == PROXY_REQUESTS)
         c->flows[PROXY_REPLIES].ending = true;
 }
@@ -505,6 +533,17 @@ void proxy_kill_before(struct proxy *p, enum proxy_side side, unsigned n, pid_t 
 void proxy_cut_before(struct proxy *p, enum proxy_side side, unsigned n)
 {
     proxy_kill_before(p, side, n, 0);
+}
+
+void proxy_insert_before(struct proxy *p, unsigned n, unsigned m, const char *bytes)
+{
+    struct orders *o = begin_orders(p);
+
+    o->messages[PROXY_REQUESTS] = n;
+    o->then = m;
+    snprintf(o->insert, sizeof o->insert, "%s", bytes);
+    o->has_cut = false;
+    end_orders(p);
 }
 
 void proxy_cut_after_bytes(struct proxy *p, enum proxy_side side, size_t n)

@@ -36,6 +36,9 @@ void proxy_cut_before(struct proxy *p, enum proxy_side side, unsigned n);
 void proxy_kill_before(struct proxy *p, enum proxy_side side, unsigned n, pid_t victim);
 /* The same as proxy_cut_before when n bytes have passed. */
 void proxy_cut_after_bytes(struct proxy *p, enum proxy_side side, size_t n);
+/* Sends this to Redis, on the same connection, just before the n-th request; and once more just before the m-th after that (0: not). Redis
+ * must not answer it (CLIENT REPLY SKIP). */
+void proxy_insert_before(struct proxy *p, unsigned n, unsigned m, const char *bytes);
 /* Accepts and keeps connections, but lets nothing through in either direction; what came in between goes on
  * when it ends. */
 void proxy_blackhole(struct proxy *p, bool on);
@@ -50,7 +53,7 @@ void proxy_inject(struct proxy *p, const char *bytes);
 /* Cuts all connections; they are cut when it returns. */
 void proxy_cut_all(struct proxy *p);
 
-/* Has the cut that was asked for happened? */
+/* Has the cut that was asked for happened; or the last insertion? */
 bool proxy_has_cut(struct proxy *p);
 /* Connections accepted since the start. */
 int proxy_accepted(struct proxy *p);

@@ -417,26 +417,144 @@ static void test_a_worker_of_very_many_types(void **state)
     expect_short(&timing[1]);
 }
 
-/* Types that only their names tell apart are checked once; of the others each. */
+/* Of a script that is called again and again, from where it ended. */
+struct walk {
+    int calls;
+    int64_t most_commands; /* in one of them */
+    int rc;
+};
+
+static struct walk walk(const char *script, const char *const *words, size_t count)
+{
+    struct walk w = {0, 0, 0};
+    int64_t before = count_commands(), now;
+
+    w.rc = turns_ask(script, words, count);
+    do {
+        now = count_commands();
+        w.most_commands = now - before > w.most_commands ? now - before : w.most_commands;
+        w.calls++;
+        before = now;
+    } while (w.rc == 0 && turns_ask_more(script, words, count, &w.rc));
+    return w;
+}
+
+#define BY_A "gcra:5/1000000/5,by=a"
+#define BY_B "gcra:5/1000000/5,by=b"
+
+/* 5,000 types use it, each with a limit of its own, no two of which are alike. */
+static void shared_by_many(void)
+{
+    build("for i = 1, 5000 do\n"
+          "  redis.call('HSET', P .. 'types', 't' .. i, 'use=shared')\n"
+          "  redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:5/1000000/' .. i)\n"
+          "  redis.call('HSET', P .. 'stats:t' .. i, 'pulled', 9, 'keyless', 4)\n"
+          "end\n"
+          "redis.call('HSET', P .. 'limits', 'shared', '" BY_A "')\n");
+}
+
+/* Its types are checked, and their counts begin anew, a page at a time. */
 static void test_a_limit_of_very_many_types(void **state)
 {
-    struct timing timing = {"rate_set of a limit that 5,000 types use", 0};
-    const char *by_a[] = {"shared", "gcra:5/1000000/5,by=a", "0", "set", "me"};
-    const char *by_b[] = {"shared", "gcra:5/1000000/5,by=b", "0", "set", "me"};
+    static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const recount[] = {"shared", BY_A};
+    struct walk w;
 
     (void)state;
-    build("for i = 1, 5000 do redis.call('HSET', P .. 'types', 't' .. i, 'use=shared') end\n"
-          "redis.call('HSET', P .. 'limits', 't4321', 'gcra:5/1000000/5,by=a')\n");
-    must(turns_script("rate_set", by_a, COUNT(by_a)));
-    for (int try = 0; try < TRIES; try++) {
-        int64_t before_us = script_us();
+    shared_by_many();
+    w = walk("rate_set", by_b, COUNT(by_b));
+    must(w.rc);
+    print_message("rate_set: %d calls, %" PRId64 " commands\n", w.calls, w.most_commands);
+    assert_in_range(w.calls, 10, 30);
+    assert_in_range(w.most_commands, 1, 600);
+    assert_string_equal(answer_text(turns.answer, "recount"), BY_A);
+    w = walk("rate_recount", recount, COUNT(recount));
+    must(w.rc);
+    print_message("rate_recount: %d calls, %" PRId64 " commands\n", w.calls, w.most_commands);
+    assert_in_range(w.calls, 10, 60);
+    assert_in_range(w.most_commands, 1, 1200);
+    assert_int_equal(
+        redis_number("EVAL",
+                     "local n = 0\n"
+                     "for i = 1, 5000 do\n"
+                     "  local at = redis.call('HMGET', ARGV[1] .. 'stats:t' .. i, 'keyless', 'keyed_from')\n"
+                     "  if at[1] == '0' and at[2] == '9' then n = n + 1 end\n"
+                     "end\n"
+                     "return n",
+                     "0", PREFIX),
+        5000);
+}
 
-        must(turns_script("rate_set", by_a, COUNT(by_a)));
-        took(&timing, script_us() - before_us);
+/* Each page can hold the type that keeps the limit from being changed, and nothing is changed before the last. */
+static void test_a_type_among_very_many_that_does_not_fit(void **state)
+{
+    static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const none[] = {"shared", "", "0",
+                                                                                           "remove", "me"};
+    static const char *const misfits[] = {"t1", "t77", "t4321", "t5000"};
+
+    (void)state;
+    shared_by_many();
+    for (size_t i = 0; i < COUNT(misfits); i++) {
+        char wrong[100];
+
+        free(redis_text("HSET", PREFIX "limits", misfits[i], BY_A));
+        assert_int_equal(walk("rate_set", by_b, COUNT(by_b)).rc, WEIR_EINPUT);
+        snprintf(wrong, sizeof wrong, "type %s: limit %s goes by a and limit shared by b", misfits[i],
+                 misfits[i]);
+        assert_non_null(strstr(turns.error.text, wrong));
+        free(redis_text("HDEL", PREFIX "limits", misfits[i]));
     }
-    expect_short(&timing);
-    assert_true(turns_script("rate_set", by_b, COUNT(by_b)) != 0);
-    assert_non_null(strstr(turns.error.text, "type t4321: limit t4321 goes by a and limit shared by b"));
+    assert_int_equal(walk("rate_set", none, COUNT(none)).rc, WEIR_EINPUT);
+    assert_non_null(strstr(turns.error.text, "limit shared: used by t"));
+    expect_text(BY_A, "HGET", PREFIX "limits", "shared");
+    assert_int_equal(redis_number("EXISTS", PREFIX "changes"), 0);
+}
+
+/* A type comes to use the limit, perhaps one of a page that was checked before: all are checked again. */
+static void test_a_type_that_changes_while_a_limit_is_checked(void **state)
+{
+    static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const use[] = {"late", "use",
+                                                                                          "",     "use",
+                                                                                          "me",   "shared"};
+    json_t *place;
+    int rc, calls = 0;
+
+    (void)state;
+    shared_by_many();
+    free(redis_text("HSET", PREFIX "limits", "late", BY_A));
+    must(turns_ask("rate_set", by_b, COUNT(by_b)));
+    while (json_array_size(json_object_get(turns.answer, "next")) > 0 && calls++ < 20)
+        turns_ask_more("rate_set", by_b, COUNT(by_b), &rc);
+    must(turns_rate("shared", BY_A));
+    must(turns_ask("rate_set", by_b, COUNT(by_b)));
+    for (int i = 0; i < calls - 1; i++) /* all pages but the last */
+        turns_ask_more("rate_set", by_b, COUNT(by_b), &rc);
+    place = json_incref(turns.answer);
+    must(turns_ask("rate_use", use, COUNT(use)));
+    json_decref(turns.answer);
+    turns.answer = place;
+    while (turns_ask_more("rate_set", by_b, COUNT(by_b), &rc) && rc == 0)
+        ;
+    assert_int_equal(rc, WEIR_EINPUT);
+    assert_non_null(strstr(turns.error.text, "type late: limit late goes by a and limit shared by b"));
+    expect_text(BY_A, "HGET", PREFIX "limits", "shared");
+}
+
+/* It waits in none of a thousand queues: each is asked one thing. */
+static void test_a_type_lets_go_of_a_limit_among_very_many_queues(void **state)
+{
+    static const char *const use[] = {"t", "use", "", "use", "me", "a", "b", "c"};
+    static const char *const unuse[] = {"t", "unuse", "", "unuse", "me", "a", "b", "c"};
+    struct walk w;
+
+    (void)state;
+    build("for i = 1, 1000 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
+          "redis.call('HSET', P .. 'limits', 'a', 'gcra:5/1000000/5', 'b', 'gcra:5/1000000/5', 'c', "
+          "'gcra:5/1000000/5')\n");
+    must(turns_ask("rate_use", use, COUNT(use)));
+    w = walk("rate_use", unuse, COUNT(unuse));
+    must(w.rc);
+    print_message("rate_use: %" PRId64 " commands\n", w.most_commands);
+    assert_in_range(w.most_commands, 1000, 3200);
 }
 
 static void test_many_held_types(void **state)
@@ -867,6 +985,9 @@ int main(void)
         cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
         cmocka_unit_test_setup(test_a_worker_of_very_many_types, scene_begin),
         cmocka_unit_test_setup(test_a_limit_of_very_many_types, scene_begin),
+        cmocka_unit_test_setup(test_a_type_among_very_many_that_does_not_fit, scene_begin),
+        cmocka_unit_test_setup(test_a_type_that_changes_while_a_limit_is_checked, scene_begin),
+        cmocka_unit_test_setup(test_a_type_lets_go_of_a_limit_among_very_many_queues, scene_begin),
         cmocka_unit_test_setup(test_many_held_types, scene_begin),
         cmocka_unit_test_setup(test_held_types_come_back_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_many_queues_and_rules, scene_begin),

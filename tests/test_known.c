@@ -308,6 +308,22 @@ static void test_what_does_not_fit_is_counted(void **state)
     known_limits_free(&known);
 }
 
+/* Of a namespace that is parted. */
+static void test_where_types_live_comes_back(void **state)
+{
+    struct known_limits known;
+
+    (void)state;
+    free(redis_text("HSET", PREFIX "about", "partitions", "3"));
+    free(redis_text("HSET", PREFIX "homes", "t", "2"));
+    known = learned("t");
+    lose_all();
+    expect_written(&known, "home t");
+    expect_text("2", "HGET", PREFIX "homes", "t");
+    expect_written(&known, "");
+    known_limits_free(&known);
+}
+
 static void test_wrong_arguments_change_nothing(void **state)
 {
     static const char *const records[] = {
@@ -396,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(limits_come_back_once),
         TEST(all_of_a_limit_comes_back),
+        TEST(where_types_live_comes_back),
         TEST(who_sets_a_limit_anew_wins),
         TEST(the_newest_revision_wins),
         TEST(what_is_lost_is_not_forgotten),

@@ -133,6 +133,55 @@ static void start_two(struct stage *s, pid_t workers[2])
     await(history_count(s, "effect", -1) == 20);
 }
 
+#define FLUSHALL "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n*1\r\n$8\r\nFLUSHALL\r\n"
+
+static bool are_limits_back(struct stage *s, const char *birth_before)
+{
+    char *birth = server_ask(&s->server, "HGET", stage_key(s, "about"), "birth", NULL);
+    char *limits = server_ask(&s->server, "HMGET", stage_key(s, "limits"), "timed", "mark", NULL);
+    bool are_back = *birth && strcmp(birth, birth_before) != 0 &&
+                    strcmp(limits, "gcra:200/1000000/1\ngcra:7/1000000/7") == 0 &&
+                    server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL) == 2;
+
+    free(birth);
+    free(limits);
+    return are_back;
+}
+
+/* All is lost just before any request of two workers, such as a claim, a heartbeat or the question for limits;
+ * and once more while they recover from that. */
+static void lost_between_any_two_requests(void **state)
+{
+    enum { REQUESTS = 3, OF_RECOVERY = 8 };
+    struct stage *s = *state;
+    struct proxy *link = proxy_start(&s->server);
+    char url[200];
+    pid_t workers[2];
+    int jobs = 0;
+
+    snprintf(url, sizeof url, "url=%s", proxy_url(link));
+    workers[0] = stage_actor(s, "one", "types=timed", "executors=2", "lease=1", url, NULL);
+    workers[1] = stage_actor(s, "two", "types=timed,mark", "executors=2", "lease=1", url, NULL);
+    stage_await_workers(s, 2);
+    stage_rate(s, "mark", "7/s");
+    set_rate(s, "200/s,burst=1", 10);
+    for (unsigned n = 1; n <= REQUESTS; n++)
+        for (unsigned m = 0; m <= OF_RECOVERY; m++) {
+            char *birth = server_ask(&s->server, "HGET", stage_key(s, "about"), "birth", NULL);
+
+            proxy_insert_before(link, n, m, FLUSHALL);
+            while (!proxy_has_cut(link)) {
+                stage_push(s, "timed", NULL, jobs++, 1);
+                clock_sleep_until(clock_mono_us() + 5000);
+            }
+            await(are_limits_back(s, birth));
+            free(birth);
+        }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    proxy_stop(link);
+}
+
 /* Redis starts with a file of some time ago: jobs that ended since run again, jobs that came are gone. */
 static void an_old_file(void **state)
 {
@@ -182,6 +231,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rates_outlive_their_redis, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(lost_between_any_two_requests, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(an_old_file, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(a_replica_that_lagged, stage_setup, stage_teardown),
     };

@@ -78,6 +78,9 @@ static void test_a_type_goes_to_its_limit(void **state)
         assert_non_null(strstr(limit, " weights:1"));
         free(limit);
     }
+    expect_text("1", "HEXISTS", P0 "revisions", "home/t", NULL); /* workers learn it */
+    expect_text("1", "HEXISTS", P1 "revisions", "home/t", NULL);
+    expect_text("1", "HEXISTS", P1 "revisions", "limit/t", NULL);
     put("t", "t2");
     expect_text("1", "LLEN", P1 "queue:default", NULL);
     start("w");

@@ -13,6 +13,7 @@
 #include "queue/enqueue/enqueue.h"
 
 #define LIMITS_MOST 16
+#define WORDS_MOST 1200 /* of a call that goes on: what a scan has found and was not taken */
 
 struct turns turns;
 
@@ -108,6 +109,22 @@ int turns_ask(const char *script, const char *const *words, size_t count)
     json_decref(turns.answer);
     turns.answer = NULL;
     return rc ? rc : answer_read(turns.reply, script, &turns.answer, &turns.error);
+}
+
+bool turns_ask_more(const char *script, const char *const *words, size_t count, int *rc)
+{
+    json_t *place = json_incref(json_object_get(turns.answer, "next"));
+    const char *all[WORDS_MOST];
+    size_t more = json_array_size(place);
+
+    for (size_t i = 0; i < count; i++)
+        all[i] = words[i];
+    for (size_t i = 0; i < more; i++)
+        all[count + i] = json_string_value(json_array_get(place, i));
+    if (more)
+        *rc = turns_ask(script, all, count + more);
+    json_decref(place);
+    return more > 0;
 }
 
 int turns_claim(const struct claim_call *call)
@@ -278,6 +295,28 @@ static int changed(int rc)
     return error_set(&turns.error, WEIR_EINPUT, "missing %s", answer_text(turns.answer, "missing"));
 }
 
+/* All pages, of turns.answer the last one. */
+static int ask_pages(const char *script, const char *const *words, size_t count)
+{
+    int rc = turns_ask(script, words, count);
+
+    while (rc == 0 && turns_ask_more(script, words, count, &rc))
+        ;
+    return rc;
+}
+
+/* Jobs without a key are counted anew, where the answer to rate_set says so. */
+static int recount(const char *limit)
+{
+    json_t *set = json_incref(turns.answer);
+    const char *words[] = {limit, json_string_value(json_object_get(set, "recount"))};
+    int rc = words[1] ? ask_pages("rate_recount", words, 2) : 0;
+
+    json_decref(turns.answer);
+    turns.answer = set;
+    return rc;
+}
+
 int turns_rate(const char *limit, const char *rules)
 {
     char text[600];
@@ -285,7 +324,9 @@ int turns_rate(const char *limit, const char *rules)
     int rc;
 
     snprintf(text, sizeof text, "%s%s", rules[0] >= '0' && rules[0] <= '9' ? "gcra:" : "", rules);
-    rc = changed(turns_ask("rate_set", words, 5));
+    rc = changed(ask_pages("rate_set", words, 5));
+    if (rc == 0)
+        rc = recount(limit);
     if (rc != 0)
         return rc;
     snprintf(turns.rules, sizeof turns.rules, "%s", answer_text(turns.answer, "kept"));

@@ -46,6 +46,8 @@ int turns_send(struct args *a);
 int turns_script(const char *script, const char *const *words, size_t count);
 /* The same of one that answers JSON, which is then in turns.answer until the next. */
 int turns_ask(const char *script, const char *const *words, size_t count);
+/* The same, on from the place where turns.answer ended; false: that was the end. In *rc what turns_ask returned. */
+bool turns_ask_more(const char *script, const char *const *words, size_t count, int *rc);
 /* All pages of rate_apply in a queue. */
 int turns_apply(const char *queue, const char *type, bool resume, const char *const *limits,
                 size_t limit_count);

@@ -17,6 +17,8 @@
 #define USES_MAX 16 /* limits of a type: each has a rule, and a type has at most so many */
 #define CURSOR_SIZE 24
 #define LONGEST_PAUSE_S (3650.0 * 86400)
+#define CALLS_MOST                                                                                           \
+    20000 /* of one change: each checks 200 types, and all begin anew when a limit is changed meanwhile */
 
 /* ---- Requests: each ends its fixed arguments with what is done and by whom, for the log */
 
@@ -59,6 +61,13 @@ void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const 
     snprintf(what, sizeof what, "%s %s%s%s", rules ? "set" : "remove", name, rules ? " " : "", text);
     args_add(a, what);
     add_by(a);
+}
+
+static void recount_request(struct args *a, const char *prefix, const char *name, const char *before)
+{
+    script_begin(a, "rate_recount", prefix, -1);
+    args_add(a, name);
+    args_add(a, before);
 }
 
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
@@ -219,21 +228,84 @@ static int read_kept(const json_t *answer, struct rate_kept *kept, struct error 
     return rule_set_read(answer_text(answer, "kept"), &kept->rules, e);
 }
 
+/* Where an answer ended, for the call behind it; NULL: at the beginning. */
+static void add_place(struct args *a, const json_t *answer)
+{
+    const json_t *place = json_object_get(answer, "next");
+
+    for (size_t i = 0; i < json_array_size(place); i++)
+        args_add(a, json_string_value(json_array_get(place, i)));
+}
+
+static bool has_more(const json_t *answer)
+{
+    return json_array_size(json_object_get(answer, "next")) > 0;
+}
+
+/* Sends rate_set until all types of the limit are checked. rules NULL: removes it. */
+static int ask_set(struct weir *w, const char *name, const struct rule_set *rules, bool dry, json_t **answer)
+{
+    int status = 0;
+
+    *answer = NULL;
+    for (int calls = 0; status == 0 && calls < CALLS_MOST && (!calls || has_more(*answer)); calls++) {
+        struct args a;
+
+        args_init(&a);
+        rate_set_request(&a, w->prefix, -1, name, rules, dry);
+        add_place(&a, *answer);
+        json_decref(*answer);
+        status = client_ask(w, "rate_set", &a, answer);
+    }
+    if (status == 0 && has_more(*answer))
+        status = error_set(
+            &w->error, WEIR_ENOTNOW,
+            "limit %s: its types cannot be checked while limits are changed all the time; try again", name);
+    return status;
+}
+
+/* Jobs without a key of the types of a limit are counted anew, where rate_set says so. */
+static int recount(struct weir *w, const char *name, const json_t *set)
+{
+    const char *before = json_string_value(json_object_get(set, "recount"));
+    json_t *answer = NULL;
+    int status = 0;
+
+    for (int calls = 0; before && status == 0 && calls < CALLS_MOST && (!calls || has_more(answer));
+         calls++) {
+        struct args a;
+
+        args_init(&a);
+        recount_request(&a, w->prefix, name, before);
+        add_place(&a, answer);
+        json_decref(answer);
+        status = client_ask(w, "rate_recount", &a, &answer);
+    }
+    json_decref(answer);
+    return status;
+}
+
+/* Sends a change of rules, and what is left to do after it. */
+static int change_rules(struct weir *w, const char *name, const struct rule_set *rules, bool dry,
+                        json_t **answer)
+{
+    int status = ask_set(w, name, rules, dry, answer);
+
+    if (status == 0 && !dry)
+        status = apply(w, *answer, NULL, name, false);
+    return status == 0 ? recount(w, name, *answer) : status;
+}
+
 int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rate_kept *kept)
 {
     struct rule_set set;
     json_t *answer;
-    struct args a;
     int status;
 
     if (limit_name_check("limit", name, &w->error) < 0 || parse_rules(w, rules, &set) < 0 ||
         client_at_home(w, name, strlen(name)) < 0)
         return w->error.status;
-    args_init(&a);
-    rate_set_request(&a, w->prefix, -1, name, &set, dry);
-    status = client_ask(w, "rate_set", &a, &answer);
-    if (status == 0 && !dry)
-        status = apply(w, answer, NULL, name, false);
+    status = change_rules(w, name, &set, dry, &answer);
     if (status == 0 && kept)
         status = read_kept(answer, kept, &w->error);
     json_decref(answer);
@@ -248,18 +320,13 @@ int weir_rate_set(struct weir *w, const char *name, const char *rules)
 int rate_remove(struct weir *w, const char *name, bool dry)
 {
     json_t *answer;
-    struct args a;
     int status;
 
     if (limit_name_check("limit", name, &w->error) < 0 || client_at_home(w, name, strlen(name)) < 0)
         return w->error.status;
-    args_init(&a);
-    rate_set_request(&a, w->prefix, -1, name, NULL, dry);
-    status = client_ask(w, "rate_set", &a, &answer);
+    status = change_rules(w, name, NULL, dry, &answer);
     if (status == 0 && !json_is_true(json_object_get(answer, "was")))
         status = no_limit(w, name);
-    if (status == 0 && !dry)
-        status = apply(w, answer, NULL, name, false);
     json_decref(answer);
     return status;
 }

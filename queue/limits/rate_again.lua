@@ -4,8 +4,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, by (for the log), record of rate_known, ...
 -- role: worker
--- reply: [ "limit <name>" or "type <name>" that was written, ... ]
--- uses: check gate rates rules types
+-- reply: [ "limit <name>", "type <name>" or "home <name>" that was written, ... ]
+-- uses: check gate partition rates revisions rules types
 
 local NAMES_MOST = 50 -- in the line of the log
 
@@ -25,6 +25,9 @@ local function record_read(text)
     if not is_name(name) or not is_whole(r.revision, 1) or not r.weights then return nil end
     if kind == 'type' then
         r.type = types.parse(name, words)
+    elseif kind == 'home' then
+        r.home = tonumber(words)
+        if not is_whole(r.home) or r.home >= partition.MOST then return nil end
     elseif kind ~= 'limit' or not rules.read(words) then
         return nil
     end
@@ -52,7 +55,8 @@ end
 local function wrong_for_types(records)
     local all, limits, kinds, wrong = call('HGETALL', P .. 'types'), {}, {}, nil
     for _, r in ipairs(records) do
-        if r.kind == 'limit' then limits[r.name] = r.words else kinds[r.name] = r.type end
+        if r.kind == 'limit' then limits[r.name] = r.words end
+        if r.kind == 'type' then kinds[r.name] = r.type end
     end
     for i = 1, #all, 2 do
         local t = not kinds[all[i]] and (all[i + 1] ~= '' or limits[all[i]]) and types.parse(all[i], all[i + 1])
@@ -76,6 +80,8 @@ function write.type(r)
     types.write(t)
 end
 
+function write.home(r) call('HSET', P .. 'homes', r.name, us(r.home)) end
+
 function write.limit(r)
     if rates.split(call('HGET', P .. 'limits', r.name) or '').weighted then rates.forget_weights(r.name) end
     call('HSET', P .. 'limits', r.name, r.words)
@@ -90,7 +96,7 @@ local function line(names)
 end
 
 local function rate_again(ARGV)
-    local wrong = rates.wrong_keys()
+    local wrong = rates.wrong_keys() or check.wrong_kind('homes', 'hash')
     if wrong then return check.refuse_key(wrong) end
     local records = #ARGV >= 2 and newer(ARGV)
     if not records then return refuse('rate_again: wants now, by, records of rate_known') end
@@ -100,7 +106,7 @@ local function rate_again(ARGV)
     wrong = wrong_for_types(records)
     if wrong then return refuse('%s', wrong) end
 
-    local names, limits, newest = {}, {}, rates.newest()
+    local names, limits, newest = {}, {}, revisions.newest()
     for i, r in ipairs(records) do
         write[r.kind](r)
         newest = max(newest, r.revision)

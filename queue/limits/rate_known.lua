@@ -7,9 +7,10 @@
 --        [ newest revision, how many limits and types do not fit, record, ... ]
 --   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>\n<key> <weight>...]"
 --           "type <name> <revision> <its further limits and its cost>"
+--           "home <name> <revision> <partition>", of a type or limit whose home is noted
 -- writes: nothing
 -- format: any
--- uses: check rates rules types
+-- uses: check partition revisions rules types
 
 local RECORDS_MOST = 1000
 local BYTES_MOST = 256 * 1024
@@ -57,6 +58,12 @@ local function type_record(t, changed)
     return changed and format('type %s %s %s', t.name, changed, attributes) or nil
 end
 
+local function home_record(name)
+    local home = partition.count() > 1 and tonumber(call('HGET', P .. 'homes', name) or nil)
+    if not is_whole(home) then return nil end
+    return format('home %s %s %s', name, revision(call('HGET', P .. 'revisions', 'home/' .. name)) or '1', us(home))
+end
+
 local function add(reply, bytes, record, dropped)
     if dropped or record and (#reply >= RECORDS_MOST or bytes + #record > BYTES_MOST) then
         reply[2] = reply[2] + 1
@@ -93,12 +100,14 @@ end
 -- A type, the k-th of a page, with all limits that hold it and are not seen yet.
 local function add_type(reply, bytes, seen, name, page, k)
     local t = types.parse(name, page.types[k] or '')
+    bytes = add(reply, bytes, home_record(name))
     bytes = add(reply, bytes, type_record(t, page.types_changed[k]))
     if not seen[name] then bytes = add(reply, bytes, limit_record(name, page.limits[k], page.limits_changed[k])) end
     seen[name] = true
     for _, limit in ipairs(t.use) do
         if not seen[limit] then
             local text, changed = call('HGET', P .. 'limits', limit), call('HGET', P .. 'revisions', 'limit/' .. limit)
+            bytes = add(reply, bytes, home_record(limit))
             bytes = add(reply, bytes, limit_record(limit, text, changed))
         end
         seen[limit] = true
@@ -112,9 +121,9 @@ local function was_lost(birth) return birth ~= '' and call('HGET', P .. 'about',
 local function rate_known(ARGV)
     if #ARGV < 3 then return refuse('rate_known: wants now, revision, birth, types') end
     local wrong = check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('weights', 'hash')
-        or check.wrong_kind('revisions', 'hash') or check.wrong_kind('about', 'hash')
+        or check.wrong_kind('revisions', 'hash') or check.wrong_kind('about', 'hash') or check.wrong_kind('homes', 'hash')
     if wrong then return check.refuse_key(wrong) end
-    local newest = rates.newest()
+    local newest = revisions.newest()
     if newest <= (tonumber(ARGV[2]) or -1) or was_lost(ARGV[3]) then return {ARGV[2]} end
     local reply, bytes, seen, page = {us(newest), 0}, 0, {}, nil
     for i = 4, #ARGV do

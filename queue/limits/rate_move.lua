@@ -8,7 +8,7 @@
 -- reply: JSON: {"moved": [name, ...], "asleep": [queue with sleeping lanes, ...], "closed_us": how long the last gate stays closed there,
 --        "asks": [partition that is told where they are, ...]}; the jobs and the record for that partition are to be carried (away_read)
 --        {}: it lives there
--- uses: away check gate lease partition rates rules types
+-- uses: away check gate lease partition rates revisions rules types
 
 local NAMES_MOST = 200
 local TEXT_MOST = 256 * 1024 -- of a record
@@ -23,7 +23,9 @@ local function collect(name)
     local i = 1
     while i <= #list and #list <= NAMES_MOST do
         for _, limit in ipairs(types.read(list[i]).use) do add(limit) end
-        for _, user in ipairs(rates.users(list[i])) do add(user.name) end
+        for _, kind in ipairs(rates.users(list[i])) do
+            for _, user in ipairs(kind.names) do add(user) end
+        end
         i = i + 1
     end
     sort(list)
@@ -131,6 +133,7 @@ local function leave(list, to, what, by)
     local limits = {}
     for _, name in ipairs(list) do
         call('HSET', P .. 'homes', name, us(to))
+        revisions.renew('home', name)
         local t = types.parse(name, call('HGET', P .. 'types', name) or '')
         local text = call('HGET', P .. 'limits', name)
         if #t.use > 0 or t.cost ~= 1 then

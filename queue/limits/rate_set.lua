@@ -2,11 +2,14 @@
 -- counted: a rule keeps its place, and so its gates, whatever place it is given in.
 --
 -- KEYS[1] prefix
--- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log)
+-- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log) [, the place where the last call ended: cursor, revision]
 -- role: operator
 -- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "from": [for each of these the place of the rule
---        whose gate it goes on with, or 0, ...], "asleep": [queue with sleeping lanes, ...]}
--- uses: check gate partition rates rules types
+--        whose gate it goes on with, or 0, ...], "asleep": [queue with sleeping lanes, ...],
+--        "recount": the text of the limit before, where it told jobs apart by another path: its types are for rate_recount}
+--        {"next": [cursor, revision]}: only some of its types were checked, and nothing was changed: to be called again with this place. When a limit or
+--        a type was changed meanwhile, the check begins anew
+-- uses: check gate partition rates revisions rules types
 
 -- Which old rule a new one goes on with: the first of these that any fits.
 local alike = {
@@ -91,91 +94,88 @@ local function set(name, before, words, was_at)
     gate.save()
 end
 
--- users: rates.users, here and below.
-local function remove(name, before, users)
+-- Types were not told to use it: it holds the one of its own name, at most.
+local function remove(name, before)
     if rates.split(before).weighted then
         rates.forget_weights(name)
-        for _, t in ipairs(users) do rates.forget_shares(t.name) end
+        rates.forget_shares(name)
     end
     call('HDEL', P .. 'limits', name)
 end
 
--- What keeps the limit from being removed: types that were told to use it.
-local function still_used(name, users)
+-- What keeps the limit from being removed: types that were told to use it. kinds: of rates.users_from, here and below.
+local function still_used(name, kinds)
     local names = {}
-    for _, t in ipairs(users) do
-        if rates.has(t.use, name) and #names < 10 then names[#names + 1] = t.name end
+    for _, kind in ipairs(kinds) do
+        if rates.has(kind.one.use, name) then
+            for _, user in ipairs(kind.names) do names[#names + 1] = user end
+        end
     end
     if #names == 0 then return nil end
+    sort(names)
+    for i = 11, #names do names[i] = nil end
     return format('limit %s: used by %s; end that first: weir rate unuse %s %s', name, concat(names, ', '), names[1], name)
 end
 
-local PAGE = 1000 -- types in one question
-
--- The types of a limit by what its rules are to them: {one =, names = {...}} for all of the same further limits, cost and own limit.
-local function kinds_of(limit, users)
-    local kinds, known = {}, {}
-    for first = 1, #users, PAGE do
-        local names = {}
-        for i = first, min(first + PAGE - 1, #users) do names[#names + 1] = users[i].name end
-        for i, own in ipairs(call('HMGET', P .. 'limits', unpack(names))) do
-            local t, text = users[first + i - 1], own or ''
-            known[t.use] = known[t.use] or {}
-            local kind = t.name ~= limit and known[t.use][text]
-            if not kind then
-                kind = {one = t, names = {}}
-                kinds[#kinds + 1], known[t.use][text] = kind, t.name ~= limit and kind or nil
-            end
-            kind.names[#kind.names + 1] = t.name
-        end
-    end
-    return kinds
-end
-
+-- What keeps the first of the types that cannot be held by it.
 local function wrong_for_types(name, text, kinds)
+    local first, wrong
     for _, kind in ipairs(kinds) do
-        local wrong = types.misfit(kind.one, {[name] = text})
-        if wrong then return wrong end
-    end
-end
-
--- The types whose jobs are told apart by another path under these rules.
-local function keyed_anew(name, text, kinds)
-    local names = {}
-    for _, kind in ipairs(kinds) do
-        if rates.path_of(kind.one, {}) ~= rates.path_of(kind.one, {[name] = text}) then
-            for _, other in ipairs(kind.names) do names[#names + 1] = other end
+        if not first or kind.one.name < first then
+            local misfit = types.misfit(kind.one, {[name] = text})
+            if misfit then first, wrong = kind.one.name, misfit end
         end
     end
-    return names
+    return wrong
+end
+
+local TYPES_MOST = 200 -- that one call checks, about: 10 us each, where no two are alike
+
+-- Checks a page of the types. Returns what is wrong, and where the next page begins: its cursor and what the newest revision was before the first one;
+-- nil: all were checked, and no limit or type was changed meanwhile.
+local function check_types(name, text, cursor, revision)
+    local newest = us(revisions.newest())
+    if revision ~= newest then cursor = '0' end
+    local kinds, behind = rates.users_from(name, cursor, TYPES_MOST)
+    local wrong
+    if text == '' then wrong = still_used(name, kinds) else wrong = wrong_for_types(name, text, kinds) end
+    return wrong, behind ~= '0' and {behind, newest} or nil
+end
+
+local function wrong_arguments(ARGV)
+    if #ARGV ~= 6 and #ARGV ~= 8 or ARGV[4] ~= '0' and ARGV[4] ~= '1' or ARGV[7] and not find(ARGV[7], '^%d+$') then
+        return 'wants now, name, rules, dry, what, by, and a place or none'
+    end
+    if not is_name(ARGV[2]) then return 'wrong name of a limit' end
 end
 
 local function rate_set(ARGV)
     local name, text, dry, what, by = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-    if #ARGV ~= 6 or dry ~= '0' and dry ~= '1' then return refuse('rate_set: wants now, name, rules, dry, what, by') end
-    if not is_name(name) then return refuse('rate_set: wrong name of a limit') end
+    local wrong = wrong_arguments(ARGV)
+    if wrong then return refuse('rate_set: %s', wrong) end
     local parts, new = rates.split(text), rules.read(text)
     if text ~= '' and (not new or parts.pause or parts.weighted) then return refuse('rate_set: wrong rules of limit %s', name) end
     local refusal = partition.refusal(name)
     if refusal then return refusal end
-    local wrong = rates.wrong_keys() or rates.wrong_gates(name)
+    wrong = rates.wrong_tables()
     if wrong then return check.refuse_key(wrong) end
-    local before, users = call('HGET', P .. 'limits', name), rates.users(name)
-    local kinds = kinds_of(name, users)
-    if text == '' then wrong = still_used(name, users) else wrong = wrong_for_types(name, text, kinds) end
+    local more
+    wrong, more = check_types(name, text, ARGV[7] or '0', ARGV[8])
     if wrong then return refuse('%s', wrong) end
+    if more then return answer{next = more} end
+    wrong = rates.wrong_keys() or rates.wrong_gates(name)
+    if wrong then return check.refuse_key(wrong) end
+    local before = call('HGET', P .. 'limits', name)
     if text == '' and not before then return answer{was = false} end
 
     local old = rules.read(before or '') or {}
     local words, was_at = arrange(old, parts, new or {})
     if dry == '0' then
-        local anew = keyed_anew(name, text, kinds)
-        if text == '' then remove(name, before, users) else set(name, before, words, was_at) end
-        for _, user in ipairs(anew) do rates.count_keys_anew(user) end
+        if text == '' then remove(name, before) else set(name, before, words, was_at) end
         rates.record(what, by, 'limit', name)
     end
     return answer{was = before and true or false, kept = concat(words, ' '), from = heirs(words, was_at, old),
-                  asleep = dry == '0' and rates.wake({name}) or {}}
+                  asleep = dry == '0' and rates.wake({name}) or {}, recount = dry == '0' and old.path ~= (new or {}).path and (before or '') or nil}
 end
 
 return rate_set

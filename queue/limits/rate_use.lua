@@ -38,19 +38,25 @@ local function wrong_arguments(ARGV, cost)
     end
 end
 
--- A type that waits at a gate which is no longer its own would stand behind others that this gate closes.
-local function leave_gates(name, limits)
-    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
-        for _, gate_name in ipairs(rates.gates(limits)) do
-            local wait = P .. 'wait:' .. queue .. '/' .. gate_name
-            local ticket = call('ZSCORE', wait, name)
-            if ticket then
-                lane.type_is_due(queue, name, tonumber(ticket))
-                bell.ring(queue)
-                call('ZREM', wait, name)
-                if call('EXISTS', wait) == 0 then call('ZREM', P .. 'wake:' .. queue, gate_name) end
-            end
+-- It is due in that queue instead of waiting at one of these gates.
+local function leave_gates_in(queue, name, gates)
+    for _, gate_name in ipairs(gates) do
+        local wait = P .. 'wait:' .. queue .. '/' .. gate_name
+        local ticket = call('ZSCORE', wait, name)
+        if ticket then
+            lane.type_is_due(queue, name, tonumber(ticket))
+            bell.ring(queue)
+            call('ZREM', wait, name)
+            if call('EXISTS', wait) == 0 then call('ZREM', P .. 'wake:' .. queue, gate_name) end
         end
+    end
+end
+
+-- A type that waits at a gate which is no longer its own would stand behind others that this gate closes. It waits where its ring is not empty.
+local function leave_gates(name, limits)
+    local gates = rates.gates(limits)
+    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
+        if call('EXISTS', P .. 'ring:' .. queue .. '/' .. name) == 1 then leave_gates_in(queue, name, gates) end
     end
 end
 

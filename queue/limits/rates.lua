@@ -2,9 +2,7 @@
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
---   revisions: hash limit/<name>, type/<name> -> when somebody changed it last, us; * -> when anything was. They only grow, and stay when
---              a limit is removed: a worker that knows of a later one has seen what Redis has lost
--- uses: bell check lease leases rules types
+-- uses: bell check lease leases revisions rules types
 
 local rates = {}
 
@@ -12,6 +10,10 @@ local CHANGES_MOST = 1000 -- remembered
 local PLACES = 8          -- rules of one limit: gates <limit>#0 to #7
 
 local waiting -- queues in which something waits at gates, as rates.wrong_keys has found them
+
+function rates.wrong_tables()
+    return check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('revisions', 'hash')
+end
 
 function rates.wrong_keys()
     local wrong = check.wrong_kind('queues', 'set')
@@ -23,8 +25,7 @@ function rates.wrong_keys()
             wrong = wrong or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
         end
     end
-    return wrong or check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash')
-        or check.wrong_kind('weights', 'hash') or check.wrong_kind('changes', 'list') or check.wrong_kind('revisions', 'hash')
+    return wrong or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or check.wrong_kind('changes', 'list')
 end
 
 -- Of the gates that are not keyed.
@@ -67,35 +68,75 @@ function rates.has(list, word)
     return false
 end
 
--- The names and texts of types that may use a limit. Most have only the limit of their own name: then no names are read.
-local function may_use(limit)
-    local texts, found, names = call('HVALS', P .. 'types'), {}, nil
-    for i = 1, #texts do
-        if texts[i] ~= '' and find(texts[i], limit, 1, true) then
-            names = names or call('HKEYS', P .. 'types') -- in the same order, as nobody writes meanwhile
-            found[#found + 1], found[#found + 2] = names[i], texts[i]
-        end
-    end
-    return found
-end
+-- ---- The types that a limit holds
 
-local SORTED_MOST = 100 -- of more nobody reads all
+local ASKED = '100'      -- of a scan
+local LOOKS_MOST = 1000 -- types that one call looks at: 1 ms
 
-local function by_name(a, b) return a.name < b.name end
-
--- The types that a limit holds, {name =, use =, cost =} as types.parse reads them; those of one text have one `use`.
-function rates.users(limit)
-    local found, parsed, users = may_use(limit), {}, {}
-    local own = call('HGET', P .. 'types', limit)
-    if own and not find(own, limit, 1, true) then found[#found + 1], found[#found + 2] = limit, own end
+-- Those among found (names and texts in turn) that use the limit, or have its name, and their texts. uses: text -> the type that it says, false
+-- where the limit is not among its limits; very many types have few texts.
+local function users_among(found, limit, uses)
+    local names, texts = {}, {}
     for i = 1, #found, 2 do
         local name, text = found[i], found[i + 1]
-        local t = parsed[text] or types.parse(name, text)
-        parsed[text] = t
-        if name == limit or rates.has(t.use, limit) then users[#users + 1] = {name = name, use = t.use, cost = t.cost} end
+        if uses[text] == nil then
+            local t = find(text, limit, 1, true) and types.parse('', text)
+            uses[text] = t and rates.has(t.use, limit) and t or false
+        end
+        if uses[text] or name == limit then names[#names + 1], texts[#texts + 1] = name, text end
     end
-    if #users <= SORTED_MOST then sort(users, by_name) end
-    return users
+    return names, texts
+end
+
+local function new_kind(name, text)
+    local t = types.parse(name, text)
+    return {one = {name = name, use = t.use, cost = t.cost}, names = {}}
+end
+
+-- Adds these types to the kinds.
+local function sort_in(kinds, known, limit, names, texts)
+    local own = #names > 0 and call('HMGET', P .. 'limits', unpack(names)) or {}
+    for i, name in ipairs(names) do
+        local mark = name == limit and '' or texts[i] .. '\n' .. (own[i] or '')
+        local kind = known[mark]
+        if not kind then
+            kind = new_kind(name, texts[i])
+            kinds[#kinds + 1], known[mark] = kind, kind
+        end
+        if name < kind.one.name then kind.one.name = name end
+        kind.names[#kind.names + 1] = name
+    end
+end
+
+-- A page of the types that a limit holds, about `most` of them: {one = {name = the first of the names, use =, cost =}, names = {...}} for all that
+-- use the same limits at the same cost, and whose own limits have the same text. The type of the limit's name is one of these, alone. And the
+-- cursor of the next page, '0': that was all. A type may be on two pages.
+function rates.users_from(limit, cursor, most)
+    local kinds, known, uses, found, looked_at = {}, {}, {}, 0, 0
+    repeat
+        local page = call('HSCAN', P .. 'types', cursor, 'COUNT', ASKED)
+        local names, texts = users_among(page[2], limit, uses)
+        sort_in(kinds, known, limit, names, texts)
+        cursor, found, looked_at = page[1], found + #names, looked_at + #page[2] / 2
+    until cursor == '0' or found >= most or looked_at >= LOOKS_MOST
+    return kinds, cursor
+end
+
+-- All of them.
+function rates.users(limit)
+    local kinds, seen, cursor = {}, {}, '0'
+    repeat
+        local page
+        page, cursor = rates.users_from(limit, cursor, huge)
+        for _, kind in ipairs(page) do
+            local names = {}
+            for _, name in ipairs(kind.names) do
+                if not seen[name] then seen[name], names[#names + 1] = true, name end
+            end
+            kind.names, kinds[#kinds + 1] = names, kind
+        end
+    until cursor == '0'
+    return kinds
 end
 
 -- The types that are held in any of these queues, as a set. Each queue is asked once: a question for each type in each of
@@ -184,23 +225,21 @@ local function has_attributes(name)
     return #t.use > 0 or t.cost ~= 1
 end
 
--- Of a "limit" or a "type"; 1: it is there, from before revisions were kept; 0: it was never changed.
+-- Of a "limit", a "type" or a "home"; 1: it is there, from before revisions were kept; 0: it was never changed.
 function rates.revision(kind, name)
     local at = tonumber(call('HGET', P .. 'revisions', kind .. '/' .. name) or nil)
     if at then return at end
     local there = kind == 'type' and has_attributes(name) or kind == 'limit' and call('HEXISTS', P .. 'limits', name) == 1
+        or kind == 'home' and call('HEXISTS', P .. 'homes', name) == 1
     return there and 1 or 0
 end
 
-function rates.newest() return tonumber(call('HGET', P .. 'revisions', '*') or nil) or 0 end
-
 -- Remembers a change: what was done and by whom, and of which "limit" or "type"; kind nil: their revisions are not new.
 function rates.record(what, by, kind, name)
-    local at, revision = format('%d.%06d', floor(now / 1000000), now % 1000000), us(max(now, rates.newest() + 1))
+    local at = format('%d.%06d', floor(now / 1000000), now % 1000000)
     call('LPUSH', P .. 'changes', format('{"at":%s,"by":%s,"what":%s}', at, json_write(by), json_write(what)))
     call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
-    call('HSET', P .. 'revisions', '*', revision)
-    if kind then call('HSET', P .. 'revisions', kind .. '/' .. name, revision) end
+    revisions.renew(kind, name)
 end
 
 return rates

@@ -8,7 +8,7 @@
 --               type <name> <attributes>      types.attributes
 --               home <name> <partition>       for the partition that is asked first for the name
 --
--- uses: bell partition rules types
+-- uses: bell partition revisions rules types
 local moves = {}
 
 local function write_limit(name, rest)
@@ -24,9 +24,15 @@ end
 
 local write = {}
 
+local function write_home(name, to)
+    call('HSET', P .. 'homes', name, us(to))
+    revisions.renew('home', name)
+end
+
 function write.limit(name, rest)
     write_limit(name, rest)
-    call('HSET', P .. 'homes', name, us(partition.own()))
+    revisions.renew('limit', name)
+    write_home(name, partition.own())
 end
 
 function write.weight(field, n) call('HSET', P .. 'weights', field, n) end
@@ -35,12 +41,13 @@ function write.type(name, attributes)
     local t, known = types.parse(name, attributes), types.parse(name, call('HGET', P .. 'types', name) or '')
     known.use, known.cost = t.use, t.cost
     types.write(known)
-    call('HSET', P .. 'homes', name, us(partition.own()))
+    revisions.renew('type', name)
+    write_home(name, partition.own())
 end
 
 -- What is asked first for the name is told where it is, unless it is there.
 function write.home(name, to)
-    if tonumber(to) ~= partition.own() then call('HSET', P .. 'homes', name, to) end
+    if tonumber(to) ~= partition.own() then write_home(name, tonumber(to)) end
 end
 
 -- The text of a record: its lines.

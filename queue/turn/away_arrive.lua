@@ -22,6 +22,7 @@ end
 local function wrong_keys(jobs)
     local wrong = check.wrong_kind('arrived', 'hash') or arrival.wrong_registries() or sign.wrong()
         or check.wrong_kind('limits', 'hash') or check.wrong_kind('weights', 'hash') or check.wrong_kind('homes', 'hash')
+        or check.wrong_kind('revisions', 'hash')
     for _, job in ipairs(jobs) do
         if job.queue ~= away.MOVES then
             wrong = wrong or check.wrong_kind('queue:' .. job.queue, 'list') or arrival.wrong_counter(job.type, 'enqueued')

@@ -1,0 +1,16 @@
+-- revisions: when limits, types and homes were changed last. They only grow, and stay when what they are of is removed: a worker that knows of a
+-- later one has seen what Redis has lost.
+--
+--   revisions: hash limit/<name>, type/<name>, home/<name> -> when somebody changed it last, us; * -> when anything was
+local revisions = {}
+
+function revisions.newest() return tonumber(call('HGET', P .. 'revisions', '*') or nil) or 0 end
+
+-- What is stored of a "limit", a "type" or a "home" is new, and workers learn it; kind nil: none of these is.
+function revisions.renew(kind, name)
+    local at = us(max(now, revisions.newest() + 1))
+    call('HSET', P .. 'revisions', '*', at)
+    if kind then call('HSET', P .. 'revisions', kind .. '/' .. name, at) end
+end
+
+return revisions
